@@ -16,7 +16,7 @@ import type { ReloadSource } from "../platform/reload/reloads.ts";
 import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
 import type { SecureVersion } from "node:tls";
 import type { AuthorizationOptions } from "./policy/authorization.ts";
-import type { DiscoveryServerOptions } from "./discovery/options.ts";
+import type { Source } from "../catalog/model/source.ts";
 import type { KubeletOptions } from "./kubelet/options.ts";
 import type { KubernetesServerOptions } from "./cluster/options.ts";
 import type { DuplicatePolicy } from "./links/duplicates.ts";
@@ -137,4 +137,17 @@ export interface ServerOptions {
 
   /** Largest gRPC message that a peer may send. */
   readonly messageBytesMax: number;
+}
+
+/** Of discovery, for servers that serve it. */
+export interface DiscoveryServerOptions {
+  /** Of the catalog; the first that has a service owns it. */
+  readonly sources: readonly Source[];
+  /** For programs on this machine, who need to prove nothing; absent: none. */
+  readonly listen?: ListenAddress;
+  /** How long agents have to come back after a start; 2 s unless given. */
+  readonly settleMs?: number;
+  /** Between two pushes while changes keep coming; see `discovery/push/debounce.ts`. */
+  readonly windowMinMs: number;
+  readonly windowMaxMs: number;
 }

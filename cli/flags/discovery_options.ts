@@ -6,7 +6,6 @@
 
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { Log } from "../../platform/log/log.ts";
-import type { DiscoveryServerOptions } from "../../server/discovery/options.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";
@@ -15,6 +14,7 @@ import { CATALOG_FLAGS } from "./catalog_flags.ts";
 import { catalogSources } from "./catalog_sources.ts";
 import { DISCOVERY_FLAGS } from "./discovery_flags.ts";
 import type { FlagValues } from "./flag.ts";
+import type { DiscoveryServerOptions } from "../../server/options.ts";
 
 /** What is read of a server's flags. */
 export interface DiscoveryReading {

@@ -16,7 +16,7 @@ import { announcedName } from "../../proto/link/announced_services.ts";
 import type { Admission, AgentLink } from "../../proto/link/link.ts";
 import type { SubscriberLink } from "../discovery/streams/open_streams.ts";
 import { VirtualAddresses } from "../discovery/generate/virtual_addresses.ts";
-import type { ServerDiscovery } from "../discovery/server_discovery.ts";
+import type { ServerDiscovery } from "../discovery/serving/server_discovery.ts";
 import { type NodeCalls, NodeFrontend } from "../frontends/node_frontend.ts";
 import type { LinkCandidate } from "../links/admission.ts";
 import type { Caller } from "../links/agent_port.ts";
@@ -63,7 +63,7 @@ export class ServerNodes {
     if (options.discovery === undefined) return undefined;
     // Loaded when wanted: most servers have no catalog.
     const { MemberFiles, ServerDiscovery } = await import(
-      "../discovery/server_discovery.ts"
+      "../discovery/serving/server_discovery.ts"
     );
     const state = options.agents.identity?.stateDirectory;
     this.#discovery = new ServerDiscovery(options.discovery, {

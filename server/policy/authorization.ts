@@ -14,13 +14,11 @@ import type { ReloadSource } from "../../platform/reload/reloads.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import {
-  SEES_EVERYTHING,
-  type Visibility,
-} from "../discovery/generate/audience.ts";
+
 import { OWN_PREFIX } from "../metrics/metric_families.ts";
 import { DialControl } from "./dial_control.ts";
 import { PolicyFile } from "./policy_file.ts";
+import { SEES_EVERYTHING, type Visibility } from "./visibility.ts";
 
 /** What a server is told about it. */
 export interface AuthorizationOptions {

@@ -23,9 +23,10 @@ import { canonicalAddress } from "../../catalog/model/validate.ts";
 import { splitAddress } from "../../policy/target_address.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import type { Visibility } from "../discovery/generate/audience.ts";
-import { Lingering } from "../discovery/lingering.ts";
+
+import { RecentlyRemoved } from "../../catalog/recently_removed.ts";
 import { identifierKey } from "../../proto/peer/normal_form.ts";
+import type { Visibility } from "./visibility.ts";
 
 /** What `CatalogReach` needs from outside. */
 export interface CatalogReachOptions {
@@ -43,11 +44,11 @@ export class CatalogReach {
   /** By service: its targets, as they are above. */
   readonly #targets = new Map<string, readonly string[]>();
   /** By target: the service that had it last. */
-  readonly #gone: Lingering<string>;
+  readonly #gone: RecentlyRemoved<string>;
 
   constructor(options: CatalogReachOptions) {
     this.#options = options;
-    this.#gone = new Lingering(options.clock);
+    this.#gone = new RecentlyRemoved(options.clock);
     options.catalog.follow((snapshot, { services, endpoints }) => {
       const touched = new Set([
         ...services.added.map(keyOf),

@@ -8,7 +8,7 @@ import {
   ScriptedSource,
   serviceOf,
 } from "../../tests/support/watch/scripted_source.ts";
-import { LINGER_MS } from "../discovery/lingering.ts";
+import { RECENTLY_REMOVED_MS } from "../../catalog/recently_removed.ts";
 import { CatalogReach } from "./catalog_reach.ts";
 
 function setUp() {
@@ -100,7 +100,7 @@ Deno.test("what the catalog does not have any more is no target in the end", () 
   source.sink.add({ endpoints: [{ service: "default/b", endpoints: [] }] });
   // Its clients may not have heard of it.
   assertEquals(has(undefined, "10.0.0.7:80"), "default/b");
-  clock.advance(2 * LINGER_MS);
+  clock.advance(2 * RECENTLY_REMOVED_MS);
   assertEquals(has(undefined, "10.0.0.7:80"), undefined);
   source.sink.add({ services: [serviceOf("a")] });
   assertEquals(has(undefined, "10.0.0.7:80"), "default/a");

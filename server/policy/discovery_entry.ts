@@ -6,11 +6,9 @@
  */
 
 import { Wildcard } from "../../policy/wildcard.ts";
-import {
-  SEES_EVERYTHING,
-  type Visibility,
-} from "../discovery/generate/audience.ts";
+
 import { FieldError, Fields } from "./fields.ts";
+import { SEES_EVERYTHING, type Visibility } from "./visibility.ts";
 
 /** See the module description. */
 export class DiscoveryEntry {

@@ -15,13 +15,14 @@ import {
 import { subjectOf } from "../../policy/subject.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
-import type { Visibility } from "../discovery/generate/audience.ts";
+
 import { type Caller, nameOf } from "./caller.ts";
 import { DiscoveryEntry, visibilityOf } from "./discovery_entry.ts";
 import { FieldError, Fields } from "./fields.ts";
 import { FrontendEntry } from "./frontend_entry.ts";
 import { NodeDialEntry } from "./node_dial_entry.ts";
 import { joined, NodeGrants } from "./node_grants.ts";
+import type { Visibility } from "./visibility.ts";
 
 /** Most entries and rules of a document, to bound what a dial may cost. */
 export const ENTRIES_MAX = 1_000;

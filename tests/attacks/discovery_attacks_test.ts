@@ -20,8 +20,8 @@ import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { NODE_LIMITS } from "../../server/discovery/access/share.ts";
 import { WAITING_MAX } from "../../server/discovery/access/strangers.ts";
 import { IDLE_AUDIENCES_MAX } from "../../server/discovery/access/audience_use.ts";
-import { Discovery } from "../../server/discovery/discovery.ts";
-import { SEES_EVERYTHING } from "../../server/discovery/generate/audience.ts";
+import { Discovery } from "../../server/discovery/serving/discovery.ts";
+
 import { generateService } from "../../server/discovery/generate/generate_service.ts";
 import { FIRST_REQUEST_MS } from "../../server/discovery/streams/ads_stream.ts";
 import { RESPONSE_MS_MAX } from "../../server/discovery/streams/kept_response.ts";
@@ -39,6 +39,7 @@ import {
   serviceOf,
 } from "../support/watch/scripted_source.ts";
 import { ADS_DELTA, ADS_SOTW } from "../support/xds/xds_probe.ts";
+import { SEES_EVERYTHING } from "../../server/policy/visibility.ts";
 
 const NEVER: Promise<undefined> = new Promise(() => {});
 

@@ -19,11 +19,11 @@ import { type Resource, RESOURCE_KINDS } from "../../proto/xds/resource.ts";
 import {
   type Audience,
   audience,
-  SEES_EVERYTHING,
 } from "../../server/discovery/generate/audience.ts";
 import { generateService } from "../../server/discovery/generate/generate_service.ts";
 import { Views } from "../../server/discovery/generate/views.ts";
 import { resourceJson } from "../support/xds/resource_json.ts";
+import { SEES_EVERYTHING } from "../../server/policy/visibility.ts";
 
 const FOLDER = new URL("./discovery/", import.meta.url);
 

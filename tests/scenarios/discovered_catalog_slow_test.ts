@@ -21,10 +21,7 @@ import { decodeResponse, encodeRequest } from "../../proto/xds/client_codec.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
 import { encodeBody, encodeHead } from "../../proto/xds/response_encoder.ts";
 import { RequestDecoder } from "../../proto/xds/request_decoder.ts";
-import {
-  audience,
-  SEES_EVERYTHING,
-} from "../../server/discovery/generate/audience.ts";
+import { audience } from "../../server/discovery/generate/audience.ts";
 import { generateService } from "../../server/discovery/generate/generate_service.ts";
 import { Views } from "../../server/discovery/generate/views.ts";
 import { StreamState } from "../../server/discovery/subscriptions/stream_state.ts";
@@ -36,6 +33,7 @@ import {
   type Content,
   ServiceAssembly,
 } from "../../agent/proxy/ads/service_assembly.ts";
+import { SEES_EVERYTHING } from "../../server/policy/visibility.ts";
 
 const RUNS = 60;
 const STEPS = 80;

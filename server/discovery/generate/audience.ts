@@ -7,6 +7,7 @@
  * @module
  */
 
+import type { Visibility } from "../../policy/visibility.ts";
 import type { Endpoint, Service } from "../../../catalog/model/model.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 
@@ -14,20 +15,6 @@ import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 export type Form = typeof FORMS[number];
 
 export const FORMS = ["proxy", "grpc", "envoy"] as const;
-
-/** Services that a client may see. */
-export interface Visibility {
-  /** The same for all who see the same. */
-  readonly id: string;
-  /** @param service `namespace/name`. */
-  sees(service: string): boolean;
-}
-
-/** Of whom no rule says otherwise. */
-export const SEES_EVERYTHING: Visibility = Object.freeze({
-  id: "*",
-  sees: () => true,
-});
 
 /** An HTTP CONNECT proxy on the client's own machine: an IP address, a port. */
 export interface ConnectProxy {

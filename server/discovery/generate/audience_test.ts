@@ -11,11 +11,11 @@ import {
   audienceOf,
   type Form,
   FORMS,
-  SEES_EVERYTHING,
   type Variant,
   variantFor,
   variantsOf,
 } from "./audience.ts";
+import { SEES_EVERYTHING } from "../../policy/visibility.ts";
 
 const CONNECT = { host: "127.0.0.1", port: 3128 };
 

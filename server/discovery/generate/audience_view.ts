@@ -8,8 +8,8 @@
 import type { Endpoint } from "../../../catalog/model/model.ts";
 import type { Snapshot } from "../../../catalog/snapshot.ts";
 import { isWholeState, RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
-import { ResourceMap } from "../resource_map.ts";
-import type { View } from "../view.ts";
+import { ResourceMap } from "../view/resource_map.ts";
+import type { View } from "../view/view.ts";
 import type { Audience } from "./audience.ts";
 import { type ByKind, ClaimsLedger } from "./claims_ledger.ts";
 import type { ServiceResources, Unserved } from "./service_resources.ts";

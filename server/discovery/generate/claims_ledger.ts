@@ -15,7 +15,7 @@ import {
   RESOURCE_KINDS,
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
-import { ResourceMap, type ResourceMapDraft } from "../resource_map.ts";
+import { ResourceMap, type ResourceMapDraft } from "../view/resource_map.ts";
 import { Contests } from "./contest.ts";
 import type { Claim, ServiceResources, Unserved } from "./service_resources.ts";
 import { SortedNames } from "./sorted_names.ts";

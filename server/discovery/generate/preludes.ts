@@ -16,7 +16,7 @@ import {
   decodeAny,
   routeConfiguration,
 } from "../../../proto/xds/xds_messages.ts";
-import { type ByName, changedNames } from "../view.ts";
+import { type ByName, changedNames } from "../view/view.ts";
 import { resourceOf } from "./resource_of.ts";
 
 /** What is told in between, and which clusters are new to which routes. */

@@ -17,7 +17,7 @@
  */
 
 import { EMPTY_SNAPSHOT, type Snapshot } from "../../../catalog/snapshot.ts";
-import type { View } from "../view.ts";
+import type { View } from "../view/view.ts";
 import { AudienceView, type Made } from "./audience_view.ts";
 import type { Audience } from "./audience.ts";
 import type { Generate, Unserved } from "./service_resources.ts";

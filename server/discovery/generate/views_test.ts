@@ -11,10 +11,11 @@ import {
 } from "../../../catalog/model/model.ts";
 import type { Snapshot } from "../../../catalog/snapshot.ts";
 import { RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
-import type { View } from "../view.ts";
-import { type Audience, audience, SEES_EVERYTHING } from "./audience.ts";
+import type { View } from "../view/view.ts";
+import { type Audience, audience } from "./audience.ts";
 import { generateService } from "./generate_service.ts";
 import { IDLE_UPDATES_MAX, Views } from "./views.ts";
+import { SEES_EVERYTHING } from "../../policy/visibility.ts";
 
 const GRPC = audience("grpc", SEES_EVERYTHING);
 const ENVOY = audience("envoy", SEES_EVERYTHING);

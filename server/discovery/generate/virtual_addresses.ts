@@ -25,7 +25,7 @@ import {
   prefixContains,
 } from "../../../proto/peer/ip_address.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
-import { Lingering } from "../lingering.ts";
+import { RecentlyRemoved } from "../../../catalog/recently_removed.ts";
 
 /** `fd`, and `tunnel` in ASCII. */
 export const VIRTUAL_PREFIX = "fd74:756e:6e65:6c00::/64";
@@ -68,10 +68,10 @@ export class VirtualAddresses {
   #snapshot: Snapshot = EMPTY_SNAPSHOT;
   /** By address, and in how many endpoints it is. */
   readonly #known = new Map<string, { target: VirtualTarget; uses: number }>();
-  readonly #gone: Lingering<VirtualTarget>;
+  readonly #gone: RecentlyRemoved<VirtualTarget>;
 
   constructor(clock: Clock) {
-    this.#gone = new Lingering(clock);
+    this.#gone = new RecentlyRemoved(clock);
   }
 
   /** Takes the catalog as it is now. */

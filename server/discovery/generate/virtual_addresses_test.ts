@@ -3,7 +3,7 @@ import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { endpointOf } from "../../../tests/support/watch/scripted_source.ts";
 import type { Endpoint, Via } from "../../../catalog/model/model.ts";
 import type { Snapshot } from "../../../catalog/snapshot.ts";
-import { LINGER_MS } from "../lingering.ts";
+import { RECENTLY_REMOVED_MS } from "../../../catalog/recently_removed.ts";
 import {
   isVirtualAddress,
   VirtualAddresses,
@@ -81,7 +81,7 @@ Deno.test("an address is known for as long as an endpoint has it, and a while lo
   assert(known.resolve(virtual) !== undefined);
   known.update(snapshot({ "default/a": [direct] }));
   assertEquals(known.resolve(virtual)?.address, "127.0.0.1");
-  timers.advance(2 * LINGER_MS);
+  timers.advance(2 * RECENTLY_REMOVED_MS);
   assertEquals(known.resolve(virtual), undefined);
   known.update(snapshot({ "default/a": [one, one] }));
   known.update(snapshot({ "default/a": [one] }));

@@ -23,7 +23,7 @@ import type { DiscoveryMetrics } from "../status/discovery_metrics.ts";
 import type { UnservedLog } from "../status/unserved_log.ts";
 import type { AdsStream } from "../streams/ads_stream.ts";
 import { Debounce } from "./debounce.ts";
-import { PushQueue } from "./push_queue.ts";
+import { PushQueue } from "../streams/push_queue.ts";
 import { ViewPreparation } from "./view_preparation.ts";
 
 /** What {@linkcode Pushes} needs. */

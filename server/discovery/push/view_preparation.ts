@@ -12,7 +12,7 @@
 import { reportInternalError } from "../../../platform/errors/internal_errors.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import type { Audience } from "../generate/audience.ts";
-import { SLICE_MS } from "./push_queue.ts";
+import { SLICE_MS } from "../streams/push_queue.ts";
 
 /** The part of `Views` that is used here. */
 export interface PreparedViews {

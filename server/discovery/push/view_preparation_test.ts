@@ -1,9 +1,10 @@
 import { assertEquals } from "@std/assert";
 import { HeardErrors } from "../../../tests/support/watch/heard_errors.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
-import { audience, SEES_EVERYTHING } from "../generate/audience.ts";
-import { SLICE_MS } from "./push_queue.ts";
+import { audience } from "../generate/audience.ts";
+import { SLICE_MS } from "../streams/push_queue.ts";
 import { ViewPreparation } from "./view_preparation.ts";
+import { SEES_EVERYTHING } from "../../policy/visibility.ts";
 
 const ENVOY = audience("envoy", SEES_EVERYTHING);
 const GRPC = audience("grpc", SEES_EVERYTHING);

@@ -9,7 +9,7 @@ import { type Resource, RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
 import { canonicalJson } from "../../../proto/xds/canonical_json.ts";
 import { anyMessage } from "../../../proto/xds/xds_messages.ts";
 import type { AdsStream } from "../streams/ads_stream.ts";
-import type { View } from "../view.ts";
+import type { View } from "../view/view.ts";
 
 /** What one client should have, in full. */
 export function configOf(

@@ -11,7 +11,7 @@ import type { Clock } from "../../../proto/sync/clock.ts";
 import type { Audience } from "../generate/audience.ts";
 import type { Unserved } from "../generate/service_resources.ts";
 import type { AdsStream } from "../streams/ads_stream.ts";
-import type { View } from "../view.ts";
+import type { View } from "../view/view.ts";
 import { clientDiffs, streamsOf } from "./client_diff.ts";
 import { configOf } from "./config_dump.ts";
 import {

@@ -20,8 +20,7 @@ import {
 } from "../../../proto/xds/resource.ts";
 import { OWN_PREFIX } from "../../metrics/metric_families.ts";
 import type { Share } from "../access/share.ts";
-import type { AdsObserver } from "../streams/ads_host.ts";
-import type { AdsStream } from "../streams/ads_stream.ts";
+import type { AdsObserver, AdsStream } from "../streams/ads_stream.ts";
 import { FOREIGN_TYPE_LENGTH_MAX } from "../subscriptions/stream_state.ts";
 
 const PREFIX = `${OWN_PREFIX}discovery_`;

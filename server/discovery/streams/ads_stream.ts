@@ -30,12 +30,16 @@ import {
   type Status,
   StatusCode,
 } from "../../../proto/grpc/status.ts";
-import type { Timer } from "../../../proto/sync/clock.ts";
+import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import type { StreamForm } from "../../../proto/xds/ads_methods.ts";
 import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
 import { NODE_BYTES_MAX } from "../../../proto/xds/node_codec.ts";
 import { encodeBody, encodeHead } from "../../../proto/xds/response_encoder.ts";
-import { REQUEST_BYTES_MAX } from "../../../proto/xds/request_decoder.ts";
+import {
+  REQUEST_BYTES_MAX,
+  type RequestDecoder,
+} from "../../../proto/xds/request_decoder.ts";
+import type { View } from "../view/view.ts";
 import { kindOfUrl, type ResourceKind } from "../../../proto/xds/resource.ts";
 import { RESUMED_WORK_MS, type Share } from "../access/share.ts";
 import {
@@ -45,10 +49,9 @@ import {
 } from "../access/subscriber.ts";
 import type { Audience } from "../generate/audience.ts";
 import { preludeOf } from "../generate/preludes.ts";
-import { SLICE_MS } from "../push/push_queue.ts";
+import { SLICE_MS } from "./push_queue.ts";
 import { REMOVAL_PATIENCE_MS } from "../subscriptions/removals.ts";
 import { StreamState } from "../subscriptions/stream_state.ts";
-import type { AdsHost } from "./ads_host.ts";
 import { KeptResponse } from "./kept_response.ts";
 
 /** Who calls says at once what it wants. */
@@ -59,6 +62,52 @@ const NODE_GROWTH = 4;
 
 /** What goes by new routes before it knows their clusters; see `preludeOf`. */
 const GRPC_GO = "gRPC Go";
+
+/** What a stream needs of the server. */
+export interface AdsHost {
+  readonly clock: Timers;
+  /** What clients are told of who answers them. */
+  readonly server: string;
+  readonly decoder: RequestDecoder;
+  /** @throws {GrpcError} Or rejects with it, when it may not subscribe. */
+  admit(stream: AdsStream): void | Promise<void>;
+  audienceOf(subscriber: Subscriber): Audience;
+  /** What it is to be told now; nothing before that was made. */
+  viewOf(audience: Audience): View | undefined;
+  /**
+   * It is of this audience from now on.
+   *
+   * @param before Of which it was.
+   * @throws {GrpcError} RESOURCE_EXHAUSTED, unless it was of one before.
+   */
+  enlist(stream: AdsStream, audience: Audience, before?: Audience): void;
+  /** It has become a subscriber: tell it what there is, and what is new. */
+  joined(stream: AdsStream): void;
+  /** It has more to say, and others come first; see `AdsStream.goOn`. */
+  later(stream: AdsStream): void;
+  /** Once for every stream, also for those that never joined. */
+  ended(stream: AdsStream, reason: string, audience?: Audience): void;
+  readonly observer: AdsObserver;
+}
+
+/** What happens on streams, for the metrics and the log. */
+export interface AdsObserver {
+  /** It has become a subscriber. */
+  joined(stream: AdsStream): void;
+  /** It is over, whether it had joined or not. */
+  ended(stream: AdsStream, reason: string): void;
+  /** One was refused before it began. */
+  turnedAway(): void;
+  requested(kind: ResourceKind | undefined): void;
+  /** For the first time on this stream it asks for what is not served. */
+  unserved(stream: AdsStream, typeUrl: string): void;
+  sent(kind: ResourceKind, bytes: number): void;
+  refused(stream: AdsStream, kind: ResourceKind, message: string): void;
+  /** Everything that was told of a change was answered, so long after it. */
+  converged(tookMs: number): void;
+  /** A client is given up that takes nothing. */
+  stalled(): void;
+}
 
 /** How far a stream has come. */
 type Phase =

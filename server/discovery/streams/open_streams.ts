@@ -21,12 +21,11 @@ import { AudienceUse } from "../access/audience_use.ts";
 import { Shares } from "../access/shares.ts";
 import { WaitingStrangers } from "../access/strangers.ts";
 import type { Arrival } from "../access/subscriber.ts";
-import { audienceOf, type Visibility } from "../generate/audience.ts";
+import { audienceOf } from "../generate/audience.ts";
 import type { Views } from "../generate/views.ts";
-import { PushQueue } from "../push/push_queue.ts";
-import type { DiscoveryMetrics } from "../status/discovery_metrics.ts";
-import type { AdsHost } from "./ads_host.ts";
-import { AdsStream } from "./ads_stream.ts";
+import { PushQueue } from "./push_queue.ts";
+import { type AdsHost, type AdsObserver, AdsStream } from "./ads_stream.ts";
+import type { Visibility } from "../../policy/visibility.ts";
 
 /** Streams at once, of all clients together; an idle one costs some 20 KB. */
 export const STREAMS_MAX = 20_000;
@@ -46,7 +45,7 @@ export interface OpenStreamsOptions {
   /** The services that a node may know of; empty: nobody's node. */
   visibleTo(node: string): Visibility;
   readonly views: Views;
-  readonly metrics: DiscoveryMetrics;
+  readonly metrics: AdsObserver;
   /** Why nobody is answered for now, if that is so. */
   problem(): string | undefined;
   /** One has said who it is, and was let in. */

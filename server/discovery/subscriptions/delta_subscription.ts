@@ -15,7 +15,7 @@ import {
   type Resource,
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
-import type { ByName } from "../view.ts";
+import type { ByName } from "../view/view.ts";
 import {
   EVERYTHING,
   minusNames,

@@ -7,7 +7,7 @@
  */
 
 import type { Resource } from "../../../proto/xds/resource.ts";
-import { type ByName, changedNames } from "../view.ts";
+import { type ByName, changedNames } from "../view/view.ts";
 import type { NameSet } from "./name_set.ts";
 import type { Owed } from "./owed.ts";
 import { HeldRemovals } from "./removals.ts";

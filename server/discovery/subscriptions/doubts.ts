@@ -10,7 +10,7 @@
  */
 
 import type { Resource } from "../../../proto/xds/resource.ts";
-import type { ByName } from "../view.ts";
+import type { ByName } from "../view/view.ts";
 import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
 
 /** A response that was sent. */

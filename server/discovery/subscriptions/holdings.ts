@@ -6,7 +6,7 @@
  */
 
 import type { Resource } from "../../../proto/xds/resource.ts";
-import type { ByName } from "../view.ts";
+import type { ByName } from "../view/view.ts";
 import type { NameSet } from "./name_set.ts";
 import type { Parking } from "./parking.ts";
 import type { HeldRemovals } from "./removals.ts";

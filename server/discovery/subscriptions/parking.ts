@@ -16,7 +16,7 @@
  */
 
 import type { Resource } from "../../../proto/xds/resource.ts";
-import type { ByName } from "../view.ts";
+import type { ByName } from "../view/view.ts";
 import type { NameSet } from "./name_set.ts";
 import { type Names, NO_NAMES } from "./shared_names.ts";
 

@@ -15,8 +15,8 @@ import {
   type ResourceKind,
   TYPE_URLS,
 } from "../../../proto/xds/resource.ts";
-import type { ByName } from "../view.ts";
-import { PairMemo } from "./pair_memo.ts";
+import type { ByName } from "../view/view.ts";
+import { PairMemo } from "../view/pair_memo.ts";
 import {
   areAllOf,
   type Names,

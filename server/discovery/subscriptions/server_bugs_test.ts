@@ -5,7 +5,7 @@ import {
   ScriptedSubscriber,
   viewOf,
 } from "../../../tests/support/xds/scripted_subscriber.ts";
-import { changedNames } from "../view.ts";
+import { changedNames } from "../view/view.ts";
 import { RESPONSE_BYTES_MAX } from "./selection.ts";
 
 Deno.test("no NACK loop: refused content is not sent again until it changes", () => {

@@ -9,9 +9,9 @@
  */
 
 import type { Resource } from "../../../proto/xds/resource.ts";
-import type { ByName } from "../view.ts";
+import type { ByName } from "../view/view.ts";
 import type { NameSet } from "./name_set.ts";
-import { PairMemo } from "./pair_memo.ts";
+import { PairMemo } from "../view/pair_memo.ts";
 
 export type Names = ReadonlySet<string>;
 

@@ -15,7 +15,7 @@ import type {
   SotwRequest,
 } from "../../../proto/xds/discovery.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
-import type { ByName } from "../view.ts";
+import type { ByName } from "../view/view.ts";
 import {
   EVERYTHING,
   type NameSet,

@@ -7,11 +7,11 @@
  * @module
  */
 
-import { ResourceMap } from "../resource_map.ts";
-import type { ByName } from "../view.ts";
-import { type ContentSum, sumOf, versionText } from "../content_sum.ts";
+import { ResourceMap } from "../view/resource_map.ts";
+import type { ByName } from "../view/view.ts";
+import { type ContentSum, sumOf, versionText } from "../view/content_sum.ts";
 import type { NameSet } from "./name_set.ts";
-import { PairMemo } from "./pair_memo.ts";
+import { PairMemo } from "../view/pair_memo.ts";
 
 const wholes = new WeakMap<ByName, string>();
 

@@ -26,7 +26,7 @@ import {
   RESOURCE_KINDS,
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
-import type { View } from "../view.ts";
+import type { View } from "../view/view.ts";
 import { DeltaSubscription } from "./delta_subscription.ts";
 import type { Holding } from "./holdings.ts";
 import { PARENTS } from "./removals.ts";

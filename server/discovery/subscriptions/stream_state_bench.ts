@@ -8,7 +8,7 @@ import {
   type ResourceKind,
   TYPE_URLS,
 } from "../../../proto/xds/resource.ts";
-import type { View } from "../view.ts";
+import type { View } from "../view/view.ts";
 import { StreamState } from "./stream_state.ts";
 
 const STREAMS = 1_000;

@@ -26,7 +26,7 @@ import {
   type Resource,
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
-import type { ByName } from "../view.ts";
+import type { ByName } from "../view/view.ts";
 import { Difference } from "./difference.ts";
 import { type Holding, holdingsOf } from "./holdings.ts";
 import { type NameSet, NOTHING_NAMED } from "./name_set.ts";

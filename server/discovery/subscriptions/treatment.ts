@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ByName } from "../view.ts";
+import type { ByName } from "../view/view.ts";
 
 /** Routes to be told first, with clusters that they do not lead to yet. */
 export interface RoutePrelude {

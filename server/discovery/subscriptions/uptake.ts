@@ -12,7 +12,7 @@
  */
 
 import type { Resource } from "../../../proto/xds/resource.ts";
-import type { ByName } from "../view.ts";
+import type { ByName } from "../view/view.ts";
 import { Doubts, type Flight } from "./doubts.ts";
 import type { NameSet } from "./name_set.ts";
 import { Parking } from "./parking.ts";

@@ -11,8 +11,8 @@
  */
 
 import type { Resource } from "../../../proto/xds/resource.ts";
-import { type ByName, changedNames, type View } from "../view.ts";
-import { PairMemo } from "./pair_memo.ts";
+import { type ByName, changedNames, type View } from "../view/view.ts";
+import { PairMemo } from "../view/pair_memo.ts";
 import type { RoutePrelude } from "./treatment.ts";
 
 /**

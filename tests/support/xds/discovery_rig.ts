@@ -5,11 +5,12 @@
  */
 
 import type { Part } from "../../../catalog/model/source.ts";
-import type { DiscoveryServerOptions } from "../../../server/discovery/options.ts";
+
 import type { CertificatePair } from "../../../platform/pki/throwaway_ca.ts";
 import { ScriptedSource } from "../watch/scripted_source.ts";
 import { portOf, Tunnel, type TunnelWish } from "../rigs/tunnel_harness.ts";
 import { XdsProbe } from "./xds_probe.ts";
+import type { DiscoveryServerOptions } from "../../../server/options.ts";
 
 /** See the module description. */
 export class DiscoveryRig implements AsyncDisposable {

@@ -22,7 +22,7 @@ import {
   StreamState,
 } from "../../../server/discovery/subscriptions/stream_state.ts";
 import { ANSWER_WAIT_MS } from "../../../server/discovery/subscriptions/response_log.ts";
-import type { View } from "../../../server/discovery/view.ts";
+import type { View } from "../../../server/discovery/view/view.ts";
 import { DiscoveryModel, type ModelCharacter } from "./discovery_model.ts";
 import { resourceOf, textOf } from "./scripted_subscriber.ts";
 

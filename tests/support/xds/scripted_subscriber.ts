@@ -23,7 +23,7 @@ import {
   type StreamStateOptions,
 } from "../../../server/discovery/subscriptions/stream_state.ts";
 import type { KindStatus } from "../../../server/discovery/subscriptions/stream_status.ts";
-import type { View } from "../../../server/discovery/view.ts";
+import type { View } from "../../../server/discovery/view/view.ts";
 
 /**
  * By kind, then by name: the version, which is all that is in it. One such as

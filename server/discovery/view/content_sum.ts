@@ -6,7 +6,7 @@
  * @module
  */
 
-import type { Resource } from "../../proto/xds/resource.ts";
+import type { Resource } from "../../../proto/xds/resource.ts";
 
 /** Four numbers of 32 bits, and how many resources they are of. */
 export interface ContentSum {

@@ -16,29 +16,31 @@
  * @module
  */
 
-import { unawaited } from "../../platform/errors/internal_errors.ts";
-import { Catalog } from "../../catalog/catalog.ts";
-import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
-import type { Source } from "../../catalog/model/source.ts";
-import type { Routes } from "../../net/admin/http_endpoints.ts";
-import type { Log } from "../../platform/log/log.ts";
-import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import type { MethodHandler } from "../../proto/grpc/call.ts";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import type { Admit } from "./access/admission.ts";
-import type { Arrival } from "./access/subscriber.ts";
-import type { Audience, Visibility } from "./generate/audience.ts";
-import type { Generate, Unserved } from "./generate/service_resources.ts";
-import { Views } from "./generate/views.ts";
-import { warmUp } from "./generate/warm_up.ts";
-import type { DiscoveryServerOptions } from "./options.ts";
-import { Pushes } from "./push/pushes.ts";
-import { debugRoutes } from "./status/debug_endpoints.ts";
-import { DiscoveryMetrics } from "./status/discovery_metrics.ts";
-import { UnservedLog } from "./status/unserved_log.ts";
-import type { AdsStream } from "./streams/ads_stream.ts";
-import { OpenStreams, type SubscriberLink } from "./streams/open_streams.ts";
-import type { View } from "./view.ts";
+import { unawaited } from "../../../platform/errors/internal_errors.ts";
+import { Catalog } from "../../../catalog/catalog.ts";
+import { registerCatalogMetrics } from "../../../catalog/catalog_metrics.ts";
+import type { Source } from "../../../catalog/model/source.ts";
+import type { Routes } from "../../../net/admin/http_endpoints.ts";
+import type { Log } from "../../../platform/log/log.ts";
+import type { MetricRegistry } from "../../../platform/metrics/metrics.ts";
+import type { MethodHandler } from "../../../proto/grpc/call.ts";
+import type { Timer, Timers } from "../../../proto/sync/clock.ts";
+import type { Admit } from "../access/admission.ts";
+import type { Arrival } from "../access/subscriber.ts";
+import type { Audience } from "../generate/audience.ts";
+import type { Generate, Unserved } from "../generate/service_resources.ts";
+import { Views } from "../generate/views.ts";
+import { warmUp } from "../generate/warm_up.ts";
+
+import { Pushes } from "../push/pushes.ts";
+import { debugRoutes } from "../status/debug_endpoints.ts";
+import { DiscoveryMetrics } from "../status/discovery_metrics.ts";
+import { UnservedLog } from "../status/unserved_log.ts";
+import type { AdsStream } from "../streams/ads_stream.ts";
+import { OpenStreams, type SubscriberLink } from "../streams/open_streams.ts";
+import type { View } from "../view/view.ts";
+import type { Visibility } from "../../policy/visibility.ts";
+import type { DiscoveryServerOptions } from "../../options.ts";
 
 /**
  * How long clients of a server that has just started wait for its sources. Then

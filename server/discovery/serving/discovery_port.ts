@@ -5,23 +5,23 @@
  * @module
  */
 
-import { driveHttp2 } from "../../net/http2/http2_driver.ts";
-import type { Guest, Intake } from "../../net/admission/intake.ts";
+import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import type { Guest, Intake } from "../../../net/admission/intake.ts";
 import {
   type BoundListener,
   type ListenAddress,
   listenTcp,
-} from "../../net/listen/listeners.ts";
-import type { Log } from "../../platform/log/log.ts";
-import type { ByteSocket } from "../../net/stream/byte_socket.ts";
-import { socketTransport } from "../../net/stream/socket_transport.ts";
-import { watched } from "../../net/stream/watched_socket.ts";
-import type { MethodHandler } from "../../proto/grpc/call.ts";
-import { GrpcRouter } from "../../proto/grpc/server.ts";
-import { Connection } from "../../proto/streams/connection.ts";
-import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
-import type { Arrival } from "./access/subscriber.ts";
+} from "../../../net/listen/listeners.ts";
+import type { Log } from "../../../platform/log/log.ts";
+import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import { socketTransport } from "../../../net/stream/socket_transport.ts";
+import { watched } from "../../../net/stream/watched_socket.ts";
+import type { MethodHandler } from "../../../proto/grpc/call.ts";
+import { GrpcRouter } from "../../../proto/grpc/server.ts";
+import { Connection } from "../../../proto/streams/connection.ts";
+import type { ReceiveBudget } from "../../../proto/streams/receive_budget.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+import type { Arrival } from "../access/subscriber.ts";
 
 /** PING a client after this long without a sign of life, milliseconds. */
 const KEEPALIVE_MS = 30_000;

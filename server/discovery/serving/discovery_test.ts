@@ -1,25 +1,26 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { StatusCode } from "../../proto/grpc/status.ts";
-import { type ResourceKind, TYPE_URLS } from "../../proto/xds/resource.ts";
-import { discoveryRequest } from "../../proto/xds/xds_messages.ts";
-import { discoveryResponse } from "../../proto/xds/xds_messages.ts";
-import { socketCaller } from "../../tests/support/memory/fake_caller.ts";
-import { FakeServerCall } from "../../tests/support/memory/fake_server_call.ts";
-import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
+import { MetricRegistry } from "../../../platform/metrics/metrics.ts";
+import { StatusCode } from "../../../proto/grpc/status.ts";
+import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
+import { discoveryRequest } from "../../../proto/xds/xds_messages.ts";
+import { discoveryResponse } from "../../../proto/xds/xds_messages.ts";
+import { socketCaller } from "../../../tests/support/memory/fake_caller.ts";
+import { FakeServerCall } from "../../../tests/support/memory/fake_server_call.ts";
+import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
+import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import {
   endpointsOf,
   ScriptedSource,
   serviceOf,
-} from "../../tests/support/watch/scripted_source.ts";
-import { ADS_SOTW } from "../../tests/support/xds/xds_probe.ts";
+} from "../../../tests/support/watch/scripted_source.ts";
+import { ADS_SOTW } from "../../../tests/support/xds/xds_probe.ts";
 import { CATALOG_WAIT_MS, Discovery } from "./discovery.ts";
-import { SEES_EVERYTHING, type Visibility } from "./generate/audience.ts";
-import { generateService } from "./generate/generate_service.ts";
-import { SLICE_MS } from "./push/push_queue.ts";
-import { STALLED_MS } from "./streams/kept_response.ts";
-import { STREAMS_MAX, TICK_MS } from "./streams/open_streams.ts";
+
+import { generateService } from "../generate/generate_service.ts";
+import { SLICE_MS } from "../streams/push_queue.ts";
+import { STALLED_MS } from "../streams/kept_response.ts";
+import { STREAMS_MAX, TICK_MS } from "../streams/open_streams.ts";
+import { SEES_EVERYTHING, type Visibility } from "../../policy/visibility.ts";
 
 const WEB = "default/web:80";
 const ARRIVAL = { ...socketCaller(), needsNoProof: true };

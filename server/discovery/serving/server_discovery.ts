@@ -5,28 +5,30 @@
  * @module
  */
 
-import type { Catalog } from "../../catalog/catalog.ts";
-import type { Routes } from "../../net/admin/http_endpoints.ts";
-import type { Intake } from "../../net/admission/intake.ts";
-import type { Log } from "../../platform/log/log.ts";
-import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import type { MethodHandler } from "../../proto/grpc/call.ts";
-import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
-import type { Caller } from "../links/agent_port.ts";
-import type { Admit } from "./access/admission.ts";
+import type { Catalog } from "../../../catalog/catalog.ts";
+import type { Routes } from "../../../net/admin/http_endpoints.ts";
+import type { Intake } from "../../../net/admission/intake.ts";
+import type { Log } from "../../../platform/log/log.ts";
+import type { MetricRegistry } from "../../../platform/metrics/metrics.ts";
+import type { MethodHandler } from "../../../proto/grpc/call.ts";
+import type { ReceiveBudget } from "../../../proto/streams/receive_budget.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+import type { Caller } from "../../links/agent_port.ts";
+import type { Admit } from "../access/admission.ts";
 import { Discovery } from "./discovery.ts";
 import { DiscoveryPort } from "./discovery_port.ts";
-import type { Visibility } from "./generate/audience.ts";
-import { generateService } from "./generate/generate_service.ts";
+
+import { generateService } from "../generate/generate_service.ts";
 import {
   type AnnouncementRules,
   judgeAnnouncement,
-} from "./membership/announcement.ts";
-import { MemberFiles, type MemberMemory } from "./membership/member_memory.ts";
-import { MembershipSource } from "./membership/membership_source.ts";
-import type { DiscoveryServerOptions } from "./options.ts";
-import type { SubscriberLink } from "./streams/open_streams.ts";
+} from "../membership/announcement.ts";
+import { MemberFiles, type MemberMemory } from "../membership/member_memory.ts";
+import { MembershipSource } from "../membership/membership_source.ts";
+
+import type { SubscriberLink } from "../streams/open_streams.ts";
+import type { Visibility } from "../../policy/visibility.ts";
+import type { DiscoveryServerOptions } from "../../options.ts";
 
 export { MemberFiles };
 

@@ -13,7 +13,7 @@
  * @module
  */
 
-import type { Resource } from "../../proto/xds/resource.ts";
+import type { Resource } from "../../../proto/xds/resource.ts";
 import { type ContentSum, sumOf, total } from "./content_sum.ts";
 
 /** A resource, and where it stands. */

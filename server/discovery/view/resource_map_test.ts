@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { Prng } from "../../tests/support/memory/prng.ts";
+import { Prng } from "../../../tests/support/memory/prng.ts";
 import { sumOf, versionText } from "./content_sum.ts";
 import { type Placed, ResourceMap } from "./resource_map.ts";
 import { changedNames } from "./view.ts";
