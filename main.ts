@@ -7,9 +7,9 @@
  * @module
  */
 
-import { processContext } from "./cli/process_context.ts";
+import { processContext } from "./cli/program/process_context.ts";
 import { run } from "./cli/run.ts";
-import { endWithOneLine } from "./cli/last_line.ts";
+import { endWithOneLine } from "./cli/program/last_line.ts";
 
 if (import.meta.main) {
   endWithOneLine();

@@ -16,16 +16,15 @@ import {
 } from "../server/identity/authorities.ts";
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
 import { StateDirectory } from "../server/identity/state_directory.ts";
-import { defineCommand } from "./command.ts";
-import { CommandFailure } from "./command_failure.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { defineCommand } from "./program/command.ts";
+import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { booleanFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import {
   defaultStateDirectory,
   stateDirectoryFlag,
 } from "./flags/state_directory.ts";
-import { readVerb, textTable } from "./verbs.ts";
+import { readVerb, textTable } from "./program/verbs.ts";
 
 const WHERE = "Where";
 const SHOW = "tunnel ca show";

@@ -5,20 +5,20 @@
  * @module
  */
 
-import type { Command } from "./command.ts";
+import type { Command } from "./program/command.ts";
 
 /** In the order in which the help lists them. */
 export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   server: async () => {
     const { startServer } = await import("../server/server.ts");
-    return (await import("./server.ts")).serverCommand(startServer);
+    return (await import("./server/command.ts")).serverCommand(startServer);
   },
   agent: async () => {
     const { startJoinedAgent } = await import("../agent/joined_agent.ts");
     const { proxyEnvironment } = await import(
       "../net/dial/proxy_environment.ts"
     );
-    return (await import("./agent.ts")).agentCommand((options, log) => {
+    return (await import("./agent/command.ts")).agentCommand((options, log) => {
       const proxy = proxyEnvironment((name) => Deno.env.get(name));
       return startJoinedAgent(options, { log, proxy });
     });
@@ -30,7 +30,9 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
     const { proxyEnvironment } = await import(
       "../net/dial/proxy_environment.ts"
     );
-    const { yurttunnelAgentCommand } = await import("./yurttunnel_agent.ts");
+    const { yurttunnelAgentCommand } = await import(
+      "./yurttunnel_agent/command.ts"
+    );
     return yurttunnelAgentCommand(({ agent, kubernetes }, log) => {
       const proxy = proxyEnvironment((name) => Deno.env.get(name));
       return startKubernetesAgent(agent, kubernetes, { log, proxy });
@@ -42,15 +44,15 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   ca: async () => (await import("./ca.ts")).CA_COMMAND,
   "egress-config": async () =>
     (await import("./egress_config.ts")).EGRESS_CONFIG_COMMAND,
-  proxy: async () => (await import("./proxy.ts")).PROXY_COMMAND,
+  proxy: async () => (await import("./proxy/command.ts")).PROXY_COMMAND,
   services: async () => (await import("./services.ts")).SERVICES_COMMAND,
   endpoints: async () => (await import("./endpoints.ts")).ENDPOINTS_COMMAND,
   service: async () => (await import("./service_register.ts")).SERVICE_COMMAND,
   xds: async () => (await import("./xds.ts")).XDS_COMMAND,
-  adsc: async () => (await import("./adsc.ts")).ADSC_COMMAND,
+  adsc: async () => (await import("./adsc/command.ts")).ADSC_COMMAND,
   dial: async () => (await import("./dial.ts")).DIAL_COMMAND,
   forward: async () => (await import("./forward.ts")).FORWARD_COMMAND,
-  bench: async () => (await import("./bench.ts")).BENCH_COMMAND,
-  demo: async () => (await import("./demo.ts")).DEMO_COMMAND,
+  bench: async () => (await import("./bench/command.ts")).BENCH_COMMAND,
+  demo: async () => (await import("./demo/command.ts")).DEMO_COMMAND,
   version: async () => (await import("./version.ts")).VERSION_COMMAND,
 };

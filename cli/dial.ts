@@ -1,5 +1,7 @@
 /**
- * `tunnel dial`: one connection, joined to standard input and output.
+ * `tunnel dial`: one connection, joined to standard input and output until both
+ * directions are over. Ends are passed on as they are: end of input becomes a
+ * half-close, a reset is never reported as an end.
  *
  * @module
  */
@@ -7,16 +9,16 @@
 import { dial } from "../client/dial.ts";
 import { TunnelDialError } from "../client/dial_error.ts";
 import type { TunnelConn } from "../client/tunnel_conn.ts";
-import { defineCommand } from "./command.ts";
-import { asDialFailure } from "./dial_failure.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { defineCommand } from "./program/command.ts";
+import { asDialFailure } from "./program/dial_failure.ts";
+import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { formatHostPort, parseHostPort } from "./flags/addresses.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
-import { warningsOf } from "./warnings.ts";
+import { warningsOf } from "./program/warnings.ts";
 import { ROAD_FLAGS, roadOf } from "./flags/road_flags.ts";
-import { netcat } from "./netcat.ts";
-import { UsageError } from "./usage_error.ts";
+import { UsageError } from "./flags/usage_error.ts";
+import { TunnelLostError, TunnelResetError } from "../client/conn_errors.ts";
 
 /** See the module description. */
 export const DIAL_COMMAND = defineCommand({
@@ -70,4 +72,91 @@ async function orFailure(dialing: Promise<TunnelConn>): Promise<TunnelConn> {
     if (!(error instanceof TunnelDialError)) throw error;
     throw asDialFailure(error);
   }
+}
+
+/** As much as one read of a pipe or a socket gives. */
+const CHUNK_BYTES = 65_536;
+
+/** The process's side. */
+export interface StandardStreams {
+  readonly input: {
+    read(into: Uint8Array): Promise<number | null>;
+    isTerminal(): boolean;
+  };
+  readonly output: { write(bytes: Uint8Array): Promise<number> };
+}
+
+/**
+ * Carries bytes both ways until the connection is over.
+ *
+ * A person at a terminal will not end their input because the other side is
+ * done, so there the other side's end is enough. A program's input is carried
+ * on: it may be half of a conversation.
+ *
+ * @throws {CommandFailure} When the connection was reset or lost, or nobody
+ *   reads the output any more.
+ */
+export async function netcat(
+  conn: TunnelConn,
+  streams: StandardStreams,
+): Promise<void> {
+  let failure: unknown;
+  sendInput(conn, streams.input).catch((error) => {
+    // Input that cannot be read ends the download too.
+    failure = error;
+    conn.close();
+  });
+  try {
+    await receiveOutput(conn, streams.output);
+    if (streams.input.isTerminal()) return conn.close();
+    const end = await conn.closed;
+    if (end.kind === "reset") throw new TunnelResetError(end.reason);
+    if (end.kind === "lost") throw new TunnelLostError(end.reason);
+  } catch (error) {
+    throw asFailure(failure ?? error);
+  } finally {
+    conn.close();
+  }
+}
+
+async function sendInput(
+  conn: TunnelConn,
+  input: StandardStreams["input"],
+): Promise<void> {
+  const chunk = new Uint8Array(CHUNK_BYTES);
+  for (;;) {
+    const count = await input.read(chunk);
+    if (count === null) return conn.closeWrite();
+    await conn.write(chunk.subarray(0, count));
+  }
+}
+
+async function receiveOutput(
+  conn: TunnelConn,
+  output: StandardStreams["output"],
+): Promise<void> {
+  const chunk = new Uint8Array(CHUNK_BYTES);
+  for (;;) {
+    const count = await conn.read(chunk);
+    if (count === null) return;
+    for (let sent = 0; sent < count;) {
+      sent += await output.write(chunk.subarray(sent, count));
+    }
+  }
+}
+
+function asFailure(error: unknown): unknown {
+  if (error instanceof TunnelResetError) {
+    const line = `The other end reset the connection: ${error.message}`;
+    return new CommandFailure(ExitCode.RESET, line, error);
+  }
+  if (error instanceof TunnelLostError) {
+    const line = `The connection was lost: ${error.message}`;
+    return new CommandFailure(ExitCode.LOST, line, error);
+  }
+  if (error instanceof Deno.errors.BrokenPipe) {
+    const line = "Cannot write: nobody reads the output any more";
+    return new CommandFailure(ExitCode.FAILURE, line, error);
+  }
+  return error;
 }

@@ -10,14 +10,14 @@ import { NETWORK_CONTEXTS } from "../client/egress_config.ts";
 import { formatEgressConfig } from "../client/egress_config_text.ts";
 import type { FrontendProtocol, Road } from "../client/road.ts";
 import type { FrontendListen, ServerOptions } from "../server/options.ts";
-import { defineCommand, refuseOperands } from "./command.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { defineCommand, refuseOperands } from "./program/command.ts";
+import { ExitCode } from "./program/exit_codes.ts";
 import { choiceFlag, choicesFlag, fileFlag, textFlag } from "./flags/flag.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
-import { SERVER_FLAGS } from "./flags/server_flags.ts";
-import { serverOptions } from "./flags/server_options.ts";
+import { SERVER_FLAGS } from "./server/flags.ts";
+import { serverOptions } from "./server/options.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
-import { UsageError } from "./usage_error.ts";
+import { UsageError } from "./flags/usage_error.ts";
 
 const APISERVER = "kube-apiserver's part";
 

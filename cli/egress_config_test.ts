@@ -2,7 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { parseEgressConfig } from "../client/egress_config.ts";
 import type { FrontendProtocol, Road } from "../client/road.ts";
 import { EGRESS_CONFIG_COMMAND } from "./egress_config.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { ExitCode } from "./program/exit_codes.ts";
 
 const PORT = [
   "--server-cert=s.crt",

@@ -6,12 +6,11 @@
 
 import { keyFrom } from "../catalog/model/model.ts";
 import type { PortStatus } from "../agent/proxy/status/proxy_status.ts";
-import { defineCommand } from "./command.ts";
-import { CommandFailure } from "./command_failure.ts";
-import { ExitCode } from "./exit_codes.ts";
-import { QUERY_FLAGS, queryProxy, shortCount } from "./proxy_query.ts";
-import { UsageError } from "./usage_error.ts";
-import { textTable } from "./verbs.ts";
+import { defineCommand } from "./program/command.ts";
+import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
+import { QUERY_FLAGS, queryProxy, shortCount } from "./proxy/query.ts";
+import { UsageError } from "./flags/usage_error.ts";
+import { textTable } from "./program/verbs.ts";
 
 /** See the module description. */
 export const ENDPOINTS_COMMAND = defineCommand({

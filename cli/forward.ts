@@ -8,11 +8,10 @@ import { forward } from "../client/forward.ts";
 import { openRoad } from "../client/road_dialer.ts";
 import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { ListenError } from "../net/bind/listen_error.ts";
-import { CommandFailure } from "./command_failure.ts";
-import { dialFailureText } from "./dial_failure.ts";
-import { type CommandContext, defineCommand } from "./command.ts";
-import { ExitCode } from "./exit_codes.ts";
-import { sayInternalErrors } from "./last_line.ts";
+import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
+import { dialFailureText } from "./program/dial_failure.ts";
+import { type CommandContext, defineCommand } from "./program/command.ts";
+import { sayInternalErrors } from "./program/last_line.ts";
 import {
   formatHostPort,
   type ForwardSpec,
@@ -21,9 +20,9 @@ import {
 import { booleanFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
-import { warningsOf } from "./warnings.ts";
+import { warningsOf } from "./program/warnings.ts";
 import { ROAD_FLAGS, roadOf } from "./flags/road_flags.ts";
-import { UsageError } from "./usage_error.ts";
+import { UsageError } from "./flags/usage_error.ts";
 
 const FORWARD_FLAGS = {
   ...ROAD_FLAGS,

@@ -4,11 +4,11 @@
  * @module
  */
 
-import type { CommandContext } from "./command.ts";
+import type { CommandContext } from "./program/command.ts";
 import { COMMANDS } from "./commands.ts";
-import { EXIT_CODES, ExitCode } from "./exit_codes.ts";
+import { EXIT_CODES, ExitCode } from "./program/exit_codes.ts";
 import { nearest } from "../platform/text/nearest.ts";
-import { UsageError } from "./usage_error.ts";
+import { UsageError } from "./flags/usage_error.ts";
 
 /** The page of one command, or the list of all. */
 export async function help(context: CommandContext): Promise<ExitCode> {

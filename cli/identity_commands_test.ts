@@ -11,7 +11,7 @@ import { StateDirectory } from "../server/identity/state_directory.ts";
 import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
 import { TrustNotes } from "../server/identity/trust_notes.ts";
 import { CA_COMMAND } from "./ca.ts";
-import type { Command } from "./command.ts";
+import type { Command } from "./program/command.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { NODE_COMMAND } from "./node.ts";
 import { TOKEN_COMMAND } from "./token.ts";

@@ -8,20 +8,20 @@ import { AgentIdentity, joinAgain } from "../agent/identity/agent_identity.ts";
 import { hasJoined } from "../agent/identity/agent_state.ts";
 import { openLog } from "../platform/log/log.ts";
 import { proxyEnvironment } from "../net/dial/proxy_environment.ts";
-import { CommandFailure } from "./command_failure.ts";
-import { defineCommand } from "./command.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
+import { defineCommand } from "./program/command.ts";
 import { booleanFlag } from "./flags/flag.ts";
 import {
+  joinFileFlag,
+  joinTokenText,
   joinWish,
   nodeFlags,
   serverAddresses,
   serverFlag,
 } from "./flags/join_flags.ts";
-import { joinFileFlag, joinTokenText } from "./flags/join_token_text.ts";
 import { GENERAL_FLAGS, LOG_FLAGS } from "./flags/log_flags.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
-import { UsageError } from "./usage_error.ts";
+import { UsageError } from "./flags/usage_error.ts";
 
 const GROUP = "Joining";
 

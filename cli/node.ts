@@ -13,9 +13,8 @@ import {
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
 import { StateDirectory } from "../server/identity/state_directory.ts";
 import { TokenStore } from "../server/identity/token_store.ts";
-import { defineCommand } from "./command.ts";
-import { CommandFailure } from "./command_failure.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { defineCommand } from "./program/command.ts";
+import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { grantsFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
@@ -23,7 +22,7 @@ import {
   defaultStateDirectory,
   stateDirectoryFlag,
 } from "./flags/state_directory.ts";
-import { readVerb, textTable } from "./verbs.ts";
+import { readVerb, textTable } from "./program/verbs.ts";
 
 const WHERE = "Where";
 /** An empty text counts as a flag that was not given. */

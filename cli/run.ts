@@ -5,12 +5,12 @@
  */
 
 import { withoutTokens } from "../proto/identity/join_token.ts";
-import type { CommandContext } from "./command.ts";
+import type { CommandContext } from "./program/command.ts";
 import { COMMANDS } from "./commands.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { ExitCode } from "./program/exit_codes.ts";
 import { help, unknownCommand } from "./help.ts";
-import { UsageError } from "./usage_error.ts";
-import { checkVariables } from "./variables.ts";
+import { UsageError } from "./flags/usage_error.ts";
+import { checkVariables } from "./flags/variables.ts";
 import {
   isSocketChoice,
   SOCKET_CHOICES,

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import type { CommandContext } from "./command.ts";
+import type { CommandContext } from "./program/command.ts";
 import { COMMANDS } from "./commands.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { ExitCode } from "./program/exit_codes.ts";
 import { HELP_COLUMNS } from "./flags/help_text.ts";
 import { run } from "./run.ts";
 

@@ -1,12 +1,12 @@
 import { assertEquals } from "@std/assert";
 import type { AgentOptions } from "../agent/options.ts";
 import type { ServerOptions } from "../server/options.ts";
-import { agentCommand } from "./agent.ts";
-import type { Command, CommandContext } from "./command.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { agentCommand } from "./agent/command.ts";
+import type { Command, CommandContext } from "./program/command.ts";
+import { ExitCode } from "./program/exit_codes.ts";
 import { HELP_COLUMNS } from "./flags/help_text.ts";
-import { serverCommand } from "./server.ts";
-import type { Succeeding } from "./succession.ts";
+import { serverCommand } from "./server/command.ts";
+import type { Succeeding } from "./program/succession.ts";
 
 const SERVER = [
   "--uds-name=/run/front.sock",

@@ -25,9 +25,9 @@ import {
 import { connectEtcd } from "../neighbours/etcd/connect.ts";
 import { EtcdConfigError } from "../neighbours/etcd/errors.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
-import { type CommandContext, defineCommand } from "./command.ts";
-import { ExitCode } from "./exit_codes.ts";
-import { sayInternalErrors } from "./last_line.ts";
+import { type CommandContext, defineCommand } from "./program/command.ts";
+import { ExitCode } from "./program/exit_codes.ts";
+import { sayInternalErrors } from "./program/last_line.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./flags/etcd_flags.ts";
 import {
@@ -40,9 +40,9 @@ import {
 } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
-import { type Running, untilStopped } from "./until_stopped.ts";
-import { UsageError } from "./usage_error.ts";
-import { readVerb } from "./verbs.ts";
+import { type Running, untilStopped } from "./program/until_stopped.ts";
+import { UsageError } from "./flags/usage_error.ts";
+import { readVerb } from "./program/verbs.ts";
 
 const WHAT = "What is registered";
 

@@ -1,5 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { ExitCode } from "./exit_codes.ts";
+import { ExitCode } from "./program/exit_codes.ts";
 import { SERVICE_COMMAND } from "./service_register.ts";
 
 /** What the command says to flags that it refuses. */

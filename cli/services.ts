@@ -14,13 +14,13 @@ import type {
   PortStatus,
   ProxyStatus,
 } from "../agent/proxy/status/proxy_status.ts";
-import { defineCommand, refuseOperands } from "./command.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { defineCommand, refuseOperands } from "./program/command.ts";
+import { ExitCode } from "./program/exit_codes.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { booleanFlag } from "./flags/flag.ts";
-import { QUERY_FLAGS, queryProxy, shortCount } from "./proxy_query.ts";
-import { UsageError } from "./usage_error.ts";
-import { textTable } from "./verbs.ts";
+import { QUERY_FLAGS, queryProxy, shortCount } from "./proxy/query.ts";
+import { UsageError } from "./flags/usage_error.ts";
+import { textTable } from "./program/verbs.ts";
 
 const FLAGS = {
   "env": booleanFlag(false, {

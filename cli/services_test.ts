@@ -7,10 +7,10 @@ import { PROXY_PATH } from "../agent/proxy/status/proxy_path.ts";
 import { jsonAnswer } from "../net/admin/http_endpoints.ts";
 import { listenHttp } from "../net/listen/listeners.ts";
 import { deadPort } from "../tests/support/rigs/proxy_rig.ts";
-import type { CommandContext } from "./command.ts";
+import type { CommandContext } from "./program/command.ts";
 import { ENDPOINTS_COMMAND } from "./endpoints.ts";
-import { ExitCode } from "./exit_codes.ts";
-import { shortCount } from "./proxy_query.ts";
+import { ExitCode } from "./program/exit_codes.ts";
+import { shortCount } from "./proxy/query.ts";
 import { SERVICES_COMMAND, servicesText } from "./services.ts";
 
 const WEB: PortStatus = {

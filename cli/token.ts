@@ -16,9 +16,8 @@ import {
   type TokenRecord,
   TokenStore,
 } from "../server/identity/token_store.ts";
-import { type CommandContext, defineCommand } from "./command.ts";
-import { CommandFailure } from "./command_failure.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { type CommandContext, defineCommand } from "./program/command.ts";
+import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { booleanFlag, countFlag, lifeFlag, textFlag } from "./flags/flag.ts";
 import { grantsFlag, namePatternFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
@@ -27,7 +26,7 @@ import {
   defaultStateDirectory,
   stateDirectoryFlag,
 } from "./flags/state_directory.ts";
-import { readVerb, textTable } from "./verbs.ts";
+import { readVerb, textTable } from "./program/verbs.ts";
 
 const WHERE = "Where";
 const CREATE = "tunnel token create";

@@ -4,11 +4,11 @@
  * @module
  */
 
-import { defineCommand, refuseOperands } from "./command.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { defineCommand, refuseOperands } from "./program/command.ts";
+import { ExitCode } from "./program/exit_codes.ts";
 import { choiceFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
-import { versionText } from "./version_text.ts";
+import { versionText } from "./program/version.ts";
 
 /** See the module description. */
 export const VERSION_COMMAND = defineCommand({

@@ -15,18 +15,17 @@ import type {
   ClientSummary,
   KindSummary,
 } from "../server/discovery/status/sync_status.ts";
-import { type CommandContext, defineCommand } from "./command.ts";
-import { CommandFailure } from "./command_failure.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { type CommandContext, defineCommand } from "./program/command.ts";
+import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
-import { SERVER_FLAGS } from "./flags/server_flags.ts";
+import { SERVER_FLAGS } from "./server/flags.ts";
 import {
   defaultStateDirectory,
   stateDirectoryFlag,
 } from "./flags/state_directory.ts";
-import { printable, readVerb, textTable } from "./verbs.ts";
+import { printable, readVerb, textTable } from "./program/verbs.ts";
 
 /** How long the server may take to answer. */
 const QUERY_TIMEOUT_MS = 10_000;

@@ -9,7 +9,7 @@
  * @module
  */
 
-import { PERMISSIONS, V8_FLAGS } from "../cli/self_command.ts";
+import { PERMISSIONS, V8_FLAGS } from "../cli/program/self_command.ts";
 
 const { code } = await new Deno.Command(Deno.execPath(), {
   args: [

@@ -7,9 +7,9 @@
  * @module
  */
 
-import type { Command } from "../cli/command.ts";
+import type { Command } from "../cli/program/command.ts";
 import { COMMANDS } from "../cli/commands.ts";
-import { EXIT_CODES } from "../cli/exit_codes.ts";
+import { EXIT_CODES } from "../cli/program/exit_codes.ts";
 import type { Flag } from "../cli/flags/flag.ts";
 import { flagGroups, shownDefault } from "../cli/flags/help_text.ts";
 import { environmentName } from "../cli/flags/read_flags.ts";

@@ -18,7 +18,7 @@ import {
   permissionGroups,
   RUNS_PLUGINS,
   USUAL_PERMISSIONS,
-} from "../cli/permissions.ts";
+} from "../cli/program/self_command.ts";
 
 /** A file that the script carries, compressed with gzip. */
 export interface CarriedFile {
@@ -48,7 +48,7 @@ const DESCRIPTORS_MIN = 32;
 /** What the runtime reserves of addresses, and hardly uses: 36 GB and more. */
 const ADDRESS_SPACE_KIB_MIN = 40_000_000;
 
-/** What the command in `$1` may do; see `cli/permissions.ts`. */
+/** What the command in `$1` may do; see `cli/program/self_command.ts`. */
 export function permissionCase(): string {
   const groups = permissionGroups().map((group) =>
     `  ${group.commands.join("|")}) allow="${group.flags.join(" ")}"` +

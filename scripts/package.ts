@@ -10,7 +10,7 @@
 
 import { parseArgs } from "@std/cli";
 import { toBytes } from "@std/streams";
-import { V8_FLAGS } from "../cli/self_command.ts";
+import { V8_FLAGS } from "../cli/program/self_command.ts";
 import { VERSION } from "../platform/process/version.ts";
 import { type CarriedFile, launcherScript } from "./launcher.ts";
 import { fetchPinned } from "./npm_registry.ts";

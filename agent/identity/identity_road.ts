@@ -13,7 +13,10 @@ import type {
   RoadConnection,
   RoadIdentity,
 } from "../../client/road_identity.ts";
-import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import {
+  type ProxyEnvironment,
+  proxyEnvironment,
+} from "../../net/dial/proxy_environment.ts";
 import {
   NoServerError,
   type ServerAddress,
@@ -198,6 +201,31 @@ export class IdentityRoad implements RoadIdentity {
       if (!(error instanceof GrpcError)) throw error;
     }
   }
+}
+
+/**
+ * The identity of a node that has joined, for a command that goes in its name.
+ * Nothing is read before the first connection.
+ */
+export function followIdentity(
+  { stateDirectory, addresses }: {
+    readonly stateDirectory: string;
+    readonly addresses: readonly ServerAddress[];
+  },
+  { log, environment, isBrief = false }: {
+    readonly log: Log;
+    readonly environment: (name: string) => string | undefined;
+    /** See {@linkcode IdentityRoadOptions}. */
+    readonly isBrief?: boolean;
+  },
+): IdentityRoad {
+  return new IdentityRoad({
+    stateDirectory,
+    servers: addresses,
+    log,
+    proxyEnv: proxyEnvironment(environment),
+    isBrief,
+  });
 }
 
 /** Whether a server was reached, and certificates were of no use. */

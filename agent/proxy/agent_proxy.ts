@@ -9,9 +9,8 @@ import { FileSource } from "../../catalog/sources/file.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { AddressFile } from "./addresses/address_file.ts";
+import { openAddressFile } from "./addresses/address_file.ts";
 import { PROXY_DEFAULTS } from "./defaults.ts";
-import { numbersOf } from "./addresses/local_address.ts";
 import { ServiceProxy } from "./service_proxy.ts";
 
 /**
@@ -33,20 +32,14 @@ export function openAgentProxy(
   addressPath: string | undefined,
   tools: { readonly log: Log; readonly metrics: MetricRegistry },
 ): ServiceProxy {
-  const { name, count } = numbersOf(PROXY_DEFAULTS.addresses)!;
+  const timers = systemTimers;
   const { log } = tools;
-  const file = addressPath === undefined ? {} : {
-    addressFile: new AddressFile({
-      path: addressPath,
-      range: name,
-      count,
-      log,
-      timers: systemTimers,
-    }),
-  };
+  const addressFile = addressPath === undefined
+    ? undefined
+    : openAddressFile(addressPath, PROXY_DEFAULTS.addresses, { log, timers });
   return new ServiceProxy({
     ...PROXY_DEFAULTS,
-    ...file,
+    ...(addressFile === undefined ? {} : { addressFile }),
     sources: [source],
   }, tools);
 }

@@ -6,7 +6,7 @@
  */
 
 import { withoutTokens } from "../../proto/identity/join_token.ts";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import { parseWholeNumber } from "./go_values.ts";
 
 /** A place to connect to or to listen on. */

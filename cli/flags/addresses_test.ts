@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import {
   formatHostPort,
   parseForwardSpec,

@@ -1,11 +1,11 @@
 /**
- * How a client of discovery gets in: where its servers are, as whom it comes and
- * whom it trusts. Of `tunnel proxy` and `tunnel adsc`, whose flags have names of
- * their own.
+ * What flags say about how a client of discovery gets in. Of `tunnel proxy` and
+ * `tunnel adsc`, whose flags have names of their own.
  *
  * @module
  */
 
+import type { AdsAccess } from "../../agent/identity/ads_access.ts";
 import { hasJoined } from "../../agent/identity/agent_state.ts";
 import { parseJoinedNode } from "../../agent/identity/joined_node.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
@@ -15,7 +15,7 @@ import {
   CredentialsError,
 } from "../../net/tls/trust/credentials.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import { type HostPort, parseHostPort } from "./addresses.ts";
 import { keyPair } from "./key_pair.ts";
 
@@ -31,30 +31,6 @@ export interface AdsAccessFlags {
   /** What those are called that have another name with each command. */
   readonly names: Readonly<Record<"servers" | "ca", string>>;
 }
-
-/** See the module description. */
-export type AdsAccess =
-  /** Without TLS; on this machine. */
-  | { readonly kind: "plain"; readonly addresses: readonly HostPort[] }
-  | {
-    readonly kind: "files";
-    readonly addresses: readonly HostPort[];
-    readonly credentials: Credentials;
-    readonly files: {
-      readonly ca: string;
-      readonly cert: string;
-      readonly key: string;
-    };
-    /** As the certificate names it; empty when it names nobody, or is none. */
-    readonly node: string;
-  }
-  /** As the node that has joined. */
-  | {
-    readonly kind: "joined";
-    readonly addresses: readonly HostPort[];
-    readonly stateDirectory: string;
-    readonly node: string;
-  };
 
 /** What is read of the machine. */
 export interface AdsAccessSources {

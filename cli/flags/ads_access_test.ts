@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import {
   adsAccess,
   type AdsAccessFlags,

@@ -6,7 +6,7 @@
  */
 
 import type { KubernetesOptions } from "../../neighbours/kubernetes/connect.ts";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import { booleanFlag, choiceFlag, fileFlag, type FlagValues } from "./flag.ts";
 
 const GROUP = "The API server of --master";

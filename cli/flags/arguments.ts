@@ -10,7 +10,7 @@
  */
 
 import { parseArgs } from "@std/cli";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import { type Flag, type FlagTable, FlagValueError } from "./flag.ts";
 import { nearest } from "../../platform/text/nearest.ts";
 

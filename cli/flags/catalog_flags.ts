@@ -1,15 +1,39 @@
 /**
- * Flags about where services and endpoints come from. Several sources may be
- * given at once; the first one here that has a service owns it.
+ * Flags about where services and endpoints come from, and the plain data that
+ * they mean. Several sources may be given at once; the first one here that has a
+ * service owns it.
  *
  * @module
  */
 
-import { ETCD_FLAGS } from "./etcd_flags.ts";
-import { booleanFlag, fileFlag, listFlag, textFlag } from "./flag.ts";
-import { SERVICES_URL_FLAGS } from "./services_url.ts";
+import {
+  type HttpSourceConfig,
+  type SourceConfig,
+  sourcesOf,
+  type SourceTools,
+} from "../../catalog/sources_of.ts";
+import type { Source } from "../../catalog/model/source.ts";
+import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
+import type { KubernetesOptions } from "../../neighbours/kubernetes/connect.ts";
+import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
+import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
+import { apiServerFiles, type ApiServerValues } from "./api_server_flags.ts";
+import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./etcd_flags.ts";
+import {
+  booleanFlag,
+  durationFlag,
+  fileFlag,
+  type FlagValues,
+  listFlag,
+  textFlag,
+} from "./flag.ts";
+import type { FlagSources } from "./read_flags.ts";
+import { UsageError } from "./usage_error.ts";
 
 const SOURCES = "Sources of services";
+
+/** More often is a watch, which HTTP has not. */
+const INTERVAL_MS_MIN = 500;
 
 /** In order of precedence, etcd's last. */
 export const CATALOG_FLAGS = {
@@ -19,7 +43,26 @@ export const CATALOG_FLAGS = {
     help: "Services and endpoints from this .yaml or .json file, read again " +
       "whenever it changes.",
   }),
-  ...SERVICES_URL_FLAGS,
+  "services-url": textFlag("", {
+    group: SOURCES,
+    placeholder: "URL",
+    help: "The same from there, asked for again and again.",
+  }),
+  "services-ca-cert": fileFlag({
+    group: SOURCES,
+    help: "CA of its server's certificate; read again when it changes.",
+    defaultText: "public ones",
+  }),
+  "services-token-file": fileFlag({
+    group: SOURCES,
+    help:
+      "Show that server the bearer token in this file; https or loopback. " +
+      "Read again when it changes.",
+  }),
+  "services-interval": durationFlag(10_000, INTERVAL_MS_MIN, {
+    group: SOURCES,
+    help: "Time between two questions, a tenth more or less.",
+  }),
   "kubernetes": booleanFlag(false, {
     group: SOURCES,
     help: "Services and EndpointSlices of the cluster that this Pod is in.",
@@ -47,3 +90,161 @@ export const CATALOG_FLAGS = {
       "/registry/services/. --etcd-config is for these keys, too.",
   }),
 } as const;
+
+type Values = FlagValues<typeof CATALOG_FLAGS> & ApiServerValues;
+
+/**
+ * What the flags name, in order of precedence.
+ *
+ * @param further A flag of the command that names a source, too.
+ * @throws {UsageError} One line; also when there is no source at all.
+ */
+export function catalogConfig(
+  values: Values,
+  context: Pick<FlagSources, "readFile">,
+  further?: { readonly flag: string; readonly isGiven: boolean },
+): readonly SourceConfig[] {
+  const sources: SourceConfig[] = [];
+  if (values["config"] !== "") {
+    sources.push({ kind: "file", path: values["config"] });
+  }
+  const http = httpConfig(values);
+  if (http !== undefined) sources.push(http);
+  const api = clusterOf(values);
+  if (api !== undefined) {
+    const namespace = values["namespace"];
+    sources.push({
+      kind: "kubernetes",
+      api,
+      ...(namespace === "" ? {} : { namespace }),
+    });
+  }
+  sources.push(...etcdConfigs(values, context));
+  if (sources.length > 0 || further?.isGiven) return sources;
+  const flags = [
+    ...["--config FILE", "--services-url", "--kubernetes", "--kubeconfig"],
+    ...["--master", "--etcd", "--etcd-servers"],
+    ...(further === undefined ? [] : [further.flag]),
+  ];
+  throw new UsageError(
+    "Cannot serve nothing: no flag says where services come from; wanted " +
+      `${flags.slice(0, -1).join(", ")} or ${flags.at(-1)}`,
+  );
+}
+
+/**
+ * The sources themselves. What is wrong with the configuration of one is wrong
+ * with the command line.
+ *
+ * @throws {UsageError} One line.
+ */
+export function catalogSources(
+  configs: readonly SourceConfig[],
+  tools: SourceTools,
+): readonly Source[] {
+  try {
+    return sourcesOf(configs, tools);
+  } catch (error) {
+    const isConfig = error instanceof EtcdConfigError ||
+      error instanceof KubernetesConfigError;
+    if (!isConfig) throw error;
+    throw new UsageError(error.message);
+  }
+}
+
+function httpConfig(values: Values): HttpSourceConfig | undefined {
+  const url = values["services-url"];
+  if (url === "") {
+    const odd = URL_FILES.find((name) => values[name] !== "");
+    if (odd === undefined) return undefined;
+    throw new UsageError(
+      `Cannot use --${odd} without --services-url: it is about the server ` +
+        "there; give the URL, or remove it",
+    );
+  }
+  const caFile = values["services-ca-cert"];
+  const tokenFile = values["services-token-file"];
+  checkUrl(url, caFile, tokenFile);
+  return {
+    kind: "http",
+    url,
+    intervalMs: values["services-interval"],
+    ...(caFile === "" ? {} : { caFile }),
+    ...(tokenFile === "" ? {} : { tokenFile }),
+  };
+}
+
+const URL_FILES = ["services-ca-cert", "services-token-file"] as const;
+
+function checkUrl(text: string, caFile: string, tokenFile: string): void {
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
+    throw new UsageError(
+      `Cannot use --services-url: saw "${text}", wanted http://… or https://…`,
+    );
+  }
+  const url = new URL(text);
+  if (caFile !== "" && url.protocol === "http:") {
+    throw new UsageError(
+      "Cannot use --services-ca-cert with http: it has no TLS; write " +
+        `https://${url.host}…, or remove the CA`,
+    );
+  }
+  if (tokenFile === "") return;
+  if (url.username !== "") {
+    throw new UsageError(
+      "Cannot use --services-token-file with a name or password in " +
+        "--services-url: the server is shown one or the other; keep one",
+    );
+  }
+  if (url.protocol === "https:" || isLoopbackHost(url.hostname)) return;
+  throw new UsageError(
+    "Cannot use --services-token-file with http: everybody on the way would " +
+      `read the token; write https://${url.host}…`,
+  );
+}
+
+function clusterOf(values: Values): KubernetesOptions | undefined {
+  const { kubeconfig, master } = values;
+  const given = [
+    ...(values["kubernetes"] ? ["--kubernetes"] : []),
+    ...(kubeconfig === "" ? [] : ["--kubeconfig"]),
+    ...(master === "" ? [] : ["--master"]),
+  ];
+  if (given.length > 1) {
+    throw new UsageError(
+      `Cannot use ${given.join(" together with ")}: each says where the API ` +
+        "server is; keep one of them",
+    );
+  }
+  const masterFiles = apiServerFiles(master, values);
+  if (given.length === 0) return undefined;
+  if (master !== "") return { master, masterFiles };
+  return kubeconfig === "" ? {} : { kubeconfig };
+}
+
+/** Two at most: one of our own keys, one of kube-proxy 0.4's. */
+function* etcdConfigs(
+  values: Values,
+  context: Pick<FlagSources, "readFile">,
+): Iterable<SourceConfig> {
+  const members = values["etcd-servers"];
+  const hasConfig = values["etcd-config"] !== "";
+  if (hasConfig && members.length > 0) {
+    throw new UsageError(
+      "Cannot use --etcd-config together with --etcd-servers: both say where " +
+        "etcd is; keep one of them",
+    );
+  }
+  // How to get in is said once, and holds for both.
+  const hasOwn = values["etcd"].length > 0;
+  const hasRegistry = hasConfig || members.length > 0;
+  if (hasOwn || !hasRegistry) {
+    const cluster = etcdOptions({ ...values, "etcd-config": "" }, context);
+    if (cluster !== undefined) {
+      yield { kind: "etcd", cluster, prefix: etcdPrefix(values) };
+    }
+  }
+  if (!hasRegistry) return;
+  const cluster = etcdOptions({ ...values, "etcd": members }, context);
+  if (cluster !== undefined) yield { kind: "etcd-registry", cluster };
+}

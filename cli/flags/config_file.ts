@@ -9,7 +9,7 @@
 
 import { parse as parseYaml } from "@std/yaml";
 import { yamlProblem } from "../../platform/text/yaml_problem.ts";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import { canonicalNames, suggestion } from "./arguments.ts";
 import type { FlagTable } from "./flag.ts";
 

@@ -13,7 +13,7 @@
  */
 
 import type { EtcdOptions } from "../../neighbours/etcd/connect.ts";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 
 /** @throws {UsageError} One line. */
 export function parseEtcdConfigFile(path: string, text: string): EtcdOptions {

@@ -7,8 +7,8 @@
 
 import type { EtcdOptions } from "../../neighbours/etcd/connect.ts";
 import { TUNNEL_PREFIX } from "../../catalog/sources/etcd/etcd_tunnel_layout.ts";
-import type { CommandContext } from "../command.ts";
-import { UsageError } from "../usage_error.ts";
+import type { FlagSources } from "./read_flags.ts";
+import { UsageError } from "./usage_error.ts";
 import { parseEtcdConfigFile } from "./etcd_config_file.ts";
 import { fileFlag, type FlagValues, listFlag, textFlag } from "./flag.ts";
 import { keyPair } from "./key_pair.ts";
@@ -62,7 +62,7 @@ type EtcdFlagValues = FlagValues<typeof ETCD_FLAGS>;
  */
 export function etcdOptions(
   flags: EtcdFlagValues,
-  context: Pick<CommandContext, "readFile">,
+  context: Pick<FlagSources, "readFile">,
 ): EtcdOptions | undefined {
   const { etcd: servers, "etcd-config": configFile } = flags;
   const pair = keyPair(
@@ -114,7 +114,7 @@ export function etcdPrefix(flags: EtcdFlagValues): string {
 
 function userOf(
   flags: EtcdFlagValues,
-  context: Pick<CommandContext, "readFile">,
+  context: Pick<FlagSources, "readFile">,
 ): Pick<EtcdOptions, "user"> | undefined {
   const { "etcd-user": name, "etcd-password-file": file } = flags;
   if (name === "" && file === "") return undefined;
@@ -134,7 +134,7 @@ function userOf(
 function readText(
   flag: string,
   path: string,
-  context: Pick<CommandContext, "readFile">,
+  context: Pick<FlagSources, "readFile">,
 ): string {
   try {
     return context.readFile(path);

@@ -1,6 +1,7 @@
 /**
  * Flags by which a node joins and finds its identity again; of `tunnel join`
- * and `tunnel agent`.
+ * and `tunnel agent`. A token on the command line can be read by every user of
+ * the machine, so it may come from a file or from standard input.
  *
  * @module
  */
@@ -13,7 +14,7 @@ import {
 } from "../../proto/identity/join_token.ts";
 import { isNodeName, NODE_NAME_RULE } from "../../proto/identity/node_name.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import { parseAgentServer } from "./addresses.ts";
 import { type Flag, listFlag, textFlag } from "./flag.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
@@ -87,3 +88,80 @@ function ownNodeName(found: string): string {
       `${NODE_NAME_RULE}; give it another one with --node`,
   );
 }
+
+/** Stands for standard input. */
+const INPUT = "-";
+
+/** What `tunnel token create` prints is less than this. */
+const BYTES_MAX = 64 * 1024;
+
+/** Reads texts; of the machine, unless a test has others. */
+export interface TokenReaders {
+  file(path: string): string;
+  input(): string;
+}
+
+/** `--join-file`. */
+export function joinFileFlag(group: string): Flag<string> {
+  return textFlag("", {
+    group,
+    placeholder: "FILE",
+    help: "Join with the token in this file: the command line is for all " +
+      "users of this machine to read. -: from standard input.",
+  });
+}
+
+/**
+ * The token that words or `--join-file` mean; empty: none.
+ *
+ * @param word The token, or `-`.
+ * @param file Of `--join-file`.
+ * @throws {UsageError} One line, without the token.
+ */
+export function joinTokenText(
+  word: string,
+  file: string,
+  readers: TokenReaders = MACHINE,
+): string {
+  if (word !== "" && file !== "") {
+    throw new UsageError(
+      "Cannot join: a token is given and --join-file as well; give one of them",
+    );
+  }
+  if (word === INPUT || file === INPUT) {
+    return tokenIn(readers.input(), "standard input");
+  }
+  if (file === "") return word;
+  try {
+    return tokenIn(readers.file(file), file);
+  } catch (error) {
+    if (error instanceof UsageError || !(error instanceof Error)) throw error;
+    throw new UsageError(`Cannot use --join-file ${file}: ${error.message}`);
+  }
+}
+
+/** The line of `tunnel token create` may stand there as a whole. */
+function tokenIn(text: string, where: string): string {
+  const token = /\btnl\d+\.\S+/.exec(text)?.[0];
+  if (token !== undefined) return token;
+  throw new UsageError(
+    `Cannot join: there is no token in ${where}; wanted what \`tunnel token ` +
+      "create` prints",
+  );
+}
+
+const MACHINE: TokenReaders = {
+  file: (path) => Deno.readTextFileSync(path).slice(0, BYTES_MAX),
+  input() {
+    const into = new Uint8Array(BYTES_MAX);
+    let length = 0;
+    while (length < into.length) {
+      const count = Deno.stdin.readSync(into.subarray(length));
+      if (count === null) break;
+      length += count;
+      // A person ends a line, and not the input.
+      if (Deno.stdin.isTerminal()) break;
+    }
+    return new TextDecoder().decode(into.subarray(0, length));
+  },
+};

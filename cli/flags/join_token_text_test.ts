@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { UsageError } from "../usage_error.ts";
-import { joinTokenText } from "./join_token_text.ts";
+import { UsageError } from "./usage_error.ts";
+import { joinTokenText } from "./join_flags.ts";
 
 const TOKEN = "tnl1.aaaa.bbbb.cccc";
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 
 /**
  * Joins two flags.

@@ -9,7 +9,7 @@
 import { FileError } from "../../platform/files/file_error.ts";
 import type { LeveledLog } from "../../platform/log/log.ts";
 import type { ReloadSource } from "../../platform/reload/reloads.ts";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import type { FlagTable, FlagValues } from "./flag.ts";
 import { type FlagSources, readFlags } from "./read_flags.ts";
 

@@ -2,8 +2,8 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { FileError } from "../../platform/files/file_error.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import type { RuleSet } from "../../policy/rule_set.ts";
-import { AGENT_FLAGS } from "./agent_flags.ts";
-import { RULE_FLAGS, rulesOf } from "./agent_options.ts";
+import { AGENT_FLAGS } from "../agent/flags.ts";
+import { RULE_FLAGS, rulesOf } from "../agent/options.ts";
 import { liveConfig } from "./live_config.ts";
 import { readFlags } from "./read_flags.ts";
 

@@ -14,9 +14,9 @@ import { PkiError } from "../../platform/pki/key_pair.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import { parseAgentServer } from "./addresses.ts";
-import { followedIdentity } from "./followed_identity.ts";
+import { followIdentity } from "../../agent/identity/identity_road.ts";
 import { keyPair } from "./key_pair.ts";
 import type { FlagSources } from "./read_flags.ts";
 
@@ -116,7 +116,7 @@ function joinedRoad(
     ...road,
     addresses: found,
     ...(log === undefined ? {} : {
-      identity: followedIdentity(joined, {
+      identity: followIdentity(joined, {
         log: log(),
         environment,
         isBrief,

@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { formatJoinedNode } from "../../agent/identity/joined_node.ts";
 import type { NodeRoad, Road } from "../../client/road.ts";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import { readFlags } from "./read_flags.ts";
 import { ROAD_FLAGS, roadIfAny, roadOf } from "./road_flags.ts";
 

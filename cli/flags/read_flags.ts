@@ -7,7 +7,7 @@
  */
 
 import { systemProblem } from "../../platform/files/file_error.ts";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import { type Arguments, sortArguments } from "./arguments.ts";
 import { readConfig } from "./config_file.ts";
 import {

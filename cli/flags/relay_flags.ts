@@ -8,8 +8,8 @@
 import type { RelayOptions } from "../../agent/relay/options.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
-import type { ListenFlag } from "../listen_flags.ts";
-import { UsageError } from "../usage_error.ts";
+import type { ListenFlag } from "./listen_flags.ts";
+import { UsageError } from "./usage_error.ts";
 import { parseListen } from "./addresses.ts";
 import { textFlag } from "./flag.ts";
 

@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { UsageError } from "../usage_error.ts";
-import { AGENT_FLAGS } from "./agent_flags.ts";
-import { agentOptions } from "./agent_options.ts";
+import { UsageError } from "./usage_error.ts";
+import { AGENT_FLAGS } from "../agent/flags.ts";
+import { agentOptions } from "../agent/options.ts";
 import { readFlags } from "./read_flags.ts";
 
 const PAIR = ["--ca-cert=ca", "--agent-cert=a", "--agent-key=b"];

@@ -11,7 +11,7 @@ import {
 import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
 import type { Road } from "../../client/road.ts";
 import type { Log } from "../../platform/log/log.ts";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import { parseHostPort } from "./addresses.ts";
 import {
   booleanFlag,

@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import type { Road } from "../../client/road.ts";
-import { UsageError } from "../usage_error.ts";
+import { UsageError } from "./usage_error.ts";
 import { readFlags } from "./read_flags.ts";
 import { ROAD_FLAGS, roadOf } from "./road_flags.ts";
 import { defaultStateDirectory } from "./state_directory.ts";

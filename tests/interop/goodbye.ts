@@ -15,7 +15,7 @@
  * @module
  */
 
-import { ExitCode } from "../../cli/exit_codes.ts";
+import { ExitCode } from "../../cli/program/exit_codes.ts";
 import type { Frontend, Maker, Protocol } from "../peers/tunnel.ts";
 import { ProgramError } from "./run_program.ts";
 

@@ -1,9 +1,9 @@
 /** The units of systemd say what the program understands. */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { AGENT_FLAGS } from "../../cli/flags/agent_flags.ts";
-import { PROXY_FLAGS } from "../../cli/flags/proxy_flags.ts";
-import { SERVER_FLAGS } from "../../cli/flags/server_flags.ts";
+import { AGENT_FLAGS } from "../../cli/agent/flags.ts";
+import { PROXY_FLAGS } from "../../cli/proxy/flags.ts";
+import { SERVER_FLAGS } from "../../cli/server/flags.ts";
 
 const UNITS = new URL("../../deploy/systemd/", import.meta.url);
 

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { PERMISSIONS, V8_FLAGS } from "../../cli/self_command.ts";
+import { PERMISSIONS, V8_FLAGS } from "../../cli/program/self_command.ts";
 import { Child } from "./child.ts";
 import { findPeer } from "./peers.ts";
 import { freePort } from "./ports.ts";

@@ -6,8 +6,8 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { serveBench } from "../../cli/bench_serve.ts";
-import { ExitCode } from "../../cli/exit_codes.ts";
+import { serveBench } from "../../cli/bench/serve.ts";
+import { ExitCode } from "../../cli/program/exit_codes.ts";
 import type { Road } from "../../client/road.ts";
 import { bench } from "../support/rigs/bench_command.ts";
 import { identifiers } from "../support/memory/fake_link.ts";

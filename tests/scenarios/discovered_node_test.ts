@@ -8,8 +8,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { startNodeProxy } from "../../agent/proxy/node_proxy.ts";
 import type { ProxyStatus } from "../../agent/proxy/status/proxy_status.ts";
-import { PROXY_FLAGS } from "../../cli/flags/proxy_flags.ts";
-import { proxyOptions } from "../../cli/flags/proxy_options.ts";
+import { PROXY_FLAGS } from "../../cli/proxy/flags.ts";
+import { proxyOptions } from "../../cli/proxy/options.ts";
 import { readFlags } from "../../cli/flags/read_flags.ts";
 import type { Part } from "../../catalog/model/source.ts";
 import { Machine } from "../support/rigs/enrolled_agent.ts";

@@ -6,7 +6,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { permissionsOf } from "../../cli/permissions.ts";
+import { permissionsOf } from "../../cli/program/self_command.ts";
 import { freePort } from "../peers/ports.ts";
 import { Child } from "../peers/child.ts";
 import { Workspace } from "../peers/workspace.ts";

@@ -72,7 +72,8 @@ Deno.test("a bad file keeps the old one, and readiness stays and says so", async
   };
   const note = "[!]agent-port: the new file cannot be used";
   assert(!(await ready()).text.includes("[!]"));
-  const series = 'tunnel_server_certificate_expiry_timestamp_seconds{kind="agent-port",' +
+  const series =
+    'tunnel_server_certificate_expiry_timestamp_seconds{kind="agent-port",' +
     'role="leaf",subject="tunnel-server"}';
   assert(await metricAt(health, series) > Date.now() / 1000);
   await Deno.writeTextFile(keyFile, all.client.key);

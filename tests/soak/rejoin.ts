@@ -6,7 +6,7 @@
  */
 
 import type { Tally } from "../interop/tally.ts";
-import { PERMISSIONS, V8_FLAGS } from "../../cli/self_command.ts";
+import { PERMISSIONS, V8_FLAGS } from "../../cli/program/self_command.ts";
 import { Child, killAllChildren } from "../peers/child.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { IdentityStage } from "./identity_stage.ts";

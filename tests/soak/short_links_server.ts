@@ -8,8 +8,8 @@
  * @module
  */
 
-import { processContext } from "../../cli/process_context.ts";
-import { serverCommand } from "../../cli/server.ts";
+import { processContext } from "../../cli/program/process_context.ts";
+import { serverCommand } from "../../cli/server/command.ts";
 import { UINT31_MAX } from "../../proto/frames/frame.ts";
 import { STREAM_IDS_RESERVED } from "../../proto/streams/stream_table.ts";
 import { startServer } from "../../server/server.ts";

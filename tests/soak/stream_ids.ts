@@ -6,7 +6,7 @@
  * @module
  */
 
-import { PERMISSIONS, V8_FLAGS } from "../../cli/self_command.ts";
+import { PERMISSIONS, V8_FLAGS } from "../../cli/program/self_command.ts";
 import {
   connectThrough,
   readExactly,

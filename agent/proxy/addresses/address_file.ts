@@ -21,6 +21,7 @@ import {
 import type { Log } from "../../../platform/log/log.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import { type KeptNumber, KeptNumbers } from "./kept_numbers.ts";
+import { type LocalAddresses, numbersOf } from "./local_address.ts";
 
 /** A change is on disk so soon. */
 export const SAVE_DELAY_MS = 100;
@@ -160,4 +161,20 @@ function isOurs(
   if (typeof document !== "object" || document === null) return false;
   const { format, version, addresses } = document as Record<string, unknown>;
   return format === FORMAT && version === VERSION && Array.isArray(addresses);
+}
+
+/**
+ * The file at `path`, for services at these addresses.
+ *
+ * @returns `undefined` when addresses are not given by number.
+ */
+export function openAddressFile(
+  path: string,
+  addresses: LocalAddresses,
+  tools: Pick<AddressFileOptions, "log" | "timers">,
+): AddressFile | undefined {
+  const range = numbersOf(addresses);
+  if (range === undefined) return undefined;
+  const { name, count } = range;
+  return new AddressFile({ path, range: name, count, ...tools });
 }

@@ -4,8 +4,8 @@
  * @module
  */
 
-import { benchCommand } from "../../../cli/bench.ts";
-import type { ExitCode } from "../../../cli/exit_codes.ts";
+import { benchCommand } from "../../../cli/bench/command.ts";
+import type { ExitCode } from "../../../cli/program/exit_codes.ts";
 
 /** What a run of the command left behind. */
 export interface BenchOutcome {

@@ -6,8 +6,7 @@
  */
 
 import { assertEquals } from "@std/assert";
-import { permissionsOf } from "../../../cli/permissions.ts";
-import { V8_FLAGS } from "../../../cli/self_command.ts";
+import { permissionsOf, V8_FLAGS } from "../../../cli/program/self_command.ts";
 import { Child } from "../../peers/child.ts";
 import { freePort } from "../../peers/ports.ts";
 import { startServer } from "../../peers/tunnel.ts";

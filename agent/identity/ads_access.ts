@@ -1,0 +1,91 @@
+/**
+ * How a client of discovery gets in: where its servers are, as whom it comes and
+ * whom it trusts, and the way there that follows from that.
+ *
+ * @module
+ */
+
+import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
+import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import type { ServerAddress } from "../../net/dial/server_addresses.ts";
+import {
+  type Credentials,
+  CredentialsError,
+  type TlsMaterial,
+} from "../../net/tls/trust/credentials.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
+import type { IdentityRoad } from "./identity_road.ts";
+
+/** See the module description. */
+export type AdsAccess =
+  /** Without TLS; on this machine. */
+  | { readonly kind: "plain"; readonly addresses: readonly ServerAddress[] }
+  | {
+    readonly kind: "files";
+    readonly addresses: readonly ServerAddress[];
+    readonly credentials: Credentials;
+    readonly files: {
+      readonly ca: string;
+      readonly cert: string;
+      readonly key: string;
+    };
+    /** As the certificate names it; empty when it names nobody, or is none. */
+    readonly node: string;
+  }
+  /** As the node that has joined. */
+  | {
+    readonly kind: "joined";
+    readonly addresses: readonly ServerAddress[];
+    readonly stateDirectory: string;
+    readonly node: string;
+  };
+
+/** What else decides about the way. */
+export interface AdsRoadOptions {
+  readonly proxyEnv: ProxyEnvironment;
+  /** Of the node; must be there when it has joined. */
+  readonly identity?: IdentityRoad;
+  /** What servers' certificates must be for, if not for what one expects. */
+  readonly serverName?: string;
+}
+
+/** Nothing is connected yet. */
+export function adsRoadOf(
+  access: AdsAccess,
+  { proxyEnv, identity, serverName }: AdsRoadOptions,
+): AdsRoad {
+  const { addresses } = access;
+  switch (access.kind) {
+    case "plain":
+      return plainRoad(addresses);
+    case "files":
+      return tlsRoad({
+        addresses,
+        credentials: () => current(access.credentials),
+        ...(serverName === undefined ? {} : { serverName }),
+        proxyEnv,
+      });
+    case "joined":
+      if (identity === undefined) {
+        throw new TypeError("Cannot follow discovery as nobody");
+      }
+      return tlsRoad({
+        addresses,
+        identity,
+        credentials: () => identity.current,
+        serverName: serverName ?? TUNNEL_SERVER_NAME,
+        proxyEnv,
+      });
+  }
+}
+
+/** Files may be replaced at any time; each connection shows what is there. */
+function current(credentials: Credentials): TlsMaterial {
+  try {
+    credentials.reload();
+  } catch (error) {
+    // Half of a replacement, most often: what is in hand serves.
+    if (!(error instanceof CredentialsError)) throw error;
+  }
+  return credentials.current;
+}

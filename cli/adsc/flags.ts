@@ -1,0 +1,209 @@
+/**
+ * Flags of `tunnel adsc`.
+ *
+ * @module
+ */
+
+import {
+  type Condition,
+  ConditionError,
+  parseCount,
+  parseExpectation,
+} from "../../client/adsc/conditions.ts";
+import type { FaultTarget } from "../../client/adsc/fleet.ts";
+import { KEEPALIVE_MS } from "../../client/ads/ads_keeper.ts";
+import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
+import {
+  choiceFlag,
+  choicesFlag,
+  countFlag,
+  durationFlag,
+  fileFlag,
+  type Flag,
+  type FlagDetails,
+  FlagValueError,
+  listFlag,
+  parsedFlag,
+  textFlag,
+} from "../flags/flag.ts";
+import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { stateDirectoryFlag } from "../flags/state_directory.ts";
+
+const SERVER = "The server";
+const CLIENT = "The client";
+const GOAL = "What is waited for";
+const FAULTS = "Faults, on purpose";
+
+/** More connections than that, and the process is what is measured. */
+const CLIENTS_MAX = 10_000;
+
+/** See the module description. */
+export const ADSC_FLAGS = {
+  "server": listFlag([], {
+    group: SERVER,
+    placeholder: "HOST:PORT,…",
+    help: "Discovery servers; the next one is asked when one goes. Loopback " +
+      "is asked without TLS unless there are certificates, or https:// is in " +
+      "front.",
+    defaultText: "127.0.0.1:15010",
+  }),
+  "ca-cert": fileFlag({
+    group: SERVER,
+    help: "CA of the servers' certificate, for nodes that have not joined.",
+  }),
+  "agent-cert": fileFlag({
+    group: SERVER,
+    help: "Certificate of the node, shown to them.",
+  }),
+  "agent-key": fileFlag({ group: SERVER, help: "Its private key." }),
+  "state-dir": stateDirectoryFlag("agent", SERVER),
+  "tls-server-name": textFlag("", {
+    group: SERVER,
+    placeholder: "NAME",
+    help: "Name that the servers' certificate must bear.",
+    defaultText: "the host, or tunnel-server for a node that has joined",
+  }),
+  "keepalive-time": durationFlag(KEEPALIVE_MS, 1, {
+    group: SERVER,
+    help: "PING a server after this long without a sign of life.",
+  }),
+  "mode": choiceFlag(["delta", "sotw"], "delta", {
+    group: CLIENT,
+    help: "delta: be told what differs. sotw: be told all, each time.",
+  }),
+  "node": textFlag("", {
+    group: CLIENT,
+    placeholder: "ID",
+    help: "node.id; each of several clients adds its number.",
+    defaultText: "the node's name, or the host's, and /adsc",
+  }),
+  "metadata": metadataFlag({
+    group: CLIENT,
+    placeholder: "JSON",
+    help: 'node.metadata, such as {"tunnel.http_11_proxy":true}.',
+    defaultText: "{}",
+  }),
+  "zone": textFlag("", {
+    group: CLIENT,
+    placeholder: "NAME",
+    help: "Where the client is.",
+  }),
+  "clients": countFlag(1, 1, CLIENTS_MAX, {
+    group: CLIENT,
+    help: "So many, each with a connection of its own.",
+  }),
+  "wait": conditionsFlag(parseCount, {
+    group: GOAL,
+    placeholder: "COUNT",
+    help: "Such as clusters>=3: how many there are of clusters, assignments, " +
+      "listeners, routes, endpoints, absent, responses, refused. Repeat for " +
+      "more.",
+    defaultText: "all that is asked for was heard of",
+  }),
+  "expect": conditionsFlag(parseExpectation, {
+    group: GOAL,
+    placeholder: "WHAT",
+    help: "Such as default/web:80=10.0.0.1:8080,10.0.0.2:8080 (its " +
+      'endpoints), "cluster default/web:80" or "no listener web". Repeat for ' +
+      "more.",
+    defaultText: "nothing",
+  }),
+  "timeout": durationFlag(10_000, 1, {
+    group: GOAL,
+    help: "How long all of that may take; exit code 1 after that.",
+  }),
+  "for": durationFlag(0, 0, {
+    group: GOAL,
+    help: "Then stay for so long; what was waited for must be so at the end.",
+  }),
+  "print": choiceFlag(["dump", "changes", "figures", "nothing"], "dump", {
+    group: GOAL,
+    help:
+      "dump: the resources at the end, as JSON. changes: a line of JSON for " +
+      "each, as it comes. figures: how long it took until all were in sync, " +
+      "and how long changes took from the first client to the last.",
+  }),
+  "nack": faultsFlag({
+    group: FAULTS,
+    placeholder: "KIND[=NAME]",
+    help: "Refuse resources of this kind, or this one. Repeat for more.",
+  }),
+  "drop": choicesFlag(RESOURCE_KINDS, [], {
+    group: FAULTS,
+    placeholder: "KIND,…",
+    help: "Take responses of these kinds and never answer them.",
+  }),
+  "slow": durationFlag(0, 0, {
+    group: FAULTS,
+    help: "Read bytes so long after they came.",
+  }),
+  "reconnect": durationFlag(0, 0, {
+    group: FAULTS,
+    help: "Leave, and come back, so often.",
+    defaultText: "never",
+  }),
+  ...GENERAL_FLAGS,
+} as const;
+
+/** One text is one of them: there are commas in it. */
+function conditionsFlag(
+  parse: (text: string) => Condition,
+  details: FlagDetails & { readonly placeholder: string },
+): Flag<readonly Condition[]> {
+  return repeated(details, (text) => {
+    try {
+      return parse(text);
+    } catch (error) {
+      if (!(error instanceof ConditionError)) throw error;
+      throw new FlagValueError(error.message);
+    }
+  });
+}
+
+function faultsFlag(
+  details: FlagDetails & { readonly placeholder: string },
+): Flag<readonly FaultTarget[]> {
+  return repeated(details, (text) => {
+    const at = text.indexOf("=");
+    const kind = kindOf(at < 0 ? text : text.slice(0, at));
+    return at < 0 ? { kind } : { kind, name: text.slice(at + 1) };
+  });
+}
+
+/** @throws {FlagValueError} */
+export function kindOf(text: string): ResourceKind {
+  const kind = RESOURCE_KINDS.find((each) => each === text);
+  if (kind !== undefined) return kind;
+  throw new FlagValueError(`wanted one of ${RESOURCE_KINDS.join(", ")}`);
+}
+
+function repeated<T>(
+  details: FlagDetails & { readonly placeholder: string },
+  parse: (text: string) => T,
+): Flag<readonly T[]> {
+  return {
+    status: { kind: "works" },
+    defaultText: "nothing",
+    ...details,
+    kind: "list",
+    fallback: [],
+    parse: (text) => [parse(text)],
+  };
+}
+
+function metadataFlag(
+  details: FlagDetails,
+): Flag<Readonly<Record<string, unknown>>> {
+  return parsedFlag({}, (text) => {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      value = undefined;
+    }
+    const isObject = typeof value === "object" && value !== null &&
+      !Array.isArray(value);
+    if (isObject) return value as Readonly<Record<string, unknown>>;
+    throw new FlagValueError("wanted a JSON object");
+  }, details);
+}

@@ -1,0 +1,204 @@
+/**
+ * Flags of `tunnel adsc` to clients.
+ *
+ * @module
+ */
+
+import { hostname } from "node:os";
+import type { Condition } from "../../client/adsc/conditions.ts";
+import type { Faults, FleetOptions } from "../../client/adsc/fleet.ts";
+import {
+  type SubscriberForm,
+  userAgentOf,
+  type Want,
+} from "../../client/adsc/subscriber_form.ts";
+import { type AdsAccess, adsRoadOf } from "../../agent/identity/ads_access.ts";
+import { followIdentity } from "../../agent/identity/identity_road.ts";
+import type { AdsRoad } from "../../client/ads/ads_road.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import {
+  Credentials,
+  CredentialsError,
+} from "../../net/tls/trust/credentials.ts";
+import { VERSION } from "../../platform/process/version.ts";
+import type { DiscoveryNode } from "../../proto/xds/discovery.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import { type ADSC_FLAGS, kindOf } from "./flags.ts";
+import { adsAccess } from "../flags/ads_access.ts";
+import { FlagValueError, type FlagValues } from "../flags/flag.ts";
+import type { FlagReading, FlagSources } from "../flags/read_flags.ts";
+import { defaultStateDirectory } from "../flags/state_directory.ts";
+
+type Values = FlagValues<typeof ADSC_FLAGS>;
+
+/** Where a server of ours is asked by programs on its machine. */
+const USUAL_SERVER = "127.0.0.1:15010";
+
+/** What the command is told. */
+export interface AdscOptions {
+  readonly fleet: FleetOptions;
+  readonly conditions: readonly Condition[];
+  readonly timeoutMs: number;
+  readonly stayMs: number;
+  readonly print: Values["print"];
+}
+
+/** @throws {UsageError} One line. */
+export function adscOptions(
+  { values, operands }: FlagReading<typeof ADSC_FLAGS>,
+  context: Pick<FlagSources, "readFile" | "environment">,
+  log: Log,
+): AdscOptions {
+  const form = formOf(operands);
+  const access = accessOf(values, context);
+  return {
+    fleet: {
+      form,
+      mode: values["mode"],
+      nodes: nodesOf(values, form, access),
+      road: roadOf(values, access, context, log),
+      timers: systemTimers,
+      random: Math.random,
+      faults: faultsOf(values),
+      keepaliveMs: values["keepalive-time"],
+    },
+    conditions: [...values["wait"], ...values["expect"]],
+    timeoutMs: values["timeout"],
+    stayMs: values["for"],
+    print: values["print"],
+  };
+}
+
+/** @throws {UsageError} One line. */
+function formOf([word, ...rest]: readonly string[]): SubscriberForm {
+  switch (word) {
+    case "proxy":
+    case "envoy":
+      if (rest.length === 0) return { kind: word };
+      throw new UsageError(
+        `Unexpected word "${
+          rest[0]
+        }": ${word} asks for everything; names are ` +
+          "for grpc",
+      );
+    case "grpc":
+      if (rest.length > 0) return { kind: word, names: rest };
+      throw new UsageError(
+        "Cannot subscribe as grpc to nothing: wanted names, as behind xds:///",
+      );
+    case "raw":
+      if (rest.length > 0) return { kind: word, wants: rest.map(wantOf) };
+      throw new UsageError(
+        "Cannot subscribe to nothing: wanted KIND or KIND=NAME,…, such as " +
+          "cluster or endpoints=default/web:80",
+      );
+    default: {
+      const seen = word === undefined ? "nothing" : `"${word}"`;
+      throw new UsageError(
+        `Cannot subscribe as ${seen}: wanted proxy, envoy, grpc NAME… or ` +
+          "raw KIND[=NAME,…]…",
+      );
+    }
+  }
+}
+
+function wantOf(text: string): Want {
+  const at = text.indexOf("=");
+  try {
+    const kind = kindOf(at < 0 ? text : text.slice(0, at));
+    if (at < 0) return { kind, isWildcard: true, names: [] };
+    const names = text.slice(at + 1).split(",").filter((name) => name !== "");
+    if (names.length > 0) return { kind, isWildcard: false, names };
+    throw new FlagValueError("wanted names behind =");
+  } catch (error) {
+    if (!(error instanceof FlagValueError)) throw error;
+    throw new UsageError(`Cannot subscribe to "${text}": ${error.message}`);
+  }
+}
+
+/** @throws {UsageError} One line. */
+function accessOf(
+  values: Values,
+  { readFile, environment }: Pick<FlagSources, "readFile" | "environment">,
+): AdsAccess {
+  const given = values["server"];
+  return adsAccess({
+    servers: given.length === 0 ? [USUAL_SERVER] : given,
+    caFile: values["ca-cert"],
+    certFile: values["agent-cert"],
+    keyFile: values["agent-key"],
+    stateDirectory: values["state-dir"],
+    names: { servers: "server", ca: "ca-cert" },
+  }, {
+    readFile,
+    defaultStateDirectory: defaultStateDirectory("agent", environment),
+  });
+}
+
+/** @throws {UsageError} One line. */
+function roadOf(
+  values: Values,
+  access: AdsAccess,
+  { environment }: Pick<FlagSources, "environment">,
+  log: Log,
+): AdsRoad {
+  const serverName = values["tls-server-name"];
+  if (access.kind === "plain" && serverName !== "") {
+    throw new UsageError(
+      "Cannot use --tls-server-name without TLS: remove it, or write https:// " +
+        "in front of the server",
+    );
+  }
+  if (access.kind === "joined") checkJoined(access.stateDirectory);
+  return adsRoadOf(access, {
+    proxyEnv: proxyEnvironment(environment),
+    ...(access.kind === "joined"
+      ? { identity: followIdentity(access, { log, environment }) }
+      : {}),
+    ...(serverName === "" ? {} : { serverName }),
+  });
+}
+
+/** An identity that cannot be used ends the command before it begins. */
+function checkJoined(root: string): void {
+  try {
+    const [ca, cert, key] = ["ca.pem", "cert.pem", "key.pem"]
+      .map((name) => `${root}/${name}`);
+    Credentials.load({ ca, cert, key }, "by itself");
+  } catch (error) {
+    if (!(error instanceof CredentialsError)) throw error;
+    throw new UsageError(error.message);
+  }
+}
+
+function nodesOf(
+  values: Values,
+  form: SubscriberForm,
+  access: AdsAccess,
+): readonly DiscoveryNode[] {
+  const own = access.kind === "plain" ? "" : access.node;
+  const id = values["node"] || `${own || hostname()}/adsc`;
+  const count = values["clients"];
+  const width = String(count).length;
+  return Array.from({ length: count }, (_, i) => ({
+    id: count === 1 ? id : `${id}-${String(i + 1).padStart(width, "0")}`,
+    cluster: "",
+    metadata: values["metadata"],
+    locality: { region: "", zone: values["zone"], subZone: "" },
+    userAgentName: userAgentOf(form),
+    userAgentVersion: VERSION,
+    clientFeatures: [],
+  }));
+}
+
+function faultsOf(values: Values): Faults {
+  const [slowMs, reconnectMs] = [values["slow"], values["reconnect"]];
+  return {
+    nack: values["nack"],
+    drop: values["drop"],
+    ...slowMs === 0 ? {} : { slowMs },
+    ...reconnectMs === 0 ? {} : { reconnectMs },
+  };
+}

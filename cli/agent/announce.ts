@@ -1,0 +1,118 @@
+/**
+ * `--announce`: what a node serves for others.
+ *
+ * @module
+ */
+
+import {
+  DEFAULT_NAMESPACE,
+  NO_AFFINITY,
+  NO_POLICY,
+  type Protocol,
+} from "../../catalog/model/model.ts";
+import {
+  canonicalAddress,
+  checkService,
+} from "../../catalog/model/validate.ts";
+import {
+  ANNOUNCED_SERVICES_MAX,
+  announcedName,
+} from "../../proto/link/announced_services.ts";
+import type { AnnouncedService } from "../../proto/link/link_messages.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import { type Flag, type FlagDetails, FlagValueError } from "../flags/flag.ts";
+
+const FORM = "NAME[.NAMESPACE][:PORT]=HOST:PORT[/udp][,app=PROTOCOL], such " +
+  "as web=127.0.0.1:8080 or dns.infra:53=127.0.0.1:5353/udp";
+
+/** A name, perhaps a namespace and a port; a host; its port; what it speaks. */
+const ANNOUNCED =
+  /^([^.:=\s]+)(?:\.([^.:=\s]+))?(?::(\d+))?=(\[[^\]\s]+\]|[^:\s]+):(\d+)(?:\/(tcp|udp))?(?:,\s*app=([^,=\s]+))?$/;
+
+/**
+ * A list of services. One text may hold several, as environment variables must:
+ * a comma before `NAME=HOST:` begins the next one, `,app=` goes on.
+ */
+export function announceFlag(
+  details: FlagDetails,
+): Flag<readonly AnnouncedService[]> {
+  return {
+    placeholder: "SERVICE",
+    defaultText: "none",
+    status: { kind: "works" },
+    ...details,
+    kind: "list",
+    fallback: [],
+    parse: (text) => text.split(/,\s*(?=[^,=]+=[^,]*:)/).map(parseAnnounced),
+  };
+}
+
+/**
+ * All that are announced together.
+ *
+ * @throws {UsageError} One line.
+ */
+export function announcedServices(
+  services: readonly AnnouncedService[],
+): readonly AnnouncedService[] {
+  if (services.length > ANNOUNCED_SERVICES_MAX) {
+    throw new UsageError(
+      `Cannot use --announce: saw ${services.length} services, ` +
+        `${ANNOUNCED_SERVICES_MAX} are allowed`,
+    );
+  }
+  const seen = new Set<string>();
+  for (const service of services) {
+    const { host, targetPort } = service;
+    const key = `${announcedName(service)} ${host} ${targetPort}`;
+    if (!seen.has(key)) seen.add(key);
+    else {
+      throw new UsageError(
+        `Cannot use --announce: ${announcedName(service)} is there twice ` +
+          `with ${host} and port ${targetPort}; remove one`,
+      );
+    }
+  }
+  return services;
+}
+
+function parseAnnounced(text: string): AnnouncedService {
+  const match = ANNOUNCED.exec(text.trim());
+  if (match === null) throw new FlagValueError(`wanted ${FORM}`);
+  const [, name = "", namespace = DEFAULT_NAMESPACE, own, host = ""] = match;
+  const [targetDigits = "", protocol = "tcp", appProtocol = ""] = match
+    .slice(5);
+  const targetPort = Number(targetDigits);
+  const port = own === undefined ? targetPort : Number(own);
+  const problem = checkService({
+    namespace,
+    name,
+    ports: [
+      { name: "", port, protocol: protocol as Protocol },
+      // Checked like one, so that both are told in the same words.
+      { name: "target", port: targetPort, protocol: other(protocol) },
+    ],
+    affinity: NO_AFFINITY,
+    policy: NO_POLICY,
+  });
+  if (problem !== undefined) throw new FlagValueError(`but ${problem}`);
+  const address = canonicalAddress(host.replace(/^\[|\]$/g, ""));
+  if (address === undefined) {
+    throw new FlagValueError(
+      `but "${host}" is no address: an IP address or a host name is wanted`,
+    );
+  }
+  return {
+    name,
+    namespace,
+    port,
+    protocol,
+    appProtocol,
+    host: address,
+    targetPort,
+  };
+}
+
+function other(protocol: string): Protocol {
+  return protocol === "udp" ? "tcp" : "udp";
+}

@@ -1,0 +1,134 @@
+/**
+ * Flags of `bench`, and what they are combined to.
+ *
+ * @module
+ */
+
+import type { BenchPlan } from "../../client/bench/figures.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import {
+  formatHostPort,
+  type HostPort,
+  parseHostPort,
+} from "../flags/addresses.ts";
+import {
+  booleanFlag,
+  choicesFlag,
+  countFlag,
+  durationFlag,
+  textFlag,
+} from "../flags/flag.ts";
+import { formatGoDuration } from "../flags/go_values.ts";
+import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import type { FlagReading } from "../flags/read_flags.ts";
+import { ROAD_FLAGS } from "../flags/road_flags.ts";
+
+const BENCH = "The measurement";
+
+/** A bench connection lasts 120 s at an agent; this leaves time to make it. */
+const DURATION_MS_MAX = 60_000;
+
+const MEASURES = ["rtt", "down", "up", "new"] as const;
+
+/** In the order in which the help shows them. */
+export const BENCH_FLAGS = {
+  "measure": choicesFlag(MEASURES, MEASURES, {
+    group: BENCH,
+    help:
+      "What to measure: round trips, throughput from the agent and to it, " +
+      "new connections.",
+  }),
+  "connections": countFlag(16, 1, 64, {
+    group: BENCH,
+    help: "Throughput is measured with one connection and with so many; new " +
+      "ones are made so many at a time.",
+  }),
+  "duration": durationFlag(2_000, 100, {
+    group: BENCH,
+    help: "Of each measurement, 1m0s at most; the first quarter of a " +
+      "throughput's does not count.",
+  }),
+  "json": booleanFlag(false, {
+    group: BENCH,
+    help: "Print one JSON object at the end.",
+  }),
+  "target": textFlag("", {
+    group: BENCH,
+    placeholder: "HOST:PORT",
+    help: "Measure against this address, as the agent sees it, where tunnel " +
+      "bench --serve runs: for agents without a target of their own.",
+    defaultText: "the agent itself",
+  }),
+  "serve": textFlag("", {
+    group: BENCH,
+    placeholder: "[HOST:]PORT",
+    help: "Be such a target, on loopback unless HOST says otherwise, until " +
+      "interrupted. Whoever connects may measure.",
+  }),
+  ...ROAD_FLAGS,
+  ...GENERAL_FLAGS,
+} as const;
+
+type BenchReading = FlagReading<typeof BENCH_FLAGS>;
+
+/**
+ * What is to be measured, in the order in which it is.
+ *
+ * @throws {UsageError}
+ */
+export function benchPlans({ values }: BenchReading): readonly BenchPlan[] {
+  if (values["duration"] > DURATION_MS_MAX) {
+    throw new UsageError(
+      `Cannot use --duration=${formatGoDuration(values["duration"])}: wanted ` +
+        `${formatGoDuration(DURATION_MS_MAX)} at most`,
+    );
+  }
+  const many = values["connections"];
+  const counts = many === 1 ? [1] : [1, many];
+  return MEASURES
+    .filter((measure) => values["measure"].includes(measure))
+    .flatMap((measure): readonly BenchPlan[] => {
+      switch (measure) {
+        case "rtt":
+          return [{ kind: "roundTrip", connections: 1 }];
+        case "new":
+          return [{ kind: "newConnections", connections: many }];
+        case "down":
+        case "up":
+          return counts.map((connections) => ({ kind: measure, connections }));
+      }
+    });
+}
+
+/**
+ * `--target`, if it was given.
+ *
+ * @throws {UsageError}
+ */
+export function benchTarget({ values }: BenchReading): string | undefined {
+  const target = values["target"];
+  if (target === "") return undefined;
+  return formatHostPort(parseHostPort("--target", target));
+}
+
+/**
+ * Where `--serve` is to listen, if it was given.
+ *
+ * @throws {UsageError}
+ */
+export function benchServe(
+  { values, given }: BenchReading,
+): HostPort | undefined {
+  const serve = values["serve"];
+  if (serve === "") return undefined;
+  const others = [...given].filter((name) => name !== "serve" && name !== "v");
+  if (others.length > 0) {
+    throw new UsageError(
+      `Cannot use --${others[0]} together with --serve: it measures nothing, ` +
+        "it is measured; remove one of them",
+    );
+  }
+  if (serve === "0") return { host: "127.0.0.1", port: 0 };
+  const isPort = /^\d+$/.test(serve);
+  return parseHostPort("--serve", isPort ? `127.0.0.1:${serve}` : serve);
+}

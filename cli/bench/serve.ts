@@ -1,0 +1,53 @@
+/**
+ * `tunnel bench --serve`: a bench target on a port, for nodes whose agent has
+ * none.
+ *
+ * @module
+ */
+
+import { BenchTargets } from "../../agent/dial/bench_targets.ts";
+import { listenTcp } from "../../net/listen/listeners.ts";
+import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
+import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { VERSION } from "../../platform/process/version.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
+import { transfer } from "../../proto/transfer/transfer.ts";
+import type { HostPort } from "../flags/addresses.ts";
+
+/** A bench target that listens. */
+export interface BenchServer {
+  /** `ip:port`, as bound. */
+  readonly address: string;
+  /** No new connections. */
+  close(): void;
+}
+
+/**
+ * Opens the port.
+ *
+ * @param onProblem Trouble with the port, or a connection too many: one line.
+ * @throws {ListenError}
+ */
+export function serveBench(
+  { host, port }: HostPort,
+  onProblem: (line: string) => void,
+): BenchServer {
+  const software = `tunnel/${VERSION}`;
+  const targets = new BenchTargets({ agentId: "", software }, systemTimers);
+  const serve = async (conn: ByteSocket) => {
+    try {
+      const target = await targets.dial();
+      await transfer(conduitOf(conn), target);
+    } catch (error) {
+      conn.close();
+      if (!(error instanceof DialError)) throw error;
+      onProblem(error.message);
+    }
+  };
+  const listener = listenTcp({ hostname: host, port }, {
+    onConnection: (conn) => void serve(conn),
+    onProblem,
+  });
+  return { address: listener.address, close: () => listener.close() };
+}

@@ -1,0 +1,71 @@
+/**
+ * `tunnel demo`: the whole product on one machine, in seconds.
+ *
+ * @module
+ */
+
+import { dial } from "../../client/dial.ts";
+import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
+import { defineCommand, refuseOperands } from "../program/command.ts";
+import { Stage } from "./stage.ts";
+import { tellStory } from "./story.ts";
+import { startTarget } from "./target.ts";
+import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+
+const SIGNALS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM", "SIGHUP"];
+
+/** See the module description. */
+export const DEMO_COMMAND = defineCommand({
+  name: "demo",
+  summary: "Show it all on this machine, then clean up",
+  operands: "[target]",
+  about: [
+    "Starts a server, two agents that join it with a token, and a target, as " +
+    "processes of their own, sends requests and 256 MiB through gRPC and " +
+    "CONNECT to both nodes, ends one agent, shows the refusal, and removes " +
+    "everything. Listens on loopback only. With the word target it is that " +
+    "process.",
+  ],
+  examples: ["tunnel demo"],
+  flags: { "help": GENERAL_FLAGS["help"] },
+  async run({ operands }, context) {
+    if (operands[0] === "target" && operands.length === 1) {
+      context.print(`${startTarget()}\n`);
+      return await new Promise(() => {});
+    }
+    refuseOperands(operands);
+    const stage = new Stage();
+    const interrupted = Promise.withResolvers<never>();
+    const onSignal = () =>
+      interrupted.reject(
+        new CommandFailure(ExitCode.FAILURE, "Interrupted; all is cleaned up"),
+      );
+    for (const signal of SIGNALS) Deno.addSignalListener(signal, onSignal);
+    // A signal before the end settles this first; the story then fails unheard.
+    interrupted.promise.catch(() => {});
+    try {
+      await Promise.race([
+        interrupted.promise,
+        tellStory({
+          stage,
+          dial: (path, protocol, node, port) =>
+            dial(`127.0.0.1:${port}`, {
+              via: {
+                kind: "tunnel",
+                protocol,
+                address: { kind: "unix", path },
+              },
+              node,
+            }),
+          now: () => performance.now(),
+          print: context.print,
+          isTerminal: Deno.stdout.isTerminal(),
+        }),
+      ]);
+    } finally {
+      await stage.strike();
+      for (const signal of SIGNALS) Deno.removeSignalListener(signal, onSignal);
+    }
+    return ExitCode.OK;
+  },
+});

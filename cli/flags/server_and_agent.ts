@@ -1,0 +1,124 @@
+/**
+ * Flags that server and agent have alike: the audit log, the largest message, a
+ * Kubernetes API server and profiles. Konnectivity's have its names; of the one
+ * for Go's locks the default is accepted, since supervisors and test suites pass
+ * every flag, and any other is refused.
+ *
+ * @module
+ */
+
+import type { AuditLogOptions } from "../../policy/audit_log.ts";
+import {
+  booleanFlag,
+  bytesFlag,
+  countFlag,
+  fileFlag,
+  type Flag,
+  textFlag,
+} from "./flag.ts";
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+const AUDIT = "Audit log (who was let where)";
+
+/** Where decisions are written down. */
+export const AUDIT_FLAGS = {
+  "audit-log": fileFlag({
+    group: AUDIT,
+    help: "Write a line of JSON for each decision about a dial and each end " +
+      "of a connection.",
+  }),
+  "audit-log-max-size": bytesFlag(100 * MIB, 64 * KIB, 1024 * 1024 * MIB, {
+    group: AUDIT,
+    help: "Put the file aside at this size.",
+  }),
+  "audit-log-max-files": countFlag(5, 1, 1000, {
+    group: AUDIT,
+    help: "Files kept in all; the oldest is removed.",
+  }),
+} as const;
+
+/** @returns `undefined` when no audit log is wanted. */
+export function auditOptions(
+  flags: {
+    readonly "audit-log": string;
+    readonly "audit-log-max-size": number;
+    readonly "audit-log-max-files": number;
+  },
+): AuditLogOptions | undefined {
+  const path = flags["audit-log"];
+  if (path === "") return undefined;
+  return {
+    path,
+    bytesMax: flags["audit-log-max-size"],
+    filesMax: flags["audit-log-max-files"],
+  };
+}
+
+/**
+ * Go's gRPC refuses more than 4 MiB and drops the whole agent with it; its
+ * `Write` does not split either, so a client may well send 5 MiB at once.
+ */
+const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Below this not even Konnectivity's own 4 KiB reads and their heads fit. */
+const LEAST = 64 * 1024;
+
+/** Above this one peer could take the process's memory with one message. */
+const MOST = 256 * 1024 * 1024;
+
+/** The flag, under the heading `group`. */
+export function messageSizeFlag(group: string): Flag<number> {
+  return bytesFlag(MESSAGE_BYTES_MAX, LEAST, MOST, {
+    group,
+    help: "Largest single message that a peer may send. Konnectivity: 4MiB.",
+  });
+}
+
+/** The heading of flags about an API server. */
+export const KUBERNETES = "Kubernetes";
+
+/** How the API server is reached, and where servers publish themselves. */
+export const KUBERNETES_FLAGS = {
+  "kubeconfig": fileFlag({
+    group: KUBERNETES,
+    help: "How to reach the API server, when something here needs it.",
+    defaultText: "as a Pod does",
+  }),
+  "kube-api-content-type": textFlag("application/vnd.kubernetes.protobuf", {
+    group: KUBERNETES,
+    help: "Encoding towards the API server; JSON is used whatever it says.",
+    status: { kind: "idle", because: "the API server is spoken to in JSON" },
+  }),
+  "lease-namespace": textFlag("kube-system", {
+    group: KUBERNETES,
+    placeholder: "NAMESPACE",
+    help: "Where servers' leases are.",
+  }),
+} as const;
+
+/** Profiles on the admin port. */
+export const PROFILING_FLAGS = {
+  "enable-profiling": booleanFlag(false, {
+    group: "Health, admin, shutdown",
+    help: "A CPU profile and a heap snapshot at /debug/pprof on the admin " +
+      "port, in V8's formats, for whoever reaches that port.",
+  }),
+  "enable-contention-profiling": booleanFlag(false, {
+    group: "Konnectivity's, not built yet (default only)",
+    help: "Lock contention in pprof.",
+    status: {
+      kind: "missing",
+      because: "there are no locks in this program to wait for",
+    },
+  }),
+} as const;
+
+/** The file of `--kubeconfig`; absent: as a Pod does. */
+export function kubeconfigOf(
+  flags: { readonly kubeconfig: string },
+): { readonly kubeconfig?: string } {
+  const { kubeconfig } = flags;
+  return kubeconfig === "" ? {} : { kubeconfig };
+}

@@ -1,0 +1,140 @@
+/**
+ * What a subcommand is, and what happens around every one of them: flags are
+ * read, `--help` answered, failures turned into one line and an exit code.
+ *
+ * @module
+ */
+
+import { printable } from "../../platform/log/printable.ts";
+import { CommandFailure, ExitCode } from "./exit_codes.ts";
+import type { FlagTable } from "../flags/flag.ts";
+import { helpText } from "../flags/help_text.ts";
+import { type FlagReading, readFlags } from "../flags/read_flags.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import { takeVersion, versionText } from "./version.ts";
+
+/** What a command may ask of the process it runs in. */
+export interface CommandContext {
+  /** Words behind the command's name. */
+  readonly argv: readonly string[];
+  /** One environment variable. */
+  readonly environment: (name: string) => string | undefined;
+  /** The names of all of them. */
+  readonly environmentNames?: () => readonly string[];
+  /** A file's text; throws when it cannot be read. */
+  readonly readFile: (path: string) => string;
+  /** To stdout, as it is. */
+  readonly print: (text: string) => void;
+  /** To stderr, as it is. */
+  readonly printError: (text: string) => void;
+}
+
+/** A subcommand, ready to run. */
+export interface Command {
+  readonly name: string;
+  /** For the list of commands: less than a line. */
+  readonly summary: string;
+  readonly flags: FlagTable;
+  /** The page of `tunnel help NAME`. */
+  help(): string;
+  run(context: CommandContext): Promise<ExitCode>;
+}
+
+/** How a subcommand is written down. */
+export interface CommandDefinition<T extends FlagTable> {
+  readonly name: string;
+  readonly summary: string;
+  /** Words behind the name in the usage line. */
+  readonly operands: string;
+  readonly about: readonly string[];
+  readonly examples: readonly string[];
+  readonly flags: T;
+  readonly run: (
+    reading: FlagReading<T>,
+    context: CommandContext,
+  ) => ExitCode | Promise<ExitCode>;
+}
+
+/** Longest line about a failure. */
+const MESSAGE_LENGTH_MAX = 4_000;
+
+/** From this `--v` on, a failure shows its stack. */
+const STACK_LEVEL = 6;
+
+/** Makes a command of its definition. */
+export function defineCommand<T extends FlagTable>(
+  definition: CommandDefinition<T>,
+): Command {
+  const { name, summary, operands, about, examples, flags } = definition;
+  const help = () => {
+    const usage = `tunnel ${name} ${operands}`.trimEnd();
+    return helpText({ usage, about, examples, flags });
+  };
+  return {
+    name,
+    summary,
+    flags,
+    help,
+    async run(context) {
+      if (wantsHelp(context.argv)) {
+        context.print(help());
+        return ExitCode.OK;
+      }
+      let level = 0;
+      try {
+        const { form, argv } = Object.hasOwn(flags, "version")
+          ? { form: undefined, argv: context.argv }
+          : takeVersion(context.argv);
+        if (form !== undefined) {
+          context.print(versionText(form));
+          return ExitCode.OK;
+        }
+        const reading = readFlags(name, flags, { ...context, argv });
+        const values: Readonly<Record<string, unknown>> = reading.values;
+        if (typeof values["v"] === "number") level = values["v"];
+        return await definition.run(reading, context);
+      } catch (error) {
+        return reportFailure(name, error, level, context);
+      }
+    },
+  };
+}
+
+/** Refuses words that belong to no flag, for commands that take none. */
+export function refuseOperands(operands: readonly string[]): void {
+  const [first] = operands;
+  if (first === undefined) return;
+  throw new UsageError(
+    /^(?:true|false)$/.test(first)
+      ? `Unexpected word "${first}"; a boolean is written --flag=${first}`
+      : `Unexpected word "${first}"; flags begin with --`,
+  );
+}
+
+/** Asked for help, one gets help, whatever else is wrong on the line. */
+function wantsHelp(argv: readonly string[]): boolean {
+  const dashes = argv.indexOf("--");
+  const words = dashes < 0 ? argv : argv.slice(0, dashes);
+  return ["--help", "-help", "-h"].some((word) => words.includes(word));
+}
+
+function reportFailure(
+  name: string,
+  error: unknown,
+  level: number,
+  context: CommandContext,
+): ExitCode {
+  const message = error instanceof Error ? error.message : String(error);
+  // Agents and servers may say what they like, and a terminal does it.
+  const line = printable(
+    message.replaceAll(/\s*\n\s*/g, " "),
+    MESSAGE_LENGTH_MAX,
+  );
+  context.printError(`tunnel ${name}: ${line}\n`);
+  if (error instanceof UsageError) return ExitCode.USAGE;
+  if (error instanceof CommandFailure) return error.code;
+  if (level >= STACK_LEVEL && error instanceof Error) {
+    context.printError(`${error.stack ?? ""}\n`);
+  }
+  return ExitCode.FAILURE;
+}

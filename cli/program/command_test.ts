@@ -1,0 +1,51 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { type CommandContext, defineCommand } from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { LOG_FLAGS } from "../flags/log_flags.ts";
+
+async function failWith(
+  error: unknown,
+  ...argv: string[]
+): Promise<{ code: ExitCode; errors: string }> {
+  let errors = "";
+  const context: CommandContext = {
+    argv,
+    environment: () => undefined,
+    readFile: () => "",
+    print: () => {},
+    printError: (text) => errors += text,
+  };
+  const command = defineCommand({
+    name: "try",
+    summary: "Try",
+    operands: "",
+    about: [],
+    examples: [],
+    flags: LOG_FLAGS,
+    run: () => Promise.reject(error),
+  });
+  return { code: await command.run(context), errors };
+}
+
+Deno.test("a failure is one line and exit code 1", async () => {
+  const failure = await failWith(new Error("Cannot listen:\n  port in use"));
+  assertEquals(failure, {
+    code: ExitCode.FAILURE,
+    errors: "tunnel try: Cannot listen: port in use\n",
+  });
+});
+
+Deno.test("what a peer says of a failure does nothing to the terminal", async () => {
+  const said = `refused\u001b]0;owned\u0007\u202e${"x".repeat(60_000)}`;
+  const { errors } = await failWith(new Error(said));
+  assertEquals(/[^\P{Cc}\n]|\p{Cf}/u.test(errors), false);
+  assertEquals(errors.length < 5_000, true);
+});
+
+Deno.test("the highest levels add the stack of a failure", async () => {
+  const { errors } = await failWith(new Error("Cannot listen"), "--v=6");
+  assertMatch(
+    errors,
+    /^tunnel try: Cannot listen\nError: Cannot listen\n +at /,
+  );
+});

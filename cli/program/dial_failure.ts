@@ -1,0 +1,28 @@
+/**
+ * A dial that failed, as an exit code and a line.
+ *
+ * @module
+ */
+
+import type { TunnelDialError } from "../../client/dial_error.ts";
+import { printable } from "../../platform/log/printable.ts";
+import { CommandFailure, ExitCode } from "./exit_codes.ts";
+
+/** Longest text of an agent's that is repeated. */
+const MESSAGE_LENGTH_MAX = 2_000;
+
+/** What was said of a dial, and what to look at. */
+export function dialFailureText(error: TunnelDialError): string {
+  const message = printable(error.message, MESSAGE_LENGTH_MAX);
+  return /connect: connection refused\b/.test(message)
+    ? `${message}; is something listening there?`
+    : message;
+}
+
+/** A server that cannot be reached is a failure; all else is a refusal. */
+export function asDialFailure(error: TunnelDialError): CommandFailure {
+  const code = error.reason === "streamsetup"
+    ? ExitCode.FAILURE
+    : ExitCode.REFUSED;
+  return new CommandFailure(code, dialFailureText(error), error);
+}

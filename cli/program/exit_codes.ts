@@ -1,0 +1,43 @@
+/**
+ * What a command's exit code says, and a failure that has one. Part of the
+ * interface: scripts test it.
+ *
+ * @module
+ */
+
+/** Each code, and what it means for `tunnel help` and the documentation. */
+export const EXIT_CODES = [
+  [0, "OK", "The command did what it was asked to."],
+  [
+    1,
+    "FAILURE",
+    "It could not: a file, a port, a peer. The last line says why.",
+  ],
+  [2, "USAGE", "The command line, environment or config file is wrong."],
+  [
+    3,
+    "REFUSED",
+    "dial, bench, adsc: the target, the tunnel or the server refused.",
+  ],
+  [4, "RESET", "dial: the other end reset the connection."],
+  [5, "LOST", "dial: the road broke; data may be missing."],
+] as const;
+
+type ExitRow = typeof EXIT_CODES[number];
+
+/** The codes by name. */
+export const ExitCode = Object.fromEntries(
+  EXIT_CODES.map(([code, name]) => [name, code]),
+) as { readonly [R in ExitRow as R[1]]: R[0] };
+
+/** One of {@linkcode EXIT_CODES}. */
+export type ExitCode = ExitRow[0];
+
+/** A failure: one line for the user, `code` for their script. */
+export class CommandFailure extends Error {
+  override readonly name = "CommandFailure";
+
+  constructor(readonly code: ExitCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? {} : { cause });
+  }
+}

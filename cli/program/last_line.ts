@@ -1,0 +1,46 @@
+/**
+ * How a command ends that meets an error nobody foresaw: with one line, and not
+ * with code 0. Those that are to live hear of such errors themselves
+ * (`surviveInternalErrors`) and go on.
+ *
+ * @module
+ */
+
+import { areInternalErrorsHeard } from "../../platform/errors/internal_errors.ts";
+import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
+import type { CommandContext } from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+
+/** For `main.ts`, once. */
+export function endWithOneLine(): void {
+  const end = (event: Event, error: unknown) => {
+    if (areInternalErrorsHeard()) return;
+    event.preventDefault();
+    Deno.stderr.writeSync(new TextEncoder().encode(`${lastLine(error)}\n`));
+    Deno.exit(ExitCode.FAILURE);
+  };
+  addEventListener("error", (event) => end(event, event.error));
+  addEventListener("unhandledrejection", (event) => end(event, event.reason));
+}
+
+/** The error, and where in the program it came from. */
+export function lastLine(error: unknown): string {
+  if (!(error instanceof Error)) {
+    return `tunnel: internal error, please report it: ${String(error)}`;
+  }
+  const [place = ""] = /^ +at .*$/m.exec(error.stack ?? "") ?? [];
+  const words = `${error.name}: ${error.message} (${place.trim()})`;
+  return `tunnel: internal error, please report it: ` +
+    words.replaceAll(/\s+/g, " ");
+}
+
+/** Goes on after such errors, and says them: for commands without a log. */
+export function sayInternalErrors(
+  command: string,
+  { printError }: Pick<CommandContext, "printError">,
+): Disposable {
+  return surviveInternalErrors({
+    error: (message, { stack = "" } = {}) =>
+      printError(`tunnel ${command}: ${message}\n${stack}\n`),
+  });
+}

@@ -1,0 +1,55 @@
+import { assertEquals, assertMatch } from "@std/assert";
+
+const ROOT = new URL("../../", import.meta.url).pathname;
+
+/** What a process says on stderr, and how it ends. */
+async function outcomeOf(program: string): Promise<[number, string]> {
+  const { code, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["eval", `--config=${ROOT}deno.json`, program],
+    env: { NO_COLOR: "1" },
+  }).output();
+  return [code, new TextDecoder().decode(stderr)];
+}
+
+const BEGIN = `
+  import { endWithOneLine, sayInternalErrors } from "${ROOT}cli/program/last_line.ts";
+  endWithOneLine();
+  const say = (text) => Deno.stderr.writeSync(new TextEncoder().encode(text));
+`;
+
+/** What nobody catches, however it is thrown. */
+const SLIPS: readonly string[] = [
+  `throw new Error("a slip\\nof two lines");`,
+  `setTimeout(() => { throw new Error("a slip\\nof two lines"); });
+   await new Promise(() => setTimeout(() => {}, 60_000));`,
+  `Promise.reject(new Error("a slip\\nof two lines"));
+   await new Promise(() => setTimeout(() => {}, 60_000));`,
+];
+
+for (const slip of SLIPS) {
+  Deno.test(`a short command ends with one line: ${slip.slice(0, 20)}`, async () => {
+    const [code, said] = await outcomeOf(`${BEGIN} ${slip}`);
+    assertEquals(code, 1);
+    assertMatch(
+      said,
+      /^tunnel: internal error, please report it: Error: a slip of two lines \(at [^\n]+\)\n$/,
+    );
+  });
+}
+
+Deno.test("a command that is to live goes on, and says so", async () => {
+  const [code, said] = await outcomeOf(`${BEGIN}
+    using _net = sayInternalErrors("forward", { printError: say });
+    setTimeout(() => { throw new Error("a slip"); });
+    Promise.reject(null);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    say("still here\\n");
+  `);
+  assertEquals(code, 0);
+  assertMatch(
+    said,
+    /^tunnel forward: internal error.*a slip\nat [^\n]+\n/m,
+  );
+  assertMatch(said, /a value that is no error was thrown: null/);
+  assertMatch(said, /\nstill here\n$/);
+});

@@ -1,0 +1,266 @@
+/**
+ * One process follows another: takes its listening sockets over when it is
+ * ready, and offers its own to whoever comes next.
+ *
+ * @module
+ */
+
+import { HandoverOffer } from "../../net/handover/handover_offer.ts";
+import {
+  Takeover,
+  type TakeoverProblem,
+  TakeoverRefused,
+} from "../../net/handover/takeover.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import {
+  type Environment,
+  inheritSockets,
+  ServiceManager,
+} from "../../net/handover/systemd.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { type SocketStore, socketStore } from "../../net/bind/socket_store.ts";
+import { CommandFailure, ExitCode } from "./exit_codes.ts";
+import type { Running } from "./until_stopped.ts";
+import { UsageError } from "../flags/usage_error.ts";
+
+/** What can be followed. */
+export interface Succeeding extends Running {
+  /**
+   * Settles when it may serve everybody, or will not any more.
+   *
+   * @param agents How many were linked to who served before.
+   */
+  whenReady(agents: number): Promise<void>;
+  /** It ends anyway, so who follows need not insist. */
+  readonly isDraining: boolean;
+  /** Sockets that it takes before it is ready: it is made ready by who comes. */
+  readonly early?: readonly string[];
+  /**
+   * Sockets that it had better not accept with before it is ready, where nobody
+   * accepts instead.
+   */
+  readonly late?: readonly string[];
+  /** A successor accepts with these of ours, and waits until it is ready. */
+  handedOverEarly?(pid: number): void;
+  /** How many agents are linked. */
+  readonly agents?: number;
+  /** All are: it ends when what runs has ended. */
+  handedOver(pid: number): void;
+}
+
+/** How a process wants to follow. */
+export interface SuccessionOptions {
+  /** Such as `proxy`. */
+  readonly command: string;
+  /** Where processes meet; absent: nowhere. */
+  readonly address: string | undefined;
+  /** `--replace`. */
+  readonly replace: boolean;
+  /** Flags that tell a second one of its kind from the first. */
+  readonly ownFlags: string;
+  readonly environment: Environment;
+}
+
+/**
+ * A service manager waits so long for a process that is not ready: what it waits
+ * for itself may take for ever, and to be started again would not help.
+ */
+const READY_WAIT_MS = 10_000;
+
+/** See the module description. */
+export class Succession {
+  readonly #options: SuccessionOptions;
+  readonly #log: Log;
+  readonly #store: SocketStore | undefined;
+  readonly #manager: ServiceManager | undefined;
+  /** Sockets that the service manager had kept open. */
+  #inherited: readonly string[] = [];
+  #takeover: Takeover | undefined;
+  #offer: HandoverOffer | undefined;
+
+  private constructor(options: SuccessionOptions, log: Log) {
+    this.#options = options;
+    this.#log = log;
+    this.#store = socketStore();
+    this.#manager = ServiceManager.find(options.environment);
+  }
+
+  /**
+   * Gets hold of the sockets of who runs already.
+   *
+   * @throws {CommandFailure} It is not to be replaced, or says nothing.
+   * @throws {UsageError}
+   */
+  static async begin(
+    options: SuccessionOptions,
+    log: Log,
+  ): Promise<Succession> {
+    const succession = new Succession(options, log);
+    succession.#inherit();
+    await succession.#ask();
+    return succession;
+  }
+
+  /**
+   * Starts who follows. If that fails, who runs goes on as before.
+   *
+   * @throws What `start` throws.
+   */
+  async start(start: () => Promise<Succeeding>): Promise<Running> {
+    try {
+      const running = await start();
+      unawaited("task", this.#follow(running));
+      return this.#supervised(running);
+    } catch (error) {
+      this.#takeover?.abandon();
+      this.#store?.close();
+      throw error;
+    }
+  }
+
+  async #follow(running: Succeeding): Promise<void> {
+    const over = () => {
+      this.#offer?.close();
+      this.#takeover?.abandon();
+    };
+    running.finished.then(over, over);
+    const takeover = this.#takeover;
+    if (takeover !== undefined) await this.#takeOver(takeover, running);
+    else if (this.#inherited.length > 0) await this.#startInherited(running);
+    this.#makeOffer(running);
+    const ready = running.whenReady(takeover?.agents ?? 0);
+    this.#tellReady(running, ready);
+    await ready;
+    const unwanted = this.#store?.close() ?? [];
+    if (unwanted.length > 0) {
+      this.#log.info(`not served any more: ${unwanted.join(", ")}`);
+    }
+    if (this.#inherited.length > 0) this.#manager?.keepNothing();
+  }
+
+  /** The service manager hears of what happens, too. */
+  #supervised(running: Succeeding): Running {
+    const [manager, store] = [this.#manager, this.#store];
+    return {
+      finished: running.finished,
+      shutdown: (why) => {
+        if (store !== undefined && !running.isDraining) {
+          store.areKept = manager?.stopping(store) === true;
+        }
+        running.shutdown(why);
+      },
+      stop: (reason) => running.stop(reason),
+      reload: () => {
+        manager?.reloading();
+        running.reload();
+        manager?.ready();
+      },
+    };
+  }
+
+  #tellReady(running: Succeeding, ready: Promise<void>): void {
+    const manager = this.#manager;
+    if (manager === undefined) return;
+    const tell = () => {
+      timer.cancel();
+      // The manager may know of the process before this one.
+      if (!running.isDraining) manager.ready(`MAINPID=${Deno.pid}`);
+    };
+    const timer = systemTimers.after(READY_WAIT_MS, tell);
+    unawaited("task", ready.then(tell));
+  }
+
+  #inherit(): void {
+    if (this.#store === undefined) return;
+    const { environment } = this.#options;
+    this.#inherited = inheritSockets(this.#store, environment);
+    if (this.#inherited.length === 0) return;
+    this.#log.info(`sockets were kept open: ${this.#inherited.join(", ")}`);
+  }
+
+  /** Nobody accepts instead, so most of it is started at once. */
+  async #startInherited(running: Succeeding): Promise<void> {
+    const late = new Set(running.late ?? []);
+    this.#store!.start((key) => !late.has(key));
+    // What was linked before is not known; one is better than none.
+    if (late.size > 0) await running.whenReady(1);
+    this.#store!.start();
+  }
+
+  async #takeOver(takeover: Takeover, running: Succeeding): Promise<void> {
+    const { early } = running;
+    if (early !== undefined) await takeover.take(early);
+    const ready = running.whenReady(takeover.agents);
+    await Promise.race([ready, takeover.over]);
+    // It may have been told to end meanwhile; then there is nothing to follow.
+    if (running.isDraining) return takeover.abandon();
+    await takeover.take();
+    this.#log.info(`took over from process ${takeover.pid}`);
+  }
+
+  #makeOffer(running: Succeeding): void {
+    const { address, command } = this.#options;
+    if (address === undefined || this.#store === undefined) return;
+    try {
+      this.#offer = new HandoverOffer(address, {
+        command,
+        isDraining: () => running.isDraining,
+        agents: () => running.agents ?? 0,
+        handedOver: ({ isAll, pid }) => {
+          if (isAll) running.handedOver(pid);
+          else running.handedOverEarly?.(pid);
+        },
+      }, { store: this.#store, log: this.#log });
+    } catch (error) {
+      this.#log.warn(
+        `no other process can take over at ${address}: ` +
+          (error as Error).message,
+      );
+    }
+  }
+
+  async #ask(): Promise<void> {
+    const { address, command, replace } = this.#options;
+    if (this.#store === undefined || address === undefined) {
+      if (!replace) return;
+      throw new UsageError(
+        address === undefined
+          ? "Cannot --replace: say where to meet with --handover-socket"
+          : "Cannot --replace: sockets are the platform's here, which cannot " +
+            "be handed over",
+      );
+    }
+    try {
+      this.#takeover = await Takeover.open(
+        address,
+        { command, replace },
+        this.#store,
+      );
+      const { pid } = this.#takeover ?? {};
+      if (pid === undefined) return;
+      this.#log.info(`takes over from process ${pid} when it is ready`);
+    } catch (error) {
+      if (error instanceof TakeoverRefused) throw this.#refused(error);
+      // Whatever it is, who listens is told it in better words.
+      this.#log.detail(
+        `cannot ask at ${address} who runs: ${(error as Error).message}`,
+      );
+    }
+  }
+
+  #refused({ problem, pid }: TakeoverRefused): CommandFailure {
+    const { command, address, ownFlags } = this.#options;
+    const sentences: Readonly<Record<TakeoverProblem, string>> = {
+      running: `A tunnel ${command} runs here already (process ${pid}): take ` +
+        `its place with --replace, or give this one ${ownFlags} of its own`,
+      busy: `Another process is about to take the place of process ${pid}`,
+      other:
+        `Process ${pid} listens at ${address} and is no tunnel ${command}` +
+        `: give this one a --state-dir of its own, or a --handover-socket`,
+      silent: `Process ${pid}, whose place is wanted, does not answer at ` +
+        `${address}: end it first`,
+    };
+    return new CommandFailure(ExitCode.FAILURE, sentences[problem]);
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Runs something until it ends or the user has had enough: the first signal
+ * asks it to end in order, the second one ends it. SIGHUP reads files again.
+ * Meanwhile memory that is not needed any more is given back, and peers that
+ * vanished are found out about.
+ *
+ * @module
+ */
+
+import { guarded } from "../../platform/errors/internal_errors.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { MemoryRelief } from "../../net/libc/memory_relief.ts";
+import { DeadPeers } from "../../net/libc/dead_peers.ts";
+import { smallLimitWarning } from "../../net/libc/free_descriptors.ts";
+import { localSocketsInUse } from "../../net/poll/local_sockets.ts";
+import { sharedPoller } from "../../net/poll/poller.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+
+/** A server or an agent that is up. */
+export interface Running {
+  /** Settles when everything is closed. */
+  readonly finished: Promise<void>;
+  /** Ends when idle or at its timeout. @param why Such as `SIGTERM`. */
+  shutdown(why: string): void;
+  /** Ends at once. */
+  stop(reason: string): void;
+  /** Reads its files again; what runs is not disturbed. */
+  reload(): void;
+}
+
+/** Where signals come from; `Deno` in earnest. */
+export interface SignalSource {
+  addSignalListener(signal: Deno.Signal, listener: () => void): void;
+  removeSignalListener(signal: Deno.Signal, listener: () => void): void;
+}
+
+const SIGNALS: readonly Deno.Signal[] = ["SIGTERM", "SIGINT"];
+
+/** Who asked for an end and still waits for it is told how not to. */
+const HINT_MS = 500;
+
+/** Settles as `running.finished` does. */
+export async function untilStopped(
+  running: Running,
+  signals: SignalSource = Deno,
+  log: RunLog = SILENT,
+  timers: Timers = systemTimers,
+): Promise<void> {
+  let asked = false;
+  let hint: Timer | undefined;
+  const onSignal = (signal: Deno.Signal) => {
+    if (asked) return running.stop("a second signal came");
+    asked = true;
+    hint = timers.after(HINT_MS, () => log.info(hintFor(signal)));
+    const stop = () => running.stop("it could not end in order");
+    guarded("task", () => running.shutdown(signal), stop);
+  };
+  const onReload = () => guarded("task", () => running.reload());
+  const listeners = SIGNALS.map((signal) =>
+    [signal, () => onSignal(signal)] as const
+  );
+  for (const [signal, listener] of listeners) {
+    signals.addSignalListener(signal, listener);
+  }
+  signals.addSignalListener("SIGHUP", onReload);
+  const watches = [
+    new MemoryRelief(systemTimers),
+    new DeadPeers(systemTimers),
+  ];
+  const release = sharedPoller()?.hold(systemTimers);
+  log.detail(localSocketsInUse());
+  const warning = smallLimitWarning();
+  if (warning !== undefined) log.warn(warning);
+  try {
+    await running.finished;
+  } finally {
+    hint?.cancel();
+    for (const watch of watches) watch.stop();
+    release?.();
+    signals.removeSignalListener("SIGHUP", onReload);
+    for (const [signal, listener] of listeners) {
+      signals.removeSignalListener(signal, listener);
+    }
+  }
+}
+
+function hintFor(signal: Deno.Signal): string {
+  const again = signal === "SIGINT" ? "press Ctrl-C" : `send ${signal}`;
+  return `ends when what runs is over; ${again} again to stop now`;
+}
+
+type RunLog = Pick<Log, "detail" | "info" | "warn">;
+
+const SILENT: RunLog = { detail() {}, info() {}, warn() {} };

@@ -1,0 +1,78 @@
+/**
+ * Commands that take a verb: `tunnel token create`, `tunnel node revoke NAME`.
+ *
+ * @module
+ */
+
+import { UsageError } from "../flags/usage_error.ts";
+
+/** What goes with a verb. */
+export interface VerbRules {
+  /** The word behind it, such as `NAME`; absent: none. */
+  readonly operand?: string;
+  /** Flags that only some verbs have; naming them with others is a mistake. */
+  readonly flags?: readonly string[];
+}
+
+/**
+ * Reads the verb and its operand.
+ *
+ * @param given Flags that were given.
+ * @throws {UsageError} Naming the verbs, or what belongs to this one.
+ */
+export function readVerb<Verb extends string>(
+  command: string,
+  verbs: Readonly<Record<Verb, VerbRules>>,
+  operands: readonly string[],
+  given: ReadonlySet<string>,
+): { readonly verb: Verb; readonly operand: string } {
+  const [word, operand, ...others] = operands;
+  const known = Object.keys(verbs) as Verb[];
+  const verb = known.find((name) => name === word);
+  if (verb === undefined) {
+    throw new UsageError(
+      (word === undefined
+        ? `Nothing to do: tunnel ${command} wants`
+        : `Cannot do "${word}": tunnel ${command} knows`) +
+        ` ${known.join(", ")}`,
+    );
+  }
+  const rules: VerbRules = verbs[verb];
+  if ((operand !== undefined) !== (rules.operand !== undefined)) {
+    throw new UsageError(
+      rules.operand === undefined
+        ? `Unexpected word "${operand}" behind ${command} ${verb}`
+        : `Cannot ${verb}: wanted tunnel ${command} ${verb} ${rules.operand}`,
+    );
+  }
+  if (others.length > 0) throw new UsageError(`Unexpected word "${others[0]}"`);
+  for (const other of known) {
+    const flag = (verbs[other].flags ?? [])
+      .find((name) => given.has(name) && !rules.flags?.includes(name));
+    if (flag === undefined) continue;
+    throw new UsageError(
+      `Cannot use --${flag} with ${command} ${verb}: it belongs to ${other}`,
+    );
+  }
+  return { verb, operand: operand ?? "" };
+}
+
+/** Rows under headings, in columns. */
+export function textTable(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
+  const all = [headings, ...rows.map((row) => row.map(printable))];
+  const widths = headings.map((_, column) =>
+    Math.max(...all.map((row) => row[column]!.length))
+  );
+  const line = (row: readonly string[]) =>
+    row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ")
+      .trimEnd() + "\n";
+  return all.map(line).join("");
+}
+
+/** Names and words of others must not speak to the terminal. */
+export function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, "\u{fffd}");
+}

@@ -1,0 +1,164 @@
+/**
+ * `tunnel proxy`: local ports for services, balanced over their endpoints.
+ *
+ * @module
+ */
+
+import {
+  environmentText,
+  hostsText,
+  type LocalName,
+} from "../../agent/proxy/dns/local_names.ts";
+import {
+  type NodeProxyOptions,
+  startNodeProxy,
+} from "../../agent/proxy/node_proxy.ts";
+import { plannedNames } from "../../agent/proxy/dns/planned_names.ts";
+import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
+import { type Log, openLog } from "../../platform/log/log.ts";
+import {
+  type CommandContext,
+  defineCommand,
+  refuseOperands,
+} from "../program/command.ts";
+import { ExitCode } from "../program/exit_codes.ts";
+import { PROXY_FLAGS } from "./flags.ts";
+import { handoverAddress } from "../flags/handover_flags.ts";
+import { exposureNotice, proxyOptions } from "./options.ts";
+import { relayFlags } from "../flags/relay_flags.ts";
+import { namingFlags } from "../flags/listen_flags.ts";
+import { readFirst } from "../program/first_reads.ts";
+import { Succession } from "../program/succession.ts";
+import { untilStopped } from "../program/until_stopped.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import { checkSources } from "../../agent/proxy/source_check.ts";
+import { printable } from "../../platform/log/printable.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { KEEPS_NOTHING } from "./discovery.ts";
+
+/** See the module description. */
+export const PROXY_COMMAND = defineCommand({
+  name: "proxy",
+  summary: "Serve services on local ports, balanced over their endpoints",
+  operands: "--config FILE | --kubernetes | --etcd URL … [flags]",
+  about: [
+    "Gives each service a port on this machine, and connects whoever comes to " +
+    "one of its endpoints: directly, or through the tunnel where the endpoint " +
+    "is behind an agent. Services and endpoints may come and go meanwhile, " +
+    "from several sources at once. Takes the flags of kube-proxy 0.4.",
+    "tunnel services and tunnel endpoints show what it does. docs/proxy.md " +
+    "says how.",
+  ],
+  examples: [
+    "tunnel proxy --config services.yaml",
+    "tunnel proxy --config services.yaml --check",
+    "tunnel proxy --config services.yaml --local-addresses virtual-ips",
+    "tunnel proxy --config services.yaml --print-env > services.env",
+    "tunnel proxy --etcd-servers http://10.0.0.1:2379 --bind-address 0.0.0.0 \\",
+    "  --local-addresses original",
+  ],
+  flags: PROXY_FLAGS,
+  async run(reading, context) {
+    refuseOperands(reading.operands);
+    const isChecking = reading.values["check"];
+    const values = isChecking
+      ? { ...reading.values, ...CHECKED_VALUES }
+      : reading.values;
+    const isPrinting = values["print-env"] || values["print-hosts"] ||
+      isChecking;
+    const log = openLog("proxy", {
+      format: values["log-format"],
+      // Who wants a list wants nothing else.
+      level: isPrinting ? 0 : values["v"],
+    });
+    using _net = surviveInternalErrors(log);
+    const options = proxyOptions({ ...reading, values }, context, log);
+    for (const notice of reading.notices) log.warn(notice);
+    if (isChecking) return await printCheck(options, context);
+    await readFirst(options.sources);
+    if (isPrinting) return await printNames(values, options, log, context);
+    const exposure = exposureNotice(options.addresses);
+    if (exposure !== undefined) log.warn(exposure);
+    const succession = await Succession.begin({
+      command: "proxy",
+      address: handoverAddress({
+        command: "proxy",
+        flag: values["handover-socket"],
+        port: options.admin,
+      }),
+      replace: values["replace"],
+      ownFlags: "an --admin-port",
+      environment: context.environment,
+    }, log);
+    const running = await succession.start(() =>
+      namingFlags(
+        [
+          ["--admin-port", options.admin, "--admin-bind-address"],
+          ...relayFlags(options.relay),
+        ],
+        () => startNodeProxy(options, log),
+      )
+    );
+    await untilStopped(running, Deno, log);
+    return ExitCode.OK;
+  },
+});
+
+/** `--print-env` and `--print-hosts`. */
+async function printNames(
+  values: {
+    readonly "print-env": boolean;
+    readonly "print-hosts": boolean;
+    readonly "local-addresses": string;
+  },
+  options: NodeProxyOptions,
+  log: Log,
+  context: CommandContext,
+): Promise<ExitCode> {
+  if (values["print-hosts"] && values["local-addresses"] !== "virtual-ips") {
+    throw new UsageError(
+      "Cannot print hosts where services differ by their ports: a hosts file " +
+        "knows none; add --local-addresses=virtual-ips",
+    );
+  }
+  const names: readonly LocalName[] = await plannedNames(options, log);
+  if (values["print-env"]) context.print(environmentText(names));
+  if (values["print-hosts"]) context.print(hostsText(names));
+  return ExitCode.OK;
+}
+
+/** Longest line about one thing. */
+const LINE_LENGTH_MAX = 500;
+
+/** A copy of what was once said would hide that nothing is said now. */
+const CHECKED_VALUES = {
+  "catalog-copies": KEEPS_NOTHING,
+  "discovery-state": KEEPS_NOTHING,
+} as const;
+
+/** `--check`: prints a line for each source and each problem. */
+async function printCheck(
+  options: Pick<NodeProxyOptions, "sources" | "addresses" | "addressFile">,
+  { print }: Pick<CommandContext, "print">,
+): Promise<ExitCode> {
+  const { sources, problems, notes } = await checkSources(
+    options,
+    systemTimers,
+  );
+  const lines = [
+    ...sources.map(({ name, services, endpoints }) =>
+      `${name}: ${counted(services, "service")}, ${
+        counted(endpoints, "endpoint")
+      }`
+    ),
+    ...notes.map((note) => `note: ${note}`),
+    ...problems.map((problem) => `wrong: ${problem}`),
+    problems.length === 0 ? "ok" : counted(problems.length, "problem"),
+  ];
+  print(lines.map((line) => `${printable(line, LINE_LENGTH_MAX)}\n`).join(""));
+  return problems.length === 0 ? ExitCode.OK : ExitCode.FAILURE;
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,161 @@
+/**
+ * Flags of `tunnel proxy` about discovery servers that it follows, and the plain
+ * data that they mean.
+ *
+ * @module
+ */
+
+import { hostname } from "node:os";
+import type { AdsAccess } from "../../agent/identity/ads_access.ts";
+import type { DiscoveryConfig } from "../../agent/proxy/ads/discovery_source.ts";
+import { adsAccess } from "../flags/ads_access.ts";
+import {
+  choiceFlag,
+  fileFlag,
+  type FlagValues,
+  listFlag,
+  textFlag,
+} from "../flags/flag.ts";
+import type { FlagSources } from "../flags/read_flags.ts";
+import {
+  defaultStateDirectory,
+  proxyStateDirectory,
+  stateDirectoryFlag,
+} from "../flags/state_directory.ts";
+import { UsageError } from "../flags/usage_error.ts";
+
+const DISCOVERY = "Discovery";
+
+/** What keeps nothing on disk. */
+export const KEEPS_NOTHING = "none";
+
+/** In the order in which the help shows them. */
+export const DISCOVERY_CLIENT_FLAGS = {
+  "discovery": listFlag([], {
+    group: DISCOVERY,
+    placeholder: "HOST:PORT,…",
+    help:
+      "Services as these servers tell them (tunnel server --discovery): the " +
+      "agent port of a server, or a loopback address that needs no proof. " +
+      "When one goes the next one is asked; when all are away, what was said " +
+      "last is served.",
+    defaultText: "none",
+  }),
+  "discovery-mode": choiceFlag(["delta", "sotw"], "delta", {
+    group: DISCOVERY,
+    help: "delta: be told what differs. sotw: be told all, each time.",
+  }),
+  "discovery-node": textFlag("", {
+    group: DISCOVERY,
+    placeholder: "NAME",
+    help: "What this proxy is called there: the node's name, or NAME/ANYTHING.",
+    defaultText: "the node's name and /proxy",
+  }),
+  "discovery-state": textFlag("", {
+    group: DISCOVERY,
+    placeholder: "FILE",
+    help: "Keep what was said here, for a start without a server; " +
+      `${KEEPS_NOTHING}: keep nothing.`,
+    defaultText: "/var/lib/tunnel/proxy/discovery for root, else " +
+      "~/.local/state/tunnel/proxy/discovery",
+  }),
+  "discovery-ca-cert": fileFlag({
+    group: DISCOVERY,
+    help: "CA of the servers' certificate, for nodes that have not joined.",
+  }),
+  "agent-cert": fileFlag({
+    group: DISCOVERY,
+    help: "Certificate of the node, shown to them.",
+  }),
+  "agent-key": fileFlag({ group: DISCOVERY, help: "Its private key." }),
+  "state-dir": stateDirectoryFlag("agent", DISCOVERY),
+} as const;
+
+type Values = FlagValues<typeof DISCOVERY_CLIENT_FLAGS>;
+
+/** What is read of the machine. */
+type Machine = Pick<FlagSources, "readFile" | "environment">;
+
+/** More is a mistake. */
+const SERVERS_MAX = 64;
+
+/**
+ * What is followed, and as whom.
+ *
+ * @param access How `--discovery` gets in.
+ * @param zone Where this machine is; empty: unknown.
+ * @returns `undefined` when no server is named.
+ * @throws {UsageError} One line.
+ */
+export function discoveryConfig(
+  { values, given }: {
+    readonly values: Values;
+    readonly given: ReadonlySet<string>;
+  },
+  access: AdsAccess | undefined,
+  { environment }: Pick<Machine, "environment">,
+  zone: string,
+): DiscoveryConfig | undefined {
+  if (access === undefined) {
+    // Who the node is is said to tunnel servers, too.
+    const odd = Object.keys(DISCOVERY_CLIENT_FLAGS)
+      .find((name) => name.startsWith("discovery-") && given.has(name));
+    if (odd === undefined) return undefined;
+    throw new UsageError(
+      `Cannot use --${odd} without --discovery: it says nothing about other ` +
+        "sources of services; remove it, or give --discovery HOST:PORT",
+    );
+  }
+  const stateFile = stateFileOf(values["discovery-state"], environment);
+  return {
+    access,
+    mode: values["discovery-mode"],
+    node: values["discovery-node"] || ownNode(access),
+    zone,
+    ...(stateFile === undefined ? {} : { stateFile }),
+  };
+}
+
+/**
+ * How `--discovery` gets in.
+ *
+ * @returns `undefined` when it was not given.
+ * @throws {UsageError} One line.
+ */
+export function discoveryAccess(
+  values: Values,
+  { readFile, environment }: Machine,
+): AdsAccess | undefined {
+  const servers = values["discovery"];
+  if (servers.length === 0) return undefined;
+  if (servers.length > SERVERS_MAX) {
+    throw new UsageError(
+      `Cannot use --discovery: saw ${servers.length} servers, wanted ` +
+        `${SERVERS_MAX} at most`,
+    );
+  }
+  return adsAccess({
+    servers,
+    caFile: values["discovery-ca-cert"],
+    certFile: values["agent-cert"],
+    keyFile: values["agent-key"],
+    stateDirectory: values["state-dir"],
+    names: { servers: "discovery", ca: "discovery-ca-cert" },
+  }, {
+    readFile,
+    defaultStateDirectory: defaultStateDirectory("agent", environment),
+  });
+}
+
+function ownNode(access: AdsAccess): string {
+  const name = access.kind === "plain" ? "" : access.node;
+  return `${name || hostname()}/proxy`;
+}
+
+function stateFileOf(
+  text: string,
+  environment: Machine["environment"],
+): string | undefined {
+  if (text === KEEPS_NOTHING) return undefined;
+  return text || `${proxyStateDirectory(environment)}/discovery`;
+}

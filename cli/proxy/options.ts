@@ -1,0 +1,243 @@
+/**
+ * Flags of `tunnel proxy` to what it is told.
+ *
+ * @module
+ */
+
+import { openAddressFile } from "../../agent/proxy/addresses/address_file.ts";
+import { discoverySource } from "../../agent/proxy/ads/discovery_source.ts";
+import { followIdentity } from "../../agent/identity/identity_road.ts";
+import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import {
+  type LocalAddresses,
+  virtualRange,
+} from "../../agent/proxy/addresses/local_address.ts";
+import type { NodeProxyOptions } from "../../agent/proxy/node_proxy.ts";
+import type { Source } from "../../catalog/model/source.ts";
+import type { SourceConfig } from "../../catalog/sources_of.ts";
+import { nodeRoad } from "../../client/call_road.ts";
+import type { Road } from "../../client/road.ts";
+import type { ListenAddress } from "../../net/listen/listeners.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
+import type { CommandContext } from "../program/command.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import { parseHostPort } from "../flags/addresses.ts";
+import { catalogConfig, catalogSources } from "../flags/catalog_flags.ts";
+import {
+  discoveryAccess,
+  discoveryConfig,
+  KEEPS_NOTHING,
+} from "./discovery.ts";
+import { proxyStateDirectory } from "../flags/state_directory.ts";
+import type { PROXY_FLAGS } from "./flags.ts";
+import type { ConnectionDefaults } from "../../agent/proxy/listeners/proxied_port.ts";
+import type { FlagValues } from "../flags/flag.ts";
+import type { FlagReading } from "../flags/read_flags.ts";
+import { proxyRoad } from "./road.ts";
+import { relayOptions, relayWithoutIdentity } from "../flags/relay_flags.ts";
+
+type Values = FlagValues<typeof PROXY_FLAGS>;
+
+/** @throws {UsageError} One line. */
+export function proxyOptions(
+  reading: FlagReading<typeof PROXY_FLAGS>,
+  context: CommandContext,
+  log: Log,
+): NodeProxyOptions {
+  const { values } = reading;
+  const addresses = localAddresses(reading);
+  const access = discoveryAccess(values, context);
+  const identity = access?.kind === "joined"
+    ? followIdentity(access, { log, environment: context.environment })
+    : undefined;
+  const road = proxyRoad(
+    reading,
+    { ...context, log: () => log },
+    access,
+    identity,
+  );
+  const { zone } = values;
+  const node = values["node-name"] ||
+    (access === undefined || access.kind === "plain" ? "" : access.node);
+  const dns = dnsAddress(values["dns-listen"]);
+  const followed = discoveryConfig(reading, access, context, zone);
+  const configs = catalogConfig(values, context, {
+    flag: "--discovery",
+    isGiven: followed !== undefined,
+  });
+  const discovery = followed === undefined
+    ? undefined
+    : discoverySource(followed, {
+      log,
+      proxyEnv: proxyEnvironment(context.environment),
+      ...(identity === undefined ? {} : { identity }),
+    });
+  const addressPath = keptAt("addresses", values, context);
+  const addressFile = addressPath === undefined
+    ? undefined
+    : openAddressFile(addressPath, addresses, {
+      log,
+      timers: systemTimers,
+    });
+  return {
+    sources: [
+      ...sourcesOf(configs, values, context, log),
+      ...(discovery === undefined ? [] : [discovery]),
+    ],
+    ...(discovery === undefined ? {} : { discovery }),
+    addresses,
+    ...(addressFile === undefined ? {} : { addressFile }),
+    balance: values["balance"],
+    ...(zone === "" ? {} : { zone }),
+    ...(node === "" ? {} : { node }),
+    ...(road === undefined ? {} : { road }),
+    ...(identity === undefined
+      ? {}
+      : { identityProblem: () => identity.problem }),
+    ...relayed(values, road),
+    dialTimeoutsMs: values["dial-timeouts"],
+    udpIdleMs: values["udp-idle"],
+    drainMs: values["service-drain"],
+    defaults: connectionDefaults(values),
+    ...(dns === undefined ? {} : { dns }),
+    admin: {
+      hostname: values["admin-bind-address"],
+      port: values["admin-port"],
+    },
+    drainTimeoutMs: values["drain-timeout"],
+  };
+}
+
+/** @throws {UsageError} One line. */
+function sourcesOf(
+  configs: readonly SourceConfig[],
+  values: Values,
+  context: Pick<CommandContext, "environment">,
+  log: Log,
+): readonly Source[] {
+  const copies = keptAt("catalog", values, context);
+  return catalogSources(configs, {
+    timers: systemTimers,
+    random: Math.random,
+    log,
+    ...(copies === undefined ? {} : { copies }),
+  });
+}
+
+/** @throws {UsageError} One line. */
+function relayed(
+  values: Values,
+  road: Road | undefined,
+): Pick<NodeProxyOptions, "relay"> {
+  const relay = relayOptions(values);
+  if (relay === undefined) return {};
+  if (road?.kind === "node") {
+    return { relay: { ...relay, road: nodeRoad(road) } };
+  }
+  const flag = relay.xds === undefined ? "connect-listen" : "xds-listen";
+  if (road === undefined) throw relayWithoutIdentity(flag);
+  throw new UsageError(
+    `Cannot use --${flag} with a frontend: programs are passed on as this ` +
+      "node, through the server's port for agents; add --as-node",
+  );
+}
+
+/**
+ * Where something is kept from one process to the next, if anywhere: where no
+ * port is the proxy's own, it would share the place with others.
+ */
+function keptAt(
+  what: "addresses" | "catalog",
+  values: Values,
+  { environment }: Pick<CommandContext, "environment">,
+): string | undefined {
+  const flags = {
+    addresses: "address-file",
+    catalog: "catalog-copies",
+  } as const;
+  const text = values[flags[what]];
+  const admin = values["admin-port"];
+  if (text === KEEPS_NOTHING || (text === "" && admin === 0)) return undefined;
+  return text || `${proxyStateDirectory(environment)}/${what}-${admin}`;
+}
+
+/** @throws {UsageError} One line. */
+function dnsAddress(text: string): ListenAddress | undefined {
+  if (text === "") return undefined;
+  const { host, port } = parseHostPort("--dns-listen", text);
+  if (parseIpAddress(host) !== undefined) return { hostname: host, port };
+  throw new UsageError(
+    `Cannot use --dns-listen: saw "${text}", wanted an IP address and a port ` +
+      "such as 127.0.0.1:5353",
+  );
+}
+
+/** @throws {UsageError} One line. */
+export function localAddresses(
+  { values, given }: {
+    readonly values: Pick<
+      Values,
+      "bind-address" | "local-addresses" | "port-range" | "virtual-range"
+    >;
+    readonly given: ReadonlySet<string>;
+  },
+): LocalAddresses {
+  const kind = values["local-addresses"];
+  const host = values["bind-address"];
+  const misplaced = MISPLACED[kind].find((name) => given.has(name));
+  if (misplaced !== undefined) {
+    throw new UsageError(
+      `Cannot use --${misplaced} with --local-addresses=${kind}: it says ` +
+        "nothing about those; remove it",
+    );
+  }
+  if (parseIpAddress(host) === undefined) {
+    throw new UsageError(
+      `Cannot use --bind-address: saw "${host}", wanted an IP address such as ` +
+        "127.0.0.1",
+    );
+  }
+  if (kind === "ports") return { kind, host, ...values["port-range"] };
+  if (kind === "original") return { kind, host };
+  const range = virtualRange(values["virtual-range"]);
+  if (range !== undefined) return { kind, range };
+  throw new UsageError(
+    `Cannot use --virtual-range: saw "${values["virtual-range"]}", wanted a ` +
+      "prefix inside 127.0.0.0/8, such as 127.100.0.0/16",
+  );
+}
+
+const MISPLACED = {
+  "ports": ["virtual-range"],
+  "original": ["virtual-range", "port-range"],
+  "virtual-ips": ["port-range", "bind-address"],
+} as const;
+
+/** For the log, when services are open to other machines. */
+export function exposureNotice(addresses: LocalAddresses): string | undefined {
+  if (addresses.kind === "virtual-ips" || isLoopbackHost(addresses.host)) {
+    return undefined;
+  }
+  return `services are served on ${addresses.host}: whoever reaches this ` +
+    "machine reaches them, and no one is asked who they are";
+}
+
+/** What they say. */
+function connectionDefaults(
+  values: Values,
+): ConnectionDefaults {
+  return {
+    onEndpointRemoved: values["on-endpoint-removed"],
+    onEndpointDown: values["on-endpoint-down"],
+    endpointDrainMs: values["endpoint-drain"],
+    idleTimeoutMs: values["idle-timeout"],
+    halfClosedTimeoutMs: values["half-closed-timeout"],
+    userTimeoutMs: values["user-timeout"],
+    ejection: {
+      failures: values["ejection-failures"],
+      timeMs: values["ejection-time"],
+    },
+  };
+}

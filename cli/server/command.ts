@@ -1,0 +1,148 @@
+/**
+ * `tunnel server`: flags to options, then the server.
+ *
+ * @module
+ */
+
+import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
+import { type Log, openLog } from "../../platform/log/log.ts";
+import { tlsInUse } from "../../net/tls/tls_in_use.ts";
+import type { ServerOptions } from "../../server/options.ts";
+import {
+  type Command,
+  type CommandContext,
+  defineCommand,
+  refuseOperands,
+} from "../program/command.ts";
+import { ExitCode } from "../program/exit_codes.ts";
+import { discoveryOptions } from "./discovery.ts";
+import { SERVER_FLAGS } from "./flags.ts";
+import { serverOptions } from "./options.ts";
+import { defaultStateDirectory } from "../flags/state_directory.ts";
+import { handoverAddress } from "../flags/handover_flags.ts";
+import { liveConfig } from "../flags/live_config.ts";
+import { readFirst } from "../program/first_reads.ts";
+import { type ListenFlag, namingFlags } from "../flags/listen_flags.ts";
+import {
+  type Succeeding,
+  Succession,
+  type SuccessionOptions,
+} from "../program/succession.ts";
+import { untilStopped } from "../program/until_stopped.ts";
+
+/** Gets the server up; rejects when that cannot be. */
+export type StartServer = (
+  options: ServerOptions,
+  log: Log,
+) => Promise<Succeeding>;
+
+/**
+ * Makes the command.
+ *
+ * @param start Handed in, so that help and tests need no server.
+ */
+export function serverCommand(start: StartServer): Command {
+  return defineCommand({
+    name: "server",
+    summary: "Accept agents, and carry connections to their nodes",
+    operands: "[flags]",
+    about: [
+      "Runs where callers are: frontends (kube-apiserver, curl, tunnel dial) " +
+      "ask it for connections, and agents that connected to it make them. " +
+      "Takes the flags of Konnectivity's proxy-server. Without a certificate " +
+      "it makes a CA of its own in --state-dir; agents join with a line that " +
+      "`tunnel token create` prints.",
+    ],
+    examples: [
+      "tunnel server",
+      "tunnel server --uds-name /run/tunnel.sock --server-port 0 \\",
+      "  --cluster-cert server.crt --cluster-key server.key \\",
+      "  --cluster-ca-cert ca.crt",
+    ],
+    flags: SERVER_FLAGS,
+    async run(reading, context) {
+      refuseOperands(reading.operands);
+      const options = serverOptions(
+        reading,
+        () => crypto.randomUUID(),
+        defaultStateDirectory("server", context.environment),
+      );
+      const { values } = reading;
+      const log = openLog("server", {
+        format: values["log-format"],
+        level: values["v"],
+      });
+      using _net = surviveInternalErrors(log);
+      for (const notice of reading.notices) log.warn(notice);
+      const config = liveConfig({
+        command: "server",
+        table: SERVER_FLAGS,
+        sources: context,
+        values,
+        log,
+      });
+      const discovery = discoveryOptions(reading, context, log);
+      await readFirst(discovery?.sources ?? []);
+      const live = {
+        ...options,
+        ...(config && { config }),
+        ...(discovery && { discovery }),
+      };
+      const succession = await Succession.begin(
+        successionOf(options, values, context.environment),
+        log,
+      );
+      const running = await succession.start(() =>
+        namingFlags(listenFlags(live), () => start(live, log))
+      );
+      log.detail(tlsInUse());
+      await untilStopped(running, Deno, log);
+      return ExitCode.OK;
+    },
+  });
+}
+
+/** By their state directory, where they have one, else by their ports. */
+function successionOf(
+  { agents: { identity, address: port } }: ServerOptions,
+  flags: { readonly "handover-socket": string; readonly replace: boolean },
+  environment: CommandContext["environment"],
+): SuccessionOptions {
+  const command = "server";
+  return {
+    command,
+    address: handoverAddress({
+      command,
+      flag: flags["handover-socket"],
+      ...(identity && { stateDirectory: identity.stateDirectory }),
+      port,
+    }),
+    replace: flags.replace,
+    ownFlags: identity === undefined
+      ? "an --agent-port"
+      : "a --state-dir and ports",
+    environment,
+  };
+}
+
+function listenFlags(
+  { frontend, agents, admin, health, kubelet, discovery }: ServerOptions,
+): readonly ListenFlag[] {
+  const { listen } = frontend;
+  const flags: ListenFlag[] = [
+    listen.kind === "unix"
+      ? ["--uds-name", listen.path]
+      : ["--server-port", listen.address, "--server-bind-address"],
+    ["--agent-port", agents.address, "--agent-bind-address"],
+    ["--admin-port", admin, "--admin-bind-address"],
+    ["--health-port", health, "--health-bind-address"],
+  ];
+  if (kubelet !== undefined) {
+    const { address } = kubelet;
+    flags.push(["--kubelet-port", address, "--kubelet-bind-address"]);
+  }
+  if (discovery?.listen !== undefined) {
+    flags.push(["--discovery-listen", discovery.listen]);
+  }
+  return flags;
+}

@@ -1,0 +1,147 @@
+/**
+ * Flags of `tunnel server` about discovery, and what they mean: whether, to whom
+ * besides nodes, and where services come from. The latter are `tunnel proxy`'s;
+ * two have another name here, because the server has flags of those names
+ * already.
+ *
+ * @module
+ */
+
+import type { ListenAddress } from "../../net/listen/listeners.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { DiscoveryServerOptions } from "../../server/options.ts";
+import type { CommandContext } from "../program/command.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import { parseHostPort } from "../flags/addresses.ts";
+import {
+  CATALOG_FLAGS,
+  catalogConfig,
+  catalogSources,
+} from "../flags/catalog_flags.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import {
+  booleanFlag,
+  durationFlag,
+  type FlagValues,
+  textFlag,
+} from "../flags/flag.ts";
+import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
+import {
+  WINDOW_MAX_MS,
+  WINDOW_MIN_MS,
+} from "../../server/discovery/push/debounce.ts";
+
+const DISCOVERY = "Discovery (docs/discovery.md)";
+
+const { config, kubeconfig, ...SOURCE_FLAGS } = CATALOG_FLAGS;
+
+/** In the order in which the help shows them. */
+export const DISCOVERY_FLAGS = {
+  "discovery": booleanFlag(false, {
+    group: DISCOVERY,
+    help: "Tell nodes on the agent port what services there are and where " +
+      "(xDS v3): node proxies, gRPC applications and Envoy. What agents " +
+      "announce is among them.",
+  }),
+  "discovery-listen": textFlag("", {
+    group: DISCOVERY,
+    placeholder: "HOST:PORT",
+    help:
+      "Tell programs on this machine, too, without TLS and without asking " +
+      "who they are; a loopback address.",
+    defaultText: "none",
+  }),
+  "discovery-debounce-min": durationFlag(WINDOW_MIN_MS, 1, {
+    group: DISCOVERY,
+    help: "After a change, which is told at once, more of them wait for so " +
+      "long and are told together; then for twice as long …",
+  }),
+  "discovery-debounce-max": durationFlag(WINDOW_MAX_MS, 1, {
+    group: DISCOVERY,
+    help: "… and no longer than this. Endpoints that are gone wait for a " +
+      "quarter of it.",
+  }),
+  "discovery-config": config,
+  "discovery-kubeconfig": kubeconfig,
+  ...SOURCE_FLAGS,
+} as const;
+
+/** What is read of a server's flags. */
+export interface DiscoveryReading {
+  readonly values: FlagValues<typeof DISCOVERY_FLAGS>;
+  readonly given: ReadonlySet<string>;
+}
+
+/**
+ * Combines and checks; absent: there is no discovery.
+ *
+ * @throws {UsageError} One line.
+ */
+export function discoveryOptions(
+  { values, given }: DiscoveryReading,
+  context: Pick<CommandContext, "readFile">,
+  log: Log,
+): DiscoveryServerOptions | undefined {
+  if (!values["discovery"]) {
+    const idle = [...given].find((name) =>
+      Object.hasOwn(DISCOVERY_FLAGS, name) && name !== "discovery"
+    );
+    if (idle === undefined) return undefined;
+    throw new UsageError(
+      `Cannot use --${idle} without --discovery: it is about that; add it`,
+    );
+  }
+  const windowMinMs = values["discovery-debounce-min"];
+  const windowMaxMs = values["discovery-debounce-max"];
+  if (windowMinMs > windowMaxMs) {
+    throw new UsageError(
+      `Cannot use --discovery-debounce-min=${windowMinMs}ms: it is longer ` +
+        `than --discovery-debounce-max=${windowMaxMs}ms`,
+    );
+  }
+  const listen = listenAddress(values["discovery-listen"]);
+  return {
+    sources: sourcesOf({ values, given }, context, log),
+    ...(listen === undefined ? {} : { listen }),
+    windowMinMs,
+    windowMaxMs,
+  };
+}
+
+/** Agents announce services too, so there may be no source at all. */
+function sourcesOf(
+  { values, given }: DiscoveryReading,
+  context: Pick<CommandContext, "readFile">,
+  log: Log,
+): DiscoveryServerOptions["sources"] {
+  const own = ["discovery-config", "discovery-kubeconfig"];
+  const isAny = [...given].some((name) =>
+    own.includes(name) ||
+    (Object.hasOwn(CATALOG_FLAGS, name) && Object.hasOwn(DISCOVERY_FLAGS, name))
+  );
+  if (!isAny) return [];
+  const { "discovery-config": config, "discovery-kubeconfig": kubeconfig } =
+    values;
+  try {
+    const configs = catalogConfig({ ...values, config, kubeconfig }, context);
+    const { random } = Math;
+    return catalogSources(configs, { timers: systemTimers, random, log });
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    const renamed = error.message
+      .replaceAll(/--(config|kubeconfig)\b/g, "--discovery-$1");
+    throw new UsageError(renamed);
+  }
+}
+
+/** @throws {UsageError} One line. */
+function listenAddress(text: string): ListenAddress | undefined {
+  if (text === "") return undefined;
+  const { host, port } = parseHostPort("--discovery-listen", text);
+  if (isLoopbackHost(host)) return { hostname: host, port };
+  throw new UsageError(
+    `Cannot use --discovery-listen: saw "${text}", wanted a loopback address ` +
+      "such as 127.0.0.1:15010, because nobody is asked there who they are; " +
+      "nodes are served on the agent port",
+  );
+}

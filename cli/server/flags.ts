@@ -1,0 +1,276 @@
+/**
+ * The flags of `tunnel server`: Konnectivity's proxy-server, and ours.
+ *
+ * Where a default differs from Konnectivity's, the sentence ends with theirs.
+ *
+ * @module
+ */
+
+import { AUDIT_FLAGS, messageSizeFlag } from "../flags/server_and_agent.ts";
+import {
+  booleanFlag,
+  choiceFlag,
+  choicesFlag,
+  countFlag,
+  durationFlag,
+  fileFlag,
+  listFlag,
+  portFlag,
+  textFlag,
+} from "../flags/flag.ts";
+import { DISCOVERY_FLAGS } from "./discovery.ts";
+import { KUBELET_FLAGS } from "./kubelet.ts";
+import { SERVER_KUBERNETES_FLAGS } from "./kubernetes.ts";
+import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
+import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
+import { stateDirectoryFlag } from "../flags/state_directory.ts";
+import { SOURCE_LIMITS_DEFAULT } from "../../net/admission/intake_limits.ts";
+
+/** Seven days: a node that is off for longer renews by proof of its key. */
+const NODE_CERTIFICATE_LIFE_MS = 7 * 24 * 3600_000;
+
+const FRONTENDS = "Frontends (who wants in)";
+const AGENTS = "Agents (who is reached)";
+const IDENTITY = "Identity (who agents are)";
+const ROUTING = "Choosing an agent";
+const TLS = "TLS";
+const OPERATION = "Health, admin, shutdown";
+const LIMITS = "Limits on peers";
+
+/** More connections than any machine has. */
+const PEERS_MAX = 10_000_000;
+
+/** In the order in which the help shows them. */
+export const SERVER_FLAGS = {
+  "mode": choiceFlag(["auto", "grpc", "http-connect"], "auto", {
+    group: FRONTENDS,
+    help: "What frontends speak; auto tells gRPC and HTTP CONNECT apart by " +
+      "their first bytes. Konnectivity: grpc.",
+  }),
+  "uds-name": textFlag("", {
+    group: FRONTENDS,
+    placeholder: "PATH",
+    help: "Listen on this unix socket instead of a port. Without any flag " +
+      "for frontends: frontend.sock in --state-dir.",
+  }),
+  "delete-existing-uds-file": booleanFlag(true, {
+    group: FRONTENDS,
+    help: "Remove a socket file that is there already.",
+  }),
+  "server-bind-address": textFlag("", {
+    group: FRONTENDS,
+    placeholder: "ADDRESS",
+    help: "Address for frontends.",
+    defaultText: "all interfaces",
+  }),
+  "server-port": portFlag(8090, {
+    group: FRONTENDS,
+    help: "Port for frontends; 0: any free port. None with --uds-name.",
+  }),
+  "server-cert": fileFlag({
+    group: FRONTENDS,
+    help: "Certificate shown to frontends.",
+  }),
+  "server-key": fileFlag({ group: FRONTENDS, help: "Its private key." }),
+  "server-ca-cert": fileFlag({
+    group: FRONTENDS,
+    help: "CA of the certificates that frontends must show.",
+  }),
+  "frontend-keepalive-time": durationFlag(3_600_000, 1, {
+    group: FRONTENDS,
+    help: "PING a frontend after this long without a sign of life.",
+  }),
+  "connect-early-200": booleanFlag(false, {
+    group: FRONTENDS,
+    help:
+      "Answer CONNECT with 200 before the target has: saves a round trip. " +
+      "A dial that fails behind it resets the caller, who does not learn why.",
+  }),
+
+  "policy-file": fileFlag({
+    group: FRONTENDS,
+    help: "Which frontends may reach which nodes and targets, and which " +
+      "addresses nodes may claim (.yaml or .json; docs/policy.md).",
+    defaultText: "every frontend may reach everything",
+  }),
+
+  "agent-bind-address": textFlag("", {
+    group: AGENTS,
+    placeholder: "ADDRESS",
+    help: "Address for agents.",
+    defaultText: "all interfaces",
+  }),
+  "agent-port": portFlag(8091, {
+    group: AGENTS,
+    help: "Port for agents; 0: any free port.",
+  }),
+  "cluster-cert": fileFlag({
+    group: AGENTS,
+    help: "Certificate shown to agents. Without it the server has a CA of " +
+      "its own, and agents join with tokens.",
+  }),
+  "cluster-key": fileFlag({ group: AGENTS, help: "Its private key." }),
+  "cluster-ca-cert": fileFlag({
+    group: AGENTS,
+    help: "CA of the certificates that agents must show.",
+  }),
+  "allow-anonymous-agents": booleanFlag(false, {
+    group: AGENTS,
+    help: "Let agents register without a certificate: whoever reaches the " +
+      "port may take any name that no joined node has, and gets connections. " +
+      "With --cluster-cert and without --cluster-ca-cert this is needed " +
+      "unless agents connect on loopback only. Konnectivity: always.",
+  }),
+  "alpn-proto": listFlag([], {
+    group: AGENTS,
+    help: "ALPN names of agents that mean h2, besides h2 itself.",
+  }),
+  "keepalive-time": durationFlag(4_000, 1, {
+    group: AGENTS,
+    help: "PING an agent after this long without a sign of life; it is gone " +
+      "when it leaves that unanswered for 6s. Over Konnectivity's protocol " +
+      "both are 10s at least. Konnectivity: 1h0m0s.",
+  }),
+  "server-id": textFlag("", {
+    group: AGENTS,
+    placeholder: "ID",
+    environment: ["PROXY_SERVER_ID"],
+    help: "What agents tell this server from others by.",
+    defaultText: "$PROXY_SERVER_ID or a random UUID",
+  }),
+  "server-count": countFlag(1, 1, 65_535, {
+    group: AGENTS,
+    help: "How many servers there are; told to agents.",
+  }),
+
+  "state-dir": stateDirectoryFlag("server", IDENTITY),
+  "server-names": listFlag([], {
+    group: IDENTITY,
+    help: "Names and addresses in the server's own certificate, besides " +
+      "tunnel-server, which agents look for.",
+  }),
+  "node-certificate-ttl": durationFlag(NODE_CERTIFICATE_LIFE_MS, 60_000, {
+    group: IDENTITY,
+    help: "How long a joined node's certificate is good; it is renewed at " +
+      "two thirds of that.",
+  }),
+  "node-binding": choiceFlag(["warn", "enforce"], "warn", {
+    group: IDENTITY,
+    help: "What becomes of agents whose certificate (of --cluster-ca-cert) " +
+      "does not name their id and identifiers. Konnectivity: nothing.",
+  }),
+  "duplicate-identity": choiceFlag(["warn", "refuse"], "warn", {
+    group: IDENTITY,
+    help: "What becomes of an agent while another live process has its name " +
+      "and key: a cloned machine, or a stolen key. refuse: who came first " +
+      "stays.",
+  }),
+
+  "proxy-strategies": choicesFlag(
+    ["default", "destHost", "defaultRoute", "cidr", "uid"],
+    ["default"],
+    {
+      group: ROUTING,
+      help: "How an agent is found for a dial, tried in this order: " +
+        "default (any), destHost (host, ipv4, ipv6), cidr (longest prefix), " +
+        "uid, defaultRoute.",
+    },
+  ),
+  "backend-dial-timeout": durationFlag(10_000, 0, {
+    group: ROUTING,
+    help: "Limit on a dial, the agent's part included; 0: none. " +
+      "Konnectivity: 0s.",
+  }),
+  "message-size-limit": messageSizeFlag(ROUTING),
+
+  "tls-min-version": textFlag("", {
+    group: TLS,
+    placeholder: "VERSION",
+    help: "VersionTLS12 or VersionTLS13.",
+    defaultText: "VersionTLS12",
+  }),
+  "cipher-suites": listFlag([], {
+    group: TLS,
+    help: "Suites of TLS 1.2 that may be used, by Go's names; those without " +
+      "forward secrecy or AEAD are never used. Needs OpenSSL 3.",
+    defaultText: "all with forward secrecy and AEAD",
+  }),
+
+  "health-bind-address": textFlag("", {
+    group: OPERATION,
+    placeholder: "ADDRESS",
+    help: "Address for /healthz, /readyz and /metrics.",
+    defaultText: "all interfaces",
+  }),
+  "health-port": portFlag(8092, { group: OPERATION, help: "Their port." }),
+  "admin-bind-address": textFlag("127.0.0.1", {
+    group: OPERATION,
+    placeholder: "ADDRESS",
+    help: "Address of the admin endpoint.",
+  }),
+  "admin-port": portFlag(8095, { group: OPERATION, help: "Its port." }),
+  "admin-debug": choiceFlag(["token", "open"], "token", {
+    group: OPERATION,
+    help:
+      "Who is shown /debug/* there, which is the catalog and its clients: " +
+      "token: who can read admin.token in --state-dir, as tunnel xds does; " +
+      "open: who can connect.",
+  }),
+  // Shorter than the grace of a Pod: who is killed leaves its lease behind.
+  "graceful-shutdown-timeout": durationFlag(25_000, 0, {
+    group: OPERATION,
+    help: "How long conduits may go on after SIGTERM; it ends earlier when " +
+      "none is left. Kubernetes kills after 30s. 0: at once. Konnectivity: " +
+      "0s.",
+  }),
+
+  "max-connections": countFlag(0, 0, PEERS_MAX, {
+    group: LIMITS,
+    help: "Connections on all ports together; one more is refused. 0: seven " +
+      "eighths of the open files allowed (ulimit -n), at most 65536.",
+  }),
+  "max-connections-per-source": countFlag(
+    SOURCE_LIMITS_DEFAULT.connections,
+    1,
+    PEERS_MAX,
+    {
+      group: LIMITS,
+      help: "The same from one address (IPv6: /64). Raise it where a load " +
+        "balancer puts its own address in front of more agents.",
+    },
+  ),
+  "max-strangers": countFlag(0, 0, PEERS_MAX, {
+    group: LIMITS,
+    help:
+      "Connections that have not shown who they are, handshakes under way " +
+      "included; for one more the one that has waited longest is ended. " +
+      "0: half of --max-connections, at most 4096.",
+  }),
+  "max-strangers-per-source": countFlag(
+    SOURCE_LIMITS_DEFAULT.strangers,
+    1,
+    PEERS_MAX,
+    { group: LIMITS, help: "The same from one address (IPv6: /64)." },
+  ),
+
+  ...AUDIT_FLAGS,
+  ...HANDOVER_FLAGS,
+  ...GENERAL_FLAGS,
+  ...LOG_FLAGS,
+
+  ...SERVER_KUBERNETES_FLAGS,
+  ...KUBELET_FLAGS,
+  ...DISCOVERY_FLAGS,
+
+  "xfr-channel-size": countFlag(10, 1, 1_000_000, {
+    group: "Accepted for Konnectivity's sake (no effect)",
+    help: "Packets per receive channel.",
+    status: { kind: "idle", because: "queues are bounded in bytes" },
+  }),
+  "warn-on-channel-limit": booleanFlag(true, {
+    group: "Accepted for Konnectivity's sake (no effect)",
+    help: "Deprecated by Konnectivity too.",
+    status: { kind: "idle", because: "it is deprecated" },
+  }),
+  ...KLOG_FLAGS,
+} as const;

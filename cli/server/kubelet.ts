@@ -1,0 +1,187 @@
+/**
+ * Flags of `tunnel server` about its port for the callers of kubelets, and what
+ * they mean. Those about kubelets themselves have kube-apiserver's names.
+ *
+ * @module
+ */
+
+import type { KubeletOptions } from "../../server/kubelet/options.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import { keyPair } from "../flags/key_pair.ts";
+import {
+  booleanFlag,
+  fileFlag,
+  type FlagValues,
+  listFlag,
+  portFlag,
+  textFlag,
+} from "../flags/flag.ts";
+
+const KUBELETS = "Kubelets (docs/kubernetes.md)";
+
+/** In the order in which the help shows them. */
+export const KUBELET_FLAGS = {
+  "kubelet-port": portFlag(0, {
+    group: KUBELETS,
+    help:
+      "Port where callers with a certificate talk to nodes' kubelets over " +
+      "HTTPS; 0: any free port.",
+    defaultText: "none",
+  }),
+  "kubelet-bind-address": textFlag("", {
+    group: KUBELETS,
+    placeholder: "ADDRESS",
+    help: "Its address.",
+    defaultText: "all interfaces",
+  }),
+  "kubelet-server-cert": fileFlag({
+    group: KUBELETS,
+    help: "Certificate shown to callers there.",
+    defaultText: "--server-cert, or what agents are shown",
+  }),
+  "kubelet-server-key": fileFlag({
+    group: KUBELETS,
+    help: "Its private key.",
+  }),
+  "kubelet-server-ca-cert": fileFlag({
+    group: KUBELETS,
+    help: "CA of the certificates that callers must show there: whoever has " +
+      "one may do on nodes what --kubelet-client-certificate may.",
+    defaultText: "--server-ca-cert",
+  }),
+  "kubelet-client-certificate": fileFlag({
+    group: KUBELETS,
+    help: "Certificate shown to kubelets.",
+  }),
+  "kubelet-client-key": fileFlag({
+    group: KUBELETS,
+    help: "Its private key.",
+  }),
+  "kubelet-ca-file": fileFlag({
+    group: KUBELETS,
+    aliases: ["kubelet-certificate-authority"],
+    help: "CA of kubelets' certificates, which must bear the node's name or " +
+      "address.",
+  }),
+  "kubelet-insecure-skip-verify": booleanFlag(false, {
+    group: KUBELETS,
+    help: "Believe every kubelet: whoever can answer in its place on a node " +
+      "reads and writes what callers say to it, logs and commands included.",
+  }),
+  "kubelet-localhost-ports": listFlag([], {
+    group: KUBELETS,
+    help:
+      "Ports that are dialed on the node's loopback, whatever its address " +
+      "is. yurttunnel: localhost-proxy-ports.",
+  }),
+  "kubelet-lookup": booleanFlag(false, {
+    group: KUBELETS,
+    help: "Ask the API server (--kubeconfig, or as a Pod does) which node a " +
+      "pod is on and where that node's kubelet is; wants get on pods and " +
+      "nodes. Without it, the address that callers use tells the node.",
+  }),
+} as const;
+
+/** Its own flags, and those of the server that stand in for them. */
+type Flags =
+  & FlagValues<typeof KUBELET_FLAGS>
+  & {
+    readonly [
+      Name in "server-cert" | "server-key" | "server-ca-cert" | "kubeconfig"
+    ]: string;
+  };
+
+/**
+ * Combines and checks; absent: no such port is wanted.
+ *
+ * @throws {UsageError} One line.
+ */
+export function kubeletOptions(
+  { values: flags, given }: {
+    readonly values: Flags;
+    readonly given: ReadonlySet<string>;
+  },
+): KubeletOptions | undefined {
+  if (!given.has("kubelet-port")) {
+    const idle = [...given].find((name) => name.startsWith("kubelet-"));
+    if (idle === undefined) return undefined;
+    throw new UsageError(
+      `Cannot use --${idle} without --kubelet-port: it is about that port; ` +
+        "add it",
+    );
+  }
+  const own = keyPair(
+    "kubelet-server-cert",
+    flags["kubelet-server-cert"],
+    "kubelet-server-key",
+    flags["kubelet-server-key"],
+  ) ?? frontendsPair(flags);
+  const client = keyPair(
+    "kubelet-client-certificate",
+    flags["kubelet-client-certificate"],
+    "kubelet-client-key",
+    flags["kubelet-client-key"],
+  );
+  const lookups = lookupsOf(flags);
+  return {
+    address: {
+      hostname: flags["kubelet-bind-address"],
+      port: flags["kubelet-port"],
+    },
+    ...(own === undefined ? {} : { keyPair: own }),
+    callerCaFile: callerCa(flags),
+    ...(client === undefined ? {} : { clientKeyPair: client }),
+    ...kubeletCa(flags),
+    localhostPorts: flags["kubelet-localhost-ports"].map(portOf),
+    ...(lookups === undefined ? {} : { lookups }),
+  };
+}
+
+function frontendsPair(flags: Flags) {
+  const pair = [flags["server-cert"], flags["server-key"]] as const;
+  return keyPair("server-cert", pair[0], "server-key", pair[1]);
+}
+
+/** Never the CA that nodes have their certificates of: a node is no caller. */
+function callerCa(flags: Flags): string {
+  const caFile = flags["kubelet-server-ca-cert"] || flags["server-ca-cert"];
+  if (caFile !== "") return caFile;
+  throw new UsageError(
+    "Cannot let callers talk to kubelets without knowing them: give " +
+      "--kubelet-server-ca-cert, the CA of the certificates that they show",
+  );
+}
+
+function kubeletCa(flags: Flags): { readonly kubeletCaFile?: string } {
+  const caFile = flags["kubelet-ca-file"];
+  const skips = flags["kubelet-insecure-skip-verify"];
+  if (caFile !== "" && skips) {
+    throw new UsageError(
+      "Cannot use --kubelet-ca-file together with " +
+        "--kubelet-insecure-skip-verify: kubelets are either verified or not; " +
+        "remove one of them",
+    );
+  }
+  if (caFile !== "") return { kubeletCaFile: caFile };
+  if (skips) return {};
+  throw new UsageError(
+    "Cannot tell kubelets from impostors without --kubelet-ca-file: give the " +
+      "CA of their certificates, or accept the risk with " +
+      "--kubelet-insecure-skip-verify",
+  );
+}
+
+function lookupsOf(flags: Flags): KubeletOptions["lookups"] {
+  if (!flags["kubelet-lookup"]) return undefined;
+  const { kubeconfig } = flags;
+  return kubeconfig === "" ? {} : { kubeconfig };
+}
+
+function portOf(text: string): number {
+  const port = Number(text);
+  if (/^[0-9]{1,5}$/.test(text) && port >= 1 && port <= 65_535) return port;
+  throw new UsageError(
+    `Cannot use --kubelet-localhost-ports: saw "${text}", wanted ports (1 to ` +
+      "65535) separated by commas",
+  );
+}

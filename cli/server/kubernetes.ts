@@ -1,0 +1,187 @@
+/**
+ * Flags of `tunnel server` about a Kubernetes API server, under Konnectivity's
+ * names and with its rules of what goes with what.
+ *
+ * @module
+ */
+
+import { leaseName } from "../../neighbours/kubernetes/leases.ts";
+import { parseLabels } from "../../neighbours/kubernetes/labels.ts";
+import type { KubernetesServerOptions } from "../../server/cluster/options.ts";
+import type { TokenRequirement } from "../../server/cluster/token_judge.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import {
+  booleanFlag,
+  countFlag,
+  type FlagValues,
+  numberFlag,
+  textFlag,
+} from "../flags/flag.ts";
+import {
+  kubeconfigOf,
+  KUBERNETES,
+  KUBERNETES_FLAGS,
+  PROFILING_FLAGS,
+} from "../flags/server_and_agent.ts";
+
+/** In the order in which the help shows them. */
+export const SERVER_KUBERNETES_FLAGS = {
+  "agent-namespace": textFlag("", {
+    group: KUBERNETES,
+    placeholder: "NAMESPACE",
+    help: "Let agents in that show a token of a ServiceAccount in it. Goes " +
+      "with the next two, and without --cluster-ca-cert.",
+  }),
+  "agent-service-account": textFlag("", {
+    group: KUBERNETES,
+    placeholder: "NAME",
+    help: "That ServiceAccount.",
+  }),
+  "authentication-audience": textFlag("", {
+    group: KUBERNETES,
+    placeholder: "AUDIENCE",
+    help: "Whom those tokens must be meant for.",
+  }),
+  ...KUBERNETES_FLAGS,
+  "kubeconfig-qps": numberFlag(0, {
+    group: KUBERNETES,
+    help: "Requests per second to the API server; 0: 100. Konnectivity: 5.",
+  }),
+  "kubeconfig-burst": countFlag(0, 0, 1_000_000, {
+    group: KUBERNETES,
+    help: "Requests at once; 0: twice as many. Konnectivity: 10.",
+  }),
+  "enable-lease-controller": booleanFlag(false, {
+    group: KUBERNETES,
+    help: "Publish this server's lease, and remove those that expired, so " +
+      "that agents can count servers.",
+  }),
+  "lease-label": textFlag("k8s-app=konnectivity-server", {
+    group: KUBERNETES,
+    placeholder: "LABELS",
+    help: "Labels of servers' leases.",
+  }),
+  "csr-approver": booleanFlag(false, {
+    group: KUBERNETES,
+    help: "Approve agents' CertificateSigningRequests: those in which a node " +
+      "asks for a certificate for itself.",
+  }),
+  "csr-approver-service-account": textFlag("", {
+    group: KUBERNETES,
+    placeholder: "NAMESPACE/NAME",
+    help: "And those of this ServiceAccount, whose token is bound to the node.",
+    defaultText: "nodes' own identities only",
+  }),
+  ...PROFILING_FLAGS,
+} as const;
+
+type ServerValues = FlagValues<typeof SERVER_KUBERNETES_FLAGS>;
+
+/** Requests per second when nobody says: a storm of agents comes at once. */
+const DEFAULT_QPS = 100;
+
+/** A name of an object: RFC 1123's subdomains, as the API has it. */
+const OBJECT_NAME = /^(?=.{1,253}$)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/;
+
+/**
+ * What a server is to do with an API server; absent: nothing.
+ *
+ * @throws {UsageError} One line.
+ */
+export function serverKubernetes(
+  flags: ServerValues & {
+    readonly "cluster-ca-cert": string;
+    readonly "allow-anonymous-agents": boolean;
+  },
+  serverId: string,
+): KubernetesServerOptions | undefined {
+  const agentTokens = tokenRequirement(flags);
+  const lease = flags["enable-lease-controller"]
+    ? { namespace: flags["lease-namespace"], labels: labelsOf(flags) }
+    : undefined;
+  const csrApprover = approverOf(flags);
+  const isNeeded = agentTokens ?? lease ?? csrApprover;
+  if (isNeeded === undefined) return undefined;
+  if (lease !== undefined && !OBJECT_NAME.test(leaseName(serverId))) {
+    throw new UsageError(
+      `Cannot use --enable-lease-controller: the server's id "${serverId}" ` +
+        "cannot be a part of a lease's name, wanted lower-case letters, " +
+        "digits, - and .; change --server-id",
+    );
+  }
+  const perSecond = flags["kubeconfig-qps"] || DEFAULT_QPS;
+  const burst = flags["kubeconfig-burst"] || Math.ceil(2 * perSecond);
+  return {
+    ...kubeconfigOf(flags),
+    rate: { perSecond, burst },
+    ...(agentTokens === undefined ? {} : { agentTokens }),
+    ...(lease === undefined ? {} : { lease }),
+    ...(csrApprover === undefined ? {} : { csrApprover }),
+  };
+}
+
+function approverOf(
+  flags: ServerValues,
+): KubernetesServerOptions["csrApprover"] {
+  const serviceAccount = flags["csr-approver-service-account"];
+  if (serviceAccount === "") return flags["csr-approver"] ? {} : undefined;
+  const [namespace, name, ...rest] = serviceAccount.split("/");
+  const isGood = OBJECT_NAME.test(namespace!) && OBJECT_NAME.test(name ?? "") &&
+    rest.length === 0;
+  if (!isGood) {
+    throw new UsageError(
+      `Cannot use --csr-approver-service-account: saw "${serviceAccount}", ` +
+        "wanted NAMESPACE/NAME",
+    );
+  }
+  if (flags["csr-approver"]) return { serviceAccount };
+  throw new UsageError(
+    "Cannot use --csr-approver-service-account alone: nothing is approved " +
+      "without --csr-approver; give both",
+  );
+}
+
+function tokenRequirement(
+  flags: Parameters<typeof serverKubernetes>[0],
+): TokenRequirement | undefined {
+  const names = [
+    "agent-namespace",
+    "agent-service-account",
+    "authentication-audience",
+  ] as const;
+  const lacking = names.filter((name) => flags[name] === "");
+  if (lacking.length === names.length) return undefined;
+  if (flags["cluster-ca-cert"] !== "") {
+    const given = names.find((name) => flags[name] !== "");
+    throw new UsageError(
+      `Cannot use --cluster-ca-cert together with --${given}: agents show ` +
+        "either certificates of that CA or tokens; keep one of them",
+    );
+  }
+  if (lacking.length > 0) {
+    throw new UsageError(
+      `Cannot check agents' tokens without --${lacking.join(" and --")}: a ` +
+        "token is of one ServiceAccount and for one audience; give all three",
+    );
+  }
+  if (flags["allow-anonymous-agents"]) {
+    throw new UsageError(
+      "Cannot use --allow-anonymous-agents together with --agent-namespace: " +
+        "nobody would have to show a token; remove one of them",
+    );
+  }
+  return {
+    namespace: flags["agent-namespace"],
+    serviceAccount: flags["agent-service-account"],
+    audience: flags["authentication-audience"],
+  };
+}
+
+function labelsOf(flags: ServerValues): Readonly<Record<string, string>> {
+  const labels = parseLabels(flags["lease-label"]);
+  if (labels !== undefined) return labels;
+  throw new UsageError(
+    `Cannot use --lease-label: saw "${flags["lease-label"]}", wanted labels ` +
+      "such as k8s-app=konnectivity-server, separated by commas",
+  );
+}

@@ -1,0 +1,254 @@
+/**
+ * Flags of `tunnel server` to {@linkcode ServerOptions}: the rules that concern
+ * more than one flag. Refuses in the order in which a reader would fix things.
+ *
+ * @module
+ */
+
+import type { KeyPairFiles } from "../../net/tls/trust/credentials.ts";
+import type {
+  FrontendListen,
+  IdentityOptions,
+  ServerOptions,
+  TlsLimits,
+} from "../../server/options.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import { auditOptions } from "../flags/server_and_agent.ts";
+import type { SERVER_FLAGS } from "./flags.ts";
+import type { IntakeWish } from "../../net/admission/intake_limits.ts";
+import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
+import { keyPair } from "../flags/key_pair.ts";
+import { kubeletOptions } from "./kubelet.ts";
+import { serverKubernetes } from "./kubernetes.ts";
+import type { FlagReading } from "../flags/read_flags.ts";
+import { FRONTEND_SOCKET } from "../flags/state_directory.ts";
+import {
+  allowedSuites,
+  parseMinVersion,
+  TlsOptionError,
+} from "../../net/tls/trust/tls_options.ts";
+import { isOpensslUsed } from "../../net/tls/tls_in_use.ts";
+
+/**
+ * Combines and checks.
+ *
+ * @param newId Makes an id when none was given.
+ * @param stateDirectory Where the server keeps its identity unless told.
+ * @throws {UsageError} One line.
+ */
+export function serverOptions(
+  reading: FlagReading<typeof SERVER_FLAGS>,
+  newId: () => string,
+  stateDirectory: string,
+): ServerOptions {
+  const flags = reading.values;
+  const agentsKeyPair = keyPair(
+    "cluster-cert",
+    flags["cluster-cert"],
+    "cluster-key",
+    flags["cluster-key"],
+  );
+  const identity = identityOptions(reading, agentsKeyPair, stateDirectory);
+  const caFile = flags["cluster-ca-cert"];
+  const agentHost = flags["agent-bind-address"];
+  const serverId = flags["server-id"] || newId();
+  const kubernetes = serverKubernetes(flags, serverId);
+  const kubelet = kubeletOptions(reading);
+  const isAuthenticated = identity !== undefined || caFile !== "" ||
+    kubernetes?.agentTokens !== undefined;
+  const allowAnonymous = mayBeAnonymous(reading, isAuthenticated);
+  if (flags["proxy-strategies"].length === 0) {
+    throw new UsageError(
+      "Cannot use --proxy-strategies: saw an empty list, wanted at least one " +
+        "of default, destHost, defaultRoute, cidr, uid",
+    );
+  }
+  return {
+    serverId,
+    serverCount: flags["server-count"],
+    frontend: {
+      mode: flags["mode"],
+      listen: frontendListen(reading, identity),
+      keepaliveMs: flags["frontend-keepalive-time"],
+      connectEarly200: flags["connect-early-200"],
+    },
+    agents: {
+      address: { hostname: agentHost, port: flags["agent-port"] },
+      ...(agentsKeyPair === undefined ? {} : { keyPair: agentsKeyPair }),
+      ...(caFile === "" ? {} : { caFile }),
+      ...(identity === undefined ? {} : { identity }),
+      nodeBinding: flags["node-binding"],
+      duplicateIdentity: flags["duplicate-identity"],
+      allowAnonymous,
+      alpnProtocols: flags["alpn-proto"],
+      keepaliveMs: flags["keepalive-time"],
+    },
+    tls: tlsLimits(flags["tls-min-version"], flags["cipher-suites"]),
+    intake: intakeWish(reading),
+    ...authorization(flags),
+    ...(kubernetes === undefined ? {} : { kubernetes }),
+    ...(kubelet === undefined ? {} : { kubelet }),
+    strategies: [...new Set(flags["proxy-strategies"])],
+    admin: {
+      hostname: flags["admin-bind-address"],
+      port: flags["admin-port"],
+    },
+    adminDebug: flags["admin-debug"],
+    ...(flags["enable-profiling"] ? { profiling: true } : {}),
+    health: {
+      hostname: flags["health-bind-address"],
+      port: flags["health-port"],
+    },
+    dialTimeoutMs: flags["backend-dial-timeout"],
+    shutdownTimeoutMs: flags["graceful-shutdown-timeout"],
+    messageBytesMax: flags["message-size-limit"],
+  };
+}
+
+/** @param isAuthenticated Whether there is any way to tell who an agent is. */
+function mayBeAnonymous(
+  { values }: FlagReading<typeof SERVER_FLAGS>,
+  isAuthenticated: boolean,
+): boolean {
+  const agentHost = values["agent-bind-address"];
+  const isAllowed = values["allow-anonymous-agents"] ||
+    (!isAuthenticated && isLoopbackHost(agentHost));
+  if (isAuthenticated || isAllowed) return isAllowed;
+  throw new UsageError(
+    "Cannot start without agent authentication: --cluster-ca-cert is not " +
+      `given and agents connect on ${agentHost || "all interfaces"}; give ` +
+      "it, bind agents to loopback, or accept the risk with " +
+      "--allow-anonymous-agents",
+  );
+}
+
+/**
+ * The server has an identity of its own unless it is run Konnectivity's way,
+ * with a certificate from elsewhere; naming its directory asks for both.
+ */
+function identityOptions(
+  { values, given }: FlagReading<typeof SERVER_FLAGS>,
+  pair: KeyPairFiles | undefined,
+  stateDirectory: string,
+): IdentityOptions | undefined {
+  if (pair === undefined || given.has("state-dir")) {
+    return {
+      stateDirectory: values["state-dir"] || stateDirectory,
+      serverNames: values["server-names"],
+      nodeCertificateLifeMs: values["node-certificate-ttl"],
+    };
+  }
+  const idle = (["server-names", "node-certificate-ttl"] as const)
+    .find((name) => given.has(name));
+  if (idle === undefined) return undefined;
+  throw new UsageError(
+    `Cannot use --${idle} with --cluster-cert alone: it is about the ` +
+      "server's own CA; add --state-dir to have one beside it",
+  );
+}
+
+function frontendListen(
+  { values, given }: FlagReading<typeof SERVER_FLAGS>,
+  identity: IdentityOptions | undefined,
+): FrontendListen {
+  const tlsFlags = ["server-cert", "server-key", "server-ca-cert"] as const;
+  const tcpFlags = ["server-port", "server-bind-address", ...tlsFlags];
+  const path = values["uds-name"];
+  if (path !== "") {
+    if (given.has("server-port") && values["server-port"] !== 0) {
+      throw new UsageError(
+        `Cannot use --server-port=${values["server-port"]} together with ` +
+          "--uds-name: there is one frontend listener; use --server-port=0",
+      );
+    }
+    const superfluous = tlsFlags.find((name) => values[name] !== "");
+    if (superfluous !== undefined) {
+      throw new UsageError(
+        `Cannot use --${superfluous} together with --uds-name: there is no ` +
+          "TLS on a unix socket, its permissions guard it; remove it",
+      );
+    }
+    const deleteExisting = values["delete-existing-uds-file"];
+    return { kind: "unix", path, deleteExisting };
+  }
+  if (identity !== undefined && !tcpFlags.some((name) => given.has(name))) {
+    const path = `${identity.stateDirectory}/${FRONTEND_SOCKET}`;
+    return { kind: "unix", path, deleteExisting: true };
+  }
+  const pair = keyPair(
+    "server-cert",
+    values["server-cert"],
+    "server-key",
+    values["server-key"],
+  );
+  const caFile = values["server-ca-cert"];
+  if (pair === undefined || caFile === "") {
+    const lacking = pair === undefined
+      ? "--server-cert and --server-key"
+      : "--server-ca-cert";
+    throw new UsageError(
+      `Cannot listen for frontends on a port without ${lacking}: frontends ` +
+        "prove who they are by certificate; give all three, or --uds-name",
+    );
+  }
+  return {
+    kind: "tcp",
+    address: {
+      hostname: values["server-bind-address"],
+      port: values["server-port"],
+    },
+    keyPair: pair,
+    caFile,
+  };
+}
+
+function authorization(
+  flags: FlagReading<typeof SERVER_FLAGS>["values"],
+): Pick<ServerOptions, "authorization"> {
+  const audit = auditOptions(flags);
+  const policyFile = flags["policy-file"];
+  if (audit === undefined && policyFile === "") return {};
+  return {
+    authorization: {
+      ...(policyFile === "" ? {} : { policyFile }),
+      ...(audit === undefined ? {} : { audit }),
+    },
+  };
+}
+
+/**
+ * Checks both flags.
+ *
+ * @throws {UsageError} Listing what can be used.
+ */
+export function tlsLimits(
+  minVersionName: string,
+  cipherSuites: readonly string[],
+  canLimit: () => boolean = isOpensslUsed,
+): TlsLimits {
+  try {
+    const minVersion = parseMinVersion(minVersionName);
+    const tls12Suites = allowedSuites(cipherSuites, minVersion, canLimit);
+    return {
+      minVersion,
+      ...(tls12Suites === undefined ? {} : { tls12Suites }),
+    };
+  } catch (error) {
+    if (!(error instanceof TlsOptionError)) throw error;
+    throw new UsageError(error.message);
+  }
+}
+
+/** What was chosen. */
+function intakeWish(
+  { values }: Pick<FlagReading<typeof SERVER_FLAGS>, "values">,
+): IntakeWish {
+  const connections = values["max-connections"];
+  const strangers = values["max-strangers"];
+  return {
+    ...(connections === 0 ? {} : { connectionsMax: connections }),
+    ...(strangers === 0 ? {} : { strangersMax: strangers }),
+    sourceConnectionsMax: values["max-connections-per-source"],
+    sourceStrangersMax: values["max-strangers-per-source"],
+  };
+}

@@ -1,0 +1,74 @@
+/**
+ * `tunnel yurttunnel-agent`: the command line of yurttunnel's agent, for its
+ * servers, Konnectivity's and ours.
+ *
+ * @module
+ */
+
+import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
+import { type Log, openLog } from "../../platform/log/log.ts";
+import { tlsInUse } from "../../net/tls/tls_in_use.ts";
+import { VERSION } from "../../platform/process/version.ts";
+import {
+  type Command,
+  defineCommand,
+  refuseOperands,
+} from "../program/command.ts";
+import { ExitCode } from "../program/exit_codes.ts";
+import { YURTTUNNEL_AGENT_FLAGS } from "./flags.ts";
+import {
+  type YurttunnelAgentOptions,
+  yurttunnelAgentOptions,
+} from "./options.ts";
+import { type ListenFlag, namingFlags } from "../flags/listen_flags.ts";
+import { type Running, untilStopped } from "../program/until_stopped.ts";
+
+/** Gets the agent up; rejects when that cannot be. */
+export type StartYurttunnelAgent = (
+  options: YurttunnelAgentOptions,
+  log: Log,
+) => Promise<Running>;
+
+/**
+ * Makes the command.
+ *
+ * @param start Handed in, so that help and tests need no agent.
+ */
+export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
+  return defineCommand({
+    name: "yurttunnel-agent",
+    summary: "Connect a node of a cluster, as yurttunnel's agent does",
+    operands: "[flags]",
+    about: [
+      "Takes the place of yurttunnel-agent: has a certificate issued by the " +
+      "cluster (somebody has to approve it; tunnel server --csr-approver " +
+      "does), finds its servers by their Service, and dials what they ask for.",
+    ],
+    examples: [
+      "tunnel yurttunnel-agent --node-name=$NODE_NAME --node-ip=$NODE_IP",
+      "tunnel yurttunnel-agent --node-name edge1 --node-ip 10.0.0.7 \\",
+      "  --tunnelserver-addr tunnel.example:10262",
+    ],
+    flags: YURTTUNNEL_AGENT_FLAGS,
+    async run(reading, { print, environment }) {
+      refuseOperands(reading.operands);
+      const { values } = reading;
+      if (values["version"]) {
+        print(`tunnel ${VERSION}\n`);
+        return ExitCode.OK;
+      }
+      const options = yurttunnelAgentOptions(reading, environment);
+      const log = openLog("agent", {
+        format: values["log-format"],
+        level: values["v"],
+      });
+      using _net = surviveInternalErrors(log);
+      for (const notice of reading.notices) log.warn(notice);
+      const flags: ListenFlag[] = [["--meta-port", options.agent.health]];
+      const running = await namingFlags(flags, () => start(options, log));
+      log.detail(tlsInUse());
+      await untilStopped(running, Deno, log);
+      return ExitCode.OK;
+    },
+  });
+}

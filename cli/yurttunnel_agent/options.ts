@@ -1,0 +1,191 @@
+/**
+ * Flags of `tunnel yurttunnel-agent` to {@linkcode AgentOptions} and to what is
+ * wanted of the cluster.
+ *
+ * @module
+ */
+
+import type { KubernetesIdentityOptions } from "../../agent/identity/cluster/options.ts";
+import type { DiscoveryOptions } from "../../agent/identity/cluster/service_discovery.ts";
+import type { AgentOptions } from "../../agent/options.ts";
+import type { KubernetesOptions } from "../../neighbours/kubernetes/connect.ts";
+import {
+  AGENT_SUBJECT,
+  API_CLIENT_SIGNER,
+  CLIENT_USAGES,
+} from "../../neighbours/kubernetes/csr.ts";
+import {
+  IdentifiersError,
+  parseIdentifiers,
+} from "../../proto/peer/identifiers.ts";
+import { canonicalIp, parseIpAddress } from "../../proto/peer/ip_address.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import { parseHostPort } from "../flags/addresses.ts";
+import { AGENT_FLAGS } from "../agent/flags.ts";
+import type { FlagReading } from "../flags/read_flags.ts";
+import { agentRules } from "../agent/rules.ts";
+import type { YURTTUNNEL_AGENT_FLAGS } from "./flags.ts";
+
+/** A kubelet's own, which has the rights that are needed. */
+const KUBELET_KUBECONFIG = "/etc/kubernetes/kubelet.conf";
+
+/** Renewed long before; whoever was away for longer asks anew. */
+const CERTIFICATE_SECONDS = 7 * 24 * 3600;
+
+/** A node's name: RFC 1123's subdomains. */
+const NODE_NAME = /^(?=.{1,253}$)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/;
+
+type Values = FlagReading<typeof YURTTUNNEL_AGENT_FLAGS>["values"];
+
+/** What comes of the flags. */
+export interface YurttunnelAgentOptions {
+  readonly agent: AgentOptions;
+  readonly kubernetes: KubernetesIdentityOptions;
+}
+
+/**
+ * Combines and checks.
+ *
+ * @param environment For what has no flag: `POD_IP`, and whether this is a Pod.
+ * @throws {UsageError} One line.
+ */
+export function yurttunnelAgentOptions(
+  { values }: FlagReading<typeof YURTTUNNEL_AGENT_FLAGS>,
+  environment: (name: string) => string | undefined,
+): YurttunnelAgentOptions {
+  const name = nodeName(values);
+  const ip = address("--node-ip", values["node-ip"], "$NODE_IP");
+  const podIp = environment("POD_IP") ?? "";
+  const certificateIp = podIp === "" ? ip : address("$POD_IP", podIp, "it");
+  const servers = values["tunnelserver-addr"]
+    .map((text) => parseHostPort("--tunnelserver-addr", text));
+  const metaHost = values["meta-host"] ||
+    (ip.includes(":") ? "::1" : "127.0.0.1");
+  const rules = agentRules({
+    allow: values["allow"],
+    deny: values["deny"],
+    preset: values["allow-preset"],
+  });
+  const caFile = values["ca-cert"];
+  const isPod = (environment("KUBERNETES_SERVICE_HOST") ?? "") !== "";
+  return {
+    agent: {
+      agentId: name,
+      identifiers: identifiers(values, name, ip),
+      server: {
+        addresses: servers,
+        caFile,
+        alpnProtocols: AGENT_FLAGS["alpn-proto"].fallback,
+        links: AGENT_FLAGS["links"].fallback,
+        keepaliveMs: AGENT_FLAGS["keepalive-time"].fallback,
+      },
+      sync: {
+        intervalCapMs: AGENT_FLAGS["sync-interval-cap"].fallback,
+        forever: false,
+      },
+      dials: {
+        timeoutMs: AGENT_FLAGS["dial-timeout"].fallback,
+        ...(rules === undefined ? {} : { rules }),
+        allowUnix: [],
+        hasBenchTarget: AGENT_FLAGS["bench-target"].fallback,
+      },
+      drainTimeoutMs: AGENT_FLAGS["drain-timeout"].fallback,
+      health: { hostname: metaHost, port: values["meta-port"] },
+      messageBytesMax: AGENT_FLAGS["message-size-limit"].fallback,
+    },
+    kubernetes: {
+      ...apiServers(values),
+      certificate: {
+        directory: values["cert-dir"],
+        component: "yurttunnel-agent",
+        wish: {
+          signerName: API_CLIENT_SIGNER,
+          usages: CLIENT_USAGES,
+          ...AGENT_SUBJECT,
+          dnsNames: [name],
+          ipAddresses: [certificateIp],
+          expirationSeconds: CERTIFICATE_SECONDS,
+        },
+      },
+      ...(caFile === "" ? {} : { caFile }),
+      ...(values["tunnelserver-name"] === ""
+        ? {}
+        : { serverName: values["tunnelserver-name"] }),
+      ...(servers.length > 0
+        ? {}
+        : { discovery: { ...discovery(values), isInside: isPod } }),
+    },
+  };
+}
+
+function nodeName(values: Values): string {
+  const name = values["node-name"];
+  if (NODE_NAME.test(name)) return name;
+  throw new UsageError(
+    name === ""
+      ? "Cannot tell which node this is: --node-name is not given, nor " +
+        "$NODE_NAME; give one of them"
+      : `Cannot use --node-name: saw "${name}", wanted a node's name: ` +
+        "lower-case letters, digits, - and .",
+  );
+}
+
+function address(what: string, text: string, other: string): string {
+  if (parseIpAddress(text) !== undefined) return canonicalIp(text);
+  throw new UsageError(
+    text === ""
+      ? `Cannot tell this node's address: ${what} is not given, nor ${other}; ` +
+        "give one of them"
+      : `Cannot use ${what}: saw "${text}", wanted an IP address`,
+  );
+}
+
+/**
+ * yurttunnel's own agent checks what stands between commas and sends what
+ * stands between ampersands, so both are in use.
+ */
+function identifiers(values: Values, name: string, ip: string): Identifiers {
+  const family = ip.includes(":") ? "ipv6" : "ipv4";
+  const text = values["agent-identifiers"] || `${family}=${ip}&host=${name}`;
+  try {
+    return parseIdentifiers(text.replaceAll(/\s*,\s*/g, "&"), "flag");
+  } catch (error) {
+    if (!(error instanceof IdentifiersError)) throw error;
+    throw new UsageError(
+      `Cannot use --agent-identifiers: saw "${text}", wanted key=value pairs ` +
+        `joined by & or commas. ${error.message}`,
+    );
+  }
+}
+
+function apiServers(
+  values: Values,
+): Pick<KubernetesIdentityOptions, "api" | "bootstrap"> {
+  const bootstrap = values["bootstrap-kubeconfig"];
+  return {
+    api: apiServer(values),
+    ...(bootstrap === "" ? {} : { bootstrap: { kubeconfig: bootstrap } }),
+  };
+}
+
+function apiServer(values: Values): KubernetesOptions {
+  const kubeconfig = values["kube-config"];
+  if (kubeconfig !== "") return { kubeconfig };
+  const text = values["apiserver-addr"].replace(/^https:\/\/|\/$/g, "");
+  if (text === "") return { kubeconfig: KUBELET_KUBECONFIG };
+  return { apiServer: parseHostPort("--apiserver-addr", text) };
+}
+
+function discovery(values: Values): Omit<DiscoveryOptions, "isInside"> {
+  const text = values["tunnelserver-service"];
+  const match = /^([-a-z0-9]+)\/([-a-z0-9]+):([-a-z0-9]+)$/.exec(text);
+  if (match === null) {
+    throw new UsageError(
+      `Cannot use --tunnelserver-service: saw "${text}", wanted ` +
+        "NAMESPACE/NAME:PORT, such as kube-system/x-tunnel-server-svc:tcp",
+    );
+  }
+  const [, namespace, name, portName] = match;
+  return { namespace: namespace!, name: name!, portName: portName! };
+}
