@@ -5,8 +5,7 @@
  * request head; once the dial is answered it is a conduit like any other, with
  * two rules of its own:
  * - the 200 leaves strictly before the target's first byte;
- * - that byte waits for the client's first one, or 20 ms, because
- *   kube-apiserver rejects bytes that come in one read with the 200.
+ * - that byte waits for the client's first one, or not long: see `FirstHold`.
  *
  * Where the 200 is given early, it leaves before the dial is answered, and what
  * the client says to it follows the dial at once. The price: a dial that fails
@@ -23,6 +22,7 @@ import { EARLY_BYTES_MAX } from "../../proto/link/dial_proxy.ts";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
+import { FirstHold, type HoldOwner } from "../../proto/link/first_hold.ts";
 import {
   type SharedLimits,
   UNSHARED,
@@ -44,9 +44,6 @@ import { dialFailureStatus, refusalBytes } from "./refusal.ts";
 
 /** How long a client may take for its request head (upstream's 60 s). */
 export const HEAD_TIMEOUT_MS = 60_000;
-
-/** How long the target's first bytes wait for the client's (DESIGN §4). */
-export const HOLD_MS = 20;
 
 /** How long a refused client may take to read why and hang up. */
 export const LINGER_MS = 2_000;
@@ -89,15 +86,25 @@ export interface ConnectSessionOptions<Caller> {
   closed?(): void;
 }
 
+/** A dial that is under way. */
+interface Dialing {
+  /** `granted`: the 200 has left, ahead of the dial's answer. */
+  kind: "dialing" | "granted";
+  pending: PendingDial | undefined;
+  /** The client sends no more. */
+  hasEnded: boolean;
+}
+
 type Phase =
   | { readonly kind: "head"; readonly reader: RequestReader }
-  | { readonly kind: "dialing"; pending: PendingDial | undefined }
+  | Dialing
   | { readonly kind: "open"; readonly events: ConduitEvents }
   | { readonly kind: "lingering" }
   | { readonly kind: "over" };
 
 /** See the module description. */
-export class ConnectSession<Caller> implements Conduit, ConduitEvents {
+export class ConnectSession<Caller>
+  implements Conduit, ConduitEvents, HoldOwner {
   readonly datagrams = false;
   readonly #socket: Conduit;
   readonly #options: ConnectSessionOptions<Caller>;
@@ -109,13 +116,8 @@ export class ConnectSession<Caller> implements Conduit, ConduitEvents {
   #timer: Timer | undefined;
   /** What the client sent behind its head and nobody has taken yet. */
   #early = NO_BYTES;
-  /** The client sent bytes for the target. */
-  #hasSpoken = false;
-  /** The 200 has left. */
-  #isGranted = false;
-  #clientEnded = false;
-  #isHolding = true;
-  #writerWaits = false;
+  /** From the dial on, until the client has sent bytes for the target. */
+  #hold: FirstHold | undefined;
 
   /**
    * @param socket The client's connection; nothing attached to it yet.
@@ -149,9 +151,10 @@ export class ConnectSession<Caller> implements Conduit, ConduitEvents {
       case "head":
         return this.#onHeadData(this.#phase.reader, chunk);
       case "dialing":
+      case "granted":
         return this.#onEarlyData(this.#phase.pending, chunk);
       case "open":
-        this.#release();
+        this.#hold?.release();
         this.#phase.events.onData(chunk);
         return;
       case "lingering":
@@ -167,9 +170,12 @@ export class ConnectSession<Caller> implements Conduit, ConduitEvents {
         this.#socket.end();
         return;
       case "dialing":
-        this.#clientEnded = true;
-        // Once it was granted the tunnel, that is a half-close like any other.
-        if (!this.#hasSpoken && !this.#isGranted) this.#waitNotLong();
+        this.#phase.hasEnded = true;
+        if (this.#hold !== undefined) this.#waitNotLong(this.#phase);
+        return;
+      case "granted":
+        // The tunnel is open to it: that is a half-close like any other.
+        this.#phase.hasEnded = true;
         return;
       case "open":
         this.#phase.events.onEnd();
@@ -182,7 +188,7 @@ export class ConnectSession<Caller> implements Conduit, ConduitEvents {
   onClose(end: ConduitEnd): void {
     const phase = this.#phase;
     this.#over();
-    if (phase.kind === "dialing") phase.pending?.cancel();
+    if (isDialing(phase)) phase.pending?.cancel();
     if (phase.kind === "open") phase.events.onClose(end);
     this.#options.closed?.();
   }
@@ -194,25 +200,22 @@ export class ConnectSession<Caller> implements Conduit, ConduitEvents {
   // --- What the transfer loop asks of us -------------------------------------
 
   attach(events: ConduitEvents): void {
+    const hasEnded = isDialing(this.#phase) && this.#phase.hasEnded;
     this.#phase = { kind: "open", events };
     this.#cancelTimer();
-    this.#isHolding = !this.#hasSpoken;
-    if (this.#early.length === 0 && !this.#clientEnded) return;
+    if (this.#early.length === 0 && !hasEnded) return;
     // Not now: the loop has yet to attach to the other end.
     queueMicrotask(() => {
       const early = this.#early;
       this.#early = NO_BYTES;
       if (this.#phase.kind !== "open") return;
       if (early.length > 0) events.onData(early);
-      if (this.#clientEnded) events.onEnd();
+      if (hasEnded) events.onEnd();
     });
   }
 
   write(chunk: Uint8Array): number {
-    if (!this.#isHolding) return this.#socket.write(chunk);
-    this.#writerWaits = true;
-    this.#timer ??= this.#options.timers.after(HOLD_MS, () => this.#release());
-    return 0;
+    return this.#mustHold() ? 0 : this.#socket.write(chunk);
   }
 
   end(): void {
@@ -245,7 +248,9 @@ export class ConnectSession<Caller> implements Conduit, ConduitEvents {
     this.#giveHeadBytes();
     this.#cancelTimer();
     this.#early = early;
-    this.#hasSpoken = early.length > 0;
+    if (early.length === 0) {
+      this.#hold = new FirstHold(this.#options.timers, this);
+    }
     this.#socket.consumed(chunk.length - early.length);
     this.#dial(request);
   }
@@ -266,7 +271,11 @@ export class ConnectSession<Caller> implements Conduit, ConduitEvents {
   }
 
   #dial({ target, node, oneAgent }: ConnectRequest): void {
-    const phase: Phase = { kind: "dialing", pending: undefined };
+    const phase: Dialing = {
+      kind: "dialing",
+      pending: undefined,
+      hasEnded: false,
+    };
     this.#phase = phase;
     const order: ConnectOrder<Caller> = {
       target: { protocol: "tcp", address: target },
@@ -278,7 +287,7 @@ export class ConnectSession<Caller> implements Conduit, ConduitEvents {
     try {
       phase.pending = this.#options.dial(order, {
         connected: (conduit) => {
-          this.#grant();
+          this.#grant(phase);
           this.#options.join(this, conduit);
         },
         failed: (error) => this.#onDialFailed(error),
@@ -288,15 +297,15 @@ export class ConnectSession<Caller> implements Conduit, ConduitEvents {
       return this.#onDialFailed(new DialError("endpoint", INTERNAL_ERROR));
     }
     // Behind the dial: a refusal that is known at once is still told in words.
-    if (this.#options.grantsEarly && this.#phase === phase) this.#grant();
+    if (this.#options.grantsEarly && this.#phase === phase) this.#grant(phase);
   }
 
   /** See `ENDED_WAIT_MS`. */
-  #waitNotLong(): void {
+  #waitNotLong(dialing: Dialing): void {
     this.#cancelTimer();
     this.#timer = this.#options.timers.after(ENDED_WAIT_MS, () => {
-      if (this.#phase.kind !== "dialing") return;
-      this.#phase.pending?.cancel();
+      if (this.#phase !== dialing) return;
+      dialing.pending?.cancel();
       this.#refuse(
         504,
         "Cannot wait for the target: the client has ended its side before " +
@@ -306,15 +315,16 @@ export class ConnectSession<Caller> implements Conduit, ConduitEvents {
     });
   }
 
-  #grant(): void {
-    if (this.#isGranted) return;
-    this.#isGranted = true;
+  #grant(dialing: Dialing): void {
+    if (dialing.kind === "granted") return;
+    dialing.kind = "granted";
     this.#socket.write(ESTABLISHED);
+    this.#hold?.restart();
   }
 
   /** Bytes for a target that has not answered yet. */
   #onEarlyData(pending: PendingDial | undefined, chunk: Uint8Array): void {
-    this.#hasSpoken = true;
+    this.#hold = undefined;
     const taken = this.#early.length === 0
       ? pending?.sendEarly?.(chunk) ?? 0
       : 0;
@@ -342,8 +352,9 @@ export class ConnectSession<Caller> implements Conduit, ConduitEvents {
 
   #onDialFailed(error: DialError): void {
     const status = dialFailureStatus(error);
-    if (!this.#isGranted) return this.#refuse(status, error.message, true);
-    if (this.#phase.kind !== "dialing") return;
+    if (this.#phase.kind !== "granted") {
+      return this.#refuse(status, error.message, true);
+    }
     this.#over();
     this.#options.refused(status, error.message, true);
     this.#socket.reset(error.message);
@@ -366,18 +377,23 @@ export class ConnectSession<Caller> implements Conduit, ConduitEvents {
     );
   }
 
-  /** Lets the target's first bytes through. */
-  #release(): void {
-    if (!this.#isHolding) return;
-    this.#isHolding = false;
-    this.#cancelTimer();
-    if (this.#writerWaits) this.onWritable();
+  #mustHold(): boolean {
+    if (this.#hold === undefined) return false;
+    if (this.#hold.mustWait()) return true;
+    this.#hold = undefined;
+    return false;
+  }
+
+  onHoldOver(): void {
+    this.#hold = undefined;
+    this.onWritable();
   }
 
   #over(): void {
     this.#phase = { kind: "over" };
     this.#giveHeadBytes();
     this.#cancelTimer();
+    this.#hold?.cancel();
   }
 
   #cancelTimer(): void {
@@ -390,6 +406,10 @@ export class ConnectSession<Caller> implements Conduit, ConduitEvents {
 const ESTABLISHED = new TextEncoder().encode(
   "HTTP/1.1 200 Connection Established\r\n\r\n",
 );
+
+function isDialing(phase: Phase): phase is Dialing {
+  return phase.kind === "dialing" || phase.kind === "granted";
+}
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
 

@@ -6,6 +6,7 @@ import {
 } from "@std/assert";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
+import { FIRST_HOLD_MS } from "../../proto/link/first_hold.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
@@ -15,7 +16,6 @@ import {
   type ConnectSessionOptions,
   ENDED_WAIT_MS,
   HEAD_TIMEOUT_MS,
-  HOLD_MS,
 } from "./connect_session.ts";
 
 /** What a dial takes ahead of its answer. */
@@ -125,12 +125,12 @@ Deno.test("a target that speaks first waits for the client's first byte", async 
   assertEquals(s.heard.text, OK + "banner");
 });
 
-Deno.test("a target that speaks first waits 5 ms at most", async () => {
+Deno.test("a target that speaks first waits no longer than the hold", async () => {
   const s = setUp();
   await s.say(REQUEST);
   s.target.write(encode("banner"));
   await s.connect();
-  s.timers.advance(HOLD_MS - 1);
+  s.timers.advance(FIRST_HOLD_MS - 1);
   await settle();
   assertEquals(s.heard.text, OK);
   s.timers.advance(1);
@@ -168,7 +168,7 @@ Deno.test("half-close works both ways", async () => {
   assertEquals(s.reached.ended, true);
   s.target.write(encode("still here"));
   await settle();
-  s.timers.advance(HOLD_MS);
+  s.timers.advance(FIRST_HOLD_MS);
   await settle();
   s.target.end();
   await settle();
@@ -206,7 +206,7 @@ Deno.test("a client that ended its side at once hears a target that speaks", asy
   await s.connect();
   s.target.write(encode("banner"));
   await settle();
-  s.timers.advance(HOLD_MS);
+  s.timers.advance(FIRST_HOLD_MS);
   await settle();
   s.target.end();
   await settle();
@@ -346,9 +346,9 @@ Deno.test("a half-close behind an early 200 is one, even without a word", async 
   await s.connect();
   assertEquals(s.reached.ended, true);
   s.target.write(encode("banner"));
-  s.timers.advance(HOLD_MS);
+  s.timers.advance(FIRST_HOLD_MS);
   await settle();
-  s.timers.advance(HOLD_MS);
+  s.timers.advance(FIRST_HOLD_MS);
   await settle();
   assertEquals(s.heard.text, OK + "banner");
 });

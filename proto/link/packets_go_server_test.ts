@@ -21,7 +21,7 @@ import {
 } from "./packets_agent.ts";
 import { CONNECT_PATH } from "./packets_link.ts";
 import { CONTROL_KEPT_BYTES_MAX } from "./packets_mux.ts";
-import { FIRST_HOLD_MS } from "./packets_port.ts";
+import { FIRST_HOLD_MS } from "./first_hold.ts";
 
 const RANDOM = 0x7ff0_e7e7_b7b1_baf2n;
 

@@ -14,6 +14,7 @@
 import type { CloseRequest, CloseResponse, Int64 } from "../packets/packet.ts";
 import type { Budgeted } from "../streams/receive_budget.ts";
 import type { Timer } from "../sync/clock.ts";
+import { FirstHold, type HoldOwner } from "./first_hold.ts";
 import {
   type ConduitPort,
   LINGER_BYTES_MAX,
@@ -37,17 +38,8 @@ export const STALL_MS = 10_000;
  */
 export const STALL_PROGRESS_BYTES = 64 * 1024;
 
-/**
- * How long the target's first bytes wait for the caller's when a Go server is
- * in between. It may write them to a CONNECT client ahead of its own 200, and a
- * Go gRPC client drops what comes right behind DIAL_RSP. Longer than our own
- * server holds them, because the Go server's queues close part of the gap: of
- * 200 dials, 20 at once, 5 ms lost up to a tenth and 15 ms none.
- */
-export const FIRST_HOLD_MS = 20;
-
 /** See the module description. */
-export class PacketsPort implements ConduitPort, Budgeted {
+export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
   readonly connectId: Int64;
   readonly conduit: PacketConduit;
   readonly #mux: PacketsMux;
@@ -59,8 +51,8 @@ export class PacketsPort implements ConduitPort, Budgeted {
   #stall: Timer | undefined;
   /** Bytes passed on since the stall timer was set. */
   #progressBytes = 0;
-  /** Runs while the target's first bytes are held. */
-  #hold: Timer | undefined;
+  /** Agent, towards a Go server, until the caller has spoken. */
+  #hold: FirstHold | undefined;
   /** Agent: CLOSE_REQ came; the answer waits until the target has it all. */
   #owesCloseRsp = false;
 
@@ -77,7 +69,7 @@ export class PacketsPort implements ConduitPort, Budgeted {
     this.conduit = conduit;
     if (mux.peerIsOurs) return;
     if (mux.role === "agent") {
-      this.#hold = timers.after(FIRST_HOLD_MS, () => this.#release());
+      this.#hold = new FirstHold(timers, this);
       return;
     }
     this.#quiet = new QuietClose(timers, {
@@ -100,7 +92,7 @@ export class PacketsPort implements ConduitPort, Budgeted {
     this.waitingBytes += piece.length;
     // Over the process's budget this conduit may be reset in here.
     this.#mux.budget.received(this, piece.length);
-    this.#release();
+    this.#hold?.release();
     this.conduit.deliver(piece, leftBytes);
     this.#settle();
   }
@@ -129,7 +121,7 @@ export class PacketsPort implements ConduitPort, Budgeted {
   // ---- from the conduit ----
 
   send(chunk: Uint8Array): number {
-    if (this.#hold !== undefined) return 0;
+    if (this.#mustHold()) return 0;
     const taken = this.#mux.send(this, chunk);
     this.#quiet?.sent(taken);
     return taken;
@@ -141,7 +133,7 @@ export class PacketsPort implements ConduitPort, Budgeted {
   }
 
   sendEnd(isGone: boolean): boolean {
-    if (this.#hold !== undefined) return false;
+    if (this.#mustHold()) return false;
     const { connectId } = this;
     if (this.#mux.peerIsOurs) this.#mux.say({ type: "DATA_END", connectId });
     else if (this.#quiet !== undefined) this.#quiet.start(isGone);
@@ -189,10 +181,14 @@ export class PacketsPort implements ConduitPort, Budgeted {
     this.#answerClose();
   }
 
-  /** Lets the target's first bytes go. */
-  #release(): void {
-    if (this.#hold === undefined) return;
-    this.#hold.cancel();
+  #mustHold(): boolean {
+    if (this.#hold === undefined) return false;
+    if (this.#hold.mustWait()) return true;
+    this.#hold = undefined;
+    return false;
+  }
+
+  onHoldOver(): void {
     this.#hold = undefined;
     this.conduit.writable();
   }

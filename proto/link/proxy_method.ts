@@ -37,20 +37,13 @@ import { abandon, type DialHandler } from "./dial_handler.ts";
 import type { DialError, DialTarget } from "../peer/dial_error.ts";
 import type { PendingDial } from "./link.ts";
 import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
+import { FirstHold, type HoldOwner } from "./first_hold.ts";
 import {
   type ConduitPort,
   LINGER_BYTES_MAX,
   PacketConduit,
 } from "./packet_conduit.ts";
 import { PacketSender } from "./send_packet.ts";
-
-/**
- * How long a Go caller gets to learn of its connection before the target's
- * first bytes follow; sooner when it speaks itself. Its client drops what
- * comes right behind DIAL_RSP: of 200 dials, 20 at once, on a machine with
- * work for nine processors and two of them, 5 ms lost up to half.
- */
-export const HOLD_MS = 20;
 
 /** How long a call may stand without a DIAL_REQ. */
 export const DIAL_REQ_WAIT_MS = 30_000;
@@ -61,8 +54,6 @@ export interface ProxyMethodOptions {
   /** Carries the bytes between the two until both are closed; {@linkcode join}. */
   readonly join?: (caller: Conduit, target: Conduit) => unknown;
   readonly timers: Timers;
-  /** {@linkcode HOLD_MS} unless given. */
-  readonly holdMs?: number;
   readonly observer?: LinkObserver;
   /** Largest message accepted; see `MESSAGE_BYTES_MAX` in `packets`. */
   readonly messageBytesMax?: number;
@@ -76,7 +67,8 @@ export function proxyMethod(options: ProxyMethodOptions): MethodHandler {
 }
 
 /** See the module description. */
-class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
+class ProxyCallee
+  implements ServerCallEvents, PacketReaderEvents, ConduitPort, HoldOwner {
   readonly #call: ServerCall;
   readonly #options: ProxyMethodOptions;
   readonly #observer: LinkObserver;
@@ -92,9 +84,10 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   #connectId: Int64 = 0;
   #pending: PendingDial | undefined;
   #conduit: PacketConduit | undefined;
-  /** Runs while idle for DIAL_REQ, then while target-first bytes are held. */
+  /** Runs while idle, for DIAL_REQ. */
   #timer: Timer | undefined;
-  #isHolding = false;
+  /** Towards a Go caller, until it has spoken. */
+  #hold: FirstHold | undefined;
   /** While dialing: part of a DATA packet has come, more of it is to come. */
   #isInsideData = false;
 
@@ -214,7 +207,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
       this.#say({ type: "CLOSE_RSP", connectId, error: problem, reset: "" });
       return this.#refuse(StatusCode.INVALID_ARGUMENT, problem);
     }
-    this.#release();
+    this.#hold?.release();
     if (this.#state === "dialing") {
       return this.#onDataWhileDialing(piece, leftBytes);
     }
@@ -239,7 +232,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
 
   onEmptyDatagram(connectId: Int64): void {
     if (this.#problemOfData(connectId) !== undefined) return;
-    this.#release();
+    this.#hold?.release();
     this.#conduit!.deliverEmptyDatagram();
   }
 
@@ -327,7 +320,9 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
       random: this.#random,
     });
     const conduit = this.#conduit!;
-    if (!this.#callerIsOurs) this.#hold();
+    if (!this.#callerIsOurs) {
+      this.#hold = new FirstHold(this.#options.timers, this);
+    }
     (this.#options.join ?? join)(conduit, target);
     conduit.open();
   }
@@ -350,23 +345,22 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
     this.#finish(StatusCode.OK, "");
   }
 
-  #hold(): void {
-    this.#isHolding = true;
-    const holdMs = this.#options.holdMs ?? HOLD_MS;
-    this.#timer = this.#options.timers.after(holdMs, () => this.#release());
+  #mustHold(): boolean {
+    if (this.#hold === undefined) return false;
+    if (this.#hold.mustWait()) return true;
+    this.#hold = undefined;
+    return false;
   }
 
-  #release(): void {
-    if (!this.#isHolding) return;
-    this.#isHolding = false;
-    this.#cancelTimer();
+  onHoldOver(): void {
+    this.#hold = undefined;
     this.#conduit!.writable();
   }
 
   // ---- what the conduit asks for ----
 
   send(chunk: Uint8Array): number {
-    if (this.#isHolding) return 0;
+    if (this.#mustHold()) return 0;
     let sent = 0;
     while (sent < chunk.length) {
       const rest = sent === 0 ? chunk : chunk.subarray(sent);
@@ -382,7 +376,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   }
 
   sendEnd(): boolean {
-    if (this.#isHolding) return false;
+    if (this.#mustHold()) return false;
     // The status that follows at once says it as well.
     if (this.#callerIsOurs && this.#conduit!.peerEnded) return true;
     const connectId = this.#connectId;
@@ -455,6 +449,8 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   #cancelTimer(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
+    this.#hold?.cancel();
+    this.#hold = undefined;
   }
 
   #isHeadSent = false;

@@ -6,7 +6,7 @@ import {
   udpRequest,
 } from "../../tests/support/memory/memory_frontend.ts";
 import { LARGE_FRAME_SIZE } from "../streams/settings.ts";
-import { HOLD_MS } from "./proxy_method.ts";
+import { FIRST_HOLD_MS } from "./first_hold.ts";
 import { DATAGRAM_KEPT_BYTES_MAX } from "./send_packet.ts";
 
 Deno.test("an empty DATA of the caller's is harmless", async () => {
@@ -34,7 +34,7 @@ Deno.test("what a target says first waits for a Go caller", async (t) => {
     target.send("banner");
     target.finish();
     await settled();
-    frontend.timers.advance(HOLD_MS - 1);
+    frontend.timers.advance(FIRST_HOLD_MS - 1);
     await settled();
     assertEquals(caller.heard.length, 1);
     frontend.timers.advance(1);
@@ -47,7 +47,7 @@ Deno.test("what a target says first waits for a Go caller", async (t) => {
     target.finish();
     await settled();
     assertEquals(caller.heard.length, 1);
-    frontend.timers.advance(HOLD_MS);
+    frontend.timers.advance(FIRST_HOLD_MS);
     await settled();
     assertEquals(caller.heard.slice(1), ['DATA 1 ""']);
   });

@@ -8,7 +8,7 @@ import {
   MemoryFrontend,
 } from "../../tests/support/memory/memory_frontend.ts";
 import type { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
-import { HOLD_MS } from "./proxy_method.ts";
+import { FIRST_HOLD_MS } from "./first_hold.ts";
 
 /** A connected caller that reads nothing, and its target. */
 async function stalled(
@@ -20,7 +20,7 @@ async function stalled(
   caller.say(dialRequest);
   await settled();
   const target = frontend.connect();
-  frontend.timers.advance(HOLD_MS);
+  frontend.timers.advance(FIRST_HOLD_MS);
   return { caller, target };
 }
 
