@@ -15,10 +15,9 @@ import type { AuditLogOptions } from "../policy/audit_log.ts";
 import type { RuleSet } from "../policy/rule_set.ts";
 import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
 import type { AnnouncedService } from "../proto/link/link_messages.ts";
-import type { RelayOptions } from "./relay/options.ts";
-import type { LeaseCountOptions } from "./leases/options.ts";
 import type { Identifiers } from "../proto/peer/identifiers.ts";
 import type { Carrier } from "../proto/link/link.ts";
+import type { KubernetesOptions } from "../neighbours/kubernetes/connect.ts";
 
 /** An identity of our own kind, which a node joins with. */
 export interface IdentityOptions {
@@ -28,6 +27,25 @@ export interface IdentityOptions {
   readonly token?: string;
   /** Whom to join as; an identity of another name is refused. */
   readonly node?: string;
+}
+
+/** How servers are counted by their leases. */
+export interface LeaseCountOptions extends KubernetesOptions {
+  readonly namespace: string;
+  readonly labelSelector: string;
+  /** `max`: or what servers say, if that is more. */
+  readonly source: "leases" | "max";
+}
+
+/**
+ * What a node passes on for programs on it that cannot show who they are:
+ * addresses of loopback, since nothing else says who is let in.
+ */
+export interface RelayOptions {
+  /** Where discovery is asked; absent: nowhere. */
+  readonly xds?: ListenAddress;
+  /** Where connections are asked for, by HTTP CONNECT; absent: nowhere. */
+  readonly connect?: ListenAddress;
 }
 
 /** See the module description. */

@@ -9,19 +9,14 @@
  * @module
  */
 
-import type { AdminDebug } from "./assembly/admin_access.ts";
 import type { IntakeWish } from "../net/admission/intake_limits.ts";
 import type { ListenAddress } from "../net/listen/listeners.ts";
 import type { ReloadSource } from "../platform/reload/reloads.ts";
 import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
 import type { SecureVersion } from "node:tls";
-import type { AuthorizationOptions } from "./policy/authorization.ts";
+import type { AuditLogOptions } from "../policy/audit_log.ts";
+import type { KubernetesOptions } from "../neighbours/kubernetes/connect.ts";
 import type { Source } from "../catalog/model/source.ts";
-import type { KubeletOptions } from "./kubelet/options.ts";
-import type { KubernetesServerOptions } from "./cluster/options.ts";
-import type { DuplicatePolicy } from "./links/duplicates.ts";
-import type { NodeBinding } from "./identity/binding_judge.ts";
-import type { StrategyName } from "./strategies/strategy.ts";
 
 /** How frontends speak; `auto` tells the two apart by the first bytes. */
 export type FrontendMode = "grpc" | "http-connect" | "auto";
@@ -56,6 +51,71 @@ export interface IdentityOptions {
   /** In the server's certificate beside `tunnel-server`; DNS names, addresses. */
   readonly serverNames: readonly string[];
   readonly nodeCertificateLifeMs: number;
+}
+
+/** How an agent is chosen for a dial; tried in the configured order. */
+export type StrategyName =
+  | "default"
+  | "destHost"
+  | "defaultRoute"
+  | "cidr"
+  | "uid";
+
+/** What becomes of the second one; `--duplicate-identity`. */
+export type DuplicatePolicy = "warn" | "refuse";
+
+/** What becomes of agents that claim more than their certificate says. */
+export type NodeBinding = "warn" | "enforce";
+
+/** `token`: who can read the file. `open`: who can connect. */
+export type AdminDebug = "token" | "open";
+
+/** What a server is told about it. */
+export interface AuthorizationOptions {
+  /** Absent: every frontend may reach everything. */
+  readonly policyFile?: string;
+  /** Absent: no audit log. */
+  readonly audit?: AuditLogOptions;
+}
+
+/** Whose tokens are wanted. */
+export interface TokenRequirement {
+  readonly namespace: string;
+  readonly serviceAccount: string;
+  readonly audience: string;
+}
+
+/** What is asked of, and published at, a Kubernetes API server. */
+export interface KubernetesServerOptions extends KubernetesOptions {
+  /** Agents may show a token of this ServiceAccount instead of a certificate. */
+  readonly agentTokens?: TokenRequirement;
+  /** The server's lease; absent: none is published. */
+  readonly lease?: {
+    readonly namespace: string;
+    readonly labels: Readonly<Record<string, string>>;
+  };
+  /** Agents' requests for certificates are decided; absent: they are not. */
+  readonly csrApprover?: {
+    /** Whose bound tokens count beside nodes' own identities. */
+    readonly serviceAccount?: string;
+  };
+}
+
+/** The port where callers talk to kubelets. */
+export interface KubeletOptions {
+  readonly address: ListenAddress;
+  /** Shown to callers; absent: what agents are shown. */
+  readonly keyPair?: KeyPairFiles;
+  /** Callers must show a certificate of this CA. */
+  readonly callerCaFile: string;
+  /** Shown to kubelets; absent: nothing, which most of them refuse. */
+  readonly clientKeyPair?: KeyPairFiles;
+  /** Kubelets must show a certificate of this CA; absent: any will do. */
+  readonly kubeletCaFile?: string;
+  /** Ports that agents dial on the node's loopback instead. */
+  readonly localhostPorts: readonly number[];
+  /** Where to look up pods and nodes; absent: nowhere. */
+  readonly lookups?: KubernetesOptions;
 }
 
 /** See the module description. */

@@ -14,7 +14,7 @@ import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { countedClient } from "./lease_metrics.ts";
-import type { LeaseCountOptions } from "./options.ts";
+import type { LeaseCountOptions } from "../options.ts";
 import { ServerLeases } from "./server_leases.ts";
 
 /** See the module description. */

@@ -17,12 +17,12 @@ import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { AgentMetrics } from "../metrics/agent_metrics.ts";
 import type { Announcement } from "./announcement.ts";
-import type { AgentEnvironment } from "../environment.ts";
 import type { AgentOptions } from "../options.ts";
 import { AttemptLog } from "./attempt_log.ts";
 import { Connector } from "./connector.ts";
 import { type LinkAddress, LinkKeeper } from "./link_keeper.ts";
 import { ServerRoad } from "./server_road.ts";
+import type { LinkEnvironment } from "./link_environment.ts";
 
 /** Longest text of a server that is logged. */
 const MESSAGE_LENGTH_MAX = 2_000;
@@ -30,7 +30,7 @@ const MESSAGE_LENGTH_MAX = 2_000;
 /** What is taken from the agent. */
 export interface ServerLinksParts {
   readonly options: AgentOptions;
-  readonly environment: AgentEnvironment;
+  readonly environment: LinkEnvironment;
   readonly credentials: Credentials;
   readonly receiveBudget: ReceiveBudget;
   readonly metrics: AgentMetrics;

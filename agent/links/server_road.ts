@@ -16,8 +16,8 @@ import type { Credentials } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import type { Transport } from "../../net/stream/transport.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
-import type { AgentEnvironment } from "../environment.ts";
 import { UnheardError } from "./connector.ts";
+import type { LinkEnvironment } from "./link_environment.ts";
 
 /** How long a server may take from TCP to the end of the TLS handshake. */
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -26,14 +26,14 @@ const CONNECT_TIMEOUT_MS = 10_000;
 export class ServerRoad {
   readonly #servers: ServerAddresses;
   readonly #credentials: Credentials;
-  readonly #environment: AgentEnvironment;
+  readonly #environment: LinkEnvironment;
   /** `:authority` of requests. */
   readonly authority: string;
 
   constructor(
     addresses: readonly ServerAddress[],
     credentials: Credentials,
-    environment: AgentEnvironment,
+    environment: LinkEnvironment,
   ) {
     this.#servers = systemServerAddresses(addresses, environment.proxy);
     this.#credentials = credentials;

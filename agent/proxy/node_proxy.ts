@@ -17,7 +17,7 @@ import { registerInternalErrors } from "../../platform/log/internal_error_log.ts
 import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { CallRoad } from "../../client/call_road.ts";
-import type { RelayOptions } from "../relay/options.ts";
+import type { RelayOptions } from "../options.ts";
 import { Relay } from "../relay/relay.ts";
 import { ProxyDrain } from "./proxy_drain.ts";
 import { PROXY_PATH } from "./status/proxy_path.ts";

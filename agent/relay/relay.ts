@@ -11,7 +11,7 @@ import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { AdsRelay } from "./ads_relay.ts";
 import { ConnectRelay } from "./connect_relay.ts";
-import type { RelayOptions } from "./options.ts";
+import type { RelayOptions } from "../options.ts";
 
 /** In front of the names of what is counted. */
 const PREFIX = "tunnel_relay_";

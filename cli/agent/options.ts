@@ -13,7 +13,7 @@ import { announcedServices } from "./announce.ts";
 import type { AGENT_FLAGS } from "./flags.ts";
 import { auditOptions, kubeconfigOf } from "../flags/server_and_agent.ts";
 import { formatGoDuration } from "../flags/go_values.ts";
-import type { LeaseCountOptions } from "../../agent/leases/options.ts";
+import type { LeaseCountOptions } from "../../agent/options.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { relayOptions, relayWithoutIdentity } from "../flags/relay_flags.ts";
 import { agentRules } from "./rules.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { RelayOptions } from "../../agent/relay/options.ts";
+import type { RelayOptions } from "../../agent/options.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
 import type { ListenFlag } from "./listen_flags.ts";

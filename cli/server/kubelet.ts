@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { KubeletOptions } from "../../server/kubelet/options.ts";
+import type { KubeletOptions } from "../../server/options.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { keyPair } from "../flags/key_pair.ts";
 import {

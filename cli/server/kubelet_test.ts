@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { KubeletOptions } from "../../server/kubelet/options.ts";
+import type { KubeletOptions } from "../../server/options.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { kubeletOptions } from "./kubelet.ts";
 import { readFlags } from "../flags/read_flags.ts";

@@ -7,8 +7,8 @@
 
 import { leaseName } from "../../neighbours/kubernetes/leases.ts";
 import { parseLabels } from "../../neighbours/kubernetes/labels.ts";
-import type { KubernetesServerOptions } from "../../server/cluster/options.ts";
-import type { TokenRequirement } from "../../server/cluster/token_judge.ts";
+import type { KubernetesServerOptions } from "../../server/options.ts";
+import type { TokenRequirement } from "../../server/options.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import {
   booleanFlag,

@@ -18,12 +18,10 @@ import {
 } from "../../platform/files/private_files.ts";
 import { guarded, type Routes } from "../../net/admin/http_endpoints.ts";
 import type { Log } from "../../platform/log/log.ts";
+import type { AdminDebug } from "../options.ts";
 
 /** In the state directory; see `StateDirectory`. */
 export const ADMIN_TOKEN_FILE = "admin.token";
-
-/** `token`: who can read the file. `open`: who can connect. */
-export type AdminDebug = "token" | "open";
 
 /** What is known of the server. */
 export interface AdminAccessOptions {

@@ -3,7 +3,8 @@ import { adminHandler } from "../../net/admin/http_endpoints.ts";
 import { listenHttp } from "../../net/listen/listeners.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
-import { type AdminDebug, guardDebug } from "./admin_access.ts";
+import type { AdminDebug } from "../options.ts";
+import { guardDebug } from "./admin_access.ts";
 
 /** An admin port, and what it answers. */
 class Admin implements AsyncDisposable {

@@ -17,7 +17,7 @@ import { listenFrontend } from "../frontends/frontend_listener.ts";
 import { FrontendPort } from "../frontends/frontend_port.ts";
 import { frontendRouter } from "../frontends/grpc_frontend.ts";
 import type { KubeletPort } from "../kubelet/kubelet_port.ts";
-import { callerFiles, kubeletFiles } from "../kubelet/options.ts";
+import { callerFiles, kubeletFiles } from "../kubelet/credential_files.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 
 /** See the module description. */

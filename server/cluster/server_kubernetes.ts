@@ -12,7 +12,7 @@ import { lineKey } from "../../platform/log/line_key.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import type { NodeBinding } from "../identity/binding_judge.ts";
+import type { NodeBinding } from "../options.ts";
 import type { Judge } from "../links/admission.ts";
 import { CsrApprover } from "./csr_approver.ts";
 import {
@@ -22,7 +22,7 @@ import {
   countTokenMismatches,
 } from "./kubernetes_metrics.ts";
 import { NodeAddresses } from "./node_addresses.ts";
-import type { KubernetesServerOptions } from "./options.ts";
+import type { KubernetesServerOptions } from "../options.ts";
 import { PodNodes } from "./pod_nodes.ts";
 import { ServerLease } from "./server_lease.ts";
 import { tokenJudge } from "./token_judge.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { TokenRequirement } from "./token_judge.ts";
+import type { TokenRequirement } from "../options.ts";
 
 /**
  * How far the clocks of this machine and the API server may be apart; a token is

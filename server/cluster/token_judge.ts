@@ -22,7 +22,7 @@ import { StatusCode } from "../../proto/grpc/status.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
-import type { NodeBinding } from "../identity/binding_judge.ts";
+import type { NodeBinding } from "../options.ts";
 import { unprovenClaim } from "../identity/claims.ts";
 import {
   ADMITTED,
@@ -34,19 +34,13 @@ import {
 import type { BoundPod } from "./pod_nodes.ts";
 import { TooManyReviewsError } from "./review_queue.ts";
 import { flawOf } from "./token_claims.ts";
+import type { TokenRequirement } from "../options.ts";
 
 /** Agents remembered as warned about; beyond that, more is said than needed. */
 const WARNED_AGENTS_MAX = 10_000;
 
 /** Longest text of a token's user that is quoted. */
 const QUOTE_LENGTH_MAX = 253;
-
-/** Whose tokens are wanted. */
-export interface TokenRequirement {
-  readonly namespace: string;
-  readonly serviceAccount: string;
-  readonly audience: string;
-}
 
 /** See {@linkcode tokenJudge}. */
 export interface TokenJudgeOptions {

@@ -12,7 +12,7 @@ import { parseIdentifiers } from "../../proto/peer/identifiers.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { tokenSaying } from "../../tests/support/peers/service_account_tokens.ts";
 import { judgeCandidate } from "../links/admission.ts";
-import type { NodeBinding } from "../identity/binding_judge.ts";
+import type { NodeBinding } from "../options.ts";
 import { NodeAddresses } from "./node_addresses.ts";
 import { PodNodes } from "./pod_nodes.ts";
 import { tokenJudge } from "./token_judge.ts";

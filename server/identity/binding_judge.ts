@@ -20,9 +20,7 @@ import {
 import { type ProvenNames, unprovenClaim } from "./claims.ts";
 import type { Grants } from "./node_judge.ts";
 import { nodeNameOf, provenAddresses, provenNames } from "./proven_names.ts";
-
-/** What becomes of agents that claim more than their certificate says. */
-export type NodeBinding = "warn" | "enforce";
+import type { NodeBinding } from "../options.ts";
 
 /** Agents remembered as warned about; beyond that, more is said than needed. */
 export const WARNED_AGENTS_MAX = 10_000;

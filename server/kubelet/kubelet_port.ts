@@ -34,7 +34,7 @@ import { dialKubelet } from "./kubelet_dial.ts";
 import { KubeletMetrics } from "./kubelet_metrics.ts";
 import { nodeRefusal } from "./node_callers.ts";
 import { NodeLookups } from "./node_lookups.ts";
-import type { KubeletOptions } from "./options.ts";
+import type { KubeletOptions } from "../options.ts";
 
 /** How long a caller's handshake may take. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;

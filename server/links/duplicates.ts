@@ -19,6 +19,7 @@ import { sourceOf } from "../../net/admission/source.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { Admission, AgentLink, LinkPeer } from "../../proto/link/link.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { DuplicatePolicy } from "../options.ts";
 
 /** How long two are beside each other before anybody is suspected. */
 export const SETTLE_MS = 7_000;
@@ -31,9 +32,6 @@ export const RECHECK_MS = 60_000;
 
 /** How often an answer is looked for, where somebody waits for it. */
 const LOOK_MS = 50;
-
-/** What becomes of the second one; `--duplicate-identity`. */
-export type DuplicatePolicy = "warn" | "refuse";
 
 /** One of the processes that speak for an agent. */
 export interface DuplicateInstance {

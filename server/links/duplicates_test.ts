@@ -2,13 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
-import {
-  ANSWER_MS,
-  type DuplicatePolicy,
-  Duplicates,
-  RECHECK_MS,
-  SETTLE_MS,
-} from "./duplicates.ts";
+import type { DuplicatePolicy } from "../options.ts";
+import { ANSWER_MS, Duplicates, RECHECK_MS, SETTLE_MS } from "./duplicates.ts";
 
 /** A link that answers when it is asked for life, as long as it is alive. */
 class Link extends FakeLink {

@@ -7,7 +7,7 @@
 
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { AuditLog, type AuditLogOptions } from "../../policy/audit_log.ts";
+import { AuditLog } from "../../policy/audit_log.ts";
 import { watchAuditLog } from "../../policy/audit_metrics.ts";
 import { AuditTrail } from "../../policy/dial_record.ts";
 import type { ReloadSource } from "../../platform/reload/reloads.ts";
@@ -19,14 +19,7 @@ import { OWN_PREFIX } from "../metrics/metric_families.ts";
 import { DialControl } from "./dial_control.ts";
 import { PolicyFile } from "./policy_file.ts";
 import { SEES_EVERYTHING, type Visibility } from "./visibility.ts";
-
-/** What a server is told about it. */
-export interface AuthorizationOptions {
-  /** Absent: every frontend may reach everything. */
-  readonly policyFile?: string;
-  /** Absent: no audit log. */
-  readonly audit?: AuditLogOptions;
-}
+import type { AuthorizationOptions } from "../options.ts";
 
 /** What it takes from the server. */
 export interface AuthorizationEnvironment {

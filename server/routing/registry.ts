@@ -16,7 +16,8 @@ import { Departed } from "./departed.ts";
 import { LinkGroup, Rank } from "../links/link_group.ts";
 import { NamedAgents } from "./named_agents.ts";
 import { createStrategy } from "../strategies/create_strategy.ts";
-import type { Strategy, StrategyName } from "../strategies/strategy.ts";
+import type { StrategyName } from "../options.ts";
+import type { Strategy } from "../strategies/strategy.ts";
 import { targetHost } from "./target_host.ts";
 
 /** What `Registry` needs from outside. */

@@ -4,7 +4,7 @@ import { Prng } from "../../tests/support/memory/prng.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { DEPARTED_MAX } from "./departed.ts";
 import { Registry } from "./registry.ts";
-import type { StrategyName } from "../strategies/strategy.ts";
+import type { StrategyName } from "../options.ts";
 import { targetHost } from "./target_host.ts";
 
 // Upstream's unit tests are named beside the scenario that covers them, so that

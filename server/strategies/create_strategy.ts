@@ -8,7 +8,8 @@ import { cidrStrategy } from "./cidr.ts";
 import { defaultRouteStrategy } from "./default_route.ts";
 import { everyAgentStrategy } from "./every_agent.ts";
 import { keyedStrategy } from "./keyed.ts";
-import type { Strategy, StrategyName } from "./strategy.ts";
+import type { StrategyName } from "../options.ts";
+import type { Strategy } from "./strategy.ts";
 
 /** Makes an empty strategy. */
 export function createStrategy(name: StrategyName): Strategy {

@@ -12,7 +12,8 @@ import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import { AgentList } from "./agent_list.ts";
-import type { Strategy, StrategyName } from "./strategy.ts";
+import type { StrategyName } from "../options.ts";
+import type { Strategy } from "./strategy.ts";
 
 /**
  * @param keysOf Which identifiers of an agent count.

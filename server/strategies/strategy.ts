@@ -8,14 +8,7 @@
  */
 
 import type { AgentLink } from "../../proto/link/link.ts";
-
-/** How an agent is chosen for a dial; tried in the configured order. */
-export type StrategyName =
-  | "default"
-  | "destHost"
-  | "defaultRoute"
-  | "cidr"
-  | "uid";
+import type { StrategyName } from "../options.ts";
 
 /** See the module description. */
 export interface Strategy {

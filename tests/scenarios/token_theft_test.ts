@@ -8,7 +8,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { AgentOptions } from "../../agent/options.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import type { NodeBinding } from "../../server/identity/binding_judge.ts";
+import type { NodeBinding } from "../../server/options.ts";
 import { FakeApiServer } from "../support/peers/fake_apiserver.ts";
 import { tokenSaying } from "../support/peers/service_account_tokens.ts";
 import { Tunnel, type TunnelAgent } from "../support/rigs/tunnel_harness.ts";

@@ -12,7 +12,7 @@ import {
   ThrowawayCa,
 } from "../../../platform/pki/throwaway_ca.ts";
 import type { Carrier } from "../../../proto/link/link.ts";
-import type { KubeletOptions } from "../../../server/kubelet/options.ts";
+import type { KubeletOptions } from "../../../server/options.ts";
 import { ReadAheadSocket } from "../../../server/kubelet/read_ahead_socket.ts";
 import type { ServerOptions } from "../../../server/options.ts";
 import { certificates } from "../certificates/certificates.ts";
