@@ -1,23 +1,19 @@
 /**
- * Dials by gRPC calls of a server, all over one HTTP/2 connection, and
- * over further ones when that has as many calls as the server allows.
+ * Dials by gRPC calls of a server, all over one channel.
  *
  * @module
  */
 
-import { driveHttp2 } from "../net/http2/http2_driver.ts";
-import type { Transport } from "../net/stream/transport.ts";
+import { Channel, type ChannelConnection } from "../net/channel/channel.ts";
+import type { Upstream } from "../net/channel/upstream.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import { NODE_FIELD, ONE_AGENT_FIELD } from "../proto/link/dial_handler.ts";
 import { randomDialId } from "../proto/link/dial_id.ts";
 import { dialProxy } from "../proto/link/dial_proxy.ts";
 import { Metadata } from "../proto/grpc/metadata.ts";
-import { Connection } from "../proto/streams/connection.ts";
-import { refusePush } from "../proto/streams/refuse_push.ts";
 import { LARGE_FRAME_SIZE } from "../proto/streams/settings.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
-import type { CallRoad } from "./call_road.ts";
 import type { DialStarter, RoadDial } from "./road_dialer.ts";
 
 /** PING a silent server after this long; the link is lost after the second. */
@@ -28,90 +24,66 @@ const RETRIES_MAX = 3;
 
 /** See the module description. */
 export class GrpcDialer implements DialStarter {
-  readonly #road: CallRoad;
+  readonly #channel: Channel;
   readonly #timers: Timers;
-  /** With how many calls at once each takes; unlimited until the server says. */
-  readonly #connections = new Map<Connection, number>();
-  /** Whose servers have said something. */
-  readonly #greeted = new WeakSet<Connection>();
-  #connecting: Promise<void> | undefined;
-  readonly #closed = new AbortController();
+  #isClosed = false;
 
-  constructor(road: CallRoad, timers: Timers) {
-    this.#road = road;
+  constructor(upstream: Upstream, timers: Timers) {
     this.#timers = timers;
+    this.#channel = new Channel({
+      upstream,
+      timers,
+      keepalive: KEEPALIVE,
+      settings: { maxFrameSize: LARGE_FRAME_SIZE },
+    });
   }
 
   async start(dial: RoadDial, signal: AbortSignal): Promise<Conduit> {
     for (let retries = 0;;) {
       signal.throwIfAborted();
-      if (this.#closed.signal.aborted) {
+      if (this.#isClosed) {
         throw new TypeError("Cannot dial: the dialer was closed before");
       }
-      // Found and used in one turn, so that no two dials take the same place.
-      const connection = this.#withRoom();
-      if (connection !== undefined) {
-        this.#road.used?.(connection);
-        try {
-          return await this.#dialOn(connection, dial, signal);
-        } catch (error) {
-          const isRefusal = this.#isStranger(connection);
-          if (
-            isRefusal || retries++ >= RETRIES_MAX || !canGoAgain(error, dial)
-          ) {
-            throw error;
-          }
-        }
-        this.#leave(connection);
+      // Taken and used in one turn, so that no two dials take the same place.
+      const connection = this.#channel.take();
+      if (connection === undefined) {
+        await this.#channel.connect();
         continue;
       }
-      await (this.#connecting ??= this.#connect().finally(() => {
-        this.#connecting = undefined;
-      }));
+      try {
+        return await this.#dialOn(connection, dial, signal);
+      } catch (error) {
+        // Who refuses our certificate will do so again.
+        const isRefusal = connection.scheme === "https" &&
+          !connection.hasAnswered;
+        if (isRefusal || retries++ >= RETRIES_MAX || !canGoAgain(error, dial)) {
+          throw error;
+        }
+      }
+      connection.leave("the server takes no more calls");
     }
   }
 
   close(): void {
-    this.#closed.abort(new DialError("cancelled", "the dialer was closed"));
-    for (const one of this.#connections.keys()) {
-      one.shutdown("the client is done");
-    }
-  }
-
-  /**
-   * A server that has shaken hands and ended the connection before it said a
-   * word of HTTP/2 refuses our certificate (TLS 1.3); it will do so again.
-   */
-  #isStranger(connection: Connection): boolean {
-    return this.#road.scheme === "https" && !this.#greeted.has(connection);
-  }
-
-  /** Its server takes no more calls: what runs there goes on. */
-  #leave(connection: Connection): void {
-    this.#connections.delete(connection);
-    connection.shutdown("the server takes no more calls");
-  }
-
-  /** A connection that takes one more call, if there is one. */
-  #withRoom(): Connection | undefined {
-    for (const [one, callsMax] of this.#connections) {
-      if (one.isUsable && one.openStreams < callsMax) return one;
-    }
-    return undefined;
+    this.#isClosed = true;
+    this.#channel.close(
+      "the client is done",
+      new DialError("cancelled", "the dialer was closed"),
+    );
   }
 
   #dialOn(
-    connection: Connection,
+    { http2, authority, scheme }: ChannelConnection,
     { target, node, oneAgent, earlyData }: RoadDial,
     signal: AbortSignal,
   ): Promise<Conduit> {
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
-    const pending = dialProxy(connection, target, {
+    const pending = dialProxy(http2, target, {
       onConnected: resolve,
       onFailed: reject,
     }, {
-      authority: this.#road.authority,
-      scheme: this.#road.scheme,
+      authority,
+      scheme,
       timers: this.#timers,
       dialId: randomDialId((bytes) => crypto.getRandomValues(bytes)),
       ...(node !== undefined
@@ -123,35 +95,6 @@ export class GrpcDialer implements DialStarter {
     });
     signal.addEventListener("abort", () => pending.cancel());
     return promise;
-  }
-
-  #connect(): Promise<void> {
-    return this.#road.connect(
-      (transport) => this.#drive(transport),
-      this.#closed.signal,
-    );
-  }
-
-  #drive(transport: Transport): void {
-    const connection = new Connection({
-      role: "client",
-      clock: this.#timers,
-      keepalive: KEEPALIVE,
-      settings: { maxFrameSize: LARGE_FRAME_SIZE },
-      events: {
-        onStream: refusePush,
-        onPeerSettings: () => {
-          const { maxConcurrentStreams } = connection.peerSettings;
-          this.#connections.set(connection, maxConcurrentStreams);
-          this.#greeted.add(connection);
-        },
-        // Its conduits have heard; the next dial connects anew.
-        onClosed: () => this.#connections.delete(connection),
-      },
-    });
-    this.#connections.set(connection, Infinity);
-    connection.start();
-    driveHttp2(transport, connection, this.#timers);
   }
 }
 

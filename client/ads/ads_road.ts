@@ -5,6 +5,7 @@
  */
 
 import { connectAgentTls, ConnectError } from "../../net/dial/agent_connect.ts";
+import type { Upstream } from "../../net/channel/upstream.ts";
 import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import {
   type ServerAddress,
@@ -19,34 +20,14 @@ import { connectToAddress } from "../../net/stream/socket_connect.ts";
 import { socketTransport } from "../../net/stream/socket_transport.ts";
 import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
 import type { Transport } from "../../net/stream/transport.ts";
-import type { RoadConnection, RoadIdentity } from "../road_identity.ts";
+import type { RoadIdentity } from "../road_identity.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
 
 /** For name, TCP and handshake, of each server that is tried. */
 export const CONNECT_TIMEOUT_MS = 10_000;
 
 /** See the module description. */
-export interface AdsRoad {
-  /** `:authority` of requests. */
-  readonly authority: string;
-  readonly scheme: "http" | "https";
-  /**
-   * Connects to the next server that lets us.
-   *
-   * @param use Called in the turn in which there is a connection; starts the
-   *   transport before it returns.
-   * @throws {Error} One sentence.
-   */
-  connect<Result>(
-    use: (transport: Transport) => Result,
-    signal: AbortSignal,
-  ): Promise<Result>;
-  /**
-   * Calls are made over a connection of this road: to be told when it is made,
-   * and now and then while it is used.
-   */
-  used?(connection: RoadConnection): void;
-}
+export type AdsRoad = Upstream;
 
 /** As whom, and whom to trust. */
 export interface TlsRoadOptions {

@@ -1,0 +1,252 @@
+/**
+ * A channel for calls of a server, or of one of several: connected when it is
+ * used, connected again when it is used after the connection was lost, and by a
+ * further connection when a server takes no more calls on one.
+ *
+ * gRPC's channel is the model. A silent server is asked whether it lives, so a
+ * connection that is handed out is as good as its keepalive; who asks too often
+ * is told so and asks less (gRFC A8). While there is no server whoever wants one
+ * is told why at once: the next attempt is made a moment later, for who asks
+ * then.
+ *
+ * How a connection is made is the upstream's business; what is called, and what
+ * is tried again, the caller's.
+ *
+ * @module
+ */
+
+import { ErrorCode } from "../../proto/frames/wire_error.ts";
+import type { Connection } from "../../proto/streams/connection.ts";
+import type { KeepaliveOptions } from "../../proto/streams/keepalive.ts";
+import type { LocalSettings } from "../../proto/streams/settings.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { openClientConnection } from "../http2/client_connection.ts";
+import type { Transport } from "../stream/transport.ts";
+import type { RequestTarget, Upstream } from "./upstream.ts";
+
+/** How often an upstream hears that calls which last are still there. */
+export const USED_MS = 30_000;
+
+/** Servers that are asked too often say so; no longer wait is needed. */
+export const KEEPALIVE_MS_MAX = 600_000;
+
+/** What a channel is made of. */
+export interface ChannelOptions {
+  readonly upstream: Upstream;
+  readonly timers: Timers;
+  /** A server is asked after so long without a word, and gone after both. */
+  readonly keepalive: KeepaliveOptions;
+  readonly settings?: Partial<LocalSettings>;
+  /** After a failed attempt its error is thrown for so long; none unless given. */
+  readonly failedMs?: number;
+}
+
+/** One connection of a channel. */
+export interface ChannelConnection extends RequestTarget {
+  readonly http2: Connection;
+  /** The server's address. */
+  readonly server: string;
+  /**
+   * The server has said a word of HTTP/2. One that has shaken hands and ended
+   * the connection before that refuses our certificate (TLS 1.3), and will do
+   * so again.
+   */
+  readonly hasAnswered: boolean;
+  /**
+   * It will not do: the next call goes over another one, to the next server.
+   * What runs on this one goes on.
+   */
+  leave(reason: string): void;
+}
+
+/** See the module description. */
+export class Channel {
+  readonly #options: ChannelOptions;
+  readonly #closing = new AbortController();
+  /** All that are open: those in use, and those that were left. */
+  readonly #open = new Set<ServerConnection>();
+  #connecting: Promise<ServerConnection> | undefined;
+  #failure: { readonly error: unknown; readonly atMs: number } | undefined;
+  #keepaliveMs: number;
+
+  constructor(options: ChannelOptions) {
+    this.#options = options;
+    this.#keepaliveMs = options.keepalive.intervalMs;
+  }
+
+  /** A connection that takes one more call, which is made in this turn. */
+  take(): ChannelConnection | undefined {
+    for (const one of this.#open) {
+      if (!one.hasRoom) continue;
+      one.use();
+      return one;
+    }
+    return undefined;
+  }
+
+  /**
+   * Connects, unless that is under way.
+   *
+   * @throws What the upstream throws, or what `close` has said.
+   */
+  async connect(): Promise<void> {
+    await this.#connected();
+  }
+
+  /**
+   * A connection for one call: one that there is, or a new one.
+   *
+   * @throws As {@linkcode connect}.
+   */
+  async connection(): Promise<ChannelConnection> {
+    const ready = this.take();
+    if (ready !== undefined) return ready;
+    const made = await this.#connected();
+    // Others who waited for it may have filled it, or it is gone already: who
+    // calls finds out.
+    return this.take() ?? made;
+  }
+
+  /**
+   * No new calls; those that run go on.
+   *
+   * @param error What is thrown to whoever wants a connection, or waits for one.
+   */
+  close(reason: string, error: Error = new Error(reason)): void {
+    this.#closing.abort(error);
+    for (const one of this.#open) one.leave(reason);
+  }
+
+  /** Ends all calls and connections. */
+  abort(reason: string): void {
+    this.#closing.abort(new Error(reason));
+    for (const { http2 } of this.#open) http2.abort(ErrorCode.NO_ERROR, reason);
+  }
+
+  #connected(): Promise<ServerConnection> {
+    this.#connecting ??= this.#attempt().finally(() => {
+      this.#connecting = undefined;
+    });
+    return this.#connecting;
+  }
+
+  async #attempt(): Promise<ServerConnection> {
+    const { upstream, timers, failedMs = 0 } = this.#options;
+    const { signal } = this.#closing;
+    signal.throwIfAborted();
+    if (this.#failure !== undefined) {
+      const { error, atMs } = this.#failure;
+      if (timers.now() - atMs < failedMs) throw error;
+    }
+    try {
+      const connection = await upstream.connect(
+        (transport, target) => this.#drive(transport, target),
+        signal,
+      );
+      this.#failure = undefined;
+      return connection;
+    } catch (error) {
+      this.#failure = { error, atMs: timers.now() };
+      throw error;
+    }
+  }
+
+  #drive(
+    transport: Transport,
+    target: RequestTarget = this.#options.upstream,
+  ): ServerConnection {
+    const { timers, settings, keepalive } = this.#options;
+    const connection: ServerConnection = new ServerConnection(
+      openClientConnection(transport, {
+        timers,
+        keepalive: { ...keepalive, intervalMs: this.#keepaliveMs },
+        ...(settings === undefined ? {} : { settings }),
+        events: {
+          onPeerSettings: () => connection.answered(),
+          onGoaway: ({ code }) => {
+            if (code === ErrorCode.ENHANCE_YOUR_CALM) this.#askLess();
+          },
+          onClosed: () => {
+            connection.closed();
+            this.#open.delete(connection);
+          },
+        },
+      }),
+      transport.remoteAddress,
+      target,
+      this.#options,
+    );
+    this.#open.add(connection);
+    if (this.#closing.signal.aborted) {
+      connection.http2.abort(ErrorCode.NO_ERROR, "the channel is closed");
+    }
+    return connection;
+  }
+
+  #askLess(): void {
+    this.#keepaliveMs = Math.min(2 * this.#keepaliveMs, KEEPALIVE_MS_MAX);
+  }
+}
+
+class ServerConnection implements ChannelConnection {
+  readonly authority: string;
+  readonly scheme: "http" | "https";
+  readonly #timers: Timers;
+  readonly #upstream: Upstream;
+  #hasAnswered = false;
+  #isLeft = false;
+  /** Set while calls may last. */
+  #timer: Timer | undefined;
+
+  constructor(
+    readonly http2: Connection,
+    readonly server: string,
+    { authority, scheme }: RequestTarget,
+    { timers, upstream }: ChannelOptions,
+  ) {
+    this.authority = authority;
+    this.scheme = scheme;
+    this.#timers = timers;
+    this.#upstream = upstream;
+  }
+
+  get hasAnswered(): boolean {
+    return this.#hasAnswered;
+  }
+
+  get hasRoom(): boolean {
+    const { isUsable, openStreams, peerSettings } = this.http2;
+    // Until the server has said how many it takes, there is no limit.
+    const callsMax = this.#hasAnswered
+      ? peerSettings.maxConcurrentStreams
+      : Infinity;
+    return !this.#isLeft && isUsable && openStreams < callsMax;
+  }
+
+  answered(): void {
+    if (this.#hasAnswered) return;
+    this.#hasAnswered = true;
+    if (this.http2.openStreams > 0) this.use();
+  }
+
+  /** A call is made. */
+  use(): void {
+    const upstream = this.#upstream;
+    if (upstream.used === undefined) return;
+    if (!this.#hasAnswered || !this.http2.isUsable) return;
+    upstream.used(this.http2);
+    this.#timer ??= this.#timers.after(USED_MS, () => {
+      this.#timer = undefined;
+      if (this.http2.openStreams > 0) this.use();
+    });
+  }
+
+  leave(reason: string): void {
+    this.#isLeft = true;
+    this.http2.shutdown(reason);
+  }
+
+  closed(): void {
+    this.#timer?.cancel();
+  }
+}

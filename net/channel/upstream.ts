@@ -1,0 +1,36 @@
+/**
+ * Where a channel leads: which of several servers, over what, as whom. It makes
+ * one connection when it is asked to, and keeps none.
+ *
+ * @module
+ */
+
+import type { Connection } from "../../proto/streams/connection.ts";
+import type { Transport } from "../stream/transport.ts";
+
+/** What requests say of where they go. */
+export interface RequestTarget {
+  /** `:authority` */
+  readonly authority: string;
+  readonly scheme: "http" | "https";
+}
+
+/** See the module description. */
+export interface Upstream extends RequestTarget {
+  /**
+   * Connects to the next server that lets us.
+   *
+   * @param use Called in the turn in which there is a connection; starts the
+   *   transport before it returns. `target`: where servers differ in that.
+   * @throws {Error} One sentence; the signal's reason.
+   */
+  connect<Result>(
+    use: (transport: Transport, target?: RequestTarget) => Result,
+    signal: AbortSignal,
+  ): Promise<Result>;
+  /**
+   * Calls are made over this connection, whose server has answered: to be told
+   * of each, and now and then of those that last.
+   */
+  used?(connection: Connection): void;
+}
