@@ -46,7 +46,7 @@ import type { LinkKeeper } from "./links/link_keeper.ts";
 import { serverLinks } from "./links/server_links.ts";
 import { ServerRoad } from "./links/server_road.ts";
 import type { AgentOptions } from "./options.ts";
-import { PROXY_PATH } from "./proxy/status/proxy_path.ts";
+import { PROXY_STATUS_PATH } from "./proxy/status/proxy_path.ts";
 import type { ServiceProxy } from "./proxy/service_proxy.ts";
 import type { Relay } from "./relay/relay.ts";
 import { TargetDialer } from "./dial/target_dialer.ts";
@@ -185,7 +185,7 @@ class Agent {
     const proxy = this.#proxy;
     const more: Routes = proxy === undefined
       ? {}
-      : { [PROXY_PATH]: (url) => proxy.answer(url) };
+      : { [PROXY_STATUS_PATH]: (url) => proxy.answer(url) };
     const healthListener = this.#serve(
       health,
       answer({

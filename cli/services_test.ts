@@ -3,7 +3,7 @@ import type {
   PortStatus,
   ProxyStatus,
 } from "../agent/proxy/status/proxy_status.ts";
-import { PROXY_PATH } from "../agent/proxy/status/proxy_path.ts";
+import { PROXY_STATUS_PATH } from "../agent/proxy/status/proxy_path.ts";
 import { jsonAnswer } from "../net/admin/http_endpoints.ts";
 import { listenHttp } from "../net/listen/listeners.ts";
 import { deadPort } from "../tests/support/rigs/proxy_rig.ts";
@@ -98,7 +98,9 @@ async function run(
 ) {
   const listener = listenHttp({ hostname: "127.0.0.1", port: 0 }, (request) => {
     const url = new URL(request.url);
-    if (url.pathname !== PROXY_PATH) return new Response("", { status: 404 });
+    if (url.pathname !== PROXY_STATUS_PATH) {
+      return new Response("", { status: 404 });
+    }
     const service = url.searchParams.get("service");
     const ports = STATUS.ports
       .filter((port) => service === null || port.service === service);

@@ -12,10 +12,10 @@ import {
 } from "../net/datagram/datagram_listener.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
-import { EARLY_BYTES_MAX } from "../proto/link/dial_proxy.ts";
 import { transfer } from "../proto/transfer/transfer.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import type { Forward, ForwardOptions } from "./forward.ts";
+import { EARLY_BYTES_MAX } from "../proto/link/link.ts";
 
 /** A UDP caller that is silent for so long is gone. */
 export const UDP_IDLE_TIMEOUT_MS = 60_000;

@@ -9,7 +9,7 @@ import type { Upstream } from "../net/channel/upstream.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import { NODE_FIELD, ONE_AGENT_FIELD } from "../proto/link/dial_handler.ts";
 import { randomDialId } from "../proto/link/dial_id.ts";
-import { dialProxy } from "../proto/link/dial_proxy.ts";
+import { dialProxy } from "../proto/link/proxy_client.ts";
 import { Metadata } from "../proto/grpc/metadata.ts";
 import { LARGE_FRAME_SIZE } from "../proto/streams/settings.ts";
 import type { Timers } from "../proto/sync/clock.ts";

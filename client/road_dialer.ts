@@ -7,7 +7,6 @@
 import { dialTarget } from "../net/dial/dial.ts";
 import { orAborted, withDeadline } from "../platform/time/deadline.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
-import { EARLY_BYTES_MAX } from "../proto/link/dial_proxy.ts";
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { abandon } from "../proto/link/dial_handler.ts";
 import type { Timers } from "../proto/sync/clock.ts";
@@ -17,6 +16,7 @@ import { ConnectDialer } from "./connect_dialer.ts";
 import { toTunnelDialError, TunnelDialError } from "./dial_error.ts";
 import { GrpcDialer } from "./grpc_dialer.ts";
 import { describeRoad, type Road } from "./road.ts";
+import { EARLY_BYTES_MAX } from "../proto/link/link.ts";
 
 /** How long a dial may take (upstream's backstop). */
 export const DIAL_TIMEOUT_MS = 30_000;

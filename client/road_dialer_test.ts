@@ -1,5 +1,4 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { EARLY_BYTES_MAX } from "../proto/link/dial_proxy.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { ConduitProbe } from "../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
@@ -11,6 +10,7 @@ import {
   type RoadDial,
   type RoadDialer,
 } from "./road_dialer.ts";
+import { EARLY_BYTES_MAX } from "../proto/link/link.ts";
 
 const TARGET = { protocol: "tcp", address: "10.0.0.7:443" } as const;
 const GRANTED = "HTTP/1.1 200 Connection Established\r\n\r\n";

@@ -34,11 +34,11 @@ import {
   LINK_PING_TIMEOUT_MS,
   PACKETS_PING,
 } from "../../proto/link/link_limits.ts";
-import type { LinkObserver as PacketObserver } from "../../proto/link/observer.ts";
-import { openPacketsLink } from "../../proto/link/packets_agent.ts";
+import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import { openPacketsAgent } from "../../proto/link/packets_agent.ts";
 import {
   type AgentControl,
-  serveStreamsLink,
+  serveStreamsAgent,
 } from "../../proto/link/streams_agent.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
@@ -167,7 +167,7 @@ export class Connector {
     const { timers, onDial, observer, keepaliveMs } = this.#options;
     const services = this.#services;
     let told: AgentControl | undefined;
-    const link = serveStreamsLink({
+    const link = serveStreamsAgent({
       hello: this.#hello(token, services),
       onDial,
       join,
@@ -259,7 +259,7 @@ export class Connector {
       receiveBudget: this.#options.receiveBudget,
       events: { onClosed: (end) => opening.disconnected(end.reason) },
     });
-    const link = openPacketsLink(connection, {
+    const link = openPacketsAgent(connection, {
       agentId,
       identifiers: formatIdentifiers(identifiers),
       token,

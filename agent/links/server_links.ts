@@ -154,7 +154,7 @@ function connectorOf(
     messageBytesMax,
     receiveBudget: parts.receiveBudget,
     timers: systemTimers,
-    observer: withPacketLines(metrics.linkObserver(), log, "server"),
+    observer: withPacketLines(metrics.packetObserver(), log, "server"),
     onDial: parts.onDial,
     openTransport: (alpn, use) => road.open(alpn, use),
     ...(identity?.trust === undefined ? {} : {

@@ -7,7 +7,7 @@
 
 import type { MetricRegistry, Series } from "../../platform/metrics/metrics.ts";
 import { goStatusName } from "../../proto/grpc/status.ts";
-import type { LinkObserver } from "../../proto/link/observer.ts";
+import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { TargetObserver } from "../dial/target_dialer.ts";
 
@@ -148,7 +148,7 @@ export class AgentMetrics {
   }
 
   /** For the links. */
-  linkObserver(): LinkObserver {
+  packetObserver(): PacketObserver {
     const known = new Map<string, Series>();
     const of = (segment: string, type: string) => {
       const key = segment + type;

@@ -69,7 +69,7 @@ Deno.test("upstream's families have its names, types, labels and HELP, documente
   const targets = metrics.targetObserver();
   targets.failed("timeout");
   targets.connected(20);
-  const link = metrics.linkObserver();
+  const link = metrics.packetObserver();
   link.packetReceived("DATA", 1);
   link.streamFailed?.(StatusCode.UNAVAILABLE);
   const text = registry.expose();

@@ -20,7 +20,7 @@ import type { CallRoad } from "../../client/call_road.ts";
 import type { RelayOptions } from "../options.ts";
 import { Relay } from "../relay/relay.ts";
 import { ProxyDrain } from "./proxy_drain.ts";
-import { PROXY_PATH } from "./status/proxy_path.ts";
+import { PROXY_STATUS_PATH } from "./status/proxy_path.ts";
 import { ServiceProxy, type ServiceProxyOptions } from "./service_proxy.ts";
 
 /** What a node's proxy is told. */
@@ -147,7 +147,7 @@ class NodeProxy {
         ],
         notes: () => proxy.notes,
         style: "agent",
-      }, { [PROXY_PATH]: (url) => proxy.answer(url) }),
+      }, { [PROXY_STATUS_PATH]: (url) => proxy.answer(url) }),
     );
   }
 

@@ -5,7 +5,7 @@
  */
 
 import type { ProxyStatus } from "../../agent/proxy/status/proxy_status.ts";
-import { PROXY_PATH } from "../../agent/proxy/status/proxy_path.ts";
+import { PROXY_STATUS_PATH } from "../../agent/proxy/status/proxy_path.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { booleanFlag, textFlag } from "../flags/flag.ts";
@@ -42,7 +42,9 @@ export async function queryProxy(
 ): Promise<ProxyStatus> {
   const { host, port } = parseHostPort("--proxy", at);
   const url = new URL(
-    `http://${host.includes(":") ? `[${host}]` : host}:${port}${PROXY_PATH}`,
+    `http://${
+      host.includes(":") ? `[${host}]` : host
+    }:${port}${PROXY_STATUS_PATH}`,
   );
   if (service !== undefined) url.searchParams.set("service", service);
   const fail = (problem: string) => {

@@ -18,10 +18,9 @@ import {
   INTERNAL_ERROR,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
-import { EARLY_BYTES_MAX } from "../../proto/link/dial_proxy.ts";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
-import type { PendingDial } from "../../proto/link/link.ts";
+import { EARLY_BYTES_MAX, type PendingDial } from "../../proto/link/link.ts";
 import { FirstHold, type HoldOwner } from "../../proto/link/first_hold.ts";
 import {
   type SharedLimits,

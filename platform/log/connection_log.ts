@@ -10,7 +10,7 @@
  */
 
 import type { DialError, DialTarget } from "../../proto/peer/dial_error.ts";
-import type { LinkObserver } from "../../proto/link/observer.ts";
+import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
@@ -153,7 +153,7 @@ function textOf({ protocol, address }: DialTarget): string {
  *
  * @param peer Who sends and receives them, for the line.
  */
-export function withPacketLines<Observer extends LinkObserver>(
+export function withPacketLines<Observer extends PacketObserver>(
   observer: Observer,
   log: Log,
   peer: string,

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { DialError } from "../../proto/peer/dial_error.ts";
-import type { LinkObserver } from "../../proto/link/observer.ts";
+import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { ConnectionLog, withPacketLines } from "./connection_log.ts";
@@ -68,7 +68,7 @@ Deno.test("a failure is told by default, and one that was wanted is a detail", (
 Deno.test("packets are told only where they are wanted, and counted always", () => {
   const log = new RecordedLog();
   const counted: string[] = [];
-  const observer = withPacketLines<LinkObserver>(
+  const observer = withPacketLines<PacketObserver>(
     {
       packetReceived: (type) => counted.push(`from ${type}`),
       packetSent: (type) => counted.push(`to ${type}`),

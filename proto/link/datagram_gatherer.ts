@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { LinkObserver } from "./observer.ts";
+import type { PacketObserver } from "./packet_observer.ts";
 
 /** The longest UDP payload that IPv4 and IPv6 can carry, rounded up (RFC 768). */
 export const DATAGRAM_BYTES_MAX = 65_535;
@@ -17,14 +17,14 @@ export const GO_DATAGRAM_BYTES = 4_096;
 
 /** See the module description. */
 export class DatagramGatherer {
-  readonly #observer: LinkObserver;
+  readonly #observer: PacketObserver;
   readonly #isCut: (datagram: Uint8Array) => boolean;
   #pieces: Uint8Array[] = [];
   #bytes = 0;
   #isSkipping = false;
 
   /** @param cutsDatagrams The peer is a Go agent, see {@linkcode GO_DATAGRAM_BYTES}. */
-  constructor(observer: LinkObserver, cutsDatagrams = false) {
+  constructor(observer: PacketObserver, cutsDatagrams = false) {
     this.#observer = observer;
     this.#isCut = ({ length }) => cutsDatagrams && length === GO_DATAGRAM_BYTES;
   }

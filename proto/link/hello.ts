@@ -11,9 +11,6 @@ export const STREAMS_ALPN = "tunnel/1";
 /** HTTP/2's own ALPN name (RFC 9113 §3.2), and so the packets carrier's. */
 export const HTTP2_ALPN = "h2";
 
-/** The method that carries them; see `link.proto`. */
-export const CONTROL_PATH = "/tunnel.v1.Link/Control";
-
 /** The version of the link protocol that this build speaks. */
 export const LINK_VERSION = 1;
 

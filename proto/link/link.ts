@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { StreamOpener } from "../grpc/client.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { AnnouncedService, ServiceRefusal } from "./link_messages.ts";
 import type { Conduit } from "../transfer/conduit.ts";
@@ -50,6 +51,30 @@ export interface LinkPeer {
   /** Of its process; see `instance_id.ts`. Absent: it does not tell. */
   readonly instanceId?: string;
 }
+
+/** What a link needs of `Connection` (client role). */
+export interface LinkConnection extends StreamOpener {
+  /** Milliseconds (clock) when anything last arrived. */
+  readonly lastHeardMs: number;
+  /** False when new streams should be opened elsewhere (GOAWAY, ids run out). */
+  readonly isUsable: boolean;
+  /** Streams that move in bulk now. */
+  readonly bulkStreams: number;
+  /** Newest round trip. */
+  readonly roundTripMs: number | undefined;
+  /** Asks for a sign of life. */
+  askForLife(): void;
+  /** Finishes what runs, takes nothing new. */
+  shutdown(reason: string): void;
+  /** Ends everything now. */
+  abort(code: number, reason: string): void;
+}
+
+/**
+ * Most bytes that may leave together with DIAL_REQ. A callee holds them until
+ * the target answers, so they must fit the smallest stream window there is.
+ */
+export const EARLY_BYTES_MAX = 32 * 1024;
 
 /** Outcome of a dial; exactly one of the two is called, once. */
 export interface DialEvents {

@@ -17,7 +17,7 @@ import type {
   ConduitEvents,
 } from "../transfer/conduit.ts";
 import { DatagramGatherer } from "./datagram_gatherer.ts";
-import type { LinkObserver } from "./observer.ts";
+import type { PacketObserver } from "./packet_observer.ts";
 
 /**
  * How long a conduit is kept for its own end after the peer has closed both
@@ -98,7 +98,7 @@ export class PacketConduit implements Conduit {
     options: {
       readonly datagrams: boolean;
       readonly timers: Timers;
-      readonly observer: LinkObserver;
+      readonly observer: PacketObserver;
       readonly hold?: boolean;
       readonly cutsDatagrams?: boolean;
     },

@@ -2,7 +2,7 @@
  * A link of the packets carrier, as the agent holds it: one call of
  * `/AgentService/Connect` to Konnectivity's server or to ours.
  *
- * Layer: link. The mirror of `packets_link.ts`; who dials is handed in.
+ * Layer: link. The mirror of `packets_server.ts`; who dials is handed in.
  *
  * @module
  */
@@ -22,9 +22,9 @@ import { abandon, type DialHandler } from "./dial_handler.ts";
 import { LinkError, LinkRefusedError } from "./hello.ts";
 import { INSTANCE_FIELD } from "../peer/instance_id.ts";
 import type { PendingDial } from "./link.ts";
-import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
-import { CONNECT_PATH } from "./packets_link.ts";
+import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
 import { PacketsMux } from "./packets_mux.ts";
+import { CONNECT_PATH } from "./method_paths.ts";
 
 /** How long the server may take to answer with its id. */
 export const HEAD_WAIT_MS = 10_000;
@@ -32,7 +32,7 @@ export const HEAD_WAIT_MS = 10_000;
 /** Dials under way on one link; a server that asks for more is refused. */
 export const DIALS_MAX = 10_000;
 
-/** See {@linkcode openPacketsLink}. */
+/** See {@linkcode openPacketsAgent}. */
 export interface PacketsAgentOptions {
   readonly agentId: string;
   /** A URL query; see `identifiers.ts`. */
@@ -46,7 +46,7 @@ export interface PacketsAgentOptions {
   /** Carries the bytes between the two until both are closed; `transfer`. */
   readonly join?: (caller: Conduit, target: Conduit) => unknown;
   readonly timers: Timers;
-  readonly observer?: LinkObserver;
+  readonly observer?: PacketObserver;
   /**
    * The link stands.
    *
@@ -69,7 +69,7 @@ export interface PacketsAgentOptions {
  *
  * @throws {GrpcError} UNAVAILABLE when the connection takes no more calls.
  */
-export function openPacketsLink(
+export function openPacketsAgent(
   connection: StreamOpener,
   options: PacketsAgentOptions,
 ): PacketsAgentLink {
@@ -92,7 +92,7 @@ export class PacketsAgentLink implements ClientCallEvents {
   #connectIds = 0;
   #hasDrained = false;
 
-  /** Use {@linkcode openPacketsLink}. */
+  /** Use {@linkcode openPacketsAgent}. */
   constructor(connection: StreamOpener, options: PacketsAgentOptions) {
     this.#options = options;
     const { scheme, authority, messageBytesMax } = options;

@@ -18,7 +18,7 @@ import type { DialRequest, Int64, Packet } from "../packets/packet.ts";
 import type { Conduit, ConduitEnd } from "../transfer/conduit.ts";
 import type { DialError } from "../peer/dial_error.ts";
 import type { Admission, AgentLink, PendingDial } from "./link.ts";
-import { CONNECT_PATH, connectMethod } from "./packets_link.ts";
+import { agentService } from "./packets_server.ts";
 import { CLOSED_IDS_MAX } from "./packets_mux.ts";
 import {
   CONDUIT_QUEUE_BYTES,
@@ -26,6 +26,7 @@ import {
   STALL_PROGRESS_BYTES,
 } from "./packets_port.ts";
 import { DRAIN_BYTES_PER_MS, GONE_QUIET_MS, QUIET_MS } from "./quiet_close.ts";
+import { CONNECT_PATH } from "./method_paths.ts";
 
 const closeResponse = (connectId: Int64, error = ""): Packet => ({
   type: "CLOSE_RSP",
@@ -47,7 +48,7 @@ class Server {
     const router = new GrpcRouter({
       timers: this.timers,
       methods: {
-        [CONNECT_PATH]: connectMethod({
+        [CONNECT_PATH]: agentService({
           serverId: "server-1",
           serverCount: () => 3,
           remoteAddress: "10.0.0.7:4711",

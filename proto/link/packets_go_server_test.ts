@@ -16,12 +16,12 @@ import { DialError } from "../peer/dial_error.ts";
 import {
   DIALS_MAX,
   HEAD_WAIT_MS,
-  openPacketsLink,
+  openPacketsAgent,
   type PacketsAgentLink,
 } from "./packets_agent.ts";
-import { CONNECT_PATH } from "./packets_link.ts";
 import { CONTROL_KEPT_BYTES_MAX } from "./packets_mux.ts";
 import { FIRST_HOLD_MS } from "./first_hold.ts";
+import { CONNECT_PATH } from "./method_paths.ts";
 
 const RANDOM = 0x7ff0_e7e7_b7b1_baf2n;
 
@@ -59,7 +59,7 @@ class Agent {
       clock: this.timers,
       onStream: (stream) => router.accept(stream),
     });
-    this.link = openPacketsLink(this.pair.client, {
+    this.link = openPacketsAgent(this.pair.client, {
       agentId: "agent-x",
       identifiers: "host=node1&default-route=true",
       token: "t0ken",

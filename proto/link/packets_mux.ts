@@ -24,7 +24,7 @@ import {
 import type { BudgetMember, ReceiveBudget } from "../streams/receive_budget.ts";
 import type { Timers } from "../sync/clock.ts";
 import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
-import type { LinkObserver } from "./observer.ts";
+import type { PacketObserver } from "./packet_observer.ts";
 import { PacketConduit } from "./packet_conduit.ts";
 import { PacketsPort } from "./packets_port.ts";
 import { PacketSender } from "./send_packet.ts";
@@ -49,7 +49,7 @@ export interface PacketsMuxOptions {
   readonly body: CallBody;
   readonly role: PacketsRole;
   readonly timers: Timers;
-  readonly observer: LinkObserver;
+  readonly observer: PacketObserver;
   readonly messageBytesMax?: number;
   /** A packet that belongs to no conduit: dials and drains. */
   readonly onPacket: (packet: Exclude<Packet, Data>) => void;
@@ -61,7 +61,7 @@ export interface PacketsMuxOptions {
 export class PacketsMux implements PacketReaderEvents, BudgetMember {
   readonly role: PacketsRole;
   readonly timers: Timers;
-  readonly observer: LinkObserver;
+  readonly observer: PacketObserver;
   readonly sender: PacketSender;
   /** The process's, of which each port has a part. */
   readonly budget: ReceiveBudget;

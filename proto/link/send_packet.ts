@@ -14,7 +14,7 @@ import {
 import { encodePacket } from "../packets/packet_codec.ts";
 import type { Int64, Packet } from "../packets/packet.ts";
 import { DATAGRAM_BYTES_MAX } from "./datagram_gatherer.ts";
-import type { LinkObserver } from "./observer.ts";
+import type { PacketObserver } from "./packet_observer.ts";
 
 /** Bytes of datagrams kept for a peer that takes none; then they are dropped. */
 export const DATAGRAM_KEPT_BYTES_MAX = 256 * 1024;
@@ -28,11 +28,11 @@ const CRAMPED_BYTES = 64;
 /** Sends packets on one body. Fresh packets never overtake kept ones. */
 export class PacketSender {
   readonly #body: CallBody;
-  readonly #observer: LinkObserver;
+  readonly #observer: PacketObserver;
   /** Go peers queue packets by count and choke on large ones. */
   #dataBytesMax: number = GO_DATA_BYTES;
 
-  constructor(body: CallBody, observer: LinkObserver) {
+  constructor(body: CallBody, observer: PacketObserver) {
     this.#body = body;
     this.#observer = observer;
   }

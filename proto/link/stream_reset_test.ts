@@ -10,7 +10,8 @@ import { ErrorCode } from "../frames/wire_error.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import type { Stream } from "../streams/stream.ts";
 import { CAPABILITIES_FIELD } from "./capabilities.ts";
-import { dialProxy, PROXY_PATH } from "./dial_proxy.ts";
+import { dialProxy } from "./proxy_client.ts";
+import { PROXY_PATH } from "./method_paths.ts";
 
 /** How a connected conduit ends when its callee resets the stream. */
 async function endAfter(code: ErrorCode): Promise<string> {

@@ -26,16 +26,15 @@ import type {
   AnnouncedService,
   ServerHello,
 } from "./link_messages.ts";
-import { PROXY_PATH } from "./dial_proxy.ts";
 import {
   CONTROL_MESSAGE_BYTES_MAX,
-  CONTROL_PATH,
   HELLO_DEADLINE_MS,
   LinkError,
   LinkRefusedError,
   versionProblem,
 } from "./hello.ts";
-import { proxyMethod, type ProxyMethodOptions } from "./proxy_method.ts";
+import { proxyService, type ProxyServiceOptions } from "./proxy_service.ts";
+import { CONTROL_PATH, PROXY_PATH } from "./method_paths.ts";
 
 /** What an agent can say on an open link. */
 export interface AgentControl {
@@ -49,8 +48,8 @@ export interface AgentControl {
   end(reason: string): void;
 }
 
-/** See {@linkcode serveStreamsLink}. */
-export interface StreamsAgentOptions extends ProxyMethodOptions {
+/** See {@linkcode serveStreamsAgent}. */
+export interface StreamsAgentOptions extends ProxyServiceOptions {
   readonly hello: AgentHello;
   /**
    * The server has said who it is, and knows nothing of us yet: why no link to
@@ -74,7 +73,7 @@ export interface StreamsAgentOptions extends ProxyMethodOptions {
 }
 
 /** One link, as its connection sees it. */
-export interface ServedStreamsLink {
+export interface StreamsAgent {
   /** For the router of the link's connection, and no other. */
   readonly methods: Readonly<Record<string, MethodHandler>>;
   /** The connection is gone; it may have been before the server called. */
@@ -85,11 +84,11 @@ export interface ServedStreamsLink {
  * Serves one link, on a connection that has just been opened: the time for the
  * server's hello runs from now on.
  */
-export function serveStreamsLink(
+export function serveStreamsAgent(
   options: StreamsAgentOptions,
-): ServedStreamsLink {
-  const link = new StreamsAgent(options);
-  const proxy = proxyMethod(options);
+): StreamsAgent {
+  const link = new StreamsAgentLink(options);
+  const proxy = proxyService(options);
   const methods: Record<string, MethodHandler> = {
     [CONTROL_PATH]: (call) => link.control(call),
     [PROXY_PATH](call) {
@@ -106,7 +105,7 @@ export function serveStreamsLink(
 }
 
 /** See the module description. */
-class StreamsAgent implements ServerCallEvents {
+class StreamsAgentLink implements ServerCallEvents {
   readonly #options: StreamsAgentOptions;
   readonly #reader: MessageReader;
   readonly #deadline: Timer;

@@ -18,16 +18,16 @@ import type {
   AnnouncedService,
   ServerHello,
 } from "./link_messages.ts";
-import { PROXY_PATH } from "./dial_proxy.ts";
-import { CONTROL_PATH, HELLO_DEADLINE_MS, LinkError } from "./hello.ts";
+import { HELLO_DEADLINE_MS, LinkError } from "./hello.ts";
 import type { AgentLink } from "./link.ts";
-import { type AgentControl, serveStreamsLink } from "./streams_agent.ts";
+import { type AgentControl, serveStreamsAgent } from "./streams_agent.ts";
 import {
   CLOSE_GRACE_MS,
-  openStreamsLink,
-  type StreamsLink,
-  type StreamsLinkOptions,
-} from "./streams_link.ts";
+  openStreamsServer,
+  type StreamsServerLink,
+  type StreamsServerOptions,
+} from "./streams_server.ts";
+import { CONTROL_PATH, PROXY_PATH } from "./method_paths.ts";
 
 const SERVER: ServerHello = {
   version: 1,
@@ -87,8 +87,10 @@ class ScriptedAgent {
     });
   }
 
-  open(options: Partial<StreamsLinkOptions> = {}): Promise<StreamsLink> {
-    return openStreamsLink(this.pair.client, {
+  open(
+    options: Partial<StreamsServerOptions> = {},
+  ): Promise<StreamsServerLink> {
+    return openStreamsServer(this.pair.client, {
       hello: SERVER,
       timers: this.timers,
       remoteAddress: "10.0.0.7:1",
@@ -112,7 +114,7 @@ function describe(event: ReturnType<typeof decodeServerEvent>): string {
 
 async function refusal(
   provoke: (agent: ScriptedAgent) => void,
-  options: Partial<StreamsLinkOptions> = {},
+  options: Partial<StreamsServerOptions> = {},
 ): Promise<{ agent: ScriptedAgent; message: string }> {
   const agent = new ScriptedAgent();
   const link = assertRejects(() => agent.open(options), LinkError);
@@ -210,7 +212,7 @@ Deno.test("bytes that are no control message end the link", async () => {
 Deno.test("an agent that is not admitted hears why, at once or later", async () => {
   const no = "this node is not allowed here";
   const denied = { code: StatusCode.PERMISSION_DENIED, message: no };
-  const admits: NonNullable<StreamsLinkOptions["admit"]>[] = [
+  const admits: NonNullable<StreamsServerOptions["admit"]>[] = [
     (_peer, hello) => hello.token === "secret" ? denied : undefined,
     () => Promise.resolve(denied),
     () => Promise.reject(no),
@@ -260,7 +262,7 @@ class ScriptedServer {
   control: AgentControl | undefined;
 
   constructor() {
-    const link = serveStreamsLink({
+    const link = serveStreamsAgent({
       hello: AGENT,
       timers: this.timers,
       onDial: () => ({ cancel: () => {} }),

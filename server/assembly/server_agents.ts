@@ -230,7 +230,7 @@ export class ServerAgents {
   #observer(): AgentPortObserver {
     const { metrics, log, intake } = this.#core;
     return {
-      ...withPacketLines(metrics.linkObserver("agent"), log, "agent"),
+      ...withPacketLines(metrics.packetObserver("agent"), log, "agent"),
       datagramCut: () =>
         log.warn(
           "Cannot pass on datagrams of 4096 bytes and more from a Go agent: it " +

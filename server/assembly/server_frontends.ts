@@ -115,7 +115,7 @@ export class ServerFrontends {
     const { frontend, messageBytesMax } = options;
     const dial: Dialer["dial"] = (order, answer) => dialer.dial(order, answer);
     const observer = withPacketLines(
-      metrics.linkObserver("client"),
+      metrics.packetObserver("client"),
       log,
       "client",
     );

@@ -7,7 +7,7 @@
 
 import type { MetricRegistry, Series } from "../../platform/metrics/metrics.ts";
 import { goStatusName } from "../../proto/grpc/status.ts";
-import type { LinkObserver } from "../../proto/link/observer.ts";
+import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
@@ -167,7 +167,7 @@ export class ServerMetrics {
   }
 
   /** For everything that carries packets with callers or agents. */
-  linkObserver(peer: "client" | "agent"): Required<LinkObserver> {
+  packetObserver(peer: "client" | "agent"): Required<PacketObserver> {
     const received = new PacketSeries((type) =>
       this.#upstream.packets.with(`from_${peer}`, type)
     );

@@ -100,7 +100,7 @@ function used() {
   dials.dialStarted();
   dials.connected(20);
   dials.dialFailed("deadline");
-  const observer = metrics.linkObserver("agent");
+  const observer = metrics.packetObserver("agent");
   observer.packetReceived("DATA", 1);
   observer.packetSent("DATA", 1);
   observer.conduitHolds(1);
@@ -147,7 +147,7 @@ Deno.test("a dial's failure has upstream's reason", () => {
 
 Deno.test("codes of failed streams are Go's", () => {
   const { registry, metrics } = used();
-  const { streamFailed } = metrics.linkObserver("client");
+  const { streamFailed } = metrics.packetObserver("client");
   streamFailed(StatusCode.CANCELLED);
   streamFailed(StatusCode.INVALID_ARGUMENT);
   const codes = [...registry.expose().matchAll(/segment="(\w+)",code="(\w+)"/g)]

@@ -42,7 +42,7 @@ export class ServerNodes {
     const connections = metrics.nodeConnections;
     this.#frontend = new NodeFrontend({
       timers: systemTimers,
-      observer: withPacketLines(metrics.linkObserver("client"), log, "node"),
+      observer: withPacketLines(metrics.packetObserver("client"), log, "node"),
       messageBytesMax: options.messageBytesMax,
       admit,
       dial: (order, answer) => dialer.dial(order, answer),

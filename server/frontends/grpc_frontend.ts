@@ -6,7 +6,6 @@
 
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
-import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
 import {
   type DialAnswer,
   NODE_FIELD,
@@ -14,17 +13,18 @@ import {
   ONE_AGENT_FIELD,
 } from "../../proto/link/dial_handler.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
-import type { LinkObserver } from "../../proto/link/observer.ts";
-import { proxyMethod } from "../../proto/link/proxy_method.ts";
+import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import { proxyService } from "../../proto/link/proxy_service.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
 import type { DialOrder } from "../routing/dialer.ts";
 import type { Caller } from "../policy/caller.ts";
+import { PROXY_PATH } from "../../proto/link/method_paths.ts";
 
 /** What the gRPC frontend needs from outside. */
 export interface GrpcFrontendOptions {
   readonly timers: Timers;
-  readonly observer: LinkObserver;
+  readonly observer: PacketObserver;
   readonly messageBytesMax: number;
   readonly publicMethods: Readonly<Record<string, MethodHandler>>;
   dial(order: DialOrder, answer: DialAnswer): PendingDial;
@@ -38,7 +38,7 @@ export function frontendRouter(
   options: GrpcFrontendOptions,
 ): GrpcRouter {
   const { timers, observer, messageBytesMax, counted } = options;
-  const proxy = proxyMethod({
+  const proxy = proxyService({
     timers,
     observer,
     messageBytesMax,

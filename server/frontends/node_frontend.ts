@@ -26,7 +26,6 @@ import {
   NODE_FIELD,
   nodeProblem,
 } from "../../proto/link/dial_handler.ts";
-import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import {
@@ -36,8 +35,8 @@ import {
   type LinkRefusal,
   type PendingDial,
 } from "../../proto/link/link.ts";
-import type { LinkObserver } from "../../proto/link/observer.ts";
-import { proxyMethod } from "../../proto/link/proxy_method.ts";
+import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import { proxyService } from "../../proto/link/proxy_service.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
@@ -49,6 +48,7 @@ import {
 import { provenNames } from "../identity/proven_names.ts";
 import type { LinkCandidate } from "../links/admission.ts";
 import type { Caller } from "../links/agent_port.ts";
+import { PROXY_PATH } from "../../proto/link/method_paths.ts";
 
 /**
  * Connections and dials of one node at once, over all that it calls on. A proxy
@@ -60,7 +60,7 @@ export const NODE_CONDUITS_MAX = 4_096;
 /** What the node frontend needs from outside. */
 export interface NodeFrontendOptions {
   readonly timers: Timers;
-  readonly observer: LinkObserver;
+  readonly observer: PacketObserver;
   readonly messageBytesMax: number;
   /** Whether somebody may be the node that its certificate names. */
   admit(candidate: LinkCandidate): Admission;
@@ -109,7 +109,7 @@ export class NodeFrontend {
     if (node === undefined) return { [PROXY_PATH]: refuseNobody };
     const { timers, observer, messageBytesMax } = this.#options;
     const calls = new NodeCaller(caller, node);
-    const serve = proxyMethod({
+    const serve = proxyService({
       timers,
       observer,
       messageBytesMax,

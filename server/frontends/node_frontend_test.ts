@@ -3,10 +3,10 @@ import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { type DialAnswer, NODE_FIELD } from "../../proto/link/dial_handler.ts";
-import { dialProxy } from "../../proto/link/dial_proxy.ts";
+import { dialProxy } from "../../proto/link/proxy_client.ts";
 import type { DialError } from "../../proto/peer/dial_error.ts";
 import type { Admission } from "../../proto/link/link.ts";
-import { SILENT_OBSERVER } from "../../proto/link/observer.ts";
+import { SILENT_OBSERVER } from "../../proto/link/packet_observer.ts";
 import {
   certifiedCaller,
   socketCaller,

@@ -10,9 +10,9 @@ import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { NODE_FIELD, TWO_NODES } from "../../proto/link/dial_handler.ts";
-import { dialProxy, PROXY_PATH } from "../../proto/link/dial_proxy.ts";
+import { dialProxy } from "../../proto/link/proxy_client.ts";
 import type { DialError } from "../../proto/peer/dial_error.ts";
-import { SILENT_OBSERVER } from "../../proto/link/observer.ts";
+import { SILENT_OBSERVER } from "../../proto/link/packet_observer.ts";
 import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import {
@@ -22,6 +22,7 @@ import {
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { frontendRouter } from "./grpc_frontend.ts";
 import { NodeFrontend } from "./node_frontend.ts";
+import { PROXY_PATH } from "../../proto/link/method_paths.ts";
 
 const OPTIONS = {
   timers: new FakeTimers(),

@@ -36,12 +36,12 @@ import {
   LINK_PING_TIMEOUT_MS,
   PACKETS_PING,
 } from "../../proto/link/link_limits.ts";
-import type { LinkObserver } from "../../proto/link/observer.ts";
-import { CONNECT_PATH, connectMethod } from "../../proto/link/packets_link.ts";
+import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import { agentService } from "../../proto/link/packets_server.ts";
 import {
-  openStreamsLink,
-  type StreamsLink,
-} from "../../proto/link/streams_link.ts";
+  openStreamsServer,
+  type StreamsServerLink,
+} from "../../proto/link/streams_server.ts";
 import type { ConnectionLimits } from "../../proto/streams/abuse_limits.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
@@ -56,6 +56,7 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { LinkCandidate } from "./admission.ts";
 import { watchIdle } from "./idle_watch.ts";
 import { meteredTransport } from "./metered_transport.ts";
+import { CONNECT_PATH } from "../../proto/link/method_paths.ts";
 
 /** Whoever calls here makes one call, or a few; resets are hardly honest. */
 const CALL_LIMITS: Partial<ConnectionLimits> = {
@@ -84,7 +85,7 @@ export const LEAVE_MS = 1_000;
 export const RETIRED_CHECK_MS = 10_000;
 
 /** What happens on the port. For the registry, the log and the metrics. */
-export interface AgentPortObserver extends LinkObserver {
+export interface AgentPortObserver extends PacketObserver {
   linked(link: AgentLink): void;
   unlinked(link: AgentLink, reason: string): void;
   /** An agent that is linked announces other services, or its drain. */
@@ -148,7 +149,7 @@ export class AgentPort {
   readonly #calls = new Set<Connection>();
   readonly #leaving = new Set<Connection>();
   /** Those that can be told something: links of the streams carrier. */
-  readonly #links = new Set<StreamsLink>();
+  readonly #links = new Set<StreamsServerLink>();
   /** Links that were replaced, until they are over. */
   readonly #retired = new Map<AgentLink, Timer>();
 
@@ -204,7 +205,7 @@ export class AgentPort {
   async #openStreams(transport: Transport, guest?: Guest): Promise<void> {
     const { serverId, serverCount, timers, observer } = this.#options;
     const { remoteAddress, identity } = transport;
-    let link: StreamsLink | undefined;
+    let link: StreamsServerLink | undefined;
     const connection = this.#connect(
       { transport, guest },
       "client",
@@ -212,7 +213,7 @@ export class AgentPort {
       () => link !== undefined && this.#replace(link),
     );
     try {
-      link = await openStreamsLink(connection, {
+      link = await openStreamsServer(connection, {
         hello: {
           version: LINK_VERSION,
           software: `tunnel/${VERSION}`,
@@ -229,7 +230,7 @@ export class AgentPort {
         onChanged: (link) => observer.changed?.(link),
         onTrust: (link, authorities) => observer.trusts?.(link, authorities),
         onClosed: (closed, reason) => {
-          this.#links.delete(closed as StreamsLink);
+          this.#links.delete(closed as StreamsServerLink);
           this.#retired.get(closed)?.cancel();
           this.#retired.delete(closed);
           observer.unlinked(closed, reason);
@@ -251,12 +252,12 @@ export class AgentPort {
    * The 2^30 stream ids of a link are nearly used up: four days at 3,000
    * conduits a second. The agent makes a new one, this one serves what it has.
    */
-  #replace(link: StreamsLink): void {
+  #replace(link: StreamsServerLink): void {
     link.askToReconnect("the stream ids of the link are running out", 0);
     this.#closeWhenIdle(link);
   }
 
-  #closeWhenIdle(link: StreamsLink): void {
+  #closeWhenIdle(link: StreamsServerLink): void {
     const timer = this.#options.timers.after(RETIRED_CHECK_MS, () => {
       if (link.load > 0) this.#closeWhenIdle(link);
       else link.close("the link was replaced by a new one");
@@ -280,7 +281,7 @@ export class AgentPort {
           remoteAddress,
           known: () => guest?.known(),
         }),
-        [CONNECT_PATH]: connectMethod({
+        [CONNECT_PATH]: agentService({
           serverId,
           serverCount: () => serverCount,
           remoteAddress,

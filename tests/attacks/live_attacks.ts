@@ -7,7 +7,6 @@
 
 import net from "node:net";
 import { IDENTITY_METHODS } from "../../proto/identity/identity_messages.ts";
-import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
 import { encodePacket } from "../../proto/packets/packet_codec.ts";
 import { connect, HostilePeer, pause, type Road } from "./hostile_peer.ts";
 import { HTTP2_ATTACKS, type Http2Attack } from "./http2_attacks.ts";
@@ -25,6 +24,7 @@ import {
   Type,
   uint32,
 } from "./bytes.ts";
+import { PROXY_PATH } from "../../proto/link/method_paths.ts";
 
 /** What is attacked, and with what at hand. */
 export interface Site {

@@ -7,12 +7,12 @@ import { LinkError } from "../../proto/link/hello.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
-import { SILENT_OBSERVER } from "../../proto/link/observer.ts";
+import { SILENT_OBSERVER } from "../../proto/link/packet_observer.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import { refusePush } from "../../proto/streams/refuse_push.ts";
 import { STREAM_IDS_RESERVED } from "../../proto/streams/stream_table.ts";
-import { CLOSE_GRACE_MS } from "../../proto/link/streams_link.ts";
+import { CLOSE_GRACE_MS } from "../../proto/link/streams_server.ts";
 import {
   ADMITTED,
   anonymousJudge,

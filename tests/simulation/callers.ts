@@ -11,7 +11,7 @@ import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { SocketConduit } from "../../net/stream/socket_conduit.ts";
 import { socketTransport } from "../../net/stream/socket_transport.ts";
 import { WHOLE } from "../../net/poll/turn_share.ts";
-import { dialProxy } from "../../proto/link/dial_proxy.ts";
+import { dialProxy } from "../../proto/link/proxy_client.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { DialEvents, PendingDial } from "../../proto/link/link.ts";
 import { Connection } from "../../proto/streams/connection.ts";

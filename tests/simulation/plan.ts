@@ -5,8 +5,7 @@
  * @module
  */
 
-import type { Carrier } from "../../proto/link/link.ts";
-import { EARLY_BYTES_MAX } from "../../proto/link/dial_proxy.ts";
+import { type Carrier, EARLY_BYTES_MAX } from "../../proto/link/link.ts";
 import { STREAM_IDS_RESERVED } from "../../proto/streams/stream_table.ts";
 import { Prng } from "../support/memory/prng.ts";
 

@@ -5,7 +5,7 @@
  */
 
 import { setImmediate } from "node:timers";
-import { CLOSE_GRACE_MS } from "../../proto/link/streams_link.ts";
+import { CLOSE_GRACE_MS } from "../../proto/link/streams_server.ts";
 import type { Plan } from "./plan.ts";
 import { MEMORY_IS_SHORT_BYTES } from "./plan.ts";
 import { PoolAudit } from "./pool_audit.ts";

@@ -76,7 +76,7 @@ export class SimulatedAgent {
       receiveBudget: this.budget,
       linkSettings: linkSettings(plan),
       timers: sim,
-      observer: metrics.linkObserver(),
+      observer: metrics.packetObserver(),
       onDial: this.#dialer.dial,
       openTransport: (alpn, use) => world.openLink(this, alpn, use),
       fellBack: () => {},

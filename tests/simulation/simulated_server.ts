@@ -129,7 +129,7 @@ export class SimulatedServer {
       firstStreamId: plan.firstStreamId,
       linkSettings: linkSettings(plan),
       observer: {
-        ...this.#metrics.linkObserver("agent"),
+        ...this.#metrics.packetObserver("agent"),
         linked: (link) => {
           this.#witness.linked(link);
           this.registry.add(link);
@@ -145,7 +145,7 @@ export class SimulatedServer {
   }
 
   #makeFrontendPort(sim: Simulator, plan: Plan): FrontendPort {
-    const observer = this.#metrics.linkObserver("client");
+    const observer = this.#metrics.packetObserver("client");
     return new FrontendPort({
       mode: "auto",
       timers: sim,

@@ -4,4 +4,4 @@
  * @module
  */
 
-export const PROXY_PATH = "/debug/proxy";
+export const PROXY_STATUS_PATH = "/debug/proxy";

@@ -8,8 +8,7 @@
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import { CAPABILITIES_FIELD } from "../../../proto/link/capabilities.ts";
 import type { DialAnswer } from "../../../proto/link/dial_handler.ts";
-import { PROXY_PATH } from "../../../proto/link/dial_proxy.ts";
-import { proxyMethod } from "../../../proto/link/proxy_method.ts";
+import { proxyService } from "../../../proto/link/proxy_service.ts";
 import type { Int64, Packet } from "../../../proto/packets/packet.ts";
 import type { ConnectionOptions } from "../../../proto/streams/connection_events.ts";
 import { CountingObserver } from "../rigs/carrier_rig.ts";
@@ -18,6 +17,7 @@ import { ConnectionPair } from "./connection_pair.ts";
 import { FakeTimers } from "./fake_timers.ts";
 import { MemoryConduit } from "./memory_conduit.ts";
 import { ScriptedCaller } from "../watch/packet_script.ts";
+import { PROXY_PATH } from "../../../proto/link/method_paths.ts";
 
 /** Beyond what a number can hold. */
 export const RANDOM = 0x7ff0_e7e7_b7b1_baf2n;
@@ -50,7 +50,7 @@ export class MemoryFrontend {
     const router = new GrpcRouter({
       timers: this.timers,
       methods: {
-        [PROXY_PATH]: proxyMethod({
+        [PROXY_PATH]: proxyService({
           timers: this.timers,
           observer: this.observer,
           onDial: (_target, answer) => {

@@ -11,7 +11,7 @@ import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { DialHandler } from "../../../proto/link/dial_handler.ts";
 import type { DialError } from "../../../proto/peer/dial_error.ts";
-import { openPacketsLink } from "../../../proto/link/packets_agent.ts";
+import { openPacketsAgent } from "../../../proto/link/packets_agent.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import { refusePush } from "../../../proto/streams/refuse_push.ts";
 import { certificates } from "../certificates/certificates.ts";
@@ -45,7 +45,7 @@ export async function plainAgent(tunnel: Tunnel): Promise<void> {
     });
     connection.start();
     driveHttp2(transport, connection, systemTimers);
-    openPacketsLink(connection, {
+    openPacketsAgent(connection, {
       agentId: "go-1",
       identifiers: "",
       authority: "tunnel-server",

@@ -11,11 +11,11 @@ import { socketTransport } from "../../../net/stream/socket_transport.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import type { DialHandler } from "../../../proto/link/dial_handler.ts";
-import { PROXY_PATH } from "../../../proto/link/dial_proxy.ts";
-import { proxyMethod } from "../../../proto/link/proxy_method.ts";
+import { proxyService } from "../../../proto/link/proxy_service.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import type { LocalSettings } from "../../../proto/streams/settings.ts";
 import { arrivals } from "./sockets.ts";
+import { PROXY_PATH } from "../../../proto/link/method_paths.ts";
 
 /** See the module description. */
 export class ProxyFrontend implements AsyncDisposable {
@@ -40,7 +40,7 @@ export class ProxyFrontend implements AsyncDisposable {
     this.#directory = Deno.makeTempDirSync();
     this.path = `${this.#directory}/front.sock`;
     this.#listener = Deno.listen({ transport: "unix", path: this.path });
-    const method = proxyMethod({ onDial, timers: systemTimers });
+    const method = proxyService({ onDial, timers: systemTimers });
     const router = new GrpcRouter({
       methods: {
         [PROXY_PATH]: (call) => {

@@ -7,13 +7,13 @@
 
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { encodeFrame } from "../../../proto/frames/frame_encoder.ts";
-import { PROXY_PATH } from "../../../proto/link/dial_proxy.ts";
 import type { Packet } from "../../../proto/packets/packet.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import { refusePush } from "../../../proto/streams/refuse_push.ts";
 import { ScriptedCaller } from "../watch/packet_script.ts";
 import { concat, writeAll } from "./sockets.ts";
 import { eventually } from "../rigs/tunnel_harness.ts";
+import { PROXY_PATH } from "../../../proto/link/method_paths.ts";
 
 /** One connection with one call. See the module description. */
 export class RawCaller {

@@ -8,12 +8,12 @@ import { connectAgentTls } from "../../../net/dial/agent_connect.ts";
 import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { Metadata } from "../../../proto/grpc/metadata.ts";
-import { CONNECT_PATH } from "../../../proto/link/packets_link.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import { refusePush } from "../../../proto/streams/refuse_push.ts";
 import { certificates } from "../certificates/certificates.ts";
 import { ScriptedCaller } from "../watch/packet_script.ts";
 import type { Tunnel } from "../rigs/tunnel_harness.ts";
+import { CONNECT_PATH } from "../../../proto/link/method_paths.ts";
 
 /** Calls `/AgentService/Connect`. @param fields Of its metadata. */
 export async function scriptedAgent(

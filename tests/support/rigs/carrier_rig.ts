@@ -12,14 +12,11 @@ import { LINK_VERSION } from "../../../proto/link/hello.ts";
 import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
 import type { DialError, DialTarget } from "../../../proto/peer/dial_error.ts";
 import type { AgentLink, DialOptions } from "../../../proto/link/link.ts";
-import type { LinkObserver } from "../../../proto/link/observer.ts";
-import { openPacketsLink } from "../../../proto/link/packets_agent.ts";
-import {
-  CONNECT_PATH,
-  connectMethod,
-} from "../../../proto/link/packets_link.ts";
-import { serveStreamsLink } from "../../../proto/link/streams_agent.ts";
-import { openStreamsLink } from "../../../proto/link/streams_link.ts";
+import type { PacketObserver } from "../../../proto/link/packet_observer.ts";
+import { openPacketsAgent } from "../../../proto/link/packets_agent.ts";
+import { agentService } from "../../../proto/link/packets_server.ts";
+import { serveStreamsAgent } from "../../../proto/link/streams_agent.ts";
+import { openStreamsServer } from "../../../proto/link/streams_server.ts";
 import { ReceiveBudget } from "../../../proto/streams/receive_budget.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
@@ -27,6 +24,7 @@ import { ConnectionPair } from "../memory/connection_pair.ts";
 import { QUIET_CONNECTION } from "../memory/fake_link.ts";
 import { FakeTimers } from "../memory/fake_timers.ts";
 import { MemoryConduit } from "../memory/memory_conduit.ts";
+import { CONNECT_PATH } from "../../../proto/link/method_paths.ts";
 
 /** Nobody in particular. */
 export const ANONYMOUS: PeerIdentity = {
@@ -43,8 +41,8 @@ export interface ArrivedDial {
   isCancelled: boolean;
 }
 
-/** What counts events; see `LinkObserver`. */
-export class CountingObserver implements LinkObserver {
+/** What counts events; see `PacketObserver`. */
+export class CountingObserver implements PacketObserver {
   readonly received = new Map<string, number>();
   readonly sent = new Map<string, number>();
   stalled = 0;
@@ -177,7 +175,7 @@ export class CarrierRig {
 export async function streamsRig(budgetBytes?: number): Promise<CarrierRig> {
   const rig = new CarrierRig(budgetBytes);
   const { timers, observer } = rig;
-  const { methods } = serveStreamsLink({
+  const { methods } = serveStreamsAgent({
     hello: {
       version: LINK_VERSION,
       software: "tunnel/test",
@@ -201,7 +199,7 @@ export async function streamsRig(budgetBytes?: number): Promise<CarrierRig> {
     onStream: (stream) => router.accept(stream),
     client: { receiveBudget: rig.budget },
   });
-  rig.link = await openStreamsLink(rig.pair.client, {
+  rig.link = await openStreamsServer(rig.pair.client, {
     hello: {
       version: LINK_VERSION,
       software: "tunnel/test",
@@ -227,7 +225,7 @@ export async function packetsRig(budgetBytes?: number): Promise<CarrierRig> {
   const router = new GrpcRouter({
     timers,
     methods: {
-      [CONNECT_PATH]: connectMethod({
+      [CONNECT_PATH]: agentService({
         serverId: "server-1",
         serverCount: () => 1,
         remoteAddress: "10.0.0.7:4711",
@@ -246,7 +244,7 @@ export async function packetsRig(budgetBytes?: number): Promise<CarrierRig> {
     onStream: (stream) => router.accept(stream),
     server: { receiveBudget: rig.budget },
   });
-  const agent = openPacketsLink(rig.pair.client, {
+  const agent = openPacketsAgent(rig.pair.client, {
     agentId: "agent-1",
     identifiers: "host=Node1",
     authority: "server",

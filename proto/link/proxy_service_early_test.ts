@@ -10,15 +10,15 @@ import { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import { CAPABILITIES_FIELD } from "./capabilities.ts";
 import type { DialAnswer } from "./dial_handler.ts";
-import { PROXY_PATH } from "./dial_proxy.ts";
-import { proxyMethod } from "./proxy_method.ts";
+import { proxyService } from "./proxy_service.ts";
+import { PROXY_PATH } from "./method_paths.ts";
 
 /** A callee whose dials take early data, and a caller of ours. */
 async function dialing(protocol: "tcp" | "udp", roomBytes: number) {
   const timers = new FakeTimers();
   const scene = { roomBytes, early: [] as string[] };
   let answer: DialAnswer | undefined;
-  const method = proxyMethod({
+  const method = proxyService({
     timers,
     onDial(_target, given) {
       answer = given;

@@ -8,7 +8,7 @@ import {
 } from "../../tests/support/memory/memory_frontend.ts";
 import { StatusCode } from "../grpc/status.ts";
 import { DialError } from "../peer/dial_error.ts";
-import { DIAL_REQ_WAIT_MS } from "./proxy_method.ts";
+import { DIAL_REQ_WAIT_MS } from "./proxy_service.ts";
 
 Deno.test("random is echoed to the bit and connectIDs count up", async () => {
   const frontend = new MemoryFrontend();

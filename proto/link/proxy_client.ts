@@ -29,21 +29,13 @@ import {
 import type { Timers } from "../sync/clock.ts";
 import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { DialError, type DialTarget } from "../peer/dial_error.ts";
-import type { DialEvents, PendingDial } from "./link.ts";
+import { type DialEvents, EARLY_BYTES_MAX, type PendingDial } from "./link.ts";
+import { PROXY_PATH } from "./method_paths.ts";
 import { dialFailureOf } from "../peer/dial_failure.ts";
-import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
+import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
 import { type ConduitPort, PacketConduit } from "./packet_conduit.ts";
 import { CLOSE_RSP_WAIT_MS, QuietClose } from "./quiet_close.ts";
 import { PacketSender } from "./send_packet.ts";
-
-/** The method, without a package, as Konnectivity has it. */
-export const PROXY_PATH = "/ProxyService/Proxy";
-
-/**
- * Most bytes that may leave together with DIAL_REQ. A callee holds them until
- * the target answers, so they must fit the smallest stream window there is.
- */
-export const EARLY_BYTES_MAX = 32 * 1024;
 
 /** See {@linkcode dialProxy}. */
 export interface DialProxyOptions {
@@ -59,7 +51,7 @@ export interface DialProxyOptions {
    * other end, anything otherwise (one call has one dial).
    */
   readonly dialId: Int64;
-  readonly observer?: LinkObserver;
+  readonly observer?: PacketObserver;
   /**
    * What the client said already; it leaves together with DIAL_REQ. A Go server
    * drops it unread, so it is sent again once the connection stands.
@@ -128,7 +120,7 @@ class ProxyCall
   /** Forgotten with the answer: a connection may live for days. */
   #order: Order | undefined;
   readonly #onOver: (() => void) | undefined;
-  readonly #observer: LinkObserver;
+  readonly #observer: PacketObserver;
   readonly #reader: PacketReader;
   #state: "dialing" | "connected" | "over" = "dialing";
   #call: ClientCall | undefined;

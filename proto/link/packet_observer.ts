@@ -8,7 +8,7 @@
 import type { StatusCode } from "../grpc/status.ts";
 
 /** See the module description. */
-export interface LinkObserver {
+export interface PacketObserver {
   /**
    * A packet arrived.
    *
@@ -36,7 +36,7 @@ export interface LinkObserver {
 }
 
 /** Counts nothing. */
-export const SILENT_OBSERVER: LinkObserver = {
+export const SILENT_OBSERVER: PacketObserver = {
   packetReceived() {},
   packetSent() {},
 };

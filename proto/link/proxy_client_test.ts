@@ -11,10 +11,11 @@ import { StatusCode } from "../grpc/status.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import type { Packet } from "../packets/packet.ts";
 import { CAPABILITIES_FIELD } from "./capabilities.ts";
-import { dialProxy, EARLY_BYTES_MAX, PROXY_PATH } from "./dial_proxy.ts";
+import { dialProxy } from "./proxy_client.ts";
 import type { DialError } from "../peer/dial_error.ts";
-import type { PendingDial } from "./link.ts";
+import { EARLY_BYTES_MAX, type PendingDial } from "./link.ts";
 import { CLOSE_RSP_WAIT_MS, QUIET_MS } from "./quiet_close.ts";
+import { PROXY_PATH } from "./method_paths.ts";
 
 const DIAL_ID = 0x7ff0_e7e7_b7b1_baf2n;
 const OURS = { [CAPABILITIES_FIELD]: "half-close,early-data" };

@@ -3,13 +3,13 @@
  *
  * Layer: link. The HTTP/2 roles are reversed: the server calls the agent, once
  * for control and once per conduit, so each conduit has a flow-control window
- * of its own. Reading order: `openStreamsLink`, then `StreamsLink`.
+ * of its own. Reading order: `openStreamsServer`, then `StreamsServerLink`.
  *
  * @module
  */
 
 import type { ClientCall, ClientCallEvents } from "../grpc/call.ts";
-import { startCall, type StreamOpener } from "../grpc/client.ts";
+import { startCall } from "../grpc/client.ts";
 import { MessageReader } from "../grpc/message_reader.ts";
 import {
   GrpcError,
@@ -30,10 +30,9 @@ import type {
   ServerHello,
   ServiceRefusal,
 } from "./link_messages.ts";
-import { dialProxy, proxyHead } from "./dial_proxy.ts";
+import { dialProxy, proxyHead } from "./proxy_client.ts";
 import {
   CONTROL_MESSAGE_BYTES_MAX,
-  CONTROL_PATH,
   HELLO_DEADLINE_MS,
   LinkDeclinedError,
   LinkError,
@@ -49,36 +48,20 @@ import {
   type DialEvents,
   type DialOptions,
   internalRefusal,
+  type LinkConnection,
   type LinkPeer,
   type PendingDial,
 } from "./link.ts";
-import type { LinkObserver } from "./observer.ts";
+import type { PacketObserver } from "./packet_observer.ts";
+import { CONTROL_PATH } from "./method_paths.ts";
 
-/** What a link needs of `Connection` (client role). */
-export interface LinkConnection extends StreamOpener {
-  /** Milliseconds (clock) when anything last arrived. */
-  readonly lastHeardMs: number;
-  /** False when new streams should be opened elsewhere (GOAWAY, ids run out). */
-  readonly isUsable: boolean;
-  /** Streams that move in bulk now. */
-  readonly bulkStreams: number;
-  /** Newest round trip. */
-  readonly roundTripMs: number | undefined;
-  /** Asks for a sign of life. */
-  askForLife(): void;
-  /** Finishes what runs, takes nothing new. */
-  shutdown(reason: string): void;
-  /** Ends everything now. */
-  abort(code: number, reason: string): void;
-}
-
-/** See {@linkcode openStreamsLink}. */
-export interface StreamsLinkOptions {
+/** See {@linkcode openStreamsServer}. */
+export interface StreamsServerOptions {
   readonly hello: ServerHello;
   readonly timers: Timers;
   readonly remoteAddress: string;
   readonly identity: PeerIdentity;
-  readonly observer?: LinkObserver;
+  readonly observer?: PacketObserver;
   /** Whether this agent may connect. */
   readonly admit?: (peer: LinkPeer, hello: AgentHello) => Admission;
   /** An agent whose link stands announces other services, or its drain. */
@@ -108,25 +91,25 @@ export const CLOSE_GRACE_MS = 5_000;
  *   {@linkcode HELLO_DEADLINE_MS}, or is not admitted. The agent is told why
  *   and the connection is shut down.
  */
-export function openStreamsLink(
+export function openStreamsServer(
   connection: LinkConnection,
-  options: StreamsLinkOptions,
-): Promise<StreamsLink> {
+  options: StreamsServerOptions,
+): Promise<StreamsServerLink> {
   return new Promise((resolve, reject) => {
-    new StreamsLink(connection, options, { resolve, reject });
+    new StreamsServerLink(connection, options, { resolve, reject });
   });
 }
 
 /** Where the outcome of the hello goes. */
 interface Opening {
-  resolve(link: StreamsLink): void;
+  resolve(link: StreamsServerLink): void;
   reject(error: LinkError): void;
 }
 
 /** See the module description. */
-export class StreamsLink implements AgentLink, ClientCallEvents {
+export class StreamsServerLink implements AgentLink, ClientCallEvents {
   readonly #connection: LinkConnection;
-  readonly #options: StreamsLinkOptions;
+  readonly #options: StreamsServerOptions;
   readonly #opening: Opening;
   readonly #reader: MessageReader;
   #control: ClientCall | undefined;
@@ -138,10 +121,10 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
   #dials = 0;
   #load = 0;
 
-  /** Use {@linkcode openStreamsLink}. */
+  /** Use {@linkcode openStreamsServer}. */
   constructor(
     connection: LinkConnection,
-    options: StreamsLinkOptions,
+    options: StreamsServerOptions,
     opening: Opening,
   ) {
     this.#connection = connection;

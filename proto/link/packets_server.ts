@@ -5,7 +5,7 @@
  * Layer: link. Everything is keyed by this call, never by the agent's id: two
  * calls of one agent have equal connectIDs and must not meet.
  *
- * Reading order: `connectMethod`, `PacketsLink.dial`, `#onPacket`.
+ * Reading order: `agentService`, `PacketsServerLink.dial`, `#onPacket`.
  *
  * @module
  */
@@ -33,18 +33,15 @@ import {
   type DialEvents,
   type DialOptions,
   internalRefusal,
+  type LinkConnection,
   type LinkPeer,
   type PendingDial,
 } from "./link.ts";
-import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
+import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
 import { PacketsMux } from "./packets_mux.ts";
-import type { LinkConnection } from "./streams_link.ts";
 
-/** The method, without a package, as Konnectivity has it. */
-export const CONNECT_PATH = "/AgentService/Connect";
-
-/** See {@linkcode connectMethod}. */
-export interface ConnectMethodOptions {
+/** See {@linkcode agentService}. */
+export interface AgentServiceOptions {
   /** Sent as `serverid`. */
   readonly serverId: string;
   /** Sent as `servercount`; asked once per link. */
@@ -63,13 +60,13 @@ export interface ConnectMethodOptions {
   readonly admit?: (peer: LinkPeer, token: string) => Admission;
   readonly onLink: (link: AgentLink) => void;
   readonly onLinkClosed: (link: AgentLink, reason: string) => void;
-  readonly observer?: LinkObserver;
+  readonly observer?: PacketObserver;
   /** Largest message accepted; see `MESSAGE_BYTES_MAX` in `packets`. */
   readonly messageBytesMax?: number;
 }
 
 /** Serves `/AgentService/Connect` on one connection: each call is a link. */
-export function connectMethod(options: ConnectMethodOptions): MethodHandler {
+export function agentService(options: AgentServiceOptions): MethodHandler {
   return (call) => {
     const peer = readPeer(call, options);
     if (typeof peer === "string") {
@@ -77,7 +74,7 @@ export function connectMethod(options: ConnectMethodOptions): MethodHandler {
       call.finish({ code: StatusCode.UNKNOWN, message: peer });
       return NO_EVENTS;
     }
-    return new PacketsLink(call, peer, options);
+    return new PacketsServerLink(call, peer, options);
   };
 }
 
@@ -91,7 +88,7 @@ const NO_EVENTS: ServerCallEvents = {
 /** Who calls; a string says what is wrong with the metadata. */
 function readPeer(
   call: ServerCall,
-  { identity, remoteAddress }: ConnectMethodOptions,
+  { identity, remoteAddress }: AgentServiceOptions,
 ): LinkPeer | string {
   const ids = call.metadata.texts("agentid");
   if (ids.length !== 1) {
@@ -129,10 +126,10 @@ interface Question {
 }
 
 /** See the module description. */
-class PacketsLink implements AgentLink, ServerCallEvents {
+class PacketsServerLink implements AgentLink, ServerCallEvents {
   readonly peer: LinkPeer;
   readonly #call: ServerCall;
-  readonly #options: ConnectMethodOptions;
+  readonly #options: AgentServiceOptions;
   readonly #mux: PacketsMux;
   readonly #questions = new Map<Int64, Question>();
   #state: "admission" | "open" | "over" = "admission";
@@ -141,7 +138,7 @@ class PacketsLink implements AgentLink, ServerCallEvents {
   constructor(
     call: ServerCall,
     peer: LinkPeer,
-    options: ConnectMethodOptions,
+    options: AgentServiceOptions,
   ) {
     this.peer = peer;
     this.#call = call;

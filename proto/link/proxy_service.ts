@@ -6,7 +6,7 @@
  * in. The two kinds of callers differ in how they end (SPEC.md, "Ends"): ours
  * half-close, Go's END_STREAM and CLOSE_REQ end both directions.
  *
- * Reading order: `proxyMethod`, `ProxyCallee.onPacket`, `#connected`, the port.
+ * Reading order: `proxyService`, `ProxyCallee.onPacket`, `#connected`, the port.
  *
  * @module
  */
@@ -31,12 +31,11 @@ import {
   hasCapability,
   OUR_CAPABILITIES,
 } from "./capabilities.ts";
-import { EARLY_BYTES_MAX } from "./dial_proxy.ts";
 import { DIAL_FAILURE_FIELD } from "../peer/dial_failure.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
 import type { DialError, DialTarget } from "../peer/dial_error.ts";
-import type { PendingDial } from "./link.ts";
-import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
+import { EARLY_BYTES_MAX, type PendingDial } from "./link.ts";
+import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
 import { FirstHold, type HoldOwner } from "./first_hold.ts";
 import {
   type ConduitPort,
@@ -48,19 +47,19 @@ import { PacketSender } from "./send_packet.ts";
 /** How long a call may stand without a DIAL_REQ. */
 export const DIAL_REQ_WAIT_MS = 30_000;
 
-/** See {@linkcode proxyMethod}. */
-export interface ProxyMethodOptions {
+/** See {@linkcode proxyService}. */
+export interface ProxyServiceOptions {
   readonly onDial: DialHandler;
   /** Carries the bytes between the two until both are closed; {@linkcode join}. */
   readonly join?: (caller: Conduit, target: Conduit) => unknown;
   readonly timers: Timers;
-  readonly observer?: LinkObserver;
+  readonly observer?: PacketObserver;
   /** Largest message accepted; see `MESSAGE_BYTES_MAX` in `packets`. */
   readonly messageBytesMax?: number;
 }
 
 /** Serves `/ProxyService/Proxy`. connectIDs count up over all its calls. */
-export function proxyMethod(options: ProxyMethodOptions): MethodHandler {
+export function proxyService(options: ProxyServiceOptions): MethodHandler {
   let connectId = 0;
   const nextConnectId = () => ++connectId;
   return (call) => new ProxyCallee(call, options, nextConnectId);
@@ -70,8 +69,8 @@ export function proxyMethod(options: ProxyMethodOptions): MethodHandler {
 class ProxyCallee
   implements ServerCallEvents, PacketReaderEvents, ConduitPort, HoldOwner {
   readonly #call: ServerCall;
-  readonly #options: ProxyMethodOptions;
-  readonly #observer: LinkObserver;
+  readonly #options: ProxyServiceOptions;
+  readonly #observer: PacketObserver;
   readonly #nextConnectId: () => Int64;
   readonly #sender: PacketSender;
   readonly #reader: PacketReader;
@@ -93,7 +92,7 @@ class ProxyCallee
 
   constructor(
     call: ServerCall,
-    options: ProxyMethodOptions,
+    options: ProxyServiceOptions,
     nextConnectId: () => Int64,
   ) {
     this.#call = call;
