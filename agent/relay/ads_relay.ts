@@ -10,6 +10,7 @@
  */
 
 import type { CallRoad } from "../../client/call_road.ts";
+import { Channel, type ChannelConnection } from "../../net/channel/channel.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import {
   type BoundListener,
@@ -19,6 +20,7 @@ import {
 import type { Log } from "../../platform/log/log.ts";
 import type { ByteSocket } from "../../net/stream/byte_socket.ts";
 import { socketTransport } from "../../net/stream/socket_transport.ts";
+import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { ServerCall, ServerCallEvents } from "../../proto/grpc/call.ts";
 import { startCall } from "../../proto/grpc/client.ts";
@@ -34,7 +36,6 @@ import {
   RELAY_FIELD,
 } from "../../proto/xds/relay_fields.ts";
 import { RelayedCall } from "./relayed_call.ts";
-import { ServerCalls } from "./server_calls.ts";
 
 /** Programs of one machine that ask at once; each has one connection, or two. */
 export const PROGRAMS_MAX = 256;
@@ -47,6 +48,15 @@ export const STREAMS_PER_PROGRAM_MAX = 32;
  * would wait there for another to end, and its program would not know why.
  */
 export const STREAMS_MAX = 1_000;
+
+/** After a failed attempt to connect its reason is what is said for so long. */
+export const RETRY_MS = 1_000;
+
+/** How long who asks waits for an attempt that is under way. */
+export const WAIT_MS = 5_000;
+
+/** PING a silent server after this long; it is gone after both. */
+const SERVER_KEEPALIVE = { intervalMs: 10_000, timeoutMs: 10_000 };
 
 /** PING a program after this long without a sign of life. */
 const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
@@ -68,7 +78,7 @@ export interface AdsRelayOptions {
 export class AdsRelay {
   readonly #options: AdsRelayOptions;
   readonly #listener: BoundListener;
-  readonly #server: ServerCalls;
+  readonly #channel: Channel;
   readonly #programs = new Set<Connection>();
   readonly #calls = new Set<RelayedCall>();
   #isClosed = false;
@@ -76,7 +86,12 @@ export class AdsRelay {
   /** @throws {ListenError} */
   constructor(options: AdsRelayOptions) {
     this.#options = options;
-    this.#server = new ServerCalls(options.road);
+    this.#channel = new Channel({
+      upstream: options.road,
+      timers: systemTimers,
+      keepalive: SERVER_KEEPALIVE,
+      failedMs: RETRY_MS,
+    });
     this.#listener = listenTcp(options.listen, {
       onConnection: (conn) => this.#accept(conn),
       onProblem: (line) => options.log.warn(line),
@@ -102,7 +117,7 @@ export class AdsRelay {
     const status = { code: StatusCode.UNAVAILABLE, message };
     for (const call of [...this.#calls]) call.fail(status);
     for (const program of this.#programs) program.shutdown(message);
-    this.#server.close(message);
+    this.#channel.close(message);
   }
 
   #accept(conn: ByteSocket): void {
@@ -145,33 +160,58 @@ export class AdsRelay {
       );
     }
     const relayed = new RelayedCall(call, () => this.#calls.delete(relayed));
-    const connection = this.#server.connection();
     this.#calls.add(relayed);
-    if (!(connection instanceof Promise)) {
-      this.#start(relayed, call.path, connection);
-    } else {
-      connection.then(
+    const connection = this.#channel.take();
+    if (connection !== undefined) this.#start(relayed, call.path, connection);
+    else {
+      this.#connection().then(
         (connection) => this.#start(relayed, call.path, connection),
-        (error) => relayed.fail(asStatus(error)),
+        (error) => relayed.fail(error),
       );
     }
     return relayed;
   }
 
-  #start(relayed: RelayedCall, path: string, connection: Connection): void {
-    if (relayed.isOver) return;
+  /**
+   * Who waits is told that it takes long; the attempt goes on.
+   *
+   * @throws {GrpcError} UNAVAILABLE, with the reason.
+   */
+  async #connection(): Promise<ChannelConnection> {
+    const late = () => new Error(`no answer within ${WAIT_MS / 1_000} s yet`);
     try {
-      const call = startCall(connection, {
+      return await within(
+        { timers: systemTimers, timeoutMs: WAIT_MS, late },
+        this.#channel.connection(),
+      );
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new GrpcError(
+        StatusCode.UNAVAILABLE,
+        `no discovery server can be reached: ${reason}`,
+      );
+    }
+  }
+
+  #start(
+    relayed: RelayedCall,
+    path: string,
+    connection: ChannelConnection,
+  ): void {
+    if (relayed.isOver) return;
+    const { http2, authority, scheme } = connection;
+    try {
+      const call = startCall(http2, {
         path,
-        authority: this.#server.authority,
-        scheme: this.#server.scheme,
+        authority,
+        scheme,
         metadata: this.#metadata(),
       }, {
         ...relayed.events,
         onStatus: (status, trailers, lost) => {
           // It is going, or not there yet: the next stream is another one's.
           const isTurnedAway = status.code === StatusCode.UNAVAILABLE && !lost;
-          if (isTurnedAway) this.#server.leave(connection);
+          if (isTurnedAway) connection.leave("calls go to another server");
           relayed.events.onStatus(status, trailers, lost);
         },
       });

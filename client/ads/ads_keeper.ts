@@ -13,34 +13,24 @@ import {
   INTERNAL_ERROR,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
-import { driveHttp2 } from "../../net/http2/http2_driver.ts";
+import { Channel, type ChannelConnection } from "../../net/channel/channel.ts";
 import { type Run, supervise } from "../../platform/time/supervise.ts";
-import type { Transport } from "../../net/stream/transport.ts";
-import { ErrorCode } from "../../proto/frames/wire_error.ts";
 import type { Metadata } from "../../proto/grpc/metadata.ts";
 import {
   type Status,
   StatusCode,
   statusName,
 } from "../../proto/grpc/status.ts";
-import { Connection } from "../../proto/streams/connection.ts";
-import { refusePush } from "../../proto/streams/refuse_push.ts";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
 import type { AdsClient } from "./ads_client.ts";
 import type { AdsRoad } from "./ads_road.ts";
-import { type AdsStream, openAdsStream } from "./ads_stream.ts";
+import { openAdsStream } from "./ads_stream.ts";
 
 /** A server is asked whether it lives after so long without a word … */
 export const KEEPALIVE_MS = 10_000;
 
 /** … and is gone when it does not answer for so long. */
 export const KEEPALIVE_TIMEOUT_MS = 5_000;
-
-/** How often a road hears that its connection is still used. */
-export const USED_MS = 30_000;
-
-/** Servers that are asked too often say so; no longer wait is needed (gRFC A8). */
-const KEEPALIVE_MS_MAX = 600_000;
 
 /**
  * A server that has said nothing so long after it was asked is left for the
@@ -102,7 +92,7 @@ class StreamEnd extends Error {
 export class AdsKeeper<T> {
   readonly #options: AdsKeeperOptions<T>;
   readonly #stopping = new AbortController();
-  #keepaliveMs: number;
+  readonly #channel: Channel;
   #state: AdsState = { kind: "connecting" };
   #end: ((problem: string) => void) | undefined;
   #running: Promise<void> | undefined;
@@ -110,7 +100,15 @@ export class AdsKeeper<T> {
 
   constructor(options: AdsKeeperOptions<T>) {
     this.#options = options;
-    this.#keepaliveMs = options.keepaliveMs ?? KEEPALIVE_MS;
+    const { road: upstream, timers, keepaliveMs = KEEPALIVE_MS } = options;
+    this.#channel = new Channel({
+      upstream,
+      timers,
+      keepalive: {
+        intervalMs: keepaliveMs,
+        timeoutMs: KEEPALIVE_TIMEOUT_MS,
+      },
+    });
   }
 
   get state(): AdsState {
@@ -130,7 +128,7 @@ export class AdsKeeper<T> {
       random,
       capMs: RETRY_CAP_MS,
       signal,
-      run: (run) => this.#runStream(run, signal),
+      run: (run) => this.#runStream(run),
       problemOf,
       onProblem: ({ message: problem, code }, retryMs) => {
         this.#state = { kind: "waiting", problem };
@@ -144,8 +142,10 @@ export class AdsKeeper<T> {
 
   /** Ends the stream; nothing is said to the client after. */
   async stop(): Promise<void> {
+    const reason = "the client stops";
     this.#stopping.abort();
-    this.#end?.("the client stops");
+    this.#channel.close(reason);
+    this.#end?.(reason);
     await this.#running;
   }
 
@@ -155,61 +155,30 @@ export class AdsKeeper<T> {
   }
 
   /** @throws {StreamEnd} Always; or why there was no connection. */
-  async #runStream(run: Run, signal: AbortSignal): Promise<never> {
+  async #runStream(run: Run): Promise<never> {
     this.#state = { kind: "connecting" };
-    const session = await this.#options.road.connect(
-      (transport) => ({ ended: this.#serve(transport, run) }),
-      signal,
-    );
-    throw await session.ended;
+    throw await this.#serve(await this.#channel.connection(), run);
   }
 
-  /** Runs a stream over `transport` until it ends. */
-  #serve(transport: Transport, run: Run): Promise<StreamEnd> {
-    const { client, timers, road, onOpen, onSilentEnd } = this.#options;
+  /** Runs a stream over `connection` until it ends. */
+  #serve(connection: ChannelConnection, run: Run): Promise<StreamEnd> {
+    const { client, timers, onOpen, onSilentEnd } = this.#options;
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
-    const server = transport.remoteAddress;
+    const { server, authority, scheme } = connection;
     let wasHeard = false;
-    let stream: AdsStream | undefined;
     const end = (problem: string, code?: StatusCode) => {
       if (this.#end !== end) return;
       this.#end = undefined;
       timer.cancel();
-      useTimer?.cancel();
-      stream?.cancel();
+      stream.cancel();
       client.closed();
-      connection.shutdown(problem);
+      connection.leave(problem);
       resolve(new StreamEnd(problem, code));
     };
-    const connection = new Connection({
-      role: "client",
-      clock: timers,
-      keepalive: {
-        intervalMs: this.#keepaliveMs,
-        timeoutMs: KEEPALIVE_TIMEOUT_MS,
-      },
-      events: {
-        onStream: refusePush,
-        onGoaway: ({ code }) => {
-          if (code === ErrorCode.ENHANCE_YOUR_CALM) this.#askLess();
-        },
-        onClosed: ({ reason }) => end(`lost the server ${server}: ${reason}`),
-      },
-    });
-    this.#end = end;
-    let useTimer: Timer | undefined;
-    const use = () => {
-      road.used?.(connection);
-      useTimer = timers.after(USED_MS, use);
-    };
-    const timer = timers.after(FIRST_WORD_MS, () => {
-      end(`the server ${server} has said nothing for ${FIRST_WORD_MS} ms`);
-    });
-    connection.start();
-    driveHttp2(transport, connection, timers);
-    stream = openAdsStream(connection, {
+    const { mode } = client;
+    const stream = openAdsStream(connection.http2, {
       ...this.#options,
-      ...{ mode: client.mode, authority: road.authority, scheme: road.scheme },
+      ...{ mode, authority, scheme },
     }, {
       onReceived: (received) => {
         if (this.#end !== end) return;
@@ -218,25 +187,23 @@ export class AdsKeeper<T> {
           wasHeard = true;
           run.succeeded();
           this.#opened++;
-          use();
           this.#state = { kind: "open", server, sinceMs: timers.now() };
           onOpen?.();
         }
         client.receive(received);
       },
       onEnd: (status, isLost) => {
-        stream = undefined;
         if (!wasHeard && isLost) onSilentEnd?.();
         const code = isLost ? undefined : status.code;
         end(endText(server, status, isLost), code);
       },
     });
-    client.opened((request) => stream?.send(request));
+    const timer = timers.after(FIRST_WORD_MS, () => {
+      end(`the server ${server} has said nothing for ${FIRST_WORD_MS} ms`);
+    });
+    this.#end = end;
+    client.opened((request) => stream.send(request));
     return promise;
-  }
-
-  #askLess(): void {
-    this.#keepaliveMs = Math.min(2 * this.#keepaliveMs, KEEPALIVE_MS_MAX);
   }
 }
 
