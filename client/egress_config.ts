@@ -8,7 +8,12 @@
  * @module
  */
 
-import { parse } from "../std/yaml.ts";
+import {
+  DocumentError,
+  parseYaml,
+  withLine,
+} from "../platform/documents/document.ts";
+import { DocumentMap, FieldError } from "../platform/documents/document_map.ts";
 import type { FrontendAddress, FrontendProtocol, Road } from "./road.ts";
 
 /** The network contexts of kube-apiserver. */
@@ -41,34 +46,60 @@ const API_VERSIONS = [
  * @throws {EgressConfigError} Naming the field, what was seen and what was wanted.
  */
 export function parseEgressConfig(text: string, source: string): EgressRoads {
-  const at = new Field(source, parseYaml(text, source));
-  const root = at.fields("apiVersion", "kind", "egressSelections");
-  root.apiVersion.oneOf(API_VERSIONS);
-  root.kind.oneOf(["EgressSelectorConfiguration"]);
+  try {
+    return readRoads(parseYaml(text));
+  } catch (error) {
+    if (error instanceof DocumentError) {
+      throw refusal(source, error.message, error);
+    }
+    if (!(error instanceof FieldError)) throw error;
+    throw refusal(source, withLine(text, error), error);
+  }
+}
+
+function refusal(source: string, problem: string, cause: Error) {
+  return new EgressConfigError(`Cannot use ${source}: ${problem}`, { cause });
+}
+
+function readRoads(value: unknown): EgressRoads {
+  const root = new DocumentMap(
+    value,
+    [],
+    ["apiVersion", "kind", "egressSelections"],
+  );
+  wordIn(root, "apiVersion", API_VERSIONS);
+  wordIn(root, "kind", ["EgressSelectorConfiguration"]);
+  if (!root.has("egressSelections")) {
+    root.refuse("egressSelections", "wanted a list");
+  }
   const roads = new Map<NetworkContext, Road>();
-  for (const item of root.egressSelections.list()) {
-    const { name, connection } = item.fields("name", "connection");
-    const context = name.oneOf(NETWORK_CONTEXTS);
-    if (roads.has(context)) throw name.error("is there twice");
-    roads.set(context, readConnection(connection));
+  for (const [item, place] of root.list("egressSelections")) {
+    const selection = new DocumentMap(item, place, ["name", "connection"]);
+    const context = wordIn(selection, "name", NETWORK_CONTEXTS);
+    if (roads.has(context)) selection.refuse("name", "it is there twice");
+    roads.set(context, readConnection(selection));
   }
   return roads;
 }
 
-function readConnection(field: Field): Road {
-  const { proxyProtocol, transport } = field.fields(
+function readConnection(selection: DocumentMap): Road {
+  const connection = mapIn(selection, "connection", [
     "proxyProtocol",
     "transport",
+  ]);
+  const protocol = wordIn(
+    connection,
+    "proxyProtocol",
+    ["GRPC", "HTTPConnect", "Direct"],
   );
-  const protocol = proxyProtocol.oneOf(["GRPC", "HTTPConnect", "Direct"]);
   if (protocol === "Direct") {
-    if (transport.isPresent) throw transport.error('must not be with "Direct"');
-    return { kind: "direct" };
+    if (!connection.has("transport")) return { kind: "direct" };
+    return connection.refuse("transport", 'it must not be with "Direct"');
   }
   return {
     kind: "tunnel",
     protocol: PROTOCOLS[protocol],
-    address: readTransport(transport),
+    address: readTransport(connection),
   };
 }
 
@@ -77,45 +108,46 @@ const PROTOCOLS: Readonly<Record<"GRPC" | "HTTPConnect", FrontendProtocol>> = {
   HTTPConnect: "http-connect",
 };
 
-function readTransport(field: Field): FrontendAddress {
-  const { tcp, uds } = field.fields("tcp", "uds");
-  if (tcp.isPresent === uds.isPresent) {
-    throw field.error("must have exactly one of tcp and uds");
+function readTransport(connection: DocumentMap): FrontendAddress {
+  const transport = mapIn(connection, "transport", ["tcp", "uds"]);
+  if (transport.has("tcp") === transport.has("uds")) {
+    connection.refuse("transport", "it must have exactly one of tcp and uds");
   }
-  if (uds.isPresent) {
-    return { kind: "unix", path: uds.fields("udsName").udsName.text() };
+  if (transport.has("uds")) {
+    const uds = mapIn(transport, "uds", ["udsName"]);
+    return { kind: "unix", path: textIn(uds, "udsName") };
   }
-  const { url, tlsConfig } = tcp.fields("url", "tlsConfig");
-  const { host, port } = readUrl(url);
-  const tls = tlsConfig.fields(
+  const tcp = mapIn(transport, "tcp", ["url", "tlsConfig"]);
+  const { host, port } = readUrl(tcp);
+  const tls = mapIn(tcp, "tlsConfig", [
     "caBundle",
     "clientKey",
     "clientCert",
     "tlsServerName",
-  );
-  const serverName = tls.tlsServerName.optionalText();
+  ]);
   return {
     kind: "tcp",
     host,
     port,
     tls: {
-      caFile: tls.caBundle.text(),
-      certFile: tls.clientCert.text(),
-      keyFile: tls.clientKey.text(),
-      ...(serverName === undefined ? {} : { serverName }),
+      caFile: textIn(tls, "caBundle"),
+      certFile: textIn(tls, "clientCert"),
+      keyFile: textIn(tls, "clientKey"),
+      ...(tls.has("tlsServerName")
+        ? { serverName: textIn(tls, "tlsServerName") }
+        : {}),
     },
   };
 }
 
 /** Only https: a frontend on TCP always asks for a certificate. */
-function readUrl(field: Field): { host: string; port: number } {
-  const text = field.text();
-  if (!URL.canParse(text)) {
-    throw field.error(`is ${JSON.stringify(text)}, wanted https://host:port`);
-  }
-  const url = new URL(text);
+function readUrl(tcp: DocumentMap): { host: string; port: number } {
+  const text = textIn(tcp, "url");
+  const url = URL.canParse(text)
+    ? new URL(text)
+    : tcp.refuse("url", `saw "${text}", wanted https://host:port`);
   if (url.protocol !== "https:") {
-    throw field.error(`starts with ${url.protocol}//, wanted https://`);
+    tcp.refuse("url", `it starts with ${url.protocol}//, wanted https://`);
   }
   return {
     host: url.hostname.replace(/^\[|\]$/g, ""),
@@ -123,86 +155,26 @@ function readUrl(field: Field): { host: string; port: number } {
   };
 }
 
-function parseYaml(text: string, source: string): unknown {
-  try {
-    return parse(text);
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new EgressConfigError(`Cannot read ${source}: ${why}`, { cause });
-  }
+// Nothing here is left out at will, and nothing is empty.
+
+function mapIn(
+  fields: DocumentMap,
+  key: string,
+  known: readonly string[],
+): DocumentMap {
+  return fields.map(key, known) ?? fields.refuse(key, "it is missing");
 }
 
-/** A value in the file and the way to it, so that errors can name it. */
-class Field {
-  readonly #path: string;
-  readonly #value: unknown;
-
-  constructor(path: string, value: unknown) {
-    this.#path = path;
-    this.#value = value;
-  }
-
-  get isPresent(): boolean {
-    return this.#value !== undefined && this.#value !== null;
-  }
-
-  error(problem: string): EgressConfigError {
-    return new EgressConfigError(`Cannot use ${this.#path}: it ${problem}`);
-  }
-
-  /** The fields of an object that has these and no others. */
-  fields<N extends string>(...names: readonly N[]): Readonly<Record<N, Field>> {
-    const value = this.#value;
-    if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      throw this.error(`is ${typeName(value)}, wanted an object`);
-    }
-    const given = new Map<string, unknown>(Object.entries(value));
-    const known: readonly string[] = names;
-    const unknown = [...given.keys()].find((name) => !known.includes(name));
-    if (unknown !== undefined) {
-      throw this.error(
-        `has an unknown field "${unknown}", known: ${names.join(", ")}`,
-      );
-    }
-    const fields = names.map((name) =>
-      [name, new Field(`${this.#path}: ${name}`, given.get(name))] as const
-    );
-    return Object.fromEntries(fields) as Record<N, Field>;
-  }
-
-  list(): Field[] {
-    if (!Array.isArray(this.#value)) {
-      throw this.error(`is ${typeName(this.#value)}, wanted a list`);
-    }
-    return this.#value.map((value, index) =>
-      new Field(`${this.#path}[${index}]`, value)
-    );
-  }
-
-  text(): string {
-    if (typeof this.#value !== "string" || this.#value === "") {
-      throw this.error(`is ${typeName(this.#value)}, wanted a text`);
-    }
-    return this.#value;
-  }
-
-  optionalText(): string | undefined {
-    return this.isPresent ? this.text() : undefined;
-  }
-
-  oneOf<T extends string>(allowed: readonly T[]): T {
-    const found = allowed.find((value) => value === this.#value);
-    if (found !== undefined) return found;
-    throw this.error(
-      `is ${JSON.stringify(this.#value) ?? "missing"}, wanted ${
-        allowed.join(" or ")
-      }`,
-    );
-  }
+function textIn(fields: DocumentMap, key: string): string {
+  const text = fields.text(key) ?? fields.refuse(key, "it is missing");
+  return text || fields.refuse(key, "it is empty");
 }
 
-function typeName(value: unknown): string {
-  if (value === undefined || value === null) return "missing";
-  if (value === "") return "empty";
-  return Array.isArray(value) ? "a list" : `a ${typeof value}`;
+function wordIn<Word extends string>(
+  fields: DocumentMap,
+  key: string,
+  words: readonly Word[],
+): Word {
+  return fields.word(key, words) ??
+    fields.refuse(key, `it is missing, wanted ${words.join(" or ")}`);
 }

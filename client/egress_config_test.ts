@@ -53,10 +53,10 @@ Deno.test("parseEgressConfig() reads a road per network context", () => {
 
 // deno-fmt-ignore: the columns are the point.
 const REFUSED: readonly [name: string, text: string, words: string][] = [
-  ["what is not YAML",       "a: [",                                     "Cannot read egress.yaml"],
+  ["what is not YAML",       "a: [",                                     "Cannot use egress.yaml: it is not YAML"],
   ["another kind",           "apiVersion: apiserver.k8s.io/v1beta1\nkind: Pod", "wanted EgressSelectorConfiguration"],
-  ["an unknown field",       HEAD + UDS.replace("udsName", "path"),      'unknown field "path"'],
-  ["the old name master",    HEAD + UDS.replace("cluster", "master"),    "wanted controlplane or etcd or cluster"],
+  ["an unknown field",       HEAD + UDS.replace("udsName", "path"),      'uds.path: there is no such field'],
+  ["the old name master",    HEAD + UDS.replace("cluster", "master"),    'name: saw "master", wanted controlplane'],
   ["a context twice",        HEAD + UDS + UDS,                           "is there twice"],
   ["plain http",             HEAD + TCP.replace("https:", "http:"),      "wanted https://"],
   ["no URL",                 HEAD + TCP.replace("https://[::1]:8131", "x"), "wanted https://host:port"],

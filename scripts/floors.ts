@@ -21,6 +21,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["proto/link"],
   // The machine, without its sockets.
   ["platform/text"],
+  ["platform/documents"],
   ["platform/errors"],
   ["platform/time"],
   ["platform/metrics"],

@@ -76,7 +76,7 @@ export class FileSource implements Source {
   async prepare(): Promise<void> {
     try {
       const text = await readFile(this.#path);
-      this.#first = { text, document: await this.#reader.read(text) };
+      this.#first = { text, document: this.#reader.read(text) };
     } catch (error) {
       throw new SourceUnusableError(
         `Cannot use ${this.#path}: ${problemOf(error)}`,
@@ -134,7 +134,7 @@ export class FileSource implements Source {
     try {
       const text = await readFile(this.#path);
       if (text === this.#text) return;
-      const document = await this.#reader.read(text);
+      const document = this.#reader.read(text);
       if (this.#stopping.signal.aborted) return;
       if (!takesAway(this.#document, document)) {
         this.#take("set", text, document);
@@ -166,7 +166,7 @@ export class FileSource implements Source {
       const text = await readFile(this.#path);
       const document = text === this.#text
         ? undefined
-        : await this.#reader.read(text);
+        : this.#reader.read(text);
       if (signal.aborted) return;
       this.#take(by, text, document);
     } catch (error) {

@@ -162,7 +162,7 @@ export class HttpSource implements Source {
     if (signal.aborted) return;
     const answer = await this.#askInTime(asking);
     if (answer.kind === "document" && answer.text !== this.#text) {
-      const document = await this.#reader.read(answer.text);
+      const document = this.#reader.read(answer.text);
       if (signal.aborted) return;
       const isDrift = this.#text !== undefined && answer.etag !== "" &&
         answer.etag === this.#etag;

@@ -12,7 +12,7 @@ import { belonging } from "./identity.ts";
 import { announcedServices } from "./announce.ts";
 import type { AGENT_FLAGS } from "./flags.ts";
 import { auditOptions, kubeconfigOf } from "../flags/server_and_agent.ts";
-import { formatGoDuration } from "../flags/go_values.ts";
+import { formatGoDuration } from "../../platform/documents/go_duration.ts";
 import type { LeaseCountOptions } from "../../agent/options.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { relayOptions, relayWithoutIdentity } from "../flags/relay_flags.ts";

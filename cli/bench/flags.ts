@@ -18,7 +18,7 @@ import {
   durationFlag,
   textFlag,
 } from "../flags/flag.ts";
-import { formatGoDuration } from "../flags/go_values.ts";
+import { formatGoDuration } from "../../platform/documents/go_duration.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { ROAD_FLAGS } from "../flags/road_flags.ts";

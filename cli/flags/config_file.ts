@@ -7,8 +7,7 @@
  * @module
  */
 
-import { parse as parseYaml } from "@std/yaml";
-import { yamlProblem } from "../../platform/text/yaml_problem.ts";
+import { DocumentError, parseFile } from "../../platform/documents/document.ts";
 import { UsageError } from "./usage_error.ts";
 import { canonicalNames, suggestion } from "./arguments.ts";
 import type { FlagTable } from "./flag.ts";
@@ -47,17 +46,12 @@ export function readConfig(
 }
 
 function parseMap(path: string, content: string): Record<string, unknown> {
-  const isJson = path.endsWith(".json");
-  if (!isJson && !/\.ya?ml$/.test(path)) {
-    throw refusal(path, "its name ends in neither .json nor .yaml");
-  }
   let value: unknown;
   try {
-    value = isJson ? JSON.parse(content) : parseYaml(content);
-  } catch (cause) {
-    if (!(cause instanceof Error)) throw cause;
-    const problem = yamlProblem(cause);
-    throw refusal(path, `it is not ${isJson ? "JSON" : "YAML"}: ${problem}`);
+    value = parseFile(path, content);
+  } catch (error) {
+    if (!(error instanceof DocumentError)) throw error;
+    throw refusal(path, error.message);
   }
   // An empty file, or one that is all comments, sets nothing.
   if (value === null || value === undefined) return {};

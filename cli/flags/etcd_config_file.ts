@@ -13,47 +13,52 @@
  */
 
 import type { EtcdOptions } from "../../neighbours/etcd/connect.ts";
+import {
+  DocumentError,
+  parseJson,
+  withLine,
+} from "../../platform/documents/document.ts";
+import {
+  DocumentMap,
+  FieldError,
+} from "../../platform/documents/document_map.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** @throws {UsageError} One line. */
 export function parseEtcdConfigFile(path: string, text: string): EtcdOptions {
-  let document: unknown;
   try {
-    document = JSON.parse(text);
+    return readOptions(new DocumentMap(parseJson(text), []));
   } catch (error) {
-    throw refusal(path, `it is no JSON (${(error as Error).message})`);
+    if (error instanceof DocumentError) throw refusal(path, error.message);
+    if (!(error instanceof FieldError)) throw error;
+    throw refusal(path, withLine(text, error));
   }
-  const cluster = mapOf(path, document, "cluster");
-  const config = mapOf(path, document, "config");
-  const servers = textsOf(path, cluster, "machines");
-  if (servers.length === 0) throw refusal(path, "cluster.machines is empty");
-  const [cert] = textsOf(path, config, "certFile");
-  const [key] = textsOf(path, config, "keyFile");
+}
+
+function readOptions(document: DocumentMap): EtcdOptions {
+  const cluster = document.map("cluster");
+  const config = document.map("config");
+  const servers = textsIn(cluster, "machines");
+  if (servers.length === 0) {
+    throw new FieldError(["cluster", "machines"], "there is none");
+  }
+  const [cert] = textsIn(config, "certFile");
+  const [key] = textsIn(config, "keyFile");
   if ((cert === undefined) !== (key === undefined)) {
-    throw refusal(path, "certFile and keyFile belong together");
+    throw new FieldError(["config"], "certFile and keyFile belong together");
   }
-  const ca = textsOf(path, config, "caCertFile");
+  const ca = textsIn(config, "caCertFile");
   const tls = { cert, key, ca: ca.length === 0 ? undefined : ca };
   return { servers, tls };
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-function mapOf(path: string, value: unknown, name: string): Fields {
-  const inner = (value as Fields | null)?.[name] ?? {};
-  if (typeof inner === "object" && !Array.isArray(inner)) {
-    return inner as Fields;
-  }
-  throw refusal(path, `${name} is no map`);
-}
-
 /** One text or several; empty ones count as absent. */
-function textsOf(path: string, fields: Fields, name: string): string[] {
-  const items = [fields[name] ?? []].flat();
-  if (items.every((item) => typeof item === "string")) {
-    return items.filter((item) => item !== "");
-  }
-  throw refusal(path, `${name} is no text and no list of texts`);
+function textsIn(fields: DocumentMap | undefined, key: string): string[] {
+  const value = fields?.value(key);
+  const texts = Array.isArray(value)
+    ? fields!.texts(key)!.map(([text]) => text)
+    : [fields?.text(key) ?? ""];
+  return texts.filter((text) => text !== "");
 }
 
 function refusal(path: string, problem: string): UsageError {

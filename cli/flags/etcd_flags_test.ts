@@ -77,9 +77,9 @@ Deno.test("what does not go together is refused", () => {
     ["No such file", "--etcd=a", "--etcd-user=u", "--etcd-password-file=no"],
     ["keep one of them", "--etcd=a", "--etcd-config=go-etcd.json"],
     ["No such file", "--etcd-config=no"],
-    ["it is no JSON", "--etcd-config=broken.json"],
-    ["cluster is no map", "--etcd-config=list.json"],
-    ["cluster.machines is empty", "--etcd-config=empty.json"],
+    ["it is not JSON", "--etcd-config=broken.json"],
+    ["cluster: saw a list, wanted a map", "--etcd-config=list.json"],
+    ["cluster.machines: there is none", "--etcd-config=empty.json"],
     ["belong together", "--etcd-config=half.json"],
   ];
   for (const [words, ...argv] of refusals) {

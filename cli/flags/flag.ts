@@ -10,12 +10,14 @@
 
 import {
   formatBytes,
-  formatGoDuration,
   parseBytes,
   parseGoBool,
-  parseGoDuration,
   parseWholeNumber,
 } from "./go_values.ts";
+import {
+  formatGoDuration,
+  parseGoDuration,
+} from "../../platform/documents/go_duration.ts";
 
 /**
  * What becomes of a value that differs from the default.

@@ -26,7 +26,8 @@ import {
   portFlag,
   textFlag,
 } from "../flags/flag.ts";
-import { parseGoDuration, parseWholeNumber } from "../flags/go_values.ts";
+import { parseWholeNumber } from "../flags/go_values.ts";
+import { parseGoDuration } from "../../platform/documents/go_duration.ts";
 import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { PROXY_ADMIN_PORT } from "./query.ts";

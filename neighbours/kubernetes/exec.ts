@@ -11,7 +11,10 @@
 
 import type { Credential } from "./access.ts";
 import { KubernetesConfigError } from "./errors.ts";
-import { type Fields, fieldsOf } from "./fields.ts";
+import {
+  DocumentMap,
+  FieldError,
+} from "../../platform/documents/document_map.ts";
 
 /** A plugin may fetch a token from far away; kubectl waits for ever. */
 export const EXEC_TIMEOUT_MS = 60_000;
@@ -44,39 +47,38 @@ export interface ExecPlugin {
  * Reads a user's `exec`.
  *
  * @param folder A command with a slash in it starts there, unless at `/`.
- * @throws {KubernetesConfigError}
+ * @throws {FieldError}
  */
-export function readExecPlugin(exec: Fields, folder: string): ExecPlugin {
-  const apiVersion = exec.text("apiVersion");
+export function readExecPlugin(exec: DocumentMap, folder: string): ExecPlugin {
+  const apiVersion = exec.text("apiVersion") ?? "";
   const known = VERSIONS.find((version) => version === apiVersion);
   if (known === undefined) {
-    throw exec.problem(
-      `apiVersion is "${apiVersion}", wanted ${
-        VERSIONS.join(" or ")
-      }; update ` +
-        "the plugin",
+    exec.refuse(
+      "apiVersion",
+      `saw "${apiVersion}", wanted ${VERSIONS.join(" or ")}; update the plugin`,
     );
   }
   if (exec.text("interactiveMode") === "Always") {
-    throw exec.problem(
-      "interactiveMode is Always, but there is nobody to ask; log in by a " +
-        "token or a certificate",
+    exec.refuse(
+      "interactiveMode",
+      "saw Always, but there is nobody to ask; log in by a token or a " +
+        "certificate",
     );
   }
-  const command = exec.text("command");
-  if (command === "") throw exec.problem("command is empty");
+  const command = exec.text("command") || exec.refuse("command", "it is empty");
   const isRelativePath = command.includes("/") && !command.startsWith("/");
   return {
     apiVersion: known,
     command: isRelativePath ? `${folder}/${command}` : command,
-    args: exec.texts("args"),
+    args: (exec.texts("args") ?? []).map(([text]) => text),
     env: Object.fromEntries(
-      exec.children("env").map((
-        item,
-      ) => [item.text("name"), item.text("value")]),
+      exec.list("env").map(([item, place]) => {
+        const fields = new DocumentMap(item, place);
+        return [fields.text("name") ?? "", fields.text("value") ?? ""];
+      }),
     ),
-    installHint: exec.text("installHint"),
-    wantsCluster: exec.flag("provideClusterInfo"),
+    installHint: exec.text("installHint") ?? "",
+    wantsCluster: exec.flag("provideClusterInfo") ?? false,
   };
 }
 
@@ -174,37 +176,12 @@ export class ExecCredentials {
     } catch (error) {
       throw this.#problem("it printed no JSON", error);
     }
-    const credential = fieldsOf(value, `the answer of ${this.#plugin.command}`);
-    const version = credential.text("apiVersion");
-    if (version !== this.#plugin.apiVersion) {
-      throw credential.problem(
-        `apiVersion is "${version}", wanted ${this.#plugin.apiVersion}`,
-      );
+    try {
+      return readAnswer(new DocumentMap(value, []), this.#plugin.apiVersion);
+    } catch (error) {
+      if (!(error instanceof FieldError)) throw error;
+      throw this.#problem(`of what it printed, ${error.message}`, error);
     }
-    const status = credential.child("status");
-    const token = status.text("token");
-    const cert = status.text("clientCertificateData");
-    const key = status.text("clientKeyData");
-    if ((cert === "") !== (key === "")) {
-      throw status.problem("it has only one of a certificate and its key");
-    }
-    if (token === "" && cert === "") {
-      throw status.problem("it holds neither a token nor a certificate");
-    }
-    const expires = status.text("expirationTimestamp");
-    const expiresMs = expires === "" ? Infinity : Date.parse(expires);
-    if (Number.isNaN(expiresMs)) {
-      throw status.problem(
-        `expirationTimestamp is "${expires}", wanted a time`,
-      );
-    }
-    return {
-      expiresMs,
-      credential: {
-        ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-        ...(cert === "" ? {} : { keyPair: { cert, key } }),
-      },
-    };
   }
 
   #problem(what: string, cause?: unknown): KubernetesConfigError {
@@ -219,6 +196,37 @@ interface Answer {
   readonly credential: Credential;
   /** Since 1970; infinite when it said none. */
   readonly expiresMs: number;
+}
+
+/** @throws {FieldError} */
+function readAnswer(credential: DocumentMap, wanted: string): Answer {
+  const version = credential.text("apiVersion") ?? "";
+  if (version !== wanted) {
+    credential.refuse("apiVersion", `saw "${version}", wanted ${wanted}`);
+  }
+  const status = credential.map("status") ??
+    credential.refuse("status", "it is missing");
+  const token = status.text("token") ?? "";
+  const cert = status.text("clientCertificateData") ?? "";
+  const key = status.text("clientKeyData") ?? "";
+  if ((cert === "") !== (key === "")) {
+    credential.refuse("status", "it has only one of a certificate and its key");
+  }
+  if (token === "" && cert === "") {
+    credential.refuse("status", "it holds neither a token nor a certificate");
+  }
+  const expires = status.text("expirationTimestamp") ?? "";
+  const expiresMs = expires === "" ? Infinity : Date.parse(expires);
+  if (Number.isNaN(expiresMs)) {
+    status.refuse("expirationTimestamp", `saw "${expires}", wanted a time`);
+  }
+  return {
+    expiresMs,
+    credential: {
+      ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+      ...(cert === "" ? {} : { keyPair: { cert, key } }),
+    },
+  };
 }
 
 /** Everything, as far as it is of use; the rest is read and dropped. */

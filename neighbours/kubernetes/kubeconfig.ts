@@ -10,15 +10,21 @@
  * @module
  */
 
-import { parse as parseYaml } from "@std/yaml";
-import { yamlProblem } from "../../platform/text/yaml_problem.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import type { Credential, KubernetesAccess } from "./access.ts";
 import { KubernetesConfigError } from "./errors.ts";
 import { ExecCredentials, type ExecPlugin, readExecPlugin } from "./exec.ts";
-import { type Fields, fieldsOf } from "./fields.ts";
+import {
+  DocumentError,
+  parseYaml,
+  withLine,
+} from "../../platform/documents/document.ts";
+import {
+  DocumentMap,
+  FieldError,
+} from "../../platform/documents/document_map.ts";
 import { TlsFiles } from "./tls_files.ts";
 import { TokenFile } from "./token_file.ts";
 
@@ -44,7 +50,29 @@ export function kubeconfigAccess(
   path: string,
   options: KubeconfigOptions,
 ): KubernetesAccess {
-  const file = readFile(path);
+  const text = readText(path);
+  try {
+    return accessOf(new DocumentMap(parseYaml(text), []), path, options);
+  } catch (error) {
+    if (!(error instanceof FieldError || error instanceof DocumentError)) {
+      throw error;
+    }
+    const problem = error instanceof FieldError
+      ? withLine(text, error)
+      : error.message;
+    throw new KubernetesConfigError(
+      `Cannot use kubeconfig ${path}: ${problem}`,
+      { cause: error },
+    );
+  }
+}
+
+/** @throws {FieldError} */
+function accessOf(
+  file: DocumentMap,
+  path: string,
+  options: KubeconfigOptions,
+): KubernetesAccess {
   const folder = path.includes("/")
     ? path.slice(0, path.lastIndexOf("/"))
     : ".";
@@ -70,7 +98,7 @@ interface Surroundings extends KubeconfigOptions {
   readonly folder: string;
 }
 
-function readFile(path: string): Fields {
+function readText(path: string): string {
   let text: string;
   try {
     text = Deno.readTextFileSync(path);
@@ -80,50 +108,52 @@ function readFile(path: string): Fields {
       { cause: error },
     );
   }
-  if (text.length > KUBECONFIG_BYTES_MAX) {
-    throw new KubernetesConfigError(
-      `Cannot use kubeconfig ${path}: it is longer than ` +
-        `${KUBECONFIG_BYTES_MAX} bytes`,
-    );
-  }
-  let value: unknown;
-  try {
-    value = parseYaml(text);
-  } catch (error) {
-    const problem = yamlProblem(error as Error);
-    throw new KubernetesConfigError(
-      `Cannot use kubeconfig ${path}: it is not YAML: ${problem}`,
-      { cause: error },
-    );
-  }
-  return fieldsOf(value, `kubeconfig ${path}`);
+  if (text.length <= KUBECONFIG_BYTES_MAX) return text;
+  throw new KubernetesConfigError(
+    `Cannot use kubeconfig ${path}: it is longer than ` +
+      `${KUBECONFIG_BYTES_MAX} bytes`,
+  );
 }
 
 // --- Which cluster, which user --------------------------------------------------
 
 interface Choice {
-  readonly cluster: Fields;
-  readonly user: Fields;
+  readonly cluster: DocumentMap;
+  readonly user: DocumentMap;
   readonly namespace: string;
 }
 
-function choose(file: Fields, wanted: string | undefined): Choice {
-  const name = wanted ?? file.text("current-context");
-  if (name === "") {
-    throw file.problem(
+function choose(file: DocumentMap, wanted: string | undefined): Choice {
+  const name = wanted || file.text("current-context");
+  if (!name) {
+    throw new FieldError(
+      file.place,
       "it names no current-context; set one by kubectl config use-context",
     );
   }
-  const context = file.named("contexts", name).child("context");
+  const context = named(file, "contexts", name, "context");
   const user = context.text("user");
   return {
-    cluster: file.named("clusters", context.text("cluster")).child("cluster"),
+    cluster: named(file, "clusters", context.text("cluster") ?? "", "cluster"),
     // Without a user nothing is shown, as kubectl does it.
-    user: user === ""
-      ? fieldsOf({}, "no user")
-      : file.named("users", user).child("user"),
+    user: user ? named(file, "users", user, "user") : new DocumentMap({}, []),
     namespace: context.text("namespace") || "default",
   };
+}
+
+/** What is under `key` of the item of a list of named ones. */
+function named(
+  file: DocumentMap,
+  list: string,
+  name: string,
+  key: string,
+): DocumentMap {
+  for (const [item, place] of file.list(list)) {
+    const fields = new DocumentMap(item, place);
+    if (fields.value("name") !== name) continue;
+    return fields.map(key) ?? new DocumentMap({}, [...place, key]);
+  }
+  return file.refuse(list, `none has the name "${name}"`);
 }
 
 // --- The cluster ---------------------------------------------------------------
@@ -135,27 +165,32 @@ interface Server {
   expire(): void;
 }
 
-function clusterOf(cluster: Fields, { folder, clock }: Surroundings): Server {
+function clusterOf(
+  cluster: DocumentMap,
+  { folder, clock }: Surroundings,
+): Server {
   if (cluster.flag("insecure-skip-tls-verify")) {
-    throw cluster.problem(
-      "insecure-skip-tls-verify is not supported, because whoever answers at " +
-        "that address would be believed; give certificate-authority-data",
+    cluster.refuse(
+      "insecure-skip-tls-verify",
+      "it is not supported, because whoever answers at that address would be " +
+        "believed; give certificate-authority-data",
     );
   }
   const serverName = cluster.text("tls-server-name");
   const url = parseServer(cluster);
-  if (serverName !== "" && serverName !== url.hostname) {
-    throw cluster.problem(
-      "tls-server-name is not supported by this platform's HTTP client; name " +
+  if (serverName && serverName !== url.hostname) {
+    cluster.refuse(
+      "tls-server-name",
+      "it is not supported by this platform's HTTP client; name " +
         `the server as its certificate does (server: https://${serverName}…)`,
     );
   }
   const common = {
     url: url.href.replace(/\/+$/, ""),
-    proxyUrl: cluster.text("proxy-url"),
+    proxyUrl: cluster.text("proxy-url") ?? "",
   };
-  const data = cluster.base64("certificate-authority-data");
-  const path = cluster.text("certificate-authority");
+  const data = base64In(cluster, "certificate-authority-data");
+  const path = cluster.text("certificate-authority") ?? "";
   if (data !== "" || path === "") {
     const authority = data === "" ? undefined : data;
     return { ...common, authority: () => authority, expire: () => {} };
@@ -168,13 +203,14 @@ function clusterOf(cluster: Fields, { folder, clock }: Surroundings): Server {
   };
 }
 
-function parseServer(cluster: Fields): URL {
-  const text = cluster.text("server");
+function parseServer(cluster: DocumentMap): URL {
+  const text = cluster.text("server") ?? "";
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === "https:") return url;
   if (url?.protocol === "http:" && isLoopbackHost(url.hostname)) return url;
-  throw cluster.problem(
-    `server is "${text}", wanted https://host:port; http would show the ` +
+  return cluster.refuse(
+    "server",
+    `saw "${text}", wanted https://host:port; http would show the ` +
       "credentials to everybody on the way",
   );
 }
@@ -198,20 +234,23 @@ const UNSUPPORTED = [
 ] as const;
 
 function userOf(
-  user: Fields,
-  cluster: Fields,
+  user: DocumentMap,
+  cluster: DocumentMap,
   server: Server,
   from: Surroundings,
 ): UserCredentials {
   for (const [name, remedy] of UNSUPPORTED) {
-    if (user.has(name)) {
-      throw user.problem(`${name} is not supported; ${remedy}`);
-    }
+    if (!user.has(name) || user.value(name) === "") continue;
+    user.refuse(name, `it is not supported; ${remedy}`);
   }
-  if (user.has("exec")) {
-    const plugin = readExecPlugin(user.child("exec"), from.folder);
-    if (user.has("token") || user.has("tokenFile")) {
-      throw user.problem("it has both exec and a token; keep one of them");
+  const exec = user.map("exec");
+  if (exec !== undefined) {
+    const plugin = readExecPlugin(exec, from.folder);
+    if (user.text("token") || user.text("tokenFile")) {
+      throw new FieldError(
+        user.place,
+        "it has both exec and a token; keep one of them",
+      );
     }
     return execCredentials(plugin, cluster, server, from);
   }
@@ -229,9 +268,9 @@ function userOf(
   };
 }
 
-function bearerOf(user: Fields, { folder, clock }: Surroundings) {
+function bearerOf(user: DocumentMap, { folder, clock }: Surroundings) {
   const path = user.text("tokenFile");
-  if (path !== "") {
+  if (path) {
     const file = new TokenFile(within(folder, path), clock);
     return {
       current: async () => ({
@@ -241,20 +280,21 @@ function bearerOf(user: Fields, { folder, clock }: Surroundings) {
     };
   }
   const token = user.text("token");
-  const fixed = token === "" ? {} : { authorization: `Bearer ${token}` };
+  const fixed = token ? { authorization: `Bearer ${token}` } : {};
   return { current: () => Promise.resolve(fixed), expire: () => {} };
 }
 
 /** Data wins over a file of the same name, as kubectl has it. */
-function keyPairOf(user: Fields, { folder, clock }: Surroundings) {
-  const cert = user.base64("client-certificate-data");
-  const key = user.base64("client-key-data");
-  const certFile = cert === "" ? user.text("client-certificate") : "";
-  const keyFile = key === "" ? user.text("client-key") : "";
+function keyPairOf(user: DocumentMap, { folder, clock }: Surroundings) {
+  const cert = base64In(user, "client-certificate-data");
+  const key = base64In(user, "client-key-data");
+  const certFile = cert === "" ? user.text("client-certificate") ?? "" : "";
+  const keyFile = key === "" ? user.text("client-key") ?? "" : "";
   const hasCert = cert !== "" || certFile !== "";
   const hasKey = key !== "" || keyFile !== "";
   if (hasCert !== hasKey) {
-    throw user.problem(
+    throw new FieldError(
+      user.place,
       "it has only one of a client certificate and its key; give both",
     );
   }
@@ -264,7 +304,8 @@ function keyPairOf(user: Fields, { folder, clock }: Surroundings) {
     return { current: () => ({ keyPair }), expire: () => {} };
   }
   if (cert !== "" || key !== "") {
-    throw user.problem(
+    throw new FieldError(
+      user.place,
       "its certificate and its key come one from a file and one from the " +
         "kubeconfig, so they could not be replaced together; put both in files",
     );
@@ -284,7 +325,7 @@ function keyPairOf(user: Fields, { folder, clock }: Surroundings) {
 
 function execCredentials(
   plugin: ExecPlugin,
-  cluster: Fields,
+  cluster: DocumentMap,
   server: Server,
   { wallClock = Date.now }: Surroundings,
 ): UserCredentials {
@@ -298,7 +339,7 @@ function execCredentials(
           ? {}
           : { "certificate-authority-data": btoa(authority) }),
         ...(server.proxyUrl === "" ? {} : { "proxy-url": server.proxyUrl }),
-        config: cluster.extension("client.authentication.k8s.io/exec"),
+        config: extensionOf(cluster, "client.authentication.k8s.io/exec"),
       };
     },
   });
@@ -306,6 +347,25 @@ function execCredentials(
     credential: () => credentials.current(),
     expire: () => credentials.expire(),
   };
+}
+
+/** What `extensions` say under `name`; else `null`. */
+function extensionOf(cluster: DocumentMap, name: string): unknown {
+  for (const [item, place] of cluster.list("extensions")) {
+    const fields = new DocumentMap(item, place);
+    if (fields.value("name") === name) return fields.value("extension") ?? null;
+  }
+  return null;
+}
+
+/** A text in base64, decoded; empty when absent. */
+function base64In(fields: DocumentMap, key: string): string {
+  const text = fields.text(key) ?? "";
+  try {
+    return new TextDecoder().decode(Uint8Array.fromBase64(text));
+  } catch {
+    return fields.refuse(key, "it is not base64");
+  }
 }
 
 /** The path as the file means it: relative ones start at the file's folder. */

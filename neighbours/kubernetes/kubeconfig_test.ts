@@ -119,7 +119,7 @@ Deno.test("what is not supported is refused by name", () => {
       KubernetesConfigError,
       words,
     );
-  refused("insecure-skip-tls-verify is not supported", {
+  refused("insecure-skip-tls-verify: it is not supported", {
     "insecure-skip-tls-verify": true,
   });
   refused("name the server as its certificate does (server: https://other", {
@@ -127,13 +127,13 @@ Deno.test("what is not supported is refused by name", () => {
   });
   refused("wanted https://", { server: "http://api.example" });
   refused("wanted https://", { server: "" });
-  refused("auth-provider is not supported", {}, { "auth-provider": {} });
-  refused("as is not supported", {}, { as: "admin" });
+  refused("auth-provider: it is not supported", {}, { "auth-provider": {} });
+  refused("as: it is not supported", {}, { as: "admin" });
   refused("API servers take no passwords", {}, { username: "u" });
   refused("only one of a client certificate", {}, {
     "client-key-data": "QQ==",
   });
-  refused("certificate-authority-data is not base64", {
+  refused("certificate-authority-data: it is not base64", {
     "certificate-authority-data": "%",
   });
   refused("it has both exec and a token", {}, {
@@ -164,12 +164,12 @@ Deno.test("a file that leads nowhere says where it stops", () => {
   assertThrows(
     () => home.access(HTTPS, {}, { clusters: [] }),
     KubernetesConfigError,
-    'clusters has none of the name "c"',
+    'clusters: none has the name "c"',
   );
   assertThrows(
     () => kubeconfigAccess(config, { clock: home.clock, context: "prod" }),
     KubernetesConfigError,
-    'contexts has none of the name "prod"',
+    'contexts: none has the name "prod"',
   );
 });
 
@@ -258,7 +258,7 @@ Deno.test("a plugin that fails is quoted", async () => {
   await fails(printing({}), "neither a token nor a certificate");
   await fails(
     printing({ token: "t" }, "client.authentication.k8s.io/v1beta1"),
-    'apiVersion is "client.authentication.k8s.io/v1beta1"',
+    'apiVersion: saw "client.authentication.k8s.io/v1beta1"',
   );
   await fails("", "get it from example.com", {
     command: "/nowhere/plugin",
@@ -272,5 +272,5 @@ Deno.test("a plugin that needs a person, or another language, is refused", () =>
     assertThrows(() => plugin(home, "", exec), KubernetesConfigError, words);
   refused({ interactiveMode: "Always" }, "there is nobody to ask");
   refused({ apiVersion: "client.authentication.k8s.io/v1alpha1" }, "wanted");
-  refused({ command: "" }, "command is empty");
+  refused({ command: "" }, "command: it is empty");
 });

@@ -6,8 +6,11 @@
  */
 
 import { Wildcard } from "../../policy/wildcard.ts";
-
-import { FieldError, Fields } from "./fields.ts";
+import {
+  DocumentMap,
+  FieldError,
+  type Place,
+} from "../../platform/documents/document_map.ts";
 import { SEES_EVERYTHING, type Visibility } from "./visibility.ts";
 
 /** See the module description. */
@@ -17,15 +20,13 @@ export class DiscoveryEntry {
   readonly #node: Wildcard;
 
   /** @throws {FieldError} */
-  constructor(value: unknown, place: string) {
-    const fields = new Fields(value, place, ["node", "allow", "deny"]);
-    const node = fields.text("node");
-    if (node === undefined) {
-      throw new FieldError(
-        fields.placeOf("node"),
-        'it is missing; add a node\'s name, or "*" for all of them',
-      );
-    }
+  constructor(value: unknown, place: Place) {
+    const fields = new DocumentMap(value, place, ["node", "allow", "deny"])
+      .refuseEmpty();
+    const node = fields.text("node") ?? fields.refuse(
+      "node",
+      'it is missing; add a node\'s name, or "*" for all of them',
+    );
     const allow = fields.texts("allow");
     const deny = fields.texts("deny");
     if (allow === undefined && deny === undefined) {
@@ -80,7 +81,7 @@ function texts(patterns: readonly Wildcard[]): readonly string[] {
  * @throws {FieldError}
  */
 export function servicePattern(
-  [text, place]: readonly [string, string],
+  [text, place]: readonly [string, Place],
 ): Wildcard {
   if (text === "*" || text.includes("/")) return new Wildcard(text);
   throw new FieldError(

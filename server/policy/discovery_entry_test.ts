@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { FieldError } from "./fields.ts";
+import { FieldError } from "../../platform/documents/document_map.ts";
 import { Policy } from "./policy.ts";
 
 const SERVICES = ["default/web", "shop/cart", "shop/admin", "bank/ledger"];

@@ -9,7 +9,12 @@ import { parseRule, RuleError } from "../../policy/rule.ts";
 import type { LabelledRule } from "../../policy/rule_set.ts";
 import { Wildcard } from "../../policy/wildcard.ts";
 import { type Caller, socketOf } from "./caller.ts";
-import { FieldError, Fields } from "./fields.ts";
+import {
+  DocumentMap,
+  FieldError,
+  type Place,
+  placeText,
+} from "../../platform/documents/document_map.ts";
 
 const WHO = ["commonName", "organization", "subjectAltName", "socket"] as const;
 const FIELDS = [...WHO, "nodes", "allow", "deny"];
@@ -22,10 +27,10 @@ export class FrontendEntry {
   readonly #nodes: readonly Wildcard[];
 
   /** @throws {FieldError} */
-  constructor(value: unknown, readonly place: string) {
-    const fields = new Fields(value, place, FIELDS);
-    this.#who = whoIn(fields, place);
-    const { nodes, allow, deny } = rulesIn(fields, place);
+  constructor(value: unknown, readonly place: Place) {
+    const fields = new DocumentMap(value, place, FIELDS).refuseEmpty();
+    this.#who = whoIn(fields);
+    const { nodes, allow, deny } = rulesIn(fields);
     this.#nodes = nodes;
     this.allow = allow;
     this.deny = deny;
@@ -69,17 +74,17 @@ export function fitsNode(
  *
  * @throws {FieldError}
  */
-export function rulesIn(fields: Fields, place: string): {
+export function rulesIn(fields: DocumentMap): {
   readonly nodes: readonly Wildcard[];
   readonly allow: readonly LabelledRule[];
   readonly deny: readonly LabelledRule[];
 } {
-  const nodes = fields.texts("nodes") ?? [["*", ""] as const];
+  const nodes = fields.texts("nodes") ?? [["*"] as const];
   const allow = fields.texts("allow");
   const deny = fields.texts("deny");
   if (allow === undefined && deny === undefined) {
     throw new FieldError(
-      place,
+      fields.place,
       "it neither allows nor denies anything; add allow or deny",
     );
   }
@@ -90,7 +95,7 @@ export function rulesIn(fields: Fields, place: string): {
   };
 }
 
-function whoIn(fields: Fields, place: string) {
+function whoIn(fields: DocumentMap) {
   const who = new Map<(typeof WHO)[number], Wildcard>();
   for (const key of WHO) {
     const text = fields.text(key);
@@ -98,23 +103,23 @@ function whoIn(fields: Fields, place: string) {
   }
   if (who.size === 0) {
     throw new FieldError(
-      place,
+      fields.place,
       `it says nobody; add one of ${WHO.join(", ")} ("*" is everybody)`,
     );
   }
   if (who.has("socket") && who.size > 1) {
-    throw new FieldError(
-      fields.placeOf("socket"),
+    fields.refuse(
+      "socket",
       "a caller on a unix socket shows no certificate; make two entries",
     );
   }
   return who;
 }
 
-function labelledRule([text, place]: readonly [string, string]): LabelledRule {
+function labelledRule([text, place]: readonly [string, Place]): LabelledRule {
   try {
     const rule = parseRule(text);
-    return { rule, label: `${place} ${rule.text}` };
+    return { rule, label: `${placeText(place)} ${rule.text}` };
   } catch (error) {
     if (!(error instanceof RuleError)) throw error;
     throw new FieldError(place, error.message);

@@ -7,7 +7,10 @@
 
 import type { LabelledRule } from "../../policy/rule_set.ts";
 import { Wildcard } from "../../policy/wildcard.ts";
-import { FieldError, Fields } from "./fields.ts";
+import {
+  DocumentMap,
+  type Place,
+} from "../../platform/documents/document_map.ts";
 import { fitsNode, rulesIn } from "./frontend_entry.ts";
 
 /** See the module description. */
@@ -18,17 +21,14 @@ export class NodeDialEntry {
   readonly #nodes: readonly Wildcard[];
 
   /** @throws {FieldError} */
-  constructor(value: unknown, readonly place: string) {
+  constructor(value: unknown, readonly place: Place) {
     const known = ["node", "nodes", "allow", "deny"];
-    const fields = new Fields(value, place, known);
-    const node = fields.text("node");
-    if (node === undefined) {
-      throw new FieldError(
-        fields.placeOf("node"),
-        'it is missing; add the name of the node that dials, or "*" for all',
-      );
-    }
-    const { nodes, allow, deny } = rulesIn(fields, place);
+    const fields = new DocumentMap(value, place, known).refuseEmpty();
+    const node = fields.text("node") ?? fields.refuse(
+      "node",
+      'it is missing; add the name of the node that dials, or "*" for all',
+    );
+    const { nodes, allow, deny } = rulesIn(fields);
     this.#caller = new Wildcard(node.toLowerCase());
     this.#nodes = nodes;
     this.allow = allow;

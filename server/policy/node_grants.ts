@@ -13,7 +13,11 @@ import {
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { Wildcard } from "../../policy/wildcard.ts";
 import { servicePattern } from "./discovery_entry.ts";
-import { FieldError, Fields } from "./fields.ts";
+import {
+  DocumentMap,
+  FieldError,
+  type Place,
+} from "../../platform/documents/document_map.ts";
 
 /** One entry of a policy's `nodes`. */
 export class NodeGrants {
@@ -23,17 +27,16 @@ export class NodeGrants {
   readonly #name: Wildcard;
 
   /** @throws {FieldError} */
-  constructor(value: unknown, place: string) {
+  constructor(value: unknown, place: Place) {
     const known = ["name", "identifiers", "services"];
-    const fields = new Fields(value, place, known);
-    const name = fields.text("name");
+    const fields = new DocumentMap(value, place, known).refuseEmpty();
+    const name = fields.text("name") ??
+      fields.refuse("name", "it is missing; add it");
     const services = fields.texts("services");
     const identifiers = fields.texts("identifiers") ??
-      (services === undefined ? undefined : []);
-    if (name === undefined || identifiers === undefined) {
-      const missing = name === undefined ? "name" : "identifiers";
-      throw new FieldError(fields.placeOf(missing), "it is missing; add it");
-    }
+      (services === undefined
+        ? fields.refuse("identifiers", "it is missing; add it")
+        : []);
     this.#name = new Wildcard(name.toLowerCase());
     this.identifiers = joined(
       identifiers.map(([text, at]) => grantOf(text, at)),
@@ -59,7 +62,7 @@ export function joined(several: readonly Identifiers[]): Identifiers {
   };
 }
 
-function grantOf(text: string, place: string): Identifiers {
+function grantOf(text: string, place: Place): Identifiers {
   const key = text.split("=", 1)[0]!;
   if (key === "host" || key === "uid") {
     throw new FieldError(

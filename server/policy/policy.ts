@@ -18,7 +18,12 @@ import type { Identifiers } from "../../proto/peer/identifiers.ts";
 
 import { type Caller, nameOf } from "./caller.ts";
 import { DiscoveryEntry, visibilityOf } from "./discovery_entry.ts";
-import { FieldError, Fields } from "./fields.ts";
+import {
+  DocumentMap,
+  FieldError,
+  type Place,
+  placeText,
+} from "../../platform/documents/document_map.ts";
 import { FrontendEntry } from "./frontend_entry.ts";
 import { NodeDialEntry } from "./node_dial_entry.ts";
 import { joined, NodeGrants } from "./node_grants.ts";
@@ -48,16 +53,16 @@ export class Policy {
    */
   constructor(document: unknown) {
     const known = ["frontends", "nodes", "discovery", "dials"];
-    const fields = new Fields(document, "", known);
-    const frontends = limited(fields.list("frontends"), "frontends");
+    const fields = new DocumentMap(document, [], known).refuseEmpty();
+    const frontends = entriesIn(fields, "frontends");
     this.#frontends = frontends?.map(([value, place]) =>
       new FrontendEntry(value, place)
     );
-    this.#nodes = (limited(fields.list("nodes"), "nodes") ?? [])
+    this.#nodes = (entriesIn(fields, "nodes") ?? [])
       .map(([value, place]) => new NodeGrants(value, place));
-    this.#discovery = limited(fields.list("discovery"), "discovery")
+    this.#discovery = entriesIn(fields, "discovery")
       ?.map(([value, place]) => new DiscoveryEntry(value, place));
-    this.#dials = (limited(fields.list("dials"), "dials") ?? [])
+    this.#dials = (entriesIn(fields, "dials") ?? [])
       .map(([value, place]) => new NodeDialEntry(value, place));
     assertRules(this.#frontends ?? [], "frontends");
     assertRules(this.#dials, "dials");
@@ -137,7 +142,7 @@ export class Policy {
   }
 
   #rulesOf(entries: readonly RuleEntry[]): RuleSet {
-    const key = entries.map(({ place }) => place).join();
+    const key = entries.map(({ place }) => placeText(place)).join();
     let rules = this.#ruleSets.get(key);
     if (rules === undefined) {
       if (this.#ruleSets.size >= RULE_SETS_MAX) this.#ruleSets.clear();
@@ -156,17 +161,17 @@ export class Policy {
 /** An entry with rules about targets. */
 interface RuleEntry {
   /** Where it stands, such as `frontends[2]`. */
-  readonly place: string;
+  readonly place: Place;
   readonly allow: readonly LabelledRule[];
   readonly deny: readonly LabelledRule[];
 }
 
-function assertRules(entries: readonly RuleEntry[], place: string): void {
+function assertRules(entries: readonly RuleEntry[], key: string): void {
   const rules = entries
     .reduce((sum, { allow, deny }) => sum + allow.length + deny.length, 0);
   if (rules <= RULES_MAX) return;
   const problem = `saw ${rules} rules, ${RULES_MAX} are allowed`;
-  throw new FieldError(place, problem);
+  throw new FieldError([key], problem);
 }
 
 /** The verdict where callers are not restricted. */
@@ -175,13 +180,16 @@ export const UNRESTRICTED: Verdict = {
   rule: "none were given",
 };
 
-function limited<Item>(
-  items: readonly Item[] | undefined,
-  place: string,
-): readonly Item[] | undefined {
-  if (items === undefined || items.length <= ENTRIES_MAX) return items;
-  throw new FieldError(
-    place,
-    `saw ${items.length} entries, ${ENTRIES_MAX} are allowed`,
+/** @returns `undefined` when the document has no such list. */
+function entriesIn(
+  fields: DocumentMap,
+  key: string,
+): readonly (readonly [unknown, Place])[] | undefined {
+  if (!fields.has(key)) return undefined;
+  const entries = fields.list(key);
+  if (entries.length <= ENTRIES_MAX) return entries;
+  return fields.refuse(
+    key,
+    `saw ${entries.length} entries, ${ENTRIES_MAX} are allowed`,
   );
 }

@@ -5,10 +5,13 @@
  * @module
  */
 
-import { parse as parseYaml } from "@std/yaml";
-import { yamlProblem } from "../../platform/text/yaml_problem.ts";
+import {
+  DocumentError,
+  parseFile,
+  withLine,
+} from "../../platform/documents/document.ts";
+import { FieldError } from "../../platform/documents/document_map.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
-import { FieldError } from "./fields.ts";
 import { Policy } from "./policy.ts";
 import { PolicyError } from "./policy_error.ts";
 
@@ -72,24 +75,13 @@ function readText(path: string): string {
  * @throws {PolicyError}
  */
 export function readPolicy(path: string, text: string): Policy {
-  const isJson = path.endsWith(".json");
-  if (!isJson && !/\.ya?ml$/.test(path)) {
-    throw refusal(path, "its name ends in neither .json nor .yaml");
-  }
-  let document: unknown;
-  try {
-    document = isJson ? JSON.parse(text) : parseYaml(text);
-  } catch (cause) {
-    if (!(cause instanceof Error)) throw cause;
-    const problem = yamlProblem(cause);
-    throw refusal(path, `it is not ${isJson ? "JSON" : "YAML"}: ${problem}`);
-  }
   try {
     // An empty file must not open a door that was closed by one that was full.
-    return new Policy(document);
+    return new Policy(parseFile(path, text));
   } catch (error) {
+    if (error instanceof DocumentError) throw refusal(path, error.message);
     if (!(error instanceof FieldError)) throw error;
-    throw refusal(path, error.message);
+    throw refusal(path, withLine(text, error));
   }
 }
 

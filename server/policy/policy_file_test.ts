@@ -69,7 +69,7 @@ Deno.test("what is no policy is refused with the file's name and the place", () 
   );
   assertEquals(
     refused("p.yaml", "frontends:\n  - commonName: a\n    allow: [tcp:a]"),
-    "Cannot use the policy file p.yaml: frontends[0].allow[0]: Cannot read " +
+    "Cannot use the policy file p.yaml: line 3: frontends[0].allow[0]: Cannot read " +
       'the rule "tcp:a", column 6: saw no ports, wanted ":" and ports; ' +
       "write :443, :1-1023, :80,443 or :*",
   );

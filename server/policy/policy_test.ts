@@ -5,7 +5,7 @@ import {
 } from "../../tests/support/memory/fake_caller.ts";
 import { formatIdentifiers } from "../../proto/peer/identifiers.ts";
 import type { Caller } from "./caller.ts";
-import { FieldError } from "./fields.ts";
+import { FieldError } from "../../platform/documents/document_map.ts";
 import { ENTRIES_MAX, Policy } from "./policy.ts";
 
 const tcp = (address: string) => ({ protocol: "tcp", address });
@@ -177,7 +177,7 @@ const REFUSED: readonly (readonly [document: unknown, says: string])[] = [
   ],
   [
     { frontends: [{ commonName: "a", allow: ["tcp:*:*", null] }] },
-    "frontends[0].allow[1]: saw nothing, wanted a text",
+    "frontends[0].allow[1]: saw nothing, wanted a value",
   ],
   [
     { frontends: [{ commonName: "", allow: [] }] },

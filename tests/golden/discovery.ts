@@ -50,7 +50,7 @@ export function goldenFile(name: string): URL {
 /** Views of the catalog that all golden files are made of. */
 export async function goldenViews(): Promise<Views> {
   const text = await Deno.readTextFile(goldenFile("catalog.yaml"));
-  const { services, endpoints } = await readCatalogDocument(text);
+  const { services, endpoints } = readCatalogDocument(text);
   const snapshot: Snapshot = {
     version: 1,
     services: new Map(services.map((service) => [keyOf(service), service])),

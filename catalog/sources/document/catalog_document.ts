@@ -11,17 +11,23 @@
  * @module
  */
 
-import { parse as parseYaml } from "@std/yaml";
-import { yamlProblem } from "../../../platform/text/yaml_problem.ts";
+import {
+  DocumentError,
+  parseYamlOrJson,
+  withLine,
+} from "../../../platform/documents/document.ts";
 import {
   keyOf,
   type Service,
   type ServiceEndpoints,
 } from "../../model/model.ts";
 import { ENDPOINTS_MAX, SERVICES_MAX } from "../../model/validate.ts";
-import { FieldError, Fields, type Place } from "./document_fields.ts";
+import {
+  DocumentMap,
+  FieldError,
+  type Place,
+} from "../../../platform/documents/document_map.ts";
 import { readService } from "./document_service.ts";
-import { findLines } from "./line_finder.ts";
 
 /** 20,000 services with 10 endpoints each, written out, are half of it. */
 export const DOCUMENT_BYTES_MAX = 64 * 1024 * 1024;
@@ -47,37 +53,24 @@ export interface CatalogDocument {
  * @throws {CatalogDocumentError} With lines, such as `line 7: services[0].port:
  *   there is no such field …`.
  */
-export async function readCatalogDocument(
-  text: string,
-): Promise<CatalogDocument> {
+export function readCatalogDocument(text: string): CatalogDocument {
   const value = parse(text);
   const problems: FieldError[] = [];
   const document = readDocument(value, (problem) => problems.push(problem));
   if (problems.length === 0) return document;
-  const named = problems.slice(0, PROBLEMS_NAMED_MAX);
-  const lines = await findLines(text, named.map(({ place }) => place));
-  const texts = named.map(({ message }, i) => `line ${lines[i]}: ${message}`);
-  const rest = problems.length - named.length;
+  const texts = problems.slice(0, PROBLEMS_NAMED_MAX)
+    .map((problem) => withLine(text, problem));
+  const rest = problems.length - texts.length;
   if (rest > 0) texts.push(`and ${rest} more problems`);
   throw new CatalogDocumentError(texts.join("; "));
 }
 
 function parse(text: string): unknown {
-  // Many times as fast as YAML, of which JSON is a part.
-  if (/^\s*\{/.test(text)) {
-    try {
-      return JSON.parse(text);
-    } catch {
-      // Either flow-style YAML, or what is wrong is said below, with its line.
-    }
-  }
   try {
-    return parseYaml(text);
+    return parseYamlOrJson(text);
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new CatalogDocumentError(
-      `it is neither YAML nor JSON: ${yamlProblem(error)}`,
-    );
+    if (!(error instanceof DocumentError)) throw error;
+    throw new CatalogDocumentError(error.message);
   }
 }
 
@@ -97,7 +90,7 @@ function readDocument(
     }
   };
   trying(() => {
-    const fields = new Fields(value, [], ["services"]);
+    const fields = new DocumentMap(value, [], ["services"]);
     if (!fields.has("services") || !Array.isArray(fields.value("services"))) {
       throw new FieldError([], "wanted a list of services; [] for none");
     }

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { DIRECT, NO_AFFINITY, NO_POLICY } from "../../model/model.ts";
 import {
   type CatalogDocument,
@@ -8,8 +8,8 @@ import {
 
 const guide = new URL("../../../docs/catalog.md", import.meta.url);
 
-async function refused(text: string, ...parts: readonly string[]) {
-  const { message } = await assertRejects(
+function refused(text: string, ...parts: readonly string[]) {
+  const { message } = assertThrows(
     () => readCatalogDocument(text),
     CatalogDocumentError,
   );
@@ -139,26 +139,26 @@ const EXAMPLE_ENDPOINTS: CatalogDocument["endpoints"] = [
   // The others say nothing of endpoints: another source's count.
 ];
 
-Deno.test("the example of docs/catalog.md is read, and means what is said there", async () => {
+Deno.test("the example of docs/catalog.md is read, and means what is said there", () => {
   const [, text = ""] = /```yaml\n(services:[^`]+)```/.exec(
-    await Deno.readTextFile(guide),
+    Deno.readTextFileSync(guide),
   ) ?? [];
-  const { services, endpoints } = await readCatalogDocument(text);
+  const { services, endpoints } = readCatalogDocument(text);
   assertEquals(services, EXAMPLE_SERVICES);
   assertEquals(endpoints, EXAMPLE_ENDPOINTS);
 });
 
-Deno.test("JSON says the same as YAML", async () => {
+Deno.test("JSON says the same as YAML", () => {
   const port = { name: "", port: 80, protocol: "tcp" };
   const yaml = "services:\n- {name: a, ports: [{port: 80}]}\n";
   const json = JSON.stringify({ services: [{ name: "a", ports: [port] }] });
   assertEquals(
-    await readCatalogDocument(json),
-    await readCatalogDocument(yaml),
+    readCatalogDocument(json),
+    readCatalogDocument(yaml),
   );
 });
 
-Deno.test("what is wrong is said with its line", async () => {
+Deno.test("what is wrong is said with its line", () => {
   const text = `services:
 - name: a
   ports:
@@ -172,20 +172,20 @@ Deno.test("what is wrong is said with its line", async () => {
   endpoints:
   - address: 10.0.0.1:80
 `;
-  await refused(
+  refused(
     text,
     "line 4: services[0].ports[0].colour: there is no such field",
     "line 7: services[1].ports[0].port: saw 70000, wanted 1 to 65535",
     "line 8: services[2].name: wanted a name",
     'line 12: services[3].endpoints[0].address: "10.0.0.1:80"',
   );
-  await refused(
+  refused(
     JSON.stringify({ services: [{ name: 7, ports: [] }] }, null, 1),
     "line 4: services[0].name: saw a number, wanted a text",
   );
 });
 
-Deno.test("what is wrong with a route is said with its line", async () => {
+Deno.test("what is wrong with a route is said with its line", () => {
   const text = `services:
 - name: a
   ports:
@@ -231,12 +231,12 @@ Deno.test("what is wrong with a route is said with its line", async () => {
     [d, "routes are for TCP ports with appProtocol http"],
   ] as const;
   for (const [service, problem] of cases) {
-    await refused(`services:\n${service}`, problem);
+    refused(`services:\n${service}`, problem);
   }
 });
 
-Deno.test("hosts and headers of routes are in lower case, whoever wrote them", async () => {
-  const { services } = await readCatalogDocument(
+Deno.test("hosts and headers of routes are in lower case, whoever wrote them", () => {
+  const { services } = readCatalogDocument(
     "services:\n- name: a\n  ports:\n  - {port: 80, appProtocol: http, routes: " +
       "[{host: WWW.Example, headers: {X-A: B}, to: [{service: a, port: 80}]}]}",
   );
@@ -249,69 +249,69 @@ Deno.test("hosts and headers of routes are in lower case, whoever wrote them", a
   });
 });
 
-Deno.test("many problems are a few and a count", async () => {
+Deno.test("many problems are a few and a count", () => {
   const text = `services: [${"{}, ".repeat(20)}]`;
-  await refused(text, "services[4].name", "and 15 more problems");
+  refused(text, "services[4].name", "and 15 more problems");
 });
 
-Deno.test("a text that is neither YAML nor JSON is refused with its line", async () => {
-  await refused(
+Deno.test("a text that is neither YAML nor JSON is refused with its line", () => {
+  refused(
     "services:\n- {name: a\n- b",
     "neither YAML nor JSON",
     "line 3",
   );
-  await refused('{"services": [', "neither YAML nor JSON");
+  refused('{"services": [', "neither YAML nor JSON");
 });
 
-Deno.test("a document that is empty or half written is not an empty catalog", async () => {
+Deno.test("a document that is empty or half written is not an empty catalog", () => {
   for (const text of ["", "services:", "{}", "[]", "x: 1", "null"]) {
-    await assertRejects(() => readCatalogDocument(text), CatalogDocumentError);
+    assertThrows(() => readCatalogDocument(text), CatalogDocumentError);
   }
-  const { services } = await readCatalogDocument("services: []");
+  const { services } = readCatalogDocument("services: []");
   assertEquals(services, []);
 });
 
-Deno.test("one service twice, one port twice, is refused", async () => {
+Deno.test("one service twice, one port twice, is refused", () => {
   const a = "{name: a, ports: [{port: 80}]}";
-  await refused(
+  refused(
     `services:\n- ${a}\n- ${a}`,
     "line 3",
     "default/a is there twice",
   );
-  await refused(
+  refused(
     "services:\n- {name: a, ports: [{name: x, port: 80}, {name: y, port: 80}]}",
     "two of its ports are 80/tcp",
   );
-  await readCatalogDocument(
+  readCatalogDocument(
     "services:\n- {name: a, ports: [{name: x, port: 53}, {name: y, port: 53, protocol: udp}]}",
   );
 });
 
-Deno.test("UDP ports alone cannot say whether they live, another port can", async () => {
+Deno.test("UDP ports alone cannot say whether they live, another port can", () => {
   const ports = "ports:\n  - {name: dns, port: 53, protocol: udp}";
   const of = (health: string, more = "") =>
     `services:\n- name: a\n  ${ports}\n  ${more}\n  policy:\n    health: ${health}\n`;
-  await refused(
+  refused(
     of("{http: {path: /ready}}"),
     "line 7: services[0].policy.health: nothing says whether a UDP port lives",
   );
-  const healthOf = async (text: string) =>
-    (await readCatalogDocument(text)).services[0]!.policy.health;
+  const healthOf = (text: string) =>
+    readCatalogDocument(text).services[0]!.policy.health;
   const times = { intervalMs: 10_000, timeoutMs: 2_000 };
-  assertEquals(await healthOf(of("{tcp: {port: 53}}")), {
+  assertEquals(healthOf(of("{tcp: {port: 53}}")), {
     ...{ kind: "tcp", port: 53 },
     ...times,
   });
-  assertEquals(await healthOf(of("{http: {path: /ready, port: 8181}}")), {
+  assertEquals(healthOf(of("{http: {path: /ready, port: 8181}}")), {
     ...{ kind: "http", path: "/ready", port: 8_181 },
     ...times,
   });
   // The others are asked, this one is believed.
   const both = of("{tcp: {}}", "- {name: web, port: 80}");
-  assertEquals(await healthOf(both), { kind: "tcp", ...times });
+  assertEquals(healthOf(both), { kind: "tcp", ...times });
 });
 
-Deno.test("each field refuses what it cannot mean", async () => {
+Deno.test("each field refuses what it cannot mean", () => {
   const cases = [
     ["affinity: {clientIP: {ttl: 5}}", "wanted a time"],
     ["policy: {balance: best}", "wanted round-robin, random"],
@@ -344,24 +344,24 @@ Deno.test("each field refuses what it cannot mean", async () => {
     ["namespace: a/b", "no namespace"],
   ] as const;
   for (const [line, problem] of cases) {
-    await refused(
+    refused(
       `services:\n- name: a\n  ports: [{port: 80}]\n  ${line}\n`,
       problem,
     );
   }
-  await refused(
+  refused(
     "services:\n- {name: a, ports: [{port: 80, listen: localhost:80}]}",
     "wanted a port, or ADDRESS:PORT",
   );
 });
 
-Deno.test("who names no endpoints says nothing of them, and [] says none", async () => {
-  const read = async (endpoints: string) => {
+Deno.test("who names no endpoints says nothing of them, and [] says none", () => {
+  const read = (endpoints: string) => {
     const text = `services:\n- name: a\n  ports: [{port: 80}]\n${endpoints}`;
-    return (await readCatalogDocument(text)).endpoints;
+    return readCatalogDocument(text).endpoints;
   };
-  assertEquals(await read(""), []);
-  assertEquals(await read("  endpoints:\n"), []);
+  assertEquals(read(""), []);
+  assertEquals(read("  endpoints:\n"), []);
   const none = [{ service: "default/a", endpoints: [] }];
-  assertEquals(await read("  endpoints: []\n"), none);
+  assertEquals(read("  endpoints: []\n"), none);
 });

@@ -65,7 +65,7 @@ const [OPEN_OBJECT, CLOSE_OBJECT] = [0x7b, 0x7d];
  * @param start Of an object or a list.
  * @returns What is behind its last bracket; -1: there is none.
  */
-export function endOfNested(text: string, start: number): number {
+function endOfNested(text: string, start: number): number {
   let depth = 0;
   for (let at = start; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
@@ -90,7 +90,7 @@ export function endOfNested(text: string, start: number): number {
  * @param start Of the quote.
  * @returns Where the closing quote is; -1: there is none.
  */
-export function endOfString(text: string, start: number): number {
+function endOfString(text: string, start: number): number {
   for (let at = start;;) {
     at = text.indexOf('"', at + 1);
     if (at < 0) return -1;

@@ -16,7 +16,11 @@ import {
   WEIGHT_MAX,
 } from "../../model/model.ts";
 import { canonicalAddress } from "../../model/validate.ts";
-import { Fields, kindOf, type Place } from "./document_fields.ts";
+import {
+  DocumentMap,
+  kindOf,
+  type Place,
+} from "../../../platform/documents/document_map.ts";
 
 const ENDPOINT_FIELDS = [
   ...["address", "port", "ports", "state"],
@@ -36,7 +40,7 @@ export function readEndpoint(
   place: Place,
   of: readonly ServicePort[],
 ): Endpoint {
-  const fields = new Fields(value, place, ENDPOINT_FIELDS);
+  const fields = new DocumentMap(value, place, ENDPOINT_FIELDS);
   const given = fields.text("address") ??
     fields.refuse("address", "wanted an IP address or a host name");
   const node = fields.text("node");
@@ -58,7 +62,7 @@ export function readEndpoint(
 
 /** Without a word about ports they are the service's own. */
 function readEndpointPorts(
-  fields: Fields,
+  fields: DocumentMap,
   of: readonly ServicePort[],
 ): readonly EndpointPort[] {
   const names = of.map(({ name }) => name);
@@ -81,7 +85,7 @@ function readEndpointPorts(
 }
 
 /** `direct`, `agent`, or which agent: `{host: node1}`. */
-function readVia(fields: Fields): Via {
+function readVia(fields: DocumentMap): Via {
   const value = fields.value("via");
   if (value === undefined || value === "direct") return DIRECT;
   if (value === "agent") return { kind: "agent" };

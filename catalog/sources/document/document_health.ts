@@ -13,11 +13,11 @@ import type {
 } from "../../model/model.ts";
 import { withoutAbsent } from "../../model/plain_data.ts";
 import {
+  type DocumentMap,
   FieldError,
-  type Fields,
   kindOf,
   type Place,
-} from "./document_fields.ts";
+} from "../../../platform/documents/document_map.ts";
 
 /** Of a health check that does not say. */
 const INTERVAL_MS = 10_000;
@@ -28,7 +28,7 @@ const IN_A_ROW_MAX = 100;
 
 /** @throws {FieldError} */
 export function readHealth(
-  policy: Fields,
+  policy: DocumentMap,
   ports: readonly ServicePort[],
 ): HealthCheck | undefined {
   const health = policy.map("health", [
@@ -97,7 +97,7 @@ const FIELDS = {
   grpc: ["service", "port", "host", "tls"],
 } as const;
 
-function readTls(how: Fields): HealthTls | undefined {
+function readTls(how: DocumentMap): HealthTls | undefined {
   const tls = how.map("tls", ["verify", "serverName"]);
   return tls && withoutAbsent({
     verify: tls.flag("verify"),
@@ -106,7 +106,7 @@ function readTls(how: Fields): HealthTls | undefined {
 }
 
 /** `[200, "300-399"]`. */
-function readStatuses(how: Fields): readonly StatusRange[] | undefined {
+function readStatuses(how: DocumentMap): readonly StatusRange[] | undefined {
   const list = how.list("status");
   if (list.length > 0) {
     return list.map(([item, place]) => readStatus(item, place));

@@ -13,7 +13,7 @@ import {
   type ServicePort,
 } from "../../model/model.ts";
 import { withoutAbsent } from "../../model/plain_data.ts";
-import type { Fields } from "./document_fields.ts";
+import type { DocumentMap } from "../../../platform/documents/document_map.ts";
 import { readHealth } from "./document_health.ts";
 
 /** All there are. */
@@ -40,7 +40,7 @@ export const POLICY_FIELDS = [
  * @throws {FieldError}
  */
 export function readPolicy(
-  policy: Fields | undefined,
+  policy: DocumentMap | undefined,
   ports: readonly ServicePort[],
 ): ServicePolicy {
   if (policy === undefined) return NO_POLICY;
@@ -63,7 +63,7 @@ export function readPolicy(
   });
 }
 
-function readEjection(policy: Fields): Partial<Ejection> | undefined {
+function readEjection(policy: DocumentMap): Partial<Ejection> | undefined {
   const ejection = policy.map("ejection", ["failures", "time"]);
   return ejection && withoutAbsent({
     failures: ejection.number("failures", 0, 1_000),

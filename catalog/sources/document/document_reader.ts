@@ -2,58 +2,34 @@
  * Reads one document after the other, of which the next says nearly the same as
  * the last.
  *
- * A service whose text is what it was is the object that it was. That is faster,
- * and it makes no garbage: ten documents of a thousand services once left 75 MB
- * of it for the collector to find. Of a large service in JSON the same goes for
- * its endpoints.
+ * A service whose text is what it was is the object that it was, and so is an
+ * endpoint that says what it said. That is faster, here and for whoever looks for
+ * differences, and it makes no garbage: ten documents of a thousand services once
+ * left 75 MB of it for the collector to find.
  *
  * @module
  */
 
-import { parse as parseYaml } from "@std/yaml";
-import { type Endpoint, keyOf } from "../../model/model.ts";
 import {
-  checkEndpoints,
-  ENDPOINTS_MAX,
-  ENDPOINTS_PER_SERVICE_MAX,
-  SERVICES_MAX,
-} from "../../model/validate.ts";
+  DocumentError,
+  parseJson,
+  parseYaml,
+} from "../../../platform/documents/document.ts";
+import { FieldError } from "../../../platform/documents/document_map.ts";
+import { keyOf } from "../../model/model.ts";
+import { isSame } from "../../model/plain_data.ts";
+import { ENDPOINTS_MAX, SERVICES_MAX } from "../../model/validate.ts";
 import {
   type CatalogDocument,
   readCatalogDocument,
 } from "./catalog_document.ts";
 import { type CutDocument, cutDocument } from "./document_cut.ts";
-import { readEndpoint } from "./document_endpoint.ts";
-import { FieldError } from "./document_fields.ts";
 import { type ReadService, readService } from "./document_service.ts";
-import { type CutService, cutService } from "./service_cut.ts";
-
-/**
- * Services with longer texts are read endpoint by endpoint: some fifty of them.
- * Characters.
- */
-export const LARGE_LENGTH_MIN = 4_096;
-
-/** One service as it was read. */
-interface Reading extends ReadService {
-  /** Of a large one. */
-  readonly pieces?: Pieces;
-}
-
-/** A large service, piece by piece. */
-interface Pieces {
-  /** The text without endpoints. */
-  readonly around: string;
-  /** By their texts. */
-  readonly endpoints: ReadonlyMap<string, Endpoint>;
-}
 
 /** See the module description. */
 export class DocumentReader {
   /** By its text. */
-  #known: ReadonlyMap<string, Reading> = new Map();
-  /** Those of them that are large, by the text around their endpoints. */
-  #large: ReadonlyMap<string, Reading> = new Map();
+  #known: ReadonlyMap<string, ReadService> = new Map();
 
   /**
    * As {@linkcode readCatalogDocument}, which is also asked for the truth of all
@@ -61,38 +37,38 @@ export class DocumentReader {
    *
    * @throws {CatalogDocumentError}
    */
-  async read(text: string): Promise<CatalogDocument> {
+  read(text: string): CatalogDocument {
     const cut = cutDocument(text);
     const document = cut === undefined ? undefined : this.#readCut(cut);
     if (document !== undefined) return document;
-    const whole = await readCatalogDocument(text);
+    const whole = readCatalogDocument(text);
     this.#known = new Map();
-    this.#large = new Map();
     return whole;
   }
 
-  /** @returns `undefined`: it cannot be read piece by piece. */
+  /** @returns `undefined`: it cannot be read service by service. */
   #readCut({ language, services }: CutDocument): CatalogDocument | undefined {
     if (services.length > SERVICES_MAX) return undefined;
     // With texts of this document: each holds all of the one that it is cut from.
-    const known = new Map<string, Reading>();
-    const large = new Map<string, Reading>();
+    const known = new Map<string, ReadService>();
+    const fresh: string[] = [];
     const keys = new Set<string>();
     let endpointCount = 0;
     for (const text of services) {
-      const reading = this.#known.get(text) ?? this.#readOne(text, language);
-      if (reading === undefined) return undefined;
-      known.set(text, reading);
-      if (reading.pieces !== undefined) {
-        large.set(reading.pieces.around, reading);
+      let reading = this.#known.get(text);
+      if (reading === undefined) {
+        reading = readOne(text, language);
+        if (reading === undefined) return undefined;
+        fresh.push(text);
       }
+      known.set(text, reading);
       keys.add(keyOf(reading.service));
       endpointCount += reading.behind?.length ?? 0;
     }
     const isTwice = keys.size < services.length;
     if (isTwice || endpointCount > ENDPOINTS_MAX) return undefined;
+    this.#share(known, fresh);
     this.#known = known;
-    this.#large = large;
     const readings = [...known.values()];
     return {
       services: readings.map(({ service }) => service),
@@ -104,51 +80,50 @@ export class DocumentReader {
     };
   }
 
-  /** @returns `undefined`: it is not as it must be, or not on its own. */
-  #readOne(
-    text: string,
-    language: CutDocument["language"],
-  ): Reading | undefined {
-    const isLarge = language === "json" && text.length >= LARGE_LENGTH_MIN;
-    const cut = isLarge ? cutService(text) : undefined;
-    try {
-      if (cut !== undefined) return this.#readPieces(cut);
-      const value = language === "json" ? JSON.parse(text) : parseItem(text);
-      return value === undefined ? undefined : readService(value, []);
-    } catch (error) {
-      if (error instanceof SyntaxError || error instanceof FieldError) {
-        return undefined;
-      }
-      throw error;
+  /** A service with another text says most of what it said. */
+  #share(
+    readings: Map<string, ReadService>,
+    fresh: readonly string[],
+  ): void {
+    if (fresh.length === 0 || this.#known.size === 0) return;
+    const before = new Map(
+      [...this.#known.values()].map((each) => [keyOf(each.service), each]),
+    );
+    for (const text of fresh) {
+      const now = readings.get(text)!;
+      const old = before.get(keyOf(now.service));
+      if (old !== undefined) readings.set(text, shared(now, old));
     }
   }
+}
 
-  /** @throws {SyntaxError | FieldError} */
-  #readPieces({ around, endpoints: texts }: CutService): Reading | undefined {
-    if (texts.length > ENDPOINTS_PER_SERVICE_MAX) return undefined;
-    const before = this.#large.get(around);
-    // What an endpoint says can depend on its service's ports.
-    const service = before?.service ??
-      readService(JSON.parse(around), []).service;
-    const known = before?.pieces?.endpoints;
-    const endpoints = new Map<string, Endpoint>();
-    const fresh: Endpoint[] = [];
-    const behind = texts.map((text) => {
-      let endpoint = known?.get(text);
-      if (endpoint === undefined) {
-        endpoint = readEndpoint(JSON.parse(text), [], service.ports);
-        fresh.push(endpoint);
-      }
-      endpoints.set(text, endpoint);
-      return endpoint;
-    });
-    const problem = checkEndpoints({
-      service: keyOf(service),
-      endpoints: fresh,
-    });
-    return problem === undefined
-      ? { service, behind, pieces: { around, endpoints } }
-      : undefined;
+/** `now`, with the objects of `old` that say the same. */
+function shared(now: ReadService, old: ReadService): ReadService {
+  const service = isSame(old.service, now.service) ? old.service : now.service;
+  if (now.behind === undefined || old.behind === undefined) {
+    return { ...now, service };
+  }
+  const byAddress = new Map(old.behind.map((each) => [each.address, each]));
+  const behind = now.behind.map((endpoint) => {
+    const was = byAddress.get(endpoint.address);
+    return was !== undefined && isSame(was, endpoint) ? was : endpoint;
+  });
+  return { service, behind };
+}
+
+/** @returns `undefined`: it is not as it must be, or not on its own. */
+function readOne(
+  text: string,
+  language: CutDocument["language"],
+): ReadService | undefined {
+  try {
+    const value = language === "json" ? parseJson(text) : parseItem(text);
+    return value === undefined ? undefined : readService(value, []);
+  } catch (error) {
+    if (error instanceof DocumentError || error instanceof FieldError) {
+      return undefined;
+    }
+    throw error;
   }
 }
 

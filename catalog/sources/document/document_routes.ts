@@ -11,7 +11,11 @@ import {
   ROUTE_WEIGHT_MAX,
   type RouteTarget,
 } from "../../model/routes.ts";
-import { Fields, kindOf, type Place } from "./document_fields.ts";
+import {
+  DocumentMap,
+  kindOf,
+  type Place,
+} from "../../../platform/documents/document_map.ts";
 
 /**
  * What stands under `routes` of a port.
@@ -21,7 +25,7 @@ import { Fields, kindOf, type Place } from "./document_fields.ts";
  * @throws {FieldError}
  */
 export function readRoutes(
-  port: Fields,
+  port: DocumentMap,
   namespace: string,
 ): readonly Route[] | undefined {
   if (!port.has("routes")) return undefined;
@@ -30,7 +34,12 @@ export function readRoutes(
 }
 
 function readRoute(value: unknown, place: Place, namespace: string): Route {
-  const fields = new Fields(value, place, ["host", "prefix", "headers", "to"]);
+  const fields = new DocumentMap(value, place, [
+    "host",
+    "prefix",
+    "headers",
+    "to",
+  ]);
   const host = fields.text("host")?.toLowerCase();
   const headers = readHeaders(fields);
   if (!fields.has("to")) {
@@ -44,7 +53,7 @@ function readRoute(value: unknown, place: Place, namespace: string): Route {
   };
 }
 
-function readHeaders(route: Fields): readonly HeaderMatch[] {
+function readHeaders(route: DocumentMap): readonly HeaderMatch[] {
   const value = route.value("headers");
   if (value === undefined) return [];
   if (typeof value !== "object" || Array.isArray(value)) {
@@ -63,7 +72,7 @@ function readTarget(
   place: Place,
   namespace: string,
 ): RouteTarget {
-  const fields = new Fields(value, place, ["service", "port", "weight"]);
+  const fields = new DocumentMap(value, place, ["service", "port", "weight"]);
   const service = fields.text("service") ??
     fields.refuse("service", "wanted NAME or NAMESPACE/NAME");
   return {

@@ -18,7 +18,11 @@ import {
 } from "../../model/model.ts";
 import { checkEndpoints, checkService, isPort } from "../../model/validate.ts";
 import { readEndpoint } from "./document_endpoint.ts";
-import { FieldError, Fields, type Place } from "./document_fields.ts";
+import {
+  DocumentMap,
+  FieldError,
+  type Place,
+} from "../../../platform/documents/document_map.ts";
 import { POLICY_FIELDS, readPolicy } from "./document_policy.ts";
 import { readRoutes } from "./document_routes.ts";
 
@@ -35,7 +39,7 @@ export interface ReadService {
  * @throws {FieldError}
  */
 export function readService(value: unknown, place: Place): ReadService {
-  const fields = new Fields(value, place, [
+  const fields = new DocumentMap(value, place, [
     "name",
     "namespace",
     "ports",
@@ -67,7 +71,7 @@ function readPort(
   place: Place,
   namespace: string,
 ): ServicePort {
-  const fields = new Fields(value, place, [
+  const fields = new DocumentMap(value, place, [
     "name",
     "port",
     "protocol",
@@ -90,7 +94,7 @@ function readPort(
 }
 
 /** `8080`, `127.0.0.1:8080`, `[::1]:8080`. */
-function readListen(fields: Fields): ListenAddress | undefined {
+function readListen(fields: DocumentMap): ListenAddress | undefined {
   const value = fields.value("listen");
   if (value === undefined) return undefined;
   const match = /^(?:\[([^\]]+)\]:|([^:]+):)?(\d{1,5})$/.exec(String(value));
@@ -107,7 +111,7 @@ function readListen(fields: Fields): ListenAddress | undefined {
   return host === undefined ? { port } : { host, port };
 }
 
-function readAffinity(fields: Fields): Affinity {
+function readAffinity(fields: DocumentMap): Affinity {
   const affinity = fields.map("affinity", ["clientIP"]);
   if (affinity === undefined || !affinity.has("clientIP")) return NO_AFFINITY;
   const clientIp = affinity.map("clientIP", ["ttl"])!;

@@ -14,7 +14,7 @@
 import { type Endpoint, keyOf, type Service } from "../../model/model.ts";
 import { checkEndpoints, checkService } from "../../model/validate.ts";
 import { readEndpoint } from "../document/document_endpoint.ts";
-import { FieldError } from "../document/document_fields.ts";
+import { FieldError } from "../../../platform/documents/document_map.ts";
 import { readService } from "../document/document_service.ts";
 import {
   type EtcdLayout,

@@ -9,16 +9,21 @@
  * @module
  */
 
-import { parse as parseYaml } from "@std/yaml";
+import {
+  DocumentError,
+  parseYaml,
+} from "../../../platform/documents/document.ts";
 import { nearest } from "../../../platform/text/nearest.ts";
-import { yamlProblem } from "../../../platform/text/yaml_problem.ts";
 import {
   NO_POLICY,
   type Service,
   type ServicePolicy,
 } from "../../model/model.ts";
 import { checkService } from "../../model/validate.ts";
-import { FieldError, Fields } from "../document/document_fields.ts";
+import {
+  DocumentMap,
+  FieldError,
+} from "../../../platform/documents/document_map.ts";
 import { POLICY_FIELDS, readPolicy } from "../document/document_policy.ts";
 
 /** What the names of our annotations begin with. */
@@ -89,7 +94,7 @@ function readAnnotation(
         (near === undefined ? "" : `; did you mean ${near}?`),
     );
   }
-  const fields = new Fields(
+  const fields = new DocumentMap(
     { [field]: readValue(name, text) },
     [],
     POLICY_FIELDS,
@@ -124,7 +129,8 @@ function readValue(name: string, text: string): unknown {
   try {
     value = parseYaml(text);
   } catch (error) {
-    refuse(`it is not YAML: ${yamlProblem(error as Error)}`);
+    if (!(error instanceof DocumentError)) throw error;
+    refuse(error.message);
   }
   if (!isSmall(value)) refuse("it has too many parts");
   return value;

@@ -6,6 +6,8 @@
  * @module
  */
 
+import { parseGoDuration } from "./go_duration.ts";
+
 /** Where something stands: `["services", 2, "ports"]`. */
 export type Place = readonly (string | number)[];
 
@@ -13,36 +15,34 @@ export type Place = readonly (string | number)[];
 export class FieldError extends Error {
   override readonly name = "FieldError";
 
-  constructor(readonly place: Place, problem: string) {
-    super(`${placeText(place)}: ${problem}`);
+  constructor(readonly place: Place, readonly problem: string) {
+    super(`${placeText(place) || "the document"}: ${problem}`);
   }
 }
 
 /** One map of a document, and where it stands. */
-export class Fields {
+export class DocumentMap {
   readonly #map: Readonly<Record<string, unknown>>;
 
   /**
-   * @param known All fields there are.
+   * @param known All fields there are; absent: others do not matter.
    * @throws {FieldError} When `value` is no map, or has other fields.
    */
   constructor(
     value: unknown,
     readonly place: Place,
-    known: readonly string[],
+    known?: readonly string[],
   ) {
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      throw new FieldError(
-        place,
-        `saw ${kindOf(value)}, wanted a map of ${known.join(", ")}`,
-      );
+      const of = known === undefined ? "" : ` of ${known.join(", ")}`;
+      throw new FieldError(place, `saw ${kindOf(value)}, wanted a map${of}`);
     }
     this.#map = value as Readonly<Record<string, unknown>>;
-    for (const key of Object.keys(this.#map)) {
-      if (known.includes(key)) continue;
+    for (const key of known === undefined ? [] : Object.keys(this.#map)) {
+      if (known!.includes(key)) continue;
       throw new FieldError(
         [...place, key],
-        `there is no such field; wanted one of ${known.join(", ")}`,
+        `there is no such field; wanted one of ${known!.join(", ")}`,
       );
     }
   }
@@ -60,6 +60,21 @@ export class Fields {
 
   refuse(key: string, problem: string): never {
     throw new FieldError([...this.place, key], problem);
+  }
+
+  /**
+   * For documents in which saying nothing is a mistake: what somebody took out
+   * of a field, or of a list in it, must not open what it closed.
+   */
+  refuseEmpty(): this {
+    for (const [key, value] of Object.entries(this.#map)) {
+      assertSaysSomething(value, [...this.place, key]);
+      if (!Array.isArray(value)) continue;
+      for (const [item, place] of this.list(key)) {
+        assertSaysSomething(item, place);
+      }
+    }
+    return this;
   }
 
   text(key: string): string | undefined {
@@ -89,7 +104,7 @@ export class Fields {
   duration(key: string, leastMs = 1): number | undefined {
     const value = this.value(key);
     if (value === undefined) return undefined;
-    const ms = typeof value === "string" ? durationMs(value) : undefined;
+    const ms = typeof value === "string" ? parseGoDuration(value) : undefined;
     if (ms !== undefined && ms >= leastMs) return ms;
     const seen = typeof value === "string" ? `"${value}"` : kindOf(value);
     this.refuse(key, `saw ${seen}, wanted a time such as 500ms, 10s or 1m30s`);
@@ -118,12 +133,34 @@ export class Fields {
     return value.map((item, i) => [item, [...this.place, key, i]] as const);
   }
 
+  /** The texts of a list and their places; `undefined` when it is absent. */
+  texts(key: string): readonly (readonly [string, Place])[] | undefined {
+    if (!this.has(key)) return undefined;
+    return this.list(key).map(([item, place]) => {
+      if (typeof item === "string") return [item, place] as const;
+      // `*` begins an alias in YAML, so people meet this with the best of rules.
+      throw new FieldError(
+        place,
+        `saw ${kindOf(item)}, wanted a text; quote it if needed`,
+      );
+    });
+  }
+
   /** The map under `key`; `undefined` when it is absent. */
-  map(key: string, known: readonly string[]): Fields | undefined {
+  map(key: string, known?: readonly string[]): DocumentMap | undefined {
     const value = this.value(key);
     if (value === undefined) return undefined;
-    return new Fields(value, [...this.place, key], known);
+    return new DocumentMap(value, [...this.place, key], known);
   }
+}
+
+function assertSaysSomething(value: unknown, place: Place): void {
+  if (value !== null && value !== undefined && value !== "") return;
+  const seen = value === "" ? "an empty text" : "nothing";
+  throw new FieldError(
+    place,
+    `saw ${seen}, wanted a value; quote it if needed, or take it out`,
+  );
 }
 
 /** What a value is, for a sentence. */
@@ -133,22 +170,8 @@ export function kindOf(value: unknown): string {
   return typeof value === "object" ? "a map" : `a ${typeof value}`;
 }
 
-const UNITS_MS: ReadonlyMap<string, number> = new Map(
-  Object.entries({ h: 3_600_000, m: 60_000, s: 1_000, ms: 1 }),
-);
-
-function durationMs(text: string): number | undefined {
-  if (!/^(?:\d+(?:\.\d+)?(?:h|ms|m|s))+$/.test(text)) return undefined;
-  let total = 0;
-  for (const [, amount, unit] of text.matchAll(/([\d.]+)(h|ms|m|s)/g)) {
-    total += Number(amount) * UNITS_MS.get(unit!)!;
-  }
-  return total;
-}
-
-/** `services[2].ports`. */
-function placeText(place: Place): string {
-  if (place.length === 0) return "the document";
+/** `services[2].ports`; empty for the whole document. */
+export function placeText(place: Place): string {
   return place.map((part) =>
     typeof part === "number" ? `[${part}]` : `.${part}`
   )

@@ -1,0 +1,85 @@
+/**
+ * The text of a document to what it says, in YAML or in JSON, and what is wrong
+ * with it to a sentence with a line.
+ *
+ * @module
+ */
+
+import { parse } from "../../std/yaml.ts";
+import type { FieldError } from "./document_map.ts";
+import { lineOf } from "./line_finder.ts";
+
+/** A text that cannot be read; the message is a clause such as `it is not …`. */
+export class DocumentError extends Error {
+  override readonly name = "DocumentError";
+}
+
+/**
+ * Reads YAML, of which JSON is a part.
+ *
+ * @throws {DocumentError}
+ */
+export function parseYaml(text: string): unknown {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new DocumentError(`it is not YAML: ${problemOf(error)}`);
+  }
+}
+
+/** @throws {DocumentError} */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new DocumentError(`it is not JSON: ${problemOf(error)}`);
+  }
+}
+
+/**
+ * Reads either, JSON many times as fast as YAML.
+ *
+ * @throws {DocumentError}
+ */
+export function parseYamlOrJson(text: string): unknown {
+  if (/^\s*\{/.test(text)) {
+    try {
+      return JSON.parse(text);
+    } catch {
+      // Either flow-style YAML, or what is wrong is said below, with its line.
+    }
+  }
+  try {
+    return parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new DocumentError(`it is neither YAML nor JSON: ${problemOf(error)}`);
+  }
+}
+
+/**
+ * Reads a file by the ending of its name.
+ *
+ * @throws {DocumentError}
+ */
+export function parseFile(path: string, text: string): unknown {
+  if (path.endsWith(".json")) return parseJson(text);
+  if (/\.ya?ml$/.test(path)) return parseYaml(text);
+  throw new DocumentError("its name ends in neither .json nor .yaml");
+}
+
+/** Such as `line 7: services[0].port: there is no such field …`. */
+export function withLine(text: string, { place, message }: FieldError): string {
+  return `line ${lineOf(text, place)}: ${message}`;
+}
+
+/** The first line of what a parser says is enough. */
+function problemOf(error: SyntaxError): string {
+  const line = error.message.split("\n")[0]!.trim().replace(/:$/, "");
+  // `socket: *` is the beginning of an alias.
+  return /\balias\b/.test(line)
+    ? `${line}; an asterisk stands in quotes: "*"`
+    : line;
+}
