@@ -21,13 +21,45 @@ import { type MessageModule, messageModule } from "./message_module.ts";
 /** Where the repository is. */
 const ROOT = new URL("../", import.meta.url);
 
+/** What most modules have. */
+const PLAIN = {
+  codecs: {
+    path: "proto/grpc/message_codec.ts",
+    schema: "Schema",
+    codec: "MessageCodec",
+  },
+  fields: "all",
+} as const;
+
+/** The subset of xDS, in the order in which files need each other. */
+const XDS_PROTOS = [
+  ...["protobuf", "status", "type", "matcher", "xds_core", "xds_matcher"],
+  ...["core", "endpoint", "cluster", "http_protocol_options"],
+  ...["http_11_proxy", "raw_buffer", "route", "previous_hosts"],
+  ...["previous_priorities", "listener", "tcp_proxy", "udp_proxy"],
+  ...["http_connection_manager", "router", "discovery"],
+].map((name) => `proto/xds/protos/${name}.proto`);
+
+/** The model (`discovery.ts`) has requests, responses and resources, too. */
+const XDS_NAMES: ReadonlyMap<string, string> = new Map([
+  ["google.rpc.Status", "RpcStatus"],
+  ["xds.core.v3.TypedExtensionConfig", "MatcherAction"],
+  ["envoy.config.core.v3.HttpProtocolOptions", "CommonHttpProtocolOptions"],
+  ["envoy.extensions.filters.udp.udp_proxy.v3.Route", "UdpRoute"],
+  ...[
+    ...["DiscoveryRequest", "DiscoveryResponse", "Resource"],
+    ...["DeltaDiscoveryRequest", "DeltaDiscoveryResponse"],
+  ].map((name) =>
+    [`envoy.service.discovery.v3.${name}`, `${name}Message`] as const
+  ),
+]);
+
 /** What is generated, from the root of the repository. */
 export const MODULES: readonly MessageModule[] = [
   {
     path: "proto/grpc/health_messages.ts",
     protos: ["proto/health.proto"],
-    codecs: "proto/grpc/message_codec.ts",
-    fields: "all",
+    ...PLAIN,
     names: new Map([
       ["grpc.health.v1.HealthCheckResponse.ServingStatus", "ServingStatus"],
     ]),
@@ -35,20 +67,35 @@ export const MODULES: readonly MessageModule[] = [
   {
     path: "proto/identity/identity_messages.ts",
     protos: ["proto/identity/identity.proto"],
-    codecs: "proto/grpc/message_codec.ts",
-    fields: "all",
+    ...PLAIN,
   },
   {
     path: "neighbours/etcd/etcd_messages.ts",
     protos: ["neighbours/etcd/kv.proto", "neighbours/etcd/rpc.proto"],
-    codecs: "proto/grpc/message_codec.ts",
-    fields: "all",
+    ...PLAIN,
   },
   {
     path: "proto/link/link_messages.ts",
     protos: ["proto/link/link.proto"],
-    codecs: "proto/grpc/message_codec.ts",
-    fields: "all",
+    ...PLAIN,
+  },
+  {
+    path: "proto/xds/xds_messages.ts",
+    protos: XDS_PROTOS,
+    codecs: {
+      path: "proto/xds/message_kind.ts",
+      schema: "XdsSchema",
+      codec: "MessageKind",
+    },
+    fields: "present",
+    alone: [
+      ...["google.protobuf.Any", "google.protobuf.Struct"],
+      ...["google.rpc.Status", "envoy.config.core.v3.Address"],
+      ...["envoy.config.core.v3.Metadata", "envoy.config.core.v3.Node"],
+      "envoy.config.endpoint.v3.ClusterLoadAssignment",
+      "envoy.config.route.v3.RouteConfiguration",
+    ],
+    names: XDS_NAMES,
   },
 ];
 

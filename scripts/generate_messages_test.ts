@@ -12,7 +12,7 @@ for (const module of MODULES) {
 const MODULE = {
   path: "a/b/module.ts",
   protos: ["a/b/one.proto"],
-  codecs: "a/codec.ts",
+  codecs: { path: "a/codec.ts", schema: "Schema", codec: "Codec" },
   fields: "present",
 } as const;
 
@@ -36,15 +36,15 @@ message Whole {
 service Keeper { rpc KeepAll(Whole) returns (stream Whole); }`);
   for (
     const part of [
-      'import { type MessageCodec, Schema } from "../codec.ts";',
-      '{"(validate.rules)":{string:{min_len:1}}}',
+      'import { type Codec, Schema } from "../codec.ts";',
+      '{ "(validate.rules)": { string: { min_len: 1 } } }',
       "/** A whole. */\nexport interface Whole {",
       "/** not empty */\nreadonly name?: string | undefined;",
       "readonly parts?: readonly Whole_Part[] | undefined;",
-      "readonly kinds?: Readonly<Record<string, number>> | undefined;",
+      "/** One of {@linkcode Whole_Kind}. */\nreadonly kinds?: Readonly<Record<string, number>> | undefined;",
       "readonly size?: number | undefined;",
       "export const Whole_Kind = {\nNONE: 0,\n",
-      'export const Whole: MessageCodec<Whole> = SCHEMA.codec<Whole>("p.Whole");',
+      'export const Whole: Codec<Whole> = SCHEMA.codec<Whole>("p.Whole");',
       'keepAll: "/p.Keeper/KeepAll",',
     ]
   ) assert(source.includes(part), `${part}\nis not in\n${source}`);

@@ -5,7 +5,8 @@ import { StatusCode } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
-import { cluster, encodeAny } from "../../proto/xds/xds_messages.ts";
+import { encodeAny } from "../../proto/xds/any.ts";
+import { Cluster } from "../../proto/xds/xds_messages.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { deadPort } from "../../tests/support/rigs/proxy_rig.ts";
 import { ScriptedAds } from "../../tests/support/xds/scripted_ads.ts";
@@ -86,7 +87,7 @@ class Rig implements AsyncDisposable {
 }
 
 function named(name: string, kind: ResourceKind = "cluster") {
-  const any = encodeAny(cluster, { name, type: 3 });
+  const any = encodeAny(Cluster, { name, type: 3 });
   return { kind, name, version: `v-${name}`, any };
 }
 

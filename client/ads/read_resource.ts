@@ -7,23 +7,17 @@
 
 import { GrpcError } from "../../proto/grpc/status.ts";
 import type { ReceivedResource } from "../../proto/xds/discovery.ts";
+import { unpack } from "../../proto/xds/any.ts";
 import {
-  type Cluster,
-  DiscoveryType,
-} from "../../proto/xds/messages/cluster_messages.ts";
-import type { ClusterLoadAssignment } from "../../proto/xds/messages/endpoint_messages.ts";
-import type { Any } from "../../proto/xds/messages/google_messages.ts";
-import type { Listener } from "../../proto/xds/messages/listener_messages.ts";
-import type { RouteConfiguration } from "../../proto/xds/messages/route_messages.ts";
-import type { ResourceKind } from "../../proto/xds/resource.ts";
-import {
-  cluster,
-  clusterLoadAssignment,
-  httpConnectionManager,
-  listener,
-  routeConfiguration,
-  unpack,
+  type Any,
+  Cluster,
+  Cluster_DiscoveryType,
+  ClusterLoadAssignment,
+  HttpConnectionManager,
+  Listener,
+  RouteConfiguration,
 } from "../../proto/xds/xds_messages.ts";
+import type { ResourceKind } from "../../proto/xds/resource.ts";
 import { type Need, RefusedResource } from "./received.ts";
 
 /** A resource, as what it is. */
@@ -41,13 +35,13 @@ export function readResource(
   try {
     switch (kind) {
       case "cluster":
-        return { kind, message: cluster.decode(value) };
+        return { kind, message: Cluster.decode(value) };
       case "endpoints":
-        return { kind, message: clusterLoadAssignment.decode(value) };
+        return { kind, message: ClusterLoadAssignment.decode(value) };
       case "listener":
-        return { kind, message: listener.decode(value) };
+        return { kind, message: Listener.decode(value) };
       case "route":
-        return { kind, message: routeConfiguration.decode(value) };
+        return { kind, message: RouteConfiguration.decode(value) };
     }
   } catch (error) {
     if (!(error instanceof GrpcError)) throw error;
@@ -79,7 +73,7 @@ export function needsOf(resource: ResourceMessage): readonly Need[] {
 export function assignmentOf(
   { name, type, edsClusterConfig }: Cluster,
 ): string | undefined {
-  if (type !== DiscoveryType.EDS) return undefined;
+  if (type !== Cluster_DiscoveryType.EDS) return undefined;
   return edsClusterConfig?.serviceName || name;
 }
 
@@ -92,7 +86,7 @@ function routesOf({ apiListener, filterChains = [] }: Listener): string[] {
   ];
   const names = configs.flatMap((any) => {
     try {
-      return unpack(httpConnectionManager, any)?.rds?.routeConfigName ?? [];
+      return unpack(HttpConnectionManager, any)?.rds?.routeConfigName ?? [];
     } catch (error) {
       if (!(error instanceof GrpcError)) throw error;
       throw new RefusedResource(error.message);

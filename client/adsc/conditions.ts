@@ -5,8 +5,10 @@
  * @module
  */
 
-import { HealthStatus } from "../../proto/xds/messages/core_messages.ts";
-import type { ClusterLoadAssignment } from "../../proto/xds/messages/endpoint_messages.ts";
+import {
+  type ClusterLoadAssignment,
+  HealthStatus,
+} from "../../proto/xds/xds_messages.ts";
 import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
 import type { ResourceMessage } from "../ads/read_resource.ts";
 import type { AdsClient } from "../ads/ads_client.ts";

@@ -11,7 +11,7 @@ import {
   type ResourceMessage,
 } from "../ads/read_resource.ts";
 import type { Judge, Judged, Need } from "../ads/received.ts";
-import type { RouteConfiguration } from "../../proto/xds/messages/route_messages.ts";
+import type { RouteConfiguration } from "../../proto/xds/xds_messages.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
 
 /** All of a kind, or some by their names. */

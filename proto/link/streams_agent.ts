@@ -21,10 +21,11 @@ import {
   encodeAgentEvent,
   type ServerEvent,
 } from "./control_messages.ts";
-import type {
-  AgentHello,
-  AnnouncedService,
-  ServerHello,
+import {
+  type AgentHello,
+  type AnnouncedService,
+  LINK_METHODS,
+  type ServerHello,
 } from "./link_messages.ts";
 import {
   CONTROL_MESSAGE_BYTES_MAX,
@@ -34,7 +35,7 @@ import {
   versionProblem,
 } from "./hello.ts";
 import { proxyService, type ProxyServiceOptions } from "./proxy_service.ts";
-import { CONTROL_PATH, PROXY_PATH } from "./method_paths.ts";
+import { PROXY_PATH } from "./method_paths.ts";
 
 /** What an agent can say on an open link. */
 export interface AgentControl {
@@ -90,7 +91,7 @@ export function serveStreamsAgent(
   const link = new StreamsAgentLink(options);
   const proxy = proxyService(options);
   const methods: Record<string, MethodHandler> = {
-    [CONTROL_PATH]: (call) => link.control(call),
+    [LINK_METHODS.control]: (call) => link.control(call),
     [PROXY_PATH](call) {
       if (!link.isOpen) {
         throw new GrpcError(

@@ -13,10 +13,11 @@ import {
   encodeAgentEvent,
   encodeServerEvent,
 } from "./control_messages.ts";
-import type {
-  AgentHello,
-  AnnouncedService,
-  ServerHello,
+import {
+  type AgentHello,
+  type AnnouncedService,
+  LINK_METHODS,
+  type ServerHello,
 } from "./link_messages.ts";
 import { HELLO_DEADLINE_MS, LinkError } from "./hello.ts";
 import type { AgentLink } from "./link.ts";
@@ -27,7 +28,7 @@ import {
   type StreamsServerLink,
   type StreamsServerOptions,
 } from "./streams_server.ts";
-import { CONTROL_PATH, PROXY_PATH } from "./method_paths.ts";
+import { PROXY_PATH } from "./method_paths.ts";
 
 const SERVER: ServerHello = {
   version: 1,
@@ -78,7 +79,7 @@ class ScriptedAgent {
     };
     const router = new GrpcRouter({
       timers: this.timers,
-      methods: { [CONTROL_PATH]: control },
+      methods: { [LINK_METHODS.control]: control },
     });
     this.pair = new ConnectionPair({
       clock: this.timers,
@@ -287,7 +288,7 @@ class ScriptedServer {
     ...events: Parameters<typeof encodeServerEvent>[0][]
   ): Promise<void> {
     const call = startCall(this.pair.client, {
-      path: CONTROL_PATH,
+      path: LINK_METHODS.control,
       authority: "agent",
     }, {
       onMetadata() {},

@@ -24,11 +24,12 @@ import {
   encodeServerEvent,
   type ServerEvent,
 } from "./control_messages.ts";
-import type {
-  AgentHello,
-  AnnouncedService,
-  ServerHello,
-  ServiceRefusal,
+import {
+  type AgentHello,
+  type AnnouncedService,
+  LINK_METHODS,
+  type ServerHello,
+  type ServiceRefusal,
 } from "./link_messages.ts";
 import { dialProxy, proxyHead } from "./proxy_client.ts";
 import {
@@ -53,7 +54,6 @@ import {
   type PendingDial,
 } from "./link.ts";
 import type { PacketObserver } from "./packet_observer.ts";
-import { CONTROL_PATH } from "./method_paths.ts";
 
 /** See {@linkcode openStreamsServer}. */
 export interface StreamsServerOptions {
@@ -136,7 +136,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     });
     try {
       this.#control = startCall(connection, {
-        path: CONTROL_PATH,
+        path: LINK_METHODS.control,
         authority: AUTHORITY,
         scheme: "https",
       }, this);

@@ -10,7 +10,7 @@ import type {
   ClusterLoadAssignment,
   LbEndpoint,
   LocalityLbEndpoints,
-} from "./messages/endpoint_messages.ts";
+} from "./xds_messages.ts";
 import type { Clients } from "./validation.ts";
 
 /** Weights together, of endpoints in a locality and of localities. */

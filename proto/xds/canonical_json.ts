@@ -8,10 +8,14 @@
  * @module
  */
 
-import protobuf from "protobufjs";
-import type { Any, Duration, Struct } from "./messages/google_messages.ts";
+import protobuf from "protobufjs/light.js";
+import {
+  type Any,
+  type Duration,
+  SCHEMA,
+  type Struct,
+} from "./xds_messages.ts";
 import { plainOf, type PlainValue } from "./struct_data.ts";
-import { typeOfUrl } from "./schema.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -27,7 +31,7 @@ const WIDE: ReadonlySet<string> = new Set(["int64", "uint64", "sint64"]);
  */
 export function canonicalJson({ typeUrl = "", value }: Any): PlainValue {
   const bytes = value ?? new Uint8Array(0);
-  const type = typeOfUrl(typeUrl);
+  const type = SCHEMA.typeOfUrl(typeUrl);
   if (type === undefined) {
     return { "@type": typeUrl, value: bytes.toBase64() };
   }

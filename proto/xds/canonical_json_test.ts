@@ -1,23 +1,24 @@
 import { assertEquals } from "@std/assert";
 import { canonicalJson } from "./canonical_json.ts";
-import { DiscoveryType, LbPolicy } from "./messages/cluster_messages.ts";
-import { durationOf } from "./messages/google_messages.ts";
-import { structOf } from "./struct_data.ts";
+import { pack } from "./any.ts";
+import { durationOf } from "./duration.ts";
 import {
-  cluster,
-  httpProtocolOptions,
-  pack,
-  routeConfiguration,
+  Cluster,
+  Cluster_DiscoveryType,
+  Cluster_LbPolicy,
+  HttpProtocolOptions,
+  RouteConfiguration,
 } from "./xds_messages.ts";
+import { structOf } from "./struct_data.ts";
 
 Deno.test("resources are JSON as protobuf has it", () => {
-  const options = pack(httpProtocolOptions, {
+  const options = pack(HttpProtocolOptions, {
     explicitHttpConfig: { http2ProtocolOptions: {} },
   });
-  const any = pack(cluster, {
+  const any = pack(Cluster, {
     name: "default/a:80",
-    type: DiscoveryType.EDS,
-    lbPolicy: LbPolicy.RING_HASH,
+    type: Cluster_DiscoveryType.EDS,
+    lbPolicy: Cluster_LbPolicy.RING_HASH,
     connectTimeout: durationOf(250),
     ignoreHealthOnHostRemoval: true,
     circuitBreakers: { thresholds: [{ maxRetries: { value: 3 } }] },
@@ -55,7 +56,7 @@ Deno.test("resources are JSON as protobuf has it", () => {
 
 Deno.test("64 bits are texts, and what nobody knows is shown as it is", () => {
   const draws = { hostSelectionRetryMaxAttempts: 10 };
-  const routes = pack(routeConfiguration, {
+  const routes = pack(RouteConfiguration, {
     virtualHosts: [{
       name: "a",
       routes: [{ route: { cluster: "b", retryPolicy: draws } }],

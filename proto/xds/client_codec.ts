@@ -29,7 +29,10 @@ import {
   VERSION_FIELD,
 } from "./response_fields.ts";
 import { readText, readView } from "./text_fields.ts";
-import { deltaDiscoveryRequest, discoveryRequest } from "./xds_messages.ts";
+import {
+  DeltaDiscoveryRequestMessage,
+  DiscoveryRequestMessage,
+} from "./xds_messages.ts";
 
 const { Reader } = protobuf;
 
@@ -49,12 +52,12 @@ export function encodeRequest(request: DiscoveryRequest): Uint8Array {
   const node = request.node && nodeMessage(request.node);
   if (request.mode === "sotw") {
     const { versionInfo, resourceNames } = request;
-    return discoveryRequest.encode({
+    return DiscoveryRequestMessage.encode({
       ...{ node, typeUrl, versionInfo },
       ...{ resourceNames, responseNonce, errorDetail },
     });
   }
-  return deltaDiscoveryRequest.encode({
+  return DeltaDiscoveryRequestMessage.encode({
     ...{ node, typeUrl, responseNonce, errorDetail },
     resourceNamesSubscribe: request.subscribe,
     resourceNamesUnsubscribe: request.unsubscribe,

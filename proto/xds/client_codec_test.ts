@@ -4,11 +4,11 @@ import { decodeResponse, encodeRequest } from "./client_codec.ts";
 import type { DeltaRequest, SotwRequest } from "./discovery.ts";
 import { RequestDecoder } from "./request_decoder.ts";
 import { TYPE_URLS } from "./resource.ts";
+import { pack } from "./any.ts";
 import {
-  cluster,
-  deltaDiscoveryResponse,
-  discoveryResponse,
-  pack,
+  Cluster,
+  DeltaDiscoveryResponseMessage,
+  DiscoveryResponseMessage,
 } from "./xds_messages.ts";
 
 const NODE = {
@@ -47,24 +47,24 @@ Deno.test("a server reads what a client asks", () => {
 });
 
 Deno.test("a resource is called what it calls itself", () => {
-  const bytes = discoveryResponse.encode({
+  const bytes = DiscoveryResponseMessage.encode({
     versionInfo: "1",
     typeUrl: TYPE_URLS.cluster,
-    resources: [pack(cluster, { name: "one" }), pack(cluster, {})],
+    resources: [pack(Cluster, { name: "one" }), pack(Cluster, {})],
   });
   const { resources } = decodeResponse("sotw", bytes);
   assertEquals(
     resources.map(({ name, version }) => [name, version]),
     [["one", "1"], ["", "1"]],
   );
-  const delta = deltaDiscoveryResponse.encode({
-    resources: [{ version: "2", resource: pack(cluster, { name: "one" }) }],
+  const delta = DeltaDiscoveryResponseMessage.encode({
+    resources: [{ version: "2", resource: pack(Cluster, { name: "one" }) }],
   });
   assertEquals(decodeResponse("delta", delta).resources[0]?.name, "one");
 });
 
 Deno.test("Delta may say that a resource is as it was", () => {
-  const bytes = deltaDiscoveryResponse.encode({
+  const bytes = DeltaDiscoveryResponseMessage.encode({
     resources: [{ name: "a", version: "2" }],
   });
   assertEquals(decodeResponse("delta", bytes).resources, [
@@ -73,10 +73,10 @@ Deno.test("Delta may say that a resource is as it was", () => {
 });
 
 Deno.test("a broken resource spoils no other", () => {
-  const bytes = discoveryResponse.encode({
+  const bytes = DiscoveryResponseMessage.encode({
     resources: [
       { typeUrl: TYPE_URLS.cluster, value: Uint8Array.of(0x0a, 9) },
-      pack(cluster, { name: "whole" }),
+      pack(Cluster, { name: "whole" }),
     ],
   });
   const { resources } = decodeResponse("sotw", bytes);

@@ -3,10 +3,10 @@ import { encodeBody, encodeHead } from "./response_encoder.ts";
 import { RequestDecoder } from "./request_decoder.ts";
 import { type Resource, TYPE_URLS } from "./resource.ts";
 import { problemOf } from "./validation.ts";
+import { encodeAny } from "./any.ts";
 import {
-  clusterLoadAssignment,
-  discoveryRequest,
-  encodeAny,
+  ClusterLoadAssignment,
+  DiscoveryRequestMessage,
 } from "./xds_messages.ts";
 
 /** As many as the benchmark of whole servers has. */
@@ -37,7 +37,7 @@ const RESOURCES: readonly Resource[] = ASSIGNMENTS.map((message) => ({
   kind: "endpoints",
   name: message.clusterName,
   version: "0123456789abcdef0123456789abcdef",
-  any: encodeAny(clusterLoadAssignment, message),
+  any: encodeAny(ClusterLoadAssignment, message),
 }));
 
 const BODY: ResponseBody = {
@@ -49,7 +49,7 @@ const BODY: ResponseBody = {
 
 {
   const decoder = new RequestDecoder();
-  const ack = discoveryRequest.encode({
+  const ack = DiscoveryRequestMessage.encode({
     versionInfo: "0123456789abcdef0123456789abcdef",
     resourceNames: NAMES,
     typeUrl: TYPE_URLS.endpoints,
@@ -64,7 +64,7 @@ const BODY: ResponseBody = {
     new RequestDecoder().decode("sotw", ack);
   });
   Deno.bench("decode the same by protobufjs", () => {
-    discoveryRequest.decode(ack);
+    DiscoveryRequestMessage.decode(ack);
   });
   Deno.bench("decode an ACK without names", () => {
     decoder.decode("sotw", SHORT_ACK);
@@ -72,7 +72,7 @@ const BODY: ResponseBody = {
   globalThis.addEventListener("unload", () => known);
 }
 
-const SHORT_ACK = discoveryRequest.encode({
+const SHORT_ACK = DiscoveryRequestMessage.encode({
   versionInfo: "0123456789abcdef0123456789abcdef",
   typeUrl: TYPE_URLS.cluster,
   responseNonce: "1-18",
@@ -99,5 +99,5 @@ Deno.bench("validate an assignment of three endpoints", () => {
 });
 
 Deno.bench("encode an assignment of three endpoints", () => {
-  encodeAny(clusterLoadAssignment, ASSIGNMENTS[0]!);
+  encodeAny(ClusterLoadAssignment, ASSIGNMENTS[0]!);
 });

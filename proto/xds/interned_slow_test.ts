@@ -2,14 +2,14 @@ import { assertEquals } from "@std/assert";
 
 /** Prints what is known after clients with lists of their own have gone. */
 const PROGRAM = `
-  import { discoveryRequest } from "${
+  import { DiscoveryRequestMessage } from "${
   import.meta.resolve("./xds_messages.ts")
 }";
   import { RequestDecoder } from "${
   import.meta.resolve("./request_decoder.ts")
 }";
   const decoder = new RequestDecoder();
-  const ask = (client) => decoder.decode("sotw", discoveryRequest.encode({
+  const ask = (client) => decoder.decode("sotw", DiscoveryRequestMessage.encode({
     resourceNames: ["everybody's", "only of " + client],
   })).resourceNames;
   const kept = ask(0);

@@ -8,13 +8,13 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { ErrorDetail } from "./discovery.ts";
 import { ERROR_MESSAGE_MAX, RequestDecoder } from "./request_decoder.ts";
-import { discoveryRequest } from "./xds_messages.ts";
+import { DiscoveryRequestMessage } from "./xds_messages.ts";
 
 Deno.test("of long words the kept page is all that stays in memory", () => {
   setFlagsFromString("--expose-gc");
   const collect: () => void = runInNewContext("gc");
   const decoder = new RequestDecoder();
-  const bytes = discoveryRequest.encode({
+  const bytes = DiscoveryRequestMessage.encode({
     errorDetail: { code: 3, message: "m".repeat(2_000_000) },
   });
   const kept: (ErrorDetail | undefined)[] = [];

@@ -9,9 +9,8 @@
 
 import { GrpcError, StatusCode } from "../grpc/status.ts";
 import type { DiscoveryNode } from "./discovery.ts";
-import type { Node } from "./messages/core_messages.ts";
+import { Node } from "./xds_messages.ts";
 import { plainOf, structOf } from "./struct_data.ts";
-import { node } from "./xds_messages.ts";
 
 /** An encoded node; Envoy's has some 50 KiB. */
 export const NODE_BYTES_MAX = 262_144;
@@ -31,7 +30,7 @@ export function decodeNode(bytes: Uint8Array): DiscoveryNode {
   if (bytes.length > NODE_BYTES_MAX) {
     throw tooLarge(`${bytes.length} bytes`, `${NODE_BYTES_MAX}`);
   }
-  const message = node.decode(bytes);
+  const message = Node.decode(bytes);
   const { region, zone, subZone } = message.locality ?? {};
   const features = message.clientFeatures ?? [];
   if (features.length > CLIENT_FEATURES_MAX) {

@@ -9,10 +9,9 @@
  * @module
  */
 
-import protobuf from "protobufjs";
-import type { Any } from "./messages/google_messages.ts";
+import protobuf from "protobufjs/light.js";
+import { type Any, SCHEMA } from "./xds_messages.ts";
 import { type Check, checksOf, type Rules } from "./rule_checks.ts";
-import { typeOfUrl, xdsType } from "./schema.ts";
 
 /** What one field of a message is looked at for. */
 interface FieldPlan {
@@ -54,7 +53,7 @@ const NO_BYTES = new Uint8Array(0);
  *   there is none.
  */
 export function brokenRule(name: string, message: object): string | undefined {
-  const problem = lookAt(xdsType(name), message);
+  const problem = lookAt(SCHEMA.type(name), message);
   return problem && `${problem.path} ${problem.text}`;
 }
 
@@ -143,7 +142,7 @@ function lookAtValue(
 function lookInto(
   { typeUrl = "", value = NO_BYTES }: Any,
 ): Problem | undefined {
-  const type = typeOfUrl(typeUrl);
+  const type = SCHEMA.typeOfUrl(typeUrl);
   if (type === undefined || sound.has(value)) return undefined;
   const message = type.toObject(type.decode(value), { longs: Number });
   const problem = lookAt(type, message);
@@ -200,11 +199,10 @@ function planField(field: protobuf.Field): FieldPlan {
 }
 
 /** A field's rules, and what they are for; none: `["", {}]`. */
-function rulesOf(field: protobuf.Field): [string, Rules] {
-  const options = (field.parsedOptions ?? []) as readonly Rules[];
-  const found = options.find((option) => "(validate.rules)" in option);
-  const [only] = Object.entries(found?.["(validate.rules)"] ?? {});
-  return only === undefined ? ["", {}] : [only[0], only[1] as Rules];
+function rulesOf({ options }: protobuf.Field): [string, Rules] {
+  const rules = options?.["(validate.rules)"] ?? {};
+  const [only] = Object.entries(rules as Readonly<Record<string, Rules>>);
+  return only ?? ["", {}];
 }
 
 /** Rules for items of lists and keys of maps, such as `{ string: … }`. */

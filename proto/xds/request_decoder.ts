@@ -28,7 +28,7 @@ import {
 } from "./name_lists.ts";
 import { decodeNode } from "./node_codec.ts";
 import { readText, readView } from "./text_fields.ts";
-import { rpcStatus } from "./xds_messages.ts";
+import { RpcStatus } from "./xds_messages.ts";
 
 const { Reader } = protobuf;
 
@@ -238,7 +238,7 @@ function shortText(field: number, bytes: Uint8Array): string {
 }
 
 function decodeError(bytes: Uint8Array): ErrorDetail {
-  const { code = 0, message = "" } = rpcStatus.decode(bytes);
+  const { code = 0, message = "" } = RpcStatus.decode(bytes);
   if (message.length <= ERROR_MESSAGE_MAX) return { code, message };
   // Put together anew: a slice would keep all of it, for as long as it is kept.
   const kept = Array.from(message.slice(0, ERROR_MESSAGE_MAX)).join("");

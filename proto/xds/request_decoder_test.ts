@@ -7,7 +7,11 @@ import {
 import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import { GrpcError } from "../grpc/status.ts";
 import type { DeltaRequest, DiscoveryMode, SotwRequest } from "./discovery.ts";
-import type { Node } from "./messages/core_messages.ts";
+import {
+  DeltaDiscoveryRequestMessage,
+  DiscoveryRequestMessage,
+  type Node,
+} from "./xds_messages.ts";
 import { NAME_BYTES_MAX, NAMES_PER_REQUEST_MAX } from "./name_lists.ts";
 import {
   CLIENT_FEATURES_MAX,
@@ -22,7 +26,6 @@ import {
 } from "./request_decoder.ts";
 import { TYPE_URLS } from "./resource.ts";
 import { STRUCT_SIZE_MAX, structOf } from "./struct_data.ts";
-import { deltaDiscoveryRequest, discoveryRequest } from "./xds_messages.ts";
 
 const NODE: Node = {
   id: "node-1",
@@ -67,7 +70,7 @@ function assertRefused(
 }
 
 Deno.test("a first request is read whole", () => {
-  const bytes = discoveryRequest.encode({
+  const bytes = DiscoveryRequestMessage.encode({
     node: NODE,
     typeUrl: TYPE_URLS.cluster,
   });
@@ -93,7 +96,7 @@ Deno.test("a first request is read whole", () => {
 Deno.test("Envoy's version is the one of its build", () => {
   const { userAgentVersion: _, ...node } = NODE;
   const version = { majorNumber: 1, minorNumber: 40 };
-  const bytes = discoveryRequest.encode({
+  const bytes = DiscoveryRequestMessage.encode({
     node: { ...node, userAgentBuildVersion: { version } },
   });
   assertEquals(sotw(bytes).node?.userAgentVersion, "1.40.0");
@@ -105,18 +108,21 @@ Deno.test("a NACK is one by its error, were that empty", () => {
     typeUrl: TYPE_URLS.listener,
     responseNonce: "2",
   };
-  const refused = discoveryRequest.encode({
+  const refused = DiscoveryRequestMessage.encode({
     ...said,
     errorDetail: { code: 13, message: "no" },
   });
   assertEquals(sotw(refused).errorDetail, { code: 13, message: "no" });
-  const empty = discoveryRequest.encode({ ...said, errorDetail: {} });
+  const empty = DiscoveryRequestMessage.encode({ ...said, errorDetail: {} });
   assertEquals(sotw(empty).errorDetail, { code: 0, message: "" });
-  assertEquals(sotw(discoveryRequest.encode(said)).errorDetail, undefined);
+  assertEquals(
+    sotw(DiscoveryRequestMessage.encode(said)).errorDetail,
+    undefined,
+  );
 });
 
 Deno.test("a Delta request is read whole", () => {
-  const bytes = deltaDiscoveryRequest.encode({
+  const bytes = DeltaDiscoveryRequestMessage.encode({
     node: { id: "n" },
     typeUrl: TYPE_URLS.endpoints,
     resourceNamesSubscribe: ["a", "b"],
@@ -138,7 +144,7 @@ Deno.test("a Delta request is read whole", () => {
 Deno.test("clients that ask for the same share one list", () => {
   const decoder = new RequestDecoder();
   const ack = (responseNonce: string, resourceNames: readonly string[]) =>
-    discoveryRequest.encode({ resourceNames, responseNonce });
+    DiscoveryRequestMessage.encode({ resourceNames, responseNonce });
   const first = sotw(ack("1", names(200)), decoder);
   assertEquals(first.resourceNames, names(200));
   const second = sotw(ack("12345", names(200)), decoder);
@@ -154,7 +160,7 @@ Deno.test("clients that ask for the same share one list", () => {
 
 Deno.test("versions that clients come back with are shared, too", () => {
   const decoder = new RequestDecoder();
-  const bytes = deltaDiscoveryRequest.encode({
+  const bytes = DeltaDiscoveryRequestMessage.encode({
     initialResourceVersions: { a: "1", b: "2" },
   });
   assertStrictEquals(
@@ -164,12 +170,16 @@ Deno.test("versions that clients come back with are shared, too", () => {
 });
 
 Deno.test("names stay what they are when the bytes are used again", () => {
-  const bytes = discoveryRequest.encode({ resourceNames: ["one", "two"] });
+  const bytes = DiscoveryRequestMessage.encode({
+    resourceNames: ["one", "two"],
+  });
   const decoder = new RequestDecoder();
   const { resourceNames } = sotw(bytes, decoder);
   bytes.fill(0x41);
   assertEquals(resourceNames, ["one", "two"]);
-  const again = discoveryRequest.encode({ resourceNames: ["one", "two"] });
+  const again = DiscoveryRequestMessage.encode({
+    resourceNames: ["one", "two"],
+  });
   assertStrictEquals(sotw(again, decoder).resourceNames, resourceNames);
   assertThrows(() => (resourceNames as string[]).push("three"), TypeError);
 });
@@ -204,12 +214,14 @@ Deno.test("malformed bytes are the peer's fault", () => {
 
 Deno.test("more names than the limit are refused, as many are not", () => {
   const some = new Array<string>(NAMES_PER_REQUEST_MAX).fill("n");
-  const most = discoveryRequest.encode({ resourceNames: some });
+  const most = DiscoveryRequestMessage.encode({ resourceNames: some });
   assertEquals(sotw(most).resourceNames.length, NAMES_PER_REQUEST_MAX);
-  const more = discoveryRequest.encode({ resourceNames: [...some, "n"] });
+  const more = DiscoveryRequestMessage.encode({
+    resourceNames: [...some, "n"],
+  });
   assertRefused(more, 8, "more than 20000 names");
   // All lists of a request count together.
-  const both = deltaDiscoveryRequest.encode({
+  const both = DeltaDiscoveryRequestMessage.encode({
     resourceNamesSubscribe: some,
     resourceNamesUnsubscribe: ["n"],
   });
@@ -219,10 +231,16 @@ Deno.test("more names than the limit are refused, as many are not", () => {
 Deno.test("texts over their limits are refused", () => {
   const longest = "n".repeat(NAME_BYTES_MAX);
   const resourceNames = [longest];
-  assertEquals(sotw(discoveryRequest.encode({ resourceNames })).resourceNames, [
-    longest,
-  ]);
-  const cases: [Parameters<typeof discoveryRequest.encode>[0], string][] = [
+  assertEquals(
+    sotw(DiscoveryRequestMessage.encode({ resourceNames })).resourceNames,
+    [
+      longest,
+    ],
+  );
+  const cases: [
+    Parameters<typeof DiscoveryRequestMessage.encode>[0],
+    string,
+  ][] = [
     [{ resourceNames: [`${longest}n`] }, "a name has 1025 bytes"],
     [{ typeUrl: "t".repeat(REQUEST_TEXT_BYTES_MAX + 1) }, "field 4 has 1025"],
     [{ versionInfo: "v".repeat(2_000) }, "field 1 has 2000 bytes"],
@@ -244,7 +262,7 @@ Deno.test("texts over their limits are refused", () => {
     ],
   ];
   for (const [message, text] of cases) {
-    assertRefused(discoveryRequest.encode(message), 8, text);
+    assertRefused(DiscoveryRequestMessage.encode(message), 8, text);
   }
 });
 
@@ -260,7 +278,7 @@ Deno.test("a field in very many places is refused", () => {
 });
 
 Deno.test("of what a client says in a NACK a page is kept", () => {
-  const bytes = discoveryRequest.encode({
+  const bytes = DiscoveryRequestMessage.encode({
     errorDetail: { code: 3, message: "m".repeat(100_000) },
   });
   assertEquals(sotw(bytes).errorDetail?.message.length, ERROR_MESSAGE_MAX);
@@ -292,7 +310,7 @@ Deno.test("requests are what protobufjs reads in them", async () => {
         ? {}
         : { errorDetail: { code: prng.below(20), message: text(prng) } }),
     };
-    const bytes = discoveryRequest.encode(message);
+    const bytes = DiscoveryRequestMessage.encode(message);
     const { errorDetail, resourceNames, ...rest } = message;
     assertEquals(sotw(bytes), {
       mode: "sotw",
@@ -307,7 +325,7 @@ Deno.test("requests are what protobufjs reads in them", async () => {
     const initial = { initialResourceVersions: versions };
     assertEquals(
       Object.fromEntries(
-        delta(deltaDiscoveryRequest.encode(initial)).initialVersions,
+        delta(DeltaDiscoveryRequestMessage.encode(initial)).initialVersions,
       ),
       versions,
     );

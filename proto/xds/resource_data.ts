@@ -8,33 +8,34 @@
  */
 
 import { GrpcError } from "../grpc/status.ts";
-import type { Struct } from "./messages/google_messages.ts";
-import { plainOf, type PlainValue } from "./struct_data.ts";
+import type { MessageKind } from "./message_kind.ts";
 import {
-  address,
-  cluster,
-  clusterLoadAssignment,
-  http11ProxyTransport,
-  httpConnectionManager,
-  httpProtocolOptions,
-  listener,
-  type MessageKind,
-  previousHosts,
-  previousPriorities,
-  rawBuffer,
-  routeConfiguration,
-  router,
-  tcpProxy,
-  udpProxy,
-  udpRoute,
+  Address,
+  Cluster,
+  ClusterLoadAssignment,
+  Http11ProxyUpstreamTransport,
+  HttpConnectionManager,
+  HttpProtocolOptions,
+  Listener,
+  PreviousHostsPredicate,
+  PreviousPrioritiesConfig,
+  RawBuffer,
+  RouteConfiguration,
+  Router,
+  type Struct,
+  TcpProxy,
+  UdpProxyConfig,
+  UdpRoute,
 } from "./xds_messages.ts";
+import { plainOf, type PlainValue } from "./struct_data.ts";
 
 /** What is unpacked. */
 const KINDS: readonly MessageKind<object>[] = [
-  ...[cluster, clusterLoadAssignment, listener, routeConfiguration],
-  ...[address, httpConnectionManager, http11ProxyTransport],
-  ...[httpProtocolOptions, rawBuffer, router, tcpProxy, udpProxy, udpRoute],
-  ...[previousHosts, previousPriorities],
+  ...[Cluster, ClusterLoadAssignment, Listener, RouteConfiguration],
+  ...[Address, HttpConnectionManager, Http11ProxyUpstreamTransport],
+  ...[HttpProtocolOptions, RawBuffer, Router, TcpProxy],
+  ...[UdpProxyConfig, UdpRoute],
+  ...[PreviousHostsPredicate, PreviousPrioritiesConfig],
 ];
 
 /** In its members an object is a `google.protobuf.Struct`. */

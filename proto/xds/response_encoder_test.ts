@@ -4,18 +4,18 @@ import { decodeResponse } from "./client_codec.ts";
 import type { DiscoveryMode, ResponseBody } from "./discovery.ts";
 import { encodeBody, encodeHead } from "./response_encoder.ts";
 import { type Resource, TYPE_URLS } from "./resource.ts";
+import { encodeAny } from "./any.ts";
 import {
-  anyMessage,
-  cluster,
-  deltaDiscoveryResponse,
-  discoveryResponse,
-  encodeAny,
+  Any,
+  Cluster,
+  DeltaDiscoveryResponseMessage,
+  DiscoveryResponseMessage,
 } from "./xds_messages.ts";
 
 function resource(name: string, version = "v"): Resource {
   return {
     ...{ kind: "cluster", name, version },
-    any: encodeAny(cluster, { name }),
+    any: encodeAny(Cluster, { name }),
   };
 }
 
@@ -44,9 +44,12 @@ function message(
 Deno.test("clients are told who answers them", () => {
   const controlPlane = { identifier: "server-1" };
   const sotw = encodeHead("sotw", "n", "server-1");
-  assertEquals(discoveryResponse.decode(sotw), { nonce: "n", controlPlane });
+  assertEquals(DiscoveryResponseMessage.decode(sotw), {
+    nonce: "n",
+    controlPlane,
+  });
   const delta = encodeHead("delta", "n", "server-1");
-  assertEquals(deltaDiscoveryResponse.decode(delta), {
+  assertEquals(DeltaDiscoveryResponseMessage.decode(delta), {
     nonce: "n",
     controlPlane,
   });
@@ -54,9 +57,9 @@ Deno.test("clients are told who answers them", () => {
 
 Deno.test("a SotW response is what protobufjs reads in it", () => {
   const said = bodySaying();
-  assertEquals(discoveryResponse.decode(message("sotw", said, "n")), {
+  assertEquals(DiscoveryResponseMessage.decode(message("sotw", said, "n")), {
     versionInfo: "7",
-    resources: said.resources.map(({ any }) => anyMessage.decode(any)),
+    resources: said.resources.map(({ any }) => Any.decode(any)),
     typeUrl: TYPE_URLS.cluster,
     nonce: "n",
   });
@@ -65,7 +68,7 @@ Deno.test("a SotW response is what protobufjs reads in it", () => {
 Deno.test("a SotW response says what is not there, and why", () => {
   const said = bodySaying({ resources: [], absent: ["é", "b"] });
   const detail = { code: 5, message: "there is no such resource" };
-  assertEquals(discoveryResponse.decode(message("sotw", said, "n")), {
+  assertEquals(DiscoveryResponseMessage.decode(message("sotw", said, "n")), {
     ...{ versionInfo: "7", typeUrl: TYPE_URLS.cluster, nonce: "n" },
     resourceErrors: ["é", "b"].map((name) => ({
       resourceName: { name },
@@ -76,24 +79,30 @@ Deno.test("a SotW response says what is not there, and why", () => {
 
 Deno.test("a Delta response is what protobufjs reads in it", () => {
   const said = bodySaying({ removed: ["x", "é"] });
-  assertEquals(deltaDiscoveryResponse.decode(message("delta", said, "n")), {
-    systemVersionInfo: "7",
-    resources: said.resources.map(({ name, version, any }) => ({
-      ...{ name, version },
-      resource: anyMessage.decode(any),
-    })),
-    typeUrl: TYPE_URLS.cluster,
-    nonce: "n",
-    removedResources: ["x", "é"],
-  });
+  assertEquals(
+    DeltaDiscoveryResponseMessage.decode(message("delta", said, "n")),
+    {
+      systemVersionInfo: "7",
+      resources: said.resources.map(({ name, version, any }) => ({
+        ...{ name, version },
+        resource: Any.decode(any),
+      })),
+      typeUrl: TYPE_URLS.cluster,
+      nonce: "n",
+      removedResources: ["x", "é"],
+    },
+  );
 });
 
 Deno.test("a response without anything is one", () => {
   const said = bodySaying({ resources: [], version: "" });
   const heard = { typeUrl: TYPE_URLS.cluster, nonce: "1" };
-  assertEquals(discoveryResponse.decode(message("sotw", said, "1")), heard);
   assertEquals(
-    deltaDiscoveryResponse.decode(message("delta", said, "1")),
+    DiscoveryResponseMessage.decode(message("sotw", said, "1")),
+    heard,
+  );
+  assertEquals(
+    DeltaDiscoveryResponseMessage.decode(message("delta", said, "1")),
     heard,
   );
 });
@@ -141,7 +150,7 @@ Deno.test("whatever is said, both decoders read it", async () => {
       ...{ typeUrl: said.typeUrl, version: said.version, nonce, removed: [] },
       resources: said.resources.map(({ name, any }) => ({
         ...{ name, version: said.version, typeUrl: TYPE_URLS.cluster },
-        value: anyMessage.decode(any).value ?? new Uint8Array(0),
+        value: Any.decode(any).value ?? new Uint8Array(0),
       })),
     });
     const delta = decodeResponse("delta", message("delta", said, nonce));
@@ -150,7 +159,9 @@ Deno.test("whatever is said, both decoders read it", async () => {
       said.resources.map(({ name, version }) => [name, version]),
     );
     assertEquals(delta.removed, said.removed);
-    const oracle = deltaDiscoveryResponse.decode(message("delta", said, nonce));
+    const oracle = DeltaDiscoveryResponseMessage.decode(
+      message("delta", said, nonce),
+    );
     assertEquals(oracle.removedResources ?? [], said.removed);
     assertEquals(oracle.resources?.length ?? 0, said.resources.length);
   });

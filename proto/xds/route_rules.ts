@@ -6,10 +6,7 @@
  * @module
  */
 
-import type {
-  RouteAction,
-  RouteConfiguration,
-} from "./messages/route_messages.ts";
+import type { RouteAction, RouteConfiguration } from "./xds_messages.ts";
 
 /** Weights of all clusters of a route together. */
 const WEIGHTS_MAX = 0xffff_ffff;

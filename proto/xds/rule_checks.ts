@@ -7,8 +7,9 @@
  * @module
  */
 
-import type protobuf from "protobufjs";
-import { type Duration, msOf } from "./messages/google_messages.ts";
+import type protobuf from "protobufjs/light.js";
+import { msOf } from "./duration.ts";
+import type { Duration } from "./xds_messages.ts";
 
 /** What is wrong with a value, such as `is empty`. */
 export type Check = (value: unknown) => string | undefined;

@@ -9,7 +9,7 @@
  */
 
 import { GrpcError, StatusCode } from "../grpc/status.ts";
-import type { Struct, Value } from "./messages/google_messages.ts";
+import type { Struct, Value } from "./xds_messages.ts";
 
 /** Objects and lists within each other. */
 export const STRUCT_DEPTH_MAX = 16;

@@ -1,16 +1,15 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { GrpcError } from "../grpc/status.ts";
-import type { Struct, Value } from "./messages/google_messages.ts";
+import { Struct, type Value } from "./xds_messages.ts";
 import {
   plainOf,
   STRUCT_DEPTH_MAX,
   STRUCT_SIZE_MAX,
   structOf,
 } from "./struct_data.ts";
-import { struct } from "./xds_messages.ts";
 
 const over = (data: Record<string, unknown>) =>
-  plainOf(struct.decode(struct.encode(structOf(data))));
+  plainOf(Struct.decode(Struct.encode(structOf(data))));
 
 Deno.test("what JSON can say survives the way over", () => {
   const data = {
@@ -34,8 +33,8 @@ Deno.test("what JSON leaves out is left out", () => {
 });
 
 Deno.test("members have one order on the wire", () => {
-  const one = struct.encode(structOf({ b: { d: 1, c: 2 }, a: 3 }));
-  const other = struct.encode(structOf({ a: 3, b: { c: 2, d: 1 } }));
+  const one = Struct.encode(structOf({ b: { d: 1, c: 2 }, a: 3 }));
+  const other = Struct.encode(structOf({ a: 3, b: { c: 2, d: 1 } }));
   assertEquals(one, other);
 });
 
@@ -72,7 +71,7 @@ Deno.test("bytes of a struct that is endlessly deep are refused", () => {
   for (let level = 0; level < 500; level++) {
     bytes = field(1, field(2, field(5, bytes)));
   }
-  assertThrows(() => struct.decode(bytes), GrpcError, "max depth");
+  assertThrows(() => Struct.decode(bytes), GrpcError, "max depth");
 });
 
 Deno.test("a struct has so many characters and values, and no more", () => {

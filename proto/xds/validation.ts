@@ -10,38 +10,27 @@
  * @module
  */
 
+import { unpack } from "./any.ts";
+import type { MessageKind } from "./message_kind.ts";
 import {
-  type Cluster,
-  DiscoveryType,
-  HashFunction,
-} from "./messages/cluster_messages.ts";
-import {
+  Cluster,
+  Cluster_DiscoveryType,
+  Cluster_RingHashLbConfig_HashFunction,
+  ClusterLoadAssignment,
   type ConfigSource,
-  SocketProtocol,
-  type TypedConfig,
-} from "./messages/core_messages.ts";
-import type { ClusterLoadAssignment } from "./messages/endpoint_messages.ts";
-import type {
   HttpConnectionManager,
   Listener,
-} from "./messages/listener_messages.ts";
-import type { RouteConfiguration } from "./messages/route_messages.ts";
+  RouteConfiguration,
+  Router,
+  SocketAddress_Protocol,
+  TcpProxy,
+  type TypedExtensionConfig,
+  UdpProxyConfig,
+} from "./xds_messages.ts";
 import { assignmentProblems } from "./assignment_rules.ts";
 import { brokenRule } from "./published_rules.ts";
 import type { ResourceKind } from "./resource.ts";
 import { routeProblems } from "./route_rules.ts";
-import {
-  cluster,
-  clusterLoadAssignment,
-  httpConnectionManager,
-  listener,
-  type MessageKind,
-  routeConfiguration,
-  router,
-  tcpProxy,
-  udpProxy,
-  unpack,
-} from "./xds_messages.ts";
 
 /** The message of each kind of resource. */
 export interface ResourceMessages {
@@ -55,10 +44,10 @@ export interface ResourceMessages {
 export const RESOURCE_MESSAGES: {
   readonly [Kind in ResourceKind]: MessageKind<ResourceMessages[Kind]>;
 } = {
-  cluster,
-  endpoints: clusterLoadAssignment,
-  listener,
-  route: routeConfiguration,
+  cluster: Cluster,
+  endpoints: ClusterLoadAssignment,
+  listener: Listener,
+  route: RouteConfiguration,
 };
 
 /** Who will get a resource. */
@@ -110,7 +99,7 @@ const RULES: { readonly [Kind in ResourceKind]: Rules<Kind> } = {
 function* clusterProblems(
   { type, edsClusterConfig, loadAssignment, ringHashLbConfig }: Cluster,
 ): Generator<string, undefined> {
-  if (type === DiscoveryType.EDS) {
+  if (type === Cluster_DiscoveryType.EDS) {
     if (edsClusterConfig === undefined) {
       yield "eds_cluster_config has to be set for type EDS";
     }
@@ -123,7 +112,8 @@ function* clusterProblems(
   }
   if (ringHashLbConfig !== undefined) {
     const { hashFunction, minimumRingSize, maximumRingSize } = ringHashLbConfig;
-    if ((hashFunction ?? HashFunction.XX_HASH) !== HashFunction.XX_HASH) {
+    const { XX_HASH } = Cluster_RingHashLbConfig_HashFunction;
+    if ((hashFunction ?? XX_HASH) !== XX_HASH) {
       yield "ring_hash_lb_config.hash_function has to be XX_HASH";
     }
     const least = minimumRingSize?.value ?? 0;
@@ -157,7 +147,7 @@ function* listenerProblems(
   const isHere = isAddress?.(address) ?? true;
   if (!isHere) yield `address is ${JSON.stringify(address)}, which is no IP`;
   if (portValue === 0) yield "address.socket_address.port_value is 0";
-  if (protocol === SocketProtocol.UDP) {
+  if (protocol === SocketAddress_Protocol.UDP) {
     yield* udpProblems(listener.listenerFilters ?? []);
   } else {
     yield* chainProblems(listener);
@@ -168,7 +158,7 @@ function* apiListenerProblems(
   { apiListener }: Listener,
 ): Generator<string, undefined> {
   const path = "api_listener.api_listener";
-  const manager = unpack(httpConnectionManager, apiListener?.apiListener);
+  const manager = unpack(HttpConnectionManager, apiListener?.apiListener);
   if (manager === undefined) yield `${path} has to be an HttpConnectionManager`;
   else yield* managerProblems(manager, path);
 }
@@ -180,18 +170,18 @@ function* chainProblems(
   for (const [index, { filters = [] }] of filterChains.entries()) {
     const path = `filter_chains[${index}].filters`;
     const last = filters.at(-1)?.typedConfig;
-    const manager = unpack(httpConnectionManager, last);
+    const manager = unpack(HttpConnectionManager, last);
     if (manager !== undefined) yield* managerProblems(manager, path);
-    else if (last?.typeUrl !== tcpProxy.typeUrl) {
+    else if (last?.typeUrl !== TcpProxy.typeUrl) {
       yield `${path} has to end with a TcpProxy or an HttpConnectionManager`;
     }
   }
 }
 
 function* udpProblems(
-  filters: readonly TypedConfig[],
+  filters: readonly TypedExtensionConfig[],
 ): Generator<string, undefined> {
-  if (filters.at(-1)?.typedConfig?.typeUrl !== udpProxy.typeUrl) {
+  if (filters.at(-1)?.typedConfig?.typeUrl !== UdpProxyConfig.typeUrl) {
     yield "listener_filters of a UDP listener has to end with a UdpProxyConfig";
   }
 }
@@ -200,7 +190,7 @@ function* managerProblems(
   { httpFilters = [], rds, xffNumTrustedHops = 0 }: HttpConnectionManager,
   path: string,
 ): Generator<string, undefined> {
-  if (httpFilters.at(-1)?.typedConfig?.typeUrl !== router.typeUrl) {
+  if (httpFilters.at(-1)?.typedConfig?.typeUrl !== Router.typeUrl) {
     yield `http_filters in ${path} has to end with a Router`;
   }
   if (xffNumTrustedHops !== 0) yield `xff_num_trusted_hops in ${path} is not 0`;

@@ -1,27 +1,21 @@
 import { assertEquals } from "@std/assert";
-import type { Cluster } from "./messages/cluster_messages.ts";
-import type { Node } from "./messages/core_messages.ts";
-import type {
-  ClusterLoadAssignment,
-  LocalityLbEndpoints,
-} from "./messages/endpoint_messages.ts";
-import type {
+import { pack } from "./any.ts";
+import {
+  type Cluster,
+  type ClusterLoadAssignment,
   HttpConnectionManager,
-  Listener,
+  type Listener,
+  type LocalityLbEndpoints,
+  type Node,
+  RawBuffer,
+  type RouteConfiguration,
+  Router,
   TcpProxy,
-} from "./messages/listener_messages.ts";
-import type { RouteConfiguration } from "./messages/route_messages.ts";
+  UdpProxyConfig,
+  UdpRoute,
+} from "./xds_messages.ts";
 import { brokenRule } from "./published_rules.ts";
 import { problemOf } from "./validation.ts";
-import {
-  httpConnectionManager,
-  pack,
-  rawBuffer,
-  router,
-  tcpProxy,
-  udpProxy,
-  udpRoute,
-} from "./xds_messages.ts";
 
 const ADS = { ads: {}, resourceApiVersion: 2 };
 const others = { isAddress: (text: string) => /^[0-9.]+$/.test(text) };
@@ -93,7 +87,7 @@ const CLUSTERS: readonly [Cluster, string | undefined][] = [
     "circuit_breakers.thresholds[1].priority is 2, which is not defined",
   ],
   [
-    { transportSocket: { typedConfig: pack(rawBuffer, {}) } },
+    { transportSocket: { typedConfig: pack(RawBuffer, {}) } },
     "transport_socket.name is empty",
   ],
   [
@@ -202,13 +196,13 @@ Deno.test("our own proxies take host names, and one address twice", () => {
 const MANAGER: HttpConnectionManager = {
   statPrefix: "s",
   rds: { configSource: ADS, routeConfigName: "r" },
-  httpFilters: [{ name: "router", typedConfig: pack(router, {}) }],
+  httpFilters: [{ name: "router", typedConfig: pack(Router, {}) }],
 };
 
 const api = (changes: HttpConnectionManager = {}): Listener => ({
   name: "l",
   apiListener: {
-    apiListener: pack(httpConnectionManager, { ...MANAGER, ...changes }),
+    apiListener: pack(HttpConnectionManager, { ...MANAGER, ...changes }),
   },
 });
 
@@ -218,7 +212,7 @@ const tcp = (changes: TcpProxy = {}): Listener => ({
   filterChains: [{
     filters: [{
       name: "tcp",
-      typedConfig: pack(tcpProxy, {
+      typedConfig: pack(TcpProxy, {
         statPrefix: "s",
         cluster: "c",
         ...changes,
@@ -234,13 +228,13 @@ const UDP: Listener = {
   },
   listenerFilters: [{
     name: "udp",
-    typedConfig: pack(udpProxy, {
+    typedConfig: pack(UdpProxyConfig, {
       statPrefix: "s",
       matcher: {
         onNoMatch: {
           action: {
             name: "route",
-            typedConfig: pack(udpRoute, { cluster: "c" }),
+            typedConfig: pack(UdpRoute, { cluster: "c" }),
           },
         },
       },
@@ -285,7 +279,7 @@ const LISTENERS: readonly [Listener, string | undefined][] = [
     "xff_num_trusted_hops in api_listener.api_listener is not 0",
   ],
   [
-    { name: "l", apiListener: { apiListener: pack(router, {}) } },
+    { name: "l", apiListener: { apiListener: pack(Router, {}) } },
     "api_listener.api_listener has to be an HttpConnectionManager",
   ],
   [{ name: "l" }, "address has to be set unless api_listener is"],

@@ -1,41 +1,37 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { GrpcError } from "../grpc/status.ts";
-import { durationOf, msOf } from "./messages/google_messages.ts";
+import { decodeAny, encodeAny, encodeNamesakes, pack, unpack } from "./any.ts";
+import { durationOf, msOf } from "./duration.ts";
+import { PROXY_ADDRESS_KEY } from "./extension_names.ts";
 import {
-  address,
-  cluster,
-  clusterLoadAssignment,
-  decodeAny,
-  encodeAny,
-  encodeNamesakes,
-  httpConnectionManager,
-  listener,
-  metadata,
-  pack,
-  router,
-  tcpProxy,
-  unpack,
+  Address,
+  Cluster,
+  ClusterLoadAssignment,
+  HttpConnectionManager,
+  Listener,
+  Metadata,
+  Router,
+  TcpProxy,
 } from "./xds_messages.ts";
 import { TYPE_URLS } from "./resource.ts";
-import { PROXY_ADDRESS_KEY } from "./messages/cluster_messages.ts";
 
 /** The least that all gRPC clients take. */
 const API_LISTENER = {
   name: "echo",
   apiListener: {
-    apiListener: pack(httpConnectionManager, {
+    apiListener: pack(HttpConnectionManager, {
       rds: {
         configSource: { ads: {}, resourceApiVersion: 2 },
         routeConfigName: "default/echo:80",
       },
-      httpFilters: [{ name: "router", typedConfig: pack(router, {}) }],
+      httpFilters: [{ name: "router", typedConfig: pack(Router, {}) }],
     }),
   },
 };
 
 Deno.test("a listener is on the wire as protobuf has it", () => {
   // Written by hand: name 1, api_listener 19 { api_listener 1: Any }.
-  const bytes = listener.encode({
+  const bytes = Listener.encode({
     name: "a",
     apiListener: { apiListener: { typeUrl: "t", value: Uint8Array.of(7) } },
   });
@@ -46,46 +42,46 @@ Deno.test("namesakes are encoded as if each was encoded by itself", () => {
   const { apiListener } = API_LISTENER;
   const names = ["echo", "", "écho.default", "x".repeat(300)];
   assertEquals(
-    encodeNamesakes(listener, names, { apiListener }),
+    encodeNamesakes(Listener, names, { apiListener }),
     names.map((name) =>
-      encodeAny(listener, { ...name === "" ? {} : { name }, apiListener })
+      encodeAny(Listener, { ...name === "" ? {} : { name }, apiListener })
     ),
   );
 });
 
 Deno.test("what is packed is unpacked, and only as what it is", () => {
-  const bytes = encodeAny(listener, API_LISTENER);
-  const whole = decodeAny(listener, bytes);
+  const bytes = encodeAny(Listener, API_LISTENER);
+  const whole = decodeAny(Listener, bytes);
   assertEquals(whole, API_LISTENER);
   const manager = unpack(
-    httpConnectionManager,
+    HttpConnectionManager,
     whole?.apiListener?.apiListener,
   );
   assertEquals(manager?.rds?.routeConfigName, "default/echo:80");
   assertEquals(manager?.rds?.configSource, { ads: {}, resourceApiVersion: 2 });
-  assertEquals(unpack(router, manager?.httpFilters?.[0]?.typedConfig), {});
-  assertEquals(decodeAny(cluster, bytes), undefined);
-  assertEquals(unpack(cluster, undefined), undefined);
+  assertEquals(unpack(Router, manager?.httpFilters?.[0]?.typedConfig), {});
+  assertEquals(decodeAny(Cluster, bytes), undefined);
+  assertEquals(unpack(Cluster, undefined), undefined);
 });
 
 Deno.test("type URLs of resources are those of their codecs", () => {
-  assertEquals(TYPE_URLS.cluster, cluster.typeUrl);
-  assertEquals(TYPE_URLS.endpoints, clusterLoadAssignment.typeUrl);
-  assertEquals(TYPE_URLS.listener, listener.typeUrl);
+  assertEquals(TYPE_URLS.cluster, Cluster.typeUrl);
+  assertEquals(TYPE_URLS.endpoints, ClusterLoadAssignment.typeUrl);
+  assertEquals(TYPE_URLS.listener, Listener.typeUrl);
 });
 
 Deno.test("what is missing stays missing, and an empty message is there", () => {
-  assertEquals(cluster.decode(cluster.encode({})), {});
+  assertEquals(Cluster.decode(Cluster.encode({})), {});
   const empty = { endpoints: [{ locality: {} }] };
   assertEquals(
-    clusterLoadAssignment.decode(clusterLoadAssignment.encode(empty)),
+    ClusterLoadAssignment.decode(ClusterLoadAssignment.encode(empty)),
     empty,
   );
 });
 
 Deno.test("undefined fields are as if they were missing", () => {
-  const bytes = tcpProxy.encode({ statPrefix: "s", cluster: undefined });
-  assertEquals(tcpProxy.decode(bytes), { statPrefix: "s" });
+  const bytes = TcpProxy.encode({ statPrefix: "s", cluster: undefined });
+  assertEquals(TcpProxy.decode(bytes), { statPrefix: "s" });
 });
 
 Deno.test("metadata keeps text and typed values apart, whatever the keys", () => {
@@ -93,15 +89,15 @@ Deno.test("metadata keeps text and typed values apart, whatever the keys", () =>
   const fields = JSON.parse('{"__proto__": {"stringValue": "x"}}');
   const said = {
     filterMetadata: { tunnel: { fields } },
-    typedFilterMetadata: { [PROXY_ADDRESS_KEY]: pack(address, proxy) },
+    typedFilterMetadata: { [PROXY_ADDRESS_KEY]: pack(Address, proxy) },
   };
-  const heard = metadata.decode(metadata.encode(said));
+  const heard = Metadata.decode(Metadata.encode(said));
   assertEquals(
     JSON.stringify(heard.filterMetadata),
     JSON.stringify(said.filterMetadata),
   );
   assertEquals(
-    unpack(address, heard.typedFilterMetadata?.[PROXY_ADDRESS_KEY]),
+    unpack(Address, heard.typedFilterMetadata?.[PROXY_ADDRESS_KEY]),
     proxy,
   );
 });
@@ -109,17 +105,17 @@ Deno.test("metadata keeps text and typed values apart, whatever the keys", () =>
 Deno.test("fields that nobody here knows pass", () => {
   // Field 1000 with a text, field 1001 with a varint, then a name.
   const bytes = Uint8Array.fromHex("c23e0178" + "c83e07" + "0a0163");
-  assertEquals(cluster.decode(bytes), { name: "c" });
+  assertEquals(Cluster.decode(bytes), { name: "c" });
 });
 
 Deno.test("bytes that are no such message are the peer's fault", () => {
   const error = assertThrows(
-    () => cluster.decode(Uint8Array.of(0x0a, 9)),
+    () => Cluster.decode(Uint8Array.of(0x0a, 9)),
     GrpcError,
     "Cannot read a envoy.config.cluster.v3.Cluster: ",
   );
   assertEquals(error.code, 3);
-  assertThrows(() => decodeAny(cluster, Uint8Array.of(0x12, 9)), GrpcError);
+  assertThrows(() => decodeAny(Cluster, Uint8Array.of(0x12, 9)), GrpcError);
 });
 
 Deno.test("durations keep their milliseconds", () => {

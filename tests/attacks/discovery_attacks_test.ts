@@ -13,8 +13,8 @@ import { StatusCode, statusName } from "../../proto/grpc/status.ts";
 import { REQUEST_BYTES_MAX } from "../../proto/xds/request_decoder.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import {
-  deltaDiscoveryRequest,
-  discoveryRequest,
+  DeltaDiscoveryRequestMessage,
+  DiscoveryRequestMessage,
 } from "../../proto/xds/xds_messages.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { NODE_LIMITS } from "../../server/discovery/access/share.ts";
@@ -110,7 +110,7 @@ class Rig {
   }
 
   ask(call: FakeServerCall, id: string, { zone = "" }: Said = {}): void {
-    call.receive(discoveryRequest.encode({
+    call.receive(DiscoveryRequestMessage.encode({
       node: { id, locality: { zone }, userAgentName: "envoy" },
       typeUrl: TYPE_URLS.cluster,
     }));
@@ -247,7 +247,7 @@ Deno.test("names that differences add are counted, and those taken back are not"
   const call = rig.call("greedy", {}, ADS_DELTA);
   const { share } = [...rig.discovery.streams][0]!;
   const say = (change: Record<string, readonly string[]>) =>
-    call.receive(deltaDiscoveryRequest.encode({
+    call.receive(DeltaDiscoveryRequestMessage.encode({
       node: { id: "greedy" },
       typeUrl: TYPE_URLS.endpoints,
       ...change,

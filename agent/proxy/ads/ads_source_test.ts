@@ -9,11 +9,11 @@ import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import { structOf } from "../../../proto/xds/struct_data.ts";
+import { encodeAny } from "../../../proto/xds/any.ts";
 import {
-  cluster,
-  clusterLoadAssignment,
-  encodeAny,
-  listener,
+  Cluster,
+  ClusterLoadAssignment,
+  Listener,
 } from "../../../proto/xds/xds_messages.ts";
 import { endpoints, service } from "../../../tests/support/rigs/proxy_rig.ts";
 import { proxyResources } from "../../../tests/support/xds/proxy_resources.ts";
@@ -98,7 +98,7 @@ const FULL_ENDPOINTS = {
 function clusterOf(name: string, service: Service, port: string): Resource {
   const form = structOf(clusterForm(service, port));
   const metadata = { filterMetadata: { [TUNNEL_METADATA]: form } };
-  const any = encodeAny(cluster, { name, type: 3, metadata });
+  const any = encodeAny(Cluster, { name, type: 3, metadata });
   return { kind: "cluster", name, version: "1", any };
 }
 
@@ -196,11 +196,11 @@ Deno.test("what cannot be used is refused by name, and the rest is taken", async
     ...all.cluster,
     {
       ...{ kind: "cluster", name: "stranger", version: "1" },
-      any: encodeAny(cluster, stranger),
+      any: encodeAny(Cluster, stranger),
     },
     {
       ...{ kind: "cluster", name: "typed", version: "1" },
-      any: encodeAny(listener, { name: "typed" }),
+      any: encodeAny(Listener, { name: "typed" }),
     },
   ];
   const { errorDetail } = await tell(call, "cluster", "1", clusters);
@@ -245,7 +245,7 @@ Deno.test("services and endpoints that no catalog may hold are refused", async (
   };
   const assigned = await tell(call, "endpoints", "1", [{
     ...{ kind: "endpoints", name: "shop/db:5432", version: "1" },
-    any: encodeAny(clusterLoadAssignment, assignment),
+    any: encodeAny(ClusterLoadAssignment, assignment),
   }]);
   assertMatch(
     assigned.errorDetail!.message!,

@@ -33,12 +33,12 @@ import {
 } from "../../../client/ads/received.ts";
 import { GrpcError } from "../../../proto/grpc/status.ts";
 import type { ReceivedResource } from "../../../proto/xds/discovery.ts";
-import type { Cluster } from "../../../proto/xds/messages/cluster_messages.ts";
-import type { Metadata } from "../../../proto/xds/messages/core_messages.ts";
 import type {
+  Cluster,
   ClusterLoadAssignment,
   LbEndpoint,
-} from "../../../proto/xds/messages/endpoint_messages.ts";
+  Metadata,
+} from "../../../proto/xds/xds_messages.ts";
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
 import { plainOf } from "../../../proto/xds/struct_data.ts";
 import {

@@ -30,24 +30,19 @@ import {
 } from "../../../catalog/snapshot.ts";
 import { isNear } from "../../../catalog/model/zones.ts";
 import { isIpAddress } from "../../../proto/peer/ip_address.ts";
-import { PROXY_ADDRESS_KEY } from "../../../proto/xds/messages/cluster_messages.ts";
+import { pack } from "../../../proto/xds/any.ts";
+import { PROXY_ADDRESS_KEY } from "../../../proto/xds/extension_names.ts";
 import {
-  type Address,
+  Address,
+  type ClusterLoadAssignment,
   HealthStatus,
+  type LbEndpoint,
   type Locality,
+  type LocalityLbEndpoints,
   type Metadata,
-  SocketProtocol,
-} from "../../../proto/xds/messages/core_messages.ts";
-import type {
-  ClusterLoadAssignment,
-  LbEndpoint,
-  LocalityLbEndpoints,
-} from "../../../proto/xds/messages/endpoint_messages.ts";
-import { structOf } from "../../../proto/xds/struct_data.ts";
-import {
-  address as addressKind,
-  pack,
+  SocketAddress_Protocol,
 } from "../../../proto/xds/xds_messages.ts";
+import { structOf } from "../../../proto/xds/struct_data.ts";
 import type { ConnectProxy, Variant } from "./audience.ts";
 import { ownProxies } from "./own_proxies.ts";
 import { leftOutText, type WhyLeftOut } from "./left_out.ts";
@@ -259,7 +254,7 @@ function throughProxy(proxy: ConnectProxy): Metadata {
   if (metadata === undefined) {
     const address = socketAddress(proxy.host, proxy.port, "tcp");
     metadata = {
-      typedFilterMetadata: { [PROXY_ADDRESS_KEY]: pack(addressKind, address) },
+      typedFilterMetadata: { [PROXY_ADDRESS_KEY]: pack(Address, address) },
     };
     proxyMetadata.set(proxy, metadata);
   }
@@ -275,7 +270,7 @@ function socketAddress(
 ): Address {
   return {
     socketAddress: {
-      ...protocol === "udp" ? { protocol: SocketProtocol.UDP } : {},
+      ...protocol === "udp" ? { protocol: SocketAddress_Protocol.UDP } : {},
       address,
       portValue,
     },

@@ -19,26 +19,21 @@ import {
   WELL_STATUSES,
 } from "../../../catalog/model/model.ts";
 import { resourceNameOf } from "../../../catalog/model/resource_names.ts";
+import { pack } from "../../../proto/xds/any.ts";
+import { durationOf } from "../../../proto/xds/duration.ts";
+import { HTTP_OPTIONS_KEY } from "../../../proto/xds/extension_names.ts";
 import {
   type Cluster,
-  DiscoveryType,
-  type Http11ProxyTransport,
-  HTTP_OPTIONS_KEY,
-  LbPolicy,
+  Cluster_DiscoveryType,
+  Cluster_LbPolicy,
+  type HealthCheck,
+  Http11ProxyUpstreamTransport,
+  HttpProtocolOptions,
   type OutlierDetection,
-} from "../../../proto/xds/messages/cluster_messages.ts";
-import type {
-  HealthCheck,
-  TransportSocket,
-} from "../../../proto/xds/messages/core_messages.ts";
-import { durationOf } from "../../../proto/xds/messages/google_messages.ts";
-import { structOf } from "../../../proto/xds/struct_data.ts";
-import {
-  http11ProxyTransport,
-  httpProtocolOptions,
-  pack,
-  rawBuffer,
+  RawBuffer,
+  type TransportSocket,
 } from "../../../proto/xds/xds_messages.ts";
+import { structOf } from "../../../proto/xds/struct_data.ts";
 import type { Variant } from "./audience.ts";
 import { ADS } from "./resource_of.ts";
 
@@ -107,7 +102,7 @@ export function clusterOf(
 export function plainCluster(name: string): Cluster {
   return {
     name,
-    type: DiscoveryType.EDS,
+    type: Cluster_DiscoveryType.EDS,
     edsClusterConfig: { edsConfig: ADS },
   };
 }
@@ -138,16 +133,16 @@ function connectTimeout(
 
 function lbPolicyOf({ affinity, policy }: Service, { form }: Variant): number {
   // The hash is that of the source's address; see listeners and routes.
-  if (affinity.kind === "client-ip") return LbPolicy.RING_HASH;
+  if (affinity.kind === "client-ip") return Cluster_LbPolicy.RING_HASH;
   // gRPC refuses clusters with the others unless variables are set.
-  if (form === "grpc") return LbPolicy.ROUND_ROBIN;
+  if (form === "grpc") return Cluster_LbPolicy.ROUND_ROBIN;
   switch (policy.balance) {
     case "least-connections":
-      return LbPolicy.LEAST_REQUEST;
+      return Cluster_LbPolicy.LEAST_REQUEST;
     case "random":
-      return LbPolicy.RANDOM;
+      return Cluster_LbPolicy.RANDOM;
     default:
-      return LbPolicy.ROUND_ROBIN;
+      return Cluster_LbPolicy.ROUND_ROBIN;
   }
 }
 
@@ -245,22 +240,24 @@ const THROUGH_PROXY = {
     throughProxy({
       transportSocket: {
         name: "envoy.transport_sockets.raw_buffer",
-        typedConfig: pack(rawBuffer, {}),
+        typedConfig: pack(RawBuffer, {}),
       },
     })
   ),
   grpc: once(() => throughProxy({})),
 };
 
-function throughProxy(transport: Http11ProxyTransport): TransportSocket {
+function throughProxy(
+  transport: Http11ProxyUpstreamTransport,
+): TransportSocket {
   return {
     name: "envoy.transport_sockets.http_11_proxy",
-    typedConfig: pack(http11ProxyTransport, transport),
+    typedConfig: pack(Http11ProxyUpstreamTransport, transport),
   };
 }
 
 const HTTP_2 = once(() =>
-  pack(httpProtocolOptions, {
+  pack(HttpProtocolOptions, {
     explicitHttpConfig: { http2ProtocolOptions: {} },
   })
 );

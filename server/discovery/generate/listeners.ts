@@ -16,25 +16,18 @@ import {
 } from "../../../catalog/model/model.ts";
 import { resourceNameOf } from "../../../catalog/model/resource_names.ts";
 import { canonicalIp } from "../../../proto/peer/ip_address.ts";
+import { pack } from "../../../proto/xds/any.ts";
+import { durationOf } from "../../../proto/xds/duration.ts";
 import {
   type Address,
-  SocketProtocol,
-} from "../../../proto/xds/messages/core_messages.ts";
-import {
   type Any,
-  durationOf,
-} from "../../../proto/xds/messages/google_messages.ts";
-import type {
   HttpConnectionManager,
-  Listener,
-} from "../../../proto/xds/messages/listener_messages.ts";
-import {
-  httpConnectionManager,
-  pack,
-  router,
-  tcpProxy,
-  udpProxy,
-  udpRoute,
+  type Listener,
+  Router,
+  SocketAddress_Protocol,
+  TcpProxy,
+  UdpProxyConfig,
+  UdpRoute,
 } from "../../../proto/xds/xds_messages.ts";
 import { ADS } from "./resource_of.ts";
 
@@ -67,7 +60,7 @@ const DATAGRAM_BYTES_MAX = 65_535;
  */
 export function grpcListener(service: Service, port: ServicePort): Listener {
   const manager = httpManager(resourceNameOf(keyOf(service), port));
-  return { apiListener: { apiListener: pack(httpConnectionManager, manager) } };
+  return { apiListener: { apiListener: pack(HttpConnectionManager, manager) } };
 }
 
 /** Where a program on a machine with Envoy finds a port. */
@@ -117,7 +110,7 @@ function tcpListener(service: Service, port: ServicePort): Listener {
     port,
     "envoy.filters.network.tcp_proxy",
     () =>
-      pack(tcpProxy, {
+      pack(TcpProxy, {
         statPrefix: name,
         cluster: name,
         idleTimeout: durationOf(IDLE_MS),
@@ -142,7 +135,7 @@ function httpListener(
     port,
     "envoy.filters.network.http_connection_manager",
     () =>
-      pack(httpConnectionManager, {
+      pack(HttpConnectionManager, {
         ...httpManager(name),
         // Who a client is, is who it is connected as, whatever it says.
         useRemoteAddress: { value: true },
@@ -162,7 +155,7 @@ function httpManager(name: string): HttpConnectionManager {
     rds: { configSource: ADS, routeConfigName: name },
     httpFilters: [{
       name: "envoy.filters.http.router",
-      typedConfig: plainRouter ??= pack(router, {}),
+      typedConfig: plainRouter ??= pack(Router, {}),
     }],
   };
 }
@@ -191,7 +184,7 @@ function udpListener(service: Service, port: ServicePort): Listener {
   const socketConfig = { maxRxDatagramSize: { value: DATAGRAM_BYTES_MAX } };
   const action = {
     name: "route",
-    typedConfig: pack(udpRoute, { cluster: name }),
+    typedConfig: pack(UdpRoute, { cluster: name }),
   };
   return {
     name,
@@ -199,7 +192,7 @@ function udpListener(service: Service, port: ServicePort): Listener {
     udpListenerConfig: { downstreamSocketConfig: socketConfig },
     listenerFilters: [{
       name: "envoy.filters.udp_listener.udp_proxy",
-      typedConfig: pack(udpProxy, {
+      typedConfig: pack(UdpProxyConfig, {
         statPrefix: name,
         matcher: { onNoMatch: { action } },
         upstreamSocketConfig: socketConfig,
@@ -217,7 +210,7 @@ function udpListener(service: Service, port: ServicePort): Listener {
 function listenAddress({ listen, port, protocol }: ServicePort): Address {
   return {
     socketAddress: {
-      ...protocol === "udp" ? { protocol: SocketProtocol.UDP } : {},
+      ...protocol === "udp" ? { protocol: SocketAddress_Protocol.UDP } : {},
       address: listen?.host ?? LISTEN_HOST,
       portValue: listen?.port ?? port,
     },

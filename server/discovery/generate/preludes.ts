@@ -10,12 +10,9 @@
  * @module
  */
 
-import type { RouteConfiguration } from "../../../proto/xds/messages/route_messages.ts";
+import { decodeAny } from "../../../proto/xds/any.ts";
+import { RouteConfiguration } from "../../../proto/xds/xds_messages.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
-import {
-  decodeAny,
-  routeConfiguration,
-} from "../../../proto/xds/xds_messages.ts";
 import { type ByName, changedNames } from "../view/view.ts";
 import { resourceOf } from "./resource_of.ts";
 
@@ -73,7 +70,7 @@ function announcing(
   before: Resource,
   more: readonly string[],
 ): Resource | undefined {
-  const message = decodeAny<RouteConfiguration>(routeConfiguration, before.any);
+  const message = decodeAny<RouteConfiguration>(RouteConfiguration, before.any);
   if (message === undefined) return undefined;
   const routes = more.map((cluster) => ({
     match: { prefix: "/" },

@@ -7,10 +7,12 @@
 
 import { createHash } from "node:crypto";
 import { isIpAddress } from "../../../proto/peer/ip_address.ts";
+import { encodeAny, encodeNamesakes } from "../../../proto/xds/any.ts";
+import type { MessageKind } from "../../../proto/xds/message_kind.ts";
 import {
   ApiVersion,
   type ConfigSource,
-} from "../../../proto/xds/messages/core_messages.ts";
+} from "../../../proto/xds/xds_messages.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import {
   type Clients,
@@ -18,11 +20,6 @@ import {
   RESOURCE_MESSAGES,
   type ResourceMessages,
 } from "../../../proto/xds/validation.ts";
-import {
-  encodeAny,
-  encodeNamesakes,
-  type MessageKind,
-} from "../../../proto/xds/xds_messages.ts";
 import type { Form } from "./audience.ts";
 
 /** From the stream that the resource came by. gRPC refuses other sources. */

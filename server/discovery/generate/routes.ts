@@ -16,21 +16,21 @@ import {
 } from "../../../catalog/model/model.ts";
 import { resourceNameOf } from "../../../catalog/model/resource_names.ts";
 import type { Route } from "../../../catalog/model/routes.ts";
-import { durationOf } from "../../../proto/xds/messages/google_messages.ts";
+import { pack } from "../../../proto/xds/any.ts";
+import { durationOf } from "../../../proto/xds/duration.ts";
 import {
   PREVIOUS_HOSTS,
   PREVIOUS_PRIORITIES,
+} from "../../../proto/xds/extension_names.ts";
+import {
+  PreviousHostsPredicate,
+  PreviousPrioritiesConfig,
   type RetryPolicy,
   type Route as RouteMessage,
   type RouteAction,
   type RouteConfiguration,
   type RouteMatch,
   type VirtualHost,
-} from "../../../proto/xds/messages/route_messages.ts";
-import {
-  pack,
-  previousHosts,
-  previousPriorities,
 } from "../../../proto/xds/xds_messages.ts";
 import type { Variant } from "./audience.ts";
 
@@ -172,13 +172,13 @@ function retryPolicy(): RetryPolicy {
     numRetries: { value: REQUEST_ATTEMPTS - 1 },
     retryPriority: {
       name: PREVIOUS_PRIORITIES,
-      typedConfig: pack(previousPriorities, {
+      typedConfig: pack(PreviousPrioritiesConfig, {
         updateFrequency: ATTEMPTS_IN_ZONE,
       }),
     },
     retryHostPredicate: [{
       name: PREVIOUS_HOSTS,
-      typedConfig: pack(previousHosts, {}),
+      typedConfig: pack(PreviousHostsPredicate, {}),
     }],
     hostSelectionRetryMaxAttempts: DRAWS_MAX,
   };

@@ -6,7 +6,7 @@ import type {
   RouteConfiguration,
   RouteMatch,
   VirtualHost,
-} from "../../../proto/xds/messages/route_messages.ts";
+} from "../../../proto/xds/xds_messages.ts";
 import { Prng } from "../../../tests/support/memory/prng.ts";
 import { routesOf, targetsOfRoutes } from "./routes.ts";
 

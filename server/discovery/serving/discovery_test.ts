@@ -2,8 +2,10 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { MetricRegistry } from "../../../platform/metrics/metrics.ts";
 import { StatusCode } from "../../../proto/grpc/status.ts";
 import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
-import { discoveryRequest } from "../../../proto/xds/xds_messages.ts";
-import { discoveryResponse } from "../../../proto/xds/xds_messages.ts";
+import {
+  DiscoveryRequestMessage,
+  DiscoveryResponseMessage,
+} from "../../../proto/xds/xds_messages.ts";
 import { socketCaller } from "../../../tests/support/memory/fake_caller.ts";
 import { FakeServerCall } from "../../../tests/support/memory/fake_server_call.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
@@ -103,8 +105,9 @@ class Client {
     readonly userAgentName: string,
   ) {
     this.call.onSent = (message) => {
-      const { typeUrl = "", nonce = "", versionInfo = "" } = discoveryResponse
-        .decode(message);
+      const { typeUrl = "", nonce = "", versionInfo = "" } =
+        DiscoveryResponseMessage
+          .decode(message);
       (this.heardMs[typeUrl] ??= []).push(timers.now());
       if (!this.isHonest) return;
       // Not within the call: real ones answer later.
@@ -117,7 +120,7 @@ class Client {
 
   say(typeUrl: string, responseNonce = "", versionInfo = ""): void {
     const names = typeUrl === TYPE_URLS.endpoints ? [WEB] : [];
-    this.call.receive(discoveryRequest.encode({
+    this.call.receive(DiscoveryRequestMessage.encode({
       node: { id: "client", userAgentName: this.userAgentName },
       typeUrl,
       resourceNames: names,
@@ -225,7 +228,7 @@ Deno.test("a client that takes again is told what is true then", async () => {
   const { length } = client.call.messages;
   client.call.take();
   rig.timers.advance(15_000);
-  const last = discoveryResponse.decode(client.call.messages.at(-1)!);
+  const last = DiscoveryResponseMessage.decode(client.call.messages.at(-1)!);
   assertEquals(client.call.messages.length, length + 1);
   assertEquals(last.typeUrl, TYPE_URLS.endpoints);
   await rig.discovery.stop("the test is over");
@@ -258,7 +261,9 @@ Deno.test("a client sees at once what rules let it see", async () => {
   const client = rig.client();
   rig.timers.advance(2_000);
   const clusters = () =>
-    client.call.messages.map((message) => discoveryResponse.decode(message))
+    client.call.messages.map((message) =>
+      DiscoveryResponseMessage.decode(message)
+    )
       .findLast(({ typeUrl }) => typeUrl === TYPE_URLS.cluster)
       ?.resources?.length ?? 0;
   assertEquals(clusters(), 1);
@@ -346,7 +351,7 @@ Deno.test("clients are told which server it is", async () => {
   await rig.serve("10.0.0.1:1");
   const { call } = rig.client();
   rig.timers.advance(100);
-  const { controlPlane } = discoveryResponse.decode(call.messages[0]!);
+  const { controlPlane } = DiscoveryResponseMessage.decode(call.messages[0]!);
   assertEquals(controlPlane, { identifier: "server-1" });
   await rig.discovery.stop("the test is over");
 });
@@ -421,7 +426,9 @@ Deno.test("a first view that takes long holds up no change of others, and has it
 
   for (let turn = 0; turn < 200; turn++) rig.timers.advance(0);
   rig.timers.advance(10);
-  const told = late.call.messages.map((one) => discoveryResponse.decode(one));
+  const told = late.call.messages.map((one) =>
+    DiscoveryResponseMessage.decode(one)
+  );
   assertEquals(told.map(({ typeUrl }) => typeUrl), [
     TYPE_URLS.cluster,
     TYPE_URLS.endpoints,

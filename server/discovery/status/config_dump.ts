@@ -7,7 +7,7 @@
 
 import { type Resource, RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
 import { canonicalJson } from "../../../proto/xds/canonical_json.ts";
-import { anyMessage } from "../../../proto/xds/xds_messages.ts";
+import { Any } from "../../../proto/xds/xds_messages.ts";
 import type { AdsStream } from "../streams/ads_stream.ts";
 import type { View } from "../view/view.ts";
 
@@ -31,5 +31,5 @@ export function configOf(
 }
 
 function resourceText({ version, any }: Resource): unknown {
-  return { version, resource: canonicalJson(anyMessage.decode(any)) };
+  return { version, resource: canonicalJson(Any.decode(any)) };
 }

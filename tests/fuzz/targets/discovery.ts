@@ -10,23 +10,17 @@ import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import { decodeResponse } from "../../../proto/xds/client_codec.ts";
 import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
-import type {
+import { pack } from "../../../proto/xds/any.ts";
+import {
+  Cluster,
   DeltaDiscoveryRequestMessage,
   DeltaDiscoveryResponseMessage,
   DiscoveryRequestMessage,
   DiscoveryResponseMessage,
-} from "../../../proto/xds/messages/discovery_messages.ts";
+} from "../../../proto/xds/xds_messages.ts";
 import { RequestDecoder } from "../../../proto/xds/request_decoder.ts";
 import { TYPE_URLS } from "../../../proto/xds/resource.ts";
 import { structOf } from "../../../proto/xds/struct_data.ts";
-import {
-  cluster,
-  deltaDiscoveryRequest,
-  deltaDiscoveryResponse,
-  discoveryRequest,
-  discoveryResponse,
-  pack,
-} from "../../../proto/xds/xds_messages.ts";
 import { concatenate } from "../mutators.ts";
 import type { FuzzTarget } from "../target.ts";
 
@@ -52,17 +46,17 @@ export const DISCOVERY: FuzzTarget = {
   seeds: [
     input(
       0,
-      discoveryRequest.encode({
+      DiscoveryRequestMessage.encode({
         ...{ node: NODE, typeUrl: TYPE_URLS.cluster, versionInfo: "1" },
         ...{ resourceNames: ["a", "b", "é"], responseNonce: "2" },
-        errorDetail: { code: 3, message: "no", details: [pack(cluster, {})] },
+        errorDetail: { code: 3, message: "no", details: [pack(Cluster, {})] },
       }),
     ),
     // Names in two places, one of them empty; a group between.
     input(0, Uint8Array.fromHex("1a01611a00" + "530800" + "54" + "1a0162")),
     input(
       1,
-      deltaDiscoveryRequest.encode({
+      DeltaDiscoveryRequestMessage.encode({
         ...{ node: NODE, typeUrl: TYPE_URLS.endpoints, responseNonce: "7" },
         resourceNamesSubscribe: ["a", "*"],
         resourceNamesUnsubscribe: ["b"],
@@ -71,18 +65,18 @@ export const DISCOVERY: FuzzTarget = {
     ),
     input(
       2,
-      discoveryResponse.encode({
+      DiscoveryResponseMessage.encode({
         ...{ versionInfo: "1", typeUrl: TYPE_URLS.cluster, nonce: "n" },
-        resources: [pack(cluster, { name: "a" }), pack(cluster, {})],
+        resources: [pack(Cluster, { name: "a" }), pack(Cluster, {})],
         controlPlane: { identifier: "x" },
       }),
     ),
     input(
       3,
-      deltaDiscoveryResponse.encode({
+      DeltaDiscoveryResponseMessage.encode({
         ...{ systemVersionInfo: "1", typeUrl: TYPE_URLS.cluster, nonce: "n" },
         resources: [
-          { name: "a", version: "2", resource: pack(cluster, { name: "a" }) },
+          { name: "a", version: "2", resource: pack(Cluster, { name: "a" }) },
           { name: "heartbeat", version: "3", ttl: { seconds: 5 } },
         ],
         removedResources: ["b"],
@@ -119,7 +113,7 @@ export const DISCOVERY: FuzzTarget = {
 
 function readSotwRequest(bytes: Uint8Array): string {
   const decoder = new RequestDecoder();
-  const expected = oracle(() => discoveryRequest.decode(bytes));
+  const expected = oracle(() => DiscoveryRequestMessage.decode(bytes));
   const request = sureOf(() => decoder.decode("sotw", bytes), expected);
   assert(request.mode === "sotw" && typeof expected !== "string");
   const { resourceNames = [], ...said }: DiscoveryRequestMessage = expected;
@@ -137,7 +131,7 @@ function readSotwRequest(bytes: Uint8Array): string {
 
 function readDeltaRequest(bytes: Uint8Array): string {
   const decoder = new RequestDecoder();
-  const expected = oracle(() => deltaDiscoveryRequest.decode(bytes));
+  const expected = oracle(() => DeltaDiscoveryRequestMessage.decode(bytes));
   const request = sureOf(() => decoder.decode("delta", bytes), expected);
   assert(request.mode === "delta" && typeof expected !== "string");
   const said: DeltaDiscoveryRequestMessage = expected;
@@ -156,7 +150,9 @@ function readDeltaRequest(bytes: Uint8Array): string {
 
 /** Unlike the oracle ours looks into no field that it has no use for. */
 function readResponse(mode: DiscoveryMode, bytes: Uint8Array): string {
-  const kind = mode === "sotw" ? discoveryResponse : deltaDiscoveryResponse;
+  const kind = mode === "sotw"
+    ? DiscoveryResponseMessage
+    : DeltaDiscoveryResponseMessage;
   const expected = oracle<
     DiscoveryResponseMessage & DeltaDiscoveryResponseMessage
   >(() => kind.decode(bytes));

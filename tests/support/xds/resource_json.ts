@@ -5,10 +5,10 @@
  */
 
 import { resourceData } from "../../../proto/xds/resource_data.ts";
-import { anyMessage } from "../../../proto/xds/xds_messages.ts";
+import { Any } from "../../../proto/xds/xds_messages.ts";
 
 /** @param any An encoded `google.protobuf.Any`, as resources have it. */
 // deno-lint-ignore no-explicit-any -- tests pick out of it whatever they want.
 export function resourceJson(any: Uint8Array): any {
-  return resourceData(anyMessage.decode(any));
+  return resourceData(Any.decode(any));
 }

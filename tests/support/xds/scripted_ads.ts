@@ -17,23 +17,19 @@ import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import type { Status } from "../../../proto/grpc/status.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
-import type {
+import {
+  Any,
   DeltaDiscoveryRequestMessage,
+  DeltaDiscoveryResponseMessage,
   DiscoveryRequestMessage,
-} from "../../../proto/xds/messages/discovery_messages.ts";
+  DiscoveryResponseMessage,
+} from "../../../proto/xds/xds_messages.ts";
 import {
   kindOfUrl,
   type Resource,
   type ResourceKind,
   TYPE_URLS,
 } from "../../../proto/xds/resource.ts";
-import {
-  anyMessage,
-  deltaDiscoveryRequest,
-  deltaDiscoveryResponse,
-  discoveryRequest,
-  discoveryResponse,
-} from "../../../proto/xds/xds_messages.ts";
 import { arrivals } from "../peers/sockets.ts";
 
 /** A request of either mode, as it was on the wire. */
@@ -59,7 +55,9 @@ export class ScriptedAdsCall implements ServerCallEvents {
   #nonce = 0;
 
   constructor(readonly call: ServerCall, readonly mode: DiscoveryMode) {
-    const codec = mode === "sotw" ? discoveryRequest : deltaDiscoveryRequest;
+    const codec = mode === "sotw"
+      ? DiscoveryRequestMessage
+      : DeltaDiscoveryRequestMessage;
     this.#reader = new MessageReader({
       onMessage: (bytes) => this.#take(codec.decode(bytes) as AdsRequest),
     });
@@ -85,15 +83,15 @@ export class ScriptedAdsCall implements ServerCallEvents {
     const typeUrl = TYPE_URLS[kind];
     this.call.sendMessage(
       this.mode === "sotw"
-        ? discoveryResponse.encode({
+        ? DiscoveryResponseMessage.encode({
           ...{ typeUrl, nonce, versionInfo: version },
-          resources: resources.map(({ any }) => anyMessage.decode(any)),
+          resources: resources.map(({ any }) => Any.decode(any)),
         })
-        : deltaDiscoveryResponse.encode({
+        : DeltaDiscoveryResponseMessage.encode({
           ...{ typeUrl, nonce, systemVersionInfo: version },
           resources: resources.map(({ name, version, any }) => ({
             ...{ name, version },
-            resource: anyMessage.decode(any),
+            resource: Any.decode(any),
           })),
           removedResources: removed,
         }),

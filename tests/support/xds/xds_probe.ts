@@ -19,24 +19,18 @@ import { MessageReader } from "../../../proto/grpc/message_reader.ts";
 import { Metadata } from "../../../proto/grpc/metadata.ts";
 import { type Status, statusName } from "../../../proto/grpc/status.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
-import type {
+import type { MessageKind } from "../../../proto/xds/message_kind.ts";
+import {
+  Cluster,
+  ClusterLoadAssignment,
   DeltaDiscoveryRequestMessage,
   DeltaDiscoveryResponseMessage,
   DiscoveryRequestMessage,
   DiscoveryResponseMessage,
-} from "../../../proto/xds/messages/discovery_messages.ts";
-import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
-import {
-  cluster,
-  clusterLoadAssignment,
-  deltaDiscoveryRequest,
-  deltaDiscoveryResponse,
-  discoveryRequest,
-  discoveryResponse,
-  listener,
-  type MessageKind,
-  routeConfiguration,
+  Listener,
+  RouteConfiguration,
 } from "../../../proto/xds/xds_messages.ts";
+import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
 import { certificates } from "../certificates/certificates.ts";
 
 /** All kinds on one stream. */
@@ -169,8 +163,8 @@ export class XdsProbe implements Disposable {
     path: string = ADS_SOTW,
   ): SotwProbe {
     return new ProbeStream(this.#connection, path, fields, {
-      request: discoveryRequest,
-      response: discoveryResponse,
+      request: DiscoveryRequestMessage,
+      response: DiscoveryResponseMessage,
     });
   }
 
@@ -180,8 +174,8 @@ export class XdsProbe implements Disposable {
     path: string = ADS_DELTA,
   ): DeltaProbe {
     return new ProbeStream(this.#connection, path, fields, {
-      request: deltaDiscoveryRequest,
-      response: deltaDiscoveryResponse,
+      request: DeltaDiscoveryRequestMessage,
+      response: DeltaDiscoveryResponseMessage,
     });
   }
 
@@ -320,10 +314,10 @@ export class ProbeStream<Request extends object, Response extends AnyResponse> {
 }
 
 const CODECS = {
-  cluster,
-  endpoints: clusterLoadAssignment,
-  listener,
-  route: routeConfiguration,
+  cluster: Cluster,
+  endpoints: ClusterLoadAssignment,
+  listener: Listener,
+  route: RouteConfiguration,
 } as const;
 
 /** Names in a response of state of the world, in its order. */
@@ -345,7 +339,7 @@ export function addressesIn(
   { resources = [] }: DiscoveryResponseMessage,
 ): readonly string[] {
   return resources.flatMap(({ value = new Uint8Array(0) }) =>
-    (clusterLoadAssignment.decode(value).endpoints ?? [])
+    (ClusterLoadAssignment.decode(value).endpoints ?? [])
       .flatMap(({ lbEndpoints = [] }) => lbEndpoints)
       .map(({ endpoint }) => {
         const { address, portValue } = endpoint?.address?.socketAddress ?? {};

@@ -1,0 +1,87 @@
+/**
+ * Messages in `google.protobuf.Any`, and out of it.
+ *
+ * Layer: xDS.
+ *
+ * @module
+ */
+
+import protobuf from "protobufjs/minimal.js";
+import type { MessageKind } from "./message_kind.ts";
+import { Any } from "./xds_messages.ts";
+
+/** Of length-delimited fields: the number, and 2 (protobuf's wire format). */
+const ANY_TYPE_TAG = 1 << 3 | 2;
+const ANY_VALUE_TAG = 2 << 3 | 2;
+const NAME_TAG = 1 << 3 | 2;
+
+/** `message` as an `Any`, for a field of another message. */
+export function pack<T extends object>(
+  kind: MessageKind<T>,
+  message: T,
+): Any {
+  return { typeUrl: kind.typeUrl, value: kind.encode(message) };
+}
+
+/** `message` as an encoded `Any`, such as `Resource.any`. */
+export function encodeAny<T extends object>(
+  kind: MessageKind<T>,
+  message: T,
+): Uint8Array {
+  const writer = protobuf.Writer.create();
+  writer.uint32(ANY_TYPE_TAG).string(kind.typeUrl);
+  writer.uint32(ANY_VALUE_TAG).fork();
+  kind.write(message, writer);
+  return new Uint8Array(writer.ldelim().finish());
+}
+
+/**
+ * `message` once for each of `names`, in their order, as {@linkcode encodeAny}
+ * would: what is behind the name is encoded once for all of them. They are
+ * parts of one buffer.
+ *
+ * @param kind One whose first field is `string name`.
+ * @param message Without a name.
+ */
+export function encodeNamesakes<
+  T extends { readonly name?: string | undefined },
+>(
+  kind: MessageKind<T>,
+  names: readonly string[],
+  message: Omit<T, "name">,
+): Uint8Array[] {
+  const body = kind.encode(message as T);
+  const writer = protobuf.Writer.create();
+  const ends = names.map((name) => {
+    writer.uint32(ANY_TYPE_TAG).string(kind.typeUrl);
+    writer.uint32(ANY_VALUE_TAG).fork();
+    if (name !== "") writer.uint32(NAME_TAG).string(name);
+    writer.raw(body).ldelim();
+    return writer.len;
+  });
+  // They come and go together, so one buffer is enough.
+  const all = new Uint8Array(writer.finish());
+  return ends.map((end, index) => all.subarray(ends[index - 1] ?? 0, end));
+}
+
+/**
+ * What `any` carries.
+ *
+ * @returns `undefined` when that is of another type, or of none.
+ * @throws {GrpcError} INVALID_ARGUMENT when it is broken.
+ */
+export function unpack<T extends object>(
+  kind: MessageKind<T>,
+  any: Any | undefined,
+): T | undefined {
+  if (any?.typeUrl !== kind.typeUrl) return undefined;
+  return kind.decode(any.value ?? new Uint8Array(0));
+}
+
+/** Like {@linkcode unpack}, out of an encoded `Any`. */
+export function decodeAny<T extends object>(
+  kind: MessageKind<T>,
+  bytes: Uint8Array,
+): T | undefined {
+  return unpack(kind, Any.decode(bytes));
+}
