@@ -42,7 +42,7 @@ for (const page of PAGES) {
 
   Deno.test(`${page} names files of the project that exist`, () => {
     const named = read(page).matchAll(
-      /`((?:proto|host|server|agent|client|cli|tests|scripts|docs|std)\/[\w./-]+)`/g,
+      /`((?:proto|platform|policy|net|neighbours|catalog|server|agent|client|cli|tests|scripts|docs|std|deploy)\/[\w./-]+)`/g,
     );
     for (const [, path] of named) {
       const plain = path!.replace(/\/$/, "");
