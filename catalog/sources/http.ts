@@ -20,7 +20,13 @@ import {
   type Run,
   supervise,
 } from "../../platform/time/supervise.ts";
+import type { HttpClient, HttpRequest } from "../../net/channel/http_client.ts";
+import { NoAnswerYetError } from "../../net/channel/http_connection.ts";
+import { MessageError } from "../../net/http1/message_error.ts";
 import { responseText } from "../../net/http1/response_text.ts";
+import { LookupError } from "../../net/names/resolver.ts";
+import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Sink, Source } from "../model/source.ts";
 import {
@@ -224,10 +230,40 @@ export class HttpSource implements Source {
     const { url, access } = this.#options;
     const authority = access?.authority();
     if (authority === undefined) return fetch(url, { headers, signal });
-    return this.#clients.use(
-      { authority, keyPair: undefined, proxyUrl: undefined },
-      (client) => fetch(url, { headers, signal, client }),
-    );
+    const material = { authority, keyPair: undefined, proxyUrl: undefined };
+    return follow(this.#clients.of(material), { url, headers, signal });
+  }
+}
+
+/** As `fetch` does, but not for ever (RFC 9110 §15.4). */
+const REDIRECTS_MAX = 5;
+
+async function follow(
+  client: HttpClient,
+  request: Omit<HttpRequest, "method">,
+): Promise<Response> {
+  const { signal } = request;
+  let { url, headers } = request;
+  for (let count = 0;; count++) {
+    const response = await client.request({
+      method: "GET",
+      url,
+      headers,
+      signal,
+    });
+    const next = response.headers.get("location");
+    const isRedirect = response.status >= 300 && response.status < 400;
+    if (!isRedirect || next === null || count === REDIRECTS_MAX) {
+      return response;
+    }
+    await response.body?.cancel();
+    const target = new URL(next, url);
+    if (target.origin !== new URL(url).origin) {
+      // What it is shown is for the server that was named.
+      const { authorization: _, ...others } = headers as Record<string, string>;
+      headers = others;
+    }
+    url = target.href;
   }
 }
 
@@ -255,13 +291,18 @@ function problemOf(error: unknown): Trouble {
 function isOfTheWorld(error: unknown): error is Error {
   return error instanceof PollError || error instanceof CatalogDocumentError ||
     error instanceof TypeError || error instanceof KubernetesConfigError ||
+    error instanceof TlsHandshakeError || error instanceof MessageError ||
+    error instanceof LookupError || error instanceof NoAnswerYetError ||
+    codeOf(error) !== "" ||
     (error instanceof Error && error.name in Deno.errors);
 }
 
 /** The innermost reason, which is the one that says something. */
 function innermost(error: Error): string {
   let inner = error;
-  while (inner.cause instanceof Error) inner = inner.cause;
+  while (
+    inner.cause instanceof Error && !(inner instanceof TlsHandshakeError)
+  ) inner = inner.cause;
   return inner.message;
 }
 

@@ -15,8 +15,9 @@
 import type { Timers } from "../../proto/sync/clock.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import { responseText } from "../../net/http1/response_text.ts";
-import { VERSION } from "../../platform/process/version.ts";
 import type { KubernetesAccess } from "./access.ts";
+import { isSlip } from "../../platform/errors/internal_errors.ts";
+import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import {
   errorFromAnswer,
   KubernetesError,
@@ -161,7 +162,7 @@ export class KubernetesClient implements Disposable {
 
   #json<T>(order: Order): Promise<T> {
     return this.#send(order, async (response) => {
-      const text = await readText(response);
+      const text = await readText(response, order.path);
       try {
         return JSON.parse(text) as T;
       } catch (error) {
@@ -225,29 +226,25 @@ export class KubernetesClient implements Disposable {
       proxyUrl: this.#access.proxyUrl,
     };
     const headers = headersOf(order, credential.authorization);
+    const client = this.#clients.of(material);
     try {
-      return await this.#clients.use(material, async (client) => {
-        const response = await fetch(this.#urlOf(order), {
-          method: order.method,
-          headers,
-          ...(order.body === undefined
-            ? {}
-            : { body: JSON.stringify(order.body) }),
-          client,
-          // It would take the credential to another place.
-          redirect: "manual",
-          signal: deadline.signal,
-        });
-        if (response.ok) return { kind: "done", value: await use(response) };
-        const body = await readText(response);
-        const error = errorFromAnswer(request, response.status, body);
-        const retryAfterMs = retryAfter(response, body);
-        return { kind: "failed", error, retryAfterMs };
+      // Redirects are not followed: they would take the credential elsewhere.
+      const response = await client.request({
+        method: order.method,
+        url: this.#urlOf(order),
+        headers,
+        body: order.body === undefined ? undefined : JSON.stringify(order.body),
+        signal: deadline.signal,
       });
+      if (response.ok) return { kind: "done", value: await use(response) };
+      const body = await readText(response, order.path);
+      const error = errorFromAnswer(request, response.status, body);
+      const retryAfterMs = retryAfter(response, body);
+      return { kind: "failed", error, retryAfterMs };
     } catch (error) {
       if (error instanceof KubernetesError) throw error;
       order.signal?.throwIfAborted();
-      if (!isOfTheRoad(error)) throw error;
+      if (!(error instanceof Error) || isSlip(error)) throw error;
       // A connection that gives no answer may never give one again.
       this.#clients.renew();
       return {
@@ -282,16 +279,15 @@ type Outcome<T> =
     readonly retryAfterMs?: number | undefined;
   };
 
-function headersOf(order: Order, authorization: string | undefined): Headers {
-  const headers = new Headers({
+function headersOf(
+  order: Order,
+  authorization: string | undefined,
+): Record<string, string> {
+  return {
     accept: "application/json",
-    "user-agent": `tunnel/${VERSION}`,
-  });
-  if (order.body !== undefined) {
-    headers.set("content-type", "application/json");
-  }
-  if (authorization !== undefined) headers.set("authorization", authorization);
-  return headers;
+    ...(order.body === undefined ? {} : { "content-type": "application/json" }),
+    ...(authorization === undefined ? {} : { authorization }),
+  };
 }
 
 /**
@@ -316,38 +312,23 @@ function retryAfter(response: Response, body: string): number | undefined {
     : undefined;
 }
 
-async function readText(response: Response): Promise<string> {
+async function readText(response: Response, path: string): Promise<string> {
   const text = await responseText(response, ANSWER_BYTES_MAX);
   if (text !== undefined) return text;
   throw new KubernetesError(
     0,
     "",
-    `Cannot read the answer to ${new URL(response.url).pathname}: it is ` +
+    `Cannot read the answer to ${path}: it is ` +
       `longer than ${ANSWER_BYTES_MAX} bytes`,
   );
 }
 
-/** Whether `fetch` failed for the world's reasons and not for ours. */
-function isOfTheRoad(error: unknown): error is Error {
-  return error instanceof TypeError || error instanceof DOMException ||
-    error instanceof Deno.errors.Http ||
-    error instanceof Deno.errors.ConnectionReset ||
-    error instanceof Deno.errors.BrokenPipe ||
-    error instanceof Deno.errors.UnexpectedEof ||
-    error instanceof Deno.errors.ConnectionRefused;
-}
-
-/** The innermost reason, which is the one that says something. */
+/** Why there is no answer, in words, and what to do where that is known. */
 function roadProblem(error: Error): string {
-  let inner: unknown = error;
-  while (inner instanceof Error && inner.cause instanceof Error) {
-    inner = inner.cause;
-  }
-  // The URL, with all of its query, stands before the reason.
-  const message = (inner as Error).message
-    .replace(/^error sending request for url \([^)]*\): /, "")
-    .replace(/^client error \(Connect\): /, "");
-  return /UnknownIssuer/.test(message)
+  const { message } = error;
+  const isUnknown = error instanceof TlsHandshakeError &&
+    error.failure === "untrusted-certificate";
+  return isUnknown && !message.includes("give the CA")
     ? `${message}; give the CA of its certificate`
     : message;
 }

@@ -1,87 +1,62 @@
 /**
- * The platform's HTTP client for one API server, made anew when a certificate
- * changes: the platform cannot change those of one that exists.
+ * The HTTP client for one API server, made anew when a certificate changes.
  *
  * @module
  */
 
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { HttpClient } from "../../net/channel/http_client.ts";
 import { KubernetesConfigError } from "./errors.ts";
 
 /** What a client is made of. */
 export interface HttpClientMaterial {
-  /** PEM; absent: public roots. */
+  /** PEM; absent: public authorities. */
   readonly authority: string | undefined;
   readonly keyPair: { readonly cert: string; readonly key: string } | undefined;
   readonly proxyUrl: string | undefined;
 }
 
-/** A client, and how many requests are on their way out through it. */
-interface Pooled {
-  readonly material: HttpClientMaterial;
-  readonly client: Deno.HttpClient;
-  uses: number;
-}
-
 /** See the module description. */
 export class HttpClients implements Disposable {
-  #current: Pooled | undefined;
+  #current:
+    | { readonly material: HttpClientMaterial; readonly client: HttpClient }
+    | undefined;
 
   /**
-   * Does something with the client for `material`. Bodies that are still read
-   * afterwards are not cut when their client goes.
+   * The client for `material`. What a client before it has been asked is still
+   * answered.
    *
-   * @throws {KubernetesConfigError} When the platform cannot use `material`.
+   * @throws {KubernetesConfigError} When `material` cannot be used.
    */
-  async use<T>(
-    material: HttpClientMaterial,
-    action: (client: Deno.HttpClient) => Promise<T>,
-  ): Promise<T> {
-    const pooled = this.#clientFor(material);
-    pooled.uses++;
-    try {
-      return await action(pooled.client);
-    } finally {
-      pooled.uses--;
-      if (pooled !== this.#current) closeIfUnused(pooled);
+  of(material: HttpClientMaterial): HttpClient {
+    const current = this.#current;
+    if (current !== undefined && isSame(current.material, material)) {
+      return current.client;
     }
+    const client = create(material);
+    this.renew();
+    this.#current = { material, client };
+    return client;
   }
 
   /** The next request makes a connection of its own: this one may be dead. */
   renew(): void {
-    const old = this.#current;
+    this.#current?.client[Symbol.dispose]();
     this.#current = undefined;
-    if (old !== undefined) closeIfUnused(old);
   }
 
   [Symbol.dispose](): void {
     this.renew();
   }
-
-  #clientFor(material: HttpClientMaterial): Pooled {
-    const current = this.#current;
-    if (current !== undefined && isSame(current.material, material)) {
-      return current;
-    }
-    const client = create(material);
-    this.renew();
-    return this.#current = { material, client, uses: 0 };
-  }
 }
 
-function closeIfUnused(pooled: Pooled): void {
-  if (pooled.uses === 0) pooled.client.close();
-}
-
-function create(material: HttpClientMaterial): Deno.HttpClient {
-  const { authority, keyPair, proxyUrl } = material;
+function create(material: HttpClientMaterial): HttpClient {
+  const { authority = "", keyPair, proxyUrl } = material;
+  const { cert, key } = keyPair ?? { cert: "", key: "" };
   try {
-    return Deno.createHttpClient({
-      ...(authority === undefined ? {} : { caCerts: [authority] }),
-      ...(keyPair === undefined
-        ? {}
-        : { cert: keyPair.cert, key: keyPair.key }),
-      ...(proxyUrl === undefined ? {} : { proxy: { url: proxyUrl } }),
-    });
+    if (authority !== "") void new X509Certificate(authority);
+    if (cert !== "") void new X509Certificate(cert);
+    if (key !== "") void createPrivateKey(key);
   } catch (error) {
     throw new KubernetesConfigError(
       "Cannot use the CA, certificate or key for the API server: " +
@@ -89,6 +64,10 @@ function create(material: HttpClientMaterial): Deno.HttpClient {
       { cause: error },
     );
   }
+  return new HttpClient({
+    credentials: { ca: authority, cert, key },
+    proxyUrl,
+  });
 }
 
 function isSame(a: HttpClientMaterial, b: HttpClientMaterial): boolean {

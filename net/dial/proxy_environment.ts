@@ -19,8 +19,10 @@ export interface ProxyEnvironment {
   readonly noProxy?: string | undefined;
 }
 
-/** An HTTP proxy to ask for a tunnel. */
+/** A proxy to ask for a tunnel. */
 export interface Proxy {
+  /** How it is reached, and what it speaks: CONNECT, or RFC 1928. */
+  readonly scheme: "http" | "https" | "socks5";
   readonly host: string;
   readonly port: number;
   /** Empty when it asks for none. */
@@ -58,7 +60,7 @@ export function proxyFor(
   if (!httpsProxy || isLoopbackHost(host)) return undefined;
   const entries = (noProxy ?? "").split(/[\s,]+/).filter((text) => text !== "");
   if (entries.some((entry) => covers(entry, host, port))) return undefined;
-  return parseProxy(httpsProxy);
+  return proxyOf(httpsProxy, "HTTPS_PROXY");
 }
 
 function covers(entry: string, host: string, port: number): boolean {
@@ -89,24 +91,43 @@ function splitPort(entry: string): [name: string, port: number | undefined] {
   return [match[1] ?? match[2]!, Number(match[3])];
 }
 
-function parseProxy(text: string): Proxy {
+/**
+ * A proxy by its address.
+ *
+ * @param who Says so, for the error.
+ * @param schemes How it may be reached.
+ * @throws {ProxyAddressError}
+ */
+export function proxyOf(
+  text: string,
+  who: string,
+  schemes: readonly Proxy["scheme"][] = ["http"],
+): Proxy {
   const withScheme = text.includes("://") ? text : `http://${text}`;
   if (!URL.canParse(withScheme)) {
     throw new ProxyAddressError(
-      `Cannot use HTTPS_PROXY: it is no URL, wanted http://host:port`,
+      `Cannot use ${who}: it is no URL, wanted http://host:port`,
     );
   }
   const url = new URL(withScheme);
-  if (url.protocol !== "http:") {
+  const scheme = schemes.find((one) => `${one}:` === url.protocol);
+  if (scheme === undefined) {
     throw new ProxyAddressError(
-      `Cannot use HTTPS_PROXY: its scheme is ${url.protocol.slice(0, -1)}, ` +
-        `wanted http (a proxy that is itself reached in plain)`,
+      `Cannot use ${who}: its scheme is ${url.protocol.slice(0, -1)}, ` +
+        `wanted ${WANTED.get(schemes.length) ?? schemes.join(", ")}`,
     );
   }
   return {
+    scheme,
     host: url.hostname.replace(/^\[|\]$/g, ""),
-    port: url.port === "" ? 80 : Number(url.port),
+    port: url.port === "" ? DEFAULT_PORTS[scheme] : Number(url.port),
     user: decodeURIComponent(url.username),
     password: decodeURIComponent(url.password),
   };
 }
+
+const WANTED: ReadonlyMap<number, string> = new Map([
+  [1, "http (a proxy that is itself reached in plain)"],
+]);
+
+const DEFAULT_PORTS = { http: 80, https: 443, socks5: 1080 } as const;

@@ -7,6 +7,7 @@ import {
 
 Deno.test("the proxy's address may have a scheme, a user and a port", () => {
   assertEquals(proxyFor("node", 443, { httpsProxy: "proxy:3128" }), {
+    scheme: "http",
     host: "proxy",
     port: 3128,
     user: "",
@@ -14,7 +15,7 @@ Deno.test("the proxy's address may have a scheme, a user and a port", () => {
   });
   assertEquals(
     proxyFor("node", 443, { httpsProxy: "http://u%40x:p%3Aw@[::2]/" }),
-    { host: "::2", port: 80, user: "u@x", password: "p:w" },
+    { scheme: "http", host: "::2", port: 80, user: "u@x", password: "p:w" },
   );
 });
 

@@ -96,29 +96,40 @@ export class BodyFraming {
   /**
    * Looks at the next bytes of the connection.
    *
+   * @param onContent Called for each part of them that is content and not how
+   *   it is framed.
    * @returns How many of them belong to the body.
    * @throws {MessageError} When they are no chunks.
    */
-  take(bytes: Uint8Array): number {
+  take(
+    bytes: Uint8Array,
+    onContent?: (from: number, to: number) => void,
+  ): number {
     switch (this.#length.kind) {
       case "bytes": {
         const count = Math.min(this.#leftBytes, bytes.length);
         this.#leftBytes -= count;
+        if (count > 0) onContent?.(0, count);
         return count;
       }
       case "chunked":
-        return this.#takeChunked(bytes);
+        return this.#takeChunked(bytes, onContent);
       case "untilClose":
+        if (bytes.length > 0) onContent?.(0, bytes.length);
         return bytes.length;
     }
   }
 
-  #takeChunked(bytes: Uint8Array): number {
+  #takeChunked(
+    bytes: Uint8Array,
+    onContent?: (from: number, to: number) => void,
+  ): number {
     let at = 0;
     while (at < bytes.length && this.#part !== "done") {
       if (this.#part === "data") {
         const count = Math.min(this.#leftBytes, bytes.length - at);
         this.#leftBytes -= count;
+        onContent?.(at, at + count);
         at += count;
         if (this.#leftBytes === 0) this.#part = "dataEnd";
       } else this.#takeByte(bytes[at++]!);

@@ -1,0 +1,231 @@
+/**
+ * Asks one HTTP/1.1 server, over sockets and TLS of our own: the platform's
+ * `fetch` believes the public authorities beside the one that it is given, so
+ * anybody with a public certificate could pose as a private server.
+ *
+ * Nothing is followed and nothing is asked twice, but for a request that a kept
+ * connection took to its end with it and that does no harm twice.
+ *
+ * @module
+ */
+
+import { VERSION } from "../../platform/process/version.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
+import { connectToHost } from "../dial/connect_host.ts";
+import {
+  type Proxy,
+  proxyEnvironment,
+  proxyFor,
+  proxyOf,
+} from "../dial/proxy_environment.ts";
+import { openTunnel } from "../dial/proxy_tunnel.ts";
+import { openSocksTunnel, type SocksTarget } from "../dial/socks_tunnel.ts";
+import { headBytes } from "../http1/head.ts";
+import type { ByteSocket } from "../stream/byte_socket.ts";
+import { tlsClientSocket } from "../tls/tls_client_socket.ts";
+import { NO_MATERIAL, type TlsMaterial } from "../tls/trust/credentials.ts";
+import {
+  type HttpAnswer,
+  HttpConnection,
+  NoAnswerYetError,
+} from "./http_connection.ts";
+
+/** How a server is reached, and what it is shown. */
+export interface HttpClientOptions {
+  /** With an empty `ca` the public authorities count. */
+  readonly credentials: TlsMaterial;
+  /** An HTTP proxy's; absent: what the environment says. */
+  readonly proxyUrl?: string | undefined;
+}
+
+/** One request. */
+export interface HttpRequest {
+  readonly method: string;
+  /** `http:` or `https:`; the same server each time is the cheapest. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+  /** Ends it, and what is still read of the answer. */
+  readonly signal: AbortSignal;
+}
+
+/** Connections that are kept while nothing is asked. */
+export const IDLE_CONNECTIONS_MAX = 8;
+
+/** For so long; servers keep them for a minute and more. */
+const IDLE_MS = 30_000;
+
+/** See the module description. */
+export class HttpClient implements Disposable {
+  readonly #options: HttpClientOptions;
+  /** By origin and newest last, each until its timer closes it. */
+  readonly #idle = new Map<HttpConnection, {
+    readonly origin: string;
+    readonly timer: Timer;
+  }>();
+  #isClosed = false;
+
+  constructor(options: HttpClientOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @returns The answer, whatever its status.
+   * @throws Why there is none; the reason of `signal` when that ended it.
+   */
+  async request(request: HttpRequest): Promise<Response> {
+    const url = new URL(request.url);
+    const bytes = requestBytes(request, url);
+    const { method, signal } = request;
+    for (;;) {
+      const kept = this.#take(url.origin);
+      const connection = kept ?? await this.#connect(url, signal);
+      try {
+        return responseOf(await connection.ask({ method, bytes, signal }));
+      } catch (error) {
+        const isStale = kept !== undefined && error instanceof NoAnswerYetError;
+        if (isStale && IDEMPOTENT.has(method)) continue;
+        throw error;
+      }
+    }
+  }
+
+  /** What is asked is still answered; nothing is kept for later. */
+  [Symbol.dispose](): void {
+    this.#isClosed = true;
+    for (const connection of this.#idle.keys()) this.#drop(connection);
+  }
+
+  #take(origin: string): HttpConnection | undefined {
+    for (const [connection, one] of [...this.#idle].reverse()) {
+      if (one.origin !== origin) continue;
+      this.#forget(connection);
+      if (connection.isOpen) return connection;
+    }
+    return undefined;
+  }
+
+  #keep(connection: HttpConnection, origin: string): void {
+    if (this.#isClosed) return connection.close();
+    const timer = systemTimers.after(IDLE_MS, () => this.#drop(connection));
+    this.#idle.set(connection, { origin, timer });
+    if (this.#idle.size <= IDLE_CONNECTIONS_MAX) return;
+    for (const oldest of this.#idle.keys()) return this.#drop(oldest);
+  }
+
+  #forget(connection: HttpConnection): void {
+    this.#idle.get(connection)?.timer.cancel();
+    this.#idle.delete(connection);
+  }
+
+  #drop(connection: HttpConnection): void {
+    this.#forget(connection);
+    connection.close();
+  }
+
+  async #connect(url: URL, signal: AbortSignal): Promise<HttpConnection> {
+    const socket = await this.#socketTo(url, signal);
+    return new HttpConnection(
+      socket,
+      (connection) => this.#keep(connection, url.origin),
+    );
+  }
+
+  async #socketTo(url: URL, signal: AbortSignal): Promise<ByteSocket> {
+    const host = url.hostname.replace(/^\[|\]$/g, "");
+    const isSecure = url.protocol === "https:";
+    const port = url.port === "" ? isSecure ? 443 : 80 : Number(url.port);
+    const address = hostPort(host, port);
+    const proxy = this.#proxyFor(host, port, isSecure);
+    const to = proxy ?? { host, port };
+    const socket = await connectToHost(to.host, to.port, {
+      timers: systemTimers,
+      signal,
+    });
+    const way = proxy === undefined
+      ? socket
+      : await throughProxy(socket, proxy, { host, port }, signal);
+    if (!isSecure) return way;
+    return await tlsClientSocket(way, {
+      credentials: this.#options.credentials,
+      serverName: host,
+      alpn: ["http/1.1"],
+      address,
+      signal,
+    });
+  }
+
+  #proxyFor(host: string, port: number, isSecure: boolean): Proxy | undefined {
+    const { proxyUrl } = this.#options;
+    if (proxyUrl !== undefined) return proxyOf(proxyUrl, "proxy-url", PROXIES);
+    if (!isSecure) return undefined;
+    return proxyFor(host, port, proxyEnvironment((name) => Deno.env.get(name)));
+  }
+}
+
+/** What kubectl's `proxy-url` may be. */
+const PROXIES = ["http", "https", "socks5"] as const;
+
+async function throughProxy(
+  socket: ByteSocket,
+  proxy: Proxy,
+  to: SocksTarget,
+  signal: AbortSignal,
+): Promise<ByteSocket> {
+  if (proxy.scheme === "socks5") {
+    await openSocksTunnel(socket, to, proxy, signal);
+    return socket;
+  }
+  const way = proxy.scheme === "http" ? socket : await tlsClientSocket(socket, {
+    credentials: NO_MATERIAL,
+    serverName: proxy.host,
+    alpn: ["http/1.1"],
+    address: hostPort(proxy.host, proxy.port),
+    signal,
+  });
+  await openTunnel(way, hostPort(to.host, to.port), proxy, signal);
+  return way;
+}
+
+/** What may be asked twice (RFC 9110 §9.2.2). */
+const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT"]);
+
+function requestBytes(request: HttpRequest, url: URL): Uint8Array {
+  const { method, headers, body } = request;
+  const lines = [
+    `${method} ${url.pathname}${url.search} HTTP/1.1`,
+    `host: ${url.host}`,
+    `user-agent: tunnel/${VERSION}`,
+    "accept-encoding: gzip",
+  ];
+  for (const [name, value] of Object.entries(headers)) {
+    if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
+      throw new Error(
+        `Cannot send the header "${name}": its value has control characters`,
+      );
+    }
+    lines.push(`${name}: ${value}`);
+  }
+  const content = new TextEncoder().encode(body ?? "");
+  if (body !== undefined) lines.push(`content-length: ${content.length}`);
+  const head = headBytes(lines);
+  const bytes = new Uint8Array(head.length + content.length);
+  bytes.set(head);
+  bytes.set(content, head.length);
+  return bytes;
+}
+
+function responseOf({ head, body }: HttpAnswer): Response {
+  const headers = new Headers();
+  for (const line of head.fields.lines) {
+    const colon = line.indexOf(":");
+    headers.append(line.slice(0, colon), line.slice(colon + 1).trim());
+  }
+  const isPacked = head.fields.list("content-encoding").includes("gzip");
+  const plain = body !== null && isPacked
+    ? body.pipeThrough(new DecompressionStream("gzip"))
+    : body;
+  return new Response(plain, { status: head.status, headers });
+}

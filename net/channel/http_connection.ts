@@ -1,0 +1,220 @@
+/**
+ * One connection of an HTTP/1.1 client: one request after the other, each with
+ * its answer (RFC 9112 §9).
+ *
+ * It knows neither where the connection leads nor who else has one.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { BodyFraming, bodyLength, NO_BODY } from "../http1/framing.ts";
+import { type ResponseHead, ResponseReader } from "../http1/head.ts";
+import type { ByteSocket } from "../stream/byte_socket.ts";
+
+/** An answer whose body is still on its way. */
+export interface HttpAnswer {
+  readonly head: ResponseHead;
+  /** `null`: there is none. To cancel it ends the connection. */
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+}
+
+/** What is asked. */
+export interface HttpExchange {
+  readonly method: string;
+  /** Head and body, as they leave. */
+  readonly bytes: Uint8Array;
+  /** Ends the connection, and what is still read of the answer with it. */
+  readonly signal: AbortSignal;
+}
+
+/** The server ended the connection before it answered anything. */
+export class NoAnswerYetError extends Error {
+  override readonly name = "NoAnswerYetError";
+}
+
+const READ_BYTES = 16 * 1024;
+
+type Received = Uint8Array<ArrayBuffer> | null;
+
+/** See the module description. */
+export class HttpConnection {
+  readonly #socket: ByteSocket;
+  readonly #buffer = new Uint8Array(READ_BYTES);
+  readonly #idle: (connection: HttpConnection) => void;
+  /** Begun while nothing was asked, to notice that the server has left. */
+  #reading: Promise<Received> | undefined;
+  #state: "idle" | "busy" | "closed" = "idle";
+
+  /** @param idle Called when the next request may be made. */
+  constructor(
+    socket: ByteSocket,
+    idle: (connection: HttpConnection) => void,
+  ) {
+    this.#socket = socket;
+    this.#idle = idle;
+  }
+
+  get isOpen(): boolean {
+    return this.#state !== "closed";
+  }
+
+  /** Harmless a second time. */
+  close(): void {
+    if (this.#state === "closed") return;
+    this.#state = "closed";
+    this.#socket.close();
+  }
+
+  /**
+   * Asks, while it is idle.
+   *
+   * @throws {NoAnswerYetError} It may be asked again elsewhere, if that does no
+   *   harm.
+   * @throws {MessageError} The answer is no HTTP/1.1.
+   * @throws Why the connection failed; what ended it, where that was `signal`.
+   */
+  async ask(exchange: HttpExchange): Promise<HttpAnswer> {
+    const { method, bytes, signal } = exchange;
+    this.#state = "busy";
+    const onAbort = () => this.close();
+    signal.addEventListener("abort", onAbort);
+    const done = (isReusable: boolean) => {
+      signal.removeEventListener("abort", onAbort);
+      if (isReusable && this.#state === "busy") this.#rest();
+      else this.close();
+    };
+    try {
+      signal.throwIfAborted();
+      await this.#write(bytes);
+      const { head, rest } = await this.#head();
+      const framing = new BodyFraming(lengthOf(method, head));
+      const isKept = !head.fields.list("connection").includes("close");
+      if (framing.isDone) {
+        done(isKept && rest.length === 0);
+        return { head, body: null };
+      }
+      return { head, body: this.#body(framing, rest, signal, isKept, done) };
+    } catch (error) {
+      done(false);
+      signal.throwIfAborted();
+      throw error;
+    }
+  }
+
+  /** Waits for the next request, and for the server's end of it all. */
+  #rest(): void {
+    this.#state = "idle";
+    const reading = this.#read();
+    this.#reading = reading;
+    const watching = reading.then(() => {
+      // Unasked, there is nothing to say but goodbye.
+      if (this.#state === "idle") this.close();
+    }, () => this.close());
+    unawaited("http", watching, () => this.close());
+    this.#idle(this);
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
+    let rest = bytes;
+    try {
+      while (rest.length > 0) {
+        rest = rest.subarray(await this.#socket.write(rest));
+      }
+    } catch (error) {
+      // An answer to the part that left may be there; else this is why.
+      this.#writeError = error;
+    }
+  }
+
+  #writeError: unknown;
+
+  async #head() {
+    const reader = new ResponseReader("the server");
+    let isFirst = true;
+    for (;;) {
+      const chunk = await this.#nextOfHead(isFirst);
+      isFirst = false;
+      const read = reader.pushFinal(chunk);
+      if (read !== undefined) return read;
+    }
+  }
+
+  async #nextOfHead(isFirst: boolean): Promise<Uint8Array> {
+    let chunk: Received;
+    try {
+      chunk = await this.#next();
+    } catch (error) {
+      if (!isFirst) throw error;
+      throw new NoAnswerYetError((error as Error).message, { cause: error });
+    }
+    if (chunk !== null) return chunk;
+    const cause = this.#writeError;
+    const message = "the server closed the connection without an answer";
+    throw isFirst
+      ? new NoAnswerYetError(message, { cause })
+      : new Error(message, { cause });
+  }
+
+  #next(): Promise<Received> {
+    const begun = this.#reading;
+    this.#reading = undefined;
+    return begun ?? this.#read();
+  }
+
+  /** @returns A view of the buffer, or the end. */
+  async #read(): Promise<Received> {
+    const count = await this.#socket.read(this.#buffer);
+    return count === null ? null : this.#buffer.subarray(0, count);
+  }
+
+  #body(
+    framing: BodyFraming,
+    first: Uint8Array,
+    signal: AbortSignal,
+    isKept: boolean,
+    done: (isReusable: boolean) => void,
+  ): ReadableStream<Uint8Array<ArrayBuffer>> {
+    let rest: Uint8Array | undefined = first.length > 0 ? first : undefined;
+    return new ReadableStream({
+      pull: async (controller) => {
+        try {
+          for (let isFed = false; !isFed && !framing.isDone;) {
+            const chunk = rest ?? await this.#next();
+            rest = undefined;
+            if (chunk === null) {
+              if (!framing.mayEnd) throw cutOff();
+              controller.close();
+              return done(false);
+            }
+            const taken = framing.take(chunk, (from, to) => {
+              controller.enqueue(chunk.slice(from, to));
+              isFed = true;
+            });
+            if (taken < chunk.length) isKept = false;
+          }
+          if (!framing.isDone) return;
+          controller.close();
+          done(isKept);
+        } catch (error) {
+          done(false);
+          controller.error(signal.aborted ? signal.reason : error);
+        }
+      },
+      cancel: () => done(false),
+    });
+  }
+}
+
+/** No Content, Reset Content, Not Modified. */
+const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
+
+/** RFC 9112 §6.3: some answers have no body, whatever their heads say. */
+function lengthOf(method: string, { status, fields }: ResponseHead) {
+  if (method === "HEAD" || BODILESS.has(status)) return NO_BODY;
+  return bodyLength(fields, { kind: "untilClose" });
+}
+
+function cutOff(): Error {
+  return new Error("the server closed the connection within its answer");
+}
