@@ -6,6 +6,13 @@ const ROOT = new URL("../", import.meta.url);
 
 const read = (path: string) => Deno.readTextFileSync(new URL(path, ROOT));
 
+/** In which what documents name must be. */
+const FOLDERS = [
+  ...["std", "proto", "platform", "policy", "net", "neighbours", "catalog"],
+  ...["client", "server", "agent", "cli", "tests", "scripts", "docs"],
+  "deploy",
+];
+
 /** Every Markdown file that people read, from the root. */
 const PAGES = [
   "README.md",
@@ -42,7 +49,7 @@ for (const page of PAGES) {
 
   Deno.test(`${page} names files of the project that exist`, () => {
     const named = read(page).matchAll(
-      /`((?:proto|platform|policy|net|neighbours|catalog|server|agent|client|cli|tests|scripts|docs|std|deploy)\/[\w./-]+)`/g,
+      new RegExp("`((?:" + FOLDERS.join("|") + ")/[\\w./-]+)`", "g"),
     );
     for (const [, path] of named) {
       const plain = path!.replace(/\/$/, "");
