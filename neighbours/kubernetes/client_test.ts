@@ -218,7 +218,7 @@ Deno.test("a new CA is used from the next request on", async () => {
     authority: () => authority,
   }));
   const error = await assertRejects(
-    () => client.get(`${NODES}/edge1`, { timeoutMs: 40 }),
+    () => client.get(`${NODES}/edge1`, { timeoutMs: 500 }),
     KubernetesError,
   );
   assertStringIncludes(error.message, "give the CA of");
