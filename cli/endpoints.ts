@@ -8,9 +8,9 @@ import { keyFrom } from "../catalog/model/model.ts";
 import type { PortStatus } from "../agent/proxy/status/proxy_status.ts";
 import { defineCommand } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
-import { QUERY_FLAGS, queryProxy, shortCount } from "./proxy/query.ts";
+import { QUERY_FLAGS, queryProxy } from "./proxy/query.ts";
 import { UsageError } from "./flags/usage_error.ts";
-import { textTable } from "./program/verbs.ts";
+import { shortCount, textTable } from "./program/text_table.ts";
 
 /** See the module description. */
 export const ENDPOINTS_COMMAND = defineCommand({

@@ -22,7 +22,8 @@ import {
   defaultStateDirectory,
   stateDirectoryFlag,
 } from "./flags/state_directory.ts";
-import { readVerb, textTable } from "./program/verbs.ts";
+import { textTable } from "./program/text_table.ts";
+import { readVerb } from "./program/verbs.ts";
 
 const WHERE = "Where";
 /** An empty text counts as a flag that was not given. */

@@ -18,9 +18,9 @@ import { defineCommand, refuseOperands } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { booleanFlag } from "./flags/flag.ts";
-import { QUERY_FLAGS, queryProxy, shortCount } from "./proxy/query.ts";
+import { QUERY_FLAGS, queryProxy } from "./proxy/query.ts";
 import { UsageError } from "./flags/usage_error.ts";
-import { textTable } from "./program/verbs.ts";
+import { shortCount, textTable } from "./program/text_table.ts";
 
 const FLAGS = {
   "env": booleanFlag(false, {

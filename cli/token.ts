@@ -26,7 +26,8 @@ import {
   defaultStateDirectory,
   stateDirectoryFlag,
 } from "./flags/state_directory.ts";
-import { readVerb, textTable } from "./program/verbs.ts";
+import { textTable } from "./program/text_table.ts";
+import { readVerb } from "./program/verbs.ts";
 
 const WHERE = "Where";
 const CREATE = "tunnel token create";

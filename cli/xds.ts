@@ -25,10 +25,9 @@ import {
   defaultStateDirectory,
   stateDirectoryFlag,
 } from "./flags/state_directory.ts";
-import { printable, readVerb, textTable } from "./program/verbs.ts";
-
-/** How long the server may take to answer. */
-const QUERY_TIMEOUT_MS = 10_000;
+import { askAdmin, notAnswered } from "./program/ask_admin.ts";
+import { printable, textTable } from "./program/text_table.ts";
+import { readVerb } from "./program/verbs.ts";
 
 const WHERE = "Where";
 
@@ -280,63 +279,33 @@ function askerOf(
   } catch {
     // It may be a server that asks for none.
   }
-  return (path) => query(values.server, path, { file, token });
-}
-
-/** A token, and where it is. */
-interface AdminToken {
-  readonly file: string;
-  readonly token: string | undefined;
-}
-
-/** @throws {CommandFailure} When the server does not answer. */
-async function query(
-  at: string,
-  path: string,
-  { file, token }: AdminToken,
-): Promise<unknown> {
-  const { host, port } = parseHostPort("--server", at);
-  const name = host.includes(":") ? `[${host}]` : host;
-  const fail = (problem: string) => {
-    throw new CommandFailure(
-      ExitCode.FAILURE,
-      `Cannot ask the server at ${at}: ${problem}; give its admin port with ` +
-        "--server",
-    );
-  };
-  try {
-    const signal = AbortSignal.timeout(QUERY_TIMEOUT_MS);
-    const headers = { ...(token && { authorization: `Bearer ${token}` }) };
-    const url = `http://${name}:${port}${path}`;
-    const response = await fetch(url, { signal, headers });
-    if (response.status === 403) {
-      await response.body?.cancel();
-      const problem = token === undefined
-        ? isLoopbackHost(host)
-          ? `${file} cannot be read; run this as the server's user, or name ` +
-            "its --state-dir"
-          : `${file} is shown to no other machine unless --state-dir names it`
-        : `the token in ${file} is another server's; name its --state-dir`;
-      throw new CommandFailure(
+  const server = { who: "server", at: values.server, flag: "--server" };
+  const refusal = (status: number) => {
+    if (status === 403) {
+      return new CommandFailure(
         ExitCode.FAILURE,
-        `Cannot ask the server at ${at}: it answers only its own user, and ` +
-          problem,
+        `Cannot ask the server at ${server.at}: it answers only its own ` +
+          `user, and ${tokenProblem(file, token, isLoopbackHost(host))}`,
       );
     }
-    if (response.status === 404) {
-      await response.body?.cancel();
-      return fail("it has no discovery (tunnel server --discovery)");
-    }
-    if (response.ok) return await response.json();
-    return fail(`it answered ${response.status}`);
-  } catch (error) {
-    if (error instanceof CommandFailure) throw error;
-    if (error instanceof SyntaxError) return fail("what answers is no server");
-    const isTimeout = (error as Error).name === "TimeoutError";
-    return fail(
-      isTimeout
-        ? `no answer within ${QUERY_TIMEOUT_MS / 1_000} s`
-        : "nobody answers there",
-    );
+    return status === 404
+      ? notAnswered(server, "it has no discovery (tunnel server --discovery)")
+      : undefined;
+  };
+  return (path) => askAdmin({ ...server, path, token, refusal });
+}
+
+/** Why what was shown, if anything, is not enough. */
+function tokenProblem(
+  file: string,
+  token: string | undefined,
+  isHere: boolean,
+): string {
+  if (token !== undefined) {
+    return `the token in ${file} is another server's; name its --state-dir`;
   }
+  return isHere
+    ? `${file} cannot be read; run this as the server's user, or name its ` +
+      "--state-dir"
+    : `${file} is shown to no other machine unless --state-dir names it`;
 }

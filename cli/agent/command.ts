@@ -5,7 +5,7 @@
  */
 
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
-import { type Log, openLog } from "../../platform/log/log.ts";
+import { type LeveledLog, type Log, openLog } from "../../platform/log/log.ts";
 import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import type { AgentOptions } from "../../agent/options.ts";
 import {
@@ -14,21 +14,16 @@ import {
   defineCommand,
   refuseOperands,
 } from "../program/command.ts";
-import { ExitCode } from "../program/exit_codes.ts";
 import { AGENT_FLAGS } from "./flags.ts";
 import { announcedServices } from "./announce.ts";
 import { agentOptions, RULE_FLAGS, rulesOf } from "./options.ts";
+import type { FlagReading } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
-import { handoverAddress } from "../flags/handover_flags.ts";
 import { liveConfig } from "../flags/live_config.ts";
 import { relayFlags } from "../flags/relay_flags.ts";
-import { type ListenFlag, namingFlags } from "../flags/listen_flags.ts";
-import {
-  type Succeeding,
-  Succession,
-  type SuccessionOptions,
-} from "../program/succession.ts";
-import { untilStopped } from "../program/until_stopped.ts";
+import type { ListenFlag } from "../flags/listen_flags.ts";
+import { type LongRunning, runUntilStopped } from "../program/long_running.ts";
+import type { Succeeding } from "../program/succession.ts";
 
 /** Gets the agent up; rejects when that cannot be. */
 export type StartAgent = (
@@ -72,43 +67,59 @@ export function agentCommand(start: StartAgent): Command {
       });
       using _net = surviveInternalErrors(log);
       for (const notice of reading.notices) log.warn(notice);
-      let { rules } = options.dials;
-      let { services = [] } = options;
-      const config = liveConfig({
+      const live = withConfig(options, reading, context, log);
+      const { identity, health: port } = options;
+      const run: LongRunning = {
         command: "agent",
-        table: AGENT_FLAGS,
-        sources: context,
-        values,
-        log,
-        live: {
-          flags: [...RULE_FLAGS, "announce"],
-          take: (values) => {
-            const announced = announcedServices(values["announce"]);
-            rules = rulesOf(values);
-            if (!isSame(announced, services)) services = announced;
-          },
+        flags: values,
+        stateDirectory: identity?.stateDirectory,
+        port,
+        ownFlags: identity === undefined
+          ? "a --health-server-port"
+          : "a --state-dir and ports",
+        listens: listenFlags(options),
+        start: async () => {
+          const running = await start(live, log);
+          log.detail(tlsInUse());
+          return running;
         },
-      });
-      const live = {
-        ...options,
-        ...(config && {
-          config,
-          liveRules: () => rules,
-          liveServices: () => services,
-        }),
       };
-      const succession = await Succession.begin(
-        successionOf(options, values, context.environment),
-        log,
-      );
-      const running = await succession.start(() =>
-        namingFlags(listenFlags(options), () => start(live, log))
-      );
-      log.detail(tlsInUse());
-      await untilStopped(running, Deno, log);
-      return ExitCode.OK;
+      return await runUntilStopped(run, context, log);
     },
   });
+}
+
+/** Rules and announced services follow the `--config` file while it runs. */
+function withConfig(
+  options: AgentOptions,
+  { values }: FlagReading<typeof AGENT_FLAGS>,
+  sources: CommandContext,
+  log: LeveledLog,
+): AgentOptions {
+  let { rules } = options.dials;
+  let { services = [] } = options;
+  const config = liveConfig({
+    command: "agent",
+    table: AGENT_FLAGS,
+    sources,
+    values,
+    log,
+    live: {
+      flags: [...RULE_FLAGS, "announce"],
+      take: (values) => {
+        const announced = announcedServices(values["announce"]);
+        rules = rulesOf(values);
+        if (!isSame(announced, services)) services = announced;
+      },
+    },
+  });
+  if (config === undefined) return options;
+  return {
+    ...options,
+    config,
+    liveRules: () => rules,
+    liveServices: () => services,
+  };
 }
 
 function listenFlags(
@@ -119,29 +130,6 @@ function listenFlags(
     ["--health-server-port", health, "--health-server-host"],
     ...relayFlags(relay),
   ];
-}
-
-/** By their state directory, where they have one, else by their ports. */
-function successionOf(
-  { identity, health: port }: AgentOptions,
-  flags: { readonly "handover-socket": string; readonly replace: boolean },
-  environment: CommandContext["environment"],
-): SuccessionOptions {
-  const command = "agent";
-  return {
-    command,
-    address: handoverAddress({
-      command,
-      flag: flags["handover-socket"],
-      ...(identity && { stateDirectory: identity.stateDirectory }),
-      port,
-    }),
-    replace: flags.replace,
-    ownFlags: identity === undefined
-      ? "a --health-server-port"
-      : "a --state-dir and ports",
-    environment,
-  };
 }
 
 /** Plain data, written by the same code. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { booleanFlag, textFlag } from "./flag.ts";
+import { booleanFlag, type FlagValues, textFlag } from "./flag.ts";
 
 const GROUP = "Restart";
 
@@ -28,6 +28,9 @@ export const HANDOVER_FLAGS = {
       "identity, else a name with the port in it",
   }),
 } as const;
+
+/** What they say. */
+export type HandoverFlags = FlagValues<typeof HANDOVER_FLAGS>;
 
 /** What decides where processes meet. */
 export interface HandoverPlace {

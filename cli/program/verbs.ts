@@ -56,23 +56,3 @@ export function readVerb<Verb extends string>(
   }
   return { verb, operand: operand ?? "" };
 }
-
-/** Rows under headings, in columns. */
-export function textTable(
-  headings: readonly string[],
-  rows: readonly (readonly string[])[],
-): string {
-  const all = [headings, ...rows.map((row) => row.map(printable))];
-  const widths = headings.map((_, column) =>
-    Math.max(...all.map((row) => row[column]!.length))
-  );
-  const line = (row: readonly string[]) =>
-    row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ")
-      .trimEnd() + "\n";
-  return all.map(line).join("");
-}
-
-/** Names and words of others must not speak to the terminal. */
-export function printable(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, "\u{fffd}");
-}

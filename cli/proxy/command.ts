@@ -23,13 +23,10 @@ import {
 } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import { PROXY_FLAGS } from "./flags.ts";
-import { handoverAddress } from "../flags/handover_flags.ts";
 import { exposureNotice, proxyOptions } from "./options.ts";
 import { relayFlags } from "../flags/relay_flags.ts";
-import { namingFlags } from "../flags/listen_flags.ts";
 import { readFirst } from "../program/first_reads.ts";
-import { Succession } from "../program/succession.ts";
-import { untilStopped } from "../program/until_stopped.ts";
+import { type LongRunning, runUntilStopped } from "../program/long_running.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { checkSources } from "../../agent/proxy/source_check.ts";
 import { printable } from "../../platform/log/printable.ts";
@@ -79,28 +76,19 @@ export const PROXY_COMMAND = defineCommand({
     if (isPrinting) return await printNames(values, options, log, context);
     const exposure = exposureNotice(options.addresses);
     if (exposure !== undefined) log.warn(exposure);
-    const succession = await Succession.begin({
+    const run: LongRunning = {
       command: "proxy",
-      address: handoverAddress({
-        command: "proxy",
-        flag: values["handover-socket"],
-        port: options.admin,
-      }),
-      replace: values["replace"],
+      flags: values,
+      stateDirectory: undefined,
+      port: options.admin,
       ownFlags: "an --admin-port",
-      environment: context.environment,
-    }, log);
-    const running = await succession.start(() =>
-      namingFlags(
-        [
-          ["--admin-port", options.admin, "--admin-bind-address"],
-          ...relayFlags(options.relay),
-        ],
-        () => startNodeProxy(options, log),
-      )
-    );
-    await untilStopped(running, Deno, log);
-    return ExitCode.OK;
+      listens: [
+        ["--admin-port", options.admin, "--admin-bind-address"],
+        ...relayFlags(options.relay),
+      ],
+      start: () => startNodeProxy(options, log),
+    };
+    return await runUntilStopped(run, context, log);
   },
 });
 

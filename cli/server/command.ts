@@ -10,25 +10,18 @@ import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import type { ServerOptions } from "../../server/options.ts";
 import {
   type Command,
-  type CommandContext,
   defineCommand,
   refuseOperands,
 } from "../program/command.ts";
-import { ExitCode } from "../program/exit_codes.ts";
 import { discoveryOptions } from "./discovery.ts";
 import { SERVER_FLAGS } from "./flags.ts";
 import { serverOptions } from "./options.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
-import { handoverAddress } from "../flags/handover_flags.ts";
 import { liveConfig } from "../flags/live_config.ts";
 import { readFirst } from "../program/first_reads.ts";
-import { type ListenFlag, namingFlags } from "../flags/listen_flags.ts";
-import {
-  type Succeeding,
-  Succession,
-  type SuccessionOptions,
-} from "../program/succession.ts";
-import { untilStopped } from "../program/until_stopped.ts";
+import type { ListenFlag } from "../flags/listen_flags.ts";
+import { type LongRunning, runUntilStopped } from "../program/long_running.ts";
+import type { Succeeding } from "../program/succession.ts";
 
 /** Gets the server up; rejects when that cannot be. */
 export type StartServer = (
@@ -88,41 +81,25 @@ export function serverCommand(start: StartServer): Command {
         ...(config && { config }),
         ...(discovery && { discovery }),
       };
-      const succession = await Succession.begin(
-        successionOf(options, values, context.environment),
-        log,
-      );
-      const running = await succession.start(() =>
-        namingFlags(listenFlags(live), () => start(live, log))
-      );
-      log.detail(tlsInUse());
-      await untilStopped(running, Deno, log);
-      return ExitCode.OK;
+      const { identity, address: port } = options.agents;
+      const run: LongRunning = {
+        command: "server",
+        flags: values,
+        stateDirectory: identity?.stateDirectory,
+        port,
+        ownFlags: identity === undefined
+          ? "an --agent-port"
+          : "a --state-dir and ports",
+        listens: listenFlags(live),
+        start: async () => {
+          const running = await start(live, log);
+          log.detail(tlsInUse());
+          return running;
+        },
+      };
+      return await runUntilStopped(run, context, log);
     },
   });
-}
-
-/** By their state directory, where they have one, else by their ports. */
-function successionOf(
-  { agents: { identity, address: port } }: ServerOptions,
-  flags: { readonly "handover-socket": string; readonly replace: boolean },
-  environment: CommandContext["environment"],
-): SuccessionOptions {
-  const command = "server";
-  return {
-    command,
-    address: handoverAddress({
-      command,
-      flag: flags["handover-socket"],
-      ...(identity && { stateDirectory: identity.stateDirectory }),
-      port,
-    }),
-    replace: flags.replace,
-    ownFlags: identity === undefined
-      ? "an --agent-port"
-      : "a --state-dir and ports",
-    environment,
-  };
 }
 
 function listenFlags(

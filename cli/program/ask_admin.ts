@@ -1,0 +1,70 @@
+/**
+ * Asks a program of ours that runs, on its admin port, about itself.
+ *
+ * @module
+ */
+
+import { parseHostPort } from "../flags/addresses.ts";
+import { CommandFailure, ExitCode } from "./exit_codes.ts";
+
+/** How long an answer may take. */
+const TIMEOUT_MS = 10_000;
+
+/** Whom to ask for what. */
+export interface AdminQuestion {
+  /** Such as `proxy`. */
+  readonly who: string;
+  /** `HOST:PORT` of its admin port. */
+  readonly at: string;
+  /** That says so. */
+  readonly flag: string;
+  readonly path: string;
+  /** A bearer token to show; absent: none. */
+  readonly token?: string | undefined;
+  /** Why it answers with another status than 200, where that is known. */
+  readonly refusal?: (status: number) => CommandFailure | undefined;
+}
+
+/**
+ * The answer, which is JSON.
+ *
+ * @throws {CommandFailure} When there is none.
+ */
+export async function askAdmin(question: AdminQuestion): Promise<unknown> {
+  const { at, flag, path, token } = question;
+  const { host, port } = parseHostPort(flag, at);
+  const name = host.includes(":") ? `[${host}]` : host;
+  const url = `http://${name}:${port}${path}`;
+  try {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const headers = { ...(token && { authorization: `Bearer ${token}` }) };
+    const response = await fetch(url, { signal, headers });
+    if (response.ok) return await response.json();
+    await response.body?.cancel();
+    const { status } = response;
+    throw question.refusal?.(status) ??
+      notAnswered(question, `it answered ${status}`);
+  } catch (error) {
+    if (error instanceof CommandFailure) throw error;
+    throw notAnswered(question, problemOf(error, question.who));
+  }
+}
+
+/** It is not asked well, or is not there. */
+export function notAnswered(
+  { who, at, flag }: Pick<AdminQuestion, "who" | "at" | "flag">,
+  problem: string,
+): CommandFailure {
+  return new CommandFailure(
+    ExitCode.FAILURE,
+    `Cannot ask the ${who} at ${at}: ${problem}; give its admin port with ` +
+      flag,
+  );
+}
+
+function problemOf(error: unknown, who: string): string {
+  if (error instanceof SyntaxError) return `what answers is no ${who}`;
+  return (error as Error).name === "TimeoutError"
+    ? `no answer within ${TIMEOUT_MS / 1_000} s`
+    : "nobody answers there";
+}
