@@ -8,6 +8,7 @@
  * @module
  */
 
+import { Channel, type ChannelConnection } from "../../net/channel/channel.ts";
 import { unaryCall } from "../../proto/grpc/client.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
 import type { Draft, MessageDecoder } from "../../proto/grpc/message_codec.ts";
@@ -21,9 +22,8 @@ import {
   isAboutToken,
 } from "./errors.ts";
 import { bytesOf, type Entry, entryOf, prefixEnd } from "./keys.ts";
-import { type MemberAddress, memberName } from "./member_address.ts";
-import type { ConnectMember } from "./member_connect.ts";
-import { type MemberConnection, Members } from "./members.ts";
+import type { MemberAddress } from "./member_address.ts";
+import { type ConnectMember, membersUpstream } from "./members.ts";
 import {
   type MessageStream,
   type MessageStreamEvents,
@@ -60,6 +60,15 @@ export const MESSAGE_BYTES_MAX = 32 * 1024 * 1024;
 /** Keys in a page of a listing. */
 export const PAGE_KEYS = 1_000;
 
+/**
+ * Silence after which a member is asked, and for how long. etcd hangs up on
+ * who asks more often than every 5 s.
+ */
+const KEEPALIVE = { intervalMs: 10_000, timeoutMs: 5_000 };
+
+/** What a member hears that does not do. */
+const ANOTHER = "another member is asked";
+
 /** A prefix with more keys than this is not held. */
 export const KEYS_MAX = 200_000;
 
@@ -86,12 +95,16 @@ export interface Listing {
 /** See the module description. */
 export class EtcdClient implements Disposable {
   readonly #options: EtcdClientOptions;
-  readonly #members: Members;
+  readonly #channel: Channel;
   readonly #token: AuthToken;
 
   constructor(options: EtcdClientOptions) {
     this.#options = options;
-    this.#members = new Members(options);
+    this.#channel = new Channel({
+      upstream: membersUpstream(options),
+      timers: options.timers,
+      keepalive: KEEPALIVE,
+    });
     this.#token = new AuthToken(options.user);
   }
 
@@ -231,11 +244,11 @@ export class EtcdClient implements Disposable {
     path: string,
     events: MessageStreamEvents,
   ): Promise<EtcdStream> {
-    const connection = await this.#members.connection();
+    const connection = await this.#channel.connection();
     const token = await this.#tokenOn(connection);
     const blame = (error: { code: StatusCode; message: string }) => {
       if (isAboutToken(error.message)) this.#token.forget(token);
-      else if (isAboutMember(error.code)) this.#members.leave(connection);
+      else if (isAboutMember(error.code)) connection.leave(ANOTHER);
     };
     const options = this.#head(connection, path, token, { hasleader: "true" });
     try {
@@ -260,7 +273,9 @@ export class EtcdClient implements Disposable {
 
   /** Ends all calls. */
   [Symbol.dispose](): void {
-    this.#members.close();
+    const reason = "the client is closed";
+    const error = new GrpcError(StatusCode.UNAVAILABLE, reason);
+    this.#channel.abort(reason, error);
   }
 
   #range(request: Draft<RangeRequest>): Promise<RangeResponse> {
@@ -281,7 +296,7 @@ export class EtcdClient implements Disposable {
     const { path, bytes, may, codec } = question;
     let refusals = 0;
     for (let tried = 1;; tried++) {
-      const connection = await this.#members.connection();
+      const connection = await this.#channel.connection();
       let token = "";
       try {
         token = await this.#tokenOn(connection);
@@ -295,22 +310,22 @@ export class EtcdClient implements Disposable {
           if (refusals++ === 0) continue;
         }
         if (!isAboutMember(error.code)) throw error;
-        this.#members.leave(connection);
-        if (may === "once" || tried > this.#members.count) {
+        connection.leave(ANOTHER);
+        if (may === "once" || tried > this.#options.members.length) {
           throw explained(error, connection);
         }
       }
     }
   }
 
-  #tokenOn(connection: MemberConnection): Promise<string> {
+  #tokenOn(connection: ChannelConnection): Promise<string> {
     return this.#token.get((request) =>
       this.#unary(connection, AUTH_METHODS.authenticate, request, "")
     );
   }
 
   #unary(
-    connection: MemberConnection,
+    connection: ChannelConnection,
     path: string,
     request: Uint8Array,
     token: string,
@@ -325,15 +340,15 @@ export class EtcdClient implements Disposable {
   }
 
   #head(
-    { member }: MemberConnection,
+    { authority, scheme }: ChannelConnection,
     path: string,
     token: string,
     more: Readonly<Record<string, string>> = {},
   ) {
     return {
       path,
-      authority: `${member.host}:${member.port}`,
-      scheme: member.isTls ? "https" as const : "http" as const,
+      authority,
+      scheme,
       metadata: new Metadata(token === "" ? more : { ...more, token }),
     };
   }
@@ -351,13 +366,13 @@ export interface EtcdStream extends MessageStream {
  */
 function explained(
   error: GrpcError,
-  { member, hasAnswered }: MemberConnection,
+  { authority, scheme, hasAnswered }: ChannelConnection,
 ): GrpcError {
   if (hasAnswered || error.code !== StatusCode.UNAVAILABLE) return error;
-  const why = member.isTls
+  const why = scheme === "https"
     ? "as members do that want a certificate, or another one"
     : "as members do that speak TLS: try https://";
-  const message = `${memberName(member)}: ${error.message}, ${why}`;
+  const message = `${scheme}://${authority}: ${error.message}, ${why}`;
   return new GrpcError(error.code, message);
 }
 

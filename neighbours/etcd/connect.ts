@@ -15,7 +15,7 @@ import type { EtcdUser } from "./auth_token.ts";
 import { EtcdClient } from "./client.ts";
 import { EtcdConfigError } from "./errors.ts";
 import { parseMember } from "./member_address.ts";
-import { memberConnector } from "./member_connect.ts";
+import { memberConnector } from "./members.ts";
 
 /** Where to and as whom. */
 export interface EtcdOptions {

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { hostPort } from "../../proto/peer/host_port.ts";
 import { EtcdConfigError } from "./errors.ts";
 
 /** etcd's port for clients. */
@@ -54,6 +55,5 @@ export function parseMember(
 
 /** For people. */
 export function memberName({ host, port, isTls }: MemberAddress): string {
-  const name = host.includes(":") ? `[${host}]` : host;
-  return `${isTls ? "https" : "http"}://${name}:${port}`;
+  return `${isTls ? "https" : "http"}://${hostPort(host, port)}`;
 }

@@ -1,29 +1,44 @@
 /**
- * One connection to a cluster of several members, and another when that one
- * will not do.
+ * The members of an etcd cluster, one after the other, as where a channel leads:
+ * over TLS with ALPN `h2`, or over plain TCP on which HTTP/2 begins at once
+ * ("prior knowledge").
  *
- * All calls share the connection. A member is left when it does not answer or
- * says that it cannot; calls that go on there are not disturbed.
+ * No proxy of the environment is asked: etcd is near, and its traffic secret.
  *
  * @module
  */
 
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import { Connection } from "../../proto/streams/connection.ts";
-import { refusePush } from "../../proto/streams/refuse_push.ts";
+import { connectAgentTls, ConnectError } from "../../net/dial/agent_connect.ts";
+import { connectToHost } from "../../net/dial/connect_host.ts";
+import type { RequestTarget, Upstream } from "../../net/channel/upstream.ts";
+import { openClientConnection } from "../../net/http2/client_connection.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { driveHttp2 } from "../../net/http2/http2_driver.ts";
+import { withDeadline } from "../../platform/time/deadline.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { socketTransport } from "../../net/stream/socket_transport.ts";
+import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
+import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import type { Transport } from "../../net/stream/transport.ts";
 import { type MemberAddress, memberName } from "./member_address.ts";
-import type { ConnectMember } from "./member_connect.ts";
+
+/** For name, TCP and handshake. */
+export const CONNECT_TIMEOUT_MS = 3_000;
 
 /**
- * Silence after which a member is asked, and for how long. etcd hangs up on
- * who asks more often than every 5 s.
+ * Connects to a member.
+ *
+ * @param use Gets the transport and starts it before it returns.
+ * @throws {GrpcError} UNAVAILABLE, with one sentence.
  */
-const KEEPALIVE = { intervalMs: 10_000, timeoutMs: 5_000 };
+export type ConnectMember = <Result>(
+  member: MemberAddress,
+  signal: AbortSignal,
+  use: (transport: Transport) => Result,
+) => Promise<Result>;
 
-/** See the module description. */
+/** See {@linkcode membersUpstream}. */
 export interface MembersOptions {
   /** At least one. */
   readonly members: readonly MemberAddress[];
@@ -33,127 +48,100 @@ export interface MembersOptions {
   readonly random: () => number;
 }
 
-/** A connection, and whose it is. */
-export interface MemberConnection {
-  readonly member: MemberAddress;
-  readonly http2: Connection;
-  /** Whether anything was ever said there. */
-  readonly hasAnswered: boolean;
+/** Each attempt begins with the member behind the one that was had last. */
+export function membersUpstream(
+  { members, connect, timers, random }: MembersOptions,
+): Upstream {
+  let next = Math.floor(random() * members.length);
+  return {
+    ...targetOf(members[0]!),
+    async connect(use, signal) {
+      const failures: string[] = [];
+      for (const _ of members) {
+        const member = members[next++ % members.length]!;
+        try {
+          return await connect(member, signal, (transport) => {
+            checkProtocol(member, transport, timers);
+            return use(transport, targetOf(member));
+          });
+        } catch (error) {
+          if (!(error instanceof GrpcError)) throw error;
+          failures.push(error.message);
+          if (signal.aborted) break;
+        }
+      }
+      throw new GrpcError(StatusCode.UNAVAILABLE, failures.join("; "));
+    },
+  };
 }
 
-/** See the module description. */
-export class Members {
-  readonly #options: MembersOptions;
-  readonly #closing = new AbortController();
-  /** All that are open, the current one and those that were left. */
-  readonly #open = new Set<Connection>();
-  #next: number;
-  #current: MemberConnection | undefined;
-  #connecting: Promise<MemberConnection> | undefined;
+function targetOf({ host, port, isTls }: MemberAddress): RequestTarget {
+  return {
+    authority: hostPort(host, port),
+    scheme: isTls ? "https" : "http",
+  };
+}
 
-  constructor(options: MembersOptions) {
-    this.#options = options;
-    this.#next = Math.floor(options.random() * options.members.length);
-  }
+function checkProtocol(
+  member: MemberAddress,
+  transport: Transport,
+  timers: Timers,
+): void {
+  if (!member.isTls || transport.alpn === "h2") return;
+  openClientConnection(transport, { timers }).abort(0, "no HTTP/2");
+  throw new GrpcError(
+    StatusCode.UNAVAILABLE,
+    `Cannot speak to ${memberName(member)}: it chose no HTTP/2 by ALPN; give ` +
+      "the address for clients of an etcd member",
+  );
+}
 
-  get count(): number {
-    return this.#options.members.length;
-  }
-
-  /**
-   * The connection in use, or a new one to the first member that answers.
-   *
-   * @throws {GrpcError} UNAVAILABLE when no member answers.
-   */
-  connection(): Promise<MemberConnection> {
-    if (this.#current?.http2.isUsable) return Promise.resolve(this.#current);
-    this.#connecting ??= this.#connectAny().finally(() => {
-      this.#connecting = undefined;
-    });
-    return this.#connecting;
-  }
-
-  /** That one does not do: the next call goes to another member. */
-  leave(connection: MemberConnection): void {
-    if (this.#current !== connection) return;
-    this.#current = undefined;
-    this.#next++;
-    connection.http2.shutdown("another member is asked");
-  }
-
-  /** Ends all calls and connections. */
-  close(): void {
-    this.#closing.abort();
-    this.#current = undefined;
-    for (const http2 of this.#open) http2.abort(0, "the client is closed");
-  }
-
-  async #connectAny(): Promise<MemberConnection> {
-    const { members } = this.#options;
-    const failures: string[] = [];
-    for (let tried = 0; tried < members.length; tried++) {
-      const member = members[this.#next % members.length]!;
-      try {
-        return this.#current = await this.#connect(member);
-      } catch (error) {
-        if (!(error instanceof GrpcError)) throw error;
-        failures.push(error.message);
-        if (this.#closing.signal.aborted) break;
-        this.#next++;
-      }
+/** @param material Read for each connection, so that files may be replaced. */
+export function memberConnector(material: () => TlsMaterial): ConnectMember {
+  return async (member, signal, use) => {
+    try {
+      if (!member.isTls) return use(await connectPlain(member, signal));
+      return await connectAgentTls({
+        host: member.host,
+        port: member.port,
+        credentials: material(),
+        alpn: ["h2"],
+        proxyEnv: {},
+        timeoutMs: CONNECT_TIMEOUT_MS,
+        signal,
+      }, use);
+    } catch (error) {
+      if (
+        error instanceof ConnectError || error instanceof TlsHandshakeError
+      ) throw new GrpcError(StatusCode.UNAVAILABLE, error.message);
+      throw error;
     }
-    throw new GrpcError(StatusCode.UNAVAILABLE, failures.join("; "));
-  }
+  };
+}
 
-  #connect(member: MemberAddress): Promise<MemberConnection> {
-    const { signal } = this.#closing;
-    return this.#options.connect(member, signal, (transport) => {
-      let hasAnswered = false;
-      const onAnswer = () => hasAnswered = true;
-      const http2 = this.#drive(transport, member, onAnswer);
-      if (signal.aborted) http2.abort(0, "the client is closed");
-      return {
-        member,
-        http2,
-        get hasAnswered() {
-          return hasAnswered;
-        },
-      };
-    });
-  }
-
-  #drive(
-    transport: Transport,
-    member: MemberAddress,
-    onAnswer: () => void,
-  ): Connection {
-    const { timers } = this.#options;
-    const http2 = new Connection({
-      role: "client",
-      clock: timers,
-      keepalive: KEEPALIVE,
-      events: {
-        onStream: refusePush,
-        onPeerSettings: onAnswer,
-        onClosed: () => {
-          this.#open.delete(http2);
-          if (this.#current?.http2 === http2) this.#current = undefined;
-        },
-      },
-    });
-    this.#open.add(http2);
-    if (member.isTls && transport.alpn !== "h2") {
-      http2.start();
-      driveHttp2(transport, http2, timers);
-      http2.abort(0, "no HTTP/2");
-      throw new GrpcError(
-        StatusCode.UNAVAILABLE,
-        `Cannot speak to ${memberName(member)}: it chose no HTTP/2 by ALPN; ` +
-          "give the address for clients of an etcd member",
+async function connectPlain(
+  member: MemberAddress,
+  signal: AbortSignal,
+): Promise<Transport> {
+  const { host, port } = member;
+  const timers = systemTimers;
+  const failed = (words: string) =>
+    new ConnectError(`Cannot connect to ${memberName(member)}: ${words}`);
+  return await withDeadline({
+    timers,
+    timeoutMs: CONNECT_TIMEOUT_MS,
+    late: () => failed(`no answer within ${CONNECT_TIMEOUT_MS} ms`),
+    signal,
+    givenUp: () => failed("given up"),
+  }, async (signal) => {
+    try {
+      return socketTransport(
+        await connectToHost(host, port, { timers, signal }),
       );
+    } catch (error) {
+      signal.throwIfAborted();
+      // Whatever the kernel or the resolver says here is about the world.
+      throw failed((error as Error).message);
     }
-    http2.start();
-    driveHttp2(transport, http2, timers);
-    return http2;
-  }
+  });
 }

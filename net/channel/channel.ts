@@ -117,9 +117,9 @@ export class Channel {
     for (const one of this.#open) one.leave(reason);
   }
 
-  /** Ends all calls and connections. */
-  abort(reason: string): void {
-    this.#closing.abort(new Error(reason));
+  /** Ends all calls and connections. @param error As {@linkcode close}. */
+  abort(reason: string, error: Error = new Error(reason)): void {
+    this.#closing.abort(error);
     for (const { http2 } of this.#open) http2.abort(ErrorCode.NO_ERROR, reason);
   }
 

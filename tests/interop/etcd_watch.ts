@@ -8,7 +8,7 @@ import { assertEquals } from "@std/assert";
 import { EtcdClient } from "../../neighbours/etcd/client.ts";
 import { bytesOf } from "../../neighbours/etcd/keys.ts";
 import { parseMember } from "../../neighbours/etcd/member_address.ts";
-import { memberConnector } from "../../neighbours/etcd/member_connect.ts";
+import { memberConnector } from "../../neighbours/etcd/members.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import { CuttableRoad } from "../support/peers/cuttable_road.ts";
