@@ -8,7 +8,7 @@
  * @module
  */
 
-import protobuf from "protobufjs/light.js";
+import protobuf from "npm:protobufjs@8.8.1/light.js";
 import { GrpcError, StatusCode } from "./status.ts";
 
 /** What is encoded: every field may be left out and has its default then. */

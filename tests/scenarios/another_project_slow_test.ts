@@ -121,7 +121,7 @@ Deno.test("the library can be published, and its words are all public", async ()
 
 Deno.test("what the library imports by npm is what the rest imports by name", async () => {
   const { imports } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
-  for (const path of ["packets/packet_codec.ts", "link/control_messages.ts"]) {
+  for (const path of ["packets/packet_codec.ts", "grpc/message_codec.ts"]) {
     const source = await Deno.readTextFile(`${ROOT}proto/${path}`);
     assertStringIncludes(source, `from "${imports.protobufjs}/`);
   }
