@@ -26,7 +26,7 @@ import {
   stateDirectoryFlag,
 } from "./flags/state_directory.ts";
 import { askAdmin, notAnswered } from "./program/ask_admin.ts";
-import { printable, textTable } from "./program/text_table.ts";
+import { ofOthers, textTable } from "./program/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
 
 const WHERE = "Where";
@@ -150,7 +150,7 @@ export function statusText({ ready, sources, clients }: SyncAnswer): string {
 function notesOf(
   { client, waitsFor, early, foreignTypes }: ClientSummary,
 ): readonly string[] {
-  const name = printable(client);
+  const name = ofOthers(client);
   const notes: string[] = [];
   if (foreignTypes.length > 0) {
     notes.push(
@@ -175,7 +175,7 @@ function notesOf(
 
 /** Names that a catalog chose. */
 function listText(names: readonly string[]): string {
-  return names.map(printable).join(", ");
+  return names.map(ofOthers).join(", ");
 }
 
 function secondsText(ms: number): string {
@@ -207,7 +207,7 @@ export function diffText(clients: readonly ClientDiff[], all: boolean): string {
           reason === undefined ? "" : oneLine(reason),
         ])
     );
-    const name = printable(summary.client);
+    const name = ofOthers(summary.client);
     const head = `${name} (${summary.form}, ${summary.mode}, ` +
       `from ${summary.from})`;
     const body = rows.length > 0
@@ -221,12 +221,10 @@ export function diffText(clients: readonly ClientDiff[], all: boolean): string {
       .filter((kind) =>
         isRefused(kind) && rows.every(([of]) => of !== kind.kind)
       )
-      .map((kind) =>
-        `refused: ${kind.kind}: ${printable(refusalText(kind))}\n`
-      );
+      .map((kind) => `refused: ${kind.kind}: ${ofOthers(refusalText(kind))}\n`);
     const foreign = summary.foreignTypes
       .map((type) =>
-        `not served: ${printable(type)}: there is nothing of that type\n`
+        `not served: ${ofOthers(type)}: there is nothing of that type\n`
       );
     const reasons = unserved.map(({ service, reason }) =>
       `not served: ${service}: ${reason}\n`

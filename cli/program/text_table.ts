@@ -4,12 +4,14 @@
  * @module
  */
 
+import { printable } from "../../platform/log/printable.ts";
+
 /** Rows under headings, in columns. */
 export function textTable(
   headings: readonly string[],
   rows: readonly (readonly string[])[],
 ): string {
-  const all = [headings, ...rows.map((row) => row.map(printable))];
+  const all = [headings, ...rows.map((row) => row.map(ofOthers))];
   const widths = headings.map((_, column) =>
     Math.max(...all.map((row) => row[column]!.length))
   );
@@ -19,9 +21,12 @@ export function textTable(
   return all.map(line).join("");
 }
 
+/** Of what others call themselves, or say. */
+const WORDS_LENGTH_MAX = 1_000;
+
 /** Names and words of others must not speak to the terminal. */
-export function printable(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, "\u{fffd}");
+export function ofOthers(text: string): string {
+  return printable(text, WORDS_LENGTH_MAX);
 }
 
 /** `12`, `3.4k`, `1.2G`: short enough for a column. */

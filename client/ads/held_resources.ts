@@ -9,6 +9,7 @@
  * @module
  */
 
+import { sameBytes } from "../../proto/bytes/same_bytes.ts";
 import type { ReceivedResource } from "../../proto/xds/discovery.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
 import type { AdsKind } from "./ads_kind.ts";
@@ -67,7 +68,7 @@ export class HeldResources<T> {
     try {
       // Without content it is a sign of life.
       const isOld = before !== undefined &&
-        (value.length === 0 || isSame(before.value, value));
+        (value.length === 0 || sameBytes(before.value, value));
       judged = isOld ? before : this.#judge(state, resource);
     } catch (error) {
       if (!(error instanceof RefusedResource)) throw error;
@@ -172,10 +173,4 @@ export class HeldResources<T> {
     state.held.delete(name);
     state.recalled.delete(name);
   }
-}
-
-function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
 }

@@ -7,6 +7,7 @@
  * @module
  */
 
+import { sameBytes } from "../../proto/bytes/same_bytes.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type {
@@ -311,7 +312,7 @@ function shared(judge: Judge<ResourceMessage>): Judge<ResourceMessage> {
   return (kind, resource) => {
     const key = `${kind} ${resource.name}`;
     const known = last.get(key);
-    if (known !== undefined && isSame(known.value, resource.value)) {
+    if (known !== undefined && sameBytes(known.value, resource.value)) {
       return known.judged;
     }
     const judged = judge(kind, resource);
@@ -332,8 +333,4 @@ function withNacks(
     if (isRefused) throw new RefusedResource("refused on purpose");
     return judge(kind, resource);
   };
-}
-
-function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }

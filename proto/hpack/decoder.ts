@@ -16,7 +16,8 @@ import {
   fieldBytes,
   TABLE_SIZE_DEFAULT,
 } from "./dynamic_table.ts";
-import { FirstBlocks, isSame } from "./first_blocks.ts";
+import { sameBytes } from "../bytes/same_bytes.ts";
+import { FirstBlocks } from "./first_blocks.ts";
 import type { HeaderField } from "./header_field.ts";
 import { HpackError } from "./hpack_error.ts";
 import { decodedBytesMax, decodeHuffman } from "./huffman.ts";
@@ -149,7 +150,7 @@ export class HpackDecoder {
       return this.#decodeNew(block);
     }
     for (const { bytes, block: known } of this.#repeated) {
-      if (isSame(bytes, block)) return known;
+      if (sameBytes(bytes, block)) return known;
     }
     const decoded = this.#decodeNew(block);
     if (!decoded.tooLarge && this.#table.revision === revision) {

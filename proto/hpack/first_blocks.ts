@@ -11,6 +11,7 @@
  * @module
  */
 
+import { sameBytes } from "../bytes/same_bytes.ts";
 import { type DynamicTable, fieldBytes } from "./dynamic_table.ts";
 import type { HeaderField } from "./header_field.ts";
 import { isOneConnections } from "./indexing_rule.ts";
@@ -39,7 +40,7 @@ export class FirstBlocks {
 
   get(bytes: Uint8Array): FirstBlock | undefined {
     for (const block of this.#blocks) {
-      if (isSame(block.bytes, bytes)) return block;
+      if (sameBytes(block.bytes, bytes)) return block;
     }
     return undefined;
   }
@@ -74,13 +75,4 @@ export class FirstBlocks {
     };
     this.#oldest = (this.#oldest + 1) % FIRST_BLOCKS_MAX;
   }
-}
-
-/** Whether two blocks are the same, byte by byte. */
-export function isSame(one: Uint8Array, other: Uint8Array): boolean {
-  if (one.length !== other.length) return false;
-  for (let index = 0; index < one.length; index++) {
-    if (one[index] !== other[index]) return false;
-  }
-  return true;
 }

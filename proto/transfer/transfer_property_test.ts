@@ -5,8 +5,8 @@ import {
   joined,
   type JoinedConduits,
   pattern,
-  same,
 } from "../../tests/support/memory/joined_conduits.ts";
+import { sameBytes } from "../bytes/same_bytes.ts";
 import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 
 Deno.test("any schedule: order kept, nothing lost, memory bounded", async () => {
@@ -102,7 +102,7 @@ class Schedule {
       assertEquals(end, { kind: this.#broken, reason: "broken" });
     }
     for (const { bytes } of [left, right]) {
-      assertEquals(same(bytes, pattern(bytes.length)), true);
+      assertEquals(sameBytes(bytes, pattern(bytes.length)), true);
     }
   }
 

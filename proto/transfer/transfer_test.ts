@@ -9,8 +9,8 @@ import {
   CLEAN,
   joined,
   pattern,
-  same,
 } from "../../tests/support/memory/joined_conduits.ts";
+import { sameBytes } from "../bytes/same_bytes.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { join, transfer } from "./transfer.ts";
 
@@ -41,7 +41,7 @@ for (const bytes of [1_024, 8 * 1024 * 1024]) {
     left.send(sent);
     left.finish();
     await right.ended;
-    assertEquals(same(right.bytes, sent), true);
+    assertEquals(sameBytes(right.bytes, sent), true);
     right.finish();
     assertEquals((await result).end, CLEAN);
   });

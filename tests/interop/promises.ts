@@ -24,8 +24,8 @@ import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import {
   type PromiseCheck,
   PROMISES_TO_ALL,
-  same,
 } from "../support/rigs/tunnel_promises.ts";
+import { sameBytes } from "../../proto/bytes/same_bytes.ts";
 import { Tally } from "./tally.ts";
 
 const MIB = 1024 * 1024;
@@ -69,7 +69,7 @@ const writeThenClose = (bytes: number) => async (tunnel: TunnelProcesses) => {
   }
   caller.script.say({ type: "CLOSE_REQ", connectId, reset: "" });
   await target.ended;
-  assert(same(target.bytes, sent), `${target.receivedBytes} have arrived`);
+  assert(sameBytes(target.bytes, sent), `${target.receivedBytes} have arrived`);
   target.finish();
   await caller.hears(/^CLOSE_RSP/);
   caller.close();
@@ -97,7 +97,7 @@ const PROCESS_PROMISES: Readonly<Record<string, ProcessPromise>> = {
       caller.script.say({ type: "CLOSE_REQ", connectId, reset: "" });
       await caller.hangUp();
       await target.ended;
-      assert(same(target.bytes, last), `${target.receivedBytes} arrived`);
+      assert(sameBytes(target.bytes, last), `${target.receivedBytes} arrived`);
     },
   },
 
@@ -110,7 +110,7 @@ const PROCESS_PROMISES: Readonly<Record<string, ProcessPromise>> = {
       const sent = new Uint8Array(5 * MIB).map((_, index) => index * 7);
       caller.script.data(connectId, sent);
       await target.received(sent.length);
-      assert(same(target.bytes, sent));
+      assert(sameBytes(target.bytes, sent));
       caller.close();
     },
   },

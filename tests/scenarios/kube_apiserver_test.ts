@@ -12,7 +12,7 @@ import { RawCaller } from "../support/peers/raw_caller.ts";
 import { scriptedAgent } from "../support/peers/scripted_agent.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
 import { eventually, Tunnel } from "../support/rigs/tunnel_harness.ts";
-import { same } from "../support/rigs/tunnel_promises.ts";
+import { sameBytes } from "../../proto/bytes/same_bytes.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 const BANNER = "SSH-2.0-banner\r\n";
@@ -151,7 +151,7 @@ for (const carrier of CARRIERS) {
       caller.script.say({ type: "CLOSE_REQ", connectId, reset: "" });
       await caller.hangUp();
       await target.ended;
-      assert(same(target.bytes, last));
+      assert(sameBytes(target.bytes, last));
       target.finish();
       assertEquals(await target.closed, { kind: "clean" });
     }

@@ -12,7 +12,7 @@ import type { ScriptedCaller } from "../support/watch/packet_script.ts";
 import { RawCaller } from "../support/peers/raw_caller.ts";
 import { scriptedAgent } from "../support/peers/scripted_agent.ts";
 import { eventually, Tunnel } from "../support/rigs/tunnel_harness.ts";
-import { same } from "../support/rigs/tunnel_promises.ts";
+import { sameBytes } from "../../proto/bytes/same_bytes.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 const MIB = 1024 * 1024;
@@ -43,7 +43,7 @@ for (const carrier of CARRIERS) {
     const sent = new Uint8Array(5 * MIB).map((_, index) => index * 7);
     caller.script.data(connectId, sent);
     await target.received(sent.length);
-    assert(same(target.bytes, sent));
+    assert(sameBytes(target.bytes, sent));
     caller.close();
   });
 
@@ -110,7 +110,7 @@ Deno.test("a Go agent's single message of 5 MiB arrives whole", async () => {
   const sent = new Uint8Array(5 * MIB).map((_, index) => index * 7);
   agent.data(1n << 60n, sent);
   await caller.received(sent.length);
-  assert(same(caller.bytes, sent));
+  assert(sameBytes(caller.bytes, sent));
   caller.send(sent);
   await eventually("all bytes", () => agent.bytes === sent.length);
   const pieces = agent.heard.filter((line) => line.startsWith("DATA")).length;

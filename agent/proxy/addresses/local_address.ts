@@ -11,6 +11,7 @@
  * @module
  */
 
+import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
 import type { ListenAddress } from "../../../net/listen/listeners.ts";
 import {
   formatIpAddress,
@@ -95,7 +96,7 @@ export class LocalAddressBook {
     const range = numbersOf(this.#addresses);
     const owner = this.#ownerOf({ key, service });
     if (range === undefined || !this.#users.has(owner)) return undefined;
-    const holder = this.#kept.ownerOf(hashOf(owner) % range.count);
+    const holder = this.#kept.ownerOf(fnv1a(owner) % range.count);
     return holder === owner ? undefined : holder;
   }
 
@@ -165,7 +166,7 @@ export class LocalAddressBook {
   }
 
   #give(owner: string, count: number): number | undefined {
-    const start = hashOf(owner) % count;
+    const start = fnv1a(owner) % count;
     let number: number | undefined;
     for (let step = 0; step < count && number === undefined; step++) {
       const next = (start + step) % count;
@@ -211,13 +212,4 @@ export function numbersOf(
 function ipv4Text(address: number): string {
   const bytes = [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff);
   return formatIpAddress(new Uint8Array(bytes));
-}
-
-/** FNV-1a: the same for the same name, here and everywhere. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (const byte of new TextEncoder().encode(text)) {
-    hash = Math.imul(hash ^ byte, 0x01000193);
-  }
-  return hash >>> 0;
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
 import { connectHost } from "../../../proto/xds/relay_fields.ts";
 import type { ConnectProxy } from "./audience.ts";
 
@@ -25,7 +26,7 @@ export function ownProxies(
   const own = new Map<string, ConnectProxy>();
   const taken = new Set<number>();
   for (const endpoint of [...endpoints].sort()) {
-    let at = hashOf(endpoint) % all.length;
+    let at = fnv1a(endpoint) % all.length;
     // Beyond so many some have to share.
     if (taken.size < all.length) {
       while (taken.has(at)) at = (at + 1) % all.length;
@@ -47,13 +48,4 @@ function addressesOf(proxy: ConnectProxy): readonly ConnectProxy[] {
     spread.set(proxy, all = [proxy, ...others]);
   }
   return all;
-}
-
-/** FNV-1a. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < text.length; at++) {
-    hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
-  }
-  return hash >>> 0;
 }

@@ -13,6 +13,7 @@
  * @module
  */
 
+import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { type ContentSum, sumOf, total } from "./content_sum.ts";
 
@@ -224,12 +225,8 @@ function sumOfBucket(bucket: Bucket): ContentSum {
   return sum;
 }
 
-/** FNV-1a, of UTF-16 code units. */
 function bucketOf(name: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < name.length; at++) {
-    hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193);
-  }
+  const hash = fnv1a(name);
   return (hash ^ hash >>> 16) & (BUCKETS - 1);
 }
 

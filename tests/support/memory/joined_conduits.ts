@@ -59,9 +59,3 @@ export function pattern(bytes: number, from = 0): Uint8Array {
   }
   return made;
 }
-
-/** Whether two chunks hold the same bytes. */
-export function same(one: Uint8Array, other: Uint8Array): boolean {
-  return one.length === other.length &&
-    one.every((byte, at) => byte === other[at]);
-}

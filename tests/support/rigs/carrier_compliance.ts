@@ -4,6 +4,7 @@
  * @module
  */
 
+import { sameBytes } from "../../../proto/bytes/same_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
 import { DialError } from "../../../proto/peer/dial_error.ts";
 import type { ConduitEnd } from "../../../proto/transfer/conduit.ts";
@@ -26,11 +27,11 @@ const writeThenClose = (bytes: number): Check => async (rig) => {
   caller.send(sent);
   caller.finish();
   await target.ended;
-  assertEquals(same(target.bytes, sent), true);
+  assertEquals(sameBytes(target.bytes, sent), true);
   target.send(sent);
   target.finish();
   assertEquals(await caller.closed, { kind: "clean" });
-  assertEquals(same(caller.bytes, sent), true);
+  assertEquals(sameBytes(caller.bytes, sent), true);
   assertEquals(await target.closed, { kind: "clean" });
   assertEquals(rig.link.load, 0);
 };
@@ -201,10 +202,10 @@ const PROMISES: Readonly<Record<string, Check>> = {
     const sent = new Prng(5).bytes(5 * MIB);
     caller.send(sent);
     await target.received(sent.length);
-    assertEquals(same(target.bytes, sent), true);
+    assertEquals(sameBytes(target.bytes, sent), true);
     target.send(sent);
     await caller.received(sent.length);
-    assertEquals(same(caller.bytes, sent), true);
+    assertEquals(sameBytes(caller.bytes, sent), true);
   },
 
   "100 conduits at once keep their bytes apart": async (rig) => {
@@ -369,9 +370,4 @@ async function connectMany(rig: CarrierRig, count: number) {
   const pairs: Awaited<ReturnType<CarrierRig["connect"]>>[] = [];
   for (let i = 0; i < count; i++) pairs.push(await rig.connect());
   return pairs;
-}
-
-/** Like `assertEquals` on bytes, but not for minutes. */
-function same(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, index) => byte === b[index]);
 }

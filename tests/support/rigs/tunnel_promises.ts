@@ -8,6 +8,7 @@
  * @module
  */
 
+import { sameBytes } from "../../../proto/bytes/same_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
 import type { FrontendProtocol } from "../../../client/road.ts";
 import type { RoadDial } from "../../../client/road_dialer.ts";
@@ -39,11 +40,11 @@ const writeThenClose = (bytes: number): PromiseCheck => async (rig) => {
   caller.send(sent);
   caller.finish();
   await target.ended;
-  assert(same(target.bytes, sent), `${target.receivedBytes} have arrived`);
+  assert(sameBytes(target.bytes, sent), `${target.receivedBytes} have arrived`);
   target.send(sent);
   target.finish();
   await caller.ended;
-  assert(same(caller.bytes, sent), `${caller.receivedBytes} came back`);
+  assert(sameBytes(caller.bytes, sent), `${caller.receivedBytes} came back`);
   assertEquals(await caller.closed, { kind: "clean" });
   assertEquals(await target.closed, { kind: "clean" });
 };
@@ -54,7 +55,7 @@ const targetThenClose = (bytes: number): PromiseCheck => async (rig) => {
   target.send(sent);
   target.finish();
   await caller.ended;
-  assert(same(caller.bytes, sent), `${caller.receivedBytes} have arrived`);
+  assert(sameBytes(caller.bytes, sent), `${caller.receivedBytes} have arrived`);
   caller.finish();
   assertEquals(await caller.closed, { kind: "clean" });
 };
@@ -97,10 +98,10 @@ export const PROMISES_TO_ALL = {
     const sent = randomBytes(5 * MIB);
     caller.send(sent);
     await target.received(sent.length);
-    assert(same(target.bytes, sent));
+    assert(sameBytes(target.bytes, sent));
     target.send(sent);
     await caller.received(sent.length);
-    assert(same(caller.bytes, sent));
+    assert(sameBytes(caller.bytes, sent));
   },
 
   "20 connections at once keep their bytes apart": async (rig) => {
@@ -210,10 +211,3 @@ function randomBytes(length: number): Uint8Array {
 
 /** As many as the platform gives at once. */
 const RANDOM_BYTES_MAX = 65_536;
-
-/** Like `assertEquals` on bytes, but not for minutes. */
-export function same(a: Uint8Array, b: Uint8Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false;
-  return true;
-}
