@@ -59,6 +59,26 @@ Deno.test("two messages cannot have one name", () => {
   );
 });
 
+Deno.test("what would be on the wire in another way is not passed over", () => {
+  for (
+    const field of [
+      "optional int32 a = 1;",
+      "repeated int32 a = 1 [packed = false];",
+    ]
+  ) {
+    assertThrows(
+      () => moduleOf(`package p; message M { ${field} }`),
+      TypeError,
+      "p.M.a has an option: ",
+    );
+  }
+  assertThrows(
+    () => messageModule(MODULE, new Map([["0.proto", "message M {}"]])),
+    Error,
+    "0.proto is no proto3",
+  );
+});
+
 Deno.test("a text that is no proto is named", () => {
   assertThrows(() => moduleOf("message {"), Error, "Cannot read 0.proto");
 });

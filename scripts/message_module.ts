@@ -8,6 +8,7 @@
  */
 
 import protobuf from "protobufjs";
+import { descriptorOf } from "./message_descriptor.ts";
 
 /** One module to be generated. */
 export interface MessageModule {
@@ -43,6 +44,7 @@ export function messageModule(
 ): string {
   const root = new protobuf.Root();
   for (const [path, text] of texts) {
+    if (!PROTO3.test(text)) throw new Error(`${path} is no proto3`);
     try {
       protobuf.parse(text, root, {
         alternateCommentMode: true,
@@ -56,6 +58,7 @@ export function messageModule(
   return new Writer(module, root).source();
 }
 
+const PROTO3 = /^syntax = "proto3";$/m;
 const NUMBERS: ReadonlySet<string> = new Set(
   ["double", "float", "int32", "uint32", "sint32", "fixed32", "sfixed32"],
 );
@@ -96,7 +99,7 @@ class Writer {
       `${comment("What the files say, a line for a message.")}` +
       "// deno-fmt-ignore\n" +
       `export const SCHEMA: ${codecs.schema} = ` +
-      `new ${codecs.schema}({\n${this.#descriptor()}});\n`,
+      `new ${codecs.schema}(${descriptorOf(this.#packages)});\n`,
     ];
     for (const one of this.#packages) parts.push(...this.#package(one));
     return parts.join("\n");
@@ -126,14 +129,6 @@ class Writer {
 
   #nameOf(one: protobuf.ReflectionObject): string {
     return this.#names.get(one.fullName.slice(1))!;
-  }
-
-  #descriptor(): string {
-    return this.#packages.map((one) => {
-      const messages = Object.entries(nestedDescriptors(one) ?? {})
-        .map(([name, descriptor]) => `    ${name}: ${literal(descriptor)},\n`);
-      return `  "${one.fullName.slice(1)}": {\n${messages.join("")}  },\n`;
-    }).join("");
   }
 
   *#package(space: protobuf.NamespaceBase): Generator<string> {
@@ -257,48 +252,6 @@ function fieldsIn(space: protobuf.NamespaceBase): protobuf.Field[] {
   );
 }
 
-/** Messages and enums as `protobuf.Namespace.addJSON` takes them. */
-function nestedDescriptors(
-  space: protobuf.NamespaceBase,
-): Record<string, unknown> | undefined {
-  const described = space.nestedArray.flatMap((one) => {
-    if (one instanceof protobuf.Type) {
-      return [[one.name, typeDescriptor(one)] as const];
-    }
-    return one instanceof protobuf.Enum
-      ? [[one.name, { values: one.values }] as const]
-      : [];
-  });
-  return described.length === 0 ? undefined : Object.fromEntries(described);
-}
-
-function typeDescriptor(type: protobuf.Type): Record<string, unknown> {
-  const choices = type.oneofsArray.map((
-    choice,
-  ) => [choice.name, {
-    oneof: choice.oneof,
-    options: optionsOf(choice),
-  }]);
-  const fields = type.fieldsArray.map((field) => [field.name, {
-    ...field instanceof protobuf.MapField ? { keyType: field.keyType } : {},
-    ...field.repeated ? { rule: "repeated" } : {},
-    type: field.type,
-    id: field.id,
-    options: optionsOf(field),
-  }]);
-  return {
-    oneofs: choices.length === 0 ? undefined : Object.fromEntries(choices),
-    fields: Object.fromEntries(fields),
-    nested: nestedDescriptors(type),
-  };
-}
-
-/** As the text has them; protobufjs itself spreads what is nested in them. */
-function optionsOf(one: protobuf.ReflectionObject): object | undefined {
-  const parsed = one.parsedOptions as readonly object[] | null;
-  return parsed === null ? undefined : Object.assign({}, ...parsed);
-}
-
 function methodPaths(service: protobuf.Service): string {
   const name = service.fullName.slice(1);
   const paths = service.methodsArray.map((method) => {
@@ -309,20 +262,6 @@ function methodPaths(service: protobuf.Service): string {
   const words = service.comment ?? `Paths of the methods of \`${name}\`.`;
   return `${comment(words)}export const ${upperCase(service.name)}_METHODS = ` +
     `{\n${paths.join("\n")}\n} as const;\n`;
-}
-
-/** Data as source, in one line. */
-function literal(data: unknown): string {
-  if (Array.isArray(data)) return `[${data.map(literal).join(", ")}]`;
-  if (typeof data !== "object" || data === null) return JSON.stringify(data);
-  const members = Object.entries(data).flatMap(([key, value]) =>
-    value === undefined ? [] : [`${memberName(key)}: ${literal(value)}`]
-  );
-  return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
-}
-
-function memberName(key: string): string {
-  return /^[A-Za-z_]\w*$/.test(key) ? key : JSON.stringify(key);
 }
 
 function comment(text: string): string {
