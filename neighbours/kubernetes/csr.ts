@@ -9,6 +9,7 @@
  * @module
  */
 
+import { within } from "../../platform/time/deadline.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import {
   type CertificateFacts,
@@ -163,12 +164,10 @@ async function untilDecided(
   const deciding = Promise.withResolvers<CertificateSigningRequest>();
   let last = written;
   const late = () =>
-    deciding.reject(
-      new CsrError(
-        `No certificate for ${describe(last)} in ${
-          Math.round(limitMs / 1000)
-        } s: ${waitingFor(last)}`,
-      ),
+    new CsrError(
+      `No certificate for ${describe(last)} in ${
+        Math.round(limitMs / 1000)
+      } s: ${waitingFor(last)}`,
     );
   const isGone = () =>
     deciding.reject(
@@ -195,16 +194,13 @@ async function untilDecided(
       if (isRight) deciding.reject(error);
     },
   });
-  const timer = timers.after(limitMs, late);
-  const onAbort = () => deciding.reject(signal.reason);
-  signal.addEventListener("abort", onAbort);
-  if (signal.aborted) onAbort();
-  else following.start();
+  if (!signal.aborted) following.start();
   try {
-    return await deciding.promise;
+    return await within(
+      { timers, timeoutMs: limitMs, late, signal },
+      deciding.promise,
+    );
   } finally {
-    signal.removeEventListener("abort", onAbort);
-    timer.cancel();
     await following.stop();
   }
 }

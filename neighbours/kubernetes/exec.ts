@@ -9,6 +9,8 @@
  * @module
  */
 
+import { within } from "../../platform/time/deadline.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { Credential } from "./access.ts";
 import { KubernetesConfigError } from "./errors.ts";
 import {
@@ -136,28 +138,18 @@ export class ExecCredentials {
         error,
       );
     }
-    const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
+    const late = () => {
       // What it has started may keep its pipes open, so nobody waits for those.
       child.kill("SIGKILL");
-      late.reject(this.#problem(`no answer in ${EXEC_TIMEOUT_MS} ms`));
-    }, EXEC_TIMEOUT_MS);
-    try {
-      const ended = Promise.all([
-        gather(child.stdout),
-        gather(child.stderr),
-        child.status,
-      ]);
-      const [stdout, stderr, { code }] = await Promise.race([
-        ended,
-        late.promise,
-      ]);
-      if (code === 0) return this.#read(stdout);
-      const said = stderr.trim().slice(-QUOTE_LENGTH_MAX);
-      throw this.#problem(`it ended with ${code}${said && `: ${said}`}`);
-    } finally {
-      clearTimeout(timer);
-    }
+      return this.#problem(`no answer in ${EXEC_TIMEOUT_MS} ms`);
+    };
+    const [stdout, stderr, { code }] = await within(
+      { timers: systemTimers, timeoutMs: EXEC_TIMEOUT_MS, late },
+      Promise.all([gather(child.stdout), gather(child.stderr), child.status]),
+    );
+    if (code === 0) return this.#read(stdout);
+    const said = stderr.trim().slice(-QUOTE_LENGTH_MAX);
+    throw this.#problem(`it ended with ${code}${said && `: ${said}`}`);
   }
 
   #info(): string {

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { pause } from "../../platform/time/pause.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** See the module description. */
@@ -41,20 +42,9 @@ export class RequestDeadline implements Disposable {
   }
 
   /** @returns Whether there is any sense in going on. */
-  wait(durationMs: number): Promise<boolean> {
-    if (this.signal.aborted) return Promise.resolve(false);
-    if (durationMs === 0) return Promise.resolve(true);
-    return new Promise((resolve) => {
-      const onAbort = () => {
-        timer.cancel();
-        resolve(false);
-      };
-      const timer = this.#timers.after(durationMs, () => {
-        this.signal.removeEventListener("abort", onAbort);
-        resolve(true);
-      });
-      this.signal.addEventListener("abort", onAbort, { once: true });
-    });
+  async wait(durationMs: number): Promise<boolean> {
+    if (durationMs > 0) await pause(this.#timers, durationMs, this.signal);
+    return !this.signal.aborted;
   }
 
   /** What goes on from here has no deadline any more. */

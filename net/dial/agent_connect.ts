@@ -12,6 +12,7 @@ import { type ProxyEnvironment, proxyFor } from "./proxy_environment.ts";
 import { connectToHost } from "./connect_host.ts";
 import { LookupError } from "../names/resolver.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostOf, hostPort } from "../../proto/peer/host_port.ts";
 import { type ByteSocket } from "../stream/byte_socket.ts";
@@ -77,7 +78,7 @@ export function connectAgentTls<Result>(
   options: AgentConnectOptions,
   onConnected: (transport: Transport) => Result,
 ): Promise<Result> {
-  return withDeadline(options, (signal) => connectTls(options, signal, {}))
+  return inTime(options, (signal) => connectTls(options, signal, {}))
     .then((socket) => onConnected(socketTransport(socket)));
 }
 
@@ -92,7 +93,7 @@ export function shownCertificates(
   options: Omit<AgentConnectOptions, "credentials">,
 ): Promise<readonly Uint8Array<ArrayBuffer>[]> {
   const whole = { ...options, credentials: NO_MATERIAL };
-  return withDeadline(whole, async (signal) => {
+  return inTime(whole, async (signal) => {
     let chain: readonly Uint8Array<ArrayBuffer>[] = [];
     const socket = await connectTls(whole, signal, {
       isUnverified: true,
@@ -158,27 +159,20 @@ function sayGoodbye(socket: ByteSocket): void {
 const GOODBYE_MS = 1_000;
 
 /** Runs `connect` until it ends, time is up, or its caller gives up. */
-function withDeadline<Result>(
+function inTime<Result>(
   options: AgentConnectOptions,
   connect: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const { signal } = options;
-  const controller = new AbortController();
-  const giveUp = (reason: string) =>
-    controller.abort(
-      new ConnectError(`Cannot connect to ${nameOf(options)}: ${reason}`),
-    );
-  const onAbort = () => giveUp("given up");
-  if (signal?.aborted) onAbort();
-  signal?.addEventListener("abort", onAbort);
-  const timer = setTimeout(
-    () => giveUp(`no answer within ${options.timeoutMs} ms`),
-    options.timeoutMs,
-  );
-  return connect(controller.signal).finally(() => {
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", onAbort);
-  });
+  const { timeoutMs, signal } = options;
+  const failed = (reason: string) =>
+    new ConnectError(`Cannot connect to ${nameOf(options)}: ${reason}`);
+  return withDeadline({
+    timers: systemTimers,
+    timeoutMs,
+    late: () => failed(`no answer within ${timeoutMs} ms`),
+    signal,
+    givenUp: () => failed("given up"),
+  }, connect);
 }
 
 /** For people: the name, and the address where that says more. */
