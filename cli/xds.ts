@@ -6,14 +6,12 @@
 
 import { ADMIN_TOKEN_FILE } from "../server/assembly/admin_access.ts";
 import { isLoopbackHost } from "../proto/peer/ip_address.ts";
-import type { ClientDiff } from "../server/discovery/status/client_diff.ts";
+import type { ClientDiff } from "../server/discovery/status/debug_endpoints.ts";
 import {
+  type ClientSummary,
   CONFIGZ_PATH,
+  type KindSummary,
   SYNCZ_PATH,
-} from "../server/discovery/status/status_paths.ts";
-import type {
-  ClientSummary,
-  KindSummary,
 } from "../server/discovery/status/sync_status.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
@@ -195,8 +193,8 @@ function oneLine(message: string): string {
 export function diffText(clients: readonly ClientDiff[], all: boolean): string {
   return clients.map((client) => {
     const { summary, kinds, unserved } = client;
-    const rows = kinds.flatMap(({ kind, holdings }) =>
-      holdings
+    const rows = kinds.flatMap(({ kind, resources }) =>
+      resources
         .filter(({ state }) => all || state !== "synced")
         .map(({ name, has, wants, state, reason }) => [
           kind,
@@ -248,8 +246,8 @@ function short(version: string | undefined): string {
 /** What is not there is no difference: nobody has it. */
 function isSame({ kinds, summary }: ClientDiff): boolean {
   return !summary.kinds.some(isRefused) &&
-    kinds.every(({ holdings }) =>
-      holdings.every(({ state }) => state === "synced" || state === "absent")
+    kinds.every(({ resources }) =>
+      resources.every(({ state }) => state === "synced" || state === "absent")
     );
 }
 

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import type { ClientDiff } from "../server/discovery/status/client_diff.ts";
+import type { ClientDiff } from "../server/discovery/status/debug_endpoints.ts";
 import type { ClientSummary } from "../server/discovery/status/sync_status.ts";
 import { diffText, statusText, XDS_COMMAND } from "./xds.ts";
 
@@ -117,7 +117,7 @@ Deno.test("diffText() shows what differs, and what cannot be served", () => {
     summary: CLIENT,
     kinds: [{
       kind: "endpoints",
-      holdings: [
+      resources: [
         { name: "a", has: "11111111", wants: "22222222", state: "waiting" },
         { name: "b", has: "33333333", wants: "33333333", state: "synced" },
         { name: "c", state: "absent" },
@@ -160,8 +160,8 @@ Deno.test("diffText() says what was refused and why, and what is not served", ()
     "",
   ]);
   const reason = "bad\n  at 0";
-  const holding = { name: "a", wants: "2", state: "refused", reason } as const;
-  const named = { kind: "cluster", holdings: [holding] } as const;
+  const resource = { name: "a", wants: "2", state: "refused", reason } as const;
+  const named = { kind: "cluster", resources: [resource] } as const;
   assertEquals(linesOf({ summary: unnamed, kinds: [named], unserved: [] }), [
     "KIND     NAME  STATE    HAS  SHOULD HAVE  REFUSAL",
     "cluster  a     refused  -    2            bad at 0",

@@ -1,5 +1,5 @@
 /**
- * Clients of discovery that want more than their share: what they get is told,
+ * Clients of discovery that want more than their quota: what they get is told,
  * and everybody else is served as if they were not there. Without sockets, in
  * time that a test moves.
  *
@@ -17,14 +17,14 @@ import {
   DiscoveryRequestMessage,
 } from "../../proto/xds/xds_messages.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
-import { NODE_LIMITS } from "../../server/discovery/access/share.ts";
-import { WAITING_MAX } from "../../server/discovery/access/strangers.ts";
-import { IDLE_AUDIENCES_MAX } from "../../server/discovery/access/audience_use.ts";
+import { NODE_LIMITS } from "../../server/discovery/access/quota.ts";
+import { UNAUTHENTICATED_STREAMS_MAX } from "../../server/discovery/streams/open_streams.ts";
+import { IDLE_GROUPS_MAX } from "../../server/discovery/access/group_use.ts";
 import { Discovery } from "../../server/discovery/serving/discovery.ts";
 
 import { generateService } from "../../server/discovery/generate/generate_service.ts";
-import { FIRST_REQUEST_MS } from "../../server/discovery/streams/ads_stream.ts";
-import { RESPONSE_MS_MAX } from "../../server/discovery/streams/kept_response.ts";
+import { FIRST_REQUEST_MS } from "../../server/discovery/streams/subscriber_stream.ts";
+import { RESPONSE_MS_MAX } from "../../server/discovery/streams/unread_response.ts";
 import { TICK_MS } from "../../server/discovery/streams/open_streams.ts";
 import {
   certifiedCaller,
@@ -96,9 +96,9 @@ class Rig {
       ? socketCaller().identity
       : certifiedCaller(`node:${node}`).identity;
     const remoteAddress = "192.0.2.7:1000";
-    const arrival = { identity, remoteAddress, needsNoProof: false };
+    const origin = { identity, remoteAddress, needsNoProof: false };
     const call = new FakeServerCall(fields);
-    call.begin(this.discovery.methods(arrival)[path]!);
+    call.begin(this.discovery.methods(origin)[path]!);
     return call;
   }
 
@@ -133,7 +133,7 @@ function endOf({ status }: FakeServerCall): string {
   return status === undefined ? "open" : statusName(status.code);
 }
 
-Deno.test("strangers hold no stream, however many they ask for", async () => {
+Deno.test("unauthenticated callers hold no stream, however many they ask for", async () => {
   const rig = await Rig.open();
   for (let index = 0; index < 25_000; index++) {
     assertEquals(endOf(rig.call(undefined)), "UNAUTHENTICATED");
@@ -141,20 +141,20 @@ Deno.test("strangers hold no stream, however many they ask for", async () => {
   assertEquals(rig.discovery.streams.size, 0);
 });
 
-Deno.test("strangers who wait for a verdict displace each other and nobody else", async () => {
+Deno.test("unauthenticated streams that wait for a decision displace each other and nobody else", async () => {
   const rig = await Rig.open();
-  const crowd = Array.from({ length: 3 * WAITING_MAX }, () => {
+  const crowd = Array.from({ length: 3 * UNAUTHENTICATED_STREAMS_MAX }, () => {
     const call = rig.call(undefined, { authorization: "Bearer made.up" });
     rig.ask(call, "victim");
     return call;
   });
-  assertEquals(rig.discovery.streams.size, WAITING_MAX);
+  assertEquals(rig.discovery.streams.size, UNAUTHENTICATED_STREAMS_MAX);
   assertEquals(endOf(crowd[0]!), "RESOURCE_EXHAUSTED");
   assertEquals(endOf(crowd.at(-1)!), "open");
   rig.assertServed();
 });
 
-Deno.test("calls that cannot be read are no part of a share", async () => {
+Deno.test("calls that cannot be read are no part of a quota", async () => {
   const rig = await Rig.open();
   for (let index = 0; index <= NODE_LIMITS.streams; index++) {
     const call = rig.call("greedy", { "grpc-encoding": "made-up" });
@@ -175,7 +175,7 @@ Deno.test("who calls and asks for nothing is hung up on", async () => {
   assertEquals(rig.discovery.streams.size, 0);
 });
 
-Deno.test("a node has its share of streams, and gets it back", async () => {
+Deno.test("a node has its quota of streams, and gets it back", async () => {
   const rig = await Rig.open();
   const { streams } = NODE_LIMITS;
   const calls = Array.from({ length: streams }, () => rig.call("greedy"));
@@ -189,13 +189,13 @@ Deno.test("a node has its share of streams, and gets it back", async () => {
 
 Deno.test("a node makes few views at once, whatever zones it says", async () => {
   const rig = await Rig.open();
-  const { audiences } = NODE_LIMITS;
+  const { groups } = NODE_LIMITS;
   const calls = Array.from(
-    { length: audiences + 1 },
+    { length: groups + 1 },
     (_, index) => rig.client("greedy", { zone: `z${index}` }),
   );
   assertEquals(endOf(calls[0]!), "open");
-  assertEquals(endOf(calls[audiences]!), "RESOURCE_EXHAUSTED");
+  assertEquals(endOf(calls[groups]!), "RESOURCE_EXHAUSTED");
   // One of a kind that there is costs nobody anything.
   assertEquals(endOf(rig.client("greedy", { zone: "z3" })), "open");
   rig.assertServed();
@@ -205,7 +205,7 @@ Deno.test("a node makes few views at once, whatever zones it says", async () => 
 
 Deno.test("a node that comes back as ever new kinds of client is slowed down, and views do not pile up", async () => {
   const rig = await Rig.open();
-  const { burst } = NODE_LIMITS.newAudiences;
+  const { burst } = NODE_LIMITS.newGroups;
   const ends: string[] = [];
   for (let index = 0; index < 1_000; index++) {
     const call = rig.client("greedy", { zone: `z${index}` });
@@ -221,8 +221,8 @@ Deno.test("a node that comes back as ever new kinds of client is slowed down, an
       rig.client(`n${node}`, { zone: `${node} ${index}` }).halfClose();
     }
   }
-  const kept = rig.discovery.views.audiences.length;
-  assertEquals(kept <= IDLE_AUDIENCES_MAX + 1, true, `${kept}`);
+  const kept = rig.discovery.views.groups.length;
+  assertEquals(kept <= IDLE_GROUPS_MAX + 1, true, `${kept}`);
 });
 
 Deno.test("unfinished requests of one node are so much, and no more", async () => {
@@ -245,7 +245,7 @@ Deno.test("unfinished requests of one node are so much, and no more", async () =
 Deno.test("names that differences add are counted, and those taken back are not", async () => {
   const rig = await Rig.open();
   const call = rig.call("greedy", {}, ADS_DELTA);
-  const { share } = [...rig.discovery.streams][0]!;
+  const { quota } = [...rig.discovery.streams][0]!;
   const say = (change: Record<string, readonly string[]>) =>
     call.receive(DeltaDiscoveryRequestMessage.encode({
       node: { id: "greedy" },
@@ -255,17 +255,17 @@ Deno.test("names that differences add are counted, and those taken back are not"
   const names = (from: number) =>
     Array.from({ length: 2_000 }, (_, i) => `${from + i} `.padEnd(500, "x"));
   say({ resourceNamesSubscribe: ["a"] });
-  const few = share.bytes;
+  const few = quota.bytes;
   for (let i = 0; i < 4; i++) {
     say({ resourceNamesSubscribe: names(i * 2_000) });
   }
-  assertEquals(share.bytes - few, 8_000 * 500);
+  assertEquals(quota.bytes - few, 8_000 * 500);
   for (let i = 0; i < 4; i++) {
     say({ resourceNamesUnsubscribe: names(i * 2_000) });
   }
-  assertEquals(share.bytes, few);
+  assertEquals(quota.bytes, few);
   call.cancel();
-  assertEquals([share.bytes, share.streams], [0, 0]);
+  assertEquals([quota.bytes, quota.streams], [0, 0]);
 });
 
 Deno.test("who keeps the server at work waits until others had their turn", async () => {
@@ -290,9 +290,9 @@ Deno.test("who comes and goes all day fills no log", async () => {
   for (let index = 0; index < 3 * burst; index++) {
     rig.client("greedy").halfClose();
   }
-  const lines = () => rig.log.matching(/^discovery client|^there is too much/);
+  const lines = () => rig.log.matching(/^discovery client|^too many log lines/);
   assertEquals(lines().length, burst + 1);
-  assertMatch(lines().at(-1)!.message, /^there is too .* of node greedy: /);
+  assertMatch(lines().at(-1)!.message, /^too many .* of node greedy: /);
   rig.assertServed();
   assertEquals(lines().length, burst + 3);
   rig.timers.advance(60_000);

@@ -17,9 +17,9 @@ import { keyOf } from "../../catalog/model/model.ts";
 import { readCatalogDocument } from "../../catalog/sources/document/catalog_document.ts";
 import { type Resource, RESOURCE_KINDS } from "../../proto/xds/resource.ts";
 import {
-  type Audience,
-  audience,
-} from "../../server/discovery/generate/audience.ts";
+  type ClientGroup,
+  clientGroup,
+} from "../../server/discovery/generate/client_group.ts";
 import { generateService } from "../../server/discovery/generate/generate_service.ts";
 import { Views } from "../../server/discovery/generate/views.ts";
 import { resourceJson } from "../support/xds/resource_json.ts";
@@ -30,16 +30,16 @@ const FOLDER = new URL("./discovery/", import.meta.url);
 const CONNECT = { host: "127.0.0.1", port: 3128 };
 
 /** By file. */
-export const GOLDEN_AUDIENCES: Readonly<Record<string, Audience>> = {
-  "grpc.json": audience("grpc", SEES_EVERYTHING),
-  "grpc_connect.json": audience("grpc", SEES_EVERYTHING, {
+export const GOLDEN_AUDIENCES: Readonly<Record<string, ClientGroup>> = {
+  "grpc.json": clientGroup("grpc", SEES_EVERYTHING),
+  "grpc_connect.json": clientGroup("grpc", SEES_EVERYTHING, {
     connectProxy: CONNECT,
   }),
-  "envoy.json": audience("envoy", SEES_EVERYTHING, { zone: "a" }),
-  "envoy_connect.json": audience("envoy", SEES_EVERYTHING, {
+  "envoy.json": clientGroup("envoy", SEES_EVERYTHING, { zone: "a" }),
+  "envoy_connect.json": clientGroup("envoy", SEES_EVERYTHING, {
     connectProxy: CONNECT,
   }),
-  "proxy.json": audience("proxy", SEES_EVERYTHING),
+  "proxy.json": clientGroup("proxy", SEES_EVERYTHING),
 };
 
 /** Where a golden file is. */
@@ -63,14 +63,14 @@ export async function goldenViews(): Promise<Views> {
   return views;
 }
 
-/** All resources of an audience, in the order in which they are sent. */
-export function goldenResources(views: Views, of: Audience): Resource[] {
+/** All resources of an group, in the order in which they are sent. */
+export function goldenResources(views: Views, of: ClientGroup): Resource[] {
   const { resources } = views.viewOf(of);
   return RESOURCE_KINDS.flatMap((kind) => [...resources[kind].values()]);
 }
 
 /** What a golden file says. */
-export function goldenText(views: Views, of: Audience): string {
+export function goldenText(views: Views, of: ClientGroup): string {
   const resources = goldenResources(views, of)
     .map(({ kind, name, version, any }) => ({
       kind,
@@ -88,8 +88,8 @@ if (import.meta.main) {
     Deno.exit(2);
   }
   const views = await goldenViews();
-  for (const [name, audience] of Object.entries(GOLDEN_AUDIENCES)) {
-    await Deno.writeTextFile(goldenFile(name), goldenText(views, audience));
+  for (const [name, group] of Object.entries(GOLDEN_AUDIENCES)) {
+    await Deno.writeTextFile(goldenFile(name), goldenText(views, group));
     console.log(`wrote ${name}`);
   }
 }

@@ -6,8 +6,10 @@
  * @module
  */
 
-import { SYNCZ_PATH } from "../../server/discovery/status/status_paths.ts";
-import type { ClientSummary } from "../../server/discovery/status/sync_status.ts";
+import {
+  type ClientSummary,
+  SYNCZ_PATH,
+} from "../../server/discovery/status/sync_status.ts";
 import { Child } from "./child.ts";
 import { findPeer } from "./peers.ts";
 import { freePort } from "./ports.ts";

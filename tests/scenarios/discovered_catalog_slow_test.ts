@@ -21,10 +21,10 @@ import { decodeResponse, encodeRequest } from "../../proto/xds/client_codec.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
 import { encodeBody, encodeHead } from "../../proto/xds/response_encoder.ts";
 import { RequestDecoder } from "../../proto/xds/request_decoder.ts";
-import { audience } from "../../server/discovery/generate/audience.ts";
+import { clientGroup } from "../../server/discovery/generate/client_group.ts";
 import { generateService } from "../../server/discovery/generate/generate_service.ts";
 import { Views } from "../../server/discovery/generate/views.ts";
-import { StreamState } from "../../server/discovery/subscriptions/stream_state.ts";
+import { XdsStreamState } from "../../server/discovery/subscriptions/xds_stream_state.ts";
 import { FakeTimers } from "../support/memory/fake_timers.ts";
 import { Prng } from "../support/memory/prng.ts";
 import { judgeForProxy } from "../../agent/proxy/ads/proxy_content.ts";
@@ -38,7 +38,7 @@ import { SEES_EVERYTHING } from "../../server/policy/visibility.ts";
 const RUNS = 60;
 const STEPS = 80;
 const NAMES = ["a", "b", "c.d"];
-const AUDIENCE = audience("proxy", SEES_EVERYTHING);
+const GROUP = clientGroup("proxy", SEES_EVERYTHING);
 
 /** A server, a proxy, and a road between them that waits. */
 class World {
@@ -54,7 +54,7 @@ class World {
   #snapshot: Snapshot = {
     ...{ version: 0, services: new Map(), endpoints: new Map() },
   };
-  #stream: StreamState | undefined;
+  #stream: XdsStreamState | undefined;
   #up: Uint8Array[] = [];
   #down: Uint8Array[] = [];
 
@@ -84,8 +84,8 @@ class World {
   connect(): void {
     this.client.closed();
     [this.#up, this.#down] = [[], []];
-    this.#stream = new StreamState({ mode: this.#mode });
-    this.#stream.onView(this.#views.viewOf(AUDIENCE), this.timers.now());
+    this.#stream = new XdsStreamState({ mode: this.#mode });
+    this.#stream.onView(this.#views.viewOf(GROUP), this.timers.now());
     this.client.opened((request) => this.#up.push(encodeRequest(request)));
   }
 
@@ -108,7 +108,7 @@ class World {
     }
     this.#snapshot = next;
     this.#views.update(next);
-    this.#stream?.onView(this.#views.viewOf(AUDIENCE), this.timers.now());
+    this.#stream?.onView(this.#views.viewOf(GROUP), this.timers.now());
     this.#speak();
   }
 

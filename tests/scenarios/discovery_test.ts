@@ -8,7 +8,7 @@ import { StatusCode, statusName } from "../../proto/grpc/status.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
-import type { ClientDiff } from "../../server/discovery/status/client_diff.ts";
+import type { ClientDiff } from "../../server/discovery/status/debug_endpoints.ts";
 import {
   endpointOf,
   endpointsOf,
@@ -248,7 +248,7 @@ Deno.test("what a client refuses is seen, counted, and not sent again", async ()
   const stream = (await rig.plain()).sotw();
   stream.send({ node: NODE, typeUrl: TYPE_URLS.cluster });
   const { nonce } = await stream.next();
-  const isLogged = rig.tunnel.log.until(/refuses what it was told/);
+  const isLogged = rig.tunnel.log.until(/rejects a response/);
   stream.send({
     typeUrl: TYPE_URLS.cluster,
     responseNonce: nonce!,
@@ -282,8 +282,8 @@ Deno.test("what a client has and should have is told name by name", async () => 
     clients: readonly ClientDiff[];
   };
   assertEquals(
-    diff!.kinds.map(({ kind, holdings }) =>
-      holdings.map(({ name, state }) => `${kind} ${name} ${state}`)
+    diff!.kinds.map(({ kind, resources }) =>
+      resources.map(({ name, state }) => `${kind} ${name} ${state}`)
     ).flat(),
     [
       "cluster default/far:90 synced",
@@ -292,7 +292,7 @@ Deno.test("what a client has and should have is told name by name", async () => 
       "route nothing absent",
     ],
   );
-  const [held] = diff!.kinds[1]!.holdings;
+  const [held] = diff!.kinds[1]!.resources;
   assert(held!.has !== undefined && held!.has !== held!.wants);
   assertEquals(diff!.unserved.map(({ service }) => service), ["default/far"]);
   const line = /default\/far is not served to Envoy: .*agent/;

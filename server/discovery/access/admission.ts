@@ -1,6 +1,6 @@
 /**
- * Whether a subscriber may subscribe: the same judges decide that say who may be
- * an agent, since it is nodes that subscribe.
+ * Whether a subscriber may subscribe: the authorizers of agents decide, since
+ * nodes subscribe.
  *
  * @module
  */
@@ -16,23 +16,23 @@ import type {
   LinkRefusal,
 } from "../../../proto/link/link.ts";
 import type { LinkCandidate } from "../../links/admission.ts";
-import { type Arrival, bearerToken, type Subscriber } from "./subscriber.ts";
+import { bearerToken, type CallOrigin, type Subscriber } from "./subscriber.ts";
 
-/** Asks the judges of agents. */
+/** Asks the authorizers of agents. */
 export type Admit = (candidate: LinkCandidate) => Admission;
 
 /**
- * Turns those away that cannot be let in, whatever they say, before anything is
- * kept for them.
+ * Refuses callers that cannot be admitted, whatever they send, before the server
+ * keeps anything for them.
  *
  * @throws {GrpcError} UNAUTHENTICATED.
  */
-export function assertSomebody(
-  { needsNoProof, identity, remoteAddress }: Arrival,
+export function refuseUnauthenticated(
+  { needsNoProof, identity, remoteAddress }: CallOrigin,
   metadata: Metadata,
 ): void {
   if (needsNoProof || identity.kind !== "anonymous") return;
-  // Agents may be let in without proof; what is served here is for nodes.
+  // A server may admit anonymous agents; discovery is for nodes.
   if (bearerToken(metadata) !== "" || isLoopback(hostOf(remoteAddress))) return;
   throw new GrpcError(
     StatusCode.UNAUTHENTICATED,
@@ -42,29 +42,29 @@ export function assertSomebody(
 }
 
 /**
- * Judges one subscriber.
+ * Authorizes one subscriber.
  *
  * @param metadata Of its call, with a token if it has one.
- * @returns Nothing when it may go on, and then maybe only after a while.
+ * @returns Nothing, or a promise of nothing, when it may subscribe.
  * @throws {GrpcError} Or rejects with it: why it may not.
  */
 export function admitSubscriber(
-  arrival: Arrival,
+  origin: CallOrigin,
   subscriber: Subscriber,
   metadata: Metadata,
   admit: Admit,
 ): void | Promise<void> {
-  if (arrival.needsNoProof) return;
-  const peer = peerOf(arrival, subscriber);
-  const verdict = admit({ peer, token: bearerToken(metadata) });
-  if (verdict instanceof Promise) return verdict.then(throwRefusal);
-  throwRefusal(verdict);
+  if (origin.needsNoProof) return;
+  const peer = peerOf(origin, subscriber);
+  const decision = admit({ peer, token: bearerToken(metadata) });
+  if (decision instanceof Promise) return decision.then(throwRefusal);
+  throwRefusal(decision);
 }
 
-/** A subscriber as judges of agents see it. */
+/** A subscriber as the authorizers of agents see it. */
 export function peerOf(
-  { identity, remoteAddress }: Arrival,
-  { node, said }: Subscriber,
+  { identity, remoteAddress }: CallOrigin,
+  { node, xdsNode }: Subscriber,
 ): LinkPeer {
   return {
     agentId: node ?? "",
@@ -72,7 +72,7 @@ export function peerOf(
     identity,
     remoteAddress,
     carrier: "packets",
-    software: said.userAgentName,
+    software: xdsNode.userAgentName,
   };
 }
 

@@ -7,26 +7,30 @@ import {
   socketCaller,
 } from "../../../tests/support/memory/fake_caller.ts";
 import { discoveryNode } from "../../../tests/support/xds/discovery_node.ts";
-import { type Admit, admitSubscriber, assertSomebody } from "./admission.ts";
-import { type Arrival, subscriberOf } from "./subscriber.ts";
+import {
+  type Admit,
+  admitSubscriber,
+  refuseUnauthenticated,
+} from "./admission.ts";
+import { type CallOrigin, subscriberOf } from "./subscriber.ts";
 
 const REFUSAL = { code: StatusCode.PERMISSION_DENIED, message: "revoked" };
 
 function judge(
-  arrival: Arrival,
+  origin: CallOrigin,
   metadata: Metadata,
   admit: Admit,
 ): void | Promise<void> {
   const said = discoveryNode({ id: "edge-1/envoy", userAgentName: "envoy" });
-  const subscriber = subscriberOf(arrival, metadata, said);
-  return admitSubscriber(arrival, subscriber, metadata, admit);
+  const subscriber = subscriberOf(origin, metadata, said);
+  return admitSubscriber(origin, subscriber, metadata, admit);
 }
 
-const byCertificate: Arrival = {
+const byCertificate: CallOrigin = {
   ...certifiedCaller("node:edge-1"),
   needsNoProof: false,
 };
-const byNothing: Arrival = { ...socketCaller(), needsNoProof: false };
+const byNothing: CallOrigin = { ...socketCaller(), needsNoProof: false };
 
 Deno.test("a subscriber is judged as an agent of its node's name would be", () => {
   const asked: LinkCandidate[] = [];
@@ -55,7 +59,10 @@ Deno.test("whom the judges refuse is refused with their words", async () => {
 
 Deno.test("who shows nothing is served on loopback at most", () => {
   const from = (remoteAddress: string, fields = {}) =>
-    assertSomebody({ ...byNothing, remoteAddress }, new Metadata(fields));
+    refuseUnauthenticated(
+      { ...byNothing, remoteAddress },
+      new Metadata(fields),
+    );
   for (const address of ["192.0.2.7:1", "[fd00::1]:1", "[::2]:1", "unix"]) {
     assertThrows(() => from(address), GrpcError, "neither a certificate");
   }
@@ -63,7 +70,7 @@ Deno.test("who shows nothing is served on loopback at most", () => {
   for (const address of ["127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1"]) {
     from(address);
   }
-  assertSomebody(byCertificate, new Metadata());
+  refuseUnauthenticated(byCertificate, new Metadata());
 });
 
 Deno.test("nobody is judged where nobody has to prove anything", () => {

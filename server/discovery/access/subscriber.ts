@@ -1,11 +1,12 @@
 /**
- * Who subscribes: what a caller was proven to be, and what it says of itself.
+ * Who subscribes: the node that a caller authenticates as, and the id that it
+ * sends.
  *
- * A node speaks for itself (`NODE`, `NODE/anything`, `NODE~anything`) and, when
- * it relays, for the programs on it, whatever these call themselves: a relay
- * says so with `tunnel-relay`, and what it relays is known as `NODE~id`. So no
- * node is ever taken for another one. Where nobody has to prove anything, which
- * is only on loopback, ids are believed and mean nothing.
+ * A node may use its own ids (`NODE`, `NODE/anything`, `NODE~anything`) and, when
+ * it relays, any id of the programs on it: a relay sends `tunnel-relay`, and a
+ * program behind it is listed as `NODE~id`. So no node is ever taken for another
+ * one. Where callers need no authentication, which is only on loopback, every id
+ * is accepted and means nothing.
  *
  * @module
  */
@@ -22,53 +23,53 @@ import {
   RELAY_FIELD,
 } from "../../../proto/xds/relay_fields.ts";
 import { provenNames } from "../../identity/proven_names.ts";
-import type { ConnectProxy } from "../generate/audience.ts";
+import type { ConnectProxy } from "../generate/client_group.ts";
 
 /** Longest `node.id` that is listed and logged. */
 export const NODE_ID_BYTES_MAX = 1_024;
 
 /** See the module description. */
 export interface Subscriber {
-  /** What it is listed as: its id, or `NODE~id` when that node relays it. */
+  /** Its name in lists: its id, or `NODE~id` when that node relays it. */
   readonly name: string;
-  /** The node that answers for it; absent where nobody has to. */
+  /** The node that answers for it; absent where no authentication is needed. */
   readonly node?: string;
   readonly isRelayed: boolean;
   /** `ip:port`. */
   readonly remoteAddress: string;
-  /** What it said in its first request. */
-  readonly said: DiscoveryNode;
+  /** The node of its first request. */
+  readonly xdsNode: DiscoveryNode;
   readonly connectProxy?: ConnectProxy;
 }
 
 /** How a call came in. */
-export interface Arrival {
+export interface CallOrigin {
   readonly remoteAddress: string;
   readonly identity: PeerIdentity;
-  /** Whether nobody has to prove who he is where it came in: only on loopback. */
+  /** Whether the port needs no authentication: only on loopback. */
   readonly needsNoProof: boolean;
-  /** To be called when it was let in: it is nobody's stranger any more. */
+  /** To be called when the caller is admitted: it is authenticated then. */
   readonly known?: () => void;
 }
 
 /**
- * Binds what a caller says to what it showed.
+ * Binds the id that a caller sends to the identity that it proved.
  *
  * @param metadata Of its call.
- * @param said In its first request; absent when there was nothing.
+ * @param xdsNode Of its first request; absent when that has none.
  * @throws {GrpcError} INVALID_ARGUMENT or PERMISSION_DENIED.
  */
 export function subscriberOf(
-  arrival: Arrival,
+  origin: CallOrigin,
   metadata: Metadata,
-  said: DiscoveryNode | undefined,
+  xdsNode: DiscoveryNode | undefined,
 ): Subscriber {
-  const id = idOf(said);
-  const { remoteAddress, needsNoProof, identity } = arrival;
-  const plain = { remoteAddress, said: said! };
+  const id = idOf(xdsNode);
+  const { remoteAddress, needsNoProof, identity } = origin;
+  const plain = { remoteAddress, xdsNode: xdsNode! };
   if (needsNoProof) return { ...plain, name: id, isRelayed: false };
   const names = provenNames(identity);
-  // Not even a token: it is let in for where it is, if at all.
+  // Neither certificate nor token: only a caller on loopback gets this far.
   if (names === undefined && bearerToken(metadata) === "") {
     return { ...plain, name: id, isRelayed: false };
   }
@@ -116,8 +117,8 @@ function speaksFor(node: string, id: string): boolean {
   return next === undefined || next === "/" || next === "~";
 }
 
-function idOf(said: DiscoveryNode | undefined): string {
-  const id = said?.id ?? "";
+function idOf(xdsNode: DiscoveryNode | undefined): string {
+  const id = xdsNode?.id ?? "";
   if (id === "") {
     throw new GrpcError(
       StatusCode.INVALID_ARGUMENT,
@@ -151,7 +152,7 @@ function connectProxyOf(metadata: Metadata): ConnectProxy | undefined {
   );
 }
 
-/** What cannot be read is only a help less. */
+/** A value that cannot be read is ignored: the field only helps. */
 function moreOf(metadata: Metadata): number {
   const text = metadata.text(MORE_CONNECT_FIELD) ?? "";
   return /^[0-9]{1,2}$/.test(text)

@@ -10,7 +10,11 @@ import {
   RELAY_FIELD,
 } from "../../../proto/xds/relay_fields.ts";
 import { discoveryNode } from "../../../tests/support/xds/discovery_node.ts";
-import { type Arrival, NODE_ID_BYTES_MAX, subscriberOf } from "./subscriber.ts";
+import {
+  type CallOrigin,
+  NODE_ID_BYTES_MAX,
+  subscriberOf,
+} from "./subscriber.ts";
 
 const NOBODY = {
   kind: "anonymous",
@@ -24,17 +28,17 @@ const remoteAddress = "192.0.2.7:4000";
 function certified(
   commonName: string,
   names: readonly string[] = [],
-): Arrival {
+): CallOrigin {
   const { identity } = certifiedCaller(commonName, { names });
   return { remoteAddress, identity, needsNoProof: false };
 }
 
-const withToken: Arrival = {
+const withToken: CallOrigin = {
   remoteAddress,
   identity: NOBODY,
   needsNoProof: false,
 };
-const onLoopback: Arrival = { ...withToken, needsNoProof: true };
+const onLoopback: CallOrigin = { ...withToken, needsNoProof: true };
 
 const NONE = new Metadata();
 const TOKEN = new Metadata({ authorization: "Bearer t" });
@@ -46,12 +50,12 @@ const TOKEN_AND_RELAY = new Metadata({
 
 /** Node and name, or the status. */
 function outcome(
-  arrival: Arrival,
+  origin: CallOrigin,
   metadata: Metadata,
-  said: DiscoveryNode | undefined,
+  xdsNode: DiscoveryNode | undefined,
 ): string {
   try {
-    const { node, name } = subscriberOf(arrival, metadata, said);
+    const { node, name } = subscriberOf(origin, metadata, xdsNode);
     return `${node ?? "-"}: ${name}`;
   } catch (error) {
     if (!(error instanceof GrpcError)) throw error;
@@ -62,7 +66,7 @@ function outcome(
 Deno.test("a node speaks for itself and for nobody else", () => {
   const edge = certified("node:edge-1");
   // deno-fmt-ignore: the columns are the point.
-  const cases: readonly (readonly [Arrival, Metadata, id: string, outcome: string])[] = [
+  const cases: readonly (readonly [CallOrigin, Metadata, id: string, outcome: string])[] = [
     [edge,                                NONE,  "edge-1",        "edge-1: edge-1"],
     [edge,                                NONE,  "edge-1/envoy",  "edge-1: edge-1/envoy"],
     [edge,                                NONE,  "edge-1~a~b",    "edge-1: edge-1~a~b"],
@@ -89,28 +93,28 @@ Deno.test("a node speaks for itself and for nobody else", () => {
     [onLoopback,                          RELAY, "any",           "-: any"],
     [onLoopback,                          NONE,  "",              "INVALID_ARGUMENT"],
   ];
-  for (const [arrival, metadata, id, expected] of cases) {
-    const said = discoveryNode({ id });
-    assertEquals(outcome(arrival, metadata, said), expected, id);
+  for (const [origin, metadata, id, expected] of cases) {
+    const xdsNode = discoveryNode({ id });
+    assertEquals(outcome(origin, metadata, xdsNode), expected, id);
   }
 });
 
 Deno.test("a first request without a node is refused, and a long id", () => {
   assertEquals(outcome(onLoopback, NONE, undefined), "INVALID_ARGUMENT");
   const longest = "x".repeat(NODE_ID_BYTES_MAX);
-  const said = (id: string) => discoveryNode({ id });
-  assertEquals(outcome(onLoopback, NONE, said(longest)), `-: ${longest}`);
+  const xdsNode = (id: string) => discoveryNode({ id });
+  assertEquals(outcome(onLoopback, NONE, xdsNode(longest)), `-: ${longest}`);
   assertEquals(
-    outcome(onLoopback, NONE, said(`${longest}x`)),
+    outcome(onLoopback, NONE, xdsNode(`${longest}x`)),
     "INVALID_ARGUMENT",
   );
 });
 
 Deno.test("only a relay has a CONNECT proxy", () => {
-  const said = discoveryNode({ id: "edge-1" });
+  const xdsNode = discoveryNode({ id: "edge-1" });
   const edge = certified("node:edge-1");
-  const proxyOf = (arrival: Arrival, fields: Record<string, string>) =>
-    subscriberOf(arrival, new Metadata(fields), said).connectProxy;
+  const proxyOf = (origin: CallOrigin, fields: Record<string, string>) =>
+    subscriberOf(origin, new Metadata(fields), xdsNode).connectProxy;
   const relay = { [RELAY_FIELD]: "1" };
   assertEquals(
     proxyOf(edge, { ...relay, [CONNECT_FIELD]: "127.0.0.1:3128" }),

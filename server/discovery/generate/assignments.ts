@@ -2,9 +2,9 @@
  * Load assignments: the endpoints of one port, as far as a client can reach
  * them.
  *
- * gRPC clients and Envoy are told those that are to get connections and no
- * others, by the rule that our own proxies have (`usableTargets`): told of the
- * rest they would use them in a panic. Node proxies are told all.
+ * gRPC clients and Envoy receive only the endpoints that are to get connections,
+ * by the rule of our own proxies (`usableTargets`): they would use the others in
+ * a panic. Node proxies receive all endpoints.
  *
  * @module
  */
@@ -43,17 +43,19 @@ import {
   SocketAddress_Protocol,
 } from "../../../proto/xds/xds_messages.ts";
 import { structOf } from "../../../proto/xds/struct_data.ts";
-import type { ConnectProxy, Variant } from "./audience.ts";
+import type { ConnectProxy, Variant } from "./client_group.ts";
 import { ownProxies } from "./own_proxies.ts";
-import { leftOutText, type WhyLeftOut } from "./left_out.ts";
 import type { ServiceInput } from "./service_resources.ts";
 import { virtualAddressOfEndpoint } from "./virtual_addresses.ts";
+
+/** Why an endpoint is omitted. */
+type OmissionReason = "host-name" | "behind-agent" | "udp-behind-agent";
 
 /** An assignment, and what it lacks. */
 export interface Assigned {
   readonly assignment: ClusterLoadAssignment;
   /** For people; absent: nothing. */
-  readonly leftOut?: string;
+  readonly omitted?: string;
 }
 
 /** The assignment of one port. */
@@ -71,10 +73,10 @@ export function assignmentOf(
       },
     };
   }
-  const reasons = new Map<WhyLeftOut, Target[]>();
+  const reasons = new Map<OmissionReason, Target[]>();
   const targets = targetsIn(endpoints, port.name);
   const reachable = targets.filter((target) => {
-    const why = whyLeftOut(target, port, variant);
+    const why = omissionReasonOf(target, port, variant);
     if (why === undefined) return true;
     const others = reasons.get(why);
     if (others === undefined) reasons.set(why, [target]);
@@ -93,18 +95,18 @@ export function assignmentOf(
     },
     ...reasons.size === 0
       ? {}
-      : { leftOut: leftOutText(reasons, targets.length) },
+      : { omitted: omittedText(reasons, targets.length) },
   };
 }
 
-/** In the place of an assignment that is not there. */
+/** Stands in for an assignment that does not exist. */
 export function noEndpoints(clusterName: string): ClusterLoadAssignment {
   return { clusterName, endpoints: [] };
 }
 
 // --- For node proxies ------------------------------------------------------------
 
-/** Everything, in one locality so that the order stays. */
+/** All endpoints, in one locality so that their order stays. */
 function proxyEndpoints(
   endpoints: readonly Endpoint[],
   { name, protocol }: ServicePort,
@@ -118,7 +120,7 @@ function proxyEndpoints(
     : [{ locality: {}, loadBalancingWeight: { value: 1 }, lbEndpoints }];
 }
 
-/** For those who read no metadata of ours; the whole truth is there. */
+/** For clients that do not read our metadata, which has the exact state. */
 const HEALTH: Readonly<Record<EndpointState, number>> = {
   ready: HealthStatus.HEALTHY,
   serving: HealthStatus.DRAINING,
@@ -144,11 +146,35 @@ function proxyEndpoint(
 
 // --- For gRPC clients and Envoy --------------------------------------------------
 
-function whyLeftOut(
+/** Why endpoints are omitted, and what people can do about it. */
+const OMISSION_TEXTS: Readonly<Record<OmissionReason, string>> = {
+  "host-name": "EDS carries IP addresses only; name them in the catalog",
+  "behind-agent": "only agents reach them, and this client has no CONNECT " +
+    "proxy; let it come by way of tunnel agent --xds-listen with " +
+    "--connect-listen, and set tunnel.http_11_proxy in its node's metadata",
+  "udp-behind-agent":
+    "only agents reach them, and a CONNECT proxy carries no " +
+    "datagrams; use tunnel proxy",
+};
+
+/** `2 of 3 endpoints left out (web.internal, …): …`. */
+function omittedText(
+  reasons: ReadonlyMap<OmissionReason, readonly Target[]>,
+  count: number,
+): string {
+  return [...reasons].map(([why, targets]) => {
+    const [first] = targets;
+    const more = targets.length > 1 ? ", …" : "";
+    return `${targets.length} of ${count} endpoints left out ` +
+      `(${first!.address}${more}): ${OMISSION_TEXTS[why]}`;
+  }).join("; ");
+}
+
+function omissionReasonOf(
   { address, endpoint: { via } }: Target,
   { protocol }: ServicePort,
   { connectProxy }: Variant,
-): WhyLeftOut | undefined {
+): OmissionReason | undefined {
   if (via.kind === "agent") {
     if (protocol === "udp") return "udp-behind-agent";
     return connectProxy === undefined ? "behind-agent" : undefined;
@@ -159,7 +185,7 @@ function whyLeftOut(
 /** How endpoints are reached. */
 interface Reach {
   readonly variant: Variant;
-  /** By what of an endpoint that needs a proxy. */
+  /** The proxy of an endpoint that needs one. */
   readonly proxies: (endpoint: string) => ConnectProxy;
 }
 
@@ -179,10 +205,10 @@ function proxiesOf(
   return (name) => own.get(name) ?? connectProxy;
 }
 
-/** Those of one priority. */
+/** The endpoints of one priority. */
 interface Tier {
   readonly targets: readonly Target[];
-  /** Tells it from others: gRPC knows children by their locality. */
+  /** Distinguishes it from others: gRPC knows children by their locality. */
   readonly locality: Locality;
 }
 
@@ -203,9 +229,9 @@ function byPriority(
 }
 
 /**
- * One locality, so that everybody takes turns among all. But gRPC's round robin
- * knows no weights of endpoints, only of localities: there, where weights count,
- * those of one weight are a locality.
+ * One locality, so that clients take turns among all endpoints. But gRPC's round
+ * robin knows no weights of endpoints, only of localities: where weights count,
+ * gRPC receives one locality for the endpoints of each weight.
  */
 function localitiesOf(
   { targets: all, locality }: Tier,
@@ -246,7 +272,7 @@ function lbEndpointOf(
   };
 }
 
-/** One for each proxy: there are as many as nodes, and endpoints are more. */
+/** By proxy: there is one for each node, and there are more endpoints. */
 const proxyMetadata = new WeakMap<ConnectProxy, Metadata>();
 
 function throughProxy(proxy: ConnectProxy): Metadata {

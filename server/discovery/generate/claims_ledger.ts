@@ -1,9 +1,11 @@
 /**
- * Who gets what several services lay claim to, kept at the cost of what changes.
+ * Which service gets a name or an address that several claim, kept up to date at
+ * the cost of what changes.
  *
- * A name goes to the claim with the best right to it, if that one also has the
+ * A name goes to the claim with the best right to it, if that claim also has the
  * best right to the address that it needs, if it needs one. A change marks the
- * things that it is about, and `settling` decides those, a few at a time.
+ * names and addresses that it concerns, and `settling` decides those, a few at a
+ * time.
  *
  * Reading order: `put`, `settling`, `take`.
  *
@@ -16,16 +18,15 @@ import {
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
 import { ResourceMap, type ResourceMapDraft } from "../view/resource_map.ts";
-import { Contests } from "./contest.ts";
+import { ClaimIndex, firstAt } from "./conflict.ts";
 import type { Claim, ServiceResources, Unserved } from "./service_resources.ts";
-import { SortedNames } from "./sorted_names.ts";
 
 /** All resources, by kind and name. */
 export type ByKind = Readonly<
   Record<ResourceKind, ReadonlyMap<string, Resource>>
 >;
 
-/** So many things are decided in one step. */
+/** Names and addresses that are decided in one step. */
 const STEP = 32;
 
 const NONE: ReadonlySet<Claim> = new Set();
@@ -34,16 +35,16 @@ const NONE: ReadonlySet<Claim> = new Set();
 export class ClaimsLedger {
   readonly #resources = new Map<string, ServiceResources>();
   readonly #services = new SortedNames();
-  readonly #names = byKind(() => new Contests());
-  readonly #addresses = new Contests();
+  readonly #names = byKind(() => new ClaimIndex());
+  readonly #addresses = new ClaimIndex();
   readonly #drafts: Record<ResourceKind, ResourceMapDraft> = byKind(() =>
     ResourceMap.EMPTY.draft()
   );
-  // What is to be decided again.
-  readonly #doubtful = byKind(() => new Set<string>());
-  readonly #doubtfulAddresses = new Set<string>();
-  readonly #doubtfulServices = new Set<string>();
-  /** By service; those that have something to tell. */
+  // What `settling` has to decide.
+  readonly #undecided = byKind(() => new Set<string>());
+  readonly #undecidedAddresses = new Set<string>();
+  readonly #undecidedServices = new Set<string>();
+  /** By service; only those with something unserved. */
   readonly #unserved = new Map<string, readonly Unserved[]>();
   readonly #unservedServices = new SortedNames();
   #unservedList: readonly Unserved[] | undefined = [];
@@ -65,44 +66,44 @@ export class ClaimsLedger {
     for (const claim of after?.claims ?? []) {
       if (!old.has(claim)) this.#add(claim);
     }
-    this.#doubtfulServices.add(service);
+    this.#undecidedServices.add(service);
   }
 
-  /** Decides what is to be decided, in steps; nothing else may happen to it. */
+  /** Decides what changed, in steps; nothing else may change it meanwhile. */
   *settling(): Generator<void, void, void> {
     let count = 0;
-    for (const address of this.#doubtfulAddresses) {
-      this.#doubtfulAddresses.delete(address);
+    for (const address of this.#undecidedAddresses) {
+      this.#undecidedAddresses.delete(address);
       this.#settleAddress(address);
       if (++count % STEP === 0) yield;
     }
     for (const kind of RESOURCE_KINDS) {
-      for (const name of this.#doubtful[kind]) {
-        this.#doubtful[kind].delete(name);
+      for (const name of this.#undecided[kind]) {
+        this.#undecided[kind].delete(name);
         this.#settleName(kind, name);
         if (++count % STEP === 0) yield;
       }
     }
-    for (const service of this.#doubtfulServices) {
-      this.#doubtfulServices.delete(service);
+    for (const service of this.#undecidedServices) {
+      this.#undecidedServices.delete(service);
       this.#settleService(service);
       if (++count % STEP === 0) yield;
     }
   }
 
   /** Whether `settling` has something to do. */
-  get isDoubtful(): boolean {
-    return this.#doubtfulAddresses.size + this.#doubtfulServices.size > 0 ||
-      RESOURCE_KINDS.some((kind) => this.#doubtful[kind].size > 0);
+  get hasUndecided(): boolean {
+    return this.#undecidedAddresses.size + this.#undecidedServices.size > 0 ||
+      RESOURCE_KINDS.some((kind) => this.#undecided[kind].size > 0);
   }
 
-  /** What is decided: maps that stay the same while they say the same. */
+  /** What is decided: the same maps for as long as their content is the same. */
   take(): ByKind {
     const services = this.#services.all;
     return byKind((kind) => this.#drafts[kind].finish(services));
   }
 
-  /** What people have to know, in the order of services. */
+  /** What is not served, in the order of services. */
   takeUnserved(): readonly Unserved[] {
     return this.#unservedList ??= this.#unservedServices.all
       .flatMap((service) => this.#unserved.get(service)!);
@@ -113,37 +114,37 @@ export class ClaimsLedger {
     this.#names[kind].add(name, claim);
     if (address !== undefined) {
       this.#addresses.add(address, claim);
-      this.#doubtfulAddresses.add(address);
+      this.#undecidedAddresses.add(address);
     }
     const isAlone = address === undefined &&
-      this.#names[kind].contestOf(name) === undefined;
+      this.#names[kind].conflictOf(name) === undefined;
     if (isAlone) this.#drafts[kind].set(name, claim);
-    else this.#doubtful[kind].add(name);
+    else this.#undecided[kind].add(name);
   }
 
   #remove(claim: Claim): void {
     const { resource: { kind, name }, address } = claim;
     this.#names[kind].remove(name, claim);
-    this.#doubtful[kind].add(name);
+    this.#undecided[kind].add(name);
     if (address === undefined) return;
     this.#addresses.remove(address, claim);
-    this.#doubtfulAddresses.add(address);
+    this.#undecidedAddresses.add(address);
   }
 
-  /** Who had it and who has it have the name, or have it no longer. */
+  /** The names of the claims that lost and won the address are decided again. */
   #settleAddress(address: string): void {
-    const contest = this.#addresses.contestOf(address);
-    if (contest === undefined) return;
-    const before = contest.settled;
-    const [after] = contest.claims;
+    const conflict = this.#addresses.conflictOf(address);
+    if (conflict === undefined) return;
+    const before = conflict.settled;
+    const [after] = conflict.claims;
     if (before === after) return;
-    contest.settled = after;
+    conflict.settled = after;
     for (const claim of [before, after]) {
       if (claim === undefined) continue;
       const { kind, name } = claim.resource;
-      this.#doubtful[kind].add(name);
+      this.#undecided[kind].add(name);
     }
-    this.#tellOf(contest.claims, before, after);
+    this.#noteHolder(conflict.claims, before, after);
   }
 
   #settleName(kind: ResourceKind, name: string): void {
@@ -151,21 +152,21 @@ export class ClaimsLedger {
     const isFree = holder?.address === undefined ||
       this.#addresses.holderOf(holder.address) === holder;
     this.#drafts[kind].set(name, isFree ? holder : undefined);
-    const contest = this.#names[kind].contestOf(name);
-    if (contest === undefined || contest.settled === holder) return;
-    const before = contest.settled;
-    contest.settled = holder;
-    this.#tellOf(contest.claims, before, holder);
+    const conflict = this.#names[kind].conflictOf(name);
+    if (conflict === undefined || conflict.settled === holder) return;
+    const before = conflict.settled;
+    conflict.settled = holder;
+    this.#noteHolder(conflict.claims, before, holder);
   }
 
-  /** What the others are told names the service that has it. */
-  #tellOf(
+  /** The sentences about the losing services name the one that has it. */
+  #noteHolder(
     claims: readonly Claim[],
     before: Claim | undefined,
     after: Claim | undefined,
   ): void {
     if (before?.service === after?.service) return;
-    for (const { service } of claims) this.#doubtfulServices.add(service);
+    for (const { service } of claims) this.#undecidedServices.add(service);
   }
 
   #settleService(service: string): void {
@@ -211,4 +212,42 @@ function byKind<T>(
   return Object.fromEntries(
     RESOURCE_KINDS.map((kind) => [kind, make(kind)]),
   ) as Record<ResourceKind, T>;
+}
+
+/** Names in their order, while they come and go one by one. */
+class SortedNames {
+  #names: string[] = [];
+  /** A caller has the array: the next change copies it. */
+  #isShared = false;
+
+  /** All of them; the same array for as long as they are the same. */
+  get all(): readonly string[] {
+    this.#isShared = true;
+    return this.#names;
+  }
+
+  add(name: string): void {
+    const at = this.#placeOf(name);
+    if (this.#names[at] === name) return;
+    this.#own();
+    this.#names.splice(at, 0, name);
+  }
+
+  remove(name: string): void {
+    const at = this.#placeOf(name);
+    if (this.#names[at] !== name) return;
+    this.#own();
+    this.#names.splice(at, 1);
+  }
+
+  #own(): void {
+    if (!this.#isShared) return;
+    this.#names = [...this.#names];
+    this.#isShared = false;
+  }
+
+  /** Of the first name that is not before `name`. */
+  #placeOf(name: string): number {
+    return firstAt(this.#names.length, (at) => this.#names[at]! >= name);
+  }
 }

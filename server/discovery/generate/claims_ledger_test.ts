@@ -8,10 +8,10 @@ import {
 import { type ByKind, ClaimsLedger } from "./claims_ledger.ts";
 import type { Claim, ServiceResources, Unserved } from "./service_resources.ts";
 
-/** Settles whatever is doubtful. */
+/** Settles whatever is undecided. */
 function settle(ledger: ClaimsLedger): number {
   let steps = 0;
-  while (ledger.isDoubtful) for (const _ of ledger.settling()) steps++;
+  while (ledger.hasUndecided) for (const _ of ledger.settling()) steps++;
   return steps;
 }
 

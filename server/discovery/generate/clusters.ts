@@ -34,7 +34,7 @@ import {
   type TransportSocket,
 } from "../../../proto/xds/xds_messages.ts";
 import { structOf } from "../../../proto/xds/struct_data.ts";
-import type { Variant } from "./audience.ts";
+import type { Variant } from "./client_group.ts";
 import { ADS } from "./resource_of.ts";
 
 /**

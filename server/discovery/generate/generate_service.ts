@@ -1,6 +1,6 @@
 /**
- * All resources of one service for one audience. A pure function: what becomes
- * of a service does not depend on which others there are.
+ * All resources of one service for one group of clients. A pure function: the
+ * resources of a service do not depend on other services.
  *
  * @module
  */
@@ -10,35 +10,42 @@ import {
   reportInternalError,
 } from "../../../platform/errors/internal_errors.ts";
 import { appProtocolOf } from "../../../catalog/model/app_protocol.ts";
-import { keyOf, type ServicePort } from "../../../catalog/model/model.ts";
+import {
+  DIRECT,
+  keyOf,
+  NO_AFFINITY,
+  NO_POLICY,
+  type ServicePort,
+} from "../../../catalog/model/model.ts";
 import { resourceNameOf } from "../../../catalog/model/resource_names.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import type { ResourceMessages } from "../../../proto/xds/validation.ts";
 import { assignmentOf, noEndpoints } from "./assignments.ts";
-import type { Form, Variant } from "./audience.ts";
+import { type Form, FORMS, type Variant } from "./client_group.ts";
 import { clusterOf, plainCluster } from "./clusters.ts";
 import {
   envoyListener,
   grpcListener,
+  grpcNames,
   listenPlace,
   proxyListener,
 } from "./listeners.ts";
-import { grpcNames } from "./grpc_names.ts";
 import { InvalidResource, namesakesOf, resourceOf } from "./resource_of.ts";
 import { clustersOfRoutes, routesOf, targetsOfRoutes } from "./routes.ts";
 import type {
   Claim,
+  Generate,
   ServiceInput,
   ServiceResources,
 } from "./service_resources.ts";
 
-/** Of what a service is by itself, and of what it has only if nobody else. */
+/** Ranks of what is a service's own, and of what stands in for another's. */
 const OWN = 0;
 const STAND_IN = 1;
 
 /**
- * Behind all that people have configured: whoever may announce a service of any
- * name must not get another's place with it.
+ * Behind everything that people configure: a node that may announce a service of
+ * any name must not take another service's place with it.
  */
 const ANNOUNCED = 2;
 
@@ -55,14 +62,14 @@ export function generateService(
     try {
       const made = new PortClaims(input, port, variant, claims.length);
       claims.push(...made.claims);
-      if (made.leftOut !== undefined) reasons.push(made.leftOut);
+      if (made.omitted !== undefined) reasons.push(made.omitted);
     } catch (error) {
       if (!(error instanceof InvalidResource)) {
         reportInternalError("catalog", error);
         reasons.push(`${portText(port)}: not served: ${INTERNAL_ERROR}`);
         continue;
       }
-      // One resource that is refused would hold up all others.
+      // One resource that a client refuses would hold up all others.
       reasons.push(
         `${portText(port)}: not served, since clients would refuse it: ` +
           `${error.message}; report this, it is a defect`,
@@ -72,13 +79,13 @@ export function generateService(
   return { claims, unserved: reasons.map((reason) => ({ service, reason })) };
 }
 
-/** What of a claim is not always the same. */
+/** The parts of a claim that differ. */
 type ClaimRest = Omit<Claim, "service" | "resource" | "order">;
 
-/** What one port lays claim to. */
+/** The claims of one port. */
 class PortClaims {
   readonly claims: Claim[] = [];
-  readonly leftOut: string | undefined;
+  readonly omitted: string | undefined;
   readonly #input: ServiceInput;
   readonly #port: ServicePort;
   readonly #form: Form;
@@ -100,8 +107,8 @@ class PortClaims {
     this.#before = before;
     this.#port = port;
     this.#form = variant.form;
-    const { assignment, leftOut } = assignmentOf(input, port, variant);
-    this.leftOut = leftOut && `${portText(port)}: ${leftOut}`;
+    const { assignment, omitted } = assignmentOf(input, port, variant);
+    this.omitted = omitted && `${portText(port)}: ${omitted}`;
     this.#claim("cluster", clusterOf(input.service, port, variant));
     this.#claim("endpoints", assignment);
     this.#claimListeners();
@@ -134,7 +141,7 @@ class PortClaims {
     const port = this.#port;
     switch (this.#form) {
       case "proxy":
-        // It finds places by itself, and tells of those that it cannot have.
+        // A node proxy finds addresses itself, and reports those that it cannot have.
         return this.#claim("listener", proxyListener(service, port));
       case "grpc": {
         const names = grpcNames(service, port);
@@ -155,7 +162,7 @@ class PortClaims {
         const place = listenPlace(port);
         const name = resourceNameOf(keyOf(service), port);
         return this.#claim("listener", envoyListener(service, port), {
-          // Who asks for a place gets it before those who have none to ask for.
+          // A port with a configured address gets it before ports without one.
           rank: this.#rank + (port.listen === undefined ? 1 : 0),
           address: place,
           whenLost: `${portText(port)}: nobody listens for it, give it ` +
@@ -186,4 +193,35 @@ class PortClaims {
 
 function portText({ port, protocol }: ServicePort): string {
   return protocol === "udp" ? `port ${port}/udp` : `port ${port}`;
+}
+
+/** One port of each kind that is generated differently. */
+const SAMPLE: ServiceInput = {
+  service: {
+    namespace: "precompile",
+    name: "sample",
+    ports: [
+      { name: "tcp", port: 1, protocol: "tcp" },
+      { name: "http", port: 2, protocol: "tcp", appProtocol: "http" },
+      { name: "udp", port: 3, protocol: "udp" },
+    ],
+    affinity: NO_AFFINITY,
+    policy: NO_POLICY,
+  },
+  endpoints: [{
+    address: "192.0.2.1",
+    ports: ["tcp", "http", "udp"].map((name) => ({ name, port: 1 })),
+    state: "ready",
+    weight: 1,
+    via: DIRECT,
+  }],
+};
+
+/**
+ * Compiles the codecs of all forms before the first client asks. They compile at
+ * first use, which takes a tenth of a second that the first client, and after a
+ * restart all clients, would wait for.
+ */
+export function precompile(generate: Generate): void {
+  for (const form of FORMS) generate(SAMPLE, { form });
 }

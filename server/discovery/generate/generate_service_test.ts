@@ -17,7 +17,7 @@ import type {
   Via,
 } from "../../../catalog/model/model.ts";
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
-import type { Variant } from "./audience.ts";
+import type { Variant } from "./client_group.ts";
 import { generateService } from "./generate_service.ts";
 
 const EDGE: Via = { kind: "agent", agent: { key: "host", value: "edge" } };

@@ -1,6 +1,6 @@
 /**
- * Listeners: where programs come in, or, for gRPC clients, which listen nowhere,
- * what a name means.
+ * Listeners: where programs connect to, or, for gRPC clients, which listen
+ * nowhere, what a name means; and the names by which gRPC clients ask.
  *
  * @module
  */
@@ -10,6 +10,7 @@ import {
   appProtocolOf,
 } from "../../../catalog/model/app_protocol.ts";
 import {
+  DEFAULT_NAMESPACE,
   keyOf,
   type Service,
   type ServicePort,
@@ -215,4 +216,44 @@ function listenAddress({ listen, port, protocol }: ServicePort): Address {
       portValue: listen?.port ?? port,
     },
   };
+}
+
+// --- Names for gRPC clients --------------------------------------------------------
+
+/** A name by which gRPC clients ask (`xds:///NAME`). */
+export interface GrpcName {
+  readonly name: string;
+  /** When one name could mean two services, the lower rank wins. */
+  readonly rank: number;
+}
+
+/**
+ * All names of one TCP port for gRPC clients: `namespace/name`,
+ * `name.namespace`, and in the default namespace `name`; each also with `:PORT`.
+ *
+ * Names of services have dots, so `a.b` is the service `a.b` of the default
+ * namespace before it is `a` of the namespace `b`.
+ */
+export function grpcNames(
+  service: Service,
+  port: ServicePort,
+): readonly GrpcName[] {
+  const { namespace, name } = service;
+  const forms: readonly GrpcName[] = [
+    { name: keyOf(service), rank: 0 },
+    ...namespace === DEFAULT_NAMESPACE ? [{ name, rank: 0 }] : [],
+    { name: `${name}.${namespace}`, rank: 1 },
+  ];
+  const suffixes = port === defaultGrpcPort(service)
+    ? ["", `:${port.port}`]
+    : [`:${port.port}`];
+  return forms.flatMap(({ name, rank }) =>
+    suffixes.map((suffix) => ({ name: `${name}${suffix}`, rank }))
+  );
+}
+
+/** The port of a name without one: the first for gRPC, or the first of TCP. */
+function defaultGrpcPort({ ports }: Service): ServicePort | undefined {
+  const tcp = ports.filter(({ protocol }) => protocol === "tcp");
+  return tcp.find((port) => appProtocolOf(port) === "grpc") ?? tcp[0];
 }

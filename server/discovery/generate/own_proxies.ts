@@ -7,7 +7,7 @@
 
 import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
 import { connectHost } from "../../../proto/xds/relay_fields.ts";
-import type { ConnectProxy } from "./audience.ts";
+import type { ConnectProxy } from "./client_group.ts";
 
 /** All addresses of a proxy; kept, for what is made of each is kept, too. */
 const spread = new WeakMap<ConnectProxy, readonly ConnectProxy[]>();

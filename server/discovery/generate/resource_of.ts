@@ -20,7 +20,7 @@ import {
   RESOURCE_MESSAGES,
   type ResourceMessages,
 } from "../../../proto/xds/validation.ts";
-import type { Form } from "./audience.ts";
+import type { Form } from "./client_group.ts";
 
 /** From the stream that the resource came by. gRPC refuses other sources. */
 export const ADS: ConfigSource = {

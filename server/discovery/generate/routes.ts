@@ -32,7 +32,7 @@ import {
   type RouteMatch,
   type VirtualHost,
 } from "../../../proto/xds/xds_messages.ts";
-import type { Variant } from "./audience.ts";
+import type { Variant } from "./client_group.ts";
 
 /** Attempts for one request, as by our own proxies: other endpoints each. */
 const REQUEST_ATTEMPTS = 4;

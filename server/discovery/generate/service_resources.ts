@@ -1,12 +1,12 @@
 /**
- * What becomes of one service for one audience.
+ * What becomes of one service for one group.
  *
  * @module
  */
 
 import type { Endpoint, Service } from "../../../catalog/model/model.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
-import type { Variant } from "./audience.ts";
+import type { Variant } from "./client_group.ts";
 
 /**
  * A resource, and what it lays claim to. Several services can lay claim to one
@@ -28,7 +28,7 @@ export interface Claim {
   readonly whenHeld?: string;
 }
 
-/** Something of a service that an audience is not served. */
+/** Something of a service that an group is not served. */
 export interface Unserved {
   /** `namespace/name`. */
   readonly service: string;
@@ -51,7 +51,7 @@ export interface ServiceInput {
 /**
  * Makes the resources of one service.
  *
- * @param variant Says all of the audience that may make a difference.
+ * @param variant Says all of the group that may make a difference.
  */
 export type Generate = (
   input: ServiceInput,

@@ -1,5 +1,5 @@
 /**
- * Views of the catalog, one for each audience that somebody asks for, kept up to
+ * Views of the catalog, one for each group that somebody asks for, kept up to
  * date at the cost of what changed.
  *
  * A service is looked at again when it, or the list of its endpoints, is another
@@ -18,26 +18,26 @@
 
 import { EMPTY_SNAPSHOT, type Snapshot } from "../../../catalog/snapshot.ts";
 import type { View } from "../view/view.ts";
-import { AudienceView, type Made } from "./audience_view.ts";
-import type { Audience } from "./audience.ts";
+import { GroupView, type Made } from "./group_view.ts";
+import type { ClientGroup } from "./client_group.ts";
 import type { Generate, Unserved } from "./service_resources.ts";
-import { Shelf } from "./shelf.ts";
+import { ResourceCache } from "./resource_cache.ts";
 
-/** An audience that nobody asked for during so many updates is forgotten. */
+/** An group that nobody asked for during so many updates is forgotten. */
 export const IDLE_UPDATES_MAX = 16;
 
 const NOTHING: readonly Unserved[] = Object.freeze([]);
 
 /** See the module description. */
 export class Views {
-  readonly #shelf: Shelf;
-  readonly #audiences = new Map<string, Kept>();
+  readonly #cache: ResourceCache;
+  readonly #groups = new Map<string, Kept>();
   #snapshot: Snapshot | undefined;
   #updates = 0;
 
   /** @param generate `generateService`, unless a test wants to see to it. */
   constructor(generate: Generate) {
-    this.#shelf = new Shelf(generate);
+    this.#cache = new ResourceCache(generate);
   }
 
   /** Whether there is anything to be told yet. */
@@ -55,87 +55,87 @@ export class Views {
     this.#snapshot = snapshot;
     this.#updates++;
     for (const key of touched) {
-      if (!snapshot.services.has(key)) this.#shelf.drop(key);
+      if (!snapshot.services.has(key)) this.#cache.drop(key);
     }
-    for (const { of } of this.#audiences.values()) of.touch(touched);
+    for (const { of } of this.#groups.values()) of.touch(touched);
     this.#forgetIdle();
   }
 
   /**
-   * Makes what `audience` may be told now, a service or so at a time.
+   * Makes what `group` may be told now, a service or so at a time.
    *
    * @throws {TypeError} Before the first update.
    */
-  *preparing(audience: Audience): Generator<void, void, void> {
-    yield* this.#kept(audience).of.making(() => this.#snapshot!);
+  *preparing(group: ClientGroup): Generator<void, void, void> {
+    yield* this.#kept(group).of.making(() => this.#snapshot!);
   }
 
   /**
-   * The last view that was made for `audience`: as of now, unless it is being
+   * The last view that was made for `group`: as of now, unless it is being
    * prepared again.
    *
    * @returns Nothing before the first one was made.
    */
-  lastViewOf(audience: Audience): View | undefined {
-    return this.#audiences.get(audience.key)?.of.made?.view;
+  lastViewOf(group: ClientGroup): View | undefined {
+    return this.#groups.get(group.key)?.of.made?.view;
   }
 
   /**
    * What of the services in that view is not served, and why; in the order of
    * services.
    */
-  lastUnservedTo(audience: Audience): readonly Unserved[] {
-    return this.#audiences.get(audience.key)?.of.made?.unserved ?? NOTHING;
+  lastUnservedTo(group: ClientGroup): readonly Unserved[] {
+    return this.#groups.get(group.key)?.of.made?.unserved ?? NOTHING;
   }
 
   /**
-   * All that `audience` may be told now; the same object while that stays the
+   * All that `group` may be told now; the same object while that stays the
    * same. Made at once, however long it takes.
    *
    * @throws {TypeError} Before the first update.
    */
-  viewOf(audience: Audience): View {
-    return this.#current(audience).view;
+  viewOf(group: ClientGroup): View {
+    return this.#current(group).view;
   }
 
   /**
-   * What of the services that `audience` may see it is not served, and why; in
+   * What of the services that `group` may see it is not served, and why; in
    * the order of services. Made at once, however long it takes.
    *
    * @throws {TypeError} Before the first update.
    */
-  unservedTo(audience: Audience): readonly Unserved[] {
-    return this.#current(audience).unserved;
+  unservedTo(group: ClientGroup): readonly Unserved[] {
+    return this.#current(group).unserved;
   }
 
-  /** Nobody is of these audiences, and it may be long until somebody is. */
+  /** Nobody is of these groups, and it may be long until somebody is. */
   forget(keys: Iterable<string>): void {
-    for (const key of keys) this.#audiences.delete(key);
+    for (const key of keys) this.#groups.delete(key);
     this.#keepUsed();
   }
 
   /** Audiences that are kept up to date. */
-  get audiences(): readonly Audience[] {
-    return [...this.#audiences.values()].map(({ of }) => of.audience);
+  get groups(): readonly ClientGroup[] {
+    return [...this.#groups.values()].map(({ of }) => of.group);
   }
 
-  #current(audience: Audience): Made {
-    const { of } = this.#kept(audience);
+  #current(group: ClientGroup): Made {
+    const { of } = this.#kept(group);
     const steps = of.making(() => this.#snapshot!);
     while (!steps.next().done);
     return of.made!;
   }
 
-  #kept(audience: Audience): Kept {
+  #kept(group: ClientGroup): Kept {
     const snapshot = this.#snapshot;
     if (snapshot === undefined) {
       throw new TypeError("There is no view before the catalog's first update");
     }
-    let kept = this.#audiences.get(audience.key);
+    let kept = this.#groups.get(group.key);
     if (kept === undefined) {
-      kept = { of: new AudienceView(audience, this.#shelf), askedAt: 0 };
+      kept = { of: new GroupView(group, this.#cache), askedAt: 0 };
       kept.of.touch([...snapshot.services.keys()]);
-      this.#audiences.set(audience.key, kept);
+      this.#groups.set(group.key, kept);
     }
     kept.askedAt = this.#updates;
     return kept;
@@ -143,22 +143,22 @@ export class Views {
 
   #forgetIdle(): void {
     let isAnyGone = false;
-    for (const [key, { askedAt }] of this.#audiences) {
+    for (const [key, { askedAt }] of this.#groups) {
       if (this.#updates - askedAt <= IDLE_UPDATES_MAX) continue;
-      this.#audiences.delete(key);
+      this.#groups.delete(key);
       isAnyGone = true;
     }
     if (isAnyGone) this.#keepUsed();
   }
 
   #keepUsed(): void {
-    this.#shelf.keepOnly(this.audiences);
+    this.#cache.keepOnly(this.groups);
   }
 }
 
-/** One audience's view, and when it was asked for. */
+/** One group's view, and when it was asked for. */
 interface Kept {
-  readonly of: AudienceView;
+  readonly of: GroupView;
   /** Number of the update. */
   askedAt: number;
 }

@@ -12,14 +12,14 @@ import {
 import type { Snapshot } from "../../../catalog/snapshot.ts";
 import { RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
 import type { View } from "../view/view.ts";
-import { type Audience, audience } from "./audience.ts";
+import { type ClientGroup, clientGroup } from "./client_group.ts";
 import { generateService } from "./generate_service.ts";
 import { IDLE_UPDATES_MAX, Views } from "./views.ts";
 import { SEES_EVERYTHING } from "../../policy/visibility.ts";
 
-const GRPC = audience("grpc", SEES_EVERYTHING);
-const ENVOY = audience("envoy", SEES_EVERYTHING);
-const PROXY = audience("proxy", SEES_EVERYTHING);
+const GRPC = clientGroup("grpc", SEES_EVERYTHING);
+const ENVOY = clientGroup("envoy", SEES_EVERYTHING);
+const PROXY = clientGroup("proxy", SEES_EVERYTHING);
 
 /** A catalog to be changed, as a mux would: what stays is shared. */
 class Book {
@@ -142,10 +142,10 @@ Deno.test("whatever says the same stays the object that it was", () => {
   assert(after.resources.endpoints === before.resources.endpoints);
 });
 
-Deno.test("audiences share what they are told alike", () => {
+Deno.test("groups share what they are told alike", () => {
   const { views, made } = counted();
-  const zoneA = audience("grpc", SEES_EVERYTHING, { zone: "a" });
-  const zoneB = audience("grpc", SEES_EVERYTHING, { zone: "b" });
+  const zoneA = clientGroup("grpc", SEES_EVERYTHING, { zone: "a" });
+  const zoneB = clientGroup("grpc", SEES_EVERYTHING, { zone: "b" });
   const book = new Book();
   const inA = endpointOf("10.0.0.1:80", { zone: "a" });
   const inB = endpointOf("10.0.0.2:80", { zone: "b" });
@@ -164,7 +164,7 @@ Deno.test("audiences share what they are told alike", () => {
 
 Deno.test("nobody is told of services that they may not see", () => {
   const { views, made } = counted();
-  const onlyA = audience("grpc", {
+  const onlyA = clientGroup("grpc", {
     id: "only a",
     sees: (key) => key === "default/a",
   });
@@ -237,8 +237,8 @@ Deno.test("what is announced gets no place and no name that somebody configured 
   book.put(serviceOf("a", 5432, announced), endpoint);
   views.update(book.put(serviceOf("web.shop", 80, announced), endpoint));
   const names = (
-    audience: Audience,
-  ) => [...views.viewOf(audience).resources.listener.keys()];
+    group: ClientGroup,
+  ) => [...views.viewOf(group).resources.listener.keys()];
   assertEquals(names(ENVOY), ["default/a:5432", "default/web.shop:80"]);
   book.put(serviceOf("shop/web"), endpoint);
   views.update(book.put(serviceOf("postgres", 5432), endpoint));
@@ -299,7 +299,7 @@ Deno.test("what a route leads to is there, be it only without endpoints", () => 
   assertEquals(endpointsOfB(), none);
 });
 
-Deno.test("an audience that nobody asks for is forgotten, and what only it used", () => {
+Deno.test("an group that nobody asks for is forgotten, and what only it used", () => {
   const { views, made } = counted();
   const book = new Book();
   views.update(book.put(serviceOf("a"), endpointOf("10.0.0.1:80")));
@@ -309,7 +309,7 @@ Deno.test("an audience that nobody asks for is forgotten, and what only it used"
     views.update(book.put(serviceOf("b", 80 + update)));
     views.viewOf(GRPC);
   }
-  assertEquals(views.audiences, [GRPC]);
+  assertEquals(views.groups, [GRPC]);
   made.splice(0);
   views.viewOf(ENVOY);
   assertEquals(made, ["envoy a", "envoy b"]);
@@ -369,12 +369,12 @@ Deno.test("what changes while a view is made is in it, at the cost of the change
 
 Deno.test("however the catalog came to be what it is, views are the same", () => {
   const prng = Prng.fromEnvironment();
-  const audiences: readonly Audience[] = [
+  const groups: readonly ClientGroup[] = [
     GRPC,
     ENVOY,
     PROXY,
-    audience("envoy", { id: "some", sees: (key) => key !== "default/s1" }),
-    audience("grpc", SEES_EVERYTHING, {
+    clientGroup("envoy", { id: "some", sees: (key) => key !== "default/s1" }),
+    clientGroup("grpc", SEES_EVERYTHING, {
       connectProxy: { host: "127.0.0.1", port: 3128 },
       zone: "a",
     }),
@@ -399,7 +399,7 @@ Deno.test("however the catalog came to be what it is, views are the same", () =>
     }
     if (prng.below(3) === 0) continue;
     views.update(book.snapshot);
-    for (const one of audiences) {
+    for (const one of groups) {
       if (prng.below(4) === 0) continue;
       const fresh = new Views(generateService);
       fresh.update(book.snapshot);

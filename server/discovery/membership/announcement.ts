@@ -68,30 +68,30 @@ export interface AnnouncementRules {
 }
 
 /** What became of an announcement. */
-export interface Judged {
+export interface AnnouncementDecision {
   readonly offers: readonly Offer[];
   readonly refused: readonly ServiceRefusal[];
 }
 
 /** See the module description. */
-export function judgeAnnouncement(
+export function authorizeAnnouncement(
   peer: LinkPeer,
   services: readonly AnnouncedService[],
   rules: AnnouncementRules,
-): Judged {
+): AnnouncementDecision {
   const offers = new Map<string, Offer>();
   const refused: ServiceRefusal[] = [];
   const whole = problemOfAgent(peer, rules);
   for (const [index, service] of services.entries()) {
     const problem = index >= ANNOUNCED_SERVICES_MAX ? TOO_MANY : whole;
-    const judged = problem ?? judge(peer, service, rules);
-    if (typeof judged === "string") {
-      refused.push({ service: announcedName(service), reason: judged });
+    const decision = problem ?? authorizeOne(peer, service, rules);
+    if (typeof decision === "string") {
+      refused.push({ service: announcedName(service), reason: decision });
       // One line stands for all that follow: there may be thousands.
-      if (judged === TOO_MANY) break;
+      if (decision === TOO_MANY) break;
       continue;
     }
-    offers.set(offerKey(judged), judged);
+    offers.set(offerKey(decision), decision);
   }
   return { offers: Object.freeze([...offers.values()]), refused };
 }
@@ -118,7 +118,7 @@ function problemOfAgent(
 }
 
 /** @returns Why not, or what is taken. */
-function judge(
+function authorizeOne(
   peer: LinkPeer,
   announced: AnnouncedService,
   rules: AnnouncementRules,

@@ -8,7 +8,10 @@ import {
   FakeLink,
   identifiers,
 } from "../../../tests/support/memory/fake_link.ts";
-import { type AnnouncementRules, judgeAnnouncement } from "./announcement.ts";
+import {
+  type AnnouncementRules,
+  authorizeAnnouncement,
+} from "./announcement.ts";
 
 const WEB: AnnouncedService = {
   name: "web",
@@ -31,7 +34,7 @@ function judge(
   who: LinkPeer = peer(),
   rules: Partial<AnnouncementRules> = {},
 ) {
-  return judgeAnnouncement(who, services, {
+  return authorizeAnnouncement(who, services, {
     letsAnonymous: false,
     grantsOf: () => identifiers(),
     mayOffer: () => true,

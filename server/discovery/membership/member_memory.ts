@@ -47,7 +47,7 @@ export class MemberFiles implements MemberMemory {
   readonly #folder: string;
   readonly #path: string;
   readonly #log: Log;
-  #told: string | undefined;
+  #warned: string | undefined;
 
   /** @param folder Made when it is missing. */
   constructor(folder: string, serverId: string, log: Log) {
@@ -75,9 +75,9 @@ export class MemberFiles implements MemberMemory {
       await Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 });
       const kept = { format: FORMAT, version: VERSION, agents };
       await replaceFile(this.#path, JSON.stringify(kept) + "\n");
-      this.#told = undefined;
+      this.#warned = undefined;
     } catch (error) {
-      this.#tell(`Cannot keep what agents announce in ${this.#path}`, error);
+      this.#warn(`Cannot keep what agents announce in ${this.#path}`, error);
     }
   }
 
@@ -89,7 +89,7 @@ export class MemberFiles implements MemberMemory {
       }
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return [];
-      this.#tell(`Cannot read ${this.#folder}`, error);
+      this.#warn(`Cannot read ${this.#folder}`, error);
     }
     return found.sort().slice(0, FILES_MAX);
   }
@@ -100,15 +100,15 @@ export class MemberFiles implements MemberMemory {
       if (size > FILE_BYTES_MAX) throw new Error(`it has ${size} bytes`);
       return parseMembers(await Deno.readTextFile(path));
     } catch (error) {
-      this.#tell(`Cannot use what agents announced by ${path}`, error);
+      this.#warn(`Cannot use what agents announced by ${path}`, error);
       return [];
     }
   }
 
-  #tell(what: string, error: unknown): void {
+  #warn(what: string, error: unknown): void {
     const line = `${what}: ${systemProblem(error)}; agents announce it again`;
-    if (line !== this.#told) this.#log.warn(line);
-    this.#told = line;
+    if (line !== this.#warned) this.#log.warn(line);
+    this.#warned = line;
   }
 }
 

@@ -30,7 +30,7 @@ import type { AgentLink, LinkPeer } from "../../../proto/link/link.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { provenNames } from "../../identity/proven_names.ts";
-import type { Judged, Offer } from "./announcement.ts";
+import type { AnnouncementDecision, Offer } from "./announcement.ts";
 import type { MemberMemory } from "./member_memory.ts";
 import { endpointsFrom, type Member, serviceFrom } from "./offered_service.ts";
 
@@ -78,7 +78,10 @@ const LOGGED_REFUSALS_MAX = 5;
 export interface MembershipOptions {
   readonly log: Log;
   readonly timers: Timers;
-  judge(peer: LinkPeer, services: readonly AnnouncedService[]): Judged;
+  authorize(
+    peer: LinkPeer,
+    services: readonly AnnouncedService[],
+  ): AnnouncementDecision;
   /** {@linkcode SETTLE_MS} unless given. */
   readonly settleMs?: number;
   /** Absent: a start begins with nothing. */
@@ -124,7 +127,7 @@ export class MembershipSource implements Source {
 
   start(sink: Sink): void {
     this.#sink = sink;
-    this.#say(this.#offers.keys());
+    this.#report(this.#offers.keys());
     const { settleMs = SETTLE_MS, timers, memory } = this.#options;
     if (settleMs === 0) return sink.synced();
     this.#settling = timers.after(settleMs, () => this.#settle());
@@ -227,7 +230,7 @@ export class MembershipSource implements Source {
     if (this.#lost.delete(agent)) this.#stopTimer(agent);
     agent.links.add(link);
     agent.node = provenNames(link.peer.identity)?.[0] ?? "";
-    this.#heard(agent, link);
+    this.#onAnnounced(agent, link);
     const isLast = this.#awaited.delete(agent) && this.#awaited.size === 0;
     if (isLast) this.#settle();
   }
@@ -235,14 +238,14 @@ export class MembershipSource implements Source {
   /** An agent announces something else, or that it drains. */
   changed(link: AgentLink): void {
     const agent = this.#agents.get(link.peer.agentId);
-    if (agent?.links.has(link)) this.#heard(agent, link);
+    if (agent?.links.has(link)) this.#onAnnounced(agent, link);
   }
 
   /** An agent's link is gone. */
   unlinked(link: AgentLink): void {
     const agent = this.#agents.get(link.peer.agentId);
     if (!agent?.links.delete(link)) return;
-    this.#say(agent.services());
+    this.#report(agent.services());
     if (agent.links.size > 0) return;
     agent.seenMs = (this.#options.now ?? Date.now)();
     if (agent.offers.length === 0) return this.#forget(agent);
@@ -265,12 +268,12 @@ export class MembershipSource implements Source {
     for (const agent of this.#agents.values()) {
       const link = agent.speaker;
       if (link !== undefined && agent.links.has(link)) this.#take(agent, link);
-      else if (link === undefined) this.#judgeRemembered(agent);
+      else if (link === undefined) this.#authorizeRemembered(agent);
     }
   }
 
   /** Nobody of it is here to be judged whole: its services are, one by one. */
-  #judgeRemembered(agent: Agent): void {
+  #authorizeRemembered(agent: Agent): void {
     const { mayOffer } = this.#options;
     if (mayOffer === undefined) return;
     const { node, offers } = agent;
@@ -278,7 +281,7 @@ export class MembershipSource implements Source {
     if (allowed.length < offers.length) this.#offer(agent, allowed);
   }
 
-  #heard(agent: Agent, link: AgentLink): void {
+  #onAnnounced(agent: Agent, link: AgentLink): void {
     agent.speaker = link;
     const { timers } = this.#options;
     const waitMs = agent.takenMs + ANNOUNCE_INTERVAL_MS - timers.now();
@@ -290,13 +293,13 @@ export class MembershipSource implements Source {
       });
     }
     // It is back, or drains: that waits for nobody.
-    this.#say(agent.services());
+    this.#report(agent.services());
   }
 
   #take(agent: Agent, link: AgentLink): void {
     agent.takenMs = this.#options.timers.now();
     const { services = [] } = link;
-    const { offers, refused } = this.#options.judge(link.peer, services);
+    const { offers, refused } = this.#options.authorize(link.peer, services);
     this.#refuse(agent, link, refused);
     this.#offer(agent, offers);
   }
@@ -317,7 +320,7 @@ export class MembershipSource implements Source {
       if (now.has(service)) members.set(agent.id, agent);
       else members.delete(agent.id);
     }
-    this.#say(touched);
+    this.#report(touched);
   }
 
   /** Both ends show it: whoever looks at one of them should not have to guess. */
@@ -344,7 +347,7 @@ export class MembershipSource implements Source {
   }
 
   /** Says to the catalog how these services are now, at once or very soon. */
-  #say(services: Iterable<string>): void {
+  #report(services: Iterable<string>): void {
     for (const key of services) this.#touched.add(key);
     if (this.#gathering === undefined) this.#flush();
   }
@@ -359,11 +362,11 @@ export class MembershipSource implements Source {
       this.#flush();
     });
     sink.together(() => {
-      for (const key of keys) this.#sayOne(sink, key);
+      for (const key of keys) this.#reportOne(sink, key);
     });
   }
 
-  #sayOne(sink: Sink, key: string): void {
+  #reportOne(sink: Sink, key: string): void {
     const members = this.#offers.get(key);
     if (members === undefined || members.size === 0) {
       this.#offers.delete(key);

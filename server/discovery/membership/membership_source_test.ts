@@ -16,7 +16,7 @@ import {
   ScriptedSource,
   serviceOf,
 } from "../../../tests/support/watch/scripted_source.ts";
-import { judgeAnnouncement } from "./announcement.ts";
+import { authorizeAnnouncement } from "./announcement.ts";
 import type { MemberMemory, RememberedAgent } from "./member_memory.ts";
 import {
   ANNOUNCE_INTERVAL_MS,
@@ -85,8 +85,8 @@ function setUp(settleMs = 0, memory?: MemberMemory) {
     ...(memory === undefined ? {} : { memory }),
     now: () => timers.now(),
     mayOffer: (_node, service) => service !== denied,
-    judge: (peer, services) =>
-      judgeAnnouncement(peer, services, {
+    authorize: (peer, services) =>
+      authorizeAnnouncement(peer, services, {
         letsAnonymous: false,
         grantsOf: () => identifiers(),
         mayOffer: (_node, service) => service !== denied,

@@ -1,6 +1,6 @@
 /**
  * Who is told what has changed, and when: changes are gathered (`Debounce`),
- * then what each audience is told is made (`ViewPreparation`), then one stream
+ * then what each group is told is made (`ViewPreparation`), then one stream
  * after the other is told it (`PushQueue`).
  *
  * Reading order: `changed`, `#push`.
@@ -17,11 +17,11 @@ import type { Diff } from "../../../catalog/diff.ts";
 import { keyOf } from "../../../catalog/model/model.ts";
 import { StatusCode } from "../../../proto/grpc/status.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
-import type { Audience } from "../generate/audience.ts";
+import type { ClientGroup } from "../generate/client_group.ts";
 import type { Views } from "../generate/views.ts";
 import type { DiscoveryMetrics } from "../status/discovery_metrics.ts";
 import type { UnservedLog } from "../status/unserved_log.ts";
-import type { AdsStream } from "../streams/ads_stream.ts";
+import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import { Debounce } from "./debounce.ts";
 import { PushQueue } from "../streams/push_queue.ts";
 import { ViewPreparation } from "./view_preparation.ts";
@@ -35,23 +35,23 @@ export interface PushesOptions {
   readonly catalog: Catalog;
   readonly views: Views;
   /** Everybody who may have to be told. */
-  readonly streams: ReadonlySet<AdsStream>;
+  readonly streams: ReadonlySet<SubscriberStream>;
   readonly metrics: DiscoveryMetrics;
   readonly unserved: UnservedLog;
 }
 
-const UNTOLD = { code: StatusCode.INTERNAL, message: INTERNAL_ERROR };
+const PUSH_FAILED = { code: StatusCode.INTERNAL, message: INTERNAL_ERROR };
 
 /** See the module description. */
 export class Pushes {
   readonly #options: PushesOptions;
   readonly #debounce: Debounce;
   readonly #preparation: ViewPreparation;
-  readonly #queue: PushQueue<AdsStream>;
+  readonly #queue: PushQueue<SubscriberStream>;
   /** When the first of the changes came that the next push tells. */
   #changedMs: number | undefined;
   /** The same of the push that goes on, or was last. */
-  #toldMs = 0;
+  #pushedMs = 0;
 
   constructor(options: PushesOptions) {
     this.#options = options;
@@ -66,13 +66,13 @@ export class Pushes {
     });
     this.#queue = new PushQueue({
       timers,
-      tell: (stream, sinceMs) => {
+      push: (stream, sinceMs) => {
         metrics.waited(timers.now() - sinceMs);
         guarded(
           "stream",
-          () => stream.tell(Math.max(this.#toldMs, stream.sinceMs)),
+          () => stream.push(Math.max(this.#pushedMs, stream.sinceMs)),
           // It comes back, and is told everything.
-          () => stream.end(UNTOLD),
+          () => stream.end(PUSH_FAILED),
         );
       },
     });
@@ -89,15 +89,15 @@ export class Pushes {
   }
 
   /** Tells a stream that is new what there is. */
-  add(stream: AdsStream): void {
+  add(stream: SubscriberStream): void {
     this.#preparation.prepare(
-      [stream.audience!],
+      [stream.group!],
       () => this.#queue.add(stream),
     );
   }
 
   /** It is gone: nothing is told to it any more. */
-  remove(stream: AdsStream): void {
+  remove(stream: SubscriberStream): void {
     this.#queue.remove(stream);
   }
 
@@ -112,12 +112,12 @@ export class Pushes {
     const { timers, views, catalog, streams, metrics, unserved } =
       this.#options;
     const startMs = timers.now();
-    this.#toldMs = this.#changedMs ?? startMs;
+    this.#pushedMs = this.#changedMs ?? startMs;
     this.#changedMs = undefined;
     views.update(catalog.snapshot);
-    const { made, lacking } = this.#audiences();
-    for (const [audience, waiting] of lacking) {
-      this.#preparation.prepare([audience], () => {
+    const { made, lacking } = this.#groups();
+    for (const [group, waiting] of lacking) {
+      this.#preparation.prepare([group], () => {
         this.#queue.addAll(waiting, () => unserved.look());
       });
     }
@@ -133,23 +133,23 @@ export class Pushes {
   }
 
   /** Those that have a view, and who waits for the first one of the others. */
-  #audiences(): {
-    readonly made: ReadonlySet<Audience>;
-    readonly lacking: ReadonlyMap<Audience, readonly AdsStream[]>;
+  #groups(): {
+    readonly made: ReadonlySet<ClientGroup>;
+    readonly lacking: ReadonlyMap<ClientGroup, readonly SubscriberStream[]>;
   } {
-    const byKey = new Map<string, Audience>();
-    const made = new Set<Audience>();
-    const lacking = new Map<Audience, AdsStream[]>();
+    const byKey = new Map<string, ClientGroup>();
+    const made = new Set<ClientGroup>();
+    const lacking = new Map<ClientGroup, SubscriberStream[]>();
     for (const stream of this.#options.streams) {
-      if (stream.audience === undefined) continue;
-      const audience = byKey.get(stream.audience.key) ?? stream.audience;
-      byKey.set(audience.key, audience);
-      const waiting = lacking.get(audience);
+      if (stream.group === undefined) continue;
+      const group = byKey.get(stream.group.key) ?? stream.group;
+      byKey.set(group.key, group);
+      const waiting = lacking.get(group);
       if (waiting !== undefined) waiting.push(stream);
-      else if (made.has(audience)) continue;
-      else if (this.#options.views.lastViewOf(audience) !== undefined) {
-        made.add(audience);
-      } else lacking.set(audience, [stream]);
+      else if (made.has(group)) continue;
+      else if (this.#options.views.lastViewOf(group) !== undefined) {
+        made.add(group);
+      } else lacking.set(group, [stream]);
     }
     return { made, lacking };
   }

@@ -11,15 +11,15 @@
 
 import { reportInternalError } from "../../../platform/errors/internal_errors.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
-import type { Audience } from "../generate/audience.ts";
+import type { ClientGroup } from "../generate/client_group.ts";
 import { SLICE_MS } from "../streams/push_queue.ts";
 
 /** The part of `Views` that is used here. */
 export interface PreparedViews {
   /** One step for each service that is to be looked at, or less. */
-  preparing(audience: Audience): Iterator<void>;
+  preparing(group: ClientGroup): Iterator<void>;
   /** Nothing: its first view was not made yet, and may take long. */
-  lastViewOf(audience: Audience): object | undefined;
+  lastViewOf(group: ClientGroup): object | undefined;
 }
 
 /** Somebody who waits for some views. */
@@ -39,7 +39,7 @@ interface Work {
 export class ViewPreparation {
   readonly #views: PreparedViews;
   readonly #timers: Timers;
-  // By the audience's key, in the order of their turns.
+  // By the group's key, in the order of their turns.
   readonly #updates = new Map<string, Work>();
   readonly #firsts = new Map<string, Work>();
   #timer: Timer | undefined;
@@ -61,10 +61,10 @@ export class ViewPreparation {
    * @param done Called when these are made; before this returns, if that is
    *   soon.
    */
-  prepare(audiences: Iterable<Audience>, done: () => void): void {
+  prepare(groups: Iterable<ClientGroup>, done: () => void): void {
     const job: Job = { left: 0, done };
-    for (const audience of audiences) {
-      const { jobs } = this.#workFor(audience);
+    for (const group of groups) {
+      const { jobs } = this.#workFor(group);
       if (jobs.at(-1) === job) continue;
       jobs.push(job);
       job.left++;
@@ -81,12 +81,12 @@ export class ViewPreparation {
     this.#firsts.clear();
   }
 
-  #workFor(audience: Audience): Work {
-    const { key } = audience;
+  #workFor(group: ClientGroup): Work {
+    const { key } = group;
     const known = this.#updates.get(key) ?? this.#firsts.get(key);
     if (known !== undefined) return known;
-    const work = { steps: this.#views.preparing(audience), jobs: [] };
-    const isFirst = this.#views.lastViewOf(audience) === undefined;
+    const work = { steps: this.#views.preparing(group), jobs: [] };
+    const isFirst = this.#views.lastViewOf(group) === undefined;
     (isFirst ? this.#firsts : this.#updates).set(key, work);
     return work;
   }

@@ -1,13 +1,13 @@
 import { assertEquals } from "@std/assert";
 import { HeardErrors } from "../../../tests/support/watch/heard_errors.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
-import { audience } from "../generate/audience.ts";
+import { clientGroup } from "../generate/client_group.ts";
 import { SLICE_MS } from "../streams/push_queue.ts";
 import { ViewPreparation } from "./view_preparation.ts";
 import { SEES_EVERYTHING } from "../../policy/visibility.ts";
 
-const ENVOY = audience("envoy", SEES_EVERYTHING);
-const GRPC = audience("grpc", SEES_EVERYTHING);
+const ENVOY = clientGroup("envoy", SEES_EVERYTHING);
+const GRPC = clientGroup("grpc", SEES_EVERYTHING);
 
 /** Each view has so many services, and each of them costs `costMs`. */
 function rigOf(services: number, costMs: number) {

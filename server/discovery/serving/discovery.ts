@@ -2,8 +2,8 @@
  * Discovery: tells the catalog to whoever subscribes, each in its own form.
  *
  * The catalog says that something changed; `Pushes` when that is told, and to
- * whom next; views are what each audience is told; a stream knows what its
- * client has, and asks for nothing but its audience's view.
+ * whom next; views are what each group is told; a stream knows what its
+ * client has, and asks for nothing but its group's view.
  *
  * Nothing is told before every source has said all it has: a client that was
  * told less would believe that the rest is gone. Who waits for that too long is
@@ -26,17 +26,17 @@ import type { MetricRegistry } from "../../../platform/metrics/metrics.ts";
 import type { MethodHandler } from "../../../proto/grpc/call.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import type { Admit } from "../access/admission.ts";
-import type { Arrival } from "../access/subscriber.ts";
-import type { Audience } from "../generate/audience.ts";
+import type { CallOrigin } from "../access/subscriber.ts";
+import type { ClientGroup } from "../generate/client_group.ts";
 import type { Generate, Unserved } from "../generate/service_resources.ts";
 import { Views } from "../generate/views.ts";
-import { warmUp } from "../generate/warm_up.ts";
+import { precompile } from "../generate/generate_service.ts";
 
 import { Pushes } from "../push/pushes.ts";
 import { debugRoutes } from "../status/debug_endpoints.ts";
 import { DiscoveryMetrics } from "../status/discovery_metrics.ts";
 import { UnservedLog } from "../status/unserved_log.ts";
-import type { AdsStream } from "../streams/ads_stream.ts";
+import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import { OpenStreams, type SubscriberLink } from "../streams/open_streams.ts";
 import type { View } from "../view/view.ts";
 import type { Visibility } from "../../policy/visibility.ts";
@@ -102,10 +102,10 @@ export class Discovery {
     this.views = new Views(generate);
     const { catalog, views } = this;
     this.#unserved = new UnservedLog({
-      get audiences() {
-        return views.audiences;
+      get groups() {
+        return views.groups;
       },
-      unservedTo: (audience) => views.lastUnservedTo(audience),
+      unservedTo: (group) => views.lastUnservedTo(group),
     }, log);
     const metrics = new DiscoveryMetrics(environment.metrics, log, this);
     this.#streams = new OpenStreams({
@@ -128,7 +128,7 @@ export class Discovery {
   }
 
   /** All streams there are, also those that have not said who they are. */
-  get streams(): ReadonlySet<AdsStream> {
+  get streams(): ReadonlySet<SubscriberStream> {
     return this.#streams.all;
   }
 
@@ -156,17 +156,17 @@ export class Discovery {
   }
 
   /**
-   * What clients of an audience are told: the last view that was whole.
+   * What clients of an group are told: the last view that was whole.
    *
    * @returns Nothing before there is one.
    */
-  viewOf(audience: Audience): View | undefined {
-    return this.views.lastViewOf(audience);
+  viewOf(group: ClientGroup): View | undefined {
+    return this.views.lastViewOf(group);
   }
 
-  /** What clients of an audience may see and cannot be served. */
-  unservedTo(audience: Audience): readonly Unserved[] {
-    return this.views.lastUnservedTo(audience);
+  /** What clients of an group may see and cannot be served. */
+  unservedTo(group: ClientGroup): readonly Unserved[] {
+    return this.views.lastUnservedTo(group);
   }
 
   /** For the admin port. */
@@ -187,7 +187,7 @@ export class Discovery {
     this.catalog.start();
     const { timers } = this.#environment;
     this.#waiting = timers.after(CATALOG_WAIT_MS, () => this.#onLate());
-    warmUp(this.#environment.generate);
+    precompile(this.#environment.generate);
     unawaited(
       "catalog",
       this.catalog.whenSynced().then(() => this.#onSynced()),
@@ -195,13 +195,13 @@ export class Discovery {
   }
 
   /** The methods as one connection may call them. */
-  methods(arrival: Arrival): Readonly<Record<string, MethodHandler>> {
-    return this.#streams.methods(arrival);
+  methods(origin: CallOrigin): Readonly<Record<string, MethodHandler>> {
+    return this.#streams.methods(origin);
   }
 
   /** Rules about who sees what may be others now. */
   reconsider(): void {
-    if (this.isReady && this.#streams.lookAgain()) this.#pushes.changed();
+    if (this.isReady && this.#streams.reconsider()) this.#pushes.changed();
   }
 
   /** Nobody is served any more; clients are told to look for another server. */

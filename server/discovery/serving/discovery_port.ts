@@ -21,7 +21,7 @@ import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../../proto/streams/receive_budget.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
-import type { Arrival } from "../access/subscriber.ts";
+import type { CallOrigin } from "../access/subscriber.ts";
 
 /** PING a client after this long without a sign of life, milliseconds. */
 const KEEPALIVE_MS = 30_000;
@@ -36,7 +36,7 @@ export interface DiscoveryPortEnvironment {
   readonly receiveBudget: ReceiveBudget;
   /** Counts clients along with everybody else. */
   readonly intake: Intake;
-  methods(arrival: Arrival): Readonly<Record<string, MethodHandler>>;
+  methods(origin: CallOrigin): Readonly<Record<string, MethodHandler>>;
 }
 
 /** See the module description. */

@@ -20,7 +20,7 @@ import { CATALOG_WAIT_MS, Discovery } from "./discovery.ts";
 
 import { generateService } from "../generate/generate_service.ts";
 import { SLICE_MS } from "../streams/push_queue.ts";
-import { STALLED_MS } from "../streams/kept_response.ts";
+import { STALLED_MS } from "../streams/unread_response.ts";
 import { STREAMS_MAX, TICK_MS } from "../streams/open_streams.ts";
 import { SEES_EVERYTHING, type Visibility } from "../../policy/visibility.ts";
 
@@ -412,7 +412,7 @@ Deno.test("a first view that takes long holds up no change of others, and has it
   rig.timers.advance(5_000);
   rig.costMs = 1;
   const late = rig.client("gRPC");
-  assertEquals(rig.discovery.views.audiences.length, 2);
+  assertEquals(rig.discovery.views.groups.length, 2);
   const changedMs = rig.timers.now();
   rig.source.sink.add({ endpoints: [endpointsOf("web", "10.0.0.2:1")] });
   rig.timers.advance(0);

@@ -21,7 +21,7 @@ import { DiscoveryPort } from "./discovery_port.ts";
 import { generateService } from "../generate/generate_service.ts";
 import {
   type AnnouncementRules,
-  judgeAnnouncement,
+  authorizeAnnouncement,
 } from "../membership/announcement.ts";
 import { MemberFiles, type MemberMemory } from "../membership/member_memory.ts";
 import { MembershipSource } from "../membership/membership_source.ts";
@@ -75,8 +75,8 @@ export class ServerDiscovery {
       ...(settleMs === undefined ? {} : { settleMs }),
       ...(memory === undefined ? {} : { memory }),
       mayOffer: (node, service) => rules.mayOffer(node, service),
-      judge: (peer, services) =>
-        judgeAnnouncement(peer, services, {
+      authorize: (peer, services) =>
+        authorizeAnnouncement(peer, services, {
           letsAnonymous,
           grantsOf: (node) => rules.grantsOf(node),
           mayOffer: (node, service) => rules.mayOffer(node, service),
@@ -91,7 +91,7 @@ export class ServerDiscovery {
     });
     this.#port = options.listen && new DiscoveryPort(options.listen, {
       ...environment,
-      methods: (arrival) => this.#discovery.methods(arrival),
+      methods: (origin) => this.#discovery.methods(origin),
     });
   }
 

@@ -1,6 +1,6 @@
 /**
- * What is counted of discovery (`tunnel_server_discovery_…`), in the line of
- * Pilot's metrics, and what is logged of it.
+ * The metrics of discovery (`tunnel_server_discovery_…`), in the line of Pilot's,
+ * and its log.
  *
  * Series are looked up once: a push to a thousand clients counts thousands of
  * things. Labels are kinds and forms, never what a client says.
@@ -19,28 +19,31 @@ import {
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
 import { OWN_PREFIX } from "../../metrics/metric_families.ts";
-import type { Share } from "../access/share.ts";
-import type { AdsObserver, AdsStream } from "../streams/ads_stream.ts";
-import { FOREIGN_TYPE_LENGTH_MAX } from "../subscriptions/stream_state.ts";
+import type { Quota } from "../access/quota.ts";
+import type {
+  SubscriberObserver,
+  SubscriberStream,
+} from "../streams/subscriber_stream.ts";
+import { FOREIGN_TYPE_LENGTH_MAX } from "../subscriptions/xds_stream_state.ts";
 
 const PREFIX = `${OWN_PREFIX}discovery_`;
 
-/** In seconds; from what one client takes to what ten thousand take. */
+/** In seconds: from a push to one client to a push to ten thousand. */
 // deno-fmt-ignore: one line is enough for a list of numbers.
 const SECONDS_BOUNDS = [.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30];
 
-/** Longest part of what a client said that is logged. */
+/** Characters of a client's message that are logged. */
 const QUOTE_LENGTH_MAX = 500;
 
 /** What is asked for at each scrape. */
 export interface DiscoveryFigures {
-  readonly streams: ReadonlySet<AdsStream>;
-  /** Services of which something is not served, over all audiences. */
+  readonly streams: ReadonlySet<SubscriberStream>;
+  /** Services of which something is not served, over all groups. */
   readonly unservedCount: number;
 }
 
 /** See the module description. */
-export class DiscoveryMetrics implements AdsObserver {
+export class DiscoveryMetrics implements SubscriberObserver {
   readonly #log: Log;
   readonly #pushes: Series;
   readonly #merged: Series;
@@ -64,19 +67,19 @@ export class DiscoveryMetrics implements AdsObserver {
       registry.histogram(`${PREFIX}${name}_seconds`, help, SECONDS_BOUNDS);
     this.#pushes = counter(
       "pushes_total",
-      "Times that changes were told to all clients.",
+      "Times that changes were sent to all clients.",
     );
     this.#merged = counter(
       "merged_changes_total",
-      "Changes that were told together with one before them.",
+      "Changes that were sent together with an earlier one.",
     );
     this.#stalled = counter(
       "stalled_clients_reset_total",
-      "Streams ended because the client took no byte of a response.",
+      "Streams ended because the client read no byte of a response.",
     );
     this.#turnedAway = counter(
       "turned_away_total",
-      "Streams refused at their begin: nothing shown, or a share used up.",
+      "Streams refused at their begin: unauthenticated, or a quota used up.",
     );
     this.#requests = byType("requests_total", "Requests, ACKs among them.");
     this.#responses = byType("responses_total", "Responses.");
@@ -84,10 +87,13 @@ export class DiscoveryMetrics implements AdsObserver {
       "response_bytes_total",
       "Bytes of responses, before they are framed.",
     );
-    this.#rejects = byType("rejects_total", "Responses that clients refused.");
+    this.#rejects = byType(
+      "rejects_total",
+      "Responses that clients refused (NACK).",
+    );
     this.#pushSeconds = seconds(
       "push",
-      "From the begin of a push until it was the last client's turn.",
+      "From the begin of a push until the last client's turn.",
     );
     this.#queueSeconds = seconds(
       "queue",
@@ -95,7 +101,7 @@ export class DiscoveryMetrics implements AdsObserver {
     );
     this.#convergenceSeconds = seconds(
       "convergence",
-      "From a change until a client has acknowledged all that it was told.",
+      "From a change until a client has acknowledged all of it.",
     );
     registry.computedLabelled(
       "gauge",
@@ -118,12 +124,12 @@ export class DiscoveryMetrics implements AdsObserver {
     this.#merged.add();
   }
 
-  /** A client's turn came. */
+  /** A client had its turn. */
   waited(tookMs: number): void {
     this.#queueSeconds.observe(tookMs / 1_000);
   }
 
-  /** It was everybody's turn. */
+  /** Every client had its turn. */
   pushed(tookMs: number): void {
     this.#pushes.add();
     this.#pushSeconds.observe(tookMs / 1_000);
@@ -131,20 +137,20 @@ export class DiscoveryMetrics implements AdsObserver {
 
   // --- Streams ---------------------------------------------------------------
 
-  joined({ subscriber, audience, arrival, form, share }: AdsStream): void {
-    if (!this.#mayTell(share)) return;
+  joined({ subscriber, group, origin, form, quota }: SubscriberStream): void {
+    if (!this.#mayLog(quota)) return;
     this.#log.event("discovery client joined", {
       client: subscriber!.name,
-      form: audience!.form,
+      form: group!.form,
       mode: form.mode,
-      from: arrival.remoteAddress,
-      software: subscriber!.said.userAgentName,
+      from: origin.remoteAddress,
+      software: subscriber!.xdsNode.userAgentName,
     });
   }
 
-  ended({ subscriber, arrival, share }: AdsStream, reason: string): void {
-    if (!this.#mayTell(share)) return;
-    const from = arrival.remoteAddress;
+  ended({ subscriber, origin, quota }: SubscriberStream, reason: string): void {
+    if (!this.#mayLog(quota)) return;
+    const from = origin.remoteAddress;
     const client = subscriber === undefined ? {} : { client: subscriber.name };
     this.#log.event(`discovery client gone: ${reason}`, { ...client, from });
   }
@@ -153,8 +159,8 @@ export class DiscoveryMetrics implements AdsObserver {
     this.#requests[kind ?? "other"].add();
   }
 
-  unserved({ subscriber, share }: AdsStream, typeUrl: string): void {
-    if (!this.#mayTell(share)) return;
+  unserved({ subscriber, quota }: SubscriberStream, typeUrl: string): void {
+    if (!this.#mayLog(quota)) return;
     this.#log.warn(
       "a discovery client asks for what is not served here and may wait for " +
         `it: ${JSON.stringify(typeUrl.slice(0, FOREIGN_TYPE_LENGTH_MAX))}`,
@@ -167,30 +173,30 @@ export class DiscoveryMetrics implements AdsObserver {
     this.#bytes[kind].add(bytes);
   }
 
-  refused(
-    { subscriber, share }: AdsStream,
+  nacked(
+    { subscriber, quota }: SubscriberStream,
     kind: ResourceKind,
-    said: string,
+    reason: string,
   ): void {
     this.#rejects[kind].add();
-    if (!this.#mayTell(share)) return;
-    const message = said.length > QUOTE_LENGTH_MAX
-      ? `${said.slice(0, QUOTE_LENGTH_MAX)}…`
-      : said;
+    if (!this.#mayLog(quota)) return;
+    const message = reason.length > QUOTE_LENGTH_MAX
+      ? `${reason.slice(0, QUOTE_LENGTH_MAX)}…`
+      : reason;
     this.#log.warn(
-      `a discovery client refuses what it was told; it keeps what it had: ${
+      `a discovery client rejects a response and keeps what it has: ${
         JSON.stringify(message)
       }`,
       { client: subscriber!.name, kind },
     );
   }
 
-  #mayTell(share: Share): boolean {
-    const { line, name } = share;
+  #mayLog(quota: Quota): boolean {
+    const { line, name } = quota;
     if (line === "no more") {
       this.#log.warn(
-        `there is too much to say about discovery of ${name}: lines are left ` +
-          "out from now on, see `tunnel xds status`",
+        `too many log lines about discovery of ${name}: more are omitted ` +
+          "from now on, see `tunnel xds status`",
       );
     }
     return line === "one";
@@ -200,7 +206,7 @@ export class DiscoveryMetrics implements AdsObserver {
     this.#convergenceSeconds.observe(tookMs / 1_000);
   }
 
-  /** A stream did not even begin. */
+  /** A stream was refused before it began. */
   turnedAway(): void {
     this.#turnedAway.add();
   }
@@ -210,7 +216,7 @@ export class DiscoveryMetrics implements AdsObserver {
   }
 }
 
-/** One series each; `other` is what is not served. */
+/** One series for each kind; `other` for types that are not served. */
 type BySort = Readonly<Record<ResourceKind | "other", Series>>;
 
 function bySort(registry: MetricRegistry, name: string, help: string): BySort {
@@ -222,14 +228,14 @@ function bySort(registry: MetricRegistry, name: string, help: string): BySort {
 }
 
 function countClients(
-  streams: Iterable<AdsStream>,
+  streams: Iterable<SubscriberStream>,
 ): Iterable<readonly [readonly string[], number]> {
   const counts = new Map<string, [readonly string[], number]>();
-  for (const { audience, form } of streams) {
-    if (audience === undefined) continue;
-    const key = `${audience.form} ${form.mode}`;
+  for (const { group, form } of streams) {
+    if (group === undefined) continue;
+    const key = `${group.form} ${form.mode}`;
     const count = counts.get(key);
-    if (count === undefined) counts.set(key, [[audience.form, form.mode], 1]);
+    if (count === undefined) counts.set(key, [[group.form, form.mode], 1]);
     else count[1]++;
   }
   return counts.values();

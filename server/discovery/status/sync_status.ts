@@ -1,15 +1,28 @@
 /**
- * How far each client is, by kind: Pilot's syncz.
+ * How far each client is, by kind: Pilot's syncz; and where the admin port shows
+ * that and the rest of discovery.
  *
  * @module
  */
 
 import { TYPE_URLS } from "../../../proto/xds/resource.ts";
-import type { AdsStream } from "../streams/ads_stream.ts";
+import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import type {
   KindStatus,
   StampedResponse,
 } from "../subscriptions/stream_status.ts";
+
+/** How far each client is. */
+export const SYNCZ_PATH = "/debug/syncz";
+
+/** What clients of a name have, and should have: `?node=NAME`. */
+export const CONFIGZ_PATH = "/debug/configz";
+
+/** Endpoints as the catalog has them. */
+export const ENDPOINTZ_PATH = "/debug/endpointz";
+
+/** The resources that clients of a name should have, in full: `?node=NAME`. */
+export const CONFIG_DUMP_PATH = "/debug/config_dump";
 
 /** A response, and how long ago it was sent or answered. */
 export interface ResponseSummary {
@@ -83,7 +96,7 @@ export interface ClientSummary {
 
 /** All clients, in the order of their names; of one name the latest first. */
 export function clientSummaries(
-  streams: Iterable<AdsStream>,
+  streams: Iterable<SubscriberStream>,
   nowMs: number,
 ): readonly ClientSummary[] {
   return [...streams]
@@ -99,20 +112,20 @@ export function clientSummaries(
 
 /** @returns `undefined` for who is not a subscriber (yet). */
 export function clientSummary(
-  stream: AdsStream,
+  stream: SubscriberStream,
   nowMs: number,
 ): ClientSummary | undefined {
-  const { subscriber, audience, form, arrival, state } = stream;
-  if (subscriber === undefined || audience === undefined) return undefined;
+  const { subscriber, group, form, origin, state } = stream;
+  if (subscriber === undefined || group === undefined) return undefined;
   const { kinds, foreignTypes, waitsFor, early } = state.status;
-  const { node, name, said } = subscriber;
+  const { node, name, xdsNode } = subscriber;
   return {
     client: name,
     ...(node === undefined ? {} : { node }),
-    form: audience.form,
+    form: group.form,
     mode: form.mode,
-    from: arrival.remoteAddress,
-    software: `${said.userAgentName} ${said.userAgentVersion}`.trim(),
+    from: origin.remoteAddress,
+    software: `${xdsNode.userAgentName} ${xdsNode.userAgentVersion}`.trim(),
     connectedMs: Math.round(nowMs - stream.sinceMs),
     keptBytes: stream.keptBytes,
     kinds: kinds.map((status) => kindSummary(status, nowMs)),

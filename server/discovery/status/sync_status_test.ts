@@ -28,7 +28,7 @@ Deno.test("a refusal that names nothing is one, and has a reason", () => {
     client.nack("cluster", "resource index 0: bad");
     assertEquals(stateOf(client, "cluster"), "refused");
     const reason = "resource index 0: bad";
-    assertEquals(client.state.holdings.get("cluster"), [
+    assertEquals(client.state.resourceStatuses.get("cluster"), [
       { name: "a", wants: "1", state: "refused", reason },
       { name: "b", wants: "1", state: "refused", reason },
     ]);
@@ -47,7 +47,7 @@ Deno.test("what the client had before is not refused with what is new", () => {
   client.see({ ...WORLD, cluster: { a: "1", b: "2" } });
   client.nack("cluster", "no");
   assertEquals(
-    client.state.holdings.get("cluster")!.map(({ state }) => state),
+    client.state.resourceStatuses.get("cluster")!.map(({ state }) => state),
     ["synced", "refused"],
   );
 });
@@ -61,7 +61,10 @@ Deno.test("the reason stays until what was refused is replaced", () => {
     client.ack("cluster");
     assertEquals(stateOf(client, "cluster"), "refused");
     assertEquals(client.statusOf("cluster").nacked?.message, "a is bad");
-    assertEquals(client.state.holdings.get("cluster")![0]?.reason, "a is bad");
+    assertEquals(
+      client.state.resourceStatuses.get("cluster")![0]?.reason,
+      "a is bad",
+    );
     client.see({ ...WORLD, cluster: { a: "2", b: "2" } });
     client.ack("cluster");
     assertEquals(client.statusOf("cluster").nacked, undefined);

@@ -6,7 +6,7 @@
  */
 
 import type { Log } from "../../../platform/log/log.ts";
-import type { Audience } from "../generate/audience.ts";
+import type { ClientGroup } from "../generate/client_group.ts";
 import type { Unserved } from "../generate/service_resources.ts";
 
 /** Lines at once; what is more is only counted, `tunnel xds diff` has it all. */
@@ -14,15 +14,15 @@ export const UNSERVED_LINES_MAX = 20;
 
 /** The part of `Views` that knows. */
 export interface UnservedSource {
-  readonly audiences: readonly Audience[];
-  unservedTo(audience: Audience): readonly Unserved[];
+  readonly groups: readonly ClientGroup[];
+  unservedTo(group: ClientGroup): readonly Unserved[];
 }
 
 /** See the module description. */
 export class UnservedLog {
   readonly #source: UnservedSource;
   readonly #log: Pick<Log, "warn">;
-  /** By audience: what it was when it was looked at last, and its sentences. */
+  /** By group: what it was when it was looked at last, and its sentences. */
   readonly #known = new Map<
     string,
     { readonly list: readonly Unserved[]; readonly texts: ReadonlySet<string> }
@@ -33,22 +33,22 @@ export class UnservedLog {
     this.#log = log;
   }
 
-  /** Over all audiences. */
+  /** Over all groups. */
   get count(): number {
-    return this.#source.audiences
+    return this.#source.groups
       .reduce((sum, one) => sum + this.#source.unservedTo(one).length, 0);
   }
 
-  /** Looks at all audiences, and says what is new. */
+  /** Looks at all groups, and says what is new. */
   look(): void {
-    const { audiences } = this.#source;
-    const keys = new Set(audiences.map(({ key }) => key));
+    const { groups } = this.#source;
+    const keys = new Set(groups.map(({ key }) => key));
     for (const key of this.#known.keys()) {
       if (!keys.has(key)) this.#known.delete(key);
     }
     const fresh = new Set<string>();
-    for (const audience of audiences) {
-      for (const text of this.#newFor(audience)) fresh.add(text);
+    for (const group of groups) {
+      for (const text of this.#newFor(group)) fresh.add(text);
     }
     const texts = [...fresh];
     for (const text of texts.slice(0, UNSERVED_LINES_MAX)) this.#log.warn(text);
@@ -60,16 +60,16 @@ export class UnservedLog {
     );
   }
 
-  #newFor(audience: Audience): readonly string[] {
-    const list = this.#source.unservedTo(audience);
-    const known = this.#known.get(audience.key);
+  #newFor(group: ClientGroup): readonly string[] {
+    const list = this.#source.unservedTo(group);
+    const known = this.#known.get(group.key);
     if (known?.list === list) return [];
     const texts = new Set(
       list.map(({ service, reason }) =>
-        `${service} is not served to ${CLIENTS[audience.form]}: ${reason}`
+        `${service} is not served to ${CLIENTS[group.form]}: ${reason}`
       ),
     );
-    this.#known.set(audience.key, { list, texts });
+    this.#known.set(group.key, { list, texts });
     return [...texts].filter((text) => !known?.texts.has(text));
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The streams that are open: which may begin, what each has of the server, and
- * what is looked at from time to time. What they are told is not decided here.
+ * The streams that are open: which may begin, what each uses of the server, and
+ * what is checked from time to time. What they are sent is not decided here.
  *
  * @module
  */
@@ -11,26 +11,35 @@ import type { LinkPeer } from "../../../proto/link/link.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import { adsMethods, type StreamForm } from "../../../proto/xds/ads_methods.ts";
 import { RequestDecoder } from "../../../proto/xds/request_decoder.ts";
+import type { Visibility } from "../../policy/visibility.ts";
 import {
   type Admit,
   admitSubscriber,
-  assertSomebody,
   peerOf,
+  refuseUnauthenticated,
 } from "../access/admission.ts";
-import { AudienceUse } from "../access/audience_use.ts";
-import { Shares } from "../access/shares.ts";
-import { WaitingStrangers } from "../access/strangers.ts";
-import type { Arrival } from "../access/subscriber.ts";
-import { audienceOf } from "../generate/audience.ts";
+import { ClientGroupUse } from "../access/group_use.ts";
+import { Quotas } from "../access/quota.ts";
+import type { CallOrigin } from "../access/subscriber.ts";
+import { clientGroupOf } from "../generate/client_group.ts";
 import type { Views } from "../generate/views.ts";
 import { PushQueue } from "./push_queue.ts";
-import { type AdsHost, type AdsObserver, AdsStream } from "./ads_stream.ts";
-import type { Visibility } from "../../policy/visibility.ts";
+import {
+  type SubscriberHost,
+  type SubscriberObserver,
+  SubscriberStream,
+} from "./subscriber_stream.ts";
 
 /** Streams at once, of all clients together; an idle one costs some 20 KB. */
 export const STREAMS_MAX = 20_000;
 
-/** How often streams are looked at for what is due without an event. */
+/**
+ * Streams of callers without a certificate that are not admitted yet. Tokens are
+ * checked within ten seconds, a few at once.
+ */
+export const UNAUTHENTICATED_STREAMS_MAX = 256;
+
+/** How often streams are checked for what is due without an event. */
 export const TICK_MS = 1_000;
 
 /** What {@linkcode OpenStreams} needs. */
@@ -38,20 +47,20 @@ export interface OpenStreamsOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** What clients are told of who answers them. */
+  /** The server's name in each response (`control_plane`). */
   readonly server: string;
-  /** Whether somebody may be the node that it says. */
+  /** Whether a caller may be the node that it names. */
   readonly admit: Admit;
-  /** The services that a node may know of; empty: nobody's node. */
+  /** The services that a node may see; empty: callers that are no node. */
   visibleTo(node: string): Visibility;
   readonly views: Views;
-  readonly metrics: AdsObserver;
-  /** Why nobody is answered for now, if that is so. */
+  readonly metrics: SubscriberObserver;
+  /** Why the server answers no client for now, if that is so. */
   problem(): string | undefined;
-  /** One has said who it is, and was let in. */
-  joined(stream: AdsStream): void;
-  /** One is over, whether it had joined or not. */
-  ended(stream: AdsStream): void;
+  /** A stream has sent its node, and was admitted. */
+  joined(stream: SubscriberStream): void;
+  /** A stream is over, whether it had joined or not. */
+  ended(stream: SubscriberStream): void;
 }
 
 /** A subscriber as far as it is like an agent's link: known, and ended. */
@@ -63,14 +72,19 @@ export interface SubscriberLink {
 /** See the module description. */
 export class OpenStreams {
   readonly #options: OpenStreamsOptions;
-  readonly #host: AdsHost;
-  readonly #streams = new Set<AdsStream>();
-  readonly #shares: Shares;
-  readonly #strangers = new WaitingStrangers<AdsStream>();
-  readonly #audienceUse: AudienceUse;
-  /** Those that have more to say than a slice has room for. */
-  readonly #late: PushQueue<AdsStream>;
-  /** In front of all nonces: not what they were before a restart. */
+  readonly #host: SubscriberHost;
+  readonly #streams = new Set<SubscriberStream>();
+  readonly #quotas: Quotas;
+  /**
+   * In the order in which they came. They cost whoever makes them nothing, so the
+   * oldest makes room for the next, and callers with a certificate wait beside
+   * them.
+   */
+  readonly #unauthenticated = new Set<SubscriberStream>();
+  readonly #groupUse: ClientGroupUse;
+  /** Streams that have more to send than a slice has room for. */
+  readonly #late: PushQueue<SubscriberStream>;
+  /** In front of all nonces: another one after a restart. */
   readonly #epoch: string;
   #streamCount = 0;
   #isDraining = false;
@@ -79,27 +93,27 @@ export class OpenStreams {
   constructor(options: OpenStreamsOptions) {
     this.#options = options;
     this.#epoch = Math.floor(options.random() * 36 ** 5).toString(36);
-    this.#audienceUse = new AudienceUse(options.views);
-    this.#shares = new Shares(options.timers);
+    this.#groupUse = new ClientGroupUse(options.views);
+    this.#quotas = new Quotas(options.timers);
     this.#late = new PushQueue({
       timers: options.timers,
-      tell: (stream) => stream.goOn(),
+      push: (stream) => stream.pushRest(),
     });
     this.#host = this.#createHost();
   }
 
-  /** All that there are, also those that have not said who they are. */
-  get all(): ReadonlySet<AdsStream> {
+  /** All streams, also those that have not sent their node yet. */
+  get all(): ReadonlySet<SubscriberStream> {
     return this.#streams;
   }
 
-  /** Subscribers that had to prove something, to be judged again. */
+  /** Subscribers that had to authenticate, to be authorized again. */
   get links(): readonly SubscriberLink[] {
     const links: SubscriberLink[] = [];
     for (const stream of this.#streams) {
-      const { arrival, subscriber } = stream;
-      if (subscriber === undefined || arrival.needsNoProof) continue;
-      const peer = peerOf(arrival, subscriber);
+      const { origin, subscriber } = stream;
+      if (subscriber === undefined || origin.needsNoProof) continue;
+      const peer = peerOf(origin, subscriber);
       const code = StatusCode.PERMISSION_DENIED;
       const close = (message: string) => stream.end({ code, message });
       links.push({ peer, close });
@@ -108,32 +122,32 @@ export class OpenStreams {
   }
 
   /** The methods as one connection may call them. */
-  methods(arrival: Arrival): Readonly<Record<string, MethodHandler>> {
+  methods(origin: CallOrigin): Readonly<Record<string, MethodHandler>> {
     return adsMethods((form) => (call) => {
-      const stream = this.#begin(call, arrival, form);
+      const stream = this.#begin(call, origin, form);
       this.#streams.add(stream);
-      const isStranger = !arrival.needsNoProof &&
-        arrival.identity.kind === "anonymous";
-      if (isStranger) this.#strangers.add(stream);
+      const isUnauthenticated = !origin.needsNoProof &&
+        origin.identity.kind === "anonymous";
+      if (isUnauthenticated) this.#addUnauthenticated(stream);
       this.#timer ??= this.#tickLater();
       return stream;
     });
   }
 
   /**
-   * Rules about who sees what may be others now.
+   * The rules about visible services may have changed.
    *
-   * @returns Whether that is so for anybody.
+   * @returns Whether any stream is of another group now.
    */
-  lookAgain(): boolean {
-    let isAnyOther = false;
+  reconsider(): boolean {
+    let isAnyMoved = false;
     for (const stream of this.#streams) {
-      if (stream.lookAgain()) isAnyOther = true;
+      if (stream.reconsider()) isAnyMoved = true;
     }
-    return isAnyOther;
+    return isAnyMoved;
   }
 
-  /** Ends them all, and lets none begin. */
+  /** Ends all streams, and lets none begin. */
   drain(reason: string): void {
     this.#isDraining = true;
     this.#timer?.cancel();
@@ -141,20 +155,45 @@ export class OpenStreams {
     this.endAll(reason);
   }
 
-  /** Sends all that there are now to other servers. */
+  /** Sends the clients of all streams to other servers. */
   endAll(reason: string): void {
     const status = { code: StatusCode.UNAVAILABLE, message: reason };
     for (const stream of [...this.#streams]) stream.end(status);
   }
 
+  #addUnauthenticated(stream: SubscriberStream): void {
+    const waiting = this.#unauthenticated;
+    waiting.add(stream);
+    if (waiting.size <= UNAUTHENTICATED_STREAMS_MAX) return;
+    const [oldest] = waiting;
+    waiting.delete(oldest!);
+    oldest!.end({
+      code: StatusCode.RESOURCE_EXHAUSTED,
+      message:
+        `More than ${UNAUTHENTICATED_STREAMS_MAX} clients without a certificate ask ` +
+        "for discovery at once; try again",
+    });
+  }
+
   /** @throws {GrpcError} */
-  #begin(call: ServerCall, arrival: Arrival, form: StreamForm): AdsStream {
+  #begin(
+    call: ServerCall,
+    origin: CallOrigin,
+    form: StreamForm,
+  ): SubscriberStream {
     try {
-      assertSomebody(arrival, call.metadata);
+      refuseUnauthenticated(origin, call.metadata);
       this.#assertRoom();
       const prefix = `${this.#epoch}.${(++this.#streamCount).toString(36)}.`;
-      const share = this.#shares.of(arrival);
-      return new AdsStream(call, arrival, form, this.#host, prefix, share);
+      const quota = this.#quotas.of(origin);
+      return new SubscriberStream(
+        call,
+        origin,
+        form,
+        this.#host,
+        prefix,
+        quota,
+      );
     } catch (error) {
       this.#options.metrics.turnedAway();
       throw error;
@@ -176,36 +215,36 @@ export class OpenStreams {
     );
   }
 
-  #createHost(): AdsHost {
+  #createHost(): SubscriberHost {
     const { timers, server, admit, visibleTo, views, metrics } = this.#options;
     return {
       server,
       clock: timers,
       decoder: new RequestDecoder(),
       observer: metrics,
-      admit: ({ arrival, subscriber, call }) =>
-        admitSubscriber(arrival, subscriber!, call.metadata, admit),
-      audienceOf: ({ node, said, connectProxy }) =>
-        audienceOf(said, {
+      admit: ({ origin, subscriber, call }) =>
+        admitSubscriber(origin, subscriber!, call.metadata, admit),
+      clientGroupOf: ({ node, xdsNode, connectProxy }) =>
+        clientGroupOf(xdsNode, {
           visible: visibleTo(node ?? ""),
           ...(connectProxy === undefined ? {} : { connectProxy }),
         }),
-      viewOf: (audience) => views.lastViewOf(audience),
-      enlist: ({ share }, audience, before) =>
-        this.#audienceUse.enlist(share, audience.key, before?.key),
+      viewOf: (group) => views.lastViewOf(group),
+      joinGroup: ({ quota }, group, before) =>
+        this.#groupUse.join(quota, group.key, before?.key),
       joined: (stream) => {
-        this.#strangers.delete(stream);
-        stream.arrival.known?.();
+        this.#unauthenticated.delete(stream);
+        stream.origin.known?.();
         metrics.joined(stream);
         this.#options.joined(stream);
       },
-      later: (stream) => this.#late.addLater(stream),
-      ended: (stream, reason, audience) => {
+      requeue: (stream) => this.#late.addLater(stream),
+      ended: (stream, reason, group) => {
         this.#options.ended(stream);
         this.#late.remove(stream);
-        this.#strangers.delete(stream);
-        if (audience !== undefined) {
-          this.#audienceUse.leave(stream.share, audience.key);
+        this.#unauthenticated.delete(stream);
+        if (group !== undefined) {
+          this.#groupUse.leave(stream.quota, group.key);
         }
         if (this.#streams.delete(stream)) metrics.ended(stream, reason);
       },

@@ -24,7 +24,7 @@ export interface PushQueueOptions<Client> {
    *
    * @param sinceMs When it began to wait.
    */
-  tell(client: Client, sinceMs: number): void;
+  push(client: Client, sinceMs: number): void;
 }
 
 /** See the module description. */
@@ -34,7 +34,7 @@ export class PushQueue<Client> {
   readonly #waiting = new Map<Client, number>();
   #drained: (() => void)[] = [];
   #timer: Timer | undefined;
-  #isTelling = false;
+  #isPushing = false;
 
   constructor(options: PushQueueOptions<Client>) {
     this.#options = options;
@@ -54,7 +54,7 @@ export class PushQueue<Client> {
   /** Queues one, and tells nobody now: the slice that goes on is used up. */
   addLater(client: Client): void {
     this.#queue(client);
-    if (!this.#isTelling) this.#wait();
+    if (!this.#isPushing) this.#wait();
   }
 
   /**
@@ -87,18 +87,18 @@ export class PushQueue<Client> {
   }
 
   #begin(): void {
-    if (this.#timer === undefined && !this.#isTelling) this.#slice();
+    if (this.#timer === undefined && !this.#isPushing) this.#slice();
   }
 
   #slice(): void {
-    const { timers, tell } = this.#options;
+    const { timers, push } = this.#options;
     const untilMs = timers.now() + SLICE_MS;
-    this.#isTelling = true;
+    this.#isPushing = true;
     try {
       for (const [client, sinceMs] of this.#waiting) {
         this.#waiting.delete(client);
         try {
-          tell(client, sinceMs);
+          push(client, sinceMs);
         } catch (error) {
           // The others have done nothing, and neither has who calls this.
           reportInternalError("stream", error);
@@ -106,7 +106,7 @@ export class PushQueue<Client> {
         if (timers.now() >= untilMs) break;
       }
     } finally {
-      this.#isTelling = false;
+      this.#isPushing = false;
     }
     if (this.#waiting.size > 0) return this.#wait();
     const drained = this.#drained;

@@ -3,10 +3,10 @@ import { HeardErrors } from "../../../tests/support/watch/heard_errors.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { PushQueue, SLICE_MS } from "./push_queue.ts";
 
-/** Each told client costs `costMs`. */
+/** Each pushed client costs `costMs`. */
 class Rig {
   readonly timers = new FakeTimers();
-  readonly told: string[] = [];
+  readonly pushed: string[] = [];
   readonly waitedMs: number[] = [];
   readonly queue: PushQueue<string>;
   onTold: (client: string) => void = () => {};
@@ -15,8 +15,8 @@ class Rig {
   constructor(costMs = 0) {
     this.queue = new PushQueue({
       timers: this.timers,
-      tell: (client, sinceMs) => {
-        this.told.push(client);
+      push: (client, sinceMs) => {
+        this.pushed.push(client);
         this.waitedMs.push(this.timers.now() - sinceMs);
         this.timers.advance(costMs);
         this.onTold(client);
@@ -38,7 +38,7 @@ const MANY = Array.from({ length: 1_000 }, (_, index) => `client-${index}`);
 Deno.test("PushQueue tells a client that was added", () => {
   const rig = new Rig();
   rig.queue.add("a");
-  assertEquals(rig.told, ["a"]);
+  assertEquals(rig.pushed, ["a"]);
   assertEquals(rig.queue.size, 0);
 });
 
@@ -46,25 +46,25 @@ Deno.test("PushQueue tells a client that comes later in its next slice", () => {
   const rig = new Rig();
   rig.queue.addLater("a");
   rig.queue.addLater("b");
-  assertEquals(rig.told, []);
+  assertEquals(rig.pushed, []);
   rig.run();
-  assertEquals(rig.told, ["a", "b"]);
+  assertEquals(rig.pushed, ["a", "b"]);
   rig.onTold = (client) => {
     if (client === "c") rig.queue.addLater("d");
   };
   rig.queue.add("c");
   rig.run();
-  assertEquals(rig.told, ["a", "b", "c", "d"]);
+  assertEquals(rig.pushed, ["a", "b", "c", "d"]);
   rig.queue.addLater("e");
   rig.queue.remove("e");
   rig.timers.advance(0);
-  assertEquals(rig.told.length, 4);
+  assertEquals(rig.pushed.length, 4);
 });
 
 Deno.test("PushQueue tells many in the order in which they were added", () => {
   const rig = new Rig();
   rig.addAll(...MANY);
-  assertEquals(rig.told, MANY);
+  assertEquals(rig.pushed, MANY);
   assertEquals(rig.drained, 1);
 });
 
@@ -74,7 +74,7 @@ Deno.test("PushQueue tells a client once that was added while it waited", () => 
   rig.queue.add("b");
   rig.addAll("b");
   rig.run();
-  assertEquals(rig.told, ["a", "b"]);
+  assertEquals(rig.pushed, ["a", "b"]);
   assertEquals(rig.drained, 2);
 });
 
@@ -83,17 +83,17 @@ Deno.test("PushQueue keeps the time and place of the first reason", () => {
   rig.addAll("a", "b", "c");
   rig.queue.add("b");
   rig.run();
-  assertEquals(rig.told, ["a", "b", "c"]);
+  assertEquals(rig.pushed, ["a", "b", "c"]);
   assertEquals(rig.waitedMs, [0, SLICE_MS, 2 * SLICE_MS]);
 });
 
-Deno.test("PushQueue comes again to a client that was added while it was told", () => {
+Deno.test("PushQueue comes again to a client that was added while it was pushed", () => {
   const rig = new Rig();
   rig.onTold = () => {
-    if (rig.told.length < 2) rig.queue.add("a");
+    if (rig.pushed.length < 2) rig.queue.add("a");
   };
   rig.addAll("a", "b");
-  assertEquals(rig.told, ["a", "b", "a"]);
+  assertEquals(rig.pushed, ["a", "b", "a"]);
   assertEquals(rig.drained, 1);
 });
 
@@ -102,7 +102,7 @@ Deno.test("PushQueue lets a client come again only behind all others", () => {
   rig.addAll("a", "b", "c");
   rig.queue.add("a");
   rig.run();
-  assertEquals(rig.told, ["a", "b", "c", "a"]);
+  assertEquals(rig.pushed, ["a", "b", "c", "a"]);
 });
 
 Deno.test("PushQueue tells nothing to a client that was removed", () => {
@@ -111,7 +111,7 @@ Deno.test("PushQueue tells nothing to a client that was removed", () => {
   rig.queue.remove("b");
   rig.queue.remove("b");
   rig.run();
-  assertEquals(rig.told, ["a", "c"]);
+  assertEquals(rig.pushed, ["a", "c"]);
   assertEquals(rig.drained, 1);
 });
 
@@ -120,18 +120,18 @@ Deno.test("PushQueue is drained when the last one was removed", () => {
   rig.addAll("a", "b");
   rig.queue.remove("b");
   rig.run();
-  assertEquals(rig.told, ["a"]);
+  assertEquals(rig.pushed, ["a"]);
   assertEquals(rig.drained, 1);
 });
 
 Deno.test("PushQueue lets the event loop have its turn between slices", () => {
   const rig = new Rig(1);
   rig.addAll(...MANY);
-  assertEquals(rig.told.length, SLICE_MS);
+  assertEquals(rig.pushed.length, SLICE_MS);
   assertEquals(rig.drained, 0);
   assertEquals(rig.timers.pendingCount, 1);
   rig.timers.advance(MANY.length);
-  assertEquals(rig.told, MANY);
+  assertEquals(rig.pushed, MANY);
   assertEquals(rig.drained, 1);
 });
 
@@ -144,7 +144,7 @@ Deno.test("PushQueue goes on with the others when telling one failed", () => {
   rig.addAll("a", "b");
   assertEquals(heard.messages, ["a bug"]);
   rig.run();
-  assertEquals(rig.told, ["a", "b"]);
+  assertEquals(rig.pushed, ["a", "b"]);
   assertEquals(rig.drained, 1);
 });
 
@@ -153,7 +153,7 @@ Deno.test("PushQueue forgets everybody when it is stopped", () => {
   rig.addAll("a", "b");
   rig.queue.stop();
   rig.timers.advance(1_000);
-  assertEquals(rig.told, ["a"]);
+  assertEquals(rig.pushed, ["a"]);
   assertEquals(rig.queue.size, 0);
   assertEquals(rig.timers.pendingCount, 0);
 });

@@ -45,7 +45,7 @@ Deno.test("a cluster that changes after an anonymous refusal gets no older endpo
     assertEquals(endpointsIn(client.settle()), []);
     // It was not the one: from now on it is like any other.
     assertEquals(
-      client.statusOf("endpoints").parkedNames,
+      client.statusOf("endpoints").nackedNames,
       ["b"],
       mode,
     );
@@ -57,17 +57,17 @@ Deno.test("what may be bad is tried alone, beside all that is not", () => {
     const client = settled(mode);
     client.see(world("1", { a: "2", b: "2", c: "1" }));
     client.nack("endpoints", "one is bad");
-    const told = client.see({
+    const sent = client.see({
       cluster: { a: "2", b: "2", c: "2" },
       endpoints: { a: "2", b: "2", c: "1" },
     });
-    assertEquals(endpointsIn(told), ["endpoints c=1"], mode);
+    assertEquals(endpointsIn(sent), ["endpoints c=1"], mode);
     assertEquals(client.ack("endpoints"), ["endpoints a=2"], mode);
     // Now it is known, and its cluster still waits for something.
     assertEquals(client.nack("endpoints", "this one"), ["endpoints a=1"]);
     assertEquals(client.ack("endpoints"), ["endpoints b=2"]);
     assertEquals(client.ack("endpoints"), []);
-    assertEquals(client.statusOf("endpoints").parkedNames, ["a"]);
+    assertEquals(client.statusOf("endpoints").nackedNames, ["a"]);
   }
 });
 
@@ -77,11 +77,11 @@ Deno.test("what was refused alone is not tried again, and what it had comes back
     client.see(world("1", { a: "2", b: "1", c: "1" }));
     assertEquals(client.nack("endpoints", "bad"), []);
     for (const cluster of ["2", "3"]) {
-      const told = client.see({
+      const sent = client.see({
         cluster: { a: cluster, b: "1", c: "1" },
         endpoints: { a: "2", b: "1", c: "1" },
       });
-      assertEquals(endpointsIn(told), ["endpoints a=1"], mode);
+      assertEquals(endpointsIn(sent), ["endpoints a=1"], mode);
       client.settle();
     }
   }
@@ -92,10 +92,10 @@ Deno.test("a client that refuses all and names nothing is not asked for ever", (
     const client = settled(mode);
     client.see(world("1", { a: "2", b: "2", c: "1" }));
     client.nack("endpoints", "one is bad");
-    let told = endpointsIn(client.see(world("2", { a: "2", b: "2", c: "1" })));
-    const heard = [...told];
-    while (told.length > 0) {
-      heard.push(...told = client.nack("endpoints", "no"));
+    let sent = endpointsIn(client.see(world("2", { a: "2", b: "2", c: "1" })));
+    const heard = [...sent];
+    while (sent.length > 0) {
+      heard.push(...sent = client.nack("endpoints", "no"));
     }
     assertEquals(heard, [
       "endpoints a=2",
@@ -117,8 +117,8 @@ Deno.test("a name without endpoints does not hold up what may be bad", () => {
   assertEquals(client.see(world("1", endpoints)), ["endpoints c=2"]);
   client.see({ cluster: { a: "2", b: "1", c: "1" }, endpoints });
   // The answer to c asks for one more, while the cluster of a has changed.
-  const told = client.ask("endpoints", ["a", "b", "c", "none"]);
-  assertEquals(told, ["endpoints a=2"]);
+  const sent = client.ask("endpoints", ["a", "b", "c", "none"]);
+  assertEquals(sent, ["endpoints a=2"]);
 });
 
 Deno.test("a refusal by name is believed at once", () => {
@@ -126,19 +126,19 @@ Deno.test("a refusal by name is believed at once", () => {
     const client = settled(mode);
     client.see(world("1", { a: "2", b: "2", c: "1" }));
     assertEquals(client.nack("endpoints", "a is bad"), []);
-    const told = client.see(world("2", { a: "2", b: "2", c: "1" }));
-    assertEquals(endpointsIn(told), ["endpoints a=1 b=2"], mode);
+    const sent = client.see(world("2", { a: "2", b: "2", c: "1" }));
+    assertEquals(endpointsIn(sent), ["endpoints a=1 b=2"], mode);
   }
 });
 
-Deno.test("content that changes is told with the rest, whatever was refused before", () => {
+Deno.test("content that changes is sent with the rest, whatever was refused before", () => {
   for (const mode of MODES) {
     const client = settled(mode);
     client.see(world("1", { a: "2", b: "2", c: "1" }));
     client.nack("endpoints", "one is bad");
-    const told = client.see(world("2", { a: "3", b: "3", c: "1" }));
-    assertEquals(endpointsIn(told), ["endpoints a=3 b=3"], mode);
+    const sent = client.see(world("2", { a: "3", b: "3", c: "1" }));
+    assertEquals(endpointsIn(sent), ["endpoints a=3 b=3"], mode);
     client.settle();
-    assertEquals(client.statusOf("endpoints").parkedNames, []);
+    assertEquals(client.statusOf("endpoints").nackedNames, []);
   }
 });

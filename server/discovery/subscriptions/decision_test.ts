@@ -25,8 +25,8 @@ Deno.test("an ACK clears the refusal before it", () => {
   client.nack("endpoints", "no");
   client.see({ ...WORLD, endpoints: { a: "2", b: "1" } });
   client.ack("endpoints");
-  const { nacked, nacks, parkedNames } = client.statusOf("endpoints");
-  assertEquals([nacked, nacks, parkedNames], [undefined, 1, []]);
+  const { nacked, nacks, nackedNames } = client.statusOf("endpoints");
+  assertEquals([nacked, nacks, nackedNames], [undefined, 1, []]);
 });
 
 Deno.test("no response yet: all that is wanted and exists is sent", () => {
@@ -61,7 +61,7 @@ Deno.test("dropping names is not answered", () => {
   assertEquals(client.ask("endpoints", ["b"]), []);
 });
 
-Deno.test("one response in flight per type: the next goes when it is answered", () => {
+Deno.test("one response in inFlight per type: the next goes when it is answered", () => {
   for (const mode of ["sotw", "delta"] as const) {
     const client = inWorld(mode);
     client.ask("endpoints", ["a", "b"]);
@@ -73,7 +73,7 @@ Deno.test("one response in flight per type: the next goes when it is answered", 
   }
 });
 
-Deno.test("one response in flight per type: or when 10 s have passed", () => {
+Deno.test("one response in inFlight per type: or when 10 s have passed", () => {
   for (const mode of ["sotw", "delta"] as const) {
     const client = inWorld(mode);
     client.ask("endpoints", ["a", "b"]);
@@ -91,7 +91,7 @@ Deno.test("one response in flight per type: or when 10 s have passed", () => {
   }
 });
 
-Deno.test("a response in flight of one type holds up no other", () => {
+Deno.test("a response in inFlight of one type isNacked up no other", () => {
   const client = inWorld("sotw");
   client.ask("cluster");
   client.ask("endpoints", ["a"]);
@@ -129,7 +129,7 @@ Deno.test("listeners that are asked for do not wait for clusters", () => {
   assertEquals(client.ask("listener"), ["listener a=1"]);
 });
 
-Deno.test("a slow client keeps no old state: what came and went may be told twice", () => {
+Deno.test("a slow client keeps no old state: what came and went may be sent twice", () => {
   for (const mode of ["sotw", "delta"] as const) {
     const client = inWorld(mode);
     client.ask("endpoints", ["a"]);
@@ -150,8 +150,8 @@ Deno.test("a client that takes nothing keeps no old state, though nobody asks wh
     state.onView(viewOf({ ...WORLD, endpoints: { a: "2", b: "1" } }), 0);
     state.onView(viewOf({ ...WORLD, endpoints: { a: "3" } }), SLOW_AFTER_MS);
     state.onView(viewOf(WORLD), SLOW_AFTER_MS);
-    const told = client.pass(SLOW_AFTER_MS);
-    assertEquals(told, ["endpoints a=1 b=1"]);
+    const sent = client.pass(SLOW_AFTER_MS);
+    assertEquals(sent, ["endpoints a=1 b=1"]);
   }
 });
 
@@ -187,7 +187,7 @@ Deno.test("a refusal names resources as clients do", () => {
     });
     client.ask("cluster");
     client.nack("cluster", message);
-    assertEquals(client.statusOf("cluster").parkedNames, named, message);
+    assertEquals(client.statusOf("cluster").nackedNames, named, message);
     const blamed = named.length > 0 ? named : names;
     assertEquals(client.statusOf("cluster").nacked?.names, blamed);
   }
@@ -251,7 +251,7 @@ Deno.test("without a name in the refusal a whole state is sent again when anythi
   const client = inWorld("sotw");
   client.ask("cluster");
   client.nack("cluster", "no");
-  assertEquals(client.statusOf("cluster").parkedNames, []);
+  assertEquals(client.statusOf("cluster").nackedNames, []);
   assertEquals(client.see({ ...WORLD, cluster: { a: "1", b: "2" } }), [
     "cluster a=1 b=2",
   ]);

@@ -89,7 +89,7 @@ Deno.test("Delta: unsubscribing a name beside a wildcard is answered with it, or
   ]);
 });
 
-Deno.test("Delta: a first request with initial_resource_versions is told the differences", () => {
+Deno.test("Delta: a first request with initial_resource_versions is sent the differences", () => {
   const client = inWorld("delta");
   assertEquals(
     client.ask("cluster", [], { initial: { a: "0", b: "1" } }),
@@ -123,7 +123,7 @@ Deno.test("Delta: when nothing differs, all of a kind is answered with nothing, 
   assertEquals(client.ask("route", ["r"], { initial: { r: "1" } }), []);
 });
 
-Deno.test("Delta: endpoints are told in full to who comes back: a cluster may wait for them", () => {
+Deno.test("Delta: endpoints are sent in full to who comes back: a cluster may wait for them", () => {
   const client = inWorld("delta");
   assertEquals(
     client.ask("endpoints", ["a", "old"], { initial: { a: "1", old: "1" } }),
@@ -140,7 +140,7 @@ Deno.test("Delta: initial_resource_versions count in a first request only", () =
   ]);
 });
 
-Deno.test("Delta: an empty world is told to who asks for all of it", () => {
+Deno.test("Delta: an empty world is sent to who asks for all of it", () => {
   const client = new ScriptedSubscriber("delta");
   client.see({});
   assertEquals(client.ask("cluster"), ["cluster"]);
@@ -151,13 +151,13 @@ Deno.test("Delta: a NACK is of the response, and names the resource when it can"
   const client = inWorld("delta");
   client.ask("endpoints", ["a", "b"]);
   client.nack("endpoints", "bad: a: no such thing");
-  assertEquals(client.statusOf("endpoints").parkedNames, ["a"]);
+  assertEquals(client.statusOf("endpoints").nackedNames, ["a"]);
   assertEquals(client.see({ ...WORLD, endpoints: { a: "1", b: "2" } }), [
     "endpoints b=2",
   ]);
 });
 
-Deno.test("Delta: what is gone is told by its name, once", () => {
+Deno.test("Delta: what is gone is sent by its name, once", () => {
   const client = inWorld("delta");
   client.ask("listener");
   client.settle();
@@ -166,7 +166,7 @@ Deno.test("Delta: what is gone is told by its name, once", () => {
   assertEquals(client.see({ ...WORLD, cluster: {}, listener: {} }), []);
 });
 
-Deno.test("Delta: nothing is told of what came and went unseen", () => {
+Deno.test("Delta: nothing is sent of what came and went unseen", () => {
   const client = inWorld("delta");
   client.ask("cluster");
   client.see({ ...WORLD, cluster: { a: "1", b: "1", c: "1" } });
@@ -189,7 +189,7 @@ Deno.test("Delta wildcard: a first request without names is all, and names come 
   assertEquals(client.see({ ...WORLD, cluster: { a: "3", b: "3" } }), []);
 });
 
-Deno.test("Delta wildcard: it is told again to who asks for it again", () => {
+Deno.test("Delta wildcard: it is sent again to who asks for it again", () => {
   const client = inWorld("delta");
   client.ask("cluster", ["*"]);
   client.settle();

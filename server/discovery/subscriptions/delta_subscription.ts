@@ -32,18 +32,18 @@ import {
   union,
   within,
 } from "./shared_names.ts";
-import { Subscription } from "./subscription.ts";
-import type { Treatment } from "./treatment.ts";
+import { KindSubscription } from "./kind_subscription.ts";
+import type { ClientProfile } from "./client_profile.ts";
 
 /** See the module description. */
-export class DeltaSubscription extends Subscription {
+export class DeltaSubscription extends KindSubscription {
   /** What the client says it has, until it was first told something. */
   #initial: ReadonlyMap<string, string> | undefined;
   #isKnown = false;
   readonly #knowsWildcard: boolean;
 
-  constructor(kind: ResourceKind, treatment: Treatment) {
-    super(kind, "delta", treatment);
+  constructor(kind: ResourceKind, profile: ClientProfile) {
+    super(kind, "delta", profile);
     this.#knowsWildcard = isWholeState(kind);
   }
 
@@ -65,13 +65,13 @@ export class DeltaSubscription extends Subscription {
   }
 
   /** Clusters were told anew, and each wants its endpoints after that. */
-  onParentsTold(clusters: Names): void {
+  onParentsSent(clusters: Names): void {
     const asked = within(clusters, this.names);
     if (asked.size === 0) return;
-    this.owe(namesOfList(select(asked, this.now).resources));
+    this.addPending(namesOfList(select(asked, this.now).resources));
     if (!this.isHolding) return;
     const kept = [...asked].filter((name) => this.held!.get(name));
-    if (kept.length > 0) this.owe(new Set(kept));
+    if (kept.length > 0) this.addPending(new Set(kept));
   }
 
   #setOf(list: readonly string[]): NameSet {
@@ -92,9 +92,9 @@ export class DeltaSubscription extends Subscription {
     if (more.isEmpty) return;
     const asked = more.isWildcard ? namesOf(this.now) : more.names;
     this.names = plusNames(this.names, more);
-    if (this.told === undefined) return; // All of it is owed then.
+    if (this.sent === undefined) return; // All of it is owed then.
     if (more.isWildcard) {
-      this.owed.mustAnswer = true;
+      this.pending.mustAnswer = true;
       this.answer(more.names);
     }
     this.answer(asked);
@@ -105,15 +105,15 @@ export class DeltaSubscription extends Subscription {
     const { names } = this.names;
     const gone = [...less.names].filter((name) => names.has(name));
     this.names = minusNames(this.names, less);
-    if (this.told === undefined || !this.names.isWildcard) return;
+    if (this.sent === undefined || !this.names.isWildcard) return;
     if (gone.length === 0) return;
     // It cannot know whether they are among all that it asked for.
     this.answer(new Set(gone));
   }
 
-  protected override firstOwed(now: ByName): Names {
-    this.owed.isAwaited = true;
-    this.owed.mustAnswer = this.names.isWildcard;
+  protected override firstPending(now: ByName): Names {
+    this.pending.isAwaited = true;
+    this.pending.mustAnswer = this.names.isWildcard;
     const initial = this.#initial;
     this.#initial = undefined;
     // A cluster that came on the last stream may still wait for endpoints, and
@@ -146,20 +146,20 @@ export class DeltaSubscription extends Subscription {
     return names;
   }
 
-  protected override compose(names: Names, owed: Names): Selection {
+  protected override compose(names: Names, pending: Names): Selection {
     const { now, held } = this;
     const selection = select(names, now);
-    if (this.parking === undefined && !this.isHolding) return selection;
+    if (this.nacked === undefined && !this.isHolding) return selection;
     const resources: Resource[] = [];
     const missing: string[] = [];
     for (const resource of selection.resources) {
-      const sent = this.sendable(resource, owed);
+      const sent = this.sendable(resource, pending);
       if (sent !== undefined) resources.push(sent);
     }
     for (const name of selection.missing) {
-      const kept = held?.takenOf(name);
+      const kept = held?.ackedOf(name);
       if (held?.get(name) === undefined) missing.push(name);
-      else if (kept !== undefined && owed.has(name)) resources.push(kept);
+      else if (kept !== undefined && pending.has(name)) resources.push(kept);
     }
     return selectionOf(resources, missing);
   }

@@ -9,11 +9,11 @@
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { type ByName, changedNames } from "../view/view.ts";
 import type { NameSet } from "./name_set.ts";
-import type { Owed } from "./owed.ts";
+import type { Pending } from "./pending.ts";
 import { HeldRemovals } from "./removals.ts";
 import { select } from "./selection.ts";
 import { type Names, namesOfList, NO_NAMES, within } from "./shared_names.ts";
-import type { Uptake } from "./uptake.ts";
+import type { AckTracker } from "./ack_tracker.ts";
 
 const NO_RESOURCES: ByName = new Map();
 
@@ -30,21 +30,21 @@ export interface GoneForm {
 /** See the module description; of one kind on one stream. */
 export class Difference {
   readonly #gone: GoneForm;
-  readonly #uptake: Uptake;
-  #told: ByName | undefined;
+  readonly #acks: AckTracker;
+  #sent: ByName | undefined;
   #now: ByName = NO_RESOURCES;
   #held: HeldRemovals | undefined;
   #generation = 0;
-  #toldGeneration = 0;
+  #sentGeneration = 0;
 
-  constructor(gone: GoneForm, uptake: Uptake) {
+  constructor(gone: GoneForm, acks: AckTracker) {
     this.#gone = gone;
-    this.#uptake = uptake;
+    this.#acks = acks;
   }
 
   /** Absent before the first view. */
-  get told(): ByName | undefined {
-    return this.#told;
+  get sent(): ByName | undefined {
+    return this.#sent;
   }
 
   /** What there is. */
@@ -62,18 +62,18 @@ export class Difference {
   }
 
   /** Of the view that `told` is of. */
-  get toldGeneration(): number {
-    return this.#toldGeneration;
+  get sentGeneration(): number {
+    return this.#sentGeneration;
   }
 
   // --- What there is ---------------------------------------------------------
 
   /** @returns Whether there is nothing new; else {@linkcode observe} takes it. */
   stays(now: ByName, generation: number): boolean {
-    if (this.#told !== now) return false;
+    if (this.#sent !== now) return false;
     this.#now = now;
     this.#generation = generation;
-    this.#toldGeneration = generation;
+    this.#sentGeneration = generation;
     return true;
   }
 
@@ -84,23 +84,23 @@ export class Difference {
 
   /** The client has, or is owed, all that there is now. */
   advance(): void {
-    this.#told = this.#now;
-    this.#toldGeneration = this.#generation;
+    this.#sent = this.#now;
+    this.#sentGeneration = this.#generation;
     if (this.isHolding) this.#dropBack();
   }
 
   /** The old state is a large thing: what matters of it is written down. */
   letGo(news: Names): void {
-    this.#uptake.letGo(this.#told!, news);
+    this.#acks.letGo(this.#sent!, news);
     this.advance();
   }
 
   /** Names that are to be told, and are not what was told last. */
   news(names: NameSet): Names {
-    const told = this.#told;
+    const sent = this.#sent;
     const now = this.#now;
-    if (told === undefined || told === now) return NO_NAMES;
-    const changed = within(changedNames(told, now), names);
+    if (sent === undefined || sent === now) return NO_NAMES;
+    const changed = within(changedNames(sent, now), names);
     const { resources, missing } = select(changed, now);
     if (!this.isHolding) {
       if (missing.length === 0) return changed;
@@ -121,23 +121,23 @@ export class Difference {
   // --- What is gone ----------------------------------------------------------
 
   /** What has gone stays with the client, unless it is to be told so. */
-  holdGone(names: NameSet, owed: Owed, nowMs: number): void {
-    const told = this.#told!;
-    const changed = within(changedNames(told, this.#now), names);
+  holdGone(names: NameSet, pending: Pending, nowMs: number): void {
+    const sent = this.#sent!;
+    const changed = within(changedNames(sent, this.#now), names);
     for (const name of select(changed, this.#now).missing) {
-      const had = told.get(name);
-      if (had === undefined || owed.tellsGone(name)) continue;
-      this.#hold(had, owed.names.has(name), nowMs);
+      const had = sent.get(name);
+      if (had === undefined || pending.reportsRemoval(name)) continue;
+      this.#hold(had, pending.names.has(name), nowMs);
     }
   }
 
   /** What was told stays while it is gone, as far as the client has it. */
-  #hold(told: Resource, isOwed: boolean, nowMs: number): void {
-    const had = this.#uptake.had(told, isOwed);
+  #hold(sent: Resource, isPending: boolean, nowMs: number): void {
+    const had = this.#acks.had(sent, isPending);
     // What it refused it may have applied.
-    const kept = had ?? (this.#gone.isNamed ? told : undefined);
+    const kept = had ?? (this.#gone.isNamed ? sent : undefined);
     if (kept === undefined) return;
-    const knowledge = had === told ? "exact" : had ? "good" : "refused";
+    const knowledge = had === sent ? "exact" : had ? "good" : "refused";
     this.#held ??= new HeldRemovals(this.#gone.patienceMs);
     this.#held.hold(kept, knowledge, this.#generation, nowMs);
   }
@@ -154,7 +154,7 @@ export class Difference {
     for (const { name } of held.resources) {
       const back = this.#now.get(name);
       if (back === undefined || held.hasExactly(back)) continue;
-      this.#uptake.remember(name, held.takenOf(name));
+      this.#acks.remember(name, held.ackedOf(name));
     }
     held.dropAllBut((name) => !this.#now.has(name));
   }
@@ -171,7 +171,7 @@ export class Difference {
     const released = this.#held.release(clearedTo, nowMs);
     if (released.size === 0) return NO_NAMES;
     // A name may be back before the client is told that it was gone.
-    for (const [name, had] of released) this.#uptake.remember(name, had);
+    for (const [name, had] of released) this.#acks.remember(name, had);
     return new Set(released.keys());
   }
 }

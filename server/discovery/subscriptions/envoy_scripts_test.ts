@@ -29,7 +29,7 @@ Deno.test("Envoy starts: clusters, then endpoints before it has answered about c
   assertEquals(client.ask("listener"), ["listener a=1 b=1"]);
 });
 
-Deno.test("Envoy holds its answer about a changed cluster, and has its endpoints without it", () => {
+Deno.test("Envoy isNacked its answer about a changed cluster, and has its endpoints without it", () => {
   const client = envoy("sotw");
   const before = client.nonceOf("endpoints");
   const changed = { ...WORLD, cluster: { a: "2", b: "1" } };
@@ -43,7 +43,7 @@ Deno.test("Envoy holds its answer about a changed cluster, and has its endpoints
   assertEquals(client.settle(), []);
 });
 
-Deno.test("Envoy holds its answer about clusters for 15 s: endpoints go on, and clusters after 10 s", () => {
+Deno.test("Envoy isNacked its answer about clusters for 15 s: endpoints go on, and clusters after 10 s", () => {
   const client = envoy("sotw");
   const changed = { ...WORLD, cluster: { a: "2", b: "1" } };
   client.see(changed);
@@ -108,7 +108,7 @@ Deno.test("Envoy comes back over SotW: the version kept, no nonce, all kinds at 
   assertEquals(client.settle(), []);
 });
 
-Deno.test("Envoy comes back over Delta: what it has it says, and what differs it is told", () => {
+Deno.test("Envoy comes back over Delta: what it has it says, and what differs it is sent", () => {
   const client = new ScriptedSubscriber("delta");
   client.see(WORLD);
   assertEquals(client.ask("cluster", [], { initial: { a: "1", b: "0" } }), [
@@ -130,7 +130,7 @@ Deno.test("Envoy cannot bind a listener: it is parked, and others go on", () => 
     "Error adding/updating listener(s) b: cannot bind '127.0.0.1:80': Address already in use\n",
   );
   const status = client.statusOf("listener");
-  assertEquals([status.parkedNames, status.nacked?.names], [["b"], ["b"]]);
+  assertEquals([status.nackedNames, status.nacked?.names], [["b"], ["b"]]);
   assertEquals(client.see({ ...WORLD, listener: { a: "2", b: "2" } }), [
     "listener a=2 b=1",
   ]);

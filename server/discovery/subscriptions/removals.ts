@@ -69,7 +69,7 @@ export class HeldRemovals {
   }
 
   /** What the client has of a name; absent if nobody knows. */
-  takenOf(name: string): Resource | undefined {
+  ackedOf(name: string): Resource | undefined {
     const held = this.#held.get(name);
     return held?.knowledge === "refused" ? undefined : held?.resource;
   }
@@ -168,7 +168,7 @@ export class HeldRemovals {
         held.clearedMs = nowMs;
       }
       if (nowMs < this.#dueMsOf(held)) continue;
-      released.set(name, this.takenOf(name));
+      released.set(name, this.ackedOf(name));
       this.#held.delete(name);
     }
     return released;

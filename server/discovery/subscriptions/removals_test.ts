@@ -45,7 +45,7 @@ Deno.test("Delta: routes go after listeners, clusters after both, endpoints last
   assertEquals(client.ack("endpoints"), []);
 });
 
-Deno.test("Delta: endpoints that the client has unsubscribed from meanwhile are not told as gone", () => {
+Deno.test("Delta: endpoints that the client has unsubscribed from meanwhile are not sent as gone", () => {
   const client = settled("delta");
   client.see(AFTER);
   client.ack("listener");
@@ -125,9 +125,9 @@ Deno.test("a cluster that comes back was never gone", () => {
     client.settle();
     client.see(AFTER);
     client.see(BEFORE);
-    const told = client.ack("listener");
+    const sent = client.ack("listener");
     assertEquals(
-      told.at(-1),
+      sent.at(-1),
       mode === "sotw" ? "listener a=1 b=1" : "listener b=1",
     );
     client.settle();

@@ -7,10 +7,10 @@
 import type { ErrorDetail } from "../../../proto/xds/discovery.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { NAME_LENGTH_MAX } from "./name_set.ts";
-import { NACK_MESSAGE_MAX } from "./parking.ts";
+import { NACK_MESSAGE_MAX } from "./nacked.ts";
 import type {
   KindStatus,
-  RefusedResponse,
+  NackedResponse,
   StampedResponse,
 } from "./stream_status.ts";
 
@@ -49,7 +49,7 @@ export class ResponseLog {
   #sent: StampedResponse | undefined;
   #acked: StampedResponse | undefined;
   #ackedMs = 0;
-  #nacked: RefusedResponse | undefined;
+  #nacked: NackedResponse | undefined;
   /** Whether the one before the last was refused. */
   #wasBad = false;
   #responses = 0;
@@ -97,7 +97,7 @@ export class ResponseLog {
     this.#responses++;
   }
 
-  noteTaken(nowMs: number): void {
+  noteAcked(nowMs: number): void {
     this.#last = "taken";
     this.#acks++;
     this.#acked = this.#sent;
@@ -110,7 +110,7 @@ export class ResponseLog {
   }
 
   /** @param blamed What is bad, as far as the client says so; else all of it. */
-  noteRefused(
+  noteNacked(
     { code, message }: ErrorDetail,
     blamed: readonly Resource[],
     nowMs: number,

@@ -43,7 +43,7 @@ export interface Selection {
 const NOTHING_MISSING: readonly string[] = Object.freeze([]);
 
 /**
- * Known for as long as somebody is told it: a client with names that nobody else
+ * SubscriptionFacts for as long as somebody is told it: a client with names that nobody else
  * has would pin all that it was told until anything changes.
  */
 const selected = new WeakMap<Names, WeakMap<ByName, WeakRef<Selection>>>();

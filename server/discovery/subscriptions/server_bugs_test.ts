@@ -70,11 +70,11 @@ Deno.test("endpoints follow each change of their cluster, in the same version an
     client.ask("endpoints", ["a", "b"]);
     client.settle();
     const nonce = client.nonceOf("endpoints");
-    const told = client.see({
+    const sent = client.see({
       cluster: { a: "2", b: "1" },
       endpoints: { a: "1", b: "1" },
     });
-    assertEquals(told, [
+    assertEquals(sent, [
       mode === "sotw" ? "cluster a=2 b=1" : "cluster a=2",
       "endpoints a=1",
     ]);
@@ -122,7 +122,7 @@ Deno.test("LDS and CDS are never sent in part in SotW", () => {
   ]);
 });
 
-Deno.test("nonces of two streams differ when they are told apart", () => {
+Deno.test("nonces of two streams differ when they are sent apart", () => {
   const nonces = ["x-", "y-"].map((noncePrefix) => {
     const client = new ScriptedSubscriber("sotw", { noncePrefix });
     client.see({ cluster: { a: "1" } });

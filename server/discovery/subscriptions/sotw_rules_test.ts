@@ -230,7 +230,7 @@ Deno.test("(k) responses are sent on change only", () => {
   );
 });
 
-Deno.test("(k) what comes and goes while a response is in flight is not told", () => {
+Deno.test("(k) what comes and goes while a response is in inFlight is not sent", () => {
   const client = new ScriptedSubscriber("sotw");
   client.see({ endpoints: { a: "1", b: "1" } });
   client.ask("endpoints", ["a", "b"]);

@@ -32,8 +32,8 @@ import {
   union,
   within,
 } from "./shared_names.ts";
-import { Subscription } from "./subscription.ts";
-import type { Treatment } from "./treatment.ts";
+import { KindSubscription } from "./kind_subscription.ts";
+import type { ClientProfile } from "./client_profile.ts";
 
 /**
  * A client that asks again for what it was told is told again, but not more
@@ -42,7 +42,7 @@ import type { Treatment } from "./treatment.ts";
 export const REPEAT_WAIT_MS = 1_000;
 
 /** See the module description. */
-export class SotwSubscription extends Subscription {
+export class SotwSubscription extends KindSubscription {
   /** As the client sent it, so that its repetition is known by identity. */
   #list: readonly string[] | undefined;
   #hasNamed = false;
@@ -51,15 +51,15 @@ export class SotwSubscription extends Subscription {
   /** Names that a stale request did not ask for. */
   #dropped: Names = NO_NAMES;
   #repeatAfterMs = 0;
-  #isRepeatOwed = false;
+  #isRepeatPending = false;
 
-  constructor(kind: ResourceKind, treatment: Treatment) {
-    super(kind, "sotw", treatment);
+  constructor(kind: ResourceKind, profile: ClientProfile) {
+    super(kind, "sotw", profile);
   }
 
   override get dueMs(): number {
     const dueMs = super.dueMs;
-    return this.#isRepeatOwed ? Math.min(dueMs, this.#repeatAfterMs) : dueMs;
+    return this.#isRepeatPending ? Math.min(dueMs, this.#repeatAfterMs) : dueMs;
   }
 
   /** @throws {GrpcError} RESOURCE_EXHAUSTED when it asks for too much. */
@@ -72,13 +72,13 @@ export class SotwSubscription extends Subscription {
       this.#noteDropped(resourceNames);
       return;
     }
-    if (isFirst && request.versionInfo !== "") this.uptake.notePast();
+    if (isFirst && request.versionInfo !== "") this.acks.notePast();
     const isAnswer = isOfLast &&
       (this.log.last === "open" || errorDetail !== undefined);
     const names = resourceNames === this.#list
       ? this.names
       : this.#namesOf(resourceNames);
-    if (this.#dropped.size > 0) this.parking?.forget(this.#dropped);
+    if (this.#dropped.size > 0) this.nacked?.forget(this.#dropped);
     if (isAnswer) this.noteAnswer(errorDetail, names, nowMs);
     this.#list = resourceNames;
     if (resourceNames.length > 0) this.#hasNamed = true;
@@ -90,7 +90,9 @@ export class SotwSubscription extends Subscription {
 
   override noteSent(body: ResponseBody, nonce: string, nowMs: number): void {
     super.noteSent(body, nonce, nowMs);
-    if (this.#isRepeatOwed && this.#hasAll(body)) this.#isRepeatOwed = false;
+    if (this.#isRepeatPending && this.#hasAll(body)) {
+      this.#isRepeatPending = false;
+    }
   }
 
   /** Whether a response brings all that the client asks for. */
@@ -101,18 +103,18 @@ export class SotwSubscription extends Subscription {
   }
 
   /** Clusters were told anew, and each wants its endpoints after that. */
-  onParentsTold(clusters: Names): void {
+  onParentsSent(clusters: Names): void {
     this.#warming = within(clusters, this.names);
-    this.#oweExisting(clusters);
+    this.#addExisting(clusters);
   }
 
   /** When a client may be told once more what it has asked for again. */
   tick(nowMs: number): void {
-    if (!this.#isRepeatOwed || nowMs < this.#repeatAfterMs) return;
-    this.#isRepeatOwed = false;
+    if (!this.#isRepeatPending || nowMs < this.#repeatAfterMs) return;
+    this.#isRepeatPending = false;
     this.#repeatAfterMs = nowMs + REPEAT_WAIT_MS;
-    if (this.isWhole) this.owed.mustAnswer = true;
-    else this.#oweExisting(this.names.names);
+    if (this.isWhole) this.pending.mustAnswer = true;
+    else this.#addExisting(this.names.names);
   }
 
   /**
@@ -132,11 +134,11 @@ export class SotwSubscription extends Subscription {
     this.#dropped = NO_NAMES;
     if (names === before && again.size === 0) return false;
     this.names = names;
-    if (this.told === undefined) return true; // All of it is owed then.
+    if (this.sent === undefined) return true; // All of it is owed then.
     const isWildcardNew = names.isWildcard && !before.isWildcard;
     const added = union(addedNames(before, names), within(again, names));
     if (!isWildcardNew && added.size === 0) return true;
-    this.owed.mustAnswer ||= this.isWhole;
+    this.pending.mustAnswer ||= this.isWhole;
     this.answer(isWildcardNew ? namesOf(this.now) : added);
     return true;
   }
@@ -153,41 +155,43 @@ export class SotwSubscription extends Subscription {
    * answer about clusters until it is told.
    */
   #onRepeated(nowMs: number): void {
-    this.owed.isAwaited = true;
+    this.pending.isAwaited = true;
     const warming = within(this.#warming, this.names);
     this.#warming = NO_NAMES;
-    if (warming.size > 0) return this.#oweExisting(warming);
-    this.#isRepeatOwed = true;
+    if (warming.size > 0) return this.#addExisting(warming);
+    this.#isRepeatPending = true;
     this.tick(nowMs);
   }
 
-  #oweExisting(names: Names): void {
+  #addExisting(names: Names): void {
     const asked = within(names, this.names);
     if (asked.size === 0) return;
-    this.owe(namesOfList(select(asked, this.now).resources));
+    this.addPending(namesOfList(select(asked, this.now).resources));
   }
 
-  protected override firstOwed(now: ByName): Names {
-    this.owed.isAwaited = true;
-    this.owed.mustAnswer = this.isWhole && !this.names.isEmpty;
+  protected override firstPending(now: ByName): Names {
+    this.pending.isAwaited = true;
+    this.pending.mustAnswer = this.isWhole && !this.names.isEmpty;
     return this.names.isWildcard ? namesOf(now) : this.names.names;
   }
 
-  protected override compose(names: Names, owed: Names): Selection {
-    return this.isWhole ? this.#composeWhole() : this.#composeSome(names, owed);
+  protected override compose(names: Names, pending: Names): Selection {
+    return this.isWhole
+      ? this.#composeWhole()
+      : this.#composeSome(names, pending);
   }
 
   #composeWhole(): Selection {
-    const { names, now, parking, held } = this;
+    const { names, now, nacked, held } = this;
     const asked = names.isWildcard ? namesOf(now) : names.names;
     const { resources } = select(asked, now);
     const patches = new Map<string, Resource | undefined>();
-    for (const name of parking?.names ?? []) {
+    for (const name of nacked?.names ?? []) {
       const resource = names.covers(name) ? now.get(name) : undefined;
       if (resource === undefined) continue;
-      const taken = parking!.isOffered(resource)
+      const taken = nacked!.isRetried(resource)
         ? resource
-        : this.uptake.taken(resource);
+        : this.acks.taken(resource);
       if (taken !== resource) patches.set(name, taken);
     }
     for (const resource of held?.resources ?? []) {
@@ -198,12 +202,12 @@ export class SotwSubscription extends Subscription {
     return selectionOf(patched(resources, patches), []);
   }
 
-  #composeSome(names: Names, owed: Names): Selection {
+  #composeSome(names: Names, pending: Names): Selection {
     const selection = select(names, this.now);
-    if (this.parking === undefined) return selection;
+    if (this.nacked === undefined) return selection;
     const resources: Resource[] = [];
     for (const resource of selection.resources) {
-      const sent = this.sendable(resource, owed);
+      const sent = this.sendable(resource, pending);
       if (sent !== undefined) resources.push(sent);
     }
     return selectionOf(resources, []);

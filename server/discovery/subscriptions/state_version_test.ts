@@ -28,7 +28,7 @@ function versionAfter(
   return client.versionOf("endpoints");
 }
 
-Deno.test("two clients that have the same are told the same version, however they came there", () => {
+Deno.test("two clients that have the same are sent the same version, however they came there", () => {
   const expected = versionAfter("sotw", ["a", "b"], LATER);
   for (const mode of MODES) {
     assertEquals(versionAfter(mode, ["b", "a"], LATER), expected);

@@ -7,7 +7,7 @@
  */
 
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
-import type { ToldEarly } from "./warming.ts";
+import type { SentEarly } from "./warming.ts";
 
 /** A response, and when it was sent or answered. */
 export interface StampedResponse {
@@ -17,7 +17,7 @@ export interface StampedResponse {
 }
 
 /** A response that was refused. */
-export interface RefusedResponse extends StampedResponse {
+export interface NackedResponse extends StampedResponse {
   /** The client's words, cut to `NACK_MESSAGE_MAX`. */
   readonly message: string;
   /** Of `google.rpc.Code`; clients choose it as they like. */
@@ -35,13 +35,13 @@ export interface KindStatus {
   readonly sent: StampedResponse | undefined;
   readonly acked: StampedResponse | undefined;
   /** The last one, until a later response is taken and nothing is parked. */
-  readonly nacked: RefusedResponse | undefined;
+  readonly nacked: NackedResponse | undefined;
   /** Since when a response waits for its answer. */
   readonly inFlightSinceMs: number | undefined;
   /** Whether there is something that the client should have, and was not sent. */
   readonly isBehind: boolean;
   /** Resources that the client refused, and that are not sent until they change. */
-  readonly parkedNames: readonly string[];
+  readonly nackedNames: readonly string[];
   /** Whether something is, or all that was answered last. */
   readonly isRefused: boolean;
   readonly responses: number;
@@ -58,7 +58,7 @@ export interface StreamStatus {
   /** Clusters that listeners and routes wait for, some of them. */
   readonly waitsFor: readonly string[];
   /** When listeners or routes last went before clusters that they lead to. */
-  readonly early: ToldEarly | undefined;
+  readonly early: SentEarly | undefined;
   /** Asked for, and not served here. */
   readonly foreignTypes: readonly string[];
 }

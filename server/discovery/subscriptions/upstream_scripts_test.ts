@@ -9,8 +9,8 @@ import {
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import type { SotwRequest } from "../../../proto/xds/discovery.ts";
 import { NAME_LENGTH_MAX, NAMES_PER_KIND_MAX } from "./name_set.ts";
-import { NACK_MESSAGE_MAX } from "./parking.ts";
-import { FOREIGN_TYPES_MAX, StreamState } from "./stream_state.ts";
+import { NACK_MESSAGE_MAX } from "./nacked.ts";
+import { FOREIGN_TYPES_MAX, XdsStreamState } from "./xds_stream_state.ts";
 
 function sotwRequest(typeUrl: string, names: readonly string[]): SotwRequest {
   return {
@@ -74,7 +74,7 @@ for (const [name, step, responds] of SHOULD_RESPOND) {
 
 // --- Pilot -------------------------------------------------------------------
 
-Deno.test("TestAdsReconnectWithNonce, TestAdsReconnectAfterRestart: everything is told again", () => {
+Deno.test("TestAdsReconnectWithNonce, TestAdsReconnectAfterRestart: everything is sent again", () => {
   const client = inWorld("sotw");
   client.ask("cluster");
   client.ask("endpoints", ["a", "b"]);
@@ -108,12 +108,12 @@ Deno.test("TestEnvoyRDSUpdatedRouteRequest: A, B, A, then B and A", () => {
   const client = new ScriptedSubscriber("sotw");
   client.see({ route: { a: "1", b: "1" } });
   const names = [["a"], ["b"], ["a"], ["b", "a"]];
-  const told = names.map((list) => {
+  const sent = names.map((list) => {
     const lines = client.ask("route", list);
     client.settle();
     return lines;
   });
-  assertEquals(told.flat(), [
+  assertEquals(sent.flat(), [
     "route a=1",
     "route b=1",
     "route a=1",
@@ -149,7 +149,7 @@ Deno.test("TestDeltaUnsub: nothing more of what is not asked for", () => {
   assertEquals(client.see({ ...WORLD, endpoints: { a: "2", b: "2" } }), []);
 });
 
-Deno.test("TestDeltaCDSReconnect, TestDeltaReconnectRequests: what is gone is removed, what is new is told", () => {
+Deno.test("TestDeltaCDSReconnect, TestDeltaReconnectRequests: what is gone is removed, what is new is sent", () => {
   const client = inWorld("delta");
   assertEquals(client.ask("cluster", ["*"], { initial: { a: "1", x: "1" } }), [
     "cluster b=1 -x",
@@ -181,7 +181,7 @@ Deno.test("AggregatedHandlersDropStaleResponseAfterUnsubscribe: what waited is n
 });
 
 Deno.test("AggregateRequestType: a request without type_url is INVALID_ARGUMENT", () => {
-  const stream = new StreamState({ mode: "sotw" });
+  const stream = new XdsStreamState({ mode: "sotw" });
   const error = assertThrows(
     () => stream.onRequest(sotwRequest("", []), 0),
     GrpcError,
@@ -208,7 +208,7 @@ Deno.test("OpaqueRequestsChannelMuxing: types that are not served do no harm, an
   assertEquals(client.ask("cluster"), ["cluster a=1 b=1"]);
 });
 
-Deno.test("SnapshotCreateWatchWithResourcePreviouslyNotRequested: it is told, and only it", () => {
+Deno.test("SnapshotCreateWatchWithResourcePreviouslyNotRequested: it is sent, and only it", () => {
   const client = inWorld("sotw");
   client.ask("endpoints", ["a"]);
   client.settle();
@@ -296,7 +296,7 @@ Deno.test("LDSWatch_PartialValid: one is bad by name, the other is served on", (
   ]);
 });
 
-Deno.test("LDSWatch_NewWatcherForRemovedResource: who asks for what is gone is told so at once", () => {
+Deno.test("LDSWatch_NewWatcherForRemovedResource: who asks for what is gone is sent so at once", () => {
   const client = new ScriptedSubscriber("sotw");
   client.see({ listener: {} });
   assertEquals(client.ask("listener", ["gone"]), ["listener"]);
@@ -311,7 +311,7 @@ Deno.test("NodeProtoSentOnlyInFirstRequest: later requests have none", () => {
 
 // --- Limits ------------------------------------------------------------------
 
-Deno.test("a client that asks for too much is told so: NAMES_PER_KIND_MAX, NAME_LENGTH_MAX", () => {
+Deno.test("a client that asks for too much is sent so: NAMES_PER_KIND_MAX, NAME_LENGTH_MAX", () => {
   const names = Array.from({ length: NAMES_PER_KIND_MAX }, (_, i) => `n${i}`);
   for (const mode of ["sotw", "delta"] as const) {
     const client = inWorld(mode);

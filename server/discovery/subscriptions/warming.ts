@@ -13,7 +13,7 @@
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { type ByName, changedNames, type View } from "../view/view.ts";
 import { PairMemo } from "../view/pair_memo.ts";
-import type { RoutePrelude } from "./treatment.ts";
+import type { InterimRoutes } from "./client_profile.ts";
 
 /**
  * So long at most: a client that takes no clusters, or whose clusters do not
@@ -22,10 +22,10 @@ import type { RoutePrelude } from "./treatment.ts";
 export const WARMING_WAIT_MS = 10_000;
 
 /** What is told in between is told for so long at most: it is only a help. */
-export const PRELUDE_WAIT_MS = 3_000;
+export const INTERIM_WAIT_MS = 3_000;
 
 /** A client acknowledges clusters a moment before it knows them everywhere. */
-export const PRELUDE_SETTLE_MS = 100;
+export const INTERIM_SETTLE_MS = 100;
 
 /** Clusters that are named to people. */
 export const SHOWN_CLUSTERS_MAX = 8;
@@ -42,7 +42,7 @@ interface Waiting extends Counted {
   /** The last is asked for first; those that the client has are taken off. */
   readonly clusters: string[];
   /** Whether they are named already, and nothing leads there yet. */
-  readonly isPrelude: boolean;
+  readonly isInterim: boolean;
   /** Since when the client has them all; Infinity before that. */
   readyMs: number;
   /** The latest view that has all of them. */
@@ -50,27 +50,27 @@ interface Waiting extends Counted {
 }
 
 /** Listeners or routes that were told before their clusters were taken. */
-export interface ToldEarly {
+export interface SentEarly {
   readonly atMs: number;
   readonly clusters: readonly string[];
 }
 
 /** What a client says of clusters. */
-export interface ClusterUptake {
+export interface ClusterAcks {
   /** Whether whoever is led to a cluster gets somewhere, as far as it knows. */
   isUsable(cluster: string): boolean;
   /** Whether it has fetched a cluster. */
-  hasTaken(cluster: string): boolean;
+  hasAcked(cluster: string): boolean;
   asksForRoute(name: string): boolean;
-  /** See `Treatment`. */
-  preludeOf?(before: ByName, after: ByName): RoutePrelude | undefined;
+  /** See `ClientProfile`. */
+  interimRoutesOf?(before: ByName, after: ByName): InterimRoutes | undefined;
 }
 
 /** See the module description; of one stream. */
 export class Warming {
   #passed: Counted | undefined;
   #waiting: Waiting | undefined;
-  #early: ToldEarly | undefined;
+  #early: SentEarly | undefined;
 
   /** When what waits goes whatever the client took; else Infinity. */
   get dueMs(): number {
@@ -84,7 +84,7 @@ export class Warming {
    */
   get settledMs(): number {
     const { readyMs = Infinity } = this.#waiting ?? {};
-    return readyMs + PRELUDE_SETTLE_MS;
+    return readyMs + INTERIM_SETTLE_MS;
   }
 
   /** What waits; not always the latest. */
@@ -98,7 +98,7 @@ export class Warming {
   }
 
   /** The last time that the wait was too long, unless one went well since. */
-  get early(): ToldEarly | undefined {
+  get early(): SentEarly | undefined {
     return this.#early;
   }
 
@@ -111,7 +111,7 @@ export class Warming {
    *
    * @param latest What there is.
    */
-  pass(latest: Counted, client: ClusterUptake, nowMs: number): Counted {
+  pass(latest: Counted, client: ClusterAcks, nowMs: number): Counted {
     // What a client is told first, and what did not change, waits for nothing.
     this.#passed ??= latest;
     for (;;) {
@@ -131,7 +131,7 @@ export class Warming {
 
   #begin(
     latest: Counted,
-    client: ClusterUptake,
+    client: ClusterAcks,
     sinceMs: number,
   ): Waiting | undefined {
     const passed = this.#passed!;
@@ -146,34 +146,34 @@ export class Warming {
     const announced = this.#announce(latest, client);
     if (announced.length > 0) {
       const seenIn = latest.view;
-      return { ...every, clusters: announced, isPrelude: true, seenIn };
+      return { ...every, clusters: announced, isInterim: true, seenIn };
     }
     const named = new Set([
       ...namedClusters.of(listener, resources.listener),
       ...namedClusters.of(route, resources.route),
     ]);
     const clusters = [...named].filter((name) => !client.isUsable(name));
-    return { ...every, clusters, isPrelude: false, seenIn: latest.view };
+    return { ...every, clusters, isInterim: false, seenIn: latest.view };
   }
 
   /** Tells of clusters before anything leads there. @returns Those. */
-  #announce(latest: Counted, client: ClusterUptake): string[] {
+  #announce(latest: Counted, client: ClusterAcks): string[] {
     const { view, generation } = this.#passed!;
     const { route } = view.resources;
     const { resources } = latest.view;
-    const prelude = client.preludeOf?.(route, resources.route);
-    if (prelude === undefined) return [];
+    const interim = client.interimRoutesOf?.(route, resources.route);
+    if (interim === undefined) return [];
     const clusters = new Set<string>();
-    for (const [name, more] of prelude.clusters) {
+    for (const [name, more] of interim.clusters) {
       if (!client.asksForRoute(name)) continue;
       for (const cluster of more) {
         const isMissed = resources.cluster.has(cluster) &&
-          !client.hasTaken(cluster);
+          !client.hasAcked(cluster);
         if (isMissed) clusters.add(cluster);
       }
     }
     if (clusters.size === 0) return [];
-    const routes = { ...view.resources, route: prelude.routes };
+    const routes = { ...view.resources, route: interim.routes };
     // It still leads to all that it led to.
     this.#passed = { view: { resources: routes }, generation };
     return [...clusters];
@@ -181,20 +181,20 @@ export class Warming {
 
   #isOver(
     waiting: Waiting,
-    client: ClusterUptake,
+    client: ClusterAcks,
     nowMs: number,
   ): boolean {
-    const { clusters, sinceMs, isPrelude } = waiting;
+    const { clusters, sinceMs, isInterim } = waiting;
     const has = (name: string) =>
-      isPrelude ? client.hasTaken(name) : client.isUsable(name);
+      isInterim ? client.hasAcked(name) : client.isUsable(name);
     while (clusters.length > 0 && has(clusters.at(-1)!)) clusters.pop();
     const isWell = clusters.length === 0;
-    if (isPrelude && isWell) {
+    if (isInterim && isWell) {
       waiting.readyMs = Math.min(waiting.readyMs, nowMs);
-      return nowMs >= waiting.readyMs + PRELUDE_SETTLE_MS;
+      return nowMs >= waiting.readyMs + INTERIM_SETTLE_MS;
     }
     if (!isWell && nowMs < giveUpMs(waiting)) return false;
-    if (isPrelude) return true;
+    if (isInterim) return true;
     if (!isWell) {
       this.#early = { atMs: nowMs, clusters: shown(clusters) };
     } else if (this.#waiting !== undefined && sinceMs > this.#earlyMs) {
@@ -204,8 +204,8 @@ export class Warming {
   }
 }
 
-function giveUpMs({ sinceMs, isPrelude }: Waiting): number {
-  return sinceMs + (isPrelude ? PRELUDE_WAIT_MS : WARMING_WAIT_MS);
+function giveUpMs({ sinceMs, isInterim }: Waiting): number {
+  return sinceMs + (isInterim ? INTERIM_WAIT_MS : WARMING_WAIT_MS);
 }
 
 /** Whether what it waits for may still come: else a later view says where to. */

@@ -7,10 +7,10 @@ import {
   ScriptedSubscriber,
 } from "../../../tests/support/xds/scripted_subscriber.ts";
 import { REMOVAL_PATIENCE_MS } from "./removals.ts";
-import { PLAIN_TREATMENT } from "./treatment.ts";
+import { PLAIN_PROFILE } from "./client_profile.ts";
 import {
-  PRELUDE_SETTLE_MS,
-  PRELUDE_WAIT_MS,
+  INTERIM_SETTLE_MS,
+  INTERIM_WAIT_MS,
   WARMING_WAIT_MS,
 } from "./warming.ts";
 
@@ -77,7 +77,7 @@ Deno.test("it waits for clusters before anybody asks for their endpoints", () =>
   }
 });
 
-Deno.test("it does not wait for ever, and that is told: WARMING_WAIT_MS", () => {
+Deno.test("it does not wait for ever, and that is sent: WARMING_WAIT_MS", () => {
   for (const mode of MODES) {
     const client = settled(mode);
     client.see(AFTER);
@@ -98,7 +98,7 @@ Deno.test("it does not wait for ever, and that is told: WARMING_WAIT_MS", () => 
   }
 });
 
-Deno.test("a cluster that is refused, dropped or gone holds up nothing", () => {
+Deno.test("a cluster that is refused, dropped or gone isNacked up nothing", () => {
   for (const mode of MODES) {
     const lines = ["listener l=2>b", "route r=2>a,b"];
     const refusing = settled(mode);
@@ -133,7 +133,7 @@ Deno.test("a cluster that only changed is there, so nothing waits for it", () =>
   }
 });
 
-Deno.test("what is told first waits for nothing", () => {
+Deno.test("what is sent first waits for nothing", () => {
   for (const mode of MODES) {
     const client = new ScriptedSubscriber(mode);
     client.see(AFTER);
@@ -168,7 +168,7 @@ Deno.test("services that keep coming do not keep a route from its own", () => {
   }
 });
 
-Deno.test("who asks for what waits gets it when that may be told", () => {
+Deno.test("who asks for what waits gets it when that may be sent", () => {
   for (const mode of MODES) {
     const client = settled(mode);
     client.see({ ...AFTER, route: { r: "2>b", s: "1>b" } });
@@ -184,15 +184,15 @@ Deno.test("who asks for what waits gets it when that may be told", () => {
 Deno.test("what waits is shown as what there is", () => {
   const client = settled("sotw");
   client.see(AFTER);
-  assertEquals(client.state.holdings.get("route"), [
+  assertEquals(client.state.resourceStatuses.get("route"), [
     { name: "r", has: "1>a", wants: "2>a,b", state: "behind" },
   ]);
 });
 
 Deno.test("a cluster goes a second after all that led to it, where that is wanted", () => {
   const client = new ScriptedSubscriber("sotw");
-  client.state.treatment = {
-    ...PLAIN_TREATMENT,
+  client.state.profile = {
+    ...PLAIN_PROFILE,
     removalPatienceMs: REMOVAL_PATIENCE_MS,
   };
   client.see(AFTER);
@@ -209,9 +209,9 @@ Deno.test("a cluster goes a second after all that led to it, where that is wante
 /** Like grpc-go: what it asks for follows from what it was told. */
 function withPrelude(): ScriptedSubscriber {
   const client = new ScriptedSubscriber("sotw");
-  client.state.treatment = {
-    ...PLAIN_TREATMENT,
-    preludeOf: (before) => {
+  client.state.profile = {
+    ...PLAIN_PROFILE,
+    interimRoutesOf: (before) => {
       const resource = resourceOf("route", "r", "1+>a,b");
       const routes = new Map(before).set("r", resource);
       return before.get("r")?.version === "1>a"
@@ -227,7 +227,7 @@ function withPrelude(): ScriptedSubscriber {
   return client;
 }
 
-Deno.test("a prelude is told first, and the routes when its clusters were taken", () => {
+Deno.test("a interim is sent first, and the routes when its clusters were taken", () => {
   const client = withPrelude();
   assertEquals(client.see(AFTER), ["route r=1+>a,b"]);
   assertEquals(client.ack("route"), []);
@@ -235,19 +235,19 @@ Deno.test("a prelude is told first, and the routes when its clusters were taken"
   client.ack("cluster");
   client.ask("endpoints", ["a", "b"]);
   assertEquals(client.ack("endpoints"), []);
-  assertEquals(client.state.dueMs, PRELUDE_SETTLE_MS);
-  assertEquals(client.state.soonMs, PRELUDE_SETTLE_MS);
-  assertEquals(client.pass(PRELUDE_SETTLE_MS), ["route r=2>a,b"]);
+  assertEquals(client.state.dueMs, INTERIM_SETTLE_MS);
+  assertEquals(client.state.soonMs, INTERIM_SETTLE_MS);
+  assertEquals(client.pass(INTERIM_SETTLE_MS), ["route r=2>a,b"]);
   client.settle();
   assertEquals(client.state.dueMs, Infinity);
   assertEquals(client.state.soonMs, Infinity);
 });
 
-Deno.test("a prelude that does not help is given up: PRELUDE_WAIT_MS", () => {
+Deno.test("a interim that does not help is given up: INTERIM_WAIT_MS", () => {
   const client = withPrelude();
   client.see(AFTER);
   client.ack("route");
-  assertEquals(client.pass(PRELUDE_WAIT_MS - 1), []);
+  assertEquals(client.pass(INTERIM_WAIT_MS - 1), []);
   assertEquals(client.pass(1), ["route r=2>a,b"]);
   assertEquals(client.state.status.early, undefined);
 });

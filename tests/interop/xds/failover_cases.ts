@@ -6,7 +6,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { OFFER_MS_MIN } from "../../../server/discovery/subscriptions/parking.ts";
+import { NACK_RETRY_MS_MIN } from "../../../server/discovery/subscriptions/nacked.ts";
 import { Envoy } from "../../peers/envoy.ts";
 import { freePort } from "../../peers/ports.ts";
 import { XdsClient } from "../../peers/xds_client.ts";
@@ -151,7 +151,7 @@ async function listensAfterAll(
     async () => (await server.rejects()).length > 0,
   );
   squatter.close();
-  await sleep(OFFER_MS_MIN);
+  await sleep(NACK_RETRY_MS_MIN);
   await untilListening(listen);
   await using caller = Caller.tcp(listen);
   await caller.untilAnsweredBy(tcp[0]!);

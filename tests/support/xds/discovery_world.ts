@@ -19,8 +19,8 @@ import {
 import { REMOVAL_GRACE_MS } from "../../../server/discovery/subscriptions/removals.ts";
 import {
   type OutgoingResponse,
-  StreamState,
-} from "../../../server/discovery/subscriptions/stream_state.ts";
+  XdsStreamState,
+} from "../../../server/discovery/subscriptions/xds_stream_state.ts";
 import { ANSWER_WAIT_MS } from "../../../server/discovery/subscriptions/response_log.ts";
 import type { View } from "../../../server/discovery/view/view.ts";
 import { DiscoveryModel, type ModelCharacter } from "./discovery_model.ts";
@@ -96,7 +96,7 @@ export class DiscoveryWorld {
   readonly log: string[] = [];
   nowMs = 0;
   readonly #character: ModelCharacter;
-  #state!: StreamState;
+  #state!: XdsStreamState;
   #view: View | undefined;
   #ledgers = ledgers();
   #streams = 0;
@@ -138,7 +138,7 @@ export class DiscoveryWorld {
     this.#down.length = 0;
     this.#ledgers = ledgers();
     this.#goneSinceMs.clear();
-    this.#state = new StreamState({
+    this.#state = new XdsStreamState({
       mode: this.#character.mode,
       noncePrefix: `${++this.#streams}.`,
     });

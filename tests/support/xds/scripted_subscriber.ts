@@ -19,9 +19,9 @@ import {
 } from "../../../proto/xds/resource.ts";
 import {
   type OutgoingResponse,
-  StreamState,
-  type StreamStateOptions,
-} from "../../../server/discovery/subscriptions/stream_state.ts";
+  XdsStreamState,
+  type XdsStreamStateOptions,
+} from "../../../server/discovery/subscriptions/xds_stream_state.ts";
 import type { KindStatus } from "../../../server/discovery/subscriptions/stream_status.ts";
 import type { View } from "../../../server/discovery/view/view.ts";
 
@@ -100,7 +100,7 @@ export interface Said {
 
 /** See the module description. */
 export class ScriptedSubscriber {
-  readonly state: StreamState;
+  readonly state: XdsStreamState;
   readonly mode: DiscoveryMode;
   /** All that it heard, in order. */
   readonly heard: OutgoingResponse[] = [];
@@ -110,10 +110,10 @@ export class ScriptedSubscriber {
 
   constructor(
     mode: DiscoveryMode,
-    options: Omit<StreamStateOptions, "mode"> = {},
+    options: Omit<XdsStreamStateOptions, "mode"> = {},
   ) {
     this.mode = mode;
-    this.state = new StreamState({ mode, ...options });
+    this.state = new XdsStreamState({ mode, ...options });
   }
 
   /** There is something else to be told. */

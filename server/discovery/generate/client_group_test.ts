@@ -6,15 +6,15 @@ import {
 } from "../../../tests/support/watch/scripted_source.ts";
 import type { Endpoint } from "../../../catalog/model/model.ts";
 import {
-  type Audience,
-  audience,
-  audienceOf,
+  type ClientGroup,
+  clientGroup,
+  clientGroupOf,
   type Form,
   FORMS,
   type Variant,
   variantFor,
   variantsOf,
-} from "./audience.ts";
+} from "./client_group.ts";
 import { SEES_EVERYTHING } from "../../policy/visibility.ts";
 
 const CONNECT = { host: "127.0.0.1", port: 3128 };
@@ -51,42 +51,42 @@ Deno.test("metadata says what a client is, then its user agent", () => {
   ];
   for (const [fields, form] of cases) {
     const facts = { visible: SEES_EVERYTHING };
-    assertEquals(audienceOf(node(fields), facts).form, form);
+    assertEquals(clientGroupOf(node(fields), facts).form, form);
   }
 });
 
 Deno.test("only who asks for a CONNECT proxy is told of it, and no proxy of ours", () => {
   const facts = { visible: SEES_EVERYTHING, connectProxy: CONNECT };
   const of = (metadata: Record<string, unknown>, userAgentName = "envoy") =>
-    audienceOf(node({ metadata, userAgentName }), facts).connectProxy;
+    clientGroupOf(node({ metadata, userAgentName }), facts).connectProxy;
   assertEquals(of({}), undefined);
   assertEquals(of({ tunnel: { http_11_proxy: true } }), CONNECT);
   assertEquals(of({ "tunnel.http_11_proxy": true }, "gRPC Go"), CONNECT);
   assertEquals(of({ tunnel: { http_11_proxy: "true" } }), undefined);
   assertEquals(of({ tunnel: { http_11_proxy: true } }, "tunnel"), undefined);
   const asks = node({ metadata: { tunnel: { http_11_proxy: true } } });
-  const none = audienceOf(asks, { visible: SEES_EVERYTHING });
+  const none = clientGroupOf(asks, { visible: SEES_EVERYTHING });
   assertEquals(none.connectProxy, undefined);
 });
 
-Deno.test("audiences have one key exactly where they are told the same", () => {
+Deno.test("groups have one key exactly where they are told the same", () => {
   const some = { id: "some", sees: () => false };
   const keys = [
-    audience("grpc", SEES_EVERYTHING),
-    audience("envoy", SEES_EVERYTHING),
-    audience("grpc", some),
-    audience("grpc", SEES_EVERYTHING, { zone: "some" }),
-    audience("grpc", SEES_EVERYTHING, { connectProxy: CONNECT }),
+    clientGroup("grpc", SEES_EVERYTHING),
+    clientGroup("envoy", SEES_EVERYTHING),
+    clientGroup("grpc", some),
+    clientGroup("grpc", SEES_EVERYTHING, { zone: "some" }),
+    clientGroup("grpc", SEES_EVERYTHING, { connectProxy: CONNECT }),
   ].map(({ key }) => key);
   assertEquals(new Set(keys).size, keys.length);
   const locality = { region: "r", zone: "z", subZone: "s" };
-  const one = audienceOf(node({ id: "n1", locality }), { visible: some });
-  const other = audienceOf(node({ id: "n2", locality }), { visible: some });
+  const one = clientGroupOf(node({ id: "n1", locality }), { visible: some });
+  const other = clientGroupOf(node({ id: "n2", locality }), { visible: some });
   assertEquals(one.key, other.key);
   assertEquals(one.zone, "z");
   const elsewhere = { ...locality, zone: "y" };
   assertNotEquals(
-    audienceOf(node({ locality: elsewhere }), { visible: some }).key,
+    clientGroupOf(node({ locality: elsewhere }), { visible: some }).key,
     one.key,
   );
 });
@@ -94,7 +94,7 @@ Deno.test("audiences have one key exactly where they are told the same", () => {
 Deno.test("what makes no difference to a service does not count", () => {
   const near = serviceOf("a", 80, { policy: { zoneAware: true } });
   const all = { zone: "z", connectProxy: CONNECT };
-  const grpc = audience("grpc", SEES_EVERYTHING, all);
+  const grpc = clientGroup("grpc", SEES_EVERYTHING, all);
   const direct = endpointOf("10.0.0.1:80");
   const behind = endpointOf("10.0.0.1:80", { via: { kind: "agent" } });
   assertEquals(variantFor(serviceOf("a"), [behind], grpc), {
@@ -106,20 +106,20 @@ Deno.test("what makes no difference to a service does not count", () => {
     ...all,
   });
   // Whose proxy it is counts where endpoints are reached by it, and only there.
-  const elsewhere = audience("grpc", SEES_EVERYTHING, {
+  const elsewhere = clientGroup("grpc", SEES_EVERYTHING, {
     connectProxy: { host: "127.0.0.1", port: 3129 },
   });
-  const without = audience("grpc", SEES_EVERYTHING);
-  const of = (one: Audience, endpoint: Endpoint) =>
+  const without = clientGroup("grpc", SEES_EVERYTHING);
+  const of = (one: ClientGroup, endpoint: Endpoint) =>
     variantFor(serviceOf("a"), [endpoint], one);
   assertEquals(of(grpc, direct), of(elsewhere, direct));
   assertNotEquals(of(grpc, behind), of(elsewhere, behind));
   assertNotEquals(of(grpc, direct), of(without, direct));
-  const proxy = audience("proxy", SEES_EVERYTHING, all);
+  const proxy = clientGroup("proxy", SEES_EVERYTHING, all);
   assertEquals(variantFor(near, [behind], proxy), { form: "proxy" });
 });
 
-Deno.test("whatever makes a difference for an audience is among what may", () => {
+Deno.test("whatever makes a difference for an group is among what may", () => {
   const endpoints = [
     [endpointOf("10.0.0.1:80")],
     [endpointOf("10.0.0.1:80", { via: { kind: "agent" } })],
@@ -128,7 +128,7 @@ Deno.test("whatever makes a difference for an audience is among what may", () =>
   for (const form of FORMS) {
     for (const rest of [{}, { connectProxy }, { zone: "a" }]) {
       for (const more of [rest, { ...rest, connectProxy, zone: "a" }]) {
-        const of = audience(form, SEES_EVERYTHING, more);
+        const of = clientGroup(form, SEES_EVERYTHING, more);
         const all = variantsOf(of);
         for (const zoneAware of [true, false]) {
           const service = serviceOf("a", 80, { policy: { zoneAware } });

@@ -9,7 +9,7 @@ import {
   TYPE_URLS,
 } from "../../../proto/xds/resource.ts";
 import type { View } from "../view/view.ts";
-import { StreamState } from "./stream_state.ts";
+import { XdsStreamState } from "./xds_stream_state.ts";
 
 const STREAMS = 1_000;
 const NAMES = Array.from({ length: 200 }, (_, i) => `default/svc-${i}:80`);
@@ -17,7 +17,7 @@ const NONE: readonly string[] = [];
 
 /** Streams that have taken all of a view, as Envoys would. */
 class Fleet {
-  readonly streams: StreamState[];
+  readonly streams: XdsStreamState[];
   #view = viewOf(
     Object.fromEntries(RESOURCE_KINDS.map((kind) => [
       kind,
@@ -31,7 +31,7 @@ class Fleet {
   constructor(mode: DiscoveryMode, streams = STREAMS) {
     this.streams = Array.from(
       { length: streams },
-      () => new StreamState({ mode }),
+      () => new XdsStreamState({ mode }),
     );
     for (const stream of this.streams) {
       stream.onView(this.#view, 0);
@@ -66,26 +66,26 @@ class Fleet {
     return this.#view;
   }
 
-  #drain(stream: StreamState, mode: DiscoveryMode): void {
-    const told: [ResourceKind, string][] = [];
+  #drain(stream: XdsStreamState, mode: DiscoveryMode): void {
+    const sent: [ResourceKind, string][] = [];
     do {
-      told.length = 0;
+      sent.length = 0;
       for (;;) {
         const out = stream.next(this.#nowMs);
         if (out === undefined) break;
         this.responses++;
-        told.push([out.kind, out.nonce]);
+        sent.push([out.kind, out.nonce]);
       }
-      for (const [kind, nonce] of told) {
+      for (const [kind, nonce] of sent) {
         const isAll = kind === "cluster" || kind === "listener";
         const names = isAll || mode === "delta" ? NONE : NAMES;
         this.#say(stream, mode, kind, names, nonce);
       }
-    } while (told.length > 0);
+    } while (sent.length > 0);
   }
 
   #say(
-    stream: StreamState,
+    stream: XdsStreamState,
     mode: DiscoveryMode,
     kind: ResourceKind,
     names: readonly string[],

@@ -1,5 +1,5 @@
 /**
- * The view of one audience, made of what each service has for it, a service at a
+ * The view of one group, made of what each service has for it, a service at a
  * time: what is being made is nobody's until it is whole.
  *
  * @module
@@ -10,10 +10,10 @@ import type { Snapshot } from "../../../catalog/snapshot.ts";
 import { isWholeState, RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
 import { ResourceMap } from "../view/resource_map.ts";
 import type { View } from "../view/view.ts";
-import type { Audience } from "./audience.ts";
+import type { ClientGroup } from "./client_group.ts";
 import { type ByKind, ClaimsLedger } from "./claims_ledger.ts";
 import type { ServiceResources, Unserved } from "./service_resources.ts";
-import type { Shelf } from "./shelf.ts";
+import type { ResourceCache } from "./resource_cache.ts";
 
 /** Of services that nobody spoke of endpoints for; always the same. */
 const NO_ENDPOINTS: readonly Endpoint[] = Object.freeze([]);
@@ -25,16 +25,16 @@ export interface Made {
 }
 
 /** See the module description. */
-export class AudienceView {
-  readonly #shelf: Shelf;
+export class GroupView {
+  readonly #cache: ResourceCache;
   readonly #ledger = new ClaimsLedger();
   /** Lists of services to be looked at, and how far the first one is. */
   readonly #lists: (readonly string[])[] = [];
   #at = 0;
   #made: Made | undefined;
 
-  constructor(readonly audience: Audience, shelf: Shelf) {
-    this.#shelf = shelf;
+  constructor(readonly group: ClientGroup, cache: ResourceCache) {
+    this.#cache = cache;
   }
 
   /** The last one that was whole; nothing before the first. */
@@ -56,7 +56,7 @@ export class AudienceView {
   *making(current: () => Snapshot): Generator<void, void, void> {
     while (this.#isTouched) {
       for (let key = this.#next(); key !== undefined; key = this.#next()) {
-        if (!this.audience.visible.sees(key)) continue;
+        if (!this.group.visible.sees(key)) continue;
         this.#ledger.put(key, this.#resourcesOf(key, current()));
         yield;
       }
@@ -70,7 +70,7 @@ export class AudienceView {
   }
 
   get #isTouched(): boolean {
-    return this.#lists.length > 0 || this.#ledger.isDoubtful;
+    return this.#lists.length > 0 || this.#ledger.hasUndecided;
   }
 
   /** Clients are told these kinds as a whole: whoever is first needs the order. */
@@ -97,7 +97,7 @@ export class AudienceView {
     const service = snapshot.services.get(key);
     if (service === undefined) return undefined;
     const endpoints = snapshot.endpoints.get(key) ?? NO_ENDPOINTS;
-    return this.#shelf.resourcesOf(key, { service, endpoints }, this.audience);
+    return this.#cache.resourcesOf(key, { service, endpoints }, this.group);
   }
 }
 

@@ -13,14 +13,14 @@
 
 import type { Resource } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view/view.ts";
-import { Doubts, type Flight } from "./doubts.ts";
+import { type InFlight, Uncertain } from "./uncertain.ts";
 import type { NameSet } from "./name_set.ts";
-import { Parking } from "./parking.ts";
+import { NackedResources } from "./nacked.ts";
 import type { HeldRemovals } from "./removals.ts";
 import { type Names, NO_NAMES } from "./shared_names.ts";
 
 /** What a refusal is measured by. */
-export interface RefusedAgainst {
+export interface NackContext {
   /** What there is. */
   readonly now: ByName;
   readonly held: HeldRemovals | undefined;
@@ -34,13 +34,13 @@ export interface RefusedAgainst {
 }
 
 /** See the module description; of one kind on one stream. */
-export class Uptake {
+export class AckTracker {
   readonly #isWhole: boolean;
-  readonly #offersAgain: boolean;
+  readonly #retriesNacked: boolean;
   /** The last response, until it is answered. */
-  #flight: Flight | undefined;
-  #doubts: Doubts | undefined;
-  #parking: Parking | undefined;
+  #inFlight: InFlight | undefined;
+  #uncertain: Uncertain | undefined;
+  #nacked: NackedResources | undefined;
   /** What was new in a whole state that the client refused, until the next. */
   #refusedFresh: Names = NO_NAMES;
   #blamed: Names = NO_NAMES;
@@ -50,19 +50,19 @@ export class Uptake {
    * @param isWhole Whether responses have the whole state.
    * @param offersAgain Whether what was refused is offered again.
    */
-  constructor(isWhole: boolean, offersAgain: boolean) {
+  constructor(isWhole: boolean, retriesNacked: boolean) {
     this.#isWhole = isWhole;
-    this.#offersAgain = offersAgain;
+    this.#retriesNacked = retriesNacked;
   }
 
   /** The response that waits for its answer. */
-  get flight(): Flight | undefined {
-    return this.#flight;
+  get inFlight(): InFlight | undefined {
+    return this.#inFlight;
   }
 
   /** What is refused, if anything is. */
-  get parking(): Parking | undefined {
-    return this.#parking;
+  get nacked(): NackedResources | undefined {
+    return this.#nacked;
   }
 
   /**
@@ -82,8 +82,8 @@ export class Uptake {
 
   /** What the client has if it was told `resource`: it may have refused that. */
   taken(resource: Resource): Resource | undefined {
-    return this.#parking?.holds(resource)
-      ? this.#parking.standIn(resource)
+    return this.#nacked?.isNacked(resource)
+      ? this.#nacked.standIn(resource)
       : resource;
   }
 
@@ -93,17 +93,17 @@ export class Uptake {
    * @param told What it was told of it last.
    * @param isOwed Whether it is to be told something of it yet.
    */
-  had(told: Resource, isOwed: boolean): Resource | undefined {
-    const known = isOwed ? this.#doubts?.hadOf(told.name) : undefined;
-    return known === undefined ? this.taken(told) : known.had;
+  had(sent: Resource, isPending: boolean): Resource | undefined {
+    const known = isPending ? this.#uncertain?.hadOf(sent.name) : undefined;
+    return known === undefined ? this.taken(sent) : known.had;
   }
 
   /** Whether it was told of a name, and has not taken anything of it yet. */
   isUnanswered(name: string): boolean {
-    if (this.#doubts?.isUnanswered(name)) return true;
-    if (this.#flight?.fresh.has(name) !== true) return false;
-    const { before, owed } = this.#flight;
-    return before?.has(name) !== true || owed.has(name);
+    if (this.#uncertain?.isUnanswered(name)) return true;
+    if (this.#inFlight?.fresh.has(name) !== true) return false;
+    const { before, pending } = this.#inFlight;
+    return before?.has(name) !== true || pending.has(name);
   }
 
   /**
@@ -111,44 +111,46 @@ export class Uptake {
    * the response in flight, a refusal leaves the client with what it had before.
    */
   remember(name: string, had: Resource | undefined): void {
-    const flight = this.#flight;
-    this.#doubts ??= new Doubts();
-    if (flight?.fresh.has(name) !== true) {
-      return this.#doubts.rememberOne(name, had);
+    const inFlight = this.#inFlight;
+    this.#uncertain ??= new Uncertain();
+    if (inFlight?.fresh.has(name) !== true) {
+      return this.#uncertain.rememberOne(name, had);
     }
-    if (this.#doubts.hadOf(name)?.had !== undefined) return;
-    const before = flight.owed.has(name) ? undefined : flight.before?.get(name);
-    this.#doubts.rememberOne(name, (before && this.taken(before)) ?? had);
+    if (this.#uncertain.hadOf(name)?.had !== undefined) return;
+    const before = inFlight.pending.has(name)
+      ? undefined
+      : inFlight.before?.get(name);
+    this.#uncertain.rememberOne(name, (before && this.taken(before)) ?? had);
   }
 
   // --- What is sent ----------------------------------------------------------
 
   /** Names that were new in whole states that it did not take; asked once. */
-  untaken(): Names {
-    const names = this.#flight?.fresh ?? this.#refusedFresh;
+  unacked(): Names {
+    const names = this.#inFlight?.fresh ?? this.#refusedFresh;
     this.#refusedFresh = NO_NAMES;
     return names;
   }
 
   /** A response leaves, and the one before may not be taken. */
-  sent(flight: Flight): void {
-    if (this.#flight !== undefined) this.#doubt(this.#flight);
-    this.#flight = flight;
+  sent(inFlight: InFlight): void {
+    if (this.#inFlight !== undefined) this.#noteUncertain(this.#inFlight);
+    this.#inFlight = inFlight;
   }
 
   /** Writes down what matters of `told`, which is a large thing. */
-  letGo(told: ByName, news: Names): void {
-    if (this.#flight !== undefined) {
-      this.#doubt(this.#flight);
-      this.#flight = { ...this.#flight, before: undefined };
+  letGo(sent: ByName, news: Names): void {
+    if (this.#inFlight !== undefined) {
+      this.#noteUncertain(this.#inFlight);
+      this.#inFlight = { ...this.#inFlight, before: undefined };
     }
-    this.#doubts ??= new Doubts();
-    this.#doubts.remember(news, told);
+    this.#uncertain ??= new Uncertain();
+    this.#uncertain.remember(news, sent);
   }
 
-  #doubt(flight: Flight): void {
-    this.#doubts ??= new Doubts();
-    this.#doubts.add(flight, false);
+  #noteUncertain(inFlight: InFlight): void {
+    this.#uncertain ??= new Uncertain();
+    this.#uncertain.add(inFlight, false);
   }
 
   // --- What it answers -------------------------------------------------------
@@ -158,16 +160,16 @@ export class Uptake {
    *
    * @param owed What the client was not told yet.
    */
-  noteTaken(told: ByName, owed: Names): void {
-    const flight = this.#flight;
-    const resources = flight?.resources ?? [];
-    this.#flight = undefined;
+  noteAcked(sent: ByName, pending: Names): void {
+    const inFlight = this.#inFlight;
+    const resources = inFlight?.resources ?? [];
+    this.#inFlight = undefined;
     this.#blamed = NO_NAMES;
-    const isInDoubt = this.#doubts?.settle(owed, flight, this.#isWhole);
-    if (isInDoubt === false) this.#doubts = undefined;
-    if (this.#parking === undefined) return;
-    this.#parking.forgetTaken(told, resources);
-    if (this.#parking.size === 0) this.#parking = undefined;
+    const isInDoubt = this.#uncertain?.settle(pending, inFlight, this.#isWhole);
+    if (isInDoubt === false) this.#uncertain = undefined;
+    if (this.#nacked === undefined) return;
+    this.#nacked.forgetAcked(sent, resources);
+    if (this.#nacked.size === 0) this.#nacked = undefined;
   }
 
   /**
@@ -178,79 +180,79 @@ export class Uptake {
    *   has to be told in its place. And names that were told as gone beside what
    *   was refused.
    */
-  noteRefused(named: readonly Resource[], against: RefusedAgainst): Names {
-    const flight = this.#flight;
-    if (flight === undefined) return NO_NAMES;
-    this.#flight = undefined;
-    this.#doubts ??= new Doubts();
-    const suspects = flight.resources.filter((resource) =>
-      this.#parking?.suspects(resource)
+  noteNacked(named: readonly Resource[], against: NackContext): Names {
+    const inFlight = this.#inFlight;
+    if (inFlight === undefined) return NO_NAMES;
+    this.#inFlight = undefined;
+    this.#uncertain ??= new Uncertain();
+    const suspects = inFlight.resources.filter((resource) =>
+      this.#nacked?.suspects(resource)
     );
-    this.#park(named, flight, against);
-    this.#parking?.refuseOffered(flight.resources, against);
-    if (this.#isWhole) this.#unhold(named, flight, against.held);
+    this.#park(named, inFlight, against);
+    this.#nacked?.noteRetriesRefused(inFlight.resources, against);
+    if (this.#isWhole) this.#unhold(named, inFlight, against.held);
     // When it names some, the others may be taken.
-    this.#doubts.add(flight, named.length === 0);
-    this.#refusedFresh = flight.fresh;
+    this.#uncertain.add(inFlight, named.length === 0);
+    this.#refusedFresh = inFlight.fresh;
     const isNameless = this.#isWhole && named.length === 0;
-    this.#blamed = isNameless ? flight.fresh : NO_NAMES;
+    this.#blamed = isNameless ? inFlight.fresh : NO_NAMES;
     const bad = suspects.filter((resource) =>
-      this.#parking?.standIn(resource) !== undefined
+      this.#nacked?.standIn(resource) !== undefined
     );
     // Some clients apply nothing of what they refuse. A response that brings
     // nothing but removals is not sent twice, or they would refuse it for ever.
-    const gone = flight.resources.length === 0
+    const gone = inFlight.resources.length === 0
       ? []
-      : flight.removed.filter((name) => !against.now.has(name));
+      : inFlight.removed.filter((name) => !against.now.has(name));
     return new Set([...bad.map(({ name }) => name), ...gone]);
   }
 
   #park(
     named: readonly Resource[],
-    flight: Flight,
-    { now, wanted, asked, reason, nowMs }: RefusedAgainst,
+    inFlight: InFlight,
+    { now, wanted, asked, reason, nowMs }: NackContext,
   ): void {
     // Without the rest of it a whole state would remove what is good.
     const isAll = named.length === 0 && !this.#isWhole;
-    const blamed = isAll ? flight.resources : named;
+    const blamed = isAll ? inFlight.resources : named;
     // Who has asked for it anew since then is told again.
     const refused = blamed.filter(({ name }) =>
       wanted.covers(name) && !asked.has(name) &&
       (this.#isWhole || now.has(name))
     );
     if (refused.length === 0) return;
-    this.#parking ??= new Parking(this.#offersAgain);
-    const isSuspect = isAll && flight.resources.length > 1;
+    this.#nacked ??= new NackedResources(this.#retriesNacked);
+    const isSuspect = isAll && inFlight.resources.length > 1;
     for (const resource of refused) {
       const isThere = now.get(resource.name)?.version === resource.version;
-      const good = this.#goodBefore(resource, flight);
+      const good = this.#goodBefore(resource, inFlight);
       const refusal = { good, isThere, isSuspect, reason, nowMs };
-      this.#parking.park(resource, refusal);
+      this.#nacked.park(resource, refusal);
     }
   }
 
   /** What is refused does not stay in the whole state, once it is gone. */
   #unhold(
     named: readonly Resource[],
-    flight: Flight,
+    inFlight: InFlight,
     held: HeldRemovals | undefined,
   ): void {
     for (const resource of named) {
       const { name, version } = resource;
       if (held?.get(name)?.version !== version) continue;
-      held.exchange(name, this.#goodBefore(resource, flight));
+      held.exchange(name, this.#goodBefore(resource, inFlight));
     }
   }
 
   /** What the client took last in the place of something that it refuses. */
-  #goodBefore(resource: Resource, flight: Flight): Resource | undefined {
-    const doubts = this.#doubts!;
-    const had = doubts.takenInsteadOf(resource, flight);
+  #goodBefore(resource: Resource, inFlight: InFlight): Resource | undefined {
+    const uncertain = this.#uncertain!;
+    const had = uncertain.ackedInsteadOf(resource, inFlight);
     if (had !== undefined || !this.#isWhole) return had;
     // To leave it out of a whole state is to remove it, which is worse than to
     // repeat what the client took once, or may have an older one of.
-    const mayHaveOlder = this.#hasPast && doubts.isFirst(resource, flight);
-    return mayHaveOlder || doubts.isTaken(resource, flight)
+    const mayHaveOlder = this.#hasPast && uncertain.isFirst(resource, inFlight);
+    return mayHaveOlder || uncertain.isTaken(resource, inFlight)
       ? resource
       : undefined;
   }

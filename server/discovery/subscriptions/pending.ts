@@ -8,7 +8,7 @@
 import { type Names, NO_NAMES, union } from "./shared_names.ts";
 
 /** See the module description. */
-export class Owed {
+export class Pending {
   /** There is an answer even when it says nothing. */
   mustAnswer = false;
   /** Something is owed because the client asked for it, so it waits for none. */
@@ -31,7 +31,7 @@ export class Owed {
   }
 
   /** Whether a name that is gone may be told as such, and is not told only yet. */
-  tellsGone(name: string): boolean {
+  reportsRemoval(name: string): boolean {
     return this.#asked.has(name) || this.#released.has(name);
   }
 

@@ -8,7 +8,7 @@
 import type { Resource } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view/view.ts";
 import type { NameSet } from "./name_set.ts";
-import type { Parking } from "./parking.ts";
+import type { NackedResources } from "./nacked.ts";
 import type { HeldRemovals } from "./removals.ts";
 import type { Names } from "./shared_names.ts";
 
@@ -20,7 +20,7 @@ import type { Names } from "./shared_names.ts";
  * - `leaving`: it has what there is no more.
  * - `absent`: it asks for what there is not.
  */
-export type HoldingState =
+export type ResourceSyncState =
   | "synced"
   | "waiting"
   | "behind"
@@ -29,24 +29,24 @@ export type HoldingState =
   | "absent";
 
 /** One name. */
-export interface Holding {
+export interface ResourceStatus {
   readonly name: string;
   /** The version that it took last, as far as that is known. */
   readonly has?: string;
   /** The version that there is. */
   readonly wants?: string;
-  readonly state: HoldingState;
+  readonly state: ResourceSyncState;
   /** Why it is refused, in the client's words. */
   readonly reason?: string;
 }
 
 /** What a subscription knows. */
-export interface Known {
+export interface SubscriptionFacts {
   readonly names: NameSet;
-  readonly told: ByName | undefined;
+  readonly sent: ByName | undefined;
   readonly now: ByName;
-  readonly owed: Names;
-  readonly parking: Parking | undefined;
+  readonly pending: Names;
+  readonly nacked: NackedResources | undefined;
   readonly held: HeldRemovals | undefined;
   readonly wasSent: boolean;
   /** Maybe refused: new in a whole state that the client refused. */
@@ -54,35 +54,41 @@ export interface Known {
   /** The client's words about that. */
   readonly reason: string | undefined;
   /** Of the response that waits for its answer. */
-  readonly flight: {
+  readonly inFlight: {
     readonly resources: readonly Resource[];
     readonly before: ByName | undefined;
-    readonly owed: Names;
+    readonly pending: Names;
   } | undefined;
 }
 
 /** In the order of names. */
-export function holdingsOf(known: Known): readonly Holding[] {
-  const { names, told, now, held } = known;
+export function resourceStatusesOf(
+  known: SubscriptionFacts,
+): readonly ResourceStatus[] {
+  const { names, sent, now, held } = known;
   const inScope = new Set(names.names);
   if (names.isWildcard) {
     for (const name of now.keys()) inScope.add(name);
     if (known.wasSent) {
-      for (const name of told?.keys() ?? []) inScope.add(name);
+      for (const name of sent?.keys() ?? []) inScope.add(name);
     }
     for (const { name } of held?.resources ?? []) inScope.add(name);
   }
-  const inFlight = new Set(known.flight?.resources.map(({ name }) => name));
+  const inFlight = new Set(known.inFlight?.resources.map(({ name }) => name));
   return [...inScope].sort().map((name) =>
-    holdingOf(known, name, inFlight.has(name))
+    statusOf(known, name, inFlight.has(name))
   );
 }
 
-function holdingOf(known: Known, name: string, isInFlight: boolean): Holding {
+function statusOf(
+  known: SubscriptionFacts,
+  name: string,
+  isInFlight: boolean,
+): ResourceStatus {
   const wanted = known.now.get(name);
   const has = versionHad(known, name, isInFlight);
   const state = stateOf(known, wanted, has, isInFlight);
-  const reason = known.parking?.reasonOf(name) ?? known.reason;
+  const reason = known.nacked?.reasonOf(name) ?? known.reason;
   return {
     name,
     ...(has === undefined ? {} : { has }),
@@ -93,33 +99,33 @@ function holdingOf(known: Known, name: string, isInFlight: boolean): Holding {
 }
 
 function stateOf(
-  { parking, blamed }: Known,
+  { nacked, blamed }: SubscriptionFacts,
   wanted: Resource | undefined,
   has: string | undefined,
   isInFlight: boolean,
-): HoldingState {
+): ResourceSyncState {
   if (wanted === undefined) return has === undefined ? "absent" : "leaving";
-  if (parking?.holds(wanted)) return "refused";
+  if (nacked?.isNacked(wanted)) return "refused";
   if (isInFlight && has !== wanted.version) return "waiting";
   if (blamed.has(wanted.name)) return "refused";
   return has === wanted.version ? "synced" : "behind";
 }
 
 function versionHad(
-  { told, owed, parking, held, flight, wasSent, blamed }: Known,
+  { sent, pending, nacked, held, inFlight, wasSent, blamed }: SubscriptionFacts,
   name: string,
   isInFlight: boolean,
 ): string | undefined {
   if (!wasSent) return undefined;
   if (isInFlight) {
-    return flight!.owed.has(name)
+    return inFlight!.pending.has(name)
       ? undefined
-      : flight!.before?.get(name)?.version;
+      : inFlight!.before?.get(name)?.version;
   }
   const kept = held?.get(name);
   if (kept !== undefined) return kept.version;
-  if (owed.has(name) || blamed.has(name)) return undefined;
-  const last = told?.get(name);
+  if (pending.has(name) || blamed.has(name)) return undefined;
+  const last = sent?.get(name);
   if (last === undefined) return undefined;
-  return parking?.holds(last) ? parking.standIn(last)?.version : last.version;
+  return nacked?.isNacked(last) ? nacked.standIn(last)?.version : last.version;
 }

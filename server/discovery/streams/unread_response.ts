@@ -1,24 +1,24 @@
 /**
- * What is kept of a response that a client has not taken, and when a client is
- * given up that does not: nothing else is made for it meanwhile.
+ * The response that a client has not read, and when the client is given up:
+ * nothing else is made for it meanwhile.
  *
  * @module
  */
 
-/** After so long without taking a byte of a response a client is given up. */
+/** After so long without reading a byte of a response a client is given up. */
 export const STALLED_MS = 60_000;
 
-/** A response that is taken byte by byte is given up after this. */
+/** A response that is read byte by byte is given up after this. */
 export const RESPONSE_MS_MAX = 600_000;
 
 /** See the module description; of one stream. */
-export class KeptResponse {
+export class UnreadResponse {
   #bytes = 0;
   /** Since when it is that much. */
   #sinceMs = 0;
   #sentMs = 0;
 
-  /** @param bytes What was kept of it at once. */
+  /** @param bytes What the client did not read at once. */
   sent(bytes: number, nowMs: number): void {
     this.#bytes = bytes;
     this.#sinceMs = nowMs;
@@ -26,7 +26,7 @@ export class KeptResponse {
   }
 
   /**
-   * Looks at what is kept by now.
+   * Compares with what is unread by now.
    *
    * @returns Why the client is given up, if it is.
    */

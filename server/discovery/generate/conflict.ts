@@ -1,7 +1,6 @@
 /**
- * Those who lay claim to one thing, the one with the best right first: the same
- * whatever the order in which they came, so that a restart changes nothing for
- * anybody.
+ * Claims to one name or address, the one with the best right first: the order
+ * does not depend on when they came, so a restart changes nothing for anybody.
  *
  * Nearly everything is claimed once, and then the claim alone stands for it.
  *
@@ -9,12 +8,11 @@
  */
 
 import type { Claim } from "./service_resources.ts";
-import { firstAt } from "./sorted_names.ts";
 
-/** Several claims, or one where there were several. */
-export class Contest {
+/** Several claims to one thing, or one where there were several. */
+export class Conflict {
   readonly claims: Claim[] = [];
-  /** Who had it when that was last looked at. */
+  /** The holder when the conflict was settled last. */
   settled: Claim | undefined;
 
   constructor(first: Claim) {
@@ -37,44 +35,58 @@ export class Contest {
   }
 }
 
-/** By what is claimed. */
-export class Contests {
-  readonly #all = new Map<string, Claim | Contest>();
+/** All claims, by the name or address that is claimed. */
+export class ClaimIndex {
+  readonly #all = new Map<string, Claim | Conflict>();
 
-  /** Who has it. */
+  /** The claim that has it. */
   holderOf(thing: string): Claim | undefined {
     const one = this.#all.get(thing);
-    return one instanceof Contest ? one.claims[0] : one;
+    return one instanceof Conflict ? one.claims[0] : one;
   }
 
-  /** Where several lay, or laid, claim to it. */
-  contestOf(thing: string): Contest | undefined {
+  /** Present where several claims are, or were. */
+  conflictOf(thing: string): Conflict | undefined {
     const one = this.#all.get(thing);
-    return one instanceof Contest ? one : undefined;
+    return one instanceof Conflict ? one : undefined;
   }
 
   add(thing: string, claim: Claim): void {
     const one = this.#all.get(thing);
     if (one === undefined) this.#all.set(thing, claim);
-    else if (one instanceof Contest) one.add(claim);
+    else if (one instanceof Conflict) one.add(claim);
     else {
-      const contest = new Contest(one);
-      contest.add(claim);
-      this.#all.set(thing, contest);
+      const conflict = new Conflict(one);
+      conflict.add(claim);
+      this.#all.set(thing, conflict);
     }
   }
 
   remove(thing: string, claim: Claim): void {
     const one = this.#all.get(thing);
     if (one === claim) this.#all.delete(thing);
-    if (!(one instanceof Contest)) return;
+    if (!(one instanceof Conflict)) return;
     one.remove(claim);
     if (one.claims.length === 0) this.#all.delete(thing);
   }
 }
 
-/** The lowest rank, then the first in the order of services. */
+/** The lowest rank first, then the order of services. */
 function isBefore(a: Claim, b: Claim): boolean {
   if (a.rank !== b.rank) return a.rank < b.rank;
   return a.service === b.service ? a.order < b.order : a.service < b.service;
+}
+
+/** The first of `count` sorted places where `is` holds; `count` if none is. */
+export function firstAt(
+  count: number,
+  is: (at: number) => boolean,
+): number {
+  let [low, high] = [0, count];
+  while (low < high) {
+    const middle = low + high >>> 1;
+    if (is(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }

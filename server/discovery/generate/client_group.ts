@@ -1,6 +1,6 @@
 /**
  * To whom services are told, as far as that makes a difference to what is told:
- * clients of one audience are told the same, and share one view.
+ * clients of one group are told the same, and share one view.
  *
  * Who a client is, and what it may see, is decided elsewhere (`access/`).
  *
@@ -25,8 +25,8 @@ export interface ConnectProxy {
 }
 
 /** See the module description. */
-export interface Audience {
-  /** The same text for all of one audience. */
+export interface ClientGroup {
+  /** The same text for all of one group. */
   readonly key: string;
   readonly form: Form;
   readonly visible: Visibility;
@@ -36,11 +36,11 @@ export interface Audience {
   readonly zone?: string;
 }
 
-/** An audience, less what makes no difference to the service in hand. */
-export type Variant = Omit<Audience, "key" | "visible">;
+/** An group, less what makes no difference to the service in hand. */
+export type Variant = Omit<ClientGroup, "key" | "visible">;
 
 /** What the server knows of a client besides what the client says. */
-export interface AudienceFacts {
+export interface ClientFacts {
   readonly visible: Visibility;
   /**
    * What the relay on its node offers (metadata `tunnel-connect`); counts only
@@ -50,7 +50,7 @@ export interface AudienceFacts {
 }
 
 /**
- * A client's audience. Its node's metadata decides: in a map `tunnel`, or with
+ * A client's group. Its node's metadata decides: in a map `tunnel`, or with
  * names such as `tunnel.kind`,
  *
  * - `kind`: `proxy`, `grpc` or `envoy`; without it the user agent says it, and
@@ -58,26 +58,26 @@ export interface AudienceFacts {
  * - `http_11_proxy`: true for those that know `Http11ProxyUpstreamTransport`
  *   (gRFC A86).
  */
-export function audienceOf(
+export function clientGroupOf(
   node: DiscoveryNode,
-  { visible, connectProxy }: AudienceFacts,
-): Audience {
+  { visible, connectProxy }: ClientFacts,
+): ClientGroup {
   const form = formOf(node);
   const { zone } = node.locality;
   const asksForProxy = form !== "proxy" &&
     tunnelMetadata(node, "http_11_proxy") === true;
-  return audience(form, visible, {
+  return clientGroup(form, visible, {
     ...zone === "" ? {} : { zone },
     ...asksForProxy && connectProxy !== undefined ? { connectProxy } : {},
   });
 }
 
-/** An audience with its key. */
-export function audience(
+/** An group with its key. */
+export function clientGroup(
   form: Form,
   visible: Visibility,
-  rest: Pick<Audience, "connectProxy" | "zone"> = {},
-): Audience {
+  rest: Pick<ClientGroup, "connectProxy" | "zone"> = {},
+): ClientGroup {
   const { connectProxy, zone } = rest;
   const key = JSON.stringify([
     form,
@@ -91,11 +91,11 @@ export function audience(
 /** Stands for every proxy where only that there is one makes a difference. */
 const SOME_PROXY: ConnectProxy = Object.freeze({ host: "::", port: 1 });
 
-/** What of an audience makes a difference to what it is told of a service. */
+/** What of an group makes a difference to what it is told of a service. */
 export function variantFor(
   { policy }: Service,
   endpoints: readonly Endpoint[],
-  { form, connectProxy, zone }: Audience,
+  { form, connectProxy, zone }: ClientGroup,
 ): Variant {
   // A proxy is told everything, and finds its own zone and its own road.
   if (form === "proxy") return { form };
@@ -109,9 +109,9 @@ export function variantFor(
   };
 }
 
-/** All that {@linkcode variantFor} may answer for an audience. */
+/** All that {@linkcode variantFor} may answer for an group. */
 export function variantsOf(
-  { form, connectProxy, zone }: Audience,
+  { form, connectProxy, zone }: ClientGroup,
 ): readonly Variant[] {
   if (form === "proxy") return [{ form }];
   const proxies = connectProxy === undefined

@@ -28,10 +28,14 @@ import {
 } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view/view.ts";
 import { Difference } from "./difference.ts";
-import { type Holding, holdingsOf } from "./holdings.ts";
+import { type ResourceStatus, resourceStatusesOf } from "./resource_status.ts";
 import { type NameSet, NOTHING_NAMED } from "./name_set.ts";
-import { Owed } from "./owed.ts";
-import { NACK_MESSAGE_MAX, type Parking, resourcesNamedIn } from "./parking.ts";
+import { Pending } from "./pending.ts";
+import {
+  NACK_MESSAGE_MAX,
+  type NackedResources,
+  resourcesNamedIn,
+} from "./nacked.ts";
 import type { HeldRemovals } from "./removals.ts";
 import { ResponseLog } from "./response_log.ts";
 import {
@@ -50,17 +54,17 @@ import {
 } from "./shared_names.ts";
 import { stateVersionOf } from "./state_version.ts";
 import type { KindStatus } from "./stream_status.ts";
-import type { Treatment } from "./treatment.ts";
-import { Uptake } from "./uptake.ts";
+import type { ClientProfile } from "./client_profile.ts";
+import { AckTracker } from "./ack_tracker.ts";
 
 /** A response, and the names that it brings something new of. */
-export interface Telling {
+export interface ComposedResponse {
   readonly body: ResponseBody;
   readonly fresh: Names;
 }
 
 /** When something is observed. */
-export interface Moment {
+export interface Observation {
   /** Counts up with each view of the stream. */
   readonly generation: number;
   readonly nowMs: number;
@@ -71,12 +75,12 @@ export interface Moment {
 }
 
 /** See the module description. */
-export abstract class Subscription {
+export abstract class KindSubscription {
   readonly kind: ResourceKind;
   #names: NameSet = NOTHING_NAMED;
-  protected readonly owed = new Owed();
+  protected readonly pending = new Pending();
   protected readonly log = new ResponseLog();
-  protected readonly uptake: Uptake;
+  protected readonly acks: AckTracker;
   readonly #difference: Difference;
   #clearedTo = 0;
   /** What the last whole state brought. */
@@ -89,35 +93,35 @@ export abstract class Subscription {
   constructor(
     kind: ResourceKind,
     mode: DiscoveryMode,
-    { removalPatienceMs, offersAgain }: Treatment,
+    { removalPatienceMs, retriesNacked }: ClientProfile,
   ) {
     this.kind = kind;
     this.#namesGone = mode === "delta";
     this.isWhole = mode === "sotw" && isWholeState(kind);
-    this.uptake = new Uptake(this.isWhole, offersAgain);
+    this.acks = new AckTracker(this.isWhole, retriesNacked);
     this.#difference = new Difference(
       {
         isNamed: this.#namesGone,
         isMissed: this.isWhole,
         patienceMs: removalPatienceMs,
       },
-      this.uptake,
+      this.acks,
     );
   }
 
   /** What has to be told before any change of it, now that it is known. */
-  protected abstract firstOwed(now: ByName): Names;
+  protected abstract firstPending(now: ByName): Names;
 
   /**
    * What a response with news of `names` says.
    *
    * @param owed Those of them that are told whether they changed or not.
    */
-  protected abstract compose(names: Names, owed: Names): Selection;
+  protected abstract compose(names: Names, pending: Names): Selection;
 
   /** What the client was told last; absent before the first view. */
-  protected get told(): ByName | undefined {
-    return this.#difference.told;
+  protected get sent(): ByName | undefined {
+    return this.#difference.sent;
   }
 
   /** What there is, as far as it may be told. */
@@ -131,8 +135,8 @@ export abstract class Subscription {
   }
 
   /** What the client refuses, if it does. */
-  protected get parking(): Parking | undefined {
-    return this.uptake.parking;
+  protected get nacked(): NackedResources | undefined {
+    return this.acks.nacked;
   }
 
   /** What the client asks for. */
@@ -143,12 +147,12 @@ export abstract class Subscription {
   /** What it does not ask for any more, it may ask for afresh. */
   protected set names(names: NameSet) {
     this.#names = names;
-    this.parking?.forgetUnasked(names);
+    this.nacked?.forgetUnasked(names);
   }
 
   /** Whether the client waits for something that it asked for. */
   get isAwaited(): boolean {
-    return this.owed.isAwaited;
+    return this.pending.isAwaited;
   }
 
   get isEmpty(): boolean {
@@ -182,7 +186,7 @@ export abstract class Subscription {
   get dueMs(): number {
     const otherMs = Math.min(
       this.held?.dueMs ?? Infinity,
-      this.parking?.dueMs ?? Infinity,
+      this.nacked?.dueMs ?? Infinity,
     );
     const { dueMs } = this.log;
     return dueMs < otherMs && this.#hasNews() ? dueMs : otherMs;
@@ -203,9 +207,9 @@ export abstract class Subscription {
    */
   isUsable(name: string): boolean {
     if (!this.#names.covers(name) || !this.now.has(name)) return true;
-    if (this.parking?.isParked(name)) return true;
-    if (this.told?.has(name) !== true) return false;
-    return !this.owed.names.has(name) && !this.uptake.isUnanswered(name);
+    if (this.nacked?.has(name)) return true;
+    if (this.sent?.has(name) !== true) return false;
+    return !this.pending.names.has(name) && !this.acks.isUnanswered(name);
   }
 
   // --- What there is ---------------------------------------------------------
@@ -222,94 +226,95 @@ export abstract class Subscription {
   }
 
   /** Takes what there is now. */
-  observe(now: ByName, moment: Moment): void {
+  observe(now: ByName, moment: Observation): void {
     const { generation, nowMs, holdsRemovals, isLate } = moment;
     if (this.stays(now, generation)) return;
     const difference = this.#difference;
     difference.observe(now, generation);
-    if (difference.told === undefined) {
+    if (difference.sent === undefined) {
       difference.advance();
-      this.owe(this.firstOwed(now));
+      this.addPending(this.firstPending(now));
       return this.#settle();
     }
-    if (holdsRemovals) difference.holdGone(this.names, this.owed, nowMs);
-    const back = this.parking?.lookAtGone(now, difference.told) ?? [];
-    if (back.length > 0) this.owe(new Set(back));
+    if (holdsRemovals) difference.holdGone(this.names, this.pending, nowMs);
+    const back = this.nacked?.lookAtGone(now, difference.sent) ?? [];
+    if (back.length > 0) this.addPending(new Set(back));
     difference.lookAtHeld(nowMs);
     const news = difference.news(this.names);
     if (news.size === 0) difference.advance();
     else if (isLate || this.log.isSlow(nowMs)) {
       difference.letGo(news);
-      this.owed.add(news);
+      this.pending.add(news);
     }
     this.#settle();
   }
 
   /** Some of what the client refused may be offered again. */
-  offer(nowMs: number): void {
+  retryNacked(nowMs: number): void {
     // Not while something else is in flight: the answer would be about both.
-    if (this.parking === undefined || this.log.isWaiting(nowMs)) return;
-    const names = this.parking.takeDue(nowMs);
+    if (this.nacked === undefined || this.log.isWaiting(nowMs)) return;
+    const names = this.nacked.takeRetries(nowMs);
     if (names.length === 0) return;
-    this.owe(new Set(names));
+    this.addPending(new Set(names));
     // It may be what was told last, and was refused.
-    if (this.isWhole) this.owed.mustAnswer = true;
+    if (this.isWhole) this.pending.mustAnswer = true;
   }
 
   /** Lets go of what is gone, as far as its parents have. */
   release(clearedTo: number, nowMs: number): void {
     const released = this.#difference.release(this.names, clearedTo, nowMs);
     if (released.size === 0) return;
-    this.owed.noteReleased(released);
-    this.owe(released);
+    this.pending.noteReleased(released);
+    this.addPending(released);
   }
 
   /** Something beside what changes is to be told. */
-  protected owe(names: Names): void {
-    this.owed.add(within(names, this.names));
+  protected addPending(names: Names): void {
+    this.pending.add(within(names, this.names));
   }
 
   /** The client asks for names that it did not ask for, or asks anew. */
   protected answer(names: Names): void {
-    this.owed.noteAsked(names);
-    this.owe(names);
+    this.pending.noteAsked(names);
+    this.addPending(names);
   }
 
   /**
    * What is sent of `resource`: if it was refused, what the client took last, and
    * that only to who has to be told something. A suspect is tried again then.
    */
-  protected sendable(resource: Resource, owed: Names): Resource | undefined {
-    const isOwed = owed.has(resource.name);
-    if (isOwed && this.parking?.tries(resource)) return resource;
-    const taken = this.uptake.taken(resource);
-    return taken === resource || isOwed ? taken : undefined;
+  protected sendable(resource: Resource, pending: Names): Resource | undefined {
+    const isPending = pending.has(resource.name);
+    if (isPending && this.nacked?.tries(resource)) return resource;
+    const taken = this.acks.taken(resource);
+    return taken === resource || isPending ? taken : undefined;
   }
 
   #hasNews(): boolean {
-    return !this.owed.isNothing || this.#difference.news(this.names).size > 0;
+    return !this.pending.isNothing ||
+      this.#difference.news(this.names).size > 0;
   }
 
   #settle(): void {
     const { last } = this.log;
     const isSettled = (last === "none" || last === "taken") &&
-      this.owed.isNothing && !this.isHolding;
-    if (isSettled) this.#clearedTo = this.#difference.toldGeneration;
+      this.pending.isNothing && !this.isHolding;
+    if (isSettled) this.#clearedTo = this.#difference.sentGeneration;
   }
 
   // --- What is told ----------------------------------------------------------
 
   /** What may be told now; it counts as told, see {@linkcode noteSent}. */
-  tell(nowMs: number): Telling | undefined {
-    if (this.told === undefined || this.log.isWaiting(nowMs)) return undefined;
-    const owed = within(this.owed.names, this.names);
-    const names = union(owed, this.#difference.news(this.names));
-    if (names.size === 0 && !this.owed.mustAnswer) {
-      this.owed.reset(NO_NAMES);
+  respond(nowMs: number): ComposedResponse | undefined {
+    if (this.sent === undefined || this.log.isWaiting(nowMs)) return undefined;
+    const pending = within(this.pending.names, this.names);
+    const names = union(pending, this.#difference.news(this.names));
+    if (names.size === 0 && !this.pending.mustAnswer) {
+      this.pending.reset(NO_NAMES);
       this.#settle();
       return undefined;
     }
-    const { selection, rest } = this.#select(names, owed);
+    const { selection, rest } = this.#select(names, pending);
     const version = this.#versionOf(selection);
     const how = this.#namesGone
       ? "removed"
@@ -317,19 +322,19 @@ export abstract class Subscription {
       ? "absent"
       : "unsaid";
     const body = bodyOf(this.kind, selection, how, version);
-    const isSaid = this.owed.mustAnswer || this.#says(body);
-    const before = this.told;
-    this.owed.reset(rest);
+    const isSaid = this.pending.mustAnswer || this.#says(body);
+    const before = this.sent;
+    this.pending.reset(rest);
     this.#difference.advance();
     if (!isSaid) {
-      if (rest.size > 0) return this.tell(nowMs);
+      if (rest.size > 0) return this.respond(nowMs);
       this.#settle();
       return undefined;
     }
     const fresh = this.#freshOf(names, body);
     const { resources } = body;
     const { removed } = body;
-    this.uptake.sent({ resources, removed, before, owed, fresh });
+    this.acks.sent({ resources, removed, before, pending, fresh });
     if (this.isWhole) this.#content = contentOf(resources);
     return { body, fresh };
   }
@@ -342,9 +347,9 @@ export abstract class Subscription {
   /** Names that a response brings something new of, as far as the client knows. */
   #freshOf(names: Names, { resources }: ResponseBody): Names {
     if (!this.isWhole) return namesOfList(resources);
-    const fresh = union(this.uptake.untaken(), names);
+    const fresh = union(this.acks.unacked(), names);
     const changed = within(fresh, this.names);
-    if (this.parking === undefined && !this.isHolding) {
+    if (this.nacked === undefined && !this.isHolding) {
       return namesOfList(select(changed, this.now).resources);
     }
     // What stands in for something, or stays, is new to who does not have it.
@@ -353,13 +358,13 @@ export abstract class Subscription {
 
   #select(
     names: Names,
-    owed: Names,
+    pending: Names,
   ): { selection: Selection; rest: Names } {
     if (this.isWhole) {
-      return { selection: this.compose(names, owed), rest: NO_NAMES };
+      return { selection: this.compose(names, pending), rest: NO_NAMES };
     }
-    const queued = this.parking?.queueSuspects(names, owed, this.now);
-    const part = firstPart(this.compose(queued?.first ?? names, owed));
+    const queued = this.nacked?.queueSuspects(names, pending, this.now);
+    const part = firstPart(this.compose(queued?.first ?? names, pending));
     const rest = union(part.rest, queued?.later ?? NO_NAMES);
     return { selection: part.selection, rest };
   }
@@ -373,7 +378,7 @@ export abstract class Subscription {
   /** A whole state with something else in it is not what there is. */
   #versionOf({ resources }: Selection): string {
     const isAsItIs = !this.isWhole ||
-      (this.parking === undefined && !this.isHolding);
+      (this.nacked === undefined && !this.isHolding);
     return isAsItIs
       ? stateVersionOf(this.names, this.now)
       : contentOf(resources);
@@ -393,21 +398,21 @@ export abstract class Subscription {
   ): void {
     if (error !== undefined) return this.#refuse(error, wanted, nowMs);
     if (this.log.last !== "open") return;
-    this.log.noteTaken(nowMs);
-    this.uptake.noteTaken(this.told!, this.owed.names);
-    if (this.parking === undefined) this.log.forgetRefusal();
+    this.log.noteAcked(nowMs);
+    this.acks.noteAcked(this.sent!, this.pending.names);
+    if (this.nacked === undefined) this.log.forgetRefusal();
     this.#settle();
   }
 
   #refuse(error: ErrorDetail, wanted: NameSet, nowMs: number): void {
-    const resources = this.uptake.flight?.resources ?? [];
+    const resources = this.acks.inFlight?.resources ?? [];
     const named = resourcesNamedIn(error.message, resources);
-    this.log.noteRefused(error, named.length > 0 ? named : resources, nowMs);
+    this.log.noteNacked(error, named.length > 0 ? named : resources, nowMs);
     const { now, held } = this;
-    const { asked } = this.owed;
+    const { asked } = this.pending;
     const reason = error.message.slice(0, NACK_MESSAGE_MAX);
     const against = { now, held, wanted, asked, reason, nowMs };
-    this.owe(this.uptake.noteRefused(named, against));
+    this.addPending(this.acks.noteNacked(named, against));
   }
 
   /**
@@ -415,14 +420,14 @@ export abstract class Subscription {
    *
    * @param latest What there is, whether it may be told or not.
    */
-  holdings(latest = this.now): readonly Holding[] {
-    const { names, told, parking, held } = this;
-    return holdingsOf({
-      ...{ names, told, now: latest, parking, held },
-      owed: this.owed.names,
-      blamed: this.uptake.blamed,
+  resourceStatuses(latest = this.now): readonly ResourceStatus[] {
+    const { names, sent, nacked, held } = this;
+    return resourceStatusesOf({
+      ...{ names, sent, now: latest, nacked, held },
+      pending: this.pending.names,
+      blamed: this.acks.blamed,
       reason: this.log.reason,
-      flight: this.uptake.flight,
+      inFlight: this.acks.inFlight,
       wasSent: this.log.last !== "none",
     });
   }
@@ -430,14 +435,14 @@ export abstract class Subscription {
   /** For people. */
   get status(): KindStatus {
     const { log } = this;
-    const parkedNames = this.parking?.names ?? [];
-    const isRefused = log.isRefused || parkedNames.length > 0;
+    const nackedNames = this.nacked?.names ?? [];
+    const isRefused = log.isRefused || nackedNames.length > 0;
     return {
       kind: this.kind,
       isWildcard: this.names.isWildcard,
       nameCount: this.names.names.size,
       isBehind: this.#hasNews() || this.isHolding,
-      parkedNames,
+      nackedNames,
       isRefused,
       ...log.status,
       // What was refused may be gone, too.

@@ -25,20 +25,20 @@ import { type Names, NO_NAMES } from "./shared_names.ts";
  * long: what a client refuses may be the world's fault, such as a port that
  * another program has. Envoy tries nothing by itself.
  */
-export const OFFER_MS_MIN = 60_000;
+export const NACK_RETRY_MS_MIN = 60_000;
 
 /** But not more seldom. */
-export const OFFER_MS_MAX = 1_800_000;
+export const NACK_RETRY_MS_MAX = 1_800_000;
 
 /** So much at once, a second apart: suspects go one by one, each on its own. */
-export const OFFERS_MAX = 16;
-const OFFER_GAP_MS = 1_000;
+export const NACK_RETRIES_MAX = 16;
+const NACK_RETRY_GAP_MS = 1_000;
 
 /** Characters of a client's words that are kept. */
 export const NACK_MESSAGE_MAX = 1_024;
 
 /** One refused resource. */
-interface ParkedContent {
+interface NackedContent {
   readonly version: string;
   /** What the client took last; absent if that is not known. */
   readonly good: Resource | undefined;
@@ -51,13 +51,13 @@ interface ParkedContent {
   /** When it is offered again. */
   readonly dueMs: number;
   /** Whether it is, and was not answered yet. */
-  readonly isOffered: boolean;
+  readonly isRetried: boolean;
   /** Whether there is nothing of the name for now, and the client was told of it. */
   readonly isGone?: boolean;
 }
 
 /** How something was refused. */
-export interface Refusal {
+export interface Nack {
   /** What was taken before that, as far as it is known. */
   readonly good: Resource | undefined;
   /** Whether what was refused is what there is; else it stood in for it. */
@@ -76,37 +76,37 @@ export interface Queued {
 }
 
 /** See the module description; what one stream refused of one kind. */
-export class Parking {
-  readonly #parked = new Map<string, ParkedContent>();
-  readonly #offersAgain: boolean;
+export class NackedResources {
+  readonly #byName = new Map<string, NackedContent>();
+  readonly #retriesNacked: boolean;
   /** When the next is offered again; nothing: it has to be looked for. */
   #dueMs: number | undefined;
-  #offeredMs = -Infinity;
+  #retriedMs = -Infinity;
 
   /** @param offersAgain Else nothing is, until it changes. */
-  constructor(offersAgain: boolean) {
-    this.#offersAgain = offersAgain;
+  constructor(retriesNacked: boolean) {
+    this.#retriesNacked = retriesNacked;
   }
 
   /** When {@linkcode takeDue} has something; else Infinity. */
   get dueMs(): number {
-    if (!this.#offersAgain) return Infinity;
+    if (!this.#retriesNacked) return Infinity;
     if (this.#dueMs === undefined) {
       let firstMs = Infinity;
-      for (const { dueMs, isOffered, isGone } of this.#parked.values()) {
-        if (!isOffered && !isGone && dueMs < firstMs) firstMs = dueMs;
+      for (const { dueMs, isRetried, isGone } of this.#byName.values()) {
+        if (!isRetried && !isGone && dueMs < firstMs) firstMs = dueMs;
       }
       this.#dueMs = firstMs;
     }
-    return Math.max(this.#dueMs, this.#offeredMs + OFFER_GAP_MS);
+    return Math.max(this.#dueMs, this.#retriedMs + NACK_RETRY_GAP_MS);
   }
 
   get size(): number {
-    return this.#parked.size;
+    return this.#byName.size;
   }
 
   get names(): readonly string[] {
-    return [...this.#parked].flatMap(([name, { isGone }]) =>
+    return [...this.#byName].flatMap(([name, { isGone }]) =>
       isGone ? [] : [name]
     );
   }
@@ -114,12 +114,12 @@ export class Parking {
   /** What was good before counts no more when something is parked already. */
   park(
     { name, version }: Resource,
-    { good, isThere, isSuspect, reason, nowMs }: Refusal,
+    { good, isThere, isSuspect, reason, nowMs }: Nack,
   ): void {
-    const before = this.#parked.get(name);
+    const before = this.#byName.get(name);
     const times = before?.version === version ? before.times + 1 : 1;
-    const parked: ParkedContent = {
-      ...{ version, good, isSuspect, reason, times, isOffered: false },
+    const parked: NackedContent = {
+      ...{ version, good, isSuspect, reason, times, isRetried: false },
       dueMs: nowMs + waitMs(times),
     };
     if (before === undefined) {
@@ -132,74 +132,74 @@ export class Parking {
     } // It stood in for what was refused first, and that is still so.
   }
 
-  #set(name: string, parked: ParkedContent): void {
-    this.#parked.set(name, parked);
+  #set(name: string, parked: NackedContent): void {
+    this.#byName.set(name, parked);
     this.#dueMs = undefined;
   }
 
   /** Names of what is offered again from now on, until it is answered. */
-  takeDue(nowMs: number): readonly string[] {
+  takeRetries(nowMs: number): readonly string[] {
     if (nowMs < this.dueMs) return [];
     const names: string[] = [];
-    for (const [name, parked] of this.#parked) {
-      if (parked.isOffered || parked.isGone || nowMs < parked.dueMs) continue;
-      if (names.length === OFFERS_MAX) break;
+    for (const [name, parked] of this.#byName) {
+      if (parked.isRetried || parked.isGone || nowMs < parked.dueMs) continue;
+      if (names.length === NACK_RETRIES_MAX) break;
       names.push(name);
-      this.#set(name, { ...parked, isOffered: true });
+      this.#set(name, { ...parked, isRetried: true });
     }
-    this.#offeredMs = nowMs;
+    this.#retriedMs = nowMs;
     return names;
   }
 
   /** A response was refused, and what it offered with it, if it was not named. */
-  refuseOffered(
+  noteRetriesRefused(
     resources: readonly Resource[],
     { nowMs }: { readonly nowMs: number },
   ): void {
     for (const { name } of resources) {
-      const parked = this.#parked.get(name);
-      if (parked?.isOffered !== true) continue;
+      const parked = this.#byName.get(name);
+      if (parked?.isRetried !== true) continue;
       const times = parked.times + 1;
       const dueMs = nowMs + waitMs(times);
-      this.#set(name, { ...parked, times, dueMs, isOffered: false });
+      this.#set(name, { ...parked, times, dueMs, isRetried: false });
     }
   }
 
   /** Whether exactly this is offered again. */
-  isOffered({ name, version }: Resource): boolean {
-    const parked = this.#parked.get(name);
-    return parked?.version === version && parked.isOffered;
+  isRetried({ name, version }: Resource): boolean {
+    const parked = this.#byName.get(name);
+    return parked?.version === version && parked.isRetried;
   }
 
   /** Whether anything of a name was refused, and nothing taken since. */
-  isParked(name: string): boolean {
-    return this.#parked.has(name);
+  has(name: string): boolean {
+    return this.#byName.has(name);
   }
 
   /** Why something of a name is refused, as the client said it. */
   reasonOf(name: string): string | undefined {
-    return this.#parked.get(name)?.reason;
+    return this.#byName.get(name)?.reason;
   }
 
   /** Whether exactly this was refused. */
-  holds({ name, version }: Resource): boolean {
-    return this.#parked.get(name)?.version === version;
+  isNacked({ name, version }: Resource): boolean {
+    return this.#byName.get(name)?.version === version;
   }
 
   /** Whether exactly this was refused, or maybe something beside it. */
   suspects({ name, version }: Resource): boolean {
-    const parked = this.#parked.get(name);
+    const parked = this.#byName.get(name);
     return parked?.version === version && parked.isSuspect;
   }
 
   /** Whether exactly this is told to who has to be told something. */
   tries(resource: Resource): boolean {
-    return this.suspects(resource) || this.isOffered(resource);
+    return this.suspects(resource) || this.isRetried(resource);
   }
 
   /** What the client has instead; only of what is held. */
   standIn({ name }: Resource): Resource | undefined {
-    const parked = this.#parked.get(name);
+    const parked = this.#byName.get(name);
     // It may have what is held as well.
     return parked?.isSuspect ? undefined : parked?.good;
   }
@@ -210,10 +210,10 @@ export class Parking {
    * @param names What is to be told.
    * @param owed Those of them that are told whether they changed or not.
    */
-  queueSuspects(names: Names, owed: Names, now: ByName): Queued {
+  queueSuspects(names: Names, pending: Names, now: ByName): Queued {
     const suspects: string[] = [];
-    for (const name of this.#parked.keys()) {
-      const resource = owed.has(name) ? now.get(name) : undefined;
+    for (const name of this.#byName.keys()) {
+      const resource = pending.has(name) ? now.get(name) : undefined;
       if (resource && this.suspects(resource)) suspects.push(name);
     }
     if (suspects.length === 0) return { first: names, later: NO_NAMES };
@@ -225,13 +225,13 @@ export class Parking {
 
   /** A client that asks again is told again. */
   forgetUnasked(asked: NameSet): void {
-    for (const name of this.#parked.keys()) {
-      if (!asked.covers(name)) this.#parked.delete(name);
+    for (const name of this.#byName.keys()) {
+      if (!asked.covers(name)) this.#byName.delete(name);
     }
   }
 
   forget(names: Names): void {
-    for (const name of names) this.#parked.delete(name);
+    for (const name of names) this.#byName.delete(name);
   }
 
   /**
@@ -240,18 +240,18 @@ export class Parking {
    *
    * @returns Names that are back as they were refused: to be offered again.
    */
-  lookAtGone(now: ByName, told: ByName): readonly string[] {
+  lookAtGone(now: ByName, sent: ByName): readonly string[] {
     const back: string[] = [];
-    for (const [name, parked] of this.#parked) {
+    for (const [name, parked] of this.#byName) {
       if (now.has(name)) {
         if (parked.isGone !== true) continue;
         const isSame = now.get(name)!.version === parked.version;
-        this.#set(name, { ...parked, isGone: false, isOffered: isSame });
+        this.#set(name, { ...parked, isGone: false, isRetried: isSame });
         if (isSame) back.push(name);
-      } else if (told.get(name)?.version !== parked.version) {
-        this.#parked.delete(name);
+      } else if (sent.get(name)?.version !== parked.version) {
+        this.#byName.delete(name);
       } else if (!parked.isGone) {
-        this.#set(name, { ...parked, isGone: true, isOffered: false });
+        this.#set(name, { ...parked, isGone: true, isRetried: false });
       }
     }
     return back;
@@ -262,18 +262,18 @@ export class Parking {
    *
    * @param taken The response; a suspect in it is none any more.
    */
-  forgetTaken(told: ByName, taken: readonly Resource[]): void {
+  forgetAcked(sent: ByName, taken: readonly Resource[]): void {
     for (const resource of taken) {
-      if (this.holds(resource)) this.#parked.delete(resource.name);
+      if (this.isNacked(resource)) this.#byName.delete(resource.name);
     }
-    for (const [name, { version }] of this.#parked) {
-      if (told.get(name)?.version !== version) this.#parked.delete(name);
+    for (const [name, { version }] of this.#byName) {
+      if (sent.get(name)?.version !== version) this.#byName.delete(name);
     }
   }
 }
 
 function waitMs(times: number): number {
-  return Math.min(OFFER_MS_MIN * 2 ** (times - 1), OFFER_MS_MAX);
+  return Math.min(NACK_RETRY_MS_MIN * 2 ** (times - 1), NACK_RETRY_MS_MAX);
 }
 
 /** Part of a name, when it stands right beside one. */

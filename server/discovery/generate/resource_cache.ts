@@ -1,6 +1,6 @@
 /**
  * The resources of each service as they were made last, so that they are made
- * once for all audiences that are told the same of it, and stay the objects that
+ * once for all groups that are told the same of it, and stay the objects that
  * they were while they say the same.
  *
  * @module
@@ -8,12 +8,12 @@
 
 import type { Resource } from "../../../proto/xds/resource.ts";
 import {
-  type Audience,
+  type ClientGroup,
   connectText,
   type Variant,
   variantFor,
   variantsOf,
-} from "./audience.ts";
+} from "./client_group.ts";
 import type {
   Claim,
   Generate,
@@ -34,7 +34,7 @@ interface Made {
 const SIBLINGS_MAX = 4;
 
 /** See the module description. */
-export class Shelf {
+export class ResourceCache {
   readonly #generate: Generate;
   /** By variant, then by service: what nobody is told any more goes at once. */
   readonly #made = new Map<string, Map<string, Made>>();
@@ -44,7 +44,7 @@ export class Shelf {
   }
 
   /**
-   * What `audience` is told of a service. The same object for as long as that
+   * What `group` is told of a service. The same object for as long as that
    * stays the same, whatever became of the service.
    *
    * @param key `namespace/name`.
@@ -52,9 +52,9 @@ export class Shelf {
   resourcesOf(
     key: string,
     input: ServiceInput,
-    audience: Audience,
+    group: ClientGroup,
   ): ServiceResources {
-    const variant = variantFor(input.service, input.endpoints, audience);
+    const variant = variantFor(input.service, input.endpoints, group);
     const name = variantKey(variant);
     let made = this.#made.get(name);
     if (made === undefined) this.#made.set(name, made = new Map());
@@ -76,11 +76,11 @@ export class Shelf {
     for (const made of this.#made.values()) made.delete(key);
   }
 
-  /** Forgets what none of `audiences` may be told. */
-  keepOnly(audiences: Iterable<Audience>): void {
+  /** Forgets what none of `groups` may be told. */
+  keepOnly(groups: Iterable<ClientGroup>): void {
     const used = new Set<string>();
-    for (const audience of audiences) {
-      for (const variant of variantsOf(audience)) used.add(variantKey(variant));
+    for (const group of groups) {
+      for (const variant of variantsOf(group)) used.add(variantKey(variant));
     }
     for (const name of this.#made.keys()) {
       if (!used.has(name)) this.#made.delete(name);

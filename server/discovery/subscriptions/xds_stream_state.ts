@@ -3,9 +3,9 @@
  *
  * Pure: requests and views go in, responses come out, and time is handed in.
  * Neither transport nor identity is known here, nor what is in a resource.
- * After each {@linkcode StreamState.onRequest} and
- * {@linkcode StreamState.onView}, and at {@linkcode StreamState.dueMs}, call
- * {@linkcode StreamState.next} until it has nothing.
+ * After each {@linkcode XdsStreamState.onRequest} and
+ * {@linkcode XdsStreamState.onView}, and at {@linkcode XdsStreamState.dueMs}, call
+ * {@linkcode XdsStreamState.next} until it has nothing.
  *
  * Here is what ties the kinds together: nonces, and the order in which a client
  * hears of things, make before break. Of one kind knows `subscription.ts`, and
@@ -28,15 +28,15 @@ import {
 } from "../../../proto/xds/resource.ts";
 import type { View } from "../view/view.ts";
 import { DeltaSubscription } from "./delta_subscription.ts";
-import type { Holding } from "./holdings.ts";
+import type { ResourceStatus } from "./resource_status.ts";
 import { PARENTS } from "./removals.ts";
 import { select } from "./selection.ts";
 import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
 import { SotwSubscription } from "./sotw_subscription.ts";
 import type { StreamStatus } from "./stream_status.ts";
-import { PLAIN_TREATMENT, type Treatment } from "./treatment.ts";
+import { type ClientProfile, PLAIN_PROFILE } from "./client_profile.ts";
 import { SLOW_AFTER_MS } from "./response_log.ts";
-import { type ClusterUptake, type Counted, Warming } from "./warming.ts";
+import { type ClusterAcks, type Counted, Warming } from "./warming.ts";
 
 /** Types that are not served and are remembered, for people. */
 export const FOREIGN_TYPES_MAX = 16;
@@ -44,7 +44,7 @@ export const FOREIGN_TYPES_MAX = 16;
 /** Characters of one of them. */
 export const FOREIGN_TYPE_LENGTH_MAX = 256;
 
-export interface StreamStateOptions {
+export interface XdsStreamStateOptions {
   readonly mode: DiscoveryMode;
   /** All, if absent. One kind: a request may leave out its type. */
   readonly kinds?: readonly ResourceKind[];
@@ -68,9 +68,9 @@ type OneSubscription = SotwSubscription | DeltaSubscription;
 const WARMED: readonly ResourceKind[] = ["cluster", "endpoints"];
 
 /** See the module description. */
-export class StreamState {
+export class XdsStreamState {
   /** How its client is treated; counts for what is asked for after it is set. */
-  treatment: Treatment = PLAIN_TREATMENT;
+  profile: ClientProfile = PLAIN_PROFILE;
   readonly #mode: DiscoveryMode;
   readonly #kinds: readonly ResourceKind[];
   readonly #noncePrefix: string;
@@ -84,23 +84,24 @@ export class StreamState {
   #isStirred = false;
   #stirredMs = 0;
   readonly #warming = new Warming();
-  readonly #uptake: ClusterUptake = {
+  readonly #acks: ClusterAcks = {
     isUsable: (cluster) =>
       WARMED.every((kind) => this.#find(kind)?.isUsable(cluster) !== false),
-    hasTaken: (cluster) =>
+    hasAcked: (cluster) =>
       WARMED.every((kind) => {
         const subscription = this.#find(kind);
         return subscription?.asksFor(cluster) === true &&
           subscription.isUsable(cluster);
       }),
     asksForRoute: (name) => this.#find("route")?.asksFor(name) === true,
-    preludeOf: (before, after) => this.treatment.preludeOf?.(before, after),
+    interimRoutesOf: (before, after) =>
+      this.profile.interimRoutesOf?.(before, after),
   };
   /** Clusters that were told before anybody asked for endpoints. */
   #earlyClusters: Names = NO_NAMES;
   #dueMs = Infinity;
 
-  constructor({ mode, kinds, noncePrefix }: StreamStateOptions) {
+  constructor({ mode, kinds, noncePrefix }: XdsStreamStateOptions) {
     this.#mode = mode;
     this.#kinds = kinds ?? RESOURCE_KINDS;
     this.#noncePrefix = noncePrefix ?? "";
@@ -165,7 +166,7 @@ export class StreamState {
       // It could lead to clusters that the client has not heard of.
       const waits = isClusterBlocked && !subscription.isAwaited &&
         kind !== "endpoints";
-      const response = waits ? undefined : this.#tell(subscription, nowMs);
+      const response = waits ? undefined : this.#respond(subscription, nowMs);
       if (response !== undefined) return response;
       if (kind === "cluster") {
         isClusterBlocked = subscription.isBlocked(nowMs);
@@ -201,12 +202,12 @@ export class StreamState {
   }
 
   /** By kind, what the client has and should have; for people. */
-  get holdings(): ReadonlyMap<ResourceKind, readonly Holding[]> {
+  get resourceStatuses(): ReadonlyMap<ResourceKind, readonly ResourceStatus[]> {
     return new Map(
       this.#subscriptions.map((subscription) => {
         const { kind } = subscription;
         const latest = this.#view?.resources[kind];
-        return [kind, subscription.holdings(latest)];
+        return [kind, subscription.resourceStatuses(latest)];
       }),
     );
   }
@@ -247,8 +248,8 @@ export class StreamState {
 
   #add(kind: ResourceKind): OneSubscription {
     const subscription = this.#mode === "sotw"
-      ? new SotwSubscription(kind, this.treatment)
-      : new DeltaSubscription(kind, this.treatment);
+      ? new SotwSubscription(kind, this.profile)
+      : new DeltaSubscription(kind, this.profile);
     this.#subscriptions = [...this.#subscriptions, subscription].sort((a, b) =>
       RESOURCE_KINDS.indexOf(a.kind) - RESOURCE_KINDS.indexOf(b.kind)
     );
@@ -267,9 +268,9 @@ export class StreamState {
         subscription.observe(resources[kind], moment);
       }
       if (subscription instanceof SotwSubscription) subscription.tick(nowMs);
-      subscription.offer(nowMs);
+      subscription.retryNacked(nowMs);
     }
-    this.#tellEarlyClusters();
+    this.#sendEarlyClusters();
     for (const subscription of this.#subscriptions) {
       if (!subscription.isHolding) continue;
       subscription.release(this.#clearedTo(subscription.kind), nowMs);
@@ -279,7 +280,7 @@ export class StreamState {
   /** The view that listeners and routes are told of. */
   #passed(view: View, nowMs: number): Counted {
     const latest = { view, generation: this.#generation };
-    return this.#warming.pass(latest, this.#uptake, nowMs);
+    return this.#warming.pass(latest, this.#acks, nowMs);
   }
 
   /** SotW tells of clusters and listeners only that they are gone. */
@@ -301,17 +302,17 @@ export class StreamState {
     return clearedTo;
   }
 
-  #tell(
+  #respond(
     subscription: OneSubscription,
     nowMs: number,
   ): OutgoingResponse | undefined {
-    const telling = subscription.tell(nowMs);
-    if (telling === undefined) return undefined;
+    const composed = subscription.respond(nowMs);
+    if (composed === undefined) return undefined;
     const { kind } = subscription;
-    const { body, fresh } = telling;
+    const { body, fresh } = composed;
     const nonce = `${this.#noncePrefix}${++this.#responses}`;
     subscription.noteSent(body, nonce, nowMs);
-    if (kind === "cluster") this.#onClustersTold(fresh);
+    if (kind === "cluster") this.#onClustersSent(fresh);
     return { kind, body, nonce };
   }
 
@@ -319,19 +320,19 @@ export class StreamState {
    * A cluster that was told anew waits for endpoints, and they need not be new: a
    * client that comes back may have them from before, and still waits.
    */
-  #onClustersTold(fresh: Names): void {
+  #onClustersSent(fresh: Names): void {
     const endpoints = this.#find("endpoints");
-    if (endpoints !== undefined) return endpoints.onParentsTold(fresh);
+    if (endpoints !== undefined) return endpoints.onParentsSent(fresh);
     const all = union(this.#earlyClusters, fresh);
     const { resources } = select(all, this.#view!.resources.cluster);
     this.#earlyClusters = namesOfList(resources);
   }
 
-  #tellEarlyClusters(): void {
+  #sendEarlyClusters(): void {
     if (this.#earlyClusters.size === 0) return;
     const endpoints = this.#find("endpoints");
     if (endpoints === undefined) return;
-    endpoints.onParentsTold(this.#earlyClusters);
+    endpoints.onParentsSent(this.#earlyClusters);
     this.#earlyClusters = NO_NAMES;
   }
 }

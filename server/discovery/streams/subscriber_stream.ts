@@ -1,17 +1,17 @@
 /**
- * One discovery stream: a gRPC call on one side, what the client was told and
- * has to be told on the other.
+ * One discovery stream: a gRPC call on one side, what the client was sent and
+ * what it is to be sent next on the other.
  *
- * A client becomes a subscriber with its first request, which has its node; what
- * comes while somebody thinks about whether it may waits, bounded by the call's
+ * A client becomes a subscriber with its first request, which has its node.
+ * Requests that come while it is being authorized wait, bounded by the call's
  * window. After that everything happens within the call or the push that brings
- * it: a stream never waits for anything. Only what has taken a slice's time, such
- * as a list of twenty thousand names, goes on in the next one.
+ * it: a stream never waits for anything. Only work that exceeds a slice, such as
+ * a list of twenty thousand names, goes on in the next slice.
  *
- * What a client does not take costs one response and no more: while bytes of
- * one are kept, nothing else is made for it.
+ * A client that does not read costs one response and no more: while bytes of a
+ * response are unread, nothing else is made for it.
  *
- * Reading order: `onBody`, `#onRequest`, `tell`, `#flush`.
+ * Reading order: `onBody`, `#onRequest`, `push`, `#flush`.
  *
  * @module
  */
@@ -41,128 +41,124 @@ import {
 } from "../../../proto/xds/request_decoder.ts";
 import type { View } from "../view/view.ts";
 import { kindOfUrl, type ResourceKind } from "../../../proto/xds/resource.ts";
-import { RESUMED_WORK_MS, type Share } from "../access/share.ts";
+import { type Quota, RESUMED_WORK_MS } from "../access/quota.ts";
 import {
-  type Arrival,
+  type CallOrigin,
   type Subscriber,
   subscriberOf,
 } from "../access/subscriber.ts";
-import type { Audience } from "../generate/audience.ts";
-import { preludeOf } from "../generate/preludes.ts";
+import type { ClientGroup } from "../generate/client_group.ts";
+import { interimRoutesOf } from "../generate/interim_routes.ts";
 import { SLICE_MS } from "./push_queue.ts";
 import { REMOVAL_PATIENCE_MS } from "../subscriptions/removals.ts";
-import { StreamState } from "../subscriptions/stream_state.ts";
-import { KeptResponse } from "./kept_response.ts";
+import { XdsStreamState } from "../subscriptions/xds_stream_state.ts";
+import { UnreadResponse } from "./unread_response.ts";
 
-/** Who calls says at once what it wants. */
+/** The first request is awaited so long: a client sends it at once. */
 export const FIRST_REQUEST_MS = 30_000;
 
-/** What is kept of a first request, read, to one byte of it at most. */
+/** Bytes that are kept of a decoded node for each of its bytes, at most. */
 const NODE_GROWTH = 4;
 
-/** What goes by new routes before it knows their clusters; see `preludeOf`. */
+/** It uses new routes before it knows their clusters; see `interimRoutesOf`. */
 const GRPC_GO = "gRPC Go";
 
 /** What a stream needs of the server. */
-export interface AdsHost {
+export interface SubscriberHost {
   readonly clock: Timers;
-  /** What clients are told of who answers them. */
+  /** The server's name in each response. */
   readonly server: string;
   readonly decoder: RequestDecoder;
   /** @throws {GrpcError} Or rejects with it, when it may not subscribe. */
-  admit(stream: AdsStream): void | Promise<void>;
-  audienceOf(subscriber: Subscriber): Audience;
-  /** What it is to be told now; nothing before that was made. */
-  viewOf(audience: Audience): View | undefined;
+  admit(stream: SubscriberStream): void | Promise<void>;
+  clientGroupOf(subscriber: Subscriber): ClientGroup;
+  /** The view to send from now on; absent before the first is generated. */
+  viewOf(group: ClientGroup): View | undefined;
   /**
-   * It is of this audience from now on.
+   * The stream is of this group from now on.
    *
-   * @param before Of which it was.
-   * @throws {GrpcError} RESOURCE_EXHAUSTED, unless it was of one before.
+   * @param before The group that it leaves.
+   * @throws {GrpcError} RESOURCE_EXHAUSTED, unless it leaves one.
    */
-  enlist(stream: AdsStream, audience: Audience, before?: Audience): void;
-  /** It has become a subscriber: tell it what there is, and what is new. */
-  joined(stream: AdsStream): void;
-  /** It has more to say, and others come first; see `AdsStream.goOn`. */
-  later(stream: AdsStream): void;
-  /** Once for every stream, also for those that never joined. */
-  ended(stream: AdsStream, reason: string, audience?: Audience): void;
-  readonly observer: AdsObserver;
+  joinGroup(
+    stream: SubscriberStream,
+    group: ClientGroup,
+    before?: ClientGroup,
+  ): void;
+  /** The stream is a subscriber now, and gets a first push. */
+  joined(stream: SubscriberStream): void;
+  /** The stream has more to send after others; see `SubscriberStream.pushRest`. */
+  requeue(stream: SubscriberStream): void;
+  /** Called once for every stream, also for those that never joined. */
+  ended(stream: SubscriberStream, reason: string, group?: ClientGroup): void;
+  readonly observer: SubscriberObserver;
 }
 
 /** What happens on streams, for the metrics and the log. */
-export interface AdsObserver {
-  /** It has become a subscriber. */
-  joined(stream: AdsStream): void;
-  /** It is over, whether it had joined or not. */
-  ended(stream: AdsStream, reason: string): void;
-  /** One was refused before it began. */
+export interface SubscriberObserver {
+  /** The stream is a subscriber now. */
+  joined(stream: SubscriberStream): void;
+  /** The stream is over, whether it had joined or not. */
+  ended(stream: SubscriberStream, reason: string): void;
+  /** A stream was refused before it began. */
   turnedAway(): void;
   requested(kind: ResourceKind | undefined): void;
-  /** For the first time on this stream it asks for what is not served. */
-  unserved(stream: AdsStream, typeUrl: string): void;
+  /** The client asks for the first time for a type that is not served. */
+  unserved(stream: SubscriberStream, typeUrl: string): void;
   sent(kind: ResourceKind, bytes: number): void;
-  refused(stream: AdsStream, kind: ResourceKind, message: string): void;
-  /** Everything that was told of a change was answered, so long after it. */
+  nacked(stream: SubscriberStream, kind: ResourceKind, message: string): void;
+  /** The client acknowledged all of a change, so long after it. */
   converged(tookMs: number): void;
-  /** A client is given up that takes nothing. */
+  /** A stream is ended whose client reads nothing. */
   stalled(): void;
 }
 
 /** How far a stream has come. */
 type Phase =
   | { readonly kind: "unknown" }
-  /** Somebody thinks about it; its requests wait. */
+  /** The authorizers have not decided yet; its requests wait. */
   | {
-    readonly kind: "judged";
+    readonly kind: "authorizing";
     readonly held: DiscoveryRequest[];
     bytes: number;
   }
-  | { readonly kind: "joined"; audience: Audience }
+  | { readonly kind: "joined"; group: ClientGroup }
   | { readonly kind: "over" };
 
 /** See the module description. */
-export class AdsStream implements ServerCallEvents {
-  readonly form: StreamForm;
-  readonly arrival: Arrival;
-  readonly call: ServerCall;
+export class SubscriberStream implements ServerCallEvents {
   readonly sinceMs: number;
-  readonly state: StreamState;
-  readonly #host: AdsHost;
+  readonly state: XdsStreamState;
+  readonly #host: SubscriberHost;
   readonly #reader: MessageReader;
   #phase: Phase = { kind: "unknown" };
   #subscriber: Subscriber | undefined;
   /** By kind: the response that waits for its answer. */
   readonly #unanswered = new Map<ResourceKind, string>();
-  /** Since when there is something new that was not answered. */
+  /** Since when a change is not acknowledged; absent: all are. */
   #newSinceMs: number | undefined;
-  readonly #kept = new KeptResponse();
-  #saidUnserved = false;
+  readonly #unread = new UnreadResponse();
+  #hasReportedUnserved = false;
   #waking: Timer | undefined;
-  readonly #share: Share;
-  /** What is kept of requests, as its share counts it. */
+  /** Bytes that are kept of requests, as its quota counts them. */
   #load = 0;
   #nodeLoad = 0;
-  /** Bytes that were read and may not be replaced yet. */
+  /** Bytes that were read, and give the client no new window yet. */
   #withheld = 0;
-  /** When what happens now began. */
+  /** When the slice that runs now began. */
   #beganMs = 0;
 
   constructor(
-    call: ServerCall,
-    arrival: Arrival,
-    form: StreamForm,
-    host: AdsHost,
+    readonly call: ServerCall,
+    readonly origin: CallOrigin,
+    readonly form: StreamForm,
+    host: SubscriberHost,
     noncePrefix: string,
-    share: Share,
+    readonly quota: Quota,
   ) {
-    this.#share = share;
-    this.call = call;
-    this.arrival = arrival;
-    this.form = form;
     this.sinceMs = host.clock.now();
     this.#host = host;
-    this.state = new StreamState({
+    this.state = new XdsStreamState({
       mode: form.mode,
       ...(form.kind === undefined ? {} : { kinds: [form.kind] }),
       noncePrefix,
@@ -174,8 +170,8 @@ export class AdsStream implements ServerCallEvents {
       lends: true,
       onMessage: (message) => this.#onMessage(message),
     });
-    // Last: what could not be made does not leave.
-    share.enter();
+    // Last: a stream whose constructor throws never leaves.
+    quota.enter();
   }
 
   /** Who is at the other end; absent before the first request. */
@@ -183,22 +179,17 @@ export class AdsStream implements ServerCallEvents {
     return this.#subscriber;
   }
 
-  /** Whom it is told like; absent before it was let in. */
-  get audience(): Audience | undefined {
-    return this.#phase.kind === "joined" ? this.#phase.audience : undefined;
+  /** Absent before the client is admitted. */
+  get group(): ClientGroup | undefined {
+    return this.#phase.kind === "joined" ? this.#phase.group : undefined;
   }
 
-  /** Bytes of a response that the client has not taken. */
+  /** Bytes of a response that the client has not read. */
   get keptBytes(): number {
     return this.call.keptBytes;
   }
 
-  /** Of which it has a part. */
-  get share(): Share {
-    return this.#share;
-  }
-
-  // --- The client speaks -----------------------------------------------------
+  // --- From the client -------------------------------------------------------
 
   onBody(chunk: Uint8Array): void {
     if (this.#phase.kind === "over") return this.call.consumed(chunk.length);
@@ -207,19 +198,19 @@ export class AdsStream implements ServerCallEvents {
     this.#beganMs = startMs;
     try {
       this.#reader.push(chunk);
-      this.#weigh();
+      this.#countKept();
     } catch (error) {
       this.#leave((error as Error).message);
       throw error;
     }
-    this.#share.worked(clock.now() - startMs);
-    if (this.#phase.kind === "judged") this.#phase.bytes += chunk.length;
-    else if (this.#share.mayGoOn) this.call.consumed(chunk.length);
+    this.quota.worked(clock.now() - startMs);
+    if (this.#phase.kind === "authorizing") this.#phase.bytes += chunk.length;
+    else if (this.quota.mayGoOn) this.call.consumed(chunk.length);
     else this.#withheld += chunk.length;
   }
 
   onHalfClose(): void {
-    // Nobody could acknowledge anything any more.
+    // The client cannot acknowledge anything any more.
     this.end({ code: StatusCode.OK, message: "" });
   }
 
@@ -233,16 +224,16 @@ export class AdsStream implements ServerCallEvents {
     this.#leave(message);
   }
 
-  // --- The server speaks -----------------------------------------------------
+  // --- To the client ---------------------------------------------------------
 
   /**
-   * Tells what is new, as far as the client takes it now.
+   * Sends what is new, as far as the client reads it now.
    *
    * @param changedMs When that changed.
    */
-  tell(changedMs: number): void {
+  push(changedMs: number): void {
     if (this.#phase.kind !== "joined") return;
-    const view = this.#host.viewOf(this.#phase.audience);
+    const view = this.#host.viewOf(this.#phase.group);
     if (view === undefined) return;
     this.#beganMs = this.#host.clock.now();
     this.state.onView(view, this.#host.clock.now());
@@ -250,33 +241,33 @@ export class AdsStream implements ServerCallEvents {
     if (this.#unanswered.size > 0 || !isOver) this.#newSinceMs ??= changedMs;
   }
 
-  /** Says more of what it had to say when its slice was used up. */
-  goOn(): void {
+  /** Sends more of what was left when its slice was used up. */
+  pushRest(): void {
     if (this.#phase.kind !== "joined") return;
     const { clock } = this.#host;
     this.#beganMs = clock.now();
     const isOver = this.#flush();
-    this.#share.worked(clock.now() - this.#beganMs);
-    // There was nothing to be told after all.
+    this.quota.worked(clock.now() - this.#beganMs);
+    // Nothing was left to be sent after all.
     if (isOver && this.#unanswered.size === 0) this.#newSinceMs = undefined;
   }
 
   /**
-   * Rules have changed.
+   * The rules about visible services have changed.
    *
-   * @returns Whether it is of another audience now.
+   * @returns Whether the stream is of another group now.
    */
-  lookAgain(): boolean {
+  reconsider(): boolean {
     if (this.#phase.kind !== "joined") return false;
-    const before = this.#phase.audience;
-    const audience = this.#host.audienceOf(this.#subscriber!);
-    this.#phase.audience = audience;
-    if (audience.key === before.key) return false;
-    this.#host.enlist(this, audience, before);
+    const before = this.#phase.group;
+    const group = this.#host.clientGroupOf(this.#subscriber!);
+    this.#phase.group = group;
+    if (group.key === before.key) return false;
+    this.#host.joinGroup(this, group, before);
     return true;
   }
 
-  /** Something may be due by now. */
+  /** Time has passed: sends or ends what is due. */
   tick(nowMs: number): void {
     if (this.#phase.kind === "unknown") return this.#awaitFirst(nowMs);
     if (this.#phase.kind !== "joined") return;
@@ -288,17 +279,17 @@ export class AdsStream implements ServerCallEvents {
     this.#flush();
   }
 
-  /** Ends the stream; the client is told why. */
+  /** Ends the stream; the client receives the status. */
   end(status: Status): void {
     if (this.#phase.kind === "over") return;
     this.#leave(status.message);
-    // What is kept would have to go first, and may never go.
+    // The status would wait behind unread bytes, maybe for ever.
     if (this.call.keptBytes > 0) this.call.abort(status);
     else this.call.finish(status);
   }
 
   #watch(bytes: number, nowMs: number): void {
-    const message = this.#kept.look(bytes, nowMs);
+    const message = this.#unread.look(bytes, nowMs);
     if (message === undefined) return;
     this.#host.observer.stalled();
     this.end({ code: StatusCode.RESOURCE_EXHAUSTED, message });
@@ -312,20 +303,20 @@ export class AdsStream implements ServerCallEvents {
     });
   }
 
-  /** @throws {GrpcError} RESOURCE_EXHAUSTED when its share is used up. */
-  #weigh(): void {
+  /** @throws {GrpcError} RESOURCE_EXHAUSTED when its quota is used up. */
+  #countKept(): void {
     if (this.#phase.kind === "over") return;
     const load = this.#reader.bufferBytes + this.#nodeLoad +
       this.state.namesLength;
     const more = load - this.#load;
     this.#load = load;
-    if (more !== 0) this.#share.keep(more);
+    if (more !== 0) this.quota.keep(more);
   }
 
-  /** Its share has time again: one after the other goes on. */
+  /** The quota has time again: its streams go on one after the other. */
   #resume(): void {
-    if (this.#withheld === 0 || !this.#share.mayGoOn) return;
-    this.#share.worked(RESUMED_WORK_MS);
+    if (this.#withheld === 0 || !this.quota.mayGoOn) return;
+    this.quota.worked(RESUMED_WORK_MS);
     const bytes = this.#withheld;
     this.#withheld = 0;
     this.call.consumed(bytes);
@@ -344,51 +335,51 @@ export class AdsStream implements ServerCallEvents {
     switch (this.#phase.kind) {
       case "unknown":
         return this.#onFirst(request);
-      case "judged":
+      case "authorizing":
         this.#phase.held.push(request);
         return;
       case "joined":
-        return this.#take(request);
+        return this.#onSubscribed(request);
       case "over":
         return;
     }
   }
 
-  /** Only the first request is sure to say who asks. */
+  /** Only the first request is sure to have a node. */
   #onFirst(request: DiscoveryRequest): void {
-    const { arrival, call } = this;
-    this.#subscriber = subscriberOf(arrival, call.metadata, request.node);
-    const judging = this.#host.admit(this);
-    if (judging === undefined) {
+    const { origin, call } = this;
+    this.#subscriber = subscriberOf(origin, call.metadata, request.node);
+    const authorizing = this.#host.admit(this);
+    if (authorizing === undefined) {
       this.#join();
-      return this.#take(request);
+      return this.#onSubscribed(request);
     }
     const held = [request];
-    this.#phase = { kind: "judged", held, bytes: 0 };
-    judging.then(() => this.#joinLate(), (error) => this.#refuse(error));
+    this.#phase = { kind: "authorizing", held, bytes: 0 };
+    authorizing.then(() => this.#joinLate(), (error) => this.#refuse(error));
   }
 
   #join(): void {
-    const audience = this.#host.audienceOf(this.#subscriber!);
-    this.#host.enlist(this, audience);
-    const { userAgentName } = this.#subscriber!.said;
-    this.state.treatment = {
-      removalPatienceMs: audience.form === "grpc" ? REMOVAL_PATIENCE_MS : 0,
-      offersAgain: true,
-      ...userAgentName.startsWith(GRPC_GO) ? { preludeOf } : {},
+    const group = this.#host.clientGroupOf(this.#subscriber!);
+    this.#host.joinGroup(this, group);
+    const { userAgentName } = this.#subscriber!.xdsNode;
+    this.state.profile = {
+      removalPatienceMs: group.form === "grpc" ? REMOVAL_PATIENCE_MS : 0,
+      retriesNacked: true,
+      ...userAgentName.startsWith(GRPC_GO) ? { interimRoutesOf } : {},
     };
-    this.#phase = { kind: "joined", audience };
+    this.#phase = { kind: "joined", group };
     this.#host.joined(this);
   }
 
   #joinLate(): void {
-    if (this.#phase.kind !== "judged") return;
+    if (this.#phase.kind !== "authorizing") return;
     const { held, bytes } = this.#phase;
     this.#beganMs = this.#host.clock.now();
     try {
       this.#join();
       for (const request of held) this.#onRequest(request);
-      this.#weigh();
+      this.#countKept();
     } catch (error) {
       return this.#refuse(error);
     }
@@ -403,7 +394,7 @@ export class AdsStream implements ServerCallEvents {
     this.end({ code: StatusCode.INTERNAL, message: INTERNAL_ERROR });
   }
 
-  #take(request: DiscoveryRequest): void {
+  #onSubscribed(request: DiscoveryRequest): void {
     const { observer, clock } = this.#host;
     const nowMs = clock.now();
     this.state.onRequest(request, nowMs);
@@ -418,8 +409,8 @@ export class AdsStream implements ServerCallEvents {
   }
 
   #noteUnserved(typeUrl: string): void {
-    if (this.#saidUnserved) return;
-    this.#saidUnserved = true;
+    if (this.#hasReportedUnserved) return;
+    this.#hasReportedUnserved = true;
     this.#host.observer.unserved(this, typeUrl);
   }
 
@@ -429,7 +420,7 @@ export class AdsStream implements ServerCallEvents {
     this.#unanswered.delete(kind);
     if (errorDetail === undefined) return;
     this.#newSinceMs = undefined;
-    this.#host.observer.refused(this, kind, errorDetail.message);
+    this.#host.observer.nacked(this, kind, errorDetail.message);
   }
 
   /** @returns Whether nothing is left for the next slice. */
@@ -439,7 +430,7 @@ export class AdsStream implements ServerCallEvents {
     while (call.keptBytes === 0) {
       const nowMs = clock.now();
       if (nowMs >= this.#beganMs + SLICE_MS) {
-        this.#host.later(this);
+        this.#host.requeue(this);
         return false;
       }
       const out = state.next(nowMs);
@@ -453,12 +444,12 @@ export class AdsStream implements ServerCallEvents {
       const head = encodeHead(form.mode, nonce, this.#host.server);
       call.sendMessage(head, bytes);
       observer.sent(kind, bytes.length);
-      this.#kept.sent(call.keptBytes, clock.now());
+      this.#unread.sent(call.keptBytes, clock.now());
     }
     return true;
   }
 
-  /** Ticks are far apart for what a client's callers wait for. */
+  /** A tick comes too late for what the callers of a client wait for. */
   #wakeSoon(nowMs: number): void {
     const { soonMs } = this.state;
     if (soonMs === Infinity || this.#waking !== undefined) return;
@@ -470,11 +461,11 @@ export class AdsStream implements ServerCallEvents {
 
   #leave(reason: string): void {
     if (this.#phase.kind === "over") return;
-    const { audience } = this;
+    const { group } = this;
     this.#waking?.cancel();
     this.#phase = { kind: "over" };
-    this.#share.keep(-this.#load);
-    this.#share.leave();
-    this.#host.ended(this, reason, audience);
+    this.quota.keep(-this.#load);
+    this.quota.leave();
+    this.#host.ended(this, reason, group);
   }
 }

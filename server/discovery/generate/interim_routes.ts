@@ -17,29 +17,32 @@ import { type ByName, changedNames } from "../view/view.ts";
 import { resourceOf } from "./resource_of.ts";
 
 /** What is told in between, and which clusters are new to which routes. */
-export interface Prelude {
+export interface InterimRoutes {
   readonly routes: ByName;
   readonly clusters: ReadonlyMap<string, readonly string[]>;
 }
 
-const known = new WeakMap<ByName, WeakMap<ByName, Prelude | null>>();
+const known = new WeakMap<ByName, WeakMap<ByName, InterimRoutes | null>>();
 
 /**
  * What to tell between two states of routes; the same for all who ask.
  *
  * @returns Nothing when no route leads anywhere new.
  */
-export function preludeOf(before: ByName, after: ByName): Prelude | undefined {
+export function interimRoutesOf(
+  before: ByName,
+  after: ByName,
+): InterimRoutes | undefined {
   let byAfter = known.get(before);
   if (byAfter === undefined) known.set(before, byAfter = new WeakMap());
-  let prelude = byAfter.get(after);
-  if (prelude === undefined) {
-    byAfter.set(after, prelude = make(before, after) ?? null);
+  let interim = byAfter.get(after);
+  if (interim === undefined) {
+    byAfter.set(after, interim = make(before, after) ?? null);
   }
-  return prelude ?? undefined;
+  return interim ?? undefined;
 }
 
-function make(before: ByName, after: ByName): Prelude | undefined {
+function make(before: ByName, after: ByName): InterimRoutes | undefined {
   const clusters = new Map<string, readonly string[]>();
   const resources: Resource[] = [];
   for (const name of changedNames(before, after)) {

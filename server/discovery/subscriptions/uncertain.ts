@@ -14,20 +14,20 @@ import type { ByName } from "../view/view.ts";
 import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
 
 /** A response that was sent. */
-export interface Flight {
+export interface InFlight {
   readonly resources: readonly Resource[];
   /** Delta: names that it told as gone. */
   readonly removed: readonly string[];
   /** What was told before; absent when that is written down in doubts. */
   readonly before: ByName | undefined;
   /** Names that it brought beside what had changed. */
-  readonly owed: Names;
+  readonly pending: Names;
   /** Names that it brought something new of since the last that was taken. */
   readonly fresh: Names;
 }
 
 /** See the module description; of one kind on one stream. */
-export class Doubts {
+export class Uncertain {
   readonly #had = new Map<string, Resource | undefined>();
   #neverHad: Names = NO_NAMES;
   /** It was told for the first time, and has not said anything to that. */
@@ -38,34 +38,34 @@ export class Doubts {
    *
    * @param isRefused Else it is only not known whether it will be.
    */
-  add({ resources, before, owed }: Flight, isRefused: boolean): void {
+  add({ resources, before, pending }: InFlight, isRefused: boolean): void {
     const never = new Set<string>();
     if (!isRefused) this.#forgetAbsence(namesOfList(resources), never);
     for (const { name, version } of before === undefined ? [] : resources) {
-      if (owed.has(name) || this.#isKnown(name)) continue;
+      if (pending.has(name) || this.#isKnown(name)) continue;
       const had = before!.get(name);
       if (had === undefined) never.add(name);
       else if (had.version !== version) this.#had.set(name, had);
     }
-    const names = union(owed, never);
+    const names = union(pending, never);
     if (isRefused) this.#neverHad = union(this.#neverHad, names);
     else this.#maybeHas = union(this.#maybeHas, names);
   }
 
   /** What it had nothing of, it may have by now. */
-  #forgetAbsence(told: Names, into: Set<string>): void {
+  #forgetAbsence(sent: Names, into: Set<string>): void {
     for (const [name, had] of this.#had) {
-      if (had !== undefined || !told.has(name)) continue;
+      if (had !== undefined || !sent.has(name)) continue;
       this.#had.delete(name);
       into.add(name);
     }
   }
 
   /** `names` are about to be told, and `told` is what the client was told. */
-  remember(names: Names, told: ByName): void {
+  remember(names: Names, sent: ByName): void {
     for (const name of names) {
       if (this.#had.has(name) || this.#neverHad.has(name)) continue;
-      this.#had.set(name, told.get(name));
+      this.#had.set(name, sent.get(name));
     }
   }
 
@@ -83,12 +83,12 @@ export class Doubts {
    * What the client took last in the place of `resource`, which it was told;
    * absent when there is nothing, or nobody knows.
    */
-  takenInsteadOf(
+  ackedInsteadOf(
     { name, version }: Resource,
-    { before, owed }: Flight,
+    { before, pending }: InFlight,
   ): Resource | undefined {
     const isWritten = this.#had.has(name);
-    if (!isWritten && (this.#neverHad.has(name) || owed.has(name))) {
+    if (!isWritten && (this.#neverHad.has(name) || pending.has(name))) {
       return undefined;
     }
     const had = isWritten ? this.#had.get(name) : before?.get(name);
@@ -101,13 +101,13 @@ export class Doubts {
   }
 
   /** Whether it was told because it was asked for, and never taken since. */
-  isFirst({ name }: Resource, { owed }: Flight): boolean {
-    return owed.has(name) && !this.#isKnown(name);
+  isFirst({ name }: Resource, { pending }: InFlight): boolean {
+    return pending.has(name) && !this.#isKnown(name);
   }
 
   /** Whether the client took `resource` as it is before it was told it again. */
-  isTaken({ name, version }: Resource, { before, owed }: Flight): boolean {
-    if (this.#isKnown(name) || owed.has(name)) return false;
+  isTaken({ name, version }: Resource, { before, pending }: InFlight): boolean {
+    if (this.#isKnown(name) || pending.has(name)) return false;
     return before === undefined || before.get(name)?.version === version;
   }
 
@@ -119,18 +119,22 @@ export class Doubts {
    * @param isWhole Whether that has the whole state.
    * @returns Whether anything is left.
    */
-  settle(owed: Names, taken: Flight | undefined, isWhole: boolean): boolean {
+  settle(
+    pending: Names,
+    taken: InFlight | undefined,
+    isWhole: boolean,
+  ): boolean {
     this.#neverHad = NO_NAMES;
     this.#maybeHas = NO_NAMES;
     for (const name of this.#had.keys()) {
-      if (!owed.has(name)) this.#had.delete(name);
+      if (!pending.has(name)) this.#had.delete(name);
     }
     if (this.#had.size > 0 && taken !== undefined) this.#has(taken, isWhole);
     return this.#had.size > 0;
   }
 
   /** The client has what a response said, of names that are written down. */
-  #has({ resources, removed }: Flight, isWhole: boolean): void {
+  #has({ resources, removed }: InFlight, isWhole: boolean): void {
     const gone = isWhole ? [...this.#had.keys()] : removed;
     for (const name of gone) {
       if (this.#had.has(name)) this.#had.set(name, undefined);

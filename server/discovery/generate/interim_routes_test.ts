@@ -1,7 +1,7 @@
 import { assertEquals, assertStrictEquals } from "@std/assert";
 import { resourceJson } from "../../../tests/support/xds/resource_json.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
-import { preludeOf } from "./preludes.ts";
+import { interimRoutesOf } from "./interim_routes.ts";
 import { resourceOf } from "./resource_of.ts";
 
 /** Routes to `cluster`, whatever is asked for. */
@@ -17,11 +17,11 @@ function mapOf(...routes: readonly Resource[]) {
   return new Map(routes.map((route) => [route.name, route]));
 }
 
-Deno.test("a prelude has the old routes, and behind them the new clusters", () => {
+Deno.test("a interim has the old routes, and behind them the new clusters", () => {
   const other = routesTo("other", "default/x:80");
   const before = mapOf(routesTo("r", "default/a:80"), other);
   const after = mapOf(routesTo("r", "default/b:80"), other);
-  const { routes, clusters } = preludeOf(before, after)!;
+  const { routes, clusters } = interimRoutesOf(before, after)!;
   assertEquals([...clusters], [["r", ["default/b:80"]]]);
   assertStrictEquals(routes.get("other"), other);
   const resource = routes.get("r")!;
@@ -32,16 +32,16 @@ Deno.test("a prelude has the old routes, and behind them the new clusters", () =
       [{ cluster: "default/a:80" }, { cluster: "default/b:80" }],
     );
   }
-  assertStrictEquals(preludeOf(before, after)!.routes, routes);
+  assertStrictEquals(interimRoutesOf(before, after)!.routes, routes);
 });
 
 Deno.test("there is none where routes lead nowhere new, or are new themselves", () => {
   const before = mapOf(routesTo("r", "default/a:80"));
-  assertEquals(preludeOf(before, before), undefined);
-  assertEquals(preludeOf(before, mapOf()), undefined);
-  assertEquals(preludeOf(mapOf(), before), undefined);
+  assertEquals(interimRoutesOf(before, before), undefined);
+  assertEquals(interimRoutesOf(before, mapOf()), undefined);
+  assertEquals(interimRoutesOf(mapOf(), before), undefined);
   assertEquals(
-    preludeOf(before, mapOf(routesTo("r", "default/a:80"))),
+    interimRoutesOf(before, mapOf(routesTo("r", "default/a:80"))),
     undefined,
   );
 });
