@@ -23,8 +23,7 @@ function ask(
     methods: health.methods,
     timers: new FakeTimers(),
   });
-  const peer = router.accept(stream);
-  peer.onHeaders(fields({
+  const peer = router.accept(stream).onHeaders(fields({
     ":method": "POST",
     ":path": `/grpc.health.v1.Health/${method}`,
     "content-type": "application/grpc",

@@ -11,7 +11,7 @@ import { ErrorCode } from "../frames/wire_error.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import { ListMemo, SHARED_LISTS_MAX } from "../hpack/list_memo.ts";
 import type { Timers } from "../sync/clock.ts";
-import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
+import type { Stream, StreamEvents } from "../streams/stream.ts";
 import type { MethodHandler } from "./call.ts";
 import { isGrpcContentType } from "./content_type.ts";
 import { ForeignRequest } from "./foreign_request.ts";
@@ -46,6 +46,11 @@ export interface GrpcRouterOptions {
   ) => StreamEvents;
 }
 
+/** Of a request whose head has yet to tell whom it is for. */
+export interface RequestEvents extends StreamEvents {
+  onHeaders(fields: readonly HeaderField[]): StreamEvents;
+}
+
 /** See the module description. */
 export class GrpcRouter {
   readonly #methods: Readonly<Record<string, MethodHandler>>;
@@ -59,8 +64,15 @@ export class GrpcRouter {
   }
 
   /** Serves a stream that the peer opened; its head comes with `onHeaders`. */
-  accept(stream: Stream): StreamEvents {
-    return new RequestStream((fields) => this.#route(stream, fields));
+  accept(stream: Stream): RequestEvents {
+    return {
+      onHeaders: (fields) => this.#route(stream, fields),
+      onData: ignore,
+      onTrailers: ignore,
+      onEnd: ignore,
+      onWritable: ignore,
+      onReset: ignore,
+    };
   }
 
   #route(stream: Stream, fields: readonly HeaderField[]): StreamEvents {
@@ -138,42 +150,8 @@ function readHead(
   return { path, authority, metadata: decodeMetadata(fields), timeoutMs };
 }
 
-/** The stream's events before and after its head has been read. */
-class RequestStream implements StreamEvents {
-  /** Forgotten once it was used. */
-  #route: ((fields: readonly HeaderField[]) => StreamEvents) | undefined;
-  #target: StreamEvents | undefined;
-
-  constructor(route: (fields: readonly HeaderField[]) => StreamEvents) {
-    this.#route = route;
-  }
-
-  onHeaders(fields: readonly HeaderField[]): void {
-    const route = this.#route!;
-    this.#route = undefined;
-    this.#target = route(fields);
-  }
-
-  onData(chunk: Uint8Array): void {
-    this.#target?.onData(chunk);
-  }
-
-  onTrailers(fields: readonly HeaderField[]): void {
-    this.#target?.onTrailers(fields);
-  }
-
-  onEnd(): void {
-    this.#target?.onEnd();
-  }
-
-  onWritable(): void {
-    this.#target?.onWritable();
-  }
-
-  onReset(reset: StreamReset): void {
-    this.#target?.onReset(reset);
-  }
-}
+/** A request that ends before its head is nobody's. */
+function ignore(): void {}
 
 /** How a refusal differs from plain trailers. */
 interface Refusal {

@@ -53,8 +53,7 @@ class Scene {
       timers: this.timers,
       ...(options.fallback === undefined ? {} : { fallback: options.fallback }),
     });
-    this.peer = router.accept(this.stream);
-    this.peer.onHeaders(fields(head));
+    this.peer = router.accept(this.stream).onHeaders(fields(head));
   }
 }
 
@@ -285,7 +284,7 @@ Deno.test("the fallback answers what is not gRPC, and only that", () => {
   ) => {
     heard.push(head.map(({ value }) => value).join(" "));
     return {
-      onHeaders: () => heard.push("headers"),
+      onHeaders: () => void heard.push("headers"),
       onData: (chunk) => stream.consumed(chunk.length),
       onTrailers: () => heard.push("trailers"),
       onEnd: () => heard.push("end"),

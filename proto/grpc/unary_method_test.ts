@@ -24,8 +24,7 @@ function ask(
     methods: { "/s/m": unaryMethod(handler, options.limits) },
     timers: new FakeTimers(),
   });
-  const peer = router.accept(stream);
-  peer.onHeaders(fields({
+  const peer = router.accept(stream).onHeaders(fields({
     ":method": "POST",
     ":path": "/s/m",
     "content-type": "application/grpc",

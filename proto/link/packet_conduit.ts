@@ -64,6 +64,22 @@ export interface ConduitPort {
   release(): void;
 }
 
+/**
+ * What the owner sends: `short` after a write that the port did not take whole;
+ * `ending` from `end()` until the port had room to say it, `leaving` if the
+ * owner is gone as well; then `ended`.
+ */
+type Outgoing = "open" | "short" | "ending" | "leaving" | "ended";
+
+/** A conduit that is kept although its peer has gone. */
+interface Linger {
+  /** What the owner may still write, to be dropped. */
+  leftBytes: number;
+  timer?: Timer;
+  /** Since the timer was set. */
+  hasMoved: boolean;
+}
+
 /** See the module description. */
 export class PacketConduit implements Conduit {
   readonly #port: ConduitPort;
@@ -71,20 +87,15 @@ export class PacketConduit implements Conduit {
   readonly #gatherer: DatagramGatherer | undefined;
   #events: ConduitEvents | undefined;
   #isClosed = false;
-  /** Ours: `wanted` from `end()` until the port had room to say it. */
-  #ended: "no" | "wanted" | "sent" = "no";
-  #ownerIsGone = false;
+  #outgoing: Outgoing = "open";
   #peerEnded = false;
-  #isShort = false;
   #unconsumedBytes = 0;
   /** What came while nobody could hear it; unset once the conduit is open. */
   #held: Uint8Array[] | undefined = [];
   readonly #opensByItself: boolean;
   #heldClose: ConduitEnd | undefined;
-  #linger: Timer | undefined;
-  /** Bytes that may still be dropped; defined once the peer has gone. */
-  #lingerBytes: number | undefined;
-  #hasMoved = false;
+  /** Once the peer has gone. */
+  #linger: Linger | undefined;
 
   /**
    * @param options.datagrams Whether one DATA packet is one datagram.
@@ -126,7 +137,7 @@ export class PacketConduit implements Conduit {
 
   /** Whether `end` was called. */
   get isEnded(): boolean {
-    return this.#ended !== "no";
+    return this.#outgoing !== "open" && this.#outgoing !== "short";
   }
 
   /** Whether the peer has said that it will send no more. */
@@ -150,31 +161,32 @@ export class PacketConduit implements Conduit {
   }
 
   write(chunk: Uint8Array): number {
-    if (this.#ended !== "no") {
+    if (this.isEnded) {
       throw new TypeError("Cannot write to a conduit: end() was called before");
     }
     if (this.#isClosed) return 0;
-    if (this.#lingerBytes !== undefined) return this.#drop(chunk.length);
+    if (this.#linger !== undefined) {
+      return this.#drop(chunk.length, this.#linger);
+    }
     if (this.#gatherer !== undefined) {
       this.#port.sendDatagram(chunk);
       return chunk.length;
     }
     const taken = this.#port.send(chunk);
-    if (taken < chunk.length) this.#isShort = true;
+    if (taken < chunk.length && !this.isEnded) this.#outgoing = "short";
     return taken;
   }
 
   end(isGone = false): void {
-    if (this.#isClosed || this.#ended !== "no") return;
-    this.#ended = "wanted";
-    this.#ownerIsGone = isGone;
-    if (this.#lingerBytes !== undefined) this.close({ kind: "clean" });
+    if (this.#isClosed || this.isEnded) return;
+    this.#outgoing = isGone ? "leaving" : "ending";
+    if (this.#linger !== undefined) this.close({ kind: "clean" });
     else this.#sendEnd();
   }
 
   reset(reason: string, kind: "reset" | "lost" = "reset"): void {
     if (this.#isClosed) return;
-    if (this.#lingerBytes === undefined) this.#port.sendReset(reason, kind);
+    if (this.#linger === undefined) this.#port.sendReset(reason, kind);
     this.close({ kind, reason });
   }
 
@@ -182,7 +194,7 @@ export class PacketConduit implements Conduit {
     // What was left when the conduit closed was credited then.
     if (this.#isClosed) return;
     this.#unconsumedBytes -= bytes;
-    this.#hasMoved = true;
+    if (this.#linger !== undefined) this.#linger.hasMoved = true;
     if (this.#gatherer === undefined) this.#port.credit(bytes);
   }
 
@@ -227,10 +239,15 @@ export class PacketConduit implements Conduit {
   /** There may be room again. */
   writable(): void {
     if (this.#isClosed) return;
-    if (this.#ended === "wanted") return this.#sendEnd();
-    if (!this.#isShort) return;
-    this.#isShort = false;
-    this.#events?.onWritable();
+    switch (this.#outgoing) {
+      case "short":
+        this.#outgoing = "open";
+        this.#events?.onWritable();
+        return;
+      case "ending":
+      case "leaving":
+        this.#sendEnd();
+    }
   }
 
   /**
@@ -242,12 +259,13 @@ export class PacketConduit implements Conduit {
    *   owner is told by a reset.
    */
   peerGone(dropBytesMax: number): void {
-    if (this.#isClosed || this.#lingerBytes !== undefined) return;
-    this.#lingerBytes = dropBytesMax;
+    if (this.#isClosed || this.#linger !== undefined) return;
+    const linger: Linger = { leftBytes: dropBytesMax, hasMoved: false };
+    this.#linger = linger;
     this.deliverEnd();
     if (this.#isClosed) return;
-    if (this.#ended !== "no") return this.close({ kind: "clean" });
-    this.#lingerFurther();
+    if (this.isEnded) return this.close({ kind: "clean" });
+    this.#lingerFurther(linger);
     this.writable();
   }
 
@@ -255,7 +273,7 @@ export class PacketConduit implements Conduit {
   close(end: ConduitEnd): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#linger?.cancel();
+    this.#linger?.timer?.cancel();
     const owed = this.#gatherer === undefined ? this.#unconsumedBytes : 0;
     this.#unconsumedBytes = 0;
     if (owed > 0) this.#port.credit(owed);
@@ -306,7 +324,7 @@ export class PacketConduit implements Conduit {
   }
 
   get #peerIsGone(): boolean {
-    return this.#lingerBytes !== undefined;
+    return this.#linger !== undefined;
   }
 
   #takeDatagram(datagram: Uint8Array): void {
@@ -317,25 +335,25 @@ export class PacketConduit implements Conduit {
 
   #take(chunk: Uint8Array): void {
     this.#unconsumedBytes += chunk.length;
-    this.#hasMoved = true;
     if (this.#held !== undefined) this.#held.push(chunk.slice());
     else this.#events?.onData(chunk);
   }
 
   #sendEnd(): void {
-    if (!this.#port.sendEnd(this.#ownerIsGone) || this.#isClosed) return;
-    this.#ended = "sent";
+    const isGone = this.#outgoing === "leaving";
+    if (!this.#port.sendEnd(isGone) || this.#isClosed) return;
+    this.#outgoing = "ended";
     this.#afterEnds();
   }
 
   #afterEnds(): void {
     if (this.#isClosed || this.#held !== undefined) return;
-    if (this.#peerEnded && this.#ended === "sent") this.#port.bothEnded();
+    if (this.#peerEnded && this.#outgoing === "ended") this.#port.bothEnded();
   }
 
-  #drop(bytes: number): number {
-    this.#lingerBytes! -= bytes;
-    if (this.#lingerBytes! < 0) {
+  #drop(bytes: number, linger: Linger): number {
+    linger.leftBytes -= bytes;
+    if (linger.leftBytes < 0) {
       this.close({
         kind: "reset",
         reason: "Cannot deliver data: the other end has closed the connection",
@@ -344,10 +362,10 @@ export class PacketConduit implements Conduit {
     return bytes;
   }
 
-  #lingerFurther(): void {
-    this.#hasMoved = false;
-    this.#linger = this.#timers.after(LINGER_MS, () => {
-      if (this.#hasMoved) return this.#lingerFurther();
+  #lingerFurther(linger: Linger): void {
+    linger.hasMoved = false;
+    linger.timer = this.#timers.after(LINGER_MS, () => {
+      if (linger.hasMoved) return this.#lingerFurther(linger);
       this.close({
         kind: "reset",
         reason: "Cannot keep the connection: the other end closed it " +

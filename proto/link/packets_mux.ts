@@ -74,8 +74,8 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
   readonly #closedIds = new Set<Int64>();
   /** Ports that came up short, in the order of their turns. */
   readonly #waiting = new Set<PacketsPort>();
-  #turn: PacketsPort | undefined;
-  #turnIsSpent = false;
+  /** Whose turn it is; `spent`: nobody's, until the next one begins. */
+  #turn: PacketsPort | "spent" | undefined;
   #isOver = false;
   /** Whether the peer announced half-close; set once its metadata is known. */
   peerIsOurs = false;
@@ -133,7 +133,6 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
       // Whoever comes up short again goes to the end, and gets another turn.
       this.#waiting.delete(port);
       this.#turn = port;
-      this.#turnIsSpent = false;
       try {
         port.conduit.writable();
       } catch (error) {
@@ -184,7 +183,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
       const rest = sent === 0 ? chunk : chunk.subarray(sent);
       const taken = this.sender.sendData(port.connectId, rest);
       if (taken === 0) break;
-      this.#turnIsSpent = true;
+      if (this.#turn === port) this.#turn = "spent";
       sent += taken;
     }
     if (sent < chunk.length) this.#wait(port);
@@ -309,8 +308,8 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
   }
 
   #mayGo(port: PacketsPort): boolean {
-    if (this.#turn === port) return !this.#turnIsSpent;
-    return this.#turn === undefined && this.#waiting.size === 0;
+    return this.#turn === port ||
+      (this.#turn === undefined && this.#waiting.size === 0);
   }
 
   #wait(port: PacketsPort): void {

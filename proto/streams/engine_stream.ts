@@ -318,8 +318,9 @@ export class EngineStream
   ): void {
     if (section.kind === "malformed") throw this.#malformed(section.problem);
     try {
-      if (section.kind === "head") this.#events?.onHeaders(fields);
-      else if (section.kind === "trailers") this.#events?.onTrailers(fields);
+      if (section.kind === "head") {
+        this.#events = this.#events?.onHeaders(fields) ?? this.#events;
+      } else if (section.kind === "trailers") this.#events?.onTrailers(fields);
       else this.#events?.onInformational?.(fields);
     } catch (error) {
       this.faulted(error);

@@ -29,8 +29,13 @@ export interface StreamReset {
 
 /** What happens to a stream. Called synchronously from `Connection.receive`. */
 export interface StreamEvents {
-  /** The request's or the final response's header section. */
-  onHeaders(fields: readonly HeaderField[]): void;
+  /**
+   * The request's or the final response's header section.
+   *
+   * @returns Who receives the events from now on, if it is somebody else: whom
+   *   a request is for shows in its head.
+   */
+  onHeaders(fields: readonly HeaderField[]): StreamEvents | void;
   /** A 1xx response (client role), as often as the server likes. */
   onInformational?(fields: readonly HeaderField[]): void;
   /**

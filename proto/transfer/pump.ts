@@ -2,6 +2,10 @@
  * One direction of a transfer: from the conduit that delivers to the one that
  * takes.
  *
+ * It receives the events of its source, and hands on to the opposite direction
+ * the one event that is for that: the source, its sink, has room again. What
+ * ends mean for both together is for its owner.
+ *
  * What the sink takes at once is never copied here. What it does not take is
  * queued and not answered with `consumed`, so the source stops after its window
  * and the queue is never longer than what the source may deliver ahead.
@@ -9,36 +13,65 @@
  * @module
  */
 
-import type { Conduit } from "./conduit.ts";
 import { ByteQueue } from "./byte_queue.ts";
+import type { Conduit, ConduitEnd, ConduitEvents } from "./conduit.ts";
 
-/** Hears that a source breaks its contract. */
+/** Decides about both directions. */
 export interface PumpOwner {
-  /** Both directions are to be given up. */
+  /** A source sends no more. */
+  onEnded(pump: Pump): void;
+  /** A source is closed. */
+  onClosed(pump: Pump, end: ConduitEnd): void;
+  /** A source breaks its contract: both directions are to be given up. */
   giveUp(reason: string): void;
+  /** A slip of ours: the same, and somebody should look into it. */
+  faulted(error: unknown): void;
 }
 
+/**
+ * - `ending`: the source sends no more, and that waits behind what is queued;
+ *   `leaving`: the same, and the source reads no more either.
+ * - `ended`: the sink was told so, behind everything else.
+ * - `stopped`: given up.
+ */
+type State = "flowing" | "ending" | "leaving" | "ended" | "stopped";
+
 /** See the module description. */
-export class Pump {
-  readonly #source: Conduit;
+export class Pump implements ConduitEvents {
+  /** Forgotten when it is closed: it is not told any more what was consumed. */
+  #source: Conduit | undefined;
   readonly #sink: Conduit;
   readonly #queueBytesMax: number;
   readonly #owner: PumpOwner;
+  #opposite!: Pump;
   /** Made when it is first needed: most connections never need one. */
   #queue: ByteQueue | undefined;
-  #state: "flowing" | "ending" | "ended" | "stopped" = "flowing";
-  #sourceIsOpen = true;
-  #sourceIsGone = false;
-  #isWriting = false;
-  #wasWoken = false;
+  #state: State = "flowing";
+  /** Whether `write` of the sink runs, and whether the sink had room then. */
+  #sinkIs: "idle" | "taking" | "taking, woken" | "woken" = "idle";
   #bytes = 0;
   #droppedDatagrams = 0;
 
   /**
+   * Both directions between two conduits, from `a` to `b` first.
+   *
    * @param queueBytesMax A source that delivers more than this ahead breaks its
    *   contract, and `owner` is told once; nothing is queued any more.
    */
-  constructor(
+  static pair(
+    a: Conduit,
+    b: Conduit,
+    queueBytesMax: number,
+    owner: PumpOwner,
+  ): readonly [Pump, Pump] {
+    const aToB = new Pump(a, b, queueBytesMax, owner);
+    const bToA = new Pump(b, a, queueBytesMax, owner);
+    aToB.#opposite = bToA;
+    bToA.#opposite = aToB;
+    return [aToB, bToA];
+  }
+
+  private constructor(
     source: Conduit,
     sink: Conduit,
     queueBytesMax: number,
@@ -62,38 +95,83 @@ export class Pump {
 
   /** True once the source has said that no more will come. */
   get sourceHasEnded(): boolean {
-    return this.#state === "ending" || this.#state === "ended";
+    return this.#state !== "flowing" && this.#state !== "stopped";
   }
 
-  /** True once the sink has been told so too, behind everything else. */
-  get hasEnded(): boolean {
-    return this.#state === "ended";
+  /** Gives this direction up; what is queued is dropped. */
+  stop(): void {
+    // What has ended stays so: a clean close is told from a broken one by that.
+    if (this.#state !== "ended") this.#state = "stopped";
+    this.#queue?.clear();
   }
 
-  /** `ConduitEvents.onData` of the source. */
+  // --- What the source tells -----------------------------------------------------
+
   onData(chunk: Uint8Array): void {
+    try {
+      this.#take(chunk);
+    } catch (error) {
+      this.#owner.faulted(error);
+    }
+  }
+
+  onWritable(): void {
+    try {
+      this.#opposite.#drain();
+    } catch (error) {
+      this.#owner.faulted(error);
+    }
+  }
+
+  onEnd(isGone = false): void {
+    try {
+      if (this.#state === "flowing") {
+        this.#state = isGone ? "leaving" : "ending";
+        this.#endWhenEmpty();
+      }
+      this.#owner.onEnded(this);
+    } catch (error) {
+      this.#owner.faulted(error);
+    }
+  }
+
+  onClose(closed: ConduitEnd): void {
+    try {
+      const end = this.#inOrder(closed);
+      this.#source = undefined;
+      this.#opposite.stop();
+      if (end.kind !== "clean") this.stop();
+      this.#owner.onClosed(this, end);
+    } catch (error) {
+      this.#owner.faulted(error);
+    }
+  }
+
+  // --- From the source to the sink -----------------------------------------------
+
+  #take(chunk: Uint8Array): void {
     if (this.#state !== "flowing") return;
-    if (this.#isWriting) {
+    if (this.#isTaking()) {
       // The rest of the earlier chunk is in no queue yet: order would be lost.
       throw new TypeError(
         "Cannot transfer: onData was called during another onData",
       );
     }
-    if (this.#source.datagrams) return this.#passDatagram(chunk);
+    if (this.#sink.datagrams) return this.#passDatagram(chunk);
     const taken = this.#waiting === 0 ? this.#write(chunk) : 0;
     if (this.#isStopped()) return;
     if (taken < chunk.length && !this.#keep(chunk, taken)) return;
     this.#passed(taken);
-    if (this.#wasWoken) this.drain();
+    if (this.#sinkIs === "woken") this.#drain();
   }
 
-  /** `ConduitEvents.onWritable` of the sink. */
-  drain(): void {
-    if (this.#isWriting) {
-      this.#wasWoken = true;
+  /** The sink has room. */
+  #drain(): void {
+    if (this.#isTaking()) {
+      this.#sinkIs = "taking, woken";
       return;
     }
-    this.#wasWoken = false;
+    this.#sinkIs = "idle";
     const queue = this.#queue;
     while (queue !== undefined && queue.bytes > 0) {
       const waiting = queue.peek();
@@ -107,26 +185,6 @@ export class Pump {
     this.#endWhenEmpty();
   }
 
-  /** `ConduitEvents.onEnd` of the source. */
-  onEnd(isGone = false): void {
-    if (this.#state !== "flowing") return;
-    this.#state = "ending";
-    this.#sourceIsGone = isGone;
-    this.#endWhenEmpty();
-  }
-
-  /** The source is closed: it is not told any more what was consumed. */
-  onSourceClosed(): void {
-    this.#sourceIsOpen = false;
-  }
-
-  /** Gives this direction up; what is queued is dropped. */
-  stop(): void {
-    // What has ended stays so: `hasEnded` tells a clean close from a broken one.
-    if (this.#state !== "ended") this.#state = "stopped";
-    this.#queue?.clear();
-  }
-
   /** Bytes in the queue. */
   get #waiting(): number {
     return this.#queue?.bytes ?? 0;
@@ -137,13 +195,13 @@ export class Pump {
     const taken = this.#write(chunk);
     if (taken < chunk.length) this.#droppedDatagrams++;
     else this.#bytes += taken;
-    if (this.#sourceIsOpen) this.#source.consumed(chunk.length);
+    this.#source?.consumed(chunk.length);
   }
 
   #write(chunk: Uint8Array): number {
-    this.#isWriting = true;
+    this.#sinkIs = "taking";
     const taken = this.#sink.write(chunk);
-    this.#isWriting = false;
+    this.#sinkIs = this.#wasWoken() ? "woken" : "idle";
     return taken;
   }
 
@@ -165,17 +223,35 @@ export class Pump {
 
   #passed(bytes: number): void {
     this.#bytes += bytes;
-    if (bytes > 0 && this.#sourceIsOpen) this.#source.consumed(bytes);
+    if (bytes > 0) this.#source?.consumed(bytes);
   }
 
   #endWhenEmpty(): void {
-    if (this.#state !== "ending" || this.#waiting > 0) return;
+    const isLeaving = this.#state === "leaving";
+    if (!isLeaving && this.#state !== "ending" || this.#waiting > 0) return;
     this.#state = "ended";
-    this.#sink.end(this.#sourceIsGone);
+    this.#sink.end(isLeaving);
   }
 
-  /** A method, because calls in between change what a type guard remembers. */
+  /** `end`, unless a conduit calls clean what has not ended both ways. */
+  #inOrder(end: ConduitEnd): ConduitEnd {
+    const isWhole = this.sourceHasEnded && this.#opposite.#state === "ended";
+    return end.kind !== "clean" || isWhole
+      ? end
+      : { kind: "lost", reason: "the connection closed before its end" };
+  }
+
+  // Methods, because calls in between change what a type guard remembers.
+
   #isStopped(): boolean {
     return this.#state === "stopped";
+  }
+
+  #isTaking(): boolean {
+    return this.#sinkIs === "taking" || this.#sinkIs === "taking, woken";
+  }
+
+  #wasWoken(): boolean {
+    return this.#sinkIs === "taking, woken";
   }
 }

@@ -17,7 +17,7 @@
  */
 
 import type { Clock } from "../sync/clock.ts";
-import type { Conduit, ConduitEnd, ConduitEvents } from "./conduit.ts";
+import type { Conduit, ConduitEnd } from "./conduit.ts";
 import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
 import { Pump, type PumpOwner } from "./pump.ts";
 
@@ -134,8 +134,7 @@ class Transfer implements PumpOwner, Joined {
     const limit = options.queueBytesMax ?? QUEUE_BYTES_MAX;
     this.#a = a;
     this.#b = b;
-    this.#aToB = new Pump(a, b, limit, this);
-    this.#bToA = new Pump(b, a, limit, this);
+    [this.#aToB, this.#bToA] = Pump.pair(a, b, limit, this);
     this.#clock = options.clock;
     this.#startMs = options.clock?.now() ?? 0;
     this.#onOver = onOver;
@@ -147,32 +146,26 @@ class Transfer implements PumpOwner, Joined {
   }
 
   start(): void {
-    this.#a.attach(new TransferSide(this, "a", this.#aToB, this.#bToA));
-    this.#b.attach(new TransferSide(this, "b", this.#bToA, this.#aToB));
+    this.#a.attach(this.#aToB);
+    this.#b.attach(this.#bToA);
   }
 
-  /** A conduit sends no more. */
-  onEnded(side: "a" | "b"): void {
-    const other = side === "a" ? this.#bToA : this.#aToB;
+  onEnded(pump: Pump): void {
+    const other = pump === this.#aToB ? this.#bToA : this.#aToB;
     if (!other.sourceHasEnded) this.#onHalfClosed?.(this);
   }
 
-  /** A conduit is closed; the other one hears how, unless it was in order. */
-  onClosed(side: "a" | "b", end: ConduitEnd): void {
+  /** The other conduit hears how one closed, unless it was in order. */
+  onClosed(pump: Pump, end: ConduitEnd): void {
     if (end.kind !== "clean") this.#cause ??= end;
-    if (side === "a") {
+    if (pump === this.#aToB) {
       this.#endA = end;
-      if (this.#endB === undefined) this.#passOn(end, this.#b);
+      if (this.#endB === undefined) passOn(end, this.#b);
     } else {
       this.#endB = end;
-      if (this.#endA === undefined) this.#passOn(end, this.#a);
+      if (this.#endA === undefined) passOn(end, this.#a);
     }
     this.#tellWhenClosed();
-  }
-
-  /** One conduit closed with `end`; a clean one has passed on its end before. */
-  #passOn(end: ConduitEnd, other: Conduit): void {
-    if (end.kind !== "clean") other.reset(end.reason, end.kind);
   }
 
   giveUp(reason: string): void {
@@ -208,6 +201,11 @@ class Transfer implements PumpOwner, Joined {
   }
 }
 
+/** One conduit closed with `end`; a clean one has passed on its end before. */
+function passOn(end: ConduitEnd, other: Conduit): void {
+  if (end.kind !== "clean") other.reset(end.reason, end.kind);
+}
+
 /** What is half-done may refuse to be ended; the other one is ended all the same. */
 function lose(conduit: Conduit): void {
   try {
@@ -215,72 +213,4 @@ function lose(conduit: Conduit): void {
   } catch (error) {
     reportFault("conduit", error);
   }
-}
-
-/** Hears the conduit that `outgoing` reads and `incoming` writes. */
-class TransferSide implements ConduitEvents {
-  readonly #transfer: Transfer;
-  readonly #side: "a" | "b";
-  readonly #outgoing: Pump;
-  readonly #incoming: Pump;
-
-  constructor(
-    transfer: Transfer,
-    side: "a" | "b",
-    outgoing: Pump,
-    incoming: Pump,
-  ) {
-    this.#transfer = transfer;
-    this.#side = side;
-    this.#outgoing = outgoing;
-    this.#incoming = incoming;
-  }
-
-  onData(chunk: Uint8Array): void {
-    try {
-      this.#outgoing.onData(chunk);
-    } catch (error) {
-      this.#transfer.faulted(error);
-    }
-  }
-
-  onWritable(): void {
-    try {
-      this.#incoming.drain();
-    } catch (error) {
-      this.#transfer.faulted(error);
-    }
-  }
-
-  onEnd(isGone?: boolean): void {
-    try {
-      this.#outgoing.onEnd(isGone);
-      this.#transfer.onEnded(this.#side);
-    } catch (error) {
-      this.#transfer.faulted(error);
-    }
-  }
-
-  onClose(closed: ConduitEnd): void {
-    try {
-      this.#closed(closed);
-    } catch (error) {
-      this.#transfer.faulted(error);
-    }
-  }
-
-  #closed(closed: ConduitEnd): void {
-    const end = inOrder(closed, this.#outgoing, this.#incoming);
-    this.#outgoing.onSourceClosed();
-    this.#incoming.stop();
-    if (end.kind !== "clean") this.#outgoing.stop();
-    this.#transfer.onClosed(this.#side, end);
-  }
-}
-
-/** `end`, unless a conduit calls clean what has not ended both ways. */
-function inOrder(end: ConduitEnd, outgoing: Pump, incoming: Pump): ConduitEnd {
-  return end.kind !== "clean" || (outgoing.sourceHasEnded && incoming.hasEnded)
-    ? end
-    : { kind: "lost", reason: "the connection closed before its end" };
 }
