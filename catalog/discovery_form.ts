@@ -334,7 +334,7 @@ function maybe<T>(
   return value === undefined ? undefined : as(value, what);
 }
 
-// --- Plain data of strangers -----------------------------------------------------
+// --- Plain data of others --------------------------------------------------------
 
 function object(value: unknown, seen: string): Form {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) {

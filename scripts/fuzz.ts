@@ -1,6 +1,6 @@
 // deno-lint-ignore-file no-console -- a command that prints its findings.
 /**
- * Looks for bytes that break what reads bytes from strangers.
+ * Looks for bytes that break what reads bytes from peers.
  *
  * Usage: `deno task fuzz [target…] [--seconds N] [--seed N]`
  *

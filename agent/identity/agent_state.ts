@@ -8,8 +8,8 @@
  *     lock       held by the process that renews: several may have this identity
  *
  * A key that was lost is a fault that a person must see: its name is taken, and
- * a new key would be a stranger. So nothing but `key.pem` in an empty directory
- * is ever made without having been asked for.
+ * a new key would be an unknown node. So nothing but `key.pem` in an empty
+ * directory is ever made without having been asked for.
  *
  * @module
  */

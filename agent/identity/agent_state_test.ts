@@ -173,7 +173,7 @@ Deno.test("a directory with something else in it is not taken over", () =>
     );
   }));
 
-Deno.test("a certificate for a stranger's key is not kept as ours", () =>
+Deno.test("a certificate for another's key is not kept as ours", () =>
   inJoined(async (root) => {
     const { publicKey } = await generateKeyPair();
     const state = await AgentState.open(root);

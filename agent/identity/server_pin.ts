@@ -44,7 +44,7 @@ export async function pinnedAuthority(
   );
 }
 
-/** @returns `undefined`: a stranger's may be damaged, and ours is not. */
+/** @returns `undefined`: another's may be damaged, and ours is not. */
 function readableFacts(der: Uint8Array): CertificateFacts | undefined {
   try {
     return factsOf(der);

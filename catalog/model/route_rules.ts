@@ -114,7 +114,7 @@ function isWithin(number: number, most: number): boolean {
   return Number.isInteger(number) && number >= 1 && number <= most;
 }
 
-/** Texts of strangers stand in lines of the log. */
+/** Texts of others stand in lines of the log. */
 function quoted(text: string): string {
   return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 }

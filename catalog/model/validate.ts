@@ -261,7 +261,7 @@ function notAPort(name: string, port: number): string {
   return `port "${name}" is ${port}, 1 to 65535 is wanted`;
 }
 
-/** Names of strangers stand in lines of the log. */
+/** Names that others chose stand in lines of the log. */
 function clip(text: string): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }

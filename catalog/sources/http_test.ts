@@ -206,7 +206,11 @@ Deno.test("a server is believed by the CA that is given, and shown a token", asy
   source.start(sink);
   while (sink.calls.length < 1) await sink.next(/failed/);
   assertStringIncludes(sink.calls[0]!, "give the CA of the server");
-  assertEquals([seen, rejections], [[], 0], "nothing is shown to a stranger");
+  assertEquals(
+    [seen, rejections],
+    [[], 0],
+    "nothing is shown to another server",
+  );
   authority = ca;
   await source.reconcile();
   assertStringIncludes(sink.calls[1]!, "it answered 401");

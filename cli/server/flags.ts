@@ -239,15 +239,15 @@ export const SERVER_FLAGS = {
         "balancer puts its own address in front of more agents.",
     },
   ),
-  "max-strangers": countFlag(0, 0, PEERS_MAX, {
+  "max-unauthenticated": countFlag(0, 0, PEERS_MAX, {
     group: LIMITS,
     help:
       "Connections that have not shown who they are, handshakes under way " +
       "included; for one more the one that has waited longest is ended. " +
       "0: half of --max-connections, at most 4096.",
   }),
-  "max-strangers-per-source": countFlag(
-    SOURCE_LIMITS_DEFAULT.strangers,
+  "max-unauthenticated-per-source": countFlag(
+    SOURCE_LIMITS_DEFAULT.unauthenticated,
     1,
     PEERS_MAX,
     { group: LIMITS, help: "The same from one address (IPv6: /64)." },

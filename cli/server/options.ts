@@ -244,11 +244,11 @@ function intakeWish(
   { values }: Pick<FlagReading<typeof SERVER_FLAGS>, "values">,
 ): IntakeWish {
   const connections = values["max-connections"];
-  const strangers = values["max-strangers"];
+  const unauthenticated = values["max-unauthenticated"];
   return {
     ...(connections === 0 ? {} : { connectionsMax: connections }),
-    ...(strangers === 0 ? {} : { strangersMax: strangers }),
+    ...(unauthenticated === 0 ? {} : { unauthenticatedMax: unauthenticated }),
     sourceConnectionsMax: values["max-connections-per-source"],
-    sourceStrangersMax: values["max-strangers-per-source"],
+    sourceUnauthenticatedMax: values["max-unauthenticated-per-source"],
   };
 }

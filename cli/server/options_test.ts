@@ -53,7 +53,7 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
       nodeBinding: "warn",
       duplicateIdentity: "warn",
     },
-    intake: { sourceConnectionsMax: 20_000, sourceStrangersMax: 2_048 },
+    intake: { sourceConnectionsMax: 20_000, sourceUnauthenticatedMax: 2_048 },
     tls: { minVersion: "TLSv1.2" },
     strategies: ["default"],
     admin: { hostname: "127.0.0.1", port: 8095 },
@@ -69,13 +69,13 @@ Deno.test("limits on connections are those of the process unless they are chosen
   const { intake } = options(
     ...[...AGENTS, ...UNIX],
     ...["--max-connections=500", "--max-connections-per-source=400"],
-    ...["--max-strangers=50", "--max-strangers-per-source=40"],
+    ...["--max-unauthenticated=50", "--max-unauthenticated-per-source=40"],
   );
   assertEquals(intake, {
     connectionsMax: 500,
     sourceConnectionsMax: 400,
-    strangersMax: 50,
-    sourceStrangersMax: 40,
+    unauthenticatedMax: 50,
+    sourceUnauthenticatedMax: 40,
   });
 });
 
@@ -183,7 +183,7 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
   ["names for a certificate it does not make", [...AGENTS, ...UNIX, "--server-names=a"],
     "Cannot use --server-names with --cluster-cert alone: it is about the server's own CA; " +
       "add --state-dir to have one beside it"],
-  ["strangers from everywhere", [...AGENTS.slice(0, 2), ...UNIX],
+  ["unauthenticated agents from everywhere", [...AGENTS.slice(0, 2), ...UNIX],
     "Cannot start without agent authentication: --cluster-ca-cert is not given and agents " +
       "connect on all interfaces; give it, bind agents to loopback, or accept the risk with " +
       "--allow-anonymous-agents"],

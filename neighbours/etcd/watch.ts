@@ -161,8 +161,8 @@ export class Watch {
     const { header, created, canceled, events } = response;
     // A refusal's head has no revision.
     if (canceled) return this.#refused(response);
-    const stranger = header === null ? undefined : this.#stranger(header);
-    if (stranger !== undefined) return this.#lose(stranger);
+    const other = header === null ? undefined : this.#otherStore(header);
+    if (other !== undefined) return this.#lose(other);
     if (created) return this.#options.onOpen();
     this.#take(events, response.fragment);
     if (this.#isOver || header === null || response.fragment) return;
@@ -178,7 +178,7 @@ export class Watch {
   }
 
   /** Whether this is another store, or an older state of ours. */
-  #stranger({ clusterId, revision }: ResponseHeader): string | undefined {
+  #otherStore({ clusterId, revision }: ResponseHeader): string | undefined {
     const { clusterId: known, knownRevision } = this.#options;
     if (clusterId !== known) return "it is another cluster now";
     return BigInt(revision) < knownRevision

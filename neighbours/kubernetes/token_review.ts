@@ -31,7 +31,7 @@ export type ReviewedToken =
     readonly podUid?: string;
   }
   /** A good token of somebody who is no ServiceAccount. */
-  | { readonly kind: "stranger"; readonly username: string }
+  | { readonly kind: "other-user"; readonly username: string }
   /** It is not good; `why` is a part of a sentence. */
   | { readonly kind: "invalid"; readonly why: string };
 
@@ -72,7 +72,7 @@ export async function reviewToken(
   const [system, kind, namespace = "", name = ""] = parts;
   const isServiceAccount = parts.length === 4 && system === "system" &&
     kind === "serviceaccount" && namespace !== "" && name !== "";
-  if (!isServiceAccount) return { kind: "stranger", username };
+  if (!isServiceAccount) return { kind: "other-user", username };
   const nodeName = only(user?.extra?.[NODE_NAME]);
   const podName = only(user?.extra?.[POD_NAME]);
   const podUid = only(user?.extra?.[POD_UID]);

@@ -41,7 +41,7 @@ export const TRY_PACE_MS = 1_000;
  * shown who one is, which also a probe of TLS does or an agent that does not
  * trust the server. 24 at once, or two a second for ever.
  */
-export const WEIGHT_OF_STRANGER = 1 / 8;
+export const WEIGHT_OF_UNAUTHENTICATED = 1 / 8;
 
 /** See the module description. Times are of one clock, in ms. */
 export class Brake {

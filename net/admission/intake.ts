@@ -14,13 +14,13 @@
 import type { SharedLimits } from "../../proto/streams/shared_limits.ts";
 import { TokenBucket } from "../../proto/streams/token_bucket.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import { Brake, WEIGHT_OF_STRANGER } from "./brake.ts";
+import { Brake, WEIGHT_OF_UNAUTHENTICATED } from "./brake.ts";
 import {
   type IntakeLimit,
   type IntakeLimits,
   type IntakePlan,
   type IntakeScope,
-  STRANGER_BYTES_MAX,
+  UNAUTHENTICATED_BYTES_MAX,
 } from "./intake_limits.ts";
 import { sourceOf } from "./source.ts";
 
@@ -52,7 +52,7 @@ class Account {
   streams = 0;
   headerBytes = 0;
   /** In the order in which they came. */
-  readonly strangers = new Set<Guest>();
+  readonly unauthenticated = new Set<Guest>();
   readonly resets: TokenBucket;
   readonly handshakes: TokenBucket;
   readonly work: TokenBucket;
@@ -96,8 +96,8 @@ export class Intake {
   }
 
   /** How many of them have not shown who they are. */
-  get strangers(): number {
-    return this.#all.strangers.size;
+  get unauthenticated(): number {
+    return this.#all.unauthenticated.size;
   }
 
   /** How many sources they come from. */
@@ -122,7 +122,7 @@ export class Intake {
   ): Guest | undefined {
     const guest = this.#comeFrom(remoteAddress, close);
     if (process !== undefined) this.#watch(guest, process);
-    if (guest === undefined || !guest.isStranger) return guest;
+    if (guest === undefined || !guest.isUnauthenticated) return guest;
     if (guest.takeHandshake()) return guest;
     guest.leave();
     return undefined;
@@ -181,13 +181,16 @@ export class Intake {
     return guest;
   }
 
-  /** Room for one connection more, if need be instead of a stranger's. */
+  /**
+   * Room for one connection more, if need be instead of an unauthenticated
+   * peer's.
+   */
   #hasRoom(account: Account | undefined, scope: IntakeScope): boolean {
     if (account === undefined) return true;
-    const { connections, limits, strangers } = account;
+    const { connections, limits, unauthenticated } = account;
     if (connections < limits.connections) return true;
     this.#options.reached("connections", scope);
-    const [oldest] = strangers;
+    const [oldest] = unauthenticated;
     oldest?.evict();
     return oldest !== undefined;
   }
@@ -199,11 +202,11 @@ export class Intake {
     return account === this.#all ? "all" : "source";
   }
 
-  /** Room for one stranger more. */
-  #makeWay({ strangers, limits }: Account, scope: IntakeScope): void {
-    if (strangers.size < limits.strangers) return;
-    this.#options.reached("strangers", scope);
-    const [oldest] = strangers;
+  /** Room for one unauthenticated peer more. */
+  #makeWay({ unauthenticated, limits }: Account, scope: IntakeScope): void {
+    if (unauthenticated.size < limits.unauthenticated) return;
+    this.#options.reached("unauthenticated_connections", scope);
+    const [oldest] = unauthenticated;
     oldest?.evict();
   }
 
@@ -268,8 +271,8 @@ export class Guest implements SharedLimits {
   }
 
   /** Whether it has yet to show who it is. */
-  get isStranger(): boolean {
-    return this.#accounts[0]!.strangers.has(this);
+  get isUnauthenticated(): boolean {
+    return this.#accounts[0]!.unauthenticated.has(this);
   }
 
   /** Of where it comes from, if that has one. */
@@ -293,14 +296,14 @@ export class Guest implements SharedLimits {
 
   /** It has to show who it is. */
   wait(): void {
-    for (const { strangers } of this.#accounts) strangers.add(this);
+    for (const { unauthenticated } of this.#accounts) unauthenticated.add(this);
   }
 
   /** It has shown who it is. */
   known(): void {
-    if (!this.isStranger) return;
-    for (const { strangers, handshakes } of this.#accounts) {
-      strangers.delete(this);
+    if (!this.isUnauthenticated) return;
+    for (const { unauthenticated, handshakes } of this.#accounts) {
+      unauthenticated.delete(this);
       handshakes.refund();
     }
     this.#brake?.ease(this.#host.nowMs());
@@ -333,9 +336,11 @@ export class Guest implements SharedLimits {
   leave(): void {
     if (!this.#isHere) return;
     this.#isHere = false;
-    if (this.#hasShaken && this.isStranger) this.fault(WEIGHT_OF_STRANGER);
+    if (this.#hasShaken && this.isUnauthenticated) {
+      this.fault(WEIGHT_OF_UNAUTHENTICATED);
+    }
     for (const account of this.#accounts) {
-      account.strangers.delete(this);
+      account.unauthenticated.delete(this);
       account.connections--;
     }
     if (this.#source !== undefined) this.#host.left(this.#source);
@@ -376,16 +381,21 @@ export class Guest implements SharedLimits {
     return this.#hasShaken = this.#spend("handshakes", 1);
   }
 
-  /** A stranger has said so much. @returns false: it was too much. */
+  /**
+   * An unauthenticated peer has said so much. @returns false: it was too much.
+   */
   takeBytes(bytes: number): boolean {
     this.#bytes += bytes;
-    if (this.#bytes <= STRANGER_BYTES_MAX) return true;
+    if (this.#bytes <= UNAUTHENTICATED_BYTES_MAX) return true;
     this.#host.reached("bytes", undefined);
     this.fault();
     return false;
   }
 
-  /** A stranger has made so much work. @returns false: it was too much. */
+  /**
+   * An unauthenticated peer has made so much work. @returns false: it was too
+   * much.
+   */
   takeWork(ms: number): boolean {
     if (this.#spend("work", ms)) return true;
     this.fault();

@@ -15,7 +15,7 @@ import type { BucketSize } from "../../proto/streams/token_bucket.ts";
 
 /** What is limited; also the label of the counter. */
 export type IntakeLimit =
-  | "strangers"
+  | "unauthenticated_connections"
   | "connections"
   | "streams"
   | "header_bytes"
@@ -29,11 +29,11 @@ export type IntakeLimit =
 export type IntakeScope = "connection" | "source" | "all";
 
 /**
- * What a stranger may say, all in all. It takes that much to become known: a
- * token (16 KiB), identifiers (64 KiB), or a message of Join (64 KiB), and
- * HTTP/2 around it.
+ * What an unauthenticated peer may say, all in all. It takes that much to
+ * become known: a token (16 KiB), identifiers (64 KiB), or a message of Join
+ * (64 KiB), and HTTP/2 around it.
  */
-export const STRANGER_BYTES_MAX = 128 * 1024;
+export const UNAUTHENTICATED_BYTES_MAX = 128 * 1024;
 
 /** The limits of one scope. */
 export interface IntakeLimits {
@@ -43,8 +43,11 @@ export interface IntakeLimits {
    * One more, and the one that has waited longest goes: honest peers need
    * milliseconds, so it is hardly ever one of them.
    */
-  readonly strangers: number;
-  /** All connections. One more is refused unless a stranger can go for it. */
+  readonly unauthenticated: number;
+  /**
+   * All connections. One more is refused unless an unauthenticated peer can go
+   * for it.
+   */
   readonly connections: number;
   /** Calls that peers have open. One more is refused (REFUSED_STREAM). */
   readonly streams: number;
@@ -58,7 +61,10 @@ export interface IntakeLimits {
    * their objects, about two milliseconds.
    */
   readonly handshakes: BucketSize;
-  /** Milliseconds of work that strangers made; who makes more is ended. */
+  /**
+   * Milliseconds of work that unauthenticated peers made; who makes more is
+   * ended.
+   */
   readonly work: BucketSize;
 }
 
@@ -73,7 +79,7 @@ const MIB = 1024 * 1024;
 /** What one source may hold unless the process chooses otherwise. */
 export const SOURCE_LIMITS_DEFAULT: IntakeLimits = {
   // 200 agents with eight links each come back at once.
-  strangers: 2_048,
+  unauthenticated: 2_048,
   // Twice the ten thousand idle callers that one API server is measured with.
   connections: 20_000,
   // As many conduits as one link may have; one call each.
@@ -91,7 +97,7 @@ export const SOURCE_LIMITS_DEFAULT: IntakeLimits = {
 
 /** What all sources may hold together unless the process chooses otherwise. */
 export const ALL_LIMITS_DEFAULT: IntakeLimits = {
-  strangers: 4_096,
+  unauthenticated: 4_096,
   connections: 65_536,
   streams: 262_144,
   headerBytes: 64 * MIB,
@@ -104,15 +110,15 @@ export const ALL_LIMITS_DEFAULT: IntakeLimits = {
 /** Descriptors left to targets, files and names when none may connect. */
 const DESCRIPTORS_RESERVED_SHARE = 1 / 8;
 
-/** Of those for connections, strangers get at most this part. */
-const STRANGERS_SHARE = 1 / 2;
+/** Of those for connections, unauthenticated peers get at most this part. */
+const UNAUTHENTICATED_SHARE = 1 / 2;
 
 /** What a process may choose; the rest are the defaults above. */
 export interface IntakeWish {
   readonly connectionsMax?: number;
   readonly sourceConnectionsMax?: number;
-  readonly strangersMax?: number;
-  readonly sourceStrangersMax?: number;
+  readonly unauthenticatedMax?: number;
+  readonly sourceUnauthenticatedMax?: number;
 }
 
 /**
@@ -130,17 +136,18 @@ export function intakePlan(
     : Math.floor(descriptors * (1 - DESCRIPTORS_RESERVED_SHARE));
   const connections = wish.connectionsMax ??
     Math.min(ALL_LIMITS_DEFAULT.connections, room);
-  const strangers = wish.strangersMax ?? Math.min(
-    ALL_LIMITS_DEFAULT.strangers,
-    Math.ceil(connections * STRANGERS_SHARE),
+  const unauthenticated = wish.unauthenticatedMax ?? Math.min(
+    ALL_LIMITS_DEFAULT.unauthenticated,
+    Math.ceil(connections * UNAUTHENTICATED_SHARE),
   );
   return {
     source: {
       ...SOURCE_LIMITS_DEFAULT,
       connections: wish.sourceConnectionsMax ??
         SOURCE_LIMITS_DEFAULT.connections,
-      strangers: wish.sourceStrangersMax ?? SOURCE_LIMITS_DEFAULT.strangers,
+      unauthenticated: wish.sourceUnauthenticatedMax ??
+        SOURCE_LIMITS_DEFAULT.unauthenticated,
     },
-    all: { ...ALL_LIMITS_DEFAULT, connections, strangers },
+    all: { ...ALL_LIMITS_DEFAULT, connections, unauthenticated },
   };
 }

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { forAll } from "../../tests/support/memory/prng.ts";
-import { FAULTS_MAX, WEIGHT_OF_STRANGER } from "./brake.ts";
+import { FAULTS_MAX, WEIGHT_OF_UNAUTHENTICATED } from "./brake.ts";
 import {
   FAULTY_PROCESSES_MAX,
   type Guest,
@@ -17,7 +17,7 @@ import {
 import { sourceOf } from "./source.ts";
 
 const MANY: IntakeLimits = {
-  strangers: 100,
+  unauthenticated: 100,
   connections: 100,
   streams: 100,
   headerBytes: 1_000,
@@ -65,9 +65,9 @@ Deno.test("a source is an address, or the network of one subscriber", () => {
   assert(sourceOf("[2001:db8:1:2::5]:1") !== sourceOf("[2001:db8:1:3::5]:1"));
 });
 
-Deno.test("the stranger who has waited longest makes way, whoever is known stays", () => {
+Deno.test("the unauthenticated peer who has waited longest makes way, whoever is known stays", () => {
   const { intake, reached, closed, enter } = intakeOf({
-    source: { strangers: 2 },
+    source: { unauthenticated: 2 },
   });
   const known = enter("10.0.0.1:1")!;
   known.known();
@@ -76,24 +76,26 @@ Deno.test("the stranger who has waited longest makes way, whoever is known stays
   enter("10.0.0.1:3");
   assertEquals([reached, closed], [[], []]);
   assert(enter("10.0.0.1:4") !== undefined);
-  assertEquals([reached, closed], [["source strangers"], ["10.0.0.1:2"]]);
-  assertEquals([intake.connections, intake.strangers], [4, 3]);
+  assertEquals([reached, closed], [["source unauthenticated_connections"], [
+    "10.0.0.1:2",
+  ]]);
+  assertEquals([intake.connections, intake.unauthenticated], [4, 3]);
 });
 
 Deno.test("a flood from many sources displaces itself, not who came through", () => {
   const { intake, reached, closed, enter } = intakeOf({
-    all: { strangers: 5 },
+    all: { unauthenticated: 5 },
   });
   const agent = enter("10.9.9.9:1")!;
   agent.known();
   for (let index = 0; index < 50; index++) enter(`10.0.0.${index}:1`);
-  assertEquals([intake.connections, intake.strangers], [6, 5]);
+  assertEquals([intake.connections, intake.unauthenticated], [6, 5]);
   assertEquals(reached.length, 45);
   assertEquals(closed.length, 45);
   assert(!closed.includes("10.9.9.9:1"));
 });
 
-Deno.test("a connection too many is refused, unless a stranger can go for it", () => {
+Deno.test("a connection too many is refused, unless an unauthenticated peer can go for it", () => {
   const { reached, closed, enter } = intakeOf({ all: { connections: 3 } });
   const guests = [1, 2, 3].map((port) => enter(`10.0.0.1:${port}`)!);
   guests[0]!.known();
@@ -167,7 +169,7 @@ Deno.test("hanging up gives nobody a fresh budget of resets", () => {
   assertEquals(enter("10.0.0.1:9")!.takeReset(), true);
 });
 
-Deno.test("handshakes of strangers are counted, whoever shows who it is gets its own back", () => {
+Deno.test("handshakes of unauthenticated peers are counted, whoever shows who it is gets its own back", () => {
   const { timers, reached, enter } = intakeOf({
     source: { handshakes: { burst: 3, perSecond: 1 } },
   });
@@ -180,7 +182,7 @@ Deno.test("handshakes of strangers are counted, whoever shows who it is gets its
   assert(enter("10.0.0.1:1") !== undefined);
 });
 
-Deno.test("strangers of a source have so much work, and pay their debts", () => {
+Deno.test("unauthenticated peers of a source have so much work, and pay their debts", () => {
   const { timers, reached, enter } = intakeOf({
     source: { work: { burst: 10, perSecond: 10 } },
   });
@@ -240,7 +242,7 @@ Deno.test("a source with too many faults is slowed down and told of once, others
   assertEquals(braked.length, 1);
 });
 
-Deno.test("to say or do too much as a stranger is a fault", () => {
+Deno.test("to say or do too much as an unauthenticated peer is a fault", () => {
   const { timers, arrive } = intakeOf({
     source: { work: { burst: 1, perSecond: 0 } },
   });
@@ -254,7 +256,7 @@ Deno.test("to say or do too much as a stranger is a fault", () => {
   assertEquals(brake!.isOn(timers.now()), true);
 });
 
-Deno.test("a stranger who leaves behind a handshake counts a little, who is evicted or known does not", () => {
+Deno.test("an unauthenticated peer that leaves after a handshake counts a little, one evicted or known not", () => {
   const { timers, intake, arrive } = intakeOf({});
   const { brake } = arrive("10.0.0.1:1");
   const isOn = () => brake!.isOn(timers.now());
@@ -266,7 +268,7 @@ Deno.test("a stranger who leaves behind a handshake counts a little, who is evic
     intake.arrive("10.0.0.1:4", () => {})!.leave();
   }
   assertEquals(isOn(), false);
-  const many = FAULTS_MAX / WEIGHT_OF_STRANGER;
+  const many = FAULTS_MAX / WEIGHT_OF_UNAUTHENTICATED;
   for (let index = 0; index < many; index++) arrive("10.0.0.1:5").leave();
   assertEquals(isOn(), false);
   arrive("10.0.0.1:6").leave();
@@ -295,8 +297,8 @@ Deno.test("a process at a unix socket is slowed down by itself, and they are for
 
 Deno.test("whoever comes, goes and takes, no limit is passed and nothing is left behind", () =>
   forAll(50, (prng) => {
-    const all = { strangers: 6, connections: 12 };
-    const source = { strangers: 4, connections: 7 };
+    const all = { unauthenticated: 6, connections: 12 };
+    const source = { unauthenticated: 4, connections: 7 };
     const timers = new FakeTimers();
     const here = new Set<Guest>();
     const intake = new Intake({
@@ -322,10 +324,10 @@ Deno.test("whoever comes, goes and takes, no limit is passed and nothing is left
       }
       assertEquals(intake.connections, here.size);
       assert(intake.connections <= all.connections);
-      assert(intake.strangers <= all.strangers);
+      assert(intake.unauthenticated <= all.unauthenticated);
     }
     for (const guest of here) guest.leave();
-    assertEquals([intake.connections, intake.strangers, intake.sources], [
+    assertEquals([intake.connections, intake.unauthenticated, intake.sources], [
       0,
       0,
       0,
@@ -336,7 +338,13 @@ Deno.test("what was not chosen stays below what there are descriptors for", () =
   assertEquals(intakePlan().all, ALL_LIMITS_DEFAULT);
   assertEquals(intakePlan().source, SOURCE_LIMITS_DEFAULT);
   const small = intakePlan({}, 1_024);
-  assertEquals([small.all.connections, small.all.strangers], [896, 448]);
-  const chosen = intakePlan({ connectionsMax: 5_000, strangersMax: 7 }, 1_024);
-  assertEquals([chosen.all.connections, chosen.all.strangers], [5_000, 7]);
+  assertEquals([small.all.connections, small.all.unauthenticated], [896, 448]);
+  const chosen = intakePlan(
+    { connectionsMax: 5_000, unauthenticatedMax: 7 },
+    1_024,
+  );
+  assertEquals([chosen.all.connections, chosen.all.unauthenticated], [
+    5_000,
+    7,
+  ]);
 });

@@ -28,7 +28,7 @@ export interface InLine {
 export class TlsDoor {
   readonly #intake: Intake;
   readonly #timers: Timers;
-  /** No more than the intake lets be strangers. */
+  /** No more than the intake lets be unauthenticated. */
   readonly #waiting: InLine[] = [];
   #timer: Timer | undefined;
   #lastMs = -Infinity;

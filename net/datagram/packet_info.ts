@@ -3,7 +3,7 @@
  * is to leave from (IP_PKTINFO of ip(7), IPV6_RECVPKTINFO of ipv6(7)).
  *
  * A socket for all addresses answers from the one that the routing table
- * prefers, and whoever asked another one drops the answer as a stranger's. So
+ * prefers, and whoever asked another one drops the answer as somebody else's. So
  * the kernel is asked to say it of each datagram, and is told for each answer.
  *
  * @module

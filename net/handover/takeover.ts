@@ -86,7 +86,7 @@ export class Takeover {
   ): Promise<Takeover | undefined> {
     const socket = connectPackets(address);
     if (socket === undefined) return undefined;
-    // A name may be anybody's; a stranger's tells us nothing.
+    // A name may be anybody's; another program's says nothing.
     if (!isTrusted(socket.peer)) return void socket.close();
     const received = new Set<string>();
     try {

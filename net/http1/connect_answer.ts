@@ -102,7 +102,7 @@ function bytesOfBody({ fields }: ResponseHead): number {
   }
 }
 
-/** What strangers wrote must not move the cursor of whoever reads it. */
+/** What others wrote must not move the cursor of whoever reads it. */
 function oneLine(text: string): string {
   return text.replace(/[\s\p{Cc}]+/gu, " ").trim();
 }

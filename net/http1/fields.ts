@@ -134,7 +134,7 @@ const COLON = 0x3a;
 
 /**
  * `text` without blanks around it. No pattern: one that ends in blanks is tried
- * again at each of them, and a stranger chooses how many there are. Not `trim`:
+ * again at each of them, and the peer chooses how many there are. Not `trim`:
  * other characters are blanks to that, and to no other parser.
  */
 function trimmed(text: string): string {

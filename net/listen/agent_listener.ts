@@ -1,5 +1,6 @@
 /**
- * Listens for agents: TLS behind a doorway that costs strangers more than us.
+ * Listens for agents: TLS behind a doorway that costs unauthenticated peers
+ * more than us.
  *
  * TLS is OpenSSL's where this machine has it (`openssl_agents.ts`), else the
  * platform's (`node_tls_agents.ts`).

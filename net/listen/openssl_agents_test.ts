@@ -27,7 +27,7 @@ class Heard {
 
 Deno.test({
   name:
-    "a stranger who makes room for the next is closed, and its server hears of it",
+    "an unauthenticated peer who makes room for the next is closed, and its server hears of it",
   ignore: LIBSSL === undefined,
   fn: async () => {
     const all = await certificates();
@@ -40,7 +40,7 @@ Deno.test({
     Deno.writeTextFileSync(files.cert, all.server.cert);
     Deno.writeTextFileSync(files.key, all.server.key);
     Deno.writeTextFileSync(files.ca, all.ca);
-    const source = { ...SOURCE_LIMITS_DEFAULT, strangers: 1 };
+    const source = { ...SOURCE_LIMITS_DEFAULT, unauthenticated: 1 };
     const intake = new Intake({
       plan: { all: ALL_LIMITS_DEFAULT, source },
       clock: systemTimers,
@@ -85,7 +85,7 @@ Deno.test({
     assertEquals(await trouble.instead(seen.closed), undefined);
     await trouble.instead(one.closed);
     const [, guest] = await trouble.instead(connected[1]!.promise);
-    assertEquals([intake.connections, guest.isStranger], [1, true]);
+    assertEquals([intake.connections, guest.isUnauthenticated], [1, true]);
     other.transport.close();
     await trouble.instead(other.closed);
     const [last] = await trouble.instead(connected[1]!.promise);

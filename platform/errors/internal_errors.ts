@@ -3,7 +3,7 @@
  *
  * Each entry of the event loop (readable, accept, timer, handler) has a guard
  * that ends the one thing it was about and reports the error here. So what a
- * stranger can provoke costs the stranger's connection, not everybody's.
+ * peer can provoke costs that peer's connection, not everybody's.
  *
  * Errors that are foreseen never come here; who throws them is caught by type.
  * What becomes of a report is for who listens (`internal_error_log.ts`). While

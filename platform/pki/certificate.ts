@@ -80,7 +80,7 @@ export function isNamedBy(
   try {
     return certificate.issuer === issuer.subject;
   } catch {
-    return false; // The platform cannot decode every stranger's name.
+    return false; // The platform cannot decode every peer's name.
   }
 }
 

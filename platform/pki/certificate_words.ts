@@ -1,7 +1,7 @@
 /**
  * What a certificate says about itself, for sentences: never for decisions.
  *
- * Strangers' certificates come here as well, before anybody has verified them.
+ * Certificates come here as well that nobody has verified yet.
  * The platform's getters throw at subjects they cannot decode, and give nothing
  * for an empty one (RFC 5280 §4.1.2.6 allows it; SPIFFE's are so). Nothing here
  * throws, whatever the bytes are, and no text is longer than a line.

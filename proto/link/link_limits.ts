@@ -1,7 +1,7 @@
 /**
  * What the two ends of a `tunnel/1` link allow each other: more than a public
- * port allows strangers, for both have shown who they are, and one link carries
- * what thousands of callers do.
+ * port allows unauthenticated peers, for both have shown who they are, and one
+ * link carries what thousands of callers do.
  *
  * @module
  */

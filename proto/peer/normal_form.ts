@@ -87,9 +87,9 @@ function looseNumber(text: string): number | undefined {
 }
 
 /**
- * A name that is nothing but dots stays what it is. Not `replace(/\.+$/, "")`: it
- * looks at each run of dots from each of its dots, and a stranger's hello may
- * have a million of them.
+ * A name that is nothing but dots stays what it is. Not `replace(/\.+$/, "")`:
+ * it looks at each run of dots from each of its dots, and an unauthenticated
+ * peer's hello may have a million of them.
  */
 function withoutDots(text: string): string {
   let end = text.length;

@@ -8,7 +8,7 @@
 import { ErrorCode, WireError } from "../frames/wire_error.ts";
 import { CLIENT_PREFACE } from "./frame_writer.ts";
 
-/** How much of a stranger's first bytes is shown. */
+/** How much of a peer's first bytes is shown. */
 const SHOWN_BYTES = 24;
 
 /** See the module description. */

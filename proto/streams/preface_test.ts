@@ -30,7 +30,7 @@ Deno.test("every single wrong byte is refused, whatever stood before it", () => 
   }
 });
 
-Deno.test("the refusal shows a stranger's first bytes, and only those", () => {
+Deno.test("the refusal shows a peer's first bytes, and only those", () => {
   const bytes = new TextEncoder().encode(
     `GET / HTTP/1.1\r\n${"x".repeat(99)}`,
   );

@@ -83,9 +83,9 @@ export class ServerIntake {
       () => this.intake.connections,
     );
     gauge(
-      "strangers",
+      "unauthenticated_connections",
       "Connections whose peer has not shown who it is.",
-      () => this.intake.strangers,
+      () => this.intake.unauthenticated,
     );
   }
 

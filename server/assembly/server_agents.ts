@@ -123,7 +123,7 @@ export class ServerAgents {
       onNode: (node) => this.reconsider(node),
     });
     await identity?.noteAddress(address);
-    if (options.agents.allowAnonymous) this.#warnOfStrangers(address);
+    if (options.agents.allowAnonymous) this.#warnOfAnonymous(address);
   }
 
   /** Whether somebody may link. */
@@ -168,7 +168,7 @@ export class ServerAgents {
     this.#listener?.close();
   }
 
-  #warnOfStrangers(address: string): void {
+  #warnOfAnonymous(address: string): void {
     this.#core.log.warn(
       `agents need no certificate on ${address}: whoever can connect there ` +
         "may become an agent and get connections for any target" +

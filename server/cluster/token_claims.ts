@@ -22,7 +22,7 @@ const SERVICE_ACCOUNT = "system:serviceaccount:";
 /** What is wrong with a token at a look. */
 export type Flaw =
   /** It is of somebody else, as it says itself. */
-  | { readonly kind: "stranger"; readonly username: string }
+  | { readonly kind: "other-user"; readonly username: string }
   /** It cannot be good; `why` is a part of a sentence. */
   | { readonly kind: "invalid"; readonly why: string };
 
@@ -45,7 +45,7 @@ export function flawOf(
     return { kind: "invalid", why: "it names no ServiceAccount" };
   }
   if (sub !== `${SERVICE_ACCOUNT}${namespace}:${serviceAccount}`) {
-    return { kind: "stranger", username: sub };
+    return { kind: "other-user", username: sub };
   }
   const audiences = typeof aud === "string" ? [aud] : aud;
   // Tokens out of a Secret name none; what they are good for it knows.

@@ -64,7 +64,7 @@ Deno.test("whose it says it is decides, unproven, only against it", () => {
   );
   const other = "system:serviceaccount:default:agent";
   assertEquals(flaw(tokenSaying({ sub: other, aud: ["tunnel"] })), {
-    kind: "stranger",
+    kind: "other-user",
     username: other,
   });
 });

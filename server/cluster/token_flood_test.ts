@@ -1,4 +1,4 @@
-/** Strangers with made-up tokens beside an agent with a good one. */
+/** Unauthenticated peers with made-up tokens beside an agent with a good one. */
 
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
@@ -86,14 +86,14 @@ Deno.test("thousands of made-up tokens that nobody answers about keep no agent o
       user: { username: USER },
     };
   };
-  const strangers = Array.from({ length: 3_000 }, (_, index) =>
+  const attackers = Array.from({ length: 3_000 }, (_, index) =>
     rig.show(
       tokenSaying({ sub: USER, aud: [AUDIENCE] }, `bad ${index}`),
       `203.0.113.${index % 3}`,
     ));
   assertEquals(await rig.show(GOOD, "10.0.0.7"), undefined);
   over.resolve();
-  const codes = new Set((await Promise.all(strangers)).map((one) => one?.code));
+  const codes = new Set((await Promise.all(attackers)).map((one) => one?.code));
   assertEquals(
     codes,
     new Set([StatusCode.UNAVAILABLE, StatusCode.UNAUTHENTICATED]),

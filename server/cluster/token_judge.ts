@@ -135,7 +135,7 @@ function judgeFinding(found: ReviewedToken, wanted: TokenRequirement): Verdict {
       StatusCode.UNAUTHENTICATED,
     );
   }
-  const seen = found.kind === "stranger"
+  const seen = found.kind === "other-user"
     ? userName(found.username.slice(0, QUOTE_LENGTH_MAX))
     : `ServiceAccount ${found.namespace}/${found.name}`;
   const isWanted = found.kind === "service-account" &&

@@ -69,7 +69,7 @@ export function reconsider(
   }
 }
 
-/** Strangers may have announced what it was granted. */
+/** Unauthenticated peers may have announced what it was granted. */
 function isAbout(peer: LinkPeer, node: string): boolean {
   return isAnonymous(peer.identity) ||
     peer.identity.commonName === NODE_SUBJECT_PREFIX + node ||
@@ -101,7 +101,7 @@ export async function openAgentTrust(
         metrics,
         grants,
         trustsOthers: caFile !== undefined,
-        admitsStrangers: agents.allowAnonymous,
+        admitsAnonymous: agents.allowAnonymous,
       });
   const judges = [
     ...identity?.judges ?? [],
@@ -110,7 +110,7 @@ export async function openAgentTrust(
       mismatched: countBindingMismatches(metrics),
       warn: (message) => log.warn(message),
     }, grants),
-    ...identity?.strangerJudges ?? [],
+    ...identity?.anonymousJudges ?? [],
     anonymousJudge(agents.allowAnonymous, howToJoin(identity, caFile)),
   ];
   const ca = [identity?.files.ca ?? [], caFile ?? []].flat();

@@ -4,8 +4,8 @@
  * connections that were meant for the node; nor must a new node be called it.
  *
  * Kept in memory, because all nodes' records would have to be read for each
- * stranger. Records that change are read again when that is noticed; links that
- * were admitted meanwhile are judged again then.
+ * unauthenticated agent. Records that change are read again when that is
+ * noticed; links that were admitted meanwhile are judged again then.
  *
  * @module
  */
@@ -50,7 +50,7 @@ export class GrantedAddresses {
   readonly #granted = new Map<string, Identifiers>();
   #loading: Promise<void> | undefined;
   /** Admitted without a certificate and without a token. */
-  readonly #strangers = new WeakSet<PeerIdentity>();
+  readonly #unauthenticated = new WeakSet<PeerIdentity>();
 
   constructor(options: GrantedAddressesOptions) {
     this.#options = options;
@@ -119,7 +119,7 @@ export class GrantedAddresses {
    */
   readonly judge: Judge = ({ peer }) => {
     if (!isAnonymous(peer.identity)) return undefined;
-    this.#strangers.add(peer.identity);
+    this.#unauthenticated.add(peer.identity);
     const taken = this.taken(peer.identifiers);
     if (taken === undefined) return undefined;
     return refuse(
@@ -131,7 +131,7 @@ export class GrantedAddresses {
 
   /** The same about a link that stands. */
   readonly judgeStanding: Judge = (candidate) =>
-    this.#strangers.has(candidate.peer.identity)
+    this.#unauthenticated.has(candidate.peer.identity)
       ? this.judge(candidate)
       : undefined;
 }

@@ -72,7 +72,7 @@ export interface IdentityEnvironment {
   /** Certificates of other authorities pass the handshake, too. */
   readonly trustsOthers: boolean;
   /** Agents that show nothing may register. */
-  readonly admitsStrangers: boolean;
+  readonly admitsAnonymous: boolean;
 }
 
 /** See the module description. */
@@ -83,9 +83,9 @@ export class ServerIdentity {
   readonly #service: JoinService;
   readonly #trust: TrustNotes;
   readonly #judging: NodeJudgeOptions;
-  /** Read at the start only where strangers get in. */
+  /** Read at the start only where unauthenticated peers get in. */
   readonly #granted: GrantedAddresses;
-  readonly #admitsStrangers: boolean;
+  readonly #admitsAnonymous: boolean;
   readonly #duplicates: DuplicateRecords;
   /** One after the other: the last word stays. */
   #keeping: Promise<void> = Promise.resolve();
@@ -98,7 +98,7 @@ export class ServerIdentity {
     state: StateDirectory,
     authorities: Authorities,
     options: IdentityOptions,
-    { log, metrics, grants, trustsOthers, admitsStrangers }:
+    { log, metrics, grants, trustsOthers, admitsAnonymous }:
       IdentityEnvironment,
   ) {
     this.#state = state;
@@ -116,7 +116,7 @@ export class ServerIdentity {
       grants,
     };
     this.#granted = new GrantedAddresses({ nodes, grants, log });
-    this.#admitsStrangers = admitsStrangers;
+    this.#admitsAnonymous = admitsAnonymous;
     this.#trust = new TrustNotes({ nodes, authorities: trusted });
     this.#duplicates = new DuplicateRecords(state);
     this.#service = new JoinService({
@@ -163,7 +163,7 @@ export class ServerIdentity {
       });
     }
     await identity.#renewFiles();
-    if (environment.admitsStrangers) await identity.#granted.loaded();
+    if (environment.admitsAnonymous) await identity.#granted.loaded();
     return identity;
   }
 
@@ -183,15 +183,18 @@ export class ServerIdentity {
     return [nodeJudge(this.#judging), reservedNameJudge(this.#judging)];
   }
 
-  /** About what nodes were granted; to be asked before strangers get in. */
-  get strangerJudges(): readonly Judge[] {
-    return this.#admitsStrangers ? [this.#granted.judge] : [];
+  /**
+   * About what nodes were granted; to be asked before unauthenticated peers get
+   * in.
+   */
+  get anonymousJudges(): readonly Judge[] {
+    return this.#admitsAnonymous ? [this.#granted.judge] : [];
   }
 
   /** About links that stand, when something has changed. */
   get standing(): readonly Judge[] {
     const judge = standingJudge(this.#judging);
-    if (!this.#admitsStrangers) return [judge];
+    if (!this.#admitsAnonymous) return [judge];
     return [judge, this.#granted.judgeStanding];
   }
 

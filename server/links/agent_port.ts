@@ -364,7 +364,7 @@ export class AgentPort {
     if (isLink || watch.isOver) return connection;
     watch.stop = watchIdle(connection, {
       timers,
-      isStranger: () => guest?.isStranger ?? false,
+      isUnauthenticated: () => guest?.isUnauthenticated ?? false,
       ...(isNode ? { idleMs: NODE_IDLE_MS } : {}),
       ended: (reason) =>
         this.#options.observer.refused(transport.remoteAddress, reason),

@@ -17,7 +17,7 @@ export const IDLE_CHECK_MS = 5_000;
  * How long a peer may stay that never shows who it is, calls or not. A token is
  * reviewed in ten seconds, and joining takes less than that.
  */
-export const STRANGER_LIFE_MS = 30_000;
+export const UNAUTHENTICATED_LIFE_MS = 30_000;
 
 /** RFC 9113 §7. */
 const NO_ERROR = 0;
@@ -32,7 +32,7 @@ export interface WatchedConnection {
 export interface WatchOptions {
   readonly timers: Timers;
   /** It has yet to show who it is. */
-  isStranger(): boolean;
+  isUnauthenticated(): boolean;
   /** How long there may be no call; {@linkcode IDLE_CHECK_MS} unless given. */
   readonly idleMs?: number;
   /** It ends; for the log and the metrics. */
@@ -42,7 +42,7 @@ export interface WatchOptions {
 /** @returns How to stop watching. */
 export function watchIdle(
   connection: WatchedConnection,
-  { timers, isStranger, ended, idleMs = IDLE_CHECK_MS }: WatchOptions,
+  { timers, isUnauthenticated, ended, idleMs = IDLE_CHECK_MS }: WatchOptions,
 ): () => void {
   const startMs = timers.now();
   /** Since which look there has been no call. */
@@ -59,9 +59,9 @@ export function watchIdle(
     if (nowMs - idleSinceMs >= idleMs) {
       return end(`no call was open for ${idleMs / 1_000} s`);
     }
-    if (isStranger() && nowMs - startMs >= STRANGER_LIFE_MS) {
+    if (isUnauthenticated() && nowMs - startMs >= UNAUTHENTICATED_LIFE_MS) {
       return end(
-        `it did not show who it is for ${STRANGER_LIFE_MS / 1_000} s`,
+        `it did not show who it is for ${UNAUTHENTICATED_LIFE_MS / 1_000} s`,
       );
     }
     timer = timers.after(IDLE_CHECK_MS, look);

@@ -1,9 +1,13 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { IDLE_CHECK_MS, STRANGER_LIFE_MS, watchIdle } from "./idle_watch.ts";
+import {
+  IDLE_CHECK_MS,
+  UNAUTHENTICATED_LIFE_MS,
+  watchIdle,
+} from "./idle_watch.ts";
 
 /** A connection with so many calls, and what became of it. */
-function scene(openStreams: number, isStranger = true) {
+function scene(openStreams: number, isUnauthenticated = true) {
   const timers = new FakeTimers();
   const connection = {
     openStreams,
@@ -12,10 +16,10 @@ function scene(openStreams: number, isStranger = true) {
       this.ends.push(`${code} ${reason}`);
     },
   };
-  const peer = { isStranger };
+  const peer = { isUnauthenticated };
   const stop = watchIdle(connection, {
     timers,
-    isStranger: () => peer.isStranger,
+    isUnauthenticated: () => peer.isUnauthenticated,
     ended: () => {},
   });
   return { timers, connection, peer, stop };
@@ -41,20 +45,22 @@ Deno.test("a call that comes and goes keeps it a while longer", () => {
   assertEquals(connection.ends.length, 1);
 });
 
-Deno.test("a stranger with a call that never ends ends all the same, an agent does not", () => {
-  const stranger = scene(1);
+Deno.test("an unauthenticated peer with a call that never ends ends all the same, an agent does not", () => {
+  const unknown = scene(1);
   const agent = scene(1, false);
-  for (const { timers } of [stranger, agent]) timers.advance(STRANGER_LIFE_MS);
-  assertEquals(stranger.connection.ends, [
+  for (const { timers } of [unknown, agent]) {
+    timers.advance(UNAUTHENTICATED_LIFE_MS);
+  }
+  assertEquals(unknown.connection.ends, [
     "0 it did not show who it is for 30 s",
   ]);
-  agent.timers.advance(10 * STRANGER_LIFE_MS);
+  agent.timers.advance(10 * UNAUTHENTICATED_LIFE_MS);
   assertEquals(agent.connection.ends, []);
 });
 
 Deno.test("who stops watching leaves no timer behind", () => {
   const { timers, connection, stop } = scene(0);
   stop();
-  timers.advance(STRANGER_LIFE_MS);
+  timers.advance(UNAUTHENTICATED_LIFE_MS);
   assertEquals(connection.ends, []);
 });

@@ -1,17 +1,18 @@
 /**
- * Rations what a stranger may have done for it, until it has shown who it is.
+ * Rations what an unauthenticated peer may have done for it, until it has shown
+ * who it is.
  *
- * The budgets of the engine are each about one kind of frame. This is about what
- * all of them are for: time on the one processor that carries everybody else's
- * bytes. A stranger's bytes are taken in slices, with a turn for others behind
- * each; there are only so many of them; and the time that they take is charged
- * to where they come from.
+ * The budgets of the engine are each about one kind of frame. This is about
+ * what all of them are for: time on the one processor that carries everybody
+ * else's bytes. An unauthenticated peer's bytes are taken in slices, with a
+ * turn for others behind each; there are only so many of them; and the time
+ * that they take is charged to where they come from.
  *
  * @module
  */
 
 import type { Guest } from "../../net/admission/intake.ts";
-import { STRANGER_BYTES_MAX } from "../../net/admission/intake_limits.ts";
+import { UNAUTHENTICATED_BYTES_MAX } from "../../net/admission/intake_limits.ts";
 import type { Transport, TransportEvents } from "../../net/stream/transport.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
@@ -37,7 +38,7 @@ const TURN_MS = 0;
 /** The part of `Guest` that is charged. */
 export type Charged = Pick<
   Guest,
-  "isStranger" | "takeWork" | "takeBytes" | "linger"
+  "isUnauthenticated" | "takeWork" | "takeBytes" | "linger"
 >;
 
 /** @param over It was too much; called once, nothing more is delivered. */
@@ -47,7 +48,7 @@ export function meteredTransport(
   timers: Timers,
   over: (reason: string) => void,
 ): Transport {
-  if (!guest.isStranger) return transport;
+  if (!guest.isUnauthenticated) return transport;
   return {
     remoteAddress: transport.remoteAddress,
     localAddress: transport.localAddress,
@@ -105,7 +106,7 @@ class Meter implements TransportEvents {
   onChunk(chunk: Uint8Array): void {
     if (this.#isOver) return this.#onLate(chunk.length);
     if (this.#waiting.length === 0) {
-      if (!this.#guest.isStranger) return this.#events.onChunk(chunk);
+      if (!this.#guest.isUnauthenticated) return this.#events.onChunk(chunk);
       if (!this.#count(chunk.length)) return;
       this.#deliver(chunk.subarray(0, SLICE_BYTES));
       this.#keep(chunk.subarray(SLICE_BYTES));
@@ -133,7 +134,7 @@ class Meter implements TransportEvents {
   #count(bytes: number): boolean {
     if (this.#guest.takeBytes(bytes)) return true;
     this.#end(
-      `it said more than ${STRANGER_BYTES_MAX} bytes, and not who it is`,
+      `it said more than ${UNAUTHENTICATED_BYTES_MAX} bytes, and not who it is`,
     );
     return false;
   }
@@ -141,9 +142,9 @@ class Meter implements TransportEvents {
   #deliver(slice: Uint8Array): void {
     const startMs = this.#timers.now();
     this.#events.onChunk(slice);
-    if (!this.#guest.isStranger) return;
+    if (!this.#guest.isUnauthenticated) return;
     if (this.#guest.takeWork(this.#timers.now() - startMs)) return;
-    this.#end("strangers from there made too much work");
+    this.#end("unauthenticated peers from there made too much work");
   }
 
   /** Copies: the chunk is only good during the call. */
@@ -160,7 +161,7 @@ class Meter implements TransportEvents {
     const slice = this.#waiting.shift();
     if (slice !== undefined) this.#deliver(slice);
     // Whoever is known now waits no longer.
-    while (!this.#guest.isStranger && !this.#isOver) {
+    while (!this.#guest.isUnauthenticated && !this.#isOver) {
       const rest = this.#waiting.shift();
       if (rest === undefined) break;
       this.#events.onChunk(rest);

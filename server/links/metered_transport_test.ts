@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { STRANGER_BYTES_MAX } from "../../net/admission/intake_limits.ts";
+import { UNAUTHENTICATED_BYTES_MAX } from "../../net/admission/intake_limits.ts";
 import type { Transport, TransportEvents } from "../../net/stream/transport.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { forAll } from "../../tests/support/memory/prng.ts";
@@ -10,10 +10,13 @@ import {
   SLICE_BYTES,
 } from "./metered_transport.ts";
 
-/** A stranger with so much work, who costs `costMs` a chunk, and what came of it. */
+/**
+ * An unauthenticated peer with so much work, who costs `costMs` a chunk, and
+ * what came of it.
+ */
 function scene(budgetMs: number, costMs = 0) {
   const timers = new FakeTimers();
-  const guest = { isStranger: true, charged: 0, bytes: 0 };
+  const guest = { isUnauthenticated: true, charged: 0, bytes: 0 };
   const ends: string[] = [];
   const chunks: Uint8Array[] = [];
   let events: TransportEvents | undefined;
@@ -23,10 +26,10 @@ function scene(budgetMs: number, costMs = 0) {
       close: () => void ends.push("closed"),
     } as Transport,
     {
-      get isStranger() {
-        return guest.isStranger;
+      get isUnauthenticated() {
+        return guest.isUnauthenticated;
       },
-      takeBytes: (bytes) => (guest.bytes += bytes) <= STRANGER_BYTES_MAX,
+      takeBytes: (bytes) => (guest.bytes += bytes) <= UNAUTHENTICATED_BYTES_MAX,
       linger: () => void ends.push("lingers"),
       takeWork: (ms) => (guest.charged += ms) <= budgetMs,
     },
@@ -44,7 +47,7 @@ function scene(budgetMs: number, costMs = 0) {
   return { timers, guest, ends, chunks, events: events! };
 }
 
-Deno.test("a stranger's bytes come in slices, with a turn behind each", () => {
+Deno.test("an unauthenticated peer's bytes come in slices, with a turn behind each", () => {
   const { timers, ends, chunks, events } = scene(1_000);
   events.onChunk(new Uint8Array(3 * SLICE_BYTES));
   events.onEnd();
@@ -58,13 +61,13 @@ Deno.test("a stranger's bytes come in slices, with a turn behind each", () => {
 Deno.test("the time that they take is charged, and ends it when there is none left", () => {
   const { ends, chunks, events } = scene(2, 1);
   for (let index = 0; index < 5; index++) events.onChunk(new Uint8Array(500));
-  assertEquals(ends, ["strangers from there made too much work"]);
+  assertEquals(ends, ["unauthenticated peers from there made too much work"]);
   assertEquals(chunks.length, 3);
 });
 
-Deno.test("a stranger who says too much is ended, read or not", () => {
+Deno.test("an unauthenticated peer who says too much is ended, read or not", () => {
   const { ends, chunks, events } = scene(1_000);
-  events.onChunk(new Uint8Array(STRANGER_BYTES_MAX));
+  events.onChunk(new Uint8Array(UNAUTHENTICATED_BYTES_MAX));
   assertEquals(ends, []);
   events.onChunk(new Uint8Array(1));
   assertEquals(ends, ["it said more than 131072 bytes, and not who it is"]);
@@ -73,7 +76,7 @@ Deno.test("a stranger who says too much is ended, read or not", () => {
 
 Deno.test("whoever goes on when told to stop is read no more", () => {
   const { timers, ends, events } = scene(1_000);
-  events.onChunk(new Uint8Array(STRANGER_BYTES_MAX + 1));
+  events.onChunk(new Uint8Array(UNAUTHENTICATED_BYTES_MAX + 1));
   events.onChunk(new Uint8Array(LATE_BYTES_MAX));
   timers.advance(1_000);
   assertEquals(ends.slice(1), []);
@@ -86,12 +89,12 @@ Deno.test("whoever goes on when told to stop is read no more", () => {
 Deno.test("whoever has shown who it is pays nothing and waits for nothing", () => {
   const { timers, guest, ends, chunks, events } = scene(20);
   events.onChunk(new Uint8Array(3 * SLICE_BYTES));
-  guest.isStranger = false;
+  guest.isUnauthenticated = false;
   timers.advance(1);
   assertEquals(chunks.length, 3);
   const { charged } = guest;
   for (let index = 0; index < 9; index++) {
-    events.onChunk(new Uint8Array(STRANGER_BYTES_MAX));
+    events.onChunk(new Uint8Array(UNAUTHENTICATED_BYTES_MAX));
   }
   assertEquals([chunks.length, guest.charged, ends], [12, charged, []]);
 });
@@ -107,14 +110,14 @@ Deno.test("what waits when the connection is lost is nobody's", () => {
 Deno.test("however it is cut and whenever it is known, all of it comes in order", () =>
   forAll(20, (prng) => {
     const { timers, guest, ends, chunks, events } = scene(1e9);
-    const said = new Uint8Array(STRANGER_BYTES_MAX)
+    const said = new Uint8Array(UNAUTHENTICATED_BYTES_MAX)
       .map((_, index) => index % 251);
     for (let at = 0; at < said.length;) {
       const end = at + 1 + prng.below(20_000);
       events.onChunk(said.slice(at, end));
       at = end;
       if (prng.below(3) === 0) timers.advance(1);
-      if (prng.below(20) === 0) guest.isStranger = false;
+      if (prng.below(20) === 0) guest.isUnauthenticated = false;
     }
     events.onEnd();
     while (timers.pendingCount > 0) timers.advance(1);

@@ -20,7 +20,7 @@ export type Road =
     /** PEM of the server's CA. */
     readonly ca: string;
     readonly alpn: string;
-    /** PEM; absent: the peer is a stranger. */
+    /** PEM; absent: the peer is not authenticated. */
     readonly pair?: { readonly cert: string; readonly key: string };
   };
 

@@ -247,7 +247,7 @@ function message(packet: Parameters<typeof encodePacket>[0]): Uint8Array {
 
 const oversizedMessage = joined([new Uint8Array(1), uint32(0xffff_ffff)]);
 
-/** A stranger's calls, each with what the server will not take. */
+/** An unauthenticated peer's calls, each with what the server will not take. */
 function calls(
   name: string,
   known: string,

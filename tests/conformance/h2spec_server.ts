@@ -21,7 +21,7 @@ import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
 
 /** How the engine is set up where it takes the server role. */
 const SETTINGS: Readonly<Record<string, Partial<LocalSettings>>> = {
-  /** Towards strangers, on the frontend and agent ports. */
+  /** Towards unauthenticated peers, on the frontend and agent ports. */
   frontend: {},
   /** Towards our own server, on a link. */
   agent: { maxFrameSize: LARGE_FRAME_SIZE },

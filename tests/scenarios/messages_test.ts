@@ -1,5 +1,5 @@
 /**
- * Messages as strangers send them: huge, empty, broken.
+ * Messages as unauthenticated peers send them: huge, empty, broken.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * Strangers in numbers, at a whole server: who is honest gets in all the same,
- * and what was overdone is counted.
+ * Unauthenticated peers in numbers, at a whole server: who is honest gets in
+ * all the same, and what was overdone is counted.
  *
  * @module
  */
@@ -36,13 +36,17 @@ async function untilEnded(
 }
 
 Deno.test("a crowd that says nothing displaces itself, and an agent links beside it", async () => {
-  const intake = { sourceStrangersMax: 10 };
+  const intake = { sourceUnauthenticatedMax: 10 };
   await using tunnel = await Tunnel.open({ server: { intake } });
   const crowd = await silent(tunnel.agentPort, 30);
   await untilEnded(crowd, 20);
-  const reached = `${LIMITS}{limit="strangers",scope="source"}`;
+  const reached =
+    `${LIMITS}{limit="unauthenticated_connections",scope="source"}`;
   assertEquals(await tunnel.metric(reached), 20);
-  assertEquals(await tunnel.metric("tunnel_server_strangers"), 10);
+  assertEquals(
+    await tunnel.metric("tunnel_server_unauthenticated_connections"),
+    10,
+  );
   await tunnel.link({});
   const { caller, target } = await tunnel.connect("http-connect");
   caller.send("hello");
@@ -73,7 +77,7 @@ Deno.test("beyond the limit on connections callers are refused until one leaves"
   fourth.close();
 });
 
-Deno.test("a stranger who says too much is told so and ended", async () => {
+Deno.test("an unauthenticated peer who says too much is told so and ended", async () => {
   await using tunnel = await Tunnel.open();
   const { ca } = await certificates();
   const peer = await HostilePeer.open({
