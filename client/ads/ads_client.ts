@@ -87,7 +87,6 @@ export class AdsClient<T> {
   #send: SendRequest | undefined;
   #hasSaidNode = false;
   #timer: Timer | undefined;
-  #unasked = 0;
 
   constructor(options: AdsClientOptions<T>) {
     this.#options = options;
@@ -124,11 +123,6 @@ export class AdsClient<T> {
         return !wanted.isEmpty || responses > 0;
       }).map((kind) => [kind, this.#kinds[kind].status]),
     );
-  }
-
-  /** Responses of kinds that were not asked for; none is answered. */
-  get unasked(): number {
-    return this.#unasked;
   }
 
   /**
@@ -201,10 +195,7 @@ export class AdsClient<T> {
     const kind = kindOfUrl(received.typeUrl);
     const state = kind && this.#kinds[kind];
     // What is not wanted any more is answered all the same: a server may wait.
-    if (state === undefined || !state.subscription?.isBegun) {
-      this.#unasked++;
-      return;
-    }
+    if (state === undefined || !state.subscription?.isBegun) return;
     state.responses++;
     const changes: AdsChange<T>[] = [];
     const problems: string[] = [];

@@ -33,11 +33,6 @@ export interface SocketEnd {
   readonly port: number;
 }
 
-/** Whether {@linkcode tuneLinkSocket} can do anything here. */
-export function canTuneSockets(): boolean {
-  return openLibc() !== undefined;
-}
-
 /**
  * Turns Nagle's algorithm off, which would hold small writes back for up to
  * 40 ms, and bounds what waits in the kernel unsent.

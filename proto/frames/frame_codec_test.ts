@@ -2,7 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import type { DataFrame, Frame } from "./frame.ts";
 import { FrameDecoder } from "./frame_decoder.ts";
-import { encodeFrame } from "./frame_encoder.ts";
+import { encodeFrame } from "../../tests/support/peers/encoded_frame.ts";
 import { WireError } from "./wire_error.ts";
 
 // How this file works. `LEGAL` and `ILLEGAL` are written by hand as bytes from

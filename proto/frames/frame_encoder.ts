@@ -42,13 +42,6 @@ export function writeFrame(into: Uint8Array, at: number, frame: Frame): void {
   writePayload(into, at + FRAME_HEADER_BYTES, frame);
 }
 
-/** Encodes `frame` into a buffer of its own; for tests and cold paths. */
-export function encodeFrame(frame: Frame): Uint8Array {
-  const bytes = new Uint8Array(frameBytes(frame));
-  writeFrame(bytes, 0, frame);
-  return bytes;
-}
-
 function payloadBytes(frame: Frame): number {
   switch (frame.type) {
     case "DATA":

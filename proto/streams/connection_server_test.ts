@@ -9,7 +9,7 @@ import {
 } from "../../tests/support/xds/stream_log.ts";
 import { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2_peer.ts";
 import type { Frame } from "../frames/frame.ts";
-import { encodeFrame } from "../frames/frame_encoder.ts";
+import { encodeFrame } from "../../tests/support/peers/encoded_frame.ts";
 import { DRAIN_ROUND_TRIP_MS } from "./connection_life.ts";
 import { SETTINGS_ACK_TIMEOUT_MS } from "./settings_exchange.ts";
 

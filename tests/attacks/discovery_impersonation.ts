@@ -9,8 +9,8 @@
  * @module
  */
 
-import type { CertificatePair } from "../../platform/pki/throwaway_ca.ts";
-import { ThrowawayCa } from "../../platform/pki/throwaway_ca.ts";
+import type { CertificatePair } from "../support/certificates/throwaway_ca.ts";
+import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { openRoad } from "../../client/road_dialer.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";

@@ -19,7 +19,7 @@ import { makeSigningRequest } from "../../platform/pki/signing_request.ts";
 import {
   type CertificatePair,
   ThrowawayCa,
-} from "../../platform/pki/throwaway_ca.ts";
+} from "../support/certificates/throwaway_ca.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { issueNodeCertificate } from "../../server/identity/node_certificate.ts";
 import { IdentityCaller, IdentityNode } from "../support/rigs/identity_node.ts";

@@ -8,7 +8,7 @@
 import {
   type CertificateWish,
   ThrowawayCa,
-} from "../../platform/pki/throwaway_ca.ts";
+} from "../support/certificates/throwaway_ca.ts";
 
 /** Paths of a throw-away CA and of what it has signed. */
 export interface Certificates {

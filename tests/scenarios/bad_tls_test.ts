@@ -7,7 +7,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { openRoad } from "../../client/road_dialer.ts";
-import type { CertificatePair } from "../../platform/pki/throwaway_ca.ts";
+import type { CertificatePair } from "../support/certificates/throwaway_ca.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
 import type { FrontendMode } from "../../server/options.ts";

@@ -7,7 +7,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { openRoad, type RoadDialer } from "../../client/road_dialer.ts";
-import type { CertificatePair } from "../../platform/pki/throwaway_ca.ts";
+import type { CertificatePair } from "../support/certificates/throwaway_ca.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import {
   commonName,

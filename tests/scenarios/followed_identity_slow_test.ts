@@ -10,7 +10,7 @@ import { IdentityRoad } from "../../agent/identity/identity_road.ts";
 import { tlsRoad } from "../../client/ads/ads_road.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { ThrowawayCa } from "../../platform/pki/throwaway_ca.ts";
+import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import { refusePush } from "../../proto/streams/refuse_push.ts";

@@ -8,7 +8,7 @@ import {
   loadAuthorities,
 } from "../../server/identity/authorities.ts";
 import { StateDirectory } from "../../server/identity/state_directory.ts";
-import { ThrowawayCa } from "../../platform/pki/throwaway_ca.ts";
+import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { IdentityNode } from "../support/rigs/identity_node.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";

@@ -6,7 +6,7 @@
  */
 
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { ThrowawayCa } from "../../platform/pki/throwaway_ca.ts";
+import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { KubeletRig, type RawHttpCaller } from "../support/rigs/kubelet_rig.ts";
 

@@ -12,7 +12,7 @@ import {
   assertRejects,
   assertStringIncludes,
 } from "@std/assert";
-import { ThrowawayCa } from "../../platform/pki/throwaway_ca.ts";
+import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { KubeletRig } from "../support/rigs/kubelet_rig.ts";

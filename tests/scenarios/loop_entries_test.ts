@@ -35,7 +35,7 @@ import { NodeDatagramSocket } from "../../net/datagram/node_datagram_socket.ts";
 import { denoSocket } from "../../net/stream/deno_socket.ts";
 import { socketTransport } from "../../net/stream/socket_transport.ts";
 import { Credentials } from "../../net/tls/trust/credentials.ts";
-import type { CertificatePair } from "../../platform/pki/throwaway_ca.ts";
+import type { CertificatePair } from "../support/certificates/throwaway_ca.ts";
 import type { TransportEvents } from "../../net/stream/transport.ts";
 import type { DialError } from "../../proto/peer/dial_error.ts";
 import type { ConduitEvents } from "../../proto/transfer/conduit.ts";

@@ -4,7 +4,7 @@ import type { FrontendProtocol } from "../../client/road.ts";
 import {
   type CertificatePair,
   ThrowawayCa,
-} from "../../platform/pki/throwaway_ca.ts";
+} from "../support/certificates/throwaway_ca.ts";
 import type {
   Conduit,
   ConduitEnd,

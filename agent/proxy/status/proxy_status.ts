@@ -108,12 +108,6 @@ export interface EndpointStatus {
   readonly lastError?: string;
 }
 
-/** @param service Of this one alone: `namespace/name`. */
-export function proxyStatus(proxy: Proxy, service?: string): ProxyStatus {
-  const ports = [...portStatuses(proxy, service)];
-  return { ...proxyOverview(proxy), ports };
-}
-
 /** All but its ports. */
 export function proxyOverview(proxy: Proxy): Omit<ProxyStatus, "ports"> {
   const { catalog } = proxy;
@@ -125,7 +119,11 @@ export function proxyOverview(proxy: Proxy): Omit<ProxyStatus, "ports"> {
   };
 }
 
-/** Each as it is when it is asked for: there may be thousands. */
+/**
+ * Each as it is when it is asked for: there may be thousands.
+ *
+ * @param service Of this one alone: `namespace/name`.
+ */
 export function* portStatuses(
   proxy: Proxy,
   service?: string,
@@ -226,7 +224,7 @@ function judge(
 }
 
 /** The road to an endpoint, in words. */
-export function viaText(via: Via): string {
+function viaText(via: Via): string {
   if (via.kind === "direct") return "direct";
   const { agent } = via;
   return agent === undefined ? "agent" : `agent ${agent.key}=${agent.value}`;

@@ -1,3 +1,4 @@
+import type { Endpoint } from "../../../catalog/model/model.ts";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { MetricRegistry } from "../../../platform/metrics/metrics.ts";
 import {
@@ -14,7 +15,15 @@ import {
   PORT_SERIES_MAX,
   registerProxyMetrics,
 } from "./proxy_metrics.ts";
-import { proxyStatus, viaText } from "./proxy_status.ts";
+import {
+  portStatuses,
+  proxyOverview,
+  type ProxyStatus,
+} from "./proxy_status.ts";
+
+function statusOf({ proxy }: ProxyRig): ProxyStatus {
+  return { ...proxyOverview(proxy), ports: [...portStatuses(proxy)] };
+}
 
 Deno.test("the status says where a service is, what it carried and why not", async () => {
   await using rig = new ProxyRig();
@@ -38,7 +47,7 @@ Deno.test("the status says where a service is, what it carried and why not", asy
   for (let i = 0; i < EJECTION_FAILURES; i++) balancer.failed(bad!, "no route");
   const conn = await rig.connect("default/web:http");
   assertEquals(await ask(conn, "hello"), "hello");
-  const status = JSON.parse(JSON.stringify(proxyStatus(rig.proxy)));
+  const status = JSON.parse(JSON.stringify(statusOf(rig)));
   assertEquals(status.version, 1);
   assertEquals(status.isSynced, true);
   assertEquals(status.sources[0].name, "script");
@@ -58,7 +67,7 @@ Deno.test("the status says where a service is, what it carried and why not", asy
   assertEquals([used.open, used.total, used.failures], [1, 1, 0]);
   assertEquals([used.bytesSent, used.bytesReceived], [5, 5]);
   assertEquals(alt.endpoints, []);
-  assertEquals(proxyStatus(rig.proxy, "default/other").ports, []);
+  assertEquals([...portStatuses(rig.proxy, "default/other")], []);
   conn.close();
 });
 
@@ -78,7 +87,7 @@ Deno.test("endpoints that the catalog holds back say why", async () => {
       ],
     }],
   });
-  const [port] = proxyStatus(rig.proxy).ports;
+  const [port] = statusOf(rig).ports;
   assertEquals(
     port!.endpoints.map(({ verdict }) => verdict),
     ["in use", "spared", "terminating", "unready"],
@@ -86,11 +95,27 @@ Deno.test("endpoints that the catalog holds back say why", async () => {
   assertMatch(port!.endpoints[1]!.why!, /others are ready/);
 });
 
-Deno.test("roads have names", () => {
+Deno.test("endpoints say by which way they are reached", async () => {
+  await using rig = new ProxyRig();
   const agent = { key: "uid", value: "7" } as const;
-  assertEquals(viaText({ kind: "direct" }), "direct");
-  assertEquals(viaText({ kind: "agent" }), "agent");
-  assertEquals(viaText({ kind: "agent", agent }), "agent uid=7");
+  const at = (port: number, via: Endpoint["via"]) =>
+    endpoints("web", [port], { via }).endpoints;
+  rig.sink.set({
+    services: [service("web")],
+    endpoints: [{
+      service: "default/web",
+      endpoints: [
+        ...at(1, { kind: "direct" }),
+        ...at(2, { kind: "agent" }),
+        ...at(3, { kind: "agent", agent }),
+      ],
+    }],
+  });
+  const [port] = statusOf(rig).ports;
+  assertEquals(
+    port!.endpoints.map(({ via }) => via),
+    ["direct", "agent", "agent uid=7"],
+  );
 });
 
 Deno.test("labels are bounded, whatever the catalog holds", async () => {

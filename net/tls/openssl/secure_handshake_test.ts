@@ -8,8 +8,8 @@ import {
 import type {
   CertificatePair,
   CertificateWish,
-} from "../../../platform/pki/throwaway_ca.ts";
-import { ThrowawayCa } from "../../../platform/pki/throwaway_ca.ts";
+} from "../../../tests/support/certificates/throwaway_ca.ts";
+import { ThrowawayCa } from "../../../tests/support/certificates/throwaway_ca.ts";
 import type { TlsMaterial } from "../trust/credentials.ts";
 import {
   clientHandshakeError,

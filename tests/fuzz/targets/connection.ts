@@ -12,7 +12,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import type { Frame } from "../../../proto/frames/frame.ts";
-import { encodeFrame } from "../../../proto/frames/frame_encoder.ts";
+import { encodeFrame } from "../../support/peers/encoded_frame.ts";
 import type { HeaderField } from "../../../proto/hpack/header_field.ts";
 import { HpackEncoder } from "../../../proto/hpack/encoder.ts";
 import { Connection } from "../../../proto/streams/connection.ts";

@@ -12,7 +12,7 @@ import {
   SettingId,
 } from "../../../proto/frames/frame.ts";
 import { FrameDecoder } from "../../../proto/frames/frame_decoder.ts";
-import { encodeFrame } from "../../../proto/frames/frame_encoder.ts";
+import { encodeFrame } from "../../support/peers/encoded_frame.ts";
 import { WireError } from "../../../proto/frames/wire_error.ts";
 import { cut, prngOf } from "../cutting.ts";
 import { concatenate } from "../mutators.ts";

@@ -4,10 +4,7 @@
  * @module
  */
 
-import {
-  type CertificatePair,
-  ThrowawayCa,
-} from "../../../platform/pki/throwaway_ca.ts";
+import { type CertificatePair, ThrowawayCa } from "./throwaway_ca.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 

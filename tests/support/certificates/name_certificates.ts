@@ -7,7 +7,7 @@
  */
 
 import { createSign, generateKeyPairSync, type KeyObject } from "node:crypto";
-import type { CertificatePair } from "../../../platform/pki/throwaway_ca.ts";
+import type { CertificatePair } from "./throwaway_ca.ts";
 
 /** One element of DER. */
 export function tlv(

@@ -6,7 +6,7 @@
  */
 
 import { systemTimers } from "../../../platform/time/system_timers.ts";
-import { encodeFrame } from "../../../proto/frames/frame_encoder.ts";
+import { encodeFrame } from "./encoded_frame.ts";
 import type { Packet } from "../../../proto/packets/packet.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import { refusePush } from "../../../proto/streams/refuse_push.ts";

@@ -10,7 +10,7 @@
 import { assertEquals } from "@std/assert";
 import type { Frame, Setting } from "../../../proto/frames/frame.ts";
 import { FrameDecoder } from "../../../proto/frames/frame_decoder.ts";
-import { encodeFrame } from "../../../proto/frames/frame_encoder.ts";
+import { encodeFrame } from "./encoded_frame.ts";
 import { HpackDecoder } from "../../../proto/hpack/decoder.ts";
 import { HpackEncoder } from "../../../proto/hpack/encoder.ts";
 import type { HeaderField } from "../../../proto/hpack/header_field.ts";

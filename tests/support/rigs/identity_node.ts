@@ -14,7 +14,7 @@ import {
 } from "../../../platform/pki/key_pair.ts";
 import { makeSigningRequest } from "../../../platform/pki/signing_request.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
-import type { CertificatePair } from "../../../platform/pki/throwaway_ca.ts";
+import type { CertificatePair } from "../certificates/throwaway_ca.ts";
 import { unaryCall } from "../../../proto/grpc/client.ts";
 import {
   ChallengeAnswer,

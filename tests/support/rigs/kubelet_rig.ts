@@ -10,7 +10,7 @@ import { tlsClientSocket } from "../../../net/tls/tls_client_socket.ts";
 import {
   type CertificatePair,
   ThrowawayCa,
-} from "../../../platform/pki/throwaway_ca.ts";
+} from "../certificates/throwaway_ca.ts";
 import type { Carrier } from "../../../proto/link/link.ts";
 import type { KubeletOptions } from "../../../server/options.ts";
 import { ReadAheadSocket } from "../../../server/kubelet/read_ahead_socket.ts";

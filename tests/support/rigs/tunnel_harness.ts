@@ -14,7 +14,7 @@ import {
   type RoadDial,
   type RoadDialer,
 } from "../../../client/road_dialer.ts";
-import type { CertificatePair } from "../../../platform/pki/throwaway_ca.ts";
+import type { CertificatePair } from "../certificates/throwaway_ca.ts";
 import type { AnnouncedService } from "../../../proto/link/link_messages.ts";
 import type { Identifiers } from "../../../proto/peer/identifiers.ts";
 import type { Carrier } from "../../../proto/link/link.ts";

@@ -6,7 +6,7 @@
 
 import type { Part } from "../../../catalog/model/source.ts";
 
-import type { CertificatePair } from "../../../platform/pki/throwaway_ca.ts";
+import type { CertificatePair } from "../certificates/throwaway_ca.ts";
 import { ScriptedSource } from "../watch/scripted_source.ts";
 import { portOf, Tunnel, type TunnelWish } from "../rigs/tunnel_harness.ts";
 import { XdsProbe } from "./xds_probe.ts";

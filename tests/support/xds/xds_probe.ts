@@ -11,7 +11,7 @@ import { denoSocket } from "../../../net/stream/deno_socket.ts";
 import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
 import { socketTransport } from "../../../net/stream/socket_transport.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
-import type { CertificatePair } from "../../../platform/pki/throwaway_ca.ts";
+import type { CertificatePair } from "../certificates/throwaway_ca.ts";
 import type { Transport } from "../../../net/stream/transport.ts";
 import type { ClientCall } from "../../../proto/grpc/call.ts";
 import { startCall } from "../../../proto/grpc/client.ts";

@@ -1,13 +1,15 @@
 /**
  * A certificate authority that lives as long as the process, and makes keys
- * along with certificates. For demonstrations and tests: its key is never
- * stored. What people rely on is `platform/pki`.
+ * along with certificates, which are never stored. What people rely on is `platform/pki`.
  *
  * @module
  */
 
-import { Authority, type LeafName } from "./authority.ts";
-import { exportPrivateKey, generateKeyPair } from "./key_pair.ts";
+import { Authority, type LeafName } from "../../../platform/pki/authority.ts";
+import {
+  exportPrivateKey,
+  generateKeyPair,
+} from "../../../platform/pki/key_pair.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 
