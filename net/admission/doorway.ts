@@ -6,9 +6,10 @@
  * to refuse one costs two system calls. So crowds and floods, which are many,
  * cost little each, and what costs much, a handshake, begins only for a
  * ClientHello that is complete (no slowloris of bytes gets that far), in turns
- * (`TlsDoor`), and for sources that broke rules one at a time (`Brake`).
+ * (`HandshakeQueue`), and for sources that broke rules one at a time (`Brake`).
  *
- * Needs the C library; where there is none, the platform accepts (`TlsDoor.knock`).
+ * Needs the C library; where there is none, the platform accepts, and
+ * `platform_doorway.ts` does what can be done then.
  *
  * @module
  */
@@ -23,6 +24,7 @@ import {
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { lingerInKernel } from "../libc/kernel_linger.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
+import type { ByteSocket } from "../stream/byte_socket.ts";
 import type { PolledListener } from "../bind/polled_listener.ts";
 import {
   type Polled,
@@ -30,6 +32,8 @@ import {
   Ready,
   sharedPoller,
 } from "../poll/poller.ts";
+import { PolledSocket } from "../stream/polled_socket.ts";
+import { StreamDescriptor } from "../stream/stream_descriptor.ts";
 import {
   SOCKET_ADDRESS_BYTES,
   SocketAddressReader,
@@ -38,7 +42,7 @@ import { Errno, systemError } from "../libc/system_error.ts";
 import { tuneDescriptor } from "../libc/tcp_options.ts";
 import { HELLO_BYTES_MAX, isWholeHello } from "./client_hello.ts";
 import type { Guest, Intake } from "./intake.ts";
-import type { TlsDoor } from "./tls_door.ts";
+import type { HandshakeQueue } from "./handshake_queue.ts";
 import { WaitingRoom } from "./waiting_room.ts";
 
 /**
@@ -53,25 +57,24 @@ const MSG_PEEK = 2;
 /** What a `Doorway` needs from outside. */
 export interface DoorwayOptions {
   readonly intake: Intake;
-  readonly door: TlsDoor;
+  readonly queue: HandshakeQueue;
   readonly timers: Timers;
   readonly random: () => number;
   /** How long may pass until somebody has said what it begins with. */
   readonly helloTimeoutMs: number;
   /** Begins a handshake; the guest leaves when the connection ends. */
-  readonly letIn: (arrival: Arrival, guest: Guest) => void;
+  readonly letIn: (arrival: Arrival) => void;
   /** One line per burst of failures; accepting goes on. */
   readonly onProblem: (line: string) => void;
 }
 
 /** Who is let in. */
 export interface Arrival {
-  /** Open, not waited for, and the receiver's to close. */
-  readonly descriptor: number;
+  /** The receiver's to close. */
+  readonly socket: ByteSocket;
+  readonly guest: Guest;
   /** Set by the receiver: its place is wanted for another, so close it. */
   onEvicted: () => void;
-  readonly remoteAddress: string;
-  readonly localAddress: string;
 }
 
 /** @param listener There is one only where there is a C library. */
@@ -225,17 +228,31 @@ export class Doorway implements Polled {
     if (!this.#room.wait(brake, visitor)) this.#refuse(visitor);
   }
 
+  /** @returns `undefined`: the kernel has no memory for it. */
+  #arrive(visitor: Visitor, localAddress: string): Arrival | undefined {
+    try {
+      return visitor.arrive(this.#options.timers, localAddress);
+    } catch (error) {
+      visitor.guest!.leave();
+      this.#options.onProblem(
+        `Cannot serve an agent's connection: ${(error as Error).message}`,
+      );
+      return undefined;
+    }
+  }
+
   /** Its turn comes behind that of those who stand in line. */
   #line(visitor: Visitor): void {
     const begin = () => {
       const { guest } = visitor;
       if (!guest!.takeHandshake()) return visitor.close();
-      const { letIn, timers } = this.#options;
+      const { letIn } = this.#options;
       const { hostname, port } = this.#listener.address;
-      const arrival = visitor.arrive(timers, hostPort(hostname, port));
-      guarded("accept", () => letIn(arrival, guest!), () => visitor.close());
+      const arrival = this.#arrive(visitor, hostPort(hostname, port));
+      if (arrival === undefined) return;
+      guarded("accept", () => letIn(arrival), () => visitor.close());
     };
-    this.#options.door.queue({ isGone: () => visitor.isOver, begin });
+    this.#options.queue.add({ isGone: () => visitor.isOver, begin });
   }
 }
 
@@ -303,7 +320,11 @@ class Visitor implements Polled {
     this.#events.spoke();
   }
 
-  /** From now on the descriptor is somebody else's. */
+  /**
+   * From now on the descriptor is somebody else's.
+   *
+   * @throws {Error} Nobody can wait for it; it is closed then.
+   */
   arrive(timers: Timers, localAddress: string): Arrival {
     this.#state = "over";
     this.#deadline?.cancel();
@@ -312,15 +333,15 @@ class Visitor implements Polled {
     poller.release(descriptor);
     tuneDescriptor(library, descriptor);
     const guest = this.guest!;
-    guest.linger = () => lingerInKernel(library, descriptor, timers);
     const { address: remoteAddress } = this;
-    const onEvicted = () => {};
-    return this.#arrival = {
-      descriptor,
-      remoteAddress,
-      localAddress,
-      onEvicted,
-    };
+    const stream = new StreamDescriptor(library, poller, descriptor, {
+      isTcp: true,
+      mayRead: true,
+      isPrompt: true,
+    });
+    const socket = new PolledSocket(stream, { remoteAddress, localAddress });
+    guest.linger = () => lingerInKernel(library, descriptor, timers);
+    return this.#arrival = { socket, guest, onEvicted: () => socket.close() };
   }
 
   /** Harmless a second time. Who was let in is closed by who let it in. */

@@ -14,16 +14,10 @@ import { LookupError } from "../names/resolver.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { hostOf, hostPort } from "../../proto/peer/host_port.ts";
-import { type ByteSocket } from "../stream/byte_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
+import type { ByteSocket } from "../stream/byte_socket.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
-import { openLibc } from "../libc/libc.ts";
-import {
-  type SocketEnd,
-  tuneDescriptor,
-  tuneLinkSocket,
-} from "../libc/tcp_options.ts";
-import { PolledSocket } from "../stream/polled_socket.ts";
+import { tuneLink } from "../stream/tune_link.ts";
 import { socketTransport } from "../stream/socket_transport.ts";
 import {
   type TlsClientOptions,
@@ -110,7 +104,7 @@ async function connectTls(
   how: Pick<TlsClientOptions, "isUnverified" | "shown">,
 ): Promise<ByteSocket> {
   const socket = await connectTcp(options, signal);
-  tune(socket);
+  tuneLink(socket);
   const { host, serverName = host, credentials, alpn, tls } = options;
   return await tlsClientSocket(socket, {
     ...how,
@@ -121,18 +115,6 @@ async function connectTls(
     signal,
     ...(tls === undefined ? {} : { tls }),
   });
-}
-
-function tune(socket: ByteSocket): void {
-  if (socket instanceof PolledSocket) {
-    return void tuneDescriptor(openLibc()!, socket.number);
-  }
-  tuneLinkSocket(endOf(socket.localAddress), endOf(socket.remoteAddress));
-}
-
-function endOf(address: string): SocketEnd {
-  const port = Number(address.slice(address.lastIndexOf(":") + 1));
-  return { hostname: hostOf(address), port };
 }
 
 /**

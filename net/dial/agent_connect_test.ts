@@ -12,12 +12,7 @@ import {
   listenAgentPort,
 } from "../listen/agent_listener.ts";
 import { TLS_CHOICES } from "../tls/openssl/tls_choice.ts";
-import { Intake } from "../admission/intake.ts";
-import {
-  ALL_LIMITS_DEFAULT,
-  SOURCE_LIMITS_DEFAULT,
-} from "../admission/intake_limits.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
+import { usualIntake } from "../../tests/support/rigs/usual_intake.ts";
 import { Credentials } from "../tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
 import type { Transport } from "../stream/transport.ts";
@@ -356,15 +351,11 @@ async function withPort(
     alpn: ["tunnel/1", "h2"],
     minVersion: "TLSv1.2",
     handshakeTimeoutMs: 10_000,
-    intake: new Intake({
-      plan: { all: ALL_LIMITS_DEFAULT, source: SOURCE_LIMITS_DEFAULT },
-      clock: systemTimers,
-      reached: () => {},
-    }),
+    intake: usualIntake(),
     ...options,
   }, {
     onConnection: (transport, guest) => {
-      guest!.known();
+      guest.known();
       connections.put(new Ear(transport));
     },
     onRefused: (error) => refusals.put(error),

@@ -2,79 +2,47 @@
  * Listens for agents: TLS behind a doorway that costs unauthenticated peers
  * more than us.
  *
- * TLS is OpenSSL's where this machine has it (`openssl_agents.ts`), else the
- * platform's (`node_tls_agents.ts`).
- *
  * @module
  */
 
-import type { SecureVersion } from "node:tls";
 import { type Arrival, openDoorway } from "../admission/doorway.ts";
 import type { Guest, Intake } from "../admission/intake.ts";
-import { TlsDoor } from "../admission/tls_door.ts";
-import { openLibssl } from "../tls/openssl/library.ts";
-import type { TlsChoice } from "../tls/openssl/tls_choice.ts";
+import { HandshakeQueue } from "../admission/handshake_queue.ts";
+import { welcome } from "../admission/platform_doorway.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import {
   listenPolledTcp,
   type PolledListener,
 } from "../bind/polled_listener.ts";
-import type { ClientCertificateRule } from "../tls/trust/client_certificate.ts";
-import type { Credentials } from "../tls/trust/credentials.ts";
+import { socketTransport } from "../stream/socket_transport.ts";
+import { TlsAcceptor, type TlsAcceptorOptions } from "../tls/tls_acceptor.ts";
 import type { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
 import type { Transport } from "../stream/transport.ts";
 import { ListenError } from "../bind/listen_error.ts";
 import {
   type BoundListener,
   type ListenAddress,
+  listenTcp,
   openAt,
   PATIENT_BACKLOG,
 } from "./listeners.ts";
-import { listenNodeAgents, NodeTlsAgents } from "./node_tls_agents.ts";
-import { OpensslAgents } from "./openssl_agents.ts";
 
 /** How the agent port presents itself. */
-export interface AgentPortOptions extends ListenAddress {
-  /** With certificate and key; its CA verifies agents. */
-  readonly credentials: Credentials;
-  readonly clientCertificate: ClientCertificateRule;
-  /** By preference. */
-  readonly alpn: readonly string[];
-  readonly minVersion: SecureVersion;
-  /** See `SecureContextOptions`; the platform's TLS knows no such limit. */
-  readonly tls12Suites?: readonly string[];
-  readonly handshakeTimeoutMs: number;
-  /** Only this; default: the cheapest there is. */
-  readonly tls?: TlsChoice;
-  /** Counts whoever connects; without it nobody does. */
-  readonly intake?: Intake;
-  /** Shown instead to clients that ask for this name (SNI, RFC 6066 §3). */
-  readonly named?: {
-    readonly name: string;
-    readonly credentials: Credentials;
-  };
+export interface AgentPortOptions
+  extends ListenAddress, Omit<TlsAcceptorOptions, "onProblem"> {
+  /** Counts whoever connects. */
+  readonly intake: Intake;
 }
 
 /** What happens on the agent port. */
 export interface AgentPortEvents {
-  /**
-   * Call `start` on the transport before returning: see `nodeTlsTransport`.
-   *
-   * @param guest As the intake counts it, if there is one.
-   */
-  onConnection(transport: Transport, guest: Guest | undefined): void;
+  /** @param guest As the intake counts it. */
+  onConnection(transport: Transport, guest: Guest): void;
   /** A handshake that failed; the connection is gone. */
   onRefused(error: TlsHandshakeError): void;
   onProblem(line: string): void;
-}
-
-/** Shakes hands with those whom the doorway lets in. */
-interface AgentTls {
-  /** The guest leaves when the connection ends. */
-  begin(arrival: Arrival, guest: Guest): void;
-  /** New credentials are not followed any more. */
-  close(): void;
 }
 
 /**
@@ -82,42 +50,48 @@ interface AgentTls {
  *
  * @throws {ListenError}
  */
-export async function listenAgentPort(
+export function listenAgentPort(
   options: AgentPortOptions,
   events: AgentPortEvents,
-): Promise<BoundListener> {
+): BoundListener {
   const { intake } = options;
-  if (intake === undefined) return await listenNodeAgents(options, events);
-  const door = new TlsDoor(intake, systemTimers);
+  const onProblem = (line: string) => events.onProblem(line);
+  const acceptor = new TlsAcceptor({ ...options, onProblem });
+  refuseSuites(options, acceptor);
+  const doorway = {
+    intake,
+    queue: new HandshakeQueue(systemTimers),
+    timers: systemTimers,
+    letIn: (arrival: Arrival) => doHandshake(arrival, acceptor, events),
+  };
   const early = openEarly(options);
   if (early === undefined) {
-    refuseSuites(options);
-    return await listenNodeAgents(options, events, door);
+    return listenTcp(options, {
+      use: "link",
+      onConnection: (socket) => welcome(socket, doorway),
+      onProblem,
+    });
   }
-  const tls = agentTls(options, events, door);
-  const doorway = openDoorway(early, {
-    intake,
-    door,
-    timers: systemTimers,
+  const opened = openDoorway(early, {
+    ...doorway,
     random: Math.random,
     helloTimeoutMs: options.handshakeTimeoutMs,
-    letIn: (arrival, guest) => tls.begin(arrival, guest),
-    onProblem: (line) => events.onProblem(line),
+    onProblem,
   });
   const { hostname, port } = early.address;
   return {
     address: hostPort(hostname, port),
     port,
-    close: () => {
-      tls.close();
-      doorway.close();
-    },
+    close: () => opened.close(),
   };
 }
 
 /** @throws {ListenError} A limit would be broken in silence. */
-function refuseSuites({ hostname, port, tls12Suites }: AgentPortOptions): void {
-  if (tls12Suites === undefined) return;
+function refuseSuites(
+  { hostname, port }: AgentPortOptions,
+  acceptor: TlsAcceptor,
+): void {
+  if (acceptor.canServe) return;
   const at = hostPort(hostname, port);
   throw new ListenError(
     "other",
@@ -125,18 +99,6 @@ function refuseSuites({ hostname, port, tls12Suites }: AgentPortOptions): void {
     `Cannot limit TLS on ${at} to the cipher suites given: OpenSSL cannot use ` +
       "its certificate, and the platform's TLS takes no list",
   );
-}
-
-function agentTls(
-  options: AgentPortOptions,
-  events: AgentPortEvents,
-  door: TlsDoor,
-): AgentTls {
-  const library = options.tls === "platform" ? undefined : openLibssl();
-  const openssl = library &&
-    OpensslAgents.open(library, options, events);
-  if (openssl === undefined) refuseSuites(options);
-  return openssl ?? new NodeTlsAgents(options, events, door);
 }
 
 /**
@@ -147,4 +109,37 @@ function agentTls(
  */
 function openEarly(at: ListenAddress): PolledListener | undefined {
   return openAt(at, (host) => listenPolledTcp(host, PATIENT_BACKLOG));
+}
+
+/** The guest leaves when the connection ends. */
+function doHandshake(
+  arrival: Arrival,
+  acceptor: TlsAcceptor,
+  events: AgentPortEvents,
+): void {
+  const { socket, guest } = arrival;
+  let isEvicted = false;
+  let close = () => socket.close();
+  arrival.onEvicted = () => {
+    isEvicted = true;
+    close();
+  };
+  const leave = () => {
+    // The descriptor is somebody else's then.
+    guest.linger = () => {};
+    guest.leave();
+  };
+  const shaken = acceptor.accept(socket, leave).then(
+    (secure) => {
+      // Its place went to another in this very turn.
+      if (isEvicted) return secure.close();
+      const transport = socketTransport(secure);
+      // So that who rides on it hears of it.
+      close = () => transport.close();
+      events.onConnection(transport, guest);
+    },
+    // Its place was wanted for another; nobody is told.
+    (error) => isEvicted || events.onRefused(error),
+  );
+  unawaited("handshake", shaken, () => close());
 }

@@ -10,7 +10,7 @@
  * @module
  */
 
-import { acceptLoop } from "../bind/accept_loop.ts";
+import { type AcceptEvents, acceptLoop } from "../bind/accept_loop.ts";
 import { type HttpHandler, HttpPort } from "../admin/http_port.ts";
 import { guardNames } from "../admin/loopback_names.ts";
 import { ListenError, listenError } from "../bind/listen_error.ts";
@@ -51,13 +51,6 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** How accepted connections and trouble reach the owner. */
-export interface ConnectionEvents<Conn> {
-  onConnection(conn: Conn): void;
-  /** One line for the log; the listener goes on. */
-  onProblem(line: string): void;
-}
-
 /**
  * Connections that the kernel holds where one is accepted in a turn: as many as
  * come back at once after a restart, or all that the kernel allows.
@@ -73,7 +66,7 @@ export const PATIENT_BACKLOG = 4_096;
  */
 export function listenTcp(
   at: ListenAddress,
-  events: ConnectionEvents<ByteSocket>,
+  events: AcceptEvents<ByteSocket>,
 ): BoundListener & { readonly finished: Promise<void> } {
   const listener = openTcp(at);
   const { hostname, port } = listener.address;
@@ -98,7 +91,7 @@ export function listenTcp(
  */
 export async function listenUnix(
   path: string,
-  events: ConnectionEvents<ByteSocket>,
+  events: AcceptEvents<ByteSocket>,
   deleteExisting = true,
 ): Promise<BoundListener> {
   const isOpenAlready = socketStore()?.has(keyOfPath(path)) === true;

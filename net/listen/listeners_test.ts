@@ -1,11 +1,4 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { acceptQueueLength } from "../bind/accept_queue.ts";
-import {
-  CONFIRM_MS,
-  WATCH_INTERVAL_MS,
-  watchAcceptQueue,
-} from "./accept_watchdog.ts";
 import { ListenError } from "../bind/listen_error.ts";
 import { listenHttp, listenTcp, listenUnix } from "./listeners.ts";
 import type { ByteSocket } from "../stream/byte_socket.ts";
@@ -109,55 +102,6 @@ Deno.test("a file that is no socket is never removed", async () => {
       "no such directory",
     );
   });
-});
-
-Deno.test("a queue that stands at two looks is a stuck listener", () => {
-  const timers = new FakeTimers();
-  let waiting = 0;
-  let stuck = 0;
-  let accepted = 0;
-  const stop = watchAcceptQueue(
-    80,
-    timers,
-    () => accepted,
-    () => stuck++,
-    () => waiting,
-  );
-  const look = (queue: number, afterMs: number) => {
-    waiting = queue;
-    timers.advance(afterMs);
-    return stuck;
-  };
-  assertEquals(look(0, WATCH_INTERVAL_MS), 0);
-  assertEquals(look(3, WATCH_INTERVAL_MS), 0);
-  assertEquals(look(0, CONFIRM_MS), 0);
-  assertEquals(look(1, WATCH_INTERVAL_MS), 0);
-  assertEquals(look(1, CONFIRM_MS), 1);
-  assertEquals(look(1, CONFIRM_MS), 1);
-  // In a flood some are always waiting, and some are accepted.
-  assertEquals(look(1, WATCH_INTERVAL_MS - CONFIRM_MS), 1);
-  accepted++;
-  assertEquals(look(1, CONFIRM_MS), 1);
-  stop();
-  assertEquals(timers.pendingCount, 0);
-});
-
-Deno.test("the accept queue is asked of the listening socket", async () => {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr;
-  assertEquals(acceptQueueLength(port), 0);
-  const clients = [
-    await Deno.connect({ hostname: "127.0.0.1", port }),
-    await Deno.connect({ hostname: "127.0.0.1", port }),
-  ];
-  if (Deno.build.os === "linux") assertEquals(acceptQueueLength(port), 2);
-  for (const client of clients) {
-    (await listener.accept()).close();
-    client.close();
-  }
-  assertEquals(acceptQueueLength(port), 0);
-  listener.close();
-  assertEquals(acceptQueueLength(port), 0);
 });
 
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {

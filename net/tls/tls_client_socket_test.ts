@@ -12,7 +12,7 @@ import { TlsHandshakeError } from "./trust/tls_errors.ts";
 import { conduitOf } from "../stream/conduit_of_socket.ts";
 import type { ByteSocket } from "../stream/byte_socket.ts";
 import { type TlsClientOptions, tlsClientSocket } from "./tls_client_socket.ts";
-import type { TlsServerOptions } from "./tls_server_socket.ts";
+import type { TlsAcceptorOptions } from "./tls_acceptor.ts";
 
 const NEVER = new AbortController().signal;
 
@@ -246,9 +246,8 @@ testEachEngine(
   "a server that does not trust us says so at the first read",
   async (engine) => {
     const all = await certificates();
-    const strangers: Partial<TlsServerOptions>["credentials"] = {
-      ...all.server,
-      ca: all.otherCa,
+    const strangers: TlsAcceptorOptions["credentials"] = {
+      current: { ...all.server, ca: all.otherCa },
     };
     const cases = [
       { credentials: { ...all.otherClient, ca: all.ca } },

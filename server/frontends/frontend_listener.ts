@@ -14,7 +14,7 @@ import {
 import { HEAD_TIMEOUT_MS } from "../../net/http1/connect_session.ts";
 import type { Guest, Intake } from "../../net/admission/intake.ts";
 import { WaitingRoom } from "../../net/admission/waiting_room.ts";
-import { tlsServerSocket } from "../../net/tls/tls_server_socket.ts";
+import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
 import type { ByteSocket } from "../../net/stream/byte_socket.ts";
 import { watched } from "../../net/stream/watched_socket.ts";
 import type {
@@ -72,11 +72,20 @@ export async function listenFrontend(
     key: listen.keyPair.keyFile,
     ca: listen.caFile,
   });
+  // A frontend on TCP always wants a certificate, as upstream's.
+  const acceptor = new TlsAcceptor({
+    credentials,
+    clientCertificate: "required",
+    alpn: [HTTP2_ALPN, "http/1.1"],
+    handshakeTimeoutMs: options.handshakeTimeoutMs,
+    ...options.tls,
+    onProblem,
+  });
   return listenTcp(listen.address, {
     onConnection: (conn) =>
       unawaited(
         "handshake",
-        acceptTls(conn, credentials, options),
+        acceptTls(conn, acceptor, options),
         () => conn.close(),
       ),
     onProblem,
@@ -118,24 +127,16 @@ function acceptPlain(
   socket.close();
 }
 
-/** A frontend on TCP always wants a certificate, as upstream's. */
 async function acceptTls(
   conn: ByteSocket,
-  credentials: Credentials,
+  acceptor: TlsAcceptor,
   options: FrontendListenerOptions,
 ): Promise<void> {
   const { intake, accept, refused } = options;
   const guest = intake.enter(conn.remoteAddress, () => conn.close());
   if (guest === undefined) return conn.close();
   try {
-    const socket = await tlsServerSocket(conn, {
-      credentials: credentials.current,
-      clientCertificate: "required",
-      alpn: [HTTP2_ALPN, "http/1.1"],
-      handshakeTimeoutMs: options.handshakeTimeoutMs,
-      ...options.tls,
-      closed: () => guest.leave(),
-    });
+    const socket = await acceptor.accept(conn, () => guest.leave());
     guest.known();
     accept(socket, guest);
   } catch (error) {

@@ -16,7 +16,7 @@ import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { tlsServerSocket } from "../../net/tls/tls_server_socket.ts";
+import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
 import type { ByteSocket } from "../../net/stream/byte_socket.ts";
 import type { Credentials } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
@@ -66,6 +66,7 @@ export class KubeletPort {
   readonly #environment: KubeletEnvironment;
   readonly #exchange: ExchangeOptions;
   readonly #lookups: NodeLookups | undefined;
+  readonly #acceptor: TlsAcceptor;
   readonly #exchanges = new Set<KubeletExchange>();
   readonly #listener: BoundListener;
   #isOver = false;
@@ -98,6 +99,14 @@ export class KubeletPort {
         dialKubelet(route, caller, signal, dialing),
       observer: observerOf(environment),
     };
+    this.#acceptor = new TlsAcceptor({
+      credentials: environment.callers,
+      clientCertificate: "required",
+      alpn: ["http/1.1"],
+      handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
+      ...environment.tls,
+      onProblem: (line) => log.warn(line),
+    });
     this.#listener = listenTcp(options.address, {
       onConnection: (conn) =>
         unawaited("handshake", this.#accept(conn), () => conn.close()),
@@ -152,19 +161,12 @@ export class KubeletPort {
   }
 
   async #accept(conn: ByteSocket): Promise<void> {
-    const { callers, tls, intake, turnedAway, log } = this.#environment;
+    const { intake, turnedAway, log } = this.#environment;
     const guest = intake.enter(conn.remoteAddress, () => conn.close());
     if (guest === undefined) return conn.close();
     let socket: ByteSocket;
     try {
-      socket = await tlsServerSocket(conn, {
-        credentials: callers.current,
-        clientCertificate: "required",
-        alpn: ["http/1.1"],
-        handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
-        ...tls,
-        closed: () => guest.leave(),
-      });
+      socket = await this.#acceptor.accept(conn, () => guest.leave());
     } catch (error) {
       if (!(error instanceof TlsHandshakeError)) throw error;
       turnedAway();

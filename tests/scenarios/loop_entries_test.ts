@@ -16,11 +16,6 @@ import { TargetDialer } from "../../agent/dial/target_dialer.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { FileSource } from "../../catalog/sources/file.ts";
 import { ConnectSession } from "../../net/http1/connect_session.ts";
-import { Intake } from "../../net/admission/intake.ts";
-import {
-  ALL_LIMITS_DEFAULT,
-  SOURCE_LIMITS_DEFAULT,
-} from "../../net/admission/intake_limits.ts";
 import { listenAgentPort } from "../../net/listen/agent_listener.ts";
 import { acceptLoop } from "../../net/bind/accept_loop.ts";
 import { HttpPort } from "../../net/admin/http_port.ts";
@@ -50,6 +45,7 @@ import { ScriptedSource, serviceOf } from "../support/watch/scripted_source.ts";
 import { testEachKind } from "../support/memory/socket_kinds.ts";
 import { readToEnd, tcpPair } from "../support/peers/sockets.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
+import { usualIntake } from "../support/rigs/usual_intake.ts";
 import { TLS_ENGINES } from "../support/rigs/tls_engines.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
@@ -223,7 +219,7 @@ for (const engine of TLS_ENGINES) {
   for (const event of ["onConnection", "onRefused", "a name"] as const) {
     entry(
       `an agent's handshake: ${event} (${engine.name})`,
-      event === "a name" && engine.tls === "openssl" ? "callback" : "handshake",
+      "handshake",
       async () => {
         const { ca, otherClient, client, server } = await certificates();
         const connected = Promise.withResolvers<void>();
@@ -256,11 +252,7 @@ for (const engine of TLS_ENGINES) {
           handshakeTimeoutMs: 10_000,
           tls: engine.tls,
           named,
-          intake: new Intake({
-            plan: { all: ALL_LIMITS_DEFAULT, source: SOURCE_LIMITS_DEFAULT },
-            clock: systemTimers,
-            reached: () => {},
-          }),
+          intake: usualIntake(),
         }, {
           onConnection(transport) {
             if (event === "onConnection") spoil();

@@ -1,6 +1,6 @@
 /**
  * A TLS server's side of an accepted connection, with backpressure, by
- * `node:tls`; `tls_server_socket.ts` has what is cheaper where it can be had.
+ * `node:tls`; `tls_acceptor.ts` has what is cheaper where it can be had.
  *
  * TLS runs over a {@linkcode TlsGate}; see there why.
  *
@@ -9,7 +9,12 @@
  * @module
  */
 
+import { setImmediate } from "node:timers";
 import tls from "node:tls";
+import {
+  guarded,
+  INTERNAL_ERROR,
+} from "../../../platform/errors/internal_errors.ts";
 import {
   type ClientCertificateRule,
   refuseClient,
@@ -17,6 +22,7 @@ import {
 import type { TlsMaterial } from "../trust/credentials.ts";
 import { serverHandshakeError } from "../trust/tls_errors.ts";
 import { GatedTlsSocket } from "./gated_socket.ts";
+import { codeOf } from "../../../platform/errors/error_code.ts";
 import type { ByteSocket } from "../../stream/byte_socket.ts";
 import { TlsGate } from "./tls_gate.ts";
 
@@ -24,6 +30,8 @@ import { TlsGate } from "./tls_gate.ts";
 export interface GatedTlsOptions {
   /** PEM; `ca` verifies clients. */
   readonly credentials: TlsMaterial;
+  /** Shown instead to clients that ask for this name (SNI, RFC 6066 §3). */
+  readonly named?: { readonly name: string; material(): TlsMaterial };
   readonly clientCertificate: ClientCertificateRule;
   /** Protocols by preference; a client that offers none is still served. */
   readonly alpn: readonly string[];
@@ -42,9 +50,12 @@ export function gatedTlsSocket(
   options: GatedTlsOptions,
 ): Promise<ByteSocket> {
   const gate = new TlsGate(socket);
+  // Until it is over, for there may be something to say behind TLS's end.
+  gate.closesSocket = false;
   return new Promise((resolve, reject) => {
     const refuse = (error: Error) => {
       gate.destroy();
+      socket.close();
       reject(error);
     };
     // One server object per connection: it opens no port, sees the newest
@@ -52,8 +63,15 @@ export function gatedTlsSocket(
     const server = tls.createServer(tlsOptions(options));
     server.on("tlsClientError", (error: Error, failed: tls.TLSSocket) => {
       failed.destroy();
+      sendAlert(socket, error);
       refuse(serverHandshakeError(error, socket.remoteAddress));
     });
+    gate.once("close", () => setImmediate(onGateClosed));
+    const onGateClosed = () => {
+      if (!gate.closesSocket) {
+        refuse(serverHandshakeError(CLOSED, socket.remoteAddress));
+      }
+    };
     server.on("secureConnection", (secure: tls.TLSSocket) => {
       const refusal = refuseClient(
         secure,
@@ -62,6 +80,7 @@ export function gatedTlsSocket(
         socket.remoteAddress,
       );
       if (refusal === undefined) {
+        gate.closesSocket = true;
         return resolve(new GatedTlsSocket(socket, gate, secure));
       }
       secure.on("error", ignore);
@@ -75,19 +94,53 @@ export function gatedTlsSocket(
 }
 
 function tlsOptions(options: GatedTlsOptions): tls.TlsOptions {
-  const { cert, key, ca } = options.credentials;
+  const { credentials, named } = options;
+  const chosen = (material: TlsMaterial) => ({
+    cert: material.cert,
+    key: material.key,
+    minVersion: options.minVersion,
+    ...(material.ca === "" ? {} : { ca: [material.ca] }),
+  });
   return {
-    cert,
-    key,
-    ...(ca === "" ? {} : { ca: [ca] }),
+    ...chosen(credentials),
     requestCert: options.clientCertificate !== "none",
     // Verified all the same; `refuseClient` decides and can say why.
     rejectUnauthorized: false,
     ALPNProtocols: [...options.alpn],
     handshakeTimeout: options.handshakeTimeoutMs,
-    minVersion: options.minVersion,
     allowHalfOpen: true,
+    ...(named === undefined ? {} : {
+      SNICallback: (name: string, answer: SniAnswer) => {
+        const choose = () => {
+          const material = name === named.name ? named.material() : credentials;
+          answer(null, tls.createSecureContext(chosen(material)));
+        };
+        const refuse = () => answer(new Error(INTERNAL_ERROR));
+        guarded("handshake", choose, refuse);
+      },
+    }),
   } as tls.TlsOptions;
+}
+
+type SniAnswer = (error: Error | null, context?: tls.SecureContext) => void;
+
+/**
+ * Why the server has no answer to a ClientHello (RFC 8446 §6.2). The platform
+ * loses the alert where TLS does not run over a socket of its own; nothing is
+ * encrypted yet.
+ */
+const ALERTS: ReadonlyMap<string, number> = new Map([
+  ["ERR_SSL_NO_SHARED_CIPHER", 40],
+  ["ERR_SSL_UNSUPPORTED_PROTOCOL", 70],
+  ["ERR_SSL_NO_APPLICATION_PROTOCOL", 120],
+]);
+
+/** The peer that does not take it at once does without. */
+function sendAlert(socket: ByteSocket, error: Error): void {
+  const alert = ALERTS.get(codeOf(error));
+  if (alert === undefined) return;
+  const record = new Uint8Array([21, 3, 3, 0, 2, 2, alert]);
+  socket.write(record).catch(() => {});
 }
 
 /** What a client that leaves during the handshake amounts to. */

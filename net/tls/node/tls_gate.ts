@@ -23,6 +23,8 @@ export class TlsGate extends Duplex {
   readonly #reader = new ReadBuffer();
   #isReading = false;
   #wake: (() => void) | undefined;
+  /** Whether the socket is closed along with this. */
+  closesSocket = true;
   /** Whether the decrypted side is full. */
   isBlocked: () => boolean = () => false;
   /**
@@ -111,7 +113,7 @@ export class TlsGate extends Duplex {
     done: (error: Error | null) => void,
   ): void {
     this.open();
-    this.#socket.close();
+    if (this.closesSocket) this.#socket.close();
     done(error);
   }
 }

@@ -7,9 +7,9 @@
 import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
 import type { SocketListener } from "../../../net/bind/socket_listener.ts";
 import {
-  type TlsServerOptions,
-  tlsServerSocket,
-} from "../../../net/tls/tls_server_socket.ts";
+  TlsAcceptor,
+  type TlsAcceptorOptions,
+} from "../../../net/tls/tls_acceptor.ts";
 import { TlsHandshakeError } from "../../../net/tls/trust/tls_errors.ts";
 import { certificates } from "../certificates/certificates.ts";
 import type { TlsEngine } from "../rigs/tls_engines.ts";
@@ -25,7 +25,7 @@ export class TlsServer implements AsyncDisposable {
   private constructor(
     engine: TlsEngine,
     onSocket: (socket: ByteSocket) => void,
-    options: TlsServerOptions,
+    options: TlsAcceptorOptions,
   ) {
     this.#listener = engine.listen();
     this.port = this.#listener.address.port;
@@ -36,16 +36,19 @@ export class TlsServer implements AsyncDisposable {
   static async open(
     engine: TlsEngine,
     onSocket: (socket: ByteSocket) => void,
-    options: Partial<TlsServerOptions> = {},
+    options: Partial<TlsAcceptorOptions> = {},
   ): Promise<TlsServer> {
     const { server, ca } = await certificates();
     return new TlsServer(engine, onSocket, {
-      credentials: { ...server, ca },
+      credentials: { current: { ...server, ca } },
       clientCertificate: "required",
       alpn: ["h2", "http/1.1"],
       handshakeTimeoutMs: 5_000,
       minVersion: "TLSv1.2",
       tls: engine.tls,
+      onProblem: (line) => {
+        throw new Error(line);
+      },
       ...options,
     });
   }
@@ -57,8 +60,9 @@ export class TlsServer implements AsyncDisposable {
 
   async #accept(
     onSocket: (socket: ByteSocket) => void,
-    options: TlsServerOptions,
+    options: TlsAcceptorOptions,
   ): Promise<void> {
+    const acceptor = new TlsAcceptor(options);
     for (;;) {
       let socket: ByteSocket;
       try {
@@ -66,7 +70,7 @@ export class TlsServer implements AsyncDisposable {
       } catch {
         return; // It is closed.
       }
-      tlsServerSocket(socket, options).then(onSocket, (error) => {
+      acceptor.accept(socket).then(onSocket, (error) => {
         if (!(error instanceof TlsHandshakeError)) throw error;
         this.refusals.push(error);
       });

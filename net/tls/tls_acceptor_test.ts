@@ -20,7 +20,7 @@ import { denoSocket } from "../stream/deno_socket.ts";
 import { openLibc } from "../libc/libc.ts";
 import type { ByteSocket } from "../stream/byte_socket.ts";
 import { PolledSocket } from "../stream/polled_socket.ts";
-import { tlsServerSocket } from "./tls_server_socket.ts";
+import { TlsAcceptor } from "./tls_acceptor.ts";
 
 const text = new TextEncoder();
 
@@ -50,10 +50,10 @@ testEachEngine(
             await conn.handshake();
             return conn;
           }),
-        tlsServerSocket(socket, {
+        new TlsAcceptor({
           ...options(engine, all),
           clientCertificate: "none",
-        }),
+        }).accept(socket),
       ]);
       const isName = hostname === "localhost";
       assertEquals(ours.serverName, isName ? hostname : "");
@@ -203,7 +203,7 @@ testEachEngine(
     ]);
     const back = relay(peer, relayed);
     const there = relay(relayed, peer);
-    const server = await tlsServerSocket(socket, options(engine, all));
+    const server = await new TlsAcceptor(options(engine, all)).accept(socket);
     const listener = new Listener(conduitOf(server));
     await writeAll(client, text.encode("half an answer"));
     await listener.until(() => listener.receivedBytes > 0);
@@ -224,10 +224,8 @@ testEachEngine(
   "a client that leaves during the handshake is noticed at once",
   async (engine) => {
     const { peer, socket } = await acceptedPair(engine);
-    const accepting = tlsServerSocket(
-      socket,
-      options(engine, await certificates()),
-    );
+    const accepting = new TlsAcceptor(options(engine, await certificates()))
+      .accept(socket);
     peer.close();
     const error = await assertRejects(() => accepting, TlsHandshakeError);
     assertEquals(error.failure, "closed");
@@ -263,7 +261,7 @@ for (const [name, pick, failure, words] of REFUSALS) {
       const all = await certificates();
       const [client, socket] = await tlsPair(engine, all, pick(all));
       const error = await assertRejects(
-        () => tlsServerSocket(socket, options(engine, all)),
+        () => new TlsAcceptor(options(engine, all)).accept(socket),
         TlsHandshakeError,
         words,
       );
@@ -288,13 +286,13 @@ testEachEngine(
       clientCertificate: "optional",
     } as const;
     const [client, socket] = await tlsPair(engine, all, undefined);
-    const server = await tlsServerSocket(socket, rule);
+    const server = await new TlsAcceptor(rule).accept(socket);
     assertEquals(server.identity.kind, "anonymous");
     client.close();
     server.close();
     const [bad, badSocket] = await tlsPair(engine, all, all.otherClient);
     await assertRejects(
-      () => tlsServerSocket(badSocket, rule),
+      () => new TlsAcceptor(rule).accept(badSocket),
       TlsHandshakeError,
       "not signed by a CA",
     );
@@ -308,7 +306,7 @@ testEachEngine(
     const all = await certificates();
     for (const bytes of ["GET / HTTP/1.1\r\n\r\n", "\xaa".repeat(200)]) {
       const { peer, socket } = await acceptedPair(engine);
-      const accepting = tlsServerSocket(socket, options(engine, all));
+      const accepting = new TlsAcceptor(options(engine, all)).accept(socket);
       await writeAll(peer, text.encode(bytes));
       const error = await assertRejects(
         () => accepting,
@@ -328,10 +326,10 @@ testEachEngine(
     const { peer, socket } = await acceptedPair(engine);
     const error = await assertRejects(
       async () =>
-        await tlsServerSocket(socket, {
+        await new TlsAcceptor({
           ...options(engine, await certificates()),
           handshakeTimeoutMs: 20,
-        }),
+        }).accept(socket),
       TlsHandshakeError,
     );
     assertEquals(error.failure, "timeout");
@@ -345,10 +343,8 @@ testEachEngine(
   async (engine) => {
     const { peer, socket } = await acceptedPair(engine);
     let closed = 0;
-    const accepting = tlsServerSocket(socket, {
-      ...options(engine, await certificates()),
-      closed: () => closed++,
-    });
+    const accepting = new TlsAcceptor(options(engine, await certificates()))
+      .accept(socket, () => closed++);
     const refused = assertRejects(() => accepting, TlsHandshakeError);
     socket.close();
     await refused;
@@ -369,10 +365,8 @@ testEachEngine(
         all,
         pair as Certificates["client"],
       );
-      const server = await tlsServerSocket(socket, {
-        ...options(engine, all),
-        closed: () => closed++,
-      }).catch(() => undefined);
+      const server = await new TlsAcceptor(options(engine, all))
+        .accept(socket, () => closed++).catch(() => undefined);
       assertEquals(Math.min(closed, 1), calls);
       server?.close();
       assertEquals(closed > 0, true);
@@ -434,12 +428,15 @@ async function relay(from: Deno.Conn, to: Deno.Conn): Promise<void> {
 
 function options({ tls }: TlsEngine, all: Certificates) {
   return {
-    credentials: { ...all.server, ca: all.ca },
+    credentials: { current: { ...all.server, ca: all.ca } },
     clientCertificate: "required",
     alpn: ["h2", "http/1.1"],
     handshakeTimeoutMs: 10_000,
     minVersion: "TLSv1.2",
     tls,
+    onProblem: (line: string) => {
+      throw new Error(line);
+    },
   } as const;
 }
 
@@ -452,7 +449,7 @@ async function connect(
   tune(socket);
   return {
     client,
-    server: await tlsServerSocket(socket, options(engine, all)),
+    server: await new TlsAcceptor(options(engine, all)).accept(socket),
   };
 }
 

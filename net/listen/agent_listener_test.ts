@@ -1,15 +1,14 @@
 import { assertEquals } from "@std/assert";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
-import { LIBSSL } from "../../tests/support/memory/secure_pair.ts";
 import { Trouble } from "../../tests/support/memory/trouble.ts";
 import { connectAgentTls } from "../dial/agent_connect.ts";
 import type { Guest } from "../admission/intake.ts";
-import { Intake } from "../admission/intake.ts";
+import { TLS_ENGINES } from "../../tests/support/rigs/tls_engines.ts";
+import { usualIntake } from "../../tests/support/rigs/usual_intake.ts";
 import {
   ALL_LIMITS_DEFAULT,
   SOURCE_LIMITS_DEFAULT,
 } from "../admission/intake_limits.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
 import { Credentials } from "../tls/trust/credentials.ts";
 import type { Transport } from "../stream/transport.ts";
 import { listenAgentPort } from "./agent_listener.ts";
@@ -25,11 +24,8 @@ class Heard {
   }
 }
 
-Deno.test({
-  name:
-    "an unauthenticated peer who makes room for the next is closed, and its server hears of it",
-  ignore: LIBSSL === undefined,
-  fn: async () => {
+for (const { tls } of TLS_ENGINES) {
+  Deno.test(`who makes room unauthenticated is closed, and its server is told, ${tls}`, async () => {
     const all = await certificates();
     const folder = await Deno.makeTempDir();
     const files = {
@@ -41,11 +37,7 @@ Deno.test({
     Deno.writeTextFileSync(files.key, all.server.key);
     Deno.writeTextFileSync(files.ca, all.ca);
     const source = { ...SOURCE_LIMITS_DEFAULT, unauthenticated: 1 };
-    const intake = new Intake({
-      plan: { all: ALL_LIMITS_DEFAULT, source },
-      clock: systemTimers,
-      reached: () => {},
-    });
+    const intake = usualIntake({ plan: { all: ALL_LIMITS_DEFAULT, source } });
     const connected: PromiseWithResolvers<[Heard, Guest]>[] = [
       Promise.withResolvers(),
       Promise.withResolvers(),
@@ -60,11 +52,11 @@ Deno.test({
       alpn: ["h2"],
       minVersion: "TLSv1.2",
       handshakeTimeoutMs: 10_000,
-      tls: "openssl",
+      tls,
       intake,
     }, {
       onConnection: (transport, guest) =>
-        connected[count++]!.resolve([new Heard(transport), guest!]),
+        connected[count++]!.resolve([new Heard(transport), guest]),
       onRefused: trouble.report,
       onProblem: trouble.report,
     });
@@ -77,7 +69,7 @@ Deno.test({
         alpn: ["h2"],
         proxyEnv: {},
         timeoutMs: 10_000,
-        tls: "openssl",
+        tls,
       }, (transport) => new Heard(transport));
     const one = await trouble.instead(connect());
     const [seen] = await trouble.instead(connected[0]!.promise);
@@ -93,5 +85,5 @@ Deno.test({
     assertEquals([intake.connections, intake.sources], [0, 0]);
     listener.close();
     await Deno.remove(folder, { recursive: true });
-  },
-});
+  });
+}

@@ -1,0 +1,29 @@
+/**
+ * Sets the options of a link's socket (`libc/tcp_options.ts`), whoever made it.
+ *
+ * @module
+ */
+
+import { hostOf } from "../../proto/peer/host_port.ts";
+import { openLibc } from "../libc/libc.ts";
+import {
+  type SocketEnd,
+  tuneDescriptor,
+  tuneLinkSocket,
+} from "../libc/tcp_options.ts";
+import type { ByteSocket } from "./byte_socket.ts";
+import { PolledSocket } from "./polled_socket.ts";
+
+/** @param socket Of TCP. */
+export function tuneLink(socket: ByteSocket): void {
+  if (socket instanceof PolledSocket) {
+    tuneDescriptor(openLibc()!, socket.number);
+  } else {
+    tuneLinkSocket(endOf(socket.localAddress), endOf(socket.remoteAddress));
+  }
+}
+
+function endOf(address: string): SocketEnd {
+  const port = Number(address.slice(address.lastIndexOf(":") + 1));
+  return { hostname: hostOf(address), port };
+}

@@ -1,0 +1,171 @@
+/**
+ * TLS's server side of a port: takes the sockets that it accepted and gives the
+ * same connections in the clear, with backpressure. By OpenSSL where it can be
+ * had, else by `node:tls` behind a gate.
+ *
+ * Credentials are asked for at each handshake, so a reload needs nothing here.
+ *
+ * @module
+ */
+
+import type { SecureVersion } from "node:tls";
+import { openLibssl } from "./openssl/library.ts";
+import type { SecureContext } from "./openssl/secure_context.ts";
+import { contextOf } from "./openssl/secure_contexts.ts";
+import { SecureSession } from "./openssl/secure_session.ts";
+import type { TlsChoice } from "./openssl/tls_choice.ts";
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../../platform/errors/internal_errors.ts";
+import type { ClientCertificateRule } from "./trust/client_certificate.ts";
+import type { TlsMaterial } from "./trust/credentials.ts";
+import { TlsHandshakeError } from "./trust/tls_errors.ts";
+import type { ByteSocket } from "../stream/byte_socket.ts";
+import { PolledSocket } from "../stream/polled_socket.ts";
+import { handshakeAsServer } from "./openssl/server_handshake.ts";
+import { watched } from "../stream/watched_socket.ts";
+import { gatedTlsSocket } from "./node/gated_tls_socket.ts";
+
+/** Certificate, key and CA, as they are now: `Credentials`. */
+export interface CurrentMaterial {
+  readonly current: TlsMaterial;
+}
+
+/** How a TLS server presents itself and what it demands. */
+export interface TlsAcceptorOptions {
+  /** With certificate and key; its CA verifies clients. */
+  readonly credentials: CurrentMaterial;
+  /** Shown instead to clients that ask for this name (SNI, RFC 6066 §3). */
+  readonly named?: {
+    readonly name: string;
+    readonly credentials: CurrentMaterial;
+  };
+  readonly clientCertificate: ClientCertificateRule;
+  /** Protocols by preference; a client that offers none is still served. */
+  readonly alpn: readonly string[];
+  readonly minVersion: SecureVersion;
+  /** See `SecureContextOptions`; the platform's TLS knows no such limit. */
+  readonly tls12Suites?: readonly string[];
+  readonly handshakeTimeoutMs: number;
+  /** Only this; default: the cheapest there is. */
+  readonly tls?: TlsChoice;
+  /** One line for the log; the port goes on. */
+  onProblem(line: string): void;
+}
+
+/** See the module description. */
+export class TlsAcceptor {
+  readonly #options: TlsAcceptorOptions;
+  /** For each credentials the last context that could be made of them. */
+  readonly #used = new Map<CurrentMaterial, SecureContext>();
+  readonly #refused = new WeakSet<TlsMaterial>();
+
+  constructor(options: TlsAcceptorOptions) {
+    this.#options = options;
+  }
+
+  /** False: its limits would be broken, so every handshake is refused. */
+  get canServe(): boolean {
+    return this.#options.tls12Suites === undefined ||
+      this.#context() !== undefined;
+  }
+
+  /**
+   * Runs the handshake on `socket`, which belongs to this from now on and may
+   * still be closed: that gives the handshake up.
+   *
+   * @param closed The connection was closed from here, however often that is.
+   * @throws {TlsHandshakeError} With `socket` closed.
+   */
+  async accept(
+    socket: ByteSocket,
+    closed: () => void = () => {},
+  ): Promise<ByteSocket> {
+    const known = watched(socket, closed);
+    try {
+      return await this.#accept(known, closed);
+    } catch (error) {
+      if (error instanceof TlsHandshakeError) throw error;
+      reportInternalError("handshake", error);
+      known.close();
+      throw new TlsHandshakeError("other", INTERNAL_ERROR, { cause: error });
+    }
+  }
+
+  #accept(socket: ByteSocket, closed: () => void): Promise<ByteSocket> {
+    const { handshakeTimeoutMs: timeoutMs, tls12Suites } = this.#options;
+    const context = this.#context();
+    if (context !== undefined && socket instanceof PolledSocket) {
+      const open = () => this.#session(context);
+      return handshakeAsServer(socket, open, { timeoutMs, closed });
+    }
+    if (tls12Suites !== undefined) {
+      socket.close();
+      const problem = "Cannot limit TLS to the cipher suites given: OpenSSL " +
+        "cannot use this port's certificate";
+      return Promise.reject(new TlsHandshakeError("other", problem));
+    }
+    const { credentials, named, ...options } = this.#options;
+    return gatedTlsSocket(socket, {
+      ...options,
+      credentials: credentials.current,
+      ...(named === undefined ? {} : {
+        named: { name: named.name, material: () => named.credentials.current },
+      }),
+    });
+  }
+
+  #session(context: SecureContext): SecureSession {
+    const { named } = this.#options;
+    return new SecureSession(context, {
+      contextFor: (name) =>
+        name === named?.name ? this.#contextOf(named.credentials) : undefined,
+    });
+  }
+
+  /** @returns `undefined`: only the platform can show what is to be shown. */
+  #context(): SecureContext | undefined {
+    const { credentials, named } = this.#options;
+    const context = this.#contextOf(credentials);
+    if (
+      named !== undefined && this.#contextOf(named.credentials) === undefined
+    ) {
+      return undefined;
+    }
+    return context;
+  }
+
+  #contextOf(credentials: CurrentMaterial): SecureContext | undefined {
+    const { clientCertificate, alpn, minVersion, tls12Suites, tls } =
+      this.#options;
+    const library = tls === "platform" ? undefined : openLibssl();
+    if (library === undefined) return undefined;
+    const { current: material } = credentials;
+    const context = contextOf(library, {
+      role: { kind: "server", clientCertificate },
+      material,
+      alpn,
+      minVersion,
+      ...(tls12Suites === undefined ? {} : { tls12Suites }),
+    });
+    if (context instanceof Error) this.#tell(material, context);
+    else this.#used.set(credentials, context);
+    // The platform's TLS may be less strict about keys, but knows no suites.
+    if (context instanceof Error && tls12Suites === undefined) return undefined;
+    return this.#used.get(credentials);
+  }
+
+  #tell(material: TlsMaterial, { message }: Error): void {
+    if (this.#refused.has(material)) return;
+    this.#refused.add(material);
+    const { tls12Suites, onProblem } = this.#options;
+    onProblem(
+      `OpenSSL cannot use this port's certificate (${message}); ` +
+        (tls12Suites === undefined
+          ? "the platform's TLS serves"
+          : "what was used before serves on, as far as there was any: the " +
+            "platform's TLS cannot be limited to cipher suites"),
+    );
+  }
+}
