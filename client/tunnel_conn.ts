@@ -6,7 +6,7 @@
  */
 
 import type { Conduit, ConduitEnd } from "../proto/transfer/conduit.ts";
-import { ByteQueue } from "../proto/transfer/byte_queue.ts";
+import { PooledQueue } from "../proto/transfer/pooled_queue.ts";
 import { errorOf } from "./conn_errors.ts";
 import { type TunnelAddr, UNSPECIFIED } from "./tunnel_addr.ts";
 
@@ -27,7 +27,7 @@ export class TunnelConn implements Disposable, AsyncDisposable {
   /** Unspecified: this end of a tunnel has no address, its road has. */
   readonly localAddr: TunnelAddr;
   readonly #conduit: Conduit;
-  readonly #arrived = new ByteQueue();
+  readonly #arrived = new PooledQueue();
   #reader: Waiting<number | null> | undefined;
   #writer: Waiting<void> | undefined;
   /** How much of the waiting write the conduit has taken. */

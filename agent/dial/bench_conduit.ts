@@ -21,7 +21,7 @@ import type {
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
-import { ByteQueue } from "../../proto/transfer/byte_queue.ts";
+import { PooledQueue } from "../../proto/transfer/pooled_queue.ts";
 
 /** What is echoed or made ahead of what was taken. */
 export const BENCH_WINDOW_BYTES = 256 * 1024;
@@ -39,7 +39,7 @@ export class BenchConduit implements Conduit {
   readonly #onOver: () => void;
   readonly #lifetime: Timer;
   readonly #request = new BenchLineReader();
-  readonly #outbox = new ByteQueue();
+  readonly #outbox = new PooledQueue();
   #service: BenchService | undefined;
   #events: ConduitEvents | undefined;
   /** Delivered and not taken yet. */

@@ -42,10 +42,10 @@ import { MessageError } from "./message_error.ts";
 import { dialFailureStatus, refusalBytes } from "./refusal.ts";
 
 /** How long a client may take for its request head (upstream's 60 s). */
-export const HEAD_TIMEOUT_MS = 60_000;
+export const CONNECT_HEAD_TIMEOUT_MS = 60_000;
 
 /** How long a refused client may take to read why and hang up. */
-export const LINGER_MS = 2_000;
+export const REFUSED_LINGER_MS = 2_000;
 
 /**
  * How long a dial goes on whose client has ended its side without a word: a
@@ -133,13 +133,16 @@ export class ConnectSession<Caller>
     this.#socket = socket;
     this.#caller = caller;
     this.#options = options;
-    this.#timer = options.timers.after(HEAD_TIMEOUT_MS, () =>
-      this.#refuse(
-        408,
-        `Cannot wait longer than ${
-          HEAD_TIMEOUT_MS / 1000
-        } s for a request head`,
-      ));
+    this.#timer = options.timers.after(
+      CONNECT_HEAD_TIMEOUT_MS,
+      () =>
+        this.#refuse(
+          408,
+          `Cannot wait longer than ${
+            CONNECT_HEAD_TIMEOUT_MS / 1000
+          } s for a request head`,
+        ),
+    );
     socket.attach(this);
   }
 
@@ -371,7 +374,7 @@ export class ConnectSession<Caller>
     // Closing at once could turn the answer into a TCP reset when the client
     // has sent bytes that nobody read.
     this.#timer = this.#options.timers.after(
-      LINGER_MS,
+      REFUSED_LINGER_MS,
       () => this.#socket.reset("the client did not hang up after a refusal"),
     );
   }

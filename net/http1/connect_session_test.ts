@@ -11,11 +11,11 @@ import { transfer } from "../../proto/transfer/transfer.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import {
+  CONNECT_HEAD_TIMEOUT_MS,
   type ConnectOrder,
   ConnectSession,
   type ConnectSessionOptions,
   ENDED_WAIT_MS,
-  HEAD_TIMEOUT_MS,
 } from "./connect_session.ts";
 
 /** What a dial takes ahead of its answer. */
@@ -295,7 +295,7 @@ Deno.test("a refused client that stays is disconnected", async () => {
 Deno.test("a client that never finishes its head is told so", async () => {
   const s = setUp();
   await s.say("CONNECT a:1 HT");
-  s.timers.advance(HEAD_TIMEOUT_MS);
+  s.timers.advance(CONNECT_HEAD_TIMEOUT_MS);
   await settle();
   assertStringIncludes(s.heard.text, "HTTP/1.1 408 ");
 });

@@ -10,7 +10,7 @@ import type {
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
-import { ByteQueue } from "../../proto/transfer/byte_queue.ts";
+import { PooledQueue } from "../../proto/transfer/pooled_queue.ts";
 import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import type { ByteSocket } from "./byte_socket.ts";
 
@@ -30,7 +30,7 @@ export class ConduitSocket implements ByteSocket, ConduitEvents {
   readonly remoteAddress: string;
   readonly #conduit: Conduit;
   /** Bounded by what the conduit delivers ahead of what was consumed. */
-  readonly #arrived = new ByteQueue();
+  readonly #arrived = new PooledQueue();
   #reader: Waiting<number | null> | undefined;
   #writer: Waiting<number> | undefined;
   #hasEnded = false;

@@ -28,7 +28,7 @@ export interface LinkRefusal {
 }
 
 /** What becomes of an agent that asks for a link. */
-export type Admission =
+export type LinkAdmission =
   | LinkRefusal
   | undefined
   | Promise<LinkRefusal | undefined>;
@@ -99,7 +99,7 @@ export interface PendingDial {
 }
 
 /** What may go with a dial. */
-export interface DialOptions {
+export interface LinkDialOptions {
   /**
    * What the client said already. It leaves together with the question and is
    * the first that the target hears; at most `EARLY_BYTES_MAX` bytes.
@@ -131,7 +131,7 @@ export interface AgentLink {
   dial(
     target: DialTarget,
     events: DialEvents,
-    options?: DialOptions,
+    options?: LinkDialOptions,
   ): PendingDial;
   /** Tells the agent which of its services are not taken, and why. */
   refuseServices?(refused: readonly ServiceRefusal[]): void;

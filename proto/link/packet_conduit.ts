@@ -24,13 +24,13 @@ import type { PacketObserver } from "./packet_observer.ts";
  * directions, counted from the last byte that moved. Long enough to hand what
  * came before to a slow reader, short enough not to collect the forgotten.
  */
-export const LINGER_MS = 10_000;
+export const GONE_LINGER_MS = 10_000;
 
 /**
  * Bytes for a caller that has gone which are thrown away before the target is
  * told by a reset. A request's last words fit; a running download ends soon.
  */
-export const LINGER_BYTES_MAX = 1024 * 1024;
+export const GONE_LINGER_BYTES_MAX = 1024 * 1024;
 
 /** Bytes of datagrams that may wait for a slow reader; then they are dropped. */
 export const DATAGRAM_QUEUE_BYTES_MAX = 256 * 1024;
@@ -364,12 +364,12 @@ export class PacketConduit implements Conduit {
 
   #lingerFurther(linger: Linger): void {
     linger.hasMoved = false;
-    linger.timer = this.#timers.after(LINGER_MS, () => {
+    linger.timer = this.#timers.after(GONE_LINGER_MS, () => {
       if (linger.hasMoved) return this.#lingerFurther(linger);
       this.close({
         kind: "reset",
         reason: "Cannot keep the connection: the other end closed it " +
-          `${LINGER_MS / 1000} s ago and nothing moved since`,
+          `${GONE_LINGER_MS / 1000} s ago and nothing moved since`,
       });
     });
   }

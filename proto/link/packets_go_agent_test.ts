@@ -17,7 +17,7 @@ import { StatusCode } from "../grpc/status.ts";
 import type { DialRequest, Int64, Packet } from "../packets/packet.ts";
 import type { Conduit, ConduitEnd } from "../transfer/conduit.ts";
 import type { DialError } from "../peer/dial_error.ts";
-import type { Admission, AgentLink, PendingDial } from "./link.ts";
+import type { AgentLink, LinkAdmission, PendingDial } from "./link.ts";
 import { agentService } from "./packets_server.ts";
 import { CLOSED_IDS_MAX } from "./packets_mux.ts";
 import {
@@ -25,7 +25,11 @@ import {
   STALL_MS,
   STALL_PROGRESS_BYTES,
 } from "./packets_port.ts";
-import { DRAIN_BYTES_PER_MS, GONE_QUIET_MS, QUIET_MS } from "./quiet_close.ts";
+import {
+  CLOSE_QUIET_MS,
+  DRAIN_BYTES_PER_MS,
+  GONE_QUIET_MS,
+} from "./quiet_close.ts";
 import { CONNECT_PATH } from "./method_paths.ts";
 
 const closeResponse = (connectId: Int64, error = ""): Packet => ({
@@ -42,7 +46,7 @@ class Server {
   readonly links: AgentLink[] = [];
   readonly closed: string[] = [];
   readonly pair: ConnectionPair;
-  admit: (token: string) => Admission = () => undefined;
+  admit: (token: string) => LinkAdmission = () => undefined;
 
   constructor() {
     const router = new GrpcRouter({
@@ -250,12 +254,12 @@ Deno.test("CLOSE_REQ for a Go agent waits until nothing moves", async () => {
   conduit.send("upload");
   conduit.finish();
   await settled();
-  server.timers.advance(QUIET_MS - 1);
+  server.timers.advance(CLOSE_QUIET_MS - 1);
   agent.script.data(1, "answer");
   await settled();
   assertEquals(agent.heard.slice(1), ['DATA 1 "upload"']);
   assertEquals(conduit.text, "answer");
-  server.timers.advance(2 * QUIET_MS);
+  server.timers.advance(2 * CLOSE_QUIET_MS);
   await settled();
   assertEquals(agent.heard.at(-1), "CLOSE_REQ 1");
   agent.script.say(closeResponse(1));
@@ -298,7 +302,7 @@ Deno.test("CLOSE_REQ comes sooner when nobody waits for an answer", async (t) =>
   });
   await t.step("and never later than for those who wait", async () => {
     const { timers, isClosed } = await gone(5_000 * DRAIN_BYTES_PER_MS, 0);
-    timers.advance(QUIET_MS);
+    timers.advance(CLOSE_QUIET_MS);
     assertEquals(await isClosed(), true);
   });
 });

@@ -17,7 +17,7 @@ import type { Timer } from "../sync/clock.ts";
 import { FirstHold, type HoldOwner } from "./first_hold.ts";
 import {
   type ConduitPort,
-  LINGER_BYTES_MAX,
+  GONE_LINGER_BYTES_MAX,
   PacketConduit,
 } from "./packet_conduit.ts";
 import type { PacketsMux } from "./packets_mux.ts";
@@ -114,7 +114,7 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
     }
     // What an agent's target still says when the frontend has gone is dropped;
     // what a frontend still says when the target has gone is an error.
-    this.conduit.peerGone(isQuestion ? LINGER_BYTES_MAX : 0);
+    this.conduit.peerGone(isQuestion ? GONE_LINGER_BYTES_MAX : 0);
     this.#answerClose();
   }
 

@@ -28,12 +28,12 @@ import type { PeerIdentity } from "../peer/peer_identity.ts";
 import { DialError, type DialTarget } from "../peer/dial_error.ts";
 import type { Identifiers } from "../peer/identifiers.ts";
 import {
-  type Admission,
   type AgentLink,
   type DialEvents,
-  type DialOptions,
   internalRefusal,
+  type LinkAdmission,
   type LinkConnection,
+  type LinkDialOptions,
   type LinkPeer,
   type PendingDial,
 } from "./link.ts";
@@ -57,7 +57,7 @@ export interface AgentServiceOptions {
   readonly randomness: Randomness;
   readonly timers: Timers;
   /** Whether this agent may connect. */
-  readonly admit?: (peer: LinkPeer, token: string) => Admission;
+  readonly admit?: (peer: LinkPeer, token: string) => LinkAdmission;
   readonly onLink: (link: AgentLink) => void;
   readonly onLinkClosed: (link: AgentLink, reason: string) => void;
   readonly observer?: PacketObserver;
@@ -185,7 +185,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   dial(
     target: DialTarget,
     events: DialEvents,
-    { earlyData }: DialOptions = {},
+    { earlyData }: LinkDialOptions = {},
   ): PendingDial {
     if (this.#state !== "open") {
       const reason = "the agent's link is over";
@@ -244,7 +244,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     this.#over(reason.message);
   }
 
-  #admit(verdict: Admission): void {
+  #admit(verdict: LinkAdmission): void {
     if (verdict instanceof Promise) {
       verdict.then(
         (refusal) => this.#admit(refusal),

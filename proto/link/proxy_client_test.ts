@@ -14,7 +14,7 @@ import { CAPABILITIES_FIELD } from "./capabilities.ts";
 import { dialProxy } from "./proxy_client.ts";
 import type { DialError } from "../peer/dial_error.ts";
 import { EARLY_BYTES_MAX, type PendingDial } from "./link.ts";
-import { CLOSE_RSP_WAIT_MS, QUIET_MS } from "./quiet_close.ts";
+import { CLOSE_QUIET_MS, CLOSE_RSP_WAIT_MS } from "./quiet_close.ts";
 import { PROXY_PATH } from "./method_paths.ts";
 
 const DIAL_ID = 0x7ff0_e7e7_b7b1_baf2n;
@@ -299,13 +299,13 @@ Deno.test("a Go server hears CLOSE_REQ once nothing moves any more", async () =>
   const conduit = await server.connected({});
   conduit.send("request");
   conduit.finish();
-  server.timers.advance(QUIET_MS - 1);
+  server.timers.advance(CLOSE_QUIET_MS - 1);
   server.callee.data(accepted.connectId, "answer, part 1");
   await settled();
-  server.timers.advance(QUIET_MS);
+  server.timers.advance(CLOSE_QUIET_MS);
   await settled();
   assert(!server.callee.heard.some((line) => line.startsWith("CLOSE_REQ")));
-  server.timers.advance(QUIET_MS);
+  server.timers.advance(CLOSE_QUIET_MS);
   await settled();
   assertEquals(
     server.callee.heard.at(-1),
@@ -323,11 +323,11 @@ Deno.test("CLOSE_REQ waits while something is left to be read", async () => {
   server.callee.data(accepted.connectId, "unread");
   await settled();
   conduit.finish();
-  server.timers.advance(5 * QUIET_MS);
+  server.timers.advance(5 * CLOSE_QUIET_MS);
   await settled();
   assertEquals(server.callee.heard.length, 1);
   conduit.startReading();
-  server.timers.advance(2 * QUIET_MS);
+  server.timers.advance(2 * CLOSE_QUIET_MS);
   await settled();
   assertEquals(server.callee.heard.length, 2);
 });
@@ -336,7 +336,7 @@ Deno.test("a Go server that never answers CLOSE_REQ is not waited for (CloseTime
   const server = new Server();
   const conduit = await server.connected({});
   conduit.finish();
-  server.timers.advance(QUIET_MS + CLOSE_RSP_WAIT_MS);
+  server.timers.advance(CLOSE_QUIET_MS + CLOSE_RSP_WAIT_MS);
   assertEquals((await conduit.closed).kind, "reset");
 });
 

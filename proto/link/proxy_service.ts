@@ -39,7 +39,7 @@ import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
 import { FirstHold, type HoldOwner } from "./first_hold.ts";
 import {
   type ConduitPort,
-  LINGER_BYTES_MAX,
+  GONE_LINGER_BYTES_MAX,
   PacketConduit,
 } from "./packet_conduit.ts";
 import { PacketSender } from "./send_packet.ts";
@@ -166,7 +166,7 @@ class ProxyCallee
       // A Go program that gives its call up closes its connection: what it
       // wrote before is still to arrive (SPEC.md, "Ends").
       this.#state = "gone";
-      conduit.peerGone(LINGER_BYTES_MAX);
+      conduit.peerGone(GONE_LINGER_BYTES_MAX);
     }
   }
 
@@ -425,7 +425,7 @@ class ProxyCallee
     this.#say({ type: "CLOSE_RSP", connectId, error: "", reset: "" });
     this.#finish(StatusCode.OK, "");
     this.#state = "gone";
-    this.#conduit!.peerGone(LINGER_BYTES_MAX);
+    this.#conduit!.peerGone(GONE_LINGER_BYTES_MAX);
   }
 
   /** The caller broke the protocol. */

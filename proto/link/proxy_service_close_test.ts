@@ -10,7 +10,7 @@ import {
   MemoryFrontend,
 } from "../../tests/support/memory/memory_frontend.ts";
 import type { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
-import { LINGER_BYTES_MAX, LINGER_MS } from "./packet_conduit.ts";
+import { GONE_LINGER_BYTES_MAX, GONE_LINGER_MS } from "./packet_conduit.ts";
 
 Deno.test("a Go caller's connection closes in order (TestServerProxyNormalClose)", async () => {
   const { caller, target } = await new MemoryFrontend().dialled();
@@ -119,7 +119,7 @@ Deno.test("a target that goes on after its Go caller went is reset, soon", async
     const { caller, target } = await new MemoryFrontend().dialled();
     caller.say(closeRequest(1));
     await settled();
-    target.send(new Uint8Array(LINGER_BYTES_MAX));
+    target.send(new Uint8Array(GONE_LINGER_BYTES_MAX));
     await settled();
     assertEquals(target.end, undefined);
     target.send("x");
@@ -131,9 +131,9 @@ Deno.test("a target that goes on after its Go caller went is reset, soon", async
     const { caller, target } = await frontend.dialled();
     caller.isReading = false;
     caller.data(1, "x");
-    target.send(new Uint8Array(4 * LINGER_BYTES_MAX));
+    target.send(new Uint8Array(4 * GONE_LINGER_BYTES_MAX));
     await settled();
-    assert(target.queuedBytes > 2 * LINGER_BYTES_MAX);
+    assert(target.queuedBytes > 2 * GONE_LINGER_BYTES_MAX);
     caller.say(closeRequest(1));
     await settled();
     assertEquals(target.end?.kind, "reset");
@@ -145,11 +145,11 @@ Deno.test("a target that goes on after its Go caller went is reset, soon", async
     caller.data(1, new Uint8Array(130_000));
     caller.say(closeRequest(1));
     await settled();
-    frontend.timers.advance(LINGER_MS - 1);
+    frontend.timers.advance(GONE_LINGER_MS - 1);
     target.startReading();
     target.stopReading();
     await settled();
-    frontend.timers.advance(LINGER_MS - 1);
+    frontend.timers.advance(GONE_LINGER_MS - 1);
     assertEquals(target.end, undefined);
     target.startReading();
     await target.ended;
@@ -160,7 +160,7 @@ Deno.test("a target that goes on after its Go caller went is reset, soon", async
     const { caller, target } = await frontend.dialled();
     caller.say(closeRequest(1));
     await settled();
-    frontend.timers.advance(2 * LINGER_MS);
+    frontend.timers.advance(2 * GONE_LINGER_MS);
     await settled();
     assertEquals(target.end?.kind, "reset");
     // What is left is the transport's; nothing of the call.

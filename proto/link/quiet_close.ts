@@ -17,7 +17,7 @@ import type { Timer, Timers } from "../sync/clock.ts";
  * How long nothing must have moved. Longer loses less with targets that think
  * before they answer; shorter frees closed connections sooner.
  */
-export const QUIET_MS = 2_000;
+export const CLOSE_QUIET_MS = 2_000;
 
 /**
  * How long CLOSE_REQ waits behind the last bytes when nobody listens any more:
@@ -28,7 +28,7 @@ export const GONE_QUIET_MS = 250;
 
 /**
  * The slowest target whose queue at the agent is waited for, 1 MiB/s; the wait
- * for the queue and the last bytes ends after {@linkcode QUIET_MS} all the same.
+ * for the queue and the last bytes ends after {@linkcode CLOSE_QUIET_MS} all the same.
  */
 export const DRAIN_BYTES_PER_MS = 1024;
 
@@ -84,7 +84,7 @@ export class QuietClose {
     const now = this.#timers.now();
     const drained = Math.max(this.#drainedMs, now) +
       bytes / DRAIN_BYTES_PER_MS;
-    this.#drainedMs = Math.min(drained, now + QUIET_MS - GONE_QUIET_MS);
+    this.#drainedMs = Math.min(drained, now + CLOSE_QUIET_MS - GONE_QUIET_MS);
   }
 
   /** Something came, or was passed on. Cheap: called for every piece. */
@@ -98,7 +98,7 @@ export class QuietClose {
 
   #wait(): void {
     this.#hasMoved = false;
-    this.#timer = this.#timers.after(QUIET_MS, () => {
+    this.#timer = this.#timers.after(CLOSE_QUIET_MS, () => {
       if (this.#hasMoved || this.#isBusy()) return this.#wait();
       this.#close();
     });

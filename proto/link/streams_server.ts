@@ -44,12 +44,12 @@ import { readInstanceId } from "../peer/instance_id.ts";
 import type { PeerIdentity } from "../peer/peer_identity.ts";
 import type { DialTarget } from "../peer/dial_error.ts";
 import {
-  type Admission,
   type AgentLink,
   type DialEvents,
-  type DialOptions,
   internalRefusal,
+  type LinkAdmission,
   type LinkConnection,
+  type LinkDialOptions,
   type LinkPeer,
   type PendingDial,
 } from "./link.ts";
@@ -63,7 +63,7 @@ export interface StreamsServerOptions {
   readonly identity: PeerIdentity;
   readonly observer?: PacketObserver;
   /** Whether this agent may connect. */
-  readonly admit?: (peer: LinkPeer, hello: AgentHello) => Admission;
+  readonly admit?: (peer: LinkPeer, hello: AgentHello) => LinkAdmission;
   /** An agent whose link stands announces other services, or its drain. */
   readonly onChanged?: (link: AgentLink) => void;
   /** The agent says which authorities it trusts, by their ids. */
@@ -190,7 +190,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
   dial(
     target: DialTarget,
     events: DialEvents,
-    options: DialOptions = {},
+    options: LinkDialOptions = {},
   ): PendingDial {
     const { timers, observer } = this.#options;
     this.#load++;
@@ -322,7 +322,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     this.#admit(admit?.(peer, hello));
   }
 
-  #admit(verdict: Admission): void {
+  #admit(verdict: LinkAdmission): void {
     if (verdict instanceof Promise) {
       verdict.then(
         (refusal) => this.#admit(refusal),

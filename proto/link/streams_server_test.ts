@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { defineCarrierCompliance } from "../../tests/support/rigs/carrier_compliance.ts";
 import { streamsRig } from "../../tests/support/rigs/carrier_rig.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
-import { LINGER_MS } from "./packet_conduit.ts";
+import { GONE_LINGER_MS } from "./packet_conduit.ts";
 import { STALL_MS } from "./packets_port.ts";
 
 defineCarrierCompliance("streams", streamsRig);
@@ -21,7 +21,7 @@ Deno.test("streams: a stalled conduit costs nobody anything, for as long as it l
     stalled.push(pair);
   }
   await settled();
-  rig.timers.advance(10 * (STALL_MS + LINGER_MS));
+  rig.timers.advance(10 * (STALL_MS + GONE_LINGER_MS));
   const { caller, target } = await rig.connect();
   target.send(new Uint8Array(8 * MIB));
   await caller.received(8 * MIB);

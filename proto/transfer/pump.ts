@@ -13,7 +13,7 @@
  * @module
  */
 
-import { ByteQueue } from "./byte_queue.ts";
+import { PooledQueue } from "./pooled_queue.ts";
 import type { Conduit, ConduitEnd, ConduitEvents } from "./conduit.ts";
 
 /** Decides about both directions. */
@@ -45,7 +45,7 @@ export class Pump implements ConduitEvents {
   readonly #owner: PumpOwner;
   #opposite!: Pump;
   /** Made when it is first needed: most connections never need one. */
-  #queue: ByteQueue | undefined;
+  #queue: PooledQueue | undefined;
   #state: State = "flowing";
   /** Whether `write` of the sink runs, and whether the sink had room then. */
   #sinkIs: "idle" | "taking" | "taking, woken" | "woken" = "idle";
@@ -216,7 +216,7 @@ export class Pump implements ConduitEvents {
       );
       return false;
     }
-    this.#queue ??= new ByteQueue();
+    this.#queue ??= new PooledQueue();
     this.#queue.push(taken === 0 ? chunk : chunk.subarray(taken));
     return true;
   }

@@ -18,8 +18,8 @@ import type {
 import { HTTP2_ALPN, STREAMS_ALPN } from "../../proto/link/hello.ts";
 import { newInstanceId } from "../../proto/peer/instance_id.ts";
 import type {
-  Admission,
   AgentLink,
+  LinkAdmission,
   LinkRefusal,
 } from "../../proto/link/link.ts";
 import { duplicateReports } from "../identity/duplicate_reports.ts";
@@ -127,7 +127,7 @@ export class ServerAgents {
   }
 
   /** Whether somebody may link. */
-  admit(candidate: LinkCandidate): Admission {
+  admit(candidate: LinkCandidate): LinkAdmission {
     return admit(this.#trust!, candidate);
   }
 
@@ -220,7 +220,7 @@ export class ServerAgents {
   }
 
   /** Of those who may link, one process for each. */
-  #admitLink(candidate: LinkCandidate): Admission {
+  #admitLink(candidate: LinkCandidate): LinkAdmission {
     const next = (refusal: LinkRefusal | undefined) =>
       refusal ?? this.#duplicates.admit(candidate.peer);
     const verdict = this.admit(candidate);

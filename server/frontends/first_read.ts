@@ -12,7 +12,7 @@ import type { ByteSocket } from "../../net/stream/byte_socket.ts";
 import type { ReadBuffer } from "../../net/buffers/read_buffer.ts";
 import { conduitReader } from "../../net/stream/socket_conduit.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { HEAD_TIMEOUT_MS } from "../../net/http1/connect_session.ts";
+import { CONNECT_HEAD_TIMEOUT_MS } from "../../net/http1/connect_session.ts";
 import { type SniffedProtocol, sniffProtocol } from "./sniff.ts";
 
 /**
@@ -40,7 +40,7 @@ export class FirstRead {
   constructor(socket: ByteSocket, timers: Timers, sniffed: Sniffed) {
     this.#socket = socket;
     this.#sniffed = sniffed;
-    this.#timer = timers.after(HEAD_TIMEOUT_MS, () => socket.close());
+    this.#timer = timers.after(CONNECT_HEAD_TIMEOUT_MS, () => socket.close());
   }
 
   start(): void {

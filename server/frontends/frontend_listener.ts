@@ -11,7 +11,7 @@ import {
   listenTcp,
   listenUnix,
 } from "../../net/listen/listeners.ts";
-import { HEAD_TIMEOUT_MS } from "../../net/http1/connect_session.ts";
+import { CONNECT_HEAD_TIMEOUT_MS } from "../../net/http1/connect_session.ts";
 import type { Guest, Intake } from "../../net/admission/intake.ts";
 import { WaitingRoom } from "../../net/admission/waiting_room.ts";
 import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
@@ -116,7 +116,7 @@ function acceptPlain(
   if (brake === undefined || !brake.isOn(systemTimers.now())) {
     return accept(socket, guest);
   }
-  const deadline = systemTimers.after(HEAD_TIMEOUT_MS, () => {
+  const deadline = systemTimers.after(CONNECT_HEAD_TIMEOUT_MS, () => {
     room.leave(brake, caller);
     socket.close();
   });

@@ -29,8 +29,8 @@ import {
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import {
-  type Admission,
   internalRefusal,
+  type LinkAdmission,
   type LinkPeer,
   type LinkRefusal,
   type PendingDial,
@@ -63,7 +63,7 @@ export interface NodeFrontendOptions {
   readonly observer: PacketObserver;
   readonly messageBytesMax: number;
   /** Whether somebody may be the node that its certificate names. */
-  admit(candidate: LinkCandidate): Admission;
+  admit(candidate: LinkCandidate): LinkAdmission;
   dial(order: DialOrder, answer: DialAnswer): PendingDial;
   /** What a virtual address stands for. */
   resolve(host: string): VirtualTarget | undefined;
@@ -151,7 +151,7 @@ export class NodeFrontend {
   }
 
   /** Judging reads a record and checks a signature: not for every dial. */
-  #admit(calls: NodeCaller): Admission {
+  #admit(calls: NodeCaller): LinkAdmission {
     const judgement = this.#judgements;
     if (calls.admittedBy === judgement) return undefined;
     const admitted = (refusal: LinkRefusal | undefined) => {

@@ -13,7 +13,11 @@ import {
   TUNNEL_SERVER_NAME,
 } from "../../proto/identity/node_name.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
-import type { Admission, AgentLink, LinkPeer } from "../../proto/link/link.ts";
+import type {
+  AgentLink,
+  LinkAdmission,
+  LinkPeer,
+} from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import {
   ADMITTED,
@@ -44,7 +48,7 @@ export interface AgentTrust {
 export function admit(
   { judges }: AgentTrust,
   candidate: LinkCandidate,
-): Admission {
+): LinkAdmission {
   return judgeCandidate(judges, candidate);
 }
 

@@ -9,7 +9,7 @@ import { hostPort } from "../../proto/peer/host_port.ts";
 import { MessageError, quote } from "../../net/http1/message_error.ts";
 
 /** A host without brackets, and a port in 1–65535. */
-export interface Authority {
+export interface HttpAuthority {
   readonly host: string;
   readonly port: number;
 }
@@ -22,7 +22,7 @@ const AUTHORITY = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9A-Za-z._-]+)):([0-9]{1,5})$/;
  * @param header Where it stood, for the error.
  * @throws {MessageError}
  */
-export function parseAuthority(text: string, header: string): Authority {
+export function parseAuthority(text: string, header: string): HttpAuthority {
   const match = AUTHORITY.exec(text);
   const port = Number(match?.[3] ?? 0);
   const host = match?.[1] ?? match?.[2] ?? "";
@@ -39,6 +39,6 @@ export function parseAuthority(text: string, header: string): Authority {
 }
 
 /** The other way round. */
-export function authorityText({ host, port }: Authority): string {
+export function authorityText({ host, port }: HttpAuthority): string {
   return hostPort(host, port);
 }

@@ -24,7 +24,7 @@ export class KubeletError extends Error {
 }
 
 /** A status line and a sentence. */
-export interface Refusal {
+export interface KubeletRefusal {
   readonly status: number;
   readonly message: string;
 }
@@ -60,7 +60,7 @@ export function isDialFailure(error: unknown): boolean {
  *
  * @throws What is our own fault.
  */
-export function refusalOf(error: unknown): Refusal | undefined {
+export function refusalOf(error: unknown): KubeletRefusal | undefined {
   if (error instanceof CallerLeft) return undefined;
   if (error instanceof MessageError || error instanceof KubeletError) {
     const { status, message } = error;

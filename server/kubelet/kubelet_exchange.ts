@@ -29,7 +29,7 @@ import type { Caller } from "../policy/caller.ts";
 import {
   CallerLeft,
   isDialFailure,
-  type Refusal,
+  type KubeletRefusal,
   refusalOf,
 } from "./exchange_errors.ts";
 import {
@@ -46,7 +46,7 @@ import {
 } from "./kubelet_request.ts";
 
 /** How long a caller may take for its request head, however it dribbles. */
-export const HEAD_TIMEOUT_MS = 10_000;
+export const REQUEST_HEAD_TIMEOUT_MS = 10_000;
 
 /** How long a caller may let its body wait. */
 export const BODY_IDLE_TIMEOUT_MS = 60_000;
@@ -55,7 +55,7 @@ export const BODY_IDLE_TIMEOUT_MS = 60_000;
 export const SWITCH_TIMEOUT_MS = 60_000;
 
 /** How long both ends may take to hang up when all is said. */
-export const LINGER_MS = 2_000;
+export const HANG_UP_MS = 2_000;
 
 /** Most bytes behind a request that are dropped; more ends the connection. */
 export const EXCESS_BYTES_MAX = 65_536;
@@ -79,7 +79,7 @@ export interface ExchangeObserver {
   /** Paired with `began`. @param status 0 when the caller left without one. */
   ended(request: KubeletRequest, status: number, tookMs: number): void;
   /** We said no, to whatever it was. */
-  refused(caller: Caller, refusal: Refusal, isDial: boolean): void;
+  refused(caller: Caller, refusal: KubeletRefusal, isDial: boolean): void;
 }
 
 /** Either of the two kinds there are. */
@@ -111,7 +111,7 @@ export class KubeletExchange {
     const startedMs = timers.now();
     try {
       const head = await this.#within(
-        HEAD_TIMEOUT_MS,
+        REQUEST_HEAD_TIMEOUT_MS,
         this.#readHead(this.#caller, new RequestReader("GET /path")),
         () => new MessageError(408, "Cannot wait longer for a request head"),
       );
@@ -334,7 +334,7 @@ export class KubeletExchange {
    */
   async #hangUp(socket: ReadAheadSocket, ended: Promise<void>): Promise<void> {
     const ending = socket.closeWrite().then(() => ended).catch(() => {});
-    await atMost(this.#options.timers, LINGER_MS, ending);
+    await atMost(this.#options.timers, HANG_UP_MS, ending);
     socket.close();
   }
 

@@ -12,14 +12,14 @@ import {
 } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
-import { kubeletError, type Refusal } from "./exchange_errors.ts";
+import { kubeletError, type KubeletRefusal } from "./exchange_errors.ts";
 import {
   BODY_IDLE_TIMEOUT_MS,
   EXCESS_BYTES_MAX,
   type ExchangeOptions,
-  HEAD_TIMEOUT_MS,
+  HANG_UP_MS,
   KubeletExchange,
-  LINGER_MS,
+  REQUEST_HEAD_TIMEOUT_MS,
   SWITCH_TIMEOUT_MS,
 } from "./kubelet_exchange.ts";
 
@@ -27,7 +27,7 @@ import {
 class Rig {
   readonly timers = new FakeTimers();
   readonly caller: ConduitProbe;
-  readonly refusals: Refusal[] = [];
+  readonly refusals: KubeletRefusal[] = [];
   /** Method and path when it began, the status when it ended. */
   readonly seen: (string | number)[] = [];
   readonly running: Promise<void>;
@@ -197,13 +197,13 @@ Deno.test("a head that comes byte by byte has the same time as any other", async
   for (const byte of "GET / HTTP") {
     rig.caller.send(byte);
     await settled();
-    rig.timers.advance(HEAD_TIMEOUT_MS / 11);
+    rig.timers.advance(REQUEST_HEAD_TIMEOUT_MS / 11);
   }
   assertEquals(rig.caller.text, "");
-  rig.timers.advance(HEAD_TIMEOUT_MS / 11);
+  rig.timers.advance(REQUEST_HEAD_TIMEOUT_MS / 11);
   await settled();
   assertMatch(rig.caller.text, /^HTTP\/1\.1 408 /);
-  rig.timers.advance(LINGER_MS);
+  rig.timers.advance(HANG_UP_MS);
   await rig.running;
   assertEquals((await rig.caller.closed).kind, "reset");
 });
@@ -302,7 +302,7 @@ Deno.test("who does not hang up after an answer is not waited for", async () => 
   const kubelet = await rig.kubelet;
   kubelet.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
   await rig.caller.ended;
-  rig.timers.advance(LINGER_MS);
+  rig.timers.advance(HANG_UP_MS);
   await rig.running;
   assertEquals((await rig.caller.closed).kind, "reset");
   assertEquals((await kubelet.closed).kind, "reset");

@@ -16,7 +16,7 @@ const KINDS: ReadonlySet<string> = new Set([
 ]);
 
 /** What a request is for, as one of few words. */
-export function kindOf(path: string): string {
+export function requestKindOf(path: string): string {
   const first = path.split("/", 2)[1] ?? "";
   return KINDS.has(first) ? first : "other";
 }
@@ -43,12 +43,12 @@ export class KubeletMetrics {
   }
 
   began(path: string): void {
-    this.#inFlight.with(kindOf(path)).add();
+    this.#inFlight.with(requestKindOf(path)).add();
   }
 
   /** @param status 0: there was none. */
   ended(path: string, status: number): void {
-    const kind = kindOf(path);
+    const kind = requestKindOf(path);
     this.#inFlight.with(kind).add(-1);
     const text = status === 0 ? "none" : `${Math.floor(status / 100)}xx`;
     this.#requests.with(kind, text).add();

@@ -29,7 +29,7 @@ import {
   type ExchangeOptions,
   KubeletExchange,
 } from "./kubelet_exchange.ts";
-import type { Refusal } from "./exchange_errors.ts";
+import type { KubeletRefusal } from "./exchange_errors.ts";
 import { dialKubelet } from "./kubelet_dial.ts";
 import { KubeletMetrics } from "./kubelet_metrics.ts";
 import { nodeRefusal } from "./node_callers.ts";
@@ -150,7 +150,7 @@ export class KubeletPort {
     }
   }
 
-  #refusalFor({ identity }: ByteSocket): Refusal | undefined {
+  #refusalFor({ identity }: ByteSocket): KubeletRefusal | undefined {
     const message = nodeRefusal(identity);
     if (message !== undefined) return { status: 403, message };
     if (this.#exchanges.size < EXCHANGES_MAX) return undefined;
@@ -181,7 +181,7 @@ export class KubeletPort {
 
 async function turnAway(
   socket: ByteSocket,
-  { status, message }: Refusal,
+  { status, message }: KubeletRefusal,
 ): Promise<void> {
   try {
     await socket.write(refusalBytes(status, message));

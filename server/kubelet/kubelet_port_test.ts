@@ -12,7 +12,7 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { EXCHANGES_MAX, KubeletPort } from "./kubelet_port.ts";
-import { kindOf, KubeletMetrics } from "./kubelet_metrics.ts";
+import { KubeletMetrics, requestKindOf } from "./kubelet_metrics.ts";
 
 /** A port that nobody reaches: connections are handed to it. */
 function openPort(): KubeletPort {
@@ -63,7 +63,13 @@ Deno.test("what is counted has few labels, whatever callers write", () => {
   }
   metrics.began("/pods");
   metrics.ended("/pods", 0);
-  assertEquals(paths.map(kindOf), ["exec", "pods", "other", "other", "other"]);
+  assertEquals(paths.map(requestKindOf), [
+    "exec",
+    "pods",
+    "other",
+    "other",
+    "other",
+  ]);
   const text = registry.expose();
   const lines = text.match(/^tunnel_server_kubelet_requests_total.*$/gm);
   assertEquals(lines, [

@@ -15,7 +15,11 @@
 
 import { isIP } from "node:net";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
-import { type Authority, authorityText, parseAuthority } from "./authority.ts";
+import {
+  authorityText,
+  type HttpAuthority,
+  parseAuthority,
+} from "./authority.ts";
 import { KUBELET_PORT, type NodeLookups } from "./node_lookups.ts";
 import type { KubeletRequest } from "./kubelet_request.ts";
 import { targetHost } from "../routing/target_host.ts";
@@ -31,7 +35,7 @@ export interface KubeletRoute {
 }
 
 /** How the caller came to us. */
-export interface Arrival {
+export interface CallerArrival {
   /** By SNI; empty when it named nobody, as with addresses. */
   readonly serverName: string;
   /** `ip:port`; the port is the one it takes for the kubelet's. */
@@ -55,7 +59,7 @@ const POD_PATH =
 /** @throws {MessageError} When that cannot be found out. */
 export async function routeOf(
   request: KubeletRequest,
-  arrival: Arrival,
+  arrival: CallerArrival,
   options: RoutingOptions,
 ): Promise<KubeletRoute> {
   const { fields } = request;
@@ -77,9 +81,9 @@ export async function routeOf(
 
 async function nodeOf(
   request: KubeletRequest,
-  arrival: Arrival,
+  arrival: CallerArrival,
   { lookups, isServed }: RoutingOptions,
-): Promise<{ readonly node: string; readonly kubelet: Authority }> {
+): Promise<{ readonly node: string; readonly kubelet: HttpAuthority }> {
   const [, namespace, pod] = POD_PATH.exec(request.path) ?? [];
   if (lookups !== undefined && pod !== undefined) {
     const node = await lookups.nodeOfPod(namespace!, pod);
@@ -100,9 +104,9 @@ async function nodeOf(
  */
 function meantBy(
   { host: text, upgrade }: KubeletRequest,
-  { serverName, localAddress }: Arrival,
+  { serverName, localAddress }: CallerArrival,
   isServed: RoutingOptions["isServed"],
-): Authority {
+): HttpAuthority {
   const said = parseAuthority(text, "Host");
   const isPassedOn = upgrade?.toLowerCase().startsWith("spdy/") === true;
   if (!isPassedOn && isServed(said.host)) return said;
@@ -120,14 +124,14 @@ function meantBy(
 }
 
 function dialed(
-  { host, port }: Authority,
+  { host, port }: HttpAuthority,
   localhostPorts: ReadonlySet<number>,
-): Authority {
+): HttpAuthority {
   if (!localhostPorts.has(port)) return { host, port };
   return { host: isIP(host) === 6 ? "::1" : "127.0.0.1", port };
 }
 
 /** The node's own names: loopback addresses are everybody's. */
-function namesOf(node: string, { host }: Authority): readonly string[] {
+function namesOf(node: string, { host }: HttpAuthority): readonly string[] {
   return host === node || isLoopbackHost(host) ? [node] : [node, host];
 }

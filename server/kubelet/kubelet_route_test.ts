@@ -3,7 +3,7 @@ import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { type KubeletRoute, routeOf } from "./kubelet_route.ts";
 import { MessageError } from "../../net/http1/message_error.ts";
-import { BELIEVED_MS, NodeLookups } from "./node_lookups.ts";
+import { LOOKUP_BELIEVED_MS, NodeLookups } from "./node_lookups.ts";
 import { requestHeadOf } from "../../tests/support/http1_heads.ts";
 import { kubeletRequestOf } from "./kubelet_request.ts";
 
@@ -102,7 +102,7 @@ Deno.test("the API server tells a pod's node, and where its kubelet is", async (
     "/api/v1/namespaces/web/pods/nginx-0",
     "/api/v1/nodes/edge-1",
   ]);
-  timers.advance(BELIEVED_MS);
+  timers.advance(LOOKUP_BELIEVED_MS);
   await ask();
   assertEquals(api.asked.length, 4);
 });

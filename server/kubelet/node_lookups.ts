@@ -18,14 +18,14 @@ import {
   type Resource,
 } from "../../neighbours/kubernetes/paths.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import type { Authority } from "./authority.ts";
+import type { HttpAuthority } from "./authority.ts";
 import { MessageError } from "../../net/http1/message_error.ts";
 
 /**
  * How long an answer is believed. A pod that is made anew under its old name
  * may be on another node.
  */
-export const BELIEVED_MS = 5_000;
+export const LOOKUP_BELIEVED_MS = 5_000;
 
 /** Answers kept; beyond it all are forgotten. */
 export const ANSWERS_MAX = 10_000;
@@ -67,7 +67,7 @@ export class NodeLookups implements Disposable {
   }
 
   /** @throws {MessageError} When there is no such node, or nobody can tell. */
-  async kubeletOf(name: string): Promise<Authority> {
+  async kubeletOf(name: string): Promise<HttpAuthority> {
     const { status } = await this.#get<Node>(NODES, { name });
     const address = status?.addresses
       ?.find(({ type }) => type === "InternalIP")?.address;
@@ -96,7 +96,7 @@ export class NodeLookups implements Disposable {
         this.#answers.delete(path);
         throw refusalFor(error);
       });
-    this.#answers.set(path, { object, untilMs: now + BELIEVED_MS });
+    this.#answers.set(path, { object, untilMs: now + LOOKUP_BELIEVED_MS });
     return object;
   }
 }

@@ -11,7 +11,7 @@
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type {
-  Admission,
+  LinkAdmission,
   LinkPeer,
   LinkRefusal,
 } from "../../proto/link/link.ts";
@@ -53,7 +53,7 @@ export function refuse(
 export function judgeCandidate(
   judges: readonly Judge[],
   candidate: LinkCandidate,
-): Admission {
+): LinkAdmission {
   for (const [index, judge] of judges.entries()) {
     const verdict = judge(candidate);
     if (verdict instanceof Promise) {

@@ -27,8 +27,8 @@ import {
 } from "../../proto/link/hello.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type {
-  Admission,
   AgentLink,
+  LinkAdmission,
   LinkRefusal,
 } from "../../proto/link/link.ts";
 import {
@@ -122,7 +122,7 @@ export interface AgentPortOptions {
   /** Shared with every connection of the process. */
   readonly receiveBudget: ReceiveBudget;
   /** Whether somebody may be an agent. */
-  readonly admit: (candidate: LinkCandidate) => Admission;
+  readonly admit: (candidate: LinkCandidate) => LinkAdmission;
   readonly timers: Timers;
   readonly randomness: Randomness;
   readonly observer: AgentPortObserver;
@@ -373,7 +373,7 @@ export class AgentPort {
   }
 
   /** A call that is refused ends without another word to us. */
-  #judgeCall(candidate: LinkCandidate): Admission {
+  #judgeCall(candidate: LinkCandidate): LinkAdmission {
     const told = (refusal: LinkRefusal | undefined) => {
       if (refusal === undefined) return undefined;
       const { remoteAddress } = candidate.peer;

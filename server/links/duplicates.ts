@@ -17,7 +17,11 @@
 
 import { sourceOf } from "../../net/admission/source.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
-import type { Admission, AgentLink, LinkPeer } from "../../proto/link/link.ts";
+import type {
+  AgentLink,
+  LinkAdmission,
+  LinkPeer,
+} from "../../proto/link/link.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { DuplicatePolicy } from "../options.ts";
 
@@ -113,7 +117,7 @@ export class Duplicates {
    * Whether another process speaks for the agent already, and lives. Asked
    * where the second one is to be refused.
    */
-  admit(peer: LinkPeer): Admission {
+  admit(peer: LinkPeer): LinkAdmission {
     if (this.#options.policy !== "refuse") return undefined;
     const agent = this.#agentOf(peer);
     const others = agent?.othersThan(peer) ?? [];

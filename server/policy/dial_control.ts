@@ -27,7 +27,7 @@ export interface ControlledDial {
 }
 
 /** What became of the question. */
-export interface Admission {
+export interface DialAdmission {
   /** The dial must not be made, and why. */
   readonly refusal?: DialError;
   /** To be told what becomes of the dial. */
@@ -45,7 +45,7 @@ export interface DialControlOptions {
 }
 
 /** Where there is nothing to judge by, and nobody to tell. */
-const ADMITTED: Admission = Object.freeze({});
+const ADMITTED: DialAdmission = Object.freeze({});
 
 /** See the module description. */
 export class DialControl {
@@ -76,7 +76,7 @@ export class DialControl {
    * @param agent Who would be asked. Absent: there is nobody, which a caller who
    *   may not reach the node it names is not to learn.
    */
-  admit(dial: ControlledDial, agent: LinkPeer | undefined): Admission {
+  admit(dial: ControlledDial, agent: LinkPeer | undefined): DialAdmission {
     const { policy, trail } = this.#options;
     const { target, caller } = dial;
     const isFree = policy === undefined && trail === undefined &&

@@ -9,7 +9,7 @@ import type { Identifiers } from "../../../proto/peer/identifiers.ts";
 import type {
   AgentLink,
   DialEvents,
-  DialOptions,
+  LinkDialOptions,
   PendingDial,
 } from "../../../proto/link/link.ts";
 
@@ -76,7 +76,7 @@ export class FakeLink implements AgentLink {
   dial(
     target: DialTarget,
     events: DialEvents,
-    { earlyData }: DialOptions = {},
+    { earlyData }: LinkDialOptions = {},
   ): PendingDial {
     const turn = turns++;
     const dial = { target, events, cancelled: false, earlyData, turn };

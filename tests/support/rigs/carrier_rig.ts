@@ -11,7 +11,7 @@ import type { DialHandler } from "../../../proto/link/dial_handler.ts";
 import { LINK_VERSION } from "../../../proto/link/hello.ts";
 import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
 import type { DialError, DialTarget } from "../../../proto/peer/dial_error.ts";
-import type { AgentLink, DialOptions } from "../../../proto/link/link.ts";
+import type { AgentLink, LinkDialOptions } from "../../../proto/link/link.ts";
 import type { PacketObserver } from "../../../proto/link/packet_observer.ts";
 import { openPacketsAgent } from "../../../proto/link/packets_agent.ts";
 import { agentService } from "../../../proto/link/packets_server.ts";
@@ -121,7 +121,7 @@ export class CarrierRig {
   /** A connected conduit: who asked for it, and its target. */
   async connect(
     protocol = "tcp",
-    options: DialOptions = {},
+    options: LinkDialOptions = {},
   ): Promise<{ caller: ConduitProbe; target: ConduitProbe }> {
     let caller!: ConduitProbe;
     const { target } = await this.connectUnattached(
@@ -135,7 +135,7 @@ export class CarrierRig {
   /** The same, while nobody hears the conduit but `attach`, if anybody. */
   async connectUnattached(
     protocol = "tcp",
-    options: DialOptions = {},
+    options: LinkDialOptions = {},
     attach: (conduit: Conduit) => void = () => {},
   ): Promise<{ conduit: Conduit; target: ConduitProbe }> {
     const [agentEnd, targetEnd] = MemoryConduit.pair({

@@ -15,7 +15,7 @@ import {
 } from "../bytes/buffer_pool.ts";
 
 /** See the module description. */
-export class ByteQueue {
+export class PooledQueue {
   readonly #pool: BufferPool;
   // Invariant: every block but the last is full; start lies in the first block,
   // end in the last; bytes = what lies between them. No blocks when empty.

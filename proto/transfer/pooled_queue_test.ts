@@ -1,14 +1,14 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { forAll } from "../../tests/support/memory/prng.ts";
 import { BufferPool } from "../bytes/buffer_pool.ts";
-import { ByteQueue } from "./byte_queue.ts";
+import { PooledQueue } from "./pooled_queue.ts";
 
 Deno.test("bytes leave in the order in which they came", async () => {
   await forAll(30, (prng) => {
     // Two queues on one pool: a block that one still reads must not be lent to
     // the other.
     const pool = new BufferPool();
-    const queues = [new ByteQueue(pool), new ByteQueue(pool)];
+    const queues = [new PooledQueue(pool), new PooledQueue(pool)];
     const models = ["", ""]; // in hex
     for (let step = 0; step < 200; step++) {
       const which = prng.below(2);
@@ -32,7 +32,7 @@ Deno.test("bytes leave in the order in which they came", async () => {
 });
 
 Deno.test("a pushed chunk may be written to afterwards", () => {
-  const queue = new ByteQueue();
+  const queue = new PooledQueue();
   const chunk = Uint8Array.of(1, 2, 3);
   queue.push(chunk);
   chunk.fill(9);
@@ -42,7 +42,7 @@ Deno.test("a pushed chunk may be written to afterwards", () => {
 
 Deno.test("every block is given back, and an empty queue owns none", () => {
   const pool = new CountingPool();
-  const queue = new ByteQueue(pool);
+  const queue = new PooledQueue(pool);
   for (const empty of [() => queue.clear(), () => queue.drop(queue.bytes)]) {
     for (const bytes of [1, 700, 5_000, 300_000]) {
       queue.push(new Uint8Array(bytes));
@@ -55,7 +55,7 @@ Deno.test("every block is given back, and an empty queue owns none", () => {
 
 Deno.test("a queue that stays half full needs no more blocks for it", () => {
   const pool = new CountingPool();
-  const queue = new ByteQueue(pool);
+  const queue = new PooledQueue(pool);
   const chunk = new Uint8Array(1_000);
   queue.push(chunk);
   for (let i = 0; i < 1_000; i++) {
@@ -67,7 +67,7 @@ Deno.test("a queue that stays half full needs no more blocks for it", () => {
 
 Deno.test("a long queue of small chunks is made of large blocks", () => {
   const pool = new CountingPool();
-  const queue = new ByteQueue(pool);
+  const queue = new PooledQueue(pool);
   const chunk = new Uint8Array(100);
   for (let i = 0; i < 10_000; i++) queue.push(chunk);
   assertEquals(pool.lent < 15, true);
@@ -75,7 +75,7 @@ Deno.test("a long queue of small chunks is made of large blocks", () => {
 });
 
 Deno.test("refuses to drop what is not there", () => {
-  const queue = new ByteQueue();
+  const queue = new PooledQueue();
   assertThrows(() => queue.drop(1), RangeError, "0 are queued");
 });
 
