@@ -64,9 +64,8 @@ export class AuditLog {
   #dropped = 0;
   #written = 0;
   #work: Promise<void> | undefined;
+  #state: "open" | "closing" | "closed" = "open";
   #isTimerSet = false;
-  #isClosing = false;
-  #isClosed = false;
   #mustReopen = false;
   #problem = "";
   #rotationProblem = "";
@@ -117,7 +116,7 @@ export class AuditLog {
     if (this.#gap > 0 && this.#buffer.bytes < PENDING_BYTES_MAX / 2) {
       this.#closeGap();
     }
-    const isKept = this.#gap === 0 && !this.#isClosed &&
+    const isKept = this.#gap === 0 && this.#state !== "closed" &&
       this.#buffer.push(line);
     if (!isKept) {
       this.#gap++;
@@ -137,10 +136,10 @@ export class AuditLog {
 
   /** Writes what waits, for a while, and closes the file. */
   async close(): Promise<void> {
-    this.#isClosing = true;
+    this.#state = "closing";
     if (this.#gap > 0) this.#closeGap();
     await atMost(this.#timers, CLOSE_TIMEOUT_MS, this.#finish());
-    this.#isClosed = true;
+    this.#state = "closed";
     const lost = this.#buffer.lines;
     if (lost === 0) return;
     this.#dropped += lost;
@@ -167,12 +166,13 @@ export class AuditLog {
   }
 
   #schedule(): void {
-    if (this.#isTimerSet || this.#work !== undefined || this.#isClosing) return;
+    if (this.#state !== "open") return;
+    if (this.#isTimerSet || this.#work !== undefined) return;
     this.#isTimerSet = true;
     const delayMs = this.#problem === "" ? FLUSH_MS : RETRY_MS;
     this.#timers.after(delayMs, () => {
       this.#isTimerSet = false;
-      if (!this.#isClosing) this.#startWork();
+      if (this.#state === "open") this.#startWork();
     });
   }
 

@@ -49,8 +49,7 @@ export class BenchConduit implements Conduit {
   /** Of `discard`. */
   #received = 0;
   #reportAt = nextReportAt(0);
-  #callerEnded = false;
-  #isClosed = false;
+  #state: "open" | "callerEnded" | "closed" = "open";
 
   /** @param onOver Called once, when the connection is over. */
   constructor(host: BenchHost, timers: Timers, onOver: () => void) {
@@ -71,10 +70,10 @@ export class BenchConduit implements Conduit {
   }
 
   write(chunk: Uint8Array): number {
-    if (this.#callerEnded) {
+    if (this.#state === "callerEnded") {
       throw new TypeError("Cannot write to a conduit after its end");
     }
-    if (this.#isClosed) return 0;
+    if (this.#state === "closed") return 0;
     if (this.#service !== undefined) return this.#serve(this.#service, chunk);
     const line = this.#request.push(chunk);
     if (line === undefined) return chunk.length;
@@ -92,7 +91,7 @@ export class BenchConduit implements Conduit {
   }
 
   end(): void {
-    this.#callerEnded = true;
+    if (this.#state === "open") this.#state = "callerEnded";
     this.#schedule();
   }
 
@@ -125,7 +124,7 @@ export class BenchConduit implements Conduit {
 
   /** Events come from here alone, never from inside a call of the owner's. */
   #schedule(): void {
-    if (this.#isScheduled || this.#isClosed) return;
+    if (this.#isScheduled || this.#isClosed()) return;
     this.#isScheduled = true;
     queueMicrotask(() => {
       this.#isScheduled = false;
@@ -134,16 +133,16 @@ export class BenchConduit implements Conduit {
   }
 
   #turn(): void {
-    if (this.#events === undefined || this.#isClosed) return;
+    if (this.#events === undefined || this.#isClosed()) return;
     if (this.#service === "discard") this.#report();
     this.#empty();
-    if (this.#service === "source" && !this.#callerEnded) this.#fill();
-    if (this.#isClosed) return;
+    if (this.#service === "source" && this.#state === "open") this.#fill();
+    if (this.#isClosed()) return;
     if (this.#wantsRoom && this.#outbox.bytes < BENCH_WINDOW_BYTES) {
       this.#wantsRoom = false;
       this.#events.onWritable();
     }
-    if (!this.#callerEnded || this.#outbox.bytes > 0) return;
+    if (this.#state !== "callerEnded" || this.#outbox.bytes > 0) return;
     this.#events.onEnd();
     this.#close({ kind: "clean" });
   }
@@ -151,7 +150,8 @@ export class BenchConduit implements Conduit {
   /** At most one report waits: who does not read gets fewer of them. */
   #report(): void {
     if (this.#outbox.bytes > 0 || this.#unconsumed > 0) return;
-    const isDue = this.#received >= this.#reportAt || this.#callerEnded;
+    const isDue = this.#received >= this.#reportAt ||
+      this.#state === "callerEnded";
     if (!isDue) return;
     this.#reportAt = nextReportAt(this.#received);
     this.#outbox.push(discardReport(this.#received));
@@ -162,7 +162,7 @@ export class BenchConduit implements Conduit {
     while (outbox.bytes > 0 && this.#unconsumed < BENCH_WINDOW_BYTES) {
       const { length } = outbox.peek();
       this.#deliver(outbox.peek());
-      if (this.#isClosed) return;
+      if (this.#isClosed()) return;
       outbox.drop(length);
     }
   }
@@ -170,7 +170,7 @@ export class BenchConduit implements Conduit {
   /** One window at most: others want their turn as well. */
   #fill(): void {
     for (let at = 0; at < BENCH_WINDOW_BYTES; at += PATTERN.length) {
-      if (this.#isClosed || this.#unconsumed >= BENCH_WINDOW_BYTES) return;
+      if (this.#isClosed() || this.#unconsumed >= BENCH_WINDOW_BYTES) return;
       this.#deliver(PATTERN);
     }
   }
@@ -180,9 +180,14 @@ export class BenchConduit implements Conduit {
     this.#events!.onData(chunk);
   }
 
+  /** A method, because calls in between change what a type guard remembers. */
+  #isClosed(): boolean {
+    return this.#state === "closed";
+  }
+
   #close(end: ConduitEnd): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
+    if (this.#isClosed()) return;
+    this.#state = "closed";
     this.#lifetime.cancel();
     this.#outbox.clear();
     this.#onOver();

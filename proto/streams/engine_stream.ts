@@ -63,10 +63,11 @@ export class EngineStream
   #hasSentHead = false;
   readonly #incoming = new IncomingMessage();
   #wantsRoom = false;
-  /** END_STREAM came, and the handler has not heard of it yet. */
-  #isEndDue = false;
-  /** The host was told that the stream is over. */
-  #hasLeft = false;
+  /**
+   * What others know of the end: `due`: END_STREAM came, and the handler has
+   * not been told yet; `left`: the host was told that the stream is over.
+   */
+  #end: "none" | "due" | "left" = "none";
   #frameBytesAverage = 0;
 
   constructor(host: StreamHost) {
@@ -133,7 +134,7 @@ export class EngineStream
 
   /** Ends the stream without a frame: the connection knows why, and goes on. */
   finish(reset: StreamReset): void {
-    if (this.#hasLeft) return;
+    if (this.#end === "left") return;
     this.#state = "closed";
     this.#leave("resetByUs");
     this.#tellReset(reset);
@@ -232,7 +233,7 @@ export class EngineStream
   }
 
   reset(code: number): void {
-    if (this.#hasLeft) return;
+    if (this.#end === "left") return;
     this.#abandon(code);
     this.#host.onStreamOver();
   }
@@ -244,7 +245,7 @@ export class EngineStream
 
   /** Resets the stream for a mistake of the peer's, and says so. */
   fail(code: number, reason: string): void {
-    if (this.#hasLeft) return;
+    if (this.#end === "left") return;
     this.#abandon(code);
     this.#tellReset({ by: "local", code, reason });
     this.#host.onStreamOver();
@@ -432,12 +433,12 @@ export class EngineStream
   /** The state changes before the handlers run, and they hear of it last. */
   #receiveEnd(): void {
     this.#input("recvEnd");
-    this.#isEndDue = true;
+    this.#end = "due";
   }
 
   #receivedEnd(): void {
-    if (this.#hasLeft) return; // A handler has reset it.
-    this.#isEndDue = false;
+    if (this.#end === "left") return; // A handler has reset it.
+    this.#end = "none";
     try {
       this.#events?.onEnd();
     } catch (error) {
@@ -456,7 +457,7 @@ export class EngineStream
   #sentEnd(): void {
     this.#input("sendEnd");
     this.#host.sending.scheduler.remove(this);
-    if (this.#state === "closed" && !this.#isEndDue) this.#leaveInOrder();
+    if (this.#state === "closed" && this.#end !== "due") this.#leaveInOrder();
   }
 
   #input(input: StreamInput): void {
@@ -470,8 +471,8 @@ export class EngineStream
 
   /** Tells the host, once, that nothing more will happen here. */
   #leave(how: ClosedHow): void {
-    if (this.#hasLeft) return;
-    this.#hasLeft = true;
+    if (this.#end === "left") return;
+    this.#end = "left";
     this.#pending = undefined;
     this.#host.sending.scheduler.remove(this);
     this.#host.onStreamClosed(this, how);

@@ -57,8 +57,8 @@ export class Debounce {
   /** Ends the window; absent when there is none, or its push goes on. */
   #timer: Timer | undefined;
   #isPushing = false;
-  #isChanged = false;
-  #isUrgent = false;
+  /** What came since the last push began. */
+  #news: "none" | "change" | "removal" = "none";
   #isStopped = false;
 
   constructor(options: DebounceOptions) {
@@ -80,11 +80,10 @@ export class Debounce {
     if (this.#isStopped) return;
     const isUrgent = this.#noteRemovals(removedFrom);
     if (this.#timer === undefined && !this.#isPushing) return this.#push();
-    if (this.#isChanged) this.#options.merged?.();
-    this.#isChanged = true;
-    if (!isUrgent || this.#isUrgent) return;
-    this.#isUrgent = true;
-    if (this.#timer !== undefined) this.#arm();
+    if (this.#news !== "none") this.#options.merged?.();
+    if (this.#news === "removal") return;
+    this.#news = isUrgent ? "removal" : "change";
+    if (isUrgent && this.#timer !== undefined) this.#arm();
   }
 
   /** Nothing is told any more. */
@@ -113,7 +112,7 @@ export class Debounce {
   }
 
   #push(): void {
-    this.#isChanged = this.#isUrgent = false;
+    this.#news = "none";
     this.#isPushing = true;
     this.#openedMs = this.#options.timers.now();
     this.#arm();
@@ -129,7 +128,7 @@ export class Debounce {
   #arm(): void {
     this.#timer?.cancel();
     const { timers, windowMinMs } = this.#options;
-    const waitMs = this.#isUrgent
+    const waitMs = this.#news === "removal"
       ? Math.max(REMOVAL_SHARE * this.#windowMs, windowMinMs)
       : this.#windowMs;
     const dueMs = this.#openedMs + waitMs;
@@ -142,7 +141,7 @@ export class Debounce {
   #next(): void {
     const { windowMinMs, windowMaxMs } = this.#options;
     if (this.#isStopped) return;
-    if (this.#isChanged) {
+    if (this.#news !== "none") {
       this.#windowMs = Math.min(2 * this.#windowMs, windowMaxMs);
       this.#push();
     } else this.#windowMs = windowMinMs;
