@@ -41,8 +41,8 @@ const FLAGS = {
   }),
   "force": booleanFlag(false, {
     group: "tunnel ca retire",
-    help: "Even if nodes still hold certificates of it: they are locked out " +
-      "and have to join again.",
+    help: "Retire it even if nodes still hold certificates of it: they are " +
+      "locked out and must join again.",
   }),
   ...GENERAL_FLAGS,
 } as const;

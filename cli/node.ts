@@ -39,7 +39,7 @@ const FLAGS = {
   }, NO_GRANTS),
   "reason": textFlag("", {
     group: "tunnel node revoke",
-    help: "Told to the node.",
+    help: "Reason that is sent to the node.",
   }),
   ...GENERAL_FLAGS,
 } as const;

@@ -44,33 +44,33 @@ import { type Running, untilStopped } from "./program/until_stopped.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { readVerb } from "./program/verbs.ts";
 
-const WHAT = "What is registered";
+const WHAT = "The endpoints";
 
 const FLAGS = {
   "endpoint": listFlag([], {
     group: WHAT,
     placeholder: "ADDRESS:PORT,…",
-    help: "Where the service is to be had.",
+    help: "Address and port of an endpoint of the service.",
   }),
   "port-name": textFlag("", {
     group: WHAT,
     placeholder: "NAME",
-    help: "The service's port that this is, when it has several.",
+    help: "Name of the service's port, when it has several.",
   }),
   "service-port": portFlag(0, {
     group: WHAT,
-    help: "Write the service as well, with this port, unless there is one.",
-    defaultText: "the service is written by somebody else",
+    help: "Write the service as well, with this port, unless it exists.",
+    defaultText: "somebody else writes the service",
   }),
   "protocol": choiceFlag(["tcp", "udp"], "tcp", {
     group: WHAT,
-    help: "Of that port.",
+    help: "Protocol of that port.",
   }),
-  "node": textFlag("", { group: WHAT, help: "Node that it is on." }),
-  "zone": textFlag("", { group: WHAT, help: "Zone that it is in." }),
+  "node": textFlag("", { group: WHAT, help: "Node of the endpoints." }),
+  "zone": textFlag("", { group: WHAT, help: "Zone of the endpoints." }),
   "weight": countFlag(DEFAULT_WEIGHT, 1, WEIGHT_MAX, {
     group: WHAT,
-    help: "How much of the load it takes, where that counts.",
+    help: "Share of the load, where endpoints are weighted.",
   }),
   "via": textFlag("direct", {
     group: WHAT,
@@ -80,7 +80,7 @@ const FLAGS = {
   }),
   "ttl": durationFlag(15_000, 3_000, {
     group: WHAT,
-    help: "How long it is still there after this program has died.",
+    help: "How long the endpoints remain after this program has died.",
   }),
   ...ETCD_FLAGS,
   ...GENERAL_FLAGS,

@@ -39,7 +39,7 @@ const FLAGS = {
   "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
   "all": booleanFlag(false, {
     group: "tunnel xds diff",
-    help: "Show what is as it should be, too.",
+    help: "Also show what is in sync.",
   }),
   ...GENERAL_FLAGS,
 } as const;

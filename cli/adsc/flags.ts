@@ -31,8 +31,8 @@ import { stateDirectoryFlag } from "../flags/state_directory.ts";
 
 const SERVER = "The server";
 const CLIENT = "The client";
-const GOAL = "What is waited for";
-const FAULTS = "Faults, on purpose";
+const GOAL = "Conditions";
+const FAULTS = "Injected faults";
 
 /** More connections than that, and the process is what is measured. */
 const CLIENTS_MAX = 10_000;
@@ -42,9 +42,9 @@ export const ADSC_FLAGS = {
   "server": listFlag([], {
     group: SERVER,
     placeholder: "HOST:PORT,…",
-    help: "Discovery servers; the next one is asked when one goes. Loopback " +
-      "is asked without TLS unless there are certificates, or https:// is in " +
-      "front.",
+    help: "Discovery servers; if one fails, the next one is used. Loopback " +
+      "is asked without TLS unless there are certificates, or https:// " +
+      "is in front.",
     defaultText: "127.0.0.1:15010",
   }),
   "ca-cert": fileFlag({
@@ -55,7 +55,10 @@ export const ADSC_FLAGS = {
     group: SERVER,
     help: "Certificate of the node, shown to them.",
   }),
-  "agent-key": fileFlag({ group: SERVER, help: "Its private key." }),
+  "agent-key": fileFlag({
+    group: SERVER,
+    help: "Private key of --agent-cert.",
+  }),
   "state-dir": stateDirectoryFlag("agent", SERVER),
   "tls-server-name": textFlag("", {
     group: SERVER,
@@ -65,11 +68,12 @@ export const ADSC_FLAGS = {
   }),
   "keepalive-time": durationFlag(KEEPALIVE_MS, 1, {
     group: SERVER,
-    help: "PING a server after this long without a sign of life.",
+    help: "Send a PING to a server that has been silent for this long.",
   }),
   "mode": choiceFlag(["delta", "sotw"], "delta", {
     group: CLIENT,
-    help: "delta: be told what differs. sotw: be told all, each time.",
+    help: "delta: receive only what changed. sotw: receive everything each " +
+      "time.",
   }),
   "node": textFlag("", {
     group: CLIENT,
@@ -86,19 +90,19 @@ export const ADSC_FLAGS = {
   "zone": textFlag("", {
     group: CLIENT,
     placeholder: "NAME",
-    help: "Where the client is.",
+    help: "Zone of the client.",
   }),
   "clients": countFlag(1, 1, CLIENTS_MAX, {
     group: CLIENT,
-    help: "So many, each with a connection of its own.",
+    help: "Number of clients, each with a connection of its own.",
   }),
   "wait": conditionsFlag(parseCount, {
     group: GOAL,
     placeholder: "COUNT",
-    help: "Such as clusters>=3: how many there are of clusters, assignments, " +
-      "listeners, routes, endpoints, absent, responses, refused. Repeat for " +
-      "more.",
-    defaultText: "all that is asked for was heard of",
+    help: "Condition such as clusters>=3, on the number of clusters, " +
+      "assignments, listeners, routes, endpoints, absent, responses or " +
+      "refused. Repeat for more.",
+    defaultText: "everything subscribed to has arrived",
   }),
   "expect": conditionsFlag(parseExpectation, {
     group: GOAL,
@@ -110,11 +114,11 @@ export const ADSC_FLAGS = {
   }),
   "timeout": durationFlag(10_000, 1, {
     group: GOAL,
-    help: "How long all of that may take; exit code 1 after that.",
+    help: "Limit on waiting for all conditions; exit code 1 after that.",
   }),
   "for": durationFlag(0, 0, {
     group: GOAL,
-    help: "Then stay for so long; what was waited for must be so at the end.",
+    help: "Then stay for this long; the conditions must hold at the end.",
   }),
   "print": choiceFlag(["dump", "changes", "figures", "nothing"], "dump", {
     group: GOAL,
@@ -135,11 +139,11 @@ export const ADSC_FLAGS = {
   }),
   "slow": durationFlag(0, 0, {
     group: FAULTS,
-    help: "Read bytes so long after they came.",
+    help: "Delay every read by this long.",
   }),
   "reconnect": durationFlag(0, 0, {
     group: FAULTS,
-    help: "Leave, and come back, so often.",
+    help: "Time between two reconnects.",
     defaultText: "never",
   }),
   ...GENERAL_FLAGS,

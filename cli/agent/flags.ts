@@ -51,11 +51,12 @@ export const AGENT_FLAGS = {
   "proxy-server-host": textFlag("127.0.0.1", {
     group: SERVERS,
     placeholder: "HOST",
-    help: "Name or address of the server, or of the load balancer before all.",
+    help: "Name or address of the server, or of the load balancer in front " +
+      "of all servers.",
   }),
   "proxy-server-port": portFlag(8091, {
     group: SERVERS,
-    help: "Its port for agents.",
+    help: "The server's port for agents.",
   }),
   "ca-cert": fileFlag({
     group: SERVERS,
@@ -65,45 +66,50 @@ export const AGENT_FLAGS = {
     group: SERVERS,
     help: "Certificate shown to the server.",
   }),
-  "agent-key": fileFlag({ group: SERVERS, help: "Its private key." }),
+  "agent-key": fileFlag({
+    group: SERVERS,
+    help: "Private key of --agent-cert.",
+  }),
   "alpn-proto": listFlag([], {
     group: SERVERS,
     help: "ALPN names offered before h2.",
   }),
   "keepalive-time": durationFlag(4_000, 1, {
     group: SERVERS,
-    help: "PING a server after this long without a sign of life; it is gone " +
-      "when it leaves that unanswered for 6s. Over Konnectivity's protocol " +
-      "both are 10s at least. Konnectivity: 1h0m0s.",
+    help: "Send a PING to a server that has been silent for this long. The " +
+      "server is lost when it does not answer for 6s. With " +
+      "Konnectivity's protocol both are at least 10s. Konnectivity: " +
+      "1h0m0s.",
   }),
   "links": countFlag(2, 1, 16, {
     group: SERVERS,
-    help: "Connections to each server of ours. One is kept free of bulk as " +
-      "long as possible; more carry more over a network that limits single " +
-      "connections.",
+    help: "Connections to each server of ours. One is kept free of bulk " +
+      "data as long as possible; more of them carry more over a network " +
+      "that limits single connections.",
   }),
   "sync-interval": durationFlag(1000, 1, {
     group: SERVERS,
-    help: "First wait before another attempt to connect, when it is given: " +
-      "agents of a big fleet then come back more slowly.",
+    help: "First wait before another attempt to connect. When it is given, " +
+      "agents of a big fleet come back more slowly.",
     defaultText: "100ms at most",
   }),
   "sync-interval-cap": durationFlag(10_000, 1, {
     group: SERVERS,
     help: "Longest wait between attempts to find more servers. After a " +
-      "failure it is 5s at most, or --sync-interval if that is more.",
+      "failure the wait is at most 5s, or --sync-interval if that is " +
+      "longer.",
   }),
   "sync-forever": booleanFlag(false, {
     group: SERVERS,
-    help: "Look for more servers even when all that were announced are there.",
+    help: "Look for more servers even when all announced ones are connected.",
   }),
   "message-size-limit": messageSizeFlag(SERVERS),
 
   "join": textFlag("", {
     group: IDENTITY,
     placeholder: "TOKEN",
-    help: "Join with this line of tunnel token create. Not needed nor used " +
-      "once the node has joined. -: from standard input.",
+    help: "Join with this token of tunnel token create. Not used once the " +
+      "node has joined. -: read it from standard input.",
   }),
   "join-file": joinFileFlag(IDENTITY),
   ...nodeFlags(IDENTITY),
@@ -111,7 +117,7 @@ export const AGENT_FLAGS = {
     group: IDENTITY,
     placeholder: "ID",
     environment: ["PROXY_AGENT_ID"],
-    help: "Name of this agent, unique among all.",
+    help: "Name of this agent, which no other agent has.",
     defaultText: "$PROXY_AGENT_ID, the joined name or a random UUID",
   }),
   "agent-identifiers": identifiersFlag({
@@ -130,43 +136,45 @@ export const AGENT_FLAGS = {
   }),
   "allow": rulesFlag({
     group: TARGETS,
-    help: "Let these targets be dialed, such as tcp:10.0.0.0/8:443, " +
-      "udp:*:53, tcp:*.internal:* or unix:/run/app.sock. Repeat for more.",
+    help: "Allow dials to these targets, such as tcp:10.0.0.0/8:443, " +
+      "udp:*:53, tcp:*.internal:* or unix:/run/app.sock. Repeat for " +
+      "more.",
     defaultText: "tcp and udp to any target",
   }),
   "deny": rulesFlag({
     group: TARGETS,
-    help: "Never let these be dialed, whatever is allowed.",
+    help: "Never allow dials to these targets, even if --allow does.",
   }),
   "allow-preset": choiceFlag(ALLOW_PRESETS, "", {
     group: TARGETS,
-    help: "Rules by one name, added to --allow: all (tcp and udp), all-tcp, " +
-      "loopback (this machine only).",
+    help: "Rules under one name, added to --allow: all (tcp and udp), " +
+      "all-tcp, loopback (this machine only).",
     defaultText: "all, or none beside --allow",
   }),
   "allow-unix": listFlag([], {
     group: TARGETS,
     placeholder: "PATH",
-    help: "Let this unix socket be dialed. Repeat for more.",
+    help: "Allow dials to this unix socket. Repeat for more.",
     defaultText: "none",
   }),
   "bench-target": booleanFlag(true, {
     group: TARGETS,
-    help: "Answer tunnel bench, where --allow and --deny let somebody dial " +
-      "tcp:bench.tunnel.invalid:7; 128 connections of 120 s at most.",
+    help: "Answer tunnel bench, if --allow and --deny allow " +
+      "tcp:bench.tunnel.invalid:7; at most 128 connections of 120 s.",
   }),
 
   "announce": announceFlag({
     group: SERVICES,
-    help: "Let others reach this through the server's catalog: " +
-      "NAME[.NAMESPACE][:PORT]=HOST:PORT[/udp] and maybe ,app=PROTOCOL, such " +
-      "as web:80=127.0.0.1:8080,app=http. The service's own port is that of the " +
-      "target unless it is given. Repeat for more.",
+    help: "Offer this service to others through the server's catalog: " +
+      "NAME[.NAMESPACE][:PORT]=HOST:PORT[/udp], optionally with " +
+      ",app=PROTOCOL, such as web:80=127.0.0.1:8080,app=http. The " +
+      "service's own port is the target's unless it is given. Repeat " +
+      "for more.",
   }),
   "proxy-config": fileFlag({
     group: SERVICES,
-    help: "Serve the services in this file on ports of loopback, as tunnel " +
-      "proxy does. They are shown on the admin port.",
+    help: "Serve the services in this file on loopback ports, as tunnel " +
+      "proxy does. The admin port shows them.",
   }),
 
   ...RELAY_FLAGS,
@@ -179,18 +187,21 @@ export const AGENT_FLAGS = {
   }),
   "health-server-port": portFlag(8093, {
     group: OPERATION,
-    help: "Their port.",
+    help: "Port for /healthz, /readyz and /metrics.",
   }),
   "admin-bind-address": textFlag("127.0.0.1", {
     group: OPERATION,
     placeholder: "ADDRESS",
     help: "Address of the admin endpoint.",
   }),
-  "admin-server-port": portFlag(8094, { group: OPERATION, help: "Its port." }),
+  "admin-server-port": portFlag(8094, {
+    group: OPERATION,
+    help: "Port of the admin endpoint.",
+  }),
   "drain-timeout": durationFlag(30_000, 0, {
     group: OPERATION,
-    help: "How long conduits may go on after SIGTERM. 0: end at once. " +
-      "Konnectivity: for ever.",
+    help: "How long conduits may continue after SIGTERM. 0: end at once. " +
+      "Konnectivity: forever.",
   }),
 
   ...AUDIT_FLAGS,
@@ -200,29 +211,30 @@ export const AGENT_FLAGS = {
 
   "service-account-token-path": fileFlag({
     group: KUBERNETES,
-    help: "Show the server the token in this file. It is read for each link.",
+    help:
+      "Show the server the token in this file, which is read for each link.",
   }),
   "count-server-leases": booleanFlag(false, {
     group: KUBERNETES,
-    help: "Learn from their leases how many servers there are.",
+    help: "Count servers by their leases.",
   }),
   "server-count-source": choiceFlag(["default", "max", ""], "default", {
     group: KUBERNETES,
-    help: "With leases: default counts leases only, max believes the larger " +
-      "of their number and what servers say.",
+    help: "With leases: default counts leases only, max takes the larger of " +
+      "their number and what servers report.",
   }),
   ...KUBERNETES_FLAGS,
   "lease-label-selector": textFlag("k8s-app=konnectivity-server", {
     group: KUBERNETES,
     aliases: ["lease-label"],
     placeholder: "SELECTOR",
-    help: "Which leases are servers'.",
+    help: "Selector of the servers' leases.",
   }),
   ...PROFILING_FLAGS,
 
   "probe-interval": durationFlag(1000, 1, {
     group: IDLE,
-    help: "How often to look whether a link is up.",
+    help: "Time between two checks whether a link is up.",
     status: { kind: "idle", because: "a lost link is noticed at once" },
   }),
   "xfr-channel-size": countFlag(150, 1, 1_000_000, {

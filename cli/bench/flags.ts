@@ -34,19 +34,18 @@ const MEASURES = ["rtt", "down", "up", "new"] as const;
 export const BENCH_FLAGS = {
   "measure": choicesFlag(MEASURES, MEASURES, {
     group: BENCH,
-    help:
-      "What to measure: round trips, throughput from the agent and to it, " +
-      "new connections.",
+    help: "What to measure: round trips, throughput from the agent and to " +
+      "it, new connections.",
   }),
   "connections": countFlag(16, 1, 64, {
     group: BENCH,
-    help: "Throughput is measured with one connection and with so many; new " +
-      "ones are made so many at a time.",
+    help: "Number of connections: throughput is measured with one and with " +
+      "this many; new ones are made this many at a time.",
   }),
   "duration": durationFlag(2_000, 100, {
     group: BENCH,
-    help: "Of each measurement, 1m0s at most; the first quarter of a " +
-      "throughput's does not count.",
+    help: "Duration of each measurement, at most 1m0s. The first quarter of " +
+      "a throughput measurement is not counted.",
   }),
   "json": booleanFlag(false, {
     group: BENCH,
@@ -56,14 +55,14 @@ export const BENCH_FLAGS = {
     group: BENCH,
     placeholder: "HOST:PORT",
     help: "Measure against this address, as the agent sees it, where tunnel " +
-      "bench --serve runs: for agents without a target of their own.",
+      "bench --serve runs: for agents without a bench target.",
     defaultText: "the agent itself",
   }),
   "serve": textFlag("", {
     group: BENCH,
     placeholder: "[HOST:]PORT",
-    help: "Be such a target, on loopback unless HOST says otherwise, until " +
-      "interrupted. Whoever connects may measure.",
+    help: "Be such a target until interrupted, on loopback unless HOST says " +
+      "otherwise. Whoever connects may measure.",
   }),
   ...ROAD_FLAGS,
   ...GENERAL_FLAGS,

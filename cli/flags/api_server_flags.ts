@@ -15,27 +15,27 @@ const GROUP = "The API server of --master";
 export const API_SERVER_FLAGS = {
   "certificate-authority": fileFlag({
     group: GROUP,
-    help: "PEM of the CA of its certificate.",
+    help: "CA of its certificate (PEM).",
     defaultText: "public ones",
   }),
   "client-certificate": fileFlag({
     group: GROUP,
-    help: "PEM of the certificate that it is shown.",
+    help: "Certificate shown to it (PEM).",
   }),
   "client-key": fileFlag({
     group: GROUP,
-    help: "And its private key.",
+    help: "Private key of --client-certificate (PEM).",
   }),
   "api-version": choiceFlag(["v1beta1", "v1beta2", "v1", ""], "", {
     group: GROUP,
-    help: "Its API's; v1 is spoken whatever it says.",
+    help: "Version of its API; v1 is always used.",
     defaultText: "v1",
     status: { kind: "idle", because: "the API server is spoken to in v1" },
   }),
   "insecure-skip-tls-verify": booleanFlag(false, {
     group: GROUP,
     help: "Refused when true: whoever answers at that address would decide " +
-      "where services lead to.",
+      "where services lead.",
     status: {
       kind: "missing",
       because: "whoever answers at that address would be believed, give " +

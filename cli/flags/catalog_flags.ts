@@ -40,28 +40,28 @@ export const CATALOG_FLAGS = {
   "config": fileFlag({
     once: true,
     group: SOURCES,
-    help: "Services and endpoints from this .yaml or .json file, read again " +
-      "whenever it changes.",
+    help: "Services and endpoints from this .yaml or .json file, which is " +
+      "read again whenever it changes.",
   }),
   "services-url": textFlag("", {
     group: SOURCES,
     placeholder: "URL",
-    help: "The same from there, asked for again and again.",
+    help: "Services and endpoints from this URL, which is requested again " +
+      "and again.",
   }),
   "services-ca-cert": fileFlag({
     group: SOURCES,
-    help: "CA of its server's certificate; read again when it changes.",
+    help: "CA of that server's certificate; read again when it changes.",
     defaultText: "public ones",
   }),
   "services-token-file": fileFlag({
     group: SOURCES,
-    help:
-      "Show that server the bearer token in this file; https or loopback. " +
-      "Read again when it changes.",
+    help: "Show that server the bearer token in this file; https or " +
+      "loopback only. Read again when it changes.",
   }),
   "services-interval": durationFlag(10_000, INTERVAL_MS_MIN, {
     group: SOURCES,
-    help: "Time between two questions, a tenth more or less.",
+    help: "Time between two requests, a tenth more or less.",
   }),
   "kubernetes": booleanFlag(false, {
     group: SOURCES,
@@ -69,24 +69,25 @@ export const CATALOG_FLAGS = {
   }),
   "kubeconfig": fileFlag({
     group: SOURCES,
-    help: "The same of the cluster that this file means.",
+    help: "Services and EndpointSlices of the cluster that this file names.",
   }),
   "master": textFlag("", {
     group: SOURCES,
     placeholder: "URL",
-    help: "The same of this API server (kube-proxy 0.4), which gets no token.",
+    help: "Services and EndpointSlices of this API server (kube-proxy 0.4), " +
+      "which is shown no token.",
   }),
   "namespace": textFlag("", {
     group: SOURCES,
     placeholder: "NAMESPACE",
-    help: "Only this one of the cluster.",
+    help: "Use only this namespace of the cluster.",
     defaultText: "all",
   }),
   ...ETCD_FLAGS,
   "etcd-servers": listFlag([], {
     group: SOURCES,
     placeholder: "URL,…",
-    help: "Members of an etcd whose keys are kube-proxy 0.4's own, below " +
+    help: "Members of an etcd cluster with kube-proxy 0.4's own keys, below " +
       "/registry/services/. --etcd-config is for these keys, too.",
   }),
 } as const;

@@ -20,7 +20,7 @@ export const ETCD_FLAGS = {
     group: ETCD,
     placeholder: "URL,…",
     help: "Members of the cluster: http://HOST:PORT, https://HOST:PORT or " +
-      "HOST:PORT. Each is tried; one is used.",
+      "HOST:PORT. One of them is used at a time.",
   }),
   "etcd-ca-cert": fileFlag({
     group: ETCD,
@@ -29,27 +29,27 @@ export const ETCD_FLAGS = {
   }),
   "etcd-cert": fileFlag({
     group: ETCD,
-    help: "Certificate that is shown to etcd.",
+    help: "Certificate shown to etcd.",
   }),
-  "etcd-key": fileFlag({ group: ETCD, help: "Its key." }),
+  "etcd-key": fileFlag({ group: ETCD, help: "Private key of --etcd-cert." }),
   "etcd-user": textFlag("", {
     group: ETCD,
     placeholder: "NAME",
-    help: "User of etcd's own, with --etcd-password-file.",
+    help: "User of etcd, with --etcd-password-file.",
   }),
   "etcd-password-file": fileFlag({
     group: ETCD,
-    help: "File with that user's password and nothing else.",
+    help: "File that holds that user's password and nothing else.",
   }),
   "etcd-prefix": textFlag(TUNNEL_PREFIX, {
     group: ETCD,
     placeholder: "PREFIX",
-    help: "What the keys of services and endpoints begin with.",
+    help: "Prefix of the keys of services and endpoints.",
   }),
   "etcd-config": fileFlag({
     group: ETCD,
-    help: "Members and files from go-etcd's JSON instead, as kube-proxy 0.4 " +
-      "takes it.",
+    help: "Read members and files from go-etcd's JSON instead, as " +
+      "kube-proxy 0.4 does.",
   }),
 } as const;
 

@@ -15,15 +15,15 @@ export const NO_HANDOVER = "none";
 export const HANDOVER_FLAGS = {
   "replace": booleanFlag(false, {
     group: GROUP,
-    help: "Take the place of the one that runs: its ports go to this process " +
-      "when it is ready, and it ends when its connections have ended. Nobody " +
-      "is refused meanwhile.",
+    help: "Take over from the running process: its ports go to this process " +
+      "when this one is ready, and it ends when its connections have " +
+      "ended. No caller is refused meanwhile.",
   }),
   "handover-socket": textFlag("", {
     group: GROUP,
     placeholder: "PATH",
-    help: "Unix socket where the one that takes its place asks for the " +
-      "ports: a path, or @NAME. none: nobody may ask.",
+    help: "Unix socket on which the next process asks for the ports: a " +
+      "path, or @NAME. none: no process may ask.",
     defaultText: "handover.sock in the state directory if there is an " +
       "identity, else a name with the port in it",
   }),

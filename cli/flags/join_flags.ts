@@ -24,8 +24,8 @@ export function serverFlag(group: string): Flag<readonly string[]> {
   return listFlag([], {
     group,
     placeholder: "HOST[:PORT],…",
-    help: "Servers, or load balancers before them; each attempt takes the " +
-      "next one, and resolves its name anew.",
+    help: "Servers, or load balancers in front of them. Each attempt takes " +
+      "the next one and resolves its name again.",
     defaultText: "where the node has joined",
   });
 }
@@ -106,8 +106,8 @@ export function joinFileFlag(group: string): Flag<string> {
   return textFlag("", {
     group,
     placeholder: "FILE",
-    help: "Join with the token in this file: the command line is for all " +
-      "users of this machine to read. -: from standard input.",
+    help: "Join with the token in this file; a command line can be read by " +
+      "every user of this machine. -: read it from standard input.",
   });
 }
 

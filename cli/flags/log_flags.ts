@@ -33,8 +33,8 @@ export const GENERAL_FLAGS = {
     once: true,
     group: GENERAL_GROUP,
     holdsFlags: true,
-    help: "Read flags from this .json or .yaml file: one map, same names. " +
-      "Command line and TUNNEL_* variables win over it.",
+    help: "Read flags from this .json or .yaml file: one map, with the same " +
+      "names. The command line and TUNNEL_* variables win over it.",
   }),
 } as const;
 
@@ -42,15 +42,14 @@ export const GENERAL_FLAGS = {
 export const LOG_FLAGS = {
   "v": countFlag(2, 0, 10, {
     group: GROUP,
-    help:
-      "How much to log: 0 what needs attention, 1 start and stop, 2 links, " +
-      "refusals and connections that fail, 4 every connection, 6 stacks " +
-      "of failures, 10 every packet. Konnectivity: 4.",
+    help: "Level of the log: 0 problems, 1 start and stop, 2 links, " +
+      "refusals and failed connections, 4 every connection, 6 stacks of " +
+      "failures, 10 every packet. Konnectivity: 4.",
     placeholder: "LEVEL",
   }),
   "log-format": choiceFlag(["text", "json"], "text", {
     group: GROUP,
-    help: "One line per event, for people or for machines.",
+    help: "Form of the log, one line per event: for people or for machines.",
   }),
 } as const;
 

@@ -20,16 +20,17 @@ export const RELAY_FLAGS = {
   "xds-listen": textFlag("", {
     group: RELAY,
     placeholder: "IP:PORT",
-    help: "Pass discovery (ADS, for gRPC clients and Envoy) on to the server " +
-      "under this node's identity. Loopback only: whoever reaches it is let in.",
+    help: "Relay discovery (ADS, for gRPC clients and Envoy) to the server " +
+      "under this node's identity. Loopback only: whoever reaches it is " +
+      "admitted.",
     defaultText: "none",
   }),
   "connect-listen": textFlag("", {
     group: RELAY,
     placeholder: "IP:PORT",
-    help: "Pass connections (HTTP CONNECT) on to what this node may reach " +
-      "through the server. Loopback only. Clients of --xds-listen that ask for " +
-      "it (http_11_proxy) are told this address.",
+    help: "Relay connections (HTTP CONNECT) to what this node may reach " +
+      "through the server. Loopback only. Clients of --xds-listen that " +
+      "ask for it (http_11_proxy) are sent this address.",
     defaultText: "none",
   }),
 } as const;

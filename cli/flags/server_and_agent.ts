@@ -20,22 +20,22 @@ import {
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-const AUDIT = "Audit log (who was let where)";
+const AUDIT = "Audit log";
 
 /** Where decisions are written down. */
 export const AUDIT_FLAGS = {
   "audit-log": fileFlag({
     group: AUDIT,
-    help: "Write a line of JSON for each decision about a dial and each end " +
-      "of a connection.",
+    help: "Write a line of JSON for each decision about a dial and for each " +
+      "end of a connection.",
   }),
   "audit-log-max-size": bytesFlag(100 * MIB, 64 * KIB, 1024 * 1024 * MIB, {
     group: AUDIT,
-    help: "Put the file aside at this size.",
+    help: "Rotate the file at this size.",
   }),
   "audit-log-max-files": countFlag(5, 1, 1000, {
     group: AUDIT,
-    help: "Files kept in all; the oldest is removed.",
+    help: "Number of files to keep; the oldest is removed.",
   }),
 } as const;
 
@@ -83,18 +83,18 @@ export const KUBERNETES = "Kubernetes";
 export const KUBERNETES_FLAGS = {
   "kubeconfig": fileFlag({
     group: KUBERNETES,
-    help: "How to reach the API server, when something here needs it.",
-    defaultText: "as a Pod does",
+    help: "How to reach the API server, where it is needed.",
+    defaultText: "in-cluster",
   }),
   "kube-api-content-type": textFlag("application/vnd.kubernetes.protobuf", {
     group: KUBERNETES,
-    help: "Encoding towards the API server; JSON is used whatever it says.",
+    help: "Encoding towards the API server; JSON is always used.",
     status: { kind: "idle", because: "the API server is spoken to in JSON" },
   }),
   "lease-namespace": textFlag("kube-system", {
     group: KUBERNETES,
     placeholder: "NAMESPACE",
-    help: "Where servers' leases are.",
+    help: "Namespace of the servers' leases.",
   }),
 } as const;
 
@@ -102,8 +102,8 @@ export const KUBERNETES_FLAGS = {
 export const PROFILING_FLAGS = {
   "enable-profiling": booleanFlag(false, {
     group: "Health, admin, shutdown",
-    help: "A CPU profile and a heap snapshot at /debug/pprof on the admin " +
-      "port, in V8's formats, for whoever reaches that port.",
+    help: "Serve a CPU profile and a heap snapshot at /debug/pprof on the " +
+      "admin port, in V8's formats, to whoever reaches that port.",
   }),
   "enable-contention-profiling": booleanFlag(false, {
     group: "Konnectivity's, not built yet (default only)",

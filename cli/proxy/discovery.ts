@@ -34,28 +34,29 @@ export const DISCOVERY_CLIENT_FLAGS = {
   "discovery": listFlag([], {
     group: DISCOVERY,
     placeholder: "HOST:PORT,…",
-    help:
-      "Services as these servers tell them (tunnel server --discovery): the " +
-      "agent port of a server, or a loopback address that needs no proof. " +
-      "When one goes the next one is asked; when all are away, what was said " +
-      "last is served.",
+    help: "Follow these discovery servers (tunnel server --discovery): a " +
+      "server's agent port, or a loopback address that needs no " +
+      "authentication. If one fails, the next one is used; if all fail, " +
+      "the last known state is served.",
     defaultText: "none",
   }),
   "discovery-mode": choiceFlag(["delta", "sotw"], "delta", {
     group: DISCOVERY,
-    help: "delta: be told what differs. sotw: be told all, each time.",
+    help: "delta: receive only what changed. sotw: receive everything each " +
+      "time.",
   }),
   "discovery-node": textFlag("", {
     group: DISCOVERY,
     placeholder: "NAME",
-    help: "What this proxy is called there: the node's name, or NAME/ANYTHING.",
+    help:
+      "Name of this proxy at the server: the node's name, or NAME/ANYTHING.",
     defaultText: "the node's name and /proxy",
   }),
   "discovery-state": textFlag("", {
     group: DISCOVERY,
     placeholder: "FILE",
-    help: "Keep what was said here, for a start without a server; " +
-      `${KEEPS_NOTHING}: keep nothing.`,
+    help: "Keep the last known state in this file, for a start without a " +
+      `server; ${KEEPS_NOTHING}: keep nothing.`,
     defaultText: "/var/lib/tunnel/proxy/discovery for root, else " +
       "~/.local/state/tunnel/proxy/discovery",
   }),
@@ -67,7 +68,10 @@ export const DISCOVERY_CLIENT_FLAGS = {
     group: DISCOVERY,
     help: "Certificate of the node, shown to them.",
   }),
-  "agent-key": fileFlag({ group: DISCOVERY, help: "Its private key." }),
+  "agent-key": fileFlag({
+    group: DISCOVERY,
+    help: "Private key of --agent-cert.",
+  }),
   "state-dir": stateDirectoryFlag("agent", DISCOVERY),
 } as const;
 

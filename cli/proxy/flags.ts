@@ -53,124 +53,121 @@ export const PROXY_FLAGS = {
   "bind-address": textFlag("127.0.0.1", {
     group: LOCAL,
     placeholder: "ADDRESS",
-    help:
-      "Where services are served that do not say it. kube-proxy: 0.0.0.0, " +
-      "which lets everybody in who reaches this machine.",
+    help: "Address of services that name none. kube-proxy: 0.0.0.0, which " +
+      "admits everyone who reaches this machine.",
   }),
   "local-addresses": choiceFlag(["ports", "original", "virtual-ips"], "ports", {
     group: LOCAL,
-    help:
-      "ports: each port of a service gets one of --port-range, always the " +
-      "same one. original: the service's own, as kube-proxy has it. " +
-      "virtual-ips: each service gets an address of --virtual-range and keeps " +
-      "its ports.",
+    help: "ports: each port of a service gets a port of --port-range, " +
+      "always the same one. original: the service keeps its own, as in " +
+      "kube-proxy. virtual-ips: each service gets an address of " +
+      "--virtual-range and keeps its ports.",
   }),
   "port-range": portRangeFlag(PORT_RANGE),
   "virtual-range": textFlag("127.100.0.0/16", {
     group: LOCAL,
     placeholder: "PREFIX",
-    help: "Addresses for services, inside 127.0.0.0/8.",
+    help: "Range of addresses for services, inside 127.0.0.0/8.",
   }),
   "catalog-copies": textFlag("", {
     group: OPERATION,
     placeholder: "DIRECTORY",
-    help:
-      "Keep here what sources of services other than files said last, for " +
-      "a start while they are away; none: keep nothing.",
+    help: "Keep copies here of what remote sources of services last said, " +
+      "for a start while they are unreachable; none: keep nothing.",
     defaultText: "/var/lib/tunnel/proxy/catalog-PORT for root, else " +
       "~/.local/state/tunnel/proxy/catalog-PORT; PORT is --admin-port",
   }),
   "address-file": textFlag("", {
     group: LOCAL,
     placeholder: "FILE",
-    help: "Keep here where services are found, so that two whose names make " +
-      "the same address do not swap at a restart; none: keep nothing.",
+    help: "Keep the addresses of services in this file, so that two " +
+      "services whose names give the same address do not swap at a " +
+      "restart; none: keep nothing.",
     defaultText: "/var/lib/tunnel/proxy/addresses-PORT for root, else " +
       "~/.local/state/tunnel/proxy/addresses-PORT; PORT is --admin-port",
   }),
   "print-env": booleanFlag(false, {
     group: LOCAL,
-    help: "Print where services are as environment variables " +
-      "(WEB_SERVICE_HOST, WEB_SERVICE_PORT), and end.",
+    help: "Print the addresses of services as environment variables " +
+      "(WEB_SERVICE_HOST, WEB_SERVICE_PORT), and exit.",
   }),
   "print-hosts": booleanFlag(false, {
     group: LOCAL,
-    help: "Print where services are as lines of /etc/hosts, and end.",
+    help: "Print the addresses of services as lines of /etc/hosts, and exit.",
   }),
   "check": booleanFlag(false, {
     group: LOCAL,
-    help: "Read all sources once, say what is wrong, serve nothing, and end " +
-      "with 0 or 1.",
+    help: "Read all sources once, report what is wrong, serve nothing, and " +
+      "exit with 0 or 1.",
   }),
   "dns-listen": textFlag("", {
     group: LOCAL,
     placeholder: "HOST:PORT",
-    help:
-      "Answer over DNS where services are, such as web.default.svc.tunnel " +
-      "and _http._tcp.web.default.svc.tunnel; over UDP and TCP.",
+    help: "Answer DNS queries about services, such as " +
+      "web.default.svc.tunnel and _http._tcp.web.default.svc.tunnel, " +
+      "over UDP and TCP.",
   }),
   "balance": choiceFlag(BALANCES, "round-robin", {
     group: ENDPOINTS,
-    help: "How an endpoint is chosen for services that do not say it.",
+    help: "How to choose an endpoint, for services that do not say it.",
   }),
   "zone": textFlag("", {
     group: ENDPOINTS,
     placeholder: "NAME",
-    help: "Where this machine is: services that want it get endpoints of the " +
-      "same zone first.",
+    help: "Zone of this machine: services that ask for it prefer endpoints " +
+      "of the same zone.",
   }),
   "node-name": textFlag("", {
     group: ENDPOINTS,
     placeholder: "NAME",
     environment: ["NODE_NAME"],
-    help: "What this machine is called in the cluster: services that want it " +
-      "get endpoints of the same node first.",
+    help: "Name of this machine in the cluster: services that ask for it " +
+      "prefer endpoints of the same node.",
     defaultText: "of the identity that --discovery is followed as",
   }),
   "dial-timeouts": dialTimeoutsFlag(),
   "udp-idle": durationFlag(UDP_IDLE_MS, 100, {
     group: ENDPOINTS,
     aliases: ["udp-timeout"],
-    help: "A UDP session is over after so long without a datagram.",
+    help: "A UDP session ends after this long without a datagram.",
   }),
   "on-endpoint-removed": choiceFlag(
     ENDPOINT_ENDS,
     DEFAULTS.onEndpointRemoved,
     {
       group: CONNECTIONS,
-      help: "What becomes of TCP connections when their endpoint is removed.",
+      help: "What to do with TCP connections when their endpoint is removed.",
     },
   ),
   "on-endpoint-down": choiceFlag(ENDPOINT_ENDS, DEFAULTS.onEndpointDown, {
     group: CONNECTIONS,
-    help: "And when it is unready, or ill by its health check while another " +
-      "one is well.",
+    help: "What to do with them when their endpoint is unready, or fails " +
+      "its health check while another one is healthy.",
   }),
   "endpoint-drain": durationFlag(DEFAULTS.endpointDrainMs, 1, {
     group: CONNECTIONS,
-    help: "How long those may go on that are drained.",
+    help: "How long drained connections may continue.",
   }),
   "idle-timeout": durationFlag(DEFAULTS.idleTimeoutMs, 0, {
     group: CONNECTIONS,
-    help: "Reset a TCP connection after so long without a byte. 0: never.",
+    help: "Reset a TCP connection after this long without a byte. 0: never.",
   }),
   "half-closed-timeout": durationFlag(DEFAULTS.halfClosedTimeoutMs, 0, {
     group: CONNECTIONS,
-    help: "The same, of one of which one side has ended. 0: never.",
+    help: "The same, for a connection that one side has closed. 0: never.",
   }),
   "user-timeout": durationFlag(DEFAULTS.userTimeoutMs, 0, {
     group: CONNECTIONS,
-    help: "Give a TCP peer up that acknowledges or takes nothing of what " +
-      "waits for it for so long (TCP_USER_TIMEOUT). 0: as the kernel does.",
+    help: "Give up a TCP peer that acknowledges or accepts no data for this " +
+      "long (TCP_USER_TIMEOUT). 0: the kernel decides.",
   }),
   "ejection-failures": countFlag(DEFAULTS.ejection.failures, 0, 1_000, {
     group: CONNECTIONS,
-    help: "Dials that fail in a row before an endpoint is left out. 0: it " +
-      "never is.",
+    help: "Failed dials in a row before an endpoint is ejected. 0: never.",
   }),
   "ejection-time": durationFlag(DEFAULTS.ejection.timeMs, 1, {
     group: CONNECTIONS,
-    help: "And for how long it is.",
+    help: "How long an endpoint stays ejected.",
   }),
   ...ROAD_ONLY_FLAGS,
   ...RELAY_FLAGS,
@@ -181,17 +178,17 @@ export const PROXY_FLAGS = {
   }),
   "admin-port": portFlag(PROXY_ADMIN_PORT, {
     group: OPERATION,
-    help: "Its port.",
+    help: "Port of the admin endpoint.",
   }),
   "service-drain": durationFlag(SERVICE_DRAIN_MS, 0, {
     group: OPERATION,
-    help: "How long connections may go on when their service is removed. " +
-      "kube-proxy: for ever.",
+    help: "How long connections may continue after their service is " +
+      "removed. kube-proxy: forever.",
   }),
   "drain-timeout": durationFlag(30_000, 0, {
     group: OPERATION,
-    help: "How long connections may go on after SIGTERM, or after another " +
-      "process has taken over. 0: end at once.",
+    help: "How long connections may continue after SIGTERM, or after " +
+      "another process has taken over. 0: end at once.",
   }),
   ...HANDOVER_FLAGS,
   ...GENERAL,
@@ -231,8 +228,8 @@ function dialTimeoutsFlag(): Flag<readonly number[]> {
     group: ENDPOINTS,
     placeholder: "DURATION,…",
     help:
-      "Limit on connecting, of the first, second … endpoint that is tried " +
-      "for a connection. The last one that is left gets the last of them.",
+      "Limit on connecting to the first, second … endpoint that is tried for " +
+      "a connection. The last endpoint that is left gets the last limit.",
     defaultText: "250ms,500ms,1s,2s",
   });
 }

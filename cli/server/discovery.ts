@@ -39,27 +39,26 @@ const { config, kubeconfig, ...SOURCE_FLAGS } = CATALOG_FLAGS;
 export const DISCOVERY_FLAGS = {
   "discovery": booleanFlag(false, {
     group: DISCOVERY,
-    help: "Tell nodes on the agent port what services there are and where " +
-      "(xDS v3): node proxies, gRPC applications and Envoy. What agents " +
-      "announce is among them.",
+    help: "Send services and endpoints to nodes on the agent port (xDS v3): " +
+      "node proxies, gRPC applications and Envoy. What agents announce " +
+      "is included.",
   }),
   "discovery-listen": textFlag("", {
     group: DISCOVERY,
     placeholder: "HOST:PORT",
-    help:
-      "Tell programs on this machine, too, without TLS and without asking " +
-      "who they are; a loopback address.",
+    help: "Also send them to programs on this machine, without TLS and " +
+      "without authentication; must be a loopback address.",
     defaultText: "none",
   }),
   "discovery-debounce-min": durationFlag(WINDOW_MIN_MS, 1, {
     group: DISCOVERY,
-    help: "After a change, which is told at once, more of them wait for so " +
-      "long and are told together; then for twice as long …",
+    help: "The first change is sent at once; further changes within this " +
+      "time are sent together, then within twice that time, and so on.",
   }),
   "discovery-debounce-max": durationFlag(WINDOW_MAX_MS, 1, {
     group: DISCOVERY,
-    help: "… and no longer than this. Endpoints that are gone wait for a " +
-      "quarter of it.",
+    help: "Upper limit of that time. Removed endpoints wait for a quarter " +
+      "of it.",
   }),
   "discovery-config": config,
   "discovery-kubeconfig": kubeconfig,

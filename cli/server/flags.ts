@@ -29,9 +29,9 @@ import { SOURCE_LIMITS_DEFAULT } from "../../net/admission/intake_limits.ts";
 /** Seven days: a node that is off for longer renews by proof of its key. */
 const NODE_CERTIFICATE_LIFE_MS = 7 * 24 * 3600_000;
 
-const FRONTENDS = "Frontends (who wants in)";
-const AGENTS = "Agents (who is reached)";
-const IDENTITY = "Identity (who agents are)";
+const FRONTENDS = "Frontends (callers)";
+const AGENTS = "Agents";
+const IDENTITY = "Identity of agents";
 const ROUTING = "Choosing an agent";
 const TLS = "TLS";
 const OPERATION = "Health, admin, shutdown";
@@ -44,18 +44,19 @@ const PEERS_MAX = 10_000_000;
 export const SERVER_FLAGS = {
   "mode": choiceFlag(["auto", "grpc", "http-connect"], "auto", {
     group: FRONTENDS,
-    help: "What frontends speak; auto tells gRPC and HTTP CONNECT apart by " +
-      "their first bytes. Konnectivity: grpc.",
+    help: "Protocol that frontends speak. auto tells gRPC and HTTP CONNECT " +
+      "apart by the first bytes. Konnectivity: grpc.",
   }),
   "uds-name": textFlag("", {
     group: FRONTENDS,
     placeholder: "PATH",
     help: "Listen on this unix socket instead of a port. Without any flag " +
-      "for frontends: frontend.sock in --state-dir.",
+      "for frontends the server listens on frontend.sock in " +
+      "--state-dir.",
   }),
   "delete-existing-uds-file": booleanFlag(true, {
     group: FRONTENDS,
-    help: "Remove a socket file that is there already.",
+    help: "Remove an existing socket file first.",
   }),
   "server-bind-address": textFlag("", {
     group: FRONTENDS,
@@ -65,32 +66,36 @@ export const SERVER_FLAGS = {
   }),
   "server-port": portFlag(8090, {
     group: FRONTENDS,
-    help: "Port for frontends; 0: any free port. None with --uds-name.",
+    help: "Port for frontends; 0 picks a free one. Not used with --uds-name.",
   }),
   "server-cert": fileFlag({
     group: FRONTENDS,
     help: "Certificate shown to frontends.",
   }),
-  "server-key": fileFlag({ group: FRONTENDS, help: "Its private key." }),
+  "server-key": fileFlag({
+    group: FRONTENDS,
+    help: "Private key of --server-cert.",
+  }),
   "server-ca-cert": fileFlag({
     group: FRONTENDS,
     help: "CA of the certificates that frontends must show.",
   }),
   "frontend-keepalive-time": durationFlag(3_600_000, 1, {
     group: FRONTENDS,
-    help: "PING a frontend after this long without a sign of life.",
+    help: "Send a PING to a frontend that has been silent for this long.",
   }),
   "connect-early-200": booleanFlag(false, {
     group: FRONTENDS,
-    help:
-      "Answer CONNECT with 200 before the target has: saves a round trip. " +
-      "A dial that fails behind it resets the caller, who does not learn why.",
+    help: "Answer CONNECT with 200 before the target has answered. This " +
+      "saves a round trip, but a dial that fails afterwards resets the " +
+      "caller without a reason.",
   }),
 
   "policy-file": fileFlag({
     group: FRONTENDS,
-    help: "Which frontends may reach which nodes and targets, and which " +
-      "addresses nodes may claim (.yaml or .json; docs/policy.md).",
+    help: "Rules about which frontends may reach which nodes and targets, " +
+      "and which addresses nodes may claim (.yaml or .json; " +
+      "docs/policy.md).",
     defaultText: "every frontend may reach everything",
   }),
 
@@ -102,24 +107,28 @@ export const SERVER_FLAGS = {
   }),
   "agent-port": portFlag(8091, {
     group: AGENTS,
-    help: "Port for agents; 0: any free port.",
+    help: "Port for agents; 0 picks a free one.",
   }),
   "cluster-cert": fileFlag({
     group: AGENTS,
     help: "Certificate shown to agents. Without it the server has a CA of " +
       "its own, and agents join with tokens.",
   }),
-  "cluster-key": fileFlag({ group: AGENTS, help: "Its private key." }),
+  "cluster-key": fileFlag({
+    group: AGENTS,
+    help: "Private key of --cluster-cert.",
+  }),
   "cluster-ca-cert": fileFlag({
     group: AGENTS,
     help: "CA of the certificates that agents must show.",
   }),
   "allow-anonymous-agents": booleanFlag(false, {
     group: AGENTS,
-    help: "Let agents register without a certificate: whoever reaches the " +
-      "port may take any name that no joined node has, and gets connections. " +
-      "With --cluster-cert and without --cluster-ca-cert this is needed " +
-      "unless agents connect on loopback only. Konnectivity: always.",
+    help: "Let agents register without a certificate. Anyone who reaches " +
+      "the port may then take any name that no joined node has, and " +
+      "gets its connections. Needed with --cluster-cert and without " +
+      "--cluster-ca-cert, unless agents connect on loopback only. " +
+      "Konnectivity: always.",
   }),
   "alpn-proto": listFlag([], {
     group: AGENTS,
@@ -127,43 +136,44 @@ export const SERVER_FLAGS = {
   }),
   "keepalive-time": durationFlag(4_000, 1, {
     group: AGENTS,
-    help: "PING an agent after this long without a sign of life; it is gone " +
-      "when it leaves that unanswered for 6s. Over Konnectivity's protocol " +
-      "both are 10s at least. Konnectivity: 1h0m0s.",
+    help: "Send a PING to an agent that has been silent for this long. The " +
+      "agent is lost when it does not answer for 6s. With " +
+      "Konnectivity's protocol both are at least 10s. Konnectivity: " +
+      "1h0m0s.",
   }),
   "server-id": textFlag("", {
     group: AGENTS,
     placeholder: "ID",
     environment: ["PROXY_SERVER_ID"],
-    help: "What agents tell this server from others by.",
+    help: "ID by which agents tell this server from others.",
     defaultText: "$PROXY_SERVER_ID or a random UUID",
   }),
   "server-count": countFlag(1, 1, 65_535, {
     group: AGENTS,
-    help: "How many servers there are; told to agents.",
+    help: "Number of servers, which agents are sent.",
   }),
 
   "state-dir": stateDirectoryFlag("server", IDENTITY),
   "server-names": listFlag([], {
     group: IDENTITY,
     help: "Names and addresses in the server's own certificate, besides " +
-      "tunnel-server, which agents look for.",
+      "tunnel-server, which agents expect.",
   }),
   "node-certificate-ttl": durationFlag(NODE_CERTIFICATE_LIFE_MS, 60_000, {
     group: IDENTITY,
-    help: "How long a joined node's certificate is good; it is renewed at " +
-      "two thirds of that.",
+    help: "Lifetime of a joined node's certificate. The node renews it " +
+      "after two thirds of that.",
   }),
   "node-binding": choiceFlag(["warn", "enforce"], "warn", {
     group: IDENTITY,
-    help: "What becomes of agents whose certificate (of --cluster-ca-cert) " +
+    help: "What to do with agents whose certificate (of --cluster-ca-cert) " +
       "does not name their id and identifiers. Konnectivity: nothing.",
   }),
   "duplicate-identity": choiceFlag(["warn", "refuse"], "warn", {
     group: IDENTITY,
-    help: "What becomes of an agent while another live process has its name " +
-      "and key: a cloned machine, or a stolen key. refuse: who came first " +
-      "stays.",
+    help: "What to do with an agent while another live process has its name " +
+      "and key: a cloned machine, or a stolen key. refuse: the first " +
+      "one stays.",
   }),
 
   "proxy-strategies": choicesFlag(
@@ -171,14 +181,14 @@ export const SERVER_FLAGS = {
     ["default"],
     {
       group: ROUTING,
-      help: "How an agent is found for a dial, tried in this order: " +
-        "default (any), destHost (host, ipv4, ipv6), cidr (longest prefix), " +
+      help: "How to find an agent for a dial, tried in this order: default " +
+        "(any), destHost (host, ipv4, ipv6), cidr (longest prefix), " +
         "uid, defaultRoute.",
     },
   ),
   "backend-dial-timeout": durationFlag(10_000, 0, {
     group: ROUTING,
-    help: "Limit on a dial, the agent's part included; 0: none. " +
+    help: "Limit on a dial, including the agent's part; 0: no limit. " +
       "Konnectivity: 0s.",
   }),
   "message-size-limit": messageSizeFlag(ROUTING),
@@ -186,12 +196,12 @@ export const SERVER_FLAGS = {
   "tls-min-version": textFlag("", {
     group: TLS,
     placeholder: "VERSION",
-    help: "VersionTLS12 or VersionTLS13.",
+    help: "Lowest version of TLS: VersionTLS12 or VersionTLS13.",
     defaultText: "VersionTLS12",
   }),
   "cipher-suites": listFlag([], {
     group: TLS,
-    help: "Suites of TLS 1.2 that may be used, by Go's names; those without " +
+    help: "TLS 1.2 suites that may be used, by Go's names. Suites without " +
       "forward secrecy or AEAD are never used. Needs OpenSSL 3.",
     defaultText: "all with forward secrecy and AEAD",
   }),
@@ -202,32 +212,38 @@ export const SERVER_FLAGS = {
     help: "Address for /healthz, /readyz and /metrics.",
     defaultText: "all interfaces",
   }),
-  "health-port": portFlag(8092, { group: OPERATION, help: "Their port." }),
+  "health-port": portFlag(8092, {
+    group: OPERATION,
+    help: "Port for /healthz, /readyz and /metrics.",
+  }),
   "admin-bind-address": textFlag("127.0.0.1", {
     group: OPERATION,
     placeholder: "ADDRESS",
     help: "Address of the admin endpoint.",
   }),
-  "admin-port": portFlag(8095, { group: OPERATION, help: "Its port." }),
+  "admin-port": portFlag(8095, {
+    group: OPERATION,
+    help: "Port of the admin endpoint.",
+  }),
   "admin-debug": choiceFlag(["token", "open"], "token", {
     group: OPERATION,
-    help:
-      "Who is shown /debug/* there, which is the catalog and its clients: " +
-      "token: who can read admin.token in --state-dir, as tunnel xds does; " +
-      "open: who can connect.",
+    help: "Who may read /debug/* there, which is the catalog and its " +
+      "clients. token: whoever can read admin.token in --state-dir, as " +
+      "tunnel xds does. open: whoever can connect.",
   }),
   // Shorter than the grace of a Pod: who is killed leaves its lease behind.
   "graceful-shutdown-timeout": durationFlag(25_000, 0, {
     group: OPERATION,
-    help: "How long conduits may go on after SIGTERM; it ends earlier when " +
-      "none is left. Kubernetes kills after 30s. 0: at once. Konnectivity: " +
-      "0s.",
+    help: "How long conduits may continue after SIGTERM; the server ends " +
+      "earlier when none is left. Kubernetes kills after 30s. 0: end at " +
+      "once. Konnectivity: 0s.",
   }),
 
   "max-connections": countFlag(0, 0, PEERS_MAX, {
     group: LIMITS,
-    help: "Connections on all ports together; one more is refused. 0: seven " +
-      "eighths of the open files allowed (ulimit -n), at most 65536.",
+    help: "Limit on connections on all ports together; a further one is " +
+      "refused. 0: seven eighths of the open files allowed (ulimit -n), " +
+      "at most 65536.",
   }),
   "max-connections-per-source": countFlag(
     SOURCE_LIMITS_DEFAULT.connections,
@@ -235,22 +251,22 @@ export const SERVER_FLAGS = {
     PEERS_MAX,
     {
       group: LIMITS,
-      help: "The same from one address (IPv6: /64). Raise it where a load " +
-        "balancer puts its own address in front of more agents.",
+      help: "Limit on connections from one address (IPv6: /64). Raise it " +
+        "where a load balancer puts its own address in front of more " +
+        "agents.",
     },
   ),
   "max-unauthenticated": countFlag(0, 0, PEERS_MAX, {
     group: LIMITS,
-    help:
-      "Connections that have not shown who they are, handshakes under way " +
-      "included; for one more the one that has waited longest is ended. " +
+    help: "Limit on connections that have not authenticated yet, including " +
+      "handshakes in progress; for a further one the oldest is closed. " +
       "0: half of --max-connections, at most 4096.",
   }),
   "max-unauthenticated-per-source": countFlag(
     SOURCE_LIMITS_DEFAULT.unauthenticated,
     1,
     PEERS_MAX,
-    { group: LIMITS, help: "The same from one address (IPv6: /64)." },
+    { group: LIMITS, help: "Limit on those from one address (IPv6: /64)." },
   ),
 
   ...AUDIT_FLAGS,

@@ -23,30 +23,29 @@ const KUBELETS = "Kubelets (docs/kubernetes.md)";
 export const KUBELET_FLAGS = {
   "kubelet-port": portFlag(0, {
     group: KUBELETS,
-    help:
-      "Port where callers with a certificate talk to nodes' kubelets over " +
-      "HTTPS; 0: any free port.",
+    help: "Port on which callers with a certificate talk to nodes' kubelets " +
+      "over HTTPS; 0 picks a free one.",
     defaultText: "none",
   }),
   "kubelet-bind-address": textFlag("", {
     group: KUBELETS,
     placeholder: "ADDRESS",
-    help: "Its address.",
+    help: "Address of that port.",
     defaultText: "all interfaces",
   }),
   "kubelet-server-cert": fileFlag({
     group: KUBELETS,
-    help: "Certificate shown to callers there.",
+    help: "Certificate shown to callers on that port.",
     defaultText: "--server-cert, or what agents are shown",
   }),
   "kubelet-server-key": fileFlag({
     group: KUBELETS,
-    help: "Its private key.",
+    help: "Private key of --kubelet-server-cert.",
   }),
   "kubelet-server-ca-cert": fileFlag({
     group: KUBELETS,
-    help: "CA of the certificates that callers must show there: whoever has " +
-      "one may do on nodes what --kubelet-client-certificate may.",
+    help: "CA of the certificates that callers must show on that port. A " +
+      "caller may do on nodes what --kubelet-client-certificate may.",
     defaultText: "--server-ca-cert",
   }),
   "kubelet-client-certificate": fileFlag({
@@ -55,30 +54,31 @@ export const KUBELET_FLAGS = {
   }),
   "kubelet-client-key": fileFlag({
     group: KUBELETS,
-    help: "Its private key.",
+    help: "Private key of --kubelet-client-certificate.",
   }),
   "kubelet-ca-file": fileFlag({
     group: KUBELETS,
     aliases: ["kubelet-certificate-authority"],
-    help: "CA of kubelets' certificates, which must bear the node's name or " +
+    help: "CA of kubelets' certificates, which must name the node or its " +
       "address.",
   }),
   "kubelet-insecure-skip-verify": booleanFlag(false, {
     group: KUBELETS,
-    help: "Believe every kubelet: whoever can answer in its place on a node " +
-      "reads and writes what callers say to it, logs and commands included.",
+    help: "Do not verify kubelets: whoever can answer in place of one on a " +
+      "node reads and writes what callers send to it, including logs " +
+      "and commands.",
   }),
   "kubelet-localhost-ports": listFlag([], {
     group: KUBELETS,
-    help:
-      "Ports that are dialed on the node's loopback, whatever its address " +
-      "is. yurttunnel: localhost-proxy-ports.",
+    help: "Ports that are dialed on the node's loopback, whatever the " +
+      "address is. yurttunnel: localhost-proxy-ports.",
   }),
   "kubelet-lookup": booleanFlag(false, {
     group: KUBELETS,
-    help: "Ask the API server (--kubeconfig, or as a Pod does) which node a " +
-      "pod is on and where that node's kubelet is; wants get on pods and " +
-      "nodes. Without it, the address that callers use tells the node.",
+    help: "Ask the API server (--kubeconfig, or in-cluster) which node a " +
+      "pod is on and where that node's kubelet listens; needs get on " +
+      "pods and nodes. Without it, the address that callers use names " +
+      "the node.",
   }),
 } as const;
 

@@ -29,18 +29,19 @@ export const SERVER_KUBERNETES_FLAGS = {
   "agent-namespace": textFlag("", {
     group: KUBERNETES,
     placeholder: "NAMESPACE",
-    help: "Let agents in that show a token of a ServiceAccount in it. Goes " +
-      "with the next two, and without --cluster-ca-cert.",
+    help: "Admit agents that show a token of a ServiceAccount in this " +
+      "namespace. Goes with the next two flags, and without " +
+      "--cluster-ca-cert.",
   }),
   "agent-service-account": textFlag("", {
     group: KUBERNETES,
     placeholder: "NAME",
-    help: "That ServiceAccount.",
+    help: "Name of that ServiceAccount.",
   }),
   "authentication-audience": textFlag("", {
     group: KUBERNETES,
     placeholder: "AUDIENCE",
-    help: "Whom those tokens must be meant for.",
+    help: "Audience that those tokens must name.",
   }),
   ...KUBERNETES_FLAGS,
   "kubeconfig-qps": numberFlag(0, {
@@ -49,12 +50,13 @@ export const SERVER_KUBERNETES_FLAGS = {
   }),
   "kubeconfig-burst": countFlag(0, 0, 1_000_000, {
     group: KUBERNETES,
-    help: "Requests at once; 0: twice as many. Konnectivity: 10.",
+    help: "Requests to the API server at once; 0: twice --kubeconfig-qps. " +
+      "Konnectivity: 10.",
   }),
   "enable-lease-controller": booleanFlag(false, {
     group: KUBERNETES,
-    help: "Publish this server's lease, and remove those that expired, so " +
-      "that agents can count servers.",
+    help: "Publish this server's lease and remove expired ones, so that " +
+      "agents can count servers.",
   }),
   "lease-label": textFlag("k8s-app=konnectivity-server", {
     group: KUBERNETES,
@@ -63,13 +65,14 @@ export const SERVER_KUBERNETES_FLAGS = {
   }),
   "csr-approver": booleanFlag(false, {
     group: KUBERNETES,
-    help: "Approve agents' CertificateSigningRequests: those in which a node " +
-      "asks for a certificate for itself.",
+    help: "Approve agents' CertificateSigningRequests in which a node asks " +
+      "for a certificate for itself.",
   }),
   "csr-approver-service-account": textFlag("", {
     group: KUBERNETES,
     placeholder: "NAMESPACE/NAME",
-    help: "And those of this ServiceAccount, whose token is bound to the node.",
+    help: "Also approve those of this ServiceAccount whose token is bound " +
+      "to the node.",
     defaultText: "nodes' own identities only",
   }),
   ...PROFILING_FLAGS,
