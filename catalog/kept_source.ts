@@ -9,37 +9,22 @@
  * @module
  */
 
-import { createHash } from "node:crypto";
 import { unawaited } from "../platform/errors/internal_errors.ts";
-import {
-  removeUnfinishedOf,
-  replaceFile,
-} from "../platform/files/atomic_file.ts";
-import { isSystemError, systemProblem } from "../platform/files/file_error.ts";
-import {
-  checkPrivate,
-  PrivateFileError,
-} from "../platform/files/private_files.ts";
-import { slicedText } from "../net/admin/sliced_text.ts";
+import { type Kept, KeptFile } from "../platform/files/kept_file.ts";
 import type { Log } from "../platform/log/log.ts";
 import type { Timer, Timers } from "../proto/sync/clock.ts";
 import { SourceEntries } from "./changes.ts";
+import type { Service, ServiceEndpoints } from "./model/model.ts";
 import type { Part, PartKeys, Sink, Source } from "./model/source.ts";
 
 /** Longer ones are neither written nor read. */
 export const COPY_BYTES_MAX: number = 64 * 1024 * 1024;
-
-/** Of its first line. */
-const HEAD_BYTES_MAX = 1_024;
 
 /** How long a source may be silent before its copy is served. */
 export const SILENT_MS = 2_000;
 
 /** A change is on disk so soon; many changes are written as one. */
 export const SAVE_DELAY_MS = 2_000;
-
-const FORMAT = "tunnel-catalog-copy";
-const VERSION = 1;
 
 /** What it needs from outside. */
 export interface KeptSourceOptions {
@@ -65,20 +50,33 @@ type State =
 export class KeptSource implements Source, Sink {
   readonly name: string;
   readonly #source: Source;
-  readonly #options: KeptSourceOptions;
+  readonly #path: string;
+  readonly #timers: Timers;
   /** All that the source has said. */
   readonly #entries = new SourceEntries();
   #state: State = { kind: "live" };
   #sink: Sink | undefined;
+  readonly #file: KeptFile;
   #copy: Promise<Copy | undefined> = Promise.resolve(undefined);
-  #saving: Promise<void> = Promise.resolve();
-  #saveTimer: Timer | undefined;
-  #problem: string | undefined;
 
   constructor(source: Source, options: KeptSourceOptions) {
     this.name = source.name;
     this.#source = source;
-    this.#options = options;
+    const { place, ...others } = options;
+    this.#path = options.path;
+    this.#timers = options.timers;
+    this.#file = new KeptFile({
+      ...others,
+      format: "tunnel-catalog-copy",
+      owner: `the source ${place}`,
+      what: "the copy of a source",
+      unusable: "nothing is known until the source answers",
+      unkept: "started without the source, nothing would be known",
+      bytesMax: COPY_BYTES_MAX,
+      delayMs: SAVE_DELAY_MS,
+      items: () => this.#items(),
+      fields: { source: this.name },
+    });
   }
 
   // --- A source to the catalog ------------------------------------------------
@@ -89,8 +87,8 @@ export class KeptSource implements Source, Sink {
 
   start(sink: Sink): void {
     this.#sink = sink;
-    this.#copy = this.#read();
-    const timer = this.#options.timers.after(
+    this.#copy = this.#file.read().then((kept) => kept && copyOf(kept));
+    const timer = this.#timers.after(
       SILENT_MS,
       () => this.#recall("it has said nothing yet"),
     );
@@ -101,11 +99,8 @@ export class KeptSource implements Source, Sink {
   async stop(): Promise<void> {
     if (this.#state.kind === "waiting") this.#state.timer.cancel();
     this.#state = { kind: "live" };
-    const isDue = this.#saveTimer !== undefined;
-    this.#saveTimer?.cancel();
     await this.#source.stop();
-    if (isDue) this.#save();
-    await this.#saving;
+    await this.#file.close();
   }
 
   reconcile(): Promise<void> {
@@ -192,96 +187,26 @@ export class KeptSource implements Source, Sink {
     const savedMs = this.#state.kind === "recalled" ? this.#state.savedMs : 0;
     const at = new Date(savedMs).toISOString();
     return `${problem}; what it said until ${at} is used, from ` +
-      this.#options.path;
+      this.#path;
   }
 
   #changed(): void {
     // A first list may come in parts: half of one must not be the copy.
-    if (this.#state.kind !== "live") return;
-    this.#saveTimer ??= this.#options.timers.after(SAVE_DELAY_MS, () => {
-      this.#saveTimer = undefined;
-      this.#save();
-    });
+    if (this.#state.kind === "live") this.#file.changed();
   }
 
-  #save(): void {
-    this.#saveTimer = undefined;
-    this.#saving = this.#saving.then(() => this.#write());
-    unawaited("file", this.#saving);
-  }
-
-  async #write(): Promise<void> {
-    const { path } = this.#options;
-    try {
-      const parent = path.slice(0, path.lastIndexOf("/")) || "/";
-      await Deno.mkdir(parent, { recursive: true, mode: 0o700 });
-      await removeUnfinishedOf(path);
-      const bytes = await new Response(slicedText(this.#pieces())).bytes();
-      if (bytes.length > COPY_BYTES_MAX - HEAD_BYTES_MAX) {
-        return this.#tell("it is too long");
-      }
-      const body = new TextDecoder().decode(bytes);
-      await replaceFile(path, `${this.#head(body)}\n${body}`);
-      this.#problem = undefined;
-    } catch (error) {
-      if (!isSystemError(error)) throw error;
-      this.#tell(systemProblem(error));
-    }
-  }
-
-  #tell(problem: string): void {
-    if (this.#problem === problem) return;
-    this.#problem = problem;
-    this.#options.log.warn(
-      `Cannot keep a copy of what the source says in ${this.#options.path}: ` +
-        `${problem}; started without the source, nothing would be known`,
-      { source: this.name },
-    );
-  }
-
-  #head(body: string): string {
-    const { place, now = Date.now } = this.#options;
-    return JSON.stringify({
-      format: FORMAT,
-      version: VERSION,
-      place,
-      savedMs: now(),
-      sha256: sha256(body),
-    });
-  }
-
-  *#pieces(): Iterable<string> {
-    for (const service of this.#entries.services.values()) {
-      yield `${JSON.stringify({ service })}\n`;
-    }
+  *#items(): Iterable<Item> {
+    for (const service of this.#entries.services.values()) yield { service };
     for (const [service, endpoints] of this.#entries.endpoints) {
-      yield `${JSON.stringify({ endpoints: { service, endpoints } })}\n`;
+      yield { endpoints: { service, endpoints } };
     }
   }
+}
 
-  /** Whatever is wrong with it is said to the log. */
-  async #read(): Promise<Copy | undefined> {
-    const { path, log, place } = this.#options;
-    try {
-      if ((await Deno.stat(path)).size > COPY_BYTES_MAX) return undefined;
-      await checkPrivate(path, "change");
-      return copyIn(await Deno.readTextFile(path), place);
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return undefined;
-      const problem = error instanceof SyntaxError
-        ? "it is damaged"
-        : error instanceof PrivateFileError
-        ? error.message
-        : isSystemError(error)
-        ? systemProblem(error)
-        : undefined;
-      if (problem === undefined) throw error;
-      log.warn(`Cannot use the copy of a source in ${path}: ${problem}`, {
-        source: this.name,
-      });
-      return undefined;
-    }
-  }
+/** One line of the copy: one of the two. */
+interface Item {
+  readonly service?: Service;
+  readonly endpoints?: ServiceEndpoints;
 }
 
 /** What was read. */
@@ -289,47 +214,13 @@ interface Copy extends Required<Part> {
   readonly savedMs: number;
 }
 
-/** @throws {SyntaxError} It is not as it was written. */
-function copyIn(text: string, place: string): Copy | undefined {
-  const end = text.indexOf("\n");
-  const body = text.slice(end + 1);
-  const head: unknown = JSON.parse(text.slice(0, Math.max(end, 0)));
-  if (!isHead(head) || head.sha256 !== sha256(body)) {
-    throw new SyntaxError("not a whole copy");
+/** The checksum was right: whoever wrote it is one of us. */
+function copyOf({ savedMs, items }: Kept): Copy {
+  const services: Service[] = [];
+  const endpoints: ServiceEndpoints[] = [];
+  for (const item of items as readonly Item[]) {
+    if (item.service !== undefined) services.push(item.service);
+    if (item.endpoints !== undefined) endpoints.push(item.endpoints);
   }
-  if (head.place !== place) return undefined;
-  const copy = { savedMs: head.savedMs, services: [], endpoints: [] } as {
-    savedMs: number;
-    services: Required<Part>["services"][number][];
-    endpoints: Required<Part>["endpoints"][number][];
-  };
-  for (const line of body.split("\n")) {
-    if (line === "") continue;
-    // Its checksum says that it is as this program wrote it.
-    const { service, endpoints } = JSON.parse(line);
-    if (service !== undefined) copy.services.push(service);
-    if (endpoints !== undefined) copy.endpoints.push(endpoints);
-  }
-  return copy;
-}
-
-interface Head {
-  readonly place: string;
-  readonly savedMs: number;
-  readonly sha256: string;
-}
-
-function isHead(head: unknown): head is Head {
-  if (typeof head !== "object" || head === null) return false;
-  const { format, version, place, savedMs, sha256 } = head as Record<
-    string,
-    unknown
-  >;
-  return format === FORMAT && version === VERSION &&
-    typeof place === "string" && typeof sha256 === "string" &&
-    Number.isFinite(savedMs) && Math.abs(savedMs as number) <= 8.64e15;
-}
-
-function sha256(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
+  return { savedMs, services, endpoints };
 }

@@ -114,7 +114,7 @@ Deno.test("a file that is not as it was written is not used, and says why", asyn
     [good.replace("v1", "v2"), /it is damaged: its checksum is another one/],
     ["", /it is damaged: its first line is no JSON/],
     ["\0".repeat(good.length), /it is damaged: its first line is no JSON/],
-    ["[]\n", /it is not of a proxy/],
+    ["[]\n", /it holds something else/],
     [good.replace('"version":1', '"version":2'), /version 2, wanted 1/],
     [good.replace('"savedMs"', '"saved"'), /its first line says less/],
     [good.padEnd(20_000), /it would be longer than 10000 bytes/],
@@ -124,7 +124,10 @@ Deno.test("a file that is not as it was written is not used, and says why", asyn
     assertEquals(await rig.kept().load(), undefined);
     const [line] = rig.log.take();
     assertMatch(line!, why);
-    assertMatch(line!, /^warn: Cannot use .*\/state: .*; services are served/);
+    assertMatch(
+      line!,
+      /^warn: Cannot use .* in .*\/state: .*; services are served/,
+    );
   }
   await rig.save(RESOURCES);
   assertEquals((await rig.kept().load())?.resources, RESOURCES);
@@ -134,7 +137,7 @@ Deno.test("another node's file, and one that others can write to, are not used",
   await using rig = await Rig.open();
   await rig.save(RESOURCES);
   assertEquals(await rig.kept({ node: "n2" }).load(), undefined);
-  assertMatch(rig.log.take()[0]!, /it is of the node n1, this is n2/);
+  assertMatch(rig.log.take()[0]!, /it is of the node n1, this is the node n2/);
   await Deno.chmod(rig.path, 0o666);
   assertEquals(await rig.kept().load(), undefined);
   assertMatch(rig.log.take()[0]!, /its mode is 0666, wanted 0600/);
@@ -160,7 +163,7 @@ Deno.test("a disk that takes nothing is said once, and tried again", async () =>
   kept.changed(() => RESOURCES);
   await kept.close();
   assertEquals(rig.log.take(), [
-    "event: what discovery says is kept on disk again",
+    `event: Can keep what discovery says in ${rig.path} again`,
   ]);
   assertEquals(kept.problem, undefined);
 });
