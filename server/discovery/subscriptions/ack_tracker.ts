@@ -1,12 +1,12 @@
 /**
- * What a client took of what it was told, as far as its answers say: a response
- * is taken, refused, or not answered yet.
+ * What a client has of what it was sent, as far as its answers tell: it
+ * acknowledges a response (ACK), refuses it (NACK), or has not answered yet.
  *
- * A refusal leaves something else with the client than what it was told, and
- * silence leaves it unknown. What that is has to be known for two things: not to
- * send again what was refused, and to have something to send in its place.
+ * A NACK leaves the client with something else than what it was sent, and silence
+ * leaves that unknown. The server has to know it for two reasons: not to send
+ * refused content again, and to have something to send in its place.
  *
- * Reading order: `sent`, `noteTaken`, `noteRefused`.
+ * Reading order: `noteSent`, `noteAcked`, `noteNacked`.
  *
  * @module
  */
@@ -19,16 +19,16 @@ import { NackedResources } from "./nacked.ts";
 import type { HeldRemovals } from "./removals.ts";
 import { type Names, NO_NAMES } from "./shared_names.ts";
 
-/** What a refusal is measured by. */
+/** What a NACK is compared with. */
 export interface NackContext {
-  /** What there is. */
+  /** The resources of the view. */
   readonly now: ByName;
   readonly held: HeldRemovals | undefined;
-  /** What the client asked for when it refused. */
+  /** The names that the client asked for when it refused. */
   readonly wanted: NameSet;
-  /** What it has asked for anew since it was told. */
+  /** The names that it asked for anew since the response was sent. */
   readonly asked: Names;
-  /** The client's words, for people. */
+  /** The client's message, for people. */
   readonly reason: string;
   readonly nowMs: number;
 }
@@ -41,64 +41,64 @@ export class AckTracker {
   #inFlight: InFlight | undefined;
   #uncertain: Uncertain | undefined;
   #nacked: NackedResources | undefined;
-  /** What was new in a whole state that the client refused, until the next. */
-  #refusedFresh: Names = NO_NAMES;
+  /** Names that were new in a refused whole state, until the next one. */
+  #nackedFresh: Names = NO_NAMES;
   #blamed: Names = NO_NAMES;
   #hasPast = false;
 
   /**
    * @param isWhole Whether responses have the whole state.
-   * @param offersAgain Whether what was refused is offered again.
+   * @param retriesNacked Whether refused content is retried.
    */
   constructor(isWhole: boolean, retriesNacked: boolean) {
     this.#isWhole = isWhole;
     this.#retriesNacked = retriesNacked;
   }
 
-  /** The response that waits for its answer. */
+  /** The response that is not answered yet. */
   get inFlight(): InFlight | undefined {
     return this.#inFlight;
   }
 
-  /** What is refused, if anything is. */
+  /** Absent while the client refuses nothing. */
   get nacked(): NackedResources | undefined {
     return this.#nacked;
   }
 
   /**
    * Names that were new in a whole state that the client refused without naming
-   * any, until it takes one: nobody knows what it has of them.
+   * any, until it acknowledges one: the server cannot know what it has of them.
    */
   get blamed(): Names {
     return this.#blamed;
   }
 
-  /** The client came with a state that it had from an earlier stream. */
+  /** The client has a state from an earlier stream. */
   notePast(): void {
     this.#hasPast = true;
   }
 
-  // --- What it has -----------------------------------------------------------
+  // --- What the client has ---------------------------------------------------
 
-  /** What the client has if it was told `resource`: it may have refused that. */
-  taken(resource: Resource): Resource | undefined {
+  /** What the client has after it was sent `resource`: it may have refused it. */
+  acked(resource: Resource): Resource | undefined {
     return this.#nacked?.isNacked(resource)
       ? this.#nacked.standIn(resource)
       : resource;
   }
 
   /**
-   * What the client has of something that is gone.
+   * What the client has of a resource that is gone.
    *
-   * @param told What it was told of it last.
-   * @param isOwed Whether it is to be told something of it yet.
+   * @param sent The content that it was sent last.
+   * @param isPending Whether something of that name is still to be sent.
    */
   had(sent: Resource, isPending: boolean): Resource | undefined {
     const known = isPending ? this.#uncertain?.hadOf(sent.name) : undefined;
-    return known === undefined ? this.taken(sent) : known.had;
+    return known === undefined ? this.acked(sent) : known.had;
   }
 
-  /** Whether it was told of a name, and has not taken anything of it yet. */
+  /** Whether a name was sent, and the client has acknowledged nothing of it. */
   isUnanswered(name: string): boolean {
     if (this.#uncertain?.isUnanswered(name)) return true;
     if (this.#inFlight?.fresh.has(name) !== true) return false;
@@ -107,8 +107,8 @@ export class AckTracker {
   }
 
   /**
-   * The client has `had` of a name, whatever it is told. If that is content of
-   * the response in flight, a refusal leaves the client with what it had before.
+   * The client has `had` of a name, whatever it is sent. If that is content of
+   * the response in flight, a NACK leaves the client with what it had before.
    */
   remember(name: string, had: Resource | undefined): void {
     const inFlight = this.#inFlight;
@@ -120,25 +120,25 @@ export class AckTracker {
     const before = inFlight.pending.has(name)
       ? undefined
       : inFlight.before?.get(name);
-    this.#uncertain.rememberOne(name, (before && this.taken(before)) ?? had);
+    this.#uncertain.rememberOne(name, (before && this.acked(before)) ?? had);
   }
 
   // --- What is sent ----------------------------------------------------------
 
-  /** Names that were new in whole states that it did not take; asked once. */
+  /** Names that were new in unacknowledged whole states; returned once. */
   unacked(): Names {
-    const names = this.#inFlight?.fresh ?? this.#refusedFresh;
-    this.#refusedFresh = NO_NAMES;
+    const names = this.#inFlight?.fresh ?? this.#nackedFresh;
+    this.#nackedFresh = NO_NAMES;
     return names;
   }
 
-  /** A response leaves, and the one before may not be taken. */
-  sent(inFlight: InFlight): void {
+  /** A response is sent; the one before may never be acknowledged. */
+  noteSent(inFlight: InFlight): void {
     if (this.#inFlight !== undefined) this.#noteUncertain(this.#inFlight);
     this.#inFlight = inFlight;
   }
 
-  /** Writes down what matters of `told`, which is a large thing. */
+  /** Remembers what matters of `sent`, so that the large old state is freed. */
   letGo(sent: ByName, news: Names): void {
     if (this.#inFlight !== undefined) {
       this.#noteUncertain(this.#inFlight);
@@ -153,32 +153,35 @@ export class AckTracker {
     this.#uncertain.add(inFlight, false);
   }
 
-  // --- What it answers -------------------------------------------------------
+  // --- What the client answers -----------------------------------------------
 
   /**
-   * The last response was taken.
+   * The client acknowledges the last response.
    *
-   * @param owed What the client was not told yet.
+   * @param pending Names that are still to be sent.
    */
   noteAcked(sent: ByName, pending: Names): void {
     const inFlight = this.#inFlight;
     const resources = inFlight?.resources ?? [];
     this.#inFlight = undefined;
     this.#blamed = NO_NAMES;
-    const isInDoubt = this.#uncertain?.settle(pending, inFlight, this.#isWhole);
-    if (isInDoubt === false) this.#uncertain = undefined;
+    const isUncertain = this.#uncertain?.settle(
+      pending,
+      inFlight,
+      this.#isWhole,
+    );
+    if (isUncertain === false) this.#uncertain = undefined;
     if (this.#nacked === undefined) return;
     this.#nacked.forgetAcked(sent, resources);
     if (this.#nacked.size === 0) this.#nacked = undefined;
   }
 
   /**
-   * The last response was refused.
+   * The client refuses the last response.
    *
    * @param named Those of its resources that the client blames by name.
-   * @returns Names of what was tried again and is known to be bad now: something
-   *   has to be told in its place. And names that were told as gone beside what
-   *   was refused.
+   * @returns Names whose retry is known to be bad now: something has to be sent in
+   *   their place. And names whose removal was in the refused response.
    */
   noteNacked(named: readonly Resource[], against: NackContext): Names {
     const inFlight = this.#inFlight;
@@ -188,34 +191,34 @@ export class AckTracker {
     const suspects = inFlight.resources.filter((resource) =>
       this.#nacked?.suspects(resource)
     );
-    this.#park(named, inFlight, against);
+    this.#addNacked(named, inFlight, against);
     this.#nacked?.noteRetriesRefused(inFlight.resources, against);
-    if (this.#isWhole) this.#unhold(named, inFlight, against.held);
-    // When it names some, the others may be taken.
+    if (this.#isWhole) this.#exchangeHeld(named, inFlight, against.held);
+    // When the client names some, it may have applied the others.
     this.#uncertain.add(inFlight, named.length === 0);
-    this.#refusedFresh = inFlight.fresh;
+    this.#nackedFresh = inFlight.fresh;
     const isNameless = this.#isWhole && named.length === 0;
     this.#blamed = isNameless ? inFlight.fresh : NO_NAMES;
     const bad = suspects.filter((resource) =>
       this.#nacked?.standIn(resource) !== undefined
     );
-    // Some clients apply nothing of what they refuse. A response that brings
-    // nothing but removals is not sent twice, or they would refuse it for ever.
+    // Some clients apply nothing of a refused response. A response with nothing
+    // but removals is not sent twice, or they would refuse it for ever.
     const gone = inFlight.resources.length === 0
       ? []
       : inFlight.removed.filter((name) => !against.now.has(name));
     return new Set([...bad.map(({ name }) => name), ...gone]);
   }
 
-  #park(
+  #addNacked(
     named: readonly Resource[],
     inFlight: InFlight,
     { now, wanted, asked, reason, nowMs }: NackContext,
   ): void {
-    // Without the rest of it a whole state would remove what is good.
+    // A whole state without all of them would remove what is good.
     const isAll = named.length === 0 && !this.#isWhole;
     const blamed = isAll ? inFlight.resources : named;
-    // Who has asked for it anew since then is told again.
+    // A name that the client asked for anew since then is sent again.
     const refused = blamed.filter(({ name }) =>
       wanted.covers(name) && !asked.has(name) &&
       (this.#isWhole || now.has(name))
@@ -226,13 +229,13 @@ export class AckTracker {
     for (const resource of refused) {
       const isThere = now.get(resource.name)?.version === resource.version;
       const good = this.#goodBefore(resource, inFlight);
-      const refusal = { good, isThere, isSuspect, reason, nowMs };
-      this.#nacked.park(resource, refusal);
+      const nack = { good, isThere, isSuspect, reason, nowMs };
+      this.#nacked.add(resource, nack);
     }
   }
 
-  /** What is refused does not stay in the whole state, once it is gone. */
-  #unhold(
+  /** Refused content does not stay in the whole state once it is gone. */
+  #exchangeHeld(
     named: readonly Resource[],
     inFlight: InFlight,
     held: HeldRemovals | undefined,
@@ -244,15 +247,15 @@ export class AckTracker {
     }
   }
 
-  /** What the client took last in the place of something that it refuses. */
+  /** What the client acknowledged last in the place of refused content. */
   #goodBefore(resource: Resource, inFlight: InFlight): Resource | undefined {
     const uncertain = this.#uncertain!;
     const had = uncertain.ackedInsteadOf(resource, inFlight);
     if (had !== undefined || !this.#isWhole) return had;
-    // To leave it out of a whole state is to remove it, which is worse than to
-    // repeat what the client took once, or may have an older one of.
+    // To omit it from a whole state is to remove it, which is worse than to
+    // repeat what the client acknowledged once, or may have an older version of.
     const mayHaveOlder = this.#hasPast && uncertain.isFirst(resource, inFlight);
-    return mayHaveOlder || uncertain.isTaken(resource, inFlight)
+    return mayHaveOlder || uncertain.wasAcked(resource, inFlight)
       ? resource
       : undefined;
   }

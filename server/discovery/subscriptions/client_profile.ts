@@ -1,35 +1,29 @@
 /**
- * How a client is treated beside what the protocol says.
+ * How a client is served where the protocol leaves a choice.
  *
  * @module
  */
 
+import type { InterimRoutes } from "../generate/interim_routes.ts";
 import type { ByName } from "../view/view.ts";
-
-/** Routes to be told first, with clusters that they do not lead to yet. */
-export interface InterimRoutes {
-  readonly routes: ByName;
-  /** By route: clusters that it names anew. */
-  readonly clusters: ReadonlyMap<string, readonly string[]>;
-}
 
 /** See the module description. */
 export interface ClientProfile {
   /**
-   * How long what is gone stays when nothing leads to it any more; see
+   * How long a removed resource stays after nothing leads to it any more; see
    * `REMOVAL_PATIENCE_MS`.
    */
   readonly removalPatienceMs: number;
-  /** Whether what it refused is offered again, ever more seldom. */
+  /** Whether refused content is retried, at ever longer intervals. */
   readonly retriesNacked: boolean;
   /**
-   * What is told between two states of routes, so that the client has fetched
-   * their clusters when it is to go there; absent: nothing.
+   * Routes to be sent between two states, so that the client fetches clusters
+   * before it needs them; absent: none.
    */
   interimRoutesOf?(before: ByName, after: ByName): InterimRoutes | undefined;
 }
 
-/** Nothing beside what the protocol says. */
+/** The choices that the protocol suggests. */
 export const PLAIN_PROFILE: ClientProfile = Object.freeze({
   removalPatienceMs: 0,
   retriesNacked: false,

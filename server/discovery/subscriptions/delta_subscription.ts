@@ -1,10 +1,10 @@
 /**
- * One kind on a stream of differences.
+ * One kind on a stream of differences (Delta).
  *
  * A request changes what the client asks for, answers a response, or both; a
- * change counts whatever response the request speaks of. What the client asks for
- * is told even if it has been told before, and what is not there is told as
- * removed, so that nobody has to wait for it.
+ * change counts whatever response the request speaks of. A name that the client
+ * asks for is sent even if it was sent before, and a name that does not exist is
+ * sent as removed, so that no client has to wait for it.
  *
  * @module
  */
@@ -37,7 +37,7 @@ import type { ClientProfile } from "./client_profile.ts";
 
 /** See the module description. */
 export class DeltaSubscription extends KindSubscription {
-  /** What the client says it has, until it was first told something. */
+  /** What the client has from an earlier stream, until the first response. */
   #initial: ReadonlyMap<string, string> | undefined;
   #isKnown = false;
   readonly #knowsWildcard: boolean;
@@ -64,7 +64,7 @@ export class DeltaSubscription extends KindSubscription {
     this.#unsubscribe(this.#setOf(request.unsubscribe));
   }
 
-  /** Clusters were told anew, and each wants its endpoints after that. */
+  /** Clusters were sent anew, and each needs its endpoints after that. */
   onParentsSent(clusters: Names): void {
     const asked = within(clusters, this.names);
     if (asked.size === 0) return;
@@ -92,7 +92,7 @@ export class DeltaSubscription extends KindSubscription {
     if (more.isEmpty) return;
     const asked = more.isWildcard ? namesOf(this.now) : more.names;
     this.names = plusNames(this.names, more);
-    if (this.sent === undefined) return; // All of it is owed then.
+    if (this.sent === undefined) return; // All of it is pending then.
     if (more.isWildcard) {
       this.pending.mustAnswer = true;
       this.answer(more.names);
@@ -107,7 +107,7 @@ export class DeltaSubscription extends KindSubscription {
     this.names = minusNames(this.names, less);
     if (this.sent === undefined || !this.names.isWildcard) return;
     if (gone.length === 0) return;
-    // It cannot know whether they are among all that it asked for.
+    // It cannot know whether the wildcard covers them.
     this.answer(new Set(gone));
   }
 
@@ -126,7 +126,7 @@ export class DeltaSubscription extends KindSubscription {
     return this.names.isWildcard ? union(namesOf(now), named) : named;
   }
 
-  /** What is not as the client says it has it. */
+  /** Names whose version is not the one that the client has. */
   #differences(now: ByName, initial: ReadonlyMap<string, string>): Names {
     const names = new Set<string>();
     for (const name of this.names.names) {

@@ -1,7 +1,7 @@
 /**
- * What a client was told last of one kind (`told`), what there is now, and what
- * of the difference is news to it. What is gone stays with the client for a
- * while (`held`), and is no news then.
+ * The state that a client was sent last of one kind (`sent`), the state of the
+ * view (`now`), and the names of the difference that it is to be sent. A removed
+ * resource stays with the client for a while (`held`), and is not sent then.
  *
  * @module
  */
@@ -17,11 +17,11 @@ import type { AckTracker } from "./ack_tracker.ts";
 
 const NO_RESOURCES: ByName = new Map();
 
-/** How responses say that something is gone. */
+/** How responses remove a resource. */
 export interface GoneForm {
-  /** They name it; else it just is not in them. */
+  /** They name it (Delta); else it just is not in them. */
   readonly isNamed: boolean;
-  /** They have the whole state, so that it is missed. */
+  /** They have the whole state, so that absence removes it. */
   readonly isMissed: boolean;
   /** See `REMOVAL_PATIENCE_MS`. */
   readonly patienceMs: number;
@@ -47,12 +47,12 @@ export class Difference {
     return this.#sent;
   }
 
-  /** What there is. */
+  /** The state of the view. */
   get now(): ByName {
     return this.#now;
   }
 
-  /** What is gone, and the client was not told so. */
+  /** Removed resources that the client still has. */
   get held(): HeldRemovals | undefined {
     return this.#held;
   }
@@ -61,14 +61,14 @@ export class Difference {
     return this.#held !== undefined && this.#held.size > 0;
   }
 
-  /** Of the view that `told` is of. */
+  /** Of the view of `sent`. */
   get sentGeneration(): number {
     return this.#sentGeneration;
   }
 
-  // --- What there is ---------------------------------------------------------
+  // --- Changes ---------------------------------------------------------------
 
-  /** @returns Whether there is nothing new; else {@linkcode observe} takes it. */
+  /** @returns Whether nothing changed; else call {@linkcode observe}. */
   stays(now: ByName, generation: number): boolean {
     if (this.#sent !== now) return false;
     this.#now = now;
@@ -82,20 +82,20 @@ export class Difference {
     this.#generation = generation;
   }
 
-  /** The client has, or is owed, all that there is now. */
+  /** All that differs has been sent, or is pending. */
   advance(): void {
     this.#sent = this.#now;
     this.#sentGeneration = this.#generation;
     if (this.isHolding) this.#dropBack();
   }
 
-  /** The old state is a large thing: what matters of it is written down. */
+  /** Frees the old state, which is large: what matters of it is remembered. */
   letGo(news: Names): void {
     this.#acks.letGo(this.#sent!, news);
     this.advance();
   }
 
-  /** Names that are to be told, and are not what was told last. */
+  /** Names of the client that differ from what was sent last. */
   news(names: NameSet): Names {
     const sent = this.#sent;
     const now = this.#now;
@@ -118,9 +118,9 @@ export class Difference {
     return news;
   }
 
-  // --- What is gone ----------------------------------------------------------
+  // --- Removals --------------------------------------------------------------
 
-  /** What has gone stays with the client, unless it is to be told so. */
+  /** Removed resources stay with the client, unless the removal is due. */
   holdGone(names: NameSet, pending: Pending, nowMs: number): void {
     const sent = this.#sent!;
     const changed = within(changedNames(sent, this.#now), names);
@@ -131,10 +131,10 @@ export class Difference {
     }
   }
 
-  /** What was told stays while it is gone, as far as the client has it. */
+  /** Holds what the client has of a removed resource. */
   #hold(sent: Resource, isPending: boolean, nowMs: number): void {
     const had = this.#acks.had(sent, isPending);
-    // What it refused it may have applied.
+    // The client may use what it refused.
     const kept = had ?? (this.#gone.isNamed ? sent : undefined);
     if (kept === undefined) return;
     const knowledge = had === sent ? "exact" : had ? "good" : "refused";
@@ -142,13 +142,13 @@ export class Difference {
     this.#held.hold(kept, knowledge, this.#generation, nowMs);
   }
 
-  /** Some of what is gone may be back, or gone once more. */
+  /** A removed resource may be back, or gone once more. */
   lookAtHeld(nowMs: number): void {
     const now = this.#now;
     this.#held?.look((name) => now.has(name), this.#generation, nowMs);
   }
 
-  /** What was gone is back, and maybe another one. */
+  /** Drops removals of resources that are back, maybe with other content. */
   #dropBack(): void {
     const held = this.#held!;
     for (const { name } of held.resources) {
@@ -160,17 +160,17 @@ export class Difference {
   }
 
   /**
-   * Lets go of what is gone, as far as its parents have.
+   * Releases removals that nothing leads to any more.
    *
    * @param names What the client asks for; it keeps nothing else.
-   * @returns Names that may be told as gone now.
+   * @returns Names whose removal may be sent now.
    */
   release(names: NameSet, clearedTo: number, nowMs: number): Names {
     if (this.#held === undefined) return NO_NAMES;
     this.#held.dropAllBut((name) => names.covers(name));
     const released = this.#held.release(clearedTo, nowMs);
     if (released.size === 0) return NO_NAMES;
-    // A name may be back before the client is told that it was gone.
+    // A name may be back before the client receives its removal.
     for (const [name, had] of released) this.#acks.remember(name, had);
     return new Set(released.keys());
   }

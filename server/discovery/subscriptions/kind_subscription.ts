@@ -1,17 +1,17 @@
 /**
- * What a client asked for of one kind, what it was told, and what is to be told
- * to it: all that SotW and Delta have in common. What it makes of that is for
- * `uptake.ts`.
+ * What a client asked for of one kind, what it was sent, and what it is to be sent
+ * next: all that SotW and Delta have in common. What the client acknowledges is
+ * for `ack_tracker.ts`.
  *
- * A client is told what differs between what it was told last and what there is
- * now (`difference.ts`), cut to what it asked for, and what it is owed beside
- * that (`owed.ts`). Both are found once for all clients that go the same way, so
- * one whose names did not change costs a few lookups.
+ * A client is sent the difference between what it was sent last and what the view
+ * has now (`difference.ts`), cut to what it asked for, and what is pending beside
+ * that (`pending.ts`). Both are found once for all clients that go the same way,
+ * so a client whose names did not change costs a few lookups.
  *
- * One response is in flight; what changes meanwhile is found when it was
- * answered, and is then one difference, however often it changed.
+ * One response is in flight. What changes meanwhile is found when it is answered,
+ * and is then one difference, however often it changed.
  *
- * Reading order: `observe`, `tell`, `noteAnswer`, then `uptake.ts`.
+ * Reading order: `observe`, `respond`, `noteAnswer`, then `ack_tracker.ts`.
  *
  * @module
  */
@@ -57,20 +57,20 @@ import type { KindStatus } from "./stream_status.ts";
 import type { ClientProfile } from "./client_profile.ts";
 import { AckTracker } from "./ack_tracker.ts";
 
-/** A response, and the names that it brings something new of. */
+/** A response, and the names that it has new content of. */
 export interface ComposedResponse {
   readonly body: ResponseBody;
   readonly fresh: Names;
 }
 
-/** When something is observed. */
+/** The moment of an observation. */
 export interface Observation {
   /** Counts up with each view of the stream. */
   readonly generation: number;
   readonly nowMs: number;
-  /** Whether what is gone stays until its parents let go. */
+  /** Whether a removed resource stays until nothing leads to it. */
   readonly holdsRemovals: boolean;
-  /** Whether the client is slow, as its stream knows. */
+  /** Whether the stream knows the client to be slow. */
   readonly isLate: boolean;
 }
 
@@ -83,11 +83,11 @@ export abstract class KindSubscription {
   protected readonly acks: AckTracker;
   readonly #difference: Difference;
   #clearedTo = 0;
-  /** What the last whole state brought. */
+  /** Of the last whole state. */
   #content = "";
-  /** Whether responses have the whole state, and are never less than that. */
+  /** Whether each response has the whole state. */
   protected readonly isWhole: boolean;
-  /** Whether a response names what is gone, else it just is not in it. */
+  /** Whether a response names removed resources, else they just are not in it. */
   readonly #namesGone: boolean;
 
   constructor(
@@ -109,42 +109,42 @@ export abstract class KindSubscription {
     );
   }
 
-  /** What has to be told before any change of it, now that it is known. */
+  /** The names to be sent first, now that the first view is there. */
   protected abstract firstPending(now: ByName): Names;
 
   /**
-   * What a response with news of `names` says.
+   * The content of a response about `names`.
    *
-   * @param owed Those of them that are told whether they changed or not.
+   * @param pending Those of them that are sent whether they changed or not.
    */
   protected abstract compose(names: Names, pending: Names): Selection;
 
-  /** What the client was told last; absent before the first view. */
+  /** The state that the client was sent last; absent before the first view. */
   protected get sent(): ByName | undefined {
     return this.#difference.sent;
   }
 
-  /** What there is, as far as it may be told. */
+  /** The state that may be sent. */
   get now(): ByName {
     return this.#difference.now;
   }
 
-  /** What is gone, and the client was not told so. */
+  /** Removed resources that the client still has. */
   protected get held(): HeldRemovals | undefined {
     return this.#difference.held;
   }
 
-  /** What the client refuses, if it does. */
+  /** Absent while the client refuses nothing. */
   protected get nacked(): NackedResources | undefined {
     return this.acks.nacked;
   }
 
-  /** What the client asks for. */
+  /** The names that the client asks for. */
   protected get names(): NameSet {
     return this.#names;
   }
 
-  /** What it does not ask for any more, it may ask for afresh. */
+  /** A name that it asks for no longer is forgotten as refused. */
   protected set names(names: NameSet) {
     this.#names = names;
     this.nacked?.forgetUnasked(names);
@@ -164,7 +164,7 @@ export abstract class KindSubscription {
     return this.#names.length;
   }
 
-  /** Whether something is gone that the client was not told of. */
+  /** Whether the client still has removed resources. */
   get isHolding(): boolean {
     return this.#difference.isHolding;
   }
@@ -175,7 +175,7 @@ export abstract class KindSubscription {
   }
 
   /**
-   * The generation of views up to which the client has taken everything
+   * The generation of views up to which the client acknowledged everything
    * of this kind.
    */
   get clearedTo(): number {
@@ -192,7 +192,7 @@ export abstract class KindSubscription {
     return dueMs < otherMs && this.#hasNews() ? dueMs : otherMs;
   }
 
-  /** Whether there is something to be told that waits for an answer. */
+  /** Whether something is to be sent that waits for an answer. */
   isBlocked(nowMs: number): boolean {
     return this.log.isWaiting(nowMs) && this.#hasNews();
   }
@@ -203,7 +203,7 @@ export abstract class KindSubscription {
 
   /**
    * Whether the client has something of `name`, or nothing of it is waited for:
-   * it does not ask for it, refuses it, or it is not there.
+   * it does not ask for it, refuses it, or it does not exist.
    */
   isUsable(name: string): boolean {
     if (!this.#names.covers(name) || !this.now.has(name)) return true;
@@ -212,10 +212,10 @@ export abstract class KindSubscription {
     return !this.pending.names.has(name) && !this.acks.isUnanswered(name);
   }
 
-  // --- What there is ---------------------------------------------------------
+  // --- Changes ---------------------------------------------------------------
 
   /**
-   * Notes that there is nothing new; else {@linkcode observe} has to take it.
+   * Notes that nothing changed; else call {@linkcode observe}.
    *
    * @returns Whether that is so.
    */
@@ -225,7 +225,7 @@ export abstract class KindSubscription {
     return true;
   }
 
-  /** Takes what there is now. */
+  /** Takes the state of the latest view. */
   observe(now: ByName, moment: Observation): void {
     const { generation, nowMs, holdsRemovals, isLate } = moment;
     if (this.stays(now, generation)) return;
@@ -249,18 +249,18 @@ export abstract class KindSubscription {
     this.#settle();
   }
 
-  /** Some of what the client refused may be offered again. */
+  /** Refused content may be due for a retry. */
   retryNacked(nowMs: number): void {
     // Not while something else is in flight: the answer would be about both.
     if (this.nacked === undefined || this.log.isWaiting(nowMs)) return;
     const names = this.nacked.takeRetries(nowMs);
     if (names.length === 0) return;
     this.addPending(new Set(names));
-    // It may be what was told last, and was refused.
+    // It may be the last whole state, which was refused.
     if (this.isWhole) this.pending.mustAnswer = true;
   }
 
-  /** Lets go of what is gone, as far as its parents have. */
+  /** Releases removals that nothing leads to any more. */
   release(clearedTo: number, nowMs: number): void {
     const released = this.#difference.release(this.names, clearedTo, nowMs);
     if (released.size === 0) return;
@@ -268,7 +268,7 @@ export abstract class KindSubscription {
     this.addPending(released);
   }
 
-  /** Something beside what changes is to be told. */
+  /** Names are to be sent whether they changed or not. */
   protected addPending(names: Names): void {
     this.pending.add(within(names, this.names));
   }
@@ -280,13 +280,13 @@ export abstract class KindSubscription {
   }
 
   /**
-   * What is sent of `resource`: if it was refused, what the client took last, and
-   * that only to who has to be told something. A suspect is tried again then.
+   * What is sent of `resource`. Of refused content that is what the client
+   * acknowledged last, and only if the name is pending; a suspect is tried then.
    */
   protected sendable(resource: Resource, pending: Names): Resource | undefined {
     const isPending = pending.has(resource.name);
     if (isPending && this.nacked?.tries(resource)) return resource;
-    const taken = this.acks.taken(resource);
+    const taken = this.acks.acked(resource);
     return taken === resource || isPending ? taken : undefined;
   }
 
@@ -297,14 +297,14 @@ export abstract class KindSubscription {
 
   #settle(): void {
     const { last } = this.log;
-    const isSettled = (last === "none" || last === "taken") &&
+    const isSettled = (last === "none" || last === "acked") &&
       this.pending.isNothing && !this.isHolding;
     if (isSettled) this.#clearedTo = this.#difference.sentGeneration;
   }
 
-  // --- What is told ----------------------------------------------------------
+  // --- Responses -------------------------------------------------------------
 
-  /** What may be told now; it counts as told, see {@linkcode noteSent}. */
+  /** The next response, if any; it counts as sent, see {@linkcode noteSent}. */
   respond(nowMs: number): ComposedResponse | undefined {
     if (this.sent === undefined || this.log.isWaiting(nowMs)) return undefined;
     const pending = within(this.pending.names, this.names);
@@ -334,12 +334,12 @@ export abstract class KindSubscription {
     const fresh = this.#freshOf(names, body);
     const { resources } = body;
     const { removed } = body;
-    this.acks.sent({ resources, removed, before, pending, fresh });
+    this.acks.noteSent({ resources, removed, before, pending, fresh });
     if (this.isWhole) this.#content = contentOf(resources);
     return { body, fresh };
   }
 
-  /** What is told has been given a nonce. */
+  /** The response has a nonce, and is sent. */
   noteSent({ version }: ResponseBody, nonce: string, nowMs: number): void {
     this.log.noteSent(version, nonce, nowMs);
   }
@@ -352,7 +352,7 @@ export abstract class KindSubscription {
     if (this.nacked === undefined && !this.isHolding) {
       return namesOfList(select(changed, this.now).resources);
     }
-    // What stands in for something, or stays, is new to who does not have it.
+    // A stand-in, or a held resource, is new to a client that does not have it.
     return namesOfList(resources.filter(({ name }) => changed.has(name)));
   }
 
@@ -371,7 +371,7 @@ export abstract class KindSubscription {
 
   #says({ resources, removed }: ResponseBody): boolean {
     if (!this.isWhole) return resources.length > 0 || removed.length > 0;
-    // Taken or refused: the client has heard exactly this.
+    // Acknowledged or refused: the client has received exactly this.
     return contentOf(resources) !== this.#content;
   }
 
@@ -384,12 +384,12 @@ export abstract class KindSubscription {
       : contentOf(resources);
   }
 
-  // --- What is answered ------------------------------------------------------
+  // --- Answers ---------------------------------------------------------------
 
   /**
    * The client speaks of the last response.
    *
-   * @param wanted What it asked for when it did.
+   * @param wanted The names that it asked for then.
    */
   protected noteAnswer(
     error: ErrorDetail | undefined,
@@ -418,7 +418,7 @@ export abstract class KindSubscription {
   /**
    * What the client has and should have, name by name; for people.
    *
-   * @param latest What there is, whether it may be told or not.
+   * @param latest The state of the latest view, whether it may be sent or not.
    */
   resourceStatuses(latest = this.now): readonly ResourceStatus[] {
     const { names, sent, nacked, held } = this;
@@ -445,8 +445,8 @@ export abstract class KindSubscription {
       nackedNames,
       isRefused,
       ...log.status,
-      // What was refused may be gone, too.
-      ...!isRefused && log.last === "taken" ? { nacked: undefined } : {},
+      // The refused resource may be gone, too.
+      ...!isRefused && log.last === "acked" ? { nacked: undefined } : {},
     };
   }
 }

@@ -1,16 +1,16 @@
 /**
- * Content that a client refused, and what it has instead.
+ * Content that a client refused (NACK), and what it has instead.
  *
- * What was refused is not sent again until it changes: a client that says no
- * says no again, and a loop of both is the best known failure of such servers. A
- * refusal names a resource when people are lucky; then only that one is parked.
- * What of the rest was applied is not known, so nothing is assumed of it: the
- * next content is sent, even when it is what the client had before.
+ * Refused content is not sent again until it changes: a client that refuses it
+ * refuses it again, and a loop of both is the best known failure of such servers.
+ * If the NACK names a resource, only that one counts as refused. What the client
+ * applied of the rest is unknown, so nothing is assumed of it: the next content
+ * is sent, even when it is what the client had before.
  *
- * A refusal that names none leaves each resource of the response a suspect: the
- * client may run it, and what it took before may be long gone. So a suspect that
- * has to be told, because its cluster changed, is tried once more, alone; the
- * answer to that is about nothing else.
+ * A NACK that names none leaves each resource of the response a suspect: the
+ * client may use it, and what it acknowledged before may be long gone. So a
+ * suspect that has to be sent, because its cluster changed, is tried once more,
+ * alone; the answer to that is about nothing else.
  *
  * @module
  */
@@ -21,74 +21,74 @@ import type { NameSet } from "./name_set.ts";
 import { type Names, NO_NAMES } from "./shared_names.ts";
 
 /**
- * What was refused is offered again after this, and each time after twice as
- * long: what a client refuses may be the world's fault, such as a port that
- * another program has. Envoy tries nothing by itself.
+ * Refused content is retried after this, and each time after twice as long: the
+ * cause may be outside, such as a port that another program uses. Envoy retries
+ * nothing by itself.
  */
 export const NACK_RETRY_MS_MIN = 60_000;
 
-/** But not more seldom. */
+/** The longest time between two retries. */
 export const NACK_RETRY_MS_MAX = 1_800_000;
 
-/** So much at once, a second apart: suspects go one by one, each on its own. */
+/** Names that are retried at once; then a second passes. */
 export const NACK_RETRIES_MAX = 16;
 const NACK_RETRY_GAP_MS = 1_000;
 
-/** Characters of a client's words that are kept. */
+/** Characters of a client's message that are kept. */
 export const NACK_MESSAGE_MAX = 1_024;
 
 /** One refused resource. */
 interface NackedContent {
   readonly version: string;
-  /** What the client took last; absent if that is not known. */
+  /** What the client acknowledged last; absent if that is unknown. */
   readonly good: Resource | undefined;
-  /** Whether it may be another one of the same response that is bad. */
+  /** Whether another resource of the same response may be the bad one. */
   readonly isSuspect: boolean;
-  /** The client's words. */
+  /** The client's message. */
   readonly reason: string;
-  /** How often this content was. */
+  /** How often this content was refused. */
   readonly times: number;
-  /** When it is offered again. */
+  /** When it is retried. */
   readonly dueMs: number;
-  /** Whether it is, and was not answered yet. */
+  /** Whether it is being retried, and not answered yet. */
   readonly isRetried: boolean;
-  /** Whether there is nothing of the name for now, and the client was told of it. */
+  /** Whether the resource is gone, and the client was not sent that yet. */
   readonly isGone?: boolean;
 }
 
-/** How something was refused. */
+/** How a resource was refused. */
 export interface Nack {
-  /** What was taken before that, as far as it is known. */
+  /** What was acknowledged before, if that is known. */
   readonly good: Resource | undefined;
-  /** Whether what was refused is what there is; else it stood in for it. */
+  /** Whether the view has the refused content; else that stood in for another. */
   readonly isThere: boolean;
   /** See the module description. */
   readonly isSuspect: boolean;
-  /** The client's words. */
+  /** The client's message. */
   readonly reason: string;
   readonly nowMs: number;
 }
 
-/** What goes in one response, and what after it. */
+/** Names for the next response, and names for later ones. */
 export interface Queued {
   readonly first: Names;
   readonly later: Names;
 }
 
-/** See the module description; what one stream refused of one kind. */
+/** See the module description; of one kind on one stream. */
 export class NackedResources {
   readonly #byName = new Map<string, NackedContent>();
   readonly #retriesNacked: boolean;
-  /** When the next is offered again; nothing: it has to be looked for. */
+  /** When the next is retried; absent: it has to be computed. */
   #dueMs: number | undefined;
   #retriedMs = -Infinity;
 
-  /** @param offersAgain Else nothing is, until it changes. */
+  /** @param retriesNacked Else refused content is not sent until it changes. */
   constructor(retriesNacked: boolean) {
     this.#retriesNacked = retriesNacked;
   }
 
-  /** When {@linkcode takeDue} has something; else Infinity. */
+  /** When {@linkcode takeRetries} has something; else Infinity. */
   get dueMs(): number {
     if (!this.#retriesNacked) return Infinity;
     if (this.#dueMs === undefined) {
@@ -111,104 +111,105 @@ export class NackedResources {
     );
   }
 
-  /** What was good before counts no more when something is parked already. */
-  park(
+  /** An earlier entry of the name keeps its good content, where it has any. */
+  add(
     { name, version }: Resource,
     { good, isThere, isSuspect, reason, nowMs }: Nack,
   ): void {
     const before = this.#byName.get(name);
     const times = before?.version === version ? before.times + 1 : 1;
-    const parked: NackedContent = {
+    const entry: NackedContent = {
       ...{ version, good, isSuspect, reason, times, isRetried: false },
       dueMs: nowMs + waitMs(times),
     };
     if (before === undefined) {
-      this.#set(name, parked);
+      this.#set(name, entry);
     } else if (before.good?.version !== version) {
-      this.#set(name, { ...parked, good: before.good });
+      this.#set(name, { ...entry, good: before.good });
     } else if (isThere && before.version !== version) {
-      // What seemed to be good was only not answered.
-      this.#set(name, { ...parked, good: undefined });
-    } // It stood in for what was refused first, and that is still so.
+      // The content that seemed to be good was only unanswered.
+      this.#set(name, { ...entry, good: undefined });
+    } // It stands in for the content that was refused first, which stays refused.
   }
 
-  #set(name: string, parked: NackedContent): void {
-    this.#byName.set(name, parked);
+  #set(name: string, entry: NackedContent): void {
+    this.#byName.set(name, entry);
     this.#dueMs = undefined;
   }
 
-  /** Names of what is offered again from now on, until it is answered. */
+  /** Names that are retried from now on, until they are answered. */
   takeRetries(nowMs: number): readonly string[] {
     if (nowMs < this.dueMs) return [];
     const names: string[] = [];
-    for (const [name, parked] of this.#byName) {
-      if (parked.isRetried || parked.isGone || nowMs < parked.dueMs) continue;
+    for (const [name, entry] of this.#byName) {
+      if (entry.isRetried || entry.isGone || nowMs < entry.dueMs) continue;
       if (names.length === NACK_RETRIES_MAX) break;
       names.push(name);
-      this.#set(name, { ...parked, isRetried: true });
+      this.#set(name, { ...entry, isRetried: true });
     }
     this.#retriedMs = nowMs;
     return names;
   }
 
-  /** A response was refused, and what it offered with it, if it was not named. */
+  /** A refused response had these: each retry among them has failed. */
   noteRetriesRefused(
     resources: readonly Resource[],
     { nowMs }: { readonly nowMs: number },
   ): void {
     for (const { name } of resources) {
-      const parked = this.#byName.get(name);
-      if (parked?.isRetried !== true) continue;
-      const times = parked.times + 1;
+      const entry = this.#byName.get(name);
+      if (entry?.isRetried !== true) continue;
+      const times = entry.times + 1;
       const dueMs = nowMs + waitMs(times);
-      this.#set(name, { ...parked, times, dueMs, isRetried: false });
+      this.#set(name, { ...entry, times, dueMs, isRetried: false });
     }
   }
 
-  /** Whether exactly this is offered again. */
+  /** Whether exactly this content is being retried. */
   isRetried({ name, version }: Resource): boolean {
-    const parked = this.#byName.get(name);
-    return parked?.version === version && parked.isRetried;
+    const entry = this.#byName.get(name);
+    return entry?.version === version && entry.isRetried;
   }
 
-  /** Whether anything of a name was refused, and nothing taken since. */
+  /** Whether content of a name was refused, and none acknowledged since. */
   has(name: string): boolean {
     return this.#byName.has(name);
   }
 
-  /** Why something of a name is refused, as the client said it. */
+  /** The client's message about a name. */
   reasonOf(name: string): string | undefined {
     return this.#byName.get(name)?.reason;
   }
 
-  /** Whether exactly this was refused. */
+  /** Whether exactly this content was refused. */
   isNacked({ name, version }: Resource): boolean {
     return this.#byName.get(name)?.version === version;
   }
 
-  /** Whether exactly this was refused, or maybe something beside it. */
+  /** Whether exactly this content was refused, or another one beside it. */
   suspects({ name, version }: Resource): boolean {
-    const parked = this.#byName.get(name);
-    return parked?.version === version && parked.isSuspect;
+    const entry = this.#byName.get(name);
+    return entry?.version === version && entry.isSuspect;
   }
 
-  /** Whether exactly this is told to who has to be told something. */
+  /** Whether exactly this content is sent when its name has to be sent. */
   tries(resource: Resource): boolean {
     return this.suspects(resource) || this.isRetried(resource);
   }
 
-  /** What the client has instead; only of what is held. */
+  /** What the client has instead of refused content, if that is known. */
   standIn({ name }: Resource): Resource | undefined {
-    const parked = this.#byName.get(name);
-    // It may have what is held as well.
-    return parked?.isSuspect ? undefined : parked?.good;
+    const entry = this.#byName.get(name);
+    // The client may use the suspect itself.
+    return entry?.isSuspect ? undefined : entry?.good;
   }
 
   /**
-   * Parts what may be told together from suspects, which go one by one.
+   * Separates names that may be sent together from suspects, which are sent one
+   * by one.
    *
-   * @param names What is to be told.
-   * @param owed Those of them that are told whether they changed or not.
+   * @param names What is to be sent.
+   * @param pending Those of them that are sent whether they changed or not.
    */
   queueSuspects(names: Names, pending: Names, now: ByName): Queued {
     const suspects: string[] = [];
@@ -223,7 +224,7 @@ export class NackedResources {
     return { first, later: new Set(suspects) };
   }
 
-  /** A client that asks again is told again. */
+  /** A name that the client asks for again is sent again. */
   forgetUnasked(asked: NameSet): void {
     for (const name of this.#byName.keys()) {
       if (!asked.covers(name)) this.#byName.delete(name);
@@ -235,35 +236,35 @@ export class NackedResources {
   }
 
   /**
-   * Nothing is refused of what is not there. But `told` may still say that the
-   * client has it: then it is known to be refused until that changes.
+   * Forgets resources that are gone, except those whose refused content is in
+   * `sent`: without its entry that content would count as acknowledged.
    *
-   * @returns Names that are back as they were refused: to be offered again.
+   * @returns Names that are back with the refused content, to be retried.
    */
   lookAtGone(now: ByName, sent: ByName): readonly string[] {
     const back: string[] = [];
-    for (const [name, parked] of this.#byName) {
+    for (const [name, entry] of this.#byName) {
       if (now.has(name)) {
-        if (parked.isGone !== true) continue;
-        const isSame = now.get(name)!.version === parked.version;
-        this.#set(name, { ...parked, isGone: false, isRetried: isSame });
+        if (entry.isGone !== true) continue;
+        const isSame = now.get(name)!.version === entry.version;
+        this.#set(name, { ...entry, isGone: false, isRetried: isSame });
         if (isSame) back.push(name);
-      } else if (sent.get(name)?.version !== parked.version) {
+      } else if (sent.get(name)?.version !== entry.version) {
         this.#byName.delete(name);
-      } else if (!parked.isGone) {
-        this.#set(name, { ...parked, isGone: true, isRetried: false });
+      } else if (!entry.isGone) {
+        this.#set(name, { ...entry, isGone: true, isRetried: false });
       }
     }
     return back;
   }
 
   /**
-   * The client took what it was told: forgets what that is instead of.
+   * The client acknowledges a response: forgets what that replaces.
    *
-   * @param taken The response; a suspect in it is none any more.
+   * @param acked Its resources; a suspect among them is none any more.
    */
-  forgetAcked(sent: ByName, taken: readonly Resource[]): void {
-    for (const resource of taken) {
+  forgetAcked(sent: ByName, acked: readonly Resource[]): void {
+    for (const resource of acked) {
       if (this.isNacked(resource)) this.#byName.delete(resource.name);
     }
     for (const [name, { version }] of this.#byName) {

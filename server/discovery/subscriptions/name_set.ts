@@ -1,10 +1,10 @@
 /**
- * What a client subscribed to: names, and maybe the wildcard.
+ * The names that a client subscribes to, and maybe the wildcard.
  *
- * Sets with the same content are the same object, in whatever order clients name
- * things, so that what is told to one client is found again for the next. They
- * never change; the exception is a large one that its client changes bit by bit,
- * which would be copied for every bit: that one is its stream's own.
+ * Sets with the same content are the same object, in whatever order clients list
+ * their names, so a response for one client is found again for the next. Sets
+ * never change, except a large one that its client changes bit by bit, which
+ * would be copied for every change: that one belongs to its stream alone.
  *
  * @module
  */
@@ -62,7 +62,7 @@ function lengthOf(names: ReadonlySet<string>): number {
   return length;
 }
 
-/** By content; a set is known for as long as somebody has it. */
+/** By content; a set is found for as long as a stream uses it. */
 const shared = new Map<string, WeakRef<NameSet>>();
 
 const collected = new FinalizationRegistry<string>((key) => {
@@ -83,10 +83,10 @@ export function nameSetOf(
   return set;
 }
 
-/** Nobody asked for anything. */
+/** No name, and no wildcard. */
 export const NOTHING_NAMED: NameSet = nameSetOf(new Set(), false);
 
-/** All, and nothing by name. */
+/** The wildcard, and nothing by name. */
 export const EVERYTHING: NameSet = nameSetOf(new Set(), true);
 
 const plain = new WeakMap<readonly string[], NameSet>();
@@ -130,7 +130,7 @@ export function plusNames(set: NameSet, more: NameSet): NameSet {
   if (set === NOTHING_NAMED) return more;
   if (!set.isOwn) {
     const sum = set.names.size + more.names.size;
-    // A stream's own must not be found by another.
+    // Another stream must not find a stream's own set.
     if (sum <= SHARED_NAMES_MAX) return grown.of(set, more);
     return build(
       new Set([...set.names, ...more.names]),
@@ -195,7 +195,7 @@ function tooMuch(what: string): GrpcError {
   );
 }
 
-/** Names may have any character, so each is told with its length. */
+/** Names may have any character, so each is prefixed with its length. */
 function keyOf(names: ReadonlySet<string>, isWildcard: boolean): string {
   let key = isWildcard ? "*" : "";
   for (const name of [...names].sort()) key += `${name.length}:${name}`;

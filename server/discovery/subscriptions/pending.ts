@@ -1,6 +1,6 @@
 /**
- * What a client is to be told of one kind beside what changes: names that it
- * asked for anew, endpoints whose cluster changed, or that nothing is there.
+ * What a client is to be sent of one kind whether it changed or not: names that it
+ * asked for anew, endpoints whose cluster changed, or that a name does not exist.
  *
  * @module
  */
@@ -9,9 +9,9 @@ import { type Names, NO_NAMES, union } from "./shared_names.ts";
 
 /** See the module description. */
 export class Pending {
-  /** There is an answer even when it says nothing. */
+  /** A response is sent even when it is empty. */
   mustAnswer = false;
-  /** Something is owed because the client asked for it, so it waits for none. */
+  /** The client asked for some of it, so it waits for no other kind. */
   isAwaited = false;
   #names: Names = NO_NAMES;
   #asked: Names = NO_NAMES;
@@ -30,7 +30,7 @@ export class Pending {
     return this.#names.size === 0 && !this.mustAnswer;
   }
 
-  /** Whether a name that is gone may be told as such, and is not told only yet. */
+  /** Whether the removal of a name may be sent. */
   reportsRemoval(name: string): boolean {
     return this.#asked.has(name) || this.#released.has(name);
   }
@@ -45,12 +45,12 @@ export class Pending {
     this.#asked = union(this.#asked, names);
   }
 
-  /** They are gone, and nothing that the client was told leads to them. */
+  /** They are removed, and nothing that the client has leads to them. */
   noteReleased(names: Names): void {
     this.#released = names;
   }
 
-  /** What is left after a response. */
+  /** A response is sent: only `rest` is left. */
   reset(rest: Names): void {
     this.#names = rest;
     this.mustAnswer = false;

@@ -1,24 +1,25 @@
 /**
- * Resources that are gone, and that a client keeps until nothing that it was
- * told leads to them any more: make before break.
+ * Removed resources that a client keeps until nothing that it was sent leads to
+ * them any more: make before break.
  *
- * A cluster goes after the listeners and routes that led to it, which the client
- * must have taken; what is in a resource is not known here, so it waits
- * for all of them to be as they were when the cluster went, or later. A client
- * that does not take that keeps it for {@linkcode REMOVAL_GRACE_MS}.
+ * A cluster goes after the listeners and routes that led to it, once the client
+ * has acknowledged their removal. The content of resources is not known here, so
+ * the cluster waits for all of them to be as they were when it was removed, or
+ * later. A client that does not acknowledge that keeps the cluster for
+ * {@linkcode REMOVAL_GRACE_MS}.
  *
  * @module
  */
 
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 
-/** A client that refuses, or says nothing, keeps what is gone for so long. */
+/** A client that refuses, or does not answer, keeps removed resources so long. */
 export const REMOVAL_GRACE_MS = 30_000;
 
 /**
- * gRPC clients acknowledge routes before they go by them (C-core: at once, one
- * call of 31,594 went to a cluster that was removed behind that): what nothing
- * leads to any more stays so much longer with them.
+ * gRPC clients acknowledge routes before they use them (C-core: at once, one call
+ * of 31,594 went to a cluster that was removed behind that): they keep a removed
+ * resource so much longer after nothing leads to it any more.
  */
 export const REMOVAL_PATIENCE_MS = 1_000;
 
@@ -32,21 +33,21 @@ export const PARENTS: Readonly<
   route: ["listener"],
 };
 
-/** What is known of what a client has. */
+/** How well the server knows what a client has. */
 export type Knowledge = "exact" | "good" | "refused";
 
 interface Held {
   readonly resource: Resource;
   /**
    * - `exact`: the client has that.
-   * - `good`: it took that, and may have applied something else that it refused.
-   * - `refused`: it refused that, and may have applied it.
+   * - `good`: it acknowledged that, and may use something else that it refused.
+   * - `refused`: it refused that, and may use it.
    */
   readonly knowledge: Knowledge;
-  /** Of the view that was the first without it; Infinity when it is back. */
+  /** Of the first view without it; Infinity when it is back. */
   readonly generation: number;
   readonly sinceMs: number;
-  /** When the client had taken all that does not lead to it; else Infinity. */
+  /** When the client had acknowledged that nothing leads to it; else Infinity. */
   clearedMs: number;
 }
 
@@ -55,7 +56,7 @@ export class HeldRemovals {
   readonly #held = new Map<string, Held>();
   readonly #patienceMs: number;
 
-  /** @param patienceMs How long it stays when nothing leads to it any more. */
+  /** @param patienceMs How long a resource stays that nothing leads to. */
   constructor(patienceMs = 0) {
     this.#patienceMs = patienceMs;
   }
@@ -68,13 +69,13 @@ export class HeldRemovals {
     return this.#held.get(name)?.resource;
   }
 
-  /** What the client has of a name; absent if nobody knows. */
+  /** What the client has of a name; absent if unknown. */
   ackedOf(name: string): Resource | undefined {
     const held = this.#held.get(name);
     return held?.knowledge === "refused" ? undefined : held?.resource;
   }
 
-  /** Whether the client has exactly this, so that it need not be told. */
+  /** Whether the client has exactly this, so that it need not be sent. */
   hasExactly({ name, version }: Resource): boolean {
     const held = this.#held.get(name);
     return held?.knowledge === "exact" && held.resource.version === version;
@@ -84,7 +85,7 @@ export class HeldRemovals {
     return [...this.#held.values()].map(({ resource }) => resource);
   }
 
-  /** When the first is given up on; else Infinity. */
+  /** When the first removal is due; else Infinity. */
   get dueMs(): number {
     let dueMs = Infinity;
     for (const held of this.#held.values()) {
@@ -100,7 +101,7 @@ export class HeldRemovals {
     );
   }
 
-  /** Nothing happens when it is held already. */
+  /** Does nothing when the name is held already. */
   hold(
     resource: Resource,
     knowledge: Knowledge,
@@ -116,8 +117,8 @@ export class HeldRemovals {
   }
 
   /**
-   * Something may be back: it stays known as what the client has, until it is
-   * told. Or it may be gone once more.
+   * A resource may be back: it stays known as what the client has, until the new
+   * content is sent. Or it may be gone once more.
    */
   look(
     isThere: (name: string) => boolean,
@@ -136,7 +137,7 @@ export class HeldRemovals {
     }
   }
 
-  /** The client has something else, or nothing. */
+  /** The client has `resource` instead, or nothing. */
   exchange(name: string, resource: Resource | undefined): void {
     const held = this.#held.get(name);
     if (held === undefined) return;
@@ -151,10 +152,10 @@ export class HeldRemovals {
   }
 
   /**
-   * Names that may go now, with what the client has of each, if that is known.
+   * Names whose removal is due, with what the client has of each, if known.
    *
-   * @param clearedTo The generation up to which the parents' removals were
-   *   taken.
+   * @param clearedTo The generation up to which the client acknowledged all
+   *   removals of parents.
    */
   release(
     clearedTo: number,

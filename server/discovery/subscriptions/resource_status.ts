@@ -1,6 +1,7 @@
 /**
  * What a client has of one kind, and what it should have, name by name: for
- * people who compare the two.
+ * people who compare the two. In the line of `ClientConfig.GenericXdsConfig` of
+ * xDS's client status discovery (CSDS).
  *
  * @module
  */
@@ -13,12 +14,12 @@ import type { HeldRemovals } from "./removals.ts";
 import type { Names } from "./shared_names.ts";
 
 /**
- * - `synced`: it has taken what there is.
- * - `waiting`: it was told, and has not answered.
- * - `behind`: it was not told yet.
- * - `refused`: it does not want what there is.
- * - `leaving`: it has what there is no more.
- * - `absent`: it asks for what there is not.
+ * - `synced`: the client acknowledged the resource of the view.
+ * - `waiting`: it was sent, and has not answered.
+ * - `behind`: it was not sent yet.
+ * - `refused`: the client refuses it.
+ * - `leaving`: the client has a removed resource.
+ * - `absent`: the client asks for a name that does not exist.
  */
 export type ResourceSyncState =
   | "synced"
@@ -28,19 +29,19 @@ export type ResourceSyncState =
   | "leaving"
   | "absent";
 
-/** One name. */
+/** One name of one client. */
 export interface ResourceStatus {
   readonly name: string;
-  /** The version that it took last, as far as that is known. */
+  /** The version that the client acknowledged last, if known. */
   readonly has?: string;
-  /** The version that there is. */
+  /** The version of the view. */
   readonly wants?: string;
   readonly state: ResourceSyncState;
-  /** Why it is refused, in the client's words. */
+  /** Why it is refused: the client's message. */
   readonly reason?: string;
 }
 
-/** What a subscription knows. */
+/** What a subscription knows of a kind. */
 export interface SubscriptionFacts {
   readonly names: NameSet;
   readonly sent: ByName | undefined;
@@ -49,11 +50,11 @@ export interface SubscriptionFacts {
   readonly nacked: NackedResources | undefined;
   readonly held: HeldRemovals | undefined;
   readonly wasSent: boolean;
-  /** Maybe refused: new in a whole state that the client refused. */
+  /** Names that were new in a refused whole state, and are maybe refused. */
   readonly blamed: Names;
-  /** The client's words about that. */
+  /** The client's message about them. */
   readonly reason: string | undefined;
-  /** Of the response that waits for its answer. */
+  /** The response that is not answered yet. */
   readonly inFlight: {
     readonly resources: readonly Resource[];
     readonly before: ByName | undefined;

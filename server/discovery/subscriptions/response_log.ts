@@ -1,5 +1,5 @@
 /**
- * The last response of one kind, how it was answered, and how many were.
+ * The last response of one kind, its answer, and counts of both.
  *
  * @module
  */
@@ -14,23 +14,23 @@ import type {
   StampedResponse,
 } from "./stream_status.ts";
 
-/** A response that is not answered for so long does not hold up the next one. */
+/** After so long without an answer the next response is sent. */
 export const ANSWER_WAIT_MS = 10_000;
 
 /**
- * A client that did not answer for so long is slow. What there was when it was
- * told is then let go of, and with it the knowledge of what came and went.
+ * A client that does not answer for so long is slow. The state that it was sent
+ * is then freed, and with it the knowledge of what came and went.
  */
 export const SLOW_AFTER_MS = 1_000;
 
 /**
  * - `none`: nothing was sent yet.
- * - `open`: it waits for its answer.
- * - `taken`, `refused`: it was answered.
+ * - `open`: it is not answered yet.
+ * - `acked`, `nacked`: its answer.
  */
-export type LastResponse = "none" | "open" | "taken" | "refused";
+export type LastResponse = "none" | "open" | "acked" | "nacked";
 
-/** What the log says of a kind. */
+/** The part of a kind's status that is kept here. */
 export type LoggedStatus = Pick<
   KindStatus,
   | "sent"
@@ -43,15 +43,15 @@ export type LoggedStatus = Pick<
   | "staleRequests"
 >;
 
-/** See the module description. */
+/** See the module description; of one kind on one stream. */
 export class ResponseLog {
   #last: LastResponse = "none";
   #sent: StampedResponse | undefined;
   #acked: StampedResponse | undefined;
   #ackedMs = 0;
   #nacked: NackedResponse | undefined;
-  /** Whether the one before the last was refused. */
-  #wasBad = false;
+  /** Whether the response before the last was refused. */
+  #wasNacked = false;
   #responses = 0;
   #acks = 0;
   #nacks = 0;
@@ -61,27 +61,28 @@ export class ResponseLog {
     return this.#last;
   }
 
-  /** Whether the last that was answered was refused. */
+  /** Whether the last answer was a NACK. */
   get isRefused(): boolean {
-    return this.#last === "refused" || (this.#last === "open" && this.#wasBad);
+    return this.#last === "nacked" ||
+      (this.#last === "open" && this.#wasNacked);
   }
 
-  /** The client's words about the last that it refused. */
+  /** The client's message in the last NACK. */
   get reason(): string | undefined {
     return this.#nacked?.message;
   }
 
-  /** Empty before the first. */
+  /** Of the last response; empty before the first. */
   get nonce(): string {
     return this.#sent?.nonce ?? "";
   }
 
-  /** When the next one goes, whatever becomes of the last; Infinity if at once. */
+  /** When the next response is sent even without an answer; else Infinity. */
   get dueMs(): number {
     return this.#last === "open" ? this.#sent!.atMs + ANSWER_WAIT_MS : Infinity;
   }
 
-  /** Whether the next one waits for an answer to the last. */
+  /** Whether the next response waits for an answer to the last. */
   isWaiting(nowMs: number): boolean {
     return this.#last === "open" && nowMs < this.dueMs;
   }
@@ -91,31 +92,31 @@ export class ResponseLog {
   }
 
   noteSent(version: string, nonce: string, nowMs: number): void {
-    this.#wasBad = this.isRefused;
+    this.#wasNacked = this.isRefused;
     this.#sent = { version, nonce, atMs: nowMs };
     this.#last = "open";
     this.#responses++;
   }
 
   noteAcked(nowMs: number): void {
-    this.#last = "taken";
+    this.#last = "acked";
     this.#acks++;
     this.#acked = this.#sent;
     this.#ackedMs = nowMs;
   }
 
-  /** Nothing is refused any more. */
+  /** The client refuses nothing any more. */
   forgetRefusal(): void {
     this.#nacked = undefined;
   }
 
-  /** @param blamed What is bad, as far as the client says so; else all of it. */
+  /** @param blamed The resources that the NACK names; else all of them. */
   noteNacked(
     { code, message }: ErrorDetail,
     blamed: readonly Resource[],
     nowMs: number,
   ): void {
-    this.#last = "refused";
+    this.#last = "nacked";
     this.#nacks++;
     const { version, nonce } = this.#sent!;
     this.#nacked = {

@@ -1,5 +1,5 @@
 /**
- * What a response says: the resources of some names, as they are now.
+ * The content of a response: the resources of some names, as they are now.
  *
  * Clients with the same names on the way between the same states get the same
  * arrays, so that a response is selected, hashed and encoded once for a thousand
@@ -25,12 +25,12 @@ import {
 } from "./shared_names.ts";
 
 /**
- * A response with more is sent in parts, where the protocol allows it: gRPC
- * clients take 4 MiB. Bytes.
+ * A larger response is sent in parts, where the protocol allows it: gRPC clients
+ * accept 4 MiB. Bytes.
  */
 export const RESPONSE_BYTES_MAX: number = 3 * 1024 * 1024;
 
-/** What is around a resource in a response, beside its name and version. */
+/** The framing of a resource in a response, beside its name and version. */
 const FRAME_BYTES = 32;
 
 /** Some names, looked up. */
@@ -43,8 +43,8 @@ export interface Selection {
 const NOTHING_MISSING: readonly string[] = Object.freeze([]);
 
 /**
- * SubscriptionFacts for as long as somebody is told it: a client with names that nobody else
- * has would pin all that it was told until anything changes.
+ * Known for as long as a client is sent it: else a client with names of its own
+ * would pin every resource that it was sent until anything changes.
  */
 const selected = new WeakMap<Names, WeakMap<ByName, WeakRef<Selection>>>();
 
@@ -78,7 +78,7 @@ function lookUp(names: Names, resources: ByName): Selection {
   return selectionOf(found, missing);
 }
 
-/** For what only one client is told. */
+/** For content that only one client is sent. */
 export function selectionOf(
   resources: readonly Resource[],
   missing: readonly string[],
@@ -89,7 +89,7 @@ export function selectionOf(
   });
 }
 
-/** A response's worth of a selection, and what is left of it. */
+/** The part of a selection for one response, and the names left. */
 export interface Part {
   readonly selection: Selection;
   readonly rest: Names;
@@ -97,7 +97,7 @@ export interface Part {
 
 const parts = new WeakMap<Selection, Part>();
 
-/** What fits into one response; a larger resource goes alone. */
+/** The part that fits into one response; a larger resource is sent alone. */
 export function firstPart(selection: Selection): Part {
   let part = parts.get(selection);
   if (part === undefined) parts.set(selection, part = divide(selection));
@@ -133,12 +133,12 @@ function divide(selection: Selection): Part {
   return { selection, rest: NO_NAMES };
 }
 
-/** At most so many, whatever characters it has. */
+/** At most so many bytes, whatever characters it has. */
 function bytesOf(name: string): number {
   return name.length * 3;
 }
 
-/** By name: what stands in the place of a resource, or that nothing does. */
+/** By name: the stand-in of a resource, or that it is omitted. */
 export type Patches = ReadonlyMap<string, Resource | undefined>;
 
 const patchedLists = new WeakMap<
@@ -147,8 +147,8 @@ const patchedLists = new WeakMap<
 >();
 
 /**
- * A whole state with some resources exchanged, left out or added. Clients with
- * the same patches get the same array.
+ * A whole state with some resources exchanged, omitted or added. Clients with the
+ * same patches get the same array.
  */
 export function patched(
   resources: readonly Resource[],
@@ -182,8 +182,8 @@ function patch(
 const versions = new WeakMap<readonly Resource[], string>();
 
 /**
- * Made of what a response brings and of nothing else: it survives a restart of
- * the server, and differs between two responses with different content.
+ * A version made of the resources of a response and of nothing else: it survives
+ * a restart of the server, and differs for different content.
  */
 export function contentOf(resources: readonly Resource[]): string {
   let version = versions.get(resources);
@@ -201,10 +201,10 @@ function hash(resources: readonly Resource[]): string {
   return digest.digest("hex").slice(0, 32);
 }
 
-/** How a response says of names that there is nothing. */
+/** How a response reports names that do not exist. */
 export type MissingForm = "removed" | "absent" | "unsaid";
 
-/** A response that was made last of some resources and removed names. */
+/** The last response of some resources and removed names. */
 class LastBody {
   #body: ResponseBody | undefined;
   #how: MissingForm | undefined;
@@ -214,7 +214,7 @@ class LastBody {
     readonly missing: readonly string[],
   ) {}
 
-  /** Clients that are told the same get the same, so that it is encoded once. */
+  /** Clients with the same content get the same object, encoded once. */
   of(kind: ResourceKind, how: MissingForm, version: string): ResponseBody {
     const typeUrl = TYPE_URLS[kind];
     const last = this.#body;
@@ -240,7 +240,7 @@ const bodies = new PairMemo<
 /**
  * The response with a selection.
  *
- * @param version What clients are shown, and give back.
+ * @param version Clients receive it, and return it.
  */
 export function bodyOf(
   kind: ResourceKind,

@@ -1,6 +1,6 @@
 /**
- * Sets of names that many clients have in common: what is to be told, cut to what
- * a client asked for, joined with what it is owed.
+ * Sets of names that many clients have in common: changed names, cut to what a
+ * client asked for, joined with its pending names.
  *
  * Each result is the same object for the same arguments, so that whatever is
  * made of it is made once too.
@@ -67,7 +67,7 @@ export function addedNames(before: NameSet, after: NameSet): Names {
 
 const keys = new WeakMap<ByName, Names>();
 
-/** Names of all that there is. */
+/** The names of a state. */
 export function namesOf(resources: ByName): Names {
   let names = keys.get(resources);
   if (names === undefined) {
@@ -76,14 +76,14 @@ export function namesOf(resources: ByName): Names {
   return names;
 }
 
-/** Whether `names` are those of all that there is, as {@linkcode namesOf} says. */
+/** Whether `names` is what {@linkcode namesOf} returns for a state. */
 export function areAllOf(names: Names, resources: ByName): boolean {
   return keys.get(resources) === names;
 }
 
 const listed = new WeakMap<readonly Resource[], Names>();
 
-/** What {@linkcode namesOfList} will say of `resources`. */
+/** {@linkcode namesOfList} returns `names` for `resources` from now on. */
 export function rememberNames(
   resources: readonly Resource[],
   names: Names,
@@ -91,7 +91,7 @@ export function rememberNames(
   listed.set(resources, names);
 }
 
-/** Names of resources in a response. */
+/** The names of a response. */
 export function namesOfList(resources: readonly Resource[]): Names {
   if (resources.length === 0) return NO_NAMES;
   let names = listed.get(resources);

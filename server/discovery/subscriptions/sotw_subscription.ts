@@ -1,11 +1,11 @@
 /**
- * One kind on a stream of the state of the world.
+ * One kind on a stream of the state of the world (SotW).
  *
  * A request repeats all that the client asks for, answers the last response, or
- * both. One about an older response is stale: it says what the client wanted
- * before it knew better, and another one follows. Listeners and clusters are told
- * as the whole state, where absence is removal; the others bit by bit, and are
- * never removed but by what leads to them.
+ * both. A request about an older response is stale: the client sent it before it
+ * received the last one, and sends another one. Listeners and clusters are sent
+ * as the whole state, where absence is removal; the others in parts, and they are
+ * only removed by the removal of what leads to them.
  *
  * @module
  */
@@ -36,8 +36,8 @@ import { KindSubscription } from "./kind_subscription.ts";
 import type { ClientProfile } from "./client_profile.ts";
 
 /**
- * A client that asks again for what it was told is told again, but not more
- * often than this: it may be one that answers everything twice.
+ * A client that asks again is sent the same again, but not more often than this:
+ * it may be one that answers everything twice.
  */
 export const REPEAT_WAIT_MS = 1_000;
 
@@ -46,9 +46,9 @@ export class SotwSubscription extends KindSubscription {
   /** As the client sent it, so that its repetition is known by identity. */
   #list: readonly string[] | undefined;
   #hasNamed = false;
-  /** Clusters that were told anew, whose endpoints are asked for again. */
+  /** Clusters that were sent anew, whose endpoints the client asks for again. */
   #warming: Names = NO_NAMES;
-  /** Names that a stale request did not ask for. */
+  /** Names that are missing in a stale request. */
   #dropped: Names = NO_NAMES;
   #repeatAfterMs = 0;
   #isRepeatPending = false;
@@ -84,7 +84,7 @@ export class SotwSubscription extends KindSubscription {
     if (resourceNames.length > 0) this.#hasNamed = true;
     const isChanged = this.#setNames(names);
     if (isChanged || isAnswer || isFirst) return;
-    // Listeners and clusters were told whole, and nobody waits for them.
+    // Listeners and clusters were sent whole, and no client waits for them.
     if (!this.isWhole || responseNonce === "") this.#onRepeated(nowMs);
   }
 
@@ -95,20 +95,20 @@ export class SotwSubscription extends KindSubscription {
     }
   }
 
-  /** Whether a response brings all that the client asks for. */
+  /** Whether a response has all that the client asks for. */
   #hasAll({ resources }: ResponseBody): boolean {
     if (this.isWhole) return true;
     const all = select(this.names.names, this.now).resources;
     return resources.length === all.length;
   }
 
-  /** Clusters were told anew, and each wants its endpoints after that. */
+  /** Clusters were sent anew, and each needs its endpoints after that. */
   onParentsSent(clusters: Names): void {
     this.#warming = within(clusters, this.names);
     this.#addExisting(clusters);
   }
 
-  /** When a client may be told once more what it has asked for again. */
+  /** Sends again what the client asked for again, when that is due. */
   tick(nowMs: number): void {
     if (!this.#isRepeatPending || nowMs < this.#repeatAfterMs) return;
     this.#isRepeatPending = false;
@@ -118,8 +118,8 @@ export class SotwSubscription extends KindSubscription {
   }
 
   /**
-   * A stale request counts for nothing, but what it does not ask for the client
-   * has dropped: if it asks for that now, it asks anew.
+   * A stale request has no effect, but the client has dropped the names that are
+   * missing in it: if it asks for them now, it asks anew.
    */
   #noteDropped(list: readonly string[]): void {
     if (list === this.#list || this.names.isWildcard) return;
@@ -134,7 +134,7 @@ export class SotwSubscription extends KindSubscription {
     this.#dropped = NO_NAMES;
     if (names === before && again.size === 0) return false;
     this.names = names;
-    if (this.sent === undefined) return true; // All of it is owed then.
+    if (this.sent === undefined) return true; // All of it is pending then.
     const isWildcardNew = names.isWildcard && !before.isWildcard;
     const added = union(addedNames(before, names), within(again, names));
     if (!isWildcardNew && added.size === 0) return true;
@@ -143,16 +143,16 @@ export class SotwSubscription extends KindSubscription {
     return true;
   }
 
-  /** Who never named anything means everything, where there is a wildcard. */
+  /** An empty list is the wildcard, until the client has named anything. */
   #namesOf(list: readonly string[]): NameSet {
     if (list.length > 0) return nameSetOfList(list, this.isWhole);
     return this.isWhole && !this.#hasNamed ? EVERYTHING : NOTHING_NAMED;
   }
 
   /**
-   * The client says again what it said. Envoy does so for endpoints when their
-   * cluster has changed, with a nonce that it has answered before, and keeps its
-   * answer about clusters until it is told.
+   * The client repeats a request. Envoy does so for endpoints when their cluster
+   * has changed, with a nonce that it has answered before, and answers the
+   * response about clusters only when it has received the endpoints.
    */
   #onRepeated(nowMs: number): void {
     this.pending.isAwaited = true;
@@ -191,7 +191,7 @@ export class SotwSubscription extends KindSubscription {
       if (resource === undefined) continue;
       const taken = nacked!.isRetried(resource)
         ? resource
-        : this.acks.taken(resource);
+        : this.acks.acked(resource);
       if (taken !== resource) patches.set(name, taken);
     }
     for (const resource of held?.resources ?? []) {

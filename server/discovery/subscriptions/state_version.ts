@@ -1,8 +1,8 @@
 /**
  * The version of what a client should have of one kind. It is made of that and
- * of nothing else, so two clients that should have the same are shown the same,
- * in either protocol, after a restart and at another server: who lags is seen at
- * a glance.
+ * of nothing else, so two clients that should have the same show the same version,
+ * in either protocol, after a restart and at another server: a client that lags is
+ * seen at a glance.
  *
  * @module
  */
@@ -16,9 +16,9 @@ import { PairMemo } from "../view/pair_memo.ts";
 const wholes = new WeakMap<ByName, string>();
 
 /**
- * The version of what `now` has for who asks for `names`. Of a stream's own set
- * of names, which is a large one, that of all there is: it would be made for
- * each client anew, and such clients ask for nearly all.
+ * The version of what `now` has for clients that ask for `names`. For a stream's
+ * own set of names, which is large, it is the version of the whole state: another
+ * one would be computed for each client, and such clients ask for nearly all.
  */
 export function stateVersionOf(names: NameSet, now: ByName): string {
   return names.isWildcard || names.isOwn || asksForAll.of(names, now)

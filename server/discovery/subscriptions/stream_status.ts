@@ -1,7 +1,6 @@
 /**
- * What one stream was told and what it said to that, for people: Pilot's
- * syncz, per kind. In xDS's words: what was taken is acked here, what was
- * refused nacked.
+ * What one stream was sent and how the client answered, for people: Pilot's syncz,
+ * per kind.
  *
  * @module
  */
@@ -16,13 +15,13 @@ export interface StampedResponse {
   readonly atMs: number;
 }
 
-/** A response that was refused. */
+/** A response that the client refused. */
 export interface NackedResponse extends StampedResponse {
-  /** The client's words, cut to `NACK_MESSAGE_MAX`. */
+  /** The client's message, cut to `NACK_MESSAGE_MAX`. */
   readonly message: string;
   /** Of `google.rpc.Code`; clients choose it as they like. */
   readonly code: number;
-  /** The resources that the client named, or all that the response brought. */
+  /** The resources that the client named, or all of the response. */
   readonly names: readonly string[];
 }
 
@@ -34,15 +33,15 @@ export interface KindStatus {
   readonly nameCount: number;
   readonly sent: StampedResponse | undefined;
   readonly acked: StampedResponse | undefined;
-  /** The last one, until a later response is taken and nothing is parked. */
+  /** The last one, until a later response is acknowledged and nothing is refused. */
   readonly nacked: NackedResponse | undefined;
-  /** Since when a response waits for its answer. */
+  /** Since when a response is not answered. */
   readonly inFlightSinceMs: number | undefined;
-  /** Whether there is something that the client should have, and was not sent. */
+  /** Whether the client should have something that it was not sent. */
   readonly isBehind: boolean;
-  /** Resources that the client refused, and that are not sent until they change. */
+  /** Resources that the client refused; they are not sent until they change. */
   readonly nackedNames: readonly string[];
-  /** Whether something is, or all that was answered last. */
+  /** Whether any resource, or the last answered response, is refused. */
   readonly isRefused: boolean;
   readonly responses: number;
   readonly acks: number;
@@ -57,7 +56,7 @@ export interface StreamStatus {
   readonly kinds: readonly KindStatus[];
   /** Clusters that listeners and routes wait for, some of them. */
   readonly waitsFor: readonly string[];
-  /** When listeners or routes last went before clusters that they lead to. */
+  /** When listeners or routes were last sent before their clusters were acked. */
   readonly early: SentEarly | undefined;
   /** Asked for, and not served here. */
   readonly foreignTypes: readonly string[];

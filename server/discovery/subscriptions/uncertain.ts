@@ -1,10 +1,11 @@
 /**
- * What a client took last of things that it was told since, and has not taken:
- * responses that it refused, or has not answered when the next one has to go.
+ * What a client acknowledged last of names that it was sent something newer of,
+ * and did not acknowledge: it refused that response, or has not answered it when
+ * the next one has to be sent.
  *
- * Needed only when it refuses something by name, to know what it has instead. So
- * nothing is written down for a client that answers, and of one that does not,
- * only what differed.
+ * Needed only when the client refuses a resource by name, to know what it has
+ * instead. So nothing is remembered of a client that answers, and of one that
+ * does not, only what differed.
  *
  * @module
  */
@@ -16,13 +17,13 @@ import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
 /** A response that was sent. */
 export interface InFlight {
   readonly resources: readonly Resource[];
-  /** Delta: names that it told as gone. */
+  /** Delta: names that it removed. */
   readonly removed: readonly string[];
-  /** What was told before; absent when that is written down in doubts. */
+  /** The state that was sent before; absent when `Uncertain` remembers it. */
   readonly before: ByName | undefined;
-  /** Names that it brought beside what had changed. */
+  /** Names that it had to have whether they changed or not. */
   readonly pending: Names;
-  /** Names that it brought something new of since the last that was taken. */
+  /** Names with new content since the last acknowledged response. */
   readonly fresh: Names;
 }
 
@@ -30,17 +31,17 @@ export interface InFlight {
 export class Uncertain {
   readonly #had = new Map<string, Resource | undefined>();
   #neverHad: Names = NO_NAMES;
-  /** It was told for the first time, and has not said anything to that. */
+  /** Names that were sent for the first time, and not answered. */
   #maybeHas: Names = NO_NAMES;
 
   /**
-   * A response was not taken.
+   * A response was not acknowledged.
    *
-   * @param isRefused Else it is only not known whether it will be.
+   * @param isNacked Else it may be acknowledged yet.
    */
-  add({ resources, before, pending }: InFlight, isRefused: boolean): void {
+  add({ resources, before, pending }: InFlight, isNacked: boolean): void {
     const never = new Set<string>();
-    if (!isRefused) this.#forgetAbsence(namesOfList(resources), never);
+    if (!isNacked) this.#forgetAbsence(namesOfList(resources), never);
     for (const { name, version } of before === undefined ? [] : resources) {
       if (pending.has(name) || this.#isKnown(name)) continue;
       const had = before!.get(name);
@@ -48,11 +49,11 @@ export class Uncertain {
       else if (had.version !== version) this.#had.set(name, had);
     }
     const names = union(pending, never);
-    if (isRefused) this.#neverHad = union(this.#neverHad, names);
+    if (isNacked) this.#neverHad = union(this.#neverHad, names);
     else this.#maybeHas = union(this.#maybeHas, names);
   }
 
-  /** What it had nothing of, it may have by now. */
+  /** The client may have by now what it had nothing of. */
   #forgetAbsence(sent: Names, into: Set<string>): void {
     for (const [name, had] of this.#had) {
       if (had !== undefined || !sent.has(name)) continue;
@@ -61,7 +62,7 @@ export class Uncertain {
     }
   }
 
-  /** `names` are about to be told, and `told` is what the client was told. */
+  /** `names` are about to be sent, and `sent` is the state that was sent last. */
   remember(names: Names, sent: ByName): void {
     for (const name of names) {
       if (this.#had.has(name) || this.#neverHad.has(name)) continue;
@@ -69,59 +70,62 @@ export class Uncertain {
     }
   }
 
-  /** The client has `had` of a name, whatever it was told. */
+  /** The client has `had` of a name, whatever it was sent. */
   rememberOne(name: string, had: Resource | undefined): void {
     this.#had.set(name, had);
   }
 
-  /** What the client has of a name that was remembered, if it has any. */
+  /** What the client has of a remembered name; absent if none is remembered. */
   hadOf(name: string): { readonly had: Resource | undefined } | undefined {
     return this.#had.has(name) ? { had: this.#had.get(name) } : undefined;
   }
 
   /**
-   * What the client took last in the place of `resource`, which it was told;
-   * absent when there is nothing, or nobody knows.
+   * What the client acknowledged last in the place of `resource`, which it was
+   * sent; absent when that is nothing, or unknown.
    */
   ackedInsteadOf(
     { name, version }: Resource,
     { before, pending }: InFlight,
   ): Resource | undefined {
-    const isWritten = this.#had.has(name);
-    if (!isWritten && (this.#neverHad.has(name) || pending.has(name))) {
+    const isRemembered = this.#had.has(name);
+    if (!isRemembered && (this.#neverHad.has(name) || pending.has(name))) {
       return undefined;
     }
-    const had = isWritten ? this.#had.get(name) : before?.get(name);
+    const had = isRemembered ? this.#had.get(name) : before?.get(name);
     return had?.version === version ? undefined : had;
   }
 
-  /** Whether nothing is known but that it was told once, and not answered. */
+  /** Whether a name was sent once, and nothing else is known. */
   isUnanswered(name: string): boolean {
     return this.#maybeHas.has(name);
   }
 
-  /** Whether it was told because it was asked for, and never taken since. */
+  /** Whether a name was sent because the client asked, and not acknowledged. */
   isFirst({ name }: Resource, { pending }: InFlight): boolean {
     return pending.has(name) && !this.#isKnown(name);
   }
 
-  /** Whether the client took `resource` as it is before it was told it again. */
-  isTaken({ name, version }: Resource, { before, pending }: InFlight): boolean {
+  /** Whether the client acknowledged `resource` before it was sent again. */
+  wasAcked(
+    { name, version }: Resource,
+    { before, pending }: InFlight,
+  ): boolean {
     if (this.#isKnown(name) || pending.has(name)) return false;
     return before === undefined || before.get(name)?.version === version;
   }
 
   /**
-   * The client took a response.
+   * The client acknowledges a response.
    *
-   * @param owed What it was not told yet.
-   * @param taken The response.
-   * @param isWhole Whether that has the whole state.
+   * @param pending Names that are still to be sent.
+   * @param acked The response.
+   * @param isWhole Whether the response has the whole state.
    * @returns Whether anything is left.
    */
   settle(
     pending: Names,
-    taken: InFlight | undefined,
+    acked: InFlight | undefined,
     isWhole: boolean,
   ): boolean {
     this.#neverHad = NO_NAMES;
@@ -129,11 +133,11 @@ export class Uncertain {
     for (const name of this.#had.keys()) {
       if (!pending.has(name)) this.#had.delete(name);
     }
-    if (this.#had.size > 0 && taken !== undefined) this.#has(taken, isWhole);
+    if (this.#had.size > 0 && acked !== undefined) this.#has(acked, isWhole);
     return this.#had.size > 0;
   }
 
-  /** The client has what a response said, of names that are written down. */
+  /** The client has what the response had, of remembered names. */
   #has({ resources, removed }: InFlight, isWhole: boolean): void {
     const gone = isWhole ? [...this.#had.keys()] : removed;
     for (const name of gone) {

@@ -4,8 +4,8 @@
  * to a cluster that is still warming, and the protocol leaves it to the server.
  *
  * Listeners and routes wait together, as they are in one view: what changes
- * meanwhile waits behind them, so a catalog in which services keep coming holds
- * nobody up. Of resources nothing is known here but the clusters that they name.
+ * meanwhile waits behind them, so a catalog with ever new services blocks no
+ * client. Of resources only the clusters that they name are known here.
  *
  * @module
  */
@@ -13,53 +13,53 @@
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { type ByName, changedNames, type View } from "../view/view.ts";
 import { PairMemo } from "../view/pair_memo.ts";
-import type { InterimRoutes } from "./client_profile.ts";
+import type { InterimRoutes } from "../generate/interim_routes.ts";
 
 /**
- * So long at most: a client that takes no clusters, or whose clusters do not
- * become warm, hears of the rest all the same. As long as an answer is awaited.
+ * The longest wait, as long as for an answer: then a client that acknowledges no
+ * clusters, or whose clusters do not become warm, receives the rest all the same.
  */
 export const WARMING_WAIT_MS = 10_000;
 
-/** What is told in between is told for so long at most: it is only a help. */
+/** The longest wait for clusters of interim routes, which are only a help. */
 export const INTERIM_WAIT_MS = 3_000;
 
 /** A client acknowledges clusters a moment before it knows them everywhere. */
 export const INTERIM_SETTLE_MS = 100;
 
-/** Clusters that are named to people. */
+/** Clusters that status shows. */
 export const SHOWN_CLUSTERS_MAX = 8;
 
-/** A view, counted. */
+/** A view and its number. */
 export interface Counted {
   readonly view: View;
   readonly generation: number;
 }
 
-/** Waits for clusters. */
+/** A view that waits for clusters. */
 interface Waiting extends Counted {
   readonly sinceMs: number;
-  /** The last is asked for first; those that the client has are taken off. */
+  /** The last is checked first; clusters that the client has are removed. */
   readonly clusters: string[];
-  /** Whether they are named already, and nothing leads there yet. */
+  /** Whether interim routes name them, to which no request goes yet. */
   readonly isInterim: boolean;
   /** Since when the client has them all; Infinity before that. */
   readyMs: number;
-  /** The latest view that has all of them. */
+  /** The latest view with all of them. */
   seenIn: View;
 }
 
-/** Listeners or routes that were told before their clusters were taken. */
+/** Listeners or routes that were sent before their clusters were acknowledged. */
 export interface SentEarly {
   readonly atMs: number;
   readonly clusters: readonly string[];
 }
 
-/** What a client says of clusters. */
+/** What the client has acknowledged of clusters. */
 export interface ClusterAcks {
-  /** Whether whoever is led to a cluster gets somewhere, as far as it knows. */
+  /** Whether requests to the cluster reach endpoints, as far as the client knows. */
   isUsable(cluster: string): boolean;
-  /** Whether it has fetched a cluster. */
+  /** Whether the client has fetched the cluster. */
   hasAcked(cluster: string): boolean;
   asksForRoute(name: string): boolean;
   /** See `ClientProfile`. */
@@ -72,22 +72,22 @@ export class Warming {
   #waiting: Waiting | undefined;
   #early: SentEarly | undefined;
 
-  /** When what waits goes whatever the client took; else Infinity. */
+  /** When what waits is sent without an acknowledgement; else Infinity. */
   get dueMs(): number {
     if (this.#waiting === undefined) return Infinity;
     return Math.min(giveUpMs(this.#waiting), this.settledMs);
   }
 
   /**
-   * When what was announced is sure to be known, which is a matter of moments;
-   * else Infinity.
+   * When the client is sure to know the clusters of interim routes, which takes
+   * moments; else Infinity.
    */
   get settledMs(): number {
     const { readyMs = Infinity } = this.#waiting ?? {};
     return readyMs + INTERIM_SETTLE_MS;
   }
 
-  /** What waits; not always the latest. */
+  /** The view that waits; not always the latest. */
   get waiting(): Counted | undefined {
     return this.#waiting;
   }
@@ -97,7 +97,7 @@ export class Warming {
     return shown(this.#waiting?.clusters ?? []);
   }
 
-  /** The last time that the wait was too long, unless one went well since. */
+  /** The last wait that ended too late, unless one ended in time since. */
   get early(): SentEarly | undefined {
     return this.#early;
   }
@@ -107,12 +107,12 @@ export class Warming {
   }
 
   /**
-   * The view whose listeners and routes may be told.
+   * The view whose listeners and routes may be sent.
    *
-   * @param latest What there is.
+   * @param latest The latest view.
    */
   pass(latest: Counted, client: ClusterAcks, nowMs: number): Counted {
-    // What a client is told first, and what did not change, waits for nothing.
+    // The first view of a client, and what did not change, waits for nothing.
     this.#passed ??= latest;
     for (;;) {
       const sinceMs = this.#waiting?.sinceMs ?? nowMs;
@@ -156,7 +156,7 @@ export class Warming {
     return { ...every, clusters, isInterim: false, seenIn: latest.view };
   }
 
-  /** Tells of clusters before anything leads there. @returns Those. */
+  /** Passes interim routes. @returns The clusters that they name anew. */
   #announce(latest: Counted, client: ClusterAcks): string[] {
     const { view, generation } = this.#passed!;
     const { route } = view.resources;
@@ -174,7 +174,7 @@ export class Warming {
     }
     if (clusters.size === 0) return [];
     const routes = { ...view.resources, route: interim.routes };
-    // It still leads to all that it led to.
+    // Requests still go to the clusters that they went to.
     this.#passed = { view: { resources: routes }, generation };
     return [...clusters];
   }
@@ -208,7 +208,7 @@ function giveUpMs({ sinceMs, isInterim }: Waiting): number {
   return sinceMs + (isInterim ? INTERIM_WAIT_MS : WARMING_WAIT_MS);
 }
 
-/** Whether what it waits for may still come: else a later view says where to. */
+/** Whether the clusters may still come: else a later view replaces this one. */
 function isWhole(
   waiting: Waiting | undefined,
   { view }: Counted,
@@ -225,7 +225,7 @@ function shown(clusters: readonly string[]): readonly string[] {
   return clusters.slice(-SHOWN_CLUSTERS_MAX);
 }
 
-/** Clusters that changes of listeners or of routes lead to; all clients share it. */
+/** Clusters that changed listeners or routes lead to; all clients share it. */
 const namedClusters = new PairMemo<ByName, ByName, readonly string[]>(
   (before, after) => {
     const names = new Set<string>();

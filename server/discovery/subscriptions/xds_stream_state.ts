@@ -1,16 +1,16 @@
 /**
- * What one xDS stream was told, and what it has to be told next.
+ * What one xDS stream was sent, and what it is to be sent next.
  *
- * Pure: requests and views go in, responses come out, and time is handed in.
- * Neither transport nor identity is known here, nor what is in a resource.
- * After each {@linkcode XdsStreamState.onRequest} and
+ * Pure: requests and views go in, responses come out, and the caller passes the
+ * time. Neither transport nor identity is known here, nor the content of a
+ * resource. After each {@linkcode XdsStreamState.onRequest} and
  * {@linkcode XdsStreamState.onView}, and at {@linkcode XdsStreamState.dueMs}, call
  * {@linkcode XdsStreamState.next} until it has nothing.
  *
- * Here is what ties the kinds together: nonces, and the order in which a client
- * hears of things, make before break. Of one kind knows `subscription.ts`, and
- * what differs between the two protocols `sotw_subscription.ts` and
- * `delta_subscription.ts`.
+ * This file joins the kinds: nonces, and the order in which a client receives
+ * them, make before break. `kind_subscription.ts` is about one kind,
+ * `sotw_subscription.ts` and `delta_subscription.ts` about the differences of the
+ * two protocols.
  *
  * @module
  */
@@ -38,7 +38,7 @@ import { type ClientProfile, PLAIN_PROFILE } from "./client_profile.ts";
 import { SLOW_AFTER_MS } from "./response_log.ts";
 import { type ClusterAcks, type Counted, Warming } from "./warming.ts";
 
-/** Types that are not served and are remembered, for people. */
+/** Types that are not served and are kept for people. */
 export const FOREIGN_TYPES_MAX = 16;
 
 /** Characters of one of them. */
@@ -49,13 +49,13 @@ export interface XdsStreamStateOptions {
   /** All, if absent. One kind: a request may leave out its type. */
   readonly kinds?: readonly ResourceKind[];
   /**
-   * What the stream's nonces begin with. Nonces of two streams should differ, so
-   * that one that outlived its stream is known as such; none is needed for it.
+   * The prefix of the stream's nonces. Nonces of two streams should differ, so that
+   * a nonce of an earlier stream is recognized; absent: none.
    */
   readonly noncePrefix?: string;
 }
 
-/** A response that may leave now. */
+/** A response that may be sent now. */
 export interface OutgoingResponse {
   readonly kind: ResourceKind;
   readonly body: ResponseBody;
@@ -64,12 +64,12 @@ export interface OutgoingResponse {
 
 type OneSubscription = SotwSubscription | DeltaSubscription;
 
-/** What a client has to have of a cluster before anything leads to it. */
+/** The kinds that a client must have of a cluster before anything leads to it. */
 const WARMED: readonly ResourceKind[] = ["cluster", "endpoints"];
 
 /** See the module description. */
 export class XdsStreamState {
-  /** How its client is treated; counts for what is asked for after it is set. */
+  /** How the client is served; set it before the first request. */
   profile: ClientProfile = PLAIN_PROFILE;
   readonly #mode: DiscoveryMode;
   readonly #kinds: readonly ResourceKind[];
@@ -97,7 +97,7 @@ export class XdsStreamState {
     interimRoutesOf: (before, after) =>
       this.profile.interimRoutesOf?.(before, after),
   };
-  /** Clusters that were told before anybody asked for endpoints. */
+  /** Clusters that were sent before the client asked for endpoints. */
   #earlyClusters: Names = NO_NAMES;
   #dueMs = Infinity;
 
@@ -112,7 +112,7 @@ export class XdsStreamState {
     return this.#dueMs;
   }
 
-  /** The same of what somebody waits for: within a moment, or Infinity. */
+  /** The same for what callers of the client wait for: moments, or Infinity. */
   get soonMs(): number {
     return this.#warming.settledMs;
   }
@@ -139,13 +139,13 @@ export class XdsStreamState {
     }
   }
 
-  /** What is to be told from now on. Nothing is told before the first view. */
+  /** The view to send from now on. Nothing is sent before the first view. */
   onView(view: View, nowMs: number): void {
     if (view === this.#view) return;
     this.#view = view;
     this.#generation++;
     const isLate = this.#isStirred && nowMs >= this.#stirredMs + SLOW_AFTER_MS;
-    // Nobody takes what there is: the old states must not pile up meanwhile.
+    // The client reads nothing: the old states must not pile up meanwhile.
     if (isLate) this.#observe(view, nowMs, true);
     this.#stir(nowMs);
   }
@@ -163,7 +163,7 @@ export class XdsStreamState {
     let isClusterBlocked = false;
     for (const subscription of this.#subscriptions) {
       const { kind } = subscription;
-      // It could lead to clusters that the client has not heard of.
+      // It could lead to clusters that the client does not know.
       const waits = isClusterBlocked && !subscription.isAwaited &&
         kind !== "endpoints";
       const response = waits ? undefined : this.#respond(subscription, nowMs);
@@ -180,7 +180,7 @@ export class XdsStreamState {
     return undefined;
   }
 
-  /** Characters of all names that it asks for, of each kind. */
+  /** Characters of all names that the client asks for. */
   get namesLength(): number {
     let length = 0;
     for (const { namesLength } of this.#subscriptions) length += namesLength;
@@ -212,7 +212,7 @@ export class XdsStreamState {
     );
   }
 
-  /** Whether there is another one than may be told. */
+  /** Whether the latest state of a kind waits for clusters. */
   #isHeld({ kind, now }: OneSubscription): boolean {
     const { waiting } = this.#warming;
     return waiting !== undefined && !WARMED.includes(kind) &&
@@ -277,13 +277,13 @@ export class XdsStreamState {
     }
   }
 
-  /** The view that listeners and routes are told of. */
+  /** The view whose listeners and routes are sent. */
   #passed(view: View, nowMs: number): Counted {
     const latest = { view, generation: this.#generation };
     return this.#warming.pass(latest, this.#acks, nowMs);
   }
 
-  /** SotW tells of clusters and listeners only that they are gone. */
+  /** SotW sends removals of clusters and listeners only. */
   #holdsRemovals(kind: ResourceKind): boolean {
     if (this.#mode === "sotw" && kind !== "cluster") return false;
     return PARENTS[kind].some((parent) =>
@@ -291,7 +291,7 @@ export class XdsStreamState {
     );
   }
 
-  /** The generation up to which all that leads to `kind` was taken. */
+  /** The generation up to which the client acknowledged all parents of `kind`. */
   #clearedTo(kind: ResourceKind): number {
     let clearedTo = Infinity;
     for (const kindOfParent of PARENTS[kind]) {
@@ -317,8 +317,8 @@ export class XdsStreamState {
   }
 
   /**
-   * A cluster that was told anew waits for endpoints, and they need not be new: a
-   * client that comes back may have them from before, and still waits.
+   * A cluster that was sent anew waits for endpoints, and they need not be new: a
+   * client that reconnects may have them from before, and still waits.
    */
   #onClustersSent(fresh: Names): void {
     const endpoints = this.#find("endpoints");
