@@ -8,7 +8,12 @@
  */
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
-import { BodyFraming, bodyLength, NO_BODY } from "../http1/framing.ts";
+import {
+  answerLength,
+  BodyFraming,
+  type BodyLength,
+  NO_BODY,
+} from "../http1/framing.ts";
 import { type ResponseHead, ResponseReader } from "../http1/head.ts";
 import type { ByteSocket } from "../stream/byte_socket.ts";
 
@@ -206,13 +211,9 @@ export class HttpConnection {
   }
 }
 
-/** No Content, Reset Content, Not Modified. */
-const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
-
-/** RFC 9112 §6.3: some answers have no body, whatever their heads say. */
-function lengthOf(method: string, { status, fields }: ResponseHead) {
-  if (method === "HEAD" || BODILESS.has(status)) return NO_BODY;
-  return bodyLength(fields, { kind: "untilClose" });
+/** Reset Content has none either, says the platform's `Response`. */
+function lengthOf(method: string, head: ResponseHead): BodyLength {
+  return head.status === 205 ? NO_BODY : answerLength(method, head);
 }
 
 function cutOff(): Error {

@@ -7,7 +7,7 @@
  * @module
  */
 
-import { bodyLength } from "./framing.ts";
+import { answerLength } from "./framing.ts";
 import { type ResponseHead, ResponseReader } from "./head.ts";
 
 /** Most bytes of a refusal's body that are shown. */
@@ -89,8 +89,8 @@ export class ConnectAnswerReader {
 }
 
 /** How much of a refusal's body to wait for; without a length, to its end. */
-function bytesOfBody({ fields }: ResponseHead): number {
-  const length = bodyLength(fields, { kind: "untilClose" });
+function bytesOfBody(head: ResponseHead): number {
+  const length = answerLength("CONNECT", head);
   switch (length.kind) {
     case "bytes":
       return Math.min(length.bytes, REFUSAL_BODY_BYTES_MAX);

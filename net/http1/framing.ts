@@ -8,6 +8,7 @@
  */
 
 import { FIELD_LINE, type Fields } from "./fields.ts";
+import type { ResponseHead } from "./head.ts";
 import { MessageError, quote } from "./message_error.ts";
 
 /** How the end of a body is known. */
@@ -62,6 +63,22 @@ export function bodyLength(
     status,
     `Cannot use the Transfer-Encoding ${quote(coding)}, wanted "chunked"`,
   );
+}
+
+/**
+ * Where the body of an answer ends; some have none, whatever their heads say
+ * (RFC 9112 §6.3).
+ *
+ * @param method Of the request.
+ * @throws {MessageError} As {@linkcode bodyLength}.
+ */
+export function answerLength(
+  method: string,
+  { status, fields }: ResponseHead,
+): BodyLength {
+  const length = bodyLength(fields, { kind: "untilClose" });
+  const hasNone = method === "HEAD" || status === 204 || status === 304;
+  return hasNone ? NO_BODY : length;
 }
 
 /** What the next byte of a chunked body is a part of. */

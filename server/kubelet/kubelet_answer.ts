@@ -6,11 +6,7 @@
  */
 
 import type { Fields } from "../../net/http1/fields.ts";
-import {
-  type BodyLength,
-  bodyLength,
-  NO_BODY,
-} from "../../net/http1/framing.ts";
+import { answerLength, type BodyLength } from "../../net/http1/framing.ts";
 import {
   headBytes,
   isInterim,
@@ -56,7 +52,7 @@ export function kubeletAnswerOf(
     kind: "final",
     status,
     bytes: head(connectionLines(undefined)),
-    body: bodyOf(status, fields, request),
+    body: answerLength(request.method, answer),
   };
 }
 
@@ -70,15 +66,4 @@ function switchedTo(fields: Fields, { upgrade }: KubeletRequest): string {
     `the kubelet changed to ${quote(seen ?? "an unnamed protocol")}, ` +
       `wanted ${upgrade ?? "none"}`,
   );
-}
-
-/** RFC 9112 §6.3. */
-function bodyOf(
-  status: number,
-  fields: Fields,
-  { method }: KubeletRequest,
-): BodyLength {
-  const length = bodyLength(fields, { kind: "untilClose" });
-  const hasNone = method === "HEAD" || status === 204 || status === 304;
-  return hasNone ? NO_BODY : length;
 }
