@@ -136,7 +136,9 @@ class Server {
     const { options, log, files, metricRegistry } = this.#core;
     // Everything is checked before anything is offered.
     this.#kubernetes = await this.#openKubernetes();
-    const agentFiles = await this.#agents.openTrust(this.#kubernetes?.judges);
+    const agentFiles = await this.#agents.openTrust(
+      this.#kubernetes?.authenticators,
+    );
     const discovery = await this.#nodes.openDiscovery();
     const frontend = await this.#frontends.listen();
     const agents = await this.#agents.listen();

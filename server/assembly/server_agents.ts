@@ -29,7 +29,7 @@ import {
   openAgentTrust,
   reconsider,
 } from "../identity/agent_trust.ts";
-import type { Judge, LinkCandidate } from "../links/admission.ts";
+import type { Authorizer, LinkCandidate } from "../links/authorizer.ts";
 import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
 import { Duplicates } from "../links/duplicates.ts";
 import type { Readiness } from "./readiness.ts";
@@ -59,17 +59,19 @@ export class ServerAgents {
   /**
    * Reads whom to trust, and what to show; nothing is offered yet.
    *
-   * @param tokenJudges About agents that show a token.
+   * @param tokenAuthenticators About agents that show a token.
    * @returns What the port shows: other ports may trust the same authorities.
    * @throws {CredentialsError | StateError}
    */
-  async openTrust(tokenJudges?: readonly Judge[]): Promise<CredentialFiles> {
+  async openTrust(
+    tokenAuthenticators?: readonly Authorizer[],
+  ): Promise<CredentialFiles> {
     const { options, log, metricRegistry, authorization, files } = this.#core;
     const trust = this.#trust = await openAgentTrust(
       options.agents,
       log,
       metricRegistry,
-      tokenJudges,
+      tokenAuthenticators,
       (node) => authorization.grantsOf(node),
     );
     this.#credentials = files.credentials("agent-port", trust.files);
@@ -223,8 +225,8 @@ export class ServerAgents {
   #admitLink(candidate: LinkCandidate): LinkAdmission {
     const next = (refusal: LinkRefusal | undefined) =>
       refusal ?? this.#duplicates.admit(candidate.peer);
-    const verdict = this.admit(candidate);
-    return verdict instanceof Promise ? verdict.then(next) : next(verdict);
+    const decision = this.admit(candidate);
+    return decision instanceof Promise ? decision.then(next) : next(decision);
   }
 
   #observer(): AgentPortObserver {

@@ -18,7 +18,7 @@ import type { SubscriberLink } from "../discovery/streams/open_streams.ts";
 import { VirtualAddresses } from "../discovery/generate/virtual_addresses.ts";
 import type { ServerDiscovery } from "../discovery/serving/server_discovery.ts";
 import { type NodeCalls, NodeFrontend } from "../frontends/node_frontend.ts";
-import type { LinkCandidate } from "../links/admission.ts";
+import type { LinkCandidate } from "../links/authorizer.ts";
 import type { Caller } from "../links/agent_port.ts";
 import { CatalogReach } from "../policy/catalog_reach.ts";
 import type { ServerCore } from "./server_core.ts";
@@ -98,7 +98,7 @@ export class ServerNodes {
     };
   }
 
-  /** What was let in by its certificate, to be judged again with agents. */
+  /** What was let in by its certificate, to be authorized again with agents. */
   get links(): readonly (SubscriberLink | NodeCalls)[] {
     return [...this.#discovery?.links ?? [], ...this.#frontend.links];
   }

@@ -27,10 +27,10 @@ import {
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import {
-  type CsrJudgeOptions,
-  type CsrVerdict,
-  judgeCsr,
-} from "./csr_judge.ts";
+  type CsrDecision,
+  type CsrPolicyOptions,
+  decideCsr,
+} from "./csr_policy.ts";
 
 /** For one of the requests that a decision takes. */
 const TIMEOUT_MS = 10_000;
@@ -64,7 +64,7 @@ export interface ApproverObserver {
 }
 
 /** See the module description. */
-export interface CsrApproverOptions extends CsrJudgeOptions {
+export interface CsrApproverOptions extends CsrPolicyOptions {
   readonly client: ApproverClient;
   readonly timers: Timers;
   /** Uniform in [0, 1). */
@@ -194,11 +194,11 @@ export class CsrApprover {
   async #decide(name: string): Promise<void> {
     let request = this.#requests.objects.get(name);
     for (let conflicts = 0; request !== undefined; conflicts++) {
-      const verdict = await judgeCsr(request, this.#options);
+      const decision = await decideCsr(request, this.#options);
       try {
-        await this.#write(request, verdict);
-        this.#report(request, verdict);
-        return this.#wait(name, verdict);
+        await this.#write(request, decision);
+        this.#report(request, decision);
+        return this.#wait(name, decision);
       } catch (error) {
         const code = error instanceof KubernetesError ? error.code : undefined;
         // Deleted meanwhile: then nobody waits for it.
@@ -224,25 +224,25 @@ export class CsrApprover {
 
   async #write(
     request: CertificateSigningRequest,
-    verdict: CsrVerdict,
+    decision: CsrDecision,
   ): Promise<void> {
-    if (verdict.kind === "ignore" || verdict.kind === "wait") return;
+    if (decision.kind === "ignore" || decision.kind === "wait") return;
     const { name } = request.metadata;
-    const condition = verdict.kind === "approve"
+    const condition = decision.kind === "approve"
       ? {
         type: "Approved",
         status: "True",
         reason: "AutoApproved",
-        message: `tunnel agent of node ${verdict.node}`,
+        message: `tunnel agent of node ${decision.node}`,
       }
       : {
         type: "Denied",
         status: "True",
         reason: "NotEntitled",
-        message: verdict.why,
+        message: decision.why,
       };
     const conditions = [...request.status?.conditions ?? [], condition];
-    // As it was read, so that what was judged is what is approved.
+    // As it was read, so that what was decided about is what is approved.
     await this.#options.client.replace(
       pathOf(CERTIFICATE_SIGNING_REQUESTS, {
         name: name!,
@@ -253,7 +253,7 @@ export class CsrApprover {
     );
   }
 
-  #wait(name: string, { kind }: CsrVerdict): void {
+  #wait(name: string, { kind }: CsrDecision): void {
     if (kind !== "wait") return void this.#waiting.delete(name);
     this.#waiting.add(name);
     this.#waitTimer ??= this.#options.timers.after(LOOK_AGAIN_MS, () => {
@@ -263,25 +263,25 @@ export class CsrApprover {
     });
   }
 
-  #report(request: CertificateSigningRequest, verdict: CsrVerdict): void {
+  #report(request: CertificateSigningRequest, decision: CsrDecision): void {
     const { observer } = this.#options;
     const { metadata: { name }, spec: { username = "" } } = request;
     const what = `CertificateSigningRequest ${name} of ${
       JSON.stringify(username)
     }`;
-    if (verdict.kind === "approve") {
+    if (decision.kind === "approve") {
       observer.decided("approved");
-      observer.event(`approved ${what} for node ${verdict.node}`);
-    } else if (verdict.kind === "wait") {
+      observer.event(`approved ${what} for node ${decision.node}`);
+    } else if (decision.kind === "wait") {
       observer.decided("waiting");
       if (this.#waiting.has(name!)) return;
-      observer.warn(`${what} has to wait: ${verdict.why}`);
-    } else if (verdict.kind === "deny") {
+      observer.warn(`${what} has to wait: ${decision.why}`);
+    } else if (decision.kind === "deny") {
       observer.decided("denied");
-      observer.warn(`denied ${what}: ${verdict.why}`);
+      observer.warn(`denied ${what}: ${decision.why}`);
     } else {
       observer.decided("ignored");
-      observer.detail(`left ${what} to others: ${verdict.why}`);
+      observer.detail(`left ${what} to others: ${decision.why}`);
     }
   }
 

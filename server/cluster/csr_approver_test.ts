@@ -165,7 +165,7 @@ Deno.test("what is decided already is not even looked at", async () => {
   assertEquals(rig.said.length, 1);
 });
 
-Deno.test("after a conflict the request is judged as it is then", async () => {
+Deno.test("after a conflict the request is decided about as it is then", async () => {
   await using rig = new Rig();
   rig.approver.start();
   await rig.server.nextWatch();

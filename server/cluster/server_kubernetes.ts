@@ -13,7 +13,7 @@ import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { NodeBinding } from "../options.ts";
-import type { Judge } from "../links/admission.ts";
+import type { Authorizer } from "../links/authorizer.ts";
 import { CsrApprover } from "./csr_approver.ts";
 import {
   countCsrDecisions,
@@ -25,7 +25,7 @@ import { NodeAddresses } from "./node_addresses.ts";
 import type { KubernetesServerOptions } from "../options.ts";
 import { PodNodes } from "./pod_nodes.ts";
 import { ServerLease } from "./server_lease.ts";
-import { tokenJudge } from "./token_judge.ts";
+import { tokenAuthenticator } from "./token_authenticator.ts";
 import { TokenReviews } from "./token_reviews.ts";
 
 /** Within the 10 s that agents wait for their link. */
@@ -33,8 +33,8 @@ const REVIEW_TIMEOUT_MS = 7_000;
 
 /** See the module description. */
 export interface ServerKubernetes {
-  /** About agents that show a token. */
-  readonly judges: readonly Judge[];
+  /** Decide about agents that show a token. */
+  readonly authenticators: readonly Authorizer[];
   /** The server listens: others may count it. */
   start(): void;
   /** The server drains: others are not to count it any more. */
@@ -81,7 +81,7 @@ export function openKubernetes(
       warn: (line) => log.warn(line, {}, lineKey(line)),
     },
   });
-  const judges = agentTokens === undefined ? [] : [tokenJudge({
+  const authenticators = agentTokens === undefined ? [] : [tokenAuthenticator({
     wanted: agentTokens,
     reviews: new TokenReviews(
       (token) =>
@@ -102,7 +102,7 @@ export function openKubernetes(
   let takenBack: Promise<void> | undefined;
   const takeBack = () => takenBack ??= publishing?.stop();
   return {
-    judges,
+    authenticators,
     start: () => {
       publishing?.start();
       approver?.start();

@@ -10,17 +10,17 @@ import type { LinkRefusal } from "../../proto/link/link.ts";
 import { ANONYMOUS } from "../../tests/support/rigs/carrier_rig.ts";
 import { FakeApiServer } from "../../tests/support/peers/fake_apiserver.ts";
 import { tokenSaying } from "../../tests/support/peers/service_account_tokens.ts";
-import { judgeCandidate } from "../links/admission.ts";
+import { authorize } from "../links/authorizer.ts";
 import { NodeAddresses } from "./node_addresses.ts";
 import { PodNodes } from "./pod_nodes.ts";
-import { tokenJudge } from "./token_judge.ts";
+import { tokenAuthenticator } from "./token_authenticator.ts";
 import { TokenReviews } from "./token_reviews.ts";
 
 const AUDIENCE = "tunnel";
 const USER = "system:serviceaccount:kube-system:agent";
 const GOOD = tokenSaying({ sub: USER, aud: [AUDIENCE] }, "good");
 
-/** A server's judge before an API server on loopback. */
+/** A server's authenticator, with an API server on loopback. */
 class Rig implements AsyncDisposable {
   readonly api = FakeApiServer.start();
   readonly #client = new KubernetesClient({
@@ -35,7 +35,7 @@ class Rig implements AsyncDisposable {
     random: Math.random,
     rate: { perSecond: 10_000, burst: 10_000 },
   });
-  readonly #judge = tokenJudge({
+  readonly #authorizer = tokenAuthenticator({
     wanted: {
       namespace: "kube-system",
       serviceAccount: "agent",
@@ -53,7 +53,7 @@ class Rig implements AsyncDisposable {
   });
 
   async show(token: string, from: string): Promise<LinkRefusal | undefined> {
-    return await judgeCandidate([this.#judge], {
+    return await authorize([this.#authorizer], {
       token,
       peer: {
         agentId: "agent",

@@ -2,10 +2,10 @@
  * Nodes that ask for connections to other nodes, on the agent port: the same
  * method as the gRPC frontend has, for callers with a node's certificate.
  *
- * Who a caller is, is decided as for agents, by the same judges; what it may
- * reach, by the policy, with the node as caller. A virtual address is replaced
- * by the agent and the address that it stands for before anybody judges it, so
- * nodes whose addresses overlap are told apart.
+ * The authorizers of agents decide who a caller is; the policy decides what it
+ * may reach, with the node as caller. A virtual address is replaced by the agent
+ * and the address that it stands for before any decision, so nodes whose
+ * addresses overlap are not confused.
  *
  * It refuses to know what a node may reach, and who carries the connection.
  *
@@ -46,7 +46,7 @@ import {
   type VirtualTarget,
 } from "../discovery/generate/virtual_addresses.ts";
 import { provenNames } from "../identity/proven_names.ts";
-import type { LinkCandidate } from "../links/admission.ts";
+import type { LinkCandidate } from "../links/authorizer.ts";
 import type { Caller } from "../links/agent_port.ts";
 import { PROXY_PATH } from "../../proto/link/method_paths.ts";
 
@@ -87,20 +87,20 @@ export class NodeFrontend {
   /** Those with a connection. */
   readonly #callers = new Set<NodeCaller>();
   /** Counts up whenever who was admitted might not be any more. */
-  #judgements = 0;
+  #trustVersion = 0;
 
   constructor(options: NodeFrontendOptions) {
     this.#options = options;
   }
 
-  /** Callers that have a connection, to be judged again with agents. */
+  /** Callers that have a connection, to be authorized again with agents. */
   get links(): readonly NodeCalls[] {
     return [...this.#callers];
   }
 
-  /** Who was admitted might not be any more: the next dials are judged anew. */
+  /** Who was admitted might not be any more: callers are authorized anew. */
   reconsider(): void {
-    this.#judgements++;
+    this.#trustVersion++;
   }
 
   /** The method, as one connection to the agent port may call it. */
@@ -127,19 +127,19 @@ export class NodeFrontend {
     answer: DialAnswer,
     context: DialContext,
   ): PendingDial {
-    const verdict = this.#admit(calls);
-    if (!(verdict instanceof Promise)) {
-      return this.#dialAs(verdict, calls, target, answer, context);
+    const decision = this.#admit(calls);
+    if (!(decision instanceof Promise)) {
+      return this.#dialAs(decision, calls, target, answer, context);
     }
     let pending: PendingDial | undefined;
     let isCancelled = false;
-    const judged = verdict.catch(internalRefusal).then((refusal) => {
+    const dialing = decision.catch(internalRefusal).then((refusal) => {
       if (isCancelled) return;
       pending = this.#dialAs(refusal, calls, target, answer, context);
     });
     unawaited(
       "dial",
-      judged,
+      dialing,
       () => answer.failed(new DialError("endpoint", INTERNAL_ERROR)),
     );
     return {
@@ -150,18 +150,18 @@ export class NodeFrontend {
     };
   }
 
-  /** Judging reads a record and checks a signature: not for every dial. */
+  /** This reads a record and checks a signature: not for every dial. */
   #admit(calls: NodeCaller): LinkAdmission {
-    const judgement = this.#judgements;
-    if (calls.admittedBy === judgement) return undefined;
+    const version = this.#trustVersion;
+    if (calls.admittedAt === version) return undefined;
     const admitted = (refusal: LinkRefusal | undefined) => {
-      if (refusal === undefined) calls.admittedBy = judgement;
+      if (refusal === undefined) calls.admittedAt = version;
       return refusal;
     };
-    const verdict = this.#options.admit({ peer: calls.peer, token: "" });
-    return verdict instanceof Promise
-      ? verdict.then(admitted)
-      : admitted(verdict);
+    const decision = this.#options.admit({ peer: calls.peer, token: "" });
+    return decision instanceof Promise
+      ? decision.then(admitted)
+      : admitted(decision);
   }
 
   #dialAs(
@@ -175,7 +175,7 @@ export class NodeFrontend {
       const error = new DialError("refused", refusal.message);
       return this.#fail(calls, error, answer);
     }
-    // Here, for many may have waited for one verdict.
+    // Here, for many may have waited for one decision.
     const load = this.#load.get(calls.node) ?? 0;
     if (load >= NODE_CONDUITS_MAX) {
       const error = new DialError(
@@ -256,9 +256,9 @@ export class NodeFrontend {
     calls.conduits.add(conduit);
     this.#callers.add(calls);
     // Dials take a while: its node may have been revoked meanwhile.
-    if (calls.admittedBy !== this.#judgements) {
+    if (calls.admittedAt !== this.#trustVersion) {
       const end = () => calls.close(INTERNAL_ERROR);
-      unawaited("identity", this.#judgeAgain(calls), end);
+      unawaited("identity", this.#authorizeAgain(calls), end);
     }
     await transfer(conduit, target);
     calls.conduits.delete(conduit);
@@ -267,7 +267,7 @@ export class NodeFrontend {
     this.#options.counted(-1);
   }
 
-  async #judgeAgain(calls: NodeCaller): Promise<void> {
+  async #authorizeAgain(calls: NodeCaller): Promise<void> {
     const refusal = await Promise.resolve(this.#admit(calls))
       .catch(internalRefusal);
     if (refusal !== undefined) calls.close(refusal.message);
@@ -294,8 +294,8 @@ export class NodeFrontend {
 class NodeCaller implements NodeCalls {
   readonly peer: LinkPeer;
   readonly conduits = new Set<Conduit>();
-  /** The judgement by which it may call. */
-  admittedBy = -1;
+  /** The version of what is trusted by which it may call. */
+  admittedAt = -1;
 
   constructor({ identity, remoteAddress }: Caller, readonly node: string) {
     this.peer = {

@@ -32,13 +32,13 @@ function setUp(admission: () => LinkAdmission = () => undefined) {
   const orders: { order: DialOrder; answer: DialAnswer; gone: boolean }[] = [];
   const refused: string[] = [];
   let open = 0;
-  let judged = 0;
+  let authorized = 0;
   const frontend = new NodeFrontend({
     timers,
     observer: SILENT_OBSERVER,
     messageBytesMax: 1024 * 1024,
     admit: ({ peer }) => {
-      judged++;
+      authorized++;
       assertEquals(peer.agentId, "edge-9");
       return admission();
     },
@@ -83,12 +83,12 @@ function setUp(admission: () => LinkAdmission = () => undefined) {
   return {
     ...{ frontend, orders, refused, connect },
     open: () => open,
-    judged: () => judged,
+    authorized: () => authorized,
   };
 }
 
 Deno.test("a node's call is a dial of that node's", async () => {
-  const { orders, connect, judged, open } = setUp();
+  const { orders, connect, authorized, open } = setUp();
   const { dial } = connect();
   const { heard } = dial("10.0.0.7:80", "id=edge-1");
   dial("10.0.0.8:80");
@@ -105,8 +105,8 @@ Deno.test("a node's call is a dial of that node's", async () => {
       ["10.0.0.8:80", undefined, "edge-9", "node:edge-9"],
     ],
   );
-  // Two calls on one connection are judged once.
-  assertEquals(judged(), 1);
+  // Two calls on one connection are authorized once.
+  assertEquals(authorized(), 1);
   const [end, target] = MemoryConduit.pair();
   const far = new ConduitProbe(target);
   orders[0]!.answer.connected(end);
@@ -141,10 +141,10 @@ Deno.test("who shows no certificate is connected to nobody", async () => {
   assertEquals(orders, []);
 });
 
-Deno.test("whom the judges refuse hears why, at once or later", async () => {
+Deno.test("a caller that the authorizers refuse receives the reason, at once or later", async () => {
   const refusal = { code: StatusCode.PERMISSION_DENIED, message: "revoked" };
-  for (const verdict of [() => refusal, () => Promise.resolve(refusal)]) {
-    const { orders, connect } = setUp(verdict);
+  for (const decision of [() => refusal, () => Promise.resolve(refusal)]) {
+    const { orders, connect } = setUp(decision);
     const { heard } = connect().dial("10.0.0.7:80");
     await settled();
     assertEquals([heard.error?.reason, heard.error?.message], [
@@ -156,7 +156,7 @@ Deno.test("whom the judges refuse hears why, at once or later", async () => {
 });
 
 Deno.test("who is refused later loses what it has", async () => {
-  const { frontend, orders, connect, judged, open } = setUp();
+  const { frontend, orders, connect, authorized, open } = setUp();
   const { dial } = connect();
   const { heard } = dial("10.0.0.7:80");
   await settled();
@@ -172,7 +172,7 @@ Deno.test("who is refused later loses what it has", async () => {
   assertEquals([frontend.links.length, open()], [0, 0]);
   dial("10.0.0.7:80");
   await settled();
-  assertEquals(judged(), 2);
+  assertEquals(authorized(), 2);
 });
 
 Deno.test("who is refused while a dial is under way gets nothing of it", async () => {
@@ -193,16 +193,16 @@ Deno.test("who is refused while a dial is under way gets nothing of it", async (
   }
 });
 
-Deno.test("many dials that wait for one verdict are counted like others", async () => {
-  const verdict = Promise.withResolvers<undefined>();
-  const { orders, connect } = setUp(() => verdict.promise);
+Deno.test("many dials that wait for one decision are counted like others", async () => {
+  const decision = Promise.withResolvers<undefined>();
+  const { orders, connect } = setUp(() => decision.promise);
   const { dial } = connect();
   const dials = Array.from(
     { length: NODE_CONDUITS_MAX + 3 },
     () => dial("10.0.0.7:80"),
   );
   await settled();
-  verdict.resolve(undefined);
+  decision.resolve(undefined);
   await settled();
   assertEquals(orders.length, NODE_CONDUITS_MAX);
   assertMatch(dials.at(-1)!.heard.error!.message, /and no node may have more/);

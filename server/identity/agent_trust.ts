@@ -21,16 +21,16 @@ import type {
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import {
   ADMITTED,
-  anonymousJudge,
+  anonymousAuthorizer,
+  authorize,
+  type Authorizer,
   isAnonymous,
-  type Judge,
-  judgeCandidate,
   type LinkCandidate,
-} from "../links/admission.ts";
+} from "../links/authorizer.ts";
 import type { ServerOptions } from "../options.ts";
-import { bindingJudge } from "./binding_judge.ts";
+import { bindingAuthorizer } from "./binding_authorizer.ts";
 import { countBindingMismatches } from "./identity_metrics.ts";
-import type { Grants } from "./node_judge.ts";
+import type { Grants } from "./node_authorizer.ts";
 import type { ServerIdentity } from "./server_identity.ts";
 
 /** See the module description. */
@@ -41,15 +41,15 @@ export interface AgentTrust {
   /** Shown instead to those who ask for a name (SNI). */
   readonly named?: { readonly name: string; readonly files: CredentialFiles };
   /** Asked in this order. */
-  readonly judges: readonly Judge[];
+  readonly authorizers: readonly Authorizer[];
 }
 
-/** Whether an agent may link; see `judgeCandidate`. */
+/** Whether an agent may link; see `authorize`. */
 export function admit(
-  { judges }: AgentTrust,
+  { authorizers }: AgentTrust,
   candidate: LinkCandidate,
 ): LinkAdmission {
-  return judgeCandidate(judges, candidate);
+  return authorize(authorizers, candidate);
 }
 
 /**
@@ -64,12 +64,12 @@ export function reconsider(
   node?: string,
 ): void {
   if (identity === undefined) return;
-  const judges = [...identity.standing, () => ADMITTED];
+  const authorizers = [...identity.standing, () => ADMITTED];
   for (const link of [...links]) {
     if (node !== undefined && !isAbout(link.peer, node)) continue;
-    const verdict = judgeCandidate(judges, { peer: link.peer, token: "" });
-    if (verdict instanceof Promise) continue;
-    if (verdict !== undefined) link.close(verdict.message);
+    const decision = authorize(authorizers, { peer: link.peer, token: "" });
+    if (decision instanceof Promise) continue;
+    if (decision !== undefined) link.close(decision.message);
   }
 }
 
@@ -84,7 +84,7 @@ function isAbout(peer: LinkPeer, node: string): boolean {
 /**
  * Opens what the options ask for.
  *
- * @param tokenJudges About agents that show a token; asked behind our own.
+ * @param tokenAuthenticators About agents that show a token; asked behind our own.
  * @param grants What a policy lets nodes claim, by name.
  * @throws {StateError}
  */
@@ -92,7 +92,7 @@ export async function openAgentTrust(
   agents: ServerOptions["agents"],
   log: Log,
   metrics: MetricRegistry,
-  tokenJudges: readonly Judge[] = [],
+  tokenAuthenticators: readonly Authorizer[] = [],
   grants: Grants = () => NO_IDENTIFIERS,
 ): Promise<AgentTrust> {
   const { keyPair, caFile } = agents;
@@ -107,27 +107,27 @@ export async function openAgentTrust(
         trustsOthers: caFile !== undefined,
         admitsAnonymous: agents.allowAnonymous,
       });
-  const judges = [
-    ...identity?.judges ?? [],
-    ...tokenJudges,
-    bindingJudge(agents.nodeBinding ?? "warn", {
+  const authorizers = [
+    ...identity?.authorizers ?? [],
+    ...tokenAuthenticators,
+    bindingAuthorizer(agents.nodeBinding ?? "warn", {
       mismatched: countBindingMismatches(metrics),
       warn: (message) => log.warn(message),
     }, grants),
-    ...identity?.anonymousJudges ?? [],
-    anonymousJudge(agents.allowAnonymous, howToJoin(identity, caFile)),
+    ...identity?.anonymousAuthorizers ?? [],
+    anonymousAuthorizer(agents.allowAnonymous, howToJoin(identity, caFile)),
   ];
   const ca = [identity?.files.ca ?? [], caFile ?? []].flat();
   const pair = keyPair && { cert: keyPair.certFile, key: keyPair.keyFile, ca };
   if (identity === undefined) {
-    if (pair !== undefined) return { files: pair, judges };
+    if (pair !== undefined) return { files: pair, authorizers };
     throw new TypeError("Cannot serve agents: no key pair and no identity");
   }
   const own = { ...identity.files, ca };
-  if (pair === undefined) return { identity, files: own, judges };
+  if (pair === undefined) return { identity, files: own, authorizers };
   // Who knows another authority asks for another name.
   const named = { name: TUNNEL_SERVER_NAME, files: own };
-  return { identity, files: pair, named, judges };
+  return { identity, files: pair, named, authorizers };
 }
 
 function howToJoin(

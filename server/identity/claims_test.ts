@@ -3,8 +3,8 @@ import { identifiers } from "../../tests/support/memory/fake_link.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import { certified } from "../../tests/support/memory/memory_transport.ts";
-import type { Verdict } from "../links/admission.ts";
-import { bindingJudge } from "./binding_judge.ts";
+import type { LinkDecision } from "../links/authorizer.ts";
+import { bindingAuthorizer } from "./binding_authorizer.ts";
 import { unprovenClaim } from "./claims.ts";
 
 function claim(
@@ -71,13 +71,13 @@ Deno.test("each claim that was not granted is named, safely for a log", () => {
   assertEquals(claim({ defaultRoute: true }), "identifier default-route=true");
 });
 
-function judged(
+function decided(
   peer: Partial<LinkPeer>,
   names: string[],
   binding: "warn" | "enforce",
 ) {
   const said: string[] = [];
-  const judge = bindingJudge(binding, {
+  const authorizer = bindingAuthorizer(binding, {
     mismatched: () => said.push("counted"),
     warn: (message) => said.push(message),
   });
@@ -93,8 +93,8 @@ function judged(
       ...peer,
     },
   };
-  const verdicts = [judge(candidate), judge(candidate)];
-  return { said, verdict: verdicts[1] };
+  const decisions = [authorizer(candidate), authorizer(candidate)];
+  return { said, decision: decisions[1] };
 }
 
 Deno.test("a foreign certificate proves its common name and its names", () => {
@@ -106,8 +106,8 @@ Deno.test("a foreign certificate proves its common name and its names", () => {
       { identifiers: identifiers({ ipv4: ["10.0.0.7"], host: ["node1"] }) },
     ]
   ) {
-    const { said, verdict } = judged(peer, names, "enforce");
-    assertEquals([said, verdict], [[], { admitted: true }]);
+    const { said, decision } = decided(peer, names, "enforce");
+    assertEquals([said, decision], [[], { admitted: true }]);
   }
 });
 
@@ -123,8 +123,8 @@ Deno.test("an address that a foreign certificate is for proves it, and as an id"
       identifiers: identifiers(claims),
       identity: { ...certified(commonName), names },
     };
-    const { verdict } = judged(peer, names, "enforce");
-    return (verdict as Verdict).admitted;
+    const { decision } = decided(peer, names, "enforce");
+    return (decision as LinkDecision).admitted;
   };
   const ip = ["IP Address:10.0.0.7"];
   assertEquals(enforced("n", ip, "10.0.0.7", {}), true);
@@ -145,8 +145,8 @@ Deno.test("an address that a foreign certificate is for proves it, and as an id"
 });
 
 Deno.test("what it does not prove is counted, and said once", () => {
-  const { said, verdict } = judged({ agentId: "other" }, [], "warn");
-  assertEquals(verdict, { admitted: true });
+  const { said, decision } = decided({ agentId: "other" }, [], "warn");
+  assertEquals(decision, { admitted: true });
   assertEquals(said, [
     "counted",
     'agent "other" may be somebody else: its certificate is for ' +
@@ -157,9 +157,9 @@ Deno.test("what it does not prove is counted, and said once", () => {
 });
 
 Deno.test("and refused where that was asked for", () => {
-  const { said, verdict } = judged({ agentId: "other" }, [], "enforce");
-  assertEquals(verdict as unknown, {
-    ...verdict,
+  const { said, decision } = decided({ agentId: "other" }, [], "enforce");
+  assertEquals(decision as unknown, {
+    ...decision,
     admitted: false,
   });
   assertEquals(said, ["counted", "counted"]);

@@ -5,7 +5,7 @@
  *
  * Kept in memory, because all nodes' records would have to be read for each
  * unauthenticated agent. Records that change are read again when that is
- * noticed; links that were admitted meanwhile are judged again then.
+ * noticed; links that were admitted meanwhile are authorized again then.
  *
  * @module
  */
@@ -24,8 +24,8 @@ import {
 } from "../../proto/peer/ip_address.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
-import { isAnonymous, type Judge, refuse } from "../links/admission.ts";
-import type { Grants } from "./node_judge.ts";
+import { type Authorizer, isAnonymous, refuse } from "../links/authorizer.ts";
+import type { Grants } from "./node_authorizer.ts";
 import type { NodeStore } from "./node_store.ts";
 import { StateError } from "./state_directory.ts";
 
@@ -117,7 +117,7 @@ export class GrantedAddresses {
    * Refuses what a node was granted to agents that showed neither certificate
    * nor token. To be asked behind those who know tokens.
    */
-  readonly judge: Judge = ({ peer }) => {
+  readonly authorize: Authorizer = ({ peer }) => {
     if (!isAnonymous(peer.identity)) return undefined;
     this.#unauthenticated.add(peer.identity);
     const taken = this.taken(peer.identifiers);
@@ -130,9 +130,9 @@ export class GrantedAddresses {
   };
 
   /** The same about a link that stands. */
-  readonly judgeStanding: Judge = (candidate) =>
+  readonly authorizeStanding: Authorizer = (candidate) =>
     this.#unauthenticated.has(candidate.peer.identity)
-      ? this.judge(candidate)
+      ? this.authorize(candidate)
       : undefined;
 }
 

@@ -56,7 +56,7 @@ import type { Authorities } from "./authorities.ts";
 import { CHALLENGE_VALID_MS, Challenges } from "./challenges.ts";
 import type { GrantedAddresses } from "./granted_addresses.ts";
 import { issueNodeCertificate } from "./node_certificate.ts";
-import { ownCertificate, standingProblem } from "./node_judge.ts";
+import { ownCertificate, standingProblem } from "./node_authorizer.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
 import { type StateDirectory, StateError } from "./state_directory.ts";
 import type { TrustNotes } from "./trust_notes.ts";

@@ -1,7 +1,7 @@
 /**
  * The nodes that joined: one file each, which binds a name to a key.
  *
- * Read synchronously and without a cache when a link is judged, so that there
+ * Read synchronously and without a cache when a link is authorized, so that there
  * is no moment at which a revoked node is still known as a good one.
  *
  * @module

@@ -1,6 +1,6 @@
 /**
- * A server's identity as the rest of the server sees it: files for TLS, judges
- * for links, methods for the agent port, and news of what has changed.
+ * A server's identity as the rest of the server sees it: files for TLS,
+ * authorizers for links, methods for the agent port, and events of changes.
  *
  * Joins the parts of this folder; each decides one thing, this one nothing.
  *
@@ -16,7 +16,7 @@ import type { MethodHandler } from "../../proto/grpc/call.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
-import type { Judge } from "../links/admission.ts";
+import type { Authorizer } from "../links/authorizer.ts";
 import type { Caller } from "../links/agent_port.ts";
 import type { IdentityOptions } from "../options.ts";
 import {
@@ -33,11 +33,11 @@ import { noteAddress } from "./join_address.ts";
 import { JoinService } from "./join_service.ts";
 import {
   type Grants,
-  nodeJudge,
-  type NodeJudgeOptions,
-  reservedNameJudge,
-  standingJudge,
-} from "./node_judge.ts";
+  nodeAuthorizer,
+  type NodeAuthorizerOptions,
+  reservedNameAuthorizer,
+  standingLinkAuthorizer,
+} from "./node_authorizer.ts";
 import { NodeStore } from "./node_store.ts";
 import { ensureServerLeaf, SERVER_FILE } from "./server_leaf.ts";
 import { StateDirectory, StateError } from "./state_directory.ts";
@@ -82,7 +82,7 @@ export class ServerIdentity {
   readonly #log: Log;
   readonly #service: JoinService;
   readonly #trust: TrustNotes;
-  readonly #judging: NodeJudgeOptions;
+  readonly #authorizerOptions: NodeAuthorizerOptions;
   /** Read at the start only where unauthenticated peers get in. */
   readonly #granted: GrantedAddresses;
   readonly #admitsAnonymous: boolean;
@@ -107,7 +107,7 @@ export class ServerIdentity {
     this.#log = log;
     const nodes = new NodeStore(state);
     const trusted = () => this.#authorities;
-    this.#judging = {
+    this.#authorizerOptions = {
       nodes,
       authorities: trusted,
       trustsOthers,
@@ -179,33 +179,36 @@ export class ServerIdentity {
   }
 
   /** To be asked first: about our own certificates, and about taken names. */
-  get judges(): readonly Judge[] {
-    return [nodeJudge(this.#judging), reservedNameJudge(this.#judging)];
+  get authorizers(): readonly Authorizer[] {
+    return [
+      nodeAuthorizer(this.#authorizerOptions),
+      reservedNameAuthorizer(this.#authorizerOptions),
+    ];
   }
 
   /**
    * About what nodes were granted; to be asked before unauthenticated peers get
    * in.
    */
-  get anonymousJudges(): readonly Judge[] {
-    return this.#admitsAnonymous ? [this.#granted.judge] : [];
+  get anonymousAuthorizers(): readonly Authorizer[] {
+    return this.#admitsAnonymous ? [this.#granted.authorize] : [];
   }
 
   /** About links that stand, when something has changed. */
-  get standing(): readonly Judge[] {
-    const judge = standingJudge(this.#judging);
-    if (!this.#admitsAnonymous) return [judge];
-    return [judge, this.#granted.judgeStanding];
+  get standing(): readonly Authorizer[] {
+    const standing = standingLinkAuthorizer(this.#authorizerOptions);
+    if (!this.#admitsAnonymous) return [standing];
+    return [standing, this.#granted.authorizeStanding];
   }
 
   /** The node that an agent was admitted as. */
   nodeOf({ identity }: LinkPeer): string | undefined {
-    return this.#judging.admitted.get(identity);
+    return this.#authorizerOptions.admitted.get(identity);
   }
 
   /** For `tunnel node list`; nothing depends on it. */
   keepDuplicate(record: DuplicateRecord): void {
-    const { nodes } = this.#judging;
+    const { nodes } = this.#authorizerOptions;
     this.#keeping = this.#keeping.then(async () => {
       // Who was forgotten meanwhile leaves nothing to the next of that name.
       if (nodes.read(record.node) === undefined) {
@@ -229,7 +232,7 @@ export class ServerIdentity {
     identity: PeerIdentity,
     trusted: readonly string[],
   ): Promise<void> {
-    const node = this.#judging.admitted.get(identity);
+    const node = this.#authorizerOptions.admitted.get(identity);
     const { certificate } = identity;
     if (node === undefined || certificate === undefined) return;
     try {

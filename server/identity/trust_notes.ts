@@ -9,7 +9,7 @@
 
 import { readAuthorityIds } from "../../proto/identity/authority_ids.ts";
 import type { Authorities } from "./authorities.ts";
-import { standingProblem } from "./node_judge.ts";
+import { standingProblem } from "./node_authorizer.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
 
 /** What it needs from outside. */

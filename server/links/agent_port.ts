@@ -53,7 +53,7 @@ import {
 } from "../../proto/streams/settings.ts";
 import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import type { LinkCandidate } from "./admission.ts";
+import type { LinkCandidate } from "./authorizer.ts";
 import { watchIdle } from "./idle_watch.ts";
 import { meteredTransport } from "./metered_transport.ts";
 import { CONNECT_PATH } from "../../proto/link/method_paths.ts";
@@ -291,7 +291,7 @@ export class AgentPort {
           randomness: this.#options.randomness,
           messageBytesMax: this.#options.messageBytesMax,
           observer,
-          admit: (peer, token) => this.#judgeCall({ peer, token }),
+          admit: (peer, token) => this.#authorizeCall({ peer, token }),
           onLink: (link) => {
             guest?.known();
             this.#calls.delete(connection);
@@ -373,14 +373,16 @@ export class AgentPort {
   }
 
   /** A call that is refused ends without another word to us. */
-  #judgeCall(candidate: LinkCandidate): LinkAdmission {
-    const told = (refusal: LinkRefusal | undefined) => {
+  #authorizeCall(candidate: LinkCandidate): LinkAdmission {
+    const reported = (refusal: LinkRefusal | undefined) => {
       if (refusal === undefined) return undefined;
       const { remoteAddress } = candidate.peer;
       this.#options.observer.refused(remoteAddress, refusal.message);
       return refusal;
     };
-    const verdict = this.#options.admit(candidate);
-    return verdict instanceof Promise ? verdict.then(told) : told(verdict);
+    const decision = this.#options.admit(candidate);
+    return decision instanceof Promise
+      ? decision.then(reported)
+      : reported(decision);
   }
 }

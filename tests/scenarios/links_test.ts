@@ -15,9 +15,9 @@ import { STREAM_IDS_RESERVED } from "../../proto/streams/stream_table.ts";
 import { CLOSE_GRACE_MS } from "../../proto/link/streams_server.ts";
 import {
   ADMITTED,
-  anonymousJudge,
-  judgeCandidate,
-} from "../../server/links/admission.ts";
+  anonymousAuthorizer,
+  authorize,
+} from "../../server/links/authorizer.ts";
 import {
   AgentPort,
   LEAVE_MS,
@@ -71,14 +71,14 @@ function setUp(options: {
     timers,
     receiveBudget: new ReceiveBudget(),
   };
-  const isAllowed = options.allowAnonymous ?? false;
-  const judges = [anonymousJudge(isAllowed, "wanted one"), () => ADMITTED];
+  const known = anonymousAuthorizer(options.allowAnonymous ?? false, "some");
+  const authorizers = [known, () => ADMITTED];
   const port = new AgentPort({
     ...shared,
     serverId: "s1",
     serverCount: 3,
     instanceId: "first",
-    admit: (candidate) => judgeCandidate(judges, candidate),
+    admit: (candidate) => authorize(authorizers, candidate),
     randomness: (bytes) => crypto.getRandomValues(bytes),
     methodsFor: () => ({ "/test.Slow/Call": neverAnswers }),
     authorities: () => Uint8Array.of(1),

@@ -15,7 +15,7 @@ import type {
   LinkPeer,
   LinkRefusal,
 } from "../../../proto/link/link.ts";
-import type { LinkCandidate } from "../../links/admission.ts";
+import type { LinkCandidate } from "../../links/authorizer.ts";
 import { bearerToken, type CallOrigin, type Subscriber } from "./subscriber.ts";
 
 /** Asks the authorizers of agents. */

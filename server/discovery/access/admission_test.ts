@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { Metadata } from "../../../proto/grpc/metadata.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
-import type { LinkCandidate } from "../../links/admission.ts";
+import type { LinkCandidate } from "../../links/authorizer.ts";
 import {
   certifiedCaller,
   socketCaller,

@@ -36,7 +36,7 @@ const BOOTSTRAP_GROUP = "system:bootstrappers";
 const NODE_USER = /^system:node:(.+)$/;
 
 /** What is to be done about a request. */
-export type CsrVerdict =
+export type CsrDecision =
   /** Not ours, or decided already; `why` is a part of a sentence. */
   | { readonly kind: "ignore"; readonly why: string }
   | { readonly kind: "approve"; readonly node: string }
@@ -44,8 +44,8 @@ export type CsrVerdict =
   | { readonly kind: "wait"; readonly why: string }
   | { readonly kind: "deny"; readonly why: string };
 
-/** What the judge goes by. */
-export interface CsrJudgeOptions {
+/** What a decision goes by. */
+export interface CsrPolicyOptions {
   /** Whose bound tokens count, as `namespace/name`; absent: nobody's. */
   readonly serviceAccount?: string;
   /** Names and addresses of a node of the cluster. */
@@ -53,15 +53,15 @@ export interface CsrJudgeOptions {
 }
 
 /**
- * Judges one request.
+ * Decides about one request.
  *
  * @throws {KubernetesError | KubernetesConfigError} When the node's addresses
  *   are needed and cannot be read.
  */
-export async function judgeCsr(
+export async function decideCsr(
   { spec, status }: CertificateSigningRequest,
-  options: CsrJudgeOptions,
-): Promise<CsrVerdict> {
+  options: CsrPolicyOptions,
+): Promise<CsrDecision> {
   if (spec.signerName !== API_CLIENT_SIGNER) {
     return ignore(`it is for signer ${spec.signerName}`);
   }
@@ -92,7 +92,7 @@ export async function judgeCsr(
       `${JSON.stringify(spec.username ?? "")} is no node's own identity`,
     );
   }
-  return await judgeNames(node, read, options);
+  return await decideNames(node, read, options);
 }
 
 /** @returns A part of a sentence when it cannot be relied on. */
@@ -124,11 +124,11 @@ function nodeOf(
     : undefined;
 }
 
-async function judgeNames(
+async function decideNames(
   node: string,
   { dnsNames, ipAddresses }: NamedRequest,
-  { addresses }: CsrJudgeOptions,
-): Promise<CsrVerdict> {
+  { addresses }: CsrPolicyOptions,
+): Promise<CsrDecision> {
   if (dnsNames.length !== 1 || dnsNames[0] !== node) {
     return deny(
       `it comes from node ${JSON.stringify(node)} and asks for names ` +
@@ -148,10 +148,10 @@ function isSame(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && b.every((item) => a.includes(item));
 }
 
-function ignore(why: string): CsrVerdict {
+function ignore(why: string): CsrDecision {
   return { kind: "ignore", why };
 }
 
-function deny(why: string): CsrVerdict {
+function deny(why: string): CsrDecision {
   return { kind: "deny", why };
 }

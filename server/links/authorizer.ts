@@ -1,9 +1,9 @@
 /**
- * Who may be an agent: judges who are asked in order, until one decides.
+ * Which peers may be agents: authorizers are asked in order, until one decides.
  *
- * A judge says nothing about peers that are not its business (another kind of
- * certificate, no token), and the next one is asked. Whom nobody vouches for is
- * refused.
+ * An authorizer decides nothing about peers that are not its business (another
+ * kind of certificate, no token), and the next one is asked. A peer about which
+ * no authorizer decides is refused.
  *
  * @module
  */
@@ -23,46 +23,46 @@ export interface LinkCandidate {
   readonly token: string;
 }
 
-/** What a judge decided. */
-export type Verdict =
+/** What an authorizer decided. */
+export type LinkDecision =
   | { readonly admitted: true }
   | ({ readonly admitted: false } & LinkRefusal);
 
 /** Decides, or leaves it to the next one. */
-export type Judge = (
+export type Authorizer = (
   candidate: LinkCandidate,
-) => Verdict | undefined | Promise<Verdict | undefined>;
+) => LinkDecision | undefined | Promise<LinkDecision | undefined>;
 
-/** The verdict of those who have nothing to object. */
-export const ADMITTED: Verdict = { admitted: true };
+/** The decision of an authorizer that has no objection. */
+export const ADMITTED: LinkDecision = { admitted: true };
 
 /** A refusal; PERMISSION_DENIED unless it is for another reason. */
 export function refuse(
   message: string,
   code: StatusCode = StatusCode.PERMISSION_DENIED,
-): Verdict {
+): LinkDecision {
   return { admitted: false, code, message };
 }
 
 /**
- * Asks `judges` in order.
+ * Asks `authorizers` in order.
  *
  * @returns Why the agent may not link, `undefined` when it may; a promise only
- *   when a judge needed one.
+ *   when an authorizer needed one.
  */
-export function judgeCandidate(
-  judges: readonly Judge[],
+export function authorize(
+  authorizers: readonly Authorizer[],
   candidate: LinkCandidate,
 ): LinkAdmission {
-  for (const [index, judge] of judges.entries()) {
-    const verdict = judge(candidate);
-    if (verdict instanceof Promise) {
-      const rest = judges.slice(index + 1);
-      return verdict.then((late) =>
-        late === undefined ? judgeCandidate(rest, candidate) : refusalIn(late)
+  for (const [index, authorizer] of authorizers.entries()) {
+    const decision = authorizer(candidate);
+    if (decision instanceof Promise) {
+      const rest = authorizers.slice(index + 1);
+      return decision.then((late) =>
+        late === undefined ? authorize(rest, candidate) : refusalIn(late)
       );
     }
-    if (verdict !== undefined) return refusalIn(verdict);
+    if (decision !== undefined) return refusalIn(decision);
   }
   return {
     code: StatusCode.UNAUTHENTICATED,
@@ -70,16 +70,19 @@ export function judgeCandidate(
   };
 }
 
-function refusalIn(verdict: Verdict): LinkRefusal | undefined {
-  return verdict.admitted ? undefined : verdict;
+function refusalIn(decision: LinkDecision): LinkRefusal | undefined {
+  return decision.admitted ? undefined : decision;
 }
 
 /**
- * The last judge: about agents that showed no certificate and no token.
+ * The last authorizer: about agents that showed no certificate and no token.
  *
  * @param howToJoin What they should do, for the sentence.
  */
-export function anonymousJudge(isAllowed: boolean, howToJoin: string): Judge {
+export function anonymousAuthorizer(
+  isAllowed: boolean,
+  howToJoin: string,
+): Authorizer {
   return ({ peer }) => {
     if (!isAnonymous(peer.identity)) return undefined;
     if (isAllowed) return ADMITTED;

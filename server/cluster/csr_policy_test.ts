@@ -9,7 +9,7 @@ import { NODE_NAME } from "../../neighbours/kubernetes/token_review.ts";
 import { generateKeyPair } from "../../platform/pki/key_pair.ts";
 import { makeNamedRequest } from "../../platform/pki/named_request.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
-import { judgeCsr } from "./csr_judge.ts";
+import { decideCsr } from "./csr_policy.ts";
 
 type Spec = CertificateSigningRequest["spec"];
 
@@ -37,13 +37,13 @@ const addresses = {
 };
 
 /** What is decided about a request; a plain agent's of edge1 but for `names`. */
-async function judge(
+async function decide(
   names: Partial<typeof AGENT> = {},
   spec: Partial<Spec> = {},
   serviceAccount?: string,
 ): Promise<string> {
   const request = btoa(await makeNamedRequest(keys, { ...AGENT, ...names }));
-  const verdict = await judgeCsr({
+  const decision = await decideCsr({
     metadata: { name: "csr" },
     spec: {
       request,
@@ -53,17 +53,17 @@ async function judge(
       ...spec,
     },
   }, { addresses, ...serviceAccount === undefined ? {} : { serviceAccount } });
-  return verdict.kind === "approve"
-    ? `approve ${verdict.node}`
-    : `${verdict.kind}: ${verdict.why}`;
+  return decision.kind === "approve"
+    ? `approve ${decision.node}`
+    : `${decision.kind}: ${decision.why}`;
 }
 
 Deno.test("a node may have a certificate for itself", async () => {
-  assertEquals(await judge(), "approve edge1");
+  assertEquals(await decide(), "approve edge1");
   const usages = CLIENT_USAGES.toReversed();
-  assertEquals(await judge({}, { usages }), "approve edge1");
+  assertEquals(await decide({}, { usages }), "approve edge1");
   const ipAddresses = ["10.0.0.7"];
-  assertEquals(await judge({ ipAddresses }), "approve edge1");
+  assertEquals(await decide({ ipAddresses }), "approve edge1");
 });
 
 Deno.test("nobody gets a certificate for a node that they are not", async () => {
@@ -78,10 +78,10 @@ Deno.test("nobody gets a certificate for a node that they are not", async () => 
     { username: "xsystem:node:edge1" },
   ];
   for (const spec of impostors) {
-    assertStringIncludes(await judge({}, spec), "deny: ", spec.username!);
+    assertStringIncludes(await decide({}, spec), "deny: ", spec.username!);
   }
   assertEquals(
-    await judge({}, { username: "system:node:edge2" }),
+    await decide({}, { username: "system:node:edge2" }),
     'deny: it comes from node "edge2" and asks for names ["edge1"]',
   );
 });
@@ -96,7 +96,7 @@ Deno.test("a node gets no other names beside its own", async () => {
     { organizations: [] },
   ];
   for (const names of wishes) {
-    assertStringIncludes(await judge(names), "deny: ", JSON.stringify(names));
+    assertStringIncludes(await decide(names), "deny: ", JSON.stringify(names));
   }
 });
 
@@ -104,10 +104,10 @@ Deno.test("an address that its node has not got is waited for", async () => {
   const wishes = [["10.0.0.8"], ["10.0.0.7", "10.0.0.8"], ["127.0.0.1"]];
   for (const ipAddresses of wishes) {
     assertStringIncludes(
-      await judge({ ipAddresses }),
+      await decide({ ipAddresses }),
       'is no address of node "edge1"',
     );
-    assertStringIncludes(await judge({ ipAddresses }), "wait: ");
+    assertStringIncludes(await decide({ ipAddresses }), "wait: ");
   }
 });
 
@@ -116,7 +116,7 @@ Deno.test("the server's own certificate is left to administrators", async () => 
   const stranger = { username: "system:serviceaccount:default:anybody" };
   for (const spec of [EDGE1, stranger]) {
     assertEquals(
-      await judge(names, spec),
+      await decide(names, spec),
       'ignore: it is for "tunnel-proxy-client"',
     );
   }
@@ -125,7 +125,7 @@ Deno.test("the server's own certificate is left to administrators", async () => 
 Deno.test("a machine that is no node yet is left to administrators", async () => {
   const groups = ["system:bootstrappers", "system:authenticated"];
   const spec = { username: "system:bootstrap:abcdef", groups };
-  assertStringIncludes(await judge({}, spec), "ignore: a bootstrap token");
+  assertStringIncludes(await decide({}, spec), "ignore: a bootstrap token");
 });
 
 Deno.test("a certificate for more than calling is denied", async () => {
@@ -138,7 +138,7 @@ Deno.test("a certificate for more than calling is denied", async () => {
       [],
     ]
   ) {
-    assertStringIncludes(await judge({}, { usages }), "deny: its usages");
+    assertStringIncludes(await decide({}, { usages }), "deny: its usages");
   }
 });
 
@@ -149,7 +149,7 @@ Deno.test("a bound token is as good as its node, if it is of the named ServiceAc
     extra: { [NODE_NAME]: ["edge1"] },
   };
   const of = (changed: Partial<Spec>, account?: string) =>
-    judge({}, { ...spec, ...changed }, account);
+    decide({}, { ...spec, ...changed }, account);
   assertEquals(await of({}, "kube-system/agent"), "approve edge1");
   const denied = [
     await of({}),
@@ -159,16 +159,16 @@ Deno.test("a bound token is as good as its node, if it is of the named ServiceAc
     await of({ extra: { [NODE_NAME]: ["edge2"] } }, "kube-system/agent"),
     await of({ extra: { [NODE_NAME]: ["edge1", "x"] } }, "kube-system/agent"),
   ];
-  for (const verdict of denied) assertStringIncludes(verdict, "deny: ");
+  for (const decision of denied) assertStringIncludes(decision, "deny: ");
 });
 
 Deno.test("requests of others, and those that make no sense, are left alone", async () => {
   const others = [
-    await judge({ commonName: "somebody" }),
-    await judge({}, { signerName: "kubernetes.io/kubelet-serving" }),
-    await judge({}, { request: "%" }),
-    await judge({}, { request: btoa("nothing") }),
-    await judge({}, { request: "A".repeat(100_000) }),
+    await decide({ commonName: "somebody" }),
+    await decide({}, { signerName: "kubernetes.io/kubelet-serving" }),
+    await decide({}, { request: "%" }),
+    await decide({}, { request: btoa("nothing") }),
+    await decide({}, { request: "A".repeat(100_000) }),
   ];
-  for (const verdict of others) assertStringIncludes(verdict, "ignore: ");
+  for (const decision of others) assertStringIncludes(decision, "ignore: ");
 });

@@ -1,6 +1,6 @@
 /**
- * Judges agents by the ServiceAccount token that they show, as Konnectivity's
- * server does, and by the node that the token is bound to.
+ * Authenticates agents by the ServiceAccount token that they show, as
+ * Konnectivity's server does, and by the node that the token is bound to.
  *
  * A token proves a ServiceAccount, which all agents share. Since Kubernetes
  * 1.30 it also says on which node its Pod runs; before that the API server is
@@ -26,11 +26,11 @@ import type { NodeBinding } from "../options.ts";
 import { unprovenClaim } from "../identity/claims.ts";
 import {
   ADMITTED,
+  type Authorizer,
   isAnonymous,
-  type Judge,
+  type LinkDecision,
   refuse,
-  type Verdict,
-} from "../links/admission.ts";
+} from "../links/authorizer.ts";
 import type { BoundPod } from "./pod_nodes.ts";
 import { TooManyReviewsError } from "./review_queue.ts";
 import { flawOf } from "./token_claims.ts";
@@ -42,8 +42,8 @@ const WARNED_AGENTS_MAX = 10_000;
 /** Longest text of a token's user that is quoted. */
 const QUOTE_LENGTH_MAX = 253;
 
-/** See {@linkcode tokenJudge}. */
-export interface TokenJudgeOptions {
+/** See {@linkcode tokenAuthenticator}. */
+export interface TokenAuthenticatorOptions {
   readonly wanted: TokenRequirement;
   readonly reviews: {
     of(token: string, source: string): Promise<ReviewedToken>;
@@ -65,10 +65,12 @@ export interface TokenJudgeOptions {
 }
 
 /**
- * See the module description. About agents without a token it decides only
- * when they show no certificate either.
+ * Decides about agents that show a token, and about those that show neither a
+ * token nor a certificate.
  */
-export function tokenJudge(options: TokenJudgeOptions): Judge {
+export function tokenAuthenticator(
+  options: TokenAuthenticatorOptions,
+): Authorizer {
   const warned = new Set<string>();
   const { wanted } = options;
   return ({ peer, token }) => {
@@ -81,22 +83,22 @@ export function tokenJudge(options: TokenJudgeOptions): Judge {
         StatusCode.UNAUTHENTICATED,
       );
     }
-    return judgeToken(options, peer, token, warned);
+    return authenticate(options, peer, token, warned);
   };
 }
 
-async function judgeToken(
-  options: TokenJudgeOptions,
+async function authenticate(
+  options: TokenAuthenticatorOptions,
   peer: LinkPeer,
   token: string,
   warned: Set<string>,
-): Promise<Verdict> {
+): Promise<LinkDecision> {
   const { reviews, wanted, observer, wallClock } = options;
   const flaw = flawOf(token, wanted, wallClock());
   if (flaw !== undefined) {
-    const verdict = judgeFinding(flaw, wanted);
-    observer.reviewed(outcomeOf(verdict));
-    return verdict;
+    const decision = decideReviewed(flaw, wanted);
+    observer.reviewed(outcomeOf(decision));
+    return decision;
   }
   let found: ReviewedToken;
   try {
@@ -111,10 +113,10 @@ async function judgeToken(
       StatusCode.UNAVAILABLE,
     );
   }
-  const verdict = judgeFinding(found, wanted);
-  observer.reviewed(outcomeOf(verdict));
-  if (!verdict.admitted || found.kind !== "service-account") return verdict;
-  return await judgeNode(options, peer, found, warned);
+  const decision = decideReviewed(found, wanted);
+  observer.reviewed(outcomeOf(decision));
+  if (!decision.admitted || found.kind !== "service-account") return decision;
+  return await authorizeNode(options, peer, found, warned);
 }
 
 /** As people call a ServiceAccount; anybody else in quotes. */
@@ -126,7 +128,10 @@ function userName(username: string): string {
     : `ServiceAccount ${match[1]}/${match[2]}`;
 }
 
-function judgeFinding(found: ReviewedToken, wanted: TokenRequirement): Verdict {
+function decideReviewed(
+  found: ReviewedToken,
+  wanted: TokenRequirement,
+): LinkDecision {
   if (found.kind === "invalid") {
     return refuse(
       `Cannot admit this agent: its token is not valid here (${found.why}); ` +
@@ -149,12 +154,12 @@ function judgeFinding(found: ReviewedToken, wanted: TokenRequirement): Verdict {
 }
 
 /** Compares what the agent calls itself with where its Pod runs. */
-async function judgeNode(
-  options: TokenJudgeOptions,
+async function authorizeNode(
+  options: TokenAuthenticatorOptions,
   peer: LinkPeer,
   account: ServiceAccountToken,
   warned: Set<string>,
-): Promise<Verdict> {
+): Promise<LinkDecision> {
   const { node, seen, doubt } = await nodeOf(options, account);
   const doubts = doubt === undefined ? [] : [doubt];
   const { podName } = account;
@@ -204,7 +209,7 @@ const WITHOUT_NODE = "give it a token that is bound to its Pod, by a " +
 
 /** Which node a token is bound to, by itself or by its Pod. */
 async function nodeOf(
-  { pods }: TokenJudgeOptions,
+  { pods }: TokenAuthenticatorOptions,
   { namespace, nodeName, podName, podUid }: ServiceAccountToken,
 ): Promise<{
   readonly node?: string;
@@ -244,9 +249,9 @@ function isUnavailable(error: unknown): error is Error {
     error instanceof TooManyReviewsError;
 }
 
-function outcomeOf(verdict: Verdict): string {
-  if (verdict.admitted) return "admitted";
-  return verdict.code === StatusCode.UNAUTHENTICATED ? "invalid" : "denied";
+function outcomeOf(decision: LinkDecision): string {
+  if (decision.admitted) return "admitted";
+  return decision.code === StatusCode.UNAUTHENTICATED ? "invalid" : "denied";
 }
 
 function accountName({ namespace, serviceAccount }: TokenRequirement): string {

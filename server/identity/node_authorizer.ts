@@ -1,5 +1,5 @@
 /**
- * Judges agents by certificates of our own authority: one node, one key, and
+ * Authorizes agents by certificates of our own authority: one node, one key, and
  * nothing that was not granted. Reads the node's record each time.
  *
  * @module
@@ -16,10 +16,10 @@ import type { LinkPeer } from "../../proto/link/link.ts";
 import type { Log } from "../../platform/log/log.ts";
 import {
   ADMITTED,
-  type Judge,
+  type Authorizer,
+  type LinkDecision,
   refuse,
-  type Verdict,
-} from "../links/admission.ts";
+} from "../links/authorizer.ts";
 import { type Authorities, issuerOf } from "./authorities.ts";
 import { unprovenClaim } from "./claims.ts";
 import {
@@ -33,8 +33,8 @@ import { StateError } from "./state_directory.ts";
 /** What a node may call itself beside what its record grants. */
 export type Grants = (node: string) => Identifiers;
 
-/** What judging needs to know. */
-export interface NodeJudgeOptions {
+/** What a decision needs to know. */
+export interface NodeAuthorizerOptions {
   readonly nodes: NodeStore;
   readonly authorities: () => Authorities;
   /** Certificates of other authorities pass the handshake, too. */
@@ -58,7 +58,7 @@ export type OwnCertificate =
 /** What a certificate that passed the handshake is to us. */
 export function ownCertificate(
   { authorities, trustsOthers }: Pick<
-    NodeJudgeOptions,
+    NodeAuthorizerOptions,
     "authorities" | "trustsOthers"
   >,
   { certificate, commonName }: PeerIdentity,
@@ -76,7 +76,7 @@ export function ownCertificate(
 }
 
 /** Decides about every certificate of ours, for good or bad. */
-export function nodeJudge(options: NodeJudgeOptions): Judge {
+export function nodeAuthorizer(options: NodeAuthorizerOptions): Authorizer {
   return ({ peer }) => {
     const own = ownCertificate(options, peer.identity);
     if (!own.isOurs) return undefined;
@@ -87,24 +87,26 @@ export function nodeJudge(options: NodeJudgeOptions): Judge {
       );
     }
     const { node } = own;
-    const verdict = readOrRefuse(
+    const decision = readOrRefuse(
       options,
-      () => judgeNode(options, peer, node),
+      () => authorizeNode(options, peer, node),
     );
-    if (verdict?.admitted) options.admitted.set(peer.identity, node);
-    return verdict;
+    if (decision?.admitted) options.admitted.set(peer.identity, node);
+    return decision;
   };
 }
 
-/** Judges a link that stands: whether it would still be admitted. */
-export function standingJudge(options: NodeJudgeOptions): Judge {
-  const judgeOthers = reservedNameJudge(options);
+/** Decides about a link that stands: whether it would still be admitted. */
+export function standingLinkAuthorizer(
+  options: NodeAuthorizerOptions,
+): Authorizer {
+  const authorizeOthers = reservedNameAuthorizer(options);
   return (candidate) => {
     const node = options.admitted.get(candidate.peer.identity);
-    if (node === undefined) return judgeOthers(candidate);
+    if (node === undefined) return authorizeOthers(candidate);
     return readOrRefuse(
       options,
-      () => judgeNode(options, candidate.peer, node),
+      () => authorizeNode(options, candidate.peer, node),
     );
   };
 }
@@ -113,7 +115,9 @@ export function standingJudge(options: NodeJudgeOptions): Judge {
  * Refuses names of joined nodes to everybody else: an agent that is known by a
  * foreign certificate or not at all must not collect a node's connections.
  */
-export function reservedNameJudge(options: NodeJudgeOptions): Judge {
+export function reservedNameAuthorizer(
+  options: NodeAuthorizerOptions,
+): Authorizer {
   return ({ peer }) => {
     const { host, uid } = peer.identifiers;
     const names = [peer.agentId, ...host, ...uid];
@@ -133,11 +137,11 @@ export function reservedNameJudge(options: NodeJudgeOptions): Judge {
   };
 }
 
-function judgeNode(
-  { nodes, grants }: NodeJudgeOptions,
+function authorizeNode(
+  { nodes, grants }: NodeAuthorizerOptions,
   peer: LinkPeer,
   node: string,
-): Verdict {
+): LinkDecision {
   const record = nodes.read(node);
   const problem = standingProblem(
     node,
@@ -200,11 +204,11 @@ export function standingProblem(
 }
 
 function readOrRefuse(
-  { log }: NodeJudgeOptions,
-  judge: () => Verdict | undefined,
-): Verdict | undefined {
+  { log }: NodeAuthorizerOptions,
+  decide: () => LinkDecision | undefined,
+): LinkDecision | undefined {
   try {
-    return judge();
+    return decide();
   } catch (error) {
     if (!(error instanceof StateError || error instanceof IdentifiersError)) {
       throw error;

@@ -1,5 +1,6 @@
 /**
- * Judges agents by certificates of a foreign authority, such as Konnectivity's.
+ * Authorizes agents by certificates of a foreign authority, such as
+ * Konnectivity's.
  *
  * Whether a certificate names its node is that authority's custom: many agents
  * share one certificate, and then nothing tells them apart. So a claim that the
@@ -13,19 +14,19 @@ import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import {
   ADMITTED,
+  type Authorizer,
   isAnonymous,
-  type Judge,
   refuse,
-} from "../links/admission.ts";
+} from "../links/authorizer.ts";
 import { type ProvenNames, unprovenClaim } from "./claims.ts";
-import type { Grants } from "./node_judge.ts";
+import type { Grants } from "./node_authorizer.ts";
 import { nodeNameOf, provenAddresses, provenNames } from "./proven_names.ts";
 import type { NodeBinding } from "../options.ts";
 
-/** Agents remembered as warned about; beyond that, more is said than needed. */
+/** Agents remembered as warned about; beyond that, a warning may be repeated. */
 export const WARNED_AGENTS_MAX = 10_000;
 
-/** What `bindingJudge` reports. */
+/** What `bindingAuthorizer` reports. */
 export interface BindingObserver {
   /** An agent claims what its certificate does not say. */
   mismatched(): void;
@@ -33,12 +34,12 @@ export interface BindingObserver {
   warn(message: string): void;
 }
 
-/** See the module description. */
-export function bindingJudge(
+/** Decides about every agent that shows a certificate. */
+export function bindingAuthorizer(
   binding: NodeBinding,
   observer: BindingObserver,
   grants: Grants = () => NO_IDENTIFIERS,
-): Judge {
+): Authorizer {
   const warned = new Set<string>();
   return ({ peer }) => {
     if (isAnonymous(peer.identity)) return undefined;

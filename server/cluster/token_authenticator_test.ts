@@ -11,11 +11,11 @@ import { StatusCode } from "../../proto/grpc/status.ts";
 import { parseIdentifiers } from "../../proto/peer/identifiers.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { tokenSaying } from "../../tests/support/peers/service_account_tokens.ts";
-import { judgeCandidate } from "../links/admission.ts";
+import { authorize } from "../links/authorizer.ts";
 import type { NodeBinding } from "../options.ts";
 import { NodeAddresses } from "./node_addresses.ts";
 import { PodNodes } from "./pod_nodes.ts";
-import { tokenJudge } from "./token_judge.ts";
+import { tokenAuthenticator } from "./token_authenticator.ts";
 
 const AUDIENCE = "system:konnectivity-server";
 const USER = "system:serviceaccount:kube-system:konnectivity-agent";
@@ -24,7 +24,7 @@ const TOKEN = tokenSaying({ sub: USER, aud: [AUDIENCE] });
 
 type Answer = TokenReview["status"] | Error;
 
-/** A judge before an API server that says `answer` of every token. */
+/** An authenticator of an API server that says `answer` of every token. */
 function setUp(
   answer: Answer,
   binding: NodeBinding = "warn",
@@ -53,7 +53,7 @@ function setUp(
       return Promise.reject(forbidden);
     },
   };
-  const judge = tokenJudge({
+  const authorizer = tokenAuthenticator({
     wanted: {
       namespace: "kube-system",
       serviceAccount: "konnectivity-agent",
@@ -73,7 +73,7 @@ function setUp(
   const ask = async (
     { token = TOKEN, agentId = "agent", identifiers = "" } = {},
   ) => {
-    const refusal = await judgeCandidate([judge], {
+    const refusal = await authorize([authorizer], {
       token,
       peer: {
         agentId,
