@@ -13,8 +13,8 @@ import { defineCommand } from "./program/command.ts";
 import { booleanFlag } from "./flags/flag.ts";
 import {
   joinFileFlag,
+  joinRequest,
   joinTokenText,
-  joinWish,
   nodeFlags,
   serverAddresses,
   serverFlag,
@@ -72,7 +72,7 @@ export const JOIN_COMMAND = defineCommand({
     const token = joinTokenText(word, file);
     const stateDirectory = values["state-dir"] ||
       defaultStateDirectory("agent", environment);
-    const options = { stateDirectory, ...joinWish(token, values["node"]) };
+    const options = { stateDirectory, ...joinRequest(token, values["node"]) };
     if (hasJoined(stateDirectory) && !values["again"]) {
       throw new CommandFailure(
         ExitCode.FAILURE,

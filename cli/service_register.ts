@@ -109,7 +109,7 @@ export const SERVICE_COMMAND = defineCommand({
   async run({ values, operands, given }, context) {
     const verbs = { register: { operand: "NAME" } } as const;
     const { operand } = readVerb("service", verbs, operands, given);
-    const wish = readWish(operand, values);
+    const registrant = readRegistrant(operand, values);
     const etcd = etcdOptions(values, context);
     if (etcd === undefined) {
       throw new UsageError(
@@ -128,19 +128,22 @@ export const SERVICE_COMMAND = defineCommand({
     using _net = sayInternalErrors("service register", context);
     const ttlSeconds = Math.ceil(values["ttl"] / 1_000);
     await untilStopped(
-      new RunningRegistration({ ...wish, client, prefix, ttlSeconds }, context),
+      new RunningRegistration(
+        { ...registrant, client, prefix, ttlSeconds },
+        context,
+      ),
     );
     return ExitCode.OK;
   },
 });
 
-type Wish = Pick<
+type Registrant = Pick<
   ConstructorParameters<typeof Registration>[0],
   "service" | "endpoints" | "servicePort"
 >;
 
-type RegistrationWish =
-  & Wish
+type RegistrationOptions =
+  & Registrant
   & Pick<
     ConstructorParameters<typeof Registration>[0],
     "client" | "prefix" | "ttlSeconds"
@@ -152,20 +155,20 @@ const GOODBYE_MS = 5_000;
 /** What the user is told, and how it ends. */
 class RunningRegistration implements Running {
   readonly #registration: Registration;
-  readonly #wish: RegistrationWish;
+  readonly #options: RegistrationOptions;
   readonly #context: CommandContext;
   readonly #finished = Promise.withResolvers<void>();
   #isOver = false;
 
-  constructor(wish: RegistrationWish, context: CommandContext) {
-    this.#wish = wish;
+  constructor(options: RegistrationOptions, context: CommandContext) {
+    this.#options = options;
     this.#context = context;
-    const { service, endpoints } = wish;
+    const { service, endpoints } = options;
     const places = endpoints.map(({ address, ports }) =>
       `${address.includes(":") ? `[${address}]` : address}:${ports[0]!.port}`
     );
     this.#registration = new Registration({
-      ...wish,
+      ...options,
       timers: systemTimers,
       random: Math.random,
       onHeld: (lease) =>
@@ -210,7 +213,7 @@ class RunningRegistration implements Running {
 
   #end(): void {
     this.#isOver = true;
-    this.#wish.client[Symbol.dispose]();
+    this.#options.client[Symbol.dispose]();
     this.#finished.resolve();
   }
 
@@ -220,7 +223,7 @@ class RunningRegistration implements Running {
 }
 
 /** @throws {UsageError} One line. */
-function readWish(name: string, values: Values): Wish {
+function readRegistrant(name: string, values: Values): Registrant {
   const service = keyFrom(name);
   const portName = values["port-name"];
   const places = values["endpoint"];
@@ -262,7 +265,7 @@ function readWish(name: string, values: Values): Wish {
 
 function problemOf(
   key: string,
-  port: NonNullable<Wish["servicePort"]>,
+  port: NonNullable<Registrant["servicePort"]>,
 ): string | undefined {
   const [namespace = "", name = ""] = key.split("/");
   const ports = [port];

@@ -10,8 +10,8 @@ import type { AgentOptions, IdentityOptions } from "../../agent/options.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import type { AGENT_FLAGS } from "./flags.ts";
 import {
+  joinRequest,
   joinTokenText,
-  joinWish,
   nodeName,
   serverAddresses,
 } from "../flags/join_flags.ts";
@@ -87,7 +87,7 @@ function identityOf(
   }
   const token = joinTokenText(flags["join"], flags["join-file"]);
   if (token === "") return undefined;
-  return { stateDirectory, ...joinWish(token, flags["node"]) };
+  return { stateDirectory, ...joinRequest(token, flags["node"]) };
 }
 
 /** @returns `undefined` when no flag names a server. */

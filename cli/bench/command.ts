@@ -19,7 +19,7 @@ import { ListenError } from "../../net/bind/listen_error.ts";
 import type { BenchHost } from "../../proto/link/bench_wire.ts";
 import { figureRow, gapRow, progressLine, resultJson } from "./report.ts";
 import { warningsOf } from "../program/warnings.ts";
-import { serveBench } from "./serve.ts";
+import { serveBench } from "../../agent/dial/bench_server.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 import {
   type CommandContext,
@@ -238,7 +238,10 @@ async function serveUntilEnded(
   try {
     const onProblem = (line: string) =>
       context.printError(`tunnel bench: ${line}\n`);
-    const { address } = serveBench(at, onProblem);
+    const { address } = serveBench(
+      { hostname: at.host, port: at.port },
+      onProblem,
+    );
     context.print(`${address}\n`);
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;

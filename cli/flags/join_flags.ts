@@ -58,7 +58,7 @@ export function serverAddresses(
  * @param ownName Of the machine.
  * @throws {UsageError} One line, without the token.
  */
-export function joinWish(
+export function joinRequest(
   token: string,
   node: string,
   ownName: () => string = hostname,

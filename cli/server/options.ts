@@ -84,7 +84,7 @@ export function serverOptions(
       keepaliveMs: flags["keepalive-time"],
     },
     tls: tlsLimits(flags["tls-min-version"], flags["cipher-suites"]),
-    intake: intakeWish(reading),
+    intake: admissionLimits(reading),
     ...authorization(flags),
     ...(kubernetes === undefined ? {} : { kubernetes }),
     ...(kubelet === undefined ? {} : { kubelet }),
@@ -240,7 +240,7 @@ export function tlsLimits(
 }
 
 /** What was chosen. */
-function intakeWish(
+function admissionLimits(
   { values }: Pick<FlagReading<typeof SERVER_FLAGS>, "values">,
 ): IntakeWish {
   const connections = values["max-connections"];

@@ -39,7 +39,7 @@ export interface Answer {
  * - `poor`: one can find out what is wrong, but not what to do, or it is noisy.
  * - `bad`: it misleads, is silent, has the wrong exit code, hangs, or falls.
  */
-export type Verdict =
+export type Rating =
   | { readonly kind: "good" }
   | { readonly kind: "poor" | "bad"; readonly because: string };
 
@@ -60,9 +60,9 @@ const FALL = new RegExp(
 const DONE = /^\S+Z INFO (?!.*(?:Cannot|trying again))|^\S+Z INFO joining/;
 
 /** See the module description. */
-export function judge(mistake: Mistake, answer: Answer): Verdict {
-  const bad = (because: string): Verdict => ({ kind: "bad", because });
-  const poor = (because: string): Verdict => ({ kind: "poor", because });
+export function rate(mistake: Mistake, answer: Answer): Rating {
+  const bad = (because: string): Rating => ({ kind: "bad", because });
+  const poor = (because: string): Rating => ({ kind: "poor", because });
   const { code, stderr } = answer;
   const wanted = mistake.exit === "runs on" ? undefined : mistake.exit;
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");

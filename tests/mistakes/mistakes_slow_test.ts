@@ -9,7 +9,7 @@ import { assertEquals } from "@std/assert";
 import { commandLineMistakes } from "./command_line.ts";
 import { dialingMistakes } from "./dialing.ts";
 import { joiningMistakes } from "./joining.ts";
-import { judge, type Mistake, type Verdict } from "./mistake.ts";
+import { type Mistake, rate, type Rating } from "./mistake.ts";
 import { answerTo } from "./mistake_runner.ts";
 import { MistakeStage } from "./mistake_stage.ts";
 import { serviceMistakes } from "./services.ts";
@@ -32,20 +32,20 @@ const AREAS = [
 ];
 
 /** One line for each answer that was not good, with what was said. */
-interface Judged {
-  readonly verdict: Verdict;
+interface Rated {
+  readonly rating: Rating;
   readonly line: string;
 }
 
-async function judged(mistake: Mistake, home: string): Promise<Judged> {
+async function rated(mistake: Mistake, home: string): Promise<Rated> {
   let answer: Awaited<ReturnType<typeof answerTo>> | undefined;
   const run = async () => void (answer = await answerTo(mistake, home));
   await (mistake.around === undefined ? run() : mistake.around(run));
-  const verdict = judge(mistake, answer!);
-  const because = verdict.kind === "good" ? "" : `: ${verdict.because}`;
+  const rating = rate(mistake, answer!);
+  const because = rating.kind === "good" ? "" : `: ${rating.because}`;
   return {
-    verdict,
-    line: `${verdict.kind} ${mistake.what}${because}\n` +
+    rating,
+    line: `${rating.kind} ${mistake.what}${because}\n` +
       `    ended with ${answer!.code}: ${answer!.stderr.trim().slice(0, 800)}`,
   };
 }
@@ -57,14 +57,14 @@ Deno.test("who makes a mistake is told what is wrong and what to do", async () =
   const names = new Set(mistakes.map(({ what }) => what));
   assertEquals(names.size, mistakes.length, "two mistakes of one name");
   const left = [...mistakes];
-  const all: Judged[] = [];
+  const all: Rated[] = [];
   await Promise.all(Array.from({ length: AT_ONCE }, async () => {
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
-      all.push(await judged(next, home));
+      all.push(await rated(next, home));
     }
   }));
-  const of = (kind: Verdict["kind"]) =>
-    all.filter(({ verdict }) => verdict.kind === kind);
+  const of = (kind: Rating["kind"]) =>
+    all.filter(({ rating }) => rating.kind === kind);
   const report = [...of("bad"), ...of("poor")]
     .map(({ line }) => line).join("\n");
   assertEquals(of("bad").length, 0, report);

@@ -6,7 +6,7 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { serveBench } from "../../cli/bench/serve.ts";
+import { serveBench } from "../../agent/dial/bench_server.ts";
 import { ExitCode } from "../../cli/program/exit_codes.ts";
 import type { Road } from "../../client/road.ts";
 import { bench } from "../support/rigs/bench_command.ts";
@@ -118,7 +118,7 @@ Deno.test("an agent like Konnectivity's is measured against bench --serve", asyn
   const without = await bench(road);
   assertEquals(without.code, ExitCode.FAILURE);
   assertMatch(without.errors, /the agent has no bench target .*--serve/);
-  const served = serveBench({ host: "127.0.0.1", port: 0 }, () => {});
+  const served = serveBench({ hostname: "127.0.0.1", port: 0 }, () => {});
   const { address } = served;
   const { code, output } = await bench([...road, `--target=${address}`]);
   served.close();

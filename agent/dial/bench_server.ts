@@ -1,19 +1,18 @@
 /**
- * `tunnel bench --serve`: a bench target on a port, for nodes whose agent has
+ * A bench target on a port (`tunnel bench --serve`), for nodes whose agent has
  * none.
  *
  * @module
  */
 
-import { BenchTargets } from "../../agent/dial/bench_targets.ts";
-import { listenTcp } from "../../net/listen/listeners.ts";
+import { BenchTargets } from "./bench_targets.ts";
+import { type ListenAddress, listenTcp } from "../../net/listen/listeners.ts";
 import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
 import type { ByteSocket } from "../../net/stream/byte_socket.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
-import type { HostPort } from "../flags/addresses.ts";
 
 /** A bench target that listens. */
 export interface BenchServer {
@@ -30,7 +29,7 @@ export interface BenchServer {
  * @throws {ListenError}
  */
 export function serveBench(
-  { host, port }: HostPort,
+  at: ListenAddress,
   onProblem: (line: string) => void,
 ): BenchServer {
   const software = `tunnel/${VERSION}`;
@@ -45,7 +44,7 @@ export function serveBench(
       onProblem(error.message);
     }
   };
-  const listener = listenTcp({ hostname: host, port }, {
+  const listener = listenTcp(at, {
     onConnection: (conn) => void serve(conn),
     onProblem,
   });
