@@ -327,13 +327,7 @@ class ProxyCall
   // ---- what the conduit asks for ----
 
   send(chunk: Uint8Array): number {
-    let sent = 0;
-    while (sent < chunk.length) {
-      const rest = sent === 0 ? chunk : chunk.subarray(sent);
-      const taken = this.#sender.sendData(this.#connectId, rest);
-      if (taken === 0) break;
-      sent += taken;
-    }
+    const sent = this.#sender.sendStream(this.#connectId, chunk);
     this.#quiet?.sent(sent);
     return sent;
   }

@@ -360,14 +360,7 @@ class ProxyCallee
 
   send(chunk: Uint8Array): number {
     if (this.#mustHold()) return 0;
-    let sent = 0;
-    while (sent < chunk.length) {
-      const rest = sent === 0 ? chunk : chunk.subarray(sent);
-      const taken = this.#sender.sendData(this.#connectId, rest);
-      if (taken === 0) break;
-      sent += taken;
-    }
-    return sent;
+    return this.#sender.sendStream(this.#connectId, chunk);
   }
 
   sendDatagram(datagram: Uint8Array): void {

@@ -84,6 +84,22 @@ export class PacketSender {
     return bytes;
   }
 
+  /**
+   * Sends the first part of `chunk` that fits, in as many packets as it takes.
+   *
+   * @returns How many bytes; after less than all `onWritable` follows.
+   */
+  sendStream(connectId: Int64, chunk: Uint8Array): number {
+    let sent = 0;
+    while (sent < chunk.length) {
+      const rest = sent === 0 ? chunk : chunk.subarray(sent);
+      const taken = this.sendData(connectId, rest);
+      if (taken === 0) break;
+      sent += taken;
+    }
+    return sent;
+  }
+
   /** Sends all of `chunk`; what does not fit is kept. For early data only. */
   sendWhole(connectId: Int64, chunk: Uint8Array): void {
     for (let at = 0; at < chunk.length; at += GO_DATA_BYTES) {
