@@ -39,7 +39,7 @@ import {
 } from "./metrics/agent_metrics.ts";
 import { Announcement } from "./links/announcement.ts";
 import { BenchTargets, isBenchDial } from "./dial/bench_targets.ts";
-import { Drain } from "./drain.ts";
+import { AgentDrain } from "./drain.ts";
 import type { AgentEnvironment } from "./environment.ts";
 import { followLeases, type LeaseCount } from "./leases/lease_count.ts";
 import type { LinkKeeper } from "./links/link_keeper.ts";
@@ -116,7 +116,7 @@ class Agent {
   readonly #announcement: Announcement;
   readonly #dialer: TargetDialer;
   readonly #keeper: LinkKeeper;
-  readonly #drain: Drain;
+  readonly #drain: AgentDrain;
   readonly #proxy: ServiceProxy | undefined;
   #relay: Relay | undefined;
   #leases: LeaseCount | undefined;
@@ -166,7 +166,7 @@ class Agent {
       onDial: this.#dialer.dial,
       serversWanted: (reported) => this.#leases?.servers(reported) ?? reported,
     });
-    this.#drain = new Drain({
+    this.#drain = new AgentDrain({
       announce: () => this.#keeper.drain(),
       load: () => this.#load,
       close: (reason) => {

@@ -21,7 +21,7 @@ export interface DrainSteps {
 }
 
 /** See the module description. Idempotent. */
-export class Drain {
+export class AgentDrain {
   readonly #steps: DrainSteps;
   readonly #timers: Timers;
   readonly #finished = Promise.withResolvers<void>();

@@ -1,11 +1,11 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
-import { Drain, QUIET_MS } from "./drain.ts";
+import { AgentDrain, QUIET_MS } from "./drain.ts";
 
 function setUp(load: number) {
   const timers = new FakeTimers();
   const state = { load, did: [] as string[] };
-  const drain = new Drain({
+  const drain = new AgentDrain({
     announce: () => void state.did.push("announce"),
     load: () => state.load,
     close: (reason) => void state.did.push(reason),

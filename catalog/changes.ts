@@ -15,7 +15,7 @@ import {
   type ServiceEndpoints,
 } from "./model/model.ts";
 import { freeze, isSame } from "./model/plain_data.ts";
-import type { Part, PartKeys } from "./model/source.ts";
+import type { CatalogPart, PartKeys } from "./model/source.ts";
 import {
   checkEndpoints,
   checkService,
@@ -52,7 +52,7 @@ export class SourceEntries {
     return this.#endpointCount;
   }
 
-  set({ services, endpoints }: Part): Outcome {
+  set({ services, endpoints }: CatalogPart): Outcome {
     const change = new Change();
     if (services !== undefined) {
       this.#removeAllBut(new Set(services.map(keyOf)), "services", change);
@@ -66,7 +66,7 @@ export class SourceEntries {
     return change;
   }
 
-  add(part: Part): Outcome {
+  add(part: CatalogPart): Outcome {
     const change = new Change();
     this.#put(part, change);
     return change;
@@ -79,7 +79,7 @@ export class SourceEntries {
     return change;
   }
 
-  #put({ services = [], endpoints = [] }: Part, change: Change): void {
+  #put({ services = [], endpoints = [] }: CatalogPart, change: Change): void {
     for (const value of services) this.#putService(value, change);
     for (const value of endpoints) this.#putEndpoints(value, change);
   }

@@ -27,9 +27,9 @@ import {
   type EndpointState,
   type HealthCheck,
   type HealthTls,
-  type ListenAddress,
   NO_AFFINITY,
   type Service,
+  type ServiceListen,
   type ServicePolicy,
   type ServicePort,
   type StatusRange,
@@ -42,7 +42,7 @@ import type { Route } from "./model/routes.ts";
 export const TUNNEL_METADATA = "tunnel";
 
 /** What a `google.protobuf.Struct` can hold. */
-export type Form = { readonly [field: string]: unknown };
+export type StructForm = { readonly [field: string]: unknown };
 
 /** A form that no tunnel server wrote, or a newer one; the rest of a sentence. */
 export class FormError extends Error {
@@ -50,7 +50,7 @@ export class FormError extends Error {
 }
 
 /** `filter_metadata.tunnel` of the cluster of one port. */
-export function clusterForm(service: Service, portName: string): Form {
+export function clusterForm(service: Service, portName: string): StructForm {
   // Plain data already, and without fields that are undefined.
   return { service, port: portName };
 }
@@ -62,7 +62,7 @@ export function clusterForm(service: Service, portName: string): Form {
  */
 export function endpointForm(
   { ports, state, node, zone, forZones, via }: Endpoint,
-): Form | undefined {
+): StructForm | undefined {
   const [only] = ports;
   const form = {
     // The number of the only one is that of the assignment.
@@ -130,7 +130,7 @@ export function readEndpointForm(
   };
 }
 
-const NO_FORM: Form = {};
+const NO_FORM: StructForm = {};
 
 const STATES: readonly EndpointState[] = [
   "ready",
@@ -139,7 +139,7 @@ const STATES: readonly EndpointState[] = [
   "unready",
 ];
 
-function readService(form: Form): Service {
+function readService(form: StructForm): Service {
   return {
     namespace: text(form["namespace"], "namespace"),
     name: text(form["name"], "name"),
@@ -192,7 +192,7 @@ function readRoute(value: unknown): Route {
   };
 }
 
-function readListen(value: unknown): ListenAddress {
+function readListen(value: unknown): ServiceListen {
   const { host, port } = object(value, "a listen that is no map");
   return {
     ...host === undefined ? {} : { host: text(host, "host to listen on") },
@@ -209,7 +209,7 @@ function readAffinity(value: unknown): Service["affinity"] {
     : { kind: known, ttlMs: number(ttlMs, "ttlMs") };
 }
 
-function readPolicy(form: Form): ServicePolicy {
+function readPolicy(form: StructForm): ServicePolicy {
   const { balance, health } = form;
   const read = <T>(
     field: string,
@@ -336,9 +336,9 @@ function maybe<T>(
 
 // --- Plain data of others --------------------------------------------------------
 
-function object(value: unknown, seen: string): Form {
+function object(value: unknown, seen: string): StructForm {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-    return value as Form;
+    return value as StructForm;
   }
   throw new FormError(`it has ${seen}`);
 }

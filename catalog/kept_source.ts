@@ -15,7 +15,7 @@ import type { Log } from "../platform/log/log.ts";
 import type { Timer, Timers } from "../proto/sync/clock.ts";
 import { SourceEntries } from "./changes.ts";
 import type { Service, ServiceEndpoints } from "./model/model.ts";
-import type { Part, PartKeys, Sink, Source } from "./model/source.ts";
+import type { CatalogPart, PartKeys, Sink, Source } from "./model/source.ts";
 
 /** Longer ones are neither written nor read. */
 export const COPY_BYTES_MAX: number = 64 * 1024 * 1024;
@@ -109,13 +109,13 @@ export class KeptSource implements Source, Sink {
 
   // --- A sink to the source ---------------------------------------------------
 
-  set(part: Part): void {
+  set(part: CatalogPart): void {
     this.#entries.set(part);
     this.#sink!.set(part);
     this.#changed();
   }
 
-  add(part: Part): void {
+  add(part: CatalogPart): void {
     this.#entries.add(part);
     this.#sink!.add(part);
     this.#changed();
@@ -127,7 +127,7 @@ export class KeptSource implements Source, Sink {
     this.#changed();
   }
 
-  repair(part: Part): void {
+  repair(part: CatalogPart): void {
     this.#entries.set(part);
     this.#sink!.repair(part);
     this.#changed();
@@ -210,7 +210,7 @@ interface Item {
 }
 
 /** What was read. */
-interface Copy extends Required<Part> {
+interface Copy extends Required<CatalogPart> {
   readonly savedMs: number;
 }
 

@@ -7,7 +7,7 @@
 
 import type { Log } from "../platform/log/log.ts";
 import { type Outcome, SourceEntries } from "./changes.ts";
-import type { Part, PartKeys, Sink, Source } from "./model/source.ts";
+import type { CatalogPart, PartKeys, Sink, Source } from "./model/source.ts";
 
 /** Entries that one change names in the log. */
 const NAMED_MAX = 5;
@@ -77,11 +77,11 @@ export class SourceInput implements Sink {
     this.source.start(this);
   }
 
-  set(part: Part): void {
+  set(part: CatalogPart): void {
     this.#take(this.entries.set(part));
   }
 
-  add(part: Part): void {
+  add(part: CatalogPart): void {
     this.#take(this.entries.add(part));
   }
 
@@ -89,7 +89,7 @@ export class SourceInput implements Sink {
     this.#take(this.entries.remove(keys));
   }
 
-  repair(part: Part): void {
+  repair(part: CatalogPart): void {
     const outcome = this.entries.set(part);
     if (outcome.count > 0) {
       this.#driftRepaired += outcome.count;

@@ -42,7 +42,7 @@ export interface Verdict {
 export const NOT_ALLOWED: Verdict = { isAllowed: false, rule: "" };
 
 /** A target of tcp or udp. */
-export type Endpoint = Extract<Subject, { readonly kind: "endpoint" }>;
+export type EndpointSubject = Extract<Subject, { readonly kind: "endpoint" }>;
 
 /** See the module description. */
 export class RuleSet {
@@ -64,7 +64,7 @@ export class RuleSet {
    *
    * @returns `undefined` when it is for its addresses to decide.
    */
-  judgeName(endpoint: Endpoint): Verdict | undefined {
+  judgeName(endpoint: EndpointSubject): Verdict | undefined {
     const fits = ({ rule }: LabelledRule) => fitsName(rule, endpoint);
     const verdict = this.#judge(fits);
     if (verdict !== NOT_ALLOWED) return verdict;
@@ -82,7 +82,7 @@ export class RuleSet {
    * @param before What `judgeName` said, when the endpoint is a name.
    */
   judgeAddress(
-    endpoint: Endpoint,
+    endpoint: EndpointSubject,
     address: IpAddress,
     before?: Verdict,
   ): Verdict {
@@ -146,7 +146,7 @@ export class RuleSet {
     return { isAllowed: false, rule: unsure.label, note };
   }
 
-  #judgeUnresolvedEndpoint(endpoint: Endpoint): Verdict {
+  #judgeUnresolvedEndpoint(endpoint: EndpointSubject): Verdict {
     const { host } = endpoint;
     if (host.kind === "addresses") {
       const verdicts = host.addresses.map((one) =>
@@ -196,7 +196,7 @@ function aliasOf(path: string): string | undefined {
   return path.startsWith("/run/") ? `/var${path}` : undefined;
 }
 
-function fitsName(rule: Rule, endpoint: Endpoint): boolean {
+function fitsName(rule: Rule, endpoint: EndpointSubject): boolean {
   if (rule.kind !== "endpoint" || !fitsRest(rule, endpoint)) return false;
   switch (rule.host.kind) {
     case "any":
@@ -211,7 +211,7 @@ function fitsName(rule: Rule, endpoint: Endpoint): boolean {
 
 function fitsAddress(
   rule: Rule,
-  endpoint: Endpoint,
+  endpoint: EndpointSubject,
   address: IpAddress,
 ): boolean {
   if (rule.kind !== "endpoint" || !fitsRest(rule, endpoint)) return false;
@@ -226,14 +226,14 @@ function fitsAddress(
 }
 
 /** Whether `rule` would fit `endpoint` if it had the right address. */
-function isAboutAddresses(rule: Rule, endpoint: Endpoint): boolean {
+function isAboutAddresses(rule: Rule, endpoint: EndpointSubject): boolean {
   return rule.kind === "endpoint" && rule.host.kind === "prefix" &&
     fitsRest(rule, endpoint);
 }
 
 function fitsRest(
   rule: Extract<Rule, { readonly kind: "endpoint" }>,
-  { protocol, port }: Endpoint,
+  { protocol, port }: EndpointSubject,
 ): boolean {
   return (rule.protocol === "*" || rule.protocol === protocol) &&
     rule.ports.some(({ first, last }) => first <= port && port <= last);

@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { PrivateFileError } from "../../platform/files/private_files.ts";
-import { Authority } from "../../platform/pki/authority.ts";
+import { CertificateAuthority } from "../../platform/pki/authority.ts";
 import {
   exportPrivateKey,
   generateKeyPair,
@@ -12,7 +12,7 @@ import { AgentState, hasJoined } from "./agent_state.ts";
 
 const SERVERS = [{ host: "tunnel.example", port: 8091 }];
 const NEXT_YEAR = new Date(Date.now() + 365 * 24 * 3600_000);
-const authority = await Authority.create({
+const authority = await CertificateAuthority.create({
   commonName: () => "ca",
   notAfter: NEXT_YEAR,
 });

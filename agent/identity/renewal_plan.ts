@@ -19,7 +19,7 @@ export const RENEWAL_FRACTION = 2 / 3;
 export const RENEWAL_SPREAD = 1 / 15;
 
 /** Both clocks. */
-export interface Moment {
+export interface ClockReading {
   /** Milliseconds since 1970, as the machine has it. */
   readonly wallMs: number;
   /** Never goes back, and may stand still while the machine sleeps. */
@@ -30,7 +30,7 @@ export interface Moment {
 export interface HeldCertificate {
   readonly facts: CertificateFacts;
   /** When this process got it; absent: it was there at the start. */
-  readonly obtained?: Moment;
+  readonly obtained?: ClockReading;
   /** Uniform in [0, 1): where in the spread this one stands. */
   readonly share: number;
 }
@@ -49,7 +49,7 @@ const OWN_TIME: RenewalTime = {
 /** Milliseconds until it is to be renewed; not above zero: now. */
 export function untilRenewal(
   held: HeldCertificate,
-  at: Moment,
+  at: ClockReading,
   { fraction, spread }: RenewalTime = OWN_TIME,
 ): number {
   // It was good once: the clock has gone back, and can say nothing.
@@ -61,7 +61,7 @@ export function untilRenewal(
 }
 
 /** Whether servers would refuse it. */
-export function hasExpired(held: HeldCertificate, at: Moment): boolean {
+export function hasExpired(held: HeldCertificate, at: ClockReading): boolean {
   return ageMs(held, at) >= lifeMs(held.facts);
 }
 
@@ -70,7 +70,7 @@ export function hasExpired(held: HeldCertificate, at: Moment): boolean {
  * new, whatever this machine believes the date to be: compared with its dates,
  * a clock that is wrong would have it renewed for ever.
  */
-function ageMs({ facts, obtained }: HeldCertificate, at: Moment): number {
+function ageMs({ facts, obtained }: HeldCertificate, at: ClockReading): number {
   if (obtained === undefined) return at.wallMs - issuedAt(facts);
   return Math.max(
     at.wallMs - obtained.wallMs,

@@ -13,10 +13,10 @@ import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { isDefinite, sentenceOf } from "./identity_error.ts";
 import {
+  type ClockReading,
   hasExpired,
   type HeldCertificate,
   isOfFirst,
-  type Moment,
   untilRenewal,
 } from "./renewal_plan.ts";
 
@@ -194,7 +194,7 @@ export class Renewer {
     await this.#run("certificate").catch(() => {});
   }
 
-  #moment(): Moment {
+  #moment(): ClockReading {
     const { timers, now } = this.#options;
     return { wallMs: now(), elapsedMs: timers.now() };
   }
@@ -229,7 +229,7 @@ export class Renewer {
     this.#renewBySchedule(at);
   }
 
-  #renewBySchedule(at: Moment): void {
+  #renewBySchedule(at: ClockReading): void {
     const isExpired = hasExpired(this.#held, at);
     this.#run(isExpired ? "proof" : "certificate").catch((error) => {
       const retryMs = this.#retryMs! - this.#options.timers.now();

@@ -1,9 +1,9 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { Authority } from "../../platform/pki/authority.ts";
+import { CertificateAuthority } from "../../platform/pki/authority.ts";
 import {
   type CertificateFacts,
+  certificateFacts,
   CLOCK_SKEW_MS,
-  factsOf,
 } from "../../platform/pki/certificate.ts";
 import { generateKeyPair } from "../../platform/pki/key_pair.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
@@ -25,17 +25,17 @@ const BIRTH_MS = Date.UTC(2026, 0, 1);
 
 const authorities = await Promise.all(
   ["one", "two"].map((name) =>
-    Authority.create({
+    CertificateAuthority.create({
       commonName: () => name,
       notAfter: new Date(BIRTH_MS + 4000 * DAY_MS),
     })
   ),
 );
-const [one, two] = authorities as [Authority, Authority];
+const [one, two] = authorities as [CertificateAuthority, CertificateAuthority];
 const { publicKey } = await generateKeyPair();
 
 /** Of each authority a real one: whose it is counts, and its dates. */
-const templates = new Map<Authority, CertificateFacts>();
+const templates = new Map<CertificateAuthority, CertificateFacts>();
 for (const authority of [one, two]) {
   const pem = await authority.issue({
     publicKey,
@@ -43,10 +43,10 @@ for (const authority of [one, two]) {
     usage: "client",
     notAfter: new Date(BIRTH_MS + LIFE_MS),
   });
-  templates.set(authority, factsOf(pem));
+  templates.set(authority, certificateFacts(pem));
 }
 
-function issue(of: Authority, atMs: number): CertificateFacts {
+function issue(of: CertificateAuthority, atMs: number): CertificateFacts {
   return {
     ...templates.get(of)!,
     notBeforeMs: atMs - CLOCK_SKEW_MS,

@@ -11,7 +11,7 @@
 import { shownCertificates } from "../../net/dial/agent_connect.ts";
 import {
   type CertificateFacts,
-  factsOf,
+  certificateFacts,
   pinOf,
 } from "../../platform/pki/certificate.ts";
 import { PkiError } from "../../platform/pki/key_pair.ts";
@@ -47,7 +47,7 @@ export async function pinnedAuthority(
 /** @returns `undefined`: another's may be damaged, and ours is not. */
 function readableFacts(der: Uint8Array): CertificateFacts | undefined {
   try {
-    return factsOf(der);
+    return certificateFacts(der);
   } catch (error) {
     if (!(error instanceof PkiError)) throw error;
     return undefined;

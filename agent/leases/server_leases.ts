@@ -10,8 +10,8 @@
 
 import { leaseEndMs } from "../../neighbours/kubernetes/leases.ts";
 import {
-  keyOf,
   type ObjectChange,
+  objectKeyOf,
 } from "../../neighbours/kubernetes/object_copy.ts";
 import type { Lease } from "../../neighbours/kubernetes/objects.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
@@ -70,7 +70,7 @@ export class ServerLeases {
 
   #note(change: ObjectChange<Lease>): void {
     const { object } = change;
-    const key = keyOf(object);
+    const key = objectKeyOf(object);
     if (change.type === "removed") return void this.#known.delete(key);
     const { clock, wallClock } = this.#options;
     const renewed = object.spec?.renewTime ?? object.spec?.acquireTime ?? "";

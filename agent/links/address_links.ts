@@ -17,7 +17,12 @@ import { YOUNG_MS } from "../../platform/time/supervise.ts";
 import { ConnectError } from "../../net/dial/agent_connect.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import type { Claim, HeldLinks, HeldServer, ServerName } from "./held_links.ts";
+import type {
+  HeldLinks,
+  HeldServer,
+  LinkClaim,
+  ServerName,
+} from "./held_links.ts";
 import type { AttemptEvents, LinkObserver, ServerLink } from "./link_keeper.ts";
 import type { RetryWaits } from "./retry_waits.ts";
 
@@ -285,7 +290,7 @@ export class AddressLinks {
 
 /** What is known of one attempt before its outcome is. */
 interface Attempt {
-  claim?: Claim | undefined;
+  claim?: LinkClaim | undefined;
   /** Who answered, if there was no place for another link to it. */
   duplicateOf?: HeldServer | undefined;
   link?: ServerLink;

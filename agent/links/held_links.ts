@@ -22,7 +22,7 @@ export interface ServerName {
 }
 
 /** A place for a link that is being made. */
-export interface Claim {
+export interface LinkClaim {
   readonly server: HeldServer;
   /** There will be no link; harmless when it was used. */
   release(): void;
@@ -103,7 +103,7 @@ export class HeldLinks {
    * A place for one more link to this server; nothing when it has all that it
    * can use, or is going itself.
    */
-  claim(name: ServerName, carrier: Carrier): Claim | undefined {
+  claim(name: ServerName, carrier: Carrier): LinkClaim | undefined {
     const key = keyOf(name);
     let server = this.#servers.get(key);
     if (server === undefined) {
@@ -127,7 +127,12 @@ export class HeldLinks {
   }
 
   /** The link for which a place was claimed stands. */
-  add(claim: Claim, link: ServerLink, owner: object, sinceMs: number): void {
+  add(
+    claim: LinkClaim,
+    link: ServerLink,
+    owner: object,
+    sinceMs: number,
+  ): void {
     claim.server.links.set(link, { sinceMs, owner, isDraining: false });
     claim.release();
   }

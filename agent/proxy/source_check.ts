@@ -16,7 +16,7 @@ import {
   targetsOf,
 } from "../../catalog/snapshot.ts";
 import {
-  type Part,
+  type CatalogPart,
   type PartKeys,
   type Sink,
   type Source,
@@ -159,11 +159,11 @@ class OneReading implements Sink {
     return this.#over.promise;
   }
 
-  set(part: Part): void {
+  set(part: CatalogPart): void {
     this.#take(this.entries.set(part));
   }
 
-  add(part: Part): void {
+  add(part: CatalogPart): void {
     this.#take(this.entries.add(part));
   }
 
@@ -171,7 +171,7 @@ class OneReading implements Sink {
     this.#take(this.entries.remove(keys));
   }
 
-  repair(part: Part): void {
+  repair(part: CatalogPart): void {
     this.set(part);
   }
 

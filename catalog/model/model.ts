@@ -55,11 +55,11 @@ export interface ServicePort {
   /** Requests that go elsewhere; only where `appProtocol` says what they are. */
   readonly routes?: readonly Route[];
   /** Where a proxy listens for it; absent: where the proxy thinks best. */
-  readonly listen?: ListenAddress;
+  readonly listen?: ServiceListen;
 }
 
 /** An address on the proxy's machine. */
-export interface ListenAddress {
+export interface ServiceListen {
   /** An IP address. */
   readonly host?: string;
   readonly port: number;

@@ -43,7 +43,7 @@ export class SourceUnusableError extends Error {
  * services alone leaves the endpoints of its source as they are. What is handed
  * over is frozen.
  */
-export interface Part {
+export interface CatalogPart {
   readonly services?: readonly Service[];
   readonly endpoints?: readonly ServiceEndpoints[];
 }
@@ -62,13 +62,13 @@ export interface PartKeys {
  */
 export interface Sink {
   /** SET: these, and no others. An empty list is one, too. */
-  set(part: Part): void;
+  set(part: CatalogPart): void;
   /** ADD: these are new, or are now so. */
-  add(part: Part): void;
+  add(part: CatalogPart): void;
   /** REMOVE: these are gone. Endpoints never go with their service. */
   remove(keys: PartKeys): void;
   /** SET after reading all anew: what differs had been missed, and is counted. */
-  repair(part: Part): void;
+  repair(part: CatalogPart): void;
   /** Several of the above as one change. */
   together(act: () => void): void;
   /**

@@ -15,7 +15,7 @@ import { allThere } from "../../client/adsc/conditions.ts";
 import { wantsOf } from "../../client/adsc/subscriber_form.ts";
 import { resourceData } from "../../proto/xds/resource_data.ts";
 import type { AdsChange } from "../../client/ads/received.ts";
-import type { ResourceMessage } from "../../client/ads/read_resource.ts";
+import type { DecodedResource } from "../../client/ads/read_resource.ts";
 import { orAborted } from "../../platform/time/deadline.ts";
 import { pause } from "../../platform/time/pause.ts";
 import { RESOURCE_KINDS } from "../../proto/xds/resource.ts";
@@ -162,7 +162,7 @@ function changePrinter(
   { nodes }: FleetOptions,
   { print }: CommandContext,
 ) {
-  return (changes: readonly AdsChange<ResourceMessage>[], index: number) => {
+  return (changes: readonly AdsChange<DecodedResource>[], index: number) => {
     const client = nodes.length === 1 ? {} : { client: nodes[index]!.id };
     for (const { kind, name, held } of changes) {
       const line = held === undefined

@@ -7,7 +7,7 @@
 
 import { type ResourceKind, TYPE_URLS } from "../../proto/xds/resource.ts";
 import type { Held } from "./received.ts";
-import type { SubscribedKind, Subscription } from "./subscription.ts";
+import type { AdsSubscription, SubscribedKind } from "./subscription.ts";
 import { WantedNames } from "./wanted_names.ts";
 
 /** What can be seen of a kind from outside. Plain data. */
@@ -26,11 +26,11 @@ export interface AdsKindStatus {
   readonly accepted: number;
   readonly refused: number;
   /** The last refusal, until a later response of the kind was accepted. */
-  readonly refusal?: Refusal;
+  readonly refusal?: AdsRefusal;
 }
 
 /** Why a response was refused. */
-export interface Refusal {
+export interface AdsRefusal {
   readonly message: string;
   /** Of the response. */
   readonly version: string;
@@ -64,12 +64,12 @@ export class AdsKind<T> implements SubscribedKind {
   /** The server was not told what is held, and has not begun to say it. */
   isUnconfirmed = false;
   /** On the stream that is open. */
-  subscription: Subscription | undefined;
+  subscription: AdsSubscription | undefined;
   acceptedVersion = "";
   responses = 0;
   accepted = 0;
   refused = 0;
-  refusal: Refusal | undefined;
+  refusal: AdsRefusal | undefined;
 
   constructor(readonly kind: ResourceKind) {}
 

@@ -58,7 +58,7 @@ export interface AdsStreamEvents {
 }
 
 /** See the module description. */
-export interface AdsStream {
+export interface AdsCall {
   /** Nothing happens when the call is over. */
   send(request: DiscoveryRequest): void;
   /** Gives the call up; no event follows. */
@@ -74,7 +74,7 @@ export function openAdsStream(
   connection: Connection,
   options: AdsStreamOptions,
   events: AdsStreamEvents,
-): AdsStream {
+): AdsCall {
   const { mode, timers, readDelayMs = 0 } = options;
   let reader: MessageReader | undefined;
   let isOver = false;

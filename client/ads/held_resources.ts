@@ -16,9 +16,9 @@ import type { AdsKind } from "./ads_kind.ts";
 import {
   type AdsChange,
   type Held,
-  type Judge,
-  type Judged,
   RefusedResource,
+  type ResourceReader,
+  type UsableResource,
 } from "./received.ts";
 
 /** Of all kinds together: twice what a catalog may have of each. */
@@ -29,7 +29,7 @@ export const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
 
 /** By what resources are taken. */
 export interface HeldResourcesOptions<T> {
-  readonly judge: Judge<T>;
+  readonly judge: ResourceReader<T>;
   /** {@linkcode HELD_MAX} unless given. */
   readonly heldMax?: number;
   /** {@linkcode HELD_BYTES_MAX} unless given. */
@@ -64,7 +64,7 @@ export class HeldResources<T> {
     // Asked for when the response left, perhaps, and not any more.
     if (!state.wanted.has(name)) return undefined;
     const before = state.held.get(name);
-    let judged: Judged<T>;
+    let judged: UsableResource<T>;
     try {
       // Without content it is a sign of life.
       const isOld = before !== undefined &&
@@ -112,7 +112,7 @@ export class HeldResources<T> {
   }
 
   /** @throws {RefusedResource} */
-  #judge(state: AdsKind<T>, resource: ReceivedResource): Judged<T> {
+  #judge(state: AdsKind<T>, resource: ReceivedResource): UsableResource<T> {
     const { kind, held, typeUrl } = state;
     if (resource.name === "") throw new RefusedResource("it has no name");
     if (resource.typeUrl !== typeUrl) {

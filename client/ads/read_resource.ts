@@ -21,7 +21,7 @@ import type { ResourceKind } from "../../proto/xds/resource.ts";
 import { type Need, RefusedResource } from "./received.ts";
 
 /** A resource, as what it is. */
-export type ResourceMessage =
+export type DecodedResource =
   | { readonly kind: "cluster"; readonly message: Cluster }
   | { readonly kind: "endpoints"; readonly message: ClusterLoadAssignment }
   | { readonly kind: "listener"; readonly message: Listener }
@@ -31,7 +31,7 @@ export type ResourceMessage =
 export function readResource(
   kind: ResourceKind,
   { value }: Pick<ReceivedResource, "value">,
-): ResourceMessage {
+): DecodedResource {
   try {
     switch (kind) {
       case "cluster":
@@ -54,10 +54,10 @@ export function readResource(
  *
  * @throws {RefusedResource} When a part of it is broken.
  */
-export function needsOf(resource: ResourceMessage): readonly Need[] {
+export function needsOf(resource: DecodedResource): readonly Need[] {
   switch (resource.kind) {
     case "cluster": {
-      const name = assignmentOf(resource.message);
+      const name = assignmentNameOf(resource.message);
       return name === undefined ? [] : [{ kind: "endpoints", name }];
     }
     case "listener":
@@ -70,7 +70,7 @@ export function needsOf(resource: ResourceMessage): readonly Need[] {
 }
 
 /** By which name a cluster's load assignment is asked for. */
-export function assignmentOf(
+export function assignmentNameOf(
   { name, type, edsClusterConfig }: Cluster,
 ): string | undefined {
   if (type !== Cluster_DiscoveryType.EDS) return undefined;

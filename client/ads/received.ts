@@ -15,7 +15,7 @@ export interface Need {
 }
 
 /** What a resource was found to say. */
-export interface Judged<T> {
+export interface UsableResource<T> {
   readonly content: T;
   /** Asked for as long as the resource is held. */
   readonly needs: readonly Need[];
@@ -32,10 +32,10 @@ export class RefusedResource extends Error {
  * @throws {RefusedResource} It is refused alone; what was held by its name
  *   stays.
  */
-export type Judge<T> = (
+export type ResourceReader<T> = (
   kind: ResourceKind,
   resource: ReceivedResource,
-) => Judged<T>;
+) => UsableResource<T>;
 
 /** A resource that a client has. */
 export interface Held<T> {

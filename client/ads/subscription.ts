@@ -26,7 +26,7 @@ export interface SubscribedKind {
 }
 
 /** See the module description. */
-export interface Subscription {
+export interface AdsSubscription {
   /** Whether anything was ever asked for. */
   readonly isBegun: boolean;
   /**
@@ -54,14 +54,14 @@ const WILDCARD = "*";
 export function subscription(
   mode: DiscoveryMode,
   kind: SubscribedKind,
-): Subscription {
+): AdsSubscription {
   return mode === "sotw"
     ? new SotwSubscription(kind)
     : new DeltaSubscription(kind);
 }
 
 /** Each request says all names; an empty list says something else each time. */
-class SotwSubscription implements Subscription {
+class SotwSubscription implements AdsSubscription {
   readonly #kind: SubscribedKind;
   /** What was said last; absent: nothing. */
   #said:
@@ -116,7 +116,7 @@ class SotwSubscription implements Subscription {
 }
 
 /** Requests say what differs. */
-class DeltaSubscription implements Subscription {
+class DeltaSubscription implements AdsSubscription {
   readonly #kind: SubscribedKind;
   #said: ReadonlySet<string> | undefined;
   /** What was said was made of these, as long as they are the same sets. */

@@ -10,13 +10,13 @@ import {
   HealthStatus,
 } from "../../proto/xds/xds_messages.ts";
 import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
-import type { ResourceMessage } from "../ads/read_resource.ts";
+import type { DecodedResource } from "../ads/read_resource.ts";
 import type { AdsClient } from "../ads/ads_client.ts";
 import type { Want } from "./subscriber_form.ts";
 
 /** A client, as conditions look at it. */
 export type SeenBy = Pick<
-  AdsClient<ResourceMessage>,
+  AdsClient<DecodedResource>,
   "held" | "absent" | "status"
 >;
 

@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
-import type { ResourceMessage } from "../ads/read_resource.ts";
+import type { DecodedResource } from "../ads/read_resource.ts";
 import {
   ConditionError,
   parseCount,
@@ -16,7 +16,7 @@ const at = (address: string, portValue: number, healthStatus?: number) => ({
 /** Holds two clusters and one assignment, and misses one. */
 const CLIENT: SeenBy = {
   held(kind) {
-    const of = (messages: readonly ResourceMessage[]) =>
+    const of = (messages: readonly DecodedResource[]) =>
       new Map(messages.map((content) => {
         const { message } = content;
         const name = "clusterName" in message
@@ -25,7 +25,7 @@ const CLIENT: SeenBy = {
         const rest = { version: "1", value: new Uint8Array(0), needs: [] };
         return [name, { name, content, ...rest }];
       }));
-    const all: Readonly<Record<ResourceKind, readonly ResourceMessage[]>> = {
+    const all: Readonly<Record<ResourceKind, readonly DecodedResource[]>> = {
       cluster: ["a", "b"]
         .map((name) => ({ kind: "cluster", message: { name } })),
       endpoints: [{

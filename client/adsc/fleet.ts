@@ -18,12 +18,12 @@ import type { ResourceKind } from "../../proto/xds/resource.ts";
 import { AdsClient } from "../ads/ads_client.ts";
 import { AdsKeeper } from "../ads/ads_keeper.ts";
 import type { AdsRoad } from "../ads/ads_road.ts";
-import type { ResourceMessage } from "../ads/read_resource.ts";
+import type { DecodedResource } from "../ads/read_resource.ts";
 import {
   type AdsChange,
-  type Judge,
-  type Judged,
   RefusedResource,
+  type ResourceReader,
+  type UsableResource,
 } from "../ads/received.ts";
 import type { Condition } from "./conditions.ts";
 import { ChangeLog, type FleetFigures, timesOf } from "./fleet_figures.ts";
@@ -67,7 +67,7 @@ export interface FleetOptions {
   readonly keepaliveMs?: number;
   /** What a client was told. @param index Of the client. */
   readonly onChanged?: (
-    changes: readonly AdsChange<ResourceMessage>[],
+    changes: readonly AdsChange<DecodedResource>[],
     index: number,
   ) => void;
 }
@@ -92,8 +92,8 @@ const FINAL_CODES: ReadonlySet<StatusCode> = new Set([
 
 /** One client. */
 interface Member {
-  readonly client: AdsClient<ResourceMessage>;
-  readonly keeper: AdsKeeper<ResourceMessage>;
+  readonly client: AdsClient<DecodedResource>;
+  readonly keeper: AdsKeeper<DecodedResource>;
   readonly startMs: number;
   syncedMs?: number;
   timer?: Timer;
@@ -102,7 +102,7 @@ interface Member {
 /** See the module description. */
 export class Fleet {
   readonly #options: FleetOptions;
-  readonly #judge: Judge<ResourceMessage>;
+  readonly #judge: ResourceReader<DecodedResource>;
   readonly #members: Member[] = [];
   readonly #changes = new ChangeLog();
   readonly #startMs: number;
@@ -122,7 +122,7 @@ export class Fleet {
   }
 
   /** In the order of the nodes, as far as they have started. */
-  get clients(): readonly AdsClient<ResourceMessage>[] {
+  get clients(): readonly AdsClient<DecodedResource>[] {
     return this.#members.map(({ client }) => client);
   }
 
@@ -225,7 +225,7 @@ export class Fleet {
       hasSpoken = true;
       this.#startNext();
     };
-    const client = new AdsClient<ResourceMessage>({
+    const client = new AdsClient<DecodedResource>({
       mode,
       node,
       timers,
@@ -304,10 +304,15 @@ export class Fleet {
 }
 
 /** What was judged last by a name is judged again only if it is other. */
-function shared(judge: Judge<ResourceMessage>): Judge<ResourceMessage> {
+function shared(
+  judge: ResourceReader<DecodedResource>,
+): ResourceReader<DecodedResource> {
   const last = new Map<
     string,
-    { readonly value: Uint8Array; readonly judged: Judged<ResourceMessage> }
+    {
+      readonly value: Uint8Array;
+      readonly judged: UsableResource<DecodedResource>;
+    }
   >();
   return (kind, resource) => {
     const key = `${kind} ${resource.name}`;
@@ -322,9 +327,9 @@ function shared(judge: Judge<ResourceMessage>): Judge<ResourceMessage> {
 }
 
 function withNacks(
-  judge: Judge<ResourceMessage>,
+  judge: ResourceReader<DecodedResource>,
   targets: readonly FaultTarget[],
-): Judge<ResourceMessage> {
+): ResourceReader<DecodedResource> {
   if (targets.length === 0) return judge;
   return (kind, resource) => {
     const isRefused = targets.some((target) =>

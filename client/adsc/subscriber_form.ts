@@ -6,11 +6,11 @@
  */
 
 import {
+  type DecodedResource,
   needsOf,
   readResource,
-  type ResourceMessage,
 } from "../ads/read_resource.ts";
-import type { Judge, Judged, Need } from "../ads/received.ts";
+import type { Need, ResourceReader, UsableResource } from "../ads/received.ts";
 import type { RouteConfiguration } from "../../proto/xds/xds_messages.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
 
@@ -61,8 +61,10 @@ export function userAgentOf({ kind }: SubscriberForm): string {
 }
 
 /** Takes whatever can be read. */
-export function judgeFor(form: SubscriberForm): Judge<ResourceMessage> {
-  return (kind, resource): Judged<ResourceMessage> => {
+export function judgeFor(
+  form: SubscriberForm,
+): ResourceReader<DecodedResource> {
+  return (kind, resource): UsableResource<DecodedResource> => {
     const content = readResource(kind, resource);
     return { content, needs: form.kind === "raw" ? [] : needed(form, content) };
   };
@@ -70,7 +72,7 @@ export function judgeFor(form: SubscriberForm): Judge<ResourceMessage> {
 
 function needed(
   { kind }: SubscriberForm,
-  resource: ResourceMessage,
+  resource: DecodedResource,
 ): readonly Need[] {
   if (resource.kind !== "route" || kind !== "grpc") return needsOf(resource);
   return clustersOf(resource.message)

@@ -46,7 +46,7 @@ import {
   TxnRequest,
   TxnResponse,
 } from "./etcd_messages.ts";
-import { Int64 } from "./keys.ts";
+import { Int64Text } from "./keys.ts";
 
 /** For each try of a call that has one answer. */
 export const CALL_TIMEOUT_MS = 5_000;
@@ -89,7 +89,7 @@ export interface Listing {
   readonly entries: readonly Entry[];
   /** The store's at that moment. */
   readonly revision: bigint;
-  readonly clusterId: Int64;
+  readonly clusterId: Int64Text;
 }
 
 /** See the module description. */
@@ -163,7 +163,11 @@ export class EtcdClient implements Disposable {
    * @throws {EtcdError} With UNAVAILABLE or DEADLINE_EXCEEDED it may have been
    *   written.
    */
-  async put(key: string, value: Uint8Array, lease: Int64 = "0"): Promise<void> {
+  async put(
+    key: string,
+    value: Uint8Array,
+    lease: Int64Text = "0",
+  ): Promise<void> {
     const request = { key: bytesOf(key), value, lease };
     await this.#ask(`write ${key}`, {
       path: KV_METHODS.put,
@@ -207,7 +211,7 @@ export class EtcdClient implements Disposable {
    */
   async grantLease(
     ttlSeconds: number,
-  ): Promise<{ readonly lease: Int64; readonly ttlSeconds: number }> {
+  ): Promise<{ readonly lease: Int64Text; readonly ttlSeconds: number }> {
     const { ID, TTL } = await this.#ask("get a lease", {
       path: LEASE_METHODS.leaseGrant,
       bytes: LeaseGrantRequest.encode({ TTL: `${ttlSeconds}` }),
@@ -222,7 +226,7 @@ export class EtcdClient implements Disposable {
    *
    * @throws {EtcdError} NOT_FOUND when it had ended.
    */
-  async revokeLease(lease: Int64): Promise<void> {
+  async revokeLease(lease: Int64Text): Promise<void> {
     await this.#ask("end a lease", {
       path: LEASE_METHODS.leaseRevoke,
       bytes: LeaseRevokeRequest.encode({ ID: lease }),

@@ -10,7 +10,7 @@ import type { KeyValue } from "./etcd_messages.ts";
  * What is 64 bits wide (lease ids, revisions, the cluster's id), in decimal: a
  * lease id does not fit a number.
  */
-export type Int64 = string;
+export type Int64Text = string;
 
 /** One key as it was read. */
 export interface Entry {

@@ -24,7 +24,7 @@ import {
   LeaseKeepAliveRequest,
   LeaseKeepAliveResponse,
 } from "./etcd_messages.ts";
-import { Int64 } from "./keys.ts";
+import { Int64Text } from "./keys.ts";
 import { pause } from "../../platform/time/pause.ts";
 import {
   type Next,
@@ -54,9 +54,9 @@ export interface LeaseKeeperOptions {
    *
    * @throws {EtcdError} It is called again, perhaps with another lease.
    */
-  readonly write: (lease: Int64) => Promise<void>;
+  readonly write: (lease: Int64Text) => Promise<void>;
   /** Written: now it is there. */
-  readonly onHeld: (lease: Int64) => void;
+  readonly onHeld: (lease: Int64Text) => void;
   /** It is gone, with all that was bound to it; another one follows. */
   readonly onLost: () => void;
   /** Not renewed or not written; tried again in `retryMs`. */
@@ -68,7 +68,7 @@ export class LeaseKeeper {
   readonly #options: LeaseKeeperOptions;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
-  #lease: Int64 | undefined;
+  #lease: Int64Text | undefined;
 
   constructor(options: LeaseKeeperOptions) {
     this.#options = options;
@@ -136,7 +136,7 @@ export class LeaseKeeper {
     return "again";
   }
 
-  async #drop(lease: Int64): Promise<void> {
+  async #drop(lease: Int64Text): Promise<void> {
     this.#lease = undefined;
     try {
       await this.#options.client.revokeLease(lease);
@@ -147,7 +147,7 @@ export class LeaseKeeper {
   }
 
   /** Settles when etcd says that the lease is gone, or it is stopped. */
-  async #renew(lease: Int64, ttlMs: number): Promise<void> {
+  async #renew(lease: Int64Text, ttlMs: number): Promise<void> {
     const { signal } = this.#stopping;
     const intervalMs = ttlMs / RENEWALS;
     await pause(this.#options.timers, intervalMs, signal);
@@ -170,7 +170,7 @@ export class LeaseKeeper {
 interface RenewalOptions {
   readonly client: EtcdClient;
   readonly timers: Timers;
-  readonly lease: Int64;
+  readonly lease: Int64Text;
   readonly intervalMs: number;
   readonly signal: AbortSignal;
   readonly onRenewed: () => void;

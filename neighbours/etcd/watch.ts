@@ -24,7 +24,7 @@ import {
   WatchRequest,
   WatchResponse,
 } from "./etcd_messages.ts";
-import { Int64 } from "./keys.ts";
+import { Int64Text } from "./keys.ts";
 
 /**
  * After so long without a word etcd is asked for one; its own progress
@@ -70,7 +70,7 @@ export interface WatchOptions {
   readonly prefix: string;
   /** All up to this one is known. */
   readonly knownRevision: bigint;
-  readonly clusterId: Int64;
+  readonly clusterId: Int64Text;
   readonly timers: Timers;
   /** etcd has agreed. */
   readonly onOpen: () => void;

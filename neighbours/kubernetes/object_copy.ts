@@ -39,7 +39,7 @@ export class ObjectCopy<T extends KubernetesObject> {
     const left = new Map(this.#objects);
     this.#removed.clear();
     for (const object of items) {
-      const key = keyOf(object);
+      const key = objectKeyOf(object);
       const previous = left.get(key);
       left.delete(key);
       this.#objects.set(key, object);
@@ -57,7 +57,7 @@ export class ObjectCopy<T extends KubernetesObject> {
 
   /** @returns `undefined` when it is no news. */
   put(object: T): ObjectChange<T> | undefined {
-    const key = keyOf(object);
+    const key = objectKeyOf(object);
     const previous = this.#objects.get(key);
     const known = previous === undefined
       ? this.#removed.get(key)
@@ -74,7 +74,7 @@ export class ObjectCopy<T extends KubernetesObject> {
 
   /** @param object Its version is that of the removal. */
   remove(object: T): ObjectChange<T> | undefined {
-    const key = keyOf(object);
+    const key = objectKeyOf(object);
     const previous = this.#objects.get(key);
     if (previous === undefined) return undefined;
     // A removal may carry the version of the last change, so equal is enough.
@@ -90,7 +90,7 @@ export class ObjectCopy<T extends KubernetesObject> {
 }
 
 /** `namespace/name`; `name` alone for what belongs to the whole cluster. */
-export function keyOf({ metadata }: KubernetesObject): string {
+export function objectKeyOf({ metadata }: KubernetesObject): string {
   const { namespace, name = "" } = metadata;
   return namespace === undefined ? name : `${namespace}/${name}`;
 }

@@ -1,6 +1,11 @@
 import { assertEquals } from "@std/assert";
 import { forAll } from "../../tests/support/memory/prng.ts";
-import { isNewer, keyOf, ObjectCopy, REMOVED_MAX } from "./object_copy.ts";
+import {
+  isNewer,
+  ObjectCopy,
+  objectKeyOf,
+  REMOVED_MAX,
+} from "./object_copy.ts";
 import type { KubernetesObject } from "./objects.ts";
 
 function object(name: string, version: number | string): KubernetesObject {
@@ -18,8 +23,8 @@ Deno.test("versions are compared as numbers, or only told apart", () => {
 
 Deno.test("objects of two namespaces do not meet", () => {
   const key = (namespace: string) =>
-    keyOf({ metadata: { name: "a", namespace } });
-  assertEquals([key("x"), key("y"), keyOf(object("a", 1))], [
+    objectKeyOf({ metadata: { name: "a", namespace } });
+  assertEquals([key("x"), key("y"), objectKeyOf(object("a", 1))], [
     "x/a",
     "y/a",
     "a",
@@ -61,7 +66,7 @@ Deno.test("however events are doubled, delayed and mixed with lists, the copy en
       }
     }
     const note = (change: { type: string; object: KubernetesObject }) => {
-      const name = keyOf(change.object);
+      const name = objectKeyOf(change.object);
       if (change.type === "removed") told.delete(name);
       else told.add(name);
     };
@@ -73,6 +78,6 @@ Deno.test("however events are doubled, delayed and mixed with lists, the copy en
     assertEquals(told, new Set(truth.keys()));
     const list = [...truth.values()].filter(() => random.below(2) === 0);
     for (const change of copy.replace(list)) note(change);
-    assertEquals(told, new Set(list.map(keyOf)));
+    assertEquals(told, new Set(list.map(objectKeyOf)));
   });
 });

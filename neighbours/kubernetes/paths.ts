@@ -5,35 +5,35 @@
  */
 
 /** Group and version of a collection, and its name in paths. */
-export interface Resource {
+export interface ApiCollection {
   /** Such as `coordination.k8s.io/v1`; `v1` alone is the core group. */
   readonly apiVersion: string;
   /** Lower-case plural, such as `leases`. */
   readonly plural: string;
 }
 
-export const LEASES: Resource = {
+export const LEASES: ApiCollection = {
   apiVersion: "coordination.k8s.io/v1",
   plural: "leases",
 };
-export const TOKEN_REVIEWS: Resource = {
+export const TOKEN_REVIEWS: ApiCollection = {
   apiVersion: "authentication.k8s.io/v1",
   plural: "tokenreviews",
 };
-export const CERTIFICATE_SIGNING_REQUESTS: Resource = {
+export const CERTIFICATE_SIGNING_REQUESTS: ApiCollection = {
   apiVersion: "certificates.k8s.io/v1",
   plural: "certificatesigningrequests",
 };
-export const SERVICES: Resource = { apiVersion: "v1", plural: "services" };
-export const NODES: Resource = { apiVersion: "v1", plural: "nodes" };
-export const PODS: Resource = { apiVersion: "v1", plural: "pods" };
-export const ENDPOINT_SLICES: Resource = {
+export const SERVICES: ApiCollection = { apiVersion: "v1", plural: "services" };
+export const NODES: ApiCollection = { apiVersion: "v1", plural: "nodes" };
+export const PODS: ApiCollection = { apiVersion: "v1", plural: "pods" };
+export const ENDPOINT_SLICES: ApiCollection = {
   apiVersion: "discovery.k8s.io/v1",
   plural: "endpointslices",
 };
 
 /** Which part of a collection. */
-export interface Where {
+export interface ApiPath {
   /** Absent: of the whole cluster. */
   readonly namespace?: string;
   /** Absent: the collection itself. */
@@ -43,7 +43,7 @@ export interface Where {
 }
 
 /** Such as `/api/v1/namespaces/kube-system/services/x-tunnel-server-svc`. */
-export function pathOf(resource: Resource, where: Where = {}): string {
+export function pathOf(resource: ApiCollection, where: ApiPath = {}): string {
   const { apiVersion, plural } = resource;
   const { namespace, name, subresource } = where;
   const parts = [

@@ -33,10 +33,10 @@ export interface HealthOptions {
 }
 
 /** Answers one request. */
-export type HttpHandler = (request: Request) => Response;
+export type HttpRouter = (request: Request) => Response;
 
 /** `/healthz`, `/readyz` (and `/ready`), `/metrics`. */
-export function healthHandler(options: HealthOptions): HttpHandler {
+export function healthHandler(options: HealthOptions): HttpRouter {
   return router(healthRoutes(options));
 }
 
@@ -48,7 +48,7 @@ export function healthHandler(options: HealthOptions): HttpHandler {
 export function metaHandler(
   options: HealthOptions,
   more: Routes = {},
-): HttpHandler {
+): HttpRouter {
   return router({ ...healthRoutes(options), ...PROFILE_ROUTES, ...more });
 }
 
@@ -62,7 +62,7 @@ export function metaHandler(
 export function adminHandler(
   metricsAt: MetricRegistry | { readonly healthPort: number },
   more: Routes = {},
-): HttpHandler {
+): HttpRouter {
   return router({
     "/metrics": (url) =>
       "healthPort" in metricsAt
@@ -79,7 +79,7 @@ export type Routes = Readonly<
 >;
 
 /** `routes`, where `refuse` has nothing against a request. */
-export function guarded(
+export function guardedRoutes(
   routes: Routes,
   refuse: (request: Request) => Response | undefined,
 ): Routes {
@@ -108,7 +108,7 @@ const PROFILE_ROUTES: Routes = {
   "/debug/pprof/trace": noProfiles,
 };
 
-function router(routes: Routes): HttpHandler {
+function router(routes: Routes): HttpRouter {
   return (request) => {
     const url = new URL(request.url);
     const route = Object.hasOwn(routes, url.pathname)

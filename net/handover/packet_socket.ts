@@ -49,7 +49,7 @@ const ABSTRACT = "@";
 export type Words = Readonly<Record<string, unknown>>;
 
 /** A packet that came. */
-export interface Packet {
+export interface HandoverPacket {
   readonly words: Words;
   /** Open here, and the receiver's to close. */
   readonly descriptors: readonly number[];
@@ -76,7 +76,7 @@ export class PacketSocket implements Polled {
   readonly peer: PeerCredentials;
   readonly #kernel: Kernel;
   readonly #descriptor: number;
-  #waiting: PromiseWithResolvers<Packet | null> | undefined;
+  #waiting: PromiseWithResolvers<HandoverPacket | null> | undefined;
   #isClosed = false;
 
   /** @throws {Error} Nobody can wait for it; the descriptor is closed then. */
@@ -95,7 +95,7 @@ export class PacketSocket implements Polled {
    *
    * @returns `null`: the other process has gone, or says what nobody understands.
    */
-  receive(): Promise<Packet | null> {
+  receive(): Promise<HandoverPacket | null> {
     const packet = this.#receiveNow();
     if (packet !== undefined) return Promise.resolve(packet);
     this.#waiting = Promise.withResolvers();
@@ -150,7 +150,7 @@ export class PacketSocket implements Polled {
   }
 
   /** @returns `undefined`: there is none yet. */
-  #receiveNow(): Packet | null | undefined {
+  #receiveNow(): HandoverPacket | null | undefined {
     if (this.#isClosed) return null;
     const { library } = this.#kernel;
     try {

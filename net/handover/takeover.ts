@@ -14,8 +14,8 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { SocketStore } from "../bind/socket_store.ts";
 import {
   connectPackets,
+  type HandoverPacket,
   isTrusted,
-  type Packet,
   type PacketSocket,
 } from "./packet_socket.ts";
 
@@ -187,7 +187,7 @@ async function receiveAll(
 }
 
 /** @throws {TakeoverRefused} There is none. */
-async function answerOf(socket: PacketSocket): Promise<Packet> {
+async function answerOf(socket: PacketSocket): Promise<HandoverPacket> {
   const { pid } = socket.peer;
   const packet = await within({
     timers: systemTimers,

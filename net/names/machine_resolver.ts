@@ -20,7 +20,7 @@ import { domainOf, type HostName, isIn, readHost } from "./host_name.ts";
 import { type HostsFile, parseHosts } from "./hosts_file.ts";
 import { type Finding, KeptAnswers } from "./kept_answers.ts";
 import { LookupQueue, QueueError } from "./lookup_queue.ts";
-import { type NameSource, sourcesOf } from "./name_sources.ts";
+import { type NameSource, nameSourcesOf } from "./name_sources.ts";
 import { type PlatformLookup, PlatformNames } from "./platform_lookup.ts";
 import {
   type FoundAddresses,
@@ -137,7 +137,7 @@ export class MachineResolver implements KeepingResolver {
   #sourcesOf({ name }: HostName): readonly NameSource[] {
     if (Deno.build.os !== "linux") return ["platform"];
     const config = this.#dnsConfig;
-    return sourcesOf(this.#nsswitch.content, name, {
+    return nameSourcesOf(this.#nsswitch.content, name, {
       get hostname() {
         return hostname();
       },

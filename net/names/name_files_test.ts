@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { parseHosts } from "./hosts_file.ts";
-import { sourcesOf } from "./name_sources.ts";
+import { nameSourcesOf } from "./name_sources.ts";
 import { parseResolvConf, TRY_MS } from "./resolv_conf.ts";
 
 Deno.test("a hosts file has several names for an address, and the other way round", () => {
@@ -65,7 +65,7 @@ const AROUND = { hostname: "node7", asksStub: false, hasMdnsAllow: false };
 
 Deno.test("what cannot be asked from here is left to the platform", () => {
   const of = (line: string, name = "db.example", around = {}) =>
-    sourcesOf(`passwd: x\nhosts: ${line}\n`, name, { ...AROUND, ...around })
+    nameSourcesOf(`passwd: x\nhosts: ${line}\n`, name, { ...AROUND, ...around })
       .join(" ");
   assertEquals(of("files dns"), "files dns");
   assertEquals(of("dns files"), "dns files");
@@ -96,5 +96,5 @@ Deno.test("what cannot be asked from here is left to the platform", () => {
     ].join(" "),
   );
   assertEquals(of("constructor dns"), "platform");
-  assertEquals(sourcesOf(undefined, "db", AROUND), ["files", "dns"]);
+  assertEquals(nameSourcesOf(undefined, "db", AROUND), ["files", "dns"]);
 });

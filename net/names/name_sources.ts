@@ -47,7 +47,7 @@ const SKILLS: ReadonlyMap<string, Skill> = new Map<string, Skill>([
 ]);
 
 /** @param text `undefined`: there is no such file. */
-export function sourcesOf(
+export function nameSourcesOf(
   text: string | undefined,
   name: string,
   around: NameSurroundings,

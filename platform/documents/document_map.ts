@@ -35,7 +35,10 @@ export class DocumentMap {
   ) {
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
       const of = known === undefined ? "" : ` of ${known.join(", ")}`;
-      throw new FieldError(place, `saw ${kindOf(value)}, wanted a map${of}`);
+      throw new FieldError(
+        place,
+        `saw ${kindOfValue(value)}, wanted a map${of}`,
+      );
     }
     this.#map = value as Readonly<Record<string, unknown>>;
     for (const key of known === undefined ? [] : Object.keys(this.#map)) {
@@ -80,13 +83,16 @@ export class DocumentMap {
   text(key: string): string | undefined {
     const value = this.value(key);
     if (value === undefined || typeof value === "string") return value;
-    this.refuse(key, `saw ${kindOf(value)}, wanted a text; quote it if needed`);
+    this.refuse(
+      key,
+      `saw ${kindOfValue(value)}, wanted a text; quote it if needed`,
+    );
   }
 
   flag(key: string): boolean | undefined {
     const value = this.value(key);
     if (value === undefined || typeof value === "boolean") return value;
-    this.refuse(key, `saw ${kindOf(value)}, wanted true or false`);
+    this.refuse(key, `saw ${kindOfValue(value)}, wanted true or false`);
   }
 
   /** A whole number from `least` to `most`. */
@@ -96,7 +102,7 @@ export class DocumentMap {
     const isGood = typeof value === "number" && Number.isInteger(value) &&
       value >= least && value <= most;
     if (isGood) return value;
-    const seen = typeof value === "number" ? `${value}` : kindOf(value);
+    const seen = typeof value === "number" ? `${value}` : kindOfValue(value);
     this.refuse(key, `saw ${seen}, wanted ${least} to ${most}`);
   }
 
@@ -106,7 +112,7 @@ export class DocumentMap {
     if (value === undefined) return undefined;
     const ms = typeof value === "string" ? parseGoDuration(value) : undefined;
     if (ms !== undefined && ms >= leastMs) return ms;
-    const seen = typeof value === "string" ? `"${value}"` : kindOf(value);
+    const seen = typeof value === "string" ? `"${value}"` : kindOfValue(value);
     this.refuse(key, `saw ${seen}, wanted a time such as 500ms, 10s or 1m30s`);
   }
 
@@ -119,7 +125,7 @@ export class DocumentMap {
     if (value === undefined) return undefined;
     const found = words.find((word) => word === value);
     if (found !== undefined) return found;
-    const seen = typeof value === "string" ? `"${value}"` : kindOf(value);
+    const seen = typeof value === "string" ? `"${value}"` : kindOfValue(value);
     this.refuse(key, `saw ${seen}, wanted ${words.join(", ")}`);
   }
 
@@ -128,7 +134,7 @@ export class DocumentMap {
     const value = this.value(key);
     if (value === undefined) return [];
     if (!Array.isArray(value)) {
-      this.refuse(key, `saw ${kindOf(value)}, wanted a list`);
+      this.refuse(key, `saw ${kindOfValue(value)}, wanted a list`);
     }
     return value.map((item, i) => [item, [...this.place, key, i]] as const);
   }
@@ -141,7 +147,7 @@ export class DocumentMap {
       // `*` begins an alias in YAML, so people meet this with the best of rules.
       throw new FieldError(
         place,
-        `saw ${kindOf(item)}, wanted a text; quote it if needed`,
+        `saw ${kindOfValue(item)}, wanted a text; quote it if needed`,
       );
     });
   }
@@ -164,7 +170,7 @@ function assertSaysSomething(value: unknown, place: Place): void {
 }
 
 /** What a value is, for a sentence. */
-export function kindOf(value: unknown): string {
+export function kindOfValue(value: unknown): string {
   if (value === null || value === undefined) return "nothing";
   if (Array.isArray(value)) return "a list";
   return typeof value === "object" ? "a map" : `a ${typeof value}`;

@@ -9,8 +9,8 @@ import "reflect-metadata";
 import * as x509 from "@peculiar/x509";
 import {
   type CertificateFacts,
+  certificateFacts,
   CLOCK_SKEW_MS,
-  factsOf,
   readCertificates,
 } from "./certificate.ts";
 import {
@@ -44,7 +44,7 @@ export interface LeafName {
 }
 
 /** See the module description. */
-export class Authority {
+export class CertificateAuthority {
   readonly facts: CertificateFacts;
   readonly #keys: CryptoKeyPair;
   readonly #certificate: x509.X509Certificate;
@@ -52,7 +52,7 @@ export class Authority {
   private constructor(keys: CryptoKeyPair, own: x509.X509Certificate) {
     this.#keys = keys;
     this.#certificate = own;
-    this.facts = factsOf(new Uint8Array(own.rawData));
+    this.facts = certificateFacts(new Uint8Array(own.rawData));
   }
 
   /**
@@ -64,7 +64,7 @@ export class Authority {
   static async create(wish: {
     readonly commonName: (publicKeySha256: string) => string;
     readonly notAfter: Date;
-  }): Promise<Authority> {
+  }): Promise<CertificateAuthority> {
     const keys = await generateKeyPair();
     const hash = sha256Hex(await publicKeyInfo(keys.publicKey));
     const own = await x509.X509CertificateGenerator.createSelfSigned({
@@ -75,15 +75,15 @@ export class Authority {
       notAfter: wish.notAfter,
       extensions: await authorityExtensions(keys.publicKey, 1),
     });
-    return new Authority(keys, own);
+    return new CertificateAuthority(keys, own);
   }
 
   /**
-   * Reads what {@linkcode Authority.export} wrote.
+   * Reads what {@linkcode CertificateAuthority.export} wrote.
    *
    * @throws {PkiError}
    */
-  static async load(pem: string): Promise<Authority> {
+  static async load(pem: string): Promise<CertificateAuthority> {
     const [own] = readCertificates(pem);
     const keys = await importKeyPair(pem);
     const hash = sha256Hex(await publicKeyInfo(keys.publicKey));
@@ -92,7 +92,7 @@ export class Authority {
     }
     if (!own!.x509.ca) throw new PkiError("its certificate is not of a CA");
     try {
-      return new Authority(keys, new x509.X509Certificate(own!.pem));
+      return new CertificateAuthority(keys, new x509.X509Certificate(own!.pem));
     } catch (cause) {
       // This reader looks at more of a certificate than the platform's.
       throw new PkiError("its certificate is damaged", { cause });
@@ -134,7 +134,7 @@ export class Authority {
    * Vouches for another authority, so that who trusts only this one can verify
    * what the other one signs. @returns PEM.
    */
-  async vouchFor(other: Authority): Promise<string> {
+  async vouchFor(other: CertificateAuthority): Promise<string> {
     const { publicKey } = other.#keys;
     const until = Math.min(this.facts.notAfterMs, other.facts.notAfterMs);
     return await this.#sign({

@@ -1,16 +1,27 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { Authority } from "./authority.ts";
-import { factsOf, isSignedBy, pinOf, readCertificates } from "./certificate.ts";
+import { CertificateAuthority } from "./authority.ts";
+import {
+  certificateFacts,
+  isSignedBy,
+  pinOf,
+  readCertificates,
+} from "./certificate.ts";
 import { generateKeyPair, importKeyPair, PkiError } from "./key_pair.ts";
 import { makeSigningRequest, readSigningRequest } from "./signing_request.ts";
 
 const NEXT_YEAR = new Date(Date.now() + 365 * 24 * 3600_000);
 
-function authority(name = "an authority"): Promise<Authority> {
-  return Authority.create({ commonName: () => name, notAfter: NEXT_YEAR });
+function authority(name = "an authority"): Promise<CertificateAuthority> {
+  return CertificateAuthority.create({
+    commonName: () => name,
+    notAfter: NEXT_YEAR,
+  });
 }
 
-async function leaf(of: Authority, publicKey: CryptoKey): Promise<string> {
+async function leaf(
+  of: CertificateAuthority,
+  publicKey: CryptoKey,
+): Promise<string> {
   return await of.issue({
     publicKey,
     commonName: "node:a, O=fake",
@@ -27,7 +38,7 @@ async function leaf(of: Authority, publicKey: CryptoKey): Promise<string> {
 Deno.test("a leaf says what was wished, and names cannot smuggle in others", async () => {
   const ca = await authority();
   const { publicKey } = await generateKeyPair();
-  const { x509 } = factsOf(await leaf(ca, publicKey));
+  const { x509 } = certificateFacts(await leaf(ca, publicKey));
   assertEquals(x509.subject, "O=tunnel:agents\nCN=node:a, O=fake");
   assertEquals(x509.subjectAltName, "DNS:a, URI:tunnel://node/a");
   assertEquals(x509.ca, false);
@@ -36,16 +47,21 @@ Deno.test("a leaf says what was wished, and names cannot smuggle in others", asy
 
 Deno.test("an authority is the same one after it was stored", async () => {
   const ca = await authority();
-  const again = await Authority.load(await ca.export());
+  const again = await CertificateAuthority.load(await ca.export());
   assertEquals(pinOf(again.facts), pinOf(ca.facts));
   const { publicKey } = await generateKeyPair();
-  assert(isSignedBy(factsOf(await leaf(again, publicKey)).x509, ca.facts.x509));
+  assert(
+    isSignedBy(
+      certificateFacts(await leaf(again, publicKey)).x509,
+      ca.facts.x509,
+    ),
+  );
 });
 
 Deno.test("a name alone makes no issuer", async () => {
   const [one, other] = [await authority("same"), await authority("same")];
   const { publicKey } = await generateKeyPair();
-  const { x509 } = factsOf(await leaf(one, publicKey));
+  const { x509 } = certificateFacts(await leaf(one, publicKey));
   assert(isSignedBy(x509, one.facts.x509));
   assertEquals(isSignedBy(x509, other.facts.x509), false);
 });
@@ -56,7 +72,7 @@ Deno.test("an old authority can vouch for a new one", async () => {
   assert(isSignedBy(bridge!.x509, old.facts.x509));
   assertEquals(bridge!.publicKeySha256, fresh.facts.publicKeySha256);
   const { publicKey } = await generateKeyPair();
-  const { x509 } = factsOf(await leaf(fresh, publicKey));
+  const { x509 } = certificateFacts(await leaf(fresh, publicKey));
   assert(isSignedBy(x509, bridge!.x509));
 });
 
@@ -75,7 +91,7 @@ Deno.test("an authority that is not whole is refused", async () => {
       [pem.replace("MII", "MIA"), "damaged"],
       [mixed, "does not belong"],
     ] as const
-  ) await assertRejects(() => Authority.load(text), PkiError, words);
+  ) await assertRejects(() => CertificateAuthority.load(text), PkiError, words);
 });
 
 Deno.test("a request proves its key and nothing else", async () => {
@@ -83,7 +99,9 @@ Deno.test("a request proves its key and nothing else", async () => {
   const der = await makeSigningRequest(keys);
   const { publicKeySha256 } = await readSigningRequest(der);
   const ca = await authority();
-  const { publicKeySha256: inLeaf } = factsOf(await leaf(ca, keys.publicKey));
+  const { publicKeySha256: inLeaf } = certificateFacts(
+    await leaf(ca, keys.publicKey),
+  );
   assertEquals(publicKeySha256, inLeaf);
 });
 

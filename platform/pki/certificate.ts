@@ -34,11 +34,13 @@ export function readCertificates(pem: string): CertificateFacts[] {
   if (blocks.length === 0) {
     throw new PkiError(`it holds no whole PEM block "BEGIN CERTIFICATE"`);
   }
-  return blocks.map(factsOf);
+  return blocks.map(certificateFacts);
 }
 
 /** The same of one certificate, as PEM or DER. @throws {PkiError} */
-export function factsOf(certificate: string | Uint8Array): CertificateFacts {
+export function certificateFacts(
+  certificate: string | Uint8Array,
+): CertificateFacts {
   try {
     const x509 = new X509Certificate(
       certificate as string | Uint8Array<ArrayBuffer>,

@@ -18,7 +18,9 @@ export const WORDS_LENGTH_MAX = 200;
 export function holderOf(der: Uint8Array<ArrayBuffer>): string {
   const certificate = readable(der);
   if (certificate === undefined) return UNREADABLE;
-  return `${subjectOf(certificate)}; issued by ${issuerOf(certificate)}; ` +
+  return `${certificateSubject(certificate)}; issued by ${
+    issuerOf(certificate)
+  }; ` +
     validityOf(certificate);
 }
 
@@ -49,7 +51,7 @@ function validityOf(certificate: X509Certificate): string {
 }
 
 /** Its subject in one line. */
-export function subjectOf(certificate: X509Certificate): string {
+export function certificateSubject(certificate: X509Certificate): string {
   return wordsOf(() => certificate.subject, "no subject");
 }
 

@@ -58,7 +58,7 @@ export interface ReloadsOptions {
 }
 
 /** What the reader of other files says: it is well, or what is wrong. */
-export type Outcome = (problem?: string) => void;
+export type ReloadReport = (problem?: string) => void;
 
 /** How a kind of files fares. */
 interface State {
@@ -126,7 +126,7 @@ export class Reloads {
    *
    * @returns What to call after each reading; the first one counts as good.
    */
-  follow(kind: string): Outcome {
+  follow(kind: string): ReloadReport {
     const state: State = { kind, problem: undefined };
     this.#followed.push(state);
     this.#failures.with(kind);

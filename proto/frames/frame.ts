@@ -32,7 +32,7 @@ export const FrameType = {
 } as const;
 
 /** Flag bits (§6). A bit means something only for the types named beside it. */
-export const Flag = {
+export const FrameFlag = {
   ACK: 0x1, // SETTINGS, PING
   END_STREAM: 0x1, // DATA, HEADERS
   END_HEADERS: 0x4, // HEADERS, PUSH_PROMISE, CONTINUATION

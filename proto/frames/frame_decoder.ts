@@ -18,9 +18,9 @@
 
 import {
   type DataFrame,
-  Flag,
   type Frame,
   FRAME_HEADER_BYTES,
+  FrameFlag,
   FrameType,
   MAX_FRAME_SIZE_DEFAULT,
   UINT31_MAX,
@@ -258,7 +258,7 @@ export class FrameDecoder {
     this.#isLaterPiece = false;
     this.#left = length;
     this.#paddingLeft = 0;
-    this.#part = flags & Flag.PADDED ? "padLength" : "data";
+    this.#part = flags & FrameFlag.PADDED ? "padLength" : "data";
   }
 
   #readPadLength(): void {
@@ -298,14 +298,19 @@ export class FrameDecoder {
   }
 
   #endOfPadding(): Frame | undefined {
-    if (this.#header.flags & Flag.END_STREAM) return this.#endOfData(EMPTY);
+    if (this.#header.flags & FrameFlag.END_STREAM) {
+      return this.#endOfData(EMPTY);
+    }
     this.#part = "header";
     return undefined;
   }
 
   #endOfData(data: Uint8Array): Frame {
     this.#part = "header";
-    return this.#deliver(data, (this.#header.flags & Flag.END_STREAM) !== 0);
+    return this.#deliver(
+      data,
+      (this.#header.flags & FrameFlag.END_STREAM) !== 0,
+    );
   }
 
   #deliver(data: Uint8Array, endStream: boolean): Frame {

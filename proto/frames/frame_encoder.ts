@@ -9,7 +9,12 @@
  * @module
  */
 
-import { Flag, type Frame, FRAME_HEADER_BYTES, FrameType } from "./frame.ts";
+import {
+  type Frame,
+  FRAME_HEADER_BYTES,
+  FrameFlag,
+  FrameType,
+} from "./frame.ts";
 import { writeUint16, writeUint32 } from "./byte_order.ts";
 
 /** Writes the 9 bytes of §4.1. */
@@ -78,11 +83,11 @@ function headerOf(
 
 function flagsOf(frame: Frame): number {
   let flags = 0;
-  if ("ack" in frame && frame.ack) flags |= Flag.ACK;
-  if ("endStream" in frame && frame.endStream) flags |= Flag.END_STREAM;
-  if ("endHeaders" in frame && frame.endHeaders) flags |= Flag.END_HEADERS;
+  if ("ack" in frame && frame.ack) flags |= FrameFlag.ACK;
+  if ("endStream" in frame && frame.endStream) flags |= FrameFlag.END_STREAM;
+  if ("endHeaders" in frame && frame.endHeaders) flags |= FrameFlag.END_HEADERS;
   if (frame.type === "HEADERS" && frame.dependsOn !== undefined) {
-    flags |= Flag.PRIORITY;
+    flags |= FrameFlag.PRIORITY;
   }
   return flags;
 }

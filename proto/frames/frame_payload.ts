@@ -6,8 +6,8 @@
  */
 
 import {
-  Flag,
   type Frame,
+  FrameFlag,
   FrameType,
   type PriorityFrame,
   type Setting,
@@ -78,7 +78,7 @@ export function checkHeader(header: FrameHeader): void {
     throw sizeError(header, section, `at least ${bytesMin}`);
   }
   if (code === FrameType.SETTINGS) checkSettingsSize(header);
-  if (code === FrameType.DATA && flags & Flag.PADDED && length === 0) {
+  if (code === FrameType.DATA && flags & FrameFlag.PADDED && length === 0) {
     throw sizeError(header, "4.2", "at least 1");
   }
 }
@@ -91,7 +91,7 @@ export function checkHeader(header: FrameHeader): void {
  */
 export function decodePayload(header: FrameHeader, payload: Uint8Array): Frame {
   const { streamId, flags } = header;
-  const endHeaders = (flags & Flag.END_HEADERS) !== 0;
+  const endHeaders = (flags & FrameFlag.END_HEADERS) !== 0;
   switch (header.code) {
     case FrameType.HEADERS:
       return decodeHeaders(header, payload);
@@ -108,7 +108,11 @@ export function decodePayload(header: FrameHeader, payload: Uint8Array): Frame {
     case FrameType.PUSH_PROMISE:
       return decodePushPromise(header, payload);
     case FrameType.PING:
-      return { type: "PING", ack: (flags & Flag.ACK) !== 0, opaque: payload };
+      return {
+        type: "PING",
+        ack: (flags & FrameFlag.ACK) !== 0,
+        opaque: payload,
+      };
     case FrameType.GOAWAY:
       return {
         type: "GOAWAY",
@@ -133,10 +137,10 @@ function decodeHeaders(header: FrameHeader, payload: Uint8Array): Frame {
   const frame = {
     type: "HEADERS",
     streamId,
-    endStream: (flags & Flag.END_STREAM) !== 0,
-    endHeaders: (flags & Flag.END_HEADERS) !== 0,
+    endStream: (flags & FrameFlag.END_STREAM) !== 0,
+    endHeaders: (flags & FrameFlag.END_HEADERS) !== 0,
   } as const;
-  if (!(flags & Flag.PRIORITY)) return { ...frame, fragment };
+  if (!(flags & FrameFlag.PRIORITY)) return { ...frame, fragment };
   if (fragment.length < 5) throw sizeError(header, "4.2", "5 for the priority");
   const dependsOn = readUint32(fragment, 0) & UINT31_MAX;
   fragment = fragment.subarray(5);
@@ -149,7 +153,7 @@ function stripPadding(
   payload: Uint8Array,
   section: string,
 ): Uint8Array {
-  if (!(header.flags & Flag.PADDED)) return payload;
+  if (!(header.flags & FrameFlag.PADDED)) return payload;
   const padLength = payload[0];
   if (padLength === undefined) throw sizeError(header, "4.2", "at least 1");
   if (padLength >= payload.length) {
@@ -172,7 +176,7 @@ function decodePriority(streamId: number, payload: Uint8Array): PriorityFrame {
 // --- §6.5 SETTINGS -----------------------------------------------------------
 
 function checkSettingsSize(header: FrameHeader): void {
-  if (header.flags & Flag.ACK && header.length !== 0) {
+  if (header.flags & FrameFlag.ACK && header.length !== 0) {
     throw sizeError(header, "6.5", "0 with ACK");
   }
   if (header.length % 6 !== 0) {
@@ -188,7 +192,11 @@ function decodeSettings(header: FrameHeader, payload: Uint8Array): Frame {
       value: readUint32(payload, at + 2),
     });
   }
-  return { type: "SETTINGS", ack: (header.flags & Flag.ACK) !== 0, settings };
+  return {
+    type: "SETTINGS",
+    ack: (header.flags & FrameFlag.ACK) !== 0,
+    settings,
+  };
 }
 
 // --- §6.6 PUSH_PROMISE -------------------------------------------------------
@@ -200,7 +208,7 @@ function decodePushPromise(header: FrameHeader, payload: Uint8Array): Frame {
     type: "PUSH_PROMISE",
     streamId: header.streamId,
     promisedId: readUint32(rest, 0) & UINT31_MAX,
-    endHeaders: (header.flags & Flag.END_HEADERS) !== 0,
+    endHeaders: (header.flags & FrameFlag.END_HEADERS) !== 0,
     fragment: rest.subarray(4),
   };
 }

@@ -7,9 +7,9 @@
 
 import type { Output, OutputKind } from "../bytes/output.ts";
 import {
-  Flag,
   type Frame,
   FRAME_HEADER_BYTES,
+  FrameFlag,
   FrameType,
   MAX_FRAME_SIZE_DEFAULT,
   type Setting,
@@ -127,8 +127,8 @@ export class FrameWriter {
     for (let index = 0; index < frames; index++) {
       const fragment = block.subarray(index * max, (index + 1) * max);
       const isFirst = index === 0;
-      const flags = (isFirst && endStream ? Flag.END_STREAM : 0) |
-        (index === frames - 1 ? Flag.END_HEADERS : 0);
+      const flags = (isFirst && endStream ? FrameFlag.END_STREAM : 0) |
+        (index === frames - 1 ? FrameFlag.END_HEADERS : 0);
       const code = isFirst ? FrameType.HEADERS : FrameType.CONTINUATION;
       writeFrameHeader(buffer, at, fragment.length, code, flags, streamId);
       buffer.set(fragment, at + FRAME_HEADER_BYTES);
@@ -147,7 +147,7 @@ export class FrameWriter {
     const length = head.length + body.length;
     const at = this.#output.reserve(FRAME_HEADER_BYTES + length, "bulk");
     const { buffer } = this.#output;
-    const flags = endStream ? Flag.END_STREAM : 0;
+    const flags = endStream ? FrameFlag.END_STREAM : 0;
     writeFrameHeader(buffer, at, length, FrameType.DATA, flags, streamId);
     const start = at + FRAME_HEADER_BYTES;
     if (head.length > 0) buffer.set(head, start);
@@ -165,7 +165,8 @@ export class FrameWriter {
     const { length } = block;
     const at = this.#output.reserve(FRAME_HEADER_BYTES + length, kind);
     const { buffer } = this.#output;
-    const flags = Flag.END_HEADERS | (endStream ? Flag.END_STREAM : 0);
+    const flags = FrameFlag.END_HEADERS |
+      (endStream ? FrameFlag.END_STREAM : 0);
     writeFrameHeader(buffer, at, length, FrameType.HEADERS, flags, streamId);
     buffer.set(block, at + FRAME_HEADER_BYTES);
     this.#onOutput();

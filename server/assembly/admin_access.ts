@@ -16,7 +16,7 @@ import {
   checkPrivate,
   PrivateFileError,
 } from "../../platform/files/private_files.ts";
-import { guarded, type Routes } from "../../net/admin/http_endpoints.ts";
+import { guardedRoutes, type Routes } from "../../net/admin/http_endpoints.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { AdminDebug } from "../options.ts";
 
@@ -44,7 +44,7 @@ export async function guardDebug(
   if (access === "open") return routes;
   const path = stateDirectory && `${stateDirectory}/${ADMIN_TOKEN_FILE}`;
   if (path !== undefined) await makeToken(path, log);
-  return guarded(routes, (request) => {
+  return guardedRoutes(routes, (request) => {
     const token = path === undefined ? undefined : tokenIn(path);
     return token !== undefined && isShown(request, token)
       ? undefined

@@ -19,7 +19,7 @@ import { VirtualAddresses } from "../discovery/generate/virtual_addresses.ts";
 import type { ServerDiscovery } from "../discovery/serving/server_discovery.ts";
 import { type NodeCalls, NodeFrontend } from "../frontends/node_frontend.ts";
 import type { LinkCandidate } from "../links/authorizer.ts";
-import type { Caller } from "../links/agent_port.ts";
+import type { ConnectionPeer } from "../links/agent_port.ts";
 import { CatalogReach } from "../policy/catalog_reach.ts";
 import type { ServerCore } from "./server_core.ts";
 
@@ -91,7 +91,7 @@ export class ServerNodes {
   }
 
   /** Methods of one connection to the agent port. */
-  methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
+  methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
     return {
       ...this.#discovery?.methods(caller),
       ...this.#frontend.methods(caller),

@@ -47,7 +47,7 @@ import {
 } from "../discovery/generate/virtual_addresses.ts";
 import { provenNames } from "../identity/proven_names.ts";
 import type { LinkCandidate } from "../links/authorizer.ts";
-import type { Caller } from "../links/agent_port.ts";
+import type { ConnectionPeer } from "../links/agent_port.ts";
 import { PROXY_PATH } from "../../proto/link/method_paths.ts";
 
 /**
@@ -104,7 +104,7 @@ export class NodeFrontend {
   }
 
   /** The method, as one connection to the agent port may call it. */
-  methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
+  methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
     const node = provenNames(caller.identity)?.[0];
     if (node === undefined) return { [PROXY_PATH]: refuseNobody };
     const { timers, observer, messageBytesMax } = this.#options;
@@ -297,7 +297,10 @@ class NodeCaller implements NodeCalls {
   /** The version of what is trusted by which it may call. */
   admittedAt = -1;
 
-  constructor({ identity, remoteAddress }: Caller, readonly node: string) {
+  constructor(
+    { identity, remoteAddress }: ConnectionPeer,
+    readonly node: string,
+  ) {
     this.peer = {
       agentId: node,
       identifiers: NO_IDENTIFIERS,

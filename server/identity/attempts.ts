@@ -55,7 +55,7 @@ class Bucket {
 }
 
 /** See the module description. */
-export class Attempts {
+export class JoinAttempts {
   readonly #clock: Clock;
   readonly #burst: number;
   readonly #all: Bucket;

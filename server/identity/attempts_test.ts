@@ -2,8 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import {
   ALL_ATTEMPTS_BURST,
-  Attempts,
   ATTEMPTS_BURST,
+  JoinAttempts,
   REFUSED_ATTEMPT_COST,
   SOURCES_MAX,
 } from "./attempts.ts";
@@ -11,7 +11,7 @@ import { CHALLENGE_VALID_MS, Challenges } from "./challenges.ts";
 
 Deno.test("a source may do much at once, and then as much as time brings", () => {
   const timers = new FakeTimers();
-  const attempts = new Attempts(timers);
+  const attempts = new JoinAttempts(timers);
   for (let index = 0; index < ATTEMPTS_BURST; index++) {
     assertEquals(attempts.begin("10.0.0.1:1"), 0);
   }
@@ -24,7 +24,7 @@ Deno.test("a source may do much at once, and then as much as time brings", () =>
 });
 
 Deno.test("who is refused waits sooner", () => {
-  const attempts = new Attempts(new FakeTimers());
+  const attempts = new JoinAttempts(new FakeTimers());
   let tries = 0;
   while (attempts.begin("10.0.0.1:1") === 0) {
     attempts.refused("10.0.0.1:1");
@@ -35,7 +35,7 @@ Deno.test("who is refused waits sooner", () => {
 
 Deno.test("sources are bounded, and all together too", () => {
   const timers = new FakeTimers();
-  const attempts = new Attempts(timers);
+  const attempts = new JoinAttempts(timers);
   let granted = 0;
   for (let index = 0; index < SOURCES_MAX * 2; index++) {
     const source = `10.${index >> 8 & 255}.${index & 255}.1:1`;

@@ -11,7 +11,7 @@
 
 import type { X509Certificate } from "node:crypto";
 import { removeFile, replaceFile } from "../../platform/files/atomic_file.ts";
-import { Authority } from "../../platform/pki/authority.ts";
+import { CertificateAuthority } from "../../platform/pki/authority.ts";
 import {
   type CertificateFacts,
   isNamedBy,
@@ -46,9 +46,9 @@ interface Roles {
 /** See the module description. */
 export interface Authorities {
   /** Issues now. */
-  readonly current: Authority;
+  readonly current: CertificateAuthority;
   /** Issues after `activate`. */
-  readonly next?: Authority;
+  readonly next?: CertificateAuthority;
   /** Issued before; its key is gone. */
   readonly previous?: CertificateFacts;
   /** Whom to trust, PEM; `current` first, as agents expect. */
@@ -233,8 +233,8 @@ async function changeRoles(
   return authorities;
 }
 
-function newAuthority(): Promise<Authority> {
-  return Authority.create({
+function newAuthority(): Promise<CertificateAuthority> {
+  return CertificateAuthority.create({
     commonName: (hash) => `tunnel CA ${hash.slice(0, AUTHORITY_ID_LENGTH)}`,
     notAfter: new Date(Date.now() + AUTHORITY_LIFE_MS),
   });
@@ -243,12 +243,12 @@ function newAuthority(): Promise<Authority> {
 async function loadAuthority(
   state: StateDirectory,
   id: string,
-): Promise<Authority> {
+): Promise<CertificateAuthority> {
   const path = authorityPath(state, id);
   const pem = await state.readSecret(`ca/${id}.pem`);
   readAuthority(path, pem, id);
   try {
-    return await Authority.load(pem);
+    return await CertificateAuthority.load(pem);
   } catch (error) {
     if (!(error instanceof PkiError)) throw error;
     throw damaged(path, error.message);

@@ -1,5 +1,8 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { factsOf, readCertificates } from "../../platform/pki/certificate.ts";
+import {
+  certificateFacts,
+  readCertificates,
+} from "../../platform/pki/certificate.ts";
 import { generateKeyPair } from "../../platform/pki/key_pair.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import {
@@ -32,7 +35,7 @@ async function leafOf(authorities: Authorities) {
     Date.now(),
     60_000,
   );
-  return factsOf(pem).x509;
+  return certificateFacts(pem).x509;
 }
 
 Deno.test("a change goes through three steps, and certificates of both hold", () =>

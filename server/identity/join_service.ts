@@ -50,8 +50,8 @@ import {
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import type { Caller } from "../links/agent_port.ts";
-import { Attempts, RENEWALS_BURST } from "./attempts.ts";
+import type { ConnectionPeer } from "../links/agent_port.ts";
+import { JoinAttempts, RENEWALS_BURST } from "./attempts.ts";
 import type { Authorities } from "./authorities.ts";
 import { CHALLENGE_VALID_MS, Challenges } from "./challenges.ts";
 import type { GrantedAddresses } from "./granted_addresses.ts";
@@ -100,18 +100,18 @@ const TOKEN_STATUS: Readonly<Record<TokenRefusal["reason"], StatusCode>> = {
 export class JoinService {
   readonly #options: JoinServiceOptions;
   readonly #challenges: Challenges;
-  readonly #attempts: Attempts;
-  readonly #renewals: Attempts;
+  readonly #attempts: JoinAttempts;
+  readonly #renewals: JoinAttempts;
 
   constructor(options: JoinServiceOptions) {
     this.#options = options;
     this.#challenges = new Challenges(options.clock);
-    this.#attempts = new Attempts(options.clock);
-    this.#renewals = new Attempts(options.clock, RENEWALS_BURST);
+    this.#attempts = new JoinAttempts(options.clock);
+    this.#renewals = new JoinAttempts(options.clock, RENEWALS_BURST);
   }
 
   /** The methods as one connection may call them. */
-  methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
+  methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
     return {
       [IDENTITY_METHODS.challenge]: this.#method("challenge", caller, () => {
         this.#begin(this.#attempts, caller.remoteAddress);
@@ -154,7 +154,7 @@ export class JoinService {
 
   #method(
     name: MethodName,
-    { remoteAddress }: Caller,
+    { remoteAddress }: ConnectionPeer,
     handler: (request: Uint8Array) => Promise<Uint8Array>,
   ): MethodHandler {
     const { log, counted } = this.#options;
@@ -181,7 +181,7 @@ export class JoinService {
 
   async #join(
     request: JoinRequest,
-    { remoteAddress }: Caller,
+    { remoteAddress }: ConnectionPeer,
   ): Promise<EnrolmentOutcome> {
     const { node } = request;
     checkNodeName(node, isJoinableName(node), JOINABLE_NAME_RULE);
@@ -262,7 +262,7 @@ export class JoinService {
 
   async #renew(
     request: RenewRequest,
-    caller: Caller,
+    caller: ConnectionPeer,
   ): Promise<EnrolmentOutcome> {
     const { node } = request;
     const own = ownCertificate(this.#options, caller.identity);
@@ -297,7 +297,7 @@ export class JoinService {
   async #checkProof(
     { nonce, proof, csr: der }: RenewRequest,
     csr: SigningRequest,
-    { remoteAddress }: Caller,
+    { remoteAddress }: ConnectionPeer,
   ): Promise<void> {
     if (proof.length === 0) {
       throw new GrpcError(
@@ -359,7 +359,7 @@ export class JoinService {
     };
   }
 
-  #begin(attempts: Attempts, source: string): void {
+  #begin(attempts: JoinAttempts, source: string): void {
     const waitMs = attempts.begin(source);
     if (waitMs === 0) return;
     throw new GrpcError(

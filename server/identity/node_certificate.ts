@@ -6,7 +6,7 @@
  */
 
 import type { LeafName } from "../../platform/pki/authority.ts";
-import { factsOf } from "../../platform/pki/certificate.ts";
+import { certificateFacts } from "../../platform/pki/certificate.ts";
 import {
   isDnsName,
   NODE_SUBJECT_PREFIX,
@@ -40,7 +40,7 @@ export async function issueNodeCertificate(
     usage: "client",
     notAfter: new Date(nowMs + lifeMs),
   });
-  const { x509, notAfterMs } = factsOf(pem);
+  const { x509, notAfterMs } = certificateFacts(pem);
   return {
     pem,
     record: {

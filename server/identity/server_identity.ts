@@ -17,7 +17,7 @@ import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Authorizer } from "../links/authorizer.ts";
-import type { Caller } from "../links/agent_port.ts";
+import type { ConnectionPeer } from "../links/agent_port.ts";
 import type { IdentityOptions } from "../options.ts";
 import {
   type Authorities,
@@ -223,7 +223,7 @@ export class ServerIdentity {
   }
 
   /** The identity calls of one connection. */
-  methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
+  methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
     return this.#service.methods(caller);
   }
 

@@ -12,10 +12,10 @@ import {
 } from "../../neighbours/kubernetes/errors.ts";
 import type { Node, Pod } from "../../neighbours/kubernetes/objects.ts";
 import {
+  type ApiCollection,
   NODES,
   pathOf,
   PODS,
-  type Resource,
 } from "../../neighbours/kubernetes/paths.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { HttpAuthority } from "./authority.ts";
@@ -81,7 +81,7 @@ export class NodeLookups implements Disposable {
   }
 
   #get<T>(
-    resource: Resource,
+    resource: ApiCollection,
     where: { readonly namespace?: string; readonly name: string },
   ): Promise<T> {
     const path = pathOf(resource, where);

@@ -103,7 +103,7 @@ export interface AgentPortObserver extends PacketObserver {
 }
 
 /** Who is at the other end of a connection. */
-export interface Caller {
+export interface ConnectionPeer {
   readonly identity: PeerIdentity;
   /** `ip:port`. */
   readonly remoteAddress: string;
@@ -131,7 +131,7 @@ export interface AgentPortOptions {
    * they are told who that is.
    */
   readonly methodsFor: (
-    caller: Caller,
+    caller: ConnectionPeer,
   ) => Readonly<Record<string, MethodHandler>>;
   /** Sent to each agent once it is admitted: whom it is to trust, PEM. */
   readonly authorities?: () => Uint8Array | undefined;

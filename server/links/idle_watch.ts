@@ -29,7 +29,7 @@ export interface WatchedConnection {
 }
 
 /** What is to be known of a connection's peer. */
-export interface WatchOptions {
+export interface IdleWatchOptions {
   readonly timers: Timers;
   /** It has yet to show who it is. */
   isUnauthenticated(): boolean;
@@ -42,7 +42,8 @@ export interface WatchOptions {
 /** @returns How to stop watching. */
 export function watchIdle(
   connection: WatchedConnection,
-  { timers, isUnauthenticated, ended, idleMs = IDLE_CHECK_MS }: WatchOptions,
+  { timers, isUnauthenticated, ended, idleMs = IDLE_CHECK_MS }:
+    IdleWatchOptions,
 ): () => void {
   const startMs = timers.now();
   /** Since which look there has been no call. */

@@ -27,7 +27,7 @@ export function socketOf({ identity, localAddress }: Caller): string {
 }
 
 /** For a sentence. */
-export function nameOf(caller: Caller): string {
+export function callerName(caller: Caller): string {
   if (caller.node !== undefined) return `node ${caller.node}`;
   return caller.identity.kind === "certificate"
     ? `CN=${caller.identity.commonName}`
@@ -35,7 +35,7 @@ export function nameOf(caller: Caller): string {
 }
 
 /** For the audit log: what is public about a caller, and nothing else. */
-export function factsOf(
+export function callerFacts(
   caller: Caller,
 ): Readonly<Record<string, string | number>> {
   const { kind, commonName, fingerprint } = caller.identity;

@@ -14,7 +14,7 @@ import { refusal } from "../../policy/refusal.ts";
 import { NOT_ALLOWED, type Verdict } from "../../policy/rule_set.ts";
 import type { DialError, DialTarget } from "../../proto/peer/dial_error.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
-import { type Caller, factsOf } from "./caller.ts";
+import { type Caller, callerFacts } from "./caller.ts";
 import type { CatalogReach } from "./catalog_reach.ts";
 import { type Policy, UNRESTRICTED } from "./policy.ts";
 
@@ -121,7 +121,7 @@ function recordedFacts(
   { caller, target }: ControlledDial,
   agent: LinkPeer | undefined,
 ): DialFacts {
-  const who = factsOf(caller);
+  const who = callerFacts(caller);
   const from = caller.remoteAddress;
   if (agent === undefined) return { who, from, target };
   return { who, from, node: agent.agentId, target };

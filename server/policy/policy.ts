@@ -16,7 +16,7 @@ import { subjectOf } from "../../policy/subject.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 
-import { type Caller, nameOf } from "./caller.ts";
+import { type Caller, callerName } from "./caller.ts";
 import { DiscoveryEntry, visibilityOf } from "./discovery_entry.ts";
 import {
   DocumentMap,
@@ -84,13 +84,13 @@ export class Policy {
     if (this.#frontends === undefined) return UNRESTRICTED;
     const about = this.#frontends.filter((entry) => entry.isAbout(caller));
     if (about.length === 0) {
-      const note = `no frontends entry is about ${nameOf(caller)}`;
+      const note = `no frontends entry is about ${callerName(caller)}`;
       return { ...NOT_ALLOWED, note };
     }
     const here = about.filter((entry) => entry.isAboutNode(nodes));
     if (here.length === 0) {
       const node = nodes.length === 0 ? "no node" : `node ${nodes[0]}`;
-      const note = `no entry about ${nameOf(caller)} is about ${node}`;
+      const note = `no entry about ${callerName(caller)} is about ${node}`;
       return { ...NOT_ALLOWED, note };
     }
     return this.#rulesOf(here).judgeUnresolved(subjectOf(target));

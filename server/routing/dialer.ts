@@ -15,7 +15,7 @@ import type {
   ConnectionFacts,
   ConnectionLog,
 } from "../../platform/log/connection_log.ts";
-import { type Choice, factsOf, OngoingDial } from "./ongoing_dial.ts";
+import { type Choice, dialFacts, OngoingDial } from "./ongoing_dial.ts";
 import type { Caller } from "../policy/caller.ts";
 import type { DialControl } from "../policy/dial_control.ts";
 import {
@@ -95,7 +95,7 @@ export class Dialer {
       return this.#fail(
         admission.refusal,
         "refused",
-        factsOf(order, link),
+        dialFacts(order, link),
         answer,
       );
     }
@@ -168,7 +168,7 @@ export class Dialer {
   ): PendingDial {
     record?.failed(error);
     const cause = error.reason === "no-agent" ? "no-agent" : "refused";
-    return this.#fail(error, cause, factsOf(order, undefined), answer);
+    return this.#fail(error, cause, dialFacts(order, undefined), answer);
   }
 
   #fail(

@@ -22,7 +22,7 @@ import type { Timer } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ObservedConduit } from "../../proto/transfer/observed_conduit.ts";
 import type { DialerOptions, DialFailureCause, DialOrder } from "./dialer.ts";
-import { nameOf } from "../policy/caller.ts";
+import { callerName } from "../policy/caller.ts";
 
 /**
  * An agent that has not answered for so long may stand still: another one is
@@ -225,7 +225,7 @@ export class OngoingDial implements PendingDial {
   }
 
   #facts(): ConnectionFacts {
-    return factsOf(this.#order, this.#link);
+    return dialFacts(this.#order, this.#link);
   }
 
   /** A link knows what went wrong; the caller wants to know on which node. */
@@ -292,11 +292,11 @@ export class OngoingDial implements PendingDial {
 }
 
 /** For the log. */
-export function factsOf(
+export function dialFacts(
   { caller, node, target }: DialOrder,
   link: AgentLink | undefined,
 ): ConnectionFacts {
-  const known = { who: nameOf(caller), from: caller.remoteAddress, target };
+  const known = { who: callerName(caller), from: caller.remoteAddress, target };
   const agent = link?.peer.agentId ?? node;
   return agent === undefined ? known : { ...known, node: agent };
 }

@@ -9,7 +9,7 @@
  * @module
  */
 
-import { Authority } from "../../platform/pki/authority.ts";
+import { CertificateAuthority } from "../../platform/pki/authority.ts";
 import {
   exportPrivateKey,
   generateKeyPair,
@@ -111,7 +111,7 @@ export const LINK_ATTACKS: readonly Attack[] = [
     run: async (scene, carrier) => {
       const { rig } = scene;
       const { current } = await rig.authorities();
-      const fake = await Authority.create({
+      const fake = await CertificateAuthority.create({
         commonName: () => current.facts.x509.subject.replace(/^CN=/, ""),
         notAfter: new Date(Date.now() + DAY_MS),
       });
@@ -442,7 +442,7 @@ export const JOIN_ATTACKS: readonly Attack[] = [
 
 /** As the server issues, but for a new key that nobody bound. */
 async function nodePair(
-  current: Authority,
+  current: CertificateAuthority,
   name: string,
   nowMs: number,
   lifeMs: number,

@@ -10,7 +10,7 @@
  * @module
  */
 
-import { Authority } from "../../platform/pki/authority.ts";
+import { CertificateAuthority } from "../../platform/pki/authority.ts";
 import {
   exportPrivateKey,
   generateKeyPair,
@@ -343,11 +343,11 @@ export interface PkiWish {
 class Pki {
   private constructor(
     readonly folder: string,
-    readonly authority: Authority,
+    readonly authority: CertificateAuthority,
   ) {}
 
   static async make(folder: string): Promise<Pki> {
-    const authority = await Authority.create({
+    const authority = await CertificateAuthority.create({
       commonName: () => "kubernetes",
       notAfter: new Date(Date.now() + DAY_MS),
     });

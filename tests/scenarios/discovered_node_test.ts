@@ -11,7 +11,7 @@ import type { ProxyStatus } from "../../agent/proxy/status/proxy_status.ts";
 import { PROXY_FLAGS } from "../../cli/proxy/flags.ts";
 import { proxyOptions } from "../../cli/proxy/options.ts";
 import { readFlags } from "../../cli/flags/read_flags.ts";
-import type { Part } from "../../catalog/model/source.ts";
+import type { CatalogPart } from "../../catalog/model/source.ts";
 import { Machine } from "../support/rigs/enrolled_agent.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 import {
@@ -24,7 +24,7 @@ import { RecordedLog } from "../support/watch/recorded_log.ts";
 import { ScriptedSource } from "../support/watch/scripted_source.ts";
 
 /** A server that tells `part`, and lets nodes join. */
-async function serving(part: Part): Promise<IdentityRig> {
+async function serving(part: CatalogPart): Promise<IdentityRig> {
   const source = new ScriptedSource("script");
   const rig = await IdentityRig.open({}, undefined, {
     discovery: {

@@ -9,7 +9,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { AdsSource } from "../../agent/proxy/ads/ads_source.ts";
 import { LastKnownGood } from "../../agent/proxy/ads/last_known_good.ts";
 import { proxyNode } from "../../agent/proxy/ads/proxy_node.ts";
-import type { Part } from "../../catalog/model/source.ts";
+import type { CatalogPart } from "../../catalog/model/source.ts";
 import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
@@ -91,7 +91,7 @@ function plainTo(...ports: readonly number[]): AdsRoad {
 }
 
 /** `web` at these ports of this machine. */
-function web(...ports: readonly number[]): Part {
+function web(...ports: readonly number[]): CatalogPart {
   return { services: [service("web")], endpoints: [endpoints("web", ports)] };
 }
 
@@ -181,7 +181,7 @@ Deno.test("a proxy starts without a server, and is put right by one that comes",
   await using backends = new ProxyRig();
   const port = deadPort();
   const listen = { hostname: "127.0.0.1", port };
-  const part: Part = {
+  const part: CatalogPart = {
     services: [service("web"), service("gone")],
     endpoints: [
       endpoints("web", [backends.echo("old: ")]),

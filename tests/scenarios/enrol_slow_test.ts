@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { factsOf } from "../../platform/pki/certificate.ts";
+import { certificateFacts } from "../../platform/pki/certificate.ts";
 import { Machine } from "../support/rigs/enrolled_agent.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 import { memoryFolder } from "../support/memory/memory_folder.ts";
@@ -21,7 +21,7 @@ Deno.test("a certificate is renewed at two thirds of its life, under a conduit",
   const serials = new Set<string>();
   for (let round = 0; round < 3; round++) {
     const pem = await machine.read("cert.pem");
-    const { x509, notAfterMs } = factsOf(pem);
+    const { x509, notAfterMs } = certificateFacts(pem);
     serials.add(x509.serialNumber);
     const { fields } = await machine.log.next(/^certificate renewed$/);
     assertEquals(fields["by"], "certificate");

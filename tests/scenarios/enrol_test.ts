@@ -6,8 +6,8 @@ import {
 } from "../../agent/identity/agent_identity.ts";
 import { hasJoined } from "../../agent/identity/agent_state.ts";
 import { EnrolRefusal } from "../../agent/identity/identity_error.ts";
-import { Authority } from "../../platform/pki/authority.ts";
-import { factsOf } from "../../platform/pki/certificate.ts";
+import { CertificateAuthority } from "../../platform/pki/authority.ts";
+import { certificateFacts } from "../../platform/pki/certificate.ts";
 import {
   exportPrivateKey,
   generateKeyPair,
@@ -35,10 +35,10 @@ async function stop({ running }: TunnelAgent): Promise<void> {
 /** Puts another certificate of the node's key there: here one that ended. */
 async function replaceCertificate(
   machine: Machine,
-  authority: Authority,
+  authority: CertificateAuthority,
   ageMs = 9 * DAY_MS,
 ): Promise<void> {
-  const { x509 } = factsOf(await machine.read("cert.pem"));
+  const { x509 } = certificateFacts(await machine.read("cert.pem"));
   const spki = x509.publicKey.export({ type: "spki", format: "der" });
   const publicKey = await crypto.subtle
     .importKey("spki", new Uint8Array(spki), P256, true, ["verify"]);
@@ -104,7 +104,7 @@ for (const what of ["expired", "missing"] as const) {
     if (what === "expired") await replaceCertificate(machine, current);
     else await Deno.remove(`${machine.stateDirectory}/cert.pem`);
     await machine.link(rig);
-    const { notAfterMs } = factsOf(await machine.read("cert.pem"));
+    const { notAfterMs } = certificateFacts(await machine.read("cert.pem"));
     assert(notAfterMs > Date.now());
     const told = machine.log.matching(/expired on/).map((line) => line.message);
     assertEquals(told.length, what === "expired" ? 1 : 0);
@@ -116,7 +116,7 @@ Deno.test("a server that does not take a certificate is shown the key", async ()
   await using rig = await IdentityRig.open();
   using machine = new Machine("edge-7");
   await stop(await machine.link(rig, { token: await rig.token() }));
-  const forgotten = await Authority.create({
+  const forgotten = await CertificateAuthority.create({
     commonName: () => "forgotten",
     notAfter: new Date(Date.now() + DAY_MS),
   });
@@ -248,10 +248,10 @@ for (const [what, damage] of DAMAGES) {
       const { bundle } = await rig.authorities();
       assertEquals(await machine.read("ca.pem"), bundle);
       if (change === activateAuthority) break;
-      factsOf(await machine.read("cert.pem"));
+      certificateFacts(await machine.read("cert.pem"));
     }
     const { current } = await rig.authorities();
-    const { x509 } = factsOf(await machine.read("cert.pem"));
+    const { x509 } = certificateFacts(await machine.read("cert.pem"));
     assert(x509.verify(current.facts.x509.publicKey));
     await stop(agent);
     await machine.link(rig);
@@ -275,7 +275,7 @@ for (const [what, damage] of DAMAGES) {
     }
     await machine.log.until(/^certificate renewed$/);
     const { current } = await rig.authorities();
-    const { x509 } = factsOf(await machine.read("cert.pem"));
+    const { x509 } = certificateFacts(await machine.read("cert.pem"));
     assert(x509.verify(current.facts.x509.publicKey));
     await stop(agent);
     await machine.link(rig);
@@ -317,7 +317,7 @@ Deno.test("somebody in the middle hears neither the secret nor a request", async
   await using rig = await IdentityRig.open();
   const token = await rig.token();
   const { bundle } = await rig.authorities();
-  const theirs = await Authority.create({
+  const theirs = await CertificateAuthority.create({
     commonName: () => "tunnel CA",
     notAfter: new Date(Date.now() + DAY_MS),
   });
@@ -358,7 +358,8 @@ Deno.test("agents follow a change of the authority, and nothing is dropped", asy
   using machine = new Machine("edge-7");
   const agent = await machine.link(rig, { token: await rig.token() });
   const { caller, target } = await rig.tunnel.connect("grpc");
-  const before = factsOf(await machine.read("cert.pem")).x509.serialNumber;
+  const before =
+    certificateFacts(await machine.read("cert.pem")).x509.serialNumber;
   const step = async (change: typeof rotateAuthority) => {
     const isTaken = machine.log.next(/authorities have changed$/);
     await change(rig.state);
@@ -368,14 +369,14 @@ Deno.test("agents follow a change of the authority, and nothing is dropped", asy
   };
   await step(rotateAuthority);
   assertEquals(
-    factsOf(await machine.read("cert.pem")).x509.serialNumber,
+    certificateFacts(await machine.read("cert.pem")).x509.serialNumber,
     before,
   );
   const isRenewed = machine.log.next(/^certificate renewed$/);
   await step(activateAuthority);
   await isRenewed;
   const { current } = await rig.authorities();
-  const { x509 } = factsOf(await machine.read("cert.pem"));
+  const { x509 } = certificateFacts(await machine.read("cert.pem"));
   assert(x509.verify(current.facts.x509.publicKey));
   await step(retireAuthority);
   caller.send("still there");

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { factsOf } from "../../platform/pki/certificate.ts";
+import { certificateFacts } from "../../platform/pki/certificate.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { IdentityCaller, IdentityNode } from "../support/rigs/identity_node.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
@@ -20,7 +20,7 @@ async function refused(
 Deno.test("a node joins with a token, links and is reached", async () => {
   await using rig = await IdentityRig.open();
   const node = await rig.joined("edge-7");
-  const { x509 } = factsOf(node.cert);
+  const { x509 } = certificateFacts(node.cert);
   assertEquals(x509.subject, "O=tunnel:agents\nCN=node:edge-7");
   assertEquals(x509.subjectAltName, "URI:tunnel://node/edge-7, DNS:edge-7");
   await rig.link(node, { identifiers: { host: ["edge-7"] } });
@@ -67,11 +67,11 @@ Deno.test("a certificate is renewed by itself, and by proof of its key", async (
   await using rig = await IdentityRig.open();
   const place = await rig.place();
   const node = await rig.joined("edge-7");
-  const serials = new Set([factsOf(node.cert).x509.serialNumber]);
+  const serials = new Set([certificateFacts(node.cert).x509.serialNumber]);
   await node.renew(place);
-  serials.add(factsOf(node.cert).x509.serialNumber);
+  serials.add(certificateFacts(node.cert).x509.serialNumber);
   await node.renewByProof(place);
-  serials.add(factsOf(node.cert).x509.serialNumber);
+  serials.add(certificateFacts(node.cert).x509.serialNumber);
   assertEquals(serials.size, 3);
   const record = rig.nodes.read("edge-7")!;
   assert(serials.has(record.certificate!.serialNumber));
@@ -170,7 +170,7 @@ Deno.test("a CA is changed and nothing is dropped", async () => {
     return node.authorities === (await rig.place()).ca;
   });
   const { current } = await rig.authorities();
-  assert(factsOf(node.cert).x509.verify(current.facts.x509.publicKey));
+  assert(certificateFacts(node.cert).x509.verify(current.facts.x509.publicKey));
   const isNoticed = changed();
   await retireAuthority(rig.state);
   await isNoticed;

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { factsOf } from "../../platform/pki/certificate.ts";
+import { certificateFacts } from "../../platform/pki/certificate.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
@@ -100,7 +100,7 @@ Deno.test("a foreign authority beside our own: each agent finds its server", asy
   // Asks for tunnel-server and knows ours.
   const node = await rig.joined("edge-7");
   await node.renew(await rig.place());
-  assert(factsOf(node.cert).x509.subject.includes("edge-7"));
+  assert(certificateFacts(node.cert).x509.subject.includes("edge-7"));
   // A foreign certificate does not take the name of a node that joined.
   const thief = await rig.tunnel.agent({
     agentId: "edge-7",

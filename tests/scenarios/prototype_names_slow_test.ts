@@ -14,7 +14,7 @@ import {
   CatalogDocumentError,
   readCatalogDocument,
 } from "../../catalog/sources/document/catalog_document.ts";
-import { serviceFrom } from "../../catalog/sources/kubernetes/kubernetes_service.ts";
+import { serviceOfObject } from "../../catalog/sources/kubernetes/kubernetes_service.ts";
 import { EndpointSlices } from "../../catalog/sources/kubernetes/endpoint_slices.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import {
@@ -338,7 +338,7 @@ test("objects of Kubernetes", () => {
       labels,
       annotations: labels,
     };
-    serviceFrom({
+    serviceOfObject({
       metadata,
       spec: {
         clusterIP: "10.0.0.1",

@@ -6,7 +6,7 @@
  */
 
 import { AgentMetrics } from "../../agent/metrics/agent_metrics.ts";
-import { Drain } from "../../agent/drain.ts";
+import { AgentDrain } from "../../agent/drain.ts";
 import { Connector } from "../../agent/links/connector.ts";
 import { LinkKeeper } from "../../agent/links/link_keeper.ts";
 import { TargetDialer } from "../../agent/dial/target_dialer.ts";
@@ -45,7 +45,7 @@ export class SimulatedAgent {
   readonly budget: ReceiveBudget;
   readonly #dialer: TargetDialer;
   readonly #keeper: LinkKeeper;
-  readonly #drain: Drain;
+  readonly #drain: AgentDrain;
   isGoing = false;
 
   constructor(
@@ -98,7 +98,7 @@ export class SimulatedAgent {
         counted: () => {},
       },
     });
-    this.#drain = new Drain({
+    this.#drain = new AgentDrain({
       announce: () => this.#keeper.drain(),
       load: () => this.#dialer.load,
       close: (reason) => {

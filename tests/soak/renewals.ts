@@ -7,7 +7,7 @@
  * @module
  */
 
-import { factsOf } from "../../platform/pki/certificate.ts";
+import { certificateFacts } from "../../platform/pki/certificate.ts";
 import {
   activateAuthority,
   retireAuthority,
@@ -95,7 +95,9 @@ async function untilFollowed(
   for (const machine of machines) {
     await eventually(`${machine.name} follows`, async () => {
       if (await machine.read("ca.pem") !== bundle) return false;
-      return factsOf(await machine.read("cert.pem")).x509.verify(publicKey);
+      return certificateFacts(await machine.read("cert.pem")).x509.verify(
+        publicKey,
+      );
     });
   }
 }

@@ -27,9 +27,9 @@ import { certificateContents } from "../../../platform/pki/certificate_contents.
 import { canonicalIp } from "../../../proto/peer/ip_address.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import {
+  type ClockReading,
   hasExpired,
   type HeldCertificate,
-  type Moment,
   untilRenewal,
 } from "../renewal_plan.ts";
 import type { CertificateFiles } from "./certificate_files.ts";
@@ -229,7 +229,7 @@ export class CsrCertificate {
     observer.obtained(leaf!);
   }
 
-  #moment(): Moment {
+  #moment(): ClockReading {
     const { timers, now } = this.#options;
     return { wallMs: now(), elapsedMs: timers.now() };
   }
@@ -240,7 +240,10 @@ export class CsrCertificate {
  * good part of short ones. What counts is the time from now on, if this
  * machine's clock can be believed at all.
  */
-function issuedNow(facts: CertificateFacts, at: Moment): CertificateFacts {
+function issuedNow(
+  facts: CertificateFacts,
+  at: ClockReading,
+): CertificateFacts {
   const { notBeforeMs, notAfterMs } = facts;
   const isPlausible = notBeforeMs <= at.wallMs && at.wallMs < notAfterMs;
   if (!isPlausible) return facts;

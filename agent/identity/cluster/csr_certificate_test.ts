@@ -4,7 +4,7 @@ import {
   CLIENT_USAGES,
   CsrError,
 } from "../../../neighbours/kubernetes/csr.ts";
-import { Authority } from "../../../platform/pki/authority.ts";
+import { CertificateAuthority } from "../../../platform/pki/authority.ts";
 import {
   type CertificateFacts,
   readCertificates,
@@ -33,7 +33,7 @@ const WISH = {
   expirationSeconds: 3600,
 };
 
-const authority = await Authority.create({
+const authority = await CertificateAuthority.create({
   commonName: () => "kubernetes",
   notAfter: new Date(Date.now() + 1000 * HOUR_MS),
 });

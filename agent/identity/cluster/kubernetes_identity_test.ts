@@ -5,7 +5,7 @@ import {
 } from "../../../neighbours/kubernetes/csr.ts";
 import { KubernetesConfigError } from "../../../neighbours/kubernetes/errors.ts";
 import { PrivateFileError } from "../../../platform/files/private_files.ts";
-import { Authority } from "../../../platform/pki/authority.ts";
+import { CertificateAuthority } from "../../../platform/pki/authority.ts";
 import { readCertificates } from "../../../platform/pki/certificate.ts";
 import { generateKeyPair } from "../../../platform/pki/key_pair.ts";
 import { Credentials } from "../../../net/tls/trust/credentials.ts";
@@ -26,7 +26,7 @@ const WISH = {
   expirationSeconds: 3600,
 };
 
-const authority = await Authority.create({
+const authority = await CertificateAuthority.create({
   commonName: () => "kubernetes",
   notAfter: new Date(Date.now() + 1000 * HOUR_MS),
 });

@@ -21,15 +21,15 @@ import {
   checkService,
 } from "../../../catalog/model/validate.ts";
 import {
-  assignmentOf,
+  assignmentNameOf,
+  type DecodedResource,
   needsOf,
   readResource,
-  type ResourceMessage,
 } from "../../../client/ads/read_resource.ts";
 import {
-  type Judge,
-  type Judged,
   RefusedResource,
+  type ResourceReader,
+  type UsableResource,
 } from "../../../client/ads/received.ts";
 import { GrpcError } from "../../../proto/grpc/status.ts";
 import type { ReceivedResource } from "../../../proto/xds/discovery.ts";
@@ -48,10 +48,10 @@ import {
 } from "./service_assembly.ts";
 
 /** See the module description. */
-export const judgeForProxy: Judge<Content> = (
+export const judgeForProxy: ResourceReader<Content> = (
   kind: ResourceKind,
   resource: ReceivedResource,
-): Judged<Content> => {
+): UsableResource<Content> => {
   const read = readResource(kind, resource);
   try {
     return { content: contentOf(resource.name, read), needs: needsOf(read) };
@@ -63,7 +63,7 @@ export const judgeForProxy: Judge<Content> = (
   }
 };
 
-function contentOf(name: string, resource: ResourceMessage): Content {
+function contentOf(name: string, resource: DecodedResource): Content {
   switch (resource.kind) {
     case "cluster":
       return clusterContent(name, resource.message);
@@ -88,7 +88,7 @@ function clusterContent(name: string, cluster: Cluster): ClusterContent {
       }`,
     );
   }
-  const assignment = assignmentOf(cluster);
+  const assignment = assignmentNameOf(cluster);
   if (assignment === undefined) {
     throw new FormError("its endpoints do not come by EDS");
   }

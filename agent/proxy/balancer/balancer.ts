@@ -28,8 +28,8 @@ import {
   noteSuccess,
 } from "./ejection.ts";
 import type { Families, Family } from "./families.ts";
-import { createStrategy } from "./create_strategy.ts";
-import type { Random, Strategy } from "./strategy.ts";
+import { createBalancerStrategy } from "./create_strategy.ts";
+import type { BalancerStrategy, Random } from "./strategy.ts";
 
 /** What a service wants of its balancer. */
 export interface BalancerPolicy {
@@ -62,7 +62,7 @@ const NOBODY: ReadonlySet<Backend> = new Set();
 export class Balancer {
   readonly #options: BalancerOptions;
   #policy = DEFAULT_POLICY;
-  #strategy: Strategy;
+  #strategy: BalancerStrategy;
   #affinity: AffinityTable | undefined;
   /** By {@linkcode Backend.key}. */
   readonly #backends = new Map<string, Backend>();
@@ -72,7 +72,10 @@ export class Balancer {
 
   constructor(options: BalancerOptions) {
     this.#options = options;
-    this.#strategy = createStrategy(DEFAULT_POLICY.balance, options.random);
+    this.#strategy = createBalancerStrategy(
+      DEFAULT_POLICY.balance,
+      options.random,
+    );
   }
 
   /** All that the catalog names, usable or not, in its order. */
@@ -97,7 +100,10 @@ export class Balancer {
   /** From now on another policy; who has affinity keeps it if there still is. */
   configure(policy: BalancerPolicy): void {
     if (policy.balance !== this.#policy.balance) {
-      this.#strategy = createStrategy(policy.balance, this.#options.random);
+      this.#strategy = createBalancerStrategy(
+        policy.balance,
+        this.#options.random,
+      );
       this.#strategy.reset(this.#usable);
     }
     this.#policy = policy;

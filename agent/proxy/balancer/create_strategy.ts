@@ -8,11 +8,14 @@ import type { Balance } from "../../../catalog/model/model.ts";
 import { LeastConnections } from "./least_connections.ts";
 import { RandomChoice } from "./random_choice.ts";
 import { RoundRobin } from "./round_robin.ts";
-import type { Random, Strategy } from "./strategy.ts";
+import type { BalancerStrategy, Random } from "./strategy.ts";
 import { Weighted } from "./weighted.ts";
 
 /** Makes one that has no backends yet. */
-export function createStrategy(balance: Balance, random: Random): Strategy {
+export function createBalancerStrategy(
+  balance: Balance,
+  random: Random,
+): BalancerStrategy {
   switch (balance) {
     case "round-robin":
       return new RoundRobin(random);

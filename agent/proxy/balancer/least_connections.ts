@@ -9,10 +9,10 @@
 
 import type { Backend } from "./backend.ts";
 import { RoundRobin } from "./round_robin.ts";
-import type { Random, Strategy } from "./strategy.ts";
+import type { BalancerStrategy, Random } from "./strategy.ts";
 
 /** See the module description. */
-export class LeastConnections implements Strategy {
+export class LeastConnections implements BalancerStrategy {
   readonly #turns: RoundRobin;
   #ring: readonly Backend[] = [];
 

@@ -5,10 +5,10 @@
  */
 
 import type { Backend } from "./backend.ts";
-import type { Random, Strategy } from "./strategy.ts";
+import type { BalancerStrategy, Random } from "./strategy.ts";
 
 /** See the module description. */
-export class RandomChoice implements Strategy {
+export class RandomChoice implements BalancerStrategy {
   readonly #random: Random;
   #ring: readonly Backend[] = [];
 

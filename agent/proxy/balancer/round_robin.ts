@@ -9,10 +9,10 @@
  */
 
 import type { Backend } from "./backend.ts";
-import type { Random, Strategy } from "./strategy.ts";
+import type { BalancerStrategy, Random } from "./strategy.ts";
 
 /** See the module description. */
-export class RoundRobin implements Strategy {
+export class RoundRobin implements BalancerStrategy {
   readonly #random: Random;
   #ring: readonly Backend[] = [];
   #next = 0;

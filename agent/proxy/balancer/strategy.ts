@@ -10,7 +10,7 @@ import type { Backend } from "./backend.ts";
 export type Random = () => number;
 
 /** See the module description. */
-export interface Strategy {
+export interface BalancerStrategy {
   /**
    * There are other backends now than there were.
    *

@@ -9,10 +9,10 @@
  */
 
 import type { Backend } from "./backend.ts";
-import type { Strategy } from "./strategy.ts";
+import type { BalancerStrategy } from "./strategy.ts";
 
 /** See the module description. */
-export class Weighted implements Strategy {
+export class Weighted implements BalancerStrategy {
   /** What each has gained and not paid; kept over updates for who stays. */
   #credits = new Map<Backend, number>();
 

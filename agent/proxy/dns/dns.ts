@@ -12,7 +12,7 @@
 import { Buffer } from "node:buffer";
 // @ts-types="./dns_packet.d.ts"
 import packet from "dns-packet";
-import type { DnsAsker, DnsFact, DnsFinding, DnsZone } from "./dns_zone.ts";
+import type { DnsAsker, DnsFact, DnsZone, ZoneAnswer } from "./dns_zone.ts";
 import { SERVICE_DOMAIN } from "./local_names.ts";
 
 /**
@@ -231,7 +231,7 @@ function decode(bytes: Uint8Array): Question | undefined {
 }
 
 function recordsOf(
-  found: DnsFinding,
+  found: ZoneAnswer,
   { name, type }: Pick<packet.Question, "name" | "type">,
 ): packet.Answer[] {
   if (found.kind !== "known") return [];

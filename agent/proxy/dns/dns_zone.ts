@@ -28,7 +28,7 @@ export type DnsFact =
   | { readonly type: "SRV"; readonly port: number; readonly target: string };
 
 /** What is known of a name. */
-export type DnsFinding =
+export type ZoneAnswer =
   /** It is no business of this zone's. */
   | { readonly kind: "elsewhere" }
   | { readonly kind: "unknown" }
@@ -50,9 +50,9 @@ interface Place {
   readonly port: number;
 }
 
-const ELSEWHERE: DnsFinding = { kind: "elsewhere" };
-const UNKNOWN: DnsFinding = { kind: "unknown" };
-const NOTHING: DnsFinding = { kind: "known", facts: [] };
+const ELSEWHERE: ZoneAnswer = { kind: "elsewhere" };
+const UNKNOWN: ZoneAnswer = { kind: "unknown" };
+const NOTHING: ZoneAnswer = { kind: "known", facts: [] };
 
 /** See the module description. */
 export class DnsZone {
@@ -72,7 +72,7 @@ export class DnsZone {
    * @param name In any case, with or without a dot at its end.
    * @param asker Absent: somebody on this machine.
    */
-  find(name: string, asker?: DnsAsker): DnsFinding {
+  find(name: string, asker?: DnsAsker): ZoneAnswer {
     const wanted = name.toLowerCase().replace(/\.$/, "");
     if (wanted === SERVICE_DOMAIN) return NOTHING;
     if (!wanted.endsWith(`.${SERVICE_DOMAIN}`)) return ELSEWHERE;
@@ -91,7 +91,7 @@ export class DnsZone {
   #findPort(
     labels: readonly string[],
     asker: DnsAsker | undefined,
-  ): DnsFinding {
+  ): ZoneAnswer {
     const at = labels.findIndex((label) =>
       label === "_tcp" || label === "_udp"
     );
@@ -109,7 +109,7 @@ export class DnsZone {
   }
 
   /** `127-0-0-2.web.default`: where a service has more than one address. */
-  #findHost(inside: string, asker: DnsAsker | undefined): DnsFinding {
+  #findHost(inside: string, asker: DnsAsker | undefined): ZoneAnswer {
     const dot = inside.indexOf(".");
     const service = this.#services.keys.get(inside.slice(dot + 1));
     if (dot < 0 || service === undefined) return UNKNOWN;
@@ -172,7 +172,7 @@ function indexOf(snapshot: Snapshot): ZoneIndex {
   return { snapshot, keys, above };
 }
 
-function known(facts: readonly DnsFact[]): DnsFinding {
+function known(facts: readonly DnsFact[]): ZoneAnswer {
   return { kind: "known", facts };
 }
 

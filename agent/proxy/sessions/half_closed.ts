@@ -14,7 +14,7 @@
 
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import type { Joined } from "../../../proto/transfer/transfer.ts";
-import { type Member, Roster } from "./roster.ts";
+import { type ListItem, UnorderedList } from "./unordered_list.ts";
 
 /**
  * How long such a connection may be silent unless told: five times what Linux gives one whose
@@ -30,7 +30,7 @@ export const SWEEPS_PER_IDLE = 10;
 export const SWEEP_MS_MAX = 30_000;
 
 /** How far a connection had come when it was last seen to move. */
-export class HalfClosed implements Member {
+export class HalfClosed implements ListItem {
   place = -1;
   readonly joined: Joined;
   bytes: number;
@@ -48,7 +48,7 @@ export class HalfClosedConnections {
   readonly #timers: Timers;
   readonly #idleMs: () => number;
   readonly #onSilent: (joined: Joined) => void;
-  readonly #all = new Roster<HalfClosed>();
+  readonly #all = new UnorderedList<HalfClosed>();
   #sweep: Timer | undefined;
 
   /**

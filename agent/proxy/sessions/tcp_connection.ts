@@ -31,7 +31,7 @@ import { dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { type HalfClosed, HalfClosedConnections } from "./half_closed.ts";
 import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
-import type { Member } from "./roster.ts";
+import type { ListItem } from "./unordered_list.ts";
 
 /** Who came. */
 export interface TcpClient {
@@ -49,7 +49,7 @@ export interface TcpClient {
 }
 
 /** One client, first looking for a backend and then joined with it. */
-export class TcpConnection implements ConduitObserver, Member {
+export class TcpConnection implements ConduitObserver, ListItem {
   place = -1;
   readonly #port: ProxiedPort;
   readonly #context: ProxyContext;

@@ -28,7 +28,7 @@ import type {
   ProxiedPort,
   ProxyContext,
 } from "../listeners/proxied_port.ts";
-import { Roster } from "./roster.ts";
+import { UnorderedList } from "./unordered_list.ts";
 import { TcpConnection } from "./tcp_connection.ts";
 
 /**
@@ -42,7 +42,7 @@ export class TcpProxy implements PortProxy {
   readonly #port: ProxiedPort;
   readonly #context: ProxyContext;
   readonly #connectionsMax: number;
-  readonly #connections = new Roster<TcpConnection>();
+  readonly #connections = new UnorderedList<TcpConnection>();
   readonly #halfClosed: HalfClosedConnections;
   readonly #log: ConnectionLog;
   readonly #drained = Promise.withResolvers<void>();

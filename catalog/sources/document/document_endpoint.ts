@@ -18,7 +18,7 @@ import {
 import { canonicalAddress } from "../../model/validate.ts";
 import {
   DocumentMap,
-  kindOf,
+  kindOfValue,
   type Place,
 } from "../../../platform/documents/document_map.ts";
 
@@ -90,7 +90,7 @@ function readVia(fields: DocumentMap): Via {
   if (value === undefined || value === "direct") return DIRECT;
   if (value === "agent") return { kind: "agent" };
   if (typeof value === "string" || typeof value !== "object") {
-    const seen = typeof value === "string" ? `"${value}"` : kindOf(value);
+    const seen = typeof value === "string" ? `"${value}"` : kindOfValue(value);
     fields.refuse("via", `saw ${seen}, wanted direct, agent, or {host: NODE}`);
   }
   const via = fields.map("via", AGENT_KEYS)!;

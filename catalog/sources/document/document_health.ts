@@ -15,7 +15,7 @@ import { withoutAbsent } from "../../model/plain_data.ts";
 import {
   type DocumentMap,
   FieldError,
-  kindOf,
+  kindOfValue,
   type Place,
 } from "../../../platform/documents/document_map.ts";
 
@@ -121,7 +121,7 @@ function readStatus(value: unknown, place: Place): StatusRange {
   if (first <= last) return { first, last };
   const seen = typeof value === "string" || typeof value === "number"
     ? `"${String(value).slice(0, 20)}"`
-    : kindOf(value);
+    : kindOfValue(value);
   throw new FieldError(
     place,
     `saw ${seen}, wanted a status such as 200, or a range such as 200-299`,

@@ -39,7 +39,7 @@ export const POLICY_FIELDS = [
  * @param policy Absent: it wants nothing.
  * @throws {FieldError}
  */
-export function readPolicy(
+export function readServicePolicy(
   policy: DocumentMap | undefined,
   ports: readonly ServicePort[],
 ): ServicePolicy {

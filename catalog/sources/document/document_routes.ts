@@ -13,7 +13,7 @@ import {
 } from "../../model/routes.ts";
 import {
   DocumentMap,
-  kindOf,
+  kindOfValue,
   type Place,
 } from "../../../platform/documents/document_map.ts";
 
@@ -57,7 +57,7 @@ function readHeaders(route: DocumentMap): readonly HeaderMatch[] {
   const value = route.value("headers");
   if (value === undefined) return [];
   if (typeof value !== "object" || Array.isArray(value)) {
-    route.refuse("headers", `saw ${kindOf(value)}, wanted {NAME: VALUE}`);
+    route.refuse("headers", `saw ${kindOfValue(value)}, wanted {NAME: VALUE}`);
   }
   const names = Object.keys(value as object);
   const headers = route.map("headers", names)!;

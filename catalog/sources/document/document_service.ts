@@ -11,9 +11,9 @@ import {
   DEFAULT_NAMESPACE,
   type Endpoint,
   keyOf,
-  type ListenAddress,
   NO_AFFINITY,
   type Service,
+  type ServiceListen,
   type ServicePort,
 } from "../../model/model.ts";
 import { checkEndpoints, checkService, isPort } from "../../model/validate.ts";
@@ -23,7 +23,7 @@ import {
   FieldError,
   type Place,
 } from "../../../platform/documents/document_map.ts";
-import { POLICY_FIELDS, readPolicy } from "./document_policy.ts";
+import { POLICY_FIELDS, readServicePolicy } from "./document_policy.ts";
 import { readRoutes } from "./document_routes.ts";
 
 /** A service and what is behind it. */
@@ -55,7 +55,7 @@ export function readService(value: unknown, place: Place): ReadService {
     name: fields.text("name") ?? fields.refuse("name", "wanted a name"),
     ports,
     affinity: readAffinity(fields),
-    policy: readPolicy(fields.map("policy", POLICY_FIELDS), ports),
+    policy: readServicePolicy(fields.map("policy", POLICY_FIELDS), ports),
   };
   if (service.ports.length === 0) fields.refuse("ports", "wanted one at least");
   const behind = fields.list("endpoints")
@@ -94,7 +94,7 @@ function readPort(
 }
 
 /** `8080`, `127.0.0.1:8080`, `[::1]:8080`. */
-function readListen(fields: DocumentMap): ListenAddress | undefined {
+function readListen(fields: DocumentMap): ServiceListen | undefined {
   const value = fields.value("listen");
   if (value === undefined) return undefined;
   const match = /^(?:\[([^\]]+)\]:|([^:]+):)?(\d{1,5})$/.exec(String(value));

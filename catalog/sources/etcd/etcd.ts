@@ -17,7 +17,7 @@ import { PrefixFollower } from "../../../neighbours/etcd/prefix_follower.ts";
 import type { Change } from "../../../neighbours/etcd/watch.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
-import type { Part, Sink, Source } from "../../model/source.ts";
+import type { CatalogPart, Sink, Source } from "../../model/source.ts";
 import { EtcdEntries } from "./etcd_entries.ts";
 import type { EtcdLayout } from "./etcd_layout.ts";
 
@@ -89,7 +89,7 @@ export class EtcdSource implements Source {
     }
   }
 
-  #replaced(entries: readonly Entry[]): Part {
+  #replaced(entries: readonly Entry[]): CatalogPart {
     this.#entries.replace(entries);
     const { services, endpoints } = this.#entries;
     return { services, endpoints };

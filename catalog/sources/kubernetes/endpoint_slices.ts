@@ -8,7 +8,7 @@
  * @module
  */
 
-import { keyOf as objectKeyOf } from "../../../neighbours/kubernetes/object_copy.ts";
+import { objectKeyOf } from "../../../neighbours/kubernetes/object_copy.ts";
 import type { EndpointSlice } from "../../../neighbours/kubernetes/objects.ts";
 import {
   DEFAULT_WEIGHT,
@@ -92,7 +92,7 @@ export class EndpointSlices {
 const NAMED_MAX = 3;
 
 /** @returns Which endpoints of a slice are left out, and why; `undefined`: none. */
-export function problemOf(slice: EndpointSlice): string | undefined {
+export function sliceProblem(slice: EndpointSlice): string | undefined {
   const bad = (slice.endpoints ?? [])
     .map(({ addresses }) => addresses[0] ?? "")
     .filter((address) => canonicalAddress(address) === undefined);

@@ -13,7 +13,7 @@ import {
   KubernetesConfigError,
   KubernetesError,
 } from "../../../neighbours/kubernetes/errors.ts";
-import { keyOf as objectKeyOf } from "../../../neighbours/kubernetes/object_copy.ts";
+import { objectKeyOf } from "../../../neighbours/kubernetes/object_copy.ts";
 import type {
   KubernetesObject,
   ObjectList,

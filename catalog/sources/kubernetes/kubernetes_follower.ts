@@ -20,16 +20,16 @@ import type {
   Service as KubernetesService,
 } from "../../../neighbours/kubernetes/objects.ts";
 import {
+  type ApiCollection,
   ENDPOINT_SLICES,
   pathOf,
-  type Resource,
   SERVICES,
 } from "../../../neighbours/kubernetes/paths.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import { keyOf, type Service } from "../../model/model.ts";
 import type { Sink } from "../../model/source.ts";
-import { EndpointSlices, problemOf } from "./endpoint_slices.ts";
-import { annotationProblemOf, serviceFrom } from "./kubernetes_service.ts";
+import { EndpointSlices, sliceProblem } from "./endpoint_slices.ts";
+import { annotationProblemOf, serviceOfObject } from "./kubernetes_service.ts";
 
 /**
  * kube-proxy's: headless services have no address that a proxy could stand for,
@@ -106,7 +106,7 @@ export class KubernetesFollower {
   }
 
   #watch<T extends KubernetesObject>(
-    resource: Resource,
+    resource: ApiCollection,
     onChanges: (changes: readonly ObjectChange<T>[]) => void,
     sayAll: () => void,
   ): ListWatch<T> {
@@ -130,7 +130,7 @@ export class KubernetesFollower {
     });
   }
 
-  #pathOf(resource: Resource): string {
+  #pathOf(resource: ApiCollection): string {
     const { namespace } = this.#options;
     return pathOf(resource, namespace === undefined ? {} : { namespace });
   }
@@ -147,7 +147,7 @@ export class KubernetesFollower {
   #sayServices(): void {
     if (this.#isSaid.services) return;
     this.#isSaid.services = true;
-    const services = [...this.#services.objects.values()].map(serviceFrom);
+    const services = [...this.#services.objects.values()].map(serviceOfObject);
     this.#sink[this.#first]({ services: services.filter(isThere) });
   }
 
@@ -157,7 +157,7 @@ export class KubernetesFollower {
     const services: Service[] = [];
     const gone: string[] = [];
     for (const { type, object } of changes) {
-      const service = type === "removed" ? undefined : serviceFrom(object);
+      const service = type === "removed" ? undefined : serviceOfObject(object);
       if (service !== undefined) services.push(service);
       else gone.push(keyOfObject(object));
     }
@@ -178,7 +178,7 @@ export class KubernetesFollower {
   #onSlices(changes: readonly ObjectChange<EndpointSlice>[]): void {
     const touched = new Set<string | undefined>();
     for (const change of changes) {
-      this.#refuse(change, problemOf);
+      this.#refuse(change, sliceProblem);
       // It may have been another service's before.
       if (change.type === "updated") {
         touched.add(this.#joined.remove(change.previous));

@@ -34,7 +34,9 @@ const TOPOLOGY_MODE = "service.kubernetes.io/topology-mode";
  *   places (ExternalName), and services without an address of their own, whose
  *   clients find the endpoints by themselves.
  */
-export function serviceFrom(object: KubernetesService): Service | undefined {
+export function serviceOfObject(
+  object: KubernetesService,
+): Service | undefined {
   const { metadata, spec = {} } = object;
   const { clusterIP = "", type } = spec;
   if (type === "ExternalName" || clusterIP === "" || clusterIP === "None") {
@@ -60,7 +62,7 @@ export function annotationProblemOf(
   object: KubernetesService,
 ): string | undefined {
   const { namespace = "", name = "", annotations } = object.metadata;
-  const service = serviceFrom({ ...object, metadata: { namespace, name } });
+  const service = serviceOfObject({ ...object, metadata: { namespace, name } });
   if (service === undefined || annotations === undefined) return undefined;
   const { problem } = annotatedPolicy(service, annotations);
   return problem === undefined

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { Service } from "../../../neighbours/kubernetes/objects.ts";
 import { NO_AFFINITY, NO_POLICY } from "../../model/model.ts";
-import { serviceFrom } from "./kubernetes_service.ts";
+import { serviceOfObject } from "./kubernetes_service.ts";
 
 function service(
   spec: NonNullable<Service["spec"]>,
@@ -22,7 +22,7 @@ Deno.test("a Service has its ports, and no affinity unless it says so", () => {
       { name: "rpc", port: 50051, protocol: "TCP", appProtocol: "grpc" },
     ],
   });
-  assertEquals(serviceFrom(object), {
+  assertEquals(serviceOfObject(object), {
     namespace: "shop",
     name: "web",
     ports: [
@@ -44,7 +44,7 @@ Deno.test("a Service has its ports, and no affinity unless it says so", () => {
 
 Deno.test("affinity keeps its time, or Kubernetes' three hours", () => {
   const affinity = (timeoutSeconds?: number) =>
-    serviceFrom(service({
+    serviceOfObject(service({
       clusterIP: "10.96.0.7",
       sessionAffinity: "ClientIP",
       ...timeoutSeconds === undefined
@@ -62,16 +62,21 @@ Deno.test("ExternalName and headless services are nobody's to proxy", () => {
     { clusterIP: "" },
     {},
   ];
-  for (const spec of specs) assertEquals(serviceFrom(service(spec)), undefined);
+  for (const spec of specs) {
+    assertEquals(serviceOfObject(service(spec)), undefined);
+  }
 });
 
 Deno.test("a service that prefers near endpoints is aware of zones", () => {
   const clusterIP = "10.96.0.7";
   const near = service({ clusterIP, trafficDistribution: "PreferClose" });
-  assertEquals(serviceFrom(near)?.policy, { zoneAware: true });
+  assertEquals(serviceOfObject(near)?.policy, { zoneAware: true });
   const here = service({ clusterIP, trafficDistribution: "PreferSameNode" });
-  assertEquals(serviceFrom(here)?.policy, { zoneAware: true, nodeAware: true });
+  assertEquals(serviceOfObject(here)?.policy, {
+    zoneAware: true,
+    nodeAware: true,
+  });
   const annotations = { "service.kubernetes.io/topology-mode": "Auto" };
   const old = service({ clusterIP }, annotations);
-  assertEquals(serviceFrom(old)?.policy, { zoneAware: true });
+  assertEquals(serviceOfObject(old)?.policy, { zoneAware: true });
 });

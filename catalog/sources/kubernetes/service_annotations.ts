@@ -24,7 +24,10 @@ import {
   DocumentMap,
   FieldError,
 } from "../../../platform/documents/document_map.ts";
-import { POLICY_FIELDS, readPolicy } from "../document/document_policy.ts";
+import {
+  POLICY_FIELDS,
+  readServicePolicy,
+} from "../document/document_policy.ts";
 
 /** What the names of our annotations begin with. */
 export const ANNOTATION_PREFIX = "proxy.tunnel/";
@@ -101,7 +104,7 @@ function readAnnotation(
   );
   let policy: ServicePolicy;
   try {
-    policy = readPolicy(fields, service.ports);
+    policy = readServicePolicy(fields, service.ports);
   } catch (error) {
     if (!(error instanceof FieldError)) throw error;
     throw new FieldError([name], withoutField(field, error.message));

@@ -1,6 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import type { Service } from "../../../neighbours/kubernetes/objects.ts";
-import { annotationProblemOf, serviceFrom } from "./kubernetes_service.ts";
+import { annotationProblemOf, serviceOfObject } from "./kubernetes_service.ts";
 
 function service(
   annotations: Record<string, string>,
@@ -32,7 +32,7 @@ Deno.test("annotations of a Service are its policy, with the values of a file", 
     "example.org/balance": "dice",
   });
   assertEquals(annotationProblemOf(object), undefined);
-  assertEquals(serviceFrom(object)?.policy, {
+  assertEquals(serviceOfObject(object)?.policy, {
     zoneAware: false,
     nodeAware: true,
     balance: "least-connections",
@@ -75,7 +75,10 @@ for (const [name, value, problem] of WRONG) {
       "proxy.tunnel/zone-aware": "true",
       "proxy.tunnel/udp-idle": "10s",
     });
-    assertEquals(serviceFrom(object)?.policy, { ...NEAR, udpIdleMs: 10_000 });
+    assertEquals(serviceOfObject(object)?.policy, {
+      ...NEAR,
+      udpIdleMs: 10_000,
+    });
     const said = annotationProblemOf(object) ?? "";
     assertStringIncludes(said, "Service shop/web is served without");
     assertStringIncludes(said, problem);

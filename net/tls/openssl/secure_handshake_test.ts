@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { X509Certificate } from "node:crypto";
-import { Authority } from "../../../platform/pki/authority.ts";
+import { CertificateAuthority } from "../../../platform/pki/authority.ts";
 import {
   exportPrivateKey,
   generateKeyPair,
@@ -326,7 +326,7 @@ test("both ends say what the other one said of their certificate", () => {
 test("a chain is followed to an authority that is trusted, root or not", async () => {
   const until = new Date(Date.now() + 24 * 3600 * 1000);
   const make = (name: string) =>
-    Authority.create({ commonName: () => name, notAfter: until });
+    CertificateAuthority.create({ commonName: () => name, notAfter: until });
   const [root, middle] = await Promise.all([make("root"), make("middle")]);
   const vouched = await root.vouchFor(middle);
   const keys = await generateKeyPair();
@@ -492,7 +492,7 @@ test("the failure of one session is not the next one's", () => {
 
 /** A certificate of nobody's. */
 async function selfSigned(name: string): Promise<CertificatePair> {
-  const authority = await Authority.create({
+  const authority = await CertificateAuthority.create({
     commonName: () => name,
     notAfter: new Date(Date.now() + 24 * 3600 * 1000),
   });

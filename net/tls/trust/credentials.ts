@@ -10,7 +10,10 @@
 
 import { guarded } from "../../../platform/errors/internal_errors.ts";
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { isoDate, subjectOf } from "../../../platform/pki/certificate_words.ts";
+import {
+  certificateSubject,
+  isoDate,
+} from "../../../platform/pki/certificate_words.ts";
 import { FileError } from "../../../platform/files/file_error.ts";
 
 /** PEM files of a certificate chain and its private key; may be one file. */
@@ -349,7 +352,7 @@ function checkPair(
   if (leaf.checkPrivateKey(key)) return;
   throw new CredentialsError(
     `Cannot use key ${keyFile}: it does not belong to the first certificate ` +
-      `in ${certFile} (${subjectOf(leaf)}); give the pair that was ` +
+      `in ${certFile} (${certificateSubject(leaf)}); give the pair that was ` +
       `issued together`,
   );
 }
@@ -359,7 +362,7 @@ function termOf(
   certificate: X509Certificate,
 ): CertificateTerm {
   const { fingerprint256, validFrom, validTo } = certificate;
-  const subject = subjectOf(certificate);
+  const subject = certificateSubject(certificate);
   const name = /(?:^|, )CN=([^,]+)/.exec(subject)?.[1] ?? subject;
   return {
     role,
@@ -375,7 +378,7 @@ function checkDates(
   path: string,
   renewal: Renewal,
 ): string[] {
-  const subject = subjectOf(certificate);
+  const subject = certificateSubject(certificate);
   if (Date.parse(certificate.validTo) < Date.now()) {
     const remedy = renewal === "by itself"
       ? "it renews itself before it is shown"
@@ -407,7 +410,9 @@ function nowText(): string {
 function checkVersion(authority: X509Certificate, path: string): void {
   if (hasVersionField(authority.raw)) return;
   throw new CredentialsError(
-    `Cannot use CA bundle ${path}: ${subjectOf(authority)} is an X.509 ` +
+    `Cannot use CA bundle ${path}: ${
+      certificateSubject(authority)
+    } is an X.509 ` +
       `version 1 certificate, wanted version 3; issue the CA anew`,
   );
 }

@@ -15,7 +15,7 @@ import {
 } from "./credentials.ts";
 import { ExpiryWatch } from "./expiry.ts";
 import {
-  type Outcome,
+  type ReloadReport,
   Reloads,
   type ReloadSource,
 } from "../../../platform/reload/reloads.ts";
@@ -74,7 +74,7 @@ export class KeptFiles {
   }
 
   /** See {@linkcode Reloads.follow}. */
-  follow(kind: string): Outcome {
+  follow(kind: string): ReloadReport {
     return this.#reloads.follow(kind);
   }
 

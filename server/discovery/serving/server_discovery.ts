@@ -13,7 +13,7 @@ import type { MetricRegistry } from "../../../platform/metrics/metrics.ts";
 import type { MethodHandler } from "../../../proto/grpc/call.ts";
 import type { ReceiveBudget } from "../../../proto/streams/receive_budget.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
-import type { Caller } from "../../links/agent_port.ts";
+import type { ConnectionPeer } from "../../links/agent_port.ts";
 import type { Admit } from "../access/admission.ts";
 import { Discovery } from "./discovery.ts";
 import { DiscoveryPort } from "./discovery_port.ts";
@@ -125,7 +125,7 @@ export class ServerDiscovery {
   }
 
   /** Methods of one connection to the agent port. */
-  methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
+  methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
     return this.#discovery.methods({ ...caller, needsNoProof: false });
   }
 

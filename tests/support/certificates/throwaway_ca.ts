@@ -5,7 +5,10 @@
  * @module
  */
 
-import { Authority, type LeafName } from "../../../platform/pki/authority.ts";
+import {
+  CertificateAuthority,
+  type LeafName,
+} from "../../../platform/pki/authority.ts";
 import {
   exportPrivateKey,
   generateKeyPair,
@@ -36,16 +39,16 @@ export interface CertificateWish {
 
 /** See the module description. */
 export class ThrowawayCa {
-  readonly #authority: Authority;
+  readonly #authority: CertificateAuthority;
 
-  private constructor(authority: Authority) {
+  private constructor(authority: CertificateAuthority) {
     this.#authority = authority;
   }
 
   /** Makes a new authority with a key of its own. */
   static async create(commonName = "throw-away CA"): Promise<ThrowawayCa> {
     return new ThrowawayCa(
-      await Authority.create({
+      await CertificateAuthority.create({
         commonName: () => commonName,
         notAfter: new Date(Date.now() + DAY_MS),
       }),

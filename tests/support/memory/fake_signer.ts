@@ -13,7 +13,7 @@ import {
   CERTIFICATE_SIGNING_REQUESTS,
   pathOf,
 } from "../../../neighbours/kubernetes/paths.ts";
-import { Authority } from "../../../platform/pki/authority.ts";
+import { CertificateAuthority } from "../../../platform/pki/authority.ts";
 import { readNamedRequest } from "../../../platform/pki/named_request.ts";
 import type { FakeApiServer } from "../peers/fake_apiserver.ts";
 
@@ -23,12 +23,12 @@ export const REQUESTS = pathOf(CERTIFICATE_SIGNING_REQUESTS);
 /** See the module description. */
 export class FakeSigner {
   private constructor(
-    readonly authority: Authority,
+    readonly authority: CertificateAuthority,
     readonly server: FakeApiServer,
   ) {}
 
   static async of(server: FakeApiServer): Promise<FakeSigner> {
-    const authority = await Authority.create({
+    const authority = await CertificateAuthority.create({
       commonName: () => "kubernetes",
       notAfter: new Date(Date.now() + 24 * 3600_000),
     });

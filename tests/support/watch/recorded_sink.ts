@@ -5,7 +5,11 @@
  */
 
 import { SourceEntries } from "../../../catalog/changes.ts";
-import type { Part, PartKeys, Sink } from "../../../catalog/model/source.ts";
+import type {
+  CatalogPart,
+  PartKeys,
+  Sink,
+} from "../../../catalog/model/source.ts";
 
 /** What was said: `set`, `add`, `remove`, `repair`, `synced`, `failed: why`, …. */
 export type SinkCall = string;
@@ -21,12 +25,12 @@ export class RecordedSink implements Sink {
   drift = 0;
   #waiters: { readonly pattern: RegExp; readonly resolve: () => void }[] = [];
 
-  set(part: Part): void {
+  set(part: CatalogPart): void {
     this.entries.set(part);
     this.#note("set");
   }
 
-  add(part: Part): void {
+  add(part: CatalogPart): void {
     this.entries.add(part);
     this.#note("add");
   }
@@ -36,7 +40,7 @@ export class RecordedSink implements Sink {
     this.#note("remove");
   }
 
-  repair(part: Part): void {
+  repair(part: CatalogPart): void {
     this.drift += this.entries.set(part).count;
     this.#note("repair");
   }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Part } from "../../../catalog/model/source.ts";
+import type { CatalogPart } from "../../../catalog/model/source.ts";
 
 import type { CertificatePair } from "../certificates/throwaway_ca.ts";
 import { ScriptedSource } from "../watch/scripted_source.ts";
@@ -47,7 +47,7 @@ export class DiscoveryRig implements AsyncDisposable {
 
   /** A server whose catalog is this, and whole. */
   static async serving(
-    part: Part,
+    part: CatalogPart,
     wish: TunnelWish = {},
     options: Partial<DiscoveryServerOptions> = {},
   ): Promise<DiscoveryRig> {

@@ -9,14 +9,14 @@
  * @module
  */
 
-/** Who can be in a roster; in one at a time. */
-export interface Member {
-  /** For the roster: where it has it; −1 while it is in none. */
+/** Who can be in a list; in one at a time. */
+export interface ListItem {
+  /** For the list: where it has it; −1 while it is in none. */
   place: number;
 }
 
 /** See the module description. */
-export class Roster<Item extends Member> {
+export class UnorderedList<Item extends ListItem> {
   readonly #items: Item[] = [];
 
   get size(): number {
@@ -31,7 +31,7 @@ export class Roster<Item extends Member> {
     }
   }
 
-  /** @param item In no roster. */
+  /** @param item In no list. */
   add(item: Item): void {
     item.place = this.#items.length;
     this.#items.push(item);
