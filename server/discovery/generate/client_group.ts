@@ -1,6 +1,7 @@
 /**
- * To whom services are told, as far as that makes a difference to what is told:
- * clients of one group are told the same, and share one view.
+ * A group of clients: all that makes a difference to the resources that a client
+ * receives. Clients of one group receive the same, and share one view
+ * (go-control-plane's node group).
  *
  * Who a client is, and what it may see, is decided elsewhere (`access/`).
  *
@@ -11,7 +12,7 @@ import type { Visibility } from "../../policy/visibility.ts";
 import type { Endpoint, Service } from "../../../catalog/model/model.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 
-/** What kind of program asks; each has resources that only it understands. */
+/** The kind of program; each has resources that only it understands. */
 export type Form = typeof FORMS[number];
 
 export const FORMS = ["proxy", "grpc", "envoy"] as const;
@@ -20,26 +21,26 @@ export const FORMS = ["proxy", "grpc", "envoy"] as const;
 export interface ConnectProxy {
   readonly host: string;
   readonly port: number;
-  /** At how many of `connectHost` it is, too, at the same port. */
+  /** The number of `connectHost` addresses where it listens too, at that port. */
   readonly more?: number;
 }
 
 /** See the module description. */
 export interface ClientGroup {
-  /** The same text for all of one group. */
+  /** Equal for all clients of one group. */
   readonly key: string;
   readonly form: Form;
   readonly visible: Visibility;
-  /** Absent: endpoints behind agents are out of its reach. */
+  /** Absent: it cannot reach endpoints behind agents. */
   readonly connectProxy?: ConnectProxy;
-  /** Where it is; absent: nobody knows. */
+  /** Where it is; absent: unknown. */
   readonly zone?: string;
 }
 
-/** An group, less what makes no difference to the service in hand. */
+/** The parts of a group that make a difference to one service. */
 export type Variant = Omit<ClientGroup, "key" | "visible">;
 
-/** What the server knows of a client besides what the client says. */
+/** What the server knows of a client besides the node that it sends. */
 export interface ClientFacts {
   readonly visible: Visibility;
   /**
@@ -53,9 +54,9 @@ export interface ClientFacts {
  * A client's group. Its node's metadata decides: in a map `tunnel`, or with
  * names such as `tunnel.kind`,
  *
- * - `kind`: `proxy`, `grpc` or `envoy`; without it the user agent says it, and
- *   who has none that is known is told what Envoy is told.
- * - `http_11_proxy`: true for those that know `Http11ProxyUpstreamTransport`
+ * - `kind`: `proxy`, `grpc` or `envoy`; without it the user agent decides, and an
+ *   unknown user agent receives what Envoy receives.
+ * - `http_11_proxy`: true for clients that know `Http11ProxyUpstreamTransport`
  *   (gRFC A86).
  */
 export function clientGroupOf(
@@ -72,7 +73,7 @@ export function clientGroupOf(
   });
 }
 
-/** An group with its key. */
+/** A group with its key. */
 export function clientGroup(
   form: Form,
   visible: Visibility,
@@ -88,16 +89,16 @@ export function clientGroup(
   return Object.freeze({ key, form, visible, ...rest });
 }
 
-/** Stands for every proxy where only that there is one makes a difference. */
+/** Stands for every proxy where its address makes no difference. */
 const SOME_PROXY: ConnectProxy = Object.freeze({ host: "::", port: 1 });
 
-/** What of an group makes a difference to what it is told of a service. */
+/** The parts of a group that make a difference to a service. */
 export function variantFor(
   { policy }: Service,
   endpoints: readonly Endpoint[],
   { form, connectProxy, zone }: ClientGroup,
 ): Variant {
-  // A proxy is told everything, and finds its own zone and its own road.
+  // A node proxy receives everything, and finds its zone and its route itself.
   if (form === "proxy") return { form };
   const isProxyNamed = endpoints.some(({ via }) => via.kind === "agent");
   return {
@@ -109,7 +110,7 @@ export function variantFor(
   };
 }
 
-/** All that {@linkcode variantFor} may answer for an group. */
+/** All variants that {@linkcode variantFor} may return for a group. */
 export function variantsOf(
   { form, connectProxy, zone }: ClientGroup,
 ): readonly Variant[] {

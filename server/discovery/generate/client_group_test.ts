@@ -119,7 +119,7 @@ Deno.test("what makes no difference to a service does not count", () => {
   assertEquals(variantFor(near, [behind], proxy), { form: "proxy" });
 });
 
-Deno.test("whatever makes a difference for an group is among what may", () => {
+Deno.test("whatever makes a difference for a group is among what may", () => {
   const endpoints = [
     [endpointOf("10.0.0.1:80")],
     [endpointOf("10.0.0.1:80", { via: { kind: "agent" } })],

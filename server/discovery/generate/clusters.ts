@@ -39,7 +39,7 @@ import { ADS } from "./resource_of.ts";
 
 /**
  * Connections and requests at once, of one client to one cluster. Envoy and gRPC
- * have 1,024 unless told, and Envoy 3 for retries, which one dead endpoint uses
+ * have 1,024 by default, and Envoy 3 for retries, which one dead endpoint uses
  * up; our own proxies have no such limit, and more than this no client has ports
  * for.
  */
@@ -54,15 +54,15 @@ const AGENT_CONNECT_MS_MIN = 2_000;
  */
 const PANIC_PERCENT = 1;
 
-/** An endpoint that so many connections in a row fail to is left out. */
+/** An endpoint is ejected after so many failed connections in a row. */
 const OUTLIER_FAILURES = 3;
 
-/** For so long, however often it happens: as by our own proxies. */
+/** It is ejected for so long, however often it happens: as by our own proxies. */
 const OUTLIER_MS = 10_000;
 
 /**
- * How often Envoy looks who may come back, so that this is not much longer. It
- * is a timer for each cluster, of which there may be 20,000.
+ * How often Envoy checks whether an ejection is over, which delays its end. It is
+ * a timer for each cluster, and there may be 20,000 clusters.
  */
 const OUTLIER_LOOK_MS = 5_000;
 
@@ -96,8 +96,8 @@ export function clusterOf(
 }
 
 /**
- * In the place of a cluster that is not there, so that who is led to it fails at
- * once: gRPC waits 15 s for a cluster that nobody tells of.
+ * Stands in for a cluster that does not exist, so that requests to it fail at
+ * once: gRPC waits 15 s for a cluster that it does not receive.
  */
 export function plainCluster(name: string): Cluster {
   return {
@@ -107,7 +107,7 @@ export function plainCluster(name: string): Cluster {
   };
 }
 
-/** A node proxy takes all it needs from the service. */
+/** A node proxy reads all that it needs from the service. */
 function proxyCluster(
   name: string,
   service: Service,
@@ -163,7 +163,7 @@ function envoyFields(
     ...isChecked
       ? {
         healthChecks: [healthCheckOf(health, service)],
-        // Who is removed is gone, however well it seems.
+        // A removed endpoint is gone, even if its checks succeed.
         ignoreHealthOnHostRemoval: true,
       }
       : {},
@@ -174,12 +174,12 @@ function envoyFields(
 }
 
 /**
- * Who fails to be reached is left out, whatever those answer who are: without it
- * a dead endpoint would get its share for as long as the catalog does not know,
- * and a zone whose endpoints are dead all of it.
+ * Unreachable endpoints are ejected, whatever reachable ones answer: without it a
+ * dead endpoint would get its part of the connections for as long as the catalog
+ * does not know, and a zone with dead endpoints all connections.
  *
- * Not for gRPC clients: those know connections that fail by themselves, and what
- * they would read of this is about answers (gRFC A50).
+ * Not for gRPC clients: they notice failed connections by themselves, and read
+ * only the fields about answers (gRFC A50).
  */
 const OUTLIERS: OutlierDetection = Object.freeze({
   splitExternalLocalOriginErrors: true,
@@ -189,13 +189,13 @@ const OUTLIERS: OutlierDetection = Object.freeze({
   maxEjectionTime: durationOf(OUTLIER_MS),
   // All of them may be dead; then all are used, see above.
   maxEjectionPercent: { value: 100 },
-  // What an endpoint answers is for its caller to judge.
+  // The caller decides what an answer means.
   enforcingConsecutive_5xx: { value: 0 },
   enforcingSuccessRate: { value: 0 },
   enforcingLocalOriginSuccessRate: { value: 0 },
 });
 
-/** As our own proxies ask, as far as Envoy can. */
+/** The checks of our own proxies, as far as Envoy has them. */
 function healthCheckOf(
   check: CatalogHealthCheck,
   service: Service,

@@ -1,6 +1,6 @@
 /**
- * The view of one group, made of what each service has for it, a service at a
- * time: what is being made is nobody's until it is whole.
+ * The view of one group of clients, generated a service at a time: nobody sees it
+ * before it is whole.
  *
  * @module
  */
@@ -15,10 +15,10 @@ import { type ByKind, ClaimsLedger } from "./claims_ledger.ts";
 import type { ServiceResources, Unserved } from "./service_resources.ts";
 import type { ResourceCache } from "./resource_cache.ts";
 
-/** Of services that nobody spoke of endpoints for; always the same. */
+/** Of services without a list of endpoints; always the same object. */
 const NO_ENDPOINTS: readonly Endpoint[] = Object.freeze([]);
 
-/** A view, and what of the services in it is not served. */
+/** A view, and what of its services is not served. */
 export interface Made {
   readonly view: View;
   readonly unserved: readonly Unserved[];
@@ -28,7 +28,7 @@ export interface Made {
 export class GroupView {
   readonly #cache: ResourceCache;
   readonly #ledger = new ClaimsLedger();
-  /** Lists of services to be looked at, and how far the first one is. */
+  /** Lists of changed services, and the position in the first list. */
   readonly #lists: (readonly string[])[] = [];
   #at = 0;
   #made: Made | undefined;
@@ -42,14 +42,14 @@ export class GroupView {
     return this.#made;
   }
 
-  /** @param services That are not what they were; kept, never changed. */
+  /** @param services The changed services; kept, so never change the list. */
   touch(services: readonly string[]): void {
     if (services.length > 0) this.#lists.push(services);
   }
 
   /**
-   * Looks at what was touched, and then has a view of the catalog as it is when
-   * that ends. Other runs of it, and `touch`, may come in between two steps.
+   * Generates the resources of changed services, and then a view of the catalog
+   * as it is when that ends. Other runs, and `touch`, may come between two steps.
    *
    * @param current The catalog as it is at each step.
    */
@@ -73,7 +73,7 @@ export class GroupView {
     return this.#lists.length > 0 || this.#ledger.hasUndecided;
   }
 
-  /** Clients are told these kinds as a whole: whoever is first needs the order. */
+  /** Clients receive these kinds as a whole: the first response needs the order. */
   *#ordering(resources: ByKind): Generator<void, void, void> {
     for (const kind of RESOURCE_KINDS) {
       const now = resources[kind];

@@ -1,11 +1,11 @@
 /**
  * Route configurations that name clusters before they lead to them, for clients
- * that would go by a route before they know its cluster.
+ * that use a route before they know its cluster.
  *
- * That is grpc-go: it goes by new routes a moment before the clusters that it has
- * fetched for them are known to what picks one, and calls of that moment fail
- * (`unknown cluster selected for RPC`). So it is first told its old routes, with
- * others behind them that nothing reaches: it fetches their clusters, too.
+ * grpc-go does: it uses new routes a moment before its picker knows the clusters
+ * that it has fetched for them, and calls of that moment fail (`unknown cluster
+ * selected for RPC`). So it first receives its old routes, followed by others that
+ * no request reaches: it fetches their clusters, too.
  *
  * @module
  */
@@ -13,33 +13,30 @@
 import { decodeAny } from "../../../proto/xds/any.ts";
 import { RouteConfiguration } from "../../../proto/xds/xds_messages.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
+import { PairMemo } from "../view/pair_memo.ts";
 import { type ByName, changedNames } from "../view/view.ts";
 import { resourceOf } from "./resource_of.ts";
 
-/** What is told in between, and which clusters are new to which routes. */
+/** Routes between two states, and by route the clusters that it names anew. */
 export interface InterimRoutes {
   readonly routes: ByName;
   readonly clusters: ReadonlyMap<string, readonly string[]>;
 }
 
-const known = new WeakMap<ByName, WeakMap<ByName, InterimRoutes | null>>();
+const interim = new PairMemo<ByName, ByName, InterimRoutes | null>(
+  (before, after) => make(before, after) ?? null,
+);
 
 /**
- * What to tell between two states of routes; the same for all who ask.
+ * The routes to send between two states; the same object for the same pair.
  *
- * @returns Nothing when no route leads anywhere new.
+ * @returns Nothing when no route leads to a new cluster.
  */
 export function interimRoutesOf(
   before: ByName,
   after: ByName,
 ): InterimRoutes | undefined {
-  let byAfter = known.get(before);
-  if (byAfter === undefined) known.set(before, byAfter = new WeakMap());
-  let interim = byAfter.get(after);
-  if (interim === undefined) {
-    byAfter.set(after, interim = make(before, after) ?? null);
-  }
-  return interim ?? undefined;
+  return interim.of(before, after) ?? undefined;
 }
 
 function make(before: ByName, after: ByName): InterimRoutes | undefined {
@@ -68,7 +65,7 @@ function newIn(
   return after?.clusters?.filter((name) => !had.has(name)) ?? [];
 }
 
-/** Every virtual host ends with a route for all requests: none is behind it. */
+/** Each virtual host ends with a route for all requests: none reaches the next. */
 function announcing(
   before: Resource,
   more: readonly string[],

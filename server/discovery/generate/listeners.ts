@@ -32,7 +32,7 @@ import {
 } from "../../../proto/xds/xds_messages.ts";
 import { ADS } from "./resource_of.ts";
 
-/** Where programs find a service that does not say it. */
+/** Where programs find a service without a configured address. */
 export const LISTEN_HOST = "127.0.0.1";
 
 /**
@@ -42,17 +42,17 @@ export const LISTEN_HOST = "127.0.0.1";
 export const IDLE_MS = 3_600_000;
 
 /**
- * Attempts to reach an endpoint for one connection. Envoy may well take the same
- * one again, until that is left out (`clusters.ts`): these are enough for one of
- * two to be found so, and for another zone than one that is dead.
+ * Attempts to reach an endpoint for one connection. Envoy may choose the same one
+ * again until it is ejected (`clusters.ts`): these are enough to find the better
+ * one of two, and to leave a dead zone.
  */
 const CONNECT_ATTEMPTS = 10;
 
-/** Between two of them, at first: others fail meanwhile, and somebody counts. */
+/** Between two of them, at first: other failures are counted meanwhile. */
 const CONNECT_BACKOFF_MS = 10;
 const CONNECT_BACKOFF_MAX_MS = 250;
 
-/** A datagram's most. Envoy takes 1,500 unless told, and loses longer ones. */
+/** The longest datagram. Envoy accepts 1,500 by default, and loses longer ones. */
 const DATAGRAM_BYTES_MAX = 65_535;
 
 /**
@@ -73,7 +73,7 @@ export function envoyListener(service: Service, port: ServicePort): Listener {
     : { ...httpListener(service, port, application), name };
 }
 
-/** A node proxy knows by itself how it serves a port: with it, it may. */
+/** A node proxy decides itself how it serves a port: the listener permits it. */
 export function proxyListener(service: Service, port: ServicePort): Listener {
   return port.protocol === "udp"
     ? udpListener(service, port)
@@ -138,7 +138,7 @@ function httpListener(
     () =>
       pack(HttpConnectionManager, {
         ...httpManager(name),
-        // Who a client is, is who it is connected as, whatever it says.
+        // The client's address is that of its connection, whatever its headers say.
         useRemoteAddress: { value: true },
         generateRequestId: { value: false },
         streamIdleTimeout: durationOf(IDLE_MS),
@@ -161,7 +161,7 @@ function httpManager(name: string): HttpConnectionManager {
   };
 }
 
-/** The same for everybody; made when it is needed first. */
+/** The same for all clients; made when it is needed first. */
 let plainRouter: Any | undefined;
 
 function filterListener(

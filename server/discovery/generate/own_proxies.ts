@@ -1,6 +1,6 @@
 /**
- * A proxy of its own for each endpoint that is reached by one, as far as there
- * are: grpc-go takes endpoints behind one proxy's address for one endpoint.
+ * A proxy address of its own for each endpoint behind a proxy, as far as there are
+ * enough: grpc-go takes endpoints behind one proxy address for one endpoint.
  *
  * @module
  */
@@ -9,12 +9,12 @@ import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
 import { connectHost } from "../../../proto/xds/relay_fields.ts";
 import type { ConnectProxy } from "./client_group.ts";
 
-/** All addresses of a proxy; kept, for what is made of each is kept, too. */
+/** All addresses of a proxy; kept, since what is made of each is kept, too. */
 const spread = new WeakMap<ConnectProxy, readonly ConnectProxy[]>();
 
 /**
- * Which address of `proxy` each endpoint is reached by. An endpoint keeps its
- * own when others come or go, unless it had to take another's place.
+ * The address of `proxy` for each endpoint. An endpoint keeps its address when
+ * others come or go, unless two endpoints wanted the same.
  *
  * @param endpoints Their virtual addresses; each once.
  */
@@ -27,7 +27,7 @@ export function ownProxies(
   const taken = new Set<number>();
   for (const endpoint of [...endpoints].sort()) {
     let at = fnv1a(endpoint) % all.length;
-    // Beyond so many some have to share.
+    // With more endpoints than addresses some have the same.
     if (taken.size < all.length) {
       while (taken.has(at)) at = (at + 1) % all.length;
     }

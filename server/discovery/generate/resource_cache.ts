@@ -1,7 +1,7 @@
 /**
- * The resources of each service as they were made last, so that they are made
- * once for all groups that are told the same of it, and stay the objects that
- * they were while they say the same.
+ * The resources of each service as they were generated last: they are generated
+ * once for all groups that receive the same, and stay the same objects for as long
+ * as their content is the same.
  *
  * @module
  */
@@ -22,21 +22,21 @@ import type {
 } from "./service_resources.ts";
 
 interface Made {
-  /** What it was made of last. */
+  /** The input that it was made of last. */
   input: ServiceInput;
   readonly resources: ServiceResources;
 }
 
 /**
- * Variants that are asked for what they have alike: they are as many as nodes
- * with proxies of their own, and nearly all of it any two have alike.
+ * Variants that are searched for equal resources: there are as many as nodes with
+ * proxies of their own, and any two have nearly all resources in common.
  */
 const SIBLINGS_MAX = 4;
 
 /** See the module description. */
 export class ResourceCache {
   readonly #generate: Generate;
-  /** By variant, then by service: what nobody is told any more goes at once. */
+  /** By variant, then by service: unused variants are dropped as a whole. */
   readonly #made = new Map<string, Map<string, Made>>();
 
   constructor(generate: Generate) {
@@ -44,8 +44,8 @@ export class ResourceCache {
   }
 
   /**
-   * What `group` is told of a service. The same object for as long as that
-   * stays the same, whatever became of the service.
+   * The resources of a service for a group. The same object for as long as the
+   * content is the same, even when the service has changed.
    *
    * @param key `namespace/name`.
    */
@@ -76,7 +76,7 @@ export class ResourceCache {
     for (const made of this.#made.values()) made.delete(key);
   }
 
-  /** Forgets what none of `groups` may be told. */
+  /** Forgets resources that no client of `groups` may receive. */
   keepOnly(groups: Iterable<ClientGroup>): void {
     const used = new Set<string>();
     for (const group of groups) {
@@ -87,7 +87,7 @@ export class ResourceCache {
     }
   }
 
-  /** Some of what there is of a service. */
+  /** Resources of a service for some other variants. */
   #siblings(key: string): readonly ServiceResources[] {
     const found: ServiceResources[] = [];
     for (const made of this.#made.values()) {
@@ -108,7 +108,7 @@ function variantKey({ form, connectProxy, zone = "" }: Variant): string {
   return `${form} ${connect} ${zone}`;
 }
 
-/** `made` of objects that are there already, wherever they say the same. */
+/** `made` with known objects wherever the content is the same. */
 function shared(
   made: ServiceResources,
   before: ServiceResources | undefined,
@@ -120,7 +120,7 @@ function shared(
     for (const { resource } of claims) resources.set(idOf(resource), resource);
   };
   for (const one of siblings) learn(one);
-  // Last, since what clients of this variant have is what must stay.
+  // Last, so that the objects of this variant win: its clients have those.
   if (before !== undefined) learn(before);
   const claims = made.claims.map((claim, index) => {
     const resource = resources.get(idOf(claim.resource)) ?? claim.resource;

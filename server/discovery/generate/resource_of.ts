@@ -1,6 +1,6 @@
 /**
- * Messages as resources: validated, encoded, and with a version that says what
- * is in them and nothing else.
+ * Messages as resources: validated, encoded, and with a version made of their
+ * content and of nothing else.
  *
  * @module
  */
@@ -33,7 +33,7 @@ const VERSION_LENGTH = 32;
 
 const OTHERS: Clients = { isAddress: isIpAddress };
 
-/** A message that its clients would refuse, and why: a defect of ours. */
+/** A message that clients would refuse, and why: a defect of ours. */
 export class InvalidResource extends Error {
   override readonly name = "InvalidResource";
 }
@@ -56,7 +56,7 @@ export function resourceOf<Kind extends ResourceKind>(
 }
 
 /**
- * Makes listeners that differ in their name alone: looked at once, and encoded
+ * Makes listeners that differ in their name alone: validated once, and encoded
  * once but for the name.
  *
  * @param names None of them is empty.

@@ -1,10 +1,10 @@
 /**
  * Route configurations: which requests of a port go to which cluster.
  *
- * A port's routes are asked in their order, and each may be for one host. xDS
- * first finds the most telling virtual host and then asks its routes alone; so
- * every host that is named gets a virtual host with all routes that could be
- * meant for it, in their order, and that comes to the same.
+ * A port's routes match in their order, and each may be for one host. xDS first
+ * chooses the most specific virtual host and then matches only its routes; so each
+ * named host gets a virtual host with all routes that could match it, in their
+ * order, which has the same effect.
  *
  * @module
  */
@@ -34,16 +34,16 @@ import {
 } from "../../../proto/xds/xds_messages.ts";
 import type { Variant } from "./client_group.ts";
 
-/** Attempts for one request, as by our own proxies: other endpoints each. */
+/** Attempts for one request, each at another endpoint: as by our own proxies. */
 const REQUEST_ATTEMPTS = 4;
 
-/** So many endpoints of one zone are tried before another zone is. */
+/** Endpoints of one zone that are tried before another zone. */
 const ATTEMPTS_IN_ZONE = 2;
 
 /** Draws of an endpoint until one comes that was not tried for the request. */
 const DRAWS_MAX = 10;
 
-/** What of a catalog's route says whereto. */
+/** The parts of a catalog's route that say where requests go. */
 type Targets = Route["to"];
 
 /** The route configuration of one port. */
@@ -147,7 +147,7 @@ function clusterName({ service, port }: Targets[number]): string {
   return resourceNameOf(service, { port, protocol: "tcp" });
 }
 
-/** What requests are hashed by counts only where the cluster has affinity. */
+/** The hash of a request counts only where the cluster has affinity. */
 function fieldsFor(form: Variant["form"]): RouteAction {
   if (form === "grpc") {
     // A program is one client; it cannot hash by its own address.
@@ -161,13 +161,13 @@ function fieldsFor(form: Variant["form"]): RouteAction {
   };
 }
 
-/** The same for everybody; made when it is needed first. */
+/** The same for all clients; made when it is needed first. */
 let retries: RetryPolicy | undefined;
 
 function retryPolicy(): RetryPolicy {
   return {
-    // Of those no endpoint has seen anything yet. A gRPC status UNAVAILABLE is
-    // none of them: it may be what a method said that was called.
+    // In these cases no endpoint has received anything. A gRPC status UNAVAILABLE
+    // is none of them: the method that was called may have returned it.
     retryOn: "connect-failure,refused-stream,reset-before-request",
     numRetries: { value: REQUEST_ATTEMPTS - 1 },
     retryPriority: {

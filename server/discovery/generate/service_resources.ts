@@ -1,5 +1,5 @@
 /**
- * What becomes of one service for one group.
+ * The resources of one service for one group of clients.
  *
  * @module
  */
@@ -9,12 +9,12 @@ import type { Resource } from "../../../proto/xds/resource.ts";
 import type { Variant } from "./client_group.ts";
 
 /**
- * A resource, and what it lays claim to. Several services can lay claim to one
- * thing (two listeners on one address, two services of one gRPC name); who has
- * the lowest rank gets it, then who comes first in the order of services.
+ * A resource, and the name and address that it claims. Several services can claim
+ * the same (two listeners on one address, two services of one gRPC name); the
+ * lowest rank gets it, then the first in the order of services.
  */
 export interface Claim {
-  /** Whose it is: `namespace/name`. */
+  /** The service, `namespace/name`. */
   readonly service: string;
   readonly resource: Resource;
   readonly rank: number;
@@ -22,17 +22,17 @@ export interface Claim {
   readonly order: number;
   /** Besides its name, an address that only one listener can have. */
   readonly address?: string;
-  /** What to tell people when another gets it; who that is is put behind it. */
+  /** The sentence for people when another service gets it, without its name. */
   readonly whenLost?: string;
-  /** What to tell people when nobody has a better right to it. */
+  /** The sentence for people when no other service has a better right to it. */
   readonly whenHeld?: string;
 }
 
-/** Something of a service that an group is not served. */
+/** Something of a service that a group is not served. */
 export interface Unserved {
   /** `namespace/name`. */
   readonly service: string;
-  /** What of it, why, and what to do: `port 80: …`. */
+  /** The port, why, and what to do: `port 80: …`. */
   readonly reason: string;
 }
 
@@ -42,7 +42,7 @@ export interface ServiceResources {
   readonly unserved: readonly Unserved[];
 }
 
-/** What resources are made of, and nothing else. */
+/** All that resources are made of. */
 export interface ServiceInput {
   readonly service: Service;
   readonly endpoints: readonly Endpoint[];
@@ -51,7 +51,7 @@ export interface ServiceInput {
 /**
  * Makes the resources of one service.
  *
- * @param variant Says all of the group that may make a difference.
+ * @param variant All of the group that may make a difference.
  */
 export type Generate = (
   input: ServiceInput,

@@ -1,17 +1,17 @@
 /**
- * Views of the catalog, one for each group that somebody asks for, kept up to
- * date at the cost of what changed.
+ * Views of the catalog, one for each group of clients in use, kept up to date at
+ * the cost of what changed.
  *
- * A service is looked at again when it, or the list of its endpoints, is another
- * object than before; its resources are made again by the generator; those that
- * say what they said stay the objects that they were. So the next view differs
- * from the last by identity exactly where clients have something to be told.
+ * A service is generated again when it, or the list of its endpoints, is another
+ * object than before. Resources with the same content stay the same objects. So
+ * the next view differs from the last by identity exactly where clients have to
+ * receive something.
  *
  * A view of many services takes longer than a link may wait for its turn, so
  * `preparing` makes it in steps. Until that is over there is none, or the last
- * one, which was whole; changes that come meanwhile are taken in on the way.
+ * one, which was whole; changes that come meanwhile are included.
  *
- * Reading order: `Views.update`, `Views.preparing`, then `audience_view.ts`.
+ * Reading order: `Views.update`, `Views.preparing`, then `group_view.ts`.
  *
  * @module
  */
@@ -23,7 +23,7 @@ import type { ClientGroup } from "./client_group.ts";
 import type { Generate, Unserved } from "./service_resources.ts";
 import { ResourceCache } from "./resource_cache.ts";
 
-/** An group that nobody asked for during so many updates is forgotten. */
+/** A group that nobody asked for during so many updates is forgotten. */
 export const IDLE_UPDATES_MAX = 16;
 
 const NOTHING: readonly Unserved[] = Object.freeze([]);
@@ -35,12 +35,12 @@ export class Views {
   #snapshot: Snapshot | undefined;
   #updates = 0;
 
-  /** @param generate `generateService`, unless a test wants to see to it. */
+  /** @param generate `generateService`; tests pass another one. */
   constructor(generate: Generate) {
     this.#cache = new ResourceCache(generate);
   }
 
-  /** Whether there is anything to be told yet. */
+  /** Whether the first update has come. */
   get isReady(): boolean {
     return this.#snapshot !== undefined;
   }
@@ -62,7 +62,7 @@ export class Views {
   }
 
   /**
-   * Makes what `group` may be told now, a service or so at a time.
+   * Makes the view of `group` as of now, a service or so at a time.
    *
    * @throws {TypeError} Before the first update.
    */
@@ -81,7 +81,7 @@ export class Views {
   }
 
   /**
-   * What of the services in that view is not served, and why; in the order of
+   * What of the services in that view is not served, and why, in the order of
    * services.
    */
   lastUnservedTo(group: ClientGroup): readonly Unserved[] {
@@ -89,8 +89,8 @@ export class Views {
   }
 
   /**
-   * All that `group` may be told now; the same object while that stays the
-   * same. Made at once, however long it takes.
+   * The view of `group` as of now; the same object for as long as its content is
+   * the same. Made at once, however long it takes.
    *
    * @throws {TypeError} Before the first update.
    */
@@ -99,7 +99,7 @@ export class Views {
   }
 
   /**
-   * What of the services that `group` may see it is not served, and why; in
+   * What of the services that `group` may see is not served to it, and why, in
    * the order of services. Made at once, however long it takes.
    *
    * @throws {TypeError} Before the first update.
@@ -108,13 +108,13 @@ export class Views {
     return this.#current(group).unserved;
   }
 
-  /** Nobody is of these groups, and it may be long until somebody is. */
+  /** No client is of these groups, maybe for a long time. */
   forget(keys: Iterable<string>): void {
     for (const key of keys) this.#groups.delete(key);
     this.#keepUsed();
   }
 
-  /** Audiences that are kept up to date. */
+  /** Groups whose views are kept up to date. */
   get groups(): readonly ClientGroup[] {
     return [...this.#groups.values()].map(({ of }) => of.group);
   }
@@ -163,7 +163,7 @@ interface Kept {
   askedAt: number;
 }
 
-/** Services that are not what they were. */
+/** Services that changed. */
 function compare(before: Snapshot, after: Snapshot): readonly string[] {
   const keys = new Set<string>();
   compareMaps(before.services, after.services, keys);
@@ -171,7 +171,7 @@ function compare(before: Snapshot, after: Snapshot): readonly string[] {
   return [...keys];
 }
 
-/** Mostly only one of a snapshot's maps is another one. */
+/** Mostly only one of a snapshot's maps has changed. */
 function compareMaps(
   before: ReadonlyMap<string, unknown>,
   after: ReadonlyMap<string, unknown>,

@@ -299,7 +299,7 @@ Deno.test("what a route leads to is there, be it only without endpoints", () => 
   assertEquals(endpointsOfB(), none);
 });
 
-Deno.test("an group that nobody asks for is forgotten, and what only it used", () => {
+Deno.test("a group that nobody asks for is forgotten, and what only it used", () => {
   const { views, made } = counted();
   const book = new Book();
   views.update(book.put(serviceOf("a"), endpointOf("10.0.0.1:80")));

@@ -4,9 +4,10 @@
  * knows which agent and which endpoint it stands for.
  *
  * They are made of the agent's identifier and the endpoint's address and of
- * nothing else, so that every server gives the same one at all times, and nodes
- * whose own addresses overlap are told apart. They lie in a prefix for local use
- * that nobody routes (RFC 4193): who dials one without the proxy reaches nobody.
+ * nothing else, so that every server uses the same one at all times, and nodes
+ * whose own addresses overlap are kept apart. They lie in a prefix for local use
+ * that nobody routes (RFC 4193): a program that dials one without the proxy
+ * reaches nothing.
  *
  * @module
  */
@@ -59,7 +60,7 @@ export function isVirtualAddress(host: string): boolean {
 
 /**
  * What the virtual addresses of a catalog stand for, and for a while those of
- * endpoints that were removed: clients go there until they have heard of it.
+ * removed endpoints: clients use them until they receive the removal.
  *
  * After a restart of the server, clients that come with an address from before
  * find it as soon as the catalog is there.
@@ -94,7 +95,7 @@ export class VirtualAddresses {
    * What `host` stands for.
    *
    * @returns `undefined` when it is no virtual address, or none of an endpoint
-   *   that is there or was there a moment ago.
+   *   that exists or existed a moment ago.
    */
   resolve(host: string): VirtualTarget | undefined {
     const address = parseIpAddress(host);

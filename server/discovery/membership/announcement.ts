@@ -1,12 +1,12 @@
 /**
- * What of an agent's announcement is taken: services that its node may offer,
- * at addresses that are the node's own. Pure.
+ * Which services of an agent's announcement are accepted: those that its node may
+ * offer, at addresses that are the node's own. Pure.
  *
  * An address means what it means to the agent that announces it, which dials it
- * itself: so the loopback of its machine, what it was let announce as its own
- * (identifiers), and what a policy grants its node. A name may be anybody's
- * unless a policy says whose; services that another source of the catalog has
- * are that source's, whoever announces them.
+ * itself: the loopback of its machine, its own identifiers, and what a policy
+ * grants its node. Any node may use any name unless a policy restricts it; a
+ * service of another source of the catalog stays that source's, whoever announces
+ * it.
  *
  * @module
  */
@@ -50,7 +50,7 @@ export interface Offer {
   readonly name: string;
   readonly port: number;
   readonly protocol: Protocol;
-  /** Empty: not told. */
+  /** Empty: unknown. */
   readonly appProtocol: string;
   /** Canonical. */
   readonly address: string;
@@ -59,15 +59,15 @@ export interface Offer {
 
 /** What agents may announce. */
 export interface AnnouncementRules {
-  /** Agents that show nothing may link: whose word counts then? Nobody's. */
+  /** Whether anonymous agents may link: they may not announce anything. */
   readonly letsAnonymous: boolean;
   /** What `node` may call itself besides its name. */
   grantsOf(node: string): Identifiers;
-  /** Whether `node` may offer a service; empty: who proved no name. */
+  /** Whether `node` may offer a service; empty: an agent without a name. */
   mayOffer(node: string, service: string): boolean;
 }
 
-/** What became of an announcement. */
+/** The decision about an announcement. */
 export interface AnnouncementDecision {
   readonly offers: readonly Offer[];
   readonly refused: readonly ServiceRefusal[];
@@ -87,7 +87,7 @@ export function authorizeAnnouncement(
     const decision = problem ?? authorizeOne(peer, service, rules);
     if (typeof decision === "string") {
       refused.push({ service: announcedName(service), reason: decision });
-      // One line stands for all that follow: there may be thousands.
+      // One reason stands for all that follow: there may be thousands.
       if (decision === TOO_MANY) break;
       continue;
     }
@@ -99,7 +99,7 @@ export function authorizeAnnouncement(
 const TOO_MANY = `only ${ANNOUNCED_SERVICES_MAX} services of one agent are ` +
   "taken; this one and what follows is left out";
 
-/** Why nothing of an agent can be taken. */
+/** Why nothing of an agent can be accepted. */
 function problemOfAgent(
   { agentId, identity }: LinkPeer,
   { letsAnonymous }: AnnouncementRules,
@@ -108,7 +108,7 @@ function problemOfAgent(
     return "the agent showed no certificate, and this server lets everybody " +
       "be an agent; join the node";
   }
-  // It is how proxies name the agent to the server.
+  // Proxies name the agent by it to the server.
   const canBeNamed = /^[\x21-\x7e]+$/.test(agentId) &&
     agentId.length <= ANNOUNCED_TEXT_LENGTH_MAX;
   return canBeNamed
@@ -117,7 +117,7 @@ function problemOfAgent(
       `${ANNOUNCED_TEXT_LENGTH_MAX} characters at most; set --agent-id`;
 }
 
-/** @returns Why not, or what is taken. */
+/** @returns Why not, or what is accepted. */
 function authorizeOne(
   peer: LinkPeer,
   announced: AnnouncedService,

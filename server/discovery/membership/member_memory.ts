@@ -1,11 +1,11 @@
 /**
- * What agents have announced, kept in the server's state directory: a server that
- * has just started knows whom to wait for, and does not say that services are
- * gone whose agents are on their way back.
+ * What agents have announced, saved in the server's state directory: a server that
+ * has just started knows which agents to wait for, and removes no service whose
+ * agents are about to reconnect.
  *
- * Each server writes a file of its own and reads those of all that share the
- * directory, so that a new one knows what its peers know. Nothing here is needed:
- * what cannot be read or written is said once, and done without.
+ * Each server writes a file of its own and reads those of all servers that share
+ * the directory, so that a new one knows what its peers know. The files are
+ * optional: a file that cannot be read or written is logged once.
  *
  * @module
  */
@@ -27,7 +27,7 @@ export interface RememberedAgent {
   readonly seenMs: number;
 }
 
-/** What `MembershipSource` keeps, wherever that is. */
+/** Where `MembershipSource` saves agents. */
 export interface MemberMemory {
   load(): Promise<readonly RememberedAgent[]>;
   /** Never rejects. */

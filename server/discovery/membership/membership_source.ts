@@ -1,18 +1,18 @@
 /**
- * Connected agents as a source of the catalog: what their nodes offer, reachable
- * through them.
+ * Connected agents as a source of the catalog: the services that their nodes
+ * offer, reachable through them.
  *
  * An agent's endpoints are `ready` while one of its links stands (`serving` while
- * all of them drain), `unready` from the moment at which the last one is lost,
- * and forgotten ten minutes later, or when the agent says so itself. What counts
- * is what was announced last, on whichever link. Agents that announce one service
+ * all of them drain), and `unready` from the moment at which the last one is lost.
+ * They are removed ten minutes later, or when the agent announces so itself. The
+ * last announcement counts, on whichever link. Agents that announce one service
  * are endpoints of one service.
  *
- * A server that has just started has no links. Before agents had the time to
- * come back, what is missing here may exist, so the source is not synced: else
- * every proxy would be told that all of it is gone. Who was there not long ago
- * (`member_memory.ts`) is waited for a little longer, and then there as one that
- * is lost.
+ * A server that has just started has no links. What is missing here may exist
+ * until agents had the time to reconnect, so the source is not synced before: else
+ * every proxy would remove all of it. An agent that was linked not long ago
+ * (`member_memory.ts`) is awaited a little longer, and then it is an agent whose
+ * link is lost.
  *
  * It refuses to know what an agent may announce (`announcement.ts`), and which
  * link a dial will take.
@@ -34,40 +34,41 @@ import type { AnnouncementDecision, Offer } from "./announcement.ts";
 import type { MemberMemory } from "./member_memory.ts";
 import { endpointsFrom, type Member, serviceFrom } from "./offered_service.ts";
 
-/** How long an agent that is gone is remembered. */
+/** How long an agent without a link is remembered. */
 export const FORGET_MS = 600_000;
 
 /**
- * How long agents have to come back after the server's start. They try at once
+ * How long agents have to reconnect after the server's start. They try at once
  * and then at growing intervals: nearly all of 200 were back in 2 s.
  */
 export const SETTLE_MS = 2_000;
 
-/** The same while agents are known that are not back yet. */
+/** The same while a remembered agent is not back yet. */
 export const KNOWN_SETTLE_MS = 5_000;
 
-/** What has changed is kept after this long, together with what follows it. */
+/** A change is saved after this long, together with what follows it. */
 export const KEEP_MS = 3_000;
 
-/** When nothing changes, it is kept so often that agents were there until now. */
+/** Without a change the times of linked agents are saved this often. */
 export const KEEP_AGAIN_MS = 120_000;
 
 /**
- * An agent is heard at once, and then so often at most: what it says meanwhile
- * waits, and only the last of it counts.
+ * An agent's announcement is read at once, and then so often at most: meanwhile
+ * announcements wait, and only the last one counts.
  */
 export const ANNOUNCE_INTERVAL_MS = 200;
 
 /**
- * Agents that are remembered although they are gone; beyond it the one that is
- * gone for longest is forgotten. Who comes back under ever new names must not
+ * Agents without a link that are remembered; beyond it the one that is gone for
+ * longest is forgotten. An agent that reconnects under ever new names must not
  * fill memory.
  */
 export const LOST_AGENTS_MAX = 10_000;
 
 /**
- * One change is said at once, what follows within this time together: each costs
- * a copy of the catalog's maps, and thousands of agents may come at one moment.
+ * One change is reported at once, those that follow within this time together:
+ * each costs a copy of the catalog's maps, and thousands of agents may come at
+ * one moment.
  */
 export const GATHER_MS = 20;
 
@@ -84,11 +85,11 @@ export interface MembershipOptions {
   ): AnnouncementDecision;
   /** {@linkcode SETTLE_MS} unless given. */
   readonly settleMs?: number;
-  /** Absent: a start begins with nothing. */
+  /** Absent: a server starts without remembered agents. */
   readonly memory?: MemberMemory;
-  /** Milliseconds since 1970; for what is kept. */
+  /** Milliseconds since 1970; for what is saved. */
   readonly now?: () => number;
-  /** Whether a node may offer a service still; everybody everything if absent. */
+  /** Whether a node may still offer a service; absent: every node every one. */
   mayOffer?(node: string, service: string): boolean;
 }
 
@@ -97,21 +98,21 @@ export class MembershipSource implements Source {
   readonly name = "agents";
   readonly #options: MembershipOptions;
   readonly #agents = new Map<string, Agent>();
-  /** By service: who offers it, by agent id. */
+  /** By service: the agents that offer it, by id. */
   readonly #offers = new Map<string, Map<string, Agent>>();
-  /** Those without a link, in the order in which they went. */
+  /** Agents without a link, the longest lost first. */
   readonly #lost = new Set<Agent>();
   #sink: Sink | undefined;
   #settling: Timer | undefined;
-  /** Services that changed and are yet to be said. */
+  /** Changed services that the catalog does not know yet. */
   readonly #touched = new Set<string>();
   #gathering: Timer | undefined;
-  /** Who was there before the start and is not back. */
+  /** Remembered agents that are not back. */
   readonly #awaited = new Set<Agent>();
   #keeping: Timer | undefined;
-  /** Since it was kept. */
+  /** Since the last saving. */
   #isChanged = false;
-  /** The last saving, for the end to wait for. */
+  /** The last saving: the end waits for it. */
   #saving: Promise<void> = Promise.resolve();
   #recalling: Promise<void> = Promise.resolve();
 
@@ -148,7 +149,7 @@ export class MembershipSource implements Source {
     await this.#saving;
   }
 
-  /** Who was there not long ago is there again, without a link for now. */
+  /** Restores remembered agents, without a link for now. */
   async #recall(memory: MemberMemory, settleMs: number): Promise<void> {
     const { timers, now = Date.now, mayOffer } = this.#options;
     const agents = await memory.load();
@@ -156,7 +157,7 @@ export class MembershipSource implements Source {
     const nowMs = now();
     let areAllBack = false;
     for (const { id, node, offers, seenMs } of agents) {
-      // A clock that was set says nothing of how long ago it was.
+      // The clock may have been set back meanwhile.
       const agoMs = Math.max(0, nowMs - seenMs);
       const allowed = offers.filter(({ service }) =>
         mayOffer?.(node, service) ?? true
@@ -183,7 +184,7 @@ export class MembershipSource implements Source {
     this.#settling = timers.after(most, () => this.#settle());
   }
 
-  /** What is not here now is not there. */
+  /** An agent that is not back by now is lost. */
   #settle(): void {
     if (this.#settling === undefined) return;
     this.#settling.cancel();
@@ -263,7 +264,7 @@ export class MembershipSource implements Source {
     this.#offer(agent, []);
   }
 
-  /** Judges all agents again: what they may announce is something else now. */
+  /** The rules have changed: authorizes the announcements of all agents again. */
   reconsider(): void {
     for (const agent of this.#agents.values()) {
       const link = agent.speaker;
@@ -272,7 +273,7 @@ export class MembershipSource implements Source {
     }
   }
 
-  /** Nobody of it is here to be judged whole: its services are, one by one. */
+  /** An agent without a link cannot be authorized as a whole: each service is. */
   #authorizeRemembered(agent: Agent): void {
     const { mayOffer } = this.#options;
     if (mayOffer === undefined) return;
@@ -292,7 +293,7 @@ export class MembershipSource implements Source {
         if (speaker !== undefined) this.#take(agent, speaker);
       });
     }
-    // It is back, or drains: that waits for nobody.
+    // That it is back, or drains, is reported at once.
     this.#report(agent.services());
   }
 
@@ -323,7 +324,7 @@ export class MembershipSource implements Source {
     this.#report(touched);
   }
 
-  /** Both ends show it: whoever looks at one of them should not have to guess. */
+  /** Both ends log it, so that people at either end see why. */
   #refuse(
     agent: Agent,
     link: AgentLink,
@@ -333,7 +334,7 @@ export class MembershipSource implements Source {
     agent.refusals = JSON.stringify(refused);
     if (refused.length === 0) return;
     link.refuseServices?.(refused);
-    // Each of its links says the same.
+    // Each of its links repeats the announcement.
     if (agent.refusals === before) return;
     const { log } = this.#options;
     for (const { service, reason } of refused.slice(0, LOGGED_REFUSALS_MAX)) {
@@ -346,7 +347,7 @@ export class MembershipSource implements Source {
     );
   }
 
-  /** Says to the catalog how these services are now, at once or very soon. */
+  /** Reports these services to the catalog, at once or very soon. */
   #report(services: Iterable<string>): void {
     for (const key of services) this.#touched.add(key);
     if (this.#gathering === undefined) this.#flush();
@@ -372,7 +373,7 @@ export class MembershipSource implements Source {
       this.#offers.delete(key);
       return sink.remove({ services: [key], endpoints: [key] });
     }
-    // In the same order whoever came first, so that nothing differs for it.
+    // The order does not depend on which agent came first.
     const sorted = [...members.values()]
       .sort((one, other) => one.id < other.id ? -1 : 1);
     const service = serviceFrom(key, sorted);
@@ -400,13 +401,13 @@ export class MembershipSource implements Source {
 class Agent implements Member {
   readonly links = new Set<AgentLink>();
   offers: readonly Offer[] = [];
-  /** The link on which it spoke last. */
+  /** The link of its last announcement. */
   speaker: AgentLink | undefined;
-  /** When its announcement was taken last. */
+  /** When its announcement was read last. */
   takenMs = -Infinity;
-  /** Until it is heard again while it is linked, is forgotten while it is not. */
+  /** Until it is read again (linked), or forgotten (not linked). */
   timer: Timer | undefined;
-  /** What was refused last, as it was logged. */
+  /** The last refusals, as they were logged. */
   refusals = "";
 
   /** The name that it proved; empty: none. */

@@ -29,8 +29,8 @@ export interface Member {
  * The service that `members` offer together: all ports that any of them has.
  *
  * @param key `namespace/name`.
- * @param members Sorted; of those who say different application protocols for
- *   one port the first is believed.
+ * @param members Sorted; of different application protocols of one port the first
+ *   counts.
  */
 export function serviceFrom(
   key: string,

@@ -1,16 +1,16 @@
 /**
- * When changes are told: the first at once, more of them in windows that grow
+ * When changes are pushed: the first at once, later ones in windows that grow
  * while changes keep coming.
  *
- * Pilot waits for quiet before it says anything, and then everybody knows of a
- * dead endpoint late. Here the first change opens a window and is told at once;
- * what comes in the window is told together when it ends, and opens the next
- * one, twice as long. A window in which nothing came ends that.
+ * Pilot waits for quiet before it pushes anything, and then every client learns
+ * late of a dead endpoint. Here the first change opens a window and is pushed at
+ * once; changes in the window are pushed together when it ends, and open the next
+ * one, twice as long. A window without changes ends that.
  *
- * Removals jump the queue: clients fail on what is gone, and only miss what is
- * new. They wait for a quarter of the window, or for the shortest one there is.
- * A service that keeps losing endpoints would then decide the pace for
- * everybody, so one that lost some a moment ago waits like all others.
+ * Removals come first: clients fail on a removed endpoint, and only miss a new
+ * one. A removal waits for a quarter of the window, or for the shortest window.
+ * A service that keeps losing endpoints would then decide the pace for all
+ * clients, so one that lost some a moment ago waits like other changes.
  *
  * @module
  */
@@ -18,17 +18,17 @@
 import { guarded } from "../../../platform/errors/internal_errors.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 
-/** Shortest and longest window unless somebody says otherwise, milliseconds. */
+/** Shortest and longest window by default, milliseconds. */
 export const WINDOW_MIN_MS = 50;
 export const WINDOW_MAX_MS = 1_000;
 
 /** The part of a window that a removal waits for. */
 const REMOVAL_SHARE = 1 / 4;
 
-/** So long after its last removal a service is not flapping any more. */
+/** A service is flapping for so long after its last removal. */
 export const FLAPPING_MS = 10_000;
 
-/** Services remembered for that; the first of more are forgotten early. */
+/** Services remembered for that; beyond it the oldest are forgotten early. */
 export const FLAPPING_MAX = 10_000;
 
 /** What {@linkcode Debounce} needs. */
@@ -38,7 +38,7 @@ export interface DebounceOptions {
   readonly windowMaxMs: number;
   readonly timers: Timers;
   /**
-   * Tells everything that changed up to now.
+   * Pushes everything that changed up to now.
    *
    * @param done To be called when that is over: the next push waits for it.
    */
@@ -52,23 +52,18 @@ export class Debounce {
   readonly #options: DebounceOptions;
   /** Services that lost endpoints, and when; the latest last. */
   readonly #removals = new Map<string, number>();
+  /** The length of the open window, or of the next one. */
   #windowMs: number;
   #openedMs = 0;
   /** Ends the window; absent when there is none, or its push goes on. */
   #timer: Timer | undefined;
-  #isPushing = false;
-  /** What came since the last push began. */
+  #state: "idle" | "pushing" | "stopped" = "idle";
+  /** The changes since the last push began. */
   #news: "none" | "change" | "removal" = "none";
-  #isStopped = false;
 
   constructor(options: DebounceOptions) {
     this.#options = options;
     this.#windowMs = options.windowMinMs;
-  }
-
-  /** How long the window is that is open, or would be opened now. */
-  get windowMs(): number {
-    return this.#windowMs;
   }
 
   /**
@@ -77,23 +72,25 @@ export class Debounce {
    * @param removedFrom Services that lost endpoints, or are gone.
    */
   changed(removedFrom: Iterable<string> = []): void {
-    if (this.#isStopped) return;
+    if (this.#state === "stopped") return;
     const isUrgent = this.#noteRemovals(removedFrom);
-    if (this.#timer === undefined && !this.#isPushing) return this.#push();
+    if (this.#timer === undefined && this.#state === "idle") {
+      return this.#push();
+    }
     if (this.#news !== "none") this.#options.merged?.();
     if (this.#news === "removal") return;
     this.#news = isUrgent ? "removal" : "change";
     if (isUrgent && this.#timer !== undefined) this.#arm();
   }
 
-  /** Nothing is told any more. */
+  /** Nothing is pushed any more. */
   stop(): void {
-    this.#isStopped = true;
+    this.#state = "stopped";
     this.#timer?.cancel();
     this.#timer = undefined;
   }
 
-  /** @returns Whether one of them is a surprise. */
+  /** @returns Whether one of them is not flapping. */
   #noteRemovals(services: Iterable<string>): boolean {
     const nowMs = this.#options.timers.now();
     let isUrgent = false;
@@ -113,15 +110,16 @@ export class Debounce {
 
   #push(): void {
     this.#news = "none";
-    this.#isPushing = true;
+    this.#state = "pushing";
     this.#openedMs = this.#options.timers.now();
     this.#arm();
     const done = () => {
-      this.#isPushing = false;
+      if (this.#state !== "pushing") return;
+      this.#state = "idle";
       // The window may have ended meanwhile.
       if (this.#timer === undefined) this.#next();
     };
-    // A push that never ends would be the last.
+    // After a push that never ends there would be no other.
     guarded("catalog", () => this.#options.push(done), done);
   }
 
@@ -134,13 +132,12 @@ export class Debounce {
     const dueMs = this.#openedMs + waitMs;
     this.#timer = timers.after(Math.max(0, dueMs - timers.now()), () => {
       this.#timer = undefined;
-      if (!this.#isPushing) this.#next();
+      if (this.#state === "idle") this.#next();
     });
   }
 
   #next(): void {
     const { windowMinMs, windowMaxMs } = this.#options;
-    if (this.#isStopped) return;
     if (this.#news !== "none") {
       this.#windowMs = Math.min(2 * this.#windowMs, windowMaxMs);
       this.#push();

@@ -1,7 +1,7 @@
 /**
- * Who is told what has changed, and when: changes are gathered (`Debounce`),
- * then what each group is told is made (`ViewPreparation`), then one stream
- * after the other is told it (`PushQueue`).
+ * Which clients are sent a change, and when: `Debounce` gathers changes,
+ * `ViewPreparation` generates the view of each group, and `PushQueue` pushes to one
+ * stream after the other.
  *
  * Reading order: `changed`, `#push`.
  *
@@ -34,7 +34,7 @@ export interface PushesOptions {
   readonly timers: Timers;
   readonly catalog: Catalog;
   readonly views: Views;
-  /** Everybody who may have to be told. */
+  /** All open streams. */
   readonly streams: ReadonlySet<SubscriberStream>;
   readonly metrics: DiscoveryMetrics;
   readonly unserved: UnservedLog;
@@ -48,9 +48,9 @@ export class Pushes {
   readonly #debounce: Debounce;
   readonly #preparation: ViewPreparation;
   readonly #queue: PushQueue<SubscriberStream>;
-  /** When the first of the changes came that the next push tells. */
+  /** When the first change of the next push came. */
   #changedMs: number | undefined;
-  /** The same of the push that goes on, or was last. */
+  /** The same of the push that runs, or was last. */
   #pushedMs = 0;
 
   constructor(options: PushesOptions) {
@@ -71,7 +71,7 @@ export class Pushes {
         guarded(
           "stream",
           () => stream.push(Math.max(this.#pushedMs, stream.sinceMs)),
-          // It comes back, and is told everything.
+          // The client reconnects, and receives everything.
           () => stream.end(PUSH_FAILED),
         );
       },
@@ -79,16 +79,16 @@ export class Pushes {
   }
 
   /**
-   * What clients are told may be something else now.
+   * The catalog or the rules about visible services have changed.
    *
-   * @param diff What the catalog says of it, if it is the catalog that changed.
+   * @param diff Of the catalog, if that has changed.
    */
   changed(diff?: Diff): void {
     this.#changedMs ??= this.#options.timers.now();
     this.#debounce.changed(diff && losersIn(diff));
   }
 
-  /** Tells a stream that is new what there is. */
+  /** A new stream receives its first push. */
   add(stream: SubscriberStream): void {
     this.#preparation.prepare(
       [stream.group!],
@@ -96,12 +96,12 @@ export class Pushes {
     );
   }
 
-  /** It is gone: nothing is told to it any more. */
+  /** The stream is over. */
   remove(stream: SubscriberStream): void {
     this.#queue.remove(stream);
   }
 
-  /** Nobody is told anything any more. */
+  /** Nothing is pushed any more. */
   stop(): void {
     this.#debounce.stop();
     this.#preparation.stop();
@@ -132,7 +132,7 @@ export class Pushes {
     );
   }
 
-  /** Those that have a view, and who waits for the first one of the others. */
+  /** Groups with a view, and the streams that wait for the view of the others. */
   #groups(): {
     readonly made: ReadonlySet<ClientGroup>;
     readonly lacking: ReadonlyMap<ClientGroup, readonly SubscriberStream[]>;
@@ -155,7 +155,7 @@ export class Pushes {
   }
 }
 
-/** Services of which clients may still use what is not there any more. */
+/** Services that lost endpoints, which clients may still use. */
 function* losersIn({ services, endpoints }: Diff): Iterable<string> {
   for (const service of services.removed) yield keyOf(service);
   for (const { service, removed, changed } of endpoints) {

@@ -1,10 +1,11 @@
 /**
- * Makes views before they are told, a few milliseconds at a time: that of
+ * Generates views before they are pushed, a few milliseconds at a time: the view of
  * thousands of services takes a second, in which no link would have its turn.
  *
- * What one change touches is made at once; only a whole catalog, or a new kind
- * of client in front of one, takes longer than a slice. A new kind waits for
- * those that have a view already, so that their clients hear of changes in time.
+ * The services of one change are generated at once; only a whole catalog, or a new
+ * group of clients in front of one, takes longer than a slice. A new group waits
+ * for groups that have a view already, so that their clients receive changes in
+ * time.
  *
  * @module
  */
@@ -16,20 +17,20 @@ import { SLICE_MS } from "../streams/push_queue.ts";
 
 /** The part of `Views` that is used here. */
 export interface PreparedViews {
-  /** One step for each service that is to be looked at, or less. */
+  /** One step for each service to generate, or less. */
   preparing(group: ClientGroup): Iterator<void>;
-  /** Nothing: its first view was not made yet, and may take long. */
+  /** Absent: its first view is not generated yet, and may take long. */
   lastViewOf(group: ClientGroup): object | undefined;
 }
 
-/** Somebody who waits for some views. */
+/** A caller that waits for some views. */
 interface Job {
-  /** How many of them are not made. */
+  /** How many of them are not ready. */
   left: number;
   done(): void;
 }
 
-/** A view that is waited for. */
+/** A view that callers wait for. */
 interface Work {
   readonly steps: Iterator<void>;
   readonly jobs: Job[];
@@ -50,13 +51,13 @@ export class ViewPreparation {
     this.#timers = timers;
   }
 
-  /** Whether views are being made: who wants one has to wait. */
+  /** Whether views are being generated. */
   get isBusy(): boolean {
     return this.#updates.size + this.#firsts.size > 0;
   }
 
   /**
-   * Makes views as they are now, or later if the catalog changes meanwhile.
+   * Generates views as of now, or later if the catalog changes meanwhile.
    *
    * @param done Called when these are made; before this returns, if that is
    *   soon.
@@ -73,7 +74,7 @@ export class ViewPreparation {
     if (this.#timer === undefined && !this.#isSlicing) this.#slice();
   }
 
-  /** Forgets what was asked for. */
+  /** Forgets all jobs. */
   stop(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -98,7 +99,7 @@ export class ViewPreparation {
       while (this.#step()) if (this.#timers.now() >= untilMs) break;
     } finally {
       this.#isSlicing = false;
-      // Also when one of them failed: the others have done nothing.
+      // Also after an error: the other views are not to blame.
       if (this.isBusy) {
         this.#timer = this.#timers.after(0, () => {
           this.#timer = undefined;
@@ -118,7 +119,7 @@ export class ViewPreparation {
     try {
       isOver = steps.next().done === true;
     } catch (error) {
-      // Who waits for it goes on with the view before; the others' are next.
+      // Its callers go on with the view before; the other views are next.
       reportInternalError("catalog", error);
     }
     if (!isOver) return true;

@@ -1,14 +1,13 @@
 /**
- * Discovery: tells the catalog to whoever subscribes, each in its own form.
+ * Discovery: serves the catalog to each subscriber, in the form for its group.
  *
- * The catalog says that something changed; `Pushes` when that is told, and to
- * whom next; views are what each group is told; a stream knows what its
+ * The catalog reports a change; `Pushes` decides when it is pushed, and to which
+ * client next; views are the resources of each group; a stream knows what its
  * client has, and asks for nothing but its group's view.
  *
- * Nothing is told before every source has said all it has: a client that was
- * told less would believe that the rest is gone. Who waits for that too long is
- * sent to another server. A source that is lost later leaves everything as it
- * was.
+ * Nothing is sent before every source has synced: a client that received less
+ * would remove the rest. A client that waits for that too long is sent to another
+ * server. A source that is lost later leaves everything as it was.
  *
  * Reading order: the constructor, `start`, then `push/pushes.ts` and
  * `streams/open_streams.ts`.
@@ -44,12 +43,12 @@ import type { DiscoveryServerOptions } from "../../options.ts";
 
 /**
  * How long clients of a server that has just started wait for its sources. Then
- * they had better ask another one: gRPC's do so only when a stream ends that has
- * said nothing (gRFC A71), and conclude after 15 s that nothing exists.
+ * they should ask another server: gRPC clients do so only when a stream ends
+ * without a response (gRFC A71), and conclude after 15 s that nothing exists.
  */
 export const CATALOG_WAIT_MS = 2_000;
 
-/** Characters of what a source says of its trouble. */
+/** Characters of a source's problem in a sentence. */
 const TROUBLE_LENGTH_MAX = 200;
 
 /** What discovery takes from the server. */
@@ -59,15 +58,15 @@ export interface DiscoveryEnvironment {
   readonly metrics: MetricRegistry;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** `generateService`, unless a test wants to see to it. */
+  /** `generateService`; tests pass another one. */
   readonly generate: Generate;
   /** Sources besides those of the options; asked last. */
   readonly sources: readonly Source[];
-  /** What clients are told of who answers them. */
+  /** The server's name in each response. */
   readonly server: string;
-  /** Whether somebody may be the node that it says. */
+  /** Whether a caller may be the node that it names. */
   readonly admit: Admit;
-  /** The services that a node may know of; empty: nobody's node. */
+  /** The services that a node may see; empty: callers that are no node. */
   visibleTo(node: string): Visibility;
 }
 
@@ -81,7 +80,7 @@ export class Discovery {
   readonly #pushes: Pushes;
   #state: "starting" | "serving" | "draining" = "starting";
   #unfollow: () => void = () => {};
-  /** Sources that clients do not wait for, when they are late. */
+  /** The sources of the options; agents are no reason to send clients away. */
   readonly #sources: ReadonlySet<string>;
   #waiting: Timer | undefined;
 
@@ -115,7 +114,7 @@ export class Discovery {
         if (this.isReady) this.#pushes.add(stream);
       },
       ended: (stream) => this.#pushes.remove(stream),
-      // Before that it may be a matter of moments.
+      // Before CATALOG_WAIT_MS it may take only moments.
       problem: () => this.#waiting === undefined ? this.problem : undefined,
     });
     this.#pushes = new Pushes({
@@ -127,7 +126,7 @@ export class Discovery {
     });
   }
 
-  /** All streams there are, also those that have not said who they are. */
+  /** All streams, also those that have not sent their node yet. */
   get streams(): ReadonlySet<SubscriberStream> {
     return this.#streams.all;
   }
@@ -137,7 +136,7 @@ export class Discovery {
     return this.#unserved.count;
   }
 
-  /** Whether clients are answered: the sources have said all they have. */
+  /** Whether clients are answered: all sources have synced. */
   get isReady(): boolean {
     return this.#state === "serving";
   }
@@ -156,15 +155,15 @@ export class Discovery {
   }
 
   /**
-   * What clients of an group are told: the last view that was whole.
+   * The last view of a group that was whole.
    *
-   * @returns Nothing before there is one.
+   * @returns Nothing before the first.
    */
   viewOf(group: ClientGroup): View | undefined {
     return this.views.lastViewOf(group);
   }
 
-  /** What clients of an group may see and cannot be served. */
+  /** What clients of a group may see and cannot be served. */
   unservedTo(group: ClientGroup): readonly Unserved[] {
     return this.views.lastUnservedTo(group);
   }
@@ -174,7 +173,7 @@ export class Discovery {
     return debugRoutes(this, this.#environment.timers);
   }
 
-  /** Subscribers that had to prove something, to be judged again. */
+  /** Subscribers that had to authenticate, to be authorized again. */
   get links(): readonly SubscriberLink[] {
     return this.#streams.links;
   }
@@ -199,12 +198,12 @@ export class Discovery {
     return this.#streams.methods(origin);
   }
 
-  /** Rules about who sees what may be others now. */
+  /** The rules about visible services may have changed. */
   reconsider(): void {
     if (this.isReady && this.#streams.reconsider()) this.#pushes.changed();
   }
 
-  /** Nobody is served any more; clients are told to look for another server. */
+  /** Ends all streams with a status that sends clients to other servers. */
   drain(reason: string): void {
     if (this.#state === "draining") return;
     this.#state = "draining";

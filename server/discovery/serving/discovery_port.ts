@@ -1,5 +1,5 @@
 /**
- * A port for programs on this machine: discovery without TLS and without proof,
+ * A port for programs on this machine: discovery without TLS and authentication,
  * so it listens on loopback and nowhere else.
  *
  * @module
@@ -34,7 +34,7 @@ export interface DiscoveryPortEnvironment {
   readonly log: Log;
   readonly timers: Timers;
   readonly receiveBudget: ReceiveBudget;
-  /** Counts clients along with everybody else. */
+  /** Counts these clients together with all others. */
   readonly intake: Intake;
   methods(origin: CallOrigin): Readonly<Record<string, MethodHandler>>;
 }
@@ -63,12 +63,12 @@ export class DiscoveryPort {
     return this.#listener.address;
   }
 
-  /** Who is here makes a new connection for the next call. */
+  /** Clients make a new connection for the next call. */
   drain(reason: string): void {
     for (const connection of this.#connections) connection.shutdown(reason);
   }
 
-  /** Lets nobody in any more; calls that run go on to their end. */
+  /** Admits no more clients; calls that run go on to their end. */
   stop(reason: string): void {
     this.#listener.close();
     this.drain(reason);
@@ -78,7 +78,7 @@ export class DiscoveryPort {
     const { intake } = this.#environment;
     const guest = intake.enter(conn.remoteAddress, () => conn.close());
     if (guest === undefined) return conn.close();
-    // Who is on this machine has shown all there is to show.
+    // A program on this machine needs no authentication.
     guest.known();
     this.#serve(watched(conn, () => guest.leave()), guest);
   }

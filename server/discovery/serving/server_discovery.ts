@@ -1,6 +1,6 @@
 /**
- * Discovery as a server has it: on the agent port by who calls, on a port of its
- * own for programs on this machine, and on the admin port for people.
+ * Discovery as a server has it: on the agent port for authenticated callers, on a
+ * port of its own for programs on this machine, and on the admin port for people.
  *
  * @module
  */
@@ -43,13 +43,13 @@ export interface ServerDiscoveryEnvironment {
   readonly server: string;
   readonly admit: Admit;
   readonly rules: DiscoveryRules;
-  /** Whether agents may link that show nothing. */
+  /** Whether anonymous agents may link. */
   readonly letsAnonymous: boolean;
-  /** Absent: what agents announced is not known after a start. */
+  /** Absent: a server starts without remembered agents. */
   readonly memory?: MemberMemory;
 }
 
-/** Who may know of what, and who may announce it. */
+/** Which services nodes may see, and which they may announce. */
 export interface DiscoveryRules
   extends Omit<AnnouncementRules, "letsAnonymous"> {
   visibleTo(node: string): Visibility;
@@ -104,7 +104,7 @@ export class ServerDiscovery {
     return this.#discovery.catalog;
   }
 
-  /** Why subscribers are not answered, if that is not a matter of moments. */
+  /** Why subscribers are not answered, if that takes longer than moments. */
   get problem(): string | undefined {
     return this.#discovery.problem;
   }
@@ -114,7 +114,7 @@ export class ServerDiscovery {
     return this.#discovery.routes;
   }
 
-  /** Of subscribers on the agent port, to be judged again with agents. */
+  /** Subscribers on the agent port, to be authorized again with agents. */
   get links(): readonly SubscriberLink[] {
     return this.#discovery.links;
   }
@@ -129,12 +129,12 @@ export class ServerDiscovery {
     return this.#discovery.methods({ ...caller, needsNoProof: false });
   }
 
-  /** The policy may be another one. */
+  /** The policy may have changed. */
   reconsider(): void {
     this.#discovery.reconsider();
   }
 
-  /** Sends clients to other servers, and lets nobody in any more. */
+  /** Sends clients to other servers, and admits no more. */
   drain(reason: string): void {
     this.#discovery.drain(reason);
     this.#port?.drain(reason);

@@ -41,7 +41,7 @@ export interface KindSummary {
   readonly wildcard: boolean;
   readonly sent?: ResponseSummary;
   readonly acked?: ResponseSummary;
-  /** What it refused last, if it has not taken anything since. */
+  /** What it refused last, if it has acknowledged nothing since. */
   readonly nacked?: ResponseSummary & {
     readonly message: string;
     readonly names: readonly string[];
@@ -59,9 +59,9 @@ export interface KindSummary {
 /**
  * - `unsent`: nothing was ever sent of it.
  * - `waiting`: a response is not answered yet.
- * - `refused`: it does not want what there is, or some of it.
- * - `behind`: there is more to tell.
- * - `synced`: it has acknowledged all there is.
+ * - `refused`: the client refuses some or all of it.
+ * - `behind`: there is more to send.
+ * - `synced`: the client has acknowledged everything.
  */
 export type SyncState =
   | "unsent"
@@ -80,14 +80,14 @@ export interface ClientSummary {
   readonly from: string;
   readonly software: string;
   readonly connectedMs: number;
-  /** Bytes of a response that it has not taken. */
+  /** Bytes of a response that it has not read. */
   readonly keptBytes: number;
   readonly kinds: readonly KindSummary[];
   /** Types that it asked for and that are not served. */
   readonly foreignTypes: readonly string[];
   /** Some of the clusters that its listeners and routes wait for. */
   readonly waitsFor: readonly string[];
-  /** It was told of listeners and routes that lead to clusters it had not taken. */
+  /** It was sent listeners or routes before it acknowledged their clusters. */
   readonly early?: {
     readonly agoMs: number;
     readonly clusters: readonly string[];
@@ -110,7 +110,7 @@ export function clientSummaries(
     );
 }
 
-/** @returns `undefined` for who is not a subscriber (yet). */
+/** @returns `undefined` for a stream without a subscriber (yet). */
 export function clientSummary(
   stream: SubscriberStream,
   nowMs: number,
@@ -174,7 +174,7 @@ function kindSummary(status: KindStatus, nowMs: number): KindSummary {
   };
 }
 
-/** For people: of several things that are true, the one to look at. */
+/** Of several states that apply, the one that people should look at. */
 export function syncStateOf(status: KindStatus): SyncState {
   if (status.sent === undefined) return "unsent";
   if (status.inFlightSinceMs !== undefined) return "waiting";

@@ -1,6 +1,6 @@
 /**
- * Says once, and again when it comes back, which services cannot be served to
- * which clients: else somebody would look for a fault at the other end.
+ * Logs once, and again when it comes back, which services cannot be served to which
+ * clients: else people would look for a fault at the other end.
  *
  * @module
  */
@@ -22,7 +22,7 @@ export interface UnservedSource {
 export class UnservedLog {
   readonly #source: UnservedSource;
   readonly #log: Pick<Log, "warn">;
-  /** By group: what it was when it was looked at last, and its sentences. */
+  /** By group: the list at the last look, and its sentences. */
   readonly #known = new Map<
     string,
     { readonly list: readonly Unserved[]; readonly texts: ReadonlySet<string> }
@@ -39,7 +39,7 @@ export class UnservedLog {
       .reduce((sum, one) => sum + this.#source.unservedTo(one).length, 0);
   }
 
-  /** Looks at all groups, and says what is new. */
+  /** Looks at all groups, and logs what is new. */
   look(): void {
     const { groups } = this.#source;
     const keys = new Set(groups.map(({ key }) => key));

@@ -1,11 +1,11 @@
 /**
- * Who is to be told next: each client once, first come, first served, a few
+ * Which client is pushed next: each once, first come, first served, a few
  * milliseconds at a time.
  *
- * A push to a thousand clients takes longer than a link may wait for its turn,
- * so it is cut into slices. A client that is queued while it waits keeps its
- * place, and is told what is true when its turn comes; one that is queued while
- * it is told comes again.
+ * A push to a thousand clients takes longer than a link may wait for its turn, so
+ * it is cut into slices. A client that is queued again while it waits keeps its
+ * place, and is sent what is true when its turn comes; a client that is queued
+ * during its own turn is queued anew.
  *
  * @module
  */
@@ -20,7 +20,7 @@ export const SLICE_MS = 5;
 export interface PushQueueOptions<Client> {
   readonly timers: Timers;
   /**
-   * Tells one client; must not wait.
+   * Pushes to one client; must not wait.
    *
    * @param sinceMs When it began to wait.
    */
@@ -30,7 +30,7 @@ export interface PushQueueOptions<Client> {
 /** See the module description. */
 export class PushQueue<Client> {
   readonly #options: PushQueueOptions<Client>;
-  /** In the order of their turns, with the time of the first reason. */
+  /** In the order of their turns, with the time since when each waits. */
   readonly #waiting = new Map<Client, number>();
   #drained: (() => void)[] = [];
   #timer: Timer | undefined;
@@ -40,7 +40,7 @@ export class PushQueue<Client> {
     this.#options = options;
   }
 
-  /** How many wait. */
+  /** How many clients wait. */
   get size(): number {
     return this.#waiting.size;
   }
@@ -51,7 +51,7 @@ export class PushQueue<Client> {
     this.#begin();
   }
 
-  /** Queues one, and tells nobody now: the slice that goes on is used up. */
+  /** Queues one for a later slice: the running one is used up. */
   addLater(client: Client): void {
     this.#queue(client);
     if (!this.#isPushing) this.#wait();
@@ -60,7 +60,7 @@ export class PushQueue<Client> {
   /**
    * Queues many.
    *
-   * @param drained Called when nobody waits any more.
+   * @param drained Called when no client waits any more.
    */
   addAll(clients: Iterable<Client>, drained: () => void): void {
     for (const client of clients) this.#queue(client);
@@ -68,12 +68,12 @@ export class PushQueue<Client> {
     this.#begin();
   }
 
-  /** It is gone: nothing is told to it any more. */
+  /** The client is gone. */
   remove(client: Client): void {
     this.#waiting.delete(client);
   }
 
-  /** Forgets everybody. */
+  /** Forgets all clients. */
   stop(): void {
     this.#waiting.clear();
     this.#timer?.cancel();
@@ -100,7 +100,7 @@ export class PushQueue<Client> {
         try {
           push(client, sinceMs);
         } catch (error) {
-          // The others have done nothing, and neither has who calls this.
+          // Neither the other clients nor the caller are to blame.
           reportInternalError("stream", error);
         }
         if (timers.now() >= untilMs) break;

@@ -1,7 +1,7 @@
 /**
- * What is in many resources, as one number: the same whatever their order, and
- * after a change found by what changed alone. For people who compare versions,
- * and for nothing that must not be forged.
+ * The content of many resources, as one number: it does not depend on their order,
+ * and a change costs only what changed. For people who compare versions, and for
+ * nothing that must not be forged.
  *
  * @module
  */
@@ -24,17 +24,17 @@ const NOTHING: ContentSum = Object.freeze({
   count: 0,
 });
 
-/** Resources by their content: kept, since buckets of them are made anew. */
+/** By resource: kept, since buckets of the same resources are made anew. */
 const known = new WeakMap<Resource, ContentSum>();
 
-/** Of all of them together. */
+/** The sum of resources. */
 export function sumOf(resources: Iterable<Resource>): ContentSum {
   return total(function* () {
     for (const resource of resources) yield sumOfOne(resource);
   });
 }
 
-/** Of sums, which is that of all resources behind them. */
+/** The sum of sums, which is the sum of all resources behind them. */
 export function total(sums: () => Iterable<ContentSum>): ContentSum {
   let words: Uint32Array | undefined;
   let count = 0;

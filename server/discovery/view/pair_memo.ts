@@ -1,9 +1,9 @@
 /**
- * What was made of two objects, made once.
+ * Results of pairs of objects, computed once.
  *
  * A thousand clients come from the same state, go to the same state and ask for
- * the same names; what each of them is told is a function of such pairs. It is
- * known for as long as both objects are, so there is nothing to be cleared.
+ * the same names; what each of them is sent is a function of such pairs. A result
+ * is kept for as long as both objects live, so nothing has to be cleared.
  *
  * @module
  */

@@ -1,14 +1,13 @@
 /**
- * All resources of one kind, by name: a map that never changes, and of which the
- * next one costs what changed.
+ * All resources of one kind, by name: a map that never changes, and whose next
+ * version costs what changed.
  *
- * Names are spread over buckets. The next map copies the buckets that something
- * was changed in and shares the others, so what differs between any two is found
- * there, and a change among twenty thousand services copies some eighty names.
+ * Names are spread over buckets. The next map copies the buckets with changes and
+ * shares the others, so the difference of two maps is found in few buckets, and a
+ * change among twenty thousand services copies some eighty names.
  *
- * Order is that of services, and within one that of its claims, whatever the
- * order in which they came; it is made when somebody first asks for it, or in
- * steps before that.
+ * The order is that of services, and within a service that of its claims, however
+ * they were added; it is computed at first use, or in steps before that.
  *
  * @module
  */
@@ -17,7 +16,7 @@ import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { type ContentSum, sumOf, total } from "./content_sum.ts";
 
-/** A resource, and where it stands. */
+/** A resource, and its place in the order. */
 export interface Placed {
   readonly resource: Resource;
   /** `namespace/name`. */
@@ -67,7 +66,7 @@ export class ResourceMap implements ReadonlyMap<string, Resource> {
     return this.#buckets[bucketOf(name)]!.has(name);
   }
 
-  /** Of all that is in it; costs the buckets that no other map has. */
+  /** The sum of all resources; costs the buckets that no other map has. */
   contentSum(): ContentSum {
     const buckets = this.#buckets;
     return total(function* () {
@@ -77,7 +76,7 @@ export class ResourceMap implements ReadonlyMap<string, Resource> {
     });
   }
 
-  /** Names whose resource is new, says something else or is gone. */
+  /** Names whose resource is new, differs or is gone. */
   changedSince(before: ResourceMap): Set<string> {
     const changed = new Set<string>();
     for (let index = 0; index < BUCKETS; index++) {
@@ -114,12 +113,12 @@ export class ResourceMap implements ReadonlyMap<string, Resource> {
     for (const resource of this.#inOrder) tell(resource, resource.name, this);
   }
 
-  /** The next one, to be written. */
+  /** The next map, to be written. */
   draft(): ResourceMapDraft {
     return new ResourceMapDraft(this, this.#buckets);
   }
 
-  /** Finds the order in steps, so that who asks for it has it at once. */
+  /** Computes the order in steps, before it is used. */
   *ordering(): Generator<void, void, void> {
     if (this.#ordered !== undefined) return;
     const byService = new Map<string, Placed[]>();
@@ -149,14 +148,14 @@ export class ResourceMap implements ReadonlyMap<string, Resource> {
   }
 }
 
-/** What becomes the next map; of use to nobody else until it is. */
+/** The next map, while it is written. */
 export class ResourceMapDraft {
   #base: ResourceMap;
   readonly #buckets: Bucket[];
   #size: number;
-  /** Buckets that no map has yet. */
+  /** Copied buckets, which no map has yet. */
   readonly #own = new Map<number, Map<string, Placed>>();
-  /** What stood there before, of names that were written. */
+  /** The entries before, of names that were written. */
   readonly #before = new Map<string, Placed | undefined>();
 
   constructor(base: ResourceMap, buckets: readonly Bucket[]) {
@@ -165,12 +164,12 @@ export class ResourceMapDraft {
     this.#size = base.size;
   }
 
-  /** @param placed Nothing: there is no such resource any more. */
+  /** @param placed Absent: the resource is removed. */
   set(name: string, placed: Placed | undefined): void {
     const index = bucketOf(name);
     const old = this.#buckets[index]!.get(name);
     if (old === placed) return;
-    // Where there was nothing, all is new.
+    // In an empty map every name is new.
     if (this.#base.size > 0 && !this.#before.has(name)) {
       this.#before.set(name, old);
     }
@@ -185,8 +184,8 @@ export class ResourceMapDraft {
   }
 
   /**
-   * The map as it was written, or the last one, if they say the same. What is
-   * written after that is for the next.
+   * The map as it was written, or the last one if the content is the same. Later
+   * writes are for the next map.
    *
    * @param services All services that resources are of, in their order.
    */
