@@ -1,6 +1,6 @@
 /**
- * The caller's side of HTTP CONNECT: asks on a connection to a frontend, and
- * turns that connection into the conduit once it is granted.
+ * The caller's side of HTTP CONNECT: asks on a connection to a frontend, and is
+ * the conduit that the connection becomes once that is granted.
  *
  * @module
  */
@@ -18,7 +18,6 @@ import {
   ConnectAnswerReader,
   type ConnectRefusal,
 } from "./connect_answer.ts";
-import { ConnectConduit } from "./connect_conduit.ts";
 import { MessageError } from "./message_error.ts";
 
 /** What may go with the request. */
@@ -50,17 +49,32 @@ export function dialConnect(
 }
 
 type Phase =
-  | { readonly kind: "asking"; readonly reader: ConnectAnswerReader }
-  | { readonly kind: "open"; readonly conduit: ConnectConduit }
+  | Asking
+  | Held
+  | { readonly kind: "open"; readonly events: ConduitEvents }
   | { readonly kind: "over" };
 
-class ConnectClient implements ConduitEvents, PendingDial {
+interface Asking {
+  readonly kind: "asking";
+  readonly reader: ConnectAnswerReader;
+  readonly outcome: DialEvents;
+}
+
+/** Granted; what comes is kept until somebody receives it. */
+interface Held {
+  readonly kind: "held";
+  /** Bounded by what the socket delivers ahead: one read. */
+  readonly chunks: Uint8Array[];
+  hasEnded: boolean;
+  close?: ConduitEnd;
+  /** Who will receive it, in a moment. */
+  events?: ConduitEvents;
+}
+
+class ConnectClient implements Conduit, ConduitEvents, PendingDial {
+  readonly datagrams = false;
   readonly #socket: Conduit;
-  readonly #outcome: DialEvents;
-  #phase: Phase = {
-    kind: "asking",
-    reader: new ConnectAnswerReader("the server"),
-  };
+  #phase: Phase;
 
   constructor(
     socket: Conduit,
@@ -69,7 +83,8 @@ class ConnectClient implements ConduitEvents, PendingDial {
     { node, oneAgent, earlyData }: ConnectOptions,
   ) {
     this.#socket = socket;
-    this.#outcome = outcome;
+    const reader = new ConnectAnswerReader("the server");
+    this.#phase = { kind: "asking", reader, outcome };
     socket.attach(this);
     socket.write(request(address, node, oneAgent === true));
     if (earlyData !== undefined) socket.write(earlyData);
@@ -81,13 +96,46 @@ class ConnectClient implements ConduitEvents, PendingDial {
     this.#socket.reset("the caller gave up");
   }
 
+  // --- Towards the owner, once it is granted ---------------------------------
+
+  attach(events: ConduitEvents): void {
+    const phase = this.#phase;
+    if (phase.kind !== "held" || phase.events !== undefined) {
+      throw new TypeError("Cannot attach to a conduit twice");
+    }
+    phase.events = events;
+    // Not now: whoever joins two conduits has yet to attach to the other one.
+    queueMicrotask(() => this.#open(phase, events));
+  }
+
+  write(chunk: Uint8Array): number {
+    return this.#socket.write(chunk);
+  }
+
+  end(): void {
+    this.#socket.end();
+  }
+
+  reset(reason: string, kind?: "reset" | "lost"): void {
+    this.#socket.reset(reason, kind);
+  }
+
+  consumed(bytes: number): void {
+    this.#socket.consumed(bytes);
+  }
+
+  // --- From the socket -------------------------------------------------------
+
   onData(chunk: Uint8Array): void {
     const phase = this.#phase;
     switch (phase.kind) {
       case "asking":
-        return this.#onAnswer(phase.reader, chunk);
+        return this.#onAnswer(phase, chunk);
+      case "held":
+        phase.chunks.push(chunk.slice());
+        return;
       case "open":
-        return phase.conduit.onData(chunk);
+        return phase.events.onData(chunk);
       case "over":
         return this.#socket.consumed(chunk.length);
     }
@@ -95,67 +143,102 @@ class ConnectClient implements ConduitEvents, PendingDial {
 
   onEnd(): void {
     const phase = this.#phase;
-    if (phase.kind === "open") return phase.conduit.onEnd();
-    if (phase.kind === "over") return;
-    const refusal = phase.reader.end();
-    if (refusal !== undefined) return this.#refused(refusal);
-    this.#fail(
-      "link-lost",
-      "the server answered nothing, and closed the connection",
-    );
+    switch (phase.kind) {
+      case "asking": {
+        const refusal = phase.reader.end();
+        if (refusal !== undefined) return this.#refused(phase, refusal);
+        return this.#fail(
+          phase,
+          "link-lost",
+          "the server answered nothing, and closed the connection",
+        );
+      }
+      case "held":
+        phase.hasEnded = true;
+        return;
+      case "open":
+        return phase.events.onEnd();
+      case "over":
+    }
   }
 
   onClose(end: ConduitEnd): void {
     const phase = this.#phase;
-    if (phase.kind === "open") return phase.conduit.onClose(end);
-    if (phase.kind === "over") return;
+    switch (phase.kind) {
+      case "asking":
+        return this.#onBroken(phase, end);
+      case "held":
+        phase.close = end;
+        return;
+      case "open":
+        return phase.events.onClose(end);
+      case "over":
+    }
+  }
+
+  onWritable(): void {
+    const phase = this.#phase;
+    if (phase.kind === "held" || phase.kind === "open") {
+      phase.events?.onWritable();
+    }
+  }
+
+  // --- From phase to phase ---------------------------------------------------
+
+  #onAnswer(phase: Asking, chunk: Uint8Array): void {
+    let answer: ConnectAnswer | undefined;
+    try {
+      answer = phase.reader.push(chunk);
+    } catch (error) {
+      if (!(error instanceof MessageError)) throw error;
+      this.#socket.consumed(chunk.length);
+      return this.#fail(phase, "link-lost", error.message);
+    }
+    if (answer?.kind === "granted") {
+      return this.#granted(phase, chunk.length, answer.early);
+    }
+    this.#socket.consumed(chunk.length);
+    if (answer !== undefined) this.#refused(phase, answer);
+  }
+
+  #granted({ outcome }: Asking, bytes: number, early: Uint8Array): void {
+    const chunks = early.length === 0 ? [] : [early];
+    this.#phase = { kind: "held", chunks, hasEnded: false };
+    outcome.onConnected(this);
+    this.#socket.consumed(bytes - early.length);
+  }
+
+  #open({ chunks, hasEnded, close }: Held, events: ConduitEvents): void {
+    this.#phase = { kind: "open", events };
+    for (const chunk of chunks) events.onData(chunk);
+    if (hasEnded) events.onEnd();
+    if (close !== undefined) events.onClose(close);
+  }
+
+  #onBroken(phase: Asking, end: ConduitEnd): void {
     const refusal = phase.reader.end();
-    if (refusal !== undefined) return this.#refused(refusal);
+    if (refusal !== undefined) return this.#refused(phase, refusal);
     const why = end.kind === "clean" ? "it was closed" : end.reason;
     // A refused certificate, found out late, is a whole sentence already.
     const message = why.startsWith("Cannot ")
       ? why
       : `the connection to the server broke: ${why}`;
-    this.#fail("link-lost", message);
+    this.#fail(phase, "link-lost", message);
   }
 
-  onWritable(): void {
-    if (this.#phase.kind === "open") this.#phase.conduit.onWritable();
-  }
-
-  #onAnswer(reader: ConnectAnswerReader, chunk: Uint8Array): void {
-    let answer: ConnectAnswer | undefined;
-    try {
-      answer = reader.push(chunk);
-    } catch (error) {
-      if (!(error instanceof MessageError)) throw error;
-      this.#socket.consumed(chunk.length);
-      return this.#fail("link-lost", error.message);
-    }
-    if (answer?.kind === "granted") this.#open(chunk.length, answer.early);
-    else {
-      this.#socket.consumed(chunk.length);
-      if (answer !== undefined) this.#refused(answer);
-    }
-  }
-
-  #open(bytes: number, early: Uint8Array): void {
-    const conduit = new ConnectConduit(this.#socket);
-    this.#phase = { kind: "open", conduit };
-    if (early.length > 0) conduit.onData(early);
-    this.#outcome.onConnected(conduit);
-    this.#socket.consumed(bytes - early.length);
-  }
-
-  #refused({ status, sentence }: ConnectRefusal): void {
+  #refused(phase: Asking, { status, sentence }: ConnectRefusal): void {
     // Konnectivity tells a dial that took too long by this status alone.
-    this.#fail(status === 504 ? "timeout" : "endpoint", sentence);
+    this.#fail(phase, status === 504 ? "timeout" : "endpoint", sentence);
   }
 
-  #fail(reason: DialError["reason"], message: string): void {
+  #fail(
+    { outcome }: Asking,
+    reason: DialError["reason"],
+    message: string,
+  ): void {
     this.#phase = { kind: "over" };
     this.#socket.reset(message);
-    this.#outcome.onFailed(new DialError(reason, message));
+    outcome.onFailed(new DialError(reason, message));
   }
 }
 
