@@ -146,8 +146,8 @@ function holdersOf(
 }
 
 /**
- * Whose word it is that they trust an authority. Who has said nothing since the
- * change began trusts what issued its certificate.
+ * Nodes that report that they trust an authority. A node that has reported nothing
+ * since the change began trusts the issuer of its certificate.
  */
 function knowersOf(
   authority: string,
@@ -165,7 +165,7 @@ interface Row {
   readonly role: "issues" | "next" | "previous";
   /** Nodes with a certificate of it. */
   readonly heldBy: readonly NodeRecord[];
-  /** Nodes that trust it, as far as they have said. */
+  /** Nodes that report that they trust it. */
   readonly knownTo: readonly NodeRecord[];
   readonly expiresAt: string;
   readonly pin: string;
@@ -223,7 +223,7 @@ function showText(
   return table + rows.map((row) => waitText(row, there)).join("");
 }
 
-/** Who keeps the next step from being safe, in a line. */
+/** The nodes for which the next step is not safe yet, in a line. */
 function waitText(
   { id, role, heldBy, knownTo }: Row,
   there: readonly NodeRecord[],

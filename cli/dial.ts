@@ -87,14 +87,14 @@ export interface StandardStreams {
 }
 
 /**
- * Carries bytes both ways until the connection is over.
+ * Copies bytes both ways until the connection is closed.
  *
  * A person at a terminal will not end their input because the other side is
  * done, so there the other side's end is enough. A program's input is carried
  * on: it may be half of a conversation.
  *
- * @throws {CommandFailure} When the connection was reset or lost, or nobody
- *   reads the output any more.
+ * @throws {CommandFailure} When the connection was reset or lost, or the
+ *   output is closed.
  */
 export async function netcat(
   conn: TunnelConn,

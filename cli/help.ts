@@ -1,5 +1,5 @@
 /**
- * `tunnel help`, and what is said to those who gave no command.
+ * `tunnel help`, and the answer to an unknown command.
  *
  * @module
  */

@@ -133,7 +133,7 @@ export const NODE_COMMAND = defineCommand({
   },
 });
 
-/** @param identifiers Empty: as they are; `-`: none. */
+/** @param identifiers Empty: unchanged; `-`: none. */
 function approval(identifiers: string) {
   const granted = identifiers === NO_GRANTS ? "" : identifiers;
   return ({ reason: _, ...record }: NodeRecord): NodeRecord => ({

@@ -65,8 +65,8 @@ export async function run(asked: CommandContext): Promise<ExitCode> {
 }
 
 /**
- * Who asks for other sockets or another TLS is in trouble already: a slip must
- * not look like none.
+ * A user who chooses other sockets or another TLS has a problem already: a typo
+ * must not be ignored.
  */
 function checkChoices({ environment }: CommandContext): void {
   for (const [variable, isChoice, choices] of CHOICES) {

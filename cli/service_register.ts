@@ -1,6 +1,6 @@
 /**
- * `tunnel service register`: says in etcd that a service is to be had here, for
- * as long as it runs.
+ * `tunnel service register`: writes endpoints of a service into etcd for as long
+ * as it runs.
  *
  * @module
  */
@@ -149,10 +149,10 @@ type RegistrationOptions =
     "client" | "prefix" | "ttlSeconds"
   >;
 
-/** How long etcd may take to hear that it is over. */
+/** How long etcd may take to remove the endpoints. */
 const GOODBYE_MS = 5_000;
 
-/** What the user is told, and how it ends. */
+/** A registration that reports to the user, and its end. */
 class RunningRegistration implements Running {
   readonly #registration: Registration;
   readonly #options: RegistrationOptions;

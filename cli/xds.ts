@@ -144,7 +144,7 @@ export function statusText({ ready, sources, clients }: SyncAnswer): string {
   return table + notes.join("");
 }
 
-/** What is to be said of a client beside its kinds. */
+/** Notes about a client, besides the rows of its kinds. */
 function notesOf(
   { client, waitsFor, early, foreignTypes }: ClientSummary,
 ): readonly string[] {
@@ -184,7 +184,7 @@ function refusalText({ nacked }: KindSummary): string {
   return nacked === undefined ? "" : oneLine(nacked.message);
 }
 
-/** A client may say several lines. */
+/** A client's message may have several lines. */
 function oneLine(message: string): string {
   return message.replaceAll(/\s+/g, " ");
 }
@@ -238,12 +238,12 @@ function isRefused({ state }: KindSummary): boolean {
   return state === "refused";
 }
 
-/** Enough of a version to tell it from others. */
+/** Enough of a version to distinguish it. */
 function short(version: string | undefined): string {
   return version === undefined ? "-" : version.slice(0, 8);
 }
 
-/** What is not there is no difference: nobody has it. */
+/** An absent resource is no difference: no client has it. */
 function isSame({ kinds, summary }: ClientDiff): boolean {
   return !summary.kinds.some(isRefused) &&
     kinds.every(({ resources }) =>

@@ -1,6 +1,6 @@
 /**
- * `tunnel adsc`: simulated clients of discovery, to look at what a server tells
- * and to try what it bears.
+ * `tunnel adsc`: simulated clients of discovery, to see what a server sends and how
+ * much load it takes.
  *
  * @module
  */
@@ -88,7 +88,7 @@ async function runFleet(
     await untilStopped(fleet.until(conditions, timeoutMs), stopping.signal);
     if (stayMs > 0) {
       const staying = pause(options.fleet.timers, stayMs, stopping.signal);
-      // Who is sent away meanwhile does not stay.
+      // A client that is refused meanwhile does not stay.
       await Promise.race([staying, fleet.whenRefused]);
       if (!stopping.signal.aborted) await fleet.until(conditions, 1);
     }
@@ -130,7 +130,7 @@ function asFailure(error: unknown): unknown {
   return error;
 }
 
-/** What the first client has; the others were told the same. */
+/** What the first client has; the others were sent the same. */
 function dump(fleet: Fleet): string {
   const [client] = fleet.clients;
   const kinds = RESOURCE_KINDS.map((kind) => {

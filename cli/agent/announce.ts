@@ -89,7 +89,7 @@ function parseAnnounced(text: string): AnnouncedService {
     name,
     ports: [
       { name: "", port, protocol: protocol as Protocol },
-      // Checked like one, so that both are told in the same words.
+      // Checked as a port, too, so that both get the same message.
       { name: "target", port: targetPort, protocol: other(protocol) },
     ],
     affinity: NO_AFFINITY,

@@ -23,13 +23,13 @@ import { liveConfig } from "../flags/live_config.ts";
 import { relayFlags } from "../flags/relay_flags.ts";
 import type { ListenFlag } from "../flags/listen_flags.ts";
 import { type LongRunning, runUntilStopped } from "../program/long_running.ts";
-import type { Succeeding } from "../program/succession.ts";
+import type { Replaceable } from "../program/succession.ts";
 
 /** Gets the agent up; rejects when that cannot be. */
 export type StartAgent = (
   options: AgentOptions,
   log: Log,
-) => Promise<Succeeding>;
+) => Promise<Replaceable>;
 
 /**
  * Makes the command.

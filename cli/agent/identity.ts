@@ -1,6 +1,6 @@
 /**
- * As whom an agent links, and to which servers: the files that are named, or
- * what the node has joined with.
+ * The identity that an agent shows to servers, and those servers: from files, or
+ * from what the node has joined with.
  *
  * @module
  */
@@ -20,15 +20,15 @@ import type { FlagReading } from "../flags/read_flags.ts";
 
 type Reading = FlagReading<typeof AGENT_FLAGS>;
 
-/** The part of the options that says who and where. */
+/** The agent's identity and its servers. */
 export type Belonging =
   & Pick<AgentOptions, "identity">
   & Pick<AgentOptions["server"], "addresses" | "caFile" | "keyPair">;
 
 /**
- * Files win over an identity that may be there; a token is for who has neither.
+ * Files win over a joined identity; a token is used only without either.
  *
- * @param stateDirectory Where an agent keeps its identity unless told.
+ * @param stateDirectory Where an agent keeps its identity by default.
  * @throws {UsageError} One line.
  */
 export function belonging(

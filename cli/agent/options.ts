@@ -22,7 +22,7 @@ import { agentRules } from "./rules.ts";
  * Combines and checks.
  *
  * @param newId Makes an id when none was given and the node has not joined.
- * @param stateDirectory Where the agent keeps its identity unless told.
+ * @param stateDirectory Where the agent keeps its identity by default.
  * @throws {UsageError} One line.
  */
 export function agentOptions(
@@ -118,10 +118,10 @@ function audited(
   return audit === undefined ? {} : { audit };
 }
 
-/** Flags that say together what may be dialed. */
+/** Flags that define together what may be dialed. */
 export const RULE_FLAGS = ["allow", "deny", "allow-preset"] as const;
 
-/** What {@linkcode RULE_FLAGS} say; see `agentRules`. */
+/** The rules of {@linkcode RULE_FLAGS}; see `agentRules`. */
 export function rulesOf(
   flags: Pick<
     FlagReading<typeof AGENT_FLAGS>["values"],

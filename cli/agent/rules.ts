@@ -8,7 +8,7 @@ import { parseRule, type Rule, RuleError } from "../../policy/rule.ts";
 import { type LabelledRule, RuleSet } from "../../policy/rule_set.ts";
 import { type Flag, type FlagDetails, FlagValueError } from "../flags/flag.ts";
 
-/** What `--allow-preset` may say; empty: everything, unless rules were given. */
+/** Values of `--allow-preset`; empty: everything, unless rules are given. */
 export const ALLOW_PRESETS = ["", "all", "all-tcp", "loopback"] as const;
 
 /** See {@linkcode ALLOW_PRESETS}. */

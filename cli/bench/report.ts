@@ -108,7 +108,7 @@ function thousands(value: number): string {
   return value.toFixed(digits).replace(/\B(?=(?:\d{3})+(?!\d|\.\d))/g, ",");
 }
 
-/** Microseconds are what the clock can tell. */
+/** The clock has microseconds. */
 function rounded(figure: BenchFigure): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(figure).map(([name, value]) => [

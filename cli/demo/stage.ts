@@ -22,7 +22,7 @@ interface Actor {
   readonly process: Deno.ChildProcess;
   /** The end of its log. */
   readonly lines: string[];
-  /** Settles when it has ended and all that it said is in `lines`. */
+  /** Settles when it has ended and its whole output is in `lines`. */
   readonly through: Promise<Deno.CommandStatus>;
   hasEnded: boolean;
 }

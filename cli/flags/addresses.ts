@@ -18,7 +18,7 @@ export interface HostPort {
 
 /** One thing to forward. */
 export interface ForwardSpec {
-  /** Loopback unless the user said otherwise; port 0: any free one. */
+  /** Loopback by default; port 0: any free one. */
   readonly listen: HostPort;
   readonly target: HostPort;
   /** The node whose agent dials; absent: whichever serves the target. */
@@ -45,7 +45,7 @@ export function parseHostPort(what: string, text: string): HostPort {
   return parsePlace(what, text, 1);
 }
 
-/** Where agents and nodes find a server, unless it was told otherwise. */
+/** The default port on which agents and nodes find a server. */
 const AGENT_PORT = 8091;
 
 /**

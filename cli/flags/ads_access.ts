@@ -1,6 +1,6 @@
 /**
- * What flags say about how a client of discovery gets in. Of `tunnel proxy` and
- * `tunnel adsc`, whose flags have names of their own.
+ * How a client of discovery reaches its servers, and as whom, from flags. Of
+ * `tunnel proxy` and `tunnel adsc`, whose flags have names of their own.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import { UsageError } from "./usage_error.ts";
 import { type HostPort, parseHostPort } from "./addresses.ts";
 import { keyPair } from "./key_pair.ts";
 
-/** What flags say. */
+/** Values of the flags. */
 export interface AdsAccessFlags {
   /** `HOST:PORT`, perhaps with `http://` or `https://` in front. */
   readonly servers: readonly string[];
@@ -41,7 +41,7 @@ export interface AdsAccessSources {
 
 /**
  * Certificates are for TLS, loopback is without; other addresses are for nodes
- * that have joined. `http://` and `https://` say it where that is not meant.
+ * that have joined. `http://` and `https://` override that.
  *
  * @throws {UsageError} One line.
  */

@@ -236,7 +236,7 @@ function* etcdConfigs(
         "etcd is; keep one of them",
     );
   }
-  // How to get in is said once, and holds for both.
+  // Credentials are given once, and hold for both.
   const hasOwn = values["etcd"].length > 0;
   const hasRegistry = hasConfig || members.length > 0;
   if (hasOwn || !hasRegistry) {

@@ -56,7 +56,7 @@ export const ETCD_FLAGS = {
 type EtcdFlagValues = FlagValues<typeof ETCD_FLAGS>;
 
 /**
- * Where etcd is; `undefined` when no flag says so.
+ * Where etcd is; `undefined` when no flag names it.
  *
  * @throws {UsageError} One line.
  */

@@ -20,7 +20,7 @@ import {
 } from "../../platform/documents/go_duration.ts";
 
 /**
- * What becomes of a value that differs from the default.
+ * How a value that differs from the default is treated.
  *
  * - `works`: it has its function.
  * - `idle`: accepted and reported once as having no effect, because the reason
@@ -43,10 +43,10 @@ export interface FlagDetails {
   readonly short?: string;
   /** Other long names for the same thing. */
   readonly aliases?: readonly string[];
-  /** Environment variables read besides `TUNNEL_<NAME>`, and after it. */
+  /** Environment variables that are read after `TUNNEL_<NAME>`. */
   readonly environment?: readonly string[];
   readonly status?: FlagStatus;
-  /** What the default is, when the value itself says too little. */
+  /** The default in words, when the value itself is not clear. */
   readonly defaultText?: string;
   /** The value's name in the help. */
   readonly placeholder?: string;
@@ -149,7 +149,7 @@ export function numberFlag(
   });
 }
 
-/** Milliseconds that somebody waits, written as Go writes durations. */
+/** A waiting time in milliseconds, written as Go writes durations. */
 export function durationFlag(
   fallbackMs: number,
   minMs: number,

@@ -1,5 +1,6 @@
 /**
- * Flags of those who can be replaced while they run, and where they meet.
+ * Flags of commands that a new process can replace while they run, and the socket
+ * on which it asks.
  *
  * @module
  */
@@ -8,7 +9,7 @@ import { booleanFlag, type FlagValues, textFlag } from "./flag.ts";
 
 const GROUP = "Restart";
 
-/** In place of an address: no other process may ask for sockets. */
+/** In place of an address: no process may ask for sockets. */
 export const NO_HANDOVER = "none";
 
 /** `--replace` and `--handover-socket`. */
@@ -29,24 +30,24 @@ export const HANDOVER_FLAGS = {
   }),
 } as const;
 
-/** What they say. */
+/** Their values. */
 export type HandoverFlags = FlagValues<typeof HANDOVER_FLAGS>;
 
-/** What decides where processes meet. */
+/** What the address of the handover socket depends on. */
 export interface HandoverPlace {
   readonly command: string;
   /** `--handover-socket`. */
   readonly flag: string;
   /** Holds the process's identity; absent: it has none there. */
   readonly stateDirectory?: string;
-  /** Whose port tells it from others of its kind on this machine. */
+  /** This port distinguishes it from others of its kind on this machine. */
   readonly port: { readonly hostname: string; readonly port: number };
 }
 
 /**
- * Where processes of one kind and place meet. A name without a path belongs to
- * the network namespace, as ports do: who has the same port meets there, and
- * nobody else.
+ * The handover socket of processes of one kind and place. A name without a path
+ * belongs to the network namespace, as ports do, so only a process with the same
+ * port finds it.
  *
  * @returns `undefined`: nowhere.
  */

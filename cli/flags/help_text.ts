@@ -1,8 +1,8 @@
 /**
  * A command's help for a terminal of 80 columns.
  *
- * Flags without an effect and flags that do not exist yet are only named: who
- * looks for a way to do something need not read about them.
+ * Flags without an effect and flags that do not exist yet are only named: a reader
+ * who looks for a way to do something need not read about them.
  *
  * @module
  */

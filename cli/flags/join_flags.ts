@@ -53,7 +53,7 @@ export function serverAddresses(
 }
 
 /**
- * What a token says about itself is wrong or fine before anybody is asked.
+ * Checks the token and the name before any server is asked.
  *
  * @param ownName Of the machine.
  * @throws {UsageError} One line, without the token.
@@ -89,7 +89,7 @@ function ownNodeName(found: string): string {
   );
 }
 
-/** Stands for standard input. */
+/** Means standard input. */
 const INPUT = "-";
 
 /** What `tunnel token create` prints is less than this. */

@@ -22,7 +22,7 @@ export interface LiveConfigOptions<T extends FlagTable> {
   /** As the start has read them. */
   readonly values: FlagValues<T>;
   readonly log: LeveledLog;
-  /** Flags besides `v` that are taken over at once, by `take`. */
+  /** Flags, in addition to `v`, that `take` applies at once. */
   readonly live?: {
     readonly flags: readonly string[];
     /** @throws {UsageError} Then all stays as it was. */

@@ -1,5 +1,5 @@
 /**
- * Flags about what a node passes on for programs on it; of `tunnel agent` and
+ * Flags of the relay that a node runs for programs on it; of `tunnel agent` and
  * `tunnel proxy`.
  *
  * @module
@@ -61,7 +61,7 @@ export function relayFlags(
   ];
 }
 
-/** What a flag that needs an identity is told when there is none. */
+/** The refusal of a flag that needs an identity, when there is none. */
 export function relayWithoutIdentity(flag: string): UsageError {
   return new UsageError(
     `Cannot use --${flag} without an identity of this node: programs are ` +

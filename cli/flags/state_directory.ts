@@ -1,12 +1,12 @@
 /**
- * Where a server, or an agent, keeps its identity unless it is told.
+ * Where a server, an agent or a proxy keeps its state by default.
  *
  * @module
  */
 
 import { type Flag, textFlag } from "./flag.ts";
 
-/** In a server's directory: where callers get in when no flag says otherwise. */
+/** In a server's directory: the default socket for frontends. */
 export const FRONTEND_SOCKET = "frontend.sock";
 
 /** `--state-dir`, for every command that has one. */

@@ -1,6 +1,6 @@
 /**
- * The user's fault, as one line that says what was seen, what was wanted and
- * what to do. Ends the process with `ExitCode.USAGE`.
+ * A mistake of the user, as one line: what was seen, what was wanted, and what to
+ * do. Ends the process with `ExitCode.USAGE`.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * Variables that look like ours and are none: a slip in a name must not be
- * silent, as it is not on a command line or in a file.
+ * Variables that look like ours and are not: a typo in a name is an error, as it is
+ * on a command line or in a file.
  *
  * @module
  */
@@ -12,10 +12,10 @@ import type { FlagTable } from "./flag.ts";
 import { environmentName } from "./read_flags.ts";
 import { UsageError } from "./usage_error.ts";
 
-/** Further away it is somebody else's: cloudflared's begin like ours. */
+/** A name that differs more is another program's: cloudflared's begin like ours. */
 const SLIPS_MAX = 2;
 
-/** Read by `scripts/launcher.ts`, and by nobody here. */
+/** Only `scripts/launcher.ts` reads it. */
 const CACHE_VARIABLE = "TUNNEL_CACHE_DIR";
 
 /** What Kubernetes sets beside a Service whose name begins with `tunnel`. */

@@ -16,7 +16,7 @@ export interface AdminQuestion {
   readonly who: string;
   /** `HOST:PORT` of its admin port. */
   readonly at: string;
-  /** That says so. */
+  /** The flag that gives `at`. */
   readonly flag: string;
   readonly path: string;
   /** A bearer token to show; absent: none. */
@@ -50,7 +50,7 @@ export async function askAdmin(question: AdminQuestion): Promise<unknown> {
   }
 }
 
-/** It is not asked well, or is not there. */
+/** The failure when the answer is of no use. */
 export function notAnswered(
   { who, at, flag }: Pick<AdminQuestion, "who" | "at" | "flag">,
   problem: string,

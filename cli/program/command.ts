@@ -1,6 +1,6 @@
 /**
- * What a subcommand is, and what happens around every one of them: flags are
- * read, `--help` answered, failures turned into one line and an exit code.
+ * What a subcommand is, and what every subcommand shares: flags are read,
+ * `--help` is answered, a failure becomes one line and an exit code.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { type FlagReading, readFlags } from "../flags/read_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { takeVersion, versionText } from "./version.ts";
 
-/** What a command may ask of the process it runs in. */
+/** What a command uses of the process it runs in. */
 export interface CommandContext {
   /** Words behind the command's name. */
   readonly argv: readonly string[];
@@ -100,7 +100,7 @@ export function defineCommand<T extends FlagTable>(
   };
 }
 
-/** Refuses words that belong to no flag, for commands that take none. */
+/** Refuses operands, for commands that take none. */
 export function refuseOperands(operands: readonly string[]): void {
   const [first] = operands;
   if (first === undefined) return;
@@ -111,7 +111,7 @@ export function refuseOperands(operands: readonly string[]): void {
   );
 }
 
-/** Asked for help, one gets help, whatever else is wrong on the line. */
+/** `--help` is answered even if the rest of the line is wrong. */
 function wantsHelp(argv: readonly string[]): boolean {
   const dashes = argv.indexOf("--");
   const words = dashes < 0 ? argv : argv.slice(0, dashes);
@@ -125,7 +125,7 @@ function reportFailure(
   context: CommandContext,
 ): ExitCode {
   const message = error instanceof Error ? error.message : String(error);
-  // Agents and servers may say what they like, and a terminal does it.
+  // The text may come from a peer, and a terminal obeys control characters.
   const line = printable(
     message.replaceAll(/\s*\n\s*/g, " "),
     MESSAGE_LENGTH_MAX,

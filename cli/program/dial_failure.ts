@@ -8,10 +8,10 @@ import type { TunnelDialError } from "../../client/dial_error.ts";
 import { printable } from "../../platform/log/printable.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
 
-/** Longest text of an agent's that is repeated. */
+/** Limit on text of an agent that is repeated. */
 const MESSAGE_LENGTH_MAX = 2_000;
 
-/** What was said of a dial, and what to look at. */
+/** The reason of a failed dial, and a hint. */
 export function dialFailureText(error: TunnelDialError): string {
   const message = printable(error.message, MESSAGE_LENGTH_MAX);
   return /connect: connection refused\b/.test(message)

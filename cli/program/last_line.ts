@@ -1,7 +1,7 @@
 /**
- * How a command ends that meets an error nobody foresaw: with one line, and not
- * with code 0. Those that are to live hear of such errors themselves
- * (`surviveInternalErrors`) and go on.
+ * How a command ends after an unexpected error: with one line, and not with code
+ * 0. Commands that must keep running handle such errors themselves
+ * (`surviveInternalErrors`) and continue.
  *
  * @module
  */
@@ -34,7 +34,7 @@ export function lastLine(error: unknown): string {
     words.replaceAll(/\s+/g, " ");
 }
 
-/** Goes on after such errors, and says them: for commands without a log. */
+/** Reports such errors and continues: for commands without a log. */
 export function sayInternalErrors(
   command: string,
   { printError }: Pick<CommandContext, "printError">,

@@ -14,14 +14,14 @@ import {
 import { type ListenFlag, namingFlags } from "../flags/listen_flags.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
-import { type Succeeding, Succession } from "./succession.ts";
+import { type Replaceable, Succession } from "./succession.ts";
 import { untilStopped } from "./until_stopped.ts";
 
 /** What is run. */
 export interface LongRunning {
   /** Such as `server`. */
   readonly command: string;
-  /** What the flags of {@linkcode HANDOVER_FLAGS} say. */
+  /** Values of {@linkcode HANDOVER_FLAGS}. */
   readonly flags: HandoverFlags;
   /** Holds the process's identity; absent: it has none there. */
   readonly stateDirectory: string | undefined;
@@ -31,7 +31,7 @@ export interface LongRunning {
   readonly ownFlags: string;
   readonly listens: readonly ListenFlag[];
   /** Gets it up; rejects when that cannot be. */
-  start(): Promise<Succeeding> | Succeeding;
+  start(): Promise<Replaceable> | Replaceable;
 }
 
 /** Settles when everything has ended. */

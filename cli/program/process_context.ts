@@ -30,7 +30,7 @@ function writeAll(
       bytes = bytes.subarray(stream.writeSync(bytes));
     }
   } catch (error) {
-    // `tunnel help | head` closes the pipe early; nobody is left to tell.
+    // `tunnel help | head` closes the pipe early, and reads nothing more.
     if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
   }
 }

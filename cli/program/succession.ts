@@ -1,6 +1,6 @@
 /**
- * One process follows another: takes its listening sockets over when it is
- * ready, and offers its own to whoever comes next.
+ * A new process replaces a running one: it takes over the listening sockets when
+ * it is ready, and offers its own to the next process.
  *
  * @module
  */
@@ -24,36 +24,36 @@ import { CommandFailure, ExitCode } from "./exit_codes.ts";
 import type { Running } from "./until_stopped.ts";
 import { UsageError } from "../flags/usage_error.ts";
 
-/** What can be followed. */
-export interface Succeeding extends Running {
+/** A running process that a new one can replace. */
+export interface Replaceable extends Running {
   /**
-   * Settles when it may serve everybody, or will not any more.
+   * Settles when it can serve every caller, or when it ends.
    *
-   * @param agents How many were linked to who served before.
+   * @param agents How many agents were linked to the previous process.
    */
   whenReady(agents: number): Promise<void>;
-  /** It ends anyway, so who follows need not insist. */
+  /** It ends anyway, so a successor need not insist. */
   readonly isDraining: boolean;
-  /** Sockets that it takes before it is ready: it is made ready by who comes. */
+  /** Sockets that it takes before it is ready: their callers make it ready. */
   readonly early?: readonly string[];
   /**
-   * Sockets that it had better not accept with before it is ready, where nobody
-   * accepts instead.
+   * Sockets on which it should not accept before it is ready, where no other
+   * process accepts instead.
    */
   readonly late?: readonly string[];
-  /** A successor accepts with these of ours, and waits until it is ready. */
+  /** A successor accepts on these of our sockets, and waits until it is ready. */
   handedOverEarly?(pid: number): void;
   /** How many agents are linked. */
   readonly agents?: number;
-  /** All are: it ends when what runs has ended. */
+  /** All sockets are: it ends when its connections have ended. */
   handedOver(pid: number): void;
 }
 
-/** How a process wants to follow. */
+/** How a process replaces another. */
 export interface SuccessionOptions {
   /** Such as `proxy`. */
   readonly command: string;
-  /** Where processes meet; absent: nowhere. */
+  /** The socket on which processes ask each other; absent: none. */
   readonly address: string | undefined;
   /** `--replace`. */
   readonly replace: boolean;
@@ -63,8 +63,8 @@ export interface SuccessionOptions {
 }
 
 /**
- * A service manager waits so long for a process that is not ready: what it waits
- * for itself may take for ever, and to be started again would not help.
+ * A service manager waits this long for a process that is not ready. What the
+ * process waits for may never come, and a restart would not help.
  */
 const READY_WAIT_MS = 10_000;
 
@@ -87,9 +87,9 @@ export class Succession {
   }
 
   /**
-   * Gets hold of the sockets of who runs already.
+   * Asks the running process for its sockets, if there is one.
    *
-   * @throws {CommandFailure} It is not to be replaced, or says nothing.
+   * @throws {CommandFailure} It must not be replaced, or does not answer.
    * @throws {UsageError}
    */
   static async begin(
@@ -103,11 +103,11 @@ export class Succession {
   }
 
   /**
-   * Starts who follows. If that fails, who runs goes on as before.
+   * Starts the new process. If that fails, the running one continues.
    *
    * @throws What `start` throws.
    */
-  async start(start: () => Promise<Succeeding>): Promise<Running> {
+  async start(start: () => Promise<Replaceable>): Promise<Running> {
     try {
       const running = await start();
       unawaited("task", this.#follow(running));
@@ -119,7 +119,7 @@ export class Succession {
     }
   }
 
-  async #follow(running: Succeeding): Promise<void> {
+  async #follow(running: Replaceable): Promise<void> {
     const over = () => {
       this.#offer?.close();
       this.#takeover?.abandon();
@@ -130,7 +130,7 @@ export class Succession {
     else if (this.#inherited.length > 0) await this.#startInherited(running);
     this.#makeOffer(running);
     const ready = running.whenReady(takeover?.agents ?? 0);
-    this.#tellReady(running, ready);
+    this.#reportReady(running, ready);
     await ready;
     const unwanted = this.#store?.close() ?? [];
     if (unwanted.length > 0) {
@@ -139,8 +139,8 @@ export class Succession {
     if (this.#inherited.length > 0) this.#manager?.keepNothing();
   }
 
-  /** The service manager hears of what happens, too. */
-  #supervised(running: Succeeding): Running {
+  /** Reports to the service manager, too. */
+  #supervised(running: Replaceable): Running {
     const [manager, store] = [this.#manager, this.#store];
     return {
       finished: running.finished,
@@ -159,7 +159,7 @@ export class Succession {
     };
   }
 
-  #tellReady(running: Succeeding, ready: Promise<void>): void {
+  #reportReady(running: Replaceable, ready: Promise<void>): void {
     const manager = this.#manager;
     if (manager === undefined) return;
     const tell = () => {
@@ -179,27 +179,27 @@ export class Succession {
     this.#log.info(`sockets were kept open: ${this.#inherited.join(", ")}`);
   }
 
-  /** Nobody accepts instead, so most of it is started at once. */
-  async #startInherited(running: Succeeding): Promise<void> {
+  /** No other process accepts instead, so most sockets are started at once. */
+  async #startInherited(running: Replaceable): Promise<void> {
     const late = new Set(running.late ?? []);
     this.#store!.start((key) => !late.has(key));
-    // What was linked before is not known; one is better than none.
+    // How many agents were linked before is unknown; one is better than none.
     if (late.size > 0) await running.whenReady(1);
     this.#store!.start();
   }
 
-  async #takeOver(takeover: Takeover, running: Succeeding): Promise<void> {
+  async #takeOver(takeover: Takeover, running: Replaceable): Promise<void> {
     const { early } = running;
     if (early !== undefined) await takeover.take(early);
     const ready = running.whenReady(takeover.agents);
     await Promise.race([ready, takeover.over]);
-    // It may have been told to end meanwhile; then there is nothing to follow.
+    // It may be ending meanwhile; then it takes over nothing.
     if (running.isDraining) return takeover.abandon();
     await takeover.take();
     this.#log.info(`took over from process ${takeover.pid}`);
   }
 
-  #makeOffer(running: Succeeding): void {
+  #makeOffer(running: Replaceable): void {
     const { address, command } = this.#options;
     if (address === undefined || this.#store === undefined) return;
     try {
@@ -242,7 +242,7 @@ export class Succession {
       this.#log.info(`takes over from process ${pid} when it is ready`);
     } catch (error) {
       if (error instanceof TakeoverRefused) throw this.#refused(error);
-      // Whatever it is, who listens is told it in better words.
+      // Whatever it is, opening the ports reports it in better words.
       this.#log.detail(
         `cannot ask at ${address} who runs: ${(error as Error).message}`,
       );

@@ -65,7 +65,7 @@ export const PROXY_COMMAND = defineCommand({
       isChecking;
     const log = openLog("proxy", {
       format: values["log-format"],
-      // Who wants a list wants nothing else.
+      // The output is a list and nothing else.
       level: isPrinting ? 0 : values["v"],
     });
     using _net = surviveInternalErrors(log);
@@ -118,7 +118,7 @@ async function printNames(
 /** Longest line about one thing. */
 const LINE_LENGTH_MAX = 500;
 
-/** A copy of what was once said would hide that nothing is said now. */
+/** A kept copy would hide that a source does not answer now. */
 const CHECKED_VALUES = {
   "catalog-copies": KEEPS_NOTHING,
   "discovery-state": KEEPS_NOTHING,

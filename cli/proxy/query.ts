@@ -10,7 +10,7 @@ import { askAdmin } from "../program/ask_admin.ts";
 import { booleanFlag, textFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 
-/** Where a proxy answers questions about itself unless it is told otherwise. */
+/** The default port on which a proxy answers questions about itself. */
 export const PROXY_ADMIN_PORT = 8096;
 
 const WHERE = "Where";
@@ -27,7 +27,7 @@ export const QUERY_FLAGS = {
 } as const;
 
 /**
- * What the proxy says of itself.
+ * The status of the proxy.
  *
  * @param service Only of this one: `namespace/name`.
  * @throws {CommandFailure} When it does not answer.

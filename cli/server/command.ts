@@ -21,13 +21,13 @@ import { liveConfig } from "../flags/live_config.ts";
 import { readFirst } from "../program/first_reads.ts";
 import type { ListenFlag } from "../flags/listen_flags.ts";
 import { type LongRunning, runUntilStopped } from "../program/long_running.ts";
-import type { Succeeding } from "../program/succession.ts";
+import type { Replaceable } from "../program/succession.ts";
 
 /** Gets the server up; rejects when that cannot be. */
 export type StartServer = (
   options: ServerOptions,
   log: Log,
-) => Promise<Succeeding>;
+) => Promise<Replaceable>;
 
 /**
  * Makes the command.

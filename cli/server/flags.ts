@@ -231,7 +231,7 @@ export const SERVER_FLAGS = {
       "clients. token: whoever can read admin.token in --state-dir, as " +
       "tunnel xds does. open: whoever can connect.",
   }),
-  // Shorter than the grace of a Pod: who is killed leaves its lease behind.
+  // Shorter than the grace of a Pod: a killed server leaves its lease behind.
   "graceful-shutdown-timeout": durationFlag(25_000, 0, {
     group: OPERATION,
     help: "How long conduits may continue after SIGTERM; the server ends " +

@@ -80,7 +80,7 @@ export const SERVER_KUBERNETES_FLAGS = {
 
 type ServerValues = FlagValues<typeof SERVER_KUBERNETES_FLAGS>;
 
-/** Requests per second when nobody says: a storm of agents comes at once. */
+/** Requests per second by default: many agents may come at once. */
 const DEFAULT_QPS = 100;
 
 /** A name of an object: RFC 1123's subdomains, as the API has it. */

@@ -33,7 +33,7 @@ import { isOpensslUsed } from "../../net/tls/tls_in_use.ts";
  * Combines and checks.
  *
  * @param newId Makes an id when none was given.
- * @param stateDirectory Where the server keeps its identity unless told.
+ * @param stateDirectory Where the server keeps its identity by default.
  * @throws {UsageError} One line.
  */
 export function serverOptions(
@@ -105,7 +105,7 @@ export function serverOptions(
   };
 }
 
-/** @param isAuthenticated Whether there is any way to tell who an agent is. */
+/** @param isAuthenticated Whether agents can be authenticated at all. */
 function mayBeAnonymous(
   { values }: FlagReading<typeof SERVER_FLAGS>,
   isAuthenticated: boolean,
@@ -239,7 +239,7 @@ export function tlsLimits(
   }
 }
 
-/** What was chosen. */
+/** Limits on peers; absent ones have defaults. */
 function admissionLimits(
   { values }: Pick<FlagReading<typeof SERVER_FLAGS>, "values">,
 ): IntakeWish {

@@ -30,7 +30,7 @@ import type { YURTTUNNEL_AGENT_FLAGS } from "./flags.ts";
 /** A kubelet's own, which has the rights that are needed. */
 const KUBELET_KUBECONFIG = "/etc/kubernetes/kubelet.conf";
 
-/** Renewed long before; whoever was away for longer asks anew. */
+/** It is renewed long before; an agent that was away for longer requests anew. */
 const CERTIFICATE_SECONDS = 7 * 24 * 3600;
 
 /** A node's name: RFC 1123's subdomains. */
