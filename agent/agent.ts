@@ -347,13 +347,13 @@ class Agent {
       observer: this.#metrics.targetObserver(),
       log: new ConnectionLog(this.#log, systemTimers),
       ...(this.#audit === undefined ? {} : { begin: this.#audit.begin }),
-      connect: (target, controller, onVerdict) => {
+      connect: (target, controller, onDecision) => {
         const now = liveRules === undefined ? rules : liveRules();
-        if (isBenchDial(target)) return bench.dialBy(target, now, onVerdict);
+        if (isBenchDial(target)) return bench.dialBy(target, now, onDecision);
         return dialTarget(target, {
           ...dials,
           ...(now === undefined ? {} : { rules: now }),
-          ...(onVerdict === undefined ? {} : { onVerdict }),
+          ...(onDecision === undefined ? {} : { onDecision }),
           controller,
         });
       },

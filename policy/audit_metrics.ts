@@ -1,5 +1,5 @@
 /**
- * Whether an audit log is whole, for whoever watches metrics.
+ * Whether an audit log is complete, as metrics.
  *
  * @module
  */

@@ -1,38 +1,41 @@
 /**
- * Rules on the way of one dial: a name is judged before anybody is asked for its
- * addresses, each address before it is dialed, and what is dialed is what was
- * judged. So a name whose addresses change between two looks gains nothing.
+ * Rules on the way of one dial: a name is evaluated before it is resolved, each
+ * address before it is dialed, and what is dialed is what was evaluated. So a
+ * name whose addresses change between two lookups gains nothing.
  *
  * @module
  */
 
 import type { DialTarget } from "../proto/peer/dial_error.ts";
 import { refusal } from "./refusal.ts";
-import { NOT_ALLOWED, type RuleSet, type Verdict } from "./rule_set.ts";
-import { judgedAddress, type Subject, subjectOf } from "./subject.ts";
+import { NOT_ALLOWED, type RuleDecision, type RuleSet } from "./rule_set.ts";
+import { effectiveAddress, type Subject, subjectOf } from "./subject.ts";
 
 /** Which paths unix sockets may be dialed at, whatever the rules say. */
 const ALLOW_UNIX = "--allow-unix";
 
-/** What a dial is judged by. */
+/** The rules for a dial. */
 export interface DialRules {
   /** Absent: tcp and udp may go anywhere. */
   readonly rules?: RuleSet;
   /** Paths that no rule need allow; a rule may deny them. */
   readonly allowUnix?: readonly string[];
-  /** Told once whether the dial may be made, as soon as it is known. */
-  readonly onVerdict?: (verdict: Verdict) => void;
+  /** Called once with whether the dial may be made, as soon as it is known. */
+  readonly onDecision?: (decision: RuleDecision) => void;
 }
 
-/** The verdict where there are no rules. */
-const WITHOUT_RULES: Verdict = { isAllowed: true, rule: "none were given" };
+/** The decision where there are no rules. */
+const WITHOUT_RULES: RuleDecision = {
+  isAllowed: true,
+  rule: "none were given",
+};
 
-/** See the module description; of one dial. */
+/** Decides about one dial. */
 export class DialGate {
   readonly #target: DialTarget;
   readonly #options: DialRules;
   readonly #subject: Subject | undefined;
-  #ofName: Verdict | undefined;
+  #ofName: RuleDecision | undefined;
 
   constructor(target: DialTarget, options: DialRules) {
     this.#target = target;
@@ -41,7 +44,7 @@ export class DialGate {
   }
 
   /**
-   * Judges the target before it is looked up.
+   * Evaluates the target before it is looked up.
    *
    * @throws {DialError}
    */
@@ -50,12 +53,12 @@ export class DialGate {
     const subject = this.#subject;
     if (rules === undefined || subject?.kind !== "endpoint") return;
     if (subject.host.kind !== "name") return;
-    this.#ofName = rules.judgeName(subject);
+    this.#ofName = rules.evaluateName(subject);
     if (this.#ofName?.isAllowed === false) this.#refuse(this.#ofName);
   }
 
   /**
-   * Judges the addresses that the target has.
+   * Evaluates the addresses that the target has.
    *
    * @returns Those that may be dialed, at least one, in the same order.
    * @throws {DialError} When none may; it names the rule against the first.
@@ -64,27 +67,27 @@ export class DialGate {
     const { rules } = this.#options;
     const subject = this.#subject;
     if (rules === undefined || subject === undefined) {
-      this.#options.onVerdict?.(WITHOUT_RULES);
+      this.#options.onDecision?.(WITHOUT_RULES);
       return addresses;
     }
-    const verdicts = addresses.map((text) => {
-      const address = judgedAddress(text);
+    const decisions = addresses.map((text) => {
+      const address = effectiveAddress(text);
       return subject.kind === "endpoint" && address !== undefined
-        ? rules.judgeAddress(subject, address, this.#ofName)
+        ? rules.evaluateAddress(subject, address, this.#ofName)
         : NOT_ALLOWED;
     });
-    const allowed = verdicts.find(({ isAllowed }) => isAllowed);
+    const allowed = decisions.find(({ isAllowed }) => isAllowed);
     if (allowed === undefined) {
       const isName = subject.kind === "endpoint" &&
         subject.host.kind === "name";
-      this.#refuse(verdicts[0] ?? NOT_ALLOWED, isName ? addresses[0] : "");
+      this.#refuse(decisions[0] ?? NOT_ALLOWED, isName ? addresses[0] : "");
     }
-    this.#options.onVerdict?.(allowed);
-    return addresses.filter((_, index) => verdicts[index]!.isAllowed);
+    this.#options.onDecision?.(allowed);
+    return addresses.filter((_, index) => decisions[index]!.isAllowed);
   }
 
   /**
-   * Judges a unix socket: the path that was asked for, and the one that symbolic
+   * Evaluates a unix socket: the path that was asked for, and the one that symbolic
    * links make of it, which is the one to dial.
    *
    * @param realPath Follows symbolic links.
@@ -95,42 +98,42 @@ export class DialGate {
     path: string,
     realPath: (path: string) => Promise<string>,
   ): Promise<string> {
-    const { rules, allowUnix = [], onVerdict } = this.#options;
+    const { rules, allowUnix = [], onDecision } = this.#options;
     const isListed = allowUnix.includes(path);
-    const verdict = rules?.judgePath(path);
-    const isDenied = verdict?.isAllowed === false && verdict.rule !== "";
-    if (isDenied || !isListed && verdict?.isAllowed !== true) {
-      this.#refuse(verdict ?? NOT_ALLOWED);
+    const decision = rules?.evaluatePath(path);
+    const isDenied = decision?.isAllowed === false && decision.rule !== "";
+    if (isDenied || !isListed && decision?.isAllowed !== true) {
+      this.#refuse(decision ?? NOT_ALLOWED);
     }
     let dialed = path;
     if (rules !== undefined && !path.startsWith("@")) {
       const real = await realPath(path);
-      const behind = rules.judgePath(real);
+      const behind = rules.evaluatePath(real);
       const isClosed = !behind.isAllowed && (behind.rule !== "" || !isListed);
       if (isClosed) this.#refuse(behind, `which leads to ${real}`);
       if (!isListed) dialed = real;
     }
-    onVerdict?.(
-      verdict?.isAllowed ? verdict : { isAllowed: true, rule: ALLOW_UNIX },
+    onDecision?.(
+      decision?.isAllowed ? decision : { isAllowed: true, rule: ALLOW_UNIX },
     );
     return dialed;
   }
 
   /** No rule is about such a target; none allows it either. */
   refuseNetwork(): void {
-    const { rules, onVerdict } = this.#options;
-    if (rules !== undefined) onVerdict?.(NOT_ALLOWED);
+    const { rules, onDecision } = this.#options;
+    if (rules !== undefined) onDecision?.(NOT_ALLOWED);
   }
 
-  #refuse(verdict: Verdict, via?: string): never {
-    this.#options.onVerdict?.(verdict);
+  #refuse(decision: RuleDecision, via?: string): never {
+    this.#options.onDecision?.(decision);
     const isPath = this.#target.protocol === "unix";
     throw refusal(
       "agent",
       this.#target,
-      isPath && verdict.rule === "" && verdict.note === undefined
-        ? { ...verdict, note: "nor does its --allow-unix" }
-        : verdict,
+      isPath && decision.rule === "" && decision.note === undefined
+        ? { ...decision, note: "nor does its --allow-unix" }
+        : decision,
       via === "" ? undefined : via,
     );
   }

@@ -15,7 +15,7 @@ import type { ConduitObserver } from "../proto/transfer/observed_conduit.ts";
 import type { AuditLog } from "./audit_log.ts";
 import { JsonLine } from "./json_line.ts";
 import { clipped } from "./rule.ts";
-import type { Verdict } from "./rule_set.ts";
+import type { RuleDecision } from "./rule_set.ts";
 
 /** Longest text of a peer's that a line repeats. */
 const TEXT_LENGTH_MAX = 300;
@@ -25,7 +25,7 @@ const CLOCK_LOOK_MS = 100;
 
 /** What is known of a dial before anything is decided. */
 export interface DialFacts {
-  /** Who asked, by plain words; absent where nobody can tell. */
+  /** Who asked, as plain text; absent where it is not known. */
   readonly who?: Readonly<Record<string, string | number>>;
   readonly from?: string;
   /** The agent that makes the connection; absent when there is none. */
@@ -92,7 +92,7 @@ export class AuditTrail {
   }
 }
 
-/** See the module description. */
+/** The record of one dial; observes the connection that comes of it. */
 export class DialRecord implements ConduitObserver {
   /** When the dial began, by the trail's clock. */
   readonly startMs: number;
@@ -115,8 +115,8 @@ export class DialRecord implements ConduitObserver {
    *
    * @param timeMs Now, by the trail's clock.
    */
-  decided({ isAllowed, rule }: Verdict, timeMs: number): void {
-    // There will be no connection whose end could be told.
+  decided({ isAllowed, rule }: RuleDecision, timeMs: number): void {
+    // There will be no connection whose end could be recorded.
     if (!isAllowed) this.#trail.over(this);
     const line = this.#begin("dial", timeMs).raw(
       isAllowed
@@ -126,7 +126,7 @@ export class DialRecord implements ConduitObserver {
     this.#write(line.text(clipped(rule, TEXT_LENGTH_MAX)));
   }
 
-  /** The dial has failed; says so unless it was refused, which was said. */
+  /** Records that the dial has failed, unless it was recorded as refused. */
   failed({ message }: DialError): void {
     this.#end("failed", message);
   }
@@ -134,9 +134,9 @@ export class DialRecord implements ConduitObserver {
   /**
    * The dial has succeeded.
    *
-   * @param inner Told as well: one more conduit around the conduit would cost
-   *   more than this.
-   * @returns Whom its `ObservedConduit` is to tell.
+   * @param inner Observes as well: one more conduit around the conduit would
+   *   cost more than this.
+   * @returns The observer for its `ObservedConduit`.
    */
   observing(inner: ConduitObserver): ConduitObserver {
     this.#inner = inner;

@@ -1,12 +1,12 @@
 /**
- * What a caller is told whose dial a rule forbids.
+ * The error that a caller receives whose dial a rule forbids.
  *
  * @module
  */
 
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { clipped } from "./rule.ts";
-import type { Verdict } from "./rule_set.ts";
+import type { RuleDecision } from "./rule_set.ts";
 
 /** Longest target that a refusal repeats: peers choose it. */
 const TARGET_LENGTH_MAX = 200;
@@ -20,14 +20,14 @@ const REMEDY: Readonly<Record<Refuser, string>> = {
 };
 
 /**
- * The error of a dial that `verdict` forbids.
+ * The error of a dial that `decision` forbids.
  *
  * @param via What the target turned out to be, such as an address of its name.
  */
 export function refusal(
   who: Refuser,
   { protocol, address }: DialTarget,
-  { rule, note }: Verdict,
+  { rule, note }: RuleDecision,
   via?: string,
 ): DialError {
   const target = clipped(`${protocol} ${address}`, TARGET_LENGTH_MAX);
@@ -40,8 +40,8 @@ export function refusal(
 }
 
 /**
- * Whether an error's text is one of {@linkcode refusal}, for roads on which
- * nothing else than the text travels.
+ * Whether an error's text is one of {@linkcode refusal}, for protocols that carry
+ * nothing else than the text.
  */
 export function isRefusalByRule(message: string): boolean {
   return /^Cannot dial .*: refused(?: by the agent's rule |, no rule of the agent )/s

@@ -3,8 +3,8 @@
  * `tcp:*.internal:*`, `*:[fd00::/8]:1-1023`, `unix:/run/app/*.sock`.
  *
  * Only the language is here: text in, rule out, or an error that says in which
- * column and what to write instead. What a rule means for a target is said in
- * `rule_set.ts`; whether it allows or denies, by whoever keeps it.
+ * column and what to write instead. What a rule means for a target is defined in
+ * `rule_set.ts`; whether it allows or denies, by the list that it is in.
  *
  * @module
  */

@@ -4,15 +4,16 @@
  * A deny rule that fits refuses, whatever else fits; then an allow rule that
  * fits allows; what no rule fits is refused.
  *
- * A name is judged twice: as a name, and then each address that it has. An
+ * A name is evaluated twice: as a name, and then each address that it has. An
  * allow rule about names (or `*`) allows the name whatever its addresses are,
  * unless a deny rule is about one of them; else each address needs an allow rule
- * of its own. So a rule about names trusts whoever runs that name's DNS, and a
- * rule about addresses trusts nobody.
+ * of its own. So a rule about names trusts the DNS of that name, and a rule about
+ * addresses trusts nobody.
  *
- * Paths of unix sockets are judged as they are written. Where symbolic links lead
- * is known on the machine that dials, which judges that as well; elsewhere it is
- * with paths beside deny rules as it is with names beside rules about addresses.
+ * Paths of unix sockets are evaluated as they are written. Where symbolic links
+ * lead is known on the machine that dials, which evaluates that as well;
+ * elsewhere it is with paths beside deny rules as it is with names beside rules
+ * about addresses.
  *
  * @module
  */
@@ -29,22 +30,22 @@ export interface LabelledRule {
   readonly label: string;
 }
 
-/** A judgement, and by which rule. */
-export interface Verdict {
+/** Whether something is allowed, and by which rule. */
+export interface RuleDecision {
   readonly isAllowed: boolean;
   /** Empty: refused because nothing allows it. */
   readonly rule: string;
-  /** Said besides, where the rule alone does not explain it. */
+  /** An explanation, where the rule alone is none. */
   readonly note?: string;
 }
 
 /** Refused, because no rule allows it. */
-export const NOT_ALLOWED: Verdict = { isAllowed: false, rule: "" };
+export const NOT_ALLOWED: RuleDecision = { isAllowed: false, rule: "" };
 
 /** A target of tcp or udp. */
 export type EndpointSubject = Extract<Subject, { readonly kind: "endpoint" }>;
 
-/** See the module description. */
+/** Rules that allow and rules that deny, evaluated together. */
 export class RuleSet {
   readonly #allow: readonly LabelledRule[];
   readonly #deny: readonly LabelledRule[];
@@ -60,16 +61,16 @@ export class RuleSet {
   }
 
   /**
-   * Judges a name before it is resolved.
+   * Evaluates a name before it is resolved.
    *
    * @returns `undefined` when it is for its addresses to decide.
    */
-  judgeName(endpoint: EndpointSubject): Verdict | undefined {
+  evaluateName(endpoint: EndpointSubject): RuleDecision | undefined {
     const fits = ({ rule }: LabelledRule) => fitsName(rule, endpoint);
-    const verdict = this.#judge(fits);
-    if (verdict !== NOT_ALLOWED) return verdict;
-    // Names that could not be allowed are not looked up: whoever runs their DNS
-    // would learn who asked, and what else is hidden in them.
+    const decision = this.#evaluate(fits);
+    if (decision !== NOT_ALLOWED) return decision;
+    // Names that could not be allowed are not looked up: their DNS server would
+    // learn who asked, and what else is hidden in them.
     const mayStill = this.#allow.some(({ rule }) =>
       isAboutAddresses(rule, endpoint)
     );
@@ -77,24 +78,24 @@ export class RuleSet {
   }
 
   /**
-   * Judges one address of an endpoint.
+   * Evaluates one address of an endpoint.
    *
-   * @param before What `judgeName` said, when the endpoint is a name.
+   * @param before What `evaluateName` returned, when the endpoint is a name.
    */
-  judgeAddress(
+  evaluateAddress(
     endpoint: EndpointSubject,
     address: IpAddress,
-    before?: Verdict,
-  ): Verdict {
+    before?: RuleDecision,
+  ): RuleDecision {
     const fits = ({ rule }: LabelledRule) =>
       fitsAddress(rule, endpoint, address);
     const denied = this.#deny.find(fits);
     if (denied !== undefined) return { isAllowed: false, rule: denied.label };
-    return before ?? this.#judge(fits);
+    return before ?? this.#evaluate(fits);
   }
 
-  /** Judges a unix socket by its path, as it is written. */
-  judgePath(path: string): Verdict {
+  /** Evaluates a unix socket by its path, as it is written. */
+  evaluatePath(path: string): RuleDecision {
     // Else a pattern could be made to fit another path than the kernel's.
     const isPlain = path.startsWith("/")
       ? !ROUNDABOUT.test(path)
@@ -103,36 +104,36 @@ export class RuleSet {
       const note = 'a path must begin with "/" and be without ".", "..", "//"';
       return { ...NOT_ALLOWED, note };
     }
-    return this.#judge(({ rule }) =>
+    return this.#evaluate(({ rule }) =>
       rule.kind === "path" && rule.pattern.matches(path)
     );
   }
 
   /**
-   * Judges a target whose name somebody else will resolve.
+   * Evaluates a target whose name somebody else will resolve.
    *
    * Where a deny rule is about addresses nobody knows whether it fits a name:
    * such a name is allowed only by a rule about names. Where one is about paths
    * nobody knows whether another path leads there: it is allowed only by a rule
    * that says in which folder it is.
    */
-  judgeUnresolved(subject: Subject): Verdict {
+  evaluateUnresolved(subject: Subject): RuleDecision {
     switch (subject.kind) {
       case "unreadable":
         return { ...NOT_ALLOWED, note: subject.problem };
       case "path":
-        return this.#judgeUnresolvedPath(subject.path);
+        return this.#evaluateUnresolvedPath(subject.path);
       case "endpoint":
-        return this.#judgeUnresolvedEndpoint(subject);
+        return this.#evaluateUnresolvedEndpoint(subject);
     }
   }
 
-  #judgeUnresolvedPath(path: string): Verdict {
-    const verdict = this.judgePath(path);
+  #evaluateUnresolvedPath(path: string): RuleDecision {
+    const decision = this.evaluatePath(path);
     // Abstract names are in no folder: nothing leads to them.
-    if (!verdict.isAllowed || path.startsWith("@")) return verdict;
+    if (!decision.isAllowed || path.startsWith("@")) return decision;
     const alias = aliasOf(path);
-    const other = alias === undefined ? undefined : this.judgePath(alias);
+    const other = alias === undefined ? undefined : this.evaluatePath(alias);
     const isDenied = other?.isAllowed === false && other.rule !== "";
     if (isDenied) return { ...other, note: `which may be ${alias}` };
     const unsure = this.#deny.find(({ rule }) => rule.kind === "path");
@@ -140,26 +141,27 @@ export class RuleSet {
       rule.kind === "path" && rule.pattern.matches(path) &&
       (rule.pattern.isExact || !MAGIC.test(path) && namesFolder(rule.pattern))
     );
-    if (unsure === undefined || isNamed) return verdict;
+    if (unsure === undefined || isNamed) return decision;
     const note = "links on the node may lead from this path to one of its; " +
       "allow the path, or its folder as unix:/FOLDER/*";
     return { isAllowed: false, rule: unsure.label, note };
   }
 
-  #judgeUnresolvedEndpoint(endpoint: EndpointSubject): Verdict {
+  #evaluateUnresolvedEndpoint(endpoint: EndpointSubject): RuleDecision {
     const { host } = endpoint;
     if (host.kind === "addresses") {
-      const verdicts = host.addresses.map((one) =>
-        this.judgeAddress(endpoint, one)
+      const decisions = host.addresses.map((one) =>
+        this.evaluateAddress(endpoint, one)
       );
-      return verdicts.find((one) => !one.isAllowed) ?? verdicts[0]!;
+      return decisions.find((one) => !one.isAllowed) ?? decisions[0]!;
     }
     const fits = ({ rule }: LabelledRule) => fitsName(rule, endpoint);
-    const verdict = this.#judge(fits);
-    if (!verdict.isAllowed) {
-      return verdict === NOT_ALLOWED && this.judgeName(endpoint) === undefined
+    const decision = this.#evaluate(fits);
+    if (!decision.isAllowed) {
+      return decision === NOT_ALLOWED &&
+          this.evaluateName(endpoint) === undefined
         ? { ...NOT_ALLOWED, note: "rules about addresses allow no names here" }
-        : verdict;
+        : decision;
     }
     const unsure = this.#deny.find(({ rule }) =>
       isAboutAddresses(rule, endpoint)
@@ -167,13 +169,13 @@ export class RuleSet {
     const isNamed = this.#allow.some((one) =>
       fits(one) && one.rule.kind === "endpoint" && one.rule.host.kind === "name"
     );
-    if (unsure === undefined || isNamed) return verdict;
+    if (unsure === undefined || isNamed) return decision;
     const note = "it may be an address of this name: dial the address, or " +
       "allow the name by name";
     return { isAllowed: false, rule: unsure.label, note };
   }
 
-  #judge(fits: (rule: LabelledRule) => boolean): Verdict {
+  #evaluate(fits: (rule: LabelledRule) => boolean): RuleDecision {
     const denied = this.#deny.find(fits);
     if (denied !== undefined) return { isAllowed: false, rule: denied.label };
     const allowed = this.#allow.find(fits);

@@ -1,6 +1,6 @@
 /**
  * A target as rules see it: spellings that mean the same are made one, and
- * spellings that hide what they mean are told apart.
+ * spellings that hide what they mean are recognized.
  *
  * @module
  */
@@ -62,7 +62,7 @@ function hostSubject(host: string): HostSubject {
   if (host === "") {
     return { kind: "addresses", addresses: [IPV4_LOOPBACK, IPV6_LOOPBACK] };
   }
-  const address = judgedAddress(host);
+  const address = effectiveAddress(host);
   if (address !== undefined) return { kind: "addresses", addresses: [address] };
   if (host.length > NAME_LENGTH_MAX + 1) return { kind: "name", name: "" };
   // Resolvers do the same, so what they look up is what rules compare.
@@ -78,7 +78,7 @@ function hostSubject(host: string): HostSubject {
  * A zone is dropped, IPv4 in IPv6's clothes is IPv4, and the unspecified
  * address is loopback: that is where the kernel connects to.
  */
-export function judgedAddress(text: string): IpAddress | undefined {
+export function effectiveAddress(text: string): IpAddress | undefined {
   const address = parseIpAddress(text.split("%", 1)[0]!);
   if (address === undefined || !isUnspecified(address)) return address;
   return address.length === 4 ? IPV4_LOOPBACK : IPV6_LOOPBACK;

@@ -12,8 +12,8 @@
 import { refusal } from "../../policy/refusal.ts";
 import {
   NOT_ALLOWED,
+  type RuleDecision,
   type RuleSet,
-  type Verdict,
 } from "../../policy/rule_set.ts";
 import { subjectOf } from "../../policy/subject.ts";
 import { BENCH_ADDRESS, type BenchHost } from "../../proto/link/bench_wire.ts";
@@ -50,18 +50,18 @@ export class BenchTargets {
    * A new connection to the target, if rules allow it.
    *
    * @param rules Of the agent; absent: all may be dialed.
-   * @param onVerdict Told whether they allow it.
+   * @param onDecision Called with whether they allow it.
    * @throws {DialError} When they do not; and as `dial`.
    */
   dialBy(
     target: DialTarget,
     rules: RuleSet | undefined,
-    onVerdict?: (verdict: Verdict) => void,
+    onDecision?: (decision: RuleDecision) => void,
   ): Promise<Conduit> {
-    const verdict = verdictOf(target, rules);
-    onVerdict?.(verdict);
-    if (!verdict.isAllowed) {
-      return Promise.reject(refusal("agent", target, verdict));
+    const decision = decisionOf(target, rules);
+    onDecision?.(decision);
+    if (!decision.isAllowed) {
+      return Promise.reject(refusal("agent", target, decision));
     }
     return this.dial();
   }
@@ -92,13 +92,16 @@ export class BenchTargets {
 }
 
 /** Judged by its name alone: it has no address that a rule could be about. */
-function verdictOf(target: DialTarget, rules: RuleSet | undefined): Verdict {
+function decisionOf(
+  target: DialTarget,
+  rules: RuleSet | undefined,
+): RuleDecision {
   if (rules === undefined) return { isAllowed: true, rule: "--bench-target" };
   const subject = subjectOf(target);
-  const verdict = subject.kind === "endpoint"
-    ? rules.judgeName(subject)
+  const decision = subject.kind === "endpoint"
+    ? rules.evaluateName(subject)
     : undefined;
-  return verdict ?? NOT_ALLOWED;
+  return decision ?? NOT_ALLOWED;
 }
 
 /** Whether a dial is for a bench target. */

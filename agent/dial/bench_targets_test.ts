@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { parseRule } from "../../policy/rule.ts";
-import { RuleSet, type Verdict } from "../../policy/rule_set.ts";
+import { type RuleDecision, RuleSet } from "../../policy/rule_set.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
@@ -35,7 +35,7 @@ Deno.test("only the reserved name over TCP is the bench target", () => {
   assertEquals(isBenchDial({ protocol: "tcp", address: other }), false);
 });
 
-Deno.test("the bench target is judged by its name, as any other target", async () => {
+Deno.test("the bench target is evaluated by its name, as any other target", async () => {
   const address = "bench.tunnel.invalid:7";
   const labelled = (text: string) => ({ rule: parseRule(text), label: text });
   const cases: [allow: string[], deny: string[], rule: string | undefined][] = [
@@ -50,19 +50,19 @@ Deno.test("the bench target is judged by its name, as any other target", async (
       allow: allow.map(labelled),
       deny: deny.map(labelled),
     });
-    const verdicts: Verdict[] = [];
+    const decisions: RuleDecision[] = [];
     const targets = new BenchTargets(HOST, new FakeTimers());
     const dialing = targets.dialBy(
       { protocol: "tcp", address },
       rules,
-      (verdict) => verdicts.push(verdict),
+      (decision) => decisions.push(decision),
     );
     if (rule === undefined) {
       const { reason } = await assertRejects(() => dialing, DialError);
-      assertEquals([reason, verdicts[0]!.isAllowed], ["refused", false]);
+      assertEquals([reason, decisions[0]!.isAllowed], ["refused", false]);
     } else {
       abandon(await dialing, "done");
-      assertEquals(verdicts, [{ isAllowed: true, rule }]);
+      assertEquals(decisions, [{ isAllowed: true, rule }]);
     }
   }
 });

@@ -12,7 +12,7 @@ import {
 } from "../../platform/errors/internal_errors.ts";
 import type { DialRecord } from "../../policy/dial_record.ts";
 import type { ConnectionLog } from "../../platform/log/connection_log.ts";
-import type { Verdict } from "../../policy/rule_set.ts";
+import type { RuleDecision } from "../../policy/rule_set.ts";
 import { abandon, type DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
@@ -36,12 +36,12 @@ export interface TargetDialerOptions {
    *
    * @param controller Of this dial alone; aborted with a `DialError` when the
    *   caller gives up.
-   * @param onVerdict Told whether rules allow the dial.
+   * @param onDecision Called with whether rules allow the dial.
    */
   connect(
     target: DialTarget,
     controller: AbortController,
-    onVerdict?: (verdict: Verdict) => void,
+    onDecision?: (decision: RuleDecision) => void,
   ): Promise<Conduit>;
   /** Absent: nothing is written down. */
   begin?(target: DialTarget): DialRecord;
@@ -87,10 +87,10 @@ export class TargetDialer {
     // The deadline aborts it as well, so its signal does not tell.
     let isCancelled = false;
     this.#changeLoad(1);
-    const onVerdict = record === undefined
+    const onDecision = record === undefined
       ? undefined
-      : (verdict: Verdict) => record.decided(verdict, clock.now());
-    const dialed = connect(target, controller, onVerdict).then(
+      : (decision: RuleDecision) => record.decided(decision, clock.now());
+    const dialed = connect(target, controller, onDecision).then(
       (conduit) => {
         if (isCancelled) {
           this.#changeLoad(-1);

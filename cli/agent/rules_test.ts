@@ -6,7 +6,7 @@ import { agentOptions } from "./options.ts";
 import { readFlags } from "../flags/read_flags.ts";
 
 /** What an agent with these flags says to targets, `-` for refused. */
-function judged(argv: readonly string[], ...targets: readonly string[]) {
+function evaluated(argv: readonly string[], ...targets: readonly string[]) {
   const reading = readFlags("agent", AGENT_FLAGS, {
     argv: ["--ca-cert=ca", ...argv],
     environment: () => undefined,
@@ -16,7 +16,7 @@ function judged(argv: readonly string[], ...targets: readonly string[]) {
   if (rules === undefined) return "no rules";
   return targets.map((target) => {
     const [protocol = "", address = ""] = target.split(" ");
-    const { isAllowed, rule } = rules.judgeUnresolved(
+    const { isAllowed, rule } = rules.evaluateUnresolved(
       subjectOf({ protocol, address }),
     );
     return `${isAllowed ? "+" : "-"}${rule}`;
@@ -24,30 +24,30 @@ function judged(argv: readonly string[], ...targets: readonly string[]) {
 }
 
 Deno.test("without flags there are no rules, as Konnectivity's agents have none", () => {
-  assertEquals(judged([]), "no rules");
-  assertEquals(judged(["--allow-preset=all"]), "no rules");
+  assertEquals(evaluated([]), "no rules");
+  assertEquals(evaluated(["--allow-preset=all"]), "no rules");
 });
 
 Deno.test("rules replace the default, and a preset adds to them", () => {
   const targets = ["tcp 10.0.0.1:443", "tcp 127.0.0.1:80", "udp 10.0.0.1:53"];
-  assertEquals(judged(["--allow=tcp:10.0.0.0/8:80,443"], ...targets), [
+  assertEquals(evaluated(["--allow=tcp:10.0.0.0/8:80,443"], ...targets), [
     "+--allow tcp:10.0.0.0/8:80,443",
     "-",
     "-",
   ]);
   assertEquals(
-    judged(
+    evaluated(
       ["--allow=tcp:10.0.0.0/8:443", "--allow-preset=loopback"],
       ...targets,
     ),
     ["+--allow tcp:10.0.0.0/8:443", "+--allow-preset=loopback", "-"],
   );
-  assertEquals(judged(["--allow-preset=all-tcp"], ...targets), [
+  assertEquals(evaluated(["--allow-preset=all-tcp"], ...targets), [
     "+--allow-preset=all-tcp",
     "+--allow-preset=all-tcp",
     "-",
   ]);
-  assertEquals(judged(["--deny=udp:*:53"], ...targets), [
+  assertEquals(evaluated(["--deny=udp:*:53"], ...targets), [
     "+--allow-preset=all",
     "+--allow-preset=all",
     "---deny udp:*:53",
@@ -56,7 +56,7 @@ Deno.test("rules replace the default, and a preset adds to them", () => {
 
 Deno.test("one text may hold several rules, and their ports commas", () => {
   assertEquals(
-    judged(
+    evaluated(
       ["--allow=tcp:10.0.0.1:80,443, UDP:*:53", "--allow", "unix:/run/a,b"],
       ...["tcp 10.0.0.1:443", "udp 10.0.0.9:53", "unix /run/a,b"],
     ),
@@ -70,7 +70,7 @@ Deno.test("one text may hold several rules, and their ports commas", () => {
 
 Deno.test("a wrong rule is a usage error with the rule, its column and a remedy", () => {
   assertThrows(
-    () => judged(["--allow=tcp:10.0.0.1:80,udp:fd00::1:53"]),
+    () => evaluated(["--allow=tcp:10.0.0.1:80,udp:fd00::1:53"]),
     UsageError,
     'Cannot use --allow: the rule "udp:fd00::1:53", column 5: saw more than ' +
       "one colon after the protocol; write an IPv6 address in brackets",

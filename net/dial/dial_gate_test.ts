@@ -7,8 +7,8 @@ import { isRefusalByRule } from "../../policy/refusal.ts";
 import { parseRule } from "../../policy/rule.ts";
 import {
   type LabelledRule,
+  type RuleDecision,
   RuleSet,
-  type Verdict,
 } from "../../policy/rule_set.ts";
 
 // The gate is tried through the dial it stands in, so that what is dialed is
@@ -38,28 +38,28 @@ function resolving(...answers: readonly (readonly string[])[]) {
 
 /** Dials what must be refused. */
 async function refused(target: DialTarget, options: DialOptions) {
-  const verdicts: Verdict[] = [];
-  const onVerdict = (verdict: Verdict) => void verdicts.push(verdict);
+  const decisions: RuleDecision[] = [];
+  const onDecision = (decision: RuleDecision) => void decisions.push(decision);
   const error = await assertRejects(
-    () => dialTarget(target, { ...options, onVerdict }),
+    () => dialTarget(target, { ...options, onDecision }),
     DialError,
   );
   assertEquals(error.reason, "refused", error.message);
   assert(isRefusalByRule(error.message), error.message);
-  assertEquals(verdicts.map(({ isAllowed }) => isAllowed), [false]);
+  assertEquals(decisions.map(({ isAllowed }) => isAllowed), [false]);
   return error.message;
 }
 
 /** Dials what must connect. @returns By which rule. */
 async function dialed(target: DialTarget, options: DialOptions) {
-  const verdicts: Verdict[] = [];
-  const onVerdict = (verdict: Verdict) => void verdicts.push(verdict);
-  const conduit = await dialTarget(target, { ...options, onVerdict });
+  const decisions: RuleDecision[] = [];
+  const onDecision = (decision: RuleDecision) => void decisions.push(decision);
+  const conduit = await dialTarget(target, { ...options, onDecision });
   const heard = new Listener(conduit);
   conduit.reset("seen enough");
   await heard.closed();
-  assertEquals(verdicts.map(({ isAllowed }) => isAllowed), [true]);
-  return verdicts[0]!.rule;
+  assertEquals(decisions.map(({ isAllowed }) => isAllowed), [true]);
+  return decisions[0]!.rule;
 }
 
 const tcp = (address: string): DialTarget => ({ protocol: "tcp", address });
@@ -108,7 +108,7 @@ async function came(accepted: Promise<Deno.Conn>): Promise<void> {
   }
 }
 
-Deno.test("what is dialed is what was judged, not a second answer", async () => {
+Deno.test("what is dialed is what was evaluated, not a second answer", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr as Deno.NetAddr;
   const accepted = listener.accept();
@@ -140,7 +140,7 @@ Deno.test("of a name's addresses only those are dialed that rules allow", async 
   assertEquals(await late, "closed");
 });
 
-Deno.test("datagrams are judged as connections are", async () => {
+Deno.test("datagrams are evaluated as connections are", async () => {
   const { lookup } = resolving(["127.0.0.1"], ["127.0.0.1"]);
   const target = { protocol: "udp", address: "a.example:53" };
   const set = rules(["udp:*:*"], ["udp:127.0.0.0/8:53"]);
@@ -153,7 +153,7 @@ Deno.test("datagrams are judged as connections are", async () => {
   );
 });
 
-Deno.test("an address in disguise is judged as what it reaches", async () => {
+Deno.test("an address in disguise is evaluated as what it reaches", async () => {
   const set = rules(["*:*:*"], ["tcp:127.0.0.0/8:*", "tcp:[::1]:*"]);
   for (
     const host of [
@@ -219,7 +219,7 @@ async function sockets() {
   };
 }
 
-Deno.test("a unix socket is judged by its path and by where links lead", async () => {
+Deno.test("a unix socket is evaluated by its path and by where links lead", async () => {
   await using s = await sockets();
   const set = rules([`unix:${s.root}/app/*`]);
   assertEquals(

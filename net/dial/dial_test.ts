@@ -5,7 +5,7 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { Listener, readToEnd } from "../../tests/support/peers/sockets.ts";
 import { openLibc } from "../libc/libc.ts";
 import { dialAddress, type DialLimits, dialTarget } from "./dial.ts";
-import { RuleSet, type Verdict } from "../../policy/rule_set.ts";
+import { type RuleDecision, RuleSet } from "../../policy/rule_set.ts";
 import { LookupError, type Resolver } from "../names/resolver.ts";
 
 const text = new TextEncoder();
@@ -69,17 +69,17 @@ for (const [protocol, address, message] of REFUSALS) {
 
 for (const name of Object.getOwnPropertyNames(Object.prototype)) {
   Deno.test(`a network by the name of "${name}" is unknown, and refused by rules`, async () => {
-    const verdicts: Verdict[] = [];
+    const decisions: RuleDecision[] = [];
     const error = await assertRejects(
       () =>
         dialTarget({ protocol: name, address: "127.0.0.1:7001" }, {
           rules: new RuleSet({ allow: [], deny: [] }),
-          onVerdict: (verdict) => verdicts.push(verdict),
+          onDecision: (decision) => decisions.push(decision),
         }),
       DialError,
     );
     assertEquals(error.message, `dial ${name}: unknown network ${name}`);
-    assertEquals(verdicts.map(({ isAllowed }) => isAllowed), [false]);
+    assertEquals(decisions.map(({ isAllowed }) => isAllowed), [false]);
   });
 }
 

@@ -74,7 +74,7 @@ export class ServerCore {
       metrics: this.metricRegistry,
     });
     this.dialer = new Dialer({
-      control: this.authorization.control,
+      authorizer: this.authorization.dials,
       registry: this.registry,
       timers: systemTimers,
       dialTimeoutMs: options.dialTimeoutMs ?? 0,

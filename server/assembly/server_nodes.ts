@@ -82,7 +82,7 @@ export class ServerNodes {
     });
     const { catalog } = this.#discovery;
     catalog.follow((snapshot) => this.#virtualAddresses.update(snapshot));
-    authorization.control.reach = new CatalogReach({
+    authorization.dials.reach = new CatalogReach({
       catalog,
       clock: systemTimers,
       visibleTo: (node) => authorization.visibleTo(node),

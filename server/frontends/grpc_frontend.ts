@@ -17,7 +17,7 @@ import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import { proxyService } from "../../proto/link/proxy_service.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
-import type { DialOrder } from "../routing/dialer.ts";
+import type { CallerDial } from "../routing/dialer.ts";
 import type { Caller } from "../policy/caller.ts";
 import { PROXY_PATH } from "../../proto/link/method_paths.ts";
 
@@ -27,7 +27,7 @@ export interface GrpcFrontendOptions {
   readonly observer: PacketObserver;
   readonly messageBytesMax: number;
   readonly publicMethods: Readonly<Record<string, MethodHandler>>;
-  dial(order: DialOrder, answer: DialAnswer): PendingDial;
+  dial(request: CallerDial, answer: DialAnswer): PendingDial;
   /** +1 and −1 for every call. */
   counted(change: 1 | -1): void;
 }
@@ -50,8 +50,8 @@ export function frontendRouter(
       }
       const node = metadata.text(NODE_FIELD);
       const oneAgent = metadata.text(ONE_AGENT_FIELD) !== undefined;
-      const order = { target, node, oneAgent, caller, takeEarlyData };
-      return options.dial(order, answer);
+      const request = { target, node, oneAgent, caller, takeEarlyData };
+      return options.dial(request, answer);
     },
     join: async (caller, target) => {
       counted(1);

@@ -40,7 +40,7 @@ import { proxyService } from "../../proto/link/proxy_service.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
-import type { DialOrder } from "../routing/dialer.ts";
+import type { CallerDial } from "../routing/dialer.ts";
 import {
   isVirtualAddress,
   type VirtualTarget,
@@ -64,7 +64,7 @@ export interface NodeFrontendOptions {
   readonly messageBytesMax: number;
   /** Whether somebody may be the node that its certificate names. */
   admit(candidate: LinkCandidate): LinkAdmission;
-  dial(order: DialOrder, answer: DialAnswer): PendingDial;
+  dial(request: CallerDial, answer: DialAnswer): PendingDial;
   /** What a virtual address stands for. */
   resolve(host: string): VirtualTarget | undefined;
   /** A caller was refused before its target was looked at. */
@@ -218,8 +218,8 @@ export class NodeFrontend {
 
   /** What a dial means: a virtual address is another one behind an agent. */
   #meant(
-    asked: Pick<DialOrder, "target" | "node">,
-  ): Pick<DialOrder, "target" | "node"> | DialError {
+    asked: Pick<CallerDial, "target" | "node">,
+  ): Pick<CallerDial, "target" | "node"> | DialError {
     const { protocol, address } = asked.target;
     if (protocol === "unix") return asked;
     let host: string;

@@ -18,7 +18,7 @@ import {
 import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
-import type { DialOrder } from "../routing/dialer.ts";
+import type { CallerDial } from "../routing/dialer.ts";
 import { virtualAddressOf } from "../discovery/generate/virtual_addresses.ts";
 import { NODE_CONDUITS_MAX, NodeFrontend } from "./node_frontend.ts";
 
@@ -29,7 +29,7 @@ const VIRTUAL = virtualAddressOf({
 
 function setUp(admission: () => LinkAdmission = () => undefined) {
   const timers = new FakeTimers();
-  const orders: { order: DialOrder; answer: DialAnswer; gone: boolean }[] = [];
+  const orders: { order: CallerDial; answer: DialAnswer; gone: boolean }[] = [];
   const refused: string[] = [];
   let open = 0;
   let authorized = 0;

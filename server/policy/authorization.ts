@@ -16,7 +16,7 @@ import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 
 import { OWN_PREFIX } from "../metrics/metric_families.ts";
-import { DialControl } from "./dial_control.ts";
+import { DialAuthorizer } from "./dial_authorizer.ts";
 import { PolicyFile } from "./policy_file.ts";
 import { SEES_EVERYTHING, type Visibility } from "./visibility.ts";
 import type { AuthorizationOptions } from "../options.ts";
@@ -30,8 +30,8 @@ export interface AuthorizationEnvironment {
 
 /** See the module description. */
 export class Authorization {
-  /** Judges every dial. */
-  readonly control: DialControl;
+  /** Authorizes every dial. */
+  readonly dials: DialAuthorizer;
   readonly #policy: PolicyFile | undefined;
   readonly #audit: AuditLog | undefined;
   readonly #trail: AuditTrail | undefined;
@@ -52,7 +52,7 @@ export class Authorization {
       `${OWN_PREFIX}refused_dials_total`,
       "Dials that the policy forbade, before any agent was asked.",
     );
-    this.control = new DialControl({
+    this.dials = new DialAuthorizer({
       ...(this.#policy === undefined ? {} : { policy: this.#policy }),
       ...(this.#trail === undefined ? {} : { trail: this.#trail }),
       refused: () => refusals.add(),
@@ -82,7 +82,7 @@ export class Authorization {
       files: [policy.path],
       reload: () =>
         policy.reload()
-          ? "reloaded, the next dials are judged by it"
+          ? "reloaded, it decides about the next dials"
           : undefined,
     };
   }

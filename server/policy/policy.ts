@@ -9,8 +9,8 @@
 import {
   type LabelledRule,
   NOT_ALLOWED,
+  type RuleDecision,
   RuleSet,
-  type Verdict,
 } from "../../policy/rule_set.ts";
 import { subjectOf } from "../../policy/subject.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
@@ -69,18 +69,18 @@ export class Policy {
   }
 
   /**
-   * Judges a dial.
+   * Evaluates a dial.
    *
    * All entries that are about the caller and the node count together: what one
    * of them denies no other one allows.
    *
    * @param nodes The names of the agent that would be asked.
    */
-  judge(
+  evaluate(
     caller: Caller,
     nodes: readonly string[],
     target: DialTarget,
-  ): Verdict {
+  ): RuleDecision {
     if (this.#frontends === undefined) return UNRESTRICTED;
     const about = this.#frontends.filter((entry) => entry.isAbout(caller));
     if (about.length === 0) {
@@ -93,25 +93,25 @@ export class Policy {
       const note = `no entry about ${callerName(caller)} is about ${node}`;
       return { ...NOT_ALLOWED, note };
     }
-    return this.#rulesOf(here).judgeUnresolved(subjectOf(target));
+    return this.#rulesOf(here).evaluateUnresolved(subjectOf(target));
   }
 
   /**
-   * Judges a dial of a node's, as far as rules go: what none of them is about
+   * Evaluates a dial of a node's, as far as rules go: what none of them is about
    * depends on the services that it may see.
    *
    * @param nodes The names of the agent that would be asked.
    */
-  judgeNode(
+  evaluateNode(
     node: string,
     nodes: readonly string[],
     target: DialTarget,
-  ): Verdict {
+  ): RuleDecision {
     const about = this.#dials.filter((entry) =>
       entry.isAbout(node) && entry.isAboutNode(nodes)
     );
     if (about.length === 0) return NOT_ALLOWED;
-    return this.#rulesOf(about).judgeUnresolved(subjectOf(target));
+    return this.#rulesOf(about).evaluateUnresolved(subjectOf(target));
   }
 
   /** Whether `node` may announce a service, `namespace/name`. */
@@ -174,8 +174,8 @@ function assertRules(entries: readonly RuleEntry[], key: string): void {
   throw new FieldError([key], problem);
 }
 
-/** The verdict where callers are not restricted. */
-export const UNRESTRICTED: Verdict = {
+/** The decision where callers are not restricted. */
+export const UNRESTRICTED: RuleDecision = {
   isAllowed: true,
   rule: "none were given",
 };

@@ -35,7 +35,7 @@ export class PolicyFile {
     return new PolicyFile(path);
   }
 
-  /** What dials are judged by now. */
+  /** The policy that is in use now. */
   get current(): Policy {
     return this.#policy;
   }

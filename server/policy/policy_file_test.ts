@@ -10,7 +10,7 @@ frontends:
 `;
 
 const mayDial = (file: { current: ReturnType<typeof readPolicy> }) =>
-  file.current.judge(certifiedCaller("a"), ["n"], {
+  file.current.evaluate(certifiedCaller("a"), ["n"], {
     protocol: "tcp",
     address: "10.0.0.1:80",
   }).isAllowed;

@@ -11,13 +11,17 @@ import { ENTRIES_MAX, Policy } from "./policy.ts";
 const tcp = (address: string) => ({ protocol: "tcp", address });
 
 /** `+rule` or `-rule (note)`. */
-function judged(
+function evaluated(
   policy: Policy,
   caller: Caller,
   nodes: readonly string[],
   address: string,
 ): string {
-  const { isAllowed, rule, note } = policy.judge(caller, nodes, tcp(address));
+  const { isAllowed, rule, note } = policy.evaluate(
+    caller,
+    nodes,
+    tcp(address),
+  );
   const why = note === undefined ? "" : ` (${note})`;
   return `${isAllowed ? "+" : "-"}${rule}${why}`;
 }
@@ -29,13 +33,16 @@ const API = certifiedCaller("kube-apiserver", {
 
 Deno.test("a policy without frontends restricts nobody", () => {
   const policy = new Policy({ nodes: [] });
-  assertEquals(judged(policy, API, ["n"], "10.0.0.1:80"), "+none were given");
+  assertEquals(
+    evaluated(policy, API, ["n"], "10.0.0.1:80"),
+    "+none were given",
+  );
 });
 
 Deno.test("a policy whose frontends are none lets nobody in", () => {
   const policy = new Policy({ frontends: [] });
   assertEquals(
-    judged(policy, API, ["n"], "10.0.0.1:80"),
+    evaluated(policy, API, ["n"], "10.0.0.1:80"),
     "- (no frontends entry is about CN=kube-apiserver)",
   );
 });
@@ -64,8 +71,8 @@ Deno.test("an entry is about callers by all that it says of them", () => {
   ];
   for (const [who, caller, isAbout] of cases) {
     const policy = new Policy({ frontends: [{ ...who, allow }] });
-    const verdict = judged(policy, caller, ["n"], "10.0.0.1:80");
-    assertEquals(verdict.startsWith("+"), isAbout, JSON.stringify(who));
+    const decision = evaluated(policy, caller, ["n"], "10.0.0.1:80");
+    assertEquals(decision.startsWith("+"), isAbout, JSON.stringify(who));
   }
 });
 
@@ -75,15 +82,16 @@ Deno.test("an entry is about the nodes it names, by any name of the agent", () =
       { commonName: "*", nodes: ["edge-*"], allow: ["tcp:*:80"] },
     ],
   });
-  const judge = (...nodes: string[]) => judged(policy, API, nodes, "a:80");
-  assertEquals(judge("edge-7"), "+frontends[0].allow[0] tcp:*:80");
-  assertEquals(judge("id-1", "EDGE-7"), "+frontends[0].allow[0] tcp:*:80");
+  const evaluate = (...nodes: string[]) =>
+    evaluated(policy, API, nodes, "a:80");
+  assertEquals(evaluate("edge-7"), "+frontends[0].allow[0] tcp:*:80");
+  assertEquals(evaluate("id-1", "EDGE-7"), "+frontends[0].allow[0] tcp:*:80");
   assertEquals(
-    judge("core-7"),
+    evaluate("core-7"),
     "- (no entry about CN=kube-apiserver is about node core-7)",
   );
   assertEquals(
-    judge(),
+    evaluate(),
     "- (no entry about CN=kube-apiserver is about no node)",
   );
 });
@@ -96,18 +104,18 @@ Deno.test("what one entry denies no other one allows", () => {
       { commonName: "other", deny: ["tcp:*:*"] },
     ],
   });
-  const judge = (address: string) => judged(policy, API, ["n"], address);
-  assertEquals(judge("10.0.0.1:80"), "+frontends[0].allow[0] tcp:*:*");
-  assertEquals(judge("10.0.0.1:22"), "-frontends[1].deny[1] tcp:*:22");
+  const evaluate = (address: string) => evaluated(policy, API, ["n"], address);
+  assertEquals(evaluate("10.0.0.1:80"), "+frontends[0].allow[0] tcp:*:*");
+  assertEquals(evaluate("10.0.0.1:22"), "-frontends[1].deny[1] tcp:*:22");
   assertEquals(
-    judge("169.254.169.254:80"),
+    evaluate("169.254.169.254:80"),
     "-frontends[1].deny[0] tcp:169.254.0.0/16:*",
   );
   // Nobody here knows the addresses of a name, so the deny rule may fit.
-  assert(judge("metadata:80").startsWith("-frontends[1].deny[0]"));
+  assert(evaluate("metadata:80").startsWith("-frontends[1].deny[0]"));
   const plain = certifiedCaller("plain");
   assertEquals(
-    judged(policy, plain, ["n"], "metadata:80"),
+    evaluated(policy, plain, ["n"], "metadata:80"),
     "+frontends[0].allow[0] tcp:*:*",
   );
 });

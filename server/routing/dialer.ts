@@ -6,7 +6,7 @@
  */
 
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
-import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
 import type { AgentLink, PendingDial } from "../../proto/link/link.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
@@ -16,8 +16,11 @@ import type {
   ConnectionLog,
 } from "../../platform/log/connection_log.ts";
 import { type Choice, dialFacts, OngoingDial } from "./ongoing_dial.ts";
-import type { Caller } from "../policy/caller.ts";
-import type { DialControl } from "../policy/dial_control.ts";
+
+import type {
+  DialAuthorizer,
+  RequestedDial,
+} from "../policy/dial_authorizer.ts";
 import {
   ambiguousTarget,
   areSeveral,
@@ -32,7 +35,7 @@ export type DialFailureCause =
   | "answered"
   /** The agent did not answer before our deadline. */
   | "deadline"
-  /** Whoever asked gave up. */
+  /** The caller gave up. */
   | "cancelled"
   /** A rule of ours forbids it: no agent was asked. */
   | "refused"
@@ -57,19 +60,15 @@ export interface DialerOptions {
   /**
    * Absent: everybody but nodes may dial everything, and nobody writes it down.
    */
-  readonly control?: DialControl;
-  /** Absent: nothing is said about connections. */
+  readonly authorizer?: DialAuthorizer;
+  /** Absent: connections are not logged. */
   readonly log?: ConnectionLog;
 }
 
 /** A dial as a frontend asks for it. */
-export interface DialOrder {
-  readonly target: DialTarget;
-  /** The `host` identifier of the only agent wanted, if any. */
-  readonly node: string | undefined;
+export interface CallerDial extends RequestedDial {
   /** See `ONE_AGENT_FIELD`. */
   readonly oneAgent?: boolean;
-  readonly caller: Caller;
   /** See `DialContext.takeEarlyData`. */
   takeEarlyData(): Uint8Array;
 }
@@ -83,34 +82,34 @@ export class Dialer {
   }
 
   /** Starts a dial. The answer may come before this returns. */
-  dial(order: DialOrder, answer: DialAnswer): PendingDial {
-    const { registry, control } = this.#options;
-    const picked = registry.pick(order.target, order.node);
+  dial(request: CallerDial, answer: DialAnswer): PendingDial {
+    const { registry, authorizer } = this.#options;
+    const picked = registry.pick(request.target, request.node);
     const link = picked.kind === "noAgent" ? undefined : picked.link;
-    if (control === undefined && order.caller.node !== undefined) {
-      throw new TypeError("Cannot dial for a node: nobody would judge it");
+    if (authorizer === undefined && request.caller.node !== undefined) {
+      throw new TypeError("Cannot dial for a node: there is no authorizer");
     }
-    const admission = control?.admit(order, link?.peer);
-    if (admission?.refusal !== undefined) {
+    const decision = authorizer?.authorize(request, link?.peer);
+    if (decision?.refusal !== undefined) {
       return this.#fail(
-        admission.refusal,
+        decision.refusal,
         "refused",
-        dialFacts(order, link),
+        dialFacts(request, link),
         answer,
       );
     }
-    const record = admission?.record;
-    const error = this.#unserved(order, picked);
+    const record = decision?.record;
+    const error = this.#unserved(request, picked);
     if (picked.kind === "noAgent" || error !== undefined) {
-      return this.#refuse(order, error!, record, answer);
+      return this.#refuse(request, error!, record, answer);
     }
     const choice = { link: picked.link, record };
     const dial = new OngoingDial(
       choice,
-      order,
+      request,
       answer,
       this.#options,
-      (isWanted) => this.#another(order, picked.link, isWanted),
+      (isWanted) => this.#another(request, picked.link, isWanted),
     );
     dial.start();
     return dial;
@@ -118,35 +117,36 @@ export class Dialer {
 
   /** Who may be asked beside or behind the first, if anybody may. */
   #another(
-    order: DialOrder,
+    request: CallerDial,
     first: AgentLink,
     isWanted: (link: AgentLink) => boolean,
   ): Choice | undefined {
-    const { registry, control } = this.#options;
+    const { registry, authorizer } = this.#options;
     const link = registry.pickSuch(
-      order.target,
-      order.node,
+      request.target,
+      request.node,
       (link) =>
         isWanted(link) &&
         // Each agent has a loopback of its own.
-        (order.oneAgent !== true || link.peer.agentId === first.peer.agentId),
+        (request.oneAgent !== true || link.peer.agentId === first.peer.agentId),
     );
     if (link === undefined) return undefined;
     // What the first agent may be asked for, another one may not.
-    if (control?.permits(order, link.peer) === false) return undefined;
-    const admission = control?.admit(order, link.peer);
-    if (admission?.refusal !== undefined) return undefined;
-    return { link, record: admission?.record };
+    if (authorizer?.permits(request, link.peer) === false) return undefined;
+    const decision = authorizer?.authorize(request, link.peer);
+    if (decision?.refusal !== undefined) return undefined;
+    return { link, record: decision?.record };
   }
 
   /** Why no agent is asked, for a caller who may know it. */
   #unserved(
-    { target, node, oneAgent, caller }: DialOrder,
+    { target, node, oneAgent, caller }: CallerDial,
     picked: Picked | NoAgent,
   ): DialError | undefined {
-    const { registry, control } = this.#options;
-    // Whom a policy keeps from nodes is not told what they are called.
-    const seesNodes = control?.hidesNodes !== true && caller.node === undefined;
+    const { registry, authorizer } = this.#options;
+    // A caller that a policy keeps from nodes does not learn their names.
+    const seesNodes = authorizer?.hidesNodes !== true &&
+      caller.node === undefined;
     if (picked.kind === "noAgent") {
       const hint = node === undefined || !seesNodes || picked.wasSeen
         ? ""
@@ -161,14 +161,14 @@ export class Dialer {
   }
 
   #refuse(
-    order: DialOrder,
+    request: CallerDial,
     error: DialError,
     record: DialRecord | undefined,
     answer: DialAnswer,
   ): PendingDial {
     record?.failed(error);
     const cause = error.reason === "no-agent" ? "no-agent" : "refused";
-    return this.#fail(error, cause, dialFacts(order, undefined), answer);
+    return this.#fail(error, cause, dialFacts(request, undefined), answer);
   }
 
   #fail(

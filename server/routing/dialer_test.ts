@@ -12,9 +12,9 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import { Dialer, type DialerOptions, type DialOrder } from "./dialer.ts";
+import { type CallerDial, Dialer, type DialerOptions } from "./dialer.ts";
 import { SECOND_OPINION_MS } from "./ongoing_dial.ts";
-import { DialControl } from "../policy/dial_control.ts";
+import { DialAuthorizer } from "../policy/dial_authorizer.ts";
 import { Policy } from "../policy/policy.ts";
 import { Registry } from "./registry.ts";
 
@@ -76,7 +76,7 @@ class Scene {
     return first!;
   }
 
-  dial(early = "", node?: string, more: Partial<DialOrder> = {}) {
+  dial(early = "", node?: string, more: Partial<CallerDial> = {}) {
     return this.dialer.dial({
       target: TARGET,
       node,
@@ -425,12 +425,12 @@ Deno.test("nobody else is asked where words went along, the agent is named alone
 
 Deno.test("what is another machine on each node is refused, to who may not know their names, too", () => {
   const frontends = [{ commonName: "ops", nodes: ["*"], allow: ["tcp:*:*"] }];
-  const control = new DialControl({
+  const authorizer = new DialAuthorizer({
     policy: { current: new Policy({ frontends }) },
     refused: () => {},
   });
   const order = { caller: certifiedCaller("ops"), oneAgent: true };
-  const scene = new Scene({ control });
+  const scene = new Scene({ authorizer });
   scene.link("agent-a");
   scene.dial("", undefined, order);
   assertEquals([scene.asked(), scene.error], [1, undefined]);
@@ -449,11 +449,11 @@ Deno.test("an agent that nobody asked for is not written down as refused", () =>
   const frontends = [
     { commonName: "ops", nodes: ["agent-a"], allow: ["tcp:*:*"] },
   ];
-  const control = new DialControl({
+  const authorizer = new DialAuthorizer({
     policy: { current: new Policy({ frontends }) },
     refused: () => refused++,
   });
-  const scene = new Scene({ control });
+  const scene = new Scene({ authorizer });
   scene.link("agent-a");
   scene.link("agent-b");
   scene.dial("", undefined, { caller: certifiedCaller("ops") });

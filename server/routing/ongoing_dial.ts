@@ -21,7 +21,7 @@ import type { AgentLink, PendingDial } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ObservedConduit } from "../../proto/transfer/observed_conduit.ts";
-import type { DialerOptions, DialFailureCause, DialOrder } from "./dialer.ts";
+import type { CallerDial, DialerOptions, DialFailureCause } from "./dialer.ts";
 import { callerName } from "../policy/caller.ts";
 
 /**
@@ -56,7 +56,7 @@ const RETRIES_MAX = 4;
 export class OngoingDial implements PendingDial {
   #link: AgentLink;
   #record: DialRecord | undefined;
-  readonly #order: DialOrder;
+  readonly #request: CallerDial;
   readonly #answer: DialAnswer;
   readonly #options: DialerOptions;
   readonly #another: Another;
@@ -74,14 +74,14 @@ export class OngoingDial implements PendingDial {
 
   constructor(
     { link, record }: Choice,
-    order: DialOrder,
+    request: CallerDial,
     answer: DialAnswer,
     options: DialerOptions,
     another: Another,
   ) {
     this.#link = link;
     this.#record = record;
-    this.#order = order;
+    this.#request = request;
     this.#answer = answer;
     this.#options = options;
     this.#another = another;
@@ -94,7 +94,7 @@ export class OngoingDial implements PendingDial {
     if (dialTimeoutMs > 0) {
       this.#deadline = timers.after(dialTimeoutMs, () => this.#onDeadline());
     }
-    const earlyData = this.#order.takeEarlyData();
+    const earlyData = this.#request.takeEarlyData();
     this.#earlyBytes = earlyData.length;
     if (earlyData.length > 0) this.#earlyData = earlyData;
     if (this.#mayAskTwo) {
@@ -110,7 +110,7 @@ export class OngoingDial implements PendingDial {
     const link = this.#link;
     const earlyData = this.#earlyData;
     this.#tried.add(link);
-    const pending = link.dial(this.#order.target, {
+    const pending = link.dial(this.#request.target, {
       onConnected: (conduit) => this.#onConnected(conduit),
       onFailed: (error) => this.#onFailed(error),
     }, earlyData === undefined ? {} : { earlyData });
@@ -142,7 +142,7 @@ export class OngoingDial implements PendingDial {
    * counts if it connects: that it cannot may be its own matter.
    */
   #askAnother(): void {
-    const { target } = this.#order;
+    const { target } = this.#request;
     if (!this.#mayAskTwo) return;
     const asked = new Set([...this.#tried].map(({ peer }) => peer.agentId));
     const choice = this.#another(({ peer, isDraining }) =>
@@ -166,7 +166,7 @@ export class OngoingDial implements PendingDial {
 
   /** Nothing was said, and to connect says nothing either. */
   get #mayAskTwo(): boolean {
-    return this.#earlyBytes === 0 && this.#order.target.protocol === "tcp";
+    return this.#earlyBytes === 0 && this.#request.target.protocol === "tcp";
   }
 
   #rivalConnected(rival: Rival, conduit: Conduit): void {
@@ -225,7 +225,7 @@ export class OngoingDial implements PendingDial {
   }
 
   #facts(): ConnectionFacts {
-    return dialFacts(this.#order, this.#link);
+    return dialFacts(this.#request, this.#link);
   }
 
   /** A link knows what went wrong; the caller wants to know on which node. */
@@ -241,7 +241,7 @@ export class OngoingDial implements PendingDial {
     if (error.reason !== "link-lost") return error;
     return new DialError(
       "link-lost",
-      `Cannot dial ${this.#order.target.address}: the link to ` +
+      `Cannot dial ${this.#request.target.address}: the link to ` +
         `${this.#agentName()} was lost: ${error.message}`,
     );
   }
@@ -257,7 +257,7 @@ export class OngoingDial implements PendingDial {
       new DialError(
         "timeout",
         `timed out waiting for backend dial: ${this.#agentName()} ` +
-          `did not answer for ${this.#order.target.address} ` +
+          `did not answer for ${this.#request.target.address} ` +
           `within ${this.#options.dialTimeoutMs} ms`,
       ),
       "deadline",
@@ -293,7 +293,7 @@ export class OngoingDial implements PendingDial {
 
 /** For the log. */
 export function dialFacts(
-  { caller, node, target }: DialOrder,
+  { caller, node, target }: CallerDial,
   link: AgentLink | undefined,
 ): ConnectionFacts {
   const known = { who: callerName(caller), from: caller.remoteAddress, target };

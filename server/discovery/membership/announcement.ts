@@ -22,7 +22,7 @@ import {
   canonicalAddress,
   checkService,
 } from "../../../catalog/model/validate.ts";
-import { judgedAddress } from "../../../policy/subject.ts";
+import { effectiveAddress } from "../../../policy/subject.ts";
 import {
   ANNOUNCED_SERVICES_MAX,
   ANNOUNCED_TEXT_LENGTH_MAX,
@@ -190,7 +190,7 @@ function isOwn(
   granted: Identifiers,
 ): boolean {
   if (isLoopbackHost(address)) return true;
-  const ip = judgedAddress(address);
+  const ip = effectiveAddress(address);
   // The kernel takes the unspecified address for loopback.
   if (ip !== undefined && isLoopback(ip)) return true;
   const { host, ipv4, ipv6, cidr } = identifiers;

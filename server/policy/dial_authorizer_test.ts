@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { certifiedCaller } from "../../tests/support/memory/fake_caller.ts";
-import { DialControl } from "./dial_control.ts";
+import { DialAuthorizer } from "./dial_authorizer.ts";
 import { Policy } from "./policy.ts";
 
 const POLICY = new Policy({
@@ -12,12 +12,12 @@ const POLICY = new Policy({
 
 function setUp(policy?: Policy) {
   const refused: string[] = [];
-  const control = new DialControl({
+  const authorizer = new DialAuthorizer({
     ...(policy === undefined ? {} : { policy: { current: policy } }),
     refused: ({ message }) => void refused.push(message),
   });
   const ask = (address: string, node?: string, agent?: string) =>
-    control.admit(
+    authorizer.authorize(
       {
         target: { protocol: "tcp", address },
         caller: certifiedCaller("ops"),
@@ -34,7 +34,7 @@ Deno.test("without a policy every dial is admitted", () => {
   assertEquals(refused, []);
 });
 
-Deno.test("a dial is judged by the agent that would be asked", () => {
+Deno.test("a decision depends on the agent that would be asked", () => {
   const { ask, refused } = setUp(POLICY);
   assertEquals(ask("a:80", undefined, "edge-1"), undefined);
   assertEquals(
@@ -61,20 +61,20 @@ Deno.test("who may not reach a node does not learn whether it is there", () => {
 /** A server on which the catalog has `web` at 10.0.0.7:80 behind edge-1. */
 function setUpNodes(policy?: Policy) {
   const refused: string[] = [];
-  const control = new DialControl({
+  const authorizer = new DialAuthorizer({
     ...(policy === undefined ? {} : { policy: { current: policy } }),
     refused: ({ message }) => void refused.push(message),
   });
   const ask = (address: string, agent?: string) => {
     const caller = { ...certifiedCaller("node:edge-9"), node: "edge-9" };
-    const { refusal } = control.admit({
+    const { refusal } = authorizer.authorize({
       target: { protocol: "tcp", address },
       caller,
       node: agent === undefined ? undefined : `id=${agent}`,
     }, agent === undefined ? undefined : new FakeLink(agent).peer);
     return refusal?.message;
   };
-  return { ask, refused, control };
+  return { ask, refused, authorizer };
 }
 
 const REACH = {
@@ -87,12 +87,12 @@ const REACH = {
 };
 
 Deno.test("a node may dial services that it sees, and nothing else", () => {
-  const { ask, control, refused } = setUpNodes();
+  const { ask, authorizer, refused } = setUpNodes();
   const why = "Cannot dial tcp 10.0.0.7:80: refused, no rule of the server " +
     "allows it (no service that edge-9 sees has it); add an allow rule for it " +
     "to its policy file";
   assertEquals(ask("10.0.0.7:80", "edge-1"), why);
-  control.reach = REACH;
+  authorizer.reach = REACH;
   assertEquals(ask("10.0.0.7:80", "edge-1"), undefined);
   assertEquals(ask("10.0.0.7:80"), why);
   assertEquals(ask("10.0.0.7:80", "edge-2"), why);
@@ -108,8 +108,8 @@ Deno.test("rules for frontends are not about nodes, and theirs about nobody else
       { node: "*", deny: ["tcp:*:22", "tcp:10.0.0.7:*"] },
     ],
   });
-  const { ask, control } = setUpNodes(policy);
-  control.reach = REACH;
+  const { ask, authorizer } = setUpNodes(policy);
+  authorizer.reach = REACH;
   assertEquals(ask("10.1.0.1:80", "gw-1"), undefined);
   assertMatch(ask("10.1.0.1:80", "edge-1")!, /no service that edge-9 sees/);
   assertMatch(ask("10.1.0.1:22", "gw-1")!, /rule dials\[1\]\.deny\[0\]/);
@@ -117,8 +117,11 @@ Deno.test("rules for frontends are not about nodes, and theirs about nobody else
   assertMatch(ask("10.0.0.7:80", "edge-1")!, /rule dials\[1\]\.deny\[1\]/);
   const caller = certifiedCaller("node:edge-9");
   const target = { protocol: "tcp", address: "10.0.0.7:22" };
-  const { refusal } = control.admit({ target, caller, node: undefined }, {
-    ...new FakeLink("core").peer,
-  });
+  const { refusal } = authorizer.authorize(
+    { target, caller, node: undefined },
+    {
+      ...new FakeLink("core").peer,
+    },
+  );
   assertEquals(refusal, undefined);
 });

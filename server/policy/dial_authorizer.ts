@@ -1,6 +1,7 @@
 /**
- * Whether a dial may be made, before any agent hears of it, and who is told:
- * the caller by its error, the audit log by a line, the metrics by a count.
+ * Whether a dial may be made, before it is sent to any agent, and how that is
+ * reported: to the caller by an error, to the audit log by a line, to the metrics
+ * by a count.
  *
  * @module
  */
@@ -11,31 +12,31 @@ import type {
   DialRecord,
 } from "../../policy/dial_record.ts";
 import { refusal } from "../../policy/refusal.ts";
-import { NOT_ALLOWED, type Verdict } from "../../policy/rule_set.ts";
+import { NOT_ALLOWED, type RuleDecision } from "../../policy/rule_set.ts";
 import type { DialError, DialTarget } from "../../proto/peer/dial_error.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import { type Caller, callerFacts } from "./caller.ts";
 import type { CatalogReach } from "./catalog_reach.ts";
 import { type Policy, UNRESTRICTED } from "./policy.ts";
 
-/** What is asked about. */
-export interface ControlledDial {
+/** A dial, as far as rules are about it. */
+export interface RequestedDial {
   readonly target: DialTarget;
   readonly caller: Caller;
   /** The node that the caller names, if any. */
   readonly node: string | undefined;
 }
 
-/** What became of the question. */
-export interface DialAdmission {
+/** Whether a dial may be made, and where to report what becomes of it. */
+export interface DialDecision {
   /** The dial must not be made, and why. */
   readonly refusal?: DialError;
-  /** To be told what becomes of the dial. */
+  /** Receives what becomes of the dial. */
   readonly record?: DialRecord;
 }
 
-/** What `DialControl` needs from outside. */
-export interface DialControlOptions {
+/** What `DialAuthorizer` needs from outside. */
+export interface DialAuthorizerOptions {
   /** Absent: everybody may dial everything. */
   readonly policy?: { readonly current: Policy };
   /** Absent: there is no audit log. */
@@ -44,16 +45,16 @@ export interface DialControlOptions {
   refused(error: DialError): void;
 }
 
-/** Where there is nothing to judge by, and nobody to tell. */
-const ADMITTED: DialAdmission = Object.freeze({});
+/** Where there are no rules, and no audit log. */
+const ADMITTED: DialDecision = Object.freeze({});
 
-/** See the module description. */
-export class DialControl {
-  readonly #options: DialControlOptions;
+/** Decides about every dial of a server. */
+export class DialAuthorizer {
+  readonly #options: DialAuthorizerOptions;
   /** Set once there is a catalog; without one nodes may dial what rules allow. */
   reach: Pick<CatalogReach, "serviceOf"> | undefined;
 
-  constructor(options: DialControlOptions) {
+  constructor(options: DialAuthorizerOptions) {
     this.#options = options;
   }
 
@@ -64,53 +65,53 @@ export class DialControl {
 
   /**
    * Whether another agent may be asked for what one was: nobody has asked for it
-   * by name, so nothing is said, counted or written down.
+   * by name, so nothing is logged, counted or recorded.
    */
-  permits(dial: ControlledDial, agent: LinkPeer): boolean {
-    return this.#judge(dial, agent).isAllowed;
+  permits(dial: RequestedDial, agent: LinkPeer): boolean {
+    return this.#evaluate(dial, agent).isAllowed;
   }
 
   /**
-   * Judges a dial.
+   * Decides about a dial.
    *
    * @param agent Who would be asked. Absent: there is nobody, which a caller who
    *   may not reach the node it names is not to learn.
    */
-  admit(dial: ControlledDial, agent: LinkPeer | undefined): DialAdmission {
+  authorize(dial: RequestedDial, agent: LinkPeer | undefined): DialDecision {
     const { policy, trail } = this.#options;
     const { target, caller } = dial;
     const isFree = policy === undefined && trail === undefined &&
       caller.node === undefined;
     if (isFree) return ADMITTED;
-    const verdict = this.#judge(dial, agent);
+    const decision = this.#evaluate(dial, agent);
     const record = trail?.begin(recordedFacts(dial, agent));
-    record?.decided(verdict, record.startMs);
-    if (!verdict.isAllowed) {
-      const refusal = this.#refuse(target, verdict);
+    record?.decided(decision, record.startMs);
+    if (!decision.isAllowed) {
+      const refusal = this.#refuse(target, decision);
       return record === undefined ? { refusal } : { refusal, record };
     }
     return record === undefined ? ADMITTED : { record };
   }
 
-  #judge(dial: ControlledDial, agent: LinkPeer | undefined): Verdict {
+  #evaluate(dial: RequestedDial, agent: LinkPeer | undefined): RuleDecision {
     const policy = this.#options.policy?.current;
     const { target, caller } = dial;
     if (policy === undefined && caller.node === undefined) return UNRESTRICTED;
     const agents = namesOf(agent, dial.node);
     if (caller.node === undefined) {
-      return policy?.judge(caller, agents, target) ?? UNRESTRICTED;
+      return policy?.evaluate(caller, agents, target) ?? UNRESTRICTED;
     }
-    const verdict = policy?.judgeNode(caller.node, agents, target) ??
+    const decision = policy?.evaluateNode(caller.node, agents, target) ??
       NOT_ALLOWED;
-    if (verdict.isAllowed || verdict.rule !== "") return verdict;
+    if (decision.isAllowed || decision.rule !== "") return decision;
     const service = this.reach?.serviceOf(caller.node, dial.node, target);
     return service === undefined
       ? { ...NOT_ALLOWED, note: `no service that ${caller.node} sees has it` }
       : { isAllowed: true, rule: `the catalog's ${service}` };
   }
 
-  #refuse(target: DialTarget, verdict: Verdict): DialError {
-    const error = refusal("server", target, verdict);
+  #refuse(target: DialTarget, decision: RuleDecision): DialError {
+    const error = refusal("server", target, decision);
     this.#options.refused(error);
     return error;
   }
@@ -118,7 +119,7 @@ export class DialControl {
 
 /** Spelled out: this is done for each connection. */
 function recordedFacts(
-  { caller, target }: ControlledDial,
+  { caller, target }: RequestedDial,
   agent: LinkPeer | undefined,
 ): DialFacts {
   const who = callerFacts(caller);
