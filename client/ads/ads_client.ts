@@ -1,16 +1,15 @@
 /**
- * A client of xDS: asks for resources, keeps what it is told, and says what it
- * makes of that. State of the world or Delta; streams come and go, what is held
- * stays.
+ * A client of xDS: asks for resources, keeps those that it receives, and
+ * acknowledges or refuses them. State of the world or Delta; streams come and go,
+ * resources stay.
  *
- * Sans-IO: requests leave by the callback of the stream that is open, responses
- * come in by `receive`, time is handed in. What a resource says is for the judge
- * that it is made with; who serves the stream is not known here.
+ * Sans-IO: requests leave by the callback of the open stream, responses come in by
+ * `receive`, and the caller passes the time. A reader of resources decides about
+ * their content; who serves the stream is not known here.
  *
- * One resource that cannot be used is refused alone, by name: the others of its
- * response are taken, and what was held by its name stays. Since that is what
- * Envoy and gRPC do as well, a server must not take a refusal for "all is as it
- * was".
+ * A resource that cannot be used is refused alone, by name: the client takes the
+ * others of its response, and keeps what it had by that name. Since Envoy and gRPC
+ * do so as well, a server must not conclude from a refusal that nothing changed.
  *
  * Reading order: `want`, `opened`, `receive`, `#answer`, `#askAll`; what becomes
  * of one resource is in `held_resources.ts`.
@@ -39,25 +38,25 @@ import type { AdsChange, Held } from "./received.ts";
 import { subscription } from "./subscription.ts";
 
 /**
- * A resource that was asked for on an open stream, and of which nothing was
- * heard for so long, does not exist (xDS v3, "Knowing when a requested resource
- * does not exist").
+ * A resource that the client asked for on an open stream and did not receive for so
+ * long does not exist (xDS v3, "Knowing when a requested resource does not
+ * exist").
  */
 export const ABSENT_AFTER_MS = 15_000;
 
-/** Resources that one refusal names. */
+/** Resources that one refusal names at most. */
 const NAMED_MAX = 20;
 
-/** A refusal is logged by servers, and travels in each status of theirs. */
+/** Characters of a refusal: servers log it, and show it in each status. */
 const MESSAGE_LENGTH_MAX = 2_000;
 
-/** What a client is made of. */
+/** What a client needs. */
 export interface AdsClientOptions<T> extends HeldResourcesOptions<T> {
   readonly mode: DiscoveryMode;
-  /** Who asks; said in the first request of each stream. */
+  /** The node of the first request of each stream. */
   readonly node: DiscoveryNode;
   readonly timers: Timers;
-  /** All that one response, or one lapse of time, has changed. */
+  /** All changes of one response, or of one lapse of time. */
   readonly onChanged: (changes: readonly AdsChange<T>[]) => void;
   /** A response, and whether it was accepted. */
   readonly onAnswered?: (
@@ -65,9 +64,9 @@ export interface AdsClientOptions<T> extends HeldResourcesOptions<T> {
     version: string,
     refusal?: string,
   ) => void;
-  /** A response, or a lapse of time, is dealt with; all is asked for. */
+  /** A response, or a lapse of time, is handled; everything wanted is requested. */
   readonly onSettled?: () => void;
-  /** True: responses of the kind are taken and never answered; for tests. */
+  /** True: responses of the kind are accepted and never answered; for tests. */
   readonly isMute?: (kind: ResourceKind) => boolean;
 }
 
@@ -85,7 +84,7 @@ export class AdsClient<T> {
   readonly #kinds: Readonly<Record<ResourceKind, AdsKind<T>>>;
   readonly #held: HeldResources<T>;
   #send: SendRequest | undefined;
-  #hasSaidNode = false;
+  #hasSentNode = false;
   #timer: Timer | undefined;
 
   constructor(options: AdsClientOptions<T>) {
@@ -100,17 +99,17 @@ export class AdsClient<T> {
     return this.#options.mode;
   }
 
-  /** What is held of a kind, by name. */
+  /** The resources of a kind, by name. */
   held(kind: ResourceKind): ReadonlyMap<string, Held<T>> {
     return this.#kinds[kind].held;
   }
 
-  /** Names that are asked for and were found not to exist. */
+  /** Requested names that do not exist. */
   absent(kind: ResourceKind): ReadonlySet<string> {
     return this.#kinds[kind].absent;
   }
 
-  /** Whether all that is asked for was heard of, if only that it is not there. */
+  /** Whether each requested name was received, or is known not to exist. */
   get isSynced(): boolean {
     return Object.values(this.#kinds).every((state) => state.isSynced);
   }
@@ -126,8 +125,7 @@ export class AdsClient<T> {
   }
 
   /**
-   * Wants these from now on, and what they need; what was wanted before and is
-   * not named is forgotten.
+   * Wants these from now on, and what they need; other names are forgotten.
    *
    * @param isWildcard All there are, besides.
    */
@@ -144,14 +142,15 @@ export class AdsClient<T> {
   }
 
   /**
-   * Takes what was held by an earlier process. Servers are told the names, for
-   * what is gone, and no versions: another server's may mean another content.
+   * Restores the resources of an earlier process. Requests have their names, so
+   * that servers report removals, and no versions: those of another server may
+   * mean other content.
    *
-   * @returns How many of them are of use.
+   * @returns How many of them can be used.
    */
   recall(resources: readonly Recalled[]): number {
     const changes: AdsChange<T>[] = [];
-    // Clusters first: they say which endpoints are wanted.
+    // Clusters first: they decide which endpoints are wanted.
     for (const kind of RESOURCE_KINDS) {
       const state = this.#kinds[kind];
       for (const resource of resources) {
@@ -169,7 +168,7 @@ export class AdsClient<T> {
   /** A stream is open. */
   opened(send: SendRequest): void {
     this.#send = send;
-    this.#hasSaidNode = false;
+    this.#hasSentNode = false;
     const { mode } = this.#options;
     for (const state of Object.values(this.#kinds)) {
       state.subscription = subscription(mode, state);
@@ -185,16 +184,16 @@ export class AdsClient<T> {
     for (const state of Object.values(this.#kinds)) {
       state.subscription = undefined;
       state.lookedAt = undefined;
-      // A server that cannot be asked says nothing by its silence (gRFC A57).
+      // The silence of an unreachable server means nothing (gRFC A57).
       state.awaited.clear();
     }
   }
 
-  /** The server has spoken. */
+  /** The server has sent a response. */
   receive(received: DiscoveryResponse): void {
     const kind = kindOfUrl(received.typeUrl);
     const state = kind && this.#kinds[kind];
-    // What is not wanted any more is answered all the same: a server may wait.
+    // A kind that is not wanted any more is answered, too: a server may wait.
     if (state === undefined || !state.subscription?.isBegun) return;
     state.responses++;
     const changes: AdsChange<T>[] = [];
@@ -227,7 +226,7 @@ export class AdsClient<T> {
     if (changes.length > 0) this.#options.onChanged(changes);
   }
 
-  // --- What is said --------------------------------------------------------------
+  // --- Requests ------------------------------------------------------------------
 
   #answer(
     state: AdsKind<T>,
@@ -253,15 +252,15 @@ export class AdsClient<T> {
     this.#send?.(state.subscription!.answer(nonce, errorDetail));
   }
 
-  /** Asks for whatever is wanted and was not asked for. */
+  /** Requests names that are wanted and not requested yet. */
   #askAll(): void {
     const send = this.#send;
     if (send === undefined) return;
     const dueMs = this.#options.timers.now() + ABSENT_AFTER_MS;
     for (const state of Object.values(this.#kinds)) {
-      const node = this.#hasSaidNode ? undefined : this.#options.node;
+      const node = this.#hasSentNode ? undefined : this.#options.node;
       for (const request of state.subscription!.ask(node)) {
-        this.#hasSaidNode = true;
+        this.#hasSentNode = true;
         send(request);
       }
       const { names } = state.wanted;
@@ -277,7 +276,7 @@ export class AdsClient<T> {
     this.#arm();
   }
 
-  /** The server has begun to say all: what it does not say is gone. */
+  /** The server sends everything: what it does not send is gone. */
   #awaitAll(state: AdsKind<T>, seen: ReadonlySet<string>): void {
     state.isUnconfirmed = false;
     const dueMs = this.#options.timers.now() + ABSENT_AFTER_MS;
@@ -286,7 +285,7 @@ export class AdsClient<T> {
     }
   }
 
-  // --- What does not exist -------------------------------------------------------
+  // --- Absence -------------------------------------------------------------------
 
   #arm(): void {
     this.#timer?.cancel();

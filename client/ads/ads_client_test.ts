@@ -39,7 +39,7 @@ class Rig {
         userAgentVersion: "1",
         clientFeatures: [],
       },
-      judge: (_kind, { value }) => {
+      read: (_kind, { value }) => {
         const content = new TextDecoder().decode(value);
         if (content === "bad") throw new RefusedResource("it is bad");
         return { content, needs: needsOf(content) };

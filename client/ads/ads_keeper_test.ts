@@ -44,7 +44,7 @@ class Rig implements AsyncDisposable {
         userAgentVersion: "1",
         clientFeatures: [],
       },
-      judge: (kind, resource) => ({
+      read: (kind, resource) => ({
         content: resource.name,
         needs: needsOf(readResource(kind, resource)),
       }),

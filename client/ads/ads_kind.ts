@@ -1,6 +1,6 @@
 /**
- * One kind of resources as a client has them, across streams: what is wanted,
- * held, waited for and known not to exist.
+ * One kind of resources as a client has them, across streams: wanted, held,
+ * awaited and known not to exist.
  *
  * @module
  */
@@ -16,11 +16,11 @@ export interface AdsKindStatus {
   /** Names that are asked for. */
   readonly wanted: number;
   readonly held: number;
-  /** Asked for, and nothing was heard yet. */
+  /** Requested, and not received yet. */
   readonly awaited: number;
-  /** Asked for, and not there. */
+  /** Requested, and known not to exist. */
   readonly absent: readonly string[];
-  /** Of the last response that was accepted; of Delta what the server says. */
+  /** Of the last accepted response; in Delta the server's system version. */
   readonly version: string;
   readonly responses: number;
   readonly accepted: number;
@@ -38,12 +38,11 @@ export interface AdsRefusal {
   readonly atMs: number;
 }
 
-/** Names that do not exist and are told to people. */
+/** Absent names that are shown to people. */
 const ABSENT_SHOWN_MAX = 100;
 
 /**
- * Versions that are said in the first request of a stream; it has 2 MiB at most
- * for servers of ours.
+ * Versions in the first request of a stream; our servers read requests of 2 MiB.
  */
 export const ANNOUNCED_MAX = 5_000;
 
@@ -53,15 +52,15 @@ export class AdsKind<T> implements SubscribedKind {
   readonly held = new Map<string, Held<T>>();
   readonly absent = new Set<string>();
   /**
-   * When each is given up, soonest first: all are waited for equally long. It is
-   * held when the server was not told so, and says it again if it is there.
+   * When each is given up, soonest first: all are awaited equally long. A held
+   * resource is awaited when the request did not have its version.
    */
   readonly awaited = new Map<string, number>();
   /** Read from disk: held, but the server's versions may mean other content. */
   readonly recalled = new Set<string>();
-  /** Names whose answers are waited for on this stream, if they are not known. */
+  /** Names that are awaited on this stream, if they are unknown. */
   lookedAt: ReadonlySet<string> | undefined;
-  /** The server was not told what is held, and has not begun to say it. */
+  /** The request had no versions, and the server has not begun to answer it. */
   isUnconfirmed = false;
   /** On the stream that is open. */
   subscription: AdsSubscription | undefined;
@@ -77,7 +76,7 @@ export class AdsKind<T> implements SubscribedKind {
     return TYPE_URLS[this.kind];
   }
 
-  /** Whether all that is wanted was heard of. */
+  /** Whether each wanted name was received, or does not exist. */
   get isSynced(): boolean {
     const { wanted, held, absent } = this;
     if (wanted.isWildcard && this.responses === 0) return false;
@@ -88,8 +87,8 @@ export class AdsKind<T> implements SubscribedKind {
   }
 
   /**
-   * Whether there is too much to tell a server what is held: it says all then,
-   * and what it does not say is gone.
+   * Whether there are too many versions for a request: the server sends everything
+   * then, and what it does not send is gone.
    */
   get isUnannounced(): boolean {
     return this.held.size > ANNOUNCED_MAX;
@@ -99,7 +98,7 @@ export class AdsKind<T> implements SubscribedKind {
     const versions = new Map<string, string>();
     if (this.isUnannounced) return versions;
     for (const { name, version } of this.held.values()) {
-      // Of no content: the server sends it, or says that it is gone.
+      // The empty version: the server sends the resource, or its removal.
       versions.set(name, this.recalled.has(name) ? "" : version);
     }
     return versions;

@@ -31,8 +31,8 @@ export const ADS_PATHS: Readonly<Record<DiscoveryMode, string>> = {
 };
 
 /**
- * Longest response accepted. Responses about clusters cannot be divided: 20,000
- * services with all that a node proxy is told of them are a third of it.
+ * Longest response accepted. Responses about clusters cannot be divided: those of
+ * 20,000 services for a node proxy are a third of it.
  */
 export const RESPONSE_BYTES_MAX = 64 * 1024 * 1024;
 
@@ -45,14 +45,14 @@ export interface AdsStreamOptions
   readonly readDelayMs?: number;
 }
 
-/** What is heard on it. */
+/** Events of a stream. */
 export interface AdsStreamEvents {
   /** A `GrpcError` that this throws ends the call with that status. */
   onReceived(received: DiscoveryResponse): void;
   /**
    * The end, once, unless it was cancelled. OK is an end, too.
    *
-   * @param isLost No status came from the server: the road broke.
+   * @param isLost No status came from the server: the connection broke.
    */
   onEnd(status: Status, isLost: boolean): void;
 }
@@ -87,7 +87,7 @@ export function openAdsStream(
     try {
       read(chunk);
     } catch (error) {
-      // Outside of the call's own event: nobody else ends it.
+      // Outside of the call's own event: nothing else ends it.
       if (!(error instanceof GrpcError)) throw error;
       isOver = true;
       call.cancel();

@@ -1,10 +1,10 @@
 /**
- * What a client of xDS holds, of all kinds together: resources that were taken,
- * and what they need, within limits.
+ * The resources that a client of xDS holds, of all kinds together, and what they
+ * need, within limits.
  *
- * A resource is held as long as it is wanted: because somebody said so, or
- * another one that is held needs it. Whatever is held or let go of is told as a
- * change; when to ask and what to answer is for `ads_client.ts`.
+ * A resource is held as long as it is wanted: because the owner named it, or
+ * because another held resource needs it. Each addition and removal is reported as
+ * a change; `ads_client.ts` decides when to ask and what to answer.
  *
  * @module
  */
@@ -27,9 +27,9 @@ export const HELD_MAX = 200_000;
 /** Bytes of all that is held; some five times what a full catalog has. */
 export const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
 
-/** By what resources are taken. */
+/** How resources are read, and how many may be held. */
 export interface HeldResourcesOptions<T> {
-  readonly judge: ResourceReader<T>;
+  readonly read: ResourceReader<T>;
   /** {@linkcode HELD_MAX} unless given. */
   readonly heldMax?: number;
   /** {@linkcode HELD_BYTES_MAX} unless given. */
@@ -51,9 +51,9 @@ export class HeldResources<T> {
   }
 
   /**
-   * Takes what a server says, if it is wanted and can be used.
+   * Holds a received resource, if it is wanted and can be used.
    *
-   * @returns What is wrong with it; what was held by its name stays then.
+   * @returns What is wrong with it; the resource before stays then.
    */
   take(
     state: AdsKind<T>,
@@ -61,37 +61,37 @@ export class HeldResources<T> {
     changes: AdsChange<T>[],
   ): string | undefined {
     const { name, version, value } = resource;
-    // Asked for when the response left, perhaps, and not any more.
+    // Maybe it was wanted when the response left.
     if (!state.wanted.has(name)) return undefined;
     const before = state.held.get(name);
-    let judged: UsableResource<T>;
+    let usable: UsableResource<T>;
     try {
       // Without content it is a sign of life.
       const isOld = before !== undefined &&
         (value.length === 0 || sameBytes(before.value, value));
-      judged = isOld ? before : this.#judge(state, resource);
+      usable = isOld ? before : this.#read(state, resource);
     } catch (error) {
       if (!(error instanceof RefusedResource)) throw error;
-      // It exists, whatever it is like.
+      // It exists, even if it cannot be used.
       state.awaited.delete(name);
       return error.message;
     }
     state.awaited.delete(name);
     state.absent.delete(name);
     state.recalled.delete(name);
-    const { content, needs } = judged;
+    const { content, needs } = usable;
     // A view of its response would keep all of that.
-    const own = judged === before ? before.value : value.slice();
+    const own = usable === before ? before.value : value.slice();
     const held = { name, version, value: own, content, needs };
     state.held.set(name, held);
     this.#bytes += own.length - (before?.value.length ?? 0);
-    if (judged === before) return undefined;
+    if (usable === before) return undefined;
     changes.push({ kind: state.kind, name, held });
     this.#exchangeNeeds(before?.needs ?? [], needs, changes);
     return undefined;
   }
 
-  /** A resource is gone, or was found not to exist. */
+  /** A resource is removed, or does not exist. */
   remove(state: AdsKind<T>, name: string, changes: AdsChange<T>[]): void {
     const held = state.held.get(name);
     const isNamed = state.wanted.names.has(name);
@@ -103,7 +103,7 @@ export class HeldResources<T> {
     if (held !== undefined) this.#exchangeNeeds(held.needs, [], changes);
   }
 
-  /** Lets go of what is not wanted any more. */
+  /** Drops resources that are not wanted any more. */
   forgetUnwanted(kind: ResourceKind, changes: AdsChange<T>[]): void {
     const { held, absent, awaited } = this.#kinds[kind];
     for (const name of [...held.keys(), ...absent, ...awaited.keys()]) {
@@ -112,7 +112,7 @@ export class HeldResources<T> {
   }
 
   /** @throws {RefusedResource} */
-  #judge(state: AdsKind<T>, resource: ReceivedResource): UsableResource<T> {
+  #read(state: AdsKind<T>, resource: ReceivedResource): UsableResource<T> {
     const { kind, held, typeUrl } = state;
     if (resource.name === "") throw new RefusedResource("it has no name");
     if (resource.typeUrl !== typeUrl) {
@@ -132,7 +132,7 @@ export class HeldResources<T> {
           `${this.#bytes} already, of ${heldBytesMax}`,
       );
     }
-    return this.#options.judge(kind, resource);
+    return this.#options.read(kind, resource);
   }
 
   get #count(): number {

@@ -1,5 +1,5 @@
 /**
- * What a client of xDS makes of what it hears: the types around
+ * What a client of xDS makes of received resources: the types around
  * `ads_client.ts`. Pure data.
  *
  * @module
@@ -8,13 +8,13 @@
 import type { ReceivedResource } from "../../proto/xds/discovery.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
 
-/** Other resources that one is of no use without. */
+/** Another resource without which one is of no use. */
 export interface Need {
   readonly kind: ResourceKind;
   readonly name: string;
 }
 
-/** What a resource was found to say. */
+/** The content of a resource, and what it needs. */
 export interface UsableResource<T> {
   readonly content: T;
   /** Asked for as long as the resource is held. */
@@ -27,10 +27,9 @@ export class RefusedResource extends Error {
 }
 
 /**
- * Reads a resource, and says whether it can be used.
+ * Reads a resource, and decides whether it can be used.
  *
- * @throws {RefusedResource} It is refused alone; what was held by its name
- *   stays.
+ * @throws {RefusedResource} It is refused alone; the resource before stays.
  */
 export type ResourceReader<T> = (
   kind: ResourceKind,
@@ -47,10 +46,10 @@ export interface Held<T> {
   readonly needs: readonly Need[];
 }
 
-/** Something that is other than it was. */
+/** A resource that changed. */
 export interface AdsChange<T> {
   readonly kind: ResourceKind;
   readonly name: string;
-  /** Absent: it is gone, or was found not to exist. */
+  /** Absent: it is removed, or does not exist. */
   readonly held?: Held<T>;
 }

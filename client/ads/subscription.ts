@@ -1,8 +1,8 @@
 /**
- * One kind of resources on one stream: what was asked for there, and so what is
- * to be said next. Two ways of saying it, one for each mode of xDS v3.
+ * One kind of resources on one stream: what was requested there, and so the next
+ * requests. One implementation for each mode of xDS v3.
  *
- * Knows nothing of what resources say, nor of time.
+ * Knows neither the content of resources nor time.
  *
  * @module
  */
@@ -27,13 +27,13 @@ export interface SubscribedKind {
 
 /** See the module description. */
 export interface AdsSubscription {
-  /** Whether anything was ever asked for. */
+  /** Whether anything was ever requested. */
   readonly isBegun: boolean;
   /**
-   * Asks for what is wanted and was not asked for, and takes back the rest.
+   * Requests that subscribe to new wanted names, and unsubscribe from the rest.
    *
    * @param node In the first request of a stream.
-   * @returns Nothing when nothing is new; several when it is too much for one.
+   * @returns None when nothing is new; several when one would be too large.
    */
   ask(node?: DiscoveryNode): readonly DiscoveryRequest[];
   /** Accepts the response of `nonce`, or refuses it. */
@@ -42,7 +42,7 @@ export interface AdsSubscription {
 
 /**
  * Names of one request, and characters of all of them: less than what servers
- * of ours read at once. State of the world has to say all names in one.
+ * of ours read at once. State of the world needs all names in one request.
  */
 export const PORTION_NAMES_MAX = 5_000;
 export const PORTION_LENGTH_MAX = 524_288;
@@ -60,14 +60,14 @@ export function subscription(
     : new DeltaSubscription(kind);
 }
 
-/** Each request says all names; an empty list says something else each time. */
+/** Each request has all names; the meaning of an empty list changes. */
 class SotwSubscription implements AdsSubscription {
   readonly #kind: SubscribedKind;
-  /** What was said last; absent: nothing. */
-  #said:
+  /** The last request; absent before the first. */
+  #requested:
     | { readonly names: ReadonlySet<string>; readonly isWildcard: boolean }
     | undefined;
-  /** Once a name was said, an empty list is the end of the subscription. */
+  /** Once a request had a name, an empty list ends the subscription. */
   #hasNamed = false;
   #nonce = "";
 
@@ -76,16 +76,16 @@ class SotwSubscription implements AdsSubscription {
   }
 
   get isBegun(): boolean {
-    return this.#said !== undefined;
+    return this.#requested !== undefined;
   }
 
   ask(node?: DiscoveryNode): readonly DiscoveryRequest[] {
     const { wanted } = this.#kind;
     const { names, isWildcard } = wanted;
-    if (this.#said === undefined && wanted.isEmpty) return [];
-    const isSaid = this.#said?.isWildcard === isWildcard &&
-      isSameSet(this.#said.names, names);
-    return isSaid ? [] : [this.#request(undefined, node)];
+    if (this.#requested === undefined && wanted.isEmpty) return [];
+    const isRequested = this.#requested?.isWildcard === isWildcard &&
+      isSameSet(this.#requested.names, names);
+    return isRequested ? [] : [this.#request(undefined, node)];
   }
 
   answer(nonce: string, errorDetail?: ErrorDetail): DiscoveryRequest {
@@ -99,7 +99,7 @@ class SotwSubscription implements AdsSubscription {
   ): DiscoveryRequest {
     const { typeUrl, wanted, acceptedVersion } = this.#kind;
     const { names, isWildcard } = wanted;
-    this.#said = { names, isWildcard };
+    this.#requested = { names, isWildcard };
     this.#hasNamed ||= names.size > 0;
     return {
       mode: "sotw",
@@ -115,12 +115,12 @@ class SotwSubscription implements AdsSubscription {
   }
 }
 
-/** Requests say what differs. */
+/** Requests have the differences. */
 class DeltaSubscription implements AdsSubscription {
   readonly #kind: SubscribedKind;
-  #said: ReadonlySet<string> | undefined;
-  /** What was said was made of these, as long as they are the same sets. */
-  #saidOf:
+  #requested: ReadonlySet<string> | undefined;
+  /** The sets of the last request: while they are the same, nothing is new. */
+  #requestedOf:
     | { readonly names: ReadonlySet<string>; readonly isWildcard: boolean }
     | undefined;
 
@@ -129,27 +129,27 @@ class DeltaSubscription implements AdsSubscription {
   }
 
   get isBegun(): boolean {
-    return this.#said !== undefined;
+    return this.#requested !== undefined;
   }
 
   ask(node?: DiscoveryNode): readonly DiscoveryRequest[] {
     const { wanted } = this.#kind;
-    const said = this.#said;
-    if (said === undefined && wanted.isEmpty) return [];
+    const requested = this.#requested;
+    if (requested === undefined && wanted.isEmpty) return [];
     const { isWildcard } = wanted;
     // Asked after each response: thousands of names are not compared each time.
-    const isSaid = this.#saidOf?.names === wanted.names &&
-      this.#saidOf.isWildcard === isWildcard;
-    if (isSaid) return [];
-    this.#saidOf = { names: wanted.names, isWildcard };
+    const isRequested = this.#requestedOf?.names === wanted.names &&
+      this.#requestedOf.isWildcard === isWildcard;
+    if (isRequested) return [];
+    this.#requestedOf = { names: wanted.names, isWildcard };
     const names = isWildcard
       ? new Set([WILDCARD, ...wanted.names])
       : wanted.names;
-    const subscribe = [...names].filter((name) => !said?.has(name));
-    const unsubscribe = [...said ?? []].filter((name) => !names.has(name));
+    const subscribe = [...names].filter((name) => !requested?.has(name));
+    const unsubscribe = [...requested ?? []].filter((name) => !names.has(name));
     if (subscribe.length === 0 && unsubscribe.length === 0) return [];
-    this.#said = names;
-    const isFirst = said === undefined;
+    this.#requested = names;
+    const isFirst = requested === undefined;
     const initialVersions = isFirst ? this.#kind.heldVersions() : NO_VERSIONS;
     // Older servers know the wildcard by the empty list of a first request.
     const isLegacy = isFirst && names.size === 1 && isWildcard;

@@ -1,6 +1,6 @@
 /**
- * Names of one kind that a client wants: those that it was told to, those that
- * other resources need, and perhaps all there are.
+ * Names of one kind that a client wants: those that its owner chose, those that
+ * other resources need, and perhaps the wildcard.
  *
  * @module
  */
@@ -9,7 +9,7 @@
 export class WantedNames {
   #isWildcard = false;
   #named: ReadonlySet<string> = new Set();
-  /** By how many others each is needed. */
+  /** How many resources need each name. */
   readonly #needed = new Map<string, number>();
   /** In the order in which they were first wanted. */
   #all: Set<string> | undefined;
@@ -18,7 +18,7 @@ export class WantedNames {
     return this.#isWildcard;
   }
 
-  /** Wanted by name. The same set for as long as it says the same. */
+  /** Wanted by name. The same set for as long as its content is the same. */
   get names(): ReadonlySet<string> {
     return this.#all ??= new Set([...this.#named, ...this.#needed.keys()]);
   }

@@ -102,7 +102,7 @@ interface Member {
 /** See the module description. */
 export class Fleet {
   readonly #options: FleetOptions;
-  readonly #judge: ResourceReader<DecodedResource>;
+  readonly #read: ResourceReader<DecodedResource>;
   readonly #members: Member[] = [];
   readonly #changes = new ChangeLog();
   readonly #startMs: number;
@@ -114,7 +114,7 @@ export class Fleet {
   constructor(options: FleetOptions) {
     this.#options = options;
     this.#startMs = options.timers.now();
-    this.#judge = shared(
+    this.#read = shared(
       withNacks(judgeFor(options.form), options.faults?.nack ?? []),
     );
     // Whoever waits hears of it; nobody may be waiting.
@@ -229,7 +229,7 @@ export class Fleet {
       mode,
       node,
       timers,
-      judge: this.#judge,
+      read: this.#read,
       onChanged: (changes) => this.#options.onChanged?.(changes, index),
       onAnswered: (kind, version) =>
         this.#changes.told(kind, version, timers.now()),
@@ -303,39 +303,39 @@ export class Fleet {
   }
 }
 
-/** What was judged last by a name is judged again only if it is other. */
+/** A resource is read again only if its content has changed. */
 function shared(
-  judge: ResourceReader<DecodedResource>,
+  read: ResourceReader<DecodedResource>,
 ): ResourceReader<DecodedResource> {
   const last = new Map<
     string,
     {
       readonly value: Uint8Array;
-      readonly judged: UsableResource<DecodedResource>;
+      readonly usable: UsableResource<DecodedResource>;
     }
   >();
   return (kind, resource) => {
     const key = `${kind} ${resource.name}`;
     const known = last.get(key);
     if (known !== undefined && sameBytes(known.value, resource.value)) {
-      return known.judged;
+      return known.usable;
     }
-    const judged = judge(kind, resource);
-    last.set(key, { value: resource.value.slice(), judged });
-    return judged;
+    const usable = read(kind, resource);
+    last.set(key, { value: resource.value.slice(), usable });
+    return usable;
   };
 }
 
 function withNacks(
-  judge: ResourceReader<DecodedResource>,
+  read: ResourceReader<DecodedResource>,
   targets: readonly FaultTarget[],
 ): ResourceReader<DecodedResource> {
-  if (targets.length === 0) return judge;
+  if (targets.length === 0) return read;
   return (kind, resource) => {
     const isRefused = targets.some((target) =>
       target.kind === kind && (target.name ?? resource.name) === resource.name
     );
     if (isRefused) throw new RefusedResource("refused on purpose");
-    return judge(kind, resource);
+    return read(kind, resource);
   };
 }

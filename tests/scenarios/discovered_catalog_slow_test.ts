@@ -27,7 +27,7 @@ import { Views } from "../../server/discovery/generate/views.ts";
 import { XdsStreamState } from "../../server/discovery/subscriptions/xds_stream_state.ts";
 import { FakeTimers } from "../support/memory/fake_timers.ts";
 import { Prng } from "../support/memory/prng.ts";
-import { judgeForProxy } from "../../agent/proxy/ads/proxy_content.ts";
+import { readForProxy } from "../../agent/proxy/ads/proxy_content.ts";
 import { proxyNode } from "../../agent/proxy/ads/proxy_node.ts";
 import {
   type Content,
@@ -63,7 +63,7 @@ class World {
     this.client = new AdsClient<Content>({
       mode,
       node: proxyNode("n", ""),
-      judge: judgeForProxy,
+      read: readForProxy,
       timers: this.timers,
       onChanged: (changes) => {
         for (const { kind, name, held } of changes) {

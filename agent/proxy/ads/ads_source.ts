@@ -30,7 +30,7 @@ import {
 } from "../../../proto/xds/resource.ts";
 import type { DiscoveryStatus } from "./discovery_status.ts";
 import type { LastKnownGood } from "./last_known_good.ts";
-import { judgeForProxy } from "./proxy_content.ts";
+import { readForProxy } from "./proxy_content.ts";
 import { type Content, ServiceAssembly } from "./service_assembly.ts";
 
 /** Services that wait and are named to people. */
@@ -75,7 +75,7 @@ export class AdsSource implements Source {
       mode,
       node,
       timers,
-      judge: judgeForProxy,
+      read: readForProxy,
       onChanged: (changes) => this.#change(changes),
       onAnswered: (kind, _version, refusal) => this.#answered(kind, refusal),
       onSettled: () => this.#settled(),

@@ -48,7 +48,7 @@ import {
 } from "./service_assembly.ts";
 
 /** See the module description. */
-export const judgeForProxy: ResourceReader<Content> = (
+export const readForProxy: ResourceReader<Content> = (
   kind: ResourceKind,
   resource: ReceivedResource,
 ): UsableResource<Content> => {
