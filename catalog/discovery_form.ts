@@ -14,6 +14,7 @@
  * @module
  */
 
+import { DocumentMap } from "../platform/documents/document_map.ts";
 import {
   AGENT_KEYS,
   BALANCES,
@@ -22,7 +23,6 @@ import {
   type Ejection,
   type Endpoint,
   ENDPOINT_ENDS,
-  type EndpointEnd,
   type EndpointPort,
   type EndpointState,
   type HealthCheck,
@@ -44,7 +44,7 @@ export const TUNNEL_METADATA = "tunnel";
 /** What a `google.protobuf.Struct` can hold. */
 export type StructForm = { readonly [field: string]: unknown };
 
-/** A form that no tunnel server wrote, or a newer one; the rest of a sentence. */
+/** What no tunnel server wrote; the rest of a sentence. */
 export class FormError extends Error {
   override readonly name = "FormError";
 }
@@ -83,15 +83,18 @@ export function endpointForm(
 /**
  * What {@linkcode clusterForm} has written.
  *
- * @throws {FormError}
+ * @throws {FormError | FieldError}
  */
 export function readClusterForm(
   form: unknown,
 ): { readonly service: Service; readonly port: string } {
-  const { service, port } = object(form, "no metadata of a tunnel server");
+  if (form === undefined) {
+    throw new FormError("it has no metadata of a tunnel server");
+  }
+  const fields = new DocumentMap(form, []);
   return {
-    service: readService(object(service, "no service in its metadata")),
-    port: text(port, "port"),
+    service: readService(mapIn(fields, "service")),
+    port: textIn(fields, "port"),
   };
 }
 
@@ -106,31 +109,29 @@ export interface PlainEndpoint {
 /**
  * What {@linkcode endpointForm} has written.
  *
- * @throws {FormError}
+ * @throws {FieldError}
  */
 export function readEndpointForm(
-  { address, port: number, weight }: PlainEndpoint,
+  { address, port, weight }: PlainEndpoint,
   form: unknown,
 ): Endpoint {
-  const { ports, port = "", state, node, zone, forZones, via } =
-    form === undefined ? NO_FORM : object(form, "metadata that is no map");
+  const fields = new DocumentMap(form ?? {}, []);
+  const node = fields.text("node");
+  const zone = fields.text("zone");
+  const forZones = fields.texts("forZones")?.map(([text]) => text);
   return {
     address,
-    ports: ports === undefined
-      ? [{ name: text(port, "port"), port: number }]
-      : list(ports, "ports").map(readEndpointPort),
-    state: state === undefined ? "ready" : word(STATES, state, "state"),
-    ...node === undefined ? {} : { node: text(node, "node") },
-    ...zone === undefined ? {} : { zone: text(zone, "zone") },
-    ...forZones === undefined ? {} : {
-      forZones: list(forZones, "forZones").map((each) => text(each, "zone")),
-    },
+    ports: fields.has("ports")
+      ? mapsIn(fields, "ports").map(readEndpointPort)
+      : [{ name: fields.text("port") ?? "", port }],
+    state: fields.word("state", STATES) ?? "ready",
+    ...node === undefined ? {} : { node },
+    ...zone === undefined ? {} : { zone },
+    ...forZones === undefined ? {} : { forZones },
     weight: weight === 0 ? DEFAULT_WEIGHT : weight,
-    via: readVia(via),
+    via: readVia(fields),
   };
 }
-
-const NO_FORM: StructForm = {};
 
 const STATES: readonly EndpointState[] = [
   "ready",
@@ -139,244 +140,185 @@ const STATES: readonly EndpointState[] = [
   "unready",
 ];
 
-function readService(form: StructForm): Service {
+function readService(form: DocumentMap): Service {
   return {
-    namespace: text(form["namespace"], "namespace"),
-    name: text(form["name"], "name"),
-    ports: list(form["ports"], "ports").map(readPort),
-    affinity: readAffinity(form["affinity"]),
-    policy: readPolicy(object(form["policy"] ?? {}, "a policy that is no map")),
-    ...form["announced"] === true ? { announced: true } : {},
+    namespace: textIn(form, "namespace"),
+    name: textIn(form, "name"),
+    ports: mapsIn(form, "ports").map(readPort),
+    affinity: readAffinity(form.map("affinity")),
+    policy: readPolicy(form.map("policy")),
+    ...form.value("announced") === true ? { announced: true } : {},
   };
 }
 
-function readPort(value: unknown): ServicePort {
-  const form = object(value, "a port that is no map");
-  const { appProtocol, routes, listen } = form;
+function readPort(form: DocumentMap): ServicePort {
+  const routes = form.has("routes")
+    ? mapsIn(form, "routes").map(readRoute)
+    : undefined;
   return {
-    name: text(form["name"], "name of a port"),
-    port: number(form["port"], "port"),
-    protocol: word(["tcp", "udp"], form["protocol"], "protocol"),
-    ...appProtocol === undefined
-      ? {}
-      : { appProtocol: text(appProtocol, "appProtocol") },
-    ...routes === undefined
-      ? {}
-      : { routes: list(routes, "routes").map(readRoute) },
-    ...listen === undefined ? {} : { listen: readListen(listen) },
-  };
-}
-
-function readRoute(value: unknown): Route {
-  const { host, prefix, headers, to } = object(value, "a route that is no map");
-  return {
-    ...host === undefined ? {} : { host: text(host, "host of a route") },
-    prefix: text(prefix, "prefix"),
-    ...headers === undefined ? {} : {
-      headers: list(headers, "headers").map((each) => {
-        const { name, value } = object(each, "a header that is no map");
-        return {
-          name: text(name, "name of a header"),
-          value: text(value, "value of a header"),
-        };
-      }),
-    },
-    to: list(to, "to").map((each) => {
-      const { service, port, weight } = object(each, "a target that is no map");
-      return {
-        service: text(service, "service of a route"),
-        port: number(port, "port of a route"),
-        weight: number(weight, "weight of a route"),
-      };
+    name: textIn(form, "name"),
+    port: numberIn(form, "port"),
+    protocol: form.word("protocol", ["tcp", "udp"]) ??
+      missing(form, "protocol"),
+    ...withoutAbsent({
+      appProtocol: form.text("appProtocol"),
+      routes,
+      listen: readListen(form.map("listen")),
     }),
   };
 }
 
-function readListen(value: unknown): ServiceListen {
-  const { host, port } = object(value, "a listen that is no map");
+function readRoute(form: DocumentMap): Route {
+  const headers = form.has("headers")
+    ? mapsIn(form, "headers").map((header) => ({
+      name: textIn(header, "name"),
+      value: textIn(header, "value"),
+    }))
+    : undefined;
   return {
-    ...host === undefined ? {} : { host: text(host, "host to listen on") },
-    port: number(port, "port to listen on"),
+    ...withoutAbsent({ host: form.text("host"), headers }),
+    prefix: textIn(form, "prefix"),
+    to: mapsIn(form, "to").map((target) => ({
+      service: textIn(target, "service"),
+      port: numberIn(target, "port"),
+      weight: numberIn(target, "weight"),
+    })),
   };
 }
 
-function readAffinity(value: unknown): Service["affinity"] {
-  if (value === undefined) return NO_AFFINITY;
-  const { kind, ttlMs } = object(value, "an affinity that is no map");
-  const known = word(["none", "client-ip"], kind, "affinity");
-  return known === "none"
+function readListen(form: DocumentMap | undefined): ServiceListen | undefined {
+  return form && {
+    ...withoutAbsent({ host: form.text("host") }),
+    port: numberIn(form, "port"),
+  };
+}
+
+function readAffinity(form: DocumentMap | undefined): Service["affinity"] {
+  if (form === undefined) return NO_AFFINITY;
+  const kind = form.word("kind", ["none", "client-ip"]) ??
+    missing(form, "kind");
+  return kind === "none"
     ? NO_AFFINITY
-    : { kind: known, ttlMs: number(ttlMs, "ttlMs") };
+    : { kind, ttlMs: numberIn(form, "ttlMs") };
 }
 
-function readPolicy(form: StructForm): ServicePolicy {
-  const { balance, health } = form;
-  const read = <T>(
-    field: string,
-    as: (value: unknown, what: string) => T,
-  ): { readonly [field: string]: T } =>
-    form[field] === undefined ? {} : { [field]: as(form[field], field) };
-  return {
-    ...balance === undefined
-      ? {}
-      : { balance: word(BALANCES, balance, "balance") },
-    ...read("zoneAware", flag),
-    ...read("nodeAware", flag),
-    ...read("dialTimeoutMs", number),
-    ...read("udpIdleMs", number),
-    ...read("drainMs", number),
-    ...read("onEndpointRemoved", endpointEnd),
-    ...read("onEndpointDown", endpointEnd),
-    ...read("endpointDrainMs", number),
-    ...read("idleTimeoutMs", number),
-    ...read("halfClosedTimeoutMs", number),
-    ...read("userTimeoutMs", number),
-    ...read("agentOnFailure", flag),
-    ...withoutAbsent({ health: maybe(health, readHealth, "health") }),
-    ...read("ejection", readEjection),
-  };
-}
-
-function endpointEnd(value: unknown, what: string): EndpointEnd {
-  return word(ENDPOINT_ENDS, value, what);
-}
-
-function readEjection(value: unknown): Partial<Ejection> {
-  const { failures, timeMs } = object(value, "an ejection that is no map");
+function readPolicy(form: DocumentMap | undefined): ServicePolicy {
+  if (form === undefined) return {};
   return withoutAbsent({
-    failures: maybe(failures, number, "failures of its ejection"),
-    timeMs: maybe(timeMs, number, "timeMs of its ejection"),
+    balance: form.word("balance", BALANCES),
+    zoneAware: form.flag("zoneAware"),
+    nodeAware: form.flag("nodeAware"),
+    dialTimeoutMs: number(form, "dialTimeoutMs"),
+    udpIdleMs: number(form, "udpIdleMs"),
+    drainMs: number(form, "drainMs"),
+    onEndpointRemoved: form.word("onEndpointRemoved", ENDPOINT_ENDS),
+    onEndpointDown: form.word("onEndpointDown", ENDPOINT_ENDS),
+    endpointDrainMs: number(form, "endpointDrainMs"),
+    idleTimeoutMs: number(form, "idleTimeoutMs"),
+    halfClosedTimeoutMs: number(form, "halfClosedTimeoutMs"),
+    userTimeoutMs: number(form, "userTimeoutMs"),
+    agentOnFailure: form.flag("agentOnFailure"),
+    health: readHealth(form.map("health")),
+    ejection: readEjection(form.map("ejection")),
   });
 }
 
-/** @returns `undefined`: it is of a kind that a newer server knows. */
-function readHealth(value: unknown): HealthCheck | undefined {
-  const form = object(value, "a health check that is no map");
-  const { port, host } = form;
+function readEjection(
+  form: DocumentMap | undefined,
+): Partial<Ejection> | undefined {
+  return form && withoutAbsent({
+    failures: number(form, "failures"),
+    timeMs: number(form, "timeMs"),
+  });
+}
+
+/** @returns `undefined`: there is none, or of a kind that newer servers know. */
+function readHealth(form: DocumentMap | undefined): HealthCheck | undefined {
+  if (form === undefined) return undefined;
   const times = {
-    intervalMs: number(form["intervalMs"], "intervalMs"),
-    timeoutMs: number(form["timeoutMs"], "timeoutMs"),
+    intervalMs: numberIn(form, "intervalMs"),
+    timeoutMs: numberIn(form, "timeoutMs"),
     ...withoutAbsent({
-      port: maybe(port, number, "port of its health"),
-      rise: maybe(form["rise"], number, "rise of its health"),
-      fall: maybe(form["fall"], number, "fall of its health"),
+      port: number(form, "port"),
+      rise: number(form, "rise"),
+      fall: number(form, "fall"),
     }),
   };
-  const kind = HEALTH_KINDS.find((kind) => kind === form["kind"]);
-  if (kind === undefined) {
-    text(form["kind"], "kind of its health");
-    return undefined;
-  }
+  const kind = textIn(form, "kind");
   if (kind === "tcp") return { kind, ...times };
   const asked = withoutAbsent({
-    host: maybe(host, text, "host of its health"),
-    tls: maybe(form["tls"], readHealthTls, "tls of its health"),
+    host: form.text("host"),
+    tls: readHealthTls(form.map("tls")),
   });
   if (kind === "grpc") {
-    return {
-      kind,
-      service: text(form["service"], "service"),
-      ...asked,
-      ...times,
-    };
+    return { kind, service: textIn(form, "service"), ...asked, ...times };
   }
-  const statuses = maybe(form["statuses"], list, "statuses")?.map(readStatus);
+  if (kind !== "http") return undefined;
+  const statuses = form.has("statuses")
+    ? mapsIn(form, "statuses").map(readStatus)
+    : undefined;
   return {
     kind,
-    path: text(form["path"], "path"),
+    path: textIn(form, "path"),
     ...withoutAbsent({ statuses }),
     ...asked,
     ...times,
   };
 }
 
-const HEALTH_KINDS = ["tcp", "http", "grpc"] as const;
-
-function readStatus(value: unknown): StatusRange {
-  const { first, last } = object(value, "a status that is no map");
-  return {
-    first: number(first, "first status"),
-    last: number(last, "last status"),
-  };
+function readStatus(form: DocumentMap): StatusRange {
+  return { first: numberIn(form, "first"), last: numberIn(form, "last") };
 }
 
-function readHealthTls(value: unknown): HealthTls {
-  const { verify, serverName } = object(value, "a tls that is no map");
-  return withoutAbsent({
-    verify: maybe(verify, flag, "verify of its health"),
-    serverName: maybe(serverName, text, "serverName of its health"),
+function readHealthTls(form: DocumentMap | undefined): HealthTls | undefined {
+  return form && withoutAbsent({
+    verify: form.flag("verify"),
+    serverName: form.text("serverName"),
   });
 }
 
-function readEndpointPort(value: unknown): EndpointPort {
-  const { name, port } = object(value, "a port that is no map");
-  return { name: text(name, "name of a port"), port: number(port, "port") };
+function readEndpointPort(form: DocumentMap): EndpointPort {
+  return { name: textIn(form, "name"), port: numberIn(form, "port") };
 }
 
-function readVia(value: unknown): Via {
+function readVia(endpoint: DocumentMap): Via {
+  const value = endpoint.value("via");
   if (value === undefined) return DIRECT;
   if (value === "agent") return { kind: "agent" };
-  const form = object(value, "a road that is neither agent nor a map");
+  const form = mapIn(endpoint, "via");
   return {
     kind: "agent",
     agent: {
-      key: word(AGENT_KEYS, form["key"], "key of an agent"),
-      value: text(form["value"], "value of an agent"),
+      key: form.word("key", AGENT_KEYS) ?? missing(form, "key"),
+      value: textIn(form, "value"),
     },
   };
 }
 
-function maybe<T>(
-  value: unknown,
-  as: (value: unknown, what: string) => T,
-  what: string,
-): T | undefined {
-  return value === undefined ? undefined : as(value, what);
+// --- What must be there ------------------------------------------------------------
+
+function missing(form: DocumentMap, key: string): never {
+  return form.refuse(key, "it is missing");
 }
 
-// --- Plain data of others --------------------------------------------------------
-
-function object(value: unknown, seen: string): StructForm {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-    return value as StructForm;
-  }
-  throw new FormError(`it has ${seen}`);
+function textIn(form: DocumentMap, key: string): string {
+  return form.text(key) ?? missing(form, key);
 }
 
-function list(value: unknown, what: string): readonly unknown[] {
-  if (Array.isArray(value)) return value;
-  throw wrong(what, value, "a list");
+function mapIn(form: DocumentMap, key: string): DocumentMap {
+  return form.map(key) ?? missing(form, key);
 }
 
-function text(value: unknown, what: string): string {
-  if (typeof value === "string") return value;
-  throw wrong(what, value, "a text");
+/** What it may be is for who checks the whole. */
+function number(form: DocumentMap, key: string): number | undefined {
+  return form.number(key, 0, Number.MAX_SAFE_INTEGER);
 }
 
-function number(value: unknown, what: string): number {
-  if (typeof value === "number") return value;
-  throw wrong(what, value, "a number");
+function numberIn(form: DocumentMap, key: string): number {
+  return number(form, key) ?? missing(form, key);
 }
 
-function flag(value: unknown, what: string): boolean {
-  if (typeof value === "boolean") return value;
-  throw wrong(what, value, "true or false");
-}
-
-function word<const W extends string>(
-  words: readonly W[],
-  value: unknown,
-  what: string,
-): W {
-  const found = words.find((each) => each === value);
-  if (found !== undefined) return found;
-  throw wrong(what, value, `one of ${words.join(", ")}`);
-}
-
-/** A part of a value is enough to know it by. */
-const SHOWN_MAX = 60;
-
-function wrong(what: string, value: unknown, wanted: string): FormError {
-  const seen = (JSON.stringify(value) ?? "nothing").slice(0, SHOWN_MAX);
-  return new FormError(`its ${what} is ${seen}, wanted ${wanted}`);
+function mapsIn(form: DocumentMap, key: string): readonly DocumentMap[] {
+  if (!form.has(key)) missing(form, key);
+  return form.list(key).map(([item, place]) => new DocumentMap(item, place));
 }

@@ -2,7 +2,6 @@ import { assertEquals, assertThrows } from "@std/assert";
 import {
   clusterForm,
   endpointForm,
-  FormError,
   readClusterForm,
   readEndpointForm,
 } from "./discovery_form.ts";
@@ -135,25 +134,26 @@ Deno.test("what is no form says what is wrong with it", () => {
   const endpoint = { address: "10.0.0.1", port: 1, weight: 1 };
   const wrongs: readonly (readonly [() => unknown, string])[] = [
     [() => readClusterForm(undefined), "it has no metadata of a tunnel server"],
-    [() => readClusterForm({ port: "" }), "it has no service in its metadata"],
+    [() => readClusterForm([]), "the document: saw a list, wanted a map"],
+    [() => readClusterForm({ port: "" }), "service: it is missing"],
     [
       () => readClusterForm({ service: { ...PLAIN, ports: 1 }, port: "" }),
-      "its ports is 1, wanted a list",
+      "service.ports: saw a number, wanted a list",
     ],
     [
       () => readClusterForm({ service: { ...PLAIN, name: null }, port: "" }),
-      "its name is null, wanted a text",
+      "service.name: it is missing",
     ],
     [
       () => readEndpointForm(endpoint, { state: "odd" }),
-      'its state is "odd", wanted one of ready, serving, terminating, unready',
+      'state: saw "odd", wanted ready, serving, terminating, unready',
     ],
     [
       () => readEndpointForm(endpoint, { via: { key: "ip", value: "1" } }),
-      'its key of an agent is "ip", wanted one of uid, host, cidr, id',
+      'via.key: saw "ip", wanted uid, host, cidr, id',
     ],
   ];
-  for (const [read, message] of wrongs) assertThrows(read, FormError, message);
+  for (const [read, message] of wrongs) assertThrows(read, Error, message);
 });
 
 Deno.test("a health check of a kind that only a newer server knows is none", () => {

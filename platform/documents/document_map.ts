@@ -112,7 +112,7 @@ export class DocumentMap {
     if (value === undefined) return undefined;
     const ms = typeof value === "string" ? parseGoDuration(value) : undefined;
     if (ms !== undefined && ms >= leastMs) return ms;
-    const seen = typeof value === "string" ? `"${value}"` : kindOfValue(value);
+    const seen = shown(value);
     this.refuse(key, `saw ${seen}, wanted a time such as 500ms, 10s or 1m30s`);
   }
 
@@ -125,7 +125,7 @@ export class DocumentMap {
     if (value === undefined) return undefined;
     const found = words.find((word) => word === value);
     if (found !== undefined) return found;
-    const seen = typeof value === "string" ? `"${value}"` : kindOfValue(value);
+    const seen = shown(value);
     this.refuse(key, `saw ${seen}, wanted ${words.join(", ")}`);
   }
 
@@ -169,6 +169,19 @@ function assertSaysSomething(value: unknown, place: Place): void {
   );
 }
 
+/** Of others' texts and names in a sentence; a part is enough to know one by. */
+const SHOWN_LENGTH_MAX = 60;
+
+function clip(text: string): string {
+  return text.length > SHOWN_LENGTH_MAX
+    ? `${text.slice(0, SHOWN_LENGTH_MAX)}…`
+    : text;
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string" ? `"${clip(value)}"` : kindOfValue(value);
+}
+
 /** What a value is, for a sentence. */
 export function kindOfValue(value: unknown): string {
   if (value === null || value === undefined) return "nothing";
@@ -179,7 +192,7 @@ export function kindOfValue(value: unknown): string {
 /** `services[2].ports`; empty for the whole document. */
 export function placeText(place: Place): string {
   return place.map((part) =>
-    typeof part === "number" ? `[${part}]` : `.${part}`
+    typeof part === "number" ? `[${part}]` : `.${clip(part)}`
   )
     .join("").replace(/^\./, "");
 }

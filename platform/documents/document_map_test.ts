@@ -59,3 +59,19 @@ Deno.test("where saying nothing is a mistake, all of it is refused", () => {
   );
   new DocumentMap({ a: [], b: 0, c: false }, []).refuseEmpty();
 });
+
+Deno.test("a sentence quotes no more than it takes to know a text by", () => {
+  const long = "x".repeat(1_000_000);
+  const map = new DocumentMap({ [long]: 1, word: long, time: long }, []);
+  for (
+    const read of [
+      () => map.word("word", ["a"]),
+      () => map.duration("time"),
+      () => map.text(long),
+      () => new DocumentMap({ [long]: 1 }, [], ["a"]),
+    ]
+  ) {
+    const says = refusal(read);
+    assertEquals(says.length < 200, true, says.slice(0, 200));
+  }
+});

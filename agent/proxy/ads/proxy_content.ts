@@ -31,6 +31,7 @@ import {
   type ResourceReader,
   type UsableResource,
 } from "../../../client/ads/received.ts";
+import { FieldError } from "../../../platform/documents/document_map.ts";
 import { GrpcError } from "../../../proto/grpc/status.ts";
 import type { ReceivedResource } from "../../../proto/xds/discovery.ts";
 import type {
@@ -56,9 +57,9 @@ export const readForProxy: ResourceReader<Content> = (
   try {
     return { content: contentOf(resource.name, read), needs: needsOf(read) };
   } catch (error) {
-    if (!(error instanceof FormError || error instanceof GrpcError)) {
-      throw error;
-    }
+    const isItsFault = error instanceof FormError ||
+      error instanceof FieldError || error instanceof GrpcError;
+    if (!isItsFault) throw error;
     throw new RefusedResource(error.message);
   }
 };
