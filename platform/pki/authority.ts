@@ -24,7 +24,7 @@ import {
 } from "./key_pair.ts";
 
 /** Whose certificate, for what, until when. */
-export interface LeafWish {
+export interface LeafRequest {
   readonly publicKey: CryptoKey;
   readonly commonName: string;
   readonly organizations?: readonly string[];
@@ -61,18 +61,18 @@ export class CertificateAuthority {
    * @param commonName Two authorities that are trusted at the same time must
    *   not have the same one: verifiers look issuers up by name.
    */
-  static async create(wish: {
+  static async create(request: {
     readonly commonName: (publicKeySha256: string) => string;
     readonly notAfter: Date;
   }): Promise<CertificateAuthority> {
     const keys = await generateKeyPair();
     const hash = sha256Hex(await publicKeyInfo(keys.publicKey));
     const own = await x509.X509CertificateGenerator.createSelfSigned({
-      name: distinguishedName(wish.commonName(hash), []),
+      name: distinguishedName(request.commonName(hash), []),
       keys,
       signingAlgorithm: P256,
       notBefore: new Date(Date.now() - CLOCK_SKEW_MS),
-      notAfter: wish.notAfter,
+      notAfter: request.notAfter,
       extensions: await authorityExtensions(keys.publicKey, 1),
     });
     return new CertificateAuthority(keys, own);
@@ -110,22 +110,25 @@ export class CertificateAuthority {
   }
 
   /** Signs a leaf. @returns PEM. */
-  async issue(wish: LeafWish): Promise<string> {
+  async issue(request: LeafRequest): Promise<string> {
     const extensions: x509.Extension[] = [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension(usages(wish.usage)),
+      new x509.ExtendedKeyUsageExtension(usages(request.usage)),
       await x509.AuthorityKeyIdentifierExtension.create(this.#keys.publicKey),
     ];
-    const names = wish.names ?? [];
+    const names = request.names ?? [];
     if (names.length > 0) {
       extensions.push(new x509.SubjectAlternativeNameExtension([...names]));
     }
     return await this.#sign({
-      subject: distinguishedName(wish.commonName, wish.organizations ?? []),
-      publicKey: wish.publicKey,
-      notBefore: wish.notBefore,
-      notAfter: wish.notAfter,
+      subject: distinguishedName(
+        request.commonName,
+        request.organizations ?? [],
+      ),
+      publicKey: request.publicKey,
+      notBefore: request.notBefore,
+      notAfter: request.notAfter,
       extensions,
     });
   }
@@ -192,7 +195,7 @@ function distinguishedName(
   ];
 }
 
-function usages(usage: LeafWish["usage"]): x509.ExtendedKeyUsage[] {
+function usages(usage: LeafRequest["usage"]): x509.ExtendedKeyUsage[] {
   const { serverAuth, clientAuth } = x509.ExtendedKeyUsage;
   if (usage === "both") return [serverAuth, clientAuth];
   return [usage === "server" ? serverAuth : clientAuth];

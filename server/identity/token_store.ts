@@ -34,8 +34,8 @@ import {
 /** A token may let this many nodes in; its uses are files. */
 export const TOKEN_USES_MAX = 10_000;
 
-/** What a new token is to be good for. */
-export interface TokenWish {
+/** What a new token is to allow. */
+export interface TokenRequest {
   readonly lifeMs: number;
   readonly uses: number;
   /** Which names may join with it; see `name_pattern.ts`. */
@@ -48,7 +48,7 @@ export interface TokenWish {
 }
 
 /** A token as it is kept. */
-export interface TokenRecord extends Omit<TokenWish, "lifeMs"> {
+export interface TokenRecord extends Omit<TokenRequest, "lifeMs"> {
   readonly id: string;
   /** SHA-256, hex. */
   readonly secretHash: string;
@@ -75,12 +75,12 @@ const NOBODY: TokenUse = { node: "", publicKeySha256: "" };
 
 const USE_FILE = /^[a-z2-7]{10}\.use-\d+$/;
 
-/** A token that may not be used. The message is for whoever shows it. */
+/** A token that may not be used. The message is for the node that shows it. */
 export class TokenRefusal extends Error {
   override readonly name = "TokenRefusal";
 
   constructor(
-    /** `unknown`: who shows it has not even got a token. */
+    /** `unknown`: what was shown is no token of this server. */
     readonly reason: "unknown" | "expired" | "used-up" | "other-node",
     message: string,
   ) {
@@ -88,7 +88,7 @@ export class TokenRefusal extends Error {
   }
 }
 
-/** See the module description. */
+/** The tokens of a state directory. */
 export class TokenStore {
   readonly #state: StateDirectory;
 
@@ -101,15 +101,15 @@ export class TokenStore {
    *
    * @param authorityPin See `JoinToken.authorityPin`.
    * @returns The line to carry to the node; the secret is kept nowhere.
-   * @throws {StateError} When the wish makes no sense.
+   * @throws {StateError} When the request makes no sense.
    */
   async create(
-    wish: TokenWish,
+    request: TokenRequest,
     authorityPin: string,
     nowMs: number,
   ): Promise<{ readonly token: string; readonly record: TokenRecord }> {
-    checkWish(wish);
-    const { lifeMs, ...content } = wish;
+    checkRequest(request);
+    const { lifeMs, ...content } = request;
     const id = randomId();
     const secret = crypto.getRandomValues(new Uint8Array(16))
       .toBase64({ alphabet: "base64url", omitPadding: true });
@@ -272,7 +272,7 @@ export class TokenStore {
   }
 }
 
-function checkWish({ nodePattern, identifiers, uses }: TokenWish): void {
+function checkRequest({ nodePattern, identifiers, uses }: TokenRequest): void {
   if (!isNamePattern(nodePattern)) {
     throw new StateError(
       `Cannot make a token for nodes named "${nodePattern}": wanted ` +

@@ -3,11 +3,11 @@ import { parseJoinToken } from "../../proto/identity/join_token.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import { isNamePattern } from "./name_pattern.ts";
 import { StateDirectory, StateError } from "./state_directory.ts";
-import { TokenRefusal, TokenStore, type TokenWish } from "./token_store.ts";
+import { TokenRefusal, type TokenRequest, TokenStore } from "./token_store.ts";
 
 const PIN = "A".repeat(43);
 const NOW = Date.UTC(2030, 0, 1);
-const WISH: TokenWish = {
+const REQUEST: TokenRequest = {
   lifeMs: 1_000,
   uses: 1,
   nodePattern: "*",
@@ -30,8 +30,8 @@ function use(node: string, key = "aa") {
   return { node, publicKeySha256: key };
 }
 
-async function made(store: TokenStore, wish: Partial<TokenWish> = {}) {
-  const { token } = await store.create({ ...WISH, ...wish }, PIN, NOW);
+async function made(store: TokenStore, request: Partial<TokenRequest> = {}) {
+  const { token } = await store.create({ ...REQUEST, ...request }, PIN, NOW);
   return parseJoinToken(token);
 }
 
@@ -136,10 +136,12 @@ Deno.test("a damaged use counts for nobody, and is refused by its file", () =>
     }
   }));
 
-Deno.test("wishes that make no sense are refused", () =>
+Deno.test("requests that make no sense are refused", () =>
   inStore(async (store) => {
-    for (const wish of [{ uses: 0 }, { uses: 1e6 }, { nodePattern: "A/b" }]) {
-      await assertRejects(() => made(store, wish), StateError);
+    for (
+      const request of [{ uses: 0 }, { uses: 1e6 }, { nodePattern: "A/b" }]
+    ) {
+      await assertRejects(() => made(store, request), StateError);
     }
     await assertRejects(() => made(store, { identifiers: "ipv4=x" }), Error);
   }));

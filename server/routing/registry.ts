@@ -12,9 +12,9 @@ import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import { Departed } from "./departed.ts";
+import { LastSeen } from "./last_seen.ts";
 import { LinkGroup, Rank } from "../links/link_group.ts";
-import { NamedAgents } from "./named_agents.ts";
+import { AgentIndex } from "./agent_index.ts";
 import { createStrategy } from "../strategies/create_strategy.ts";
 import type { StrategyName } from "../options.ts";
 import type { Strategy } from "../strategies/strategy.ts";
@@ -22,14 +22,14 @@ import { targetHost } from "./target_host.ts";
 
 /** What `Registry` needs from outside. */
 export interface RegistryOptions {
-  /** Asked in this order; the first that finds anybody decides. */
+  /** Asked in this order; the first that finds an agent decides. */
   readonly strategies: readonly StrategyName[];
   readonly clock: Clock;
   /** Uniform in [0, 1); spreads dials over agents. */
   readonly random: () => number;
 }
 
-/** Nobody serves the target, and why. */
+/** No agent serves the target, and why. */
 export interface NoAgent {
   readonly kind: "noAgent";
   readonly message: string;
@@ -43,22 +43,22 @@ export interface Picked {
   readonly link: AgentLink;
 }
 
-/** See the module description. */
+/** All links, and the strategies that choose among their agents. */
 export class Registry {
   readonly #options: RegistryOptions;
   readonly #strategies: readonly Strategy[];
-  readonly #named = new NamedAgents();
+  readonly #index = new AgentIndex();
   readonly #links = new Set<AgentLink>();
   readonly #groups = new Map<string, LinkGroup>();
   readonly #groupOf = new Map<AgentLink, LinkGroup>();
-  readonly #departed: Departed;
-  /** When the newest link of each agent was first heard. */
+  readonly #lastSeen: LastSeen;
+  /** When the newest link of each agent first received something. */
   readonly #newest = new Map<string, { atMs: number; count: number }>();
 
   constructor(options: RegistryOptions) {
     this.#options = options;
     this.#strategies = options.strategies.map(createStrategy);
-    this.#departed = new Departed(options.clock);
+    this.#lastSeen = new LastSeen(options.clock);
   }
 
   /** All links, in order of arrival. */
@@ -82,7 +82,7 @@ export class Registry {
 
   /** Whether an agent has announced this very host or address. */
   serves(host: string): boolean {
-    return this.#named.find(`host=${host}`).length > 0;
+    return this.#index.find(`host=${host}`).length > 0;
   }
 
   add(link: AgentLink): void {
@@ -91,7 +91,7 @@ export class Registry {
     const count = (this.#newest.get(agentId)?.count ?? 0) + 1;
     this.#newest.set(agentId, { atMs: link.lastHeardMs, count });
     this.#join(link);
-    this.#named.add(link);
+    this.#index.add(link);
     for (const strategy of this.#strategies) strategy.add(link);
   }
 
@@ -117,10 +117,10 @@ export class Registry {
     const newest = this.#newest.get(agentId)!;
     if (--newest.count === 0) this.#newest.delete(agentId);
     this.#leave(link);
-    this.#named.remove(link);
+    this.#index.remove(link);
     for (const strategy of this.#strategies) strategy.remove(link);
-    for (const key of namesOf(link)) this.#departed.note(key, remoteAddress);
-    this.#departed.note(ANY_AGENT, remoteAddress);
+    for (const key of namesOf(link)) this.#lastSeen.note(key, remoteAddress);
+    this.#lastSeen.note(ANY_AGENT, remoteAddress);
   }
 
   /**
@@ -140,7 +140,7 @@ export class Registry {
 
   /**
    * The same, of those that are wanted alone: one that could have been picked
-   * instead, as the first strategy that finds anybody decides here, too.
+   * instead, as the first strategy that finds an agent decides here, too.
    */
   pickSuch(
     target: DialTarget,
@@ -156,7 +156,7 @@ export class Registry {
     target: DialTarget,
     node: string | undefined,
   ): readonly AgentLink[] {
-    if (node !== undefined) return this.#named.find(node);
+    if (node !== undefined) return this.#index.find(node);
     const host = targetHost(target.address);
     for (const strategy of this.#strategies) {
       const found = strategy.find(host);
@@ -204,7 +204,7 @@ export class Registry {
   readonly #rankOf = (link: AgentLink): Rank => {
     if (link.isDraining) return Rank.draining;
     // An agent that lost its line without a FIN comes back on a new link while
-    // the old one still looks alive. Whoever was not heard since is not asked.
+    // the old one still looks alive. A link that received nothing since is silent.
     const newest = this.#newest.get(link.peer.agentId);
     const isSilent = newest !== undefined && link.lastHeardMs < newest.atMs;
     return isSilent ? Rank.silent : Rank.healthy;
@@ -213,10 +213,10 @@ export class Registry {
   #refuse(wanted: string): NoAgent {
     const key = nameKey(wanted.slice(wanted.indexOf("=") + 1));
     const which = this.#links.size === 0
-      ? `no agent is connected (${this.#departed.describe(ANY_AGENT)})`
-      : `no agent serves ${wanted}; ${this.#departed.describe(key)}`;
+      ? `no agent is connected (${this.#lastSeen.describe(ANY_AGENT)})`
+      : `no agent serves ${wanted}; ${this.#lastSeen.describe(key)}`;
     const message = `No agent available: ${which}`;
-    return { kind: "noAgent", message, wasSeen: this.#departed.has(key) };
+    return { kind: "noAgent", message, wasSeen: this.#lastSeen.has(key) };
   }
 }
 

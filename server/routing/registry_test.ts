@@ -2,7 +2,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { Prng } from "../../tests/support/memory/prng.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
-import { DEPARTED_MAX } from "./departed.ts";
+import { LAST_SEEN_MAX } from "./last_seen.ts";
 import { Registry } from "./registry.ts";
 import type { StrategyName } from "../options.ts";
 import { targetHost } from "./target_host.ts";
@@ -134,7 +134,7 @@ Deno.test("a newer link is preferred to an older silent one of the same agent", 
   assertEquals(picks(), new Set([dead]));
 });
 
-Deno.test("the newest link is used at once, though it was heard before it came", () => {
+Deno.test("the newest link is used at once, though it sent something before it came", () => {
   const { clock, registry, add, served } = setUp("default");
   add("a").isDraining = true;
   clock.nowMs += 5;
@@ -270,10 +270,10 @@ Deno.test("a refusal says which node, and since when", () => {
   assertStringIncludes(refusal("node9:80"), "never seen");
 });
 
-Deno.test("what is remembered of departed agents is bounded", () => {
+Deno.test("what is remembered of agents that are gone is bounded", () => {
   const { registry, add } = setUp("destHost");
   add("stays");
-  for (let i = 0; i < DEPARTED_MAX + 5; i++) {
+  for (let i = 0; i < LAST_SEEN_MAX + 5; i++) {
     registry.remove(add(`a${i}`, { host: [`n${i}`] }));
   }
   const message = (host: string) => {
@@ -281,7 +281,7 @@ Deno.test("what is remembered of departed agents is bounded", () => {
     return picked.kind === "noAgent" ? picked.message : "";
   };
   assertStringIncludes(message("n0"), "never seen");
-  assertStringIncludes(message(`n${DEPARTED_MAX + 4}`), "last seen");
+  assertStringIncludes(message(`n${LAST_SEEN_MAX + 4}`), "last seen");
 });
 
 Deno.test("agents are counted by id, links by object (TestReadyBackendsMetric)", () => {

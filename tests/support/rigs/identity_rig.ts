@@ -13,8 +13,8 @@ import {
 import { NodeStore } from "../../../server/identity/node_store.ts";
 import { StateDirectory } from "../../../server/identity/state_directory.ts";
 import {
+  type TokenRequest,
   TokenStore,
-  type TokenWish,
 } from "../../../server/identity/token_store.ts";
 import type { ServerOptions } from "../../../server/options.ts";
 import { IdentityNode, type ServerPlace } from "./identity_node.ts";
@@ -22,7 +22,7 @@ import { memoryFolder } from "../memory/memory_folder.ts";
 import { type AgentWish, Tunnel, type TunnelAgent } from "./tunnel_harness.ts";
 
 const HOUR_MS = 3600_000;
-const USUAL_TOKEN: TokenWish = {
+const USUAL_TOKEN: TokenRequest = {
   lifeMs: HOUR_MS,
   uses: 1,
   nodePattern: "*",
@@ -90,19 +90,19 @@ export class IdentityRig implements AsyncDisposable {
   }
 
   /** A new token. */
-  async token(wish: Partial<TokenWish> = {}): Promise<string> {
+  async token(request: Partial<TokenRequest> = {}): Promise<string> {
     const pin = pinOfCurrent(await this.authorities());
-    const whole = { ...USUAL_TOKEN, ...wish };
+    const whole = { ...USUAL_TOKEN, ...request };
     return (await this.tokens.create(whole, pin, Date.now())).token;
   }
 
   /** A node that has joined. */
   async joined(
     name: string,
-    wish: Partial<TokenWish> = {},
+    request: Partial<TokenRequest> = {},
   ): Promise<IdentityNode> {
     const node = await IdentityNode.make(name);
-    await node.join(await this.place(), await this.token(wish));
+    await node.join(await this.place(), await this.token(request));
     return node;
   }
 

@@ -12,14 +12,14 @@ import { keyedStrategy } from "../strategies/keyed.ts";
 import { AgentList } from "../strategies/agent_list.ts";
 import type { Strategy } from "../strategies/strategy.ts";
 
-/** See the module description. */
-export class NamedAgents {
+/** An index of agents by all their names. */
+export class AgentIndex {
   readonly #byHost = keyedStrategy(
     "destHost",
     ({ host, ipv4, ipv6 }) => [...host, ...ipv4, ...ipv6],
   );
   readonly #byUid = keyedStrategy("uid", ({ uid }) => uid);
-  /** Who has announced this very prefix; one inside it is another one. */
+  /** Agents that announced this very prefix; one inside it is another one. */
   readonly #byCidr = keyedStrategy("cidr", ({ cidr }) => cidr, prefixKey);
 
   /** As it is spelled: two agents may differ in case alone. */

@@ -1,6 +1,5 @@
 /**
- * What is remembered of agents that are gone, so that a refusal can say since
- * when.
+ * When and from where agents that are gone were last seen, for refusals.
  *
  * @module
  */
@@ -10,22 +9,22 @@ import type { Clock } from "../../proto/sync/clock.ts";
 
 /**
  * Most identifiers remembered. Beyond it the longest-gone is forgotten, and its
- * refusals no longer say when it was seen; an agent that reconnects under ever
+ * refusals no longer contain when it was seen; an agent that reconnects under ever
  * new names must not fill memory.
  */
-export const DEPARTED_MAX = 10_000;
+export const LAST_SEEN_MAX = 10_000;
 
 /** When and from where something was last seen. */
-export interface LastSeen {
+interface Sighting {
   readonly atMs: number;
   readonly remoteAddress: string;
 }
 
-/** See the module description. */
-export class Departed {
+/** Remembers identifiers for a while. */
+export class LastSeen {
   readonly #clock: Clock;
   // In order of departure, because `note` moves a key to the end.
-  readonly #seen = new Map<string, LastSeen>();
+  readonly #seen = new Map<string, Sighting>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -35,7 +34,7 @@ export class Departed {
   note(key: string, remoteAddress: string): void {
     this.#seen.delete(key);
     this.#seen.set(key, { atMs: this.#clock.now(), remoteAddress });
-    if (this.#seen.size <= DEPARTED_MAX) return;
+    if (this.#seen.size <= LAST_SEEN_MAX) return;
     const oldest = this.#seen.keys().next();
     if (!oldest.done) this.#seen.delete(oldest.value);
   }
