@@ -132,7 +132,7 @@ function addressOf(
     if (path !== "") return resolve(path);
     throw new UsageError(
       `Cannot write a way to a port without --${name}: kube-apiserver and ` +
-        "server prove to each other who they are",
+        "server authenticate each other",
     );
   };
   const { hostname, port } = listen.address;

@@ -58,7 +58,7 @@ export function belonging(
   const identity = identityOf(flags, stateDirectory);
   if (identity === undefined || pair !== undefined) {
     throw new UsageError(
-      "Cannot tell a true server from a false one: --ca-cert is not given" +
+      "Cannot verify the server: --ca-cert is not given" +
         (pair === undefined
           ? `, and there is no identity in ${
             flags["state-dir"] || stateDirectory

@@ -131,11 +131,11 @@ Deno.test("--allow-unix may be given many times", () => {
 // deno-fmt-ignore: the columns are the point.
 const REFUSED: readonly [name: string, argv: string[], line: string][] = [
   ["no CA", [],
-    "Cannot tell a true server from a false one: --ca-cert is not given, and there is no " +
+    "Cannot verify the server: --ca-cert is not given, and there is no " +
       "identity in /no/state; join with --join and a token of `tunnel token create`, or give " +
       "the CA file that the server's certificate was signed with"],
   ["a certificate without a CA", ["--agent-cert=a", "--agent-key=b"],
-    "Cannot tell a true server from a false one: --ca-cert is not given; give the CA file " +
+    "Cannot verify the server: --ca-cert is not given; give the CA file " +
       "that the server's certificate was signed with"],
   ["a token beside a CA", [CA, "--join=tnl1.x"],
     "Cannot use --join together with --ca-cert: a node that joins trusts the server's own " +

@@ -119,7 +119,7 @@ function joinedAccess(
   const root = stateDirectory || defaultStateDirectory;
   if (!hasJoined(root)) {
     throw new UsageError(
-      `Cannot tell a true discovery server from a false one: this node has ` +
+      `Cannot verify the discovery server: this node has ` +
         `not joined (there is no identity in ${root}); tunnel join, or give ` +
         `--${names.ca}, --agent-cert and --agent-key`,
     );

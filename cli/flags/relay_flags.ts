@@ -75,6 +75,6 @@ function loopback(name: string, text: string): ListenAddress | undefined {
   if (isLoopback(host)) return { hostname: host, port };
   throw new UsageError(
     `Cannot use --${name}: saw "${text}", wanted an address of loopback such ` +
-      "as 127.0.0.1:15010, because nobody is asked there who they are",
+      "as 127.0.0.1:15010, because callers there are not authenticated",
   );
 }

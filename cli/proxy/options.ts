@@ -221,7 +221,7 @@ export function exposureNotice(addresses: LocalAddresses): string | undefined {
     return undefined;
   }
   return `services are served on ${addresses.host}: whoever reaches this ` +
-    "machine reaches them, and no one is asked who they are";
+    "machine reaches them without authentication";
 }
 
 /** What they say. */

@@ -140,7 +140,7 @@ function listenAddress(text: string): ListenAddress | undefined {
   if (isLoopbackHost(host)) return { hostname: host, port };
   throw new UsageError(
     `Cannot use --discovery-listen: saw "${text}", wanted a loopback address ` +
-      "such as 127.0.0.1:15010, because nobody is asked there who they are; " +
+      "such as 127.0.0.1:15010, because callers there are not authenticated; " +
       "nodes are served on the agent port",
   );
 }

@@ -147,7 +147,7 @@ function callerCa(flags: Flags): string {
   const caFile = flags["kubelet-server-ca-cert"] || flags["server-ca-cert"];
   if (caFile !== "") return caFile;
   throw new UsageError(
-    "Cannot let callers talk to kubelets without knowing them: give " +
+    "Cannot authenticate callers of kubelets: give " +
       "--kubelet-server-ca-cert, the CA of the certificates that they show",
   );
 }
@@ -165,7 +165,7 @@ function kubeletCa(flags: Flags): { readonly kubeletCaFile?: string } {
   if (caFile !== "") return { kubeletCaFile: caFile };
   if (skips) return {};
   throw new UsageError(
-    "Cannot tell kubelets from impostors without --kubelet-ca-file: give the " +
+    "Cannot verify kubelets without --kubelet-ca-file: give the " +
       "CA of their certificates, or accept the risk with " +
       "--kubelet-insecure-skip-verify",
   );

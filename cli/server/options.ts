@@ -188,7 +188,7 @@ function frontendListen(
       : "--server-ca-cert";
     throw new UsageError(
       `Cannot listen for frontends on a port without ${lacking}: frontends ` +
-        "prove who they are by certificate; give all three, or --uds-name",
+        "authenticate by certificate; give all three, or --uds-name",
     );
   }
   return {

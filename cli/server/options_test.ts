@@ -171,11 +171,11 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
     "Cannot use --server-ca-cert together with --uds-name: there is no TLS on a unix " +
       "socket, its permissions guard it; remove it"],
   ["a port without a CA", [...AGENTS, ...TCP.slice(0, 2)],
-    "Cannot listen for frontends on a port without --server-ca-cert: frontends prove who " +
-      "they are by certificate; give all three, or --uds-name"],
+    "Cannot listen for frontends on a port without --server-ca-cert: frontends " +
+      "authenticate by certificate; give all three, or --uds-name"],
   ["nothing for frontends", AGENTS,
     "Cannot listen for frontends on a port without --server-cert and --server-key: " +
-      "frontends prove who they are by certificate; give all three, or --uds-name"],
+      "frontends authenticate by certificate; give all three, or --uds-name"],
   ["a certificate without its key", [...AGENTS, "--server-cert=x"],
     "Cannot use --server-cert alone: --server-key belongs to it; give both"],
   ["a key without its certificate", [...UNIX, "--cluster-key=x"],

@@ -189,7 +189,7 @@ export class KubernetesIdentity implements LinkIdentity {
     }
     if (pem !== undefined) return pem;
     throw new KubernetesConfigError(
-      "Cannot tell a true server from a false one: the kubeconfig names no " +
+      "Cannot verify the server: the kubeconfig names no " +
         "CA; give --ca-cert",
     );
   }
