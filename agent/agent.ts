@@ -5,7 +5,7 @@
  */
 
 import { unawaited } from "../platform/errors/internal_errors.ts";
-import type { CallRoad } from "../client/call_road.ts";
+import type { Upstream } from "../net/channel/upstream.ts";
 import { dialTarget } from "../net/dial/dial.ts";
 import {
   adminHandler,
@@ -44,7 +44,7 @@ import type { AgentEnvironment } from "./environment.ts";
 import { followLeases, type LeaseCount } from "./leases/lease_count.ts";
 import type { LinkKeeper } from "./links/link_keeper.ts";
 import { serverLinks } from "./links/server_links.ts";
-import { ServerRoad } from "./links/server_road.ts";
+import { LinkUpstream } from "./links/link_upstream.ts";
 import type { AgentOptions } from "./options.ts";
 import { PROXY_STATUS_PATH } from "./proxy/status/proxy_path.ts";
 import type { ServiceProxy } from "./proxy/service_proxy.ts";
@@ -211,7 +211,7 @@ class Agent {
       }),
     );
     this.#relay = this.#environment.openRelay?.({
-      road: this.#callRoad(),
+      upstream: this.#callUpstream(),
       log: this.#log,
       metrics: this.#metricRegistry,
       loadChanged: () => this.#drain.loadChanged(),
@@ -362,17 +362,20 @@ class Agent {
   }
 
   /** For calls as this node; as links, with what the identity is now. */
-  #callRoad(): CallRoad {
-    const road = new ServerRoad(
+  #callUpstream(): Upstream {
+    const upstream = new LinkUpstream(
       this.#options.server.addresses,
       this.#credentials,
       this.#environment,
     );
     return {
-      authority: road.authority,
+      authority: upstream.authority,
       scheme: "https",
       connect: (use) =>
-        road.open([HTTP2_ALPN], (transport) => Promise.resolve(use(transport))),
+        upstream.open(
+          [HTTP2_ALPN],
+          (transport) => Promise.resolve(use(transport)),
+        ),
     };
   }
 

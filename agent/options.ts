@@ -73,7 +73,7 @@ export interface AgentOptions {
     /** ALPN names offered before `h2`. */
     readonly alpnProtocols: readonly string[];
     /**
-     * Carriers offered; both when absent. `packets` alone suits a road on which
+     * Carriers offered; both when absent. `packets` alone suits a route on which
      * something drops connections whose ALPN names it does not know.
      */
     readonly carriers?: readonly Carrier[];

@@ -98,7 +98,7 @@ Deno.test("a service comes back as it was, with everything and with nothing", ()
   }
 });
 
-Deno.test("an endpoint comes back as it was, by whatever road", () => {
+Deno.test("an endpoint comes back as it was, by whatever way", () => {
   const plain: Endpoint = {
     address: "10.0.0.1",
     ports: [{ name: "sql", port: 5433 }],

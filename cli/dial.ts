@@ -16,7 +16,7 @@ import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { formatHostPort, parseHostPort } from "./flags/addresses.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { warningsOf } from "./program/warnings.ts";
-import { ROAD_FLAGS, roadOf } from "./flags/road_flags.ts";
+import { ROUTE_FLAGS, routeOf } from "./flags/route_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { TunnelLostError, TunnelResetError } from "../client/conn_errors.ts";
 
@@ -36,7 +36,7 @@ export const DIAL_COMMAND = defineCommand({
     "tunnel dial db:5432 --egress-config egress.yaml --network cluster",
     "ssh -o ProxyCommand='tunnel dial %h:%p --server unix:/s.sock' node7",
   ],
-  flags: { ...ROAD_FLAGS, ...GENERAL_FLAGS },
+  flags: { ...ROUTE_FLAGS, ...GENERAL_FLAGS },
   async run(reading, context) {
     const [operand, ...others] = reading.operands;
     if (operand === undefined || others.length > 0) {
@@ -47,7 +47,7 @@ export const DIAL_COMMAND = defineCommand({
     const target = parseHostPort("the target", operand);
     const { values } = reading;
     const node = values["node"];
-    const via = roadOf(reading, {
+    const via = routeOf(reading, {
       ...context,
       log: () => warningsOf("dial"),
       isBrief: true,

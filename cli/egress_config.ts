@@ -1,6 +1,6 @@
 /**
  * `tunnel egress-config`: the EgressSelectorConfiguration with which
- * kube-apiserver takes the road through a server.
+ * kube-apiserver takes the route through a server.
  *
  * @module
  */
@@ -8,7 +8,7 @@
 import { resolve } from "node:path";
 import { NETWORK_CONTEXTS } from "../client/egress_config.ts";
 import { formatEgressConfig } from "../client/egress_config_text.ts";
-import type { FrontendProtocol, Road } from "../client/road.ts";
+import type { FrontendProtocol, TunnelRoute } from "../client/tunnel_route.ts";
 import type { FrontendListen, ServerOptions } from "../server/options.ts";
 import { defineCommand, refuseOperands } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
@@ -82,16 +82,16 @@ export const EGRESS_CONFIG_COMMAND = defineCommand({
       () => "any",
       defaultStateDirectory("server", environment),
     );
-    const road = roadTo(options, reading.values);
+    const route = routeTo(options, reading.values);
     const contexts = new Set(reading.values["contexts"]);
     print(
-      formatEgressConfig(new Map([...contexts].map((name) => [name, road]))),
+      formatEgressConfig(new Map([...contexts].map((name) => [name, route]))),
     );
     return ExitCode.OK;
   },
 });
 
-function roadTo({ frontend }: ServerOptions, flags: Flags): Road {
+function routeTo({ frontend }: ServerOptions, flags: Flags): TunnelRoute {
   const { mode, listen } = frontend;
   const wanted = flags["protocol"] ||
     (listen.kind === "unix" && mode !== "http-connect"

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { parseEgressConfig } from "../client/egress_config.ts";
-import type { FrontendProtocol, Road } from "../client/road.ts";
+import type { FrontendProtocol, TunnelRoute } from "../client/tunnel_route.ts";
 import { EGRESS_CONFIG_COMMAND } from "./egress_config.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 
@@ -28,33 +28,33 @@ async function run(...argv: string[]) {
   return { code, printed, complaint };
 }
 
-async function roadFor(...argv: string[]): Promise<Road | undefined> {
+async function routeFor(...argv: string[]): Promise<TunnelRoute | undefined> {
   const { printed, complaint } = await run(...argv);
   assertEquals(complaint, "");
   return parseEgressConfig(printed, "what was printed").get("cluster");
 }
 
 Deno.test("tunnel egress-config writes the way to a server on a unix socket", async () => {
-  const at = (protocol: FrontendProtocol): Road => ({
+  const at = (protocol: FrontendProtocol): TunnelRoute => ({
     kind: "tunnel",
     protocol,
     address: { kind: "unix", path: "/run/t.sock" },
   });
   const socket = ["--uds-name=/run/t.sock", "--state-dir=/s"];
-  assertEquals(await roadFor(...socket), at("grpc"));
+  assertEquals(await routeFor(...socket), at("grpc"));
   assertEquals(
-    await roadFor(...socket, "--mode=http-connect"),
+    await routeFor(...socket, "--mode=http-connect"),
     at("http-connect"),
   );
   assertEquals(
-    await roadFor(...socket, "--protocol=http-connect"),
+    await routeFor(...socket, "--protocol=http-connect"),
     at("http-connect"),
   );
 });
 
 Deno.test("tunnel egress-config knows where a server without flags listens", async () => {
-  const road = await roadFor("--state-dir=/s");
-  assertEquals(road, {
+  const route = await routeFor("--state-dir=/s");
+  assertEquals(route, {
     kind: "tunnel",
     protocol: "grpc",
     address: { kind: "unix", path: "/s/frontend.sock" },
@@ -62,8 +62,8 @@ Deno.test("tunnel egress-config knows where a server without flags listens", asy
 });
 
 Deno.test("tunnel egress-config writes the way to a port, with certificates", async () => {
-  const road = await roadFor(...PORT, ...CLIENT, "--tls-server-name=tunnel");
-  assertEquals(road, {
+  const route = await routeFor(...PORT, ...CLIENT, "--tls-server-name=tunnel");
+  assertEquals(route, {
     kind: "tunnel",
     protocol: "http-connect",
     address: {
@@ -82,8 +82,8 @@ Deno.test("tunnel egress-config writes the way to a port, with certificates", as
 
 Deno.test("tunnel egress-config sends those contexts through the tunnel that are named", async () => {
   const { printed } = await run("--contexts=cluster,controlplane");
-  const roads = parseEgressConfig(printed, "what was printed");
-  assertEquals([...roads.keys()], ["cluster", "controlplane"]);
+  const routes = parseEgressConfig(printed, "what was printed");
+  assertEquals([...routes.keys()], ["cluster", "controlplane"]);
 });
 
 // deno-fmt-ignore: the columns are the point.

@@ -5,7 +5,7 @@
  */
 
 import { forward } from "../client/forward.ts";
-import { openRoad } from "../client/road_dialer.ts";
+import { openDialer } from "../client/tunnel_dialer.ts";
 import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { ListenError } from "../net/bind/listen_error.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
@@ -21,11 +21,11 @@ import { booleanFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import { warningsOf } from "./program/warnings.ts";
-import { ROAD_FLAGS, roadOf } from "./flags/road_flags.ts";
+import { ROUTE_FLAGS, routeOf } from "./flags/route_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
 
 const FORWARD_FLAGS = {
-  ...ROAD_FLAGS,
+  ...ROUTE_FLAGS,
   "udp": booleanFlag(false, {
     group: "The target",
     help: "Forward datagrams instead of connections.",
@@ -60,8 +60,8 @@ export const FORWARD_COMMAND = defineCommand({
       );
     }
     using _net = sayInternalErrors("forward", context);
-    const dialer = openRoad(
-      roadOf(reading, { ...context, log: () => warningsOf("forward") }),
+    const dialer = openDialer(
+      routeOf(reading, { ...context, log: () => warningsOf("forward") }),
     );
     for (const spec of specs) await open(spec, reading, dialer, context);
     return await new Promise(() => {});
@@ -71,7 +71,7 @@ export const FORWARD_COMMAND = defineCommand({
 async function open(
   spec: ForwardSpec,
   { values }: FlagReading<typeof FORWARD_FLAGS>,
-  dialer: ReturnType<typeof openRoad>,
+  dialer: ReturnType<typeof openDialer>,
   context: CommandContext,
 ): Promise<void> {
   const address = formatHostPort(spec.target);

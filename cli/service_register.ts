@@ -74,7 +74,7 @@ const FLAGS = {
   }),
   "via": textFlag("direct", {
     group: WHAT,
-    placeholder: "ROAD",
+    placeholder: "WAY",
     help: "direct, agent, or which agent: host=NODE, uid=ID, cidr=RANGE, " +
       "id=AGENT.",
   }),

@@ -12,7 +12,7 @@ export class TunnelResetError extends Error {
   override readonly name = "TunnelResetError";
 }
 
-/** The road broke; what the other end saw is unknown. */
+/** The connection broke; what the other end saw is unknown. */
 export class TunnelLostError extends Error {
   /** Tells it from other errors, also by its text. */
   override readonly name = "TunnelLostError";

@@ -10,8 +10,8 @@ import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
 import { dialConnect } from "../net/http1/connect_client.ts";
 import { openFrontendSocket } from "./frontend_socket.ts";
-import type { FrontendAddress } from "./road.ts";
-import type { DialStarter, RoadDial } from "./road_dialer.ts";
+import type { FrontendAddress } from "./tunnel_route.ts";
+import type { DialStarter, TunnelDial } from "./tunnel_dialer.ts";
 
 /** See the module description. */
 export class ConnectDialer implements DialStarter {
@@ -24,7 +24,7 @@ export class ConnectDialer implements DialStarter {
     this.#timers = timers;
   }
 
-  async start(dial: RoadDial, signal: AbortSignal): Promise<Conduit> {
+  async start(dial: TunnelDial, signal: AbortSignal): Promise<Conduit> {
     const { target, node, oneAgent, earlyData } = dial;
     if (target.protocol !== "tcp") {
       throw new DialError(

@@ -5,9 +5,9 @@
  */
 
 import type { Conduit } from "../proto/transfer/conduit.ts";
-import type { EgressRoads, NetworkContext } from "./egress_config.ts";
-import type { Road } from "./road.ts";
-import { openRoad } from "./road_dialer.ts";
+import type { EgressRoutes, NetworkContext } from "./egress_config.ts";
+import type { TunnelRoute } from "./tunnel_route.ts";
+import { openDialer } from "./tunnel_dialer.ts";
 import { addrOf } from "./tunnel_addr.ts";
 import { TunnelConn } from "./tunnel_conn.ts";
 import { TunnelDatagrams } from "./tunnel_datagrams.ts";
@@ -17,7 +17,7 @@ export type DialOptions =
   & {
     /** The `host` identifier of the only node wanted. */
     readonly node?: string;
-    /** Without a node: only if there is no more than one, see `RoadDial`. */
+    /** Without a node: only if there is no more than one, see `TunnelDial`. */
     readonly oneAgent?: boolean;
     /** Gives the dial up; not the connection, once there is one. */
     readonly signal?: AbortSignal;
@@ -25,9 +25,9 @@ export type DialOptions =
     readonly timeoutMs?: number;
   }
   & (
-    | { readonly via: Road }
-    /** The road of a network context; one that is not configured is direct. */
-    | { readonly roads: EgressRoads; readonly context: NetworkContext }
+    | { readonly via: TunnelRoute }
+    /** The route of a network context; one that is not configured is direct. */
+    | { readonly routes: EgressRoutes; readonly context: NetworkContext }
   );
 
 /**
@@ -57,17 +57,17 @@ export async function dialDatagrams(
   return new TunnelDatagrams(conduit, addrOf("udp", address));
 }
 
-/** Over a road of its own, which ends with what is dialed. */
+/** Over a route of its own, which ends with what is dialed. */
 async function dialOnce(
   protocol: "tcp" | "udp",
   address: string,
   options: DialOptions,
 ): Promise<Conduit> {
-  const road = "via" in options
+  const route = "via" in options
     ? options.via
-    : options.roads.get(options.context) ?? { kind: "direct" };
+    : options.routes.get(options.context) ?? { kind: "direct" };
   const { node, oneAgent, signal, timeoutMs } = options;
-  const dialer = openRoad(road);
+  const dialer = openDialer(route);
   try {
     return await dialer.dial({
       target: { protocol, address },

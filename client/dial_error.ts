@@ -12,7 +12,7 @@ import { DialError } from "../proto/peer/dial_error.ts";
  * - `endpoint`: the agent could not connect, no agent serves the target, or a
  *   rule forbids it;
  * - `timeout`: nobody answered in time; `context`: the caller gave up;
- * - `dialclosed`: the agent's side gave up; `tunnelclosed`: the road broke;
+ * - `dialclosed`: the agent's side gave up; `tunnelclosed`: the connection broke;
  * - `streamsetup`: the server's frontend could not be reached or spoken to.
  */
 export type DialFailure =

@@ -1,5 +1,5 @@
 /**
- * kube-apiserver's `EgressSelectorConfiguration`: which road a network context
+ * kube-apiserver's `EgressSelectorConfiguration`: which route a network context
  * takes.
  *
  * Read as strictly as kube-apiserver reads it: an unknown field is an error,
@@ -14,7 +14,11 @@ import {
   withLine,
 } from "../platform/documents/document.ts";
 import { DocumentMap, FieldError } from "../platform/documents/document_map.ts";
-import type { FrontendAddress, FrontendProtocol, Road } from "./road.ts";
+import type {
+  FrontendAddress,
+  FrontendProtocol,
+  TunnelRoute,
+} from "./tunnel_route.ts";
 
 /** The network contexts of kube-apiserver. */
 export const NETWORK_CONTEXTS = ["controlplane", "etcd", "cluster"] as const;
@@ -22,8 +26,8 @@ export const NETWORK_CONTEXTS = ["controlplane", "etcd", "cluster"] as const;
 /** One of {@linkcode NETWORK_CONTEXTS}. */
 export type NetworkContext = typeof NETWORK_CONTEXTS[number];
 
-/** Roads by context; what a file does not name goes direct (as upstream). */
-export type EgressRoads = ReadonlyMap<NetworkContext, Road>;
+/** Routes by context; what a file does not name goes direct (as upstream). */
+export type EgressRoutes = ReadonlyMap<NetworkContext, TunnelRoute>;
 
 /** The file says something that cannot be followed. */
 export class EgressConfigError extends Error {
@@ -45,9 +49,9 @@ const API_VERSIONS = [
  * @param source How to call it in errors, such as the file's name.
  * @throws {EgressConfigError} Naming the field, what was seen and what was wanted.
  */
-export function parseEgressConfig(text: string, source: string): EgressRoads {
+export function parseEgressConfig(text: string, source: string): EgressRoutes {
   try {
-    return readRoads(parseYaml(text));
+    return readRoutes(parseYaml(text));
   } catch (error) {
     if (error instanceof DocumentError) {
       throw refusal(source, error.message, error);
@@ -61,7 +65,7 @@ function refusal(source: string, problem: string, cause: Error) {
   return new EgressConfigError(`Cannot use ${source}: ${problem}`, { cause });
 }
 
-function readRoads(value: unknown): EgressRoads {
+function readRoutes(value: unknown): EgressRoutes {
   const root = new DocumentMap(
     value,
     [],
@@ -72,17 +76,17 @@ function readRoads(value: unknown): EgressRoads {
   if (!root.has("egressSelections")) {
     root.refuse("egressSelections", "wanted a list");
   }
-  const roads = new Map<NetworkContext, Road>();
+  const routes = new Map<NetworkContext, TunnelRoute>();
   for (const [item, place] of root.list("egressSelections")) {
     const selection = new DocumentMap(item, place, ["name", "connection"]);
     const context = wordIn(selection, "name", NETWORK_CONTEXTS);
-    if (roads.has(context)) selection.refuse("name", "it is there twice");
-    roads.set(context, readConnection(selection));
+    if (routes.has(context)) selection.refuse("name", "it is there twice");
+    routes.set(context, readConnection(selection));
   }
-  return roads;
+  return routes;
 }
 
-function readConnection(selection: DocumentMap): Road {
+function readConnection(selection: DocumentMap): TunnelRoute {
   const connection = mapIn(selection, "connection", [
     "proxyProtocol",
     "transport",

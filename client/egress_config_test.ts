@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { EgressConfigError, parseEgressConfig } from "./egress_config.ts";
-import { describeRoad } from "./road.ts";
+import { describeRoute } from "./tunnel_route.ts";
 
 const HEAD = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
@@ -27,14 +27,14 @@ const BOTH = `- name: etcd
   connection: { proxyProtocol: GRPC, transport: { tcp: {}, uds: {} } }
 `;
 
-Deno.test("parseEgressConfig() reads a road per network context", () => {
-  const roads = parseEgressConfig(HEAD + UDS + TCP + DIRECT, "egress.yaml");
+Deno.test("parseEgressConfig() reads a route per network context", () => {
+  const routes = parseEgressConfig(HEAD + UDS + TCP + DIRECT, "egress.yaml");
   assertEquals(
-    describeRoad(roads.get("cluster")!),
+    describeRoute(routes.get("cluster")!),
     "grpc over unix:/run/front.sock",
   );
-  assertEquals(describeRoad(roads.get("etcd")!), "direct");
-  assertEquals(roads.get("controlplane"), {
+  assertEquals(describeRoute(routes.get("etcd")!), "direct");
+  assertEquals(routes.get("controlplane"), {
     kind: "tunnel",
     protocol: "http-connect",
     address: {

@@ -6,8 +6,8 @@
  */
 
 import { stringify } from "../std/yaml.ts";
-import type { EgressRoads } from "./egress_config.ts";
-import type { FrontendAddress, Road } from "./road.ts";
+import type { EgressRoutes } from "./egress_config.ts";
+import type { FrontendAddress, TunnelRoute } from "./tunnel_route.ts";
 
 /**
  * The configuration as YAML. Paths stand in it as they are given, so they had
@@ -15,21 +15,21 @@ import type { FrontendAddress, Road } from "./road.ts";
  *
  * @throws {TypeError} For gRPC over TCP, which kube-apiserver does not know.
  */
-export function formatEgressConfig(roads: EgressRoads): string {
+export function formatEgressConfig(routes: EgressRoutes): string {
   return stringify({
     apiVersion: "apiserver.k8s.io/v1beta1",
     kind: "EgressSelectorConfiguration",
-    egressSelections: [...roads].map(([name, road]) => ({
+    egressSelections: [...routes].map(([name, route]) => ({
       name,
-      connection: connectionOf(road),
+      connection: connectionOf(route),
     })),
   });
 }
 
-function connectionOf(road: Road): object {
-  if (road.kind === "direct") return { proxyProtocol: "Direct" };
-  if (road.kind === "node") throw new TypeError("kube-apiserver is no node");
-  const { protocol, address } = road;
+function connectionOf(route: TunnelRoute): object {
+  if (route.kind === "direct") return { proxyProtocol: "Direct" };
+  if (route.kind === "node") throw new TypeError("kube-apiserver is no node");
+  const { protocol, address } = route;
   if (protocol === "grpc" && address.kind === "tcp") {
     throw new TypeError("kube-apiserver speaks gRPC over unix sockets only");
   }

@@ -1,14 +1,17 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { type EgressRoads, parseEgressConfig } from "./egress_config.ts";
+import { type EgressRoutes, parseEgressConfig } from "./egress_config.ts";
 import { formatEgressConfig } from "./egress_config_text.ts";
-import type { Road } from "./road.ts";
+import type { TunnelRoute } from "./tunnel_route.ts";
 
 const TLS = { caFile: "/ca.crt", certFile: "/c.crt", keyFile: "/c.key" };
 const SOCKET = { kind: "unix", path: "/run/a: #b.sock" } as const;
 const PORT = { kind: "tcp", host: "::1", port: 8090, tls: TLS } as const;
 
 Deno.test("formatEgressConfig() writes what parseEgressConfig() reads", () => {
-  const roads: EgressRoads = new Map<"cluster" | "etcd" | "controlplane", Road>(
+  const routes: EgressRoutes = new Map<
+    "cluster" | "etcd" | "controlplane",
+    TunnelRoute
+  >(
     [
       ["cluster", { kind: "tunnel", protocol: "grpc", address: SOCKET }],
       ["etcd", { kind: "direct" }],
@@ -19,10 +22,14 @@ Deno.test("formatEgressConfig() writes what parseEgressConfig() reads", () => {
       }],
     ],
   );
-  assertEquals(parseEgressConfig(formatEgressConfig(roads), "text"), roads);
+  assertEquals(parseEgressConfig(formatEgressConfig(routes), "text"), routes);
 });
 
-Deno.test("formatEgressConfig() writes no road that kube-apiserver cannot take", () => {
-  const road: Road = { kind: "tunnel", protocol: "grpc", address: PORT };
-  assertThrows(() => formatEgressConfig(new Map([["cluster", road]])));
+Deno.test("formatEgressConfig() writes no route that kube-apiserver cannot take", () => {
+  const route: TunnelRoute = {
+    kind: "tunnel",
+    protocol: "grpc",
+    address: PORT,
+  };
+  assertThrows(() => formatEgressConfig(new Map([["cluster", route]])));
 });

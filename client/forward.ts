@@ -21,7 +21,7 @@ import type { Timers } from "../proto/sync/clock.ts";
 import { transfer } from "../proto/transfer/transfer.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import { forwardDatagrams } from "./forward_datagrams.ts";
-import type { RoadDial, RoadDialer } from "./road_dialer.ts";
+import type { TunnelDial, TunnelDialer } from "./tunnel_dialer.ts";
 
 /** What to forward. */
 export interface ForwardOptions {
@@ -35,12 +35,12 @@ export interface ForwardOptions {
   readonly protocol: "tcp" | "udp";
   /** The `host` identifier of the only node wanted. */
   readonly node?: string;
-  /** Without a node: only if there is no more than one, see `RoadDial`. */
+  /** Without a node: only if there is no more than one, see `TunnelDial`. */
   readonly oneAgent?: boolean;
   /** Limit on each dial, in milliseconds. */
   readonly timeoutMs?: number;
   /** What makes the connections; stays open when the port is closed. */
-  readonly dialer: RoadDialer;
+  readonly dialer: TunnelDialer;
   /** A caller whose dial failed; its connection was reset. */
   readonly onRefused: (error: TunnelDialError, caller: string) => void;
   /** Trouble with the port, one line per burst; it stays open. */
@@ -137,7 +137,7 @@ class ConnectionForward implements Forward {
 }
 
 /** The dial for a caller that has said `early`. */
-function dialOf(options: ForwardOptions, early: Uint8Array): RoadDial {
+function dialOf(options: ForwardOptions, early: Uint8Array): TunnelDial {
   const { protocol, address, node, oneAgent, timeoutMs } = options;
   return {
     target: { protocol, address },

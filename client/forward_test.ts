@@ -12,19 +12,19 @@ import { TunnelDialError } from "./dial_error.ts";
 import { EARLY_WAIT_MS } from "../net/stream/first_bytes.ts";
 import { type Forward, forward } from "./forward.ts";
 import { REFUSED_PAUSE_MS, UDP_IDLE_TIMEOUT_MS } from "./forward_datagrams.ts";
-import type { RoadDial, RoadDialer } from "./road_dialer.ts";
+import type { TunnelDial, TunnelDialer } from "./tunnel_dialer.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
 /** Dials that a test answers, with targets in memory. */
-class FakeRoad implements RoadDialer {
-  readonly dials: RoadDial[] = [];
+class FakeTunnel implements TunnelDialer {
+  readonly dials: TunnelDial[] = [];
   readonly #next: ((target: ConduitProbe) => void)[] = [];
   readonly #early: ConduitProbe[] = [];
   refusal: TunnelDialError | undefined;
 
-  dial(dial: RoadDial): Promise<MemoryConduit> {
+  dial(dial: TunnelDial): Promise<MemoryConduit> {
     this.dials.push(dial);
     if (this.refusal !== undefined) return Promise.reject(this.refusal);
     const datagrams = dial.target.protocol === "udp";
@@ -48,7 +48,7 @@ class FakeRoad implements RoadDialer {
 }
 
 interface Rig {
-  readonly road: FakeRoad;
+  readonly route: FakeTunnel;
   readonly opened: Forward;
   readonly hostname: string;
   readonly port: number;
@@ -62,7 +62,7 @@ async function open(
   protocol: "tcp" | "udp",
   timers: Timers = systemTimers,
 ): Promise<Rig> {
-  const road = new FakeRoad();
+  const route = new FakeTunnel();
   const refused: string[] = [];
   let wake = () => {};
   const opened = await forward({
@@ -72,7 +72,7 @@ async function open(
     protocol,
     node: "n1",
     timeoutMs: 7,
-    dialer: road,
+    dialer: route,
     timers,
     onRefused: (error, caller) => {
       refused.push(`${caller.replace(/:[0-9]+$/, "")}: ${error.message}`);
@@ -82,7 +82,7 @@ async function open(
   });
   const [hostname = "", port] = opened.listening.split(":");
   return {
-    road,
+    route,
     opened,
     hostname,
     port: Number(port),
@@ -93,16 +93,16 @@ async function open(
 }
 
 Deno.test("each caller gets a connection of its own, ends and all", async () => {
-  const { road, opened, connect } = await open("tcp");
+  const { route, opened, connect } = await open("tcp");
   const caller = await connect();
-  const target = await road.target();
+  const target = await route.target();
   target.send("banner"); // It speaks first, and need not wait.
   const buffer = new Uint8Array(100);
   assertEquals(await caller.read(buffer), 6);
   await writeAll(caller, encode("question"));
   await caller.closeWrite();
   await target.ended;
-  const [dial] = road.dials;
+  const [dial] = route.dials;
   assertEquals(
     decode(dial!.earlyData ?? new Uint8Array()) + target.text,
     "question",
@@ -126,11 +126,11 @@ Deno.test("each caller gets a connection of its own, ends and all", async () => 
 
 Deno.test("what a caller says at once goes with the dial", async () => {
   const timers = new FakeTimers(); // The wait for it never ends by itself.
-  const { road, opened, connect } = await open("tcp", timers);
+  const { route, opened, connect } = await open("tcp", timers);
   const caller = await connect();
   await writeAll(caller, encode("GET /"));
-  const target = await road.target();
-  assertEquals(decode(road.dials[0]!.earlyData!), "GET /");
+  const target = await route.target();
+  assertEquals(decode(route.dials[0]!.earlyData!), "GET /");
   await writeAll(caller, encode(" HTTP/1.0"));
   await target.received(9);
   assertEquals(target.text, " HTTP/1.0");
@@ -142,21 +142,21 @@ Deno.test("what a caller says at once goes with the dial", async () => {
 
 Deno.test("a caller that says nothing is dialed for after a moment", async () => {
   const timers = new FakeTimers();
-  const { road, opened, connect } = await open("tcp", timers);
+  const { route, opened, connect } = await open("tcp", timers);
   const caller = await connect();
   while (timers.pendingCount === 0) await turn();
-  assertEquals(road.dials.length, 0);
+  assertEquals(route.dials.length, 0);
   timers.advance(EARLY_WAIT_MS);
-  const target = await road.target();
-  assertEquals(road.dials[0]!.earlyData, undefined);
+  const target = await route.target();
+  assertEquals(route.dials[0]!.earlyData, undefined);
   target.reset("done");
   caller.close();
   await opened.close();
 });
 
 Deno.test("a refused caller sees a reset, and one line is told", async () => {
-  const { road, opened, connect, refused, refusal } = await open("tcp");
-  road.refusal = new TunnelDialError("endpoint", "no agent serves n1");
+  const { route, opened, connect, refused, refusal } = await open("tcp");
+  route.refusal = new TunnelDialError("endpoint", "no agent serves n1");
   const told = refusal();
   const caller = await connect();
   await writeAll(caller, encode("hello"));
@@ -165,26 +165,26 @@ Deno.test("a refused caller sees a reset, and one line is told", async () => {
   assertEquals(refused, ["127.0.0.1: no agent serves n1"]);
   caller.close();
   // And the port is still open.
-  road.refusal = undefined;
+  route.refusal = undefined;
   const next = await connect();
-  (await road.target()).reset("done");
+  (await route.target()).reset("done");
   next.close();
   await opened.close();
 });
 
 Deno.test("a target's reset is the caller's", async () => {
-  const { road, opened, connect } = await open("tcp");
+  const { route, opened, connect } = await open("tcp");
   const caller = await connect();
-  (await road.target()).reset("connection reset by peer");
+  (await route.target()).reset("connection reset by peer");
   await assertRejects(() => readToEnd(caller), Deno.errors.ConnectionReset);
   caller.close();
   await opened.close();
 });
 
 Deno.test("closing lets those that are connected go on", async () => {
-  const { road, opened, connect } = await open("tcp");
+  const { route, opened, connect } = await open("tcp");
   const caller = await connect();
-  const target = await road.target();
+  const target = await route.target();
   let isDrained = false;
   const drained = opened.close().then(() => isDrained = true);
   await turn();
@@ -200,7 +200,7 @@ Deno.test("closing lets those that are connected go on", async () => {
 });
 
 Deno.test("a port in use is told by its address", async () => {
-  const { opened, port, road } = await open("tcp");
+  const { opened, port, route } = await open("tcp");
   for (const hostname of ["127.0.0.1"]) {
     const error = await assertRejects(
       () =>
@@ -209,7 +209,7 @@ Deno.test("a port in use is told by its address", async () => {
           port,
           address: "a:1",
           protocol: "tcp",
-          dialer: road,
+          dialer: route,
           onRefused: () => {},
           onProblem: () => {},
         }),
@@ -236,13 +236,13 @@ function udpCaller({ hostname, port }: Rig) {
 
 Deno.test("each UDP caller gets a flow, its first datagram with the dial", async () => {
   const rig = await open("udp");
-  const { road } = rig;
+  const { route } = rig;
   const callers = [udpCaller(rig), udpCaller(rig)];
   for (const [index, caller] of callers.entries()) {
     await caller.say(`query ${index}`);
-    const target = await road.target();
-    assertEquals(decode(road.dials[index]!.earlyData!), `query ${index}`);
-    assertEquals(road.dials[index]!.target.protocol, "udp");
+    const target = await route.target();
+    assertEquals(decode(route.dials[index]!.earlyData!), `query ${index}`);
+    assertEquals(route.dials[index]!.target.protocol, "udp");
     const answer = caller.heard();
     target.send(`answer ${index}`);
     assertEquals(await answer, `answer ${index}`);
@@ -251,7 +251,7 @@ Deno.test("each UDP caller gets a flow, its first datagram with the dial", async
     await target.received(7);
     assertEquals(target.chunks.map((chunk) => chunk.length), [0, 7]);
   }
-  assertEquals(road.dials.length, 2);
+  assertEquals(route.dials.length, 2);
   for (const caller of callers) caller.close();
   await rig.opened.close();
 });
@@ -261,7 +261,7 @@ Deno.test("a UDP caller that is silent is forgotten, and its target told", async
   const rig = await open("udp", timers);
   const caller = udpCaller(rig);
   await caller.say("query");
-  const target = await rig.road.target();
+  const target = await rig.route.target();
   while (timers.pendingCount === 0) await turn();
   await turn();
   timers.advance(UDP_IDLE_TIMEOUT_MS);
@@ -270,7 +270,7 @@ Deno.test("a UDP caller that is silent is forgotten, and its target told", async
     reason: "no datagram in either direction for 60000 ms",
   });
   await caller.say("again");
-  await rig.road.target();
+  await rig.route.target();
   caller.close();
   await rig.opened.close();
 });
@@ -278,8 +278,8 @@ Deno.test("a UDP caller that is silent is forgotten, and its target told", async
 Deno.test("a refused UDP caller is dialed for again after a pause only", async () => {
   const timers = new FakeTimers();
   const rig = await open("udp", timers);
-  const { road } = rig;
-  road.refusal = new TunnelDialError("endpoint", "no agent serves n1");
+  const { route } = rig;
+  route.refusal = new TunnelDialError("endpoint", "no agent serves n1");
   const caller = udpCaller(rig);
   const told = rig.refusal();
   await caller.say("one");
@@ -289,16 +289,16 @@ Deno.test("a refused UDP caller is dialed for again after a pause only", async (
   await caller.say("two");
   await other.say("from elsewhere"); // It comes behind: "two" was heard by then.
   await toldToo;
-  assertEquals(road.dials.map((dial) => decode(dial.earlyData!)), [
+  assertEquals(route.dials.map((dial) => decode(dial.earlyData!)), [
     "one",
     "from elsewhere",
   ]);
   assertEquals(rig.refused.length, 2);
   timers.advance(REFUSED_PAUSE_MS);
-  road.refusal = undefined;
+  route.refusal = undefined;
   await caller.say("three");
-  await road.target();
-  assert(decode(road.dials[2]!.earlyData!) === "three");
+  await route.target();
+  assert(decode(route.dials[2]!.earlyData!) === "three");
   caller.close();
   other.close();
   await rig.opened.close();

@@ -17,7 +17,7 @@ import { Credentials } from "../net/tls/trust/credentials.ts";
 import type { Transport } from "../net/stream/transport.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { TunnelDialError } from "./dial_error.ts";
-import type { FrontendAddress } from "./road.ts";
+import type { FrontendAddress } from "./tunnel_route.ts";
 
 /** For all of it: name, TCP and handshake. */
 export const CONNECT_TIMEOUT_MS = 10_000;

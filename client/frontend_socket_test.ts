@@ -12,7 +12,7 @@ import {
   openFrontendSocket,
   openFrontendTransport,
 } from "./frontend_socket.ts";
-import type { FrontendAddress } from "./road.ts";
+import type { FrontendAddress } from "./tunnel_route.ts";
 
 const OPTIONS = { timers: systemTimers };
 

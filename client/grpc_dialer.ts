@@ -14,7 +14,7 @@ import { Metadata } from "../proto/grpc/metadata.ts";
 import { LARGE_FRAME_SIZE } from "../proto/streams/settings.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
-import type { DialStarter, RoadDial } from "./road_dialer.ts";
+import type { DialStarter, TunnelDial } from "./tunnel_dialer.ts";
 
 /** PING a silent server after this long; the link is lost after the second. */
 const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
@@ -38,7 +38,7 @@ export class GrpcDialer implements DialStarter {
     });
   }
 
-  async start(dial: RoadDial, signal: AbortSignal): Promise<Conduit> {
+  async start(dial: TunnelDial, signal: AbortSignal): Promise<Conduit> {
     for (let retries = 0;;) {
       signal.throwIfAborted();
       if (this.#isClosed) {
@@ -74,7 +74,7 @@ export class GrpcDialer implements DialStarter {
 
   #dialOn(
     { http2, authority, scheme }: ChannelConnection,
-    { target, node, oneAgent, earlyData }: RoadDial,
+    { target, node, oneAgent, earlyData }: TunnelDial,
     signal: AbortSignal,
   ): Promise<Conduit> {
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
@@ -103,7 +103,7 @@ export class GrpcDialer implements DialStarter {
  * the client had to say may have been heard then, and must not be said twice; a
  * connection to a target on which nothing was said does no harm.
  */
-function canGoAgain(error: unknown, { earlyData }: RoadDial): boolean {
+function canGoAgain(error: unknown, { earlyData }: TunnelDial): boolean {
   if (!(error instanceof DialError) || error.loss === undefined) return false;
   const saidNothing = earlyData === undefined || earlyData.length === 0;
   return error.loss === "unheard" || saidNothing;

@@ -9,7 +9,7 @@ import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
 import { ProxyFrontend } from "../tests/support/peers/proxy_frontend.ts";
 import { TunnelDialError } from "./dial_error.ts";
-import { openRoad, type RoadDialer } from "./road_dialer.ts";
+import { openDialer, type TunnelDialer } from "./tunnel_dialer.ts";
 
 const TARGET: DialTarget = { protocol: "tcp", address: "10.0.0.7:443" };
 
@@ -41,9 +41,9 @@ class Targets {
   }
 }
 
-function open(frontend: ProxyFrontend, timers?: Timers): RoadDialer {
+function open(frontend: ProxyFrontend, timers?: Timers): TunnelDialer {
   const address = { kind: "unix", path: frontend.path } as const;
-  return openRoad({ kind: "tunnel", protocol: "grpc", address }, timers);
+  return openDialer({ kind: "tunnel", protocol: "grpc", address }, timers);
 }
 
 Deno.test("dials at once share a connection and do not mix", async () => {

@@ -37,7 +37,7 @@ export { dial, dialDatagrams, type DialOptions } from "./dial.ts";
 export { type DialFailure, TunnelDialError } from "./dial_error.ts";
 export {
   EgressConfigError,
-  type EgressRoads,
+  type EgressRoutes,
   NETWORK_CONTEXTS,
   type NetworkContext,
   parseEgressConfig,
@@ -46,11 +46,15 @@ export { type Forward, forward, type ForwardOptions } from "./forward.ts";
 export type {
   FrontendAddress,
   FrontendProtocol,
-  NodeRoad,
-  Road,
-  RoadTls,
-} from "./road.ts";
-export { openRoad, type RoadDial, type RoadDialer } from "./road_dialer.ts";
+  NodeRoute,
+  RouteTls,
+  TunnelRoute,
+} from "./tunnel_route.ts";
+export {
+  openDialer,
+  type TunnelDial,
+  type TunnelDialer,
+} from "./tunnel_dialer.ts";
 export type { TunnelAddr } from "./tunnel_addr.ts";
 export { TunnelConn } from "./tunnel_conn.ts";
 export { TunnelDatagrams } from "./tunnel_datagrams.ts";

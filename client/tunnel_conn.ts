@@ -24,7 +24,7 @@ interface Waiting<T> {
 export class TunnelConn implements Disposable, AsyncDisposable {
   /** The target, as it was dialed. */
   readonly remoteAddr: TunnelAddr;
-  /** Unspecified: this end of a tunnel has no address, its road has. */
+  /** Unspecified: this end of a tunnel has no address, its route has. */
   readonly localAddr: TunnelAddr;
   readonly #conduit: Conduit;
   readonly #arrived = new PooledQueue();
@@ -77,7 +77,7 @@ export class TunnelConn implements Disposable, AsyncDisposable {
    *
    * @returns How many, or `null` when the other end has ended its side.
    * @throws {TunnelResetError} When either end gave up.
-   * @throws {TunnelLostError} When the road broke.
+   * @throws {TunnelLostError} When the connection broke.
    */
   read(into: Uint8Array): Promise<number | null> {
     if (this.#reader !== undefined) {

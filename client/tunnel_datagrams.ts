@@ -26,7 +26,7 @@ interface Waiting {
 export class TunnelDatagrams implements Disposable, AsyncDisposable {
   /** The target, as it was dialed. */
   readonly remoteAddr: TunnelAddr;
-  /** Unspecified: this end of a tunnel has no address, its road has. */
+  /** Unspecified: this end of a tunnel has no address, its route has. */
   readonly localAddr: TunnelAddr = { transport: "udp", ...UNSPECIFIED };
   readonly #conduit: Conduit;
   /** See {@linkcode WAITING_MAX}; only what is received is consumed. */
@@ -77,7 +77,7 @@ export class TunnelDatagrams implements Disposable, AsyncDisposable {
    *
    * @throws {RangeError} If it is larger than UDP allows.
    * @throws {TunnelResetError} When either end gave up.
-   * @throws {TunnelLostError} When the road broke.
+   * @throws {TunnelLostError} When the connection broke.
    */
   send(datagram: Uint8Array): void {
     if (datagram.length > DATAGRAM_BYTES_MAX) {
@@ -95,7 +95,7 @@ export class TunnelDatagrams implements Disposable, AsyncDisposable {
    *
    * @returns It, or `null` when no more will come.
    * @throws {TunnelResetError} When either end gave up.
-   * @throws {TunnelLostError} When the road broke.
+   * @throws {TunnelLostError} When the connection broke.
    */
   receive(): Promise<Uint8Array<ArrayBuffer> | null> {
     if (this.#receiver !== undefined) {

@@ -5,7 +5,11 @@
  * @module
  */
 
-import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
+import type { Upstream } from "../../net/channel/upstream.ts";
+import {
+  plainUpstream,
+  tlsUpstream,
+} from "../../client/ads/server_upstream.ts";
 import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import {
@@ -14,7 +18,7 @@ import {
   type TlsMaterial,
 } from "../../net/tls/trust/credentials.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
-import type { IdentityRoad } from "./identity_road.ts";
+import type { FollowedIdentity } from "./followed_identity.ts";
 
 /** See the module description. */
 export type AdsAccess =
@@ -41,25 +45,25 @@ export type AdsAccess =
   };
 
 /** What else decides about the way. */
-export interface AdsRoadOptions {
+export interface AdsUpstreamOptions {
   readonly proxyEnv: ProxyEnvironment;
   /** Of the node; must be there when it has joined. */
-  readonly identity?: IdentityRoad;
+  readonly identity?: FollowedIdentity;
   /** What servers' certificates must be for, if not for what one expects. */
   readonly serverName?: string;
 }
 
 /** Nothing is connected yet. */
-export function adsRoadOf(
+export function adsUpstreamOf(
   access: AdsAccess,
-  { proxyEnv, identity, serverName }: AdsRoadOptions,
-): AdsRoad {
+  { proxyEnv, identity, serverName }: AdsUpstreamOptions,
+): Upstream {
   const { addresses } = access;
   switch (access.kind) {
     case "plain":
-      return plainRoad(addresses);
+      return plainUpstream(addresses);
     case "files":
-      return tlsRoad({
+      return tlsUpstream({
         addresses,
         credentials: () => current(access.credentials),
         ...(serverName === undefined ? {} : { serverName }),
@@ -69,7 +73,7 @@ export function adsRoadOf(
       if (identity === undefined) {
         throw new TypeError("Cannot follow discovery as nobody");
       }
-      return tlsRoad({
+      return tlsUpstream({
         addresses,
         identity,
         credentials: () => identity.current,

@@ -47,7 +47,7 @@ export interface IdentityEnvironment {
   /** None: those where the node has joined. */
   readonly servers: readonly ServerAddress[];
   readonly proxy: ProxyEnvironment;
-  /** False: trouble of the road ends a join, as a person would want. */
+  /** False: a connection that fails ends a join, as a person would want. */
   readonly isPatient: boolean;
   /** Uniform in [0, 1); the platform's when absent. */
   readonly random?: () => number;
@@ -338,7 +338,7 @@ function askingOf(
     : found?.node.servers ?? [];
   const calls = new IdentityCalls({
     servers,
-    road: systemServerAddresses(servers, proxy),
+    serverAddresses: systemServerAddresses(servers, proxy),
     connect: { proxyEnv: proxy },
   });
   const ask: Asking["ask"] = (question) =>

@@ -25,7 +25,7 @@ export interface AskingOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** False: trouble of the road ends it too, as a person would want. */
+  /** False: a connection that fails ends it too, as a person would want. */
   readonly isPatient: boolean;
   /** Asked again after `retryMs`, because of `reason`. */
   waiting(reason: string, retryMs: number): void;

@@ -50,7 +50,7 @@ const NOTHING = new Uint8Array(0);
 export interface IdentityCallsOptions {
   /** Where they are made, for who wants to know. */
   readonly servers: readonly ServerAddress[];
-  readonly road: ServerAddresses;
+  readonly serverAddresses: ServerAddresses;
   /** See `connectAgentTls`. */
   readonly connect: Pick<AgentConnectOptions, "proxyEnv">;
 }
@@ -83,7 +83,7 @@ export class IdentityCalls {
     const csr = await signingRequest(keys);
     const software = `tunnel/${VERSION}`;
     const request = JoinRequest.encode({ token, node, csr, software });
-    return await this.#options.road.connect(async (place) => {
+    return await this.#options.serverAddresses.connect(async (place) => {
       const to = {
         ...this.#options.connect,
         ...place,
@@ -143,8 +143,8 @@ export class IdentityCalls {
     credentials: TlsMaterial,
     use: (call: UnaryCaller) => Promise<Result>,
   ): Promise<Result> {
-    const { road, connect } = this.#options;
-    return road.connect((place) =>
+    const { serverAddresses, connect } = this.#options;
+    return serverAddresses.connect((place) =>
       withCaller({
         connect: {
           ...connect,

@@ -177,7 +177,7 @@ export class Renewer {
     try {
       await this.#run("proof");
     } catch (error) {
-      // The server's word about this node; of the road the link will tell.
+      // The server's word about this node; of the connection the link will tell.
       if (isDefinite(error)) throw error;
     }
   }

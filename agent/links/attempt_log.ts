@@ -1,7 +1,7 @@
 /**
  * What the log says of attempts to link that failed.
  *
- * Roads that are bad pass by themselves and are told as events. A refusal stays
+ * Networks that are bad recover by themselves and are told as events. A refusal stays
  * until a person does something, so it is a warning, which no `--v` hides; so is
  * that no server could be reached for a while, and that one can again. What comes
  * again unchanged is for the log to gather, for each address by itself.

@@ -97,10 +97,10 @@ Deno.test("a server that is said to exist and never answers is no storm", async 
 Deno.test("a lost link is replaced at once", async () => {
   const s = setUp();
   await s.attempts[0]!.succeed("s1");
-  await s.attempts[0]!.lose("the road broke");
+  await s.attempts[0]!.lose("the connection broke");
   s.timers.advance(100);
   assertEquals(s.attempts.length, 2);
-  assertEquals(s.said, ["linked s1", "lost s1: the road broke"]);
+  assertEquals(s.said, ["linked s1", "lost s1: the connection broke"]);
 });
 
 Deno.test("a link that is lost as soon as it is made is no success", async () => {

@@ -1,7 +1,7 @@
 /**
  * How long an address waits before it is tried again, by why it is tried.
  *
- * Each reason has a backoff of its own: trouble on the road, a machine that says
+ * Each reason has a backoff of its own: trouble on the way, a machine that says
  * that nothing listens, links that die young, a search that finds only servers
  * that are linked already, and a second look at an address that led to such a one.
  *

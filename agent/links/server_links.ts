@@ -21,7 +21,7 @@ import type { AgentOptions } from "../options.ts";
 import { AttemptLog } from "./attempt_log.ts";
 import { Connector } from "./connector.ts";
 import { type LinkAddress, LinkKeeper } from "./link_keeper.ts";
-import { ServerRoad } from "./server_road.ts";
+import { LinkUpstream } from "./link_upstream.ts";
 import type { LinkEnvironment } from "./link_environment.ts";
 
 /** Longest text of a server that is logged. */
@@ -137,7 +137,7 @@ function connectorOf(
   const { agentId, identifiers, server, messageBytesMax } = options;
   const { tokenFile } = server;
   const { log, identity } = environment;
-  const road = new ServerRoad(addresses, credentials, environment);
+  const upstream = new LinkUpstream(addresses, credentials, environment);
   return new Connector({
     ...(tokenFile === undefined ? {} : { token: () => readToken(tokenFile) }),
     agentId,
@@ -149,14 +149,14 @@ function connectorOf(
     notAnnounced: (serverId) => announcement.unheard(serverId),
     alpnProtocols: server.alpnProtocols,
     carriers: server.carriers ?? ["streams", "packets"],
-    authority: road.authority,
+    authority: upstream.authority,
     keepaliveMs: server.keepaliveMs,
     messageBytesMax,
     receiveBudget: parts.receiveBudget,
     timers: systemTimers,
     observer: withPacketLines(metrics.packetObserver(), log, "server"),
     onDial: parts.onDial,
-    openTransport: (alpn, use) => road.open(alpn, use),
+    openTransport: (alpn, use) => upstream.open(alpn, use),
     ...(identity?.trust === undefined ? {} : {
       onAuthorities: async (bundle) => await identity.trust?.(bundle) ?? [],
     }),

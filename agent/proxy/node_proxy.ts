@@ -16,7 +16,7 @@ import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import type { CallRoad } from "../../client/call_road.ts";
+import type { Upstream } from "../../net/channel/upstream.ts";
 import type { RelayOptions } from "../options.ts";
 import { Relay } from "../relay/relay.ts";
 import { ProxyDrain } from "./proxy_drain.ts";
@@ -32,7 +32,7 @@ export interface NodeProxyOptions extends ServiceProxyOptions {
   /** Why certificates keep this node from its servers, if they do. */
   readonly identityProblem?: () => string | undefined;
   /** What programs on this machine are passed on, and the way; absent: nothing. */
-  readonly relay?: RelayOptions & { readonly road: CallRoad };
+  readonly relay?: RelayOptions & { readonly upstream: Upstream };
 }
 
 /** One that is up. */
@@ -180,7 +180,7 @@ function openRelay(
 ): Relay | undefined {
   if (relay === undefined) return undefined;
   try {
-    return new Relay(relay, { ...tools, road: relay.road });
+    return new Relay(relay, { ...tools, upstream: relay.upstream });
   } catch (error) {
     undo();
     throw error;

@@ -1,5 +1,5 @@
 /**
- * A service proxy put together: sources, catalog, the road into the tunnel, the
+ * A service proxy put together: sources, catalog, the route into the tunnel, the
  * proxy, and what it counts. A node's own process has one, and an agent may.
  *
  * @module
@@ -10,8 +10,8 @@ import { Catalog } from "../../catalog/catalog.ts";
 import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
 import type { Balance } from "../../catalog/model/model.ts";
 import type { Source } from "../../catalog/model/source.ts";
-import type { Road } from "../../client/road.ts";
-import { openRoad } from "../../client/road_dialer.ts";
+import type { TunnelRoute } from "../../client/tunnel_route.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
 import { jsonAnswer } from "../../net/admin/http_endpoints.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { Log } from "../../platform/log/log.ts";
@@ -48,7 +48,7 @@ export interface ServiceProxyOptions {
   /** Its name as a node; absent: nobody knows. */
   readonly node?: string;
   /** To endpoints behind agents; absent: they cannot be reached. */
-  readonly road?: Road;
+  readonly route?: TunnelRoute;
   /** Of the first, second … try of a connection; at least one. */
   readonly dialTimeoutsMs: readonly number[];
   /** After so long without a datagram a UDP session ends. */
@@ -66,7 +66,7 @@ export class ServiceProxy {
   readonly #catalog: Catalog;
   readonly #proxy: Proxy;
   readonly #sources: readonly Source[];
-  readonly #closeRoad: () => void;
+  readonly #closeDialer: () => void;
   readonly #dns: DnsService | undefined;
   readonly #addressFile: AddressFile | undefined;
   readonly #discovery: DiscoveryFollower | undefined;
@@ -76,9 +76,9 @@ export class ServiceProxy {
     options: ServiceProxyOptions,
     { log, metrics }: { readonly log: Log; readonly metrics: MetricRegistry },
   ) {
-    const { sources, road, zone, node, discovery } = options;
-    const dialer = road === undefined ? undefined : openRoad(road);
-    this.#closeRoad = () => dialer?.close();
+    const { sources, route, zone, node, discovery } = options;
+    const dialer = route === undefined ? undefined : openDialer(route);
+    this.#closeDialer = () => dialer?.close();
     this.#sources = sources;
     this.#addressFile = options.addressFile;
     this.#catalog = new Catalog({
@@ -94,7 +94,7 @@ export class ServiceProxy {
         timers: systemTimers,
         random: Math.random,
         families: new Families(systemTimers),
-        reach: new MachineReach(dialer === undefined ? {} : { road: dialer }),
+        reach: new MachineReach(dialer === undefined ? {} : { tunnel: dialer }),
         dialTimeoutsMs: options.dialTimeoutsMs,
         udpIdleMs: options.udpIdleMs,
         drainMs: options.drainMs,
@@ -208,6 +208,6 @@ export class ServiceProxy {
     this.#dns?.stop();
     await Promise.all([this.#proxy.stop(drainMs), this.#catalogStopped]);
     await this.#addressFile?.close();
-    this.#closeRoad();
+    this.#closeDialer();
   }
 }

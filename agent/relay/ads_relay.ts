@@ -9,7 +9,7 @@
  * @module
  */
 
-import type { CallRoad } from "../../client/call_road.ts";
+import type { Upstream } from "../../net/channel/upstream.ts";
 import { Channel, type ChannelConnection } from "../../net/channel/channel.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import {
@@ -66,7 +66,7 @@ export interface AdsRelayOptions {
   /** An address of loopback: the caller has seen to it. */
   readonly listen: ListenAddress;
   /** To servers, as the node. */
-  readonly road: CallRoad;
+  readonly upstream: Upstream;
   /** Where programs may ask for connections; absent: nowhere. */
   readonly connectAddress?: string;
   /** At how many of `connectHost`, too; none unless given. */
@@ -87,7 +87,7 @@ export class AdsRelay {
   constructor(options: AdsRelayOptions) {
     this.#options = options;
     this.#channel = new Channel({
-      upstream: options.road,
+      upstream: options.upstream,
       timers: systemTimers,
       keepalive: SERVER_KEEPALIVE,
       failedMs: RETRY_MS,

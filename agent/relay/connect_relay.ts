@@ -14,7 +14,7 @@ import {
   reportInternalError,
   unawaited,
 } from "../../platform/errors/internal_errors.ts";
-import type { RoadDialer } from "../../client/road_dialer.ts";
+import type { TunnelDialer } from "../../client/tunnel_dialer.ts";
 import { type DialFailure, TunnelDialError } from "../../client/dial_error.ts";
 import {
   type ConnectOrder,
@@ -46,7 +46,7 @@ export interface ConnectRelayOptions {
   /** An address of loopback: the caller has seen to it. */
   readonly listen: ListenAddress;
   /** To servers, as the node. */
-  readonly dialer: RoadDialer;
+  readonly dialer: TunnelDialer;
   readonly log: Log;
   /** After every change of {@linkcode ConnectRelay.load}. */
   loadChanged?(): void;

@@ -1,11 +1,14 @@
 /**
- * Both relays of a node, on one road to its servers.
+ * Both relays of a node, on one upstream to its servers.
  *
  * @module
  */
 
-import type { CallRoad } from "../../client/call_road.ts";
-import { openCallRoad, type RoadDialer } from "../../client/road_dialer.ts";
+import type { Upstream } from "../../net/channel/upstream.ts";
+import {
+  openUpstreamDialer,
+  type TunnelDialer,
+} from "../../client/tunnel_dialer.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -19,7 +22,7 @@ const PREFIX = "tunnel_relay_";
 /** What relays need from outside. */
 export interface RelayEnvironment {
   /** To servers, as the node. */
-  readonly road: CallRoad;
+  readonly upstream: Upstream;
   readonly log: Log;
   readonly metrics: MetricRegistry;
   /** After every change of {@linkcode Relay.load}. */
@@ -28,7 +31,7 @@ export interface RelayEnvironment {
 
 /** See the module description. */
 export class Relay {
-  readonly #dialer: RoadDialer;
+  readonly #dialer: TunnelDialer;
   readonly #connect: ConnectRelay | undefined;
   readonly #xds: AdsRelay | undefined;
   #drained: () => void = () => {};
@@ -36,9 +39,9 @@ export class Relay {
   /** @throws {ListenError} Nothing stays open. */
   constructor(
     { xds, connect }: RelayOptions,
-    { road, log, metrics, loadChanged }: RelayEnvironment,
+    { upstream, log, metrics, loadChanged }: RelayEnvironment,
   ) {
-    this.#dialer = openCallRoad(road, "as a node");
+    this.#dialer = openUpstreamDialer(upstream, "as a node");
     this.#connect = connect && new ConnectRelay({
       listen: connect,
       dialer: this.#dialer,
@@ -51,7 +54,7 @@ export class Relay {
     try {
       this.#xds = xds && new AdsRelay({
         listen: xds,
-        road,
+        upstream,
         ...(this.#connect && {
           connectAddress: this.#connect.address,
           moreConnect: this.#connect.more,

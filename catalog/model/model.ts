@@ -234,7 +234,7 @@ export type EndpointState =
   /** It is there and does not answer yet, or not now. */
   | "unready";
 
-/** The road to an endpoint. */
+/** The way to an endpoint. */
 export type Via =
   | { readonly kind: "direct" }
   /** Through the tunnel; without an identifier its server chooses the agent. */

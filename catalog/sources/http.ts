@@ -287,7 +287,7 @@ function problemOf(error: unknown): Trouble {
   };
 }
 
-/** Whether the server, the road, or the document is to blame, and not we. */
+/** Whether the server, the connection, or the document is to blame, and not we. */
 function isOfTheWorld(error: unknown): error is Error {
   return error instanceof PollError || error instanceof CatalogDocumentError ||
     error instanceof TypeError || error instanceof KubernetesConfigError ||

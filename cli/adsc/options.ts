@@ -12,9 +12,12 @@ import {
   userAgentOf,
   type Want,
 } from "../../client/adsc/subscriber_form.ts";
-import { type AdsAccess, adsRoadOf } from "../../agent/identity/ads_access.ts";
-import { followIdentity } from "../../agent/identity/identity_road.ts";
-import type { AdsRoad } from "../../client/ads/ads_road.ts";
+import {
+  type AdsAccess,
+  adsUpstreamOf,
+} from "../../agent/identity/ads_access.ts";
+import { followIdentity } from "../../agent/identity/followed_identity.ts";
+import type { Upstream } from "../../net/channel/upstream.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -58,7 +61,7 @@ export function adscOptions(
       form,
       mode: values["mode"],
       nodes: nodesOf(values, form, access),
-      road: roadOf(values, access, context, log),
+      upstream: upstreamOf(values, access, context, log),
       timers: systemTimers,
       random: Math.random,
       faults: faultsOf(values),
@@ -138,12 +141,12 @@ function accessOf(
 }
 
 /** @throws {UsageError} One line. */
-function roadOf(
+function upstreamOf(
   values: Values,
   access: AdsAccess,
   { environment }: Pick<FlagSources, "environment">,
   log: Log,
-): AdsRoad {
+): Upstream {
   const serverName = values["tls-server-name"];
   if (access.kind === "plain" && serverName !== "") {
     throw new UsageError(
@@ -152,7 +155,7 @@ function roadOf(
     );
   }
   if (access.kind === "joined") checkJoined(access.stateDirectory);
-  return adsRoadOf(access, {
+  return adsUpstreamOf(access, {
     proxyEnv: proxyEnvironment(environment),
     ...(access.kind === "joined"
       ? { identity: followIdentity(access, { log, environment }) }

@@ -13,8 +13,8 @@ import type {
 } from "../../client/bench/figures.ts";
 import { runBench } from "../../client/bench/run_bench.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
-import { describeRoad, type Road } from "../../client/road.ts";
-import { openRoad } from "../../client/road_dialer.ts";
+import { describeRoute, type TunnelRoute } from "../../client/tunnel_route.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
 import { ListenError } from "../../net/bind/listen_error.ts";
 import type { BenchHost } from "../../proto/link/bench_wire.ts";
 import { figureRow, gapRow, progressLine, resultJson } from "./report.ts";
@@ -30,7 +30,7 @@ import { asDialFailure } from "../program/dial_failure.ts";
 import type { HostPort } from "../flags/addresses.ts";
 import { BENCH_FLAGS, benchPlans, benchServe, benchTarget } from "./flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
-import { roadOf } from "../flags/road_flags.ts";
+import { routeOf } from "../flags/route_flags.ts";
 import type { SignalSource } from "../program/until_stopped.ts";
 import { UsageError } from "../flags/usage_error.ts";
 
@@ -80,11 +80,11 @@ export function benchCommand(
       refuseOperands(reading.operands);
       const serve = benchServe(reading);
       if (serve !== undefined) return await serveUntilEnded(serve, context);
-      const road = roadOf(reading, {
+      const route = routeOf(reading, {
         ...context,
         log: () => warningsOf("bench"),
       });
-      return await new Bench(reading, road, context, terminal).run();
+      return await new Bench(reading, route, context, terminal).run();
     },
   });
 }
@@ -92,7 +92,7 @@ export function benchCommand(
 /** One run of the command. */
 class Bench {
   readonly #reading: FlagReading<typeof BENCH_FLAGS>;
-  readonly #road: Road;
+  readonly #route: TunnelRoute;
   readonly #context: CommandContext;
   readonly #terminal: BenchTerminal;
   readonly #asJson: boolean;
@@ -103,12 +103,12 @@ class Bench {
 
   constructor(
     reading: FlagReading<typeof BENCH_FLAGS>,
-    road: Road,
+    route: TunnelRoute,
     context: CommandContext,
     terminal: BenchTerminal,
   ) {
     this.#reading = reading;
-    this.#road = road;
+    this.#route = route;
     this.#context = context;
     this.#terminal = terminal;
     this.#asJson = reading.values["json"];
@@ -119,12 +119,12 @@ class Bench {
     const { values } = this.#reading;
     const plans = benchPlans(this.#reading);
     const address = benchTarget(this.#reading);
-    if (this.#road.kind === "direct" && address === undefined) {
+    if (this.#route.kind === "direct" && address === undefined) {
       throw new UsageError(
-        "Cannot bench a direct road: there is no agent on it; give --target",
+        "Cannot bench a direct route: there is no agent on it; give --target",
       );
     }
-    const dialer = openRoad(this.#road);
+    const dialer = openDialer(this.#route);
     const abort = new AbortController();
     const onSignal = () => abort.abort();
     const { signals } = this.#terminal;
@@ -161,7 +161,7 @@ class Bench {
       ? `target ${this.#target}`
       : `agent ${host.agentId}`;
     this.#context.print(
-      `${who} (${host.software}), ${describeRoad(this.#road)}\n`,
+      `${who} (${host.software}), ${describeRoute(this.#route)}\n`,
     );
   }
 
@@ -222,7 +222,7 @@ class Bench {
   }
 
   #printJson(result: BenchResult, error?: string): void {
-    const about = { road: describeRoad(this.#road), target: this.#target };
+    const about = { route: describeRoute(this.#route), target: this.#target };
     this.#context.print(`${resultJson(result, about, error)}\n`);
   }
 

@@ -21,7 +21,7 @@ import {
 import { formatGoDuration } from "../../platform/documents/go_duration.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
-import { ROAD_FLAGS } from "../flags/road_flags.ts";
+import { ROUTE_FLAGS } from "../flags/route_flags.ts";
 
 const BENCH = "The measurement";
 
@@ -64,7 +64,7 @@ export const BENCH_FLAGS = {
     help: "Be such a target until interrupted, on loopback unless HOST says " +
       "otherwise. Whoever connects may measure.",
   }),
-  ...ROAD_FLAGS,
+  ...ROUTE_FLAGS,
   ...GENERAL_FLAGS,
 } as const;
 

@@ -48,7 +48,7 @@ export function progressLine(progress: BenchProgress): string {
 /** One line of JSON. `error` is why there is no more. */
 export function resultJson(
   { host, figures, gaps, isInterrupted }: BenchResult,
-  about: { readonly road: string; readonly target: string },
+  about: { readonly route: string; readonly target: string },
   error?: string,
 ): string {
   return JSON.stringify({

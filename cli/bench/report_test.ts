@@ -55,13 +55,13 @@ Deno.test("the line that lives fits a terminal, before and after the first sampl
   assertEquals(progressLine(half).match(/█/g)?.length, 10);
 });
 
-Deno.test("JSON says who, by which road, what, and why there is no more", () => {
-  const about = { road: "grpc over unix:/s", target: "the agent" };
+Deno.test("JSON says who, by which route, what, and why there is no more", () => {
+  const about = { route: "grpc over unix:/s", target: "the agent" };
   const host = { agentId: "node7", software: "tunnel/0" };
   const gap = { kind: "up", connections: 4, reason: "nothing" } as const;
   const result = { host, figures: [TRIPS], gaps: [gap], isInterrupted: true };
   assertEquals(JSON.parse(resultJson(result, about, "no more")), {
-    road: "grpc over unix:/s",
+    route: "grpc over unix:/s",
     target: "the agent",
     agent: "node7",
     software: "tunnel/0",

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { FrontendProtocol } from "../../client/road.ts";
+import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import type { TunnelConn } from "../../client/tunnel_conn.ts";
 import {
   figuresTable,

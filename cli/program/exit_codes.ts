@@ -20,7 +20,7 @@ export const EXIT_CODES = [
     "dial, bench, adsc: the target, the tunnel or the server refused.",
   ],
   [4, "RESET", "dial: the other end reset the connection."],
-  [5, "LOST", "dial: the road broke; data may be missing."],
+  [5, "LOST", "dial: the connection broke; data may be missing."],
 ] as const;
 
 type ExitRow = typeof EXIT_CODES[number];

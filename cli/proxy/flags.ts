@@ -32,7 +32,7 @@ import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { PROXY_ADMIN_PORT } from "./query.ts";
 import { RELAY_FLAGS } from "../flags/relay_flags.ts";
-import { ROAD_ONLY_FLAGS } from "../flags/road_flags.ts";
+import { ROUTE_ONLY_FLAGS } from "../flags/route_flags.ts";
 
 const LOCAL = "Local addresses";
 const ENDPOINTS = "Endpoints";
@@ -169,7 +169,7 @@ export const PROXY_FLAGS = {
     group: CONNECTIONS,
     help: "How long an endpoint stays ejected.",
   }),
-  ...ROAD_ONLY_FLAGS,
+  ...ROUTE_ONLY_FLAGS,
   ...RELAY_FLAGS,
   "admin-bind-address": textFlag("127.0.0.1", {
     group: OPERATION,

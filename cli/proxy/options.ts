@@ -6,7 +6,7 @@
 
 import { openAddressFile } from "../../agent/proxy/addresses/address_file.ts";
 import { discoverySource } from "../../agent/proxy/ads/discovery_source.ts";
-import { followIdentity } from "../../agent/identity/identity_road.ts";
+import { followIdentity } from "../../agent/identity/followed_identity.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import {
   type LocalAddresses,
@@ -15,8 +15,8 @@ import {
 import type { NodeProxyOptions } from "../../agent/proxy/node_proxy.ts";
 import type { Source } from "../../catalog/model/source.ts";
 import type { SourceConfig } from "../../catalog/sources_of.ts";
-import { nodeRoad } from "../../client/call_road.ts";
-import type { Road } from "../../client/road.ts";
+import { nodeUpstream } from "../../client/tunnel_upstream.ts";
+import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -35,7 +35,7 @@ import type { PROXY_FLAGS } from "./flags.ts";
 import type { ConnectionDefaults } from "../../agent/proxy/listeners/proxied_port.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
-import { proxyRoad } from "./road.ts";
+import { proxyRoute } from "./route.ts";
 import { relayOptions, relayWithoutIdentity } from "../flags/relay_flags.ts";
 
 type Values = FlagValues<typeof PROXY_FLAGS>;
@@ -52,7 +52,7 @@ export function proxyOptions(
   const identity = access?.kind === "joined"
     ? followIdentity(access, { log, environment: context.environment })
     : undefined;
-  const road = proxyRoad(
+  const route = proxyRoute(
     reading,
     { ...context, log: () => log },
     access,
@@ -92,11 +92,11 @@ export function proxyOptions(
     balance: values["balance"],
     ...(zone === "" ? {} : { zone }),
     ...(node === "" ? {} : { node }),
-    ...(road === undefined ? {} : { road }),
+    ...(route === undefined ? {} : { route }),
     ...(identity === undefined
       ? {}
       : { identityProblem: () => identity.problem }),
-    ...relayed(values, road),
+    ...relayed(values, route),
     dialTimeoutsMs: values["dial-timeouts"],
     udpIdleMs: values["udp-idle"],
     drainMs: values["service-drain"],
@@ -129,15 +129,15 @@ function sourcesOf(
 /** @throws {UsageError} One line. */
 function relayed(
   values: Values,
-  road: Road | undefined,
+  route: TunnelRoute | undefined,
 ): Pick<NodeProxyOptions, "relay"> {
   const relay = relayOptions(values);
   if (relay === undefined) return {};
-  if (road?.kind === "node") {
-    return { relay: { ...relay, road: nodeRoad(road) } };
+  if (route?.kind === "node") {
+    return { relay: { ...relay, upstream: nodeUpstream(route) } };
   }
   const flag = relay.xds === undefined ? "connect-listen" : "xds-listen";
-  if (road === undefined) throw relayWithoutIdentity(flag);
+  if (route === undefined) throw relayWithoutIdentity(flag);
   throw new UsageError(
     `Cannot use --${flag} with a frontend: programs are passed on as this ` +
       "node, through the server's port for agents; add --as-node",

@@ -83,7 +83,7 @@ Deno.test("defaults are loopback, a stable port, and kube-proxy's tries", () => 
   assertEquals(options.udpIdleMs, 60_000);
   assertEquals(options.balance, "round-robin");
   assertEquals(options.admin, { hostname: "127.0.0.1", port: 8096 });
-  assertEquals([options.zone, options.road], [undefined, undefined]);
+  assertEquals([options.zone, options.route], [undefined, undefined]);
 });
 
 Deno.test("what is said otherwise counts", () => {
@@ -105,7 +105,7 @@ Deno.test("what is said otherwise counts", () => {
   assertEquals(options.dialTimeoutsMs, [100, 2_000]);
   assertEquals(options.udpIdleMs, 5_000);
   assertEquals([options.balance, options.zone], ["least-connections", "a"]);
-  assertEquals(options.road, {
+  assertEquals(options.route, {
     kind: "tunnel",
     protocol: "grpc",
     address: { kind: "unix", path: "/run/front.sock" },

@@ -23,7 +23,7 @@ import {
 } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { AdsClient } from "./ads_client.ts";
-import type { AdsRoad } from "./ads_road.ts";
+import type { Upstream } from "../../net/channel/upstream.ts";
 import { openAdsStream } from "./ads_stream.ts";
 
 /** A server is asked whether it lives after so long without a word … */
@@ -52,7 +52,7 @@ export type AdsState =
 /** What a keeper is made of. */
 export interface AdsKeeperOptions<T> {
   readonly client: AdsClient<T>;
-  readonly road: AdsRoad;
+  readonly upstream: Upstream;
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
@@ -100,7 +100,7 @@ export class AdsKeeper<T> {
 
   constructor(options: AdsKeeperOptions<T>) {
     this.#options = options;
-    const { road: upstream, timers, keepaliveMs = KEEPALIVE_MS } = options;
+    const { upstream: upstream, timers, keepaliveMs = KEEPALIVE_MS } = options;
     this.#channel = new Channel({
       upstream,
       timers,
@@ -207,7 +207,7 @@ export class AdsKeeper<T> {
   }
 }
 
-/** Whatever the road says is about the world; it says it in a sentence. */
+/** Whatever the upstream says is about the world; it says it in a sentence. */
 function problemOf(error: unknown): StreamEnd {
   if (error instanceof StreamEnd) return error;
   const isSlip = error instanceof TypeError || !(error instanceof Error);

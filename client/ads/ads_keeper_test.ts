@@ -18,7 +18,7 @@ import {
   KEEPALIVE_MS,
   KEEPALIVE_TIMEOUT_MS,
 } from "./ads_keeper.ts";
-import { plainRoad } from "./ads_road.ts";
+import { plainUpstream } from "./server_upstream.ts";
 import { needsOf, readResource } from "./read_resource.ts";
 
 /** A client that wants all clusters, and what it hears of its streams. */
@@ -54,7 +54,7 @@ class Rig implements AsyncDisposable {
     this.client.want("cluster", true);
     this.keeper = new AdsKeeper({
       client: this.client,
-      road: plainRoad(addresses),
+      upstream: plainUpstream(addresses),
       timers,
       random: () => 0,
       onOpen: () => this.#wake(),

@@ -17,7 +17,7 @@ import type {
 import type { ResourceKind } from "../../proto/xds/resource.ts";
 import { AdsClient } from "../ads/ads_client.ts";
 import { AdsKeeper } from "../ads/ads_keeper.ts";
-import type { AdsRoad } from "../ads/ads_road.ts";
+import type { Upstream } from "../../net/channel/upstream.ts";
 import type { DecodedResource } from "../ads/read_resource.ts";
 import {
   type AdsChange,
@@ -59,7 +59,7 @@ export interface FleetOptions {
   readonly mode: DiscoveryMode;
   /** Who each client is. */
   readonly nodes: readonly DiscoveryNode[];
-  readonly road: AdsRoad;
+  readonly upstream: Upstream;
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
@@ -239,9 +239,9 @@ export class Fleet {
     for (const { kind, isWildcard, names } of wantsOf(form)) {
       client.want(kind, isWildcard, names);
     }
-    const { road, random, keepaliveMs } = this.#options;
+    const { upstream, random, keepaliveMs } = this.#options;
     const keeper = new AdsKeeper({
-      ...{ client, road, timers, random },
+      ...{ client, upstream, timers, random },
       ...keepaliveMs === undefined ? {} : { keepaliveMs },
       ...slowMs === undefined ? {} : { readDelayMs: slowMs },
       onOpen: onHeard,

@@ -9,7 +9,7 @@ import {
 } from "../../tests/support/watch/scripted_source.ts";
 import { ScriptedAds } from "../../tests/support/xds/scripted_ads.ts";
 import { eventually } from "../../tests/support/rigs/tunnel_harness.ts";
-import { plainRoad } from "../ads/ads_road.ts";
+import { plainUpstream } from "../ads/server_upstream.ts";
 import { parseCount, parseExpectation } from "./conditions.ts";
 import {
   Fleet,
@@ -59,7 +59,7 @@ class Run implements AsyncDisposable {
       form,
       mode: "delta",
       nodes: Array.from({ length: count }, (_, i) => node(form, `n${i}`)),
-      road: plainRoad([{ host: "127.0.0.1", port }]),
+      upstream: plainUpstream([{ host: "127.0.0.1", port }]),
       timers: systemTimers,
       random: Math.random,
       ...more,

@@ -19,12 +19,12 @@ import type {
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
 import { TunnelDialError } from "../dial_error.ts";
-import type { RoadDialer } from "../road_dialer.ts";
+import type { TunnelDialer } from "../tunnel_dialer.ts";
 import { BenchError } from "./bench_error.ts";
 
 /** Where a bench goes, and how. */
-export interface BenchRoad {
-  readonly dialer: RoadDialer;
+export interface BenchRoute {
+  readonly dialer: TunnelDialer;
   /** `host:port` of another bench target than the agent's own. */
   readonly address?: string;
   /** The `host` identifier of the only node wanted. */
@@ -64,13 +64,13 @@ export class BenchConn implements ConduitEvents {
    * @throws {TunnelDialError | BenchError}
    */
   static async open(
-    road: BenchRoad,
+    route: BenchRoute,
     service: BenchService,
     events: BenchConnEvents,
     options: { readonly payload?: Uint8Array; readonly signal?: AbortSignal } =
       {},
   ): Promise<BenchConn> {
-    const { address, dialer, node, timeoutMs } = road;
+    const { address, dialer, node, timeoutMs } = route;
     const { payload, signal } = options;
     const request = benchRequest(service);
     const conduit = await dialer.dial({

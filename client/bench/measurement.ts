@@ -6,8 +6,8 @@
 
 import type { BenchHost } from "../../proto/link/bench_wire.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { DIAL_TIMEOUT_MS } from "../road_dialer.ts";
-import type { BenchConnEvents, BenchRoad } from "./bench_conn.ts";
+import { DIAL_TIMEOUT_MS } from "../tunnel_dialer.ts";
+import type { BenchConnEvents, BenchRoute } from "./bench_conn.ts";
 import type {
   BenchFigure,
   BenchGap,
@@ -17,7 +17,7 @@ import type {
 
 /** What a measurement works with. */
 export interface BenchStage {
-  readonly road: BenchRoad;
+  readonly route: BenchRoute;
   readonly timers: Timers;
   readonly plan: BenchPlan;
   readonly durationMs: number;
@@ -63,7 +63,7 @@ export type BenchMeasured =
 
 /** How {@linkcode measure} is told what to do. */
 export interface MeasureOptions {
-  readonly road: BenchRoad;
+  readonly route: BenchRoute;
   readonly timers: Timers;
   readonly plan: BenchPlan;
   readonly durationMs: number;
@@ -99,7 +99,7 @@ export async function measure(
   });
   let timer: Timer | undefined;
   try {
-    const standMs = (options.road.timeoutMs ?? DIAL_TIMEOUT_MS) + STAND_MS;
+    const standMs = (options.route.timeoutMs ?? DIAL_TIMEOUT_MS) + STAND_MS;
     const late = new Promise<undefined>((resolve) => {
       timer = timers.after(standMs, () => resolve(undefined));
     });

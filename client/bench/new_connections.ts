@@ -74,9 +74,9 @@ export class NewConnections implements Measurement {
   }
 
   async #once(onEcho: () => void = () => {}): Promise<BenchHost> {
-    const { road, signal } = this.#stage;
+    const { route, signal } = this.#stage;
     const echoed = Promise.withResolvers<void>();
-    const conn = await BenchConn.open(road, "echo", {
+    const conn = await BenchConn.open(route, "echo", {
       onData: () => echoed.resolve(),
       onBroken: echoed.reject,
     }, { payload: ONE_BYTE, signal });

@@ -26,8 +26,8 @@ export class RoundTrips implements Measurement {
   }
 
   async open(): Promise<BenchHost> {
-    const { road, signal, fail } = this.#stage;
-    this.#conn = await BenchConn.open(road, "echo", {
+    const { route, signal, fail } = this.#stage;
+    this.#conn = await BenchConn.open(route, "echo", {
       onData: ({ length }) => this.#onEcho(length),
       onBroken: fail,
     }, { signal });

@@ -10,7 +10,7 @@
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { BenchHost } from "../../proto/link/bench_wire.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { BenchRoad } from "./bench_conn.ts";
+import type { BenchRoute } from "./bench_conn.ts";
 import type {
   BenchFigure,
   BenchGap,
@@ -24,7 +24,7 @@ import { RoundTrips } from "./round_trips.ts";
 import { Throughput } from "./throughput.ts";
 
 /** See {@linkcode runBench}. */
-export interface BenchOptions extends BenchRoad {
+export interface BenchOptions extends BenchRoute {
   /** In this order. */
   readonly plans: readonly BenchPlan[];
   /** Of each measurement. */
@@ -58,7 +58,7 @@ export async function runBench(options: BenchOptions): Promise<BenchResult> {
   for (const plan of options.plans) {
     if (signal.aborted) break;
     const measured = await measure({
-      road: options,
+      route: options,
       timers: options.timers ?? systemTimers,
       plan,
       durationMs: options.durationMs,

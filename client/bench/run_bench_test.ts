@@ -4,7 +4,7 @@ import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { benchAnswer } from "../../proto/link/bench_wire.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
-import type { RoadDialer } from "../road_dialer.ts";
+import type { TunnelDialer } from "../tunnel_dialer.ts";
 import type { BenchPlan } from "./figures.ts";
 import { STAND_MS } from "./measurement.ts";
 import { runBench } from "./run_bench.ts";
@@ -19,7 +19,7 @@ const PLANS: readonly BenchPlan[] = [
 /** Targets that say `greeting`, or nothing, and then nothing more. */
 function mutes(greeting?: Uint8Array) {
   const conduits: MemoryConduit[] = [];
-  const dialer: RoadDialer = {
+  const dialer: TunnelDialer = {
     dial(): Promise<Conduit> {
       const [near, far] = MemoryConduit.pair();
       far.attach({ onData() {}, onWritable() {}, onEnd() {}, onClose() {} });
@@ -60,7 +60,7 @@ Deno.test("one of several that does not stand costs the measurement, and none is
   const [willing, mute] = [mutes(greeting), mutes()];
   const dialers = [willing, mute].map(({ dialer }) => dialer);
   let dials = 0;
-  const dialer: RoadDialer = {
+  const dialer: TunnelDialer = {
     dial: (dial) => dialers[dials++ % 2]!.dial(dial),
     close() {},
   };

@@ -1,7 +1,7 @@
 /**
  * Measures how many bytes per second come from an agent, or go there.
  *
- * What the road takes is not what arrives (windows and sockets hold megabytes),
+ * What the route takes is not what arrives (windows and sockets hold megabytes),
  * so bytes that go up are counted where they arrive: the target reports them.
  *
  * @module
@@ -80,17 +80,17 @@ export class Throughput implements Measurement {
   };
 
   #openDown(): Promise<BenchConn> {
-    const { road, signal, fail } = this.#stage;
-    return BenchConn.open(road, "source", {
+    const { route, signal, fail } = this.#stage;
+    return BenchConn.open(route, "source", {
       onData: ({ length }) => this.#count(length),
       onBroken: fail,
     }, { signal });
   }
 
   async #openUp(): Promise<BenchConn> {
-    const { road, signal, fail } = this.#stage;
+    const { route, signal, fail } = this.#stage;
     const reports = new DiscardReports((bytes) => this.#count(bytes));
-    const conn: BenchConn = await BenchConn.open(road, "discard", {
+    const conn: BenchConn = await BenchConn.open(route, "discard", {
       onData: (chunk) => {
         if (!reports.read(chunk)) fail(new BenchError(ODD_REPORT));
       },
@@ -112,7 +112,7 @@ export class Throughput implements Measurement {
   }
 }
 
-/** Writes until the road is full. */
+/** Writes until the route is full. */
 function offer(conn: BenchConn): void {
   while (conn.write(CHUNK) === CHUNK.length);
 }

@@ -266,7 +266,7 @@ export class KubernetesClient implements Disposable {
   ): KubernetesError {
     const what = deadline.isOver
       ? `no answer from ${this.server} in ${deadline.limitMs} ms`
-      : `no answer from ${this.server}: ${roadProblem(error)}`;
+      : `no answer from ${this.server}: ${connectionProblem(error)}`;
     return new NoAnswerError(request, what, { cause: error });
   }
 }
@@ -324,7 +324,7 @@ async function readText(response: Response, path: string): Promise<string> {
 }
 
 /** Why there is no answer, in words, and what to do where that is known. */
-function roadProblem(error: Error): string {
+function connectionProblem(error: Error): string {
   const { message } = error;
   const isUnknown = error instanceof TlsHandshakeError &&
     error.failure === "untrusted-certificate";

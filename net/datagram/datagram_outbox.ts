@@ -73,7 +73,7 @@ export class DatagramSender {
   #last: Destination | undefined;
   #known: WeakMap<DatagramAddress, Destination> | undefined;
   #busy: Destination[] = [];
-  /** Until the kernel, or the road's MTU, proves to be against it. */
+  /** Until the kernel, or the path's MTU, proves to be against it. */
   #mayCut = true;
 
   /**

@@ -148,7 +148,7 @@ Deno.test("a refusal with a length does not wait for the end", async () => {
   assertEquals((await server.closed).kind, "reset");
 });
 
-Deno.test("a server that goes without an answer is a broken road", async () => {
+Deno.test("a server that goes without an answer is a broken path", async () => {
   const ways: [string, (rig: ReturnType<typeof dial>) => void, string][] = [
     [
       "",

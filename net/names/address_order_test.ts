@@ -25,7 +25,7 @@ Deno.test("addresses that are nearest to ours come first, as RFC 6724 has it", (
     }),
     ["2001:db8:1::1", "198.51.100.121"],
   );
-  // A private IPv6 address of ours is no road to a global one.
+  // A private IPv6 address of ours is no path to a global one.
   assertEquals(
     order({ "2001:db8:1::1": "fd00::2", "198.51.100.121": "10.0.0.4" }),
     ["198.51.100.121", "2001:db8:1::1"],

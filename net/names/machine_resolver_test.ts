@@ -213,7 +213,7 @@ Deno.test("what does not fit a datagram comes by TCP", async () => {
   const addresses = Array.from({ length: 40 }, (_, index) => `10.9.0.${index}`);
   const all = fromTable({ "many.test": addresses });
   await using server = DnsServer.open((asked) =>
-    asked.road === "udp" && asked.type === "A"
+    asked.transport === "udp" && asked.type === "A"
       ? [dnsAnswer(asked, [], { truncated: true })]
       : all(asked)
   );
@@ -224,18 +224,18 @@ Deno.test("what does not fit a datagram comes by TCP", async () => {
   });
   server.asked.length = 0;
   await byTcp.lookup("many.test");
-  assertEquals(server.asked.map(({ road }) => road), ["tcp", "tcp"]);
+  assertEquals(server.asked.map(({ transport }) => transport), ["tcp", "tcp"]);
 });
 
 Deno.test("whoever says again and again that it does not fit is asked once by TCP", async () => {
   await using server = DnsServer.open((asked) =>
-    asked.road === "udp" && asked.type === "A"
+    asked.transport === "udp" && asked.type === "A"
       ? Array(20).fill(dnsAnswer(asked, [], { truncated: true }))
       : TABLE(asked)
   );
   await using scene = new Scene([server]);
   assertEquals(await scene.lookup("db.test"), "10.0.0.1");
-  const byTcp = server.asked.filter(({ road }) => road === "tcp");
+  const byTcp = server.asked.filter(({ transport }) => transport === "tcp");
   assertEquals(byTcp.length, 1);
 });
 

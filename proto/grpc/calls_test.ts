@@ -307,7 +307,7 @@ Deno.test("the callee keeps the deadline of a caller that does not", () => {
   assertEquals([heard, statuses], [["cancel"], ["DEADLINE_EXCEEDED"]]);
 });
 
-Deno.test("a broken road is a loss on both ends, never an answer", () => {
+Deno.test("a broken path is a loss on both ends, never an answer", () => {
   const heard: string[] = [];
   const world = new World({ "/m": quiet(heard) });
   const logged = world.call("/m");

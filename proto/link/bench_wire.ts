@@ -80,7 +80,7 @@ export function discardReport(bytes: number): Uint8Array {
 
 /**
  * From how many bytes on the next report of `discard` is due: often enough to
- * see a slow road move, seldom enough to cost a fast one nothing.
+ * see a slow path move, seldom enough to cost a fast one nothing.
  */
 export function nextReportAt(bytes: number): number {
   return bytes + Math.max(4096, Math.floor(bytes / 128));

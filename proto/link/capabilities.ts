@@ -1,5 +1,5 @@
 /**
- * How our two ends recognise each other on roads that Konnectivity's programs
+ * How our two ends recognise each other on paths that Konnectivity's programs
  * use too: one metadata field, each way, that Go peers ignore.
  *
  * @module

@@ -48,7 +48,7 @@ export interface AgentServiceOptions {
   readonly serverCount: () => number;
   readonly remoteAddress: string;
   readonly identity: PeerIdentity;
-  /** The connection, for what is known of the road. */
+  /** The connection, for what is known of the path. */
   readonly connection: Pick<
     LinkConnection,
     "lastHeardMs" | "bulkStreams" | "roundTripMs" | "askForLife"

@@ -59,7 +59,7 @@ export interface CloseRequest {
   readonly connectId: Int64;
   /** Ours: not empty when the connection was reset rather than closed. */
   readonly reset: string;
-  /** Ours, beside `reset`: the road broke behind the sender. */
+  /** Ours, beside `reset`: the connection broke behind the sender. */
   readonly lost?: true;
 }
 
@@ -69,7 +69,7 @@ export interface CloseResponse {
   readonly connectId: Int64;
   /** Ours: not empty when the connection was reset rather than closed. */
   readonly reset: string;
-  /** Ours, beside `reset`: the road broke behind the sender. */
+  /** Ours, beside `reset`: the connection broke behind the sender. */
   readonly lost?: true;
 }
 

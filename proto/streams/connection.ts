@@ -160,7 +160,7 @@ export class Connection {
 
   /**
    * All output is written and there will be no more: close the transport. Also
-   * true with a write in flight once there is no hope for it (the road broke,
+   * true with a write in flight once there is no hope for it (the connection broke,
    * the peer is silent or does not read): close without waiting for it then.
    */
   get isFinished(): boolean {

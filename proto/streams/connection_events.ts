@@ -27,7 +27,7 @@ export interface ConnectionEnd {
   /**
    * - `peer`: it said GOAWAY and all streams have ended, or closed its side.
    * - `local`: we ended it: `shutdown`, `abort`, or because it broke a rule.
-   * - `transport`: the road broke, or the peer is silent.
+   * - `transport`: the connection broke, or the peer is silent.
    */
   readonly by: "peer" | "local" | "transport";
 }

@@ -178,7 +178,7 @@ Deno.test("PINGs that go along with DATA are honest", () => {
   assertEquals(engine.ends, []);
 });
 
-Deno.test("PINGs that measure the road of our DATA are honest", () => {
+Deno.test("PINGs that measure the path of our DATA are honest", () => {
   const { engine, peer } = engineAndPeer("server", { limits: { pings: FEW } });
   peer.headers(1, requestFields());
   const stream = engine.accepted[0]!.stream!;

@@ -1,18 +1,18 @@
 /**
- * How large the connection's receive window should be: enough to keep the road
+ * How large the connection's receive window should be: enough to keep the path
  * full, and little more, for whatever is granted beyond that waits in a queue,
  * in the kernel or on the line, in front of everything that comes later.
  *
  * Each round trip tells how many bytes came and how long it took. While they
  * fill half of the window and no queue builds up, the window grows. When round
- * trips get longer it becomes what the road carried of late in a round trip
+ * trips get longer it becomes what the path carried of late in a round trip
  * without queues, and some more for what is repeated after a loss. Credit comes
  * back on receipt, so a window becomes smaller by giving none for a while.
  *
  * Others may fill the line's queue too, and must not be mistaken for us. So
  * when the least round trip was not seen for long, the window is halved for a
  * few rounds: if that does not empty the queue it is not ours, and belongs to
- * the road. (BBR's ProbeRTT, from the receiving end.)
+ * the path. (BBR's ProbeRTT, from the receiving end.)
  *
  * @module
  */
@@ -20,9 +20,9 @@
 import { type PathRtt, RTT_NOISE_MS } from "./path_rtt.ts";
 
 /** The window never gets smaller: two frames of ours. */
-export const ROAD_WINDOW_BYTES_MIN: number = 128 * 1024;
+export const CONNECTION_WINDOW_BYTES_MIN: number = 128 * 1024;
 
-/** The window beyond what is on the road; a lost packet holds up the rest. */
+/** The window beyond what is on the path; a lost packet holds up the rest. */
 const HEADROOM = 1.5;
 
 /** Growth per round trip until the first queue was seen, and after it. */
@@ -65,10 +65,10 @@ export class ConnectionWindowSize {
   /** What the window should be now. */
   get bytes(): number {
     if (this.#drainRoundsLeft === 0) return this.#bytes;
-    return Math.max(ROAD_WINDOW_BYTES_MIN, this.#bytes / 2);
+    return Math.max(CONNECTION_WINDOW_BYTES_MIN, this.#bytes / 2);
   }
 
-  /** The window is made smaller to measure the road without our queue. */
+  /** The window is made smaller to measure the path without our queue. */
   get isDraining(): boolean {
     return this.#drainRoundsLeft > 0;
   }
@@ -97,7 +97,7 @@ export class ConnectionWindowSize {
   }
 
   /**
-   * What the road carries in a round trip and a turn of both event loops. On
+   * What the path carries in a round trip and a turn of both event loops. On
    * loopback the round trip is shorter than such a turn, in which hundreds of
    * KiB are moved.
    */
@@ -132,7 +132,7 @@ export class ConnectionWindowSize {
 
   #set(bytes: number): void {
     this.#bytes = Math.round(
-      Math.min(this.#bytesMax, Math.max(ROAD_WINDOW_BYTES_MIN, bytes)),
+      Math.min(this.#bytesMax, Math.max(CONNECTION_WINDOW_BYTES_MIN, bytes)),
     );
   }
 }

@@ -95,7 +95,7 @@ Deno.test("an onStream that throws refuses the request, and no other", () => {
   assertEquals(server.accepted[1]?.bodyBytes, 5);
 });
 
-Deno.test("all streams hear of a lost road, whoever throws", () => {
+Deno.test("all streams hear of a lost path, whoever throws", () => {
   using heard = new HeardFaults();
   const { client, server, pipe } = enginePair();
   const logs = Array.from({ length: 5 }, () => open(client));

@@ -2,7 +2,7 @@
  * How long a round trip takes, from the PINGs that measured it: without queues
  * on the way (the minimum), and now.
  *
- * The minimum must be known to tell a queue from a long road, and a road may
+ * The minimum must be known to tell a queue from a long path, and a path may
  * change. So it is believed for a while, and then found anew by whoever can
  * drain the queue that he makes himself (`connection_window_size.ts`).
  *
@@ -21,7 +21,7 @@ export const RTT_INFLATION_MAX = 1.5;
 /** The minimum is doubted when no sample came near it for so long. */
 export const MINIMUM_LIFE_MS = 10_000;
 
-/** As near to the minimum as this is a road without queues. */
+/** As near to the minimum as this is a path without queues. */
 const NEAR_RATIO = 1.1;
 
 /** Weight of a new sample, as in RFC 6298 §2. */

@@ -53,7 +53,7 @@ export class SendingSide {
   sent(sender: WaitingSender, bytes: number): void {
     this.window.spend(bytes);
     this.scheduler.sent(sender, bytes);
-    // The peer opens its windows and measures the road by what we send.
+    // The peer opens its windows and measures the path by what we send.
     this.#guard.refund("tinyUpdates");
     this.#guard.refund("pings");
   }

@@ -56,7 +56,7 @@ export const LOCAL_SETTINGS_DEFAULT: LocalSettings = {
   maxFrameSize: MAX_FRAME_SIZE_DEFAULT,
   maxHeaderListSize: 64 * 1024,
   // Sixteen fresh streams. With 16 MiB from the start, as much could queue in
-  // the kernel and in the network before anybody knows how fast the road is.
+  // the kernel and in the network before anybody knows how fast the path is.
   connectionWindow: 1024 * 1024,
   connectionWindowMax: 16 * 1024 * 1024,
   streamWindowMax: 16 * 1024 * 1024,

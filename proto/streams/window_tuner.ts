@@ -179,17 +179,17 @@ export class WindowTuner {
   #grow(window: TunedWindow): boolean {
     const { size } = window.receiveWindow;
     const isFast = size < FAST_WINDOW_BYTES && window.hasUsedHalf;
-    const used = isFast ? size : window.roundBytes * this.#roadPart();
+    const used = isFast ? size : window.roundBytes * this.#pathPart();
     if (used * 2 <= size) return false;
     return this.#enlarge(window, Math.min(used, size) * STREAM_GROWTH);
   }
 
   /**
-   * How much of the round was the road; the rest was our own queue, in which a
+   * How much of the round was the path; the rest was our own queue, in which a
    * larger window would only hold more. On loopback that is nearly all of it:
    * windows of 10 MB, and as much memory, for a stream that needs one.
    */
-  #roadPart(): number {
+  #pathPart(): number {
     const { minMs, lastMs = 0 } = this.#parts.rtt;
     return lastMs > minMs ? minMs / lastMs : 1;
   }

@@ -98,10 +98,10 @@ Deno.test("what waited in our own queue does not make a window grow", () => {
   loopback.round(near, FAST_WINDOW_BYTES, 3);
   assertEquals(near.receiveWindow.size, FAST_WINDOW_BYTES);
 
-  const road = new Bench();
+  const path = new Bench();
   const far = tunedStream(FAST_WINDOW_BYTES);
-  road.round(far, 0, 50);
-  road.round(far, FAST_WINDOW_BYTES, 55);
+  path.round(far, 0, 50);
+  path.round(far, FAST_WINDOW_BYTES, 55);
   assert(far.receiveWindow.size > FAST_WINDOW_BYTES * 3.5);
 });
 

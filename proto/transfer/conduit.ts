@@ -20,7 +20,7 @@ export type ConduitEnd =
   | { readonly kind: "clean" }
   /** One end gave it up on purpose: TCP RST, RST_STREAM, a refused rule. */
   | { readonly kind: "reset"; readonly reason: string }
-  /** The road broke: link lost, process killed, timeout. */
+  /** The connection broke: link lost, process killed, timeout. */
   | { readonly kind: "lost"; readonly reason: string };
 
 /** What the owner of a conduit hears. */
@@ -79,7 +79,7 @@ export interface Conduit {
    * Gives up both directions at once; what is queued is dropped.
    *
    * @param reason One sentence for people.
-   * @param kind `lost` when the road broke behind whoever calls this, so that a
+   * @param kind `lost` when the connection broke behind whoever calls this, so that a
    *   loss stays a loss over any number of hops. A conduit whose peer cannot be
    *   told the difference resets.
    */

@@ -1,7 +1,7 @@
 /**
  * A conduit that tells an observer how much it carried and when it ended.
  *
- * It is put around a conduit where every road passes once, so that counting has
+ * It is put around a conduit where every path passes once, so that counting has
  * one place and the layers around it need not know that anybody counts.
  *
  * @module

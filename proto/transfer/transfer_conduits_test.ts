@@ -139,8 +139,8 @@ Deno.test("a source that delivers inside consumed keeps its order", () => {
 });
 
 Deno.test("a datagram that the sink refuses is dropped, counted and credited", async () => {
-  const [leftRoad, a] = MemoryConduit.pair({ datagrams: true });
-  const left = new ConduitProbe(leftRoad);
+  const [leftLine, a] = MemoryConduit.pair({ datagrams: true });
+  const left = new ConduitProbe(leftLine);
   const full = new ScriptedConduit(true);
   const result = transfer(a, full);
   left.send(new Uint8Array(10));

@@ -22,10 +22,10 @@ for (const from of ["left", "right"] as const) {
 
   Deno.test(`a loss on the ${from} is a loss, neither end nor reset`, async () => {
     const ends = joined();
-    const road = from === "left" ? ends.leftRoad : ends.rightRoad;
+    const path = from === "left" ? ends.leftLine : ends.rightLine;
     ends[from].send("abc");
     await ends[to].received(3);
-    road.lose("the link went");
+    path.lose("the link went");
     const lost = { kind: "lost", reason: "the link went" } as const;
     assertEquals(await ends[to].closed, lost);
     assertEquals(ends[to].hasEnded, false);
@@ -53,20 +53,20 @@ Deno.test("a reset after a half-close is a reset all the same", async () => {
 });
 
 Deno.test("both ends lost at once close once each", async () => {
-  const { leftRoad, rightRoad, left, right, result } = joined();
-  leftRoad.lose("one");
-  rightRoad.lose("two");
+  const { leftLine, rightLine, left, right, result } = joined();
+  leftLine.lose("one");
+  rightLine.lose("two");
   assertEquals((await result).end, { kind: "lost", reason: "one" });
   assertEquals([left.end?.kind, right.end?.kind], ["lost", "lost"]);
 });
 
 Deno.test("half-closed is said once, and either can be given up then", async () => {
   for (const first of ["left", "right"] as const) {
-    const [leftRoad, a] = MemoryConduit.pair();
-    const [b, rightRoad] = MemoryConduit.pair();
+    const [leftLine, a] = MemoryConduit.pair();
+    const [b, rightLine] = MemoryConduit.pair();
     const ends = {
-      left: new ConduitProbe(leftRoad),
-      right: new ConduitProbe(rightRoad),
+      left: new ConduitProbe(leftLine),
+      right: new ConduitProbe(rightLine),
     };
     const heard: unknown[] = [];
     const joined = join(a, b, undefined, (which) => heard.push(which));
@@ -86,10 +86,10 @@ Deno.test("half-closed is said once, and either can be given up then", async () 
 });
 
 Deno.test("giving up resets the one that is not closed", async () => {
-  const [leftRoad, a] = MemoryConduit.pair({ windowBytes: 100 });
-  const [b, rightRoad] = MemoryConduit.pair({ windowBytes: 100 });
-  const left = new ConduitProbe(leftRoad);
-  const right = new ConduitProbe(rightRoad);
+  const [leftLine, a] = MemoryConduit.pair({ windowBytes: 100 });
+  const [b, rightLine] = MemoryConduit.pair({ windowBytes: 100 });
+  const left = new ConduitProbe(leftLine);
+  const right = new ConduitProbe(rightLine);
   const heard: unknown[] = [];
   const joined = join(a, b, undefined, (which) => heard.push(which));
   right.finish();

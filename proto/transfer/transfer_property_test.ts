@@ -47,18 +47,18 @@ class Schedule {
 
   step(): void {
     const side: Side = this.#prng.pick(["left", "right"] as const);
-    const { left, right, leftRoad, rightRoad, a, b } = this.#ends;
+    const { left, right, leftLine, rightLine, a, b } = this.#ends;
     const probe = side === "left" ? left : right;
-    const roads = [leftRoad, rightRoad, a, b];
+    const paths = [leftLine, rightLine, a, b];
     switch (this.#prng.below(9)) {
       case 0:
         return probe.stopReading();
       case 1:
         return probe.startReading();
       case 2:
-        return this.#prng.pick(roads).stall();
+        return this.#prng.pick(paths).stall();
       case 3:
-        return roads.forEach((road) => road.resume());
+        return paths.forEach((path) => path.resume());
       case 4:
         if (this.#prng.below(5) === 0) this.#finishSide(side);
         return;
@@ -83,8 +83,8 @@ class Schedule {
 
   /** Lets everything go and judges the outcome. */
   async finish(): Promise<void> {
-    const { left, right, leftRoad, rightRoad, a, b } = this.#ends;
-    for (const road of [leftRoad, rightRoad, a, b]) road.resume();
+    const { left, right, leftLine, rightLine, a, b } = this.#ends;
+    for (const path of [leftLine, rightLine, a, b]) path.resume();
     for (const side of ["left", "right"] as const) {
       this.#ends[side].startReading();
       if (!this.isBroken) this.#finishSide(side);
@@ -122,7 +122,7 @@ class Schedule {
   #break(side: Side): void {
     this.#broken = this.#prng.pick(["reset", "lost"] as const);
     if (this.#broken === "reset") this.#ends[side].reset("broken");
-    else if (side === "left") this.#ends.leftRoad.lose("broken");
-    else this.#ends.rightRoad.lose("broken");
+    else if (side === "left") this.#ends.leftLine.lose("broken");
+    else this.#ends.rightLine.lose("broken");
   }
 }

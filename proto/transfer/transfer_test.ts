@@ -141,10 +141,10 @@ Deno.test("refuses to join datagrams with a byte stream", () => {
 });
 
 Deno.test("what nobody waits for is joined all the same", async () => {
-  const [leftRoad, a] = MemoryConduit.pair();
-  const [b, rightRoad] = MemoryConduit.pair();
-  const left = new ConduitProbe(leftRoad);
-  const right = new ConduitProbe(rightRoad);
+  const [leftLine, a] = MemoryConduit.pair();
+  const [b, rightLine] = MemoryConduit.pair();
+  const left = new ConduitProbe(leftLine);
+  const right = new ConduitProbe(rightLine);
   join(a, b);
   left.send("to the right");
   left.finish();

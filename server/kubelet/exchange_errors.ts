@@ -67,7 +67,7 @@ export function refusalOf(error: unknown): KubeletRefusal | undefined {
     return { status, message };
   }
   // The kubelet refuses our certificate as late as in the first read.
-  if (error instanceof TlsHandshakeError || isOfTheRoad(error)) {
+  if (error instanceof TlsHandshakeError || isOfTheConnection(error)) {
     const { message } = error as Error;
     return {
       status: 502,
@@ -78,7 +78,7 @@ export function refusalOf(error: unknown): KubeletRefusal | undefined {
 }
 
 /** Whether a socket failed for the world's reasons; the others are ours. */
-function isOfTheRoad(error: unknown): boolean {
+function isOfTheConnection(error: unknown): boolean {
   return error instanceof Error && !(error instanceof TypeError) &&
     !(error instanceof RangeError);
 }

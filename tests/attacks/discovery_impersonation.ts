@@ -11,7 +11,7 @@
 
 import type { CertificatePair } from "../support/certificates/throwaway_ca.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
-import { openRoad } from "../../client/road_dialer.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { structOf } from "../../proto/xds/struct_data.ts";
@@ -314,7 +314,7 @@ export async function tryToDial(
     readonly protocol?: string;
   },
 ): Promise<Outcome> {
-  const dialer = openRoad(await rig.road(as));
+  const dialer = openDialer(await rig.route(as));
   try {
     const conduit = await dialer.dial({
       target: { protocol, address },

@@ -11,7 +11,7 @@ import { errorCodeName } from "../../proto/frames/wire_error.ts";
 import { ACK, frame, Type } from "./bytes.ts";
 
 /** Where a server is attacked. */
-export type Road =
+export type Port =
   | { readonly kind: "unix"; readonly path: string }
   | { readonly kind: "tcp"; readonly port: number }
   | {
@@ -42,19 +42,19 @@ export interface Manners {
   readonly isRude?: boolean;
 }
 
-export function connect(road: Road): Promise<Deno.Conn> {
-  switch (road.kind) {
+export function connect(port: Port): Promise<Deno.Conn> {
+  switch (port.kind) {
     case "unix":
-      return Deno.connect({ transport: "unix", path: road.path });
+      return Deno.connect({ transport: "unix", path: port.path });
     case "tcp":
-      return Deno.connect({ port: road.port });
+      return Deno.connect({ port: port.port });
     case "tls":
       return Deno.connectTls({
-        port: road.port,
+        port: port.port,
         hostname: "127.0.0.1",
-        caCerts: [road.ca],
-        alpnProtocols: [road.alpn],
-        ...road.pair ?? {},
+        caCerts: [port.ca],
+        alpnProtocols: [port.alpn],
+        ...port.pair ?? {},
       });
   }
 }
@@ -72,8 +72,8 @@ export class HostilePeer {
   #said = 0;
   #goaway: Frame & { type: "GOAWAY" } | undefined;
 
-  static async open(road: Road, manners: Manners = {}): Promise<HostilePeer> {
-    return new HostilePeer(await connect(road), manners);
+  static async open(port: Port, manners: Manners = {}): Promise<HostilePeer> {
+    return new HostilePeer(await connect(port), manners);
   }
 
   constructor(conn: Deno.Conn, manners: Manners) {

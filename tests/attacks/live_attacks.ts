@@ -8,7 +8,7 @@
 import net from "node:net";
 import { IDENTITY_METHODS } from "../../proto/identity/identity_messages.ts";
 import { encodePacket } from "../../proto/packets/packet_codec.ts";
-import { connect, HostilePeer, pause, type Road } from "./hostile_peer.ts";
+import { connect, HostilePeer, pause, type Port } from "./hostile_peer.ts";
 import { HTTP2_ATTACKS, type Http2Attack } from "./http2_attacks.ts";
 import {
   ACK,
@@ -65,13 +65,16 @@ export interface LiveAttack {
 
 const SECONDS = 3;
 
-const agentRoad = (site: Site, alpn = "h2"): Road => ({
+const agentPort = (site: Site, alpn = "h2"): Port => ({
   kind: "tls",
   port: site.agentPort,
   ca: site.ca,
   alpn,
 });
-const frontRoad = (site: Site): Road => ({ kind: "unix", path: site.socket });
+const frontendPort = (site: Site): Port => ({
+  kind: "unix",
+  path: site.socket,
+});
 
 /** One connection after the other, each until the server ends it. */
 async function again(
@@ -111,7 +114,7 @@ function note({ endings }: Report, what: string): void {
 function overHttp2(
   one: Http2Attack,
   suffix: string,
-  roadOf: (site: Site) => Road,
+  portOf: (site: Site) => Port,
   path: string,
 ): LiveAttack {
   return {
@@ -122,7 +125,7 @@ function overHttp2(
     run: (site, untilMs) =>
       again(
         untilMs,
-        () => HostilePeer.open(roadOf(site), { isDeaf: one.isDeaf ?? false }),
+        () => HostilePeer.open(portOf(site), { isDeaf: one.isDeaf ?? false }),
         async (peer, isOver) => {
           let isHeard = await peer.say(one.opening(path));
           for (let round = 0; isHeard && !isOver(); round++) {
@@ -252,7 +255,7 @@ function calls(
   name: string,
   known: string,
   wanted: string,
-  roadOf: (site: Site) => Road,
+  portOf: (site: Site) => Port,
   once: (streamId: number) => Uint8Array,
 ): LiveAttack {
   return {
@@ -263,7 +266,7 @@ function calls(
     run: (site, untilMs) =>
       again(
         untilMs,
-        () => HostilePeer.open(roadOf(site)),
+        () => HostilePeer.open(portOf(site)),
         async (peer, isOver) => {
           let isHeard = await peer.say(greeting());
           for (let index = 0; isHeard && !isOver(); index += 50) {
@@ -289,7 +292,7 @@ const ZERO_WINDOW: LiveAttack = {
   run: (site, untilMs) =>
     again(
       untilMs,
-      () => HostilePeer.open(frontRoad(site)),
+      () => HostilePeer.open(frontendPort(site)),
       async (peer, isOver) => {
         await peer.say(greeting(setting(4, 0)));
         const address = `127.0.0.1:${site.floodPort}`;
@@ -321,7 +324,7 @@ const BYTE_BY_BYTE: LiveAttack = {
     again(
       untilMs,
       // Its own ACK of SETTINGS would come between the bytes of a frame.
-      () => HostilePeer.open(frontRoad(site), { isRude: true }),
+      () => HostilePeer.open(frontendPort(site), { isRude: true }),
       async (peer, isOver) => {
         await peer.say(joined([greeting(), frame(Type.SETTINGS, ACK, 0)]));
         for (let index = 0; !isOver(); index++) {
@@ -350,7 +353,7 @@ const HANDSHAKES: LiveAttack = {
     await Promise.all(Array.from({ length: 16 }, async () => {
       while (performance.now() < untilMs) {
         try {
-          const conn = await connect(agentRoad(site)) as Deno.TlsConn;
+          const conn = await connect(agentPort(site)) as Deno.TlsConn;
           await conn.handshake();
           report.connections++;
           conn.close();
@@ -371,7 +374,7 @@ const NOTHING = new Uint8Array(0);
 /** See the module description. */
 export const LIVE_ATTACKS: readonly LiveAttack[] = [
   ...HTTP2_ATTACKS.map((one) =>
-    overHttp2(one, "", (site) => agentRoad(site), IDENTITY_METHODS.join)
+    overHttp2(one, "", (site) => agentPort(site), IDENTITY_METHODS.join)
   ),
   ...HTTP2_ATTACKS.filter(({ name }) =>
     [
@@ -384,19 +387,19 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
       "window-shrink",
       "hpack-bomb",
     ].includes(name)
-  ).map((one) => overHttp2(one, " (frontend)", frontRoad, PROXY_PATH)),
+  ).map((one) => overHttp2(one, " (frontend)", frontendPort, PROXY_PATH)),
   calls(
     "calls-unknown",
     "calls of methods there are not, as fast as they go",
     "open",
-    (site) => agentRoad(site),
+    (site) => agentPort(site),
     (streamId) => request(streamId, "/no/such", END_HEADERS | END_STREAM),
   ),
   calls(
     "join-oversized",
     "Join with a message of 4 GiB",
     "RESOURCE_EXHAUSTED",
-    (site) => agentRoad(site),
+    (site) => agentPort(site),
     (streamId) =>
       joined([
         request(streamId, IDENTITY_METHODS.join),
@@ -407,7 +410,7 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
     "head-oversized",
     "agent identifiers of 16 KiB, five times, in each head",
     "ENHANCE_YOUR_CALM",
-    (site) => agentRoad(site),
+    (site) => agentPort(site),
     (streamId) =>
       joined([
         frame(Type.HEADERS, 0, streamId, grpcHead("/AgentService/Connect")),
@@ -434,7 +437,7 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
     "slowloris: HTTP/2's preface, two bytes a second",
     "closed in 10 s",
     14,
-    (site) => connect(agentRoad(site)),
+    (site) => connect(agentPort(site)),
     NOTHING,
     text("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
   ),
@@ -443,7 +446,7 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
     "slowloris: a header block, two bytes a second",
     "closed in 10 s",
     14,
-    (site) => connect(agentRoad(site)),
+    (site) => connect(agentPort(site)),
     joined([
       greeting(),
       frame(Type.SETTINGS, 1, 0),

@@ -11,7 +11,7 @@ import { WAITING_MAX } from "../../net/admission/waiting_room.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
 import { eventually, portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
-import { HostilePeer, type Road } from "./hostile_peer.ts";
+import { HostilePeer, type Port } from "./hostile_peer.ts";
 import { END_HEADERS, frame, greeting, joined, Type, uint32 } from "./bytes.ts";
 
 const LIMITS = "tunnel_server_limits_reached_total";
@@ -98,8 +98,8 @@ Deno.test("an unauthenticated peer who says too much is told so and ended", asyn
 const TLS_RECORD = new Uint8Array([22, 3, 1, 0, 1, 1]);
 
 /** Breaks a rule as its first words. */
-async function breakRule(road: Road): Promise<string> {
-  const peer = await HostilePeer.open(road);
+async function breakRule(route: Port): Promise<string> {
+  const peer = await HostilePeer.open(route);
   const push = frame(Type.PUSH_PROMISE, END_HEADERS, 1, uint32(2));
   await peer.say(joined([greeting(), push]));
   return (await peer.ended).code;
@@ -109,9 +109,14 @@ Deno.test("a source that breaks rules is slowed down, its links stay and an agen
   await using tunnel = await Tunnel.open();
   const { ca } = await certificates();
   await tunnel.link({});
-  const road = { kind: "tls", port: tunnel.agentPort, ca, alpn: "h2" } as const;
+  const route = {
+    kind: "tls",
+    port: tunnel.agentPort,
+    ca,
+    alpn: "h2",
+  } as const;
   for (let index = 0; index <= FAULTS_MAX; index++) {
-    assertEquals(await breakRule(road), "PROTOCOL_ERROR");
+    assertEquals(await breakRule(route), "PROTOCOL_ERROR");
   }
   await eventually(
     "the source is slowed down",
@@ -135,14 +140,14 @@ Deno.test("a source that breaks rules is slowed down, its links stay and an agen
 
 Deno.test("a process at the frontend's socket that breaks rules waits for its turn", async () => {
   await using tunnel = await Tunnel.open();
-  const road = { kind: "unix", path: tunnel.socketPath } as const;
+  const route = { kind: "unix", path: tunnel.socketPath } as const;
   for (let index = 0; index <= FAULTS_MAX; index++) {
-    assertEquals(await breakRule(road), "PROTOCOL_ERROR");
+    assertEquals(await breakRule(route), "PROTOCOL_ERROR");
   }
   const braked = await tunnel.metric("tunnel_server_sources_braked_total");
   assertEquals(braked, 1);
   const startMs = performance.now();
-  assertEquals(await breakRule(road), "PROTOCOL_ERROR");
+  assertEquals(await breakRule(route), "PROTOCOL_ERROR");
   // Not a wait of ours: the server makes the program wait.
   assert(performance.now() - startMs > TRY_PACE_MS / 2);
 });

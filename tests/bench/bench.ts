@@ -109,7 +109,7 @@ async function main(): Promise<number> {
   try {
     for (const name of [plan.a, ...plan.peers]) await preparePrograms(name);
     const isOverGrpc = plan.metrics.some((name) =>
-      METRICS[name]!.road === "grpc-uds"
+      METRICS[name]!.route === "grpc-uds"
     );
     if (isOverGrpc) await findPeer("grpcgen");
   } catch (error) {

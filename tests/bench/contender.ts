@@ -7,7 +7,7 @@
 
 import type { Workspace } from "../peers/workspace.ts";
 import { generate, type Sample } from "./generator.ts";
-import type { ContenderName, Metric, Road, Scale } from "./metric.ts";
+import type { ContenderName, Metric, Route, Scale } from "./metric.ts";
 import { WITH_FRONTENDS } from "./metric.ts";
 import type { Site, Tunnel } from "./tunnels/site.ts";
 import { startTunnel } from "./tunnels/start_tunnel.ts";
@@ -22,8 +22,8 @@ const WARM_UP: readonly (readonly string[])[] = [
 
 /** See the module description. */
 export class Contender {
-  /** Kept between runs, since a new one is cold; one for each road. */
-  readonly #tunnels = new Map<Road, Tunnel>();
+  /** Kept between runs, since a new one is cold; one for each route. */
+  readonly #tunnels = new Map<Route, Tunnel>();
 
   constructor(readonly name: ContenderName, readonly site: Site) {}
 
@@ -32,34 +32,34 @@ export class Contender {
   }
 
   async measure(metric: Metric, scale: Scale): Promise<Sample> {
-    const road = this.roadOf(metric.road ?? "connect-uds");
-    if (metric.isFresh) await this.#stopOn(road);
+    const route = this.routeOf(metric.route ?? "connect-uds");
+    if (metric.isFresh) await this.#stopOn(route);
     try {
       if (metric.run !== undefined) return await metric.run(this, scale);
       const flags = metric.load?.(scale, this.name);
       if (flags === undefined) throw new TypeError("neither load nor run");
       const tunnel = metric.isFresh
-        ? await this.coldTunnel(road)
-        : await this.tunnel(road);
+        ? await this.coldTunnel(route)
+        : await this.tunnel(route);
       return await this.generate(tunnel, flags);
     } finally {
-      if (metric.isFresh) await this.#stopOn(road);
+      if (metric.isFresh) await this.#stopOn(route);
     }
   }
 
   /** Its own way in where `wanted` is CONNECT and it has no frontend. */
-  roadOf(wanted: Road): Road {
+  routeOf(wanted: Route): Route {
     return WITH_FRONTENDS.includes(this.name) ? wanted : "port";
   }
 
   /**
-   * The tunnel of this contender on that road, started and warmed up when it
+   * The tunnel of this contender on that route, started and warmed up when it
    * is asked for the first time, and again after {@linkcode stop}.
    */
-  async tunnel(road: Road): Promise<Tunnel> {
-    const running = this.#tunnels.get(road);
+  async tunnel(route: Route): Promise<Tunnel> {
+    const running = this.#tunnels.get(route);
     if (running !== undefined) return running;
-    const tunnel = await this.coldTunnel(road);
+    const tunnel = await this.coldTunnel(route);
     for (const flags of WARM_UP) await this.generate(tunnel, flags);
     return tunnel;
   }
@@ -89,15 +89,15 @@ export class Contender {
   }
 
   /** A new tunnel that has carried one request; not while another stands. */
-  async coldTunnel(road: Road): Promise<Tunnel> {
-    const tunnel = await startTunnel(this.name, this.site, { road });
-    this.#tunnels.set(road, tunnel);
+  async coldTunnel(route: Route): Promise<Tunnel> {
+    const tunnel = await startTunnel(this.name, this.site, { route });
+    this.#tunnels.set(route, tunnel);
     return tunnel;
   }
 
-  async #stopOn(road: Road): Promise<void> {
-    const tunnel = this.#tunnels.get(road);
-    this.#tunnels.delete(road);
+  async #stopOn(route: Route): Promise<void> {
+    const tunnel = this.#tunnels.get(route);
+    this.#tunnels.delete(route);
     await tunnel?.stop();
   }
 }

@@ -20,7 +20,7 @@ const LOAD_TIMEOUT_MS = 240_000;
 
 export interface Generation {
   readonly workspace: Workspace;
-  /** `loadgen`, or `grpcgen` for the road of kube-apiserver. */
+  /** `loadgen`, or `grpcgen` for the route of kube-apiserver. */
   readonly program?: PeerName;
   /** Words before the command, such as `ip netns exec nsA`. */
   readonly prefix?: readonly string[];

@@ -49,7 +49,7 @@ export type Letter = keyof typeof LETTERS;
  * How the generator gets in. Only Konnectivity and we have frontends; the
  * others forward a `port`, which stands in for CONNECT on a unix socket.
  */
-export type Road = "connect-uds" | "connect-tls" | "grpc-uds" | "port";
+export type Route = "connect-uds" | "connect-tls" | "grpc-uds" | "port";
 
 /** Who has frontends. */
 export const WITH_FRONTENDS: readonly ContenderName[] = [
@@ -115,7 +115,7 @@ export interface Metric {
   readonly title: string;
   readonly figures: readonly Figure[];
   /** `connect-uds` if not given. */
-  readonly road?: Road;
+  readonly route?: Route;
   /** A new tunnel for each run: memory must not remember the last. */
   readonly isFresh?: boolean;
   /**
@@ -145,6 +145,6 @@ export interface Metric {
 export function supports(metric: Metric, name: ContenderName): boolean {
   if (metric.contenders !== undefined) return metric.contenders.includes(name);
   if (name.startsWith("gcp-")) return false;
-  return (metric.road ?? "connect-uds") === "connect-uds" ||
+  return (metric.route ?? "connect-uds") === "connect-uds" ||
     WITH_FRONTENDS.includes(name);
 }

@@ -11,7 +11,7 @@ Deno.test("every metric has one way of running, figures and ours among its conte
   }
 });
 
-Deno.test("a road that only frontends have is for those that have them", () => {
+Deno.test("a route that only frontends have is for those that have them", () => {
   const who = (name: string) =>
     (["konnectivity", "frp", "direct"] as const)
       .filter((contender) => supports(METRICS[name]!, contender));

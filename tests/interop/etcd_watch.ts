@@ -11,7 +11,7 @@ import { parseMember } from "../../neighbours/etcd/member_address.ts";
 import { memberConnector } from "../../neighbours/etcd/members.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
-import { CuttableRoad } from "../support/peers/cuttable_road.ts";
+import { CuttableLine } from "../support/peers/cuttable_line.ts";
 import { Prng } from "../support/memory/prng.ts";
 import {
   clientOf,
@@ -25,16 +25,16 @@ import { eventually } from "./kube_case.ts";
 const STORM_CHANGES = 1_500;
 const STORM_KEYS = 40;
 
-/** A follower behind a road that can be cut, and the road. */
-function behindRoad({ cluster }: EtcdContext, prefix: string) {
-  const road = new CuttableRoad(cluster.members[0]!.port);
-  const urls = [`http://127.0.0.1:${road.port}`];
+/** A follower behind a line that can be cut, and the line. */
+function behindLine({ cluster }: EtcdContext, prefix: string) {
+  const line = new CuttableLine(cluster.members[0]!.port);
+  const urls = [`http://127.0.0.1:${line.port}`];
   const copy = new FollowedCopy(clientOf({ urls }), prefix);
   return {
-    road,
+    line,
     copy,
     async [Symbol.asyncDispose]() {
-      road.close();
+      line.close();
       await copy[Symbol.asyncDispose]();
     },
   };
@@ -129,10 +129,10 @@ export const ETCD_WATCH_CASES: EtcdCases = {
 
   "what piled up while away comes in fragments, whole": async (context) => {
     const { cluster } = context;
-    await using at = behindRoad(context, "/large/");
+    await using at = behindLine(context, "/large/");
     await at.copy.until("following");
-    at.road.block("up");
-    at.road.cut();
+    at.line.block("up");
+    at.line.cut();
     using client = clientOf(cluster);
     // Each is near etcd's limit on a request and on a message of a watch; one
     // who was away gets them all at once.
@@ -140,7 +140,7 @@ export const ETCD_WATCH_CASES: EtcdCases = {
     for (let i = 0; i < 4; i++) {
       await client.put(`/large/${i}`, bytesOf(value));
     }
-    at.road.unblock("up");
+    at.line.unblock("up");
     await eventually("all are there", () => at.copy.keys.size === 4);
     assertEquals(at.copy.lists, 1);
     assertEquals([...at.copy.keys.values()], Array(4).fill(value));
@@ -151,14 +151,14 @@ export const ETCD_WATCH_CASES: EtcdCases = {
     );
   },
 
-  "a road that is cut costs nothing: the watch goes on where it was": async (
+  "a line that is cut costs nothing: the watch goes on where it was": async (
     context,
   ) => {
     const { cluster } = context;
-    await using at = behindRoad(context, "/cut/");
+    await using at = behindLine(context, "/cut/");
     await at.copy.until("following");
     for (let i = 0; i < 5; i++) {
-      at.road.cut();
+      at.line.cut();
       await cluster.put("/cut/a", `${i}`);
       await at.copy.until(`/cut/a=${i}`);
     }
@@ -169,14 +169,14 @@ export const ETCD_WATCH_CASES: EtcdCases = {
   "what was compacted while away is read again": async (context) => {
     const { cluster } = context;
     await cluster.put("/away/deleted", "1");
-    await using at = behindRoad(context, "/away/");
+    await using at = behindLine(context, "/away/");
     await at.copy.until("following");
-    at.road.block("up");
-    at.road.cut();
+    at.line.block("up");
+    at.line.cut();
     await cluster.delete("/away/deleted");
     for (let i = 0; i < 10; i++) await cluster.put("/away/a", `${i}`);
     await cluster.compact();
-    at.road.unblock("up");
+    at.line.unblock("up");
     await eventually("it was listed again", () => at.copy.lists === 2);
     await at.copy.equals(cluster, "/away/");
     assertEquals(at.copy.keys.has("/away/deleted"), false);
@@ -261,9 +261,9 @@ export const ETCD_WATCH_CASES: EtcdCases = {
   "a member that hangs is left for another": async ({ workspace }) => {
     await using cluster = await EtcdCluster.start(workspace, { members: 3 });
     // One of the three is ours alone to use, until it hangs.
-    const road = new CuttableRoad(cluster.members[0]!.port);
+    const line = new CuttableLine(cluster.members[0]!.port);
     const [, ...others] = cluster.urls;
-    const ours = { urls: [`http://127.0.0.1:${road.port}`] };
+    const ours = { urls: [`http://127.0.0.1:${line.port}`] };
     await using alone = new FollowedCopy(clientOf(ours), "/hangs/");
     await using either = new FollowedCopy(
       new EtcdClient({
@@ -277,14 +277,14 @@ export const ETCD_WATCH_CASES: EtcdCases = {
     );
     await alone.until("following");
     await either.until("following");
-    road.block("down");
+    line.block("down");
     await cluster.put("/hangs/a", "1");
     await either.until("/hangs/a=1");
     assertEquals(either.said[2]?.startsWith("problem"), true, either.said[2]);
     await alone.until("problem");
-    road.unblock("down");
+    line.unblock("down");
     await alone.until("/hangs/a=1");
-    road.close();
+    line.close();
     assertEquals(either.lists, 1);
   },
 
@@ -293,7 +293,7 @@ export const ETCD_WATCH_CASES: EtcdCases = {
   ) => {
     const { cluster } = context;
     const prng = Prng.fromEnvironment();
-    await using at = behindRoad(context, "/storm/");
+    await using at = behindLine(context, "/storm/");
     await at.copy.until("following");
     const writers = [1, 2, 3].map((i) =>
       storm(cluster, "/storm/", new Prng(prng.seed + i), STORM_CHANGES / 3)
@@ -302,7 +302,7 @@ export const ETCD_WATCH_CASES: EtcdCases = {
     const cutting = (async () => {
       for (let i = 0; !isOver; i++) {
         await new Promise((resolve) => setTimeout(resolve, prng.below(150)));
-        at.road.cut();
+        at.line.cut();
         if (i % 5 === 0) await cluster.compact();
       }
     })();

@@ -18,7 +18,7 @@ Deno.test("a missing goodbye is Konnectivity's where it closes beside a write", 
   assertEquals(isMissingGoodbye(ended(5, LOSS), MEETING), true);
 });
 
-Deno.test("a missing goodbye of any other server, road or kind is a failure", () => {
+Deno.test("a missing goodbye of any other server, route or kind is a failure", () => {
   const elsewhere: readonly Meeting[] = [
     { ...MEETING, server: "ours" },
     { ...MEETING, protocol: "grpc" },

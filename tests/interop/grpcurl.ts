@@ -45,7 +45,7 @@ function callerOf(
   frontend: Frontend,
 ): Caller {
   const { ca, client } = workspace.certificates;
-  const road = frontend.transport === "uds"
+  const route = frontend.transport === "uds"
     ? ["-plaintext", "-unix", frontend.path]
     : [
       ...["-cacert", ca, "-cert", client.cert, "-key", client.key],
@@ -59,7 +59,7 @@ function callerOf(
       const child = new Deno.Command(program, {
         args: [
           ...["-max-time", "10", "-d", "@"],
-          ...["-import-path", folder, "-proto", file, ...road, method],
+          ...["-import-path", folder, "-proto", file, ...route, method],
         ],
         stdin: "piped",
         stdout: "piped",

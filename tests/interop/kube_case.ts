@@ -8,7 +8,7 @@
 import { kubeconfigAccess } from "../../neighbours/kubernetes/kubeconfig.ts";
 import { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { openRoad } from "../../client/road_dialer.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { KubeCluster } from "../peers/kube_cluster.ts";
 import {
   launchAgent,
@@ -142,10 +142,10 @@ export async function exchange({ frontend }: RunningServer): Promise<void> {
   if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
   const target = new ProbeTarget();
   const address = { kind: "unix", path: frontend.path } as const;
-  const road = openRoad({ kind: "tunnel", protocol: "grpc", address });
+  const route = openDialer({ kind: "tunnel", protocol: "grpc", address });
   try {
     const [conduit, far] = await Promise.all([
-      road.dial({ target: { protocol: "tcp", address: target.address } }),
+      route.dial({ target: { protocol: "tcp", address: target.address } }),
       target.next(),
     ]);
     const caller = new ConduitProbe(conduit);
@@ -154,7 +154,7 @@ export async function exchange({ frontend }: RunningServer): Promise<void> {
     far.send("and back");
     await caller.received(8);
   } finally {
-    road.close();
+    route.close();
     await target.close();
   }
 }

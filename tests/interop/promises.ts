@@ -12,7 +12,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { parseArgs } from "@std/cli";
-import type { FrontendProtocol } from "../../client/road.ts";
+import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
 import { findPeer } from "../peers/peers.ts";
 import type { Maker } from "../peers/tunnel.ts";

@@ -9,7 +9,7 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import { freePort } from "../peers/ports.ts";
-import { CuttableRoad } from "../support/peers/cuttable_road.ts";
+import { CuttableLine } from "../support/peers/cuttable_line.ts";
 import type { EtcdCases } from "./etcd_case.ts";
 import { registerService } from "./etcd_services.ts";
 import { eventually } from "./kube_case.ts";
@@ -61,7 +61,7 @@ export const PROXY_ETCD_CASES: EtcdCases = {
   "the proxy's clients do not notice that etcd dies, forgets and comes back":
     async ({ workspace }) => {
       await using cluster = await EtcdCluster.start(workspace);
-      const road = new CuttableRoad(cluster.members[0]!.port);
+      const line = new CuttableLine(cluster.members[0]!.port);
       using a = new NamedBackend("a");
       using b = new NamedBackend("b");
       using c = new NamedBackend("c");
@@ -73,7 +73,7 @@ export const PROXY_ETCD_CASES: EtcdCases = {
       await cluster.put(...endpointPut("web", b));
       await using proxy = await ProxyRun.start(
         workspace,
-        `--etcd=http://127.0.0.1:${road.port}`,
+        `--etcd=http://127.0.0.1:${line.port}`,
         PORT_RANGE,
       );
       await proxy.serves(1);
@@ -88,15 +88,15 @@ export const PROXY_ETCD_CASES: EtcdCases = {
         assertMatch(await proxy.says("services"), /^source etcd: Cannot /m);
         await callers.more(100);
         // It comes back with other keys and no past, before the proxy sees it.
-        road.block("up");
+        line.block("up");
         await cluster.startMember(0);
         await cluster.ready();
         await cluster.delete(endpointPut("web", gone)[0]);
         await cluster.put(...endpointPut("web", here));
         await cluster.compact();
         await callers.onlyMeet(gone.name, "b");
-        road.cut();
-        road.unblock("up");
+        line.cut();
+        line.unblock("up");
         await proxy.uses("default/web", here.address, b.address);
         await callers.onlyMeet(here.name, "b");
         await eventually("it is followed", async () => !await isAway());
@@ -104,7 +104,7 @@ export const PROXY_ETCD_CASES: EtcdCases = {
       assertEquals(callers.failures, []);
       const { failures, driftRepaired } = await proxy.source("etcd");
       assertEquals([failures > 0, driftRepaired], [true, 0]);
-      road.close();
+      line.close();
     },
 
   "what registers is served, and is not chosen once its lease has ended":

@@ -1,6 +1,6 @@
 /**
  * Dials and forwards that cannot be: nodes that are not there, targets that
- * refuse, roads that lead nowhere.
+ * refuse, routes that lead nowhere.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { MistakeStage } from "./mistake_stage.ts";
 
 /** See the module description. */
 export function dialingMistakes(stage: MistakeStage): readonly Mistake[] {
-  return [...targets(stage), ...roads(stage), ...nodes(stage)];
+  return [...targets(stage), ...routes(stage), ...nodes(stage)];
 }
 
 function targets(stage: MistakeStage): readonly Mistake[] {
@@ -84,7 +84,7 @@ function targets(stage: MistakeStage): readonly Mistake[] {
 }
 
 // deno-lint-ignore tunnel/function-length -- it is a table.
-function roads(stage: MistakeStage): readonly Mistake[] {
+function routes(stage: MistakeStage): readonly Mistake[] {
   const dial = (
     what: string,
     exit: 1 | 2 | 3,

@@ -70,12 +70,12 @@ egressSelections:
 `,
   );
   const { socketPath } = tunnel;
-  const run = (index: number, road: string, port: number) =>
+  const run = (index: number, route: string, port: number) =>
     deno(folder, [
       ...["run", "--no-check", "--no-prompt", "--allow-net"],
       ...[`--allow-read=${socketPath},${egress}`],
       ...[`--allow-write=${socketPath}`],
-      ...[`${index}.ts`, road, `127.0.0.1:${port}`],
+      ...[`${index}.ts`, route, `127.0.0.1:${port}`],
     ]);
   const { port } = web.addr;
   const connected = await run(0, socketPath, port);

@@ -6,7 +6,7 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { openRoad } from "../../client/road_dialer.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { CertificatePair } from "../support/certificates/throwaway_ca.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
@@ -172,7 +172,7 @@ for (const which of ["otherClient", "expiredClient", "serverOnly"] as const) {
     const all = await certificates();
     const { cert, key } = all[which];
     for (const protocol of ["grpc", "http-connect"] as const) {
-      const dialer = openRoad({
+      const dialer = openDialer({
         kind: "tunnel",
         protocol,
         address: {

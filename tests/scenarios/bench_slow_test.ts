@@ -1,5 +1,5 @@
 /**
- * `tunnel bench` against whole tunnels: every road, both carriers, and agents
+ * `tunnel bench` against whole tunnels: every route, both carriers, and agents
  * that cannot be measured.
  *
  * @module
@@ -8,7 +8,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { serveBench } from "../../agent/dial/bench_server.ts";
 import { ExitCode } from "../../cli/program/exit_codes.ts";
-import type { Road } from "../../client/road.ts";
+import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import { bench } from "../support/rigs/bench_command.ts";
 import { identifiers } from "../support/memory/fake_link.ts";
 import { plainAgent } from "../support/peers/plain_agent.ts";
@@ -16,10 +16,10 @@ import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const QUICK = ["--duration=250ms", "--connections=4"];
 
-/** Flags that say what `road` says. */
-function flagsOf(road: Road): string[] {
-  if (road.kind !== "tunnel") throw new TypeError("Expected a tunnel");
-  const { address, protocol } = road;
+/** Flags that say what `route` says. */
+function flagsOf(route: TunnelRoute): string[] {
+  if (route.kind !== "tunnel") throw new TypeError("Expected a tunnel");
+  const { address, protocol } = route;
   const mode = `--proxy-mode=${protocol}`;
   if (address.kind === "unix") return [mode, `--server=unix:${address.path}`];
   const { caFile, certFile, keyFile } = address.tls;
@@ -35,8 +35,8 @@ for (const carrier of ["streams", "packets"] as const) {
     for (const protocol of ["grpc", "http-connect"] as const) {
       Deno.test(`bench measures over ${protocol}, ${frontend}, ${carrier}`, async () => {
         await using tunnel = await Tunnel.linked(carrier, { frontend });
-        const road = flagsOf(await tunnel.road(protocol));
-        const { code, output, errors } = await bench([...QUICK, ...road]);
+        const route = flagsOf(await tunnel.route(protocol));
+        const { code, output, errors } = await bench([...QUICK, ...route]);
         assertEquals([code, errors], [ExitCode.OK, ""]);
         const [who, ...rows] = output.trimEnd().split("\n");
         assertMatch(who!, /^agent agent-1 \(tunnel\/[\d.]+\), /);
@@ -63,16 +63,16 @@ Deno.test("--node chooses the agent that is measured", async () => {
       identifiers: identifiers({ host: [host] }),
     });
   }
-  const road = flagsOf(await tunnel.road("http-connect"));
+  const route = flagsOf(await tunnel.route("http-connect"));
   for (const node of ["node1", "node2"]) {
     const flags = ["--measure=rtt", "--json", `--node=${node}`];
-    const { output } = await bench([...QUICK, ...road, ...flags]);
+    const { output } = await bench([...QUICK, ...route, ...flags]);
     const result = JSON.parse(output);
     assertEquals(result.agent, `agent of ${node}`);
     assertEquals(result.figures.length, 1);
     assert(result.figures[0].p50Ms > 0);
   }
-  const nobody = await bench([...QUICK, ...road, "--node=node3", "--json"]);
+  const nobody = await bench([...QUICK, ...route, "--node=node3", "--json"]);
   assertEquals(nobody.code, ExitCode.REFUSED);
   assertMatch(JSON.parse(nobody.output).error, /node3/);
   assertMatch(nobody.errors, /^tunnel bench: [^\n]*node3[^\n]*\n$/);
@@ -80,8 +80,8 @@ Deno.test("--node chooses the agent that is measured", async () => {
 
 Deno.test("interrupted, bench prints what it has", async () => {
   await using tunnel = await Tunnel.linked("streams");
-  const road = flagsOf(await tunnel.road("grpc"));
-  const flags = ["--duration=30s", ...road];
+  const route = flagsOf(await tunnel.route("grpc"));
+  const flags = ["--duration=30s", ...route];
   const wish = { isTerminal: true, interruptAt: /round trip .*█/ };
   const first = await bench(flags, wish);
   assertEquals(first.code, ExitCode.OK);
@@ -96,7 +96,7 @@ Deno.test("an agent with --bench-target=false says so", async () => {
   await using tunnel = await Tunnel.open();
   await tunnel.link({ dials: { hasBenchTarget: false } });
   for (const protocol of ["grpc", "http-connect"] as const) {
-    const { code, errors } = await bench(flagsOf(await tunnel.road(protocol)));
+    const { code, errors } = await bench(flagsOf(await tunnel.route(protocol)));
     assertEquals(code, ExitCode.REFUSED);
     assertMatch(errors, /this agent runs with --bench-target=false .*\n$/);
   }
@@ -104,9 +104,9 @@ Deno.test("an agent with --bench-target=false says so", async () => {
 
 Deno.test("what is no bench target is told as that", async () => {
   await using tunnel = await Tunnel.linked("streams");
-  const road = flagsOf(await tunnel.road("grpc"));
+  const route = flagsOf(await tunnel.route("grpc"));
   const target = `--target=${tunnel.server.addresses.health}`;
-  const { code, errors } = await bench([...QUICK, ...road, target]);
+  const { code, errors } = await bench([...QUICK, ...route, target]);
   assertEquals(code, ExitCode.FAILURE);
   assertMatch(errors, /no bench target; start one with tunnel bench --serve\n/);
 });
@@ -114,13 +114,13 @@ Deno.test("what is no bench target is told as that", async () => {
 Deno.test("an agent like Konnectivity's is measured against bench --serve", async () => {
   await using tunnel = await Tunnel.open();
   await plainAgent(tunnel);
-  const road = [...QUICK, ...flagsOf(await tunnel.road("grpc"))];
-  const without = await bench(road);
+  const route = [...QUICK, ...flagsOf(await tunnel.route("grpc"))];
+  const without = await bench(route);
   assertEquals(without.code, ExitCode.FAILURE);
   assertMatch(without.errors, /the agent has no bench target .*--serve/);
   const served = serveBench({ hostname: "127.0.0.1", port: 0 }, () => {});
   const { address } = served;
-  const { code, output } = await bench([...road, `--target=${address}`]);
+  const { code, output } = await bench([...route, `--target=${address}`]);
   served.close();
   assertEquals(code, ExitCode.OK);
   assert(output.startsWith(`target ${address} (tunnel/`), output);

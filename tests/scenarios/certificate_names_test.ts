@@ -6,7 +6,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { openRoad, type RoadDialer } from "../../client/road_dialer.ts";
+import { openDialer, type TunnelDialer } from "../../client/tunnel_dialer.ts";
 import type { CertificatePair } from "../support/certificates/throwaway_ca.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import {
@@ -89,7 +89,7 @@ async function dials(
     keyFile,
   };
   const port = portOf(tunnel.server.addresses.frontend);
-  const dialer: RoadDialer = openRoad({
+  const dialer: TunnelDialer = openDialer({
     kind: "tunnel",
     protocol: "grpc",
     address: { kind: "tcp", host: "127.0.0.1", port, tls },

@@ -1,5 +1,5 @@
 /**
- * The client library against whole tunnels: which road a dial takes, and what a
+ * The client library against whole tunnels: which route a dial takes, and what a
  * server that does not want us looks like.
  *
  * @module
@@ -9,18 +9,18 @@ import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import {
   dial,
   parseEgressConfig,
-  type Road,
   TunnelDialError,
+  type TunnelRoute,
 } from "../../client/mod.ts";
 import { openLibssl } from "../../net/tls/openssl/library.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { closedAddress, ProbeTarget } from "../support/peers/probe_target.ts";
 import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
-Deno.test("a network context takes the road that the file says", async () => {
+Deno.test("a network context takes the route that the file says", async () => {
   await using tunnel = await Tunnel.linked("streams");
   await using target = new ProbeTarget("hello");
-  const roads = parseEgressConfig(
+  const routes = parseEgressConfig(
     `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
@@ -49,7 +49,7 @@ egressSelections:
       ["etcd", 2],
     ] as const
   ) {
-    const conn = await dial(target.address, { roads, context });
+    const conn = await dial(target.address, { routes, context });
     assertEquals(await new Response(upTo(conn.readable, 5)).text(), "hello");
     conn.close();
     assertEquals(await dials() - before, through, context);
@@ -58,8 +58,8 @@ egressSelections:
 
 Deno.test("a context that the file does not name goes direct", async () => {
   await using target = new ProbeTarget("hello");
-  const roads = new Map();
-  const conn = await dial(target.address, { roads, context: "cluster" });
+  const routes = new Map();
+  const conn = await dial(target.address, { routes, context: "cluster" });
   assertEquals(await new Response(upTo(conn.readable, 5)).text(), "hello");
   conn.close();
 });
@@ -67,7 +67,7 @@ Deno.test("a context that the file does not name goes direct", async () => {
 Deno.test("reasons of refusals are Konnectivity's, over both frontends", async () => {
   await using tunnel = await Tunnel.linked("streams");
   for (const protocol of ["grpc", "http-connect"] as const) {
-    const via = await tunnel.road(protocol);
+    const via = await tunnel.route(protocol);
     const refused = await failure(closedAddress(), via);
     assertEquals(refused.reason, "endpoint");
     assert(refused.message.includes("connection refused"), refused.message);
@@ -78,16 +78,16 @@ Deno.test("a server that does not trust our certificate is told as that", async 
   await using tunnel = await Tunnel.linked("streams", { frontend: "tcp" });
   const { otherClient, otherCa } = await certificates();
   for (const protocol of ["grpc", "http-connect"] as const) {
-    const road = await tunnel.road(protocol);
-    assert(road.kind === "tunnel" && road.address.kind === "tcp");
-    const { address } = road;
+    const route = await tunnel.route(protocol);
+    assert(route.kind === "tunnel" && route.address.kind === "tcp");
+    const { address } = route;
     const stranger = {
       ...address.tls,
       certFile: await tunnel.file(otherClient.cert),
       keyFile: await tunnel.file(otherClient.key),
     };
     const strange = await failure("127.0.0.1:1", {
-      ...road,
+      ...route,
       address: { ...address, tls: stranger },
     });
     // The platform does not pass on what OpenSSL does.
@@ -98,7 +98,7 @@ Deno.test("a server that does not trust our certificate is told as that", async 
         : /the server does not trust our certificate/,
     );
     const impostor = await failure("127.0.0.1:1", {
-      ...road,
+      ...route,
       address: {
         ...address,
         tls: { ...address.tls, caFile: await tunnel.file(otherCa) },
@@ -112,7 +112,10 @@ Deno.test("a server that does not trust our certificate is told as that", async 
   }
 });
 
-async function failure(address: string, via: Road): Promise<TunnelDialError> {
+async function failure(
+  address: string,
+  via: TunnelRoute,
+): Promise<TunnelDialError> {
   return await assertRejects(() => dial(address, { via }), TunnelDialError);
 }
 

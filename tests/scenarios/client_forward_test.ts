@@ -9,8 +9,8 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { type Forward, forward } from "../../client/forward.ts";
-import type { FrontendProtocol } from "../../client/road.ts";
-import { openRoad, type RoadDialer } from "../../client/road_dialer.ts";
+import type { FrontendProtocol } from "../../client/tunnel_route.ts";
+import { openDialer, type TunnelDialer } from "../../client/tunnel_dialer.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { ProbeTarget } from "../support/peers/probe_target.ts";
 import { Prng } from "../support/memory/prng.ts";
@@ -23,10 +23,10 @@ const PROTOCOLS: readonly FrontendProtocol[] = ["grpc", "http-connect"];
 /** A forwarded port of `tunnel`, and what was refused there. */
 class Forwarded implements AsyncDisposable {
   readonly refusals: string[] = [];
-  readonly #dialer: RoadDialer;
+  readonly #dialer: TunnelDialer;
   #opened!: Forward;
 
-  private constructor(dialer: RoadDialer) {
+  private constructor(dialer: TunnelDialer) {
     this.#dialer = dialer;
   }
 
@@ -36,7 +36,7 @@ class Forwarded implements AsyncDisposable {
     address: string,
     options: { protocol?: "tcp" | "udp"; node?: string } = {},
   ): Promise<Forwarded> {
-    const dialer = openRoad(await tunnel.road(way));
+    const dialer = openDialer(await tunnel.route(way));
     const forwarded = new Forwarded(dialer);
     forwarded.#opened = await forward({
       hostname: "127.0.0.1",

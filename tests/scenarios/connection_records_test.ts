@@ -1,14 +1,14 @@
 /**
  * What is written down of connections: the audit logs, the metrics and the log,
- * of a server and an agent, on every road.
+ * of a server and an agent, on every route.
  *
  * @module
  */
 
 import { assertEquals, assertMatch } from "@std/assert";
 import { forward } from "../../client/forward.ts";
-import { openRoad } from "../../client/road_dialer.ts";
-import type { FrontendProtocol } from "../../client/road.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
+import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { MachineReach } from "../../agent/proxy/endpoints/reach.ts";
@@ -132,7 +132,7 @@ for (const carrier of CARRIERS) {
     Deno.test(`${carrier}, ${way}: what goes with a forward's dial is recorded at both ends`, async () => {
       await using recorded = await Recorded.open(carrier);
       const { tunnel } = recorded;
-      const dialer = openRoad(await tunnel.road(way));
+      const dialer = openDialer(await tunnel.route(way));
       const trouble = new Trouble();
       const port = await forward({
         hostname: "127.0.0.1",
@@ -152,8 +152,10 @@ for (const carrier of CARRIERS) {
     Deno.test(`${carrier}, ${way}: what goes with a service proxy's dial is recorded, by it as well`, async () => {
       await using recorded = await Recorded.open(carrier);
       const { tunnel } = recorded;
-      const road = openRoad(await tunnel.road(way));
-      await using rig = new ProxyRig({ reach: new MachineReach({ road }) });
+      const route = openDialer(await tunnel.route(way));
+      await using rig = new ProxyRig({
+        reach: new MachineReach({ tunnel: route }),
+      });
       rig.sink.set({
         services: [service("web")],
         endpoints: [
@@ -171,7 +173,7 @@ for (const carrier of CARRIERS) {
       assertEquals(port.counts.bytesFromClients, REQUEST.length);
       const whole = ["clean", REQUEST.length, ANSWER.length];
       assertEquals(await lineOf(rig.log), whole);
-      road.close();
+      route.close();
       await assertRecorded(recorded);
     });
   }

@@ -186,13 +186,13 @@ Deno.test("several links of one process are no copy, nor is one cut off", async 
   });
   const node = await rig.joined("gw");
   const options = await rig.tunnel.agentOptions(await rig.wish(node));
-  const road = rig.tunnel.newRoad();
+  const line = rig.tunnel.newLine();
   const agent = rig.tunnel.startAgent({
     ...options,
     server: {
       ...options.server,
       links: 4,
-      addresses: [{ host: "127.0.0.1", port: road.port }],
+      addresses: [{ host: "127.0.0.1", port: line.port }],
     },
   });
   await agent.log.until(/^linked to server$/);

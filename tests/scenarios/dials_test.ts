@@ -7,7 +7,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { TunnelDialError } from "../../client/dial_error.ts";
-import type { FrontendProtocol } from "../../client/road.ts";
+import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ProbeTarget, SilentTarget } from "../support/peers/probe_target.ts";
@@ -127,11 +127,11 @@ for (const carrier of CARRIERS) {
     await using tunnel = await Tunnel.open();
     const identity = { agentId: "twin", carrier };
     await tunnel.link({ ...identity, identifiers: { host: ["a"] } });
-    const road = tunnel.newRoad().port;
+    const line = tunnel.newLine().port;
     await tunnel.link({
       ...identity,
       identifiers: { host: ["b"] },
-      serverPort: road,
+      serverPort: line,
     });
     // Each is the first connection of its link.
     const a = await tunnel.connect("grpc", { node: "a" });
@@ -233,7 +233,7 @@ Deno.test("a dial that no agent answers in time is refused", async () => {
 });
 
 Deno.test("an agent may come, go and come back in any order", async () => {
-  await using road = new ProbeTarget();
+  await using line = new ProbeTarget();
   // Cold start: the agent is there before its server.
   await using before = await Tunnel.open();
   const port = before.agentPort;
@@ -249,8 +249,8 @@ Deno.test("an agent may come, go and come back in any order", async () => {
   const agents = { address: { hostname: "127.0.0.1", port } };
   await using tunnel = await Tunnel.open({ serverAgents: agents });
   await agent.log.until(/^linked to server$/);
-  const target = { protocol: "tcp", address: road.address };
+  const target = { protocol: "tcp", address: line.address };
   const caller = new ConduitProbe(await tunnel.dial("grpc", { target }));
   caller.send("hello");
-  await (await road.next()).received(5);
+  await (await line.next()).received(5);
 });

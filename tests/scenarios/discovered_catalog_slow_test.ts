@@ -2,7 +2,7 @@
  * Whatever happens to a catalog, and to streams between a server and a proxy, the
  * proxy ends up with the catalog, and on the way no service is what it never was.
  *
- * Everything between the two is real, down to the bytes; only the road is the
+ * Everything between the two is real, down to the bytes; only the line is the
  * test's.
  */
 
@@ -40,7 +40,7 @@ const STEPS = 80;
 const NAMES = ["a", "b", "c.d"];
 const GROUP = clientGroup("proxy", SEES_EVERYTHING);
 
-/** A server, a proxy, and a road between them that waits. */
+/** A server, a proxy, and a line between them that waits. */
 class World {
   readonly timers = new FakeTimers();
   readonly assembly = new ServiceAssembly();

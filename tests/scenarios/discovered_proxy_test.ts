@@ -10,7 +10,11 @@ import { AdsSource } from "../../agent/proxy/ads/ads_source.ts";
 import { LastKnownGood } from "../../agent/proxy/ads/last_known_good.ts";
 import { proxyNode } from "../../agent/proxy/ads/proxy_node.ts";
 import type { CatalogPart } from "../../catalog/model/source.ts";
-import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
+import type { Upstream } from "../../net/channel/upstream.ts";
+import {
+  plainUpstream,
+  tlsUpstream,
+} from "../../client/ads/server_upstream.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
 import { certificates } from "../support/certificates/certificates.ts";
@@ -26,19 +30,19 @@ import { portOf } from "../support/rigs/tunnel_harness.ts";
 
 const KEY = "default/web";
 
-/** A proxy that follows discovery over `road`. */
+/** A proxy that follows discovery over `upstream`. */
 class Follower implements AsyncDisposable {
   readonly source: AdsSource;
   readonly rig: ProxyRig;
 
   constructor(
-    road: AdsRoad,
+    upstream: Upstream,
     { mode = "delta" as DiscoveryMode, node = "node1/proxy", file = "" } = {},
   ) {
     const timers = systemTimers;
     const log = { ...LOG };
     this.source = new AdsSource({
-      road,
+      upstream,
       mode,
       node: proxyNode(node, ""),
       timers,
@@ -86,8 +90,8 @@ const LOG = {
   },
 };
 
-function plainTo(...ports: readonly number[]): AdsRoad {
-  return plainRoad(ports.map((port) => ({ host: "127.0.0.1", port })));
+function plainTo(...ports: readonly number[]): Upstream {
+  return plainUpstream(ports.map((port) => ({ host: "127.0.0.1", port })));
 }
 
 /** `web` at these ports of this machine. */
@@ -236,7 +240,7 @@ Deno.test("on the agent port a node is who its certificate says", async () => {
   const port = portOf(rig.tunnel.server.addresses.agents);
   const as = (pair: typeof client, node: string) =>
     new Follower(
-      tlsRoad({
+      tlsUpstream({
         addresses: [{ host: "127.0.0.1", port }],
         credentials: () => ({ ...pair, ca }),
         proxyEnv: {},

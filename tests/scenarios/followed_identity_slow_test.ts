@@ -6,8 +6,8 @@
  */
 
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { IdentityRoad } from "../../agent/identity/identity_road.ts";
-import { tlsRoad } from "../../client/ads/ads_road.ts";
+import { FollowedIdentity } from "../../agent/identity/followed_identity.ts";
+import { tlsUpstream } from "../../client/ads/server_upstream.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
@@ -35,16 +35,16 @@ function write(machine: Machine, name: string, text: string): Promise<void> {
   return Deno.writeTextFile(`${machine.stateDirectory}/${name}`, text);
 }
 
-/** The road of a program on a machine that has joined. */
+/** The upstream of a program on a machine that has joined. */
 function follow(rig: IdentityRig, machine: Machine) {
   const addresses = [{ host: "127.0.0.1", port: rig.tunnel.agentPort }];
-  const identity = new IdentityRoad({
+  const identity = new FollowedIdentity({
     stateDirectory: machine.stateDirectory,
     servers: addresses,
     log: new RecordedLog(),
     proxyEnv: {},
   });
-  const road = tlsRoad({
+  const upstream = tlsUpstream({
     addresses,
     identity,
     credentials: () => identity.current,
@@ -52,7 +52,7 @@ function follow(rig: IdentityRig, machine: Machine) {
     proxyEnv: {},
   });
   const connect = () =>
-    road.connect((transport) => {
+    upstream.connect((transport) => {
       const connection = new Connection({
         role: "client",
         clock: systemTimers,
@@ -60,7 +60,7 @@ function follow(rig: IdentityRig, machine: Machine) {
       });
       connection.start();
       driveHttp2(transport, connection, systemTimers);
-      road.used?.(connection);
+      upstream.used?.(connection);
       return connection;
     }, new AbortController().signal);
   return { identity, connect };
@@ -119,7 +119,7 @@ Deno.test("two programs of one node renew once", async () => {
   await rotateAuthority(rig.state);
   await activateAuthority(rig.state);
   const programs = Array.from({ length: 4 }, () =>
-    new IdentityRoad({
+    new FollowedIdentity({
       stateDirectory: machine.stateDirectory,
       servers: [{ host: "127.0.0.1", port: rig.tunnel.agentPort }],
       log: new RecordedLog(),

@@ -95,7 +95,7 @@ Deno.test("renewals drop no conduit, and the next link shows the newest certific
         agentId: "edge1",
         identifiers: { host: ["edge1"] },
         keyPair: "none",
-        serverPort: tunnel.newRoad().port,
+        serverPort: tunnel.newLine().port,
       }),
       {
         api: { kubeconfig },

@@ -7,7 +7,7 @@
 
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { TunnelDialError } from "../../client/dial_error.ts";
-import { openRoad } from "../../client/road_dialer.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
 import { virtualAddressOf } from "../../server/discovery/generate/virtual_addresses.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { announced, NodeRig } from "../support/rigs/node_rig.ts";
@@ -207,9 +207,9 @@ Deno.test("who shows no certificate dials nobody through the agent port", async 
   await using rig = await NodeRig.open({ agents: { allowAnonymous: true } });
   const node = await rig.joined("edge-1");
   await rig.link(node, { services: [announced("web", 1)] });
-  const road = await rig.road(node);
-  const { ca } = road.files;
-  const dialer = openRoad({ ...road, files: { ca } });
+  const route = await rig.route(node);
+  const { ca } = route.files;
+  const dialer = openDialer({ ...route, files: { ca } });
   const target = { protocol: "tcp", address: "127.0.0.1:1" };
   assertMatch(
     await refusalOf(dialer.dial({ target, node: "id=edge-1" })),

@@ -7,7 +7,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { TunnelDialError } from "../../client/dial_error.ts";
-import type { FrontendProtocol } from "../../client/road.ts";
+import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { parseRule } from "../../policy/rule.ts";
 import { RuleSet } from "../../policy/rule_set.ts";
 import type { Carrier } from "../../proto/link/link.ts";

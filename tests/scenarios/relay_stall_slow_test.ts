@@ -7,7 +7,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { AdsRelay } from "../../agent/relay/ads_relay.ts";
-import { plainRoad } from "../../client/ads/ads_road.ts";
+import { plainUpstream } from "../../client/ads/server_upstream.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
 import { RecordedLog } from "../support/watch/recorded_log.ts";
@@ -26,7 +26,7 @@ Deno.test("a program that does not read stalls itself, and nobody beside it", as
   await using rig = await DiscoveryRig.serving({ services });
   const relay = new AdsRelay({
     listen: { hostname: "127.0.0.1", port: 0 },
-    road: plainRoad([{ host: "127.0.0.1", port: rig.port }]),
+    upstream: plainUpstream([{ host: "127.0.0.1", port: rig.port }]),
     log: new RecordedLog(),
   });
   try {

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { openRoad, type RoadDialer } from "../../client/road_dialer.ts";
-import type { FrontendProtocol } from "../../client/road.ts";
+import { openDialer, type TunnelDialer } from "../../client/tunnel_dialer.ts";
+import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import {
   type CertificatePair,
   ThrowawayCa,
@@ -113,7 +113,7 @@ class Stage implements AsyncDisposable {
   readonly #folder: string;
   readonly #authorities: readonly ThrowawayCa[];
   readonly #echo = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  readonly #dialers: RoadDialer[] = [];
+  readonly #dialers: TunnelDialer[] = [];
 
   private constructor(
     tunnel: Tunnel,
@@ -211,9 +211,9 @@ class Stage implements AsyncDisposable {
     await Deno.remove(this.#folder, { recursive: true });
   }
 
-  #newDialer(protocol: FrontendProtocol): RoadDialer {
+  #newDialer(protocol: FrontendProtocol): TunnelDialer {
     const plain = (name: string) => `${this.#folder}/plain/${name}`;
-    const dialer = openRoad({
+    const dialer = openDialer({
       kind: "tunnel",
       protocol,
       address: {
@@ -231,7 +231,7 @@ class Stage implements AsyncDisposable {
     return dialer;
   }
 
-  #dial(dialer: RoadDialer): Promise<Conduit> {
+  #dial(dialer: TunnelDialer): Promise<Conduit> {
     const { port } = this.#echo.addr;
     const target = { protocol: "tcp", address: `127.0.0.1:${port}` } as const;
     return dialer.dial({ target });

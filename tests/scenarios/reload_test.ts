@@ -37,7 +37,7 @@ Deno.test("an agent shows its new certificate on its next link", async () => {
   const caFile = await files.file(all.ca);
   await using tunnel = await Tunnel.open({ serverAgents: { caFile } });
   const options = await tunnel.agentOptions({
-    serverPort: tunnel.newRoad().port,
+    serverPort: tunnel.newLine().port,
   });
   const { certFile, keyFile } = options.server.keyPair!;
   const agent = tunnel.startAgent(options);

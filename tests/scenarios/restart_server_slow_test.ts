@@ -4,8 +4,11 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { FrontendProtocol, Road } from "../../client/road.ts";
-import { openRoad } from "../../client/road_dialer.ts";
+import type {
+  FrontendProtocol,
+  TunnelRoute,
+} from "../../client/tunnel_route.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
 import { Child } from "../peers/child.ts";
 import { freePort } from "../peers/ports.ts";
 import { launchAgent, ourCommand, type RunningAgent } from "../peers/tunnel.ts";
@@ -88,8 +91,8 @@ class ServerStage implements AsyncDisposable {
   /** A conduit over a caller's connection of its own. */
   async connect(protocol: FrontendProtocol): Promise<ConduitProbe> {
     const address = { kind: "unix", path: this.#frontend } as const;
-    const road: Road = { kind: "tunnel", protocol, address };
-    const dialer = openRoad(road);
+    const route: TunnelRoute = { kind: "tunnel", protocol, address };
+    const dialer = openDialer(route);
     const target = {
       protocol: "tcp",
       address: `127.0.0.1:${this.#target}`,

@@ -1,5 +1,5 @@
 /**
- * How many times the road between server and agent is crossed before the first
+ * How many times the line between server and agent is crossed before the first
  * answer: shown by blocking one direction, not by measuring time.
  *
  * @module
@@ -7,8 +7,8 @@
 
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { forward } from "../../client/forward.ts";
-import type { FrontendProtocol } from "../../client/road.ts";
-import { openRoad } from "../../client/road_dialer.ts";
+import type { FrontendProtocol } from "../../client/tunnel_route.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { EARLY_WAIT_MS } from "../../net/stream/first_bytes.ts";
 import { SocketConduit } from "../../net/stream/socket_conduit.ts";
@@ -16,7 +16,7 @@ import { denoSocket } from "../../net/stream/deno_socket.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
-import type { CuttableRoad } from "../support/peers/cuttable_road.ts";
+import type { CuttableLine } from "../support/peers/cuttable_line.ts";
 import { closedAddress } from "../support/peers/probe_target.ts";
 import { Trouble } from "../support/memory/trouble.ts";
 import {
@@ -40,14 +40,14 @@ const PATIENT_TIMERS: Timers = {
       : systemTimers.after(delayMs, callback),
 };
 
-/** A tunnel of the streams carrier and its road, which the agent goes `up`. */
+/** A tunnel of the streams carrier and its line, which the agent goes `up`. */
 async function open(
   wish: TunnelWish,
-): Promise<{ tunnel: Tunnel; road: CuttableRoad }> {
+): Promise<{ tunnel: Tunnel; line: CuttableLine }> {
   const tunnel = await Tunnel.open(wish);
-  const road = tunnel.newRoad();
-  await tunnel.link({ carrier: "streams", serverPort: road.port });
-  return { tunnel, road };
+  const line = tunnel.newLine();
+  await tunnel.link({ carrier: "streams", serverPort: line.port });
+  return { tunnel, line };
 }
 
 /**
@@ -55,21 +55,21 @@ async function open(
  * answer comes though the server cannot: one round trip.
  */
 async function assertOneRoundTrip(
-  { tunnel, road }: { tunnel: Tunnel; road: CuttableRoad },
+  { tunnel, line }: { tunnel: Tunnel; line: CuttableLine },
   ask: () => Promise<ConduitProbe>,
 ): Promise<void> {
-  road.block("up");
+  line.block("up");
   const asking = ask();
   const target = await tunnel.target.next();
   await target.received(ASK.length);
   assertEquals(target.text, "ask");
-  road.block("down");
-  road.unblock("up");
+  line.block("down");
+  line.unblock("up");
   target.send("answer");
   const caller = await asking;
   await caller.received(6);
   assertEquals(caller.text, "answer");
-  road.unblock("down");
+  line.unblock("down");
   caller.finish();
   target.finish();
   assertEquals(await caller.closed, { kind: "clean" });
@@ -101,7 +101,7 @@ for (const frontend of FRONTENDS) {
     Deno.test(`${protocol} over ${frontend}: a forwarded port costs one round trip`, async () => {
       const scene = await open({ frontend });
       await using tunnel = scene.tunnel;
-      const dialer = openRoad(await tunnel.road(protocol));
+      const dialer = openDialer(await tunnel.route(protocol));
       const trouble = new Trouble();
       const port = await forward({
         hostname: "127.0.0.1",
@@ -139,9 +139,9 @@ for (const frontend of FRONTENDS) {
   });
 
   Deno.test(`CONNECT over ${frontend}: without an early 200 nothing is granted early`, async () => {
-    const { tunnel: opened, road } = await open({ frontend });
+    const { tunnel: opened, line } = await open({ frontend });
     await using tunnel = opened;
-    road.block("up");
+    line.block("up");
     let isGranted = false;
     const caller = dialing(tunnel, "http-connect").then((conduit) => {
       isGranted = true;
@@ -149,24 +149,24 @@ for (const frontend of FRONTENDS) {
     });
     const target = await tunnel.target.next();
     assertEquals(isGranted, false);
-    road.unblock("up");
+    line.unblock("up");
     (await caller).finish();
     target.finish();
   });
 
   Deno.test(`CONNECT over ${frontend}: an early 200 keeps half-closes`, async () => {
-    const { tunnel: opened, road } = await open({
+    const { tunnel: opened, line } = await open({
       frontend,
       connectEarly200: true,
     });
     await using tunnel = opened;
-    road.block("up");
+    line.block("up");
     const caller = new ConduitProbe(await dialing(tunnel, "http-connect"));
     caller.send(ASK);
     caller.finish();
     const target = await tunnel.target.next();
     await target.received(ASK.length);
-    road.unblock("up");
+    line.unblock("up");
     await target.ended;
     target.send("answer");
     target.finish();
@@ -186,13 +186,13 @@ for (const frontend of FRONTENDS) {
   });
 
   Deno.test(`CONNECT over ${frontend}: a timeout behind an early 200 breaks the connection`, async () => {
-    const { tunnel: opened, road } = await open({
+    const { tunnel: opened, line } = await open({
       frontend,
       connectEarly200: true,
       server: { dialTimeoutMs: 20 },
     });
     await using tunnel = opened;
-    road.block("up");
+    line.block("up");
     const caller = new ConduitProbe(await dialing(tunnel, "http-connect"));
     await assertBroken(caller, frontend);
     await tunnel.log.until(/^connection failed: timed out/);

@@ -6,8 +6,8 @@
 
 import { assertEquals } from "@std/assert";
 import { MachineReach } from "../../agent/proxy/endpoints/reach.ts";
-import type { FrontendProtocol } from "../../client/road.ts";
-import { openRoad } from "../../client/road_dialer.ts";
+import type { FrontendProtocol } from "../../client/tunnel_route.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { DatagramPeer } from "../support/peers/datagrams.ts";
 import { endpoints, ProxyRig, service } from "../support/rigs/proxy_rig.ts";
@@ -29,9 +29,11 @@ for (const [carrier, way] of WAYS) {
     await using b = await DatagramPeer.echo("b:");
     await using one = await DatagramPeer.open();
     await using two = await DatagramPeer.open();
-    const road = openRoad(await tunnel.road(way));
+    const route = openDialer(await tunnel.route(way));
     {
-      await using rig = new ProxyRig({ reach: new MachineReach({ road }) });
+      await using rig = new ProxyRig({
+        reach: new MachineReach({ tunnel: route }),
+      });
       rig.sink.set({
         services: [
           service("echo", {
@@ -51,15 +53,17 @@ for (const [carrier, way] of WAYS) {
       assertEquals((await two.ask(long, port)).length, long.length + 2);
       assertEquals(a.count, 2);
     }
-    road.close();
+    route.close();
   });
 
   Deno.test(`${carrier}, ${way}: what an endpoint behind an agent refuses goes to another one`, async () => {
     await using tunnel = await Tunnel.linked(carrier);
     await using live = await DatagramPeer.echo("live:");
-    const road = openRoad(await tunnel.road(way));
+    const route = openDialer(await tunnel.route(way));
     {
-      await using rig = new ProxyRig({ reach: new MachineReach({ road }) });
+      await using rig = new ProxyRig({
+        reach: new MachineReach({ tunnel: route }),
+      });
       const port = await serveAt(rig, []);
       const dead = await freePort();
       rig.sink.add({
@@ -74,6 +78,6 @@ for (const [carrier, way] of WAYS) {
       const [refusing] = balancer.backends;
       assertEquals(refusing!.failuresTotal, 3);
     }
-    road.close();
+    route.close();
   });
 }

@@ -6,8 +6,8 @@
 
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { AgentIdentifier } from "../../catalog/model/model.ts";
-import { openRoad } from "../../client/road_dialer.ts";
-import type { FrontendProtocol } from "../../client/road.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
+import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { MachineReach } from "../../agent/proxy/endpoints/reach.ts";
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
@@ -26,15 +26,15 @@ const KEY = "default/web";
 const encode = (text: string) => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
-/** A proxy whose road is `tunnel`'s, with one endpoint behind an agent. */
+/** A proxy whose route is `tunnel`'s, with one endpoint behind an agent. */
 async function proxyThrough(
   tunnel: Tunnel,
   way: FrontendProtocol,
   port: number,
   agent?: AgentIdentifier,
 ) {
-  const road = openRoad(await tunnel.road(way));
-  const rig = new ProxyRig({ reach: new MachineReach({ road }) });
+  const route = openDialer(await tunnel.route(way));
+  const rig = new ProxyRig({ reach: new MachineReach({ tunnel: route }) });
   rig.sink.set({
     services: [service("web")],
     endpoints: [
@@ -47,7 +47,7 @@ async function proxyThrough(
     rig,
     async [Symbol.asyncDispose]() {
       await rig[Symbol.asyncDispose]();
-      road.close();
+      route.close();
     },
   };
 }

@@ -7,7 +7,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import type { FrontendProtocol } from "../../client/road.ts";
+import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { metricAt, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const PROTOCOLS: readonly FrontendProtocol[] = ["grpc", "http-connect"];

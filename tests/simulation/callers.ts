@@ -28,7 +28,7 @@ import { tapped } from "./tapped_transport.ts";
 const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
 
 /** A caller's connection to the server, and who is on it. */
-interface Road {
+interface TunnelRoute {
   readonly pair: SocketPair;
   readonly users: Set<Exchange>;
   /** Set for gRPC. */
@@ -40,8 +40,8 @@ export class Callers {
   readonly #sim: Simulator;
   readonly #plan: Plan;
   readonly #server: SimulatedServer;
-  readonly roads: Road[] = [];
-  #shared: Road | undefined;
+  readonly routes: TunnelRoute[] = [];
+  #shared: TunnelRoute | undefined;
 
   constructor(sim: Simulator, plan: Plan, server: SimulatedServer) {
     this.#sim = sim;
@@ -69,27 +69,27 @@ export class Callers {
 
   /** Breaks one connection; @returns whether there was one to break. */
   cut(index: number, kind: Cut): boolean {
-    const open = this.roads.filter(({ pair, users }) =>
+    const open = this.routes.filter(({ pair, users }) =>
       !pair.isOver && [...users].every((user) => user.callerCut === undefined)
     );
-    const road = open[index % open.length];
-    if (road === undefined) return false;
-    for (const exchange of road.users) exchange.callerCut = kind;
-    if (road === this.#shared) this.#shared = undefined;
-    road.pair.cut(kind);
+    const route = open[index % open.length];
+    if (route === undefined) return false;
+    for (const exchange of route.users) exchange.callerCut = kind;
+    if (route === this.#shared) this.#shared = undefined;
+    route.pair.cut(kind);
     return true;
   }
 
   /** Nobody asks for more. */
   finish(): void {
-    for (const { connection } of this.roads) {
+    for (const { connection } of this.routes) {
       connection?.shutdown("the client is done");
     }
   }
 
   /** What is left although everything is over. */
   leftovers(): string[] {
-    return this.roads.filter(({ pair }) => !pair.isOver)
+    return this.routes.filter(({ pair }) => !pair.isOver)
       .map((_, index) => `the socket of caller connection ${index} is open`);
   }
 
@@ -116,9 +116,9 @@ export class Callers {
         });
       }
       case "grpc": {
-        const road = this.#grpcRoad(exchange.plan.isShared);
-        road.users.add(exchange);
-        return dialProxy(road.connection!, target, events, {
+        const route = this.#grpcRoute(exchange.plan.isShared);
+        route.users.add(exchange);
+        return dialProxy(route.connection!, target, events, {
           authority: "localhost",
           timers: this.#sim,
           dialId: exchange.plan.number + 1,
@@ -128,32 +128,32 @@ export class Callers {
     }
   }
 
-  #grpcRoad(isShared: boolean): Road {
+  #grpcRoute(isShared: boolean): TunnelRoute {
     if (!isShared) return this.#connect(true);
     const isUsable = this.#shared?.connection?.isUsable === true;
     if (!isUsable) this.#shared = this.#connect(true);
     return this.#shared!;
   }
 
-  #connect(isGrpc: boolean): Road {
+  #connect(isGrpc: boolean): TunnelRoute {
     const pair = new SocketPair(this.#sim, {
       name: "caller ",
-      number: this.roads.length,
+      number: this.routes.length,
       latencyMs: this.#plan.localLatencyMs,
       capacityBytes: this.#plan.capacityBytes,
       tinyCuts: this.#plan.tinyCuts,
       isHttp2: isGrpc,
     });
-    const road: Road = {
+    const route: TunnelRoute = {
       pair,
       users: new Set(),
       connection: isGrpc ? this.#speakHttp2(pair) : undefined,
     };
-    this.roads.push(road);
+    this.routes.push(route);
     this.#sim.post("caller connects", this.#plan.localLatencyMs, () => {
       this.#server.acceptCaller(pair.near);
     });
-    return road;
+    return route;
   }
 
   #speakHttp2(pair: SocketPair): Connection {

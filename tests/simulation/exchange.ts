@@ -228,7 +228,7 @@ export class Exchange {
     const wasLost = this.#mayBeLost || ownCut === "lost" ||
       otherCut === "lost" ||
       (this.plan.way === "grpc" && this.callerCut !== undefined);
-    // A socket cannot tell its peer that the road behind it broke.
+    // A socket cannot tell its peer that the route behind it broke.
     const isFitting = end.kind === "lost"
       ? wasLost
       : wasReset || (wasLost && isSocket) ||

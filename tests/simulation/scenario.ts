@@ -85,7 +85,7 @@ async function play(
   watch.finish();
   if (end !== "done") return sim.fail(describeWedge(end, world));
   const mayReset = plan.budgetBytes <= MEMORY_IS_SHORT_BYTES;
-  // Stalls may follow each other, and a road takes its time as well.
+  // Stalls may follow each other, and a route takes its time as well.
   const mayHoldDials = world.exchanges.some(({ longestStallMs }) =>
     longestStallMs >= plan.dialTimeoutMs / 2
   );

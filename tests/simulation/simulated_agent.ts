@@ -24,7 +24,7 @@ const MESSAGE_BYTES_MAX = 32 * 1024 * 1024;
 
 /** What a simulated agent needs of the world. */
 export interface AgentWorld {
-  /** A road to a server, which may be none. */
+  /** A route to a server, which may be none. */
   openLink<T>(
     agent: SimulatedAgent,
     alpn: readonly string[],

@@ -1,6 +1,6 @@
 /**
  * Two connected sockets of a simulated world: bytes take their time, arrive in
- * pieces, are taken in part, and the road can be held up, cut or swallow all.
+ * pieces, are taken in part, and the line can be held up, cut or swallow all.
  *
  * They behave as TCP's do: what has arrived is read before an error is seen, a
  * reset drops what was still on its way, whoever closes with bytes unread
@@ -14,7 +14,7 @@ import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { Simulator } from "./simulator.ts";
 
-/** Why a road breaks: somebody gave it up, or nobody knows. */
+/** Why a line breaks: somebody gave it up, or nobody knows. */
 export type Cut = "reset" | "lost";
 
 /** What a pair is like. */
@@ -57,7 +57,7 @@ export class SocketPair {
   }
 
   /**
-   * Buffers that HTTP/2 wrote last. When a road breaks under a write, its buffer
+   * Buffers that HTTP/2 wrote last. When a line breaks under a write, its buffer
    * is left to the garbage collector: the kernel may still look at it.
    */
   get abandoned(): readonly ArrayBufferLike[] {
@@ -67,7 +67,7 @@ export class SocketPair {
     );
   }
 
-  /** Breaks the road; both ends hear of it, each in its time. */
+  /** Breaks the line; both ends hear of it, each in its time. */
   cut(kind: Cut): void {
     const { name, number, latencyMs } = this.#options;
     this.#sim.note(`${name} cut ${kind}`, number);
@@ -198,7 +198,7 @@ export class SimulatedSocket implements ByteSocket {
 
   // --- What the world does ---------------------------------------------------
 
-  /** The road behind this end is broken. */
+  /** The line behind this end is broken. */
   breakDown(kind: Cut): void {
     if (this.#broken !== undefined) return;
     this.#broken = kind;

@@ -1,5 +1,5 @@
 /**
- * A whole tunnel in memory: a server, its agents, the roads between them,
+ * A whole tunnel in memory: a server, its agents, the routes between them,
  * callers, targets, and the troubles that befall them.
  *
  * @module
@@ -20,7 +20,7 @@ import { SocketPair } from "./socket_pair.ts";
 import { tapped } from "./tapped_transport.ts";
 import { type Tamper, Targets } from "./targets.ts";
 
-/** Roads to agents are long: this much is under way on them. */
+/** Routes to agents are long: this much is under way on them. */
 const LINK_CAPACITY_BYTES = 256 * 1024;
 
 /** In front of the number of a link, as its server sees it. */
@@ -106,13 +106,13 @@ export class TunnelWorld implements AgentWorld {
   /** Every socket is closed, at both ends. */
   get isClosed(): boolean {
     return this.links.every(({ pair }) => pair.isOver) &&
-      this.#callers.roads.every(({ pair }) => pair.isOver) &&
+      this.#callers.routes.every(({ pair }) => pair.isOver) &&
       this.#targets.isClosed;
   }
 
   /** See `SocketPair.abandoned`. */
   get abandonedBuffers(): ArrayBufferLike[] {
-    return [...this.links, ...this.#callers.roads]
+    return [...this.links, ...this.#callers.routes]
       .flatMap(({ pair }) => pair.abandoned);
   }
 

@@ -17,11 +17,11 @@ import type { SimulatedLink, TunnelWorld } from "./tunnel_world.ts";
 
 const CHECK_EVERY_MS = 250;
 
-/** Beyond a dial's deadline: roads, and events that come before it. */
+/** Beyond a dial's deadline: routes, and events that come before it. */
 const ANSWER_SLACK_MS = 5_000;
 
 /**
- * How long somebody who reads may wait for bytes that are there. Roads are
+ * How long somebody who reads may wait for bytes that are there. Routes are
  * slow (80 ms there and back), windows small, and a dozen others take turns.
  */
 const PROGRESS_STREAMS_MS = 5_000;

@@ -15,7 +15,7 @@
 import type { Sink, Source } from "../../../catalog/model/source.ts";
 import { AdsClient, type Recalled } from "../../../client/ads/ads_client.ts";
 import { AdsKeeper } from "../../../client/ads/ads_keeper.ts";
-import type { AdsRoad } from "../../../client/ads/ads_road.ts";
+import type { Upstream } from "../../../net/channel/upstream.ts";
 import type { AdsChange } from "../../../client/ads/received.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
@@ -38,7 +38,7 @@ const WAITING_SHOWN_MAX = 100;
 
 /** See the module description. */
 export interface AdsSourceOptions {
-  readonly road: AdsRoad;
+  readonly upstream: Upstream;
   readonly mode: DiscoveryMode;
   /** Who asks. */
   readonly node: DiscoveryNode;
@@ -50,7 +50,7 @@ export interface AdsSourceOptions {
   readonly kept?: LastKnownGood;
   /** See `AdsKeeperOptions`. */
   readonly onSilentEnd?: () => void;
-  /** Ends what the road is made of. */
+  /** Ends what the upstream is made of. */
   readonly onStopped?: () => void;
 }
 
@@ -70,7 +70,7 @@ export class AdsSource implements Source {
 
   constructor(options: AdsSourceOptions) {
     this.#options = options;
-    const { mode, node, timers, random, road, onSilentEnd } = options;
+    const { mode, node, timers, random, upstream, onSilentEnd } = options;
     this.#client = new AdsClient<Content>({
       mode,
       node,
@@ -82,7 +82,7 @@ export class AdsSource implements Source {
     });
     this.#keeper = new AdsKeeper({
       client: this.#client,
-      road,
+      upstream,
       timers,
       random,
       onProblem: (problem, retryMs) =>

@@ -4,7 +4,7 @@ import {
   TUNNEL_METADATA,
 } from "../../../catalog/discovery_form.ts";
 import type { Service } from "../../../catalog/model/model.ts";
-import { plainRoad } from "../../../client/ads/ads_road.ts";
+import { plainUpstream } from "../../../client/ads/server_upstream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
@@ -41,7 +41,7 @@ class Rig implements AsyncDisposable {
     const { log } = this;
     const timers = systemTimers;
     this.source = new AdsSource({
-      road: plainRoad([this.server.address]),
+      upstream: plainUpstream([this.server.address]),
       mode,
       node: proxyNode("n1", "z1"),
       timers,

@@ -8,8 +8,8 @@ import type { ProxyEnvironment } from "../../../net/dial/proxy_environment.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
-import { type AdsAccess, adsRoadOf } from "../../identity/ads_access.ts";
-import type { IdentityRoad } from "../../identity/identity_road.ts";
+import { type AdsAccess, adsUpstreamOf } from "../../identity/ads_access.ts";
+import type { FollowedIdentity } from "../../identity/followed_identity.ts";
 import { AdsSource } from "./ads_source.ts";
 import { LastKnownGood } from "./last_known_good.ts";
 import { proxyNode } from "./proxy_node.ts";
@@ -31,7 +31,7 @@ export interface DiscoveryTools {
   readonly log: Log;
   readonly proxyEnv: ProxyEnvironment;
   /** Of a node that has joined. */
-  readonly identity?: IdentityRoad;
+  readonly identity?: FollowedIdentity;
 }
 
 /** Nothing is connected before it starts; the state file is read. */
@@ -41,7 +41,7 @@ export function discoverySource(
 ): AdsSource {
   const timers = systemTimers;
   return new AdsSource({
-    road: adsRoadOf(access, {
+    upstream: adsUpstreamOf(access, {
       proxyEnv,
       ...(identity === undefined ? {} : { identity }),
     }),

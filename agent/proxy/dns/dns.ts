@@ -60,7 +60,7 @@ const CODES = {
 export type DnsCode = keyof typeof CODES;
 
 /** How a question came. */
-export type DnsRoad = "udp" | "tcp";
+export type DnsTransport = "udp" | "tcp";
 
 type Options = packet.OptAnswer | undefined;
 
@@ -77,7 +77,7 @@ export class DnsResponder {
   /** @returns `undefined` where there is nothing to be answered. */
   answer(
     bytes: Uint8Array,
-    road: DnsRoad,
+    transport: DnsTransport,
     asker?: DnsAsker,
   ): Uint8Array | undefined {
     if (bytes.length < HEADER_BYTES || bytes[2]! & FLAG_ANSWER) {
@@ -92,9 +92,9 @@ export class DnsResponder {
     const reply = this.#reply(asked, options, asker);
     this.#count(reply.code);
     const answer = encode(header, asked, options, reply);
-    return answer.length <= bytesMax(road, options)
+    return answer.length <= bytesMax(transport, options)
       ? answer
-      : shorten(header, question, reply, bytesMax(road, options));
+      : shorten(header, question, reply, bytesMax(transport, options));
   }
 
   #reply(
@@ -249,8 +249,8 @@ function recordOf(name: string, fact: DnsFact): packet.Answer {
   return { name, type: "SRV", ttl: TTL_SECONDS, data };
 }
 
-function bytesMax(road: DnsRoad, options: Options): number {
-  if (road === "tcp") return 65_535;
+function bytesMax(transport: DnsTransport, options: Options): number {
+  if (transport === "tcp") return 65_535;
   const taken = options?.udpPayloadSize ?? PLAIN_BYTES_MAX;
   return Math.min(DATAGRAM_BYTES_MAX, Math.max(PLAIN_BYTES_MAX, taken));
 }

@@ -21,7 +21,7 @@ import { localHostOf } from "../../../net/stream/local_host.ts";
 import { canonicalIp } from "../../../proto/peer/ip_address.ts";
 import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
-import { type DnsRoad, QUESTION_BYTES_MAX } from "./dns.ts";
+import { type DnsTransport, QUESTION_BYTES_MAX } from "./dns.ts";
 import type { DnsAsker } from "./dns_zone.ts";
 import type { PortListener } from "../listeners/proxied_port.ts";
 
@@ -48,7 +48,7 @@ export interface DnsAnswers {
   /** @returns `undefined` where there is nothing to be answered. */
   answer(
     bytes: Uint8Array,
-    road: DnsRoad,
+    transport: DnsTransport,
     asker: DnsAsker,
   ): Uint8Array | undefined;
 }

@@ -7,7 +7,7 @@
 import type { Protocol, Via } from "../../../catalog/model/model.ts";
 import type { Target } from "../../../catalog/snapshot.ts";
 import { TunnelDialError } from "../../../client/dial_error.ts";
-import type { RoadDialer } from "../../../client/road_dialer.ts";
+import type { TunnelDialer } from "../../../client/tunnel_dialer.ts";
 import { dialAddress, dialTarget } from "../../../net/dial/dial.ts";
 import type { Resolver } from "../../../net/names/resolver.ts";
 import { systemResolver } from "../../../net/names/system_resolver.ts";
@@ -77,19 +77,19 @@ export interface Reach {
 
 /** How a machine is connected. */
 export interface ReachOptions {
-  /** The road into the tunnel; absent: there is none. */
-  readonly road?: RoadDialer;
+  /** What dials into the tunnel; absent: there is none. */
+  readonly tunnel?: TunnelDialer;
   /** Of endpoints that have names; the machine's unless given. */
   readonly resolver?: Resolver;
 }
 
 /** See the module description. */
 export class MachineReach implements Reach {
-  readonly #road: RoadDialer | undefined;
+  readonly #tunnel: TunnelDialer | undefined;
   readonly #resolver: Resolver;
 
-  constructor({ road, resolver }: ReachOptions) {
-    this.#road = road;
+  constructor({ tunnel, resolver }: ReachOptions) {
+    this.#tunnel = tunnel;
     this.#resolver = resolver ??
       new EndpointNames(systemResolver, systemTimers);
   }
@@ -97,7 +97,7 @@ export class MachineReach implements Reach {
   dial(target: Target, dial: ReachDial): Conduit | Promise<Conduit> {
     const { via } = target.endpoint;
     if (via.kind === "agent") return this.#throughAgent(target, via, dial);
-    const mayGoRound = dial.agentOnFailure && this.#road !== undefined;
+    const mayGoRound = dial.agentOnFailure && this.#tunnel !== undefined;
     return mayGoRound
       ? this.#directOrRound(target, dial)
       : direct(target, dial, this.#resolver);
@@ -126,7 +126,7 @@ export class MachineReach implements Reach {
     { protocol, timeoutMs, takeEarly, signal }: ReachDial,
   ): Promise<Conduit> {
     const address = hostPort(target.address, target.port);
-    if (this.#road === undefined) {
+    if (this.#tunnel === undefined) {
       throw new ReachError(
         "target",
         `Cannot reach ${address}: it is behind an agent, and no tunnel server ` +
@@ -135,7 +135,7 @@ export class MachineReach implements Reach {
     }
     const early = await takeEarly?.() ?? NOTHING;
     try {
-      return await this.#road.dial({
+      return await this.#tunnel.dial({
         target: { protocol, address },
         timeoutMs: Math.max(timeoutMs, AGENT_TIMEOUT_MS_MIN),
         ...(agent === undefined ? {} : { node: nodeText(agent) }),

@@ -1,6 +1,9 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { TunnelDialError } from "../../../client/dial_error.ts";
-import type { RoadDial, RoadDialer } from "../../../client/road_dialer.ts";
+import type {
+  TunnelDial,
+  TunnelDialer,
+} from "../../../client/tunnel_dialer.ts";
 import { ConduitProbe } from "../../../tests/support/memory/conduit_probe.ts";
 import { MemoryConduit } from "../../../tests/support/memory/memory_conduit.ts";
 import { deadPort } from "../../../tests/support/rigs/proxy_rig.ts";
@@ -14,12 +17,12 @@ import {
   ReachError,
 } from "./reach.ts";
 
-/** A road that remembers what it was asked for. */
-class FakeRoad implements RoadDialer {
-  readonly dials: RoadDial[] = [];
+/** A tunnel that remembers what it was asked for. */
+class FakeTunnel implements TunnelDialer {
+  readonly dials: TunnelDial[] = [];
   refusal: TunnelDialError | undefined;
 
-  dial(dial: RoadDial): Promise<MemoryConduit> {
+  dial(dial: TunnelDial): Promise<MemoryConduit> {
     this.dials.push(dial);
     if (this.refusal !== undefined) return Promise.reject(this.refusal);
     const [near, far] = MemoryConduit.pair({
@@ -42,8 +45,8 @@ const behind = (agent?: { key: "uid" | "host" | "cidr"; value: string }) =>
   target("10.0.0.7:80", { via: { kind: "agent", ...(agent && { agent }) } });
 
 Deno.test("an endpoint behind an agent is dialed through the tunnel, by that agent", async () => {
-  const road = new FakeRoad();
-  const reach = new MachineReach({ road });
+  const tunnel = new FakeTunnel();
+  const reach = new MachineReach({ tunnel });
   await reach.dial(behind(), HOW);
   await reach.dial(behind({ key: "host", value: "n1" }), HOW);
   await reach.dial(behind({ key: "uid", value: "42" }), HOW);
@@ -52,17 +55,17 @@ Deno.test("an endpoint behind an agent is dialed through the tunnel, by that age
     protocol: "udp",
     timeoutMs: 9_000,
   });
-  assertEquals(road.dials.map(({ node }) => node), [
+  assertEquals(tunnel.dials.map(({ node }) => node), [
     undefined,
     "n1",
     "uid=42",
     "cidr=10.0.0.0/8",
   ]);
-  assertEquals(road.dials[3]!.target, {
+  assertEquals(tunnel.dials[3]!.target, {
     protocol: "udp",
     address: "10.0.0.7:80",
   });
-  assertEquals(road.dials.map(({ timeoutMs }) => timeoutMs), [
+  assertEquals(tunnel.dials.map(({ timeoutMs }) => timeoutMs), [
     AGENT_TIMEOUT_MS_MIN,
     AGENT_TIMEOUT_MS_MIN,
     AGENT_TIMEOUT_MS_MIN,
@@ -70,7 +73,7 @@ Deno.test("an endpoint behind an agent is dialed through the tunnel, by that age
   ]);
 });
 
-Deno.test("without a road an endpoint behind an agent cannot be reached", async () => {
+Deno.test("without a tunnel an endpoint behind an agent cannot be reached", async () => {
   const error = await assertRejects(
     () => dialed(new MachineReach({}), behind(), HOW),
     ReachError,
@@ -80,19 +83,19 @@ Deno.test("without a road an endpoint behind an agent cannot be reached", async 
 });
 
 Deno.test("a direct endpoint that refuses is dialed through the tunnel where that is allowed", async () => {
-  const road = new FakeRoad();
-  const reach = new MachineReach({ road });
+  const tunnel = new FakeTunnel();
+  const reach = new MachineReach({ tunnel });
   const refusing = target(`127.0.0.1:${deadPort()}`);
   await assertRejects(
     () => dialed(reach, refusing, HOW),
     ReachError,
     "refused",
   );
-  assertEquals(road.dials, []);
+  assertEquals(tunnel.dials, []);
   await reach.dial(refusing, { ...HOW, agentOnFailure: true });
-  assertEquals(road.dials.length, 1);
-  assertEquals(road.dials[0]!.node, undefined);
-  road.refusal = new TunnelDialError("endpoint", "No agent available");
+  assertEquals(tunnel.dials.length, 1);
+  assertEquals(tunnel.dials[0]!.node, undefined);
+  tunnel.refusal = new TunnelDialError("endpoint", "No agent available");
   await assertRejects(
     () => dialed(reach, refusing, { ...HOW, agentOnFailure: true }),
     ReachError,
@@ -101,8 +104,8 @@ Deno.test("a direct endpoint that refuses is dialed through the tunnel where tha
 });
 
 Deno.test("what the client says first goes along through the tunnel, and is not asked for otherwise", async () => {
-  const road = new FakeRoad();
-  const reach = new MachineReach({ road });
+  const tunnel = new FakeTunnel();
+  const reach = new MachineReach({ tunnel });
   let asked = 0;
   let early = new TextEncoder().encode("GET /");
   const takeEarly = () => {
@@ -117,16 +120,16 @@ Deno.test("what the client says first goes along through the tunnel, and is not 
   early = new Uint8Array();
   await reach.dial(behind(), { ...HOW, takeEarly });
   assertEquals(
-    road.dials.map(({ earlyData }) => earlyData?.length),
+    tunnel.dials.map(({ earlyData }) => earlyData?.length),
     [5, 5, undefined],
   );
 });
 
 Deno.test("a dial that is given up is nobody's failure", async () => {
-  const road = new FakeRoad();
-  road.refusal = new TunnelDialError("context", "the caller gave up");
+  const tunnel = new FakeTunnel();
+  tunnel.refusal = new TunnelDialError("context", "the caller gave up");
   const signal = AbortSignal.abort();
-  const reach = new MachineReach({ road });
+  const reach = new MachineReach({ tunnel });
   const how = { ...HOW, signal, agentOnFailure: true };
   const dials = [
     dialed(reach, target(`127.0.0.1:${deadPort()}`), how),
@@ -136,5 +139,5 @@ Deno.test("a dial that is given up is nobody's failure", async () => {
     const error = await assertRejects(() => dial, ReachError);
     assertEquals(error.fault, "cancelled");
   }
-  assertEquals(road.dials.length, 1, "nobody wants to go round any more");
+  assertEquals(tunnel.dials.length, 1, "nobody wants to go round any more");
 });

@@ -1,7 +1,7 @@
 /**
  * Asks the backends of a port whether they live, if its service wants that.
  *
- * A check is a dial by the same road as a client's, and a request on it unless it
+ * A check is a dial by the same route as a client's, and a request on it unless it
  * is one of TCP (`health_question.ts`). Some answers in a row make one well or
  * ill, and who is ill is left out by the balancer unless all are. A datagram
  * service has no way to say that it lives, so it is asked only where its service

@@ -223,7 +223,7 @@ function judge(
   return { verdict: "in use" };
 }
 
-/** The road to an endpoint, in words. */
+/** The route to an endpoint, in words. */
 function viaText(via: Via): string {
   if (via.kind === "direct") return "direct";
   const { agent } = via;

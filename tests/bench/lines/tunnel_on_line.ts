@@ -92,8 +92,8 @@ function start(
   { entrance, serverFlags, agentFlags }: OnLineWish,
 ): Promise<Tunnel> {
   if (name !== "ours") return startTunnel(name, site);
-  const road = entrance === "connect" ? "connect-uds" : "grpc-uds";
-  return startTunnel(name, site, { road, serverFlags, agentFlags });
+  const route = entrance === "connect" ? "connect-uds" : "grpc-uds";
+  return startTunnel(name, site, { route, serverFlags, agentFlags });
 }
 
 async function startForward(site: Site, tunnel: Tunnel): Promise<Child> {

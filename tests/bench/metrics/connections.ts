@@ -50,14 +50,14 @@ export const CONNECTION_METRICS: Readonly<Record<string, Metric>> = {
   },
   "conn-grpc": {
     title: "new connections, gRPC on a unix socket, dialed for each",
-    road: "grpc-uds",
+    route: "grpc-uds",
     load,
     isQuick: true,
     figures: figures([{ K: 1 }, {}], [{}, {}]),
   },
   "conn-tls": {
     title: "new connections, CONNECT over mutual TLS",
-    road: "connect-tls",
+    route: "connect-tls",
     load,
     figures: figures([{}, { K: 1 }], [{}, {}]),
   },

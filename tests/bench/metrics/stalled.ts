@@ -8,11 +8,11 @@
  * @module
  */
 
-import type { Figure, Metric, Road } from "../metric.ts";
+import type { Figure, Metric, Route } from "../metric.ts";
 
 const STALLED = [1, 8, 64] as const;
 const SIDES = ["client", "target"] as const;
-const ROADS = { connect: "connect-uds", grpc: "grpc-uds" } as const;
+const ROUTES = { connect: "connect-uds", grpc: "grpc-uds" } as const;
 
 /**
  * What a stalled conduit may pin at both ends together: the window that it
@@ -41,14 +41,14 @@ const FIGURES: readonly Figure[] = [
 ];
 
 function stalled(
-  road: Road,
+  route: Route,
   side: typeof SIDES[number],
   connections: number,
 ): Metric {
   return {
     title: `request/response beside ${connections} stalled at the ${side}, ` +
-      inWords(road),
-    road,
+      inWords(route),
+    route,
     contenders: ["ours"],
     load: (scale) => [
       "-mode=rr",
@@ -61,10 +61,10 @@ function stalled(
   };
 }
 
-function pinned(road: Road, side: typeof SIDES[number]): Metric {
+function pinned(route: Route, side: typeof SIDES[number]): Metric {
   return {
-    title: `memory of connections stalled at the ${side}, ${inWords(road)}`,
-    road,
+    title: `memory of connections stalled at the ${side}, ${inWords(route)}`,
+    route,
     contenders: ["ours"],
     isFresh: true,
     load: () => ["-mode=pinned", `-n=${PINNED}`, `-stall-side=${side}`],
@@ -81,25 +81,25 @@ function pinned(road: Road, side: typeof SIDES[number]): Metric {
   };
 }
 
-function inWords(road: Road): string {
-  return road === "grpc-uds" ? "gRPC" : "CONNECT";
+function inWords(route: Route): string {
+  return route === "grpc-uds" ? "gRPC" : "CONNECT";
 }
 
-const PLACES = Object.entries(ROADS).flatMap(([name, road]) =>
-  SIDES.map((side) => ({ place: `${name}-${side}`, road, side }))
+const PLACES = Object.entries(ROUTES).flatMap(([name, route]) =>
+  SIDES.map((side) => ({ place: `${name}-${side}`, route, side }))
 );
 
 /** `stall-connect-client-8`, `pinned-grpc-target` and their like. */
 export const STALLED_METRICS: Readonly<Record<string, Metric>> = Object
   .fromEntries([
-    ...PLACES.flatMap(({ place, road, side }) =>
+    ...PLACES.flatMap(({ place, route, side }) =>
       STALLED.map((connections) => [
         `stall-${place}-${connections}`,
-        stalled(road, side, connections),
+        stalled(route, side, connections),
       ])
     ),
-    ...PLACES.map(({ place, road, side }) => [
+    ...PLACES.map(({ place, route, side }) => [
       `pinned-${place}`,
-      pinned(road, side),
+      pinned(route, side),
     ]),
   ]);

@@ -10,7 +10,7 @@ export function startDirect(site: Site): Promise<Tunnel> {
   return Promise.resolve({
     flags: [`-addr=${site.target}`],
     generator: "loadgen",
-    road: "the target itself",
+    route: "the target itself",
     pieces: [],
     stop: () => Promise.resolve(),
   });

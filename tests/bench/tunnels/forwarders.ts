@@ -73,7 +73,7 @@ export function forwarded(address: string, pieces: readonly Child[]): Tunnel {
   return {
     flags: [`-addr=${address}`],
     generator: "loadgen",
-    road: "a forwarded TCP port",
+    route: "a forwarded TCP port",
     pieces,
     stop: async () => {
       await Promise.all(pieces.map((piece) => piece.stop()));

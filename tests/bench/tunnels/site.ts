@@ -7,7 +7,7 @@
 
 import type { Child } from "../../peers/child.ts";
 import type { Workspace } from "../../peers/workspace.ts";
-import type { Road } from "../metric.ts";
+import type { Route } from "../metric.ts";
 
 export interface Site {
   readonly workspace: Workspace;
@@ -34,7 +34,7 @@ export function loopback(workspace: Workspace, target: string): Site {
 
 /** What a metric may wish for; not every peer has every wish. */
 export interface Wish {
-  readonly road: Road;
+  readonly route: Route;
   /** For our server or agent, or Konnectivity's. */
   readonly serverFlags?: readonly string[];
   readonly agentFlags?: readonly string[];
@@ -44,10 +44,10 @@ export interface Wish {
 export interface Tunnel {
   /** Of the generator: how it reaches the target. */
   readonly flags: readonly string[];
-  /** Which of the two generators knows this road. */
+  /** Which of the two generators knows this route. */
   readonly generator: "loadgen" | "grpcgen";
   /** The same in words. */
-  readonly road: string;
+  readonly route: string;
   /** Its processes, server first; they may have children. */
   readonly pieces: readonly Child[];
   stop(): Promise<void>;

@@ -86,7 +86,7 @@ export async function preparePrograms(name: ContenderName): Promise<void> {
 export async function startTunnel(
   name: ContenderName,
   site: Site,
-  wish: Wish = { road: "connect-uds" },
+  wish: Wish = { route: "connect-uds" },
 ): Promise<Tunnel> {
   const tunnel = await STARTERS[name](site, wish);
   try {

@@ -14,19 +14,19 @@ import {
 import type { Workspace } from "../../peers/workspace.ts";
 import type { Site, Tunnel, Wish } from "./site.ts";
 
-/** @throws {TypeError} For the road `port`, which neither has by itself. */
+/** @throws {TypeError} For the route `port`, which neither has by itself. */
 export async function startWithFrontend(
   site: Site,
   wish: Wish,
   serverMaker: Maker,
   agentMaker: Maker,
 ): Promise<Tunnel> {
-  const { road } = wish;
-  if (road === "port") throw new TypeError(`${serverMaker} forwards no port`);
+  const { route } = wish;
+  if (route === "port") throw new TypeError(`${serverMaker} forwards no port`);
   const server = await startServer(site.workspace, {
     maker: serverMaker,
-    mode: road === "grpc-uds" ? "grpc" : "http-connect",
-    transport: road === "connect-tls" ? "tcp" : "uds",
+    mode: route === "grpc-uds" ? "grpc" : "http-connect",
+    transport: route === "connect-tls" ? "tcp" : "uds",
     prefix: site.serverSide,
     agentHost: site.serverHost,
     extraFlags: wish.serverFlags ?? [],
@@ -38,11 +38,11 @@ export async function startWithFrontend(
     wish.agentFlags,
     site.agentSide,
   );
-  const { flags, words } = wayIn(server.frontend, road, site.workspace);
+  const { flags, words } = wayIn(server.frontend, route, site.workspace);
   return {
     flags: [...flags, `-to=${site.target}`],
-    generator: road === "grpc-uds" ? "grpcgen" : "loadgen",
-    road: words,
+    generator: route === "grpc-uds" ? "grpcgen" : "loadgen",
+    route: words,
     pieces: [server.child, agent.child],
     stop: () => stopTunnel(server, agent),
   };
@@ -50,7 +50,7 @@ export async function startWithFrontend(
 
 function wayIn(
   frontend: Frontend,
-  road: Wish["road"],
+  route: Wish["route"],
   workspace: Workspace,
 ): { readonly flags: readonly string[]; readonly words: string } {
   if (frontend.transport === "tcp") {
@@ -65,7 +65,7 @@ function wayIn(
   }
   return {
     flags: [`-via=unix:${frontend.path}`],
-    words: road === "grpc-uds"
+    words: route === "grpc-uds"
       ? "gRPC on a unix socket"
       : "CONNECT on a unix socket",
   };

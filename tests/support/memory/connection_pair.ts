@@ -2,7 +2,7 @@
  * Two HTTP/2 engines joined in memory.
  *
  * What one writes reaches the other in a microtask, never inside the call, as
- * with a socket; a test can hold the road up, or break it.
+ * with a socket; a test can hold the line up, or break it.
  *
  * @module
  */
@@ -59,7 +59,7 @@ export class ConnectionPair {
     this.server.start();
   }
 
-  /** The road breaks: both ends hear it. */
+  /** The line breaks: both ends hear it. */
   break(reason: string): void {
     this.#isBroken = true;
     this.client.transportClosed(new Error(reason));

@@ -21,12 +21,12 @@ export interface JoinedConduits {
   readonly a: MemoryConduit;
   readonly b: MemoryConduit;
   /** The other end of `a`, for trouble on the way. */
-  readonly leftRoad: MemoryConduit;
+  readonly leftLine: MemoryConduit;
   /** The other end of `b`. */
-  readonly rightRoad: MemoryConduit;
-  /** Whoever uses `leftRoad`. */
+  readonly rightLine: MemoryConduit;
+  /** Whoever uses `leftLine`. */
   readonly left: ConduitProbe;
-  /** Whoever uses `rightRoad`. */
+  /** Whoever uses `rightLine`. */
   readonly right: ConduitProbe;
   readonly result: Promise<TransferResult>;
 }
@@ -36,16 +36,16 @@ export function joined(
   pair: MemoryPairOptions = {},
   options: TransferOptions = {},
 ): JoinedConduits {
-  const [leftRoad, a] = MemoryConduit.pair(pair);
-  const [b, rightRoad] = MemoryConduit.pair(pair);
+  const [leftLine, a] = MemoryConduit.pair(pair);
+  const [b, rightLine] = MemoryConduit.pair(pair);
   const result = transfer(a, b, options);
   return {
     a,
     b,
-    leftRoad,
-    rightRoad,
-    left: new ConduitProbe(leftRoad),
-    right: new ConduitProbe(rightRoad),
+    leftLine,
+    rightLine,
+    left: new ConduitProbe(leftLine),
+    right: new ConduitProbe(rightLine),
     result,
   };
 }

@@ -36,7 +36,7 @@ export class MemoryConduit implements Conduit {
   #peer!: MemoryConduit;
   #events: ConduitEvents | undefined;
   /** Written and not delivered yet. */
-  #road: Uint8Array[] = [];
+  #line: Uint8Array[] = [];
   /** Delivered to our owner and not consumed yet. */
   #delivered = 0;
   /** Written by us and not consumed by the other end's owner yet. */
@@ -77,7 +77,7 @@ export class MemoryConduit implements Conduit {
     return this.#closed;
   }
 
-  /** Keeps what this end sends on the road, ends included, until `resume`. */
+  /** Keeps what this end sends on the line, ends included, until `resume`. */
   stall(): void {
     this.#isStalled = true;
   }
@@ -87,7 +87,7 @@ export class MemoryConduit implements Conduit {
     this.#schedule();
   }
 
-  /** The road breaks: both owners hear `lost`. */
+  /** The line breaks: both owners hear `lost`. */
   lose(reason: string): void {
     this.#close({ kind: "lost", reason });
     this.#peer.#close({ kind: "lost", reason });
@@ -111,7 +111,7 @@ export class MemoryConduit implements Conduit {
       return chunk.length;
     }
     const taken = Math.min(room, chunk.length);
-    if (taken > 0 || this.datagrams) this.#road.push(chunk.slice(0, taken));
+    if (taken > 0 || this.datagrams) this.#line.push(chunk.slice(0, taken));
     this.#ahead += taken;
     if (taken < chunk.length) this.#isShort = true;
     this.#schedule();
@@ -178,17 +178,17 @@ export class MemoryConduit implements Conduit {
   }
 
   #nextPiece(): Uint8Array | undefined {
-    const first = this.#road.shift();
+    const first = this.#line.shift();
     if (first === undefined || this.datagrams) return first;
     const count = Math.min(first.length, Math.max(1, this.#cut(first.length)));
-    if (count < first.length) this.#road.unshift(first.subarray(count));
+    if (count < first.length) this.#line.unshift(first.subarray(count));
     return first.subarray(0, count);
   }
 
   #close(end: ConduitEnd): void {
     if (this.#closed !== undefined) return;
     this.#closed = end;
-    this.#road = [];
+    this.#line = [];
     this.#events?.onClose(end);
   }
 }

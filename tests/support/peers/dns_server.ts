@@ -16,7 +16,7 @@ export interface AskedQuestion {
   readonly id: number;
   readonly name: string;
   readonly type: string;
-  readonly road: "udp" | "tcp";
+  readonly transport: "udp" | "tcp";
   readonly hasEdns: boolean;
   /** The port that it came from. */
   readonly port: number;
@@ -132,13 +132,13 @@ export class DnsServer implements AsyncDisposable {
 
   #reply(
     bytes: Uint8Array,
-    road: "udp" | "tcp",
+    transport: "udp" | "tcp",
     port: number,
   ): readonly Uint8Array[] {
     const { id, questions, additionals } = packet.decode(Buffer.from(bytes));
     const { name, type } = questions[0]!;
     const hasEdns = additionals.some((one) => one.type === "OPT");
-    const asked = { id, name, type, road, port, hasEdns };
+    const asked = { id, name, type, transport, port, hasEdns };
     this.asked.push(asked);
     return this.#answer(asked);
   }

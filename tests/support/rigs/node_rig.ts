@@ -1,6 +1,6 @@
 /**
  * A server with discovery, and nodes that joined: agents that announce, proxies
- * that follow, and roads from node to node.
+ * that follow, and routes from node to node.
  *
  * @module
  */
@@ -14,13 +14,13 @@ import type { AgentOptions } from "../../../agent/options.ts";
 import { AdsSource } from "../../../agent/proxy/ads/ads_source.ts";
 import { proxyNode } from "../../../agent/proxy/ads/proxy_node.ts";
 import type { Source } from "../../../catalog/model/source.ts";
-import { tlsRoad } from "../../../client/ads/ads_road.ts";
-import type { NodeRoad } from "../../../client/road.ts";
+import { tlsUpstream } from "../../../client/ads/server_upstream.ts";
+import type { NodeRoute } from "../../../client/tunnel_route.ts";
 import {
-  openRoad,
-  type RoadDial,
-  type RoadDialer,
-} from "../../../client/road_dialer.ts";
+  openDialer,
+  type TunnelDial,
+  type TunnelDialer,
+} from "../../../client/tunnel_dialer.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { Credentials } from "../../../net/tls/trust/credentials.ts";
 import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
@@ -78,7 +78,7 @@ export interface NodeProxy {
 /** See the module description. */
 export class NodeRig implements AsyncDisposable {
   readonly #identity: IdentityRig;
-  readonly #dialers: RoadDialer[] = [];
+  readonly #dialers: TunnelDialer[] = [];
   readonly #proxies: RunningProxy[] = [];
   #restarted: RunningServer | undefined;
 
@@ -141,7 +141,7 @@ export class NodeRig implements AsyncDisposable {
   }
 
   /** From a node into the tunnel. */
-  async road(node: IdentityNode): Promise<NodeRoad> {
+  async route(node: IdentityNode): Promise<NodeRoute> {
     const { tunnel } = this;
     const { cert, key } = await node.pair();
     return {
@@ -161,11 +161,11 @@ export class NodeRig implements AsyncDisposable {
   async dialer(
     node: IdentityNode,
   ): Promise<(address: string, agent?: string) => Promise<Conduit>> {
-    const dialer = openRoad(await this.road(node));
+    const dialer = openDialer(await this.route(node));
     this.#dialers.push(dialer);
     return (address, agent) => {
       const target = { protocol: "tcp", address };
-      const dial: RoadDial = {
+      const dial: TunnelDial = {
         target,
         ...(agent === undefined ? {} : { node: agent }),
       };
@@ -176,15 +176,15 @@ export class NodeRig implements AsyncDisposable {
   /** A proxy on `node` that follows discovery. */
   async proxy(node: IdentityNode): Promise<NodeProxy> {
     const log = new RecordedLog();
-    const road = await this.road(node);
-    const { files, serverName, addresses, proxyEnv } = road;
+    const route = await this.route(node);
+    const { files, serverName, addresses, proxyEnv } = route;
     const running = startNodeProxy({
       ...PROXY_DEFAULTS,
       addresses: { kind: "anywhere", host: "127.0.0.1" },
-      road,
+      route,
       sources: [
         new AdsSource({
-          road: tlsRoad({
+          upstream: tlsUpstream({
             addresses,
             credentials: () => Credentials.load(files).current,
             serverName: serverName!,

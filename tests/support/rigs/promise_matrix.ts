@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { FrontendProtocol } from "../../../client/road.ts";
+import type { FrontendProtocol } from "../../../client/tunnel_route.ts";
 import type { Carrier } from "../../../proto/link/link.ts";
 import { Tunnel } from "./tunnel_harness.ts";
 import {

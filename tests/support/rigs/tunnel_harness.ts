@@ -8,12 +8,15 @@
 import type { AgentOptions } from "../../../agent/options.ts";
 import { Relay } from "../../../agent/relay/relay.ts";
 import { type RunningAgent, startAgent } from "../../../agent/agent.ts";
-import type { FrontendProtocol, Road } from "../../../client/road.ts";
+import type {
+  FrontendProtocol,
+  TunnelRoute,
+} from "../../../client/tunnel_route.ts";
 import {
-  openRoad,
-  type RoadDial,
-  type RoadDialer,
-} from "../../../client/road_dialer.ts";
+  openDialer,
+  type TunnelDial,
+  type TunnelDialer,
+} from "../../../client/tunnel_dialer.ts";
 import type { CertificatePair } from "../certificates/throwaway_ca.ts";
 import type { AnnouncedService } from "../../../proto/link/link_messages.ts";
 import type { Identifiers } from "../../../proto/peer/identifiers.ts";
@@ -23,7 +26,7 @@ import { type RunningServer, startServer } from "../../../server/server.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import { certificates } from "../certificates/certificates.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
-import { CuttableRoad } from "../peers/cuttable_road.ts";
+import { CuttableLine } from "../peers/cuttable_line.ts";
 import { identifiers } from "../memory/fake_link.ts";
 import { ProbeTarget } from "../peers/probe_target.ts";
 import { RecordedLog } from "../watch/recorded_log.ts";
@@ -69,8 +72,8 @@ export class Tunnel implements AsyncDisposable {
   readonly log = new RecordedLog();
   readonly agents: TunnelAgent[] = [];
   readonly #folder: string;
-  readonly #dialers = new Map<FrontendProtocol, RoadDialer>();
-  readonly #roads: CuttableRoad[] = [];
+  readonly #dialers = new Map<FrontendProtocol, TunnelDialer>();
+  readonly #routes: CuttableLine[] = [];
   #running: RunningServer | undefined;
   #target: ProbeTarget | undefined;
   #files = 0;
@@ -93,13 +96,13 @@ export class Tunnel implements AsyncDisposable {
     }
   }
 
-  /** A tunnel with one agent that is linked, over a road that can be cut. */
+  /** A tunnel with one agent that is linked, over a route that can be cut. */
   static async linked(
     carrier: Carrier,
     wish: TunnelWish = {},
   ): Promise<Tunnel> {
     const tunnel = await Tunnel.open(wish);
-    await tunnel.link({ carrier, serverPort: tunnel.newRoad().port });
+    await tunnel.link({ carrier, serverPort: tunnel.newLine().port });
     return tunnel;
   }
 
@@ -226,20 +229,20 @@ export class Tunnel implements AsyncDisposable {
     return agent;
   }
 
-  /** A road to the agent port; agents take it by its port. */
-  newRoad(): CuttableRoad {
-    const road = new CuttableRoad(this.agentPort);
-    this.#roads.push(road);
-    return road;
+  /** A route to the agent port; agents take it by its port. */
+  newLine(): CuttableLine {
+    const route = new CuttableLine(this.agentPort);
+    this.#routes.push(route);
+    return route;
   }
 
-  /** Cuts every agent off that came over a road. */
+  /** Cuts every agent off that came over a route. */
   cut(): void {
-    for (const road of this.#roads) road.cut();
+    for (const route of this.#routes) route.cut();
   }
 
   /** How callers get in. */
-  async road(protocol: FrontendProtocol): Promise<Road> {
+  async route(protocol: FrontendProtocol): Promise<TunnelRoute> {
     const { frontend } = this.server.addresses;
     if (frontend === this.socketPath) {
       const address = { kind: "unix", path: this.socketPath } as const;
@@ -254,10 +257,10 @@ export class Tunnel implements AsyncDisposable {
   }
 
   /** Dials as our own client does. */
-  async dial(protocol: FrontendProtocol, dial: RoadDial): Promise<Conduit> {
+  async dial(protocol: FrontendProtocol, dial: TunnelDial): Promise<Conduit> {
     let dialer = this.#dialers.get(protocol);
     if (dialer === undefined) {
-      dialer = openRoad(await this.road(protocol));
+      dialer = openDialer(await this.route(protocol));
       this.#dialers.set(protocol, dialer);
     }
     return await dialer.dial(dial);
@@ -266,7 +269,7 @@ export class Tunnel implements AsyncDisposable {
   /** Both ends of one new conduit: the caller's and the target's. */
   async connect(
     protocol: FrontendProtocol,
-    dial: Partial<RoadDial> = {},
+    dial: Partial<TunnelDial> = {},
   ): Promise<{ caller: ConduitProbe; target: ConduitProbe }> {
     const { address } = this.target;
     const [conduit, target] = await Promise.all([
@@ -286,7 +289,7 @@ export class Tunnel implements AsyncDisposable {
     for (const { running } of this.agents) running.stop("the test is over");
     this.#running?.stop("the test is over");
     await this.#target?.close();
-    for (const road of this.#roads) road.close();
+    for (const route of this.#routes) route.close();
     for (const { running } of this.agents) await running.finished;
     await this.#running?.finished;
     await Deno.remove(this.#folder, { recursive: true });

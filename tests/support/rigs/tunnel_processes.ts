@@ -6,8 +6,11 @@
  */
 
 import { listProcFolder } from "./proc_files.ts";
-import type { FrontendProtocol, Road } from "../../../client/road.ts";
-import { openRoad, type RoadDial } from "../../../client/road_dialer.ts";
+import type {
+  FrontendProtocol,
+  TunnelRoute,
+} from "../../../client/tunnel_route.ts";
+import { openDialer, type TunnelDial } from "../../../client/tunnel_dialer.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import {
   type Maker,
@@ -73,12 +76,12 @@ export class TunnelProcesses implements AsyncDisposable {
   }
 
   /** Dials as our own client does, each time anew. */
-  async dial(protocol: FrontendProtocol, dial: RoadDial): Promise<Conduit> {
+  async dial(protocol: FrontendProtocol, dial: TunnelDial): Promise<Conduit> {
     const { frontend } = this.server;
     if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
     const address = { kind: "unix", path: frontend.path } as const;
-    const road: Road = { kind: "tunnel", protocol, address };
-    const dialer = openRoad(road);
+    const route: TunnelRoute = { kind: "tunnel", protocol, address };
+    const dialer = openDialer(route);
     try {
       return await dialer.dial(dial);
     } finally {
@@ -89,7 +92,7 @@ export class TunnelProcesses implements AsyncDisposable {
   /** Both ends of one new conduit: the caller's and the target's. */
   async connect(
     protocol: FrontendProtocol,
-    dial: Partial<RoadDial> = {},
+    dial: Partial<TunnelDial> = {},
   ): Promise<{ caller: ConduitProbe; target: ConduitProbe }> {
     const target = { protocol: "tcp", address: this.target.address };
     const [conduit, far] = await Promise.all([

@@ -10,8 +10,8 @@
 
 import { sameBytes } from "../../../proto/bytes/same_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
-import type { FrontendProtocol } from "../../../client/road.ts";
-import type { RoadDial } from "../../../client/road_dialer.ts";
+import type { FrontendProtocol } from "../../../client/tunnel_route.ts";
+import type { TunnelDial } from "../../../client/tunnel_dialer.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
 import { ProbeTarget } from "../peers/probe_target.ts";
@@ -24,7 +24,7 @@ export interface PromiseRig {
   readonly protocol: FrontendProtocol;
   /** What `connect` reaches. */
   readonly target: ProbeTarget;
-  dial(dial: RoadDial): Promise<Conduit>;
+  dial(dial: TunnelDial): Promise<Conduit>;
   /** Breaks the link as the death of a machine does. */
   cut(): void;
   /** Both ends of one new connection. */

@@ -1,9 +1,9 @@
 /**
- * One client and one server of discovery with a slow road between them, and all
+ * One client and one server of discovery with a slow upstream between them, and all
  * that must hold on it whatever happens: for property tests.
  *
  * The server is the state of a stream; the client is a model. Requests and
- * responses wait on the road until the test delivers them.
+ * responses wait on the upstream until the test delivers them.
  *
  * @module
  */
@@ -185,7 +185,7 @@ export class DiscoveryWorld {
     this.model.tick(this.nowMs);
   }
 
-  /** @returns false when there is nothing on the road up. */
+  /** @returns false when there is nothing on the upstream up. */
   deliverUp(): boolean {
     const request = this.#up.shift();
     if (request === undefined) return false;
@@ -195,7 +195,7 @@ export class DiscoveryWorld {
     return true;
   }
 
-  /** @returns false when there is nothing on the road down. */
+  /** @returns false when there is nothing on the upstream down. */
   deliverDown(): boolean {
     const response = this.#down.shift();
     if (response === undefined) return false;
@@ -388,7 +388,7 @@ export class DiscoveryWorld {
       const isNow = this.#view!.resources[kind].get(name)?.version === version;
       if (isWhole && ledger.hasPast) continue; // It may be repeated then.
       if (ledger.touched.has(name)) continue; // It went, and came back.
-      // Who asks anew while the refused one is on the road is told again.
+      // Who asks anew while the refused one is on the upstream is told again.
       if (version !== undefined && isNow && !ledger.anew.has(name)) {
         // What was tried again has something told in its place.
         if (isSure && ledger.suspects.has(name)) ledger.forced.add(name);

@@ -156,7 +156,7 @@ export class ScriptedAds implements Disposable {
     return new Promise((resolve) => this.#waiters.push(resolve));
   }
 
-  /** The road breaks, for everybody who is connected. */
+  /** The route breaks, for everybody who is connected. */
   cut(): void {
     for (const conn of this.#conns) denoSocket(conn).close();
     this.#conns.clear();

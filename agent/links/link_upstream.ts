@@ -23,7 +23,7 @@ import type { LinkEnvironment } from "./link_environment.ts";
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /** See the module description. */
-export class ServerRoad {
+export class LinkUpstream {
   readonly #servers: ServerAddresses;
   readonly #credentials: Credentials;
   readonly #environment: LinkEnvironment;

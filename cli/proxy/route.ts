@@ -1,12 +1,12 @@
 /**
- * The road of `tunnel proxy` to endpoints behind agents: as flags say it, and
+ * The route of `tunnel proxy` to endpoints behind agents: as flags say it, and
  * else as the same node, and to the same servers, that it asks for services.
  *
  * @module
  */
 
-import type { Road } from "../../client/road.ts";
-import type { RoadIdentity } from "../../client/road_identity.ts";
+import type { TunnelRoute } from "../../client/tunnel_route.ts";
+import type { NodeIdentity } from "../../client/node_identity.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
@@ -15,9 +15,9 @@ import type { AdsAccess } from "../../agent/identity/ads_access.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import {
   hasLocalFrontend,
-  ROAD_ONLY_FLAGS,
-  roadIfAny,
-} from "../flags/road_flags.ts";
+  ROUTE_ONLY_FLAGS,
+  routeIfAny,
+} from "../flags/route_flags.ts";
 
 /** Flags that are about discovery as well. */
 const SHARED: readonly string[] = ["agent-cert", "agent-key", "state-dir"];
@@ -28,27 +28,29 @@ const SHARED: readonly string[] = ["agent-cert", "agent-key", "state-dir"];
  * @returns `undefined` when there is none, and none was asked for.
  * @throws {UsageError} One line.
  */
-export function proxyRoad(
-  reading: FlagReading<typeof ROAD_ONLY_FLAGS>,
+export function proxyRoute(
+  reading: FlagReading<typeof ROUTE_ONLY_FLAGS>,
   context: Pick<CommandContext, "readFile" | "environment"> & {
     readonly log?: () => Log;
   },
   access: AdsAccess | undefined,
-  identity?: RoadIdentity,
-): Road | undefined {
-  const isNamed = Object.keys(ROAD_ONLY_FLAGS)
+  identity?: NodeIdentity,
+): TunnelRoute | undefined {
+  const isNamed = Object.keys(ROUTE_ONLY_FLAGS)
     .some((name) => reading.given.has(name) && !SHARED.includes(name));
   const proxyEnv = proxyEnvironment(context.environment);
-  if (isNamed || access === undefined) return roadIfAny(reading, context);
-  if (hasLocalFrontend(context.environment)) return roadIfAny(reading, context);
+  if (isNamed || access === undefined) return routeIfAny(reading, context);
+  if (hasLocalFrontend(context.environment)) {
+    return routeIfAny(reading, context);
+  }
   const { kind, addresses } = access;
   switch (kind) {
     // Who needs to prove nothing is told nothing of who it is.
     case "plain":
-      return roadIfAny(reading, context);
+      return routeIfAny(reading, context);
     case "files":
       // A server that is just believed knows nobody by that.
-      if (access.files.cert === "") return roadIfAny(reading, context);
+      if (access.files.cert === "") return routeIfAny(reading, context);
       return { kind: "node", addresses, files: access.files, proxyEnv };
     case "joined": {
       const { stateDirectory: root } = access;

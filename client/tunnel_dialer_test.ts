@@ -6,10 +6,10 @@ import { readToEnd, writeAll } from "../tests/support/peers/sockets.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import {
   DIAL_TIMEOUT_MS,
-  openRoad,
-  type RoadDial,
-  type RoadDialer,
-} from "./road_dialer.ts";
+  openDialer,
+  type TunnelDial,
+  type TunnelDialer,
+} from "./tunnel_dialer.ts";
 import { EARLY_BYTES_MAX } from "../proto/link/link.ts";
 
 const TARGET = { protocol: "tcp", address: "10.0.0.7:443" } as const;
@@ -26,10 +26,14 @@ class ConnectFrontend implements Disposable {
     this.#listener = Deno.listen({ transport: "unix", path: this.path });
   }
 
-  dialer(timers?: Timers): RoadDialer {
+  dialer(timers?: Timers): TunnelDialer {
     const address = { kind: "unix", path: this.path } as const;
-    const road = { kind: "tunnel", protocol: "http-connect", address } as const;
-    return openRoad(road, timers);
+    const route = {
+      kind: "tunnel",
+      protocol: "http-connect",
+      address,
+    } as const;
+    return openDialer(route, timers);
   }
 
   /** The next caller, whose request head was read. */
@@ -126,8 +130,8 @@ Deno.test("a refusal is told in the server's words", async () => {
 });
 
 Deno.test("what cannot be sent as it is, is refused before anything is", async () => {
-  const dialer = openRoad({ kind: "direct" });
-  const cases: [Partial<RoadDial>, string][] = [
+  const dialer = openDialer({ kind: "direct" });
+  const cases: [Partial<TunnelDial>, string][] = [
     [
       { target: { protocol: "tcp", address: "a:1\r\nHost: b" } },
       'Cannot dial "a:1\\r\\nHost: b": wanted visible ASCII only',
@@ -149,12 +153,12 @@ Deno.test("what cannot be sent as it is, is refused before anything is", async (
   );
 });
 
-Deno.test("the direct road connects, and says early bytes first", async () => {
+Deno.test("the direct route connects, and says early bytes first", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const address = `127.0.0.1:${listener.addr.port}`;
   const earlyData = new Uint8Array(EARLY_BYTES_MAX).fill(1);
   const target = { protocol: "tcp", address };
-  const dialing = openRoad({ kind: "direct" }).dial({ target, earlyData });
+  const dialing = openDialer({ kind: "direct" }).dial({ target, earlyData });
   const accepted = await listener.accept();
   const client = new ConduitProbe(await dialing);
   client.send(new Uint8Array([2]));
@@ -166,12 +170,12 @@ Deno.test("the direct road connects, and says early bytes first", async () => {
   await client.closed;
 });
 
-Deno.test("the direct road's failures are an endpoint's", async () => {
+Deno.test("the direct route's failures are an endpoint's", async () => {
   const unused = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const address = `127.0.0.1:${unused.addr.port}`;
   unused.close();
   const target = { protocol: "tcp", address };
-  const error = await failure(openRoad({ kind: "direct" }).dial({ target }));
+  const error = await failure(openDialer({ kind: "direct" }).dial({ target }));
   assertEquals(error.reason, "endpoint");
   assertEquals(
     error.message,

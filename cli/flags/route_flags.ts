@@ -1,5 +1,5 @@
 /**
- * Flags of `dial`, `forward` and `bench`: by which road into the tunnel.
+ * Flags of `dial`, `forward` and `bench`: by which route into the tunnel.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import {
   parseEgressConfig,
 } from "../../client/egress_config.ts";
 import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
-import type { Road } from "../../client/road.ts";
+import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { UsageError } from "./usage_error.ts";
 import { parseHostPort } from "./addresses.ts";
@@ -21,7 +21,7 @@ import {
   textFlag,
 } from "./flag.ts";
 import { keyPair } from "./key_pair.ts";
-import { nodeRoadOf } from "./node_road.ts";
+import { nodeRouteOf } from "./node_route.ts";
 import type { FlagReading, FlagSources } from "./read_flags.ts";
 import {
   defaultStateDirectory,
@@ -29,7 +29,7 @@ import {
   stateDirectoryFlag,
 } from "./state_directory.ts";
 
-const ROAD = "The road into the tunnel";
+const GROUP = "The route into the tunnel";
 const TARGET = "The target";
 
 /** Flags that say what an `--egress-config` says too. */
@@ -46,13 +46,13 @@ const FILE_SAYS: readonly string[] = [
   "agent-key",
 ];
 
-/** Flags that say that the road is a node's. */
+/** Flags that say that the route is a node's. */
 const NODE_SAYS = ["as-node", "state-dir", "agent-cert", "agent-key"] as const;
 
-/** Which road. */
-export const ROAD_ONLY_FLAGS = {
+/** Which route. */
+export const ROUTE_ONLY_FLAGS = {
   "server": textFlag("", {
-    group: ROAD,
+    group: GROUP,
     placeholder: "ADDRESS",
     help: "Frontend of the server: unix:/path or host:port; for a node the " +
       "server's port for agents.",
@@ -60,48 +60,48 @@ export const ROAD_ONLY_FLAGS = {
       "has joined",
   }),
   "proxy-mode": choiceFlag(["grpc", "http-connect"], "grpc", {
-    group: ROAD,
+    group: GROUP,
     help: "What to speak to the frontend.",
   }),
   "ca-cert": fileFlag({
-    group: ROAD,
+    group: GROUP,
     help: "CA of the server's certificate; for host:port.",
   }),
-  "cert": fileFlag({ group: ROAD, help: "Certificate to show." }),
-  "key": fileFlag({ group: ROAD, help: "Its private key." }),
+  "cert": fileFlag({ group: GROUP, help: "Certificate to show." }),
+  "key": fileFlag({ group: GROUP, help: "Its private key." }),
   "tls-server-name": textFlag("", {
-    group: ROAD,
+    group: GROUP,
     placeholder: "NAME",
     help: "Name that the server's certificate must bear.",
     defaultText: "the host of --server",
   }),
   "as-node": booleanFlag(false, {
-    group: ROAD,
+    group: GROUP,
     help:
       "Go as this node, through the server's port for agents. A node that " +
-      "has joined does so where no other road is given and no server is on " +
+      "has joined does so where no other route is given and no server is on " +
       "the same machine.",
   }),
-  "state-dir": stateDirectoryFlag("agent", ROAD),
+  "state-dir": stateDirectoryFlag("agent", GROUP),
   "agent-cert": fileFlag({
-    group: ROAD,
+    group: GROUP,
     help: "Certificate of a node that has not joined; with --ca-cert.",
   }),
-  "agent-key": fileFlag({ group: ROAD, help: "Its private key." }),
+  "agent-key": fileFlag({ group: GROUP, help: "Its private key." }),
   "egress-config": fileFlag({
-    group: ROAD,
-    help: "Take the road from this EgressSelectorConfiguration of " +
+    group: GROUP,
+    help: "Take the route from this EgressSelectorConfiguration of " +
       "kube-apiserver instead.",
   }),
   "network": choiceFlag(NETWORK_CONTEXTS, "cluster", {
-    group: ROAD,
-    help: "Which of its roads.",
+    group: GROUP,
+    help: "Which of its routes.",
   }),
 } as const;
 
 /** Shared by every command that dials. */
-export const ROAD_FLAGS = {
-  ...ROAD_ONLY_FLAGS,
+export const ROUTE_FLAGS = {
+  ...ROUTE_ONLY_FLAGS,
   "node": textFlag("", {
     group: TARGET,
     placeholder: "NAME",
@@ -117,7 +117,7 @@ export const ROAD_FLAGS = {
 } as const;
 
 /** What is read of the machine. */
-export interface RoadSources
+export interface RouteSources
   extends Pick<FlagSources, "readFile" | "environment"> {
   /** Where a node's identity is followed, what is said of it. */
   readonly log?: () => Log;
@@ -126,17 +126,17 @@ export interface RoadSources
 }
 
 /**
- * Chooses the road.
+ * Chooses the route.
  *
  * @param sources Files, and where a server on this machine would listen.
  * @param stateDirectory Where an agent keeps its identity unless it is told.
  * @throws {UsageError} When flags contradict each other or lack something.
  */
-export function roadOf(
-  { values: flags, given }: FlagReading<typeof ROAD_ONLY_FLAGS>,
-  { readFile, environment, log, isBrief = false }: RoadSources,
+export function routeOf(
+  { values: flags, given }: FlagReading<typeof ROUTE_ONLY_FLAGS>,
+  { readFile, environment, log, isBrief = false }: RouteSources,
   stateDirectory: string = defaultStateDirectory("agent", environment),
-): Road {
+): TunnelRoute {
   if (flags["egress-config"] !== "") {
     const rival = FILE_SAYS.find((name) => given.has(name));
     if (rival !== undefined) {
@@ -145,11 +145,11 @@ export function roadOf(
           "where and how to connect; remove one of them",
       );
     }
-    return roadFromFile(flags["egress-config"], flags["network"], readFile);
+    return routeFromFile(flags["egress-config"], flags["network"], readFile);
   }
   if (given.has("network")) {
     throw new UsageError(
-      "Cannot use --network alone: it picks a road out of a file; give " +
+      "Cannot use --network alone: it picks a route out of a file; give " +
         "--egress-config too",
     );
   }
@@ -157,7 +157,7 @@ export function roadOf(
     flags["server"] === "" && hasUsableIdentity(stateDirectory) &&
       !isSocket(frontendPath(environment));
   if (isNode) {
-    return nodeRoadOf({ values: flags, given }, {
+    return nodeRouteOf({ values: flags, given }, {
       readFile,
       environment,
       stateDirectory,
@@ -165,34 +165,34 @@ export function roadOf(
       isBrief,
     });
   }
-  return roadFromFlags(flags, () => defaultFrontend(environment));
+  return routeFromFlags(flags, () => defaultFrontend(environment));
 }
 
 /**
- * The road, if there is one: where no flag names it and no server is on this
+ * The route, if there is one: where no flag names it and no server is on this
  * machine, it is missing.
  *
  * @throws {UsageError} When flags contradict each other or lack something.
  */
-export function roadIfAny(
-  reading: FlagReading<typeof ROAD_ONLY_FLAGS>,
-  sources: RoadSources,
+export function routeIfAny(
+  reading: FlagReading<typeof ROUTE_ONLY_FLAGS>,
+  sources: RouteSources,
   stateDirectory: string = defaultStateDirectory("agent", sources.environment),
-): Road | undefined {
-  const isNamed = Object.keys(ROAD_ONLY_FLAGS)
+): TunnelRoute | undefined {
+  const isNamed = Object.keys(ROUTE_ONLY_FLAGS)
     .some((name) => reading.given.has(name));
   const isThere = isSocket(frontendPath(sources.environment)) ||
     hasUsableIdentity(stateDirectory);
   return isNamed || isThere
-    ? roadOf(reading, sources, stateDirectory)
+    ? routeOf(reading, sources, stateDirectory)
     : undefined;
 }
 
-function roadFromFile(
+function routeFromFile(
   path: string,
   network: typeof NETWORK_CONTEXTS[number],
   readFile: (path: string) => string,
-): Road {
+): TunnelRoute {
   let content: string;
   try {
     content = readFile(path);
@@ -239,10 +239,10 @@ function isSocket(path: string): boolean {
   }
 }
 
-function roadFromFlags(
-  flags: FlagReading<typeof ROAD_ONLY_FLAGS>["values"],
+function routeFromFlags(
+  flags: FlagReading<typeof ROUTE_ONLY_FLAGS>["values"],
   localFrontend: () => string,
-): Road {
+): TunnelRoute {
   const server = flags["server"] || localFrontend();
   const protocol = flags["proxy-mode"];
   const pair = keyPair("cert", flags["cert"], "key", flags["key"]);

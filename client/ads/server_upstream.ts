@@ -20,29 +20,26 @@ import { connectToAddress } from "../../net/stream/socket_connect.ts";
 import { socketTransport } from "../../net/stream/socket_transport.ts";
 import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
 import type { Transport } from "../../net/stream/transport.ts";
-import type { RoadIdentity } from "../road_identity.ts";
+import type { NodeIdentity } from "../node_identity.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
 
 /** For name, TCP and handshake, of each server that is tried. */
 export const CONNECT_TIMEOUT_MS = 10_000;
 
-/** See the module description. */
-export type AdsRoad = Upstream;
-
 /** As whom, and whom to trust. */
-export interface TlsRoadOptions {
+export interface TlsUpstreamOptions {
   readonly addresses: readonly ServerAddress[];
   /** Read for each connection, so that files may be replaced. */
   readonly credentials: () => TlsMaterial;
   /** Whose these are, when that is looked after. */
-  readonly identity?: RoadIdentity;
+  readonly identity?: NodeIdentity;
   /** What servers' certificates must be for; the address dialed unless given. */
   readonly serverName?: string;
   readonly proxyEnv: ProxyEnvironment;
 }
 
 /** To agent ports of tunnel servers, or whoever speaks ADS with TLS. */
-export function tlsRoad(options: TlsRoadOptions): AdsRoad {
+export function tlsUpstream(options: TlsUpstreamOptions): Upstream {
   const { addresses, serverName, proxyEnv } = options;
   const { identity } = options;
   const servers = systemServerAddresses(addresses, proxyEnv);
@@ -84,7 +81,7 @@ export function tlsRoad(options: TlsRoadOptions): AdsRoad {
  * Over plain TCP, HTTP/2 from its first byte ("prior knowledge"): to servers
  * and relays on this machine, and to nobody else.
  */
-export function plainRoad(addresses: readonly ServerAddress[]): AdsRoad {
+export function plainUpstream(addresses: readonly ServerAddress[]): Upstream {
   // No proxy of the environment leads to this machine.
   const servers = systemServerAddresses(addresses, {});
   return {

@@ -1,5 +1,5 @@
 /**
- * A road between an agent and its server that a test can cut, as when a machine
+ * A line between an agent and its server that a test can cut, as when a machine
  * dies: neither end had a chance to say goodbye. It can also be blocked in one
  * direction, which shows who waits for whom.
  *
@@ -12,16 +12,16 @@ import { arrivals } from "./sockets.ts";
 const CHUNK_BYTES = 128 * 1024;
 
 /** Which way bytes go: `up` from whoever connects, `down` to it. */
-export type RoadDirection = "up" | "down";
+export type LineDirection = "up" | "down";
 
 /** A TCP relay on loopback. See the module description. */
-export class CuttableRoad {
+export class CuttableLine {
   readonly port: number;
   readonly #listener: Deno.TcpListener;
   readonly #toPort: number;
   readonly #conns = new Set<Deno.TcpConn>();
   /** Settle when the direction is no longer blocked. */
-  readonly #gates = new Map<RoadDirection, PromiseWithResolvers<void>>();
+  readonly #gates = new Map<LineDirection, PromiseWithResolvers<void>>();
 
   /** @param toPort On loopback, where every connection goes on to. */
   constructor(toPort: number) {
@@ -32,12 +32,12 @@ export class CuttableRoad {
   }
 
   /** Holds back what goes in one direction, until `unblock`. */
-  block(direction: RoadDirection): void {
+  block(direction: LineDirection): void {
     this.#gates.set(direction, Promise.withResolvers<void>());
   }
 
   /** Lets everything through that was held back. */
-  unblock(direction: RoadDirection): void {
+  unblock(direction: LineDirection): void {
     this.#gates.get(direction)?.resolve();
     this.#gates.delete(direction);
   }
@@ -84,7 +84,7 @@ export class CuttableRoad {
   }
 
   async #carry(
-    direction: RoadDirection,
+    direction: LineDirection,
     from: Deno.TcpConn,
     to: Deno.TcpConn,
   ): Promise<void> {

@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
-import type { Road } from "../../client/road.ts";
+import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import type { AdsAccess } from "../../agent/identity/ads_access.ts";
-import { proxyRoad } from "./road.ts";
+import { proxyRoute } from "./route.ts";
 import { readFlags } from "../flags/read_flags.ts";
-import { ROAD_ONLY_FLAGS } from "../flags/road_flags.ts";
+import { ROUTE_ONLY_FLAGS } from "../flags/route_flags.ts";
 
 const SERVER = { host: "tunnel.example", port: 8091 };
 const NO_PROXY = { httpsProxy: undefined, noProxy: undefined };
@@ -15,21 +15,21 @@ const JOINED: AdsAccess = {
   node: "edge-1",
 };
 
-function road(
+function route(
   access: AdsAccess | undefined,
   ...argv: readonly string[]
-): Road | undefined {
+): TunnelRoute | undefined {
   const sources = {
     argv,
     environment: (name: string) =>
       name === "XDG_STATE_HOME" ? "/nowhere" : undefined,
     readFile: () => "",
   };
-  const reading = readFlags("proxy", ROAD_ONLY_FLAGS, sources);
-  return proxyRoad(reading, sources, access);
+  const reading = readFlags("proxy", ROUTE_ONLY_FLAGS, sources);
+  return proxyRoute(reading, sources, access);
 }
 
-const ownRoad: Road = {
+const ownRoute: TunnelRoute = {
   kind: "node",
   addresses: [SERVER],
   files: {
@@ -42,17 +42,17 @@ const ownRoad: Road = {
 };
 
 Deno.test("a proxy reaches endpoints through the servers that it asks for services", () => {
-  assertEquals(road(JOINED), ownRoad);
+  assertEquals(route(JOINED), ownRoute);
   // It says who asks discovery.
-  assertEquals(road(JOINED, "--state-dir=/state"), ownRoad);
+  assertEquals(route(JOINED, "--state-dir=/state"), ownRoute);
 });
 
-Deno.test("a road that flags name wins", () => {
-  assertEquals(road(JOINED, "--server=unix:/s.sock")?.kind, "tunnel");
+Deno.test("a route that flags name wins", () => {
+  assertEquals(route(JOINED, "--server=unix:/s.sock")?.kind, "tunnel");
 });
 
-Deno.test("a discovery server that needs no proof says nothing about a road", () => {
+Deno.test("a discovery server that needs no proof says nothing about a route", () => {
   const plain = { kind: "plain", addresses: [SERVER] } as const;
-  assertEquals(road(plain), undefined);
-  assertEquals(road(undefined), undefined);
+  assertEquals(route(plain), undefined);
+  assertEquals(route(undefined), undefined);
 });

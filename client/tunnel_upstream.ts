@@ -7,18 +7,16 @@
 
 import { Credentials } from "../net/tls/trust/credentials.ts";
 import type { Timers } from "../proto/sync/clock.ts";
-import { type AdsRoad, tlsRoad } from "./ads/ads_road.ts";
+import type { Upstream } from "../net/channel/upstream.ts";
+import { tlsUpstream } from "./ads/server_upstream.ts";
 import { openFrontendTransport } from "./frontend_socket.ts";
-import type { FrontendAddress, NodeRoad } from "./road.ts";
-
-/** What makes connections for calls, whatever is called. */
-export type CallRoad = AdsRoad;
+import type { FrontendAddress, NodeRoute } from "./tunnel_route.ts";
 
 /** To a frontend. */
-export function frontendRoad(
+export function frontendUpstream(
   address: FrontendAddress,
   timers: Timers,
-): CallRoad {
+): Upstream {
   return {
     authority: "localhost",
     scheme: address.kind === "tcp" ? "https" : "http",
@@ -29,10 +27,10 @@ export function frontendRoad(
 }
 
 /** To the agent port, as a node. */
-export function nodeRoad(
-  { addresses, files, identity, serverName, proxyEnv = {} }: NodeRoad,
-): CallRoad {
-  return tlsRoad({
+export function nodeUpstream(
+  { addresses, files, identity, serverName, proxyEnv = {} }: NodeRoute,
+): Upstream {
+  return tlsUpstream({
     addresses,
     // Each time, so that renewed files are used without a word.
     credentials: () => identity?.current ?? Credentials.load(files).current,

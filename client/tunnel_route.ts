@@ -9,7 +9,7 @@ import type { ProxyEnvironment } from "../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../net/dial/server_addresses.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
 import type { CredentialFiles } from "../net/tls/trust/credentials.ts";
-import type { RoadIdentity } from "./road_identity.ts";
+import type { NodeIdentity } from "./node_identity.ts";
 
 /** How the server's frontend is spoken to. */
 export type FrontendProtocol = "grpc" | "http-connect";
@@ -21,11 +21,11 @@ export type FrontendAddress =
     readonly kind: "tcp";
     readonly host: string;
     readonly port: number;
-    readonly tls: RoadTls;
+    readonly tls: RouteTls;
   };
 
 /** Certificates for a frontend on TCP, which always wants one of ours. */
-export interface RoadTls {
+export interface RouteTls {
   /** PEM: whom to trust as the server. */
   readonly caFile: string;
   /** PEM: our certificate, and what stands between it and its authority. */
@@ -37,9 +37,9 @@ export interface RoadTls {
 }
 
 /** A way to targets: through a tunnel server, or straight there. */
-export type Road =
+export type TunnelRoute =
   | { readonly kind: "direct" }
-  | NodeRoad
+  | NodeRoute
   | {
     readonly kind: "tunnel";
     readonly protocol: FrontendProtocol;
@@ -50,8 +50,8 @@ export type Road =
  * As a node, through the port of a server where agents call in: what a node may
  * reach is said by the server's policy.
  */
-export interface NodeRoad {
-  /** Tells it from other roads. */
+export interface NodeRoute {
+  /** Tells it from other routes. */
   readonly kind: "node";
   /** At least one. */
   readonly addresses: readonly ServerAddress[];
@@ -62,7 +62,7 @@ export interface NodeRoad {
    *
    * @internal
    */
-  readonly identity?: RoadIdentity;
+  readonly identity?: NodeIdentity;
   /** The name servers' certificates must bear; absent: the host. */
   readonly serverName?: string;
   /** HTTP proxies on the way to the server; absent: none. */
@@ -70,15 +70,15 @@ export interface NodeRoad {
 }
 
 /** Such as `grpc over unix:/run/front.sock`, for logs and errors. */
-export function describeRoad(road: Road): string {
-  if (road.kind === "direct") return "direct";
-  if (road.kind === "node") {
-    const servers = road.addresses.map(({ host, port }) =>
+export function describeRoute(route: TunnelRoute): string {
+  if (route.kind === "direct") return "direct";
+  if (route.kind === "node") {
+    const servers = route.addresses.map(({ host, port }) =>
       hostPort(host, port)
     );
     return `as a node over ${servers.join(", ")}`;
   }
-  const { protocol, address } = road;
+  const { protocol, address } = route;
   return address.kind === "unix"
     ? `${protocol} over unix:${address.path}`
     : `${protocol} over ${address.host}:${address.port}`;

@@ -1,5 +1,5 @@
 /**
- * Makes conduits over a road: straight, through gRPC, or through CONNECT.
+ * Makes conduits over a route: straight, through gRPC, or through CONNECT.
  *
  * @module
  */
@@ -11,18 +11,19 @@ import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { abandon } from "../proto/link/dial_handler.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
-import { type CallRoad, frontendRoad, nodeRoad } from "./call_road.ts";
+import type { Upstream } from "../net/channel/upstream.ts";
+import { frontendUpstream, nodeUpstream } from "./tunnel_upstream.ts";
 import { ConnectDialer } from "./connect_dialer.ts";
 import { toTunnelDialError, TunnelDialError } from "./dial_error.ts";
 import { GrpcDialer } from "./grpc_dialer.ts";
-import { describeRoad, type Road } from "./road.ts";
+import { describeRoute, type TunnelRoute } from "./tunnel_route.ts";
 import { EARLY_BYTES_MAX } from "../proto/link/link.ts";
 
 /** How long a dial may take (upstream's backstop). */
 export const DIAL_TIMEOUT_MS = 30_000;
 
 /** One dial. */
-export interface RoadDial {
+export interface TunnelDial {
   /** What is wanted behind the tunnel. */
   readonly target: DialTarget;
   /**
@@ -44,7 +45,7 @@ export interface RoadDial {
 }
 
 /** Makes conduits until it is closed. */
-export interface RoadDialer {
+export interface TunnelDialer {
   /**
    * Connects.
    *
@@ -53,43 +54,43 @@ export interface RoadDialer {
    * @throws {TunnelDialError}
    * @throws {RangeError} If there is too much early data.
    */
-  dial(dial: RoadDial): Promise<Conduit>;
+  dial(dial: TunnelDial): Promise<Conduit>;
   /** Ends what is shared between dials; conduits that are open go on. */
   close(): void;
 }
 
-/** How one kind of road starts a dial. Rejects with `DialError` or its own. */
+/** How one kind of route starts a dial. Rejects with `DialError` or its own. */
 export interface DialStarter {
-  start(dial: RoadDial, signal: AbortSignal): Promise<Conduit>;
+  start(dial: TunnelDial, signal: AbortSignal): Promise<Conduit>;
   close(): void;
 }
 
-/** A dialer for `road`. Connects to the server when it is first needed. */
-export function openRoad(
-  road: Road,
+/** A dialer for `route`. Connects to the server when it is first needed. */
+export function openDialer(
+  route: TunnelRoute,
   timers: Timers = systemTimers,
-): RoadDialer {
-  return dialerOf(createStarter(road, timers), describeRoad(road), timers);
+): TunnelDialer {
+  return dialerOf(createStarter(route, timers), describeRoute(route), timers);
 }
 
 /**
- * A dialer whose every dial is a call over `road`.
+ * A dialer whose every dial is a call over `route`.
  *
- * @param name Of the road, for errors.
+ * @param name Of the route, for errors.
  */
-export function openCallRoad(
-  road: CallRoad,
+export function openUpstreamDialer(
+  route: Upstream,
   name: string,
   timers: Timers = systemTimers,
-): RoadDialer {
-  return dialerOf(new GrpcDialer(road, timers), name, timers);
+): TunnelDialer {
+  return dialerOf(new GrpcDialer(route, timers), name, timers);
 }
 
 function dialerOf(
   starter: DialStarter,
   name: string,
   timers: Timers,
-): RoadDialer {
+): TunnelDialer {
   return {
     async dial(dial) {
       check(dial);
@@ -99,12 +100,12 @@ function dialerOf(
   };
 }
 
-function createStarter(road: Road, timers: Timers): DialStarter {
-  if (road.kind === "direct") return DIRECT;
-  if (road.kind === "node") return new GrpcDialer(nodeRoad(road), timers);
-  return road.protocol === "grpc"
-    ? new GrpcDialer(frontendRoad(road.address, timers), timers)
-    : new ConnectDialer(road.address, timers);
+function createStarter(route: TunnelRoute, timers: Timers): DialStarter {
+  if (route.kind === "direct") return DIRECT;
+  if (route.kind === "node") return new GrpcDialer(nodeUpstream(route), timers);
+  return route.protocol === "grpc"
+    ? new GrpcDialer(frontendUpstream(route.address, timers), timers)
+    : new ConnectDialer(route.address, timers);
 }
 
 const DIRECT: DialStarter = {
@@ -119,7 +120,7 @@ const DIRECT: DialStarter = {
 };
 
 /** What would be sent as it is: in a request line, in header fields. */
-function check({ target, node, earlyData }: RoadDial): void {
+function check({ target, node, earlyData }: TunnelDial): void {
   const early = earlyData?.length ?? 0;
   if (early > EARLY_BYTES_MAX) {
     throw new RangeError(
@@ -135,18 +136,18 @@ function check({ target, node, earlyData }: RoadDial): void {
   }
 }
 
-/** Adds what all roads share: the deadline, cancelling, and the errors. */
+/** Adds what all routes share: the deadline, cancelling, and the errors. */
 async function dialWithin(
   starter: DialStarter,
-  road: string,
-  dial: RoadDial,
+  route: string,
+  dial: TunnelDial,
   timers: Timers,
 ): Promise<Conduit> {
   const { signal, timeoutMs = DIAL_TIMEOUT_MS } = dial;
   const late = () =>
     new TunnelDialError(
       "timeout",
-      `no answer within ${timeoutMs / 1000} s (${road})`,
+      `no answer within ${timeoutMs / 1000} s (${route})`,
     );
   const givenUp = () => new TunnelDialError("context", "the caller gave up");
   try {
@@ -161,11 +162,11 @@ async function dialWithin(
         ),
     );
   } catch (error) {
-    throw inClientWords(error, road);
+    throw inClientWords(error, route);
   }
 }
 
-function inClientWords(error: unknown, road: string): unknown {
+function inClientWords(error: unknown, route: string): unknown {
   if (error instanceof DialError) return toTunnelDialError(error);
   if (error instanceof TunnelDialError || !(error instanceof Error)) {
     return error;
@@ -174,7 +175,7 @@ function inClientWords(error: unknown, road: string): unknown {
   if (error instanceof TypeError || error instanceof RangeError) return error;
   return new TunnelDialError(
     "streamsetup",
-    `Cannot reach the server (${road}): ${error.message}`,
+    `Cannot reach the server (${route}): ${error.message}`,
     error,
   );
 }

@@ -1,9 +1,9 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { formatJoinedNode } from "../../agent/identity/joined_node.ts";
-import type { NodeRoad, Road } from "../../client/road.ts";
+import type { NodeRoute, TunnelRoute } from "../../client/tunnel_route.ts";
 import { UsageError } from "./usage_error.ts";
 import { readFlags } from "./read_flags.ts";
-import { ROAD_FLAGS, roadIfAny, roadOf } from "./road_flags.ts";
+import { ROUTE_FLAGS, routeIfAny, routeOf } from "./route_flags.ts";
 
 const SERVERS = [{ host: "tunnel.example", port: 8091 }];
 
@@ -11,8 +11,8 @@ const SERVERS = [{ host: "tunnel.example", port: 8091 }];
 async function onNode(
   work: (machine: {
     readonly home: string;
-    road(...argv: string[]): Road;
-    roadIfAny(...argv: string[]): Road | undefined;
+    route(...argv: string[]): TunnelRoute;
+    routeIfAny(...argv: string[]): TunnelRoute | undefined;
   }) => void,
   node: string | undefined = formatJoinedNode({
     name: "edge-1",
@@ -28,23 +28,23 @@ async function onNode(
         name === "XDG_STATE_HOME" ? home : undefined,
       readFile: Deno.readTextFileSync,
     };
-    return [readFlags("dial", ROAD_FLAGS, sources), sources] as const;
+    return [readFlags("dial", ROUTE_FLAGS, sources), sources] as const;
   };
   try {
     await Deno.mkdir(`${home}/agent`);
     if (node !== "") await Deno.writeTextFile(`${home}/agent/node.json`, node);
     work({
       home,
-      road: (...argv) => roadOf(...read(argv), `${home}/agent`),
-      roadIfAny: (...argv) => roadIfAny(...read(argv), `${home}/agent`),
+      route: (...argv) => routeOf(...read(argv), `${home}/agent`),
+      routeIfAny: (...argv) => routeIfAny(...read(argv), `${home}/agent`),
     });
   } finally {
     await Deno.remove(home, { recursive: true });
   }
 }
 
-/** The road of a node whose identity is in `root`. */
-function joined(root: string, addresses = SERVERS): NodeRoad {
+/** The route of a node whose identity is in `root`. */
+function joined(root: string, addresses = SERVERS): NodeRoute {
   return {
     kind: "node",
     addresses,
@@ -59,34 +59,34 @@ function joined(root: string, addresses = SERVERS): NodeRoad {
 }
 
 Deno.test("a node that has joined goes as itself to where it joined", () =>
-  onNode(({ home, road }) => {
+  onNode(({ home, route }) => {
     const root = `${home}/agent`;
     const elsewhere = [{ host: "::1", port: 9091 }];
-    assertEquals(road(`--state-dir=${root}`), joined(root));
+    assertEquals(route(`--state-dir=${root}`), joined(root));
     assertEquals(
-      road(`--state-dir=${root}`, "--as-node", "--server=[::1]:9091"),
+      route(`--state-dir=${root}`, "--as-node", "--server=[::1]:9091"),
       joined(root, elsewhere),
     );
   }));
 
 Deno.test("files say who a node is that has not joined", () =>
-  onNode(({ road }) => {
+  onNode(({ route }) => {
     const argv = ["--agent-cert=a.crt", "--agent-key=a.key", "--ca-cert=ca"];
-    const expected: NodeRoad = {
+    const expected: NodeRoute = {
       kind: "node",
       addresses: [{ host: "t", port: 1 }],
       files: { ca: "ca", cert: "a.crt", key: "a.key" },
       proxyEnv: { httpsProxy: undefined, noProxy: undefined },
     };
-    assertEquals(road(...argv, "--server=t:1"), expected);
-    assertEquals(road(...argv, "--server=t:1", "--tls-server-name=x"), {
+    assertEquals(route(...argv, "--server=t:1"), expected);
+    assertEquals(route(...argv, "--server=t:1", "--tls-server-name=x"), {
       ...expected,
       serverName: "x",
     });
   }, ""));
 
-Deno.test("what says two things about a node's road is refused in one line", () =>
-  onNode(({ home, road }) => {
+Deno.test("what says two things about a node's route is refused in one line", () =>
+  onNode(({ home, route }) => {
     const state = `--state-dir=${home}/agent`;
     const pair = ["--agent-cert=c", "--agent-key=k"];
     // deno-fmt-ignore: the columns are the point.
@@ -103,39 +103,39 @@ Deno.test("what says two things about a node's road is refused in one line", () 
       [["--as-node", "--egress-config=e"],     "Cannot use --as-node together with --egress-config"],
     ];
     for (const [argv, says] of cases) {
-      const { message } = assertThrows(() => road(...argv), UsageError);
+      const { message } = assertThrows(() => route(...argv), UsageError);
       assertEquals(message.slice(0, says.length), says);
       assertEquals(message.includes("\n"), false);
     }
   }));
 
 Deno.test("an identity that cannot be read is refused by its file", async () => {
-  await onNode(({ home, road }) => {
+  await onNode(({ home, route }) => {
     assertThrows(
-      () => road(`--state-dir=${home}/agent`),
+      () => route(`--state-dir=${home}/agent`),
       UsageError,
       `Cannot use ${home}/agent/node.json: it is no whole JSON document`,
     );
   }, "{");
   const nowhere = { name: "edge-1", identifiers: "", servers: [] };
-  await onNode(({ home, road }) => {
+  await onNode(({ home, route }) => {
     assertThrows(
-      () => road(`--state-dir=${home}/agent`),
+      () => route(`--state-dir=${home}/agent`),
       UsageError,
       "names none; give --server",
     );
   }, formatJoinedNode(nowhere));
 });
 
-Deno.test("without another road a joined node goes as itself", () =>
-  onNode(({ home, road, roadIfAny }) => {
-    assertEquals(road(), joined(`${home}/agent`));
-    assertEquals(roadIfAny(), joined(`${home}/agent`));
-    assertEquals(road("--server=unix:/s.sock").kind, "tunnel");
+Deno.test("without another route a joined node goes as itself", () =>
+  onNode(({ home, route, routeIfAny }) => {
+    assertEquals(route(), joined(`${home}/agent`));
+    assertEquals(routeIfAny(), joined(`${home}/agent`));
+    assertEquals(route("--server=unix:/s.sock").kind, "tunnel");
   }));
 
-Deno.test("who has not joined, and names nothing, has no road", () =>
-  onNode(({ road, roadIfAny }) => {
-    assertEquals(roadIfAny(), undefined);
-    assertThrows(() => road(), UsageError, "or tunnel join on this node");
+Deno.test("who has not joined, and names nothing, has no route", () =>
+  onNode(({ route, routeIfAny }) => {
+    assertEquals(routeIfAny(), undefined);
+    assertThrows(() => route(), UsageError, "or tunnel join on this node");
   }, ""));

@@ -10,9 +10,9 @@
  */
 
 import type {
-  RoadConnection,
-  RoadIdentity,
-} from "../../client/road_identity.ts";
+  CallConnection,
+  NodeIdentity,
+} from "../../client/node_identity.ts";
 import {
   type ProxyEnvironment,
   proxyEnvironment,
@@ -57,7 +57,7 @@ const ANSWER_TIMEOUT_MS = 10_000;
 const SETTLE_MS = 2_000;
 
 /** See the module description. */
-export interface IdentityRoadOptions {
+export interface FollowedIdentityOptions {
   /** Where the identity is kept. */
   readonly stateDirectory: string;
   /** None: those where the node has joined. */
@@ -79,17 +79,17 @@ interface Opened {
  * Nothing is read before the first connection; an identity that cannot be used
  * is a sentence then, each time, until it can.
  */
-export class IdentityRoad implements RoadIdentity {
-  readonly #options: IdentityRoadOptions;
+export class FollowedIdentity implements NodeIdentity {
+  readonly #options: FollowedIdentityOptions;
   #opening: Promise<Opened> | undefined;
   #opened: Opened | undefined;
   #isStopped = false;
   #askedMs = -Infinity;
-  #askedOver: RoadConnection | undefined;
+  #askedOver: CallConnection | undefined;
   #problem: string | undefined;
   #asking: Promise<void> | undefined;
 
-  constructor(options: IdentityRoadOptions) {
+  constructor(options: FollowedIdentityOptions) {
     this.#options = options;
   }
 
@@ -135,7 +135,7 @@ export class IdentityRoad implements RoadIdentity {
     this.#opened?.identity.doubt();
   }
 
-  used(connection: RoadConnection): void {
+  used(connection: CallConnection): void {
     this.#problem = undefined;
     const now = systemTimers.now();
     const isAnother = connection !== this.#askedOver;
@@ -178,7 +178,7 @@ export class IdentityRoad implements RoadIdentity {
     return { identity, credentials, watch };
   }
 
-  async #ask(connection: RoadConnection): Promise<void> {
+  async #ask(connection: CallConnection): Promise<void> {
     const { identity } = this.#opened!;
     const before = identity.trusted;
     try {
@@ -215,11 +215,11 @@ export function followIdentity(
   { log, environment, isBrief = false }: {
     readonly log: Log;
     readonly environment: (name: string) => string | undefined;
-    /** See {@linkcode IdentityRoadOptions}. */
+    /** See {@linkcode FollowedIdentityOptions}. */
     readonly isBrief?: boolean;
   },
-): IdentityRoad {
-  return new IdentityRoad({
+): FollowedIdentity {
+  return new FollowedIdentity({
     stateDirectory,
     servers: addresses,
     log,

@@ -1,5 +1,5 @@
 /**
- * Who a node is, for roads that are taken in its name: what connections show and
+ * Who a node is, for routes that are taken in its name: what connections show and
  * trust, and who is told when that is of no use, or when a server can be asked.
  *
  * It refuses to know where an identity is kept, and how it is renewed.
@@ -11,7 +11,7 @@ import type { TlsMaterial } from "../net/tls/trust/credentials.ts";
 import type { StreamOpener } from "../proto/grpc/client.ts";
 
 /** See the module description. */
-export interface RoadIdentity {
+export interface NodeIdentity {
   /** Sees to it that there is something good to show. @throws One sentence. */
   ready(): Promise<void>;
   /** For the next connection; behind `ready`. */
@@ -24,12 +24,12 @@ export interface RoadIdentity {
    */
   failed(error: unknown): boolean;
   /** Calls to a server are made over this connection, now. Cheap. */
-  used(connection: RoadConnection): void;
+  used(connection: CallConnection): void;
   /** Settles when what a server was asked is kept, or soon: before the end. */
   settled(): Promise<void>;
 }
 
 /** A connection, as far as an identity uses it. */
-export interface RoadConnection extends StreamOpener {
+export interface CallConnection extends StreamOpener {
   readonly isUsable: boolean;
 }

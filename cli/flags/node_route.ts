@@ -1,5 +1,5 @@
 /**
- * The road of a node: through a server's port for agents, as whom the node has
+ * The route of a node: through a server's port for agents, as whom the node has
  * joined or as files say.
  *
  * @module
@@ -7,7 +7,7 @@
 
 import { hasJoined } from "../../agent/identity/agent_state.ts";
 import { parseJoinedNode } from "../../agent/identity/joined_node.ts";
-import type { NodeRoad } from "../../client/road.ts";
+import type { NodeRoute } from "../../client/tunnel_route.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { PkiError } from "../../platform/pki/key_pair.ts";
@@ -16,12 +16,12 @@ import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { UsageError } from "./usage_error.ts";
 import { parseAgentServer } from "./addresses.ts";
-import { followIdentity } from "../../agent/identity/identity_road.ts";
+import { followIdentity } from "../../agent/identity/followed_identity.ts";
 import { keyPair } from "./key_pair.ts";
 import type { FlagSources } from "./read_flags.ts";
 
 /** What flags say about it. */
-export interface NodeRoadFlags {
+export interface NodeRouteFlags {
   readonly "server": string;
   readonly "proxy-mode": string;
   readonly "ca-cert": string;
@@ -34,7 +34,7 @@ export interface NodeRoadFlags {
 }
 
 /** What is read of the machine. */
-export interface NodeRoadSources
+export interface NodeRouteSources
   extends Pick<FlagSources, "readFile" | "environment"> {
   /** Where agents keep their identity unless they are told. */
   readonly stateDirectory: string;
@@ -45,13 +45,13 @@ export interface NodeRoadSources
 }
 
 /** @throws {UsageError} One line. */
-export function nodeRoadOf(
+export function nodeRouteOf(
   { values: flags, given }: {
-    readonly values: NodeRoadFlags;
+    readonly values: NodeRouteFlags;
     readonly given: ReadonlySet<string>;
   },
-  sources: NodeRoadSources,
-): NodeRoad {
+  sources: NodeRouteSources,
+): NodeRoute {
   refuseFrontend(flags, given);
   const proxyEnv = proxyEnvironment(sources.environment);
   const addresses = flags["server"] === ""
@@ -64,7 +64,7 @@ export function nodeRoadOf(
     flags["agent-key"],
   );
   if (pair === undefined) {
-    return joinedRoad(flags, sources, addresses, { kind: "node", proxyEnv });
+    return joinedRoute(flags, sources, addresses, { kind: "node", proxyEnv });
   }
   if (flags["state-dir"] !== "") {
     throw new UsageError(
@@ -89,13 +89,13 @@ export function nodeRoadOf(
   };
 }
 
-function joinedRoad(
-  flags: NodeRoadFlags,
+function joinedRoute(
+  flags: NodeRouteFlags,
   { readFile, environment, stateDirectory, log, isBrief = false }:
-    NodeRoadSources,
+    NodeRouteSources,
   addresses: readonly ServerAddress[] | undefined,
-  road: Pick<NodeRoad, "kind" | "proxyEnv">,
-): NodeRoad {
+  route: Pick<NodeRoute, "kind" | "proxyEnv">,
+): NodeRoute {
   if (flags["ca-cert"] !== "") {
     throw new UsageError(
       "Cannot use --ca-cert for a node that has joined: it trusts the " +
@@ -113,7 +113,7 @@ function joinedRoad(
   const found = addresses ?? joinedServers(`${root}/node.json`, readFile);
   const joined = { stateDirectory: root, addresses: found };
   return {
-    ...road,
+    ...route,
     addresses: found,
     ...(log === undefined ? {} : {
       identity: followIdentity(joined, {
@@ -152,14 +152,14 @@ function joinedServers(
 
 /** What is meant for a frontend would be ignored here. */
 function refuseFrontend(
-  flags: NodeRoadFlags,
+  flags: NodeRouteFlags,
   given: ReadonlySet<string>,
 ): void {
   const odd = (["cert", "key"] as const).find((name) => flags[name] !== "");
   if (odd !== undefined) {
     throw new UsageError(
       `Cannot use --${odd} as a node: it is for a frontend; use ` +
-        `--agent-${odd}, or remove what makes this a node's road`,
+        `--agent-${odd}, or remove what makes this a node's route`,
     );
   }
   if (flags["proxy-mode"] !== "grpc" && given.has("proxy-mode")) {

@@ -1,8 +1,8 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { Road } from "../../client/road.ts";
+import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import { UsageError } from "./usage_error.ts";
 import { readFlags } from "./read_flags.ts";
-import { ROAD_FLAGS, roadOf } from "./road_flags.ts";
+import { ROUTE_FLAGS, routeOf } from "./route_flags.ts";
 import { defaultStateDirectory } from "./state_directory.ts";
 
 const EGRESS = `
@@ -16,7 +16,7 @@ egressSelections:
 `;
 const TLS = ["--ca-cert=ca.crt", "--cert=me.crt", "--key=me.key"];
 
-function road(...argv: string[]): Road {
+function route(...argv: string[]): TunnelRoute {
   const readFile = (path: string): string => {
     if (path === "egress.yaml") return EGRESS;
     throw new Error("No such file or directory");
@@ -24,12 +24,12 @@ function road(...argv: string[]): Road {
   const environment = (name: string) =>
     name === "XDG_STATE_HOME" ? "/nowhere" : undefined;
   const sources = { argv, environment, readFile };
-  return roadOf(readFlags("dial", ROAD_FLAGS, sources), sources);
+  return routeOf(readFlags("dial", ROUTE_FLAGS, sources), sources);
 }
 
-Deno.test("a road leads over a unix socket, however it is spelt", () => {
+Deno.test("a route leads over a unix socket, however it is spelt", () => {
   for (const server of ["unix:/run/s.sock", "unix:///run/s.sock"]) {
-    assertEquals(road(`--server=${server}`), {
+    assertEquals(route(`--server=${server}`), {
       kind: "tunnel",
       protocol: "grpc",
       address: { kind: "unix", path: "/run/s.sock" },
@@ -37,28 +37,28 @@ Deno.test("a road leads over a unix socket, however it is spelt", () => {
   }
 });
 
-Deno.test("a road leads over TCP with certificates", () => {
+Deno.test("a route leads over TCP with certificates", () => {
   const argv = ["--server=[::1]:8090", "--proxy-mode=http-connect", ...TLS];
   const files = { caFile: "ca.crt", certFile: "me.crt", keyFile: "me.key" };
   const tcp = { kind: "tcp", host: "::1", port: 8090 } as const;
   const tunnel = { kind: "tunnel", protocol: "http-connect" } as const;
-  assertEquals<Road>(road(...argv), {
+  assertEquals<TunnelRoute>(route(...argv), {
     ...tunnel,
     address: { ...tcp, tls: files },
   });
-  assertEquals<Road>(road(...argv, "--tls-server-name=front"), {
+  assertEquals<TunnelRoute>(route(...argv, "--tls-server-name=front"), {
     ...tunnel,
     address: { ...tcp, tls: { ...files, serverName: "front" } },
   });
 });
 
-Deno.test("a road is taken from kube-apiserver's file", () => {
-  assertEquals(road("--egress-config=egress.yaml"), {
+Deno.test("a route is taken from kube-apiserver's file", () => {
+  assertEquals(route("--egress-config=egress.yaml"), {
     kind: "tunnel",
     protocol: "http-connect",
     address: { kind: "unix", path: "/run/front.sock" },
   });
-  assertEquals(road("--egress-config=egress.yaml", "--network=etcd"), {
+  assertEquals(route("--egress-config=egress.yaml", "--network=etcd"), {
     kind: "direct",
   });
 });
@@ -81,10 +81,10 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
   ["a URL", ["--server=https://a:1"],
     'Cannot use --server: saw "https://a:1", wanted HOST:PORT'],
   ["a network without a file", ["--server=unix:/s", "--network=etcd"],
-    "Cannot use --network alone: it picks a road out of a file; give --egress-config too"],
+    "Cannot use --network alone: it picks a route out of a file; give --egress-config too"],
   ["a network there is not", ["--network=master"],
     'Cannot use --network: saw "master", wanted one of controlplane, etcd, cluster'],
-  ["two roads at once", ["--egress-config=egress.yaml", "--server=unix:/s"],
+  ["two routes at once", ["--egress-config=egress.yaml", "--server=unix:/s"],
     "Cannot use --server together with --egress-config: the file says where and how to connect; remove " +
       "one of them"],
   ["a file that is not there", ["--egress-config=gone.yaml"],
@@ -92,7 +92,7 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
 ];
 
 for (const [name, argv, line] of REFUSED) {
-  Deno.test(`roadOf() refuses ${name} in one line`, () => {
-    assertEquals(assertThrows(() => road(...argv), UsageError).message, line);
+  Deno.test(`routeOf() refuses ${name} in one line`, () => {
+    assertEquals(assertThrows(() => route(...argv), UsageError).message, line);
   });
 }
