@@ -4,6 +4,7 @@
  * @module
  */
 
+import { bracketed } from "../proto/peer/host_port.ts";
 import {
   type Endpoint,
   endpointKeyOf,
@@ -108,7 +109,7 @@ function endpointText(endpoint: Endpoint): string {
 }
 
 function addressText({ address, ports }: Endpoint): string {
-  const host = address.includes(":") ? `[${address}]` : address;
+  const host = bracketed(address);
   const numbers = ports.map(({ port }) => port).join("|");
   return numbers === "" ? host : `${host}:${numbers}`;
 }

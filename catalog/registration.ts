@@ -8,6 +8,7 @@
  * @module
  */
 
+import { bracketed } from "../proto/peer/host_port.ts";
 import type { EtcdClient } from "../neighbours/etcd/client.ts";
 import type { EtcdError } from "../neighbours/etcd/errors.ts";
 import { bytesOf } from "../neighbours/etcd/keys.ts";
@@ -115,7 +116,7 @@ export class Registration {
 
 /** `10.0.0.7:5432`, and behind it the port's name if it has one. */
 export function endpointId({ address, ports }: Endpoint): string {
-  const host = address.includes(":") ? `[${address}]` : address;
+  const host = bracketed(address);
   return ports.map(({ name, port }) =>
     name === "" ? `${host}:${port}` : `${host}:${port}:${name}`
   ).join(",");

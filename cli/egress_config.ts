@@ -5,6 +5,7 @@
  * @module
  */
 
+import { withoutBrackets } from "../proto/peer/host_port.ts";
 import { resolve } from "node:path";
 import { NETWORK_CONTEXTS } from "../client/egress_config.ts";
 import { formatEgressConfig } from "../client/egress_config_text.ts";
@@ -159,5 +160,5 @@ function addressOf(
 /** Every address of the machine is no address to connect to. */
 function hostToDial(hostname: string): string {
   const isAny = ["", "0.0.0.0", "::", "[::]"].includes(hostname);
-  return isAny ? "127.0.0.1" : hostname.replace(/^\[|\]$/g, "");
+  return isAny ? "127.0.0.1" : withoutBrackets(hostname);
 }

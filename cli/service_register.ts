@@ -5,6 +5,7 @@
  * @module
  */
 
+import { hostPort } from "../proto/peer/host_port.ts";
 import {
   AGENT_KEYS,
   DEFAULT_WEIGHT,
@@ -165,7 +166,7 @@ class RunningRegistration implements Running {
     this.#context = context;
     const { service, endpoints } = options;
     const places = endpoints.map(({ address, ports }) =>
-      `${address.includes(":") ? `[${address}]` : address}:${ports[0]!.port}`
+      hostPort(address, ports[0]!.port)
     );
     this.#registration = new Registration({
       ...options,

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { withoutBrackets } from "../proto/peer/host_port.ts";
 import {
   DocumentError,
   parseYaml,
@@ -154,7 +155,7 @@ function readUrl(tcp: DocumentMap): { host: string; port: number } {
     tcp.refuse("url", `it starts with ${url.protocol}//, wanted https://`);
   }
   return {
-    host: url.hostname.replace(/^\[|\]$/g, ""),
+    host: withoutBrackets(url.hostname),
     port: url.port === "" ? 443 : Number(url.port),
   };
 }

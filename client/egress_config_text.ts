@@ -5,6 +5,7 @@
  * @module
  */
 
+import { hostPort } from "../proto/peer/host_port.ts";
 import { stringify } from "../std/yaml.ts";
 import type { EgressRoutes } from "./egress_config.ts";
 import type { FrontendAddress, TunnelRoute } from "./tunnel_route.ts";
@@ -45,7 +46,7 @@ function transportOf(address: FrontendAddress): object {
   const { caFile, certFile, keyFile, serverName } = tls;
   return {
     tcp: {
-      url: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
+      url: `https://${hostPort(host, port)}`,
       tlsConfig: {
         caBundle: caFile,
         clientCert: certFile,

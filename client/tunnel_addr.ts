@@ -4,6 +4,8 @@
  * @module
  */
 
+import { hostOf, portOf } from "../proto/peer/host_port.ts";
+
 /** In the shape of `Deno.NetAddr`; a name that was dialed stays a name. */
 export interface TunnelAddr {
   /** What the target is spoken to in. */
@@ -22,7 +24,5 @@ export function addrOf(
   transport: TunnelAddr["transport"],
   address: string,
 ): TunnelAddr {
-  const at = address.lastIndexOf(":");
-  const hostname = address.slice(0, at).replace(/^\[(.*)\]$/, "$1");
-  return { transport, hostname, port: Number(address.slice(at + 1)) };
+  return { transport, hostname: hostOf(address), port: portOf(address) };
 }

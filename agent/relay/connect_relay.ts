@@ -9,6 +9,7 @@
  * @module
  */
 
+import { portOf } from "../../proto/peer/host_port.ts";
 import {
   INTERNAL_ERROR,
   reportInternalError,
@@ -80,7 +81,7 @@ export class ConnectRelay {
   *#listenMore(): Iterable<BoundListener> {
     const { address } = this.#listener;
     if (!address.startsWith("127.")) return;
-    const port = Number(address.slice(address.lastIndexOf(":") + 1));
+    const port = portOf(address);
     for (let number = 1; number <= MORE_CONNECT_MAX; number++) {
       try {
         yield this.#listen({ hostname: connectHost(number), port });

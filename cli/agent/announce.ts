@@ -4,6 +4,7 @@
  * @module
  */
 
+import { withoutBrackets } from "../../proto/peer/host_port.ts";
 import {
   DEFAULT_NAMESPACE,
   NO_AFFINITY,
@@ -96,7 +97,7 @@ function parseAnnounced(text: string): AnnouncedService {
     policy: NO_POLICY,
   });
   if (problem !== undefined) throw new FlagValueError(`but ${problem}`);
-  const address = canonicalAddress(host.replace(/^\[|\]$/g, ""));
+  const address = canonicalAddress(withoutBrackets(host));
   if (address === undefined) {
     throw new FlagValueError(
       `but "${host}" is no address: an IP address or a host name is wanted`,

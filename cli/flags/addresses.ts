@@ -5,6 +5,7 @@
  * @module
  */
 
+import { hostPort, withoutBrackets } from "../../proto/peer/host_port.ts";
 import { withoutTokens } from "../../proto/identity/join_token.ts";
 import { UsageError } from "./usage_error.ts";
 import { parseWholeNumber } from "./go_values.ts";
@@ -80,7 +81,7 @@ function parsePlace(what: string, text: string, least: 0 | 1): HostPort {
     );
   }
   const port = portOf(what, text, match[2]!, least);
-  return { host: unbracket(match[1]!), port };
+  return { host: withoutBrackets(match[1]!), port };
 }
 
 /**
@@ -102,20 +103,23 @@ export function parseForwardSpec(text: string): ForwardSpec {
       host: bindHost(bind),
       port: portOf(what, text, listenPort!, 0),
     },
-    target: { host: unbracket(host!), port: portOf(what, text, port!, 1) },
+    target: {
+      host: withoutBrackets(host!),
+      port: portOf(what, text, port!, 1),
+    },
     ...(node === undefined ? {} : { node }),
   };
 }
 
 /** Writes `host:port`, with brackets where they are needed. */
 export function formatHostPort({ host, port }: HostPort): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+  return hostPort(host, port);
 }
 
 /** As with `ssh -L`: nothing means loopback, an asterisk all interfaces. */
 function bindHost(bind: string | undefined): string {
   if (bind === undefined || bind === "") return "127.0.0.1";
-  return bind === "*" ? "0.0.0.0" : unbracket(bind);
+  return bind === "*" ? "0.0.0.0" : withoutBrackets(bind);
 }
 
 function portOf(
@@ -130,8 +134,4 @@ function portOf(
     `Cannot use ${what}: saw port ${digits} in "${text}", wanted ${least} ` +
       "to 65535",
   );
-}
-
-function unbracket(host: string): string {
-  return host.replace(/^\[|\]$/g, "");
 }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { hostPort } from "../../proto/peer/host_port.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
 
@@ -33,8 +34,7 @@ export interface AdminQuestion {
 export async function askAdmin(question: AdminQuestion): Promise<unknown> {
   const { at, flag, path, token } = question;
   const { host, port } = parseHostPort(flag, at);
-  const name = host.includes(":") ? `[${host}]` : host;
-  const url = `http://${name}:${port}${path}`;
+  const url = `http://${hostPort(host, port)}${path}`;
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const headers = { ...(token && { authorization: `Bearer ${token}` }) };

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { hostPort } from "../../proto/peer/host_port.ts";
 import {
   type ClusterLoadAssignment,
   HealthStatus,
@@ -195,9 +196,7 @@ export function usableAddresses(
         healthStatus === HealthStatus.HEALTHY;
       const { address = "", portValue = 0 } =
         endpoint?.address?.socketAddress ?? {};
-      if (!isUsable) return [];
-      const host = address.includes(":") ? `[${address}]` : address;
-      return [`${host}:${portValue}`];
+      return isUsable ? [hostPort(address, portValue)] : [];
     })
   );
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { hostPort } from "../../proto/peer/host_port.ts";
+import { hostPort, withoutBrackets } from "../../proto/peer/host_port.ts";
 import { EtcdConfigError } from "./errors.ts";
 
 /** etcd's port for clients. */
@@ -47,7 +47,7 @@ export function parseMember(
   const byScheme = isTls ? 443 : 80;
   const port = isPortNamed ? byScheme : CLIENT_PORT;
   return {
-    host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+    host: withoutBrackets(url.hostname),
     port: url.port === "" ? port : Number(url.port),
     isTls,
   };

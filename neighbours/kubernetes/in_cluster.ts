@@ -4,6 +4,7 @@
  * @module
  */
 
+import { bracketed } from "../../proto/peer/host_port.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Credential, KubernetesAccess } from "./access.ts";
 import { KubernetesConfigError } from "./errors.ts";
@@ -43,7 +44,7 @@ export function inClusterAccess(options: InClusterOptions): KubernetesAccess {
   const tls = new TlsFiles({ ca: `${folder}/ca.crt` }, clock);
   const token = new TokenFile(`${folder}/token`, clock);
   return {
-    server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    server: `https://${bracketed(host)}:${port}`,
     namespace: readNamespace(`${folder}/namespace`),
     authority: () => tls.current.ca,
     credential: async (): Promise<Credential> => ({

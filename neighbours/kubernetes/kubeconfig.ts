@@ -10,6 +10,7 @@
  * @module
  */
 
+import { dirname } from "node:path";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
@@ -73,11 +74,8 @@ function accessOf(
   path: string,
   options: KubeconfigOptions,
 ): KubernetesAccess {
-  const folder = path.includes("/")
-    ? path.slice(0, path.lastIndexOf("/"))
-    : ".";
   const { cluster, user, namespace } = choose(file, options.context);
-  const from = { folder: folder === "" ? "/" : folder, ...options };
+  const from = { folder: dirname(path), ...options };
   const server = clusterOf(cluster, from);
   const credentials = userOf(user, cluster, server, from);
   return {

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { withoutBrackets } from "../../proto/peer/host_port.ts";
 import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { HttpHandler } from "./http_port.ts";
 
@@ -25,7 +26,7 @@ export function guardNames(
   if (!isLoopbackHost(hostname)) return handler;
   return (request) => {
     const { hostname: asked } = new URL(request.url);
-    const host = asked.replace(/^\[(.*)\]$/, "$1");
+    const host = withoutBrackets(asked);
     const isKnown = parseIpAddress(host) !== undefined ||
       /^(?:.+\.)?localhost\.?$/.test(host);
     if (isKnown) return handler(request);

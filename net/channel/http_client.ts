@@ -11,7 +11,7 @@
 
 import { VERSION } from "../../platform/process/version.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { hostPort } from "../../proto/peer/host_port.ts";
+import { hostPort, withoutBrackets } from "../../proto/peer/host_port.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import { connectToHost } from "../dial/connect_host.ts";
 import {
@@ -134,7 +134,7 @@ export class HttpClient implements Disposable {
   }
 
   async #socketTo(url: URL, signal: AbortSignal): Promise<ByteSocket> {
-    const host = url.hostname.replace(/^\[|\]$/g, "");
+    const host = withoutBrackets(url.hostname);
     const isSecure = url.protocol === "https:";
     const port = url.port === "" ? isSecure ? 443 : 80 : Number(url.port);
     const address = hostPort(host, port);

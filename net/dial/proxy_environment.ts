@@ -4,6 +4,7 @@
  * @module
  */
 
+import { withoutBrackets } from "../../proto/peer/host_port.ts";
 import {
   isLoopbackHost,
   parseIpAddress,
@@ -87,7 +88,7 @@ function covers(entry: string, host: string, port: number): boolean {
 
 function splitPort(entry: string): [name: string, port: number | undefined] {
   const match = /^(?:\[([^\]]+)\]|([^:]+)):([0-9]+)$/.exec(entry);
-  if (match === null) return [entry.replace(/^\[|\]$/g, ""), undefined];
+  if (match === null) return [withoutBrackets(entry), undefined];
   return [match[1] ?? match[2]!, Number(match[3])];
 }
 
@@ -119,7 +120,7 @@ export function proxyOf(
   }
   return {
     scheme,
-    host: url.hostname.replace(/^\[|\]$/g, ""),
+    host: withoutBrackets(url.hostname),
     port: url.port === "" ? DEFAULT_PORTS[scheme] : Number(url.port),
     user: decodeURIComponent(url.username),
     password: decodeURIComponent(url.password),

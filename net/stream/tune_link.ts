@@ -4,7 +4,7 @@
  * @module
  */
 
-import { hostOf } from "../../proto/peer/host_port.ts";
+import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 import { openLibc } from "../libc/libc.ts";
 import {
   type SocketEnd,
@@ -24,6 +24,5 @@ export function tuneLink(socket: ByteSocket): void {
 }
 
 function endOf(address: string): SocketEnd {
-  const port = Number(address.slice(address.lastIndexOf(":") + 1));
-  return { hostname: hostOf(address), port };
+  return { hostname: hostOf(address), port: portOf(address) };
 }

@@ -8,6 +8,8 @@
  * @module
  */
 
+import { dirname } from "node:path";
+
 /** Owner only: most of what is kept this way is secret. */
 const PRIVATE_MODE = 0o600;
 
@@ -34,7 +36,7 @@ export async function replaceFile(
     await removeFile(unfinished);
     throw error;
   }
-  await syncDirectory(parentOf(path));
+  await syncDirectory(dirname(path));
 }
 
 /**
@@ -54,7 +56,7 @@ export async function createFile(path: string, text: string): Promise<boolean> {
   } finally {
     await removeFile(unfinished);
   }
-  await syncDirectory(parentOf(path));
+  await syncDirectory(dirname(path));
   return true;
 }
 
@@ -87,7 +89,7 @@ export async function removeUnfinished(directory: string): Promise<void> {
 
 /** The same of one file, in a directory where others may be writing theirs. */
 export async function removeUnfinishedOf(path: string): Promise<void> {
-  const directory = parentOf(path);
+  const directory = dirname(path);
   const begin = unfinishedPrefix(path);
   for await (const { name } of Deno.readDir(directory)) {
     if (name.startsWith(begin)) await removeFile(`${directory}/${name}`);
@@ -106,7 +108,7 @@ async function writeUnfinished(
   mode: number,
 ): Promise<string> {
   const name = `${unfinishedPrefix(path)}${crypto.randomUUID()}`;
-  const unfinished = `${parentOf(path)}/${name}`;
+  const unfinished = `${dirname(path)}/${name}`;
   try {
     using file = await Deno.open(unfinished, {
       write: true,
@@ -123,11 +125,6 @@ async function writeUnfinished(
     throw error;
   }
   return unfinished;
-}
-
-function parentOf(path: string): string {
-  const slash = path.lastIndexOf("/");
-  return slash < 0 ? "." : slash === 0 ? "/" : path.slice(0, slash);
 }
 
 function unfinishedPrefix(path: string): string {

@@ -12,6 +12,7 @@
 
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
+import { dirname } from "node:path";
 import { setImmediate } from "node:timers";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { unawaited } from "../errors/internal_errors.ts";
@@ -154,7 +155,7 @@ export class KeptFile {
     const { path, what, unkept, log, fields } = this.#options;
     try {
       const text = await this.#textOf(items);
-      await Deno.mkdir(parentOf(path), { recursive: true, mode: 0o700 });
+      await Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 });
       // What an earlier life was killed over.
       if (!this.#hasWritten) await removeUnfinishedOf(path);
       this.#hasWritten = true;
@@ -279,9 +280,4 @@ function problemOf(error: unknown): string {
   const isPlatforms = error instanceof Error && error.name in Deno.errors;
   if (isSystemError(error) || isPlatforms) return systemProblem(error);
   throw error;
-}
-
-function parentOf(path: string): string {
-  const slash = path.lastIndexOf("/");
-  return slash < 0 ? "." : path.slice(0, slash) || "/";
 }

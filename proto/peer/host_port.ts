@@ -15,7 +15,7 @@ export function hostPort(host: string, port: number): string {
   const address = host.startsWith("::ffff:") ? parseIpAddress(host) : undefined;
   return address?.length === 4
     ? `${formatIpAddress(address)}:${port}`
-    : `[${host}]:${port}`;
+    : `${bracketed(host)}:${port}`;
 }
 
 /** The host of an `ip:port` as sockets have it; the whole of anything else. */
@@ -25,4 +25,19 @@ export function hostOf(address: string): string {
   return address.startsWith("[") && address[colon - 1] === "]"
     ? address.slice(1, colon - 1)
     : address.slice(0, colon);
+}
+
+/** The port of the same; NaN where there is none. */
+export function portOf(address: string): number {
+  return Number(address.slice(address.lastIndexOf(":") + 1));
+}
+
+/** A host as it stands in front of a port. */
+export function bracketed(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+/** A host as it stood there, such as that of a URL. */
+export function withoutBrackets(host: string): string {
+  return host.replace(/^\[(.*)\]$/, "$1");
 }

@@ -1,11 +1,20 @@
 import { assertEquals } from "@std/assert";
-import { hostOf, hostPort } from "./host_port.ts";
+import {
+  bracketed,
+  hostOf,
+  hostPort,
+  portOf,
+  withoutBrackets,
+} from "./host_port.ts";
 
 Deno.test("a host is found in what was made of it and a port", () => {
   for (const host of ["127.0.0.1", "::1", "fe80::1%eth0", "localhost", ""]) {
     assertEquals(hostOf(hostPort(host, 80)), host);
+    assertEquals(portOf(hostPort(host, 80)), 80);
+    assertEquals(withoutBrackets(bracketed(host)), host);
   }
   assertEquals(hostOf("unix"), "unix");
+  assertEquals(portOf("unix"), NaN);
 });
 
 Deno.test("IPv4 is written as IPv4, whatever the socket's family", () => {

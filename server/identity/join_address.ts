@@ -6,6 +6,7 @@
  * @module
  */
 
+import { portOf } from "../../proto/peer/host_port.ts";
 import { hostname } from "node:os";
 import { replaceFile } from "../../platform/files/atomic_file.ts";
 import type { StateDirectory } from "./state_directory.ts";
@@ -42,6 +43,5 @@ export async function joinAddress(state: StateDirectory): Promise<string> {
   const { agents = `[::]:${DEFAULT_PORT}`, names = [] } = serving;
   const isEverywhere = /^(?:\[::\]|0\.0\.0\.0):/.test(agents);
   if (!isEverywhere) return agents;
-  const port = agents.slice(agents.lastIndexOf(":") + 1);
-  return `${names[0] ?? hostname()}:${port}`;
+  return `${names[0] ?? hostname()}:${portOf(agents)}`;
 }

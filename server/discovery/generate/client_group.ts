@@ -8,6 +8,7 @@
  * @module
  */
 
+import { hostPort } from "../../../proto/peer/host_port.ts";
 import type { Visibility } from "../../policy/visibility.ts";
 import type { Endpoint, Service } from "../../../catalog/model/model.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
@@ -126,7 +127,7 @@ export function variantsOf(
 
 /** `127.0.0.1:3128+16`: the same for the same proxies. */
 export function connectText({ host, port, more = 0 }: ConnectProxy): string {
-  const at = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+  const at = hostPort(host, port);
   return more === 0 ? at : `${at}+${more}`;
 }
 

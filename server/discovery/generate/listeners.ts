@@ -5,6 +5,7 @@
  * @module
  */
 
+import { hostPort } from "../../../proto/peer/host_port.ts";
 import {
   type AppProtocol,
   appProtocolOf,
@@ -99,8 +100,7 @@ export function envoyListenerName(service: Service, port: ServicePort): string {
 
 function placeText({ listen, port }: ServicePort): string {
   const host = canonicalIp(listen?.host ?? LISTEN_HOST);
-  const text = host.includes(":") ? `[${host}]` : host;
-  return `${text}:${listen?.port ?? port}`;
+  return hostPort(host, listen?.port ?? port);
 }
 
 function tcpListener(service: Service, port: ServicePort): Listener {
