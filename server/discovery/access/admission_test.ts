@@ -16,7 +16,7 @@ import { type CallOrigin, subscriberOf } from "./subscriber.ts";
 
 const REFUSAL = { code: StatusCode.PERMISSION_DENIED, message: "revoked" };
 
-function judge(
+function authorize(
   origin: CallOrigin,
   metadata: Metadata,
   admit: Admit,
@@ -32,12 +32,12 @@ const byCertificate: CallOrigin = {
 };
 const byNothing: CallOrigin = { ...socketCaller(), needsNoProof: false };
 
-Deno.test("a subscriber is judged as an agent of its node's name would be", () => {
+Deno.test("a subscriber is authorized as an agent of its node's name would be", () => {
   const asked: LinkCandidate[] = [];
   const admit: Admit = (candidate) => void asked.push(candidate);
-  judge(byCertificate, new Metadata(), admit);
+  authorize(byCertificate, new Metadata(), admit);
   const token = new Metadata({ authorization: "Bearer t" });
-  judge(byNothing, token, admit);
+  authorize(byNothing, token, admit);
   assertEquals(
     asked.map(({ peer, token }) => [peer.agentId, peer.software, token]),
     [["edge-1", "envoy", ""], ["edge-1", "envoy", "t"]],
@@ -46,12 +46,12 @@ Deno.test("a subscriber is judged as an agent of its node's name would be", () =
 
 Deno.test("whom the judges refuse is refused with their words", async () => {
   assertThrows(
-    () => judge(byCertificate, new Metadata(), () => REFUSAL),
+    () => authorize(byCertificate, new Metadata(), () => REFUSAL),
     GrpcError,
     "revoked",
   );
   await assertRejects(
-    () => judge(byCertificate, new Metadata(), async () => await REFUSAL)!,
+    () => authorize(byCertificate, new Metadata(), async () => await REFUSAL)!,
     GrpcError,
     "revoked",
   );
@@ -73,6 +73,10 @@ Deno.test("who shows nothing is served on loopback at most", () => {
   refuseUnauthenticated(byCertificate, new Metadata());
 });
 
-Deno.test("nobody is judged where nobody has to prove anything", () => {
-  judge({ ...byNothing, needsNoProof: true }, new Metadata(), () => REFUSAL);
+Deno.test("no subscriber is authorized where none has to authenticate", () => {
+  authorize(
+    { ...byNothing, needsNoProof: true },
+    new Metadata(),
+    () => REFUSAL,
+  );
 });

@@ -24,7 +24,7 @@ function claimOf(service: string, name: string, order = 0): Claim {
   return { service, resource, order, rank: 0, whenLost: `${name} is of` };
 }
 
-Deno.test("what one service gives up another one gets, and people are told", () => {
+Deno.test("what one service gives up another one gets, and status shows it", () => {
   const ledger = new ClaimsLedger();
   const alone = claimOf("b", "x");
   ledger.put("b", { claims: [alone], unserved: [] });

@@ -28,7 +28,7 @@ function node(rest: Partial<DiscoveryNode> = {}): DiscoveryNode {
   };
 }
 
-Deno.test("metadata says what a client is, then its user agent", () => {
+Deno.test("metadata decides what a client is, then its user agent", () => {
   const cases: readonly (readonly [Partial<DiscoveryNode>, Form])[] = [
     [{ userAgentName: "gRPC Go" }, "grpc"],
     [{ userAgentName: "gRPC C-core linux Python" }, "grpc"],
@@ -55,7 +55,7 @@ Deno.test("metadata says what a client is, then its user agent", () => {
   }
 });
 
-Deno.test("only who asks for a CONNECT proxy is told of it, and no proxy of ours", () => {
+Deno.test("only a client that asks for a CONNECT proxy receives it, and no proxy of ours", () => {
   const facts = { visible: SEES_EVERYTHING, connectProxy: CONNECT };
   const of = (metadata: Record<string, unknown>, userAgentName = "envoy") =>
     clientGroupOf(node({ metadata, userAgentName }), facts).connectProxy;
@@ -69,7 +69,7 @@ Deno.test("only who asks for a CONNECT proxy is told of it, and no proxy of ours
   assertEquals(none.connectProxy, undefined);
 });
 
-Deno.test("groups have one key exactly where they are told the same", () => {
+Deno.test("groups have one key exactly where they receive the same", () => {
   const some = { id: "some", sees: () => false };
   const keys = [
     clientGroup("grpc", SEES_EVERYTHING),

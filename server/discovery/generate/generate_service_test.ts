@@ -137,7 +137,7 @@ Deno.test("who gets connections is decided as by our own proxies", () => {
   }
 });
 
-Deno.test("an endpoint is told once: gRPC refuses addresses that are there twice", () => {
+Deno.test("an endpoint is sent once: gRPC refuses addresses that are there twice", () => {
   const other = endpointOf("10.0.0.1:80", { state: "unready" });
   for (const variant of BOTH) {
     assertEquals(tiers(variant, A, other, ENDPOINT, ENDPOINT), [
@@ -199,7 +199,7 @@ Deno.test("weights count where the service wants it, and gRPC takes them of loca
   assertEquals(weights(plain), [undefined, undefined]);
 });
 
-Deno.test("host names are no addresses of EDS; they are left out and told of", () => {
+Deno.test("host names are no addresses of EDS; they are omitted and reported", () => {
   for (const variant of BOTH) {
     const { one, reasons } = made(
       variant,
@@ -253,7 +253,7 @@ Deno.test("endpoints behind agents are for those who asked for a CONNECT proxy",
   }
 });
 
-Deno.test("datagrams go through no CONNECT proxy, and that is told", () => {
+Deno.test("datagrams go through no CONNECT proxy, and that is reported", () => {
   const dns = withPort({ port: 53, protocol: "udp" });
   const behind = endpointOf("127.0.0.1:53", { via: EDGE });
   const variant = { form: "envoy", connectProxy: CONNECT } as const;
@@ -305,7 +305,7 @@ Deno.test("a name without a port is the first for gRPC, or the first of TCP", ()
   assertEquals(of(port(1, { protocol: "udp" })), undefined);
 });
 
-Deno.test("Envoy listens where a service says, or on loopback at its port", () => {
+Deno.test("Envoy listens where a service is configured to, or on loopback at its port", () => {
   const where = (port: Partial<ServicePort>) =>
     made(ENVOY, withPort(port)).one("listener").address.socketAddress;
   assertEquals(where({}), { address: "127.0.0.1", portValue: 80 });
@@ -437,7 +437,7 @@ Deno.test("Envoy goes elsewhere when an endpoint is dead, and leaves it out", ()
   const grpc = withPort({ appProtocol: "grpc" });
   const { circuitBreakers, outlierDetection } = made(ENVOY, grpc)
     .one("cluster");
-  // 3 unless told: used up by four callers of one dead endpoint.
+  // 3 by default: used up by four callers of one dead endpoint.
   assertEquals(circuitBreakers.thresholds[0].maxRetries, { value: 65_536 });
   assertEquals(outlierDetection.consecutiveLocalOriginFailure, { value: 3 });
   assertEquals(outlierDetection.baseEjectionTime, { seconds: 10 });

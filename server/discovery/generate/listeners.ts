@@ -93,7 +93,7 @@ export function listenPlace(port: ServicePort): string {
  * to leave it in the same response. It does end listeners before it begins
  * others, so one that moves is another one.
  */
-export function envoyListenerName(service: Service, port: ServicePort): string {
+function envoyListenerName(service: Service, port: ServicePort): string {
   const name = resourceNameOf(keyOf(service), port);
   return port.listen === undefined ? name : `${name}@${placeText(port)}`;
 }

@@ -121,12 +121,12 @@ Deno.test("a changed endpoint is looked at once, and only its assignment is new"
   assert(is.get(b)!.version !== was.get(b)!.version);
 });
 
-Deno.test("whatever says the same stays the object that it was", () => {
+Deno.test("a resource with the same content stays the same object", () => {
   const { views } = counted();
   const book = new Book();
   views.update(book.put(serviceOf("a"), endpointOf("10.0.0.1:80")));
   const before = views.viewOf(ENVOY);
-  // Another object, and a state of an endpoint that nobody is told of.
+  // Another object, and a state of an endpoint that no client receives.
   const unready = endpointOf("10.0.0.9:80", { state: "unready" });
   views.update(
     book.put(serviceOf("a"), endpointOf("10.0.0.1:80"), unready),
@@ -142,7 +142,7 @@ Deno.test("whatever says the same stays the object that it was", () => {
   assert(after.resources.endpoints === before.resources.endpoints);
 });
 
-Deno.test("groups share what they are told alike", () => {
+Deno.test("groups share resources that are the same for both", () => {
   const { views, made } = counted();
   const zoneA = clientGroup("grpc", SEES_EVERYTHING, { zone: "a" });
   const zoneB = clientGroup("grpc", SEES_EVERYTHING, { zone: "b" });
@@ -162,7 +162,7 @@ Deno.test("groups share what they are told alike", () => {
   assert(a.cluster.get(near) === b.cluster.get(near));
 });
 
-Deno.test("nobody is told of services that they may not see", () => {
+Deno.test("no client receives services that it may not see", () => {
   const { views, made } = counted();
   const onlyA = clientGroup("grpc", {
     id: "only a",
@@ -184,7 +184,7 @@ Deno.test("nobody is told of services that they may not see", () => {
   assertEquals(made, []);
 });
 
-Deno.test("of two that want one place the one that says so has it, then the first by name", () => {
+Deno.test("of two that want one place the one with a configured address has it, then the first by name", () => {
   const { views } = counted();
   const book = new Book();
   const endpoint = endpointOf("10.0.0.1:80");

@@ -126,7 +126,7 @@ export class VirtualAddresses {
 }
 
 /** What an endpoint behind an agent stands for; `undefined`: it is not. */
-export function virtualTargetOf(
+function virtualTargetOf(
   { address, via }: { readonly address: string; readonly via: Via },
 ): VirtualTarget | undefined {
   if (via.kind === "direct") return undefined;

@@ -29,7 +29,7 @@ function peer(given: Partial<Identifiers> = {}, agentId = "edge-1"): LinkPeer {
   return { ...new FakeLink(agentId, given).peer, identity };
 }
 
-function judge(
+function authorize(
   services: readonly AnnouncedService[],
   who: LinkPeer = peer(),
   rules: Partial<AnnouncementRules> = {},
@@ -48,12 +48,17 @@ function reason(
   who?: LinkPeer,
   rules?: Partial<AnnouncementRules>,
 ): string {
-  return judge([{ ...WEB, ...change }], who, rules).refused[0]?.reason ?? "";
+  return authorize([{ ...WEB, ...change }], who, rules).refused[0]?.reason ??
+    "";
 }
 
 Deno.test("what is announced is taken whole, and what is not said is as usual", () => {
   const dns = { ...WEB, name: "dns", namespace: "infra", protocol: "udp" };
-  const { offers, refused } = judge([WEB, { ...dns, appProtocol: "dns" }, WEB]);
+  const { offers, refused } = authorize([
+    WEB,
+    { ...dns, appProtocol: "dns" },
+    WEB,
+  ]);
   assertEquals(refused, []);
   assertEquals(
     offers.map((offer) => Object.values(offer).join(" ")),
@@ -135,15 +140,15 @@ Deno.test("what cannot be a service is refused alone", () => {
   ];
   for (const [change, says] of cases) {
     assertMatch(reason(change), says);
-    assertEquals(judge([{ ...WEB, ...change }, WEB]).offers.length, 1);
+    assertEquals(authorize([{ ...WEB, ...change }, WEB]).offers.length, 1);
   }
 });
 
 Deno.test("so many are taken, and one line stands for the rest", () => {
   const many = (count: number) =>
     Array.from({ length: count }, (_, port) => ({ ...WEB, port: port + 1 }));
-  assertEquals(judge(many(ANNOUNCED_SERVICES_MAX)).refused, []);
-  const { offers, refused } = judge(many(ANNOUNCED_SERVICES_MAX + 1_000));
+  assertEquals(authorize(many(ANNOUNCED_SERVICES_MAX)).refused, []);
+  const { offers, refused } = authorize(many(ANNOUNCED_SERVICES_MAX + 1_000));
   assertEquals(offers.length, ANNOUNCED_SERVICES_MAX);
   assertEquals(refused.length, 1);
   assertEquals(refused[0]!.service, "default/web:65");

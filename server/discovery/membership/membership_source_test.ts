@@ -216,7 +216,7 @@ Deno.test("an agent whose links all drain is used while nobody else is ready", (
   assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 serving"]);
 });
 
-Deno.test("what was announced last counts, and is heard so often at most", () => {
+Deno.test("what was announced last counts, and is read so often at most", () => {
   const { endpoints, ports, source, timers, link, say } = setUp();
   const one = link("edge-1", offer());
   timers.advance(ANNOUNCE_INTERVAL_MS);
@@ -244,7 +244,7 @@ Deno.test("an agent that comes back and announces nothing offers nothing", () =>
   assertEquals([endpoints(), source.agents], [undefined, 0]);
 });
 
-Deno.test("refusals are told to the agent each time, and logged once", () => {
+Deno.test("refusals are sent to the agent each time, and logged once", () => {
   const { endpoints, log, link } = setUp();
   const bad = offer({ name: "meta", host: "169.254.169.254" });
   const links = [link("edge-1", offer(), bad)];
@@ -283,7 +283,7 @@ Deno.test("a service that another source has is that source's, whoever announces
   assertEquals(endpoints(), ["- 10.0.0.1:443 ready"]);
 });
 
-Deno.test("agents have time to come back before anybody is told that they are gone", () => {
+Deno.test("agents have time to come back before their services are removed", () => {
   const { catalog, first, timers, link } = setUp(SETTLE_MS);
   first.sink.synced();
   timers.advance(SETTLE_MS - GATHER_MS - 1);

@@ -40,7 +40,7 @@ class Rig {
   }
 }
 
-Deno.test("Debounce tells the first change at once, and no window follows", () => {
+Deno.test("Debounce pushes the first change at once, and no window follows", () => {
   const rig = new Rig();
   rig.debounce.changed();
   assertEquals(rig.pushes, [0]);
@@ -50,7 +50,7 @@ Deno.test("Debounce tells the first change at once, and no window follows", () =
   assertEquals(rig.pushes, [0, 60_000]);
 });
 
-Deno.test("Debounce tells all that comes in a window when it ends, once", () => {
+Deno.test("Debounce pushes all that comes in a window when it ends, once", () => {
   const rig = new Rig();
   for (let index = 0; index < 10; index++) rig.debounce.changed();
   assertEquals(rig.pushes, [0]);
@@ -89,7 +89,7 @@ Deno.test("Debounce lets a removal jump the queue", () => {
   assertEquals(rig.pushes.at(-1), 1_800);
 });
 
-Deno.test("Debounce tells a removal at once when its share has passed", () => {
+Deno.test("Debounce pushes a removal at once when its part of the window has passed", () => {
   const rig = new Rig();
   rig.change(1_560, 10);
   rig.timers.advance(600);
@@ -150,7 +150,7 @@ Deno.test("Debounce never has two pushes at once", () => {
   assertEquals(rig.pushes, [0, 10_000]);
 });
 
-Deno.test("Debounce tells a change that came in a push that outlived its window", () => {
+Deno.test("Debounce pushes a change that came in a push that outlived its window", () => {
   const rig = new Rig("later");
   rig.debounce.changed();
   rig.timers.advance(10_000);
@@ -160,7 +160,7 @@ Deno.test("Debounce tells a change that came in a push that outlived its window"
   assertEquals(rig.pushes, [0, 10_000]);
 });
 
-Deno.test("Debounce has windows of one length when it is told so", () => {
+Deno.test("Debounce has windows of one length when it is configured so", () => {
   const timers = new FakeTimers();
   let pushes = 0;
   const debounce = new Debounce({
@@ -179,7 +179,7 @@ Deno.test("Debounce has windows of one length when it is told so", () => {
   assertEquals(pushes, 11);
 });
 
-Deno.test("Debounce tells nothing after it was stopped", () => {
+Deno.test("Debounce pushes nothing after it was stopped", () => {
   const rig = new Rig("later");
   rig.debounce.changed();
   rig.debounce.changed();
@@ -192,7 +192,7 @@ Deno.test("Debounce tells nothing after it was stopped", () => {
 });
 
 Deno.test("Debounce goes on after a push that could not even begin", () => {
-  using heard = new HeardErrors();
+  using errors = new HeardErrors();
   const timers = new FakeTimers();
   let pushes = 0;
   const debounce = new Debounce({
@@ -207,5 +207,5 @@ Deno.test("Debounce goes on after a push that could not even begin", () => {
   debounce.changed();
   debounce.changed();
   timers.advance(1_000);
-  assertEquals([pushes, heard.messages], [2, ["a slip"]]);
+  assertEquals([pushes, errors.messages], [2, ["a slip"]]);
 });

@@ -82,10 +82,10 @@ Deno.test("ViewPreparation goes on with the others when one fails", () => {
   }, timers);
   preparation.prepare([ENVOY], () => done.push("envoy"));
   preparation.prepare([GRPC], () => done.push("grpc"));
-  using heard = new HeardErrors();
+  using errors = new HeardErrors();
   while (preparation.isBusy) timers.advance(0);
-  assertEquals(heard.messages, ["a defect"]);
-  // Who waits for it waits no longer, or nobody would be told anything again.
+  assertEquals(errors.messages, ["a defect"]);
+  // Its callers wait no longer, or no client would receive anything again.
   assertEquals(done, ["envoy", "grpc"]);
 });
 

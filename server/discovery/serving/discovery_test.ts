@@ -129,12 +129,12 @@ class Client {
     }));
   }
 
-  heard(kind: ResourceKind): readonly number[] {
+  received(kind: ResourceKind): readonly number[] {
     return this.heardMs[TYPE_URLS[kind]] ?? [];
   }
 }
 
-Deno.test("what takes a slice goes on in the next, and a client that left hears nothing", async () => {
+Deno.test("what takes a slice goes on in the next, and a client that left receives nothing", async () => {
   for (const leaves of [false, true]) {
     const rig = new Rig();
     await rig.serve("10.0.0.1:1");
@@ -146,23 +146,26 @@ Deno.test("what takes a slice goes on in the next, and a client that left hears 
       onSent(message);
       rig.timers.advance(SLICE_MS);
     };
-    const heard = () => [
-      client.heard("cluster").length,
-      client.heard("endpoints").length,
+    const received = () => [
+      client.received("cluster").length,
+      client.received("endpoints").length,
     ];
-    const [clusters = 0, endpoints = 0] = heard();
+    const [clusters = 0, endpoints = 0] = received();
     rig.source.sink.set({
       services: [serviceOf("web", 80, { policy: { balance: "random" } })],
       endpoints: [endpointsOf("web", "10.0.0.2:1")],
     });
-    assertEquals(heard(), [clusters + 1, endpoints]);
+    assertEquals(received(), [clusters + 1, endpoints]);
     if (leaves) client.call.cancel();
     rig.timers.advance(1);
-    assertEquals(client.heard("endpoints").length - endpoints, leaves ? 0 : 1);
+    assertEquals(
+      client.received("endpoints").length - endpoints,
+      leaves ? 0 : 1,
+    );
   }
 });
 
-Deno.test("a client that flaps are told to hears of them once per window", async () => {
+Deno.test("a client of a flapping service receives its changes once per window", async () => {
   const rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const clients = [rig.client(), rig.client(), rig.client()];
@@ -170,26 +173,29 @@ Deno.test("a client that flaps are told to hears of them once per window", async
   for (const client of clients) client.heardMs[TYPE_URLS.endpoints] = [];
   rig.flap(100, 60);
   for (const client of clients) {
-    const heard = client.heard("endpoints");
+    const received = client.received("endpoints");
     // Windows of 50, 100, 200, 400, 800 ms, then of a second each.
-    assert(heard.length >= 58 && heard.length <= 65, `${heard.length}`);
-    const gaps = heard.slice(1).map((at, index) => at - heard[index]!);
+    assert(
+      received.length >= 58 && received.length <= 65,
+      `${received.length}`,
+    );
+    const gaps = received.slice(1).map((at, index) => at - received[index]!);
     assert(Math.min(...gaps) >= 50, `${gaps}`);
-    assertEquals(client.heard("cluster").length, 1);
+    assertEquals(client.received("cluster").length, 1);
   }
   assertEquals(rig.metric('rejects_total{type="endpoints"}'), "0");
   await rig.discovery.stop("the test is over");
 });
 
-Deno.test("a client that never answers hears of it every ten seconds at most", async () => {
+Deno.test("a client that never answers receives a response every ten seconds at most", async () => {
   const rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const client = rig.client();
   client.isHonest = false;
   rig.timers.advance(100);
   rig.flap(100, 60);
-  const heard = client.heard("endpoints");
-  assert(heard.length >= 5 && heard.length <= 8, `${heard.length}`);
+  const received = client.received("endpoints");
+  assert(received.length >= 5 && received.length <= 8, `${received.length}`);
   await rig.discovery.stop("the test is over");
 });
 
@@ -212,13 +218,13 @@ Deno.test("a client that takes nothing costs one response, and is given up", asy
   assertMatch(stuck.call.status!.message, /took nothing .* for 60 s/);
   assertEquals(stuck.call.wasAborted, true);
   assertEquals(lively.call.status, undefined);
-  assert(lively.heard("endpoints").length > 50);
+  assert(lively.received("endpoints").length > 50);
   assertEquals(rig.metric("stalled_clients_reset_total"), "1");
   assertEquals(rig.discovery.streams.size, 1);
   await rig.discovery.stop("the test is over");
 });
 
-Deno.test("a client that takes again is told what is true then", async () => {
+Deno.test("a client that reads again receives what is true then", async () => {
   const rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const client = rig.client();
@@ -335,7 +341,7 @@ Deno.test("who waits too long for sources is sent elsewhere, and let in later", 
   assertEquals(rig.discovery.problem, undefined);
   const late = rig.client();
   rig.timers.advance(100);
-  assertEquals(late.heard("cluster").length, 1);
+  assertEquals(late.received("cluster").length, 1);
   // Whatever becomes of the source, who is served stays.
   rig.source.sink.failed("it went");
   rig.timers.advance(CATALOG_WAIT_MS);
@@ -346,7 +352,7 @@ Deno.test("who waits too long for sources is sent elsewhere, and let in later", 
   await rig.discovery.stop("the test is over");
 });
 
-Deno.test("clients are told which server it is", async () => {
+Deno.test("clients receive the server's name", async () => {
   const rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const { call } = rig.client();
@@ -383,12 +389,15 @@ Deno.test("a view that takes long is made in slices, for all who wait for it", a
   const startMs = rig.timers.now();
   const clients = [rig.client(), rig.client()];
   assert(rig.timers.now() - startMs <= 2 * SLICE_MS);
-  assertEquals(clients.map((client) => client.heard("cluster")), [[], []]);
+  assertEquals(clients.map((client) => client.received("cluster")), [[], []]);
   for (let turn = 0; turn < 100; turn++) rig.timers.advance(0);
   rig.timers.advance(10);
-  assertEquals(clients.map((client) => client.heard("cluster").length), [1, 1]);
+  assertEquals(clients.map((client) => client.received("cluster").length), [
+    1,
+    1,
+  ]);
   assert(rig.timers.now() - startMs < 200);
-  // What clients wait for first is no change that they were late to hear of.
+  // The first push of a client is no change that it received late.
   assertMatch(
     rig.metrics.expose(),
     /discovery_convergence_seconds_bucket\{le="0.25"\} 2\n/,
@@ -416,9 +425,9 @@ Deno.test("a first view that takes long holds up no change of others, and has it
   const changedMs = rig.timers.now();
   rig.source.sink.add({ endpoints: [endpointsOf("web", "10.0.0.2:1")] });
   rig.timers.advance(0);
-  assertEquals(known.heard("endpoints").length, 2);
+  assertEquals(known.received("endpoints").length, 2);
   assert(rig.timers.now() - changedMs <= 2 * SLICE_MS);
-  assertEquals(late.heard("cluster"), []);
+  assertEquals(late.received("cluster"), []);
   // Who scrapes metrics meanwhile waits for nothing either.
   const scrapedMs = rig.timers.now();
   rig.metrics.expose();

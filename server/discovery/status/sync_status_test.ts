@@ -1,4 +1,4 @@
-/** What people are told of refusals, whatever the client said. */
+/** What status shows of refusals, whatever the client's message is. */
 
 import { assertEquals } from "@std/assert";
 import {

@@ -35,14 +35,14 @@ class Rig {
 
 const MANY = Array.from({ length: 1_000 }, (_, index) => `client-${index}`);
 
-Deno.test("PushQueue tells a client that was added", () => {
+Deno.test("PushQueue pushes to a client that was added", () => {
   const rig = new Rig();
   rig.queue.add("a");
   assertEquals(rig.pushed, ["a"]);
   assertEquals(rig.queue.size, 0);
 });
 
-Deno.test("PushQueue tells a client that comes later in its next slice", () => {
+Deno.test("PushQueue pushes to a client that comes later in its next slice", () => {
   const rig = new Rig();
   rig.queue.addLater("a");
   rig.queue.addLater("b");
@@ -61,14 +61,14 @@ Deno.test("PushQueue tells a client that comes later in its next slice", () => {
   assertEquals(rig.pushed.length, 4);
 });
 
-Deno.test("PushQueue tells many in the order in which they were added", () => {
+Deno.test("PushQueue pushes to many in the order in which they were added", () => {
   const rig = new Rig();
   rig.addAll(...MANY);
   assertEquals(rig.pushed, MANY);
   assertEquals(rig.drained, 1);
 });
 
-Deno.test("PushQueue tells a client once that was added while it waited", () => {
+Deno.test("PushQueue pushes once to a client that was added while it waited", () => {
   const rig = new Rig(SLICE_MS);
   rig.addAll("a", "b");
   rig.queue.add("b");
@@ -105,7 +105,7 @@ Deno.test("PushQueue lets a client come again only behind all others", () => {
   assertEquals(rig.pushed, ["a", "b", "c", "a"]);
 });
 
-Deno.test("PushQueue tells nothing to a client that was removed", () => {
+Deno.test("PushQueue pushes nothing to a client that was removed", () => {
   const rig = new Rig(SLICE_MS);
   rig.addAll("a", "b", "c");
   rig.queue.remove("b");
@@ -135,14 +135,14 @@ Deno.test("PushQueue lets the event loop have its turn between slices", () => {
   assertEquals(rig.drained, 1);
 });
 
-Deno.test("PushQueue goes on with the others when telling one failed", () => {
+Deno.test("PushQueue goes on with the others when the push to one failed", () => {
   const rig = new Rig();
   rig.onTold = (client) => {
     if (client === "a") throw new TypeError("a bug");
   };
-  using heard = new HeardErrors();
+  using errors = new HeardErrors();
   rig.addAll("a", "b");
-  assertEquals(heard.messages, ["a bug"]);
+  assertEquals(errors.messages, ["a bug"]);
   rig.run();
   assertEquals(rig.pushed, ["a", "b"]);
   assertEquals(rig.drained, 1);

@@ -25,7 +25,7 @@ function world(cluster: string, endpoints: Record<string, string>): Parts {
   return { cluster: { a: cluster, b: cluster, c: "1" }, endpoints };
 }
 
-/** What was heard of endpoints. */
+/** What was received of endpoints. */
 function endpointsIn(lines: readonly string[]): readonly string[] {
   return lines.filter((line) => line.startsWith("endpoints"));
 }

@@ -274,7 +274,7 @@ Deno.test("a NACK may have been applied in part: what was good before is sent ag
   }
 });
 
-Deno.test("parked endpoints are not sent when their cluster changes, but what was good is", () => {
+Deno.test("refused endpoints are not sent when their cluster changes, but what was good is", () => {
   const client = inWorld("sotw");
   client.ask("cluster");
   client.ask("endpoints", ["a", "b"]);
@@ -291,7 +291,7 @@ Deno.test("parked endpoints are not sent when their cluster changes, but what wa
   );
 });
 
-Deno.test("parked endpoints that were never good are not sent when their cluster changes", () => {
+Deno.test("refused endpoints that were never good are not sent when their cluster changes", () => {
   for (const mode of ["sotw", "delta"] as const) {
     const client = inWorld(mode);
     client.ask("cluster");
@@ -304,7 +304,7 @@ Deno.test("parked endpoints that were never good are not sent when their cluster
   }
 });
 
-Deno.test("a parked name is sent to who unsubscribes and asks again", () => {
+Deno.test("a refused name is sent to a client that unsubscribes and asks again", () => {
   const client = inWorld("sotw");
   client.ask("endpoints", ["a", "b"]);
   client.nack("endpoints", "a: no");
@@ -337,7 +337,7 @@ Deno.test("a request that repeats an answered nonce of LDS or CDS is not answere
   assertEquals(client.ack("cluster"), []);
 });
 
-Deno.test("a request without nonce that says nothing new is answered: the client may have forgotten", () => {
+Deno.test("a request without nonce and without news is answered: the client may have forgotten", () => {
   const client = inWorld("sotw");
   client.ask("cluster");
   client.settle();

@@ -38,7 +38,7 @@ Deno.test("Envoy isNacked its answer about a changed cluster, and has its endpoi
   assertEquals(client.ask("endpoints", ["a", "b"], { nonce: before }), []);
   assertEquals(client.statusOf("endpoints").staleRequests, 1);
   assertEquals(client.ack("endpoints"), []);
-  // And repeats it with the new one: only the cluster that warms is told.
+  // And repeats it with the new one: only the cluster that warms is sent.
   assertEquals(client.ack("endpoints"), ["endpoints a=1"]);
   assertEquals(client.settle(), []);
 });
@@ -108,7 +108,7 @@ Deno.test("Envoy comes back over SotW: the version kept, no nonce, all kinds at 
   assertEquals(client.settle(), []);
 });
 
-Deno.test("Envoy comes back over Delta: what it has it says, and what differs it is sent", () => {
+Deno.test("Envoy reconnects over Delta: it sends what it has, and receives what differs", () => {
   const client = new ScriptedSubscriber("delta");
   client.see(WORLD);
   assertEquals(client.ask("cluster", [], { initial: { a: "1", b: "0" } }), [
@@ -122,7 +122,7 @@ Deno.test("Envoy comes back over Delta: what it has it says, and what differs it
   assertEquals(client.ask("listener", [], { initial }), ["listener"]);
 });
 
-Deno.test("Envoy cannot bind a listener: it is parked, and others go on", () => {
+Deno.test("Envoy cannot bind a listener: it counts as refused, and others go on", () => {
   const client = envoy("sotw");
   client.see({ ...WORLD, listener: { a: "1", b: "2" } });
   client.nack(

@@ -89,16 +89,16 @@ Deno.test("suspects are offered one by one, and some at a time: NACK_RETRIES_MAX
     client.see({ endpoints });
     client.ask("endpoints", names);
     client.nack("endpoints", "no");
-    const heard = client.heard.length;
+    const heard = client.received.length;
     client.pass(NACK_RETRY_MS_MIN);
     client.settle();
-    assertEquals(client.heard.length - heard, NACK_RETRIES_MAX);
-    for (const { body } of client.heard.slice(heard)) {
+    assertEquals(client.received.length - heard, NACK_RETRIES_MAX);
+    for (const { body } of client.received.slice(heard)) {
       assertEquals(body.resources.length, 1);
     }
     client.pass(1_000);
     client.settle();
-    assertEquals(client.heard.length - heard, names.length);
+    assertEquals(client.received.length - heard, names.length);
     assertEquals(client.statusOf("endpoints").nackedNames, []);
   }
 });

@@ -34,7 +34,7 @@ export class NameSet {
   /** Characters of all names. Follows the names of a stream's own. */
   length: number;
 
-  /** Use {@linkcode nameSetOf}. */
+  /** Only `nameSetOf` and `build` make one. */
   constructor(
     names: ReadonlySet<string>,
     isWildcard: boolean,
@@ -70,7 +70,7 @@ const collected = new FinalizationRegistry<string>((key) => {
 });
 
 /** The set with this content. */
-export function nameSetOf(
+function nameSetOf(
   names: ReadonlySet<string>,
   isWildcard: boolean,
 ): NameSet {

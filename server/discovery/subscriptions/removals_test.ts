@@ -132,7 +132,7 @@ Deno.test("a cluster that comes back was never gone", () => {
     );
     client.settle();
     assertEquals(client.pass(REMOVAL_GRACE_MS), []);
-    for (const { kind, body } of client.heard.slice(2)) {
+    for (const { kind, body } of client.received.slice(2)) {
       if (kind !== "cluster") continue;
       assertEquals(body.removed, []);
       if (mode === "sotw") assertEquals(body.resources.length, 2);
@@ -152,7 +152,7 @@ Deno.test("who asks for a kept cluster by name gets it, and its endpoints", () =
 Deno.test("Pilot: a cluster that is removed with its listener is in the last but one CDS", () => {
   const client = settled("sotw");
   client.see({ ...AFTER, cluster: { a: "2" } });
-  const cluster = client.heard.findLast(({ kind }) => kind === "cluster")!;
+  const cluster = client.received.findLast(({ kind }) => kind === "cluster")!;
   assertEquals(cluster.body.resources.map(({ name }) => name).sort(), [
     "a",
     "b",

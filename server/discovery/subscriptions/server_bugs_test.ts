@@ -205,7 +205,7 @@ Deno.test("a resource that is too large for any response is sent alone", () => {
   assertEquals(client.ack("endpoints"), ["endpoints b=1"]);
 });
 
-Deno.test("a resource that was made again and says the same is not sent again", () => {
+Deno.test("a resource that was made again with the same content is not sent again", () => {
   const before = viewOf({ endpoints: { a: "1" } }).resources.endpoints;
   const after = viewOf({ endpoints: { a: "1" } }).resources.endpoints;
   assertEquals([...changedNames(before, after)], []);

@@ -308,10 +308,10 @@ Deno.test("versions of different subsets on one stream differ", () => {
   assertNotEquals(client.versionOf("endpoints"), first);
 });
 
-Deno.test("gRFC A88: a whole state says which names are not there", () => {
+Deno.test("gRFC A88: a whole state reports names that do not exist", () => {
   const client = inWorld("sotw");
   client.ask("listener", ["a", "none"]);
-  const absent = () => client.heard.at(-1)!.body.absent;
+  const absent = () => client.received.at(-1)!.body.absent;
   assertEquals(absent(), ["none"]);
   client.ack("listener");
   client.see({ ...WORLD, listener: { a: "1", none: "1" } });

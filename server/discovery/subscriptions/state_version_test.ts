@@ -11,7 +11,7 @@ import {
 const MODES = ["sotw", "delta"] as const;
 const LATER = { ...WORLD, endpoints: { a: "2", b: "1" } };
 
-/** The version that a client was told last of endpoints of `names`. */
+/** The version that a client was sent last of endpoints of `names`. */
 function versionAfter(
   mode: typeof MODES[number],
   names: readonly string[],

@@ -156,7 +156,7 @@ Deno.test("services that keep coming do not keep a route from its own", () => {
     assertEquals(client.see(next), []);
     assertEquals(askMore(client, "b"), ["endpoints b=1"]);
     client.ack("endpoints");
-    // The second cluster is told now, and its route waits.
+    // The second cluster is sent now, and its route waits.
     assertEquals(client.ack("cluster"), [
       mode === "sotw" ? "cluster a=1 b=1 c=1" : "cluster c=1",
       "listener l=2>b",
@@ -176,7 +176,7 @@ Deno.test("who asks for what waits gets it when that may be sent", () => {
     const early = client.ask("route", more);
     assertEquals(early, mode === "sotw" ? [] : ["route -s"]);
     client.settle();
-    const { body } = client.heard.findLast(({ kind }) => kind === "route")!;
+    const { body } = client.received.findLast(({ kind }) => kind === "route")!;
     assertEquals(body.resources.map(({ name }) => name), ["r", "s"]);
   }
 });
@@ -206,7 +206,7 @@ Deno.test("a cluster goes a second after all that led to it, where that is wante
   assertEquals(client.pass(1), ["cluster b=1"]);
 });
 
-/** Like grpc-go: what it asks for follows from what it was told. */
+/** Like grpc-go: what it asks for follows from what it received. */
 function withPrelude(): ScriptedSubscriber {
   const client = new ScriptedSubscriber("sotw");
   client.state.profile = {

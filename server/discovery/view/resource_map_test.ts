@@ -65,7 +65,7 @@ Deno.test("ResourceMap stays as it is, and the same while nothing is said anew",
   assertEquals([...before.keys()], ["n1"]);
 });
 
-Deno.test("ResourceMap says what is different from any other, as plain maps do", () => {
+Deno.test("ResourceMap finds the difference to any other, as plain maps do", () => {
   const prng = Prng.fromEnvironment();
   const draft = ResourceMap.EMPTY.draft();
   const maps: ResourceMap[] = [ResourceMap.EMPTY];

@@ -1,6 +1,6 @@
 /**
- * A client of discovery that says what a test has it say, to the state of one
- * stream, and writes down what it hears.
+ * A client of discovery that sends what a test has it send, to the state of one
+ * stream, and records what it receives.
  *
  * Responses read `cluster a=1 b=2` in SotW, and `cluster a=1 -b` in Delta, where
  * `b` is gone; names are sorted.
@@ -88,8 +88,8 @@ export function textOf(kind: ResourceKind, body: ResponseBody): string {
   return [kind, ...resources.sort(), ...removed].join(" ");
 }
 
-/** What a request has beside what the client would say by itself. */
-export interface Said {
+/** What a request has beside what the client would send by itself. */
+export interface RequestParts {
   readonly nonce?: string;
   readonly version?: string;
   readonly error?: string;
@@ -102,8 +102,8 @@ export interface Said {
 export class ScriptedSubscriber {
   readonly state: XdsStreamState;
   readonly mode: DiscoveryMode;
-  /** All that it heard, in order. */
-  readonly heard: OutgoingResponse[] = [];
+  /** All responses, in order. */
+  readonly received: OutgoingResponse[] = [];
   nowMs = 0;
   readonly #names = new Map<ResourceKind, readonly string[]>();
   readonly #last = new Map<ResourceKind, OutgoingResponse>();
@@ -116,10 +116,10 @@ export class ScriptedSubscriber {
     this.state = new XdsStreamState({ mode, ...options });
   }
 
-  /** There is something else to be told. */
+  /** There is another view to send. */
   see(view: View | Parts): readonly string[] {
     this.state.onView("resources" in view ? view : viewOf(view), this.nowMs);
-    return this.#hear();
+    return this.#receive();
   }
 
   /**
@@ -129,32 +129,36 @@ export class ScriptedSubscriber {
   ask(
     kind: ResourceKind,
     names: readonly string[] = [],
-    said: Said = {},
+    parts: RequestParts = {},
   ): readonly string[] {
     this.#names.set(kind, names);
     const last = this.mode === "sotw" ? this.nonceOf(kind) : "";
-    this.#say(kind, names, { nonce: last, ...said });
-    return this.#hear();
+    this.#request(kind, names, { nonce: last, ...parts });
+    return this.#receive();
   }
 
   /** Takes the last response of the kind. */
-  ack(kind: ResourceKind, said: Said = {}): readonly string[] {
+  ack(kind: ResourceKind, parts: RequestParts = {}): readonly string[] {
     const version = this.#last.get(kind)?.body.version ?? "";
-    this.#say(kind, this.mode === "sotw" ? this.#names.get(kind) ?? [] : [], {
-      nonce: this.nonceOf(kind),
-      version,
-      ...said,
-    });
-    return this.#hear();
+    this.#request(
+      kind,
+      this.mode === "sotw" ? this.#names.get(kind) ?? [] : [],
+      {
+        nonce: this.nonceOf(kind),
+        version,
+        ...parts,
+      },
+    );
+    return this.#receive();
   }
 
   /** Refuses the last response of the kind. */
   nack(
     kind: ResourceKind,
     error: string,
-    said: Said = {},
+    parts: RequestParts = {},
   ): readonly string[] {
-    return this.ack(kind, { version: "", error, ...said });
+    return this.ack(kind, { version: "", error, ...parts });
   }
 
   /** Takes all that comes, until nothing does. */
@@ -172,7 +176,7 @@ export class ScriptedSubscriber {
   /** Time passes. */
   pass(ms: number): readonly string[] {
     this.nowMs += ms;
-    return this.#hear();
+    return this.#receive();
   }
 
   nonceOf(kind: ResourceKind): string {
@@ -190,40 +194,44 @@ export class ScriptedSubscriber {
     return status;
   }
 
-  #say(kind: ResourceKind, names: readonly string[], said: Said): void {
+  #request(
+    kind: ResourceKind,
+    names: readonly string[],
+    parts: RequestParts,
+  ): void {
     const every = {
       node: undefined,
       typeUrl: TYPE_URLS[kind],
-      responseNonce: said.nonce ?? "",
-      errorDetail: said.error === undefined
+      responseNonce: parts.nonce ?? "",
+      errorDetail: parts.error === undefined
         ? undefined
-        : { code: 3, message: said.error },
+        : { code: 3, message: parts.error },
     };
     this.state.onRequest(
       this.mode === "sotw"
         ? {
           ...every,
           mode: "sotw",
-          versionInfo: said.version ?? "",
+          versionInfo: parts.version ?? "",
           resourceNames: names,
         }
         : {
           ...every,
           mode: "delta",
           subscribe: names,
-          unsubscribe: said.unsubscribe ?? [],
-          initialVersions: new Map(Object.entries(said.initial ?? {})),
+          unsubscribe: parts.unsubscribe ?? [],
+          initialVersions: new Map(Object.entries(parts.initial ?? {})),
         },
       this.nowMs,
     );
   }
 
-  #hear(): readonly string[] {
+  #receive(): readonly string[] {
     const lines: string[] = [];
     for (;;) {
       const out = this.state.next(this.nowMs);
       if (out === undefined) return lines;
-      this.heard.push(out);
+      this.received.push(out);
       this.#last.set(out.kind, out);
       lines.push(textOf(out.kind, out.body));
     }
