@@ -4,7 +4,7 @@
  * @module
  */
 
-import { conduitOf } from "../net/stream/conduit_of_socket.ts";
+import { conduitOf } from "../net/stream/stream_conduit.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";

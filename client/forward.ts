@@ -9,13 +9,10 @@ import {
   unawaited,
 } from "../platform/errors/internal_errors.ts";
 import { listenTcp } from "../net/listen/listeners.ts";
-import { conduitOf } from "../net/stream/conduit_of_socket.ts";
-import {
-  EARLY_WAIT_MS,
-  type FirstBytes,
-  firstBytes,
-} from "../net/stream/first_bytes.ts";
-import type { ByteSocket } from "../net/stream/byte_socket.ts";
+import { conduitOf } from "../net/stream/stream_conduit.ts";
+import { EARLY_WAIT_MS, firstBytes } from "../net/stream/first_bytes.ts";
+import { Socket } from "../net/stream/socket.ts";
+import type { Stream } from "../net/stream/stream.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { transfer } from "../proto/transfer/transfer.ts";
@@ -100,7 +97,7 @@ class ConnectionForward implements Forward {
     return this.#drained.promise;
   }
 
-  async #accept(accepted: ByteSocket): Promise<void> {
+  async #accept(accepted: Stream): Promise<void> {
     this.#callers++;
     await this.#serve(accepted).finally(() => {
       this.#callers--;
@@ -112,20 +109,22 @@ class ConnectionForward implements Forward {
     if (this.#isClosed && this.#callers === 0) this.#drained.resolve();
   }
 
-  async #serve(accepted: ByteSocket): Promise<void> {
+  async #serve(accepted: Stream): Promise<void> {
     const timers = this.#options.timers ?? systemTimers;
-    let first: FirstBytes;
+    const socket = new Socket(accepted);
+    let early: Uint8Array;
     try {
-      first = await firstBytes(accepted, EARLY_WAIT_MS, timers);
+      early = await firstBytes(socket, EARLY_WAIT_MS, timers);
     } catch {
       // A caller that was gone before it said anything is nobody's business.
       return accepted.close();
     }
     try {
       const far = await this.#options.dialer.dial(
-        dialOf(this.#options, first.early),
+        dialOf(this.#options, early),
       );
-      await transfer(conduitOf(first.socket), far);
+      socket.drop(early.length);
+      await transfer(conduitOf(socket.handOver()), far);
     } catch (error) {
       accepted.reset();
       if (!(error instanceof TunnelDialError)) {

@@ -8,13 +8,11 @@
 import { connectToHost } from "../net/dial/connect_host.ts";
 import { withDeadline } from "../platform/time/deadline.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
-import { type ByteSocket } from "../net/stream/byte_socket.ts";
 import { codeOf } from "../platform/errors/error_code.ts";
+import type { Stream } from "../net/stream/stream.ts";
 import { connectToPath } from "../net/stream/socket_connect.ts";
-import { socketTransport } from "../net/stream/socket_transport.ts";
 import { tlsClientSocket } from "../net/tls/tls_client_socket.ts";
 import { Credentials } from "../net/tls/trust/credentials.ts";
-import type { Transport } from "../net/stream/transport.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import type { FrontendAddress } from "./tunnel_route.ts";
@@ -36,11 +34,11 @@ type TcpAddress = Extract<FrontendAddress, { kind: "tcp" }>;
  *
  * @throws {TunnelDialError} Reason `streamsetup`.
  */
-export async function openFrontendTransport(
+export function openFrontendTransport(
   address: FrontendAddress,
   options: FrontendConnectOptions,
-): Promise<Transport> {
-  return socketTransport(await openSocket(address, ["h2"], options));
+): Promise<Stream> {
+  return openSocket(address, ["h2"], options);
 }
 
 /**
@@ -51,7 +49,7 @@ export async function openFrontendTransport(
 export function openFrontendSocket(
   address: FrontendAddress,
   options: FrontendConnectOptions,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   return openSocket(address, [], options);
 }
 
@@ -59,7 +57,7 @@ async function openSocket(
   address: FrontendAddress,
   alpn: readonly string[],
   { timers, signal }: FrontendConnectOptions,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   const timeoutMs = CONNECT_TIMEOUT_MS;
   const late = () => new Error(`no answer within ${timeoutMs} ms`);
   try {
@@ -81,7 +79,7 @@ async function connectTls(
   alpn: readonly string[],
   timers: Timers,
   signal: AbortSignal,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   // Read each time, so that renewed files are used without a word.
   const credentials = Credentials.load({
     ca: tls.caFile,

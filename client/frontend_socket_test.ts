@@ -1,3 +1,4 @@
+import { Socket } from "../net/stream/socket.ts";
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { CertificateFiles } from "../tests/support/certificates/certificate_files.ts";
@@ -59,8 +60,9 @@ testEachEngine(
   async (engine) => {
     using files = await CertificateFiles.write();
     const alpn: string[] = [];
-    await using port = await TlsServer.open(engine, (socket) => {
-      alpn.push(`${socket.identity.commonName} ${socket.alpn}`);
+    await using port = await TlsServer.open(engine, (stream) => {
+      alpn.push(`${stream.identity.commonName} ${stream.alpn}`);
+      const socket = new Socket(stream);
       socket.write(new Uint8Array(1)).then(() => socket.close());
     });
     const address: FrontendAddress = {
@@ -69,18 +71,11 @@ testEachEngine(
       port: port.port,
       tls: files.client,
     };
-    const socket = await openFrontendSocket(address, OPTIONS);
-    await socket.read(new Uint8Array(1));
-    socket.close();
-    const transport = await openFrontendTransport(address, OPTIONS);
-    assertEquals(transport.alpn, "h2");
-    await new Promise<void>((resolve) =>
-      transport.start({
-        onChunk: () => transport.close(),
-        onEnd: () => {},
-        onClose: () => resolve(),
-      })
-    );
+    for (const open of [openFrontendSocket, openFrontendTransport]) {
+      const socket = new Socket(await open(address, OPTIONS));
+      await socket.fill();
+      socket.close();
+    }
     assertEquals(alpn, ["node1 ", "node1 h2"]);
   },
 );

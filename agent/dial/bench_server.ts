@@ -7,8 +7,8 @@
 
 import { BenchTargets } from "./bench_targets.ts";
 import { type ListenAddress, listenTcp } from "../../net/listen/listeners.ts";
-import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
-import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import { conduitOf } from "../../net/stream/stream_conduit.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
@@ -34,7 +34,7 @@ export function serveBench(
 ): BenchServer {
   const software = `tunnel/${VERSION}`;
   const targets = new BenchTargets({ agentId: "", software }, systemTimers);
-  const serve = async (conn: ByteSocket) => {
+  const serve = async (conn: Stream) => {
     try {
       const target = await targets.dial();
       await transfer(conduitOf(conn), target);

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Transport } from "../../net/stream/transport.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import { openClientConnection } from "../../net/http2/client_connection.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
@@ -89,7 +89,7 @@ export interface ConnectorOptions {
    */
   openTransport<T>(
     alpn: readonly string[],
-    use: (transport: Transport) => Promise<T>,
+    use: (transport: Stream) => Promise<T>,
   ): Promise<T>;
   /**
    * The server says whom to trust from now on, PEM; the issuing one first.
@@ -163,7 +163,7 @@ export class Connector {
   }
 
   /** HTTP/2's server is the agent here: the tunnel's server calls it. */
-  #serveStreams(transport: Transport, token: string, opening: Opening): void {
+  #serveStreams(transport: Stream, token: string, opening: Opening): void {
     const { timers, onDial, observer, keepaliveMs } = this.#options;
     const services = this.#services;
     let told: AgentControl | undefined;
@@ -246,7 +246,7 @@ export class Connector {
     }
   }
 
-  #callPackets(transport: Transport, token: string, opening: Opening): void {
+  #callPackets(transport: Stream, token: string, opening: Opening): void {
     const { timers, agentId, identifiers, onDial, observer, keepaliveMs } =
       this.#options;
     const { instanceId } = this.#options;

@@ -14,7 +14,7 @@ import {
 } from "../../net/dial/server_addresses.ts";
 import type { Credentials } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
-import type { Transport } from "../../net/stream/transport.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { UnheardError } from "./connector.ts";
 import type { LinkEnvironment } from "./link_environment.ts";
@@ -45,7 +45,7 @@ export class LinkUpstream {
   /** See `ConnectorOptions.openTransport`. */
   async open<Result>(
     alpn: readonly string[],
-    use: (transport: Transport) => Promise<Result>,
+    use: (transport: Stream) => Promise<Result>,
   ): Promise<Result> {
     const { identity, proxy } = this.#environment;
     await identity?.ready();

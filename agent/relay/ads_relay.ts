@@ -18,8 +18,7 @@ import {
   listenTcp,
 } from "../../net/listen/listeners.ts";
 import type { Log } from "../../platform/log/log.ts";
-import type { ByteSocket } from "../../net/stream/byte_socket.ts";
-import { socketTransport } from "../../net/stream/socket_transport.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { ServerCall, ServerCallEvents } from "../../proto/grpc/call.ts";
@@ -120,7 +119,7 @@ export class AdsRelay {
     this.#channel.close(message);
   }
 
-  #accept(conn: ByteSocket): void {
+  #accept(conn: Stream): void {
     if (this.#programs.size >= PROGRAMS_MAX) {
       this.#options.log.warn(
         `Cannot relay discovery for more than ${PROGRAMS_MAX} programs at once`,
@@ -143,7 +142,7 @@ export class AdsRelay {
     });
     this.#programs.add(program);
     program.start();
-    driveHttp2(socketTransport(conn), program, systemTimers);
+    driveHttp2(conn, program, systemTimers);
   }
 
   #relay(call: ServerCall): ServerCallEvents {

@@ -29,8 +29,9 @@ import {
 } from "../../net/listen/listeners.ts";
 import { ListenError } from "../../net/bind/listen_error.ts";
 import type { Log } from "../../platform/log/log.ts";
-import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
-import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import { conduitOf } from "../../net/stream/stream_conduit.ts";
+import { Socket } from "../../net/stream/socket.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
@@ -121,7 +122,7 @@ export class ConnectRelay {
     for (const client of [...this.#clients]) client.reset(reason);
   }
 
-  async #accept(conn: ByteSocket): Promise<void> {
+  async #accept(conn: Stream): Promise<void> {
     if (this.#clients.size >= CONNECTIONS_MAX) return await turnAway(conn);
     const client = conduitOf(conn);
     this.#clients.add(client);
@@ -183,12 +184,13 @@ function asDialError(error: unknown): DialError {
   return new DialError(REASONS[error.reason], error.message);
 }
 
-async function turnAway(conn: ByteSocket): Promise<void> {
+async function turnAway(stream: Stream): Promise<void> {
+  const socket = new Socket(stream);
   const message = `this relay serves ${CONNECTIONS_MAX} connections at once`;
   try {
-    await conn.write(refusalBytes(503, message));
+    await socket.writeAll(refusalBytes(503, message));
   } catch {
     // It has gone, which is as well.
   }
-  conn.close();
+  socket.close();
 }

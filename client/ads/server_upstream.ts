@@ -17,9 +17,8 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import { connectToAddress } from "../../net/stream/socket_connect.ts";
-import { socketTransport } from "../../net/stream/socket_transport.ts";
 import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
-import type { Transport } from "../../net/stream/transport.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import type { NodeIdentity } from "../node_identity.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
 
@@ -44,7 +43,7 @@ export function tlsUpstream(options: TlsUpstreamOptions): Upstream {
   const { identity } = options;
   const servers = systemServerAddresses(addresses, proxyEnv);
   const connect = <Result>(
-    use: (transport: Transport) => Result,
+    use: (transport: Stream) => Result,
     signal: AbortSignal,
   ): Promise<Result> =>
     servers.connect((place) =>
@@ -95,7 +94,7 @@ export function plainUpstream(addresses: readonly ServerAddress[]): Upstream {
 async function connectPlain(
   { host, port, ip = host }: ServerPlace,
   signal: AbortSignal,
-): Promise<Transport> {
+): Promise<Stream> {
   const name = hostPort(host, port);
   if (!isLoopback(ip)) {
     throw new ConnectError(
@@ -113,7 +112,7 @@ async function connectPlain(
   }, async (signal) => {
     try {
       const to = { hostname: ip, port };
-      return socketTransport(await connectToAddress(to, signal));
+      return await connectToAddress(to, signal);
     } catch (error) {
       signal.throwIfAborted();
       // Whatever the kernel says here is about the world.

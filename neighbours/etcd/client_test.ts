@@ -1,3 +1,4 @@
+import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
 import { assertEquals, assertRejects } from "@std/assert";
 import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
@@ -151,17 +152,7 @@ Deno.test("a read that nobody answers is given up after each member's time", asy
     members: at.etcd.members,
     // What is said to them arrives nowhere.
     connect: (member, signal, use) =>
-      at.etcd.connect(member, signal, (transport) =>
-        use({
-          remoteAddress: transport.remoteAddress,
-          localAddress: transport.localAddress,
-          alpn: "",
-          identity: transport.identity,
-          start: () => {},
-          write: (_bytes, done) => queueMicrotask(done),
-          closeWrite: () => {},
-          close: () => {},
-        })),
+      at.etcd.connect(member, signal, () => use(new ScriptedStream())),
     timers: at.timers,
     random: () => 0,
   });

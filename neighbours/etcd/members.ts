@@ -17,10 +17,9 @@ import { hostPort } from "../../proto/peer/host_port.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { socketTransport } from "../../net/stream/socket_transport.ts";
 import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
-import type { Transport } from "../../net/stream/transport.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import { type MemberAddress, memberName } from "./member_address.ts";
 
 /** For name, TCP and handshake. */
@@ -35,7 +34,7 @@ export const CONNECT_TIMEOUT_MS = 3_000;
 export type ConnectMember = <Result>(
   member: MemberAddress,
   signal: AbortSignal,
-  use: (transport: Transport) => Result,
+  use: (transport: Stream) => Result,
 ) => Promise<Result>;
 
 /** See {@linkcode membersUpstream}. */
@@ -84,7 +83,7 @@ function targetOf({ host, port, isTls }: MemberAddress): RequestTarget {
 
 function checkProtocol(
   member: MemberAddress,
-  transport: Transport,
+  transport: Stream,
   timers: Timers,
 ): void {
   if (!member.isTls || transport.alpn === "h2") return;
@@ -122,7 +121,7 @@ export function memberConnector(material: () => TlsMaterial): ConnectMember {
 async function connectPlain(
   member: MemberAddress,
   signal: AbortSignal,
-): Promise<Transport> {
+): Promise<Stream> {
   const { host, port } = member;
   const timers = systemTimers;
   const failed = (words: string) =>
@@ -135,9 +134,7 @@ async function connectPlain(
     givenUp: () => failed("given up"),
   }, async (signal) => {
     try {
-      return socketTransport(
-        await connectToHost(host, port, { timers, signal }),
-      );
+      return await connectToHost(host, port, { timers, signal });
     } catch (error) {
       signal.throwIfAborted();
       // Whatever the kernel or the resolver says here is about the world.

@@ -17,7 +17,8 @@ import {
 } from "../../platform/errors/internal_errors.ts";
 import { type RequestHead, RequestReader } from "../http1/head.ts";
 import { MessageError } from "../http1/message_error.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import { Socket } from "../stream/socket.ts";
+import type { Stream } from "../stream/stream.ts";
 
 /** Connections at once: a probe or a scrape takes milliseconds. */
 export const HTTP_CONNECTIONS_MAX = 256;
@@ -41,7 +42,7 @@ export class HttpPort {
   readonly #handler: HttpHandler;
   readonly #evicted: () => void;
   /** The oldest first. */
-  readonly #open = new Set<ByteSocket>();
+  readonly #open = new Set<Socket>();
 
   /** @param evicted A connection was ended to make room for another. */
   constructor(handler: HttpHandler, evicted: () => void = () => {}) {
@@ -55,7 +56,8 @@ export class HttpPort {
   }
 
   /** Serves one accepted connection until it ends. */
-  async accept(socket: ByteSocket): Promise<void> {
+  async accept(stream: Stream): Promise<void> {
+    const socket = new Socket(stream);
     if (this.#open.size >= HTTP_CONNECTIONS_MAX) this.#evictOldest();
     this.#open.add(socket);
     let deadline = setTimeout(() => socket.close(), HTTP_DEADLINE_MS);
@@ -96,7 +98,7 @@ export class HttpPort {
   }
 
   async #serve(
-    socket: ByteSocket,
+    socket: Socket,
     extend: (extraMs: number) => void,
   ): Promise<void> {
     const head = await readHead(socket);
@@ -111,9 +113,7 @@ export class HttpPort {
     const hasBody = request instanceof MessageError ||
       request.method !== "HEAD";
     for await (const bytes of answerPieces(response, hasBody, canChunk)) {
-      for (let sent = 0; sent < bytes.length;) {
-        sent += await socket.write(bytes.subarray(sent));
-      }
+      await socket.writeAll(bytes);
     }
     await socket.closeWrite();
     // Closing with bytes unread would destroy the answer under way.
@@ -124,7 +124,7 @@ export class HttpPort {
 
 /** @returns `undefined` when the client left before it had asked. */
 async function readHead(
-  socket: ByteSocket,
+  socket: Socket,
 ): Promise<RequestHead | MessageError | undefined> {
   const reader = new RequestReader("GET /path");
   const buffer = new Uint8Array(2048);

@@ -3,8 +3,9 @@ import { readToEnd, tcpPair } from "../../tests/support/peers/sockets.ts";
 import { HTTP_CONNECTIONS_MAX, HttpPort } from "./http_port.ts";
 import { REQUEST_HEAD_BYTES_MAX } from "../http1/head.ts";
 import { onInternalErrors } from "../../platform/errors/internal_errors.ts";
-import { denoSocket } from "../stream/deno_socket.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import { denoStream } from "../stream/platform_stream.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
 import { slicedText } from "./sliced_text.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
@@ -18,7 +19,7 @@ async function answerTo(...pieces: readonly string[]): Promise<string> {
     );
   });
   const [client, accepted] = await tcpPair();
-  const served = port.accept(denoSocket(accepted));
+  const served = port.accept(denoStream(accepted));
   for (const piece of pieces) await client.write(encode(piece));
   const answer = new TextDecoder().decode(await readToEnd(client));
   client.close();
@@ -64,19 +65,14 @@ Deno.test("what is no request, or too long, is refused in words", async () => {
   assertMatch(await answerTo(long), /^HTTP\/1\.1 431 /);
 });
 
-Deno.test("the oldest silent connection goes for the one too many", () => {
+Deno.test("the oldest silent connection goes for the one too many", async () => {
   let evicted = 0;
   const port = new HttpPort(() => new Response(), () => evicted++);
   const closed: number[] = [];
   const silent = (index: number) => {
-    const wait = Promise.withResolvers<null>();
-    return {
-      read: () => wait.promise,
-      close: () => {
-        closed.push(index);
-        wait.resolve(null);
-      },
-    } as unknown as ByteSocket;
+    const stream = new ScriptedStream();
+    stream.onClosed = () => closed.push(index);
+    return stream;
   };
   for (let index = 0; index < HTTP_CONNECTIONS_MAX; index++) {
     void port.accept(silent(index));
@@ -87,6 +83,7 @@ Deno.test("the oldest silent connection goes for the one too many", () => {
   assertEquals(port.connections, HTTP_CONNECTIONS_MAX);
   port.close();
   assertEquals(closed.length, HTTP_CONNECTIONS_MAX + 1);
+  await settled();
 });
 
 Deno.test("an answer that is made while it is sent arrives whole", async () => {
@@ -95,7 +92,7 @@ Deno.test("an answer that is made while it is sent arrives whole", async () => {
       new Response(ReadableStream.from(["one ", "two ", "three"].map(encode)))
     );
     const [client, accepted] = await tcpPair();
-    const served = port.accept(denoSocket(accepted));
+    const served = port.accept(denoStream(accepted));
     await client.write(encode(head));
     const answer = new TextDecoder().decode(await readToEnd(client));
     client.close();
@@ -119,7 +116,7 @@ Deno.test("one credential reaches the handler, whatever stands around it", async
       new Response(headers.get("authorization") ?? "none")
     );
     const [client, accepted] = await tcpPair();
-    const served = port.accept(denoSocket(accepted));
+    const served = port.accept(denoStream(accepted));
     await client.write(
       encode(`GET / HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`),
     );
@@ -152,7 +149,7 @@ Deno.test("an answer that cannot be made to its end is cut off and told of", asy
   };
   const port = new HttpPort(() => new Response(slicedText(pieces())));
   const [client, accepted] = await tcpPair();
-  const served = port.accept(denoSocket(accepted));
+  const served = port.accept(denoStream(accepted));
   await client.write(encode("GET / HTTP/1.1\r\n\r\n"));
   const answer = new TextDecoder().decode(await readToEnd(client));
   client.close();

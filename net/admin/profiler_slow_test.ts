@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { HttpPort, longAnswer } from "./http_port.ts";
 import { profileRoutes } from "./profile_routes.ts";
-import { denoSocket } from "../stream/deno_socket.ts";
+import { denoStream } from "../stream/platform_stream.ts";
 import { readToEnd, tcpPair } from "../../tests/support/peers/sockets.ts";
 import { HEAP_FILES_MAX, Profiler } from "../../platform/process/profiler.ts";
 
@@ -64,7 +64,7 @@ Deno.test("an answer that takes its time outlives the deadline of others", async
     )
   );
   const [client, accepted] = await tcpPair();
-  const served = port.accept(denoSocket(accepted));
+  const served = port.accept(denoStream(accepted));
   await client.write(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"));
   const answer = new TextDecoder().decode(await readToEnd(client));
   assert(answer.endsWith("at last"), answer);

@@ -24,7 +24,7 @@ import {
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { lingerInKernel } from "../libc/kernel_linger.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import type { Stream } from "../stream/stream.ts";
 import type { PolledListener } from "../bind/polled_listener.ts";
 import {
   type Polled,
@@ -32,7 +32,6 @@ import {
   Ready,
   sharedPoller,
 } from "../poll/poller.ts";
-import { PolledSocket } from "../stream/polled_socket.ts";
 import { StreamDescriptor } from "../stream/stream_descriptor.ts";
 import {
   SOCKET_ADDRESS_BYTES,
@@ -71,7 +70,7 @@ export interface DoorwayOptions {
 /** Who is let in. */
 export interface Arrival {
   /** The receiver's to close. */
-  readonly socket: ByteSocket;
+  readonly stream: Stream;
   readonly guest: Guest;
   /** Set by the receiver: its place is wanted for another, so close it. */
   onEvicted: () => void;
@@ -338,10 +337,11 @@ class Visitor implements Polled {
       isTcp: true,
       mayRead: true,
       isPrompt: true,
+      remoteAddress,
+      localAddress,
     });
-    const socket = new PolledSocket(stream, { remoteAddress, localAddress });
     guest.linger = () => lingerInKernel(library, descriptor, timers);
-    return this.#arrival = { socket, guest, onEvicted: () => socket.close() };
+    return this.#arrival = { stream, guest, onEvicted: () => stream.close() };
   }
 
   /** Harmless a second time. Who was let in is closed by who let it in. */

@@ -8,7 +8,7 @@
 
 import type { Timers } from "../../proto/sync/clock.ts";
 import { guarded } from "../../platform/errors/internal_errors.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import type { Stream } from "../stream/stream.ts";
 import { tuneLink } from "../stream/tune_link.ts";
 import type { Arrival } from "./doorway.ts";
 import type { HandshakeQueue } from "./handshake_queue.ts";
@@ -25,24 +25,24 @@ export interface PlatformDoorwayOptions {
 
 /** Somebody has connected: lets it in when it is its turn, or closes it. */
 export function welcome(
-  socket: ByteSocket,
+  stream: Stream,
   { intake, queue, timers, letIn }: PlatformDoorwayOptions,
 ): void {
   let isGone = false;
   let evict = () => {
     isGone = true;
-    socket.close();
+    stream.close();
   };
-  const guest = intake.arrive(socket.remoteAddress, () => evict());
-  if (guest === undefined) return socket.close();
+  const guest = intake.arrive(stream.remoteAddress, () => evict());
+  if (guest === undefined) return stream.close();
   const isSlow = !guest.brake!.takeTry(timers.now());
   if (isSlow) guest.refuseBraked();
   if (isSlow || !guest.takeHandshake()) {
     guest.leave();
-    return socket.close();
+    return stream.close();
   }
-  tuneLink(socket);
-  const arrival: Arrival = { socket, guest, onEvicted: () => socket.close() };
+  tuneLink(stream);
+  const arrival: Arrival = { stream, guest, onEvicted: () => stream.close() };
   const begin = () => {
     evict = () => arrival.onEvicted();
     guarded("accept", () => letIn(arrival), () => evict());

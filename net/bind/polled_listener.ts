@@ -1,5 +1,5 @@
 /**
- * A listening socket of the C library, for those who accept {@linkcode PolledSocket}s.
+ * A listening socket of the C library, for those who accept connections.
  *
  * @module
  */
@@ -8,7 +8,6 @@ import { setImmediate } from "node:timers";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
-import { PolledSocket } from "../stream/polled_socket.ts";
 import {
   type Polled,
   type Poller,
@@ -135,7 +134,7 @@ export class PolledListener implements Polled, ListeningSocket {
   readonly descriptor: number;
   readonly #isTcp: boolean;
   readonly #localAddress: string;
-  #waiting: PromiseWithResolvers<PolledSocket> | undefined;
+  #waiting: PromiseWithResolvers<StreamDescriptor> | undefined;
   #acceptedInTurn = 0;
   #state: "held" | "open" | "handed over" | "closed";
   /** Who is told that somebody came. */
@@ -225,12 +224,12 @@ export class PolledListener implements Polled, ListeningSocket {
    * @throws {Deno.errors.BadResource} When it is closed.
    * @throws A system error with its `code`.
    */
-  accept(): Promise<PolledSocket> {
+  accept(): Promise<StreamDescriptor> {
     if (this.#state === "closed") return Promise.reject(closed());
     if (this.#state === "open" && this.#acceptedInTurn < ACCEPTS_PER_TURN) {
       try {
-        const socket = this.#acceptNow();
-        if (socket !== undefined) return Promise.resolve(socket);
+        const stream = this.#acceptNow();
+        if (stream !== undefined) return Promise.resolve(stream);
       } catch (error) {
         return Promise.reject(error);
       }
@@ -245,7 +244,7 @@ export class PolledListener implements Polled, ListeningSocket {
    * @returns `undefined`: nobody is, or others have their turn first.
    * @throws A system error with its `code`.
    */
-  acceptNow(): PolledSocket | undefined {
+  acceptNow(): StreamDescriptor | undefined {
     return this.#state === "open" && this.#acceptedInTurn < ACCEPTS_PER_TURN
       ? this.#acceptNow()
       : undefined;
@@ -269,10 +268,10 @@ export class PolledListener implements Polled, ListeningSocket {
     const waiting = this.#waiting;
     if (waiting === undefined || this.#state !== "open") return;
     try {
-      const socket = this.#acceptNow();
-      if (socket === undefined) return;
+      const stream = this.#acceptNow();
+      if (stream === undefined) return;
       this.#waiting = undefined;
-      waiting.resolve(socket);
+      waiting.resolve(stream);
     } catch (error) {
       this.#waiting = undefined;
       waiting.reject(error);
@@ -298,7 +297,7 @@ export class PolledListener implements Polled, ListeningSocket {
   }
 
   /** @returns `undefined`: nobody is there. */
-  #acceptNow(): PolledSocket | undefined {
+  #acceptNow(): StreamDescriptor | undefined {
     for (;;) {
       nameLength[0] = SOCKET_ADDRESS_BYTES;
       name[0] = AF_UNIX; // An unnamed peer leaves it as it is.
@@ -315,19 +314,17 @@ export class PolledListener implements Polled, ListeningSocket {
     }
   }
 
-  #welcome(descriptor: number): PolledSocket {
+  #welcome(descriptor: number): StreamDescriptor {
     if (this.#acceptedInTurn++ === 0) setImmediate(this.#nextTurn);
-    const stream = new StreamDescriptor(
-      this.#library,
-      this.#poller,
-      descriptor,
-      { isTcp: this.#isTcp, mayRead: true, isPrompt: true },
-    );
     const host = names.host(0);
-    return new PolledSocket(stream, {
-      remoteAddress: host === undefined
-        ? "unix"
-        : hostPort(host, names.port(0)),
+    const remoteAddress = host === undefined
+      ? "unix"
+      : hostPort(host, names.port(0));
+    return new StreamDescriptor(this.#library, this.#poller, descriptor, {
+      isTcp: this.#isTcp,
+      mayRead: true,
+      isPrompt: true,
+      remoteAddress,
       localAddress: this.#localAddress,
     });
   }

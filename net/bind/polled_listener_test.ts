@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { onPath } from "../../tests/support/memory/socket_kinds.ts";
-import { denoSocket } from "../stream/deno_socket.ts";
+import { Socket } from "../stream/socket.ts";
+import { denoStream } from "../stream/platform_stream.ts";
 import { inetDescriptors, openLibc } from "../libc/libc.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import {
@@ -46,7 +47,7 @@ test("addresses read as the platform writes them", async (poller) => {
       {
         listener: theirs,
         port: (theirs.addr as Deno.NetAddr).port,
-        accept: async () => denoSocket(await theirs.accept()),
+        accept: async () => denoStream(await theirs.accept()),
       },
     ].map(async ({ listener, port, accept }) => {
       const peer = await Deno.connect({ hostname: from, port });
@@ -108,9 +109,9 @@ test("a crowd lets others have their turn", async (poller) => {
 
 test("who has gone again is accepted, and its reset is heard", async (poller) => {
   const listener = listenPolledTcp(LOOPBACK, BACKLOG, poller)!;
-  denoSocket(await dial(listener)).reset();
+  denoStream(await dial(listener)).reset();
   const peer = await dial(listener);
-  const gone = await listener.accept();
+  const gone = new Socket(await listener.accept());
   const error = await assertRejects(() => gone.read(new Uint8Array(1)));
   assertEquals(codeOf(error), "ECONNRESET");
   const here = await listener.accept();
@@ -188,7 +189,7 @@ test("a path of any letters works, and too long a one is for the platform", asyn
     assertEquals(socket.remoteAddress, "unix");
     assertEquals(socket.localAddress, `${path}-schlüssel-鍵`);
     const uid = Deno.uid();
-    assertEquals(socket.peerCredentials, { pid: Deno.pid, uid });
+    assertEquals(socket.peerCredentials(), { pid: Deno.pid, uid });
     for (const one of [peer, socket, listener]) one.close();
     const long = `${path}${"x".repeat(108)}`;
     assertEquals(listenPolledUnix(long, BACKLOG, poller), undefined);

@@ -5,10 +5,10 @@
  * @module
  */
 
-import { denoSocket } from "../stream/deno_socket.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
 import { listenPolledTcp, listenPolledUnix } from "./polled_listener.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
+import { denoStream } from "../stream/platform_stream.ts";
+import type { Stream } from "../stream/stream.ts";
 
 /** What accepts connections. */
 export interface SocketListener {
@@ -20,14 +20,14 @@ export interface SocketListener {
    * @throws {Deno.errors.BadResource | Deno.errors.Interrupted} It was closed.
    * @throws A system error with its `code`; the next call may do better.
    */
-  accept(): Promise<ByteSocket>;
+  accept(): Promise<Stream>;
   /**
    * Who is there already, without a promise of it; absent where the platform
    * listens. Not while `accept` waits.
    *
    * @throws A system error with its `code`.
    */
-  acceptNow?(): ByteSocket | undefined;
+  acceptNow?(): Stream | undefined;
   close(): void;
   /** See `PolledListener.leave`; absent where the platform listens. */
   leave?(): string | undefined;
@@ -59,7 +59,7 @@ function platformListener(
   const addr = listener.addr as Deno.NetAddr | Deno.UnixAddr;
   return {
     address: "path" in addr ? { hostname: addr.path, port: 0 } : addr,
-    accept: async () => denoSocket(await listener.accept()),
+    accept: async () => denoStream(await listener.accept()),
     close: () => listener.close(),
   };
 }

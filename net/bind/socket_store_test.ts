@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { listenHttp, listenTcp, listenUnix } from "../listen/listeners.ts";
 import { openDatagramSocket } from "../datagram/datagram_socket.ts";
 import { openLibc } from "../libc/libc.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import type { Stream } from "../stream/stream.ts";
 import { keyOfDescriptor } from "./socket_key.ts";
 import { socketStore } from "./socket_store.ts";
 
@@ -24,7 +24,7 @@ function test(name: string, fn: () => Promise<void>): void {
 }
 
 const accepting = () => {
-  const { promise, resolve } = Promise.withResolvers<ByteSocket>();
+  const { promise, resolve } = Promise.withResolvers<Stream>();
   return {
     promise,
     events: {

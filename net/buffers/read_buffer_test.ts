@@ -6,7 +6,7 @@ import {
 import { dataBytesThatFit } from "../../proto/packets/data_head.ts";
 import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
 import { ReadBuffer } from "./read_buffer.ts";
-import { READ_BYTES_MAX } from "../stream/socket_conduit.ts";
+import { READ_BYTES_MAX } from "../stream/stream_conduit.ts";
 
 /** The sizes a reader goes through when reads give `counts`. */
 function sizes(

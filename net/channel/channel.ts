@@ -21,7 +21,7 @@ import type { KeepaliveOptions } from "../../proto/streams/keepalive.ts";
 import type { LocalSettings } from "../../proto/streams/settings.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { openClientConnection } from "../http2/client_connection.ts";
-import type { Transport } from "../stream/transport.ts";
+import type { Stream } from "../stream/stream.ts";
 import type { RequestTarget, Upstream } from "./upstream.ts";
 
 /** How often an upstream hears that calls which last are still there. */
@@ -140,7 +140,7 @@ export class Channel {
     }
     try {
       const connection = await upstream.connect(
-        (transport, target) => this.#drive(transport, target),
+        (stream, target) => this.#drive(stream, target),
         signal,
       );
       this.#failure = undefined;
@@ -152,12 +152,12 @@ export class Channel {
   }
 
   #drive(
-    transport: Transport,
+    stream: Stream,
     target: RequestTarget = this.#options.upstream,
   ): ServerConnection {
     const { timers, settings, keepalive } = this.#options;
     const connection: ServerConnection = new ServerConnection(
-      openClientConnection(transport, {
+      openClientConnection(stream, {
         timers,
         keepalive: { ...keepalive, intervalMs: this.#keepaliveMs },
         ...(settings === undefined ? {} : { settings }),
@@ -172,7 +172,7 @@ export class Channel {
           },
         },
       }),
-      transport.remoteAddress,
+      stream.remoteAddress,
       target,
       this.#options,
     );

@@ -7,7 +7,7 @@ import { StatusCode } from "../../proto/grpc/status.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { MemoryTransport } from "../../tests/support/memory/memory_transport.ts";
+import { MemoryStream } from "../../tests/support/memory/memory_stream.ts";
 import { driveHttp2 } from "../http2/http2_driver.ts";
 import { Channel, type ChannelConnection, USED_MS } from "./channel.ts";
 import type { Upstream } from "./upstream.ts";
@@ -30,7 +30,7 @@ class Rig implements Disposable {
   isAway = false;
   /** Servers say nothing until `speak`. */
   isMute = false;
-  readonly #mute: MemoryTransport[] = [];
+  readonly #mute: MemoryStream[] = [];
   /** Attempts wait for it. */
   gate: Promise<void> = Promise.resolve();
   readonly channel: Channel;
@@ -44,7 +44,7 @@ class Rig implements Disposable {
         await this.gate;
         signal.throwIfAborted();
         if (this.isAway) throw new AwayError(`attempt ${this.attempts}`);
-        const [near, far] = MemoryTransport.pair("h2");
+        const [near, far] = MemoryStream.pair("h2");
         if (this.isMute) this.#mute.push(far);
         else this.#serve(far);
         return use(near);
@@ -81,7 +81,7 @@ class Rig implements Disposable {
   }
 
   async speak(): Promise<void> {
-    for (const transport of this.#mute.splice(0)) this.#serve(transport);
+    for (const stream of this.#mute.splice(0)) this.#serve(stream);
     await settled();
   }
 
@@ -90,7 +90,7 @@ class Rig implements Disposable {
     assertEquals(this.servers.length > 0, this.attempts > 0);
   }
 
-  #serve(transport: MemoryTransport): void {
+  #serve(stream: MemoryStream): void {
     const { timers } = this;
     const handler = (call: ServerCall) => {
       this.calls.push(call);
@@ -101,11 +101,11 @@ class Rig implements Disposable {
       role: "server",
       clock: timers,
       settings: { maxConcurrentStreams: this.callsMax },
-      events: { onStream: (stream) => router.accept(stream), onClosed() {} },
+      events: { onStream: (call) => router.accept(call), onClosed() {} },
     });
     this.servers.push(server);
     server.start();
-    driveHttp2(transport, server, timers);
+    driveHttp2(stream, server, timers);
   }
 }
 

@@ -48,9 +48,9 @@ export async function withCaller<Result>(
 ): Promise<Result> {
   const { connect, timeoutMs, messageBytesMax } = options;
   const alpn = ["h2"];
-  return await connectAgentTls({ ...connect, alpn }, async (transport) => {
+  return await connectAgentTls({ ...connect, alpn }, async (stream) => {
     const timers = systemTimers;
-    const connection = openClientConnection(transport, { timers });
+    const connection = openClientConnection(stream, { timers });
     const call: UnaryCaller = async (path, request) => {
       try {
         return await unaryCall(connection, {

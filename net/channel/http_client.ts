@@ -23,7 +23,7 @@ import {
 import { openTunnel } from "../dial/proxy_tunnel.ts";
 import { openSocksTunnel, type SocksTarget } from "../dial/socks_tunnel.ts";
 import { headBytes } from "../http1/head.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import type { Stream } from "../stream/stream.ts";
 import { tlsClientSocket } from "../tls/tls_client_socket.ts";
 import { NO_MATERIAL, type TlsMaterial } from "../tls/trust/credentials.ts";
 import {
@@ -126,27 +126,27 @@ export class HttpClient implements Disposable {
   }
 
   async #connect(url: URL, signal: AbortSignal): Promise<HttpConnection> {
-    const socket = await this.#socketTo(url, signal);
+    const stream = await this.#streamTo(url, signal);
     return new HttpConnection(
-      socket,
+      stream,
       (connection) => this.#keep(connection, url.origin),
     );
   }
 
-  async #socketTo(url: URL, signal: AbortSignal): Promise<ByteSocket> {
+  async #streamTo(url: URL, signal: AbortSignal): Promise<Stream> {
     const host = withoutBrackets(url.hostname);
     const isSecure = url.protocol === "https:";
     const port = url.port === "" ? isSecure ? 443 : 80 : Number(url.port);
     const address = hostPort(host, port);
     const proxy = this.#proxyFor(host, port, isSecure);
     const to = proxy ?? { host, port };
-    const socket = await connectToHost(to.host, to.port, {
+    const stream = await connectToHost(to.host, to.port, {
       timers: systemTimers,
       signal,
     });
     const way = proxy === undefined
-      ? socket
-      : await throughProxy(socket, proxy, { host, port }, signal);
+      ? stream
+      : await throughProxy(stream, proxy, { host, port }, signal);
     if (!isSecure) return way;
     return await tlsClientSocket(way, {
       credentials: this.#options.credentials,
@@ -169,16 +169,16 @@ export class HttpClient implements Disposable {
 const PROXIES = ["http", "https", "socks5"] as const;
 
 async function throughProxy(
-  socket: ByteSocket,
+  stream: Stream,
   proxy: Proxy,
   to: SocksTarget,
   signal: AbortSignal,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   if (proxy.scheme === "socks5") {
-    await openSocksTunnel(socket, to, proxy, signal);
-    return socket;
+    await openSocksTunnel(stream, to, proxy, signal);
+    return stream;
   }
-  const way = proxy.scheme === "http" ? socket : await tlsClientSocket(socket, {
+  const way = proxy.scheme === "http" ? stream : await tlsClientSocket(stream, {
     credentials: NO_MATERIAL,
     serverName: proxy.host,
     alpn: ["http/1.1"],

@@ -15,7 +15,8 @@ import {
   NO_BODY,
 } from "../http1/framing.ts";
 import { type ResponseHead, ResponseReader } from "../http1/head.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import { Socket } from "../stream/socket.ts";
+import type { Stream } from "../stream/stream.ts";
 
 /** An answer whose body is still on its way. */
 export interface HttpAnswer {
@@ -44,7 +45,7 @@ type Received = Uint8Array<ArrayBuffer> | null;
 
 /** See the module description. */
 export class HttpConnection {
-  readonly #socket: ByteSocket;
+  readonly #socket: Socket;
   readonly #buffer = new Uint8Array(READ_BYTES);
   readonly #idle: (connection: HttpConnection) => void;
   /** Begun while nothing was asked, to notice that the server has left. */
@@ -53,10 +54,10 @@ export class HttpConnection {
 
   /** @param idle Called when the next request may be made. */
   constructor(
-    socket: ByteSocket,
+    stream: Stream,
     idle: (connection: HttpConnection) => void,
   ) {
-    this.#socket = socket;
+    this.#socket = new Socket(stream);
     this.#idle = idle;
   }
 
@@ -121,11 +122,8 @@ export class HttpConnection {
   }
 
   async #write(bytes: Uint8Array): Promise<void> {
-    let rest = bytes;
     try {
-      while (rest.length > 0) {
-        rest = rest.subarray(await this.#socket.write(rest));
-      }
+      await this.#socket.writeAll(bytes);
     } catch (error) {
       // An answer to the part that left may be there; else this is why.
       this.#writeError = error;

@@ -6,7 +6,7 @@
  */
 
 import type { Connection } from "../../proto/streams/connection.ts";
-import type { Transport } from "../stream/transport.ts";
+import type { Stream } from "../stream/stream.ts";
 
 /** What requests say of where they go. */
 export interface RequestTarget {
@@ -21,11 +21,11 @@ export interface Upstream extends RequestTarget {
    * Connects to the next server that lets us.
    *
    * @param use Called in the turn in which there is a connection; starts the
-   *   transport before it returns. `target`: where servers differ in that.
+   *   connection before it returns. `target`: where servers differ in that.
    * @throws {Error} One sentence; the signal's reason.
    */
   connect<Result>(
-    use: (transport: Transport, target?: RequestTarget) => Result,
+    use: (stream: Stream, target?: RequestTarget) => Result,
     signal: AbortSignal,
   ): Promise<Result>;
   /**

@@ -11,7 +11,7 @@ import type {
   DatagramSocket,
   DatagramSocketWish,
 } from "./datagram_socket.ts";
-import { plainBytes } from "../stream/byte_socket.ts";
+import { plainBytes } from "../buffers/plain_bytes.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import { hear } from "./hear_datagram.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";

@@ -15,10 +15,9 @@ import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import type { Stream } from "../stream/stream.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import { tuneLink } from "../stream/tune_link.ts";
-import { socketTransport } from "../stream/socket_transport.ts";
 import {
   type TlsClientOptions,
   tlsClientSocket,
@@ -26,7 +25,7 @@ import {
 import { NO_MATERIAL, type TlsMaterial } from "../tls/trust/credentials.ts";
 import type { TlsChoice } from "../tls/openssl/tls_choice.ts";
 import { openTunnel } from "./proxy_tunnel.ts";
-import type { Transport } from "../stream/transport.ts";
+import { Socket } from "../stream/socket.ts";
 
 /** Where to and as whom. */
 export interface AgentConnectOptions {
@@ -70,10 +69,10 @@ export class ConnectError extends Error {
  */
 export function connectAgentTls<Result>(
   options: AgentConnectOptions,
-  onConnected: (transport: Transport) => Result,
+  onConnected: (transport: Stream) => Result,
 ): Promise<Result> {
   return inTime(options, (signal) => connectTls(options, signal, {}))
-    .then((socket) => onConnected(socketTransport(socket)));
+    .then((socket) => onConnected(socket));
 }
 
 /**
@@ -102,7 +101,7 @@ async function connectTls(
   options: AgentConnectOptions,
   signal: AbortSignal,
   how: Pick<TlsClientOptions, "isUnverified" | "shown">,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   const socket = await connectTcp(options, signal);
   tuneLink(socket);
   const { host, serverName = host, credentials, alpn, tls } = options;
@@ -121,7 +120,8 @@ async function connectTls(
  * Ends in order: a server whose handshake is cut off in its last message would
  * wait for it.
  */
-function sayGoodbye(socket: ByteSocket): void {
+function sayGoodbye(stream: Stream): void {
+  const socket = new Socket(stream);
   const timer = setTimeout(() => socket.close(), GOODBYE_MS);
   const ending = async () => {
     try {
@@ -166,7 +166,7 @@ function nameOf({ host, port, ip }: AgentConnectOptions): string {
 async function connectTcp(
   options: AgentConnectOptions,
   signal: AbortSignal,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   const { host, ip = host, port } = options;
   const proxy = proxyFor(host, port, options.proxyEnv);
   if (proxy === undefined) {
@@ -204,7 +204,7 @@ async function dial(
   port: number,
   name: string,
   signal: AbortSignal,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   try {
     return await connectToHost(host, port, { timers: systemTimers, signal });
   } catch (error) {

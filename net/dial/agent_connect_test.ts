@@ -15,7 +15,8 @@ import { TLS_CHOICES } from "../tls/openssl/tls_choice.ts";
 import { usualIntake } from "../../tests/support/rigs/usual_intake.ts";
 import { Credentials } from "../tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
-import type { Transport } from "../stream/transport.ts";
+import { Socket } from "../stream/socket.ts";
+import type { Stream } from "../stream/stream.ts";
 
 const text = new TextEncoder();
 
@@ -32,15 +33,15 @@ for (
     await withPort({ tls: server }, async (port) => {
       const agent = await connect(port, client);
       const seen = await port.connection();
-      assertEquals(seen.transport.identity.commonName, "node1");
-      assertEquals(seen.transport.alpn, "tunnel/1");
-      assertEquals(agent.transport.alpn, "tunnel/1");
-      assert(seen.transport.remoteAddress.startsWith("127.0.0.1:"));
-      agent.transport.write(text.encode("hello"), () => {});
+      assertEquals(seen.stream.identity.commonName, "node1");
+      assertEquals(seen.stream.alpn, "tunnel/1");
+      assertEquals(agent.stream.alpn, "tunnel/1");
+      assert(seen.stream.remoteAddress.startsWith("127.0.0.1:"));
+      await agent.say(text.encode("hello"));
       assertEquals(await seen.heard(5), "hello");
-      seen.transport.write(text.encode("welcome"), () => {});
+      await seen.say(text.encode("welcome"));
       assertEquals(await agent.heard(7), "welcome");
-      agent.transport.closeWrite();
+      agent.stream.closeWrite();
       await seen.ended;
       await agent.ended;
       assertEquals(await agent.closed, undefined);
@@ -48,18 +49,18 @@ for (
     });
   });
 
-  Deno.test(`8 MiB go both ways between TLS transports, ${engine}`, async () => {
+  Deno.test(`8 MiB go both ways over TLS, ${engine}`, async () => {
     await withPort({ tls: server }, async (port) => {
       const agent = await connect(port, client);
       const seen = await port.connection();
       const bytes = new Uint8Array(8 << 20).fill(1);
       await Promise.all([
-        new Promise<void>((done) => agent.transport.write(bytes, done)),
-        new Promise<void>((done) => seen.transport.write(bytes, done)),
+        agent.say(bytes),
+        seen.say(bytes),
         seen.heard(bytes.length),
         agent.heard(bytes.length),
       ]);
-      agent.transport.close();
+      agent.stream.close();
       await seen.closed;
     });
   });
@@ -171,9 +172,9 @@ for (
         credentials: other,
       });
       const seen = await port.connection();
-      assertEquals(seen.transport.identity.commonName, "node1");
-      welcome.transport.close();
-      first.transport.close();
+      assertEquals(seen.stream.identity.commonName, "node1");
+      welcome.stream.close();
+      first.stream.close();
       await seen.closed;
     });
   });
@@ -197,9 +198,9 @@ for (const tls of TLS_CHOICES) {
           `Host: tunnel-server:${port.port}\r\n` +
           `Proxy-Authorization: Basic ${btoa("user:se cret")}\r\n\r\n`,
       );
-      agent.transport.write(text.encode("hello"), () => {});
+      await agent.say(text.encode("hello"));
       assertEquals(await server.heard(5), "hello");
-      agent.transport.close();
+      agent.stream.close();
       await server.closed;
       await proxy.close();
     });
@@ -226,7 +227,7 @@ for (const tls of TLS_CHOICES) {
         const seen = await port.connection();
         await seen.ended;
         assertEquals(await seen.heard(0), "");
-        seen.transport.close();
+        seen.stream.close();
       }
       await proxy.close();
     });
@@ -256,35 +257,43 @@ Deno.test("a proxy's refusal is told", async () => {
   }
 });
 
-/** A transport with what it has heard; it ends when its peer does. */
+/** A stream with what it has heard; it ends when its peer does. */
 class Ear {
   readonly ended: Promise<void>;
   readonly closed: Promise<Error | undefined>;
+  readonly #socket: Socket;
   #bytes = 0;
   #text = "";
   #waiters: { bytes: number; resolve: (text: string) => void }[] = [];
 
-  constructor(readonly transport: Transport) {
+  constructor(readonly stream: Stream) {
     const ended = Promise.withResolvers<void>();
-    const closed = Promise.withResolvers<Error | undefined>();
     this.ended = ended.promise;
-    this.closed = closed.promise;
-    transport.start({
-      onChunk: (chunk) => {
-        this.#bytes += chunk.length;
-        if (this.#text.length < 1024) {
-          this.#text += new TextDecoder().decode(chunk);
-        }
-        for (const waiter of this.#waiters) {
-          if (waiter.bytes <= this.#bytes) waiter.resolve(this.#text);
-        }
-      },
-      onEnd: () => {
-        ended.resolve();
-        transport.closeWrite();
-      },
-      onClose: closed.resolve,
-    });
+    this.#socket = new Socket(stream);
+    this.closed = this.#listen(ended.resolve).then(
+      () => undefined,
+      (error) => error,
+    ).finally(() => this.#socket.close());
+  }
+
+  async #listen(ended: () => void): Promise<void> {
+    while (await this.#socket.fill()) {
+      const { bytes } = this.#socket;
+      this.#bytes += bytes.length;
+      if (this.#text.length < 1024) {
+        this.#text += new TextDecoder().decode(bytes);
+      }
+      this.#socket.drop(bytes.length);
+      for (const waiter of this.#waiters) {
+        if (waiter.bytes <= this.#bytes) waiter.resolve(this.#text);
+      }
+    }
+    ended();
+    await this.#socket.closeWrite();
+  }
+
+  say(bytes: Uint8Array): Promise<void> {
+    return this.#socket.writeAll(bytes);
   }
 
   heard(bytes: number): Promise<string> {
@@ -389,7 +398,7 @@ async function connect(
     proxyEnv: {},
     timeoutMs: 10_000,
     ...options,
-  }, (transport) => new Ear(transport));
+  }, (stream) => new Ear(stream));
 }
 
 /** A proxy that relays to `port`, or gives `answer` and closes. */

@@ -7,7 +7,7 @@
 
 import { parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import type { Stream } from "../stream/stream.ts";
 import { connectToAddress } from "../stream/socket_connect.ts";
 import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
 import type { Resolver } from "../names/resolver.ts";
@@ -31,12 +31,12 @@ export async function connectToHost(
   host: string,
   port: number,
   { timers, signal, resolver = systemResolver }: HostConnectOptions,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   if (parseIpAddress(host) !== undefined) {
     return await connectToAddress({ hostname: host, port }, signal);
   }
   const found = await orAborted(resolver.lookup(host), signal);
-  return await connectAny<ByteSocket>({
+  return await connectAny<Stream>({
     addresses: interleaveFamilies(found),
     timers,
     signal,

@@ -24,16 +24,17 @@ import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
 import { DialGate, type DialRules } from "../../policy/dial_gate.ts";
 import type { Resolver } from "../names/resolver.ts";
 import { systemResolver } from "../names/system_resolver.ts";
-import { conduitOf } from "../stream/conduit_of_socket.ts";
+import { conduitOf } from "../stream/stream_conduit.ts";
 import {
   DatagramConduit,
   type DatagramConduitOptions,
 } from "../datagram/datagram_conduit.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import type { Stream } from "../stream/stream.ts";
 import { mayTakeDescriptor } from "../libc/free_descriptors.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 import { Errno, systemError } from "../libc/system_error.ts";
+import { setUserTimeout } from "../libc/tcp_options.ts";
 import {
   Connecting,
   connectToAddress,
@@ -64,6 +65,11 @@ export interface DialOptions extends DialRules {
    * too. One controller less, and nobody who has to listen.
    */
   readonly controller?: AbortController;
+  /**
+   * A TCP connection is over when its peer acknowledges nothing for so long
+   * (TCP_USER_TIMEOUT of tcp(7)). Default: the kernel's own way.
+   */
+  readonly userTimeoutMs?: number;
   /** Default: {@linkcode UDP_IDLE_TIMEOUT_MS}. */
   readonly udpIdleTimeoutMs?: number;
   /** A UDP flow is one of thousands; see `DatagramConduitOptions.isSession`. */
@@ -95,7 +101,7 @@ export async function dialTarget(
 /** How long a dial may take, and who may give it up; see {@linkcode DialOptions}. */
 export type DialLimits = Pick<
   DialOptions,
-  "timers" | "timeoutMs" | "signal" | "controller"
+  "timers" | "timeoutMs" | "signal" | "controller" | "userTimeoutMs"
 >;
 
 /**
@@ -123,12 +129,20 @@ export function dialAddress(
     return Promise.reject(connectError("tcp", textOf(to), error));
   }
   if (started !== undefined && !(started instanceof Connecting)) {
-    return conduitOf(started);
+    return conduitOver(started, options);
   }
   return inTime("tcp", textOf(to), options, async (signal) => {
     const connecting = started?.wait(signal) ?? connectToAddress(to, signal);
-    return conduitOf(await told(to, connecting));
+    return conduitOver(await told(to, connecting), options);
   });
+}
+
+function conduitOver(
+  stream: Stream,
+  { userTimeoutMs = 0 }: DialLimits,
+): Conduit {
+  setUserTimeout(stream.descriptor, userTimeoutMs);
+  return conduitOf(stream);
 }
 
 function textOf({ hostname, port }: DatagramAddress): string {
@@ -225,21 +239,21 @@ async function dialName(
   const [only, ...others] = addresses;
   const conn = others.length === 0
     ? await connectTcp(only!, port, attempt.signal)
-    : await connectAny<ByteSocket>({
+    : await connectAny<Stream>({
       addresses,
       timers: attempt.timers,
       signal: attempt.signal,
       connect: (hostname, signal) => connectTcp(hostname, port, signal),
       discard: (late) => late.close(),
     });
-  return conduitOf(conn);
+  return conduitOver(conn, attempt.options);
 }
 
 async function connectTcp(
   hostname: string,
   port: number,
   signal: AbortSignal,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   const to = { hostname, port };
   try {
     keepDescriptors();
@@ -261,8 +275,8 @@ function keepDescriptors(): void {
 /** `connecting`, or the {@linkcode DialError} of what it failed with. */
 async function told(
   to: DatagramAddress,
-  connecting: Promise<ByteSocket>,
-): Promise<ByteSocket> {
+  connecting: Promise<Stream>,
+): Promise<Stream> {
   try {
     return await connecting;
   } catch (error) {

@@ -5,26 +5,28 @@
  */
 
 import { type ResponseHead, ResponseReader } from "../http1/head.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import { Socket } from "../stream/socket.ts";
+import type { Stream } from "../stream/stream.ts";
 import type { Proxy } from "./proxy_environment.ts";
 
 /**
- * Opens a tunnel to `target` over `socket`, which then speaks with `target`.
+ * Opens a tunnel to `target` over `stream`, which then speaks with `target`.
  *
- * @throws With the proxy's refusal in words, or the signal's reason; `socket` is
+ * @throws With the proxy's refusal in words, or the signal's reason; `stream` is
  *   closed then.
  */
 export async function openTunnel(
-  socket: ByteSocket,
+  stream: Stream,
   target: string,
   proxy: Proxy,
   signal: AbortSignal,
 ): Promise<void> {
+  const socket = new Socket(stream);
   const onAbort = () => socket.close();
   signal.addEventListener("abort", onAbort);
   try {
     signal.throwIfAborted();
-    await writeAll(socket, requestOf(target, proxy));
+    await socket.writeAll(requestOf(target, proxy));
     await readAnswer(socket);
   } catch (error) {
     socket.close();
@@ -35,12 +37,7 @@ export async function openTunnel(
   }
 }
 
-async function writeAll(socket: ByteSocket, bytes: Uint8Array): Promise<void> {
-  let rest = bytes;
-  while (rest.length > 0) rest = rest.subarray(await socket.write(rest));
-}
-
-async function readAnswer(socket: ByteSocket): Promise<void> {
+async function readAnswer(socket: Socket): Promise<void> {
   const reader = new ResponseReader("it");
   const into = new Uint8Array(ANSWER_BYTES);
   for (;;) {

@@ -5,7 +5,8 @@
  * @module
  */
 
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import { Socket } from "../stream/socket.ts";
+import type { Stream } from "../stream/stream.ts";
 import type { Proxy } from "./proxy_environment.ts";
 
 /** Where the tunnel is to lead. */
@@ -38,32 +39,33 @@ const REFUSALS: readonly string[] = [
 ];
 
 /**
- * Opens a tunnel over `socket`, which then speaks with the target.
+ * Opens a tunnel over `stream`, which then speaks with the target.
  *
- * @throws With the proxy's refusal in words, or the signal's reason; `socket` is
+ * @throws With the proxy's refusal in words, or the signal's reason; `stream` is
  *   closed then.
  */
 export async function openSocksTunnel(
-  socket: ByteSocket,
+  stream: Stream,
   { host, port }: SocksTarget,
   { user, password }: Proxy,
   signal: AbortSignal,
 ): Promise<void> {
+  const socket = new Socket(stream);
   const onAbort = () => socket.close();
   signal.addEventListener("abort", onAbort);
   try {
     signal.throwIfAborted();
     const method = user === "" ? NO_AUTHENTICATION : PASSWORD;
-    await writeAll(socket, [VERSION, 1, method]);
+    await socket.writeAll(Uint8Array.of(VERSION, 1, method));
     const [, chosen] = await readExactly(socket, 2);
     if (chosen !== method) throw new Error(wrongMethod(method));
     if (method === PASSWORD) {
-      await writeAll(socket, [1, ...text(user), ...text(password)]);
+      await socket.writeAll(Uint8Array.of(1, ...text(user), ...text(password)));
       const [, status] = await readExactly(socket, 2);
       if (status !== 0) throw new Error("it refused the user and password");
     }
     const name = [DOMAIN, ...text(host), port >> 8, port & 0xff];
-    await writeAll(socket, [VERSION, CONNECT, 0, ...name]);
+    await socket.writeAll(Uint8Array.of(VERSION, CONNECT, 0, ...name));
     await readAnswer(socket);
   } catch (error) {
     socket.close();
@@ -74,7 +76,7 @@ export async function openSocksTunnel(
   }
 }
 
-async function readAnswer(socket: ByteSocket): Promise<void> {
+async function readAnswer(socket: Socket): Promise<void> {
   const [version, status = 1, , type = 0] = await readExactly(socket, 4);
   if (version !== VERSION) throw new Error("it does not speak SOCKS 5");
   if (status !== 0) {
@@ -100,17 +102,9 @@ function text(value: string): number[] {
   return [bytes.length, ...bytes];
 }
 
-async function writeAll(
-  socket: ByteSocket,
-  bytes: readonly number[],
-): Promise<void> {
-  let rest = new Uint8Array(bytes);
-  while (rest.length > 0) rest = rest.subarray(await socket.write(rest));
-}
-
 /** No more than that: what is behind it is the target's. */
 async function readExactly(
-  socket: ByteSocket,
+  socket: Socket,
   length: number,
 ): Promise<Uint8Array> {
   const bytes = new Uint8Array(length);

@@ -3,7 +3,7 @@ import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { listenTcp } from "../listen/listeners.ts";
 import { openLibc } from "../libc/libc.ts";
 import { SocketStore, socketStore } from "../bind/socket_store.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import type { Stream } from "../stream/stream.ts";
 import { type Handed, HandoverOffer } from "./handover_offer.ts";
 import {
   ACCEPTS_PER_TURN,
@@ -14,7 +14,7 @@ import { Takeover, TakeoverRefused } from "./takeover.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
 const SILENT = {
-  onConnection: (socket: ByteSocket) => socket.close(),
+  onConnection: (socket: Stream) => socket.close(),
   onProblem: (line: string) => {
     throw new Error(line);
   },

@@ -1,5 +1,5 @@
 /**
- * The client's end of an HTTP/2 connection over a transport: one place for
+ * The client's end of an HTTP/2 connection over a stream: one place for
  * whoever calls servers.
  *
  * @module
@@ -12,7 +12,7 @@ import type {
 } from "../../proto/streams/connection_events.ts";
 import { refusePush } from "../../proto/streams/refuse_push.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { Transport } from "../stream/transport.ts";
+import type { Stream } from "../stream/stream.ts";
 import { driveHttp2 } from "./http2_driver.ts";
 
 /** What a client's connection may be given. */
@@ -22,9 +22,9 @@ export interface ClientConnectionOptions
   readonly events?: Partial<Omit<ConnectionEvents, "onStream">>;
 }
 
-/** Begins HTTP/2 over `transport`, in this turn. */
+/** Begins HTTP/2 over `stream`, in this turn. */
 export function openClientConnection(
-  transport: Transport,
+  stream: Stream,
   { timers, events, ...options }: ClientConnectionOptions,
 ): Connection {
   const connection = new Connection({
@@ -34,6 +34,6 @@ export function openClientConnection(
     events: { onClosed: () => {}, ...events, onStream: refusePush },
   });
   connection.start();
-  driveHttp2(transport, connection, timers);
+  driveHttp2(stream, connection, timers);
   return connection;
 }

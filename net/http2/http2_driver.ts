@@ -1,21 +1,30 @@
 /**
- * Joins an HTTP/2 engine, which knows neither sockets nor clocks, to a
- * transport and timers.
+ * Joins an HTTP/2 engine, which knows neither sockets nor clocks, to a stream
+ * and timers.
  *
  * One write is in flight; whatever the engine produces meanwhile leaves with
  * the next one. The first output of a turn schedules one microtask, so all that
  * is said in a turn leaves in one system call and few TLS records. There is one
  * timer per connection, and it moves only when a deadline becomes earlier.
  *
+ * It never stops reading: HTTP/2's own windows bound what a peer may send.
+ *
+ * Reading order: `start`, `onReady`, `#read`; `#flush`, `#send`, `#onWritten`;
+ * `#afterEvent`, `#finish`, `#close`.
+ *
  * @module
  */
 
+import { BUFFER_BYTES_MAX } from "../../proto/bytes/buffer_pool.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import {
+  guarded,
   INTERNAL_ERROR,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
-import type { Transport } from "../stream/transport.ts";
+import { endOf } from "../stream/stream_end.ts";
+import { type Stream, type StreamUser, WOULD_BLOCK } from "../stream/stream.ts";
+import { TurnShare } from "../poll/turn_share.ts";
 
 /** The part of `Connection` (proto/streams) that is driven here. */
 export interface Http2Engine {
@@ -54,76 +63,113 @@ export const LINGER_BYTES_MAX: number = 1024 * 1024;
  */
 export const DESERTED_HOLD_MS = 5;
 
+/** One for all: a chunk is dealt with before the next read. */
+const shared = new Uint8Array(BUFFER_BYTES_MAX);
+
 /**
- * Runs `connection` over `transport` until both are over.
+ * Runs `connection` over `stream` until both are over.
  *
  * The caller has called, or will call, `connection.start()`.
  */
 export function driveHttp2(
-  transport: Transport,
+  stream: Stream,
   connection: Http2Engine,
   timers: Timers,
 ): void {
-  new Http2Driver(transport, connection, timers).start();
+  new Http2Driver(stream, connection, timers).start();
 }
 
-class Http2Driver {
-  readonly #transport: Transport;
+class Http2Driver implements StreamUser {
+  readonly #stream: Stream;
   readonly #connection: Http2Engine;
   readonly #timers: Timers;
+  /** How much is dealt with before others have a turn. */
+  readonly #share = new TurnShare();
+  /** Lingering: our side has ended, and the peer is given time to end its. */
   #state: "running" | "lingering" | "closed" = "running";
+  #peerEnded = false;
   #lingered = 0;
   #isWriting = false;
+  /** What the stream had no room for. */
+  #rest: Uint8Array<ArrayBuffer> | undefined;
+  /** Why nothing can be written any more. */
+  #writeError: unknown;
   #flushScheduled = false;
   /** Runs while output is held back, see {@linkcode DESERTED_HOLD_MS}. */
   #hold: Timer | undefined;
   #timer: Timer | undefined;
   #timerDueMs = Infinity;
-  /** Why it had to end, where it was a slip of ours. */
-  #fault: Error | undefined;
 
-  constructor(transport: Transport, connection: Http2Engine, timers: Timers) {
-    this.#transport = transport;
+  constructor(stream: Stream, connection: Http2Engine, timers: Timers) {
+    this.#stream = stream;
     this.#connection = connection;
     this.#timers = timers;
   }
 
   start(): void {
-    this.#transport.start({
-      onChunk: (chunk) => {
-        try {
-          this.#onChunk(chunk);
-        } catch (error) {
-          this.#onFault(error);
-        }
-      },
-      onEnd: () => {
-        try {
-          this.#onEnd();
-        } catch (error) {
-          this.#onFault(error);
-        }
-      },
-      onClose: (error) => {
-        try {
-          this.#onClose(error);
-        } catch (error) {
-          reportInternalError("http2", error);
-        }
-      },
-    });
-    // Behind the transport: where the peer's first bytes are there already,
-    // the answer to them leaves together with what the engine says by itself.
+    this.#stream.notify(this);
+    // Not in this turn: the caller may not be ready to hear anything yet.
+    queueMicrotask(() => this.onReady(0));
+    // Behind it: where the peer's first bytes are there already, the answer to
+    // them leaves together with what the engine says by itself.
     this.#connection.setOutputListener(() => this.#scheduleFlush());
     // The engine may have spoken before it had a listener.
     this.#scheduleFlush();
   }
 
+  onReady(hint: number): void {
+    if (this.#state === "closed") return;
+    if (!this.#stream.isOpen) return this.#close(undefined);
+    try {
+      if (hint !== 0 && this.#rest !== undefined) this.#send(this.#rest);
+      this.#read();
+      this.#tryToClose();
+    } catch (error) {
+      this.#onFault(error);
+    }
+  }
+
+  onFault(): void {
+    this.#close(new Error(INTERNAL_ERROR));
+  }
+
   /** A slip of ours ends this connection; see `Connection` for its streams. */
   #onFault(error: unknown): void {
     reportInternalError("http2", error);
-    this.#fault = new Error(INTERNAL_ERROR);
-    this.#transport.close();
+    this.onFault();
+  }
+
+  // Reading ------------------------------------------------------------------
+
+  #read(): void {
+    while (this.#state !== "closed" && !this.#peerEnded) {
+      const count = this.#readOnce();
+      if (count === WOULD_BLOCK) return this.#onDrained();
+      if (count === 0) return this.#onPeerEnd();
+      const startMs = this.#timers.now();
+      this.#onChunk(shared.subarray(0, count));
+      const isTurnOver = this.#share.took(count, this.#timers.now() - startMs);
+      if (isTurnOver) return this.#stream.goOn();
+    }
+  }
+
+  #readOnce(): number {
+    try {
+      return this.#stream.read(this.#room);
+    } catch (error) {
+      this.#fail(error);
+      return WOULD_BLOCK;
+    }
+  }
+
+  /** No more than may be dealt with before others have a turn. */
+  get #room(): Uint8Array<ArrayBuffer> {
+    const { bytes } = this.#share;
+    return bytes >= shared.length ? shared : shared.subarray(0, bytes);
+  }
+
+  #onDrained(): void {
+    if (this.#writeError !== undefined) this.#fail(this.#writeError);
   }
 
   #onChunk(chunk: Uint8Array): void {
@@ -136,17 +182,21 @@ class Http2Driver {
     this.#afterEvent();
   }
 
-  #onEnd(): void {
-    if (this.#state === "lingering") return this.#transport.close();
-    this.#connection.receiveEnd();
-    if (this.#hold !== undefined) this.#transport.close();
-    else this.#afterEvent();
-  }
-
   #onLate(bytes: number): void {
     this.#lingered += bytes;
-    if (this.#lingered > LINGER_BYTES_MAX) this.#transport.close();
+    if (this.#lingered > LINGER_BYTES_MAX) this.#close(undefined);
   }
+
+  #onPeerEnd(): void {
+    this.#peerEnded = true;
+    if (this.#state === "lingering") return this.#close(undefined);
+    this.#connection.receiveEnd();
+    if (this.#hold !== undefined) this.#close(undefined);
+    else this.#afterEvent();
+    if (this.#writeError !== undefined) this.#fail(this.#writeError);
+  }
+
+  // Writing ------------------------------------------------------------------
 
   #scheduleFlush(): void {
     if (this.#flushScheduled || this.#isWriting) return;
@@ -168,7 +218,7 @@ class Http2Driver {
       const batch = this.#connection.takeOutput();
       if (batch !== undefined) {
         this.#isWriting = true;
-        this.#transport.write(batch, this.#onWritten);
+        this.#send(batch as Uint8Array<ArrayBuffer>);
       }
       this.#afterEvent();
     } catch (error) {
@@ -176,9 +226,36 @@ class Http2Driver {
     }
   };
 
+  #send(bytes: Uint8Array<ArrayBuffer>): void {
+    let rest = bytes;
+    const { turn } = this.#stream;
+    try {
+      while (rest.length > 0) {
+        const count = this.#stream.write(rest);
+        if (count === 0) {
+          this.#rest = rest;
+          return;
+        }
+        rest = rest.subarray(count);
+        turn.moved(count);
+      }
+      if (!this.#stream.flush()) {
+        this.#rest = rest;
+        return;
+      }
+    } catch (error) {
+      return this.#onWriteError(error);
+    }
+    this.#rest = undefined;
+    // Not in this call, or writer and written would call each other for ever; and
+    // who has moved enough leaves the event loop its turn.
+    if (turn.isOver) turn.later(this.#onWritten);
+    else queueMicrotask(this.#onWritten);
+  }
+
   readonly #onWritten = () => {
-    this.#isWriting = false;
     if (this.#state === "closed") return;
+    this.#isWriting = false;
     try {
       this.#connection.outputWritten();
     } catch (error) {
@@ -187,11 +264,24 @@ class Http2Driver {
     this.#flush();
   };
 
+  /**
+   * The peer takes no more bytes. What it said before is in the kernel, and is
+   * heard first.
+   */
+  #onWriteError(error: unknown): void {
+    this.#rest = undefined;
+    if (this.#peerEnded) return this.#fail(error);
+    this.#writeError = error;
+    this.#stream.goOn();
+  }
+
+  // The end ------------------------------------------------------------------
+
   #afterEvent(): void {
     if (this.#state !== "running") return;
     if (!this.#connection.isFinished) return this.#arm();
     // Finished with a write in flight: the engine has given the peer up.
-    if (this.#isWriting) this.#transport.close();
+    if (this.#isWriting) this.#close(undefined);
     else this.#finish();
   }
 
@@ -199,8 +289,29 @@ class Http2Driver {
   #finish(): void {
     this.#state = "lingering";
     this.#timer?.cancel();
-    this.#timer = this.#timers.after(LINGER_MS, () => this.#transport.close());
-    this.#transport.closeWrite();
+    this.#timer = this.#timers.after(LINGER_MS, () => this.#close(undefined));
+    // The second to end need only close: one call less.
+    if (this.#peerEnded && this.#stream.closesInOrder) {
+      return this.#close(undefined);
+    }
+    try {
+      this.#stream.closeWrite();
+    } catch (error) {
+      // Who has said goodbye itself and is gone needs none of ours.
+      if (this.#peerEnded) return this.#close(undefined);
+      return this.#onWriteError(error);
+    }
+    this.#tryToClose();
+  }
+
+  /** Over is what both sides have ended, when our goodbye is on its way. */
+  #tryToClose(): void {
+    if (this.#state !== "lingering" || !this.#peerEnded) return;
+    try {
+      if (this.#stream.flush()) this.#close(undefined);
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   /** A deadline that moved away leaves the timer alone: it fires and re-arms. */
@@ -226,11 +337,22 @@ class Http2Driver {
     }
   };
 
-  #onClose(error: Error | undefined): void {
+  #fail(error: unknown): void {
+    const end = endOf(error);
+    const text = end.kind === "clean" ? "" : end.reason;
+    this.#close(new Error(text, { cause: error }));
+  }
+
+  #close(error: Error | undefined): void {
     if (this.#state === "closed") return;
     this.#state = "closed";
+    this.#rest = undefined;
     this.#endHold();
     this.#timer?.cancel();
-    this.#connection.transportClosed(this.#fault ?? error);
+    this.#stream.close();
+    // Not in this turn: it may be closed from inside a call of the engine.
+    queueMicrotask(() =>
+      guarded("http2", () => this.#connection.transportClosed(error))
+    );
   }
 }

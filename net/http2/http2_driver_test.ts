@@ -9,85 +9,87 @@ import {
   LINGER_BYTES_MAX,
   LINGER_MS,
 } from "./http2_driver.ts";
-import { denoSocket } from "../stream/deno_socket.ts";
-import { socketTransport } from "../stream/socket_transport.ts";
+import { denoStream } from "../stream/platform_stream.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import type { Transport, TransportEvents } from "../stream/transport.ts";
+import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import { PeekedStream } from "../stream/peeked_stream.ts";
 
 Deno.test("all output of a turn leaves in one write", async () => {
-  const { engine, transport } = drive();
+  const { engine, stream } = drive();
   engine.say("a");
   engine.say("b");
   engine.say("c");
-  assertEquals(transport.writes, []);
+  assertEquals(stream.texts, []);
   await Promise.resolve();
-  assertEquals(transport.writes, ["abc"]);
+  assertEquals(stream.texts, ["abc"]);
 });
 
 Deno.test("the answer to bytes that came before leaves with the first words", async () => {
   const engine = new FakeEngine();
   engine.say("settings");
   engine.onReceive = () => engine.say("ack");
-  const transport = new FakeTransport();
-  transport.onStart = ({ onChunk }) =>
-    queueMicrotask(() => onChunk(new Uint8Array(1)));
-  driveHttp2(transport, engine, new FakeTimers());
+  const stream = new ScriptedStream();
+  stream.deliver(new Uint8Array(1));
+  driveHttp2(stream, engine, new FakeTimers());
   await Promise.resolve();
-  assertEquals([engine.received, transport.writes], [1, ["settingsack"]]);
+  assertEquals([engine.received, stream.texts], [1, ["settingsack"]]);
 });
 
 Deno.test("output during a write waits for it and leaves at once after it", async () => {
-  const { engine, transport } = drive();
+  const { engine, stream } = drive();
   engine.say("first");
   await Promise.resolve();
   engine.say("second");
   engine.say("third");
   await Promise.resolve();
-  assertEquals(transport.writes, ["first"]);
-  transport.complete();
-  assertEquals(transport.writes, ["first", "secondthird"]);
+  assertEquals(stream.texts, ["first"]);
+  stream.complete();
+  await settled();
+  assertEquals(stream.texts, ["first", "secondthird"]);
   assertEquals(engine.written, 1);
 });
 
 Deno.test("what is said to a client without calls is not written if it leaves", async () => {
-  const { engine, transport, timers } = drive();
+  const { engine, stream, timers } = drive();
   await Promise.resolve(); // The first look, for what was said before.
   engine.isDeserted = true;
   engine.say("pong");
   await Promise.resolve();
-  assertEquals(transport.writes, []);
-  transport.events.onEnd();
-  assertEquals([transport.writes, transport.calls], [[], ["close"]]);
-  transport.events.onClose(undefined);
+  assertEquals(stream.texts, []);
+  stream.deliver(null);
+  assertEquals([stream.texts, stream.calls], [[], ["close"]]);
+  await settled();
   timers.advance(DESERTED_HOLD_MS);
-  assertEquals([transport.writes, engine.closed], [[], 1]);
+  assertEquals([stream.texts, engine.closed], [[], 1]);
 });
 
 Deno.test("a client without calls that stays gets its answer a little later", async () => {
-  const { engine, transport, timers } = drive();
+  const { engine, stream, timers } = drive();
   await Promise.resolve(); // The first look, for what was said before.
   engine.isDeserted = true;
   engine.say("pong");
   timers.advance(DESERTED_HOLD_MS);
-  assertEquals(transport.writes, ["pong"]);
-  transport.complete();
+  assertEquals(stream.texts, ["pong"]);
+  stream.complete();
+  await settled();
   engine.say("another");
   // It calls again: nothing is held back any more.
   engine.onReceive = () => engine.isDeserted = false;
-  transport.events.onChunk(new Uint8Array(1));
+  stream.deliver(new Uint8Array(1));
   await Promise.resolve();
-  assertEquals([transport.writes, timers.due], [["pong", "another"], []]);
+  assertEquals([stream.texts, timers.due], [["pong", "another"], []]);
 });
 
 Deno.test("one timer serves all deadlines and moves only to earlier ones", () => {
-  const { engine, transport, timers } = drive();
+  const { engine, stream, timers } = drive();
   engine.nextDeadlineMs = 100;
-  transport.events.onChunk(new Uint8Array(1));
+  stream.deliver(new Uint8Array(1));
   engine.nextDeadlineMs = 200;
-  transport.events.onChunk(new Uint8Array(1));
+  stream.deliver(new Uint8Array(1));
   assertEquals(timers.due, [100]);
   engine.nextDeadlineMs = 50;
-  transport.events.onChunk(new Uint8Array(1));
+  stream.deliver(new Uint8Array(1));
   assertEquals(timers.due, [50]);
   engine.nextDeadlineMs = 300;
   timers.advance(50);
@@ -97,48 +99,51 @@ Deno.test("one timer serves all deadlines and moves only to earlier ones", () =>
 });
 
 Deno.test("a finished engine ends our side, lingers, then closes", async () => {
-  const { engine, transport, timers } = drive();
+  const { engine, stream, timers } = drive();
   engine.say("goodbye");
   await Promise.resolve();
   engine.saidAll = true;
-  assertEquals(transport.calls, []);
-  transport.complete();
-  assertEquals(transport.calls, ["closeWrite"]);
-  transport.events.onChunk(new Uint8Array(1));
+  assertEquals(stream.calls, []);
+  stream.complete();
+  await settled();
+  assertEquals(stream.calls, ["closeWrite"]);
+  stream.deliver(new Uint8Array(1));
   assertEquals(engine.received, 0, "nothing is heard after the end");
   assertEquals(timers.due, [LINGER_MS]);
   timers.advance(LINGER_MS);
-  assertEquals(transport.calls, ["closeWrite", "close"]);
-  transport.events.onClose(undefined);
+  assertEquals(stream.calls, ["closeWrite", "close"]);
+  await settled();
   assertEquals(engine.closed, 1);
 });
 
 Deno.test("whoever floods an engine that has finished is hung up on", async () => {
-  const { engine, transport } = drive();
+  const { engine, stream } = drive();
   engine.say("goodbye");
   await Promise.resolve();
   engine.saidAll = true;
-  transport.complete();
-  transport.events.onChunk(new Uint8Array(LINGER_BYTES_MAX));
-  assertEquals(transport.calls, ["closeWrite"]);
-  transport.events.onChunk(new Uint8Array(1));
-  assertEquals(transport.calls, ["closeWrite", "close"]);
+  stream.complete();
+  await settled();
+  stream.deliver(new Uint8Array(LINGER_BYTES_MAX));
+  assertEquals(stream.calls, ["closeWrite"]);
+  stream.deliver(new Uint8Array(1));
+  assertEquals(stream.calls, ["closeWrite", "close"]);
 });
 
 Deno.test("an engine that gives up does not wait for its write", async () => {
-  const { engine, transport } = drive();
+  const { engine, stream } = drive();
   engine.say("stuck");
   await Promise.resolve();
   engine.gaveUp = true;
-  transport.events.onChunk(new Uint8Array(1));
-  assertEquals(transport.calls, ["close"]);
+  stream.deliver(new Uint8Array(1));
+  assertEquals(stream.calls, ["close"]);
 });
 
-Deno.test("a lost transport is told to the engine and stops the timer", () => {
-  const { engine, transport, timers } = drive();
+Deno.test("a lost stream is told to the engine and stops the timer", async () => {
+  const { engine, stream, timers } = drive();
   engine.nextDeadlineMs = 100;
-  transport.events.onChunk(new Uint8Array(1));
-  transport.events.onClose(new Error("gone"));
+  stream.deliver(new Uint8Array(1));
+  stream.deliver(new Error("gone"));
+  await settled();
   assertEquals(engine.closed, 1);
   assertEquals(timers.due, []);
 });
@@ -154,9 +159,10 @@ Deno.test("two engines talk over a real socket", async () => {
   asking.onReceive = () => asking.saidAll = true;
   asking.onClosed = () => answering.closed && done.resolve();
   answering.onClosed = () => asking.closed && done.resolve();
-  driveHttp2(socketTransport(denoSocket(left)), asking, systemTimers);
+  driveHttp2(denoStream(left), asking, systemTimers);
+  const early = new TextEncoder().encode("early");
   driveHttp2(
-    socketTransport(denoSocket(right), new TextEncoder().encode("early")),
+    new PeekedStream(denoStream(right), early),
     answering,
     systemTimers,
   );
@@ -168,27 +174,27 @@ Deno.test("two engines talk over a real socket", async () => {
 
 /** Where the engine is entered, and how it is made to throw there. */
 const ENTRIES: Readonly<Record<string, (scene: Scene) => void>> = {
-  "bytes": ({ engine, transport }) => {
+  "bytes": ({ engine, stream }) => {
     engine.receive = slip;
-    transport.events.onChunk(new Uint8Array(1));
+    stream.deliver(new Uint8Array(1));
   },
-  "the peer's end": ({ engine, transport }) => {
+  "the peer's end": ({ engine, stream }) => {
     engine.receiveEnd = slip;
-    transport.events.onEnd();
+    stream.deliver(null);
   },
   "output": ({ engine }) => {
     engine.takeOutput = slip;
     engine.say("a");
   },
-  "a write that has left": ({ engine, transport }) => {
+  "a write that has left": ({ engine, stream }) => {
     engine.outputWritten = slip;
-    transport.write = (_bytes, done) => queueMicrotask(done);
+    stream.isSlow = false;
     engine.say("a");
   },
-  "a deadline": ({ engine, transport, timers }) => {
+  "a deadline": ({ engine, stream, timers }) => {
     engine.onDeadline = slip;
     engine.nextDeadlineMs = 100;
-    transport.events.onChunk(new Uint8Array(1));
+    stream.deliver(new Uint8Array(1));
     timers.advance(100);
   },
 };
@@ -197,34 +203,45 @@ for (const [entry, provoke] of Object.entries(ENTRIES)) {
   Deno.test(`an engine that throws at ${entry} costs its connection`, async () => {
     using heard = new HeardErrors();
     const scene = drive();
-    const { engine, transport } = scene;
+    const { engine, stream } = scene;
     await Promise.resolve();
     provoke(scene);
     await Promise.resolve();
     await Promise.resolve();
     assertEquals(heard.errors, [{ where: "http2", message: "a slip" }]);
-    assertEquals(transport.calls, ["close"]);
-    transport.events.onClose(undefined);
+    assertEquals(stream.calls, ["close"]);
+    await settled();
     assertEquals(engine.lost?.message, "an internal error");
   });
 }
 
-Deno.test("an engine that throws at its end is only reported", () => {
+Deno.test("an engine that throws at its end is only reported", async () => {
   using heard = new HeardErrors();
-  const { engine, transport } = drive();
+  const { engine, stream } = drive();
   engine.transportClosed = slip;
-  transport.events.onClose(undefined);
+  stream.deliver(new Error("gone"));
+  await settled();
   assertEquals(heard.messages, ["a slip"]);
+});
+
+Deno.test("who closes a stream under its engine ends the engine", async () => {
+  const { engine, stream, timers } = drive();
+  engine.nextDeadlineMs = 100;
+  stream.deliver(new Uint8Array(1));
+  stream.close();
+  await settled();
+  assertEquals([engine.closed, engine.lost, timers.due], [1, undefined, []]);
 });
 
 type Scene = ReturnType<typeof drive>;
 
 function drive() {
   const engine = new FakeEngine();
-  const transport = new FakeTransport();
+  const stream = new ScriptedStream();
+  stream.isSlow = true;
   const timers = new FakeTimers();
-  driveHttp2(transport, engine, timers);
-  return { engine, transport, timers };
+  driveHttp2(stream, engine, timers);
+  return { engine, stream, timers };
 }
 
 class FakeEngine implements Http2Engine {
@@ -290,46 +307,6 @@ class FakeEngine implements Http2Engine {
   onDeadline(): void {
     this.deadlines++;
     this.nextDeadlineMs = Infinity;
-  }
-}
-
-class FakeTransport implements Transport {
-  readonly remoteAddress = "";
-  readonly localAddress = "";
-  readonly alpn = "";
-  readonly identity = {
-    kind: "anonymous",
-    commonName: "",
-    fingerprint: "",
-    names: [],
-  } as const;
-  readonly writes: string[] = [];
-  readonly calls: string[] = [];
-  events!: TransportEvents;
-  #done: (() => void) | undefined;
-
-  onStart: (events: TransportEvents) => void = () => {};
-
-  start(events: TransportEvents): void {
-    this.events = events;
-    this.onStart(events);
-  }
-
-  write(bytes: Uint8Array, done: () => void): void {
-    this.writes.push(new TextDecoder().decode(bytes));
-    this.#done = done;
-  }
-
-  complete(): void {
-    this.#done!();
-  }
-
-  closeWrite(): void {
-    this.calls.push("closeWrite");
-  }
-
-  close(): void {
-    this.calls.push("close");
   }
 }
 

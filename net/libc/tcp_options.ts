@@ -75,21 +75,23 @@ export function tuneDescriptor(library: LibC, descriptor: number): boolean {
  * nothing, of what waits for it for so long (TCP_USER_TIMEOUT of tcp(7)). Without
  * that the kernel sends it again for a quarter of an hour.
  *
+ * @param descriptor `undefined`: it is the platform's, which has no such limit.
  * @param ms 0: the kernel's own way.
  */
 export function setUserTimeout(
-  library: LibC,
-  descriptor: number,
+  descriptor: number | undefined,
   ms: number,
-): boolean {
+): void {
+  const library = openLibc();
+  if (ms === 0 || descriptor === undefined || library === undefined) return;
   const bytes = new Uint8Array(new Uint32Array([ms]).buffer);
-  return library.setsockopt(
+  library.setsockopt(
     descriptor,
     IPPROTO_TCP,
     TCP_USER_TIMEOUT,
     bytes,
     bytes.length,
-  ) === 0;
+  );
 }
 
 function keyOf({ hostname, port }: SocketEnd): string {

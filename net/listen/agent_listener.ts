@@ -16,10 +16,9 @@ import {
   listenPolledTcp,
   type PolledListener,
 } from "../bind/polled_listener.ts";
-import { socketTransport } from "../stream/socket_transport.ts";
 import { TlsAcceptor, type TlsAcceptorOptions } from "../tls/tls_acceptor.ts";
 import type { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
-import type { Transport } from "../stream/transport.ts";
+import type { Stream } from "../stream/stream.ts";
 import { ListenError } from "../bind/listen_error.ts";
 import {
   type BoundListener,
@@ -39,7 +38,7 @@ export interface AgentPortOptions
 /** What happens on the agent port. */
 export interface AgentPortEvents {
   /** @param guest As the intake counts it. */
-  onConnection(transport: Transport, guest: Guest): void;
+  onConnection(stream: Stream, guest: Guest): void;
   /** A handshake that failed; the connection is gone. */
   onRefused(error: TlsHandshakeError): void;
   onProblem(line: string): void;
@@ -68,7 +67,7 @@ export function listenAgentPort(
   if (early === undefined) {
     return listenTcp(options, {
       use: "link",
-      onConnection: (socket) => welcome(socket, doorway),
+      onConnection: (stream) => welcome(stream, doorway),
       onProblem,
     });
   }
@@ -117,9 +116,9 @@ function doHandshake(
   acceptor: TlsAcceptor,
   events: AgentPortEvents,
 ): void {
-  const { socket, guest } = arrival;
+  const { stream, guest } = arrival;
   let isEvicted = false;
-  let close = () => socket.close();
+  let close = () => stream.close();
   arrival.onEvicted = () => {
     isEvicted = true;
     close();
@@ -129,14 +128,12 @@ function doHandshake(
     guest.linger = () => {};
     guest.leave();
   };
-  const shaken = acceptor.accept(socket, leave).then(
+  const shaken = acceptor.accept(stream, leave).then(
     (secure) => {
       // Its place went to another in this very turn.
       if (isEvicted) return secure.close();
-      const transport = socketTransport(secure);
-      // So that who rides on it hears of it.
-      close = () => transport.close();
-      events.onConnection(transport, guest);
+      close = () => secure.close();
+      events.onConnection(secure, guest);
     },
     // Its place was wanted for another; nobody is told.
     (error) => isEvicted || events.onRefused(error),

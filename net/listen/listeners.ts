@@ -17,8 +17,8 @@ import { ListenError, listenError } from "../bind/listen_error.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { keyOfPath } from "../bind/socket_key.ts";
 import { socketStore } from "../bind/socket_store.ts";
-import { type ByteSocket } from "../stream/byte_socket.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
+import type { Stream } from "../stream/stream.ts";
 import {
   listenOnAddress,
   listenOnPath,
@@ -66,7 +66,7 @@ export const PATIENT_BACKLOG = 4_096;
  */
 export function listenTcp(
   at: ListenAddress,
-  events: AcceptEvents<ByteSocket>,
+  events: AcceptEvents<Stream>,
 ): BoundListener & { readonly finished: Promise<void> } {
   const listener = openTcp(at);
   const { hostname, port } = listener.address;
@@ -91,7 +91,7 @@ export function listenTcp(
  */
 export async function listenUnix(
   path: string,
-  events: AcceptEvents<ByteSocket>,
+  events: AcceptEvents<Stream>,
   deleteExisting = true,
 ): Promise<BoundListener> {
   const isOpenAlready = socketStore()?.has(keyOfPath(path)) === true;

@@ -1,17 +1,17 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { ListenError } from "../bind/listen_error.ts";
 import { listenHttp, listenTcp, listenUnix } from "./listeners.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import type { Stream } from "../stream/stream.ts";
 
 const quiet = {
-  onConnection: (conn: ByteSocket) => conn.close(),
+  onConnection: (conn: Stream) => conn.close(),
   onProblem: (line: string) => {
     throw new Error(line);
   },
 };
 
 Deno.test("the bound port is told, and accepting works until close", async () => {
-  const accepted = Promise.withResolvers<ByteSocket>();
+  const accepted = Promise.withResolvers<Stream>();
   const listener = listenTcp({ hostname: "127.0.0.1", port: 0 }, {
     ...quiet,
     onConnection: accepted.resolve,

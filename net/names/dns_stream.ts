@@ -5,7 +5,7 @@
  */
 
 import type { DatagramAddress } from "../libc/socket_address.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import { Socket } from "../stream/socket.ts";
 import { connectToAddress } from "../stream/socket_connect.ts";
 import {
   type DnsQuestion,
@@ -25,13 +25,13 @@ export async function askByTcp(
   question: DnsQuestion,
   signal: AbortSignal,
 ): Promise<DnsReply> {
-  const socket = await connectToAddress(server, signal);
+  const socket = new Socket(await connectToAddress(server, signal));
   const close = () => socket.close();
   signal.addEventListener("abort", close);
   try {
     signal.throwIfAborted();
     const [id] = crypto.getRandomValues(new Uint16Array(1));
-    await writeAll(socket, framed(encodeQuestion(question, id!, false)));
+    await socket.writeAll(framed(encodeQuestion(question, id!, false)));
     const bytes = await readMessage(socket);
     const reply = readReply(bytes, question, id!);
     if (reply === undefined) throw new Error("It answers another question");
@@ -51,23 +51,13 @@ function framed(message: Uint8Array): Uint8Array {
   return bytes;
 }
 
-async function writeAll(
-  socket: ByteSocket,
-  bytes: Uint8Array,
-): Promise<void> {
-  let written = 0;
-  while (written < bytes.length) {
-    written += await socket.write(bytes.subarray(written));
-  }
-}
-
-async function readMessage(socket: ByteSocket): Promise<Uint8Array> {
+async function readMessage(socket: Socket): Promise<Uint8Array> {
   const head = await readExactly(socket, 2);
   return await readExactly(socket, (head[0]! << 8) | head[1]!);
 }
 
 async function readExactly(
-  socket: ByteSocket,
+  socket: Socket,
   length: number,
 ): Promise<Uint8Array> {
   const bytes = new Uint8Array(length);

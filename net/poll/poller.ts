@@ -116,7 +116,7 @@ export type OpenWaiter = (
 /** By preference. */
 const WAITERS: readonly OpenWaiter[] = [RingWaiter.open, ThreadWaiter.open];
 
-/** See the module description. */
+/** See the module description. It is the `Turn` of its streams, too. */
 export class Poller {
   readonly #library: LibC;
   readonly #waiters: readonly OpenWaiter[];
@@ -201,8 +201,13 @@ export class Poller {
     this.#bytes += bytes;
   }
 
+  /** Runs `task`, which guards itself, in the next turn. */
+  later(task: () => void): void {
+    setImmediate(task);
+  }
+
   /** Whether what is left should wait for the next turn. */
-  get isTurnOver(): boolean {
+  get isOver(): boolean {
     if (this.#bytes < BYTES_PER_TURN) return false;
     // Which begins with a look.
     if (!this.#isLooking) this.#lookSoon();

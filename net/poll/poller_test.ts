@@ -258,11 +258,11 @@ Deno.test({
     const poller = new Poller(library, [waiter.open]);
     const bell = new Bell().addTo(poller);
     poller.moved(BYTES_PER_TURN - 1);
-    assertEquals(poller.isTurnOver, false);
+    assertEquals(poller.isOver, false);
     poller.moved(1);
-    assertEquals(poller.isTurnOver, true);
+    assertEquals(poller.isOver, true);
     await settled();
-    assertEquals(poller.isTurnOver, false, "the next one has begun by itself");
+    assertEquals(poller.isOver, false, "the next one has begun by itself");
     await poller.close(bell.descriptor);
   },
 });

@@ -24,26 +24,17 @@ const SHARE_BYTES_FIRST = SHARE_BYTES_MIN;
 /** Below this part of a turn shares grow. */
 const CHEAP = 1 / 4;
 
-/** Who says how much may be dealt with at once. */
-export interface Share {
+/** See the module description. */
+export class TurnShare {
   /** How many to deal with until it is looked what they took. */
-  readonly bytes: number;
+  bytes: number = SHARE_BYTES_FIRST;
+  #spentMs = 0;
+
   /**
    * So many took so long.
    *
    * @returns Whether others should have a turn, even if that was all.
    */
-  took(bytes: number, ms: number): boolean;
-}
-
-/** All at once, for those to whom real time means nothing. */
-export const WHOLE: Share = { bytes: Infinity, took: () => false };
-
-/** See the module description. */
-export class TurnShare implements Share {
-  bytes: number = SHARE_BYTES_FIRST;
-  #spentMs = 0;
-
   took(bytes: number, ms: number): boolean {
     if (ms > TURN_MS) {
       this.bytes = Math.max(SHARE_BYTES_MIN, Math.floor(bytes / 2));

@@ -1,6 +1,6 @@
 /**
- * What a conduit promises whatever its socket is; what only `SocketConduit`
- * does is in `socket_conduit_test.ts`.
+ * What a conduit promises whatever its stream is; what needs a stream that does
+ * as it is told is in `stream_conduit_test.ts`.
  */
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
@@ -17,17 +17,17 @@ import {
   readToEnd,
   writeAll,
 } from "../../tests/support/peers/sockets.ts";
-import { conduitOf } from "./conduit_of_socket.ts";
-import { denoSocket } from "./deno_socket.ts";
-import { conduitReader, DROPPED_BYTES_PER_TURN } from "./socket_conduit.ts";
+import { conduitOf, DROPPED_BYTES_PER_TURN } from "./stream_conduit.ts";
+import { denoStream } from "./platform_stream.ts";
+import { Socket } from "./socket.ts";
 
 const text = new TextEncoder();
 const words = (said: string) => text.encode(said);
 
 const bytes = new Prng(1).bytes(2 << 20);
 
-testEachKind("2 MiB go both ways and end cleanly", async ({ peer, socket }) => {
-  const conduit = conduitOf(socket);
+testEachKind("2 MiB go both ways and end cleanly", async ({ peer, stream }) => {
+  const conduit = conduitOf(stream);
   const listener = new Listener(conduit);
   const [echoed] = await Promise.all([
     readToEnd(peer),
@@ -40,8 +40,8 @@ testEachKind("2 MiB go both ways and end cleanly", async ({ peer, socket }) => {
   peer.close();
 });
 
-testEachKind("bytes right before the end arrive", async ({ peer, socket }) => {
-  const conduit = conduitOf(socket);
+testEachKind("bytes right before the end arrive", async ({ peer, stream }) => {
+  const conduit = conduitOf(stream);
   const listener = new Listener(conduit);
   conduit.write(words("last words"));
   conduit.end();
@@ -52,8 +52,8 @@ testEachKind("bytes right before the end arrive", async ({ peer, socket }) => {
 
 testEachKind(
   "either half ends while the other goes on",
-  async ({ peer, socket }) => {
-    const conduit = conduitOf(socket);
+  async ({ peer, stream }) => {
+    const conduit = conduitOf(stream);
     const listener = new Listener(conduit);
     await writeAll(peer, words("question"));
     await peer.closeWrite();
@@ -70,8 +70,8 @@ testEachKind(
 
 testEachKind(
   "our end leaves the peer's side open",
-  async ({ peer, socket }) => {
-    const conduit = conduitOf(socket);
+  async ({ peer, stream }) => {
+    const conduit = conduitOf(stream);
     const listener = new Listener(conduit);
     conduit.end();
     assertEquals(await readToEnd(peer), new Uint8Array(0));
@@ -84,10 +84,10 @@ testEachKind(
 
 testEachKind(
   "one byte and an end behind it are both heard",
-  async ({ peer, socket }) => {
+  async ({ peer, stream }) => {
     await writeAll(peer, words("x"));
     peer.close();
-    const conduit = conduitOf(socket);
+    const conduit = conduitOf(stream);
     const listener = new Listener(conduit);
     await listener.until(() => listener.ended);
     assertEquals(listener.received, words("x"));
@@ -98,8 +98,8 @@ testEachKind(
 
 testEachKind(
   "an end behind bytes that nobody takes is heard when they are",
-  async ({ peer, socket }) => {
-    const conduit = conduitOf(socket);
+  async ({ peer, stream }) => {
+    const conduit = conduitOf(stream);
     const listener = new Listener(conduit, { consume: false });
     await writeAll(peer, words("first"));
     await listener.until(() => listener.receivedBytes === 5);
@@ -118,10 +118,12 @@ testEachKind(
   },
 );
 
-testEachKind("what was read before comes first", async ({ peer, socket }) => {
-  const reader = conduitReader();
-  const { written } = text.encodeInto("early ", reader.buffer);
-  const conduit = conduitOf(socket, { first: { reader, bytes: written } });
+testEachKind("what was looked at comes first", async ({ peer, stream }) => {
+  const socket = new Socket(stream);
+  const looked = socket.fill(6);
+  await writeAll(peer, words("early "));
+  assertEquals(await looked, true);
+  const conduit = conduitOf(socket.handOver());
   await writeAll(peer, words("late"));
   peer.close();
   const listener = new Listener(conduit);
@@ -134,8 +136,8 @@ testEachKind("what was read before comes first", async ({ peer, socket }) => {
 
 testEachKind(
   "a reset of the peer is not an end",
-  async ({ peer, socket }, kind) => {
-    const listener = new Listener(conduitOf(socket));
+  async ({ peer, stream }, kind) => {
+    const listener = new Listener(conduitOf(stream));
     await reset(peer, listener, kind);
     assertEquals(await listener.closed(), {
       kind: "reset",
@@ -147,12 +149,12 @@ testEachKind(
 
 testEachKind(
   "a reset behind bytes that nobody takes is one when they are",
-  async ({ peer, socket }) => {
-    const conduit = conduitOf(socket);
+  async ({ peer, stream }) => {
+    const conduit = conduitOf(stream);
     const listener = new Listener(conduit, { consume: false });
     await writeAll(peer, words("stalled"));
     await listener.until(() => listener.receivedBytes === 7);
-    denoSocket(peer).reset();
+    denoStream(peer).reset();
     for (let turn = 0; turn < 5; turn++) await settled();
     conduit.consumed(7);
     assertEquals((await listener.closed()).kind, "reset");
@@ -160,8 +162,8 @@ testEachKind(
   ({ isTcp }) => isTcp,
 );
 
-testEachKind("our reset is one for the peer", async ({ peer, socket }) => {
-  const conduit = conduitOf(socket);
+testEachKind("our reset is one for the peer", async ({ peer, stream }) => {
+  const conduit = conduitOf(stream);
   const listener = new Listener(conduit);
   conduit.reset("the other end was reset");
   assertEquals(listener.end, undefined, "never from inside reset");
@@ -176,8 +178,8 @@ testEachKind("our reset is one for the peer", async ({ peer, socket }) => {
 
 testEachKind(
   "a stalled peer bounds what is taken",
-  async ({ peer, socket }) => {
-    const conduit = conduitOf(socket);
+  async ({ peer, stream }) => {
+    const conduit = conduitOf(stream);
     const listener = new Listener(conduit);
     const chunk = new Prng(2).bytes(64 * 1024);
     // Until it takes nothing although the kernel has had its turns.
@@ -200,8 +202,8 @@ testEachKind(
 
 testEachKind(
   "a peer that takes nothing and goes ends the conduit",
-  async ({ peer, socket }) => {
-    const conduit = conduitOf(socket);
+  async ({ peer, stream }) => {
+    const conduit = conduitOf(stream);
     const listener = new Listener(conduit);
     const chunk = new Uint8Array(64 * 1024);
     for (;;) {
@@ -216,8 +218,8 @@ testEachKind(
 
 testEachKind(
   "what came before a write that failed is still delivered",
-  async ({ peer, socket }) => {
-    const conduit = conduitOf(socket);
+  async ({ peer, stream }) => {
+    const conduit = conduitOf(stream);
     const listener = new Listener(conduit, { consume: false });
     await writeAll(peer, words("first"));
     await listener.until(() => listener.receivedBytes === 5);
@@ -248,8 +250,8 @@ testEachKind(
 
 testEachKind(
   "a loss behind the caller stays a loss",
-  async ({ peer, socket }) => {
-    const listener = new Listener(conduitOf(socket));
+  async ({ peer, stream }) => {
+    const listener = new Listener(conduitOf(stream));
     listener.conduit.reset("link lost", "lost");
     assertEquals(await listener.closed(), {
       kind: "lost",
@@ -261,8 +263,8 @@ testEachKind(
 
 testEachKind(
   "a reset from inside an event is no crash",
-  async ({ peer, socket }) => {
-    const conduit = conduitOf(socket);
+  async ({ peer, stream }) => {
+    const conduit = conduitOf(stream);
     const closed = Promise.withResolvers<ConduitEnd>();
     conduit.attach({
       onData: ({ length }) => {
@@ -279,8 +281,8 @@ testEachKind(
   },
 );
 
-testEachKind("misuse is refused", async ({ peer, socket }) => {
-  const conduit = conduitOf(socket);
+testEachKind("misuse is refused", async ({ peer, stream }) => {
+  const conduit = conduitOf(stream);
   const listener = new Listener(conduit);
   assertThrows(() => conduit.consumed(1), RangeError);
   assertThrows(() => conduit.attach(listener), TypeError);
@@ -296,7 +298,7 @@ async function reset(
   listener: Listener,
   { isTcp }: SocketKind,
 ): Promise<void> {
-  if (isTcp) return denoSocket(peer).reset();
+  if (isTcp) return denoStream(peer).reset();
   listener.conduit.write(words("unread"));
   await settled();
   peer.close();

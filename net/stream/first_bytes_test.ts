@@ -1,71 +1,68 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertRejects } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
 import { firstBytes } from "./first_bytes.ts";
-import type { ByteSocket } from "./byte_socket.ts";
+import { Socket } from "./socket.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
+const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
-/** A socket whose reads a test answers, one by one. */
-function scripted(): {
-  socket: ByteSocket;
-  answer: (bytes: Uint8Array | null) => void;
-} {
-  const reads: ((bytes: Uint8Array | null) => void)[] = [];
-  const socket: ByteSocket = {
-    remoteAddress: "",
-    localAddress: "",
-    closesInOrder: false,
-    alpn: "",
-    identity: { kind: "anonymous", commonName: "", fingerprint: "", names: [] },
-    read: (into) =>
-      new Promise((resolve) =>
-        reads.push((bytes) => {
-          if (bytes !== null) into.set(bytes);
-          resolve(bytes?.length ?? null);
-        })
-      ),
-    write: (bytes) => Promise.resolve(bytes.length),
-    closeWrite: () => Promise.resolve(),
-    close: () => {},
-    reset: () => {},
-  };
-  return { socket, answer: (bytes) => reads.shift()!(bytes) };
+/** A caller, and the look for what it says first. */
+function look() {
+  const timers = new FakeTimers();
+  const stream = new ScriptedStream();
+  const socket = new Socket(stream);
+  return { timers, stream, socket, looking: firstBytes(socket, 5, timers) };
 }
 
-async function readText(socket: ByteSocket, size = 64): Promise<string> {
+async function readText(socket: Socket, size = 64): Promise<string> {
   const into = new Uint8Array(size);
   const count = await socket.read(into);
-  return new TextDecoder().decode(into.subarray(0, count ?? 0));
+  return decode(into.subarray(0, count ?? 0));
 }
 
 Deno.test("firstBytes() gives what a caller says at once", async () => {
-  const { socket, answer } = scripted();
-  const looking = firstBytes(socket, 5, new FakeTimers());
-  answer(encode("GET /"));
-  const first = await looking;
-  assertEquals(new TextDecoder().decode(first.early), "GET /");
-  assertEquals(first.socket, socket);
+  const { timers, stream, socket, looking } = look();
+  stream.deliver(encode("GET /"));
+  assertEquals(decode(await looking), "GET /");
+  assertEquals(decode(socket.bytes), "GET /", "it stays");
+  assertEquals(timers.pendingCount, 0);
 });
 
 Deno.test("firstBytes() loses nothing that comes late", async () => {
-  const timers = new FakeTimers();
-  const { socket, answer } = scripted();
-  const looking = firstBytes(socket, 5, timers);
+  const { timers, stream, socket, looking } = look();
   timers.advance(5);
-  const first = await looking;
-  assertEquals(first.early.length, 0);
-  answer(encode("late words"));
-  assertEquals(await readText(first.socket, 4), "late");
-  assertEquals(await readText(first.socket), " words");
-  const next = readText(first.socket);
-  answer(encode("more"));
-  assertEquals(await next, "more");
+  assertEquals((await looking).length, 0);
+  const first = new Socket(socket.handOver());
+  stream.deliver(encode("late words"));
+  assertEquals(await readText(first, 4), "late");
+  assertEquals(await readText(first), " words");
+});
+
+Deno.test("firstBytes() loses nothing that comes between it and who goes on", async () => {
+  const { timers, stream, socket, looking } = look();
+  timers.advance(5);
+  assertEquals((await looking).length, 0);
+  stream.deliver(encode("late words"));
+  assertEquals(await readText(new Socket(socket.handOver())), "late words");
 });
 
 Deno.test("firstBytes() hands on an end that came in time", async () => {
-  const { socket, answer } = scripted();
-  const looking = firstBytes(socket, 5, new FakeTimers());
-  answer(null);
-  const first = await looking;
-  assertEquals(await first.socket.read(new Uint8Array(8)), null);
+  const { stream, socket, looking } = look();
+  stream.deliver(null);
+  assertEquals((await looking).length, 0);
+  const first = new Socket(socket.handOver());
+  assertEquals(await first.read(new Uint8Array(8)), null);
+});
+
+Deno.test("firstBytes() throws what came in time, and hands on what came late", async () => {
+  const soon = look();
+  soon.stream.deliver(new Error("gone"));
+  await assertRejects(() => soon.looking, Error, "gone");
+  const late = look();
+  late.timers.advance(5);
+  await late.looking;
+  late.stream.deliver(new Error("gone"));
+  const first = new Socket(late.socket.handOver());
+  await assertRejects(() => first.read(new Uint8Array(8)), Error, "gone");
 });

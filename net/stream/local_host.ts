@@ -10,17 +10,16 @@
 import { canonicalIp, formatIpAddress } from "../../proto/peer/ip_address.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";
 import { nameOf, openLibc } from "../libc/libc.ts";
-import type { ByteSocket } from "./byte_socket.ts";
-import { PolledSocket } from "./polled_socket.ts";
+import type { Stream } from "./stream.ts";
 
 /** @returns An IP address; IPv4 as IPv4. */
-export function localHostOf(socket: ByteSocket): string {
+export function localHostOf(stream: Stream): string {
   const library = openLibc();
-  if (library !== undefined && socket instanceof PolledSocket) {
-    const name = nameOf(library.getsockname, socket.number);
+  if (library !== undefined && stream.descriptor !== undefined) {
+    const name = nameOf(library.getsockname, stream.descriptor);
     if (name !== undefined) {
       return formatIpAddress(Uint8Array.from(name.address.split(","), Number));
     }
   }
-  return canonicalIp(hostOf(socket.localAddress));
+  return canonicalIp(hostOf(stream.localAddress));
 }

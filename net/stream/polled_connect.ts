@@ -7,18 +7,13 @@
 import { INTERNAL_ERROR } from "../../platform/errors/internal_errors.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
-import {
-  PolledSocket,
-  type SocketEnds,
-  STREAM_INTEREST,
-} from "./polled_socket.ts";
 import { type Polled, type Poller, sharedPoller } from "../poll/poller.ts";
 import {
   type DatagramAddress,
   SOCKET_ADDRESS_BYTES,
   writeSocketAddress,
 } from "../libc/socket_address.ts";
-import { StreamDescriptor } from "./stream_descriptor.ts";
+import { STREAM_INTEREST, StreamDescriptor } from "./stream_descriptor.ts";
 import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
 import { encodeUnixAddress } from "../libc/unix_address.ts";
 
@@ -26,7 +21,7 @@ const SOCK_STREAM = 1;
 const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
 
 /** One that is there already, as on this machine, or one that is under way. */
-export type StartedConnection = PolledSocket | Connecting;
+export type StartedConnection = StreamDescriptor | Connecting;
 
 /**
  * Begins to connect to an IP address and port.
@@ -61,7 +56,7 @@ export function connectPolledTcp(
   address: DatagramAddress,
   signal: AbortSignal,
   poller: Poller | undefined = sharedPoller(),
-): Promise<PolledSocket> | undefined {
+): Promise<StreamDescriptor> | undefined {
   return finish(signal, () => startPolledTcp(address, poller));
 }
 
@@ -70,7 +65,7 @@ export function connectPolledUnix(
   path: string,
   signal: AbortSignal,
   poller: Poller | undefined = sharedPoller(),
-): Promise<PolledSocket> | undefined {
+): Promise<StreamDescriptor> | undefined {
   const name = encodeUnixAddress(path);
   if (name === undefined) return undefined;
   const ends = { remoteAddress: path, localAddress: "unix" };
@@ -81,7 +76,7 @@ export function connectPolledUnix(
 function finish(
   signal: AbortSignal,
   start: () => StartedConnection | undefined,
-): Promise<PolledSocket> | undefined {
+): Promise<StreamDescriptor> | undefined {
   if (signal.aborted) return Promise.reject(signal.reason);
   try {
     const started = start();
@@ -93,12 +88,18 @@ function finish(
   }
 }
 
+/** How the two ends are called; ours is unknown over TCP. */
+interface Ends {
+  readonly remoteAddress: string;
+  readonly localAddress: string;
+}
+
 /** Where to connect to. */
 interface Place {
   readonly name: Uint8Array<ArrayBuffer>;
   /** How much of it. */
   readonly bytes: number;
-  readonly ends: SocketEnds;
+  readonly ends: Ends;
 }
 
 function start(
@@ -116,7 +117,7 @@ function start(
     ? ask(library, descriptor, name, bytes)
     : first;
   if (state === CONNECTED) {
-    return socketOf(library, poller, descriptor, place.ends);
+    return streamOf(library, poller, descriptor, place.ends);
   }
   if (isUnderWay(state)) {
     return new Connecting(library, poller, descriptor, place);
@@ -141,19 +142,19 @@ function ask(
 }
 
 /** What is there to read is told by the poller, which has yet to look. */
-function socketOf(
+function streamOf(
   library: LibC,
   poller: Poller,
   descriptor: number,
-  ends: SocketEnds,
+  ends: Ends,
   noticed = 0,
-): PolledSocket {
+): StreamDescriptor {
   const isTcp = ends.localAddress === "";
-  const options = { isTcp, mayRead: false };
-  const stream = new StreamDescriptor(library, poller, descriptor, options);
+  const facts = { ...ends, isTcp, mayRead: false };
+  const stream = new StreamDescriptor(library, poller, descriptor, facts);
   // An end may have come together with the connection; it is told once.
-  stream.noticed(noticed);
-  return new PolledSocket(stream, ends);
+  stream.onReady(noticed);
+  return stream;
 }
 
 /** A connection that is being made. */
@@ -162,7 +163,7 @@ export class Connecting implements Polled {
   readonly #poller: Poller;
   readonly #descriptor: number;
   readonly #name: Uint8Array<ArrayBuffer>;
-  readonly #ends: SocketEnds;
+  readonly #ends: Ends;
   /** What was told of it while it was under way. */
   #noticed = 0;
   #settle: ((error?: unknown) => void) | undefined;
@@ -186,7 +187,7 @@ export class Connecting implements Polled {
    * @param signal Gives it up; its reason is what this rejects with.
    * @throws A system error with its `code`.
    */
-  wait(signal: AbortSignal): Promise<PolledSocket> {
+  wait(signal: AbortSignal): Promise<StreamDescriptor> {
     if (!this.#poller.add(this.#descriptor, STREAM_INTEREST, this)) {
       this.#library.close(this.#descriptor);
       return Promise.reject(cannotWait());
@@ -197,7 +198,7 @@ export class Connecting implements Polled {
       this.#settle = (error) => {
         this.#settle = undefined;
         signal.removeEventListener("abort", onAbort);
-        if (error === undefined) return resolve(this.#socket());
+        if (error === undefined) return resolve(this.#stream());
         void this.#poller.close(this.#descriptor);
         reject(error);
       };
@@ -216,8 +217,8 @@ export class Connecting implements Polled {
     this.#settle?.(new Error(INTERNAL_ERROR));
   }
 
-  #socket(): PolledSocket {
-    return socketOf(
+  #stream(): StreamDescriptor {
+    return streamOf(
       this.#library,
       this.#poller,
       this.#descriptor,

@@ -3,7 +3,7 @@ import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { Crowd } from "../../tests/support/peers/crowd.ts";
 import { onPath } from "../../tests/support/memory/socket_kinds.ts";
 import { Listener } from "../../tests/support/peers/sockets.ts";
-import { conduitOf } from "./conduit_of_socket.ts";
+import { conduitOf } from "./stream_conduit.ts";
 import { openLibc } from "../libc/libc.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import {
@@ -11,7 +11,8 @@ import {
   connectPolledUnix,
   startPolledTcp,
 } from "./polled_connect.ts";
-import { PolledSocket } from "./polled_socket.ts";
+import { Socket } from "./socket.ts";
+import { StreamDescriptor } from "./stream_descriptor.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 import { Poller } from "../poll/poller.ts";
 
@@ -59,8 +60,9 @@ test("a refusal has its code, and where nothing is has its own", async (poller) 
 test("on this machine it is there at once, and what was said meanwhile is heard", async (poller) => {
   using listener = Deno.listen(LOOPBACK);
   const { hostname, port } = listener.addr as Deno.NetAddr;
-  const socket = startPolledTcp({ hostname, port }, poller);
-  assert(socket instanceof PolledSocket);
+  const stream = startPolledTcp({ hostname, port }, poller);
+  assert(stream instanceof StreamDescriptor);
+  const socket = new Socket(stream);
   const peer = await listener.accept();
   await peer.write(new TextEncoder().encode("hello"));
   peer.close();

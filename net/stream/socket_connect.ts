@@ -5,8 +5,6 @@
  * @module
  */
 
-import { denoSocket } from "./deno_socket.ts";
-import type { ByteSocket } from "./byte_socket.ts";
 import {
   Connecting,
   connectPolledTcp,
@@ -14,6 +12,8 @@ import {
   startPolledTcp,
 } from "./polled_connect.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
+import { denoStream } from "./platform_stream.ts";
+import type { Stream } from "./stream.ts";
 
 /**
  * Begins to connect to an IP address.
@@ -25,7 +25,7 @@ import type { DatagramAddress } from "../libc/socket_address.ts";
  */
 export function startConnect(
   address: DatagramAddress,
-): ByteSocket | Connecting | undefined {
+): Stream | Connecting | undefined {
   return startPolledTcp(address);
 }
 
@@ -40,7 +40,7 @@ export { Connecting };
 export async function connectToAddress(
   address: DatagramAddress,
   signal: AbortSignal,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   const polled = connectPolledTcp(address, signal);
   if (polled !== undefined) return await polled;
   // The platform refuses port 0 by throwing; the kernel's answer is this.
@@ -49,16 +49,16 @@ export async function connectToAddress(
       code: "ECONNREFUSED",
     });
   }
-  return denoSocket(await Deno.connect({ ...address, signal }));
+  return denoStream(await Deno.connect({ ...address, signal }));
 }
 
 /** The same with a path. */
 export async function connectToPath(
   path: string,
   signal: AbortSignal,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   return await connectPolledUnix(path, signal) ??
-    denoSocket(await connectUnix(path, signal));
+    denoStream(await connectUnix(path, signal));
 }
 
 /** The platform's call takes no signal; what comes too late is closed. */

@@ -16,9 +16,9 @@ import {
   SOCKET_KINDS,
   WAITERS,
 } from "../../tests/support/memory/socket_kinds.ts";
-import { conduitOf } from "./conduit_of_socket.ts";
-import { denoSocket } from "./deno_socket.ts";
-import type { ByteSocket } from "./byte_socket.ts";
+import { conduitOf } from "./stream_conduit.ts";
+import { denoStream } from "./platform_stream.ts";
+import type { Stream } from "./stream.ts";
 import { connectPolledTcp, connectPolledUnix } from "./polled_connect.ts";
 import { listenPolledTcp, listenPolledUnix } from "../bind/polled_listener.ts";
 import type { Poller } from "../poll/poller.ts";
@@ -40,8 +40,8 @@ class End {
   hasEnded = false;
   hasReset = false;
 
-  constructor(socket: ByteSocket) {
-    this.probe = new ConduitProbe(conduitOf(socket));
+  constructor(stream: Stream) {
+    this.probe = new ConduitProbe(conduitOf(stream));
   }
 
   get isDone(): boolean {
@@ -87,11 +87,11 @@ class End {
 }
 
 async function check(
-  sockets: readonly [ByteSocket, ByteSocket],
+  streams: readonly [Stream, Stream],
   prng: Prng,
   isTcp: boolean,
 ): Promise<void> {
-  const ends = [new End(sockets[0]), new End(sockets[1])] as const;
+  const ends = [new End(streams[0]), new End(streams[1])] as const;
   const mayReset = prng.below(3) === 0;
   for (let step = 0; step < STEPS; step++) {
     prng.pick(ends).step(prng, mayReset);
@@ -128,7 +128,7 @@ function testOrders(
   pollers: readonly (() => Poller | undefined)[],
   connect: (
     pollers: readonly (Poller | undefined)[],
-  ) => Promise<readonly [ByteSocket, ByteSocket]>,
+  ) => Promise<readonly [Stream, Stream]>,
 ): void {
   Deno.test(`${name}: any order ends, and loses nothing`, async () => {
     const seeds = Prng.fromEnvironment();
@@ -153,8 +153,8 @@ for (const { name, isTcp, waiter, pair } of SOCKET_KINDS) {
     isTcp,
     [poller],
     async ([poller]) => {
-      const { peer, socket } = await pair(poller);
-      return [socket, denoSocket(peer)];
+      const { peer, stream } = await pair(poller);
+      return [stream, denoStream(peer)];
     },
   );
 }

@@ -1,21 +1,26 @@
 /**
- * A connected TCP or unix socket of the C library: what can be done with it at
- * once, without waiting for anything.
- *
- * It knows nothing of who waits until there is something to do; that is for
- * `Poller` and whoever uses both.
+ * A connected TCP or unix socket of the C library as a {@linkcode Stream}: read
+ * and written at once, when the poller says that there is something to do.
  *
  * @module
  */
 
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import { lastError, type LibC } from "../libc/libc.ts";
-import type { PolledStream } from "./polled_stream.ts";
 import {
   type PeerCredentials,
   peerCredentials,
 } from "../libc/peer_credentials.ts";
-import { type Poller, Ready } from "../poll/poller.ts";
-import { Errno, systemError } from "../libc/system_error.ts";
+import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
+import {
+  closedError,
+  notifyUser,
+  type Stream,
+  type StreamUser,
+  WOULD_BLOCK,
+} from "./stream.ts";
+import { type Polled, type Poller, Ready } from "../poll/poller.ts";
 
 const IPPROTO_TCP = 6;
 const TCP_NODELAY = 1;
@@ -23,45 +28,75 @@ const SHUT_WR = 1;
 /** A peer that is gone is an error, not a signal. */
 const MSG_NOSIGNAL = 0x4000;
 
-/** What a read finds when it finds no bytes. */
-export const WOULD_BLOCK = -1;
+/** What every stream socket is waited for: all of it, once each time. */
+export const STREAM_INTEREST: number = Ready.READ | Ready.WRITE |
+  Ready.URGENT | Ready.PEER_END | Ready.EDGE;
+
+/** What is known of a socket when it is connected. */
+export interface StreamFacts {
+  readonly remoteAddress: string;
+  readonly localAddress: string;
+  readonly isTcp: boolean;
+  /** Whether the peer may have sent something already. */
+  readonly mayRead: boolean;
+  /** Nagle's algorithm is off already. */
+  readonly isPrompt?: boolean;
+}
 
 /** See the module description. */
-export class StreamDescriptor implements PolledStream {
-  readonly closesInOrder = true;
-  readonly number: number;
-  readonly poller: Poller;
-  readonly isTcp: boolean;
+export class StreamDescriptor implements Stream, Polled {
+  readonly descriptor: number;
+  readonly turn: Poller;
+  readonly remoteAddress: string;
+  readonly localAddress: string;
+  onClosed: (() => void) | undefined;
   readonly #library: LibC;
+  readonly #isTcp: boolean;
+  #user: StreamUser | undefined;
   #isOpen = true;
   /** False: all was read, and the kernel has said nothing since. */
   #mayRead: boolean;
   /** An end or a failure is behind what there is to read, or a gap in it. */
   #endIsNear = false;
+  #peer: PeerCredentials | undefined;
 
-  /**
-   * @param mayRead Whether the peer may have said something already.
-   * @param isPrompt Nagle's algorithm is off already.
-   */
+  /** @throws {Error} Out of memory or watches; the descriptor is closed then. */
   constructor(
     library: LibC,
     poller: Poller,
-    number: number,
-    { isTcp, mayRead, isPrompt = false }: {
-      readonly isTcp: boolean;
-      readonly mayRead: boolean;
-      readonly isPrompt?: boolean;
-    },
+    descriptor: number,
+    facts: StreamFacts,
   ) {
     this.#library = library;
-    this.#mayRead = mayRead;
-    this.poller = poller;
-    this.number = number;
-    this.isTcp = isTcp;
+    this.#mayRead = facts.mayRead;
+    this.#isTcp = facts.isTcp;
+    this.turn = poller;
+    this.descriptor = descriptor;
+    this.remoteAddress = facts.remoteAddress;
+    this.localAddress = facts.localAddress;
     // Nagle's algorithm would hold small writes back for up to 40 ms.
-    if (isTcp && !isPrompt) {
-      library.setsockopt(number, IPPROTO_TCP, TCP_NODELAY, ON, ON.length);
+    if (facts.isTcp && facts.isPrompt !== true) {
+      library.setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, ON, ON.length);
     }
+    if (poller.add(descriptor, STREAM_INTEREST, this)) return;
+    library.close(descriptor);
+    throw cannotWait();
+  }
+
+  get alpn(): string {
+    return "";
+  }
+
+  get serverName(): string {
+    return "";
+  }
+
+  get identity(): PeerIdentity {
+    return ANONYMOUS;
+  }
+
+  get closesInOrder(): boolean {
+    return true;
   }
 
   get isOpen(): boolean {
@@ -69,37 +104,48 @@ export class StreamDescriptor implements PolledStream {
   }
 
   /**
-   * Who made a unix connection (unix(7)); `undefined` where it is no process of
-   * this machine that this process can see.
+   * Asked for once, as later its number may be another socket's; `undefined`
+   * where it is no process of this machine that this process can see.
    */
   peerCredentials(): PeerCredentials | undefined {
-    const peer = peerCredentials(this.#library, this.number);
-    return peer?.pid === 0 ? undefined : peer;
+    if (this.#isTcp) return undefined;
+    if (this.#peer === undefined && this.#isOpen) {
+      const peer = peerCredentials(this.#library, this.descriptor);
+      this.#peer = peer?.pid === 0 ? undefined : peer;
+    }
+    return this.#peer;
   }
 
-  /**
-   * To be told what the poller says.
-   *
-   * @param ready Bits of {@linkcode Ready}.
-   */
-  noticed(ready: number): void {
+  notify(user: StreamUser): void {
+    this.#user = user;
+  }
+
+  goOn(): void {
+    if (this.#isOpen) this.turn.goOn(this);
+  }
+
+  onReady(ready: number): void {
     if ((ready & ~Ready.WRITE) !== 0) this.#mayRead = true;
     if ((ready & ENDS) !== 0) this.#endIsNear = true;
+    this.#user?.onReady(ready);
   }
 
-  /**
-   * Reads what is there.
-   *
-   * @param into Must not be empty.
-   * @returns How many bytes, 0 at the peer's end, or {@linkcode WOULD_BLOCK}.
-   * @throws A system error with its `code`.
-   */
+  onFault(): void {
+    if (this.#user === undefined) this.reset();
+    else this.#user.onFault();
+  }
+
   read(into: Uint8Array<ArrayBuffer>): number {
     if (!this.#isOpen) throw closedError();
     if (!this.#mayRead) return WOULD_BLOCK;
     for (;;) {
       const { length } = into;
-      const count = this.#library.recv(this.number, into, sizeOf(length), 0);
+      const count = this.#library.recv(
+        this.descriptor,
+        into,
+        sizeOf(length),
+        0,
+      );
       // A short read drained the kernel, so what comes next is told (epoll(7)).
       // Only what was told of together with the bytes and is behind them is not.
       if (count < length && !this.#endIsNear) this.#mayRead = false;
@@ -109,18 +155,12 @@ export class StreamDescriptor implements PolledStream {
     }
   }
 
-  /**
-   * Writes what there is room for.
-   *
-   * @returns How many bytes; 0 when there is no room.
-   * @throws A system error with its `code`.
-   */
   write(bytes: Uint8Array<ArrayBuffer>): number {
     if (!this.#isOpen) throw closedError();
     for (;;) {
       const { length } = bytes;
       const { send } = this.#library;
-      const count = send(this.number, bytes, sizeOf(length), MSG_NOSIGNAL);
+      const count = send(this.descriptor, bytes, sizeOf(length), MSG_NOSIGNAL);
       if (count >= 0) return count;
       if (this.#failed() === "try later") return 0;
     }
@@ -131,25 +171,30 @@ export class StreamDescriptor implements PolledStream {
     return true;
   }
 
-  /** Ends our side in order. @throws A system error with its `code`. */
   closeWrite(): void {
-    if (this.#library.shutdown(this.number, SHUT_WR) === 0) return;
+    if (!this.#isOpen) throw closedError();
+    if (this.#library.shutdown(this.descriptor, SHUT_WR) === 0) return;
     throw systemError(lastError(this.#library));
   }
 
-  /** Frees it. What was written still leaves. Harmless a second time. */
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    void this.poller.close(this.number);
+    void this.turn.close(this.descriptor);
+    this.onClosed?.();
+    const user = this.#user;
+    // What is garbage and old keeps what it refers to, and that the next one.
+    this.#user = this.onClosed = undefined;
+    if (user !== undefined) {
+      queueMicrotask(() => notifyUser(user, Ready.HANGUP));
+    }
   }
 
-  /** Frees it so that the peer sees a failure, where that is possible. */
   reset(): void {
     if (!this.#isOpen) return;
     // Linux dissolves a connection that is connected to nobody, with RST.
-    if (this.isTcp) {
-      this.#library.connect(this.number, NOBODY, NOBODY.length);
+    if (this.#isTcp) {
+      this.#library.connect(this.descriptor, NOBODY, NOBODY.length);
     }
     this.close();
   }
@@ -160,11 +205,6 @@ export class StreamDescriptor implements PolledStream {
     if (number === Errno.EINTR) return "try again";
     throw systemError(number);
   }
-}
-
-/** As the platform's own sockets say it. */
-export function closedError(): Error {
-  return new Deno.errors.BadResource("the socket is closed");
 }
 
 /**

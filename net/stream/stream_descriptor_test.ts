@@ -3,10 +3,9 @@ import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { openLibc } from "../libc/libc.ts";
 import { listenPolledTcp } from "../bind/polled_listener.ts";
 import { connectPolledTcp } from "./polled_connect.ts";
-import { STREAM_INTEREST } from "./polled_socket.ts";
 import { Poller, Ready } from "../poll/poller.ts";
-import type { PolledStream } from "./polled_stream.ts";
-import { WOULD_BLOCK } from "./stream_descriptor.ts";
+import { type Stream, WOULD_BLOCK } from "./stream.ts";
+import { STREAM_INTEREST } from "./stream_descriptor.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 
 const library = openLibc()!;
@@ -19,11 +18,14 @@ class End {
   told = 0;
   #heard = Promise.withResolvers<void>();
 
-  constructor(readonly descriptor: PolledStream) {}
+  constructor(readonly stream: Stream) {
+    stream.notify(this);
+  }
+
+  onFault(): void {}
 
   onReady(ready: number): void {
     this.told |= ready;
-    this.descriptor.noticed(ready);
     this.#heard.resolve();
     this.#heard = Promise.withResolvers();
   }
@@ -35,7 +37,7 @@ class End {
   /** One read; text, the peer's end, or what a read without bytes says. */
   read(length = 1024): string | number {
     const into = new Uint8Array(length);
-    const count = this.descriptor.read(into);
+    const count = this.stream.read(into);
     return count > 0
       ? new TextDecoder().decode(into.subarray(0, count))
       : count;
@@ -53,19 +55,11 @@ async function connected(
     listener.accept(),
     connectPolledTcp(listener.address, NEVER, poller)!,
   ]);
-  const ends = sockets.map((socket) => {
-    const end: End = new End(
-      socket.handOver({
-        onReady: (ready) => end.onReady(ready),
-        onFault: () => {},
-      }),
-    );
-    return end;
-  });
+  const ends = sockets.map((stream) => new End(stream));
   try {
     await test(ends[0]!, ends[1]!);
   } finally {
-    for (const { descriptor } of ends) descriptor.close();
+    for (const { stream } of ends) stream.close();
     listener.close();
   }
 }
@@ -79,13 +73,13 @@ function test(name: string, check: Parameters<typeof connected>[0]): void {
 }
 
 test("a short read is the last one until more is told", async (here, there) => {
-  there.descriptor.write(words("one"));
+  there.stream.write(words("one"));
   assertEquals(here.read(), "one");
   assertEquals(here.read(), WOULD_BLOCK);
   await here.until(Ready.WRITE);
   here.told = 0;
   assertEquals(here.read(), WOULD_BLOCK);
-  there.descriptor.write(words("two"));
+  there.stream.write(words("two"));
   assertEquals(here.read(), WOULD_BLOCK, "it was not told yet");
   await here.until(Ready.READ);
   assertEquals(here.read(2), "tw");
@@ -96,7 +90,7 @@ test("a short read is the last one until more is told", async (here, there) => {
 test(
   "a read that is filled exactly is followed by another one",
   async (here, there) => {
-    there.descriptor.write(words("12345678"));
+    there.stream.write(words("12345678"));
     await here.until(Ready.READ);
     assertEquals(here.read(4), "1234");
     assertEquals(here.read(4), "5678");
@@ -107,8 +101,8 @@ test(
 test(
   "an end that was told of together with bytes is read behind them",
   async (here, there) => {
-    there.descriptor.write(words("last"));
-    there.descriptor.closeWrite();
+    there.stream.write(words("last"));
+    there.stream.closeWrite();
     await here.until(Ready.READ | Ready.PEER_END);
     assertEquals(here.read(), "last");
     assertEquals(here.read(), 0);
@@ -117,10 +111,10 @@ test(
 );
 
 test("bytes behind urgent data are read", async (here, there) => {
-  const { number } = there.descriptor;
-  there.descriptor.write(words("before"));
+  const number = there.stream.descriptor!;
+  there.stream.write(words("before"));
   assertEquals(library.send(number, words("!"), 1n, MSG_OOB), 1);
-  there.descriptor.write(words("behind"));
+  there.stream.write(words("behind"));
   await here.until(Ready.READ | Ready.URGENT);
   assertEquals(here.read(), "before");
   assertEquals(here.read(), "behind");
@@ -130,8 +124,8 @@ test("bytes behind urgent data are read", async (here, there) => {
 test(
   "a reset is an error, once what came before it is read",
   async (here, there) => {
-    there.descriptor.write(words("half an answ"));
-    there.descriptor.reset();
+    there.stream.write(words("half an answ"));
+    there.stream.reset();
     await here.until(Ready.ERROR);
     assertEquals(here.read(), "half an answ");
     assertEquals(codeOf(thrown(() => here.read())), "ECONNRESET");
@@ -144,7 +138,7 @@ test(
     const chunk = new Uint8Array(256 * 1024).fill(1);
     let written = 0;
     for (let count = -1; count !== 0; written += count) {
-      count = there.descriptor.write(chunk);
+      count = there.stream.write(chunk);
     }
     there.told = 0;
     await settled();
@@ -152,7 +146,7 @@ test(
     await here.until(Ready.READ);
     const into = new Uint8Array(1024 * 1024);
     for (let read = 0; read < written;) {
-      const count = here.descriptor.read(into);
+      const count = here.stream.read(into);
       if (count > 0) read += count;
       else {
         here.told = 0;
@@ -160,35 +154,34 @@ test(
       }
     }
     await there.until(Ready.WRITE);
-    assert(there.descriptor.write(chunk) > 0);
+    assert(there.stream.write(chunk) > 0);
   },
 );
 
 test(
   "a peer that is gone is an error of a write, and no signal",
   async (here, there) => {
-    there.descriptor.reset();
+    there.stream.reset();
     await here.until(Ready.ERROR);
     const codes = [0, 1].map(() =>
-      codeOf(thrown(() => here.descriptor.write(words("hello?"))))
+      codeOf(thrown(() => here.stream.write(words("hello?"))))
     );
     assertEquals(codes, ["ECONNRESET", "EPIPE"]);
     assertEquals(
-      codeOf(thrown(() => here.descriptor.closeWrite())),
+      codeOf(thrown(() => here.stream.closeWrite())),
       "ENOTCONN",
     );
   },
 );
 
-test("what is closed is neither read nor written, and closing twice is harmless", (here) => {
-  const { descriptor } = here;
-  descriptor.close();
-  descriptor.close();
-  descriptor.reset();
-  assertEquals(descriptor.isOpen, false);
+test("what is closed is neither read nor written, and closing twice is harmless", ({ stream }) => {
+  stream.close();
+  stream.close();
+  stream.reset();
+  assertEquals(stream.isOpen, false);
   const { BadResource } = Deno.errors;
-  assertThrows(() => descriptor.read(new Uint8Array(1)), BadResource);
-  assertThrows(() => descriptor.write(new Uint8Array(1)), BadResource);
+  assertThrows(() => stream.read(new Uint8Array(1)), BadResource);
+  assertThrows(() => stream.write(new Uint8Array(1)), BadResource);
 });
 
 test("what is waited for includes what a read stops at", () => {

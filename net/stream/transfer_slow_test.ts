@@ -6,15 +6,15 @@ import {
   tcpPair,
   writeAll,
 } from "../../tests/support/peers/sockets.ts";
-import { denoSocket } from "./deno_socket.ts";
-import { SocketConduit } from "./socket_conduit.ts";
+import { denoStream } from "./platform_stream.ts";
+import { conduitOf } from "./stream_conduit.ts";
 
 Deno.test("8 MiB go both ways through two sockets and the transfer loop", async () => {
   const [left, leftConn] = await tcpPair();
   const [right, rightConn] = await tcpPair();
   const moving = transfer(
-    new SocketConduit(denoSocket(leftConn)),
-    new SocketConduit(denoSocket(rightConn)),
+    conduitOf(denoStream(leftConn)),
+    conduitOf(denoStream(rightConn)),
   );
   const up = new Prng(11).bytes(8 << 20);
   const down = new Prng(12).bytes(8 << 20);
@@ -39,10 +39,10 @@ Deno.test({
     const [left, leftConn] = await tcpPair();
     const [right, rightConn] = await tcpPair();
     const moving = transfer(
-      new SocketConduit(denoSocket(leftConn)),
-      new SocketConduit(denoSocket(rightConn)),
+      conduitOf(denoStream(leftConn)),
+      conduitOf(denoStream(rightConn)),
     );
-    denoSocket(left).reset();
+    denoStream(left).reset();
     const seen = await right.read(new Uint8Array(1)).catch((error) => error);
     assert(seen instanceof Deno.errors.ConnectionReset, String(seen));
     await moving;

@@ -11,16 +11,13 @@ import {
   tuneDescriptor,
   tuneLinkSocket,
 } from "../libc/tcp_options.ts";
-import type { ByteSocket } from "./byte_socket.ts";
-import { PolledSocket } from "./polled_socket.ts";
+import type { Stream } from "./stream.ts";
 
-/** @param socket Of TCP. */
-export function tuneLink(socket: ByteSocket): void {
-  if (socket instanceof PolledSocket) {
-    tuneDescriptor(openLibc()!, socket.number);
-  } else {
-    tuneLinkSocket(endOf(socket.localAddress), endOf(socket.remoteAddress));
-  }
+/** @param stream Of TCP. */
+export function tuneLink(stream: Stream): void {
+  const { descriptor, localAddress, remoteAddress } = stream;
+  if (descriptor !== undefined) tuneDescriptor(openLibc()!, descriptor);
+  else tuneLinkSocket(endOf(localAddress), endOf(remoteAddress));
 }
 
 function endOf(address: string): SocketEnd {

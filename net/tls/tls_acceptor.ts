@@ -1,5 +1,5 @@
 /**
- * TLS's server side of a port: takes the sockets that it accepted and gives the
+ * TLS's server side of a port: takes the streams that it accepted and gives the
  * same connections in the clear, with backpressure. By OpenSSL where it can be
  * had, else by `node:tls` behind a gate.
  *
@@ -21,10 +21,8 @@ import {
 import type { ClientCertificateRule } from "./trust/client_certificate.ts";
 import type { TlsMaterial } from "./trust/credentials.ts";
 import { TlsHandshakeError } from "./trust/tls_errors.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
-import { PolledSocket } from "../stream/polled_socket.ts";
+import type { Stream } from "../stream/stream.ts";
 import { handshakeAsServer } from "./openssl/server_handshake.ts";
-import { watched } from "../stream/watched_socket.ts";
 import { gatedTlsSocket } from "./node/gated_tls_socket.ts";
 
 /** Certificate, key and CA, as they are now: `Credentials`. */
@@ -72,42 +70,41 @@ export class TlsAcceptor {
   }
 
   /**
-   * Runs the handshake on `socket`, which belongs to this from now on and may
+   * Runs the handshake on `stream`, which belongs to this from now on and may
    * still be closed: that gives the handshake up.
    *
-   * @param closed The connection was closed from here, however often that is.
-   * @throws {TlsHandshakeError} With `socket` closed.
+   * @param closed The connection was closed from here.
+   * @throws {TlsHandshakeError} With `stream` closed.
    */
   async accept(
-    socket: ByteSocket,
+    stream: Stream,
     closed: () => void = () => {},
-  ): Promise<ByteSocket> {
-    const known = watched(socket, closed);
+  ): Promise<Stream> {
+    stream.onClosed = closed;
     try {
-      return await this.#accept(known, closed);
+      return await this.#accept(stream);
     } catch (error) {
       if (error instanceof TlsHandshakeError) throw error;
       reportInternalError("handshake", error);
-      known.close();
+      stream.close();
       throw new TlsHandshakeError("other", INTERNAL_ERROR, { cause: error });
     }
   }
 
-  #accept(socket: ByteSocket, closed: () => void): Promise<ByteSocket> {
+  #accept(stream: Stream): Promise<Stream> {
     const { handshakeTimeoutMs: timeoutMs, tls12Suites } = this.#options;
     const context = this.#context();
-    if (context !== undefined && socket instanceof PolledSocket) {
-      const open = () => this.#session(context);
-      return handshakeAsServer(socket, open, { timeoutMs, closed });
+    if (context !== undefined) {
+      return handshakeAsServer(stream, () => this.#session(context), timeoutMs);
     }
     if (tls12Suites !== undefined) {
-      socket.close();
+      stream.close();
       const problem = "Cannot limit TLS to the cipher suites given: OpenSSL " +
         "cannot use this port's certificate";
       return Promise.reject(new TlsHandshakeError("other", problem));
     }
     const { credentials, named, ...options } = this.#options;
-    return gatedTlsSocket(socket, {
+    return gatedTlsSocket(stream, {
       ...options,
       credentials: credentials.current,
       ...(named === undefined ? {} : {

@@ -15,11 +15,11 @@ import {
   type TlsEngine,
 } from "../../tests/support/rigs/tls_engines.ts";
 import { TlsHandshakeError } from "./trust/tls_errors.ts";
-import { conduitOf } from "../stream/conduit_of_socket.ts";
-import { denoSocket } from "../stream/deno_socket.ts";
+import { conduitOf } from "../stream/stream_conduit.ts";
+import { denoStream } from "../stream/platform_stream.ts";
 import { openLibc } from "../libc/libc.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
-import { PolledSocket } from "../stream/polled_socket.ts";
+import type { Stream } from "../stream/stream.ts";
+import { Socket } from "../stream/socket.ts";
 import { TlsAcceptor } from "./tls_acceptor.ts";
 
 const text = new TextEncoder();
@@ -43,7 +43,7 @@ testEachEngine(
   async (engine) => {
     const all = await certificates();
     for (const hostname of ["localhost", "127.0.0.1"]) {
-      const { peer: client, socket } = await acceptedPair(engine);
+      const { peer: client, stream } = await acceptedPair(engine);
       const [secured, ours] = await Promise.all([
         Deno.startTls(client, { hostname, caCerts: [all.ca] })
           .then(async (conn) => {
@@ -53,7 +53,7 @@ testEachEngine(
         new TlsAcceptor({
           ...options(engine, all),
           clientCertificate: "none",
-        }).accept(socket),
+        }).accept(stream),
       ]);
       const isName = hostname === "localhost";
       assertEquals(ours.serverName, isName ? hostname : "");
@@ -179,7 +179,7 @@ testEachEngine(
   async (engine) => {
     const { client, server } = await connect(engine, await certificates());
     const listener = new Listener(conduitOf(server));
-    denoSocket(client).reset();
+    denoStream(client).reset();
     const end = await listener.closed();
     assertEquals(end.kind, "reset");
     assertEquals(listener.ended, false);
@@ -191,7 +191,7 @@ testEachEngine(
   async (engine) => {
     const all = await certificates();
     using middle = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    const { peer, socket } = await acceptedPair(engine);
+    const { peer, stream } = await acceptedPair(engine);
     const [client, relayed] = await Promise.all([
       Deno.connectTls({
         hostname: "127.0.0.1",
@@ -203,7 +203,7 @@ testEachEngine(
     ]);
     const back = relay(peer, relayed);
     const there = relay(relayed, peer);
-    const server = await new TlsAcceptor(options(engine, all)).accept(socket);
+    const server = await new TlsAcceptor(options(engine, all)).accept(stream);
     const listener = new Listener(conduitOf(server));
     await writeAll(client, text.encode("half an answer"));
     await listener.until(() => listener.receivedBytes > 0);
@@ -223,9 +223,9 @@ testEachEngine(
 testEachEngine(
   "a client that leaves during the handshake is noticed at once",
   async (engine) => {
-    const { peer, socket } = await acceptedPair(engine);
+    const { peer, stream } = await acceptedPair(engine);
     const accepting = new TlsAcceptor(options(engine, await certificates()))
-      .accept(socket);
+      .accept(stream);
     peer.close();
     const error = await assertRejects(() => accepting, TlsHandshakeError);
     assertEquals(error.failure, "closed");
@@ -259,9 +259,9 @@ for (const [name, pick, failure, words] of REFUSALS) {
     `${name} certificate is refused with its reason`,
     async (engine) => {
       const all = await certificates();
-      const [client, socket] = await tlsPair(engine, all, pick(all));
+      const [client, stream] = await tlsPair(engine, all, pick(all));
       const error = await assertRejects(
-        () => new TlsAcceptor(options(engine, all)).accept(socket),
+        () => new TlsAcceptor(options(engine, all)).accept(stream),
         TlsHandshakeError,
         words,
       );
@@ -285,8 +285,8 @@ testEachEngine(
       ...options(engine, all),
       clientCertificate: "optional",
     } as const;
-    const [client, socket] = await tlsPair(engine, all, undefined);
-    const server = await new TlsAcceptor(rule).accept(socket);
+    const [client, stream] = await tlsPair(engine, all, undefined);
+    const server = await new TlsAcceptor(rule).accept(stream);
     assertEquals(server.identity.kind, "anonymous");
     client.close();
     server.close();
@@ -305,8 +305,8 @@ testEachEngine(
   async (engine) => {
     const all = await certificates();
     for (const bytes of ["GET / HTTP/1.1\r\n\r\n", "\xaa".repeat(200)]) {
-      const { peer, socket } = await acceptedPair(engine);
-      const accepting = new TlsAcceptor(options(engine, all)).accept(socket);
+      const { peer, stream } = await acceptedPair(engine);
+      const accepting = new TlsAcceptor(options(engine, all)).accept(stream);
       await writeAll(peer, text.encode(bytes));
       const error = await assertRejects(
         () => accepting,
@@ -323,13 +323,13 @@ testEachEngine(
 testEachEngine(
   "a client that stays silent is dropped after the handshake timeout",
   async (engine) => {
-    const { peer, socket } = await acceptedPair(engine);
+    const { peer, stream } = await acceptedPair(engine);
     const error = await assertRejects(
       async () =>
         await new TlsAcceptor({
           ...options(engine, await certificates()),
           handshakeTimeoutMs: 20,
-        }).accept(socket),
+        }).accept(stream),
       TlsHandshakeError,
     );
     assertEquals(error.failure, "timeout");
@@ -341,12 +341,12 @@ testEachEngine(
 testEachEngine(
   "who is closed while it shakes hands is given up, and leaves",
   async (engine) => {
-    const { peer, socket } = await acceptedPair(engine);
+    const { peer, stream } = await acceptedPair(engine);
     let closed = 0;
     const accepting = new TlsAcceptor(options(engine, await certificates()))
-      .accept(socket, () => closed++);
+      .accept(stream, () => closed++);
     const refused = assertRejects(() => accepting, TlsHandshakeError);
-    socket.close();
+    stream.close();
     await refused;
     assert(closed > 0);
     await readToEnd(peer).catch(() => {});
@@ -360,13 +360,13 @@ testEachEngine(
     const all = await certificates();
     for (const [pair, calls] of [[all.otherClient, 1], [all.client, 0]]) {
       let closed = 0;
-      const [client, socket] = await tlsPair(
+      const [client, stream] = await tlsPair(
         engine,
         all,
         pair as Certificates["client"],
       );
       const server = await new TlsAcceptor(options(engine, all))
-        .accept(socket, () => closed++).catch(() => undefined);
+        .accept(stream, () => closed++).catch(() => undefined);
       assertEquals(Math.min(closed, 1), calls);
       server?.close();
       assertEquals(closed > 0, true);
@@ -382,12 +382,15 @@ testEachEngine(
     const chunk = new Prng(9).bytes(64 * 1024);
     // With one of them the kernel has no room at the end.
     for (let chunks = 1; chunks <= 12; chunks++) {
-      const { client, server } = await connect(engine, all, sendLittle);
+      const { client, server: stream } = await connect(
+        engine,
+        all,
+        sendLittle,
+      );
+      const server = new Socket(stream);
       const sent = (async () => {
         for (let count = 0; count < chunks; count++) {
-          for (let at = 0; at < chunk.length;) {
-            at += await server.write(chunk.subarray(at));
-          }
+          await server.writeAll(chunk);
         }
         await server.closeWrite();
         server.close();
@@ -405,11 +408,16 @@ const SOL_SOCKET = 1;
 const SO_SNDBUF = 7;
 
 /** The kernel takes little at once from a socket of the C library. */
-function sendLittle(socket: ByteSocket): void {
-  if (!(socket instanceof PolledSocket)) return;
+function sendLittle({ descriptor }: Stream): void {
+  if (descriptor === undefined) return;
   const bytes = new Uint8Array(new Int32Array([8_192]).buffer);
-  const { number } = socket;
-  openLibc()!.setsockopt(number, SOL_SOCKET, SO_SNDBUF, bytes, bytes.length);
+  openLibc()!.setsockopt(
+    descriptor,
+    SOL_SOCKET,
+    SO_SNDBUF,
+    bytes,
+    bytes.length,
+  );
 }
 
 /** Carries bytes one way until either end gives up. */
@@ -443,13 +451,13 @@ function options({ tls }: TlsEngine, all: Certificates) {
 async function connect(
   engine: TlsEngine,
   all: Certificates,
-  tune: (socket: ByteSocket) => void = () => {},
-): Promise<{ client: Deno.TlsConn; server: ByteSocket }> {
-  const [client, socket] = await tlsPair(engine, all, all.client);
-  tune(socket);
+  tune: (stream: Stream) => void = () => {},
+): Promise<{ client: Deno.TlsConn; server: Stream }> {
+  const [client, stream] = await tlsPair(engine, all, all.client);
+  tune(stream);
   return {
     client,
-    server: await new TlsAcceptor(options(engine, all)).accept(socket),
+    server: await new TlsAcceptor(options(engine, all)).accept(stream),
   };
 }
 
@@ -458,7 +466,7 @@ async function tlsPair(
   engine: TlsEngine,
   all: Certificates,
   pair: { cert: string; key: string } | undefined,
-): Promise<[Deno.TlsConn, ByteSocket]> {
+): Promise<[Deno.TlsConn, Stream]> {
   const listener = engine.listen();
   try {
     return await Promise.all([

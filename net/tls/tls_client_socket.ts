@@ -1,7 +1,6 @@
 /**
- * TLS's client side of a connected socket, with backpressure: by OpenSSL where
- * it can be had and the socket is one of the C library, else by `node:tls`
- * behind a gate.
+ * TLS's client side of a stream, with backpressure: by OpenSSL where it can be
+ * had, else by `node:tls` behind a gate.
  *
  * @module
  */
@@ -10,10 +9,9 @@ import type { SecureContext } from "./openssl/secure_context.ts";
 import { usableContext } from "./openssl/secure_contexts.ts";
 import type { TlsChoice } from "./openssl/tls_choice.ts";
 import { clientHandshakeError } from "./trust/tls_errors.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
 import { handshakeAsClient } from "./openssl/client_handshake.ts";
-import { PolledSocket } from "../stream/polled_socket.ts";
-import { VerdictStream } from "./openssl/verdict_stream.ts";
+import { VerdictStream } from "./verdict_stream.ts";
+import type { Stream } from "../stream/stream.ts";
 import {
   type GatedTlsClientOptions,
   gatedTlsClientOver,
@@ -26,20 +24,20 @@ export interface TlsClientOptions extends GatedTlsClientOptions {
 }
 
 /**
- * Runs the handshake on `socket`, which belongs to this from now on.
+ * Runs the handshake on `stream`, which belongs to this from now on.
  *
- * @throws {TlsHandshakeError} With `socket` closed. A server that does not trust
+ * @throws {TlsHandshakeError} With `stream` closed. A server that does not trust
  *   us may say so later: the first `read` throws it.
  */
-export function tlsClientSocket(
-  socket: ByteSocket,
+export async function tlsClientSocket(
+  stream: Stream,
   options: TlsClientOptions,
-): Promise<ByteSocket> {
-  if (socket instanceof PolledSocket && options.tls !== "platform") {
-    const context = contextFor(options);
-    if (context !== undefined) return overOpenssl(socket, context, options);
-  }
-  return gatedTlsClientOver(socket, options);
+): Promise<Stream> {
+  const context = options.tls === "platform" ? undefined : contextFor(options);
+  const secure = context === undefined
+    ? gatedTlsClientOver(stream, options)
+    : overOpenssl(stream, context, options);
+  return new VerdictStream(await secure, options.address);
 }
 
 /** @returns `undefined`: the library is not there, or cannot use the certificate. */
@@ -55,18 +53,17 @@ function contextFor(
 }
 
 async function overOpenssl(
-  socket: PolledSocket,
+  stream: Stream,
   context: SecureContext,
   { serverName, otherNames = [], address, signal, shown }: TlsClientOptions,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   try {
-    const secure = await handshakeAsClient(socket, context, {
+    return await handshakeAsClient(stream, context, {
       serverName,
       otherNames,
       signal,
       ...(shown === undefined ? {} : { shown }),
     });
-    return secure.over((stream) => new VerdictStream(stream, address));
   } catch (error) {
     signal.throwIfAborted();
     throw clientHandshakeError(error, address);

@@ -7,7 +7,8 @@ import {
   type TlsEngine,
 } from "../../tests/support/rigs/tls_engines.ts";
 import { TlsServer } from "../../tests/support/peers/tls_server.ts";
-import type { ByteSocket } from "../stream/byte_socket.ts";
+import { Socket } from "../stream/socket.ts";
+import type { Stream } from "../stream/stream.ts";
 import { tlsClientSocket } from "./tls_client_socket.ts";
 
 /** Who does what, in which order; `turns` lets the other side get ahead. */
@@ -82,11 +83,11 @@ testEachEngine(
 async function connect(
   engine: TlsEngine,
   who: "client" | "server",
-): Promise<{ ours: ByteSocket; theirs: ByteSocket }> {
+): Promise<{ ours: Socket; theirs: Socket }> {
   const { ca, client: credentials } = await certificates();
-  const accepted = Promise.withResolvers<ByteSocket>();
+  const accepted = Promise.withResolvers<Stream>();
   await using port = await TlsServer.open(engine, accepted.resolve);
-  const client = await tlsClientSocket(await engine.connect(port.port), {
+  const secure = await tlsClientSocket(await engine.connect(port.port), {
     tls: engine.tls,
     credentials: { ...credentials, ca },
     serverName: "localhost",
@@ -94,7 +95,8 @@ async function connect(
     address: "127.0.0.1:8090",
     signal: new AbortController().signal,
   });
-  const server = await accepted.promise;
+  const client = new Socket(secure);
+  const server = new Socket(await accepted.promise);
   // A server that ends without a word has refused the client.
   await server.write(new Uint8Array(1));
   await client.read(new Uint8Array(1));
@@ -115,7 +117,7 @@ function shuffled(prng: Prng): Step[] {
 
 /** Takes the steps; reading goes on beside those that follow it. */
 async function play(
-  socket: ByteSocket,
+  socket: Socket,
   steps: readonly Step[],
   bytes: Uint8Array,
   prng: Prng,
@@ -126,7 +128,7 @@ async function play(
     if (step === "turns") await turns(1 + prng.below(10));
     if (step === "read") reading = readAll(socket, prng);
     // Not waited for: the peer may read only after its own end.
-    if (step === "send") sending = sendAll(socket, bytes);
+    if (step === "send") sending = socket.writeAll(bytes);
     if (step === "end") {
       const ending = async () => {
         await sending;
@@ -141,13 +143,7 @@ async function play(
   return received;
 }
 
-async function sendAll(socket: ByteSocket, bytes: Uint8Array): Promise<void> {
-  for (let offset = 0; offset < bytes.length;) {
-    offset += await socket.write(bytes.subarray(offset));
-  }
-}
-
-async function readAll(socket: ByteSocket, prng: Prng): Promise<Uint8Array> {
+async function readAll(socket: Socket, prng: Prng): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   for (;;) {
     const buffer = new Uint8Array(prng.pick([500, 16_384, 65_536]));

@@ -15,8 +15,7 @@ import { CONNECT_HEAD_TIMEOUT_MS } from "../../net/http1/connect_session.ts";
 import type { Guest, Intake } from "../../net/admission/intake.ts";
 import { WaitingRoom } from "../../net/admission/waiting_room.ts";
 import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
-import type { ByteSocket } from "../../net/stream/byte_socket.ts";
-import { watched } from "../../net/stream/watched_socket.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import type {
   CredentialFiles,
   Credentials,
@@ -38,7 +37,7 @@ export interface FrontendListenerOptions {
   /** Loads files that are read again when they change. */
   load(files: CredentialFiles): Credentials;
   /** A connection that may speak; over TCP it has shown its certificate. */
-  accept(socket: ByteSocket, guest: Guest): void;
+  accept(stream: Stream, guest: Guest): void;
   /** A caller's handshake failed. */
   refused(reason: string): void;
   onProblem(line: string): void;
@@ -57,9 +56,9 @@ export async function listenFrontend(
     const room = new WaitingRoom<Caller>({
       timers: systemTimers,
       random: Math.random,
-      letIn: ({ socket, guest, deadline }) => {
+      letIn: ({ stream, guest, deadline }) => {
         deadline.cancel();
-        options.accept(socket, guest);
+        options.accept(stream, guest);
       },
     });
     return await listenUnix(listen.path, {
@@ -94,7 +93,7 @@ export async function listenFrontend(
 
 /** A caller that waits until its process has a try. */
 interface Caller {
-  readonly socket: ByteSocket;
+  readonly stream: Stream;
   readonly guest: Guest;
   readonly deadline: Timer;
 }
@@ -104,31 +103,31 @@ interface Caller {
  * it is, one that breaks rules is slowed down, and no other.
  */
 function acceptPlain(
-  accepted: ByteSocket,
+  stream: Stream,
   { intake, accept }: FrontendListenerOptions,
   room: WaitingRoom<Caller>,
 ): void {
-  const { pid } = accepted.peerCredentials ?? {};
-  const guest = intake.enter(undefined, () => socket.close(), pid);
-  const socket = watched(accepted, () => guest?.leave());
-  if (guest === undefined) return socket.close();
+  const { pid } = stream.peerCredentials() ?? {};
+  const guest = intake.enter(undefined, () => stream.close(), pid);
+  if (guest === undefined) return stream.close();
+  stream.onClosed = () => guest.leave();
   const { brake } = guest;
   if (brake === undefined || !brake.isOn(systemTimers.now())) {
-    return accept(socket, guest);
+    return accept(stream, guest);
   }
   const deadline = systemTimers.after(CONNECT_HEAD_TIMEOUT_MS, () => {
     room.leave(brake, caller);
-    socket.close();
+    stream.close();
   });
-  const caller: Caller = { socket, guest, deadline };
+  const caller: Caller = { stream, guest, deadline };
   if (room.wait(brake, caller)) return;
   deadline.cancel();
   guest.refuseBraked();
-  socket.close();
+  stream.close();
 }
 
 async function acceptTls(
-  conn: ByteSocket,
+  conn: Stream,
   acceptor: TlsAcceptor,
   options: FrontendListenerOptions,
 ): Promise<void> {
@@ -136,9 +135,9 @@ async function acceptTls(
   const guest = intake.enter(conn.remoteAddress, () => conn.close());
   if (guest === undefined) return conn.close();
   try {
-    const socket = await acceptor.accept(conn, () => guest.leave());
+    const stream = await acceptor.accept(conn, () => guest.leave());
     guest.known();
-    accept(socket, guest);
+    accept(stream, guest);
   } catch (error) {
     if (!(error instanceof TlsHandshakeError)) throw error;
     refused(error.message);

@@ -16,21 +16,19 @@ import {
 } from "../../proto/streams/shared_limits.ts";
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
+import { Socket } from "../../net/stream/socket.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
-import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
-import type { ByteSocket } from "../../net/stream/byte_socket.ts";
-import type { ReadBuffer } from "../../net/buffers/read_buffer.ts";
-import { socketTransport } from "../../net/stream/socket_transport.ts";
-import type { Share } from "../../net/poll/turn_share.ts";
+import { conduitOf } from "../../net/stream/stream_conduit.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import type { FrontendMode } from "../options.ts";
 import type { Caller } from "../policy/caller.ts";
 import { refusalBytes } from "../../net/http1/refusal.ts";
 import {
+  CONNECT_HEAD_TIMEOUT_MS,
   ConnectSession,
   type ConnectSessionOptions,
 } from "../../net/http1/connect_session.ts";
-import { FirstRead } from "./first_read.ts";
-import type { SniffedProtocol } from "./sniff.ts";
+import { type SniffedProtocol, sniffProtocol } from "./sniff.ts";
 
 /** What `FrontendPort` needs from outside. */
 export interface FrontendPortOptions {
@@ -45,8 +43,6 @@ export interface FrontendPortOptions {
   readonly connect: ConnectSessionOptions<Caller>;
   /** A client was turned away before it could ask for anything. */
   turnedAway(remoteAddress: string, reason: string): void;
-  /** How much of one caller is dealt with before others have a turn. */
-  readonly share?: () => Share;
   /** An HTTP/2 connection is over. */
   ended?(end: ConnectionEnd): void;
   /** +1 and −1 for every HTTP/1.1 and every HTTP/2 connection. */
@@ -76,13 +72,17 @@ export class FrontendPort {
    *
    * @param shared What it shares with others of its source.
    */
-  accept(socket: ByteSocket, shared: SharedLimits = UNSHARED): void {
-    new FirstRead(
-      socket,
-      this.#options.timers,
-      (protocol, reader, bytes) =>
-        this.#serve(socket, protocol, { reader, bytes }, shared),
-    ).start();
+  accept(stream: Stream, shared: SharedLimits = UNSHARED): void {
+    const socket = new Socket(stream);
+    const close = () => socket.close();
+    const timer = this.#options.timers.after(CONNECT_HEAD_TIMEOUT_MS, close);
+    const serving = protocolOf(socket).then((protocol) => {
+      timer.cancel();
+      // A client that is gone before it asked for anything.
+      if (protocol === undefined) return close();
+      this.#serve(socket.handOver(), protocol, shared);
+    });
+    unawaited("socket", serving, close);
   }
 
   /** No new calls on the HTTP/2 connections there are; what runs goes on. */
@@ -91,24 +91,22 @@ export class FrontendPort {
   }
 
   #serve(
-    socket: ByteSocket,
+    stream: Stream,
     protocol: SniffedProtocol,
-    first: First,
     shared: SharedLimits,
   ): void {
     switch (this.#servable(protocol)) {
       case "http2":
-        return this.#serveHttp2(socket, taken(first), shared);
+        return this.#serveHttp2(stream, shared);
       case "http1":
-        return this.#serveHttp1(socket, first, shared);
+        return this.#serveHttp1(stream, shared);
     }
-    const bytes = taken(first);
     const reason = WHY_NOT[protocol];
-    this.#options.turnedAway(socket.remoteAddress, reason);
+    this.#options.turnedAway(stream.remoteAddress, reason);
     if (protocol === "unknown" && this.#options.mode !== "http-connect") {
       // An invalid preface (RFC 9113 §3.4): the engine says what it saw.
-      this.#serveHttp2(socket, bytes, shared);
-    } else unawaited("socket", this.#turnAway(socket, protocol, reason));
+      this.#serveHttp2(stream, shared);
+    } else unawaited("socket", turnAway(stream, protocol, reason));
   }
 
   #servable(protocol: SniffedProtocol): "http1" | "http2" | undefined {
@@ -118,19 +116,14 @@ export class FrontendPort {
     return undefined;
   }
 
-  #serveHttp1(socket: ByteSocket, first: First, shared: SharedLimits): void {
+  #serveHttp1(stream: Stream, shared: SharedLimits): void {
     this.#options.counted("http1", 1);
-    const conduit = conduitOf(socket, { first });
-    new ConnectSession(conduit, socket, this.#connect, shared);
+    new ConnectSession(conduitOf(stream), stream, this.#connect, shared);
   }
 
-  #serveHttp2(
-    socket: ByteSocket,
-    early: Uint8Array,
-    sharedLimits: SharedLimits,
-  ): void {
+  #serveHttp2(stream: Stream, sharedLimits: SharedLimits): void {
     const { timers, keepaliveMs, counted, ended } = this.#options;
-    const router = this.#options.routerFor(socket);
+    const router = this.#options.routerFor(stream);
     const connection = new Connection({
       role: "server",
       clock: timers,
@@ -150,37 +143,40 @@ export class FrontendPort {
     this.#connections.add(connection);
     counted("http2", 1);
     connection.start();
-    const transport = socketTransport(socket, early, this.#options.share?.());
-    driveHttp2(transport, connection, timers);
+    driveHttp2(stream, connection, timers);
   }
+}
 
-  async #turnAway(
-    socket: ByteSocket,
-    protocol: SniffedProtocol,
-    reason: string,
-  ): Promise<void> {
-    try {
-      // Plain words help whoever looks at the wire; TLS would not show them.
-      if (protocol !== "tls") await socket.write(refusalBytes(400, reason));
-      await socket.closeWrite();
-    } catch {
-      // The client is gone; there is nobody left to tell.
+/** What a client's first bytes tell; `undefined`: it has left. */
+async function protocolOf(
+  socket: Socket,
+): Promise<SniffedProtocol | undefined> {
+  try {
+    while (await socket.fill(socket.bytes.length + 1)) {
+      const protocol = sniffProtocol(socket.bytes);
+      // What does not tell yet is a part of HTTP/2's preface.
+      if (protocol !== undefined) return protocol;
     }
-    socket.close();
+  } catch {
+    // It was reset, or said too little for too long: nobody is there to tell.
   }
+  return undefined;
 }
 
-/** What a client said first, in the buffer that it was read into. */
-interface First {
-  readonly reader: ReadBuffer;
-  readonly bytes: number;
-}
-
-/** A copy of it; the buffer is free. */
-function taken({ reader, bytes }: First): Uint8Array {
-  const copy = reader.buffer.slice(0, bytes);
-  reader.release();
-  return copy;
+async function turnAway(
+  stream: Stream,
+  protocol: SniffedProtocol,
+  reason: string,
+): Promise<void> {
+  const socket = new Socket(stream);
+  try {
+    // Plain words help whoever looks at the wire; TLS would not show them.
+    if (protocol !== "tls") await socket.writeAll(refusalBytes(400, reason));
+    await socket.closeWrite();
+  } catch {
+    // The client is gone; there is nobody left to tell.
+  }
+  socket.close();
 }
 
 const WHY_NOT: Readonly<Record<SniffedProtocol, string>> = {

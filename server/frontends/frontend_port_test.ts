@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { readToEnd, tcpPair } from "../../tests/support/peers/sockets.ts";
-import { denoSocket } from "../../net/stream/deno_socket.ts";
+import { denoStream } from "../../net/stream/platform_stream.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
@@ -26,7 +26,7 @@ async function answerTo(mode: FrontendMode, words: string) {
     counted: () => {},
   });
   const [client, accepted] = await tcpPair();
-  port.accept(denoSocket(accepted));
+  port.accept(denoStream(accepted));
   await client.write(new TextEncoder().encode(words));
   const answer = new TextDecoder().decode(await readToEnd(client));
   client.close();

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { identifiers } from "../../tests/support/memory/fake_link.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
-import { certified } from "../../tests/support/memory/memory_transport.ts";
+import { certified } from "../../tests/support/memory/memory_stream.ts";
 import type { LinkDecision } from "../links/authorizer.ts";
 import { bindingAuthorizer } from "./binding_authorizer.ts";
 import { unprovenClaim } from "./claims.ts";

@@ -6,9 +6,9 @@
  */
 
 import { withDeadline } from "../../platform/time/deadline.ts";
-import { ConduitSocket } from "../../net/stream/conduit_socket.ts";
-import { gatedTlsClientOver } from "../../net/tls/node/gated_tls_client.ts";
-import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import { ConduitStream } from "../../net/stream/conduit_stream.ts";
+import { tlsClientSocket } from "../../net/tls/tls_client_socket.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
@@ -40,12 +40,12 @@ export async function dialKubelet(
   caller: Caller,
   signal: AbortSignal,
   options: KubeletDialOptions,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   const { node, address } = route;
   const kubelet = `the kubelet of node ${node} (${address})`;
   try {
-    const socket = await dialed(route, caller, signal, options);
-    return await secured(socket, route, kubelet, signal, options);
+    const stream = await dialed(route, caller, signal, options);
+    return await secured(stream, route, kubelet, signal, options);
   } catch (error) {
     signal.throwIfAborted();
     throw kubeletError(kubelet, error);
@@ -57,8 +57,8 @@ function dialed(
   caller: Caller,
   signal: AbortSignal,
   { dial }: KubeletDialOptions,
-): Promise<ConduitSocket> {
-  const { promise, resolve, reject } = Promise.withResolvers<ConduitSocket>();
+): Promise<ConduitStream> {
+  const { promise, resolve, reject } = Promise.withResolvers<ConduitStream>();
   const order = {
     target: { protocol: "tcp", address },
     node,
@@ -68,7 +68,7 @@ function dialed(
   const pending = dial(order, {
     connected: (conduit) => {
       if (signal.aborted) return abandon(conduit, "the caller has left");
-      resolve(new ConduitSocket(conduit, address));
+      resolve(new ConduitStream(conduit, address));
     },
     failed: reject,
   });
@@ -81,12 +81,12 @@ function dialed(
 }
 
 async function secured(
-  socket: ByteSocket,
+  stream: Stream,
   { names }: KubeletRoute,
   kubelet: string,
   signal: AbortSignal,
   { timers, credentials, isUnverified }: KubeletDialOptions,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   const [serverName = "", ...otherNames] = names;
   const timeoutMs = KUBELET_HANDSHAKE_TIMEOUT_MS;
   const late = () =>
@@ -97,7 +97,7 @@ async function secured(
   return await withDeadline(
     { timers, timeoutMs, late, signal },
     (signal) =>
-      gatedTlsClientOver(socket, {
+      tlsClientSocket(stream, {
         credentials: credentials(),
         serverName,
         otherNames,

@@ -13,8 +13,9 @@
  */
 
 import { atMost, within } from "../../platform/time/deadline.ts";
-import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
-import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import { conduitOf } from "../../net/stream/stream_conduit.ts";
+import { Socket } from "../../net/stream/socket.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
 import { BodyFraming, type BodyLength } from "../../net/http1/framing.ts";
@@ -37,7 +38,6 @@ import {
   routeOf,
   type RoutingOptions,
 } from "./kubelet_route.ts";
-import { ReadAheadSocket } from "./read_ahead_socket.ts";
 import { kubeletAnswerOf } from "./kubelet_answer.ts";
 import {
   forwardedHead,
@@ -69,7 +69,7 @@ export interface ExchangeOptions {
     route: KubeletRoute,
     caller: Caller,
     signal: AbortSignal,
-  ): Promise<ByteSocket>;
+  ): Promise<Stream>;
   readonly observer: ExchangeObserver;
 }
 
@@ -89,18 +89,18 @@ interface HeadReader<Head> {
 
 /** See the module description. */
 export class KubeletExchange {
-  readonly #caller: ReadAheadSocket;
+  readonly #caller: Socket;
   readonly #options: ExchangeOptions;
   readonly #abort = new AbortController();
   /** Has started when the caller's side is read to its end. */
   #following: Promise<void> | undefined;
-  #kubelet: ReadAheadSocket | undefined;
+  #kubelet: Socket | undefined;
   /** The last status that left for the caller. */
   #status = 0;
   #phase: "asking" | "switched" | "over" = "asking";
 
-  constructor(caller: ByteSocket, options: ExchangeOptions) {
-    this.#caller = new ReadAheadSocket(caller);
+  constructor(caller: Stream, options: ExchangeOptions) {
+    this.#caller = new Socket(caller);
     this.#options = options;
   }
 
@@ -140,17 +140,18 @@ export class KubeletExchange {
 
   async #serve(request: KubeletRequest): Promise<void> {
     const { signal } = this.#abort;
-    const connected = Promise.withResolvers<ReadAheadSocket>();
+    const connected = Promise.withResolvers<Socket>();
     // Nobody may be waiting for it when it fails.
     connected.promise.catch(() => {});
     this.#following = this.#followCaller(request, connected.promise);
-    let kubelet: ReadAheadSocket;
+    let kubelet: Socket;
     try {
       const { routing } = this.#options;
-      const route = await routeOf(request, this.#caller, routing);
+      const { stream } = this.#caller;
+      const route = await routeOf(request, stream, routing);
       signal.throwIfAborted();
-      const socket = await this.#options.connect(route, this.#caller, signal);
-      kubelet = this.#kubelet = new ReadAheadSocket(socket);
+      const socket = await this.#options.connect(route, stream, signal);
+      kubelet = this.#kubelet = new Socket(socket);
       await kubelet.writeAll(forwardedHead(request, route.address));
       connected.resolve(kubelet);
     } catch (error) {
@@ -166,7 +167,7 @@ export class KubeletExchange {
   /** Sends the body on, then waits for the caller to leave. */
   async #followCaller(
     { body, upgrade }: KubeletRequest,
-    connected: Promise<ReadAheadSocket>,
+    connected: Promise<Socket>,
   ): Promise<void> {
     try {
       const framing = new BodyFraming(body);
@@ -192,11 +193,11 @@ export class KubeletExchange {
 
   async #sendBody(
     framing: BodyFraming,
-    connected: Promise<ReadAheadSocket>,
+    connected: Promise<Socket>,
   ): Promise<void> {
     const late = () =>
       new MessageError(408, "Cannot wait longer for the rest of a body");
-    let kubelet: ReadAheadSocket | undefined;
+    let kubelet: Socket | undefined;
     while (!framing.isDone) {
       const isFilled = this.#caller.fill();
       if (!await this.#within(BODY_IDLE_TIMEOUT_MS, isFilled, late)) return;
@@ -225,7 +226,7 @@ export class KubeletExchange {
   // --- From the kubelet ------------------------------------------------------------
 
   async #receive(
-    kubelet: ReadAheadSocket,
+    kubelet: Socket,
     request: KubeletRequest,
   ): Promise<void> {
     const reader = new ResponseReader("the kubelet");
@@ -247,7 +248,7 @@ export class KubeletExchange {
     }
   }
 
-  async #relayBody(kubelet: ReadAheadSocket, body: BodyLength): Promise<void> {
+  async #relayBody(kubelet: Socket, body: BodyLength): Promise<void> {
     const framing = new BodyFraming(body);
     while (!framing.isDone) {
       if (!await kubelet.fill()) {
@@ -262,15 +263,15 @@ export class KubeletExchange {
   }
 
   async #switch(
-    kubelet: ReadAheadSocket,
+    kubelet: Socket,
     { bytes }: { readonly bytes: Uint8Array },
   ): Promise<void> {
     this.#phase = "switched";
     this.#status = 101;
     await this.#say(bytes);
     await transfer(
-      conduitOf(this.#caller),
-      conduitOf(kubelet),
+      conduitOf(this.#caller.handOver()),
+      conduitOf(kubelet.handOver()),
     );
   }
 
@@ -278,7 +279,7 @@ export class KubeletExchange {
 
   /** @returns The next head; what follows it stays in `from`. */
   async #readHead<Head>(
-    from: ReadAheadSocket,
+    from: Socket,
     reader: HeadReader<Head>,
   ): Promise<Head> {
     while (await from.fill()) {
@@ -300,7 +301,7 @@ export class KubeletExchange {
   }
 
   /** All is said: both connections end in order. */
-  async #finish(kubelet: ReadAheadSocket): Promise<void> {
+  async #finish(kubelet: Socket): Promise<void> {
     this.#phase = "over";
     await Promise.all([
       this.#hangUp(this.#caller, this.#following!),
@@ -318,7 +319,7 @@ export class KubeletExchange {
     }
     this.#status = refusal.status;
     const isDial = isDialFailure(error);
-    this.#options.observer.refused(this.#caller, refusal, isDial);
+    this.#options.observer.refused(this.#caller.stream, refusal, isDial);
     const { status, message } = refusal;
     try {
       await this.#say(refusalBytes(status, message));
@@ -332,7 +333,7 @@ export class KubeletExchange {
    * Ends our side and waits for the other one's end: closing at once could turn
    * what was said into a TCP reset.
    */
-  async #hangUp(socket: ReadAheadSocket, ended: Promise<void>): Promise<void> {
+  async #hangUp(socket: Socket, ended: Promise<void>): Promise<void> {
     const ending = socket.closeWrite().then(() => ended).catch(() => {});
     await atMost(this.#options.timers, HANG_UP_MS, ending);
     socket.close();
@@ -357,7 +358,7 @@ export class KubeletExchange {
 }
 
 /** Reads `socket` to its end and drops everything. */
-async function drained(socket: ReadAheadSocket): Promise<void> {
+async function drained(socket: Socket): Promise<void> {
   while (await socket.fill()) socket.drop(socket.bytes.length);
 }
 

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { ConduitSocket } from "../../net/stream/conduit_socket.ts";
+import { ConduitStream } from "../../net/stream/conduit_stream.ts";
 import {
   INTERIM_MAX,
   REQUEST_HEAD_BYTES_MAX,
@@ -37,13 +37,13 @@ class Rig {
   constructor(connect?: ExchangeOptions["connect"]) {
     const [near, far] = MemoryConduit.pair();
     this.caller = new ConduitProbe(far);
-    this.#exchange = new KubeletExchange(new ConduitSocket(near, "caller"), {
+    this.#exchange = new KubeletExchange(new ConduitStream(near, "caller"), {
       timers: this.timers,
       routing: { localhostPorts: new Set(), isServed: () => true },
       connect: connect ?? (() => {
         const [ours, kubelets] = MemoryConduit.pair();
         this.#kubelet.resolve(new ConduitProbe(kubelets));
-        return Promise.resolve(new ConduitSocket(ours, "kubelet"));
+        return Promise.resolve(new ConduitStream(ours, "kubelet"));
       }),
       observer: {
         began: ({ method, path }) => this.seen.push(`${method} ${path}`),

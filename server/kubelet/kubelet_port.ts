@@ -17,7 +17,8 @@ import { lineKey } from "../../platform/log/line_key.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
-import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import { Socket } from "../../net/stream/socket.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import type { Credentials } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
@@ -132,7 +133,7 @@ export class KubeletPort {
   }
 
   /** Serves one connection whose caller is known. */
-  async serve(socket: ByteSocket): Promise<void> {
+  async serve(socket: Stream): Promise<void> {
     const refusal = this.#refusalFor(socket);
     if (refusal !== undefined) {
       this.#environment.turnedAway();
@@ -150,7 +151,7 @@ export class KubeletPort {
     }
   }
 
-  #refusalFor({ identity }: ByteSocket): KubeletRefusal | undefined {
+  #refusalFor({ identity }: Stream): KubeletRefusal | undefined {
     const message = nodeRefusal(identity);
     if (message !== undefined) return { status: 403, message };
     if (this.#exchanges.size < EXCHANGES_MAX) return undefined;
@@ -160,11 +161,11 @@ export class KubeletPort {
     };
   }
 
-  async #accept(conn: ByteSocket): Promise<void> {
+  async #accept(conn: Stream): Promise<void> {
     const { intake, turnedAway, log } = this.#environment;
     const guest = intake.enter(conn.remoteAddress, () => conn.close());
     if (guest === undefined) return conn.close();
-    let socket: ByteSocket;
+    let socket: Stream;
     try {
       socket = await this.#acceptor.accept(conn, () => guest.leave());
     } catch (error) {
@@ -180,11 +181,12 @@ export class KubeletPort {
 }
 
 async function turnAway(
-  socket: ByteSocket,
+  stream: Stream,
   { status, message }: KubeletRefusal,
 ): Promise<void> {
+  const socket = new Socket(stream);
   try {
-    await socket.write(refusalBytes(status, message));
+    await socket.writeAll(refusalBytes(status, message));
     await socket.closeWrite();
   } catch {
     // It has left already, which is as well.

@@ -2,7 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { Intake } from "../../net/admission/intake.ts";
 import { intakePlan } from "../../net/admission/intake_limits.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { ConduitSocket } from "../../net/stream/conduit_socket.ts";
+import { ConduitStream } from "../../net/stream/conduit_stream.ts";
 import { Credentials } from "../../net/tls/trust/credentials.ts";
 import {
   ConduitProbe,
@@ -42,7 +42,7 @@ Deno.test("one connection too many is told so, and those before it stay", async 
   const serve = () => {
     const [near, far] = MemoryConduit.pair();
     probes.push(new ConduitProbe(far));
-    return port.serve(new ConduitSocket(near, "caller"));
+    return port.serve(new ConduitStream(near, "caller"));
   };
   const running = Array.from({ length: EXCHANGES_MAX }, serve);
   await serve();

@@ -12,7 +12,7 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import type { Guest } from "../../net/admission/intake.ts";
-import type { Transport } from "../../net/stream/transport.ts";
+import type { Stream as ByteStream } from "../../net/stream/stream.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import { ErrorCode, WireError } from "../../proto/frames/wire_error.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
@@ -55,7 +55,7 @@ import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { LinkCandidate } from "./authorizer.ts";
 import { watchIdle } from "./idle_watch.ts";
-import { meteredTransport } from "./metered_transport.ts";
+import { meteredStream } from "./metered_stream.ts";
 import { CONNECT_PATH } from "../../proto/link/method_paths.ts";
 
 /** Whoever calls here makes one call, or a few; resets are hardly honest. */
@@ -158,16 +158,16 @@ export class AgentPort {
   }
 
   /**
-   * Serves one accepted connection; starts the transport at once.
+   * Serves one accepted connection; HTTP/2 begins at once.
    *
    * @param guest As the process counts it; a certificate makes it known.
    */
-  accept(transport: Transport, guest?: Guest): void {
-    if (transport.identity.kind === "certificate") guest?.known();
-    if (transport.alpn === STREAMS_ALPN) {
-      const end = () => transport.close();
-      unawaited("link", this.#openStreams(transport, guest), end);
-    } else this.#servePackets(transport, guest);
+  accept(stream: ByteStream, guest?: Guest): void {
+    if (stream.identity.kind === "certificate") guest?.known();
+    if (stream.alpn === STREAMS_ALPN) {
+      const end = () => stream.close();
+      unawaited("link", this.#openStreams(stream, guest), end);
+    } else this.#servePackets(stream, guest);
   }
 
   /** Connections of callers that were told to go, and may still be about to call. */
@@ -202,12 +202,12 @@ export class AgentPort {
   }
 
   /** HTTP/2's client is the server here: it calls its agent. */
-  async #openStreams(transport: Transport, guest?: Guest): Promise<void> {
+  async #openStreams(stream: ByteStream, guest?: Guest): Promise<void> {
     const { serverId, serverCount, timers, observer } = this.#options;
-    const { remoteAddress, identity } = transport;
+    const { remoteAddress, identity } = stream;
     let link: StreamsServerLink | undefined;
     const connection = this.#connect(
-      { transport, guest },
+      { stream, guest },
       "client",
       refusePush,
       () => link !== undefined && this.#replace(link),
@@ -265,11 +265,11 @@ export class AgentPort {
     this.#retired.set(link, timer);
   }
 
-  #servePackets(transport: Transport, guest?: Guest): void {
+  #servePackets(stream: ByteStream, guest?: Guest): void {
     const { serverId, serverCount, timers, observer } = this.#options;
-    const { remoteAddress, identity } = transport;
+    const { remoteAddress, identity } = stream;
     const connection: Connection = this.#connect(
-      { transport, guest },
+      { stream, guest },
       "server",
       (stream) => router.accept(stream),
     );
@@ -308,14 +308,14 @@ export class AgentPort {
   }
 
   #connect(
-    { transport, guest }: { transport: Transport; guest: Guest | undefined },
+    { stream, guest }: { stream: ByteStream; guest: Guest | undefined },
     role: "client" | "server",
     onStream: (stream: Stream) => StreamEvents,
     onExhausted: () => void = () => {},
   ): Connection {
     const { timers, keepaliveMs, receiveBudget } = this.#options;
     const isLink = role === "client";
-    const isNode = transport.identity.kind === "certificate";
+    const isNode = stream.identity.kind === "certificate";
     const watch: { stop?: () => void; isOver?: true } = {};
     const connection = new Connection({
       role,
@@ -350,12 +350,12 @@ export class AgentPort {
     this.#connections.add(connection);
     if (!isLink) this.#calls.add(connection);
     connection.start();
-    const metered = guest === undefined ? transport : meteredTransport(
-      transport,
+    const metered = guest === undefined ? stream : meteredStream(
+      stream,
       guest,
       timers,
       (reason) => {
-        this.#options.observer.refused(transport.remoteAddress, reason);
+        this.#options.observer.refused(stream.remoteAddress, reason);
         connection.abort(ErrorCode.ENHANCE_YOUR_CALM, reason);
       },
     );
@@ -367,7 +367,7 @@ export class AgentPort {
       isUnauthenticated: () => guest?.isUnauthenticated ?? false,
       ...(isNode ? { idleMs: NODE_IDLE_MS } : {}),
       ended: (reason) =>
-        this.#options.observer.refused(transport.remoteAddress, reason),
+        this.#options.observer.refused(stream.remoteAddress, reason),
     });
     return connection;
   }

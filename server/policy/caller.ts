@@ -5,10 +5,10 @@
  * @module
  */
 
-import type { PeerCredentials } from "../../net/stream/byte_socket.ts";
+import type { PeerCredentials } from "../../net/stream/stream.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 
-/** The part of a socket that tells; every `ByteSocket` is one. */
+/** The part of a socket that tells; every `Stream` is one. */
 export interface Caller {
   readonly identity: PeerIdentity;
   /** `ip:port`; of a unix socket a path, or `unix`. */
@@ -16,7 +16,7 @@ export interface Caller {
   /** Of a unix socket its path, which is who may connect to it. */
   readonly localAddress: string;
   /** Of a unix socket which process it is, and whose, where that is told. */
-  readonly peerCredentials?: PeerCredentials | undefined;
+  peerCredentials?(): PeerCredentials | undefined;
   /** It came to the agent port, as this node. */
   readonly node?: string;
 }
@@ -42,5 +42,5 @@ export function callerFacts(
   if (caller.node !== undefined) return { node: caller.node, fingerprint };
   return kind === "certificate"
     ? { commonName, fingerprint }
-    : { socket: caller.localAddress, ...caller.peerCredentials };
+    : { socket: caller.localAddress, ...caller.peerCredentials?.() };
 }

@@ -9,8 +9,7 @@
  */
 
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
-import { denoSocket } from "../../net/stream/deno_socket.ts";
-import { socketTransport } from "../../net/stream/socket_transport.ts";
+import { denoStream } from "../../net/stream/platform_stream.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import {
@@ -70,7 +69,7 @@ function serve(conn: Deno.Conn, settings: Partial<LocalSettings>): void {
     events: { onStream: (stream) => new Answer(stream), onClosed: () => {} },
   });
   connection.start();
-  driveHttp2(socketTransport(denoSocket(conn)), connection, systemTimers);
+  driveHttp2(denoStream(conn), connection, systemTimers);
 }
 
 if (import.meta.main) {

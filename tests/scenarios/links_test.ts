@@ -26,10 +26,7 @@ import {
 import { ConduitProbe, settled } from "../support/memory/conduit_probe.ts";
 import { FakeTimers } from "../support/memory/fake_timers.ts";
 import { MemoryConduit } from "../support/memory/memory_conduit.ts";
-import {
-  certified,
-  MemoryTransport,
-} from "../support/memory/memory_transport.ts";
+import { certified, MemoryStream } from "../support/memory/memory_stream.ts";
 
 // The agent port and the agent's connector, joined in memory: who may link, by
 // which carrier, and what happens when a link's stream ids run out.
@@ -112,7 +109,7 @@ function setUp(options: {
       return { cancel: () => {} };
     },
     openTransport: (_alpn, use) => {
-      const [server, agent] = MemoryTransport.pair(
+      const [server, agent] = MemoryStream.pair(
         options.alpn ?? "tunnel/1",
         options.identity ?? certified("node1"),
       );
@@ -274,7 +271,7 @@ Deno.test("a server that is going tells agents of ours and sends callers away, a
     draining: () => heard.push("draining"),
   });
   const caller = () => {
-    const [server, client] = MemoryTransport.pair("h2", certified("node2"));
+    const [server, client] = MemoryStream.pair("h2", certified("node2"));
     port.accept(server);
     const connection = new Connection({
       role: "client",

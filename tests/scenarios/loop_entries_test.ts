@@ -21,23 +21,26 @@ import { acceptLoop } from "../../net/bind/accept_loop.ts";
 import { HttpPort } from "../../net/admin/http_port.ts";
 import { listenTcp } from "../../net/listen/listeners.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
+import { conduitOf } from "../../net/stream/stream_conduit.ts";
 import {
   DenoDatagramSocket,
   platformListen,
 } from "../../net/datagram/deno_datagram_socket.ts";
 import { NodeDatagramSocket } from "../../net/datagram/node_datagram_socket.ts";
-import { denoSocket } from "../../net/stream/deno_socket.ts";
-import { socketTransport } from "../../net/stream/socket_transport.ts";
+import { denoStream } from "../../net/stream/platform_stream.ts";
 import { Credentials } from "../../net/tls/trust/credentials.ts";
 import type { CertificatePair } from "../support/certificates/throwaway_ca.ts";
-import type { TransportEvents } from "../../net/stream/transport.ts";
+import { WOULD_BLOCK } from "../../net/stream/stream.ts";
 import type { DialError } from "../../proto/peer/dial_error.ts";
 import type { ConduitEvents } from "../../proto/transfer/conduit.ts";
-import { FirstRead } from "../../server/frontends/first_read.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { FakeTimers } from "../support/memory/fake_timers.ts";
 import { slip } from "../support/watch/heard_faults.ts";
+import {
+  FrontendPort,
+  type FrontendPortOptions,
+} from "../../server/frontends/frontend_port.ts";
+import { settled } from "../support/memory/conduit_probe.ts";
 import { HeardErrors } from "../support/watch/heard_errors.ts";
 import { RecordedLog } from "../support/watch/recorded_log.ts";
 import { RecordedSink } from "../support/watch/recorded_sink.ts";
@@ -121,8 +124,8 @@ const SILENT: ConduitEvents = {
 for (const event of ["onData", "onEnd", "onWritable", "onClose"] as const) {
   testEachKind(`an ${event} that throws costs its conduit`, async (pair) => {
     using heard = new HeardErrors();
-    const { peer, socket } = pair;
-    const conduit = conduitOf(socket);
+    const { peer, stream } = pair;
+    const conduit = conduitOf(stream);
     const closed = Promise.withResolvers<unknown>();
     conduit.attach({
       ...SILENT,
@@ -152,36 +155,21 @@ for (const event of ["onData", "onEnd", "onWritable", "onClose"] as const) {
   });
 }
 
-for (const event of ["onChunk", "onEnd", "onClose", "a write's end"] as const) {
-  testEachKind(`a transport's ${event} that throws costs it`, async (pair) => {
+testEachKind(
+  "a user of a stream that throws costs it",
+  async ({ peer, stream }) => {
     using heard = new HeardErrors();
-    const { peer, socket } = pair;
-    const transport = socketTransport(socket);
-    const closed = Promise.withResolvers<Error | undefined>();
-    const events: TransportEvents = {
-      onChunk() {},
-      onEnd() {},
-      onClose: closed.resolve,
-    };
-    transport.start({
-      ...events,
-      [event]: () => {
-        if (event === "onClose") closed.resolve(undefined);
-        slip();
-      },
-    });
-    if (event === "onChunk") await peer.write(BYTES);
-    if (event === "onEnd") await peer.closeWrite();
-    if (event === "onClose") transport.close();
-    if (event === "a write's end") transport.write(BYTES, slip);
-    const error = await closed.promise;
-    if (event !== "onClose") {
-      assertEquals(error?.message, "an internal error");
-    }
-    assertEquals(heard.messages, ["a slip"]);
+    const faulty = Promise.withResolvers<void>();
+    stream.notify({ onReady: slip, onFault: faulty.resolve });
+    assertEquals(stream.read(new Uint8Array(1)), WOULD_BLOCK);
+    await peer.write(BYTES);
+    await faulty.promise;
+    stream.close();
+    await settled();
+    assert(heard.messages.every((message) => message === "a slip"));
     peer.close();
-  });
-}
+  },
+);
 
 const listen = platformListen();
 
@@ -254,10 +242,9 @@ for (const engine of TLS_ENGINES) {
           named,
           intake: usualIntake(),
         }, {
-          onConnection(transport) {
+          onConnection(stream) {
             if (event === "onConnection") spoil();
-            transport.start({ onChunk() {}, onEnd() {}, onClose() {} });
-            transport.close();
+            stream.close();
             connected.resolve();
           },
           onRefused() {
@@ -344,7 +331,7 @@ entry("a request of health or administration", "http", async () => {
   const port = new HttpPort(() => count++ === 0 ? slip() : new Response("ok"));
   const ask = async () => {
     const [client, accepted] = await tcpPair();
-    const served = port.accept(denoSocket(accepted));
+    const served = port.accept(denoStream(accepted));
     await client.write(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"));
     const answer = new TextDecoder().decode(await readToEnd(client));
     client.close();
@@ -357,7 +344,12 @@ entry("a request of health or administration", "http", async () => {
 
 entry("a caller's first bytes", "socket", async () => {
   const [client, accepted] = await tcpPair();
-  new FirstRead(denoSocket(accepted), systemTimers, slip).start();
+  const port = new FrontendPort({
+    mode: "auto",
+    timers: systemTimers,
+    counted: slip,
+  } as unknown as FrontendPortOptions);
+  port.accept(denoStream(accepted));
   await client.write(new TextEncoder().encode("CONNECT a:1 HTTP/1.1\r\n"));
   // Hung up on, in order or with a reset.
   await client.read(new Uint8Array(1)).catch(() => null);
@@ -394,7 +386,7 @@ entry("a dial that has connected", "dial", async () => {
   const [client, accepted] = await tcpPair();
   const failed = Promise.withResolvers<DialError>();
   const dialer = new TargetDialer({
-    connect: () => Promise.resolve(conduitOf(denoSocket(accepted))),
+    connect: () => Promise.resolve(conduitOf(denoStream(accepted))),
     clock: systemTimers,
     observer: {
       failed() {},
@@ -419,7 +411,7 @@ entry("a dial that has connected", "dial", async () => {
 
 entry("a CONNECT", "dial", async () => {
   const [client, accepted] = await tcpPair();
-  new ConnectSession(conduitOf(denoSocket(accepted)), undefined, {
+  new ConnectSession(conduitOf(denoStream(accepted)), undefined, {
     timers: systemTimers,
     dial: slip,
     join() {},

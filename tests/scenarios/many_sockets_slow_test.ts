@@ -8,7 +8,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { acceptLoop } from "../../net/bind/accept_loop.ts";
-import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
+import { conduitOf } from "../../net/stream/stream_conduit.ts";
 import { sharedPoller } from "../../net/poll/poller.ts";
 import { connectToAddress } from "../../net/stream/socket_connect.ts";
 import { listenOnAddress } from "../../net/bind/socket_listener.ts";

@@ -10,7 +10,7 @@ import { StatusCode } from "../../proto/grpc/status.ts";
 import { connectHost, MORE_CONNECT_MAX } from "../../proto/xds/relay_fields.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { structOf } from "../../proto/xds/struct_data.ts";
-import { denoSocket } from "../../net/stream/deno_socket.ts";
+import { denoStream } from "../../net/stream/platform_stream.ts";
 import { announced, NodeRig } from "../support/rigs/node_rig.ts";
 import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
@@ -185,7 +185,7 @@ Deno.test("a relay serves connections with their ends, and bytes that come first
   conn.close();
   const [second, other] = await Promise.all([open("early"), target.next()]);
   await other.received(5);
-  denoSocket(second.conn).reset();
+  denoStream(second.conn).reset();
   assertEquals((await other.closed).kind, "reset");
 });
 

@@ -11,8 +11,8 @@ import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { EARLY_WAIT_MS } from "../../net/stream/first_bytes.ts";
-import { SocketConduit } from "../../net/stream/socket_conduit.ts";
-import { denoSocket } from "../../net/stream/deno_socket.ts";
+import { conduitOf } from "../../net/stream/stream_conduit.ts";
+import { denoStream } from "../../net/stream/platform_stream.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
@@ -118,7 +118,7 @@ for (const frontend of FRONTENDS) {
           hostname: "127.0.0.1",
           port: portOf(port.listening),
         });
-        const caller = new ConduitProbe(new SocketConduit(denoSocket(conn)));
+        const caller = new ConduitProbe(conduitOf(denoStream(conn)));
         caller.send(ASK);
         return caller;
       }));

@@ -8,9 +8,7 @@
 
 import { dialConnect } from "../../net/http1/connect_client.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
-import { SocketConduit } from "../../net/stream/socket_conduit.ts";
-import { socketTransport } from "../../net/stream/socket_transport.ts";
-import { WHOLE } from "../../net/poll/turn_share.ts";
+import { conduitOf } from "../../net/stream/stream_conduit.ts";
 import { dialProxy } from "../../proto/link/proxy_client.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { DialEvents, PendingDial } from "../../proto/link/link.ts";
@@ -23,7 +21,7 @@ import { linkSettings } from "./settings.ts";
 import type { SimulatedServer } from "./simulated_server.ts";
 import type { Simulator } from "./simulator.ts";
 import { type Cut, SocketPair } from "./socket_pair.ts";
-import { tapped } from "./tapped_transport.ts";
+import { tapped } from "./tapped_stream.ts";
 
 const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
 
@@ -111,7 +109,7 @@ export class Callers {
       case "connect": {
         const { pair, users } = this.#connect(false);
         users.add(exchange);
-        return dialConnect(new SocketConduit(pair.far), address, events, {
+        return dialConnect(conduitOf(pair.far), address, events, {
           ...(earlyData.length === 0 ? {} : { earlyData }),
         });
       }
@@ -168,12 +166,12 @@ export class Callers {
       },
     });
     connection.start();
-    const transport = tapped(socketTransport(pair.far, undefined, WHOLE), {
+    const stream = tapped(pair.far, {
       isClient: true,
       mayCalm: this.#plan.budgetBytes <= MEMORY_IS_SHORT_BYTES,
       complain: (what) => this.#sim.fail(`a caller sends ${what}`),
     });
-    driveHttp2(transport, connection, this.#sim);
+    driveHttp2(stream, connection, this.#sim);
     return connection;
   }
 }

@@ -11,7 +11,7 @@ import { Connector } from "../../agent/links/connector.ts";
 import { LinkKeeper } from "../../agent/links/link_keeper.ts";
 import { TargetDialer } from "../../agent/dial/target_dialer.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import type { Transport } from "../../net/stream/transport.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
@@ -28,7 +28,7 @@ export interface AgentWorld {
   openLink<T>(
     agent: SimulatedAgent,
     alpn: readonly string[],
-    use: (transport: Transport) => Promise<T>,
+    use: (transport: Stream) => Promise<T>,
   ): Promise<T>;
   connectTarget(
     target: DialTarget,

@@ -6,9 +6,7 @@
  */
 
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import type { ByteSocket } from "../../net/stream/byte_socket.ts";
-import type { Transport } from "../../net/stream/transport.ts";
-import { WHOLE } from "../../net/poll/turn_share.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import type { DialError } from "../../proto/peer/dial_error.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
@@ -68,12 +66,12 @@ export class SimulatedServer {
   }
 
   /** An agent's connection. */
-  acceptAgent(transport: Transport): void {
-    this.#agentPort.accept(transport);
+  acceptAgent(stream: Stream): void {
+    this.#agentPort.accept(stream);
   }
 
   /** A caller's connection. */
-  acceptCaller(socket: ByteSocket): void {
+  acceptCaller(socket: Stream): void {
     void this.#frontendPort.accept(socket);
   }
 
@@ -150,7 +148,6 @@ export class SimulatedServer {
       mode: "auto",
       timers: sim,
       keepaliveMs: plan.keepaliveMs,
-      share: () => WHOLE,
       receiveBudget: this.budget,
       routerFor: (caller) =>
         frontendRouter(caller, {

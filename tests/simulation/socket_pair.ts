@@ -9,7 +9,15 @@
  * @module
  */
 
-import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import { Ready } from "../../net/poll/poller.ts";
+import {
+  closedError,
+  notifyUser,
+  type Stream,
+  type StreamUser,
+  type Turn,
+  WOULD_BLOCK,
+} from "../../net/stream/stream.ts";
 import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { Simulator } from "./simulator.ts";
@@ -94,19 +102,17 @@ export class SocketPair {
   }
 }
 
-interface Waiting<Value> {
-  readonly bytes: Uint8Array;
-  readonly resolve: (value: Value) => void;
-  readonly reject: (error: Error) => void;
-}
-
 /** One end. What it has written and its peer has not read is kept here. */
-export class SimulatedSocket implements ByteSocket {
+export class SimulatedSocket implements Stream {
   readonly localAddress = "10.0.0.1:8091";
   readonly remoteAddress: string;
   readonly alpn: string;
   readonly identity: PeerIdentity;
+  readonly serverName = "";
+  readonly descriptor = undefined;
   readonly closesInOrder = true;
+  readonly turn: Turn;
+  onClosed: (() => void) | undefined;
   readonly #sim: Simulator;
   readonly #options: SocketPairOptions;
   readonly #label: string;
@@ -122,12 +128,18 @@ export class SimulatedSocket implements ByteSocket {
   #tinyLeft: number;
   #isClosed = false;
   #broken: Cut | undefined;
-  #reading: Waiting<number | null> | undefined;
-  #writing: Waiting<number> | undefined;
+  #user: StreamUser | undefined;
+  /** The kernel has it already, and does not say so yet. */
+  #isLeaving = false;
   writtenLast: ArrayBufferLike | undefined;
 
   constructor(sim: Simulator, options: SocketPairOptions, side: "out" | "in") {
     this.#sim = sim;
+    this.turn = {
+      moved() {},
+      isOver: false,
+      later: (task) => sim.post("later", 0, task),
+    };
     this.#options = options;
     this.#label = `${options.name}${options.number} ${side}`;
     this.#tinyLeft = options.tinyCuts;
@@ -145,41 +157,61 @@ export class SimulatedSocket implements ByteSocket {
     this.#peer = peer;
   }
 
-  // --- ByteSocket -----------------------------------------------------------
+  // --- Stream -------------------------------------------------------------------
 
-  read(into: Uint8Array): Promise<number | null> {
-    if (this.#isClosed) return Promise.reject(closedError());
-    if (this.#reading !== undefined) throw new TypeError("Cannot read twice");
-    return new Promise((resolve, reject) => {
-      this.#reading = { bytes: into, resolve, reject };
-      if (this.#isReadable) {
-        this.#sim.post(`${this.#label} read`, 0, () => this.#tryRead());
-      }
-    });
+  get isOpen(): boolean {
+    return !this.#isClosed;
   }
 
-  write(bytes: Uint8Array): Promise<number> {
-    if (this.#isClosed) return Promise.reject(closedError());
-    if (this.#writing !== undefined) throw new TypeError("Cannot write twice");
+  peerCredentials(): undefined {
+    return undefined;
+  }
+
+  notify(user: StreamUser): void {
+    this.#user = user;
+  }
+
+  goOn(): void {
+    this.#sim.post(`${this.#label} goes on`, 0, () => this.#tell(0));
+  }
+
+  read(into: Uint8Array): number {
+    if (this.#isClosed) throw closedError();
+    const bytes = this.#peer.#take(into);
+    if (bytes > 0) return bytes;
+    if (this.#broken !== undefined) throw brokenError(this.#broken, "read");
+    return this.#peer.#end === "arrived" ? 0 : WOULD_BLOCK;
+  }
+
+  write(bytes: Uint8Array): number {
+    if (this.#isClosed) throw closedError();
     if (this.#end !== "open") throw new TypeError("Cannot write after FIN");
-    return new Promise((resolve, reject) => {
-      this.#writing = { bytes, resolve, reject };
-      this.writtenLast = bytes.buffer;
-      this.#sim.post(`${this.#label} write`, 0, () => this.#tryWrite());
-    });
+    if (this.#broken !== undefined) throw brokenError(this.#broken, "write");
+    this.writtenLast = bytes.buffer;
+    const room = this.#options.capacityBytes - this.#queuedBytes;
+    if (room <= 0) return 0;
+    if (this.#sim.chance(8)) return this.#makeRoom();
+    const most = Math.min(room, bytes.length);
+    const count = this.#sim.chance(4) ? 1 + this.#sim.prng.below(most) : most;
+    this.#queue.push(bytes.slice(0, count));
+    this.#queuedBytes += count;
+    this.#carry();
+    if (this.#sim.chance(8)) this.#leaveLate();
+    return count;
   }
 
-  closeWrite(): Promise<void> {
-    if (this.#isClosed) return Promise.reject(closedError());
-    return new Promise((resolve, reject) => {
-      this.#sim.post(`${this.#label} fin`, 0, () => {
-        if (this.#isClosed || this.#broken !== undefined) {
-          return reject(new Deno.errors.NotConnected("not connected"));
-        }
-        this.#sendEnd();
-        resolve();
-      });
-    });
+  flush(): boolean {
+    if (this.#isClosed) throw closedError();
+    if (this.#broken !== undefined) throw brokenError(this.#broken, "write");
+    return !this.#isLeaving;
+  }
+
+  closeWrite(): void {
+    if (this.#isClosed) throw closedError();
+    if (this.#broken !== undefined) {
+      throw new Deno.errors.NotConnected("not connected");
+    }
+    this.#sendEnd();
   }
 
   close(): void {
@@ -204,9 +236,7 @@ export class SimulatedSocket implements ByteSocket {
     this.#broken = kind;
     this.dropUnderWay();
     this.#peer.dropUnderWay();
-    this.#writing?.reject(brokenError(kind, "write"));
-    this.#writing = undefined;
-    this.#tryRead();
+    this.#tell(Ready.ERROR);
   }
 
   /** What was sent and has not arrived is gone. */
@@ -232,21 +262,22 @@ export class SimulatedSocket implements ByteSocket {
 
   // --- The way of a byte ---------------------------------------------------
 
-  get #isReadable(): boolean {
-    const peer = this.#peer;
-    return peer.#arrivedBytes > 0 || this.#broken !== undefined ||
-      peer.#end === "arrived";
+  #tell(hint: number): void {
+    const user = this.#user;
+    if (user !== undefined) notifyUser(user, hint);
   }
 
-  #tryRead(): void {
-    const reading = this.#reading;
-    if (reading === undefined || !this.#isReadable) return;
-    this.#reading = undefined;
-    const bytes = this.#peer.#take(reading.bytes);
-    if (bytes > 0) reading.resolve(bytes);
-    else if (this.#broken !== undefined) {
-      reading.reject(brokenError(this.#broken, "read"));
-    } else reading.resolve(null);
+  #makeRoom(): 0 {
+    this.#sim.post(`${this.#label} room`, 0, () => this.#tell(Ready.WRITE));
+    return 0;
+  }
+
+  #leaveLate(): void {
+    this.#isLeaving = true;
+    this.#sim.post(`${this.#label} leaves`, 0, () => {
+      this.#isLeaving = false;
+      this.#tell(Ready.WRITE);
+    });
   }
 
   /** The peer reads. */
@@ -266,29 +297,8 @@ export class SimulatedSocket implements ByteSocket {
       if (count === first.length) this.#queue.shift();
       else this.#queue[0] = first.subarray(count);
     }
-    if (bytes > 0 && this.#writing !== undefined) {
-      this.#sim.post(`${this.#label} room`, 0, () => this.#tryWrite());
-    }
+    if (bytes > 0) this.#makeRoom();
     return bytes;
-  }
-
-  #tryWrite(): void {
-    const writing = this.#writing;
-    if (writing === undefined) return;
-    if (this.#broken !== undefined) {
-      this.#writing = undefined;
-      return writing.reject(brokenError(this.#broken, "write"));
-    }
-    const room = this.#options.capacityBytes - this.#queuedBytes;
-    if (room <= 0) return;
-    const most = Math.min(room, writing.bytes.length);
-    const bytes = this.#sim.chance(4) ? 1 + this.#sim.prng.below(most) : most;
-    this.#writing = undefined;
-    // Only now, as a kernel may: whoever touches a buffer in flight is found.
-    this.#queue.push(writing.bytes.slice(0, bytes));
-    this.#queuedBytes += bytes;
-    this.#carry();
-    writing.resolve(bytes);
   }
 
   #sendEnd(): void {
@@ -310,9 +320,8 @@ export class SimulatedSocket implements ByteSocket {
 
   #release(): void {
     this.#isClosed = true;
-    this.#reading?.reject(closedError());
-    this.#writing?.reject(closedError());
-    this.#reading = this.#writing = undefined;
+    this.onClosed?.();
+    queueMicrotask(() => this.#tell(Ready.HANGUP));
   }
 
   /** @param isMore What goes now was sent together with what just arrived. */
@@ -349,7 +358,7 @@ export class SimulatedSocket implements ByteSocket {
       this.#sim.note(this.#label, bytes, underWay);
       this.#arrivedBytes += bytes;
     }
-    this.#peer.#tryRead();
+    this.#peer.#tell(Ready.READ);
   }
 
   #cut(bytes: number): number {
@@ -360,10 +369,6 @@ export class SimulatedSocket implements ByteSocket {
     }
     return prng.below(2) === 0 ? bytes : 1 + prng.below(bytes);
   }
-}
-
-function closedError(): Error {
-  return new Deno.errors.BadResource("the socket was closed");
 }
 
 function brokenError(kind: Cut, operation: "read" | "write"): Error {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { SocketConduit } from "../../net/stream/socket_conduit.ts";
+import { conduitOf } from "../../net/stream/stream_conduit.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { MemoryConduit } from "../support/memory/memory_conduit.ts";
@@ -128,7 +128,7 @@ export class Targets {
       isHttp2: false,
     });
     this.#roads.set(exchange, pair);
-    exchange.answerAt(new SocketConduit(pair.far));
-    return this.#tamper(new SocketConduit(pair.near));
+    exchange.answerAt(conduitOf(pair.far));
+    return this.#tamper(conduitOf(pair.near));
   }
 }

@@ -5,9 +5,7 @@
  * @module
  */
 
-import { socketTransport } from "../../net/stream/socket_transport.ts";
-import { WHOLE } from "../../net/poll/turn_share.ts";
-import type { Transport } from "../../net/stream/transport.ts";
+import type { Stream } from "../../net/stream/stream.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { LinkError, STREAMS_ALPN } from "../../proto/link/hello.ts";
 import { Callers } from "./callers.ts";
@@ -17,7 +15,7 @@ import { type AgentWorld, SimulatedAgent } from "./simulated_agent.ts";
 import { SimulatedServer } from "./simulated_server.ts";
 import type { Simulator } from "./simulator.ts";
 import { SocketPair } from "./socket_pair.ts";
-import { tapped } from "./tapped_transport.ts";
+import { tapped } from "./tapped_stream.ts";
 import { type Tamper, Targets } from "./targets.ts";
 
 /** Routes to agents are long: this much is under way on them. */
@@ -133,7 +131,7 @@ export class TunnelWorld implements AgentWorld {
   openLink<T>(
     agent: SimulatedAgent,
     _alpn: readonly string[],
-    use: (transport: Transport) => Promise<T>,
+    use: (transport: Stream) => Promise<T>,
   ): Promise<T> {
     const { linkLatencyMs } = this.#plan;
     return new Promise((resolve, reject) => {
@@ -152,7 +150,7 @@ export class TunnelWorld implements AgentWorld {
     for (const link of this.#linksOf(agent)) link.trouble ??= "closed";
   }
 
-  #join(agent: SimulatedAgent): Transport {
+  #join(agent: SimulatedAgent): Stream {
     const number = this.links.length;
     const isPackets = agent.plan.carrier === "packets";
     const pair = new SocketPair(this.#sim, {
@@ -168,7 +166,7 @@ export class TunnelWorld implements AgentWorld {
     const link = new SimulatedLink(number, agent, pair, isPackets);
     this.links.push(link);
     const tap = (end: "near" | "far", isClient: boolean) =>
-      tapped(socketTransport(pair[end], undefined, WHOLE), {
+      tapped(pair[end], {
         isClient,
         // In the packets carrier a conduit is reset by a packet.
         mayCalm: !isPackets &&

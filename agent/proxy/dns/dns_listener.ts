@@ -19,7 +19,8 @@ import { hostOf, hostPort } from "../../../proto/peer/host_port.ts";
 import { isWildcard } from "../../../net/libc/socket_address.ts";
 import { localHostOf } from "../../../net/stream/local_host.ts";
 import { canonicalIp } from "../../../proto/peer/ip_address.ts";
-import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import { Socket } from "../../../net/stream/socket.ts";
+import type { Stream } from "../../../net/stream/stream.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import { type DnsTransport, QUESTION_BYTES_MAX } from "./dns.ts";
 import type { DnsAsker } from "./dns_zone.ts";
@@ -161,18 +162,18 @@ function together(one: PortListener & Closing, other: Closing): PortListener {
 
 /** The questions of one connection, one after the other. */
 class Questions {
-  readonly #conn: ByteSocket;
+  readonly #conn: Socket;
   readonly #asker: DnsAsker;
   readonly #timers: Timers;
   readonly #buffer = new Uint8Array(LENGTH_BYTES + QUESTION_BYTES_MAX);
   #filled = 0;
   #isClosed = false;
 
-  constructor(conn: ByteSocket, timers: Timers) {
-    this.#conn = conn;
+  constructor(stream: Stream, timers: Timers) {
+    this.#conn = new Socket(stream);
     this.#asker = {
-      from: canonicalIp(hostOf(conn.remoteAddress)),
-      asked: localHostOf(conn),
+      from: canonicalIp(hostOf(stream.remoteAddress)),
+      asked: localHostOf(stream),
     };
     this.#timers = timers;
   }

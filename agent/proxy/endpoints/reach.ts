@@ -28,6 +28,8 @@ export const AGENT_TIMEOUT_MS_MIN = 2_000;
 export interface ReachDial {
   readonly protocol: Protocol;
   readonly timeoutMs: number;
+  /** See `DialLimits`; a tunnel's sockets are not ours. */
+  readonly userTimeoutMs?: number;
   /** Through the tunnel when it cannot be done directly. */
   readonly agentOnFailure: boolean;
   /**
@@ -172,10 +174,14 @@ function direct(
 
 function dialDirectly(
   { address, port }: Target,
-  { protocol, timeoutMs, signal }: ReachDial,
+  { protocol, timeoutMs, userTimeoutMs = 0, signal }: ReachDial,
   resolver: Resolver,
 ): Conduit | Promise<Conduit> {
-  const limits = { timeoutMs, ...(signal === undefined ? {} : { signal }) };
+  const limits = {
+    timeoutMs,
+    userTimeoutMs,
+    ...(signal === undefined ? {} : { signal }),
+  };
   if (protocol === "tcp" && isIpAddress(address)) {
     return dialAddress({ hostname: address, port }, limits);
   }

@@ -6,9 +6,9 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { HealthCheck } from "../../../catalog/model/model.ts";
 import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
-import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
-import { socketTransport } from "../../../net/stream/socket_transport.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
+import { Socket } from "../../../net/stream/socket.ts";
+import type { Stream } from "../../../net/stream/stream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { HealthService } from "../../../proto/grpc/health.ts";
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
@@ -168,8 +168,9 @@ Deno.test("the status and the host are what the service says", async () => {
 Deno.test("over HTTPS it is asked by its name, and verified only if that is wanted", async () => {
   await using rig = new ProxyRig();
   const asked: string[] = [];
-  const answer = async (socket: ByteSocket) => {
-    asked.push(socket.serverName ?? "");
+  const answer = async (stream: Stream) => {
+    asked.push(stream.serverName);
+    const socket = new Socket(stream);
     await socket.read(new Uint8Array(1_024));
     await socket.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\n\r\n"));
     await socket.closeWrite();
@@ -177,7 +178,7 @@ Deno.test("over HTTPS it is asked by its name, and verified only if that is want
   };
   await using server = await TlsServer.open(
     TLS_ENGINES[0]!,
-    (socket) => void answer(socket),
+    (stream) => void answer(stream),
     { clientCertificate: "none" },
   );
   const check = { ...HTTP, host: "web.example:443" } as const;
@@ -208,7 +209,7 @@ function grpcServer(
       },
     });
     connection.start();
-    driveHttp2(socketTransport(denoSocket(conn)), connection, systemTimers);
+    driveHttp2(denoStream(conn), connection, systemTimers);
     await over.promise;
   });
 }

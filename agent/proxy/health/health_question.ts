@@ -13,11 +13,11 @@ import {
 import type { Target } from "../../../catalog/snapshot.ts";
 import { ResponseReader } from "../../../net/http1/head.ts";
 import { openClientConnection } from "../../../net/http2/client_connection.ts";
-import { ConduitSocket } from "../../../net/stream/conduit_socket.ts";
+import { ConduitStream } from "../../../net/stream/conduit_stream.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
-import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import { Socket } from "../../../net/stream/socket.ts";
+import type { Stream } from "../../../net/stream/stream.ts";
 import { printable } from "../../../platform/log/printable.ts";
-import { socketTransport } from "../../../net/stream/socket_transport.ts";
 import { tlsClientSocket } from "../../../net/tls/tls_client_socket.ts";
 import { NO_MATERIAL } from "../../../net/tls/trust/credentials.ts";
 import { unaryCall } from "../../../proto/grpc/client.ts";
@@ -65,22 +65,22 @@ export async function askHealth(
   const what = how.kind === "http" ? `GET ${how.path}` : "gRPC health check";
   const address = hostPort(target.address, target.port);
   const limit = new AbortController();
-  let socket: ByteSocket = new ConduitSocket(conduit, address);
+  let stream: Stream = new ConduitStream(conduit, address);
   const giveUp = () => {
     limit.abort();
-    socket.reset();
+    stream.reset();
   };
   const deadline = timers.after(how.timeoutMs, giveUp);
   signal.addEventListener("abort", giveUp);
   try {
     if (how.tls !== undefined) {
-      socket = await dress(socket, how, target, how.tls, limit.signal);
+      stream = await dress(stream, how, target, how.tls, limit.signal);
     }
     return how.kind === "http"
-      ? await askHttp(socket, how, address)
-      : await askGrpc(socket, how, address, timers);
+      ? await askHttp(new Socket(stream), how, address)
+      : await askGrpc(stream, how, address, timers);
   } catch (error) {
-    socket.reset();
+    stream.reset();
     if (limit.signal.aborted) {
       return `no answer to ${what} within ${how.timeoutMs} ms`;
     }
@@ -93,19 +93,19 @@ export async function askHealth(
 
 /** Certificates of endpoints are rarely such as this machine trusts. */
 function dress(
-  socket: ByteSocket,
+  stream: Stream,
   { kind, host }: AskedHealth,
   target: Target,
   { verify = false, serverName }: HealthTls,
   signal: AbortSignal,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   const named = host === undefined ? target.address : hostIn(host);
-  return tlsClientSocket(socket, {
+  return tlsClientSocket(stream, {
     credentials: NO_MATERIAL,
     serverName: serverName ?? named,
     isUnverified: !verify,
     alpn: [kind === "grpc" ? "h2" : "http/1.1"],
-    address: socket.remoteAddress,
+    address: stream.remoteAddress,
     signal,
   });
 }
@@ -116,13 +116,12 @@ function hostIn(text: string): string {
 }
 
 async function askHttp(
-  socket: ByteSocket,
+  socket: Socket,
   how: Extract<AskedHealth, { kind: "http" }>,
   address: string,
 ): Promise<string | undefined> {
   const { path, host = address } = how;
-  await writeAll(
-    socket,
+  await socket.writeAll(
     new TextEncoder().encode(
       `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n` +
         "User-Agent: tunnel-proxy\r\nConnection: close\r\n\r\n",
@@ -138,17 +137,11 @@ async function askHttp(
   return isWell ? undefined : `GET ${path} was answered ${status}`;
 }
 
-async function writeAll(socket: ByteSocket, bytes: Uint8Array) {
-  for (let sent = 0; sent < bytes.length;) {
-    sent += await socket.write(bytes.subarray(sent));
-  }
-}
-
 /**
  * @returns `undefined`: nothing came, or not all of it.
  * @throws {MessageError} When what came is no HTTP.
  */
-async function statusOf(socket: ByteSocket): Promise<number | undefined> {
+async function statusOf(socket: Socket): Promise<number | undefined> {
   const reader = new ResponseReader("the endpoint");
   const buffer = new Uint8Array(READ_BYTES);
   for (;;) {
@@ -160,13 +153,12 @@ async function statusOf(socket: ByteSocket): Promise<number | undefined> {
 }
 
 async function askGrpc(
-  socket: ByteSocket,
+  stream: Stream,
   { service, host, tls, timeoutMs }: Extract<AskedHealth, { kind: "grpc" }>,
   address: string,
   timers: Timers,
 ): Promise<string | undefined> {
-  const transport = socketTransport(socket);
-  const connection = openClientConnection(transport, { timers });
+  const connection = openClientConnection(stream, { timers });
   try {
     const answer = await unaryCall(connection, {
       path: HEALTH_METHODS.check,

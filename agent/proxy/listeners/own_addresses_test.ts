@@ -7,7 +7,8 @@ import {
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
 import { socketStore } from "../../../net/bind/socket_store.ts";
-import { PolledSocket } from "../../../net/stream/polled_socket.ts";
+import { Socket } from "../../../net/stream/socket.ts";
+import { StreamDescriptor } from "../../../net/stream/stream_descriptor.ts";
 import { startPolledTcp } from "../../../net/stream/polled_connect.ts";
 import { BIND_RETRY_MS_MAX } from "./service_listener.ts";
 
@@ -33,13 +34,13 @@ const at = (
   });
 
 /** Connected by the kernel; nobody has accepted it before this turn ends. */
-function queued(port: number): PolledSocket {
+function queued(port: number): Socket {
   const started = startPolledTcp({ hostname: "127.0.0.1", port });
-  if (started instanceof PolledSocket) return started;
+  if (started instanceof StreamDescriptor) return new Socket(started);
   throw new Error("the connection is not there at once");
 }
 
-async function answer(socket: PolledSocket, question: string): Promise<string> {
+async function answer(socket: Socket, question: string): Promise<string> {
   await socket.write(new TextEncoder().encode(question));
   const buffer = new Uint8Array(64);
   const count = await socket.read(buffer);

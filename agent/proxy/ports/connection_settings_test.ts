@@ -5,7 +5,7 @@
 
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { ServicePolicy } from "../../../catalog/model/model.ts";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { openLibc } from "../../../net/libc/libc.ts";
 import {
   ask,
@@ -236,7 +236,7 @@ Deno.test({
     const conn = await rig.connect(KEY);
     // It reads nothing, so its window closes and stays so.
     assert(await ended.promise instanceof Error);
-    denoSocket(conn).close();
+    denoStream(conn).close();
   },
 });
 

@@ -26,6 +26,8 @@ export interface BackendDial {
   readonly clientHost: string;
   /** What the client says first; see `ReachDial.takeEarly`. */
   readonly takeEarly?: () => Promise<Uint8Array>;
+  /** See `DialLimits`. */
+  readonly userTimeoutMs?: number;
   /** Gives it up. */
   readonly signal: AbortSignal;
   /** Backends that have failed this client already. */
@@ -174,13 +176,14 @@ function tryOne(
   context: ProxyContext,
   { backend, timeoutMs, dial, takeEarly }: Try,
 ): Conduit | ReachError | Promise<Conduit | ReachError> {
-  const { protocol, signal } = dial;
+  const { protocol, userTimeoutMs = 0, signal } = dial;
   // Counted from here on, or a burst would all go to one backend.
   backend.opened();
   dial.onTry?.(backend);
   const conduit = context.reach.dial(backend.target, {
     protocol,
     timeoutMs,
+    userTimeoutMs,
     agentOnFailure: port.policy.agentOnFailure ?? false,
     takeEarly,
     signal,

@@ -6,7 +6,7 @@
  */
 
 import { assertEquals, assertRejects } from "@std/assert";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { EARLY_WAIT_MS } from "../../../net/stream/first_bytes.ts";
 import {
   ConduitProbe,
@@ -184,7 +184,7 @@ Deno.test("a client that goes before it says anything is nobody's failure", asyn
   );
   const conn = await stage.connect(KEY);
   await stage.reach.dialed(1);
-  denoSocket(conn).reset();
+  denoStream(conn).reset();
   assertEquals(await given.promise, true);
   await settled();
   const [backend] = port.balancer.backends;

@@ -5,21 +5,15 @@
  * @module
  */
 
-import { conduitOf } from "../../../net/stream/conduit_of_socket.ts";
-import {
-  EARLY_WAIT_MS,
-  type FirstBytes,
-  firstBytes,
-} from "../../../net/stream/first_bytes.ts";
-import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import { conduitOf } from "../../../net/stream/stream_conduit.ts";
+import { EARLY_WAIT_MS, firstBytes } from "../../../net/stream/first_bytes.ts";
+import { Socket } from "../../../net/stream/socket.ts";
+import type { Stream } from "../../../net/stream/stream.ts";
 import {
   type ConnectionFacts,
   ConnectionLog,
 } from "../../../platform/log/connection_log.ts";
-import { openLibc } from "../../../net/libc/libc.ts";
 import { setUserTimeout } from "../../../net/libc/tcp_options.ts";
-import { PolledConduit } from "../../../net/stream/polled_conduit.ts";
-import { PolledSocket } from "../../../net/stream/polled_socket.ts";
 import { abandon } from "../../../proto/link/dial_handler.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import {
@@ -35,7 +29,7 @@ import type { ListItem } from "./unordered_list.ts";
 
 /** Who came. */
 export interface TcpClient {
-  readonly socket: ByteSocket;
+  readonly stream: Stream;
   /** Its IP address. */
   readonly host: string;
   /** Where it is while one of its sides is over. */
@@ -57,8 +51,10 @@ export class TcpConnection implements ConduitObserver, ListItem {
   readonly #dialing = new AbortController();
   readonly #startMs: number;
   #backend: Backend | undefined;
-  /** Asked for only where it saves a round trip. */
-  #first: FirstBytes | undefined;
+  /** The client, looked into; only where that saves a round trip. */
+  #looked: Socket | undefined;
+  /** What it said first, which the dial brings. */
+  #early = NO_BYTES;
   #joined: Joined | undefined;
   #joinedMs: number | undefined;
   #halfClosed: HalfClosed | undefined;
@@ -97,6 +93,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
       const found = await dialBackend(this.#port, this.#context, {
         protocol: "tcp",
         clientHost: this.#client.host,
+        userTimeoutMs: this.#client.userTimeoutMs,
         takeEarly: () => this.#takeEarly(),
         signal: this.#dialing.signal,
       });
@@ -143,55 +140,52 @@ export class TcpConnection implements ConduitObserver, ListItem {
 
   async #takeEarly(): Promise<Uint8Array> {
     const { timers } = this.#context;
-    const { socket } = this.#client;
     try {
-      this.#first ??= await firstBytes(socket, EARLY_WAIT_MS, timers);
-      return this.#first.early;
+      if (this.#looked === undefined) {
+        this.#looked = new Socket(this.#client.stream);
+        await firstBytes(this.#looked, EARLY_WAIT_MS, timers);
+      }
+      return this.#early = this.#looked.bytes;
     } catch {
       // It went before it said anything: that is no backend's business.
       this.#dialing.abort();
-      return new Uint8Array();
+      return NO_BYTES;
     }
   }
 
   #join(far: Conduit): void {
-    const { socket, halfClosed, log } = this.#client;
+    const { halfClosed, log } = this.#client;
     const observer = log.wantsAll
       ? log.opened(this.#facts(), this.#startMs, this)
       : this;
-    this.#limit(far);
+    const { stream, userTimeoutMs } = this.#client;
+    setUserTimeout(stream.descriptor, userTimeoutMs);
     this.#joinedMs = this.#context.timers.now();
     this.#port.times.connect.observe((this.#joinedMs - this.#startMs) / 1_000);
     // What is in it was brought by the dial.
-    if (this.#first !== undefined) observer.sent(this.#first.early.length);
+    if (this.#looked !== undefined) observer.sent(this.#early.length);
     this.#joined = join(
-      conduitOf(this.#first?.socket ?? socket),
+      conduitOf(this.#clientStream()),
       new ObservedConduit(far, observer),
       () => this.#over(),
       (joined) => this.#halfClosed = halfClosed.add(joined),
     );
-    this.#first = undefined;
     const backend = this.#backend!;
     if (!backend.isUsable) this.#client.onLate(backend);
   }
 
-  /** Where the sockets are the C library's; a tunnel's are not ours. */
-  #limit(far: Conduit): void {
-    const { userTimeoutMs, socket } = this.#client;
-    const library = userTimeoutMs === 0 ? undefined : openLibc();
-    if (library === undefined) return;
-    if (socket instanceof PolledSocket) {
-      setUserTimeout(library, socket.number, userTimeoutMs);
-    }
-    if (far instanceof PolledConduit) {
-      setUserTimeout(library, far.number, userTimeoutMs);
-    }
+  /** The client, without what the dial has brought already. */
+  #clientStream(): Stream {
+    const looked = this.#looked;
+    if (looked === undefined) return this.#client.stream;
+    looked.drop(this.#early.length);
+    return looked.handOver();
   }
 
   #facts(): ConnectionFacts {
     const known = {
       service: this.#port.key,
-      from: this.#client.socket.remoteAddress,
+      from: this.#client.stream.remoteAddress,
     };
     if (this.#backend === undefined) return known;
     const address = this.#backend.key;
@@ -211,7 +205,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
   #refuse(): void {
     if (this.#isOver) return;
     this.#port.counts.refused++;
-    this.#client.socket.reset();
+    this.#client.stream.reset();
     this.#over();
   }
 
@@ -227,3 +221,5 @@ export class TcpConnection implements ConduitObserver, ListItem {
     this.#client.onOver();
   }
 }
+
+const NO_BYTES: Uint8Array = new Uint8Array(0);

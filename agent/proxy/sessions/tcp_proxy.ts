@@ -15,7 +15,7 @@ import {
   listenTcp,
 } from "../../../net/listen/listeners.ts";
 import { hostOf } from "../../../proto/peer/host_port.ts";
-import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import type { Stream } from "../../../net/stream/stream.ts";
 import { ConnectionLog } from "../../../platform/log/connection_log.ts";
 import type { Timer } from "../../../proto/sync/clock.ts";
 import type { Backend } from "../balancer/backend.ts";
@@ -74,7 +74,7 @@ export class TcpProxy implements PortProxy {
 
   open(at: ListenAddress): PortListener {
     return listenTcp(at, {
-      onConnection: (socket) => this.#accept(socket),
+      onConnection: (stream) => this.#accept(stream),
       onProblem: (line) => this.#context.log.warn(`${this.#port.key}: ${line}`),
     });
   }
@@ -171,17 +171,17 @@ export class TcpProxy implements PortProxy {
     return this.#drained.promise;
   }
 
-  #accept(socket: ByteSocket): void {
+  #accept(stream: Stream): void {
     const { counts } = this.#port;
     counts.accepted++;
     if (this.#connections.size >= this.#connectionsMax) {
       counts.refused++;
       this.#port.lastError = `more than ${this.#connectionsMax} connections`;
-      return socket.reset();
+      return stream.reset();
     }
     const connection = new TcpConnection(this.#port, this.#context, {
-      socket,
-      host: hostOf(socket.remoteAddress),
+      stream,
+      host: hostOf(stream.remoteAddress),
       halfClosed: this.#halfClosed,
       log: this.#log,
       userTimeoutMs: this.#wish("userTimeoutMs"),

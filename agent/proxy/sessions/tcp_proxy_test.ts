@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
 import {
   ask,
   deadPort,
@@ -93,7 +93,7 @@ Deno.test("a backend's reset is a reset for the client", async () => {
   await using rig = new ProxyRig();
   const backend = rig.serve(async (conn) => {
     await conn.read(new Uint8Array(1));
-    denoSocket(conn).reset();
+    denoStream(conn).reset();
   });
   serveAt(rig, [backend]);
   const conn = await rig.connect(KEY);
@@ -111,7 +111,7 @@ Deno.test("a client's reset is a reset for the backend", async () => {
   const port = serveAt(rig, [backend]);
   const conn = await rig.connect(KEY);
   await conn.read(new Uint8Array(1));
-  denoSocket(conn).reset();
+  denoStream(conn).reset();
   assert(await seen.promise instanceof Deno.errors.ConnectionReset);
   await rig.proxy.stop(0);
   const [one] = port.balancer.backends;

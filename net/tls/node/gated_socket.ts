@@ -10,10 +10,15 @@
  */
 
 import type tls from "node:tls";
-import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
 import { peerIdentityOf } from "../trust/peer_identity.ts";
 import { ByteQueue } from "../../buffers/byte_queue.ts";
-import { type ByteSocket, plainBytes } from "../../stream/byte_socket.ts";
+import { plainBytes } from "../../buffers/plain_bytes.ts";
+import {
+  type PlatformConn,
+  PlatformStream,
+} from "../../stream/platform_stream.ts";
+import type { Socket } from "../../stream/socket.ts";
+import type { Stream } from "../../stream/stream.ts";
 import { HIGH_WATER_BYTES, type TlsGate } from "./tls_gate.ts";
 
 /** How long bytes that TLS has produced may take to leave after `close`. */
@@ -25,15 +30,34 @@ const CLOSE_LINGER_MS = 2_000;
  */
 const END_GRACE_MS = 10;
 
-/** See the module description. */
-export class GatedTlsSocket implements ByteSocket {
-  readonly closesInOrder = false;
-  readonly remoteAddress: string;
-  readonly localAddress: string;
-  readonly alpn: string;
-  readonly serverName: string;
-  readonly identity: PeerIdentity;
-  readonly #socket: ByteSocket;
+/**
+ * The same as a stream.
+ *
+ * @param socket What the gate reads and writes.
+ * @param secure A TLS socket over `gate` whose handshake is complete.
+ */
+export function gatedStream(
+  socket: Socket,
+  gate: TlsGate,
+  secure: tls.TLSSocket,
+): Stream {
+  const gated = new GatedTlsSocket(socket, gate, secure);
+  const { remoteAddress, localAddress } = socket.stream;
+  // `false` or `null` without; no name that could be in there is longer.
+  const { servername } = secure as { servername?: string | false | null };
+  return new PlatformStream(gated, {
+    remoteAddress,
+    localAddress,
+    alpn: secure.alpnProtocol || "",
+    serverName: servername || "",
+    identity: peerIdentityOf(secure),
+    closesInOrder: false,
+    reset: () => gated.reset(),
+  });
+}
+
+class GatedTlsSocket implements PlatformConn {
+  readonly #socket: Socket;
   readonly #gate: TlsGate;
   readonly #tls: tls.TLSSocket;
   readonly #queue = new ByteQueue(HIGH_WATER_BYTES);
@@ -42,18 +66,7 @@ export class GatedTlsSocket implements ByteSocket {
   #networkEnded = false;
   #error: Error | undefined;
 
-  /**
-   * @param socket What the gate reads and writes.
-   * @param secure A TLS socket over `gate` whose handshake is complete.
-   */
-  constructor(socket: ByteSocket, gate: TlsGate, secure: tls.TLSSocket) {
-    this.remoteAddress = socket.remoteAddress;
-    this.localAddress = socket.localAddress;
-    this.alpn = secure.alpnProtocol || "";
-    // `false` or `null` without; no name that could be in there is longer.
-    const { servername } = secure as { servername?: string | false | null };
-    this.serverName = servername || "";
-    this.identity = peerIdentityOf(secure);
+  constructor(socket: Socket, gate: TlsGate, secure: tls.TLSSocket) {
     this.#socket = socket;
     this.#gate = gate;
     this.#tls = secure;

@@ -14,8 +14,9 @@ import { isIP } from "node:net";
 import tls from "node:tls";
 import type { TlsMaterial } from "../trust/credentials.ts";
 import { clientHandshakeError } from "../trust/tls_errors.ts";
-import { GatedTlsSocket } from "./gated_socket.ts";
-import type { ByteSocket } from "../../stream/byte_socket.ts";
+import { gatedStream } from "./gated_socket.ts";
+import { Socket } from "../../stream/socket.ts";
+import type { Stream } from "../../stream/stream.ts";
 import { TlsGate } from "./tls_gate.ts";
 
 /** As whom, and whom to expect. */
@@ -39,17 +40,16 @@ export interface GatedTlsClientOptions {
 }
 
 /**
- * Runs the handshake on `socket`, which belongs to this from now on.
+ * Runs the handshake on `stream`, which belongs to this from now on.
  *
- * @throws {TlsHandshakeError} With `socket` closed. In TLS 1.3 a client is done
- *   before the server has looked at its certificate (RFC 8446 §4.4.2), so a
- *   refusal comes later: the first `read` throws it.
+ * @throws {TlsHandshakeError} With `stream` closed.
  */
 export function gatedTlsClientOver(
-  socket: ByteSocket,
+  stream: Stream,
   options: GatedTlsClientOptions,
-): Promise<ByteSocket> {
+): Promise<Stream> {
   const { address, signal } = options;
+  const socket = new Socket(stream);
   const gate = new TlsGate(socket);
   return new Promise((resolve, reject) => {
     const secure = tls.connect(tlsOptions(options, gate));
@@ -76,9 +76,7 @@ export function gatedTlsClientOver(
     secure.once("secureConnect", () => {
       settle();
       options.shown?.(chainOf(secure.getPeerCertificate(true)));
-      resolve(
-        new VerdictSocket(new GatedTlsSocket(socket, gate, secure), address),
-      );
+      resolve(gatedStream(socket, gate, secure));
     });
   });
 }
@@ -141,62 +139,3 @@ function nameProblem(
 
 /** What {@linkcode clientHandshakeError} knows as a close without a word. */
 const CLOSED = Object.assign(new Error("closed"), { code: "ECONNRESET" });
-
-/** Takes a failure before the server's first byte for its verdict on us. */
-class VerdictSocket implements ByteSocket {
-  readonly closesInOrder = false;
-  readonly remoteAddress: string;
-  readonly localAddress: string;
-  readonly alpn: string;
-  readonly identity: ByteSocket["identity"];
-  readonly #socket: ByteSocket;
-  readonly #address: string;
-  #isAccepted = false;
-  #isOurs = false;
-
-  constructor(socket: ByteSocket, address: string) {
-    this.remoteAddress = socket.remoteAddress;
-    this.localAddress = socket.localAddress;
-    this.alpn = socket.alpn;
-    this.identity = socket.identity;
-    this.#socket = socket;
-    this.#address = address;
-  }
-
-  read(into: Uint8Array): Promise<number | null> {
-    return this.#isAccepted ? this.#socket.read(into) : this.#readVerdict(into);
-  }
-
-  write(bytes: Uint8Array): Promise<number> {
-    return this.#socket.write(bytes);
-  }
-
-  closeWrite(): Promise<void> {
-    return this.#socket.closeWrite();
-  }
-
-  close(): void {
-    this.#isOurs = true;
-    this.#socket.close();
-  }
-
-  reset(): void {
-    this.#isOurs = true;
-    this.#socket.reset();
-  }
-
-  async #readVerdict(into: Uint8Array): Promise<number | null> {
-    let count: number | null;
-    try {
-      count = await this.#socket.read(into);
-    } catch (error) {
-      // A read that our own `close` has ended says nothing about the server.
-      throw this.#isOurs ? error : clientHandshakeError(error, this.#address);
-    }
-    if (count === null && !this.#isOurs) {
-      throw clientHandshakeError(CLOSED, this.#address);
-    }
-    this.#isAccepted = true;
-    return count;
-  }
-}

@@ -21,9 +21,10 @@ import {
 } from "../trust/client_certificate.ts";
 import type { TlsMaterial } from "../trust/credentials.ts";
 import { serverHandshakeError } from "../trust/tls_errors.ts";
-import { GatedTlsSocket } from "./gated_socket.ts";
+import { gatedStream } from "./gated_socket.ts";
 import { codeOf } from "../../../platform/errors/error_code.ts";
-import type { ByteSocket } from "../../stream/byte_socket.ts";
+import { Socket } from "../../stream/socket.ts";
+import type { Stream } from "../../stream/stream.ts";
 import { TlsGate } from "./tls_gate.ts";
 
 /** How a TLS server presents itself and what it demands. */
@@ -41,14 +42,15 @@ export interface GatedTlsOptions {
 }
 
 /**
- * Runs the handshake on `socket`, which belongs to this from now on.
+ * Runs the handshake on `stream`, which belongs to this from now on.
  *
- * @throws {TlsHandshakeError} With `socket` closed.
+ * @throws {TlsHandshakeError} With `stream` closed.
  */
 export function gatedTlsSocket(
-  socket: ByteSocket,
+  stream: Stream,
   options: GatedTlsOptions,
-): Promise<ByteSocket> {
+): Promise<Stream> {
+  const socket = new Socket(stream);
   const gate = new TlsGate(socket);
   // Until it is over, for there may be something to say behind TLS's end.
   gate.closesSocket = false;
@@ -64,12 +66,12 @@ export function gatedTlsSocket(
     server.on("tlsClientError", (error: Error, failed: tls.TLSSocket) => {
       failed.destroy();
       sendAlert(socket, error);
-      refuse(serverHandshakeError(error, socket.remoteAddress));
+      refuse(serverHandshakeError(error, stream.remoteAddress));
     });
     gate.once("close", () => setImmediate(onGateClosed));
     const onGateClosed = () => {
       if (!gate.closesSocket) {
-        refuse(serverHandshakeError(CLOSED, socket.remoteAddress));
+        refuse(serverHandshakeError(CLOSED, stream.remoteAddress));
       }
     };
     server.on("secureConnection", (secure: tls.TLSSocket) => {
@@ -77,18 +79,18 @@ export function gatedTlsSocket(
         secure,
         options.clientCertificate,
         options.credentials.ca,
-        socket.remoteAddress,
+        stream.remoteAddress,
       );
       if (refusal === undefined) {
         gate.closesSocket = true;
-        return resolve(new GatedTlsSocket(socket, gate, secure));
+        return resolve(gatedStream(socket, gate, secure));
       }
       secure.on("error", ignore);
       secure.destroy();
       refuse(refusal);
     });
     gate.onNetworkEnd = () =>
-      refuse(serverHandshakeError(CLOSED, socket.remoteAddress));
+      refuse(serverHandshakeError(CLOSED, stream.remoteAddress));
     server.emit("connection", gate);
   });
 }
@@ -136,7 +138,7 @@ const ALERTS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** The peer that does not take it at once does without. */
-function sendAlert(socket: ByteSocket, error: Error): void {
+function sendAlert(socket: Socket, error: Error): void {
   const alert = ALERTS.get(codeOf(error));
   if (alert === undefined) return;
   const record = new Uint8Array([21, 3, 3, 0, 2, 2, alert]);

@@ -11,7 +11,7 @@
  */
 
 import { Duplex } from "node:stream";
-import type { ByteSocket } from "../../stream/byte_socket.ts";
+import type { Socket } from "../../stream/socket.ts";
 import { ReadBuffer } from "../../buffers/read_buffer.ts";
 
 /** Encrypted or decrypted bytes that wait on either side of TLS. */
@@ -19,7 +19,7 @@ export const HIGH_WATER_BYTES = 64 * 1024;
 
 /** See the module description. */
 export class TlsGate extends Duplex {
-  readonly #socket: ByteSocket;
+  readonly #socket: Socket;
   readonly #reader = new ReadBuffer();
   #isReading = false;
   #wake: (() => void) | undefined;
@@ -34,7 +34,7 @@ export class TlsGate extends Duplex {
    */
   onNetworkEnd: () => void = () => this.push(null);
 
-  constructor(socket: ByteSocket) {
+  constructor(socket: Socket) {
     super({ allowHalfOpen: true, highWaterMark: HIGH_WATER_BYTES });
     this.#socket = socket;
     this.on("error", ignore); // Reported through the TLS socket.

@@ -1,5 +1,5 @@
 /**
- * A TLS client's handshake over a socket of the C library.
+ * A TLS client's handshake over a stream, by OpenSSL.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import type { SecureContext } from "./secure_context.ts";
 import { SecureSession } from "./secure_session.ts";
 import { SslError } from "./ssl_error.ts";
 import { alternativeNamesOf } from "../../../platform/pki/certificate_words.ts";
-import type { PolledSocket } from "../../stream/polled_socket.ts";
+import type { Stream } from "../../stream/stream.ts";
 import { doHandshake } from "./secure_handshake.ts";
 
 /** Whom a client expects. */
@@ -24,24 +24,24 @@ export interface ClientHandshakeOptions {
 }
 
 /**
- * Runs the handshake over `socket`, which belongs to this from now on.
+ * Runs the handshake over `stream`, which belongs to this from now on.
  *
  * @param context Of a client.
- * @throws {SslError} Or a system error with its `code`; `socket` is closed then.
+ * @throws {SslError} Or a system error with its `code`; `stream` is closed then.
  */
 export async function handshakeAsClient(
-  socket: PolledSocket,
+  stream: Stream,
   context: SecureContext,
   { serverName, otherNames, signal, shown }: ClientHandshakeOptions,
-): Promise<PolledSocket> {
+): Promise<Stream> {
   let session: SecureSession | undefined;
   try {
     session = new SecureSession(context, { serverName, otherNames });
-    const secure = await doHandshake(socket, session, signal);
+    const secure = await doHandshake(stream, session, signal);
     shown?.(session.shownCertificates);
     return secure;
   } catch (error) {
-    socket.close();
+    stream.close();
     throw withNames(error, serverName, session?.refusedCertificate);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Shakes hands over a socket of the C library, with OpenSSL.
+ * Runs the TLS handshake over a stream, with OpenSSL.
  *
  * @module
  */
@@ -10,13 +10,11 @@ import {
   isSlip,
   reportInternalError,
 } from "../../../platform/errors/internal_errors.ts";
-import { identityOf } from "../trust/peer_identity.ts";
-import type { Polled } from "../../poll/poller.ts";
-import { PolledSocket } from "../../stream/polled_socket.ts";
+import type { Stream, StreamUser } from "../../stream/stream.ts";
 import { SecureStream } from "./secure_stream.ts";
 
 /**
- * Runs the handshake of `session` over `socket`; both belong to this from now
+ * Runs the handshake of `session` over `stream`; both belong to this from now
  * on.
  *
  * @param signal Gives it up; its reason is what this rejects with.
@@ -24,12 +22,12 @@ import { SecureStream } from "./secure_stream.ts";
  * @throws {SslError} Or a system error with its `code`; all is closed then.
  */
 export function doHandshake(
-  socket: PolledSocket,
+  stream: Stream,
   session: SecureSession,
   signal: AbortSignal,
-): Promise<PolledSocket> {
+): Promise<SecureStream> {
   return new Promise((resolve, reject) => {
-    const handshake = new SecureHandshake(socket, session, {
+    const handshake = new SecureHandshake(stream, session, {
       done: (secure) => {
         signal.removeEventListener("abort", onAbort);
         resolve(secure);
@@ -48,26 +46,19 @@ export function doHandshake(
 
 /** Exactly one of them is called, once. */
 interface Outcome {
-  done(secure: PolledSocket): void;
+  done(secure: SecureStream): void;
   failed(error: unknown): void;
 }
 
-class SecureHandshake implements Polled {
-  readonly #socket: PolledSocket;
-  readonly #session: SecureSession;
+class SecureHandshake implements StreamUser {
   readonly #stream: SecureStream;
   readonly #outcome: Outcome;
   #isOver = false;
 
-  constructor(
-    socket: PolledSocket,
-    session: SecureSession,
-    outcome: Outcome,
-  ) {
-    this.#socket = socket;
-    this.#session = session;
+  constructor(stream: Stream, session: SecureSession, outcome: Outcome) {
     this.#outcome = outcome;
-    this.#stream = new SecureStream(socket.handOver(this), session);
+    this.#stream = new SecureStream(stream, session);
+    this.#stream.notify(this);
   }
 
   start(): void {
@@ -78,10 +69,8 @@ class SecureHandshake implements Polled {
     this.#fail(reason);
   }
 
-  onReady(ready: number): void {
-    if (this.#isOver) return;
-    this.#stream.noticed(ready);
-    this.#go();
+  onReady(): void {
+    if (!this.#isOver) this.#go();
   }
 
   onFault(): void {
@@ -91,18 +80,8 @@ class SecureHandshake implements Polled {
   #go(): void {
     try {
       if (!this.#stream.doHandshake()) return;
-      const { remoteAddress, localAddress } = this.#socket;
-      const { alpn, serverName, peerCertificate } = this.#session;
-      const secure = new PolledSocket(this.#stream, {
-        remoteAddress,
-        localAddress,
-        alpn,
-        serverName,
-        // The library lets nobody through whose certificate it could not verify.
-        identity: identityOf(peerCertificate),
-      });
       this.#isOver = true;
-      this.#outcome.done(secure);
+      this.#outcome.done(this.#stream);
     } catch (error) {
       if (!isSlip(error)) return this.#fail(error);
       reportInternalError("handshake", error);

@@ -1,6 +1,5 @@
 /**
- * TLS over a socket of the C library, with the calls that the socket itself has:
- * who reads and writes one can do so with the other.
+ * TLS by OpenSSL over any stream.
  *
  * Bytes are read from the socket only for a reader who asks, so a peer waits
  * as it does without TLS, and none are kept but a ring of each direction.
@@ -8,6 +7,7 @@
  * @module
  */
 
+import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
 import {
   type HandshakeResult,
   type SecureSession,
@@ -15,11 +15,16 @@ import {
   WANT_WRITE,
 } from "./secure_session.ts";
 import { SslError, truncatedError } from "./ssl_error.ts";
-import type { PeerCredentials } from "../../stream/byte_socket.ts";
-import type { PolledStream } from "../../stream/polled_stream.ts";
-import type { Poller } from "../../poll/poller.ts";
+import { ANONYMOUS } from "../../../proto/peer/peer_identity.ts";
+import { identityOf } from "../trust/peer_identity.ts";
+import {
+  closedError,
+  type Stream,
+  type StreamUser,
+  WOULD_BLOCK,
+} from "../../stream/stream.ts";
+import { StreamLayer } from "../../stream/stream_layer.ts";
 import { Ready } from "../../poll/poller.ts";
-import { closedError, WOULD_BLOCK } from "../../stream/stream_descriptor.ts";
 
 /**
  * How much a peer may say without a byte in the clear. Each KeyUpdate of a few
@@ -28,14 +33,21 @@ import { closedError, WOULD_BLOCK } from "../../stream/stream_descriptor.ts";
  */
 export const IDLE_BYTES_MAX: number = 256 * 1024;
 
+/** What a handshake finds out. */
+interface Shown {
+  readonly alpn: string;
+  readonly serverName: string;
+  readonly identity: PeerIdentity;
+}
+
+const NOTHING_SHOWN: Shown = {
+  alpn: "",
+  serverName: "",
+  identity: ANONYMOUS,
+};
+
 /** See the module description. */
-export class SecureStream implements PolledStream {
-  /** The peer must hear our goodbye, or it takes the end for a cut. */
-  readonly closesInOrder = false;
-  readonly poller: Poller;
-  readonly number: number;
-  readonly isTcp: boolean;
-  readonly #descriptor: PolledStream;
+export class SecureStream extends StreamLayer implements StreamUser {
   readonly #session: SecureSession;
   #isOpen = true;
   /** The session has nothing to read before the socket has. */
@@ -48,27 +60,53 @@ export class SecureStream implements PolledStream {
   /** Why nothing leaves any more; the kernel says so only once. */
   #failure: unknown;
 
+  #shown = NOTHING_SHOWN;
+  #user: StreamUser | undefined;
+
   /** @param session Is freed from here. */
-  constructor(descriptor: PolledStream, session: SecureSession) {
-    this.#descriptor = descriptor;
+  constructor(below: Stream, session: SecureSession) {
+    super(below);
     this.#session = session;
-    this.poller = descriptor.poller;
-    this.number = descriptor.number;
-    this.isTcp = descriptor.isTcp;
+    below.notify(this);
   }
 
-  get isOpen(): boolean {
+  override get alpn(): string {
+    return this.#shown.alpn;
+  }
+
+  override get serverName(): string {
+    return this.#shown.serverName;
+  }
+
+  override get identity(): PeerIdentity {
+    return this.#shown.identity;
+  }
+
+  override get isOpen(): boolean {
     return this.#isOpen;
   }
 
-  peerCredentials(): PeerCredentials | undefined {
-    return this.#descriptor.peerCredentials();
+  /** The peer must hear our goodbye, or it takes the end for a cut. */
+  override get closesInOrder(): boolean {
+    return false;
   }
 
-  noticed(ready: number): void {
-    this.#descriptor.noticed(ready);
-    if (!this.#isOpen || !this.#hasOutput) return;
-    if ((ready & Ready.WRITE) !== 0) this.#trySend();
+  override notify(user: StreamUser): void {
+    this.#user = user;
+  }
+
+  onReady(hint: number): void {
+    // Somebody else has closed what is below.
+    if (this.#isOpen && !this.below.isOpen) this.close();
+    if (this.#isOpen && this.#hasOutput && (hint & Ready.WRITE) !== 0) {
+      this.#trySend();
+    }
+    this.#user?.onReady(hint);
+  }
+
+  onFault(): void {
+    if (this.#user === undefined) this.reset();
+    else this.#user.onFault();
   }
 
   /**
@@ -78,11 +116,13 @@ export class SecureStream implements PolledStream {
    * @throws {SslError} Or a system error with its `code`.
    */
   doHandshake(): boolean {
+    if (!this.#isOpen) throw closedError();
     for (;;) {
       const shaken = this.#shakeOnce();
       this.#trySend(); // Who does not listen may have said why.
       if (shaken === "complete") {
         this.#wantsRead = false; // What came behind it may be inside.
+        this.#shown = shownIn(this.#session);
         return true;
       }
       if (this.#canGoOn(shaken)) continue;
@@ -91,7 +131,7 @@ export class SecureStream implements PolledStream {
     }
   }
 
-  read(into: Uint8Array<ArrayBuffer>): number {
+  override read(into: Uint8Array<ArrayBuffer>): number {
     if (!this.#isOpen) throw closedError();
     for (;;) {
       if (this.#wantsRead && !this.#feed()) return WOULD_BLOCK;
@@ -107,7 +147,7 @@ export class SecureStream implements PolledStream {
     }
   }
 
-  write(bytes: Uint8Array<ArrayBuffer>): number {
+  override write(bytes: Uint8Array<ArrayBuffer>): number {
     if (!this.#isOpen) throw closedError();
     if (bytes.length === 0 || !this.flush()) return 0;
     for (;;) {
@@ -118,30 +158,30 @@ export class SecureStream implements PolledStream {
     }
   }
 
-  flush(): boolean {
+  override flush(): boolean {
     if (!this.#isOpen) throw closedError();
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#hasOutput) this.#sendOutput();
     return !this.#hasOutput;
   }
 
-  closeWrite(): void {
+  override closeWrite(): void {
     if (!this.#isOpen) throw closedError();
     this.#ending = "goodbye";
     this.#sendOutput();
   }
 
-  close(): void {
+  override close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#descriptor.close();
+    this.below.close();
     this.#session.free();
   }
 
-  reset(): void {
+  override reset(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#descriptor.reset();
+    this.below.reset();
     this.#session.free();
   }
 
@@ -179,7 +219,7 @@ export class SecureStream implements PolledStream {
 
   /** @returns Whether the socket had anything for the session. */
   #feed(): boolean {
-    const count = this.#descriptor.read(this.#session.input);
+    const count = this.below.read(this.#session.input);
     if (count === WOULD_BLOCK) return false;
     if (count === 0) throw this.#failure ?? truncatedError();
     this.#idleBytes += count;
@@ -204,7 +244,7 @@ export class SecureStream implements PolledStream {
     if (this.#ending !== "descriptor") return;
     this.#ending = "no";
     try {
-      this.#descriptor.closeWrite();
+      this.below.closeWrite();
     } catch {
       // Our goodbye is on its way, and who is gone already needs none.
     }
@@ -212,12 +252,17 @@ export class SecureStream implements PolledStream {
 
   #send(output: Uint8Array<ArrayBuffer>): number {
     try {
-      return this.#descriptor.write(output);
+      return this.below.write(output);
     } catch (error) {
       this.#failure = error;
       throw error;
     }
   }
+}
+
+/** The library lets nobody through whose certificate it could not verify. */
+function shownIn({ alpn, serverName, peerCertificate }: SecureSession): Shown {
+  return { alpn, serverName, identity: identityOf(peerCertificate) };
 }
 
 function idleError(): SslError {

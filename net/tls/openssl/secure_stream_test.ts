@@ -21,11 +21,12 @@ import {
 } from "../../../tests/support/memory/secure_pair.ts";
 import { Listener } from "../../../tests/support/peers/sockets.ts";
 import { SecureSession } from "./secure_session.ts";
-import { PolledConduit } from "../../stream/polled_conduit.ts";
+import { conduitOf } from "../../stream/stream_conduit.ts";
 import { connectPolledTcp } from "../../stream/polled_connect.ts";
 import { listenPolledTcp } from "../../bind/polled_listener.ts";
 import type { Poller } from "../../poll/poller.ts";
-import type { PolledSocket } from "../../stream/polled_socket.ts";
+import { Socket } from "../../stream/socket.ts";
+import type { Stream } from "../../stream/stream.ts";
 import { doHandshake } from "./secure_handshake.ts";
 
 const all = await certificates();
@@ -34,9 +35,9 @@ const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
 
 /** Both ends; the raw one is what TLS rides on. */
 interface Ends {
-  readonly client: PolledSocket;
-  readonly server: PolledSocket;
-  readonly raw: PolledSocket;
+  readonly client: Stream;
+  readonly server: Stream;
+  readonly raw: Stream;
 }
 
 async function secureEnds(poller: Poller): Promise<Ends> {
@@ -44,7 +45,7 @@ async function secureEnds(poller: Poller): Promise<Ends> {
   const [raw, accepted] = await Promise.all([
     connectPolledTcp(listener.address, NEVER, poller)!,
     listener.accept(),
-  ]) as [PolledSocket, PolledSocket];
+  ]);
   listener.close();
   const material = { ...all.server, ca: all.ca };
   const trusting = { cert: "", key: "", ca: all.ca };
@@ -90,7 +91,7 @@ function isSame(left: Uint8Array, right: Uint8Array): boolean {
 
 test("8 MiB go both ways and end cleanly", async ({ client, server }) => {
   const ends = [client, server].map((socket) =>
-    new Listener(new PolledConduit(socket))
+    new Listener(conduitOf(socket))
   );
   await Promise.all(ends.map(async (end) => {
     await end.send(bytes);
@@ -104,7 +105,7 @@ test("8 MiB go both ways and end cleanly", async ({ client, server }) => {
 
 test("either half ends while the other goes on", async ({ client, server }) => {
   const [one, other] = [client, server].map((socket) =>
-    new Listener(new PolledConduit(socket))
+    new Listener(conduitOf(socket))
   );
   one!.conduit.end();
   await other!.until(() => other!.ended);
@@ -118,8 +119,8 @@ test("either half ends while the other goes on", async ({ client, server }) => {
 });
 
 test("a reader that stops makes the writer stop, and our goodbye waits behind it", async ({ client, server }) => {
-  const writer = new Listener(new PolledConduit(client));
-  const reader = new Listener(new PolledConduit(server), { consume: false });
+  const writer = new Listener(conduitOf(client));
+  const reader = new Listener(conduitOf(server), { consume: false });
   let taken = 0;
   // Until nothing is taken although the kernel has had its turns.
   for (let quiet = 0; quiet < 20;) {
@@ -146,8 +147,8 @@ test("a reader that stops makes the writer stop, and our goodbye waits behind it
 });
 
 test("a reset is one for the peer", async ({ client, server }) => {
-  const listener = new Listener(new PolledConduit(server));
-  const conduit = new PolledConduit(client);
+  const listener = new Listener(conduitOf(server));
+  const conduit = conduitOf(client);
   const own = new Listener(conduit);
   conduit.reset("enough");
   assertEquals(await own.closed(), { kind: "reset", reason: "enough" });
@@ -155,7 +156,7 @@ test("a reset is one for the peer", async ({ client, server }) => {
 });
 
 test("a reset that only the writer sees is one, too", async ({ client, server }) => {
-  const conduit = new PolledConduit(server);
+  const conduit = conduitOf(server);
   const writer = new Listener(conduit);
   while (conduit.write(bytes.subarray(0, 65_536)) > 0) await settled();
   client.reset();
@@ -163,7 +164,7 @@ test("a reset that only the writer sees is one, too", async ({ client, server })
 });
 
 test("a peer that is cut off without a goodbye is lost", async ({ client, server, raw }) => {
-  const listener = new Listener(new PolledConduit(server));
+  const listener = new Listener(conduitOf(server));
   await client.write(bytes.subarray(0, 10));
   await listener.until(() => listener.receivedBytes === 10);
   // Below TLS, which says nothing.
@@ -176,20 +177,20 @@ test("a peer that is cut off without a goodbye is lost", async ({ client, server
 });
 
 test("what is half a record when the peer is cut off is lost", async ({ client, server, raw }) => {
-  const listener = new Listener(new PolledConduit(server));
-  await raw.write(new Uint8Array([23, 3, 3, 1, 0, 1, 2, 3]));
-  await raw.closeWrite();
+  const listener = new Listener(conduitOf(server));
+  raw.write(new Uint8Array([23, 3, 3, 1, 0, 1, 2, 3]));
+  raw.closeWrite();
   assertEquals((await listener.closed()).kind, "lost");
   assertEquals(listener.receivedBytes, 0);
   client.close();
 });
 
 test("bytes that are no record end it, and the peer is told", async ({ client, server, raw }) => {
-  const listener = new Listener(new PolledConduit(server));
-  await raw.write(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"));
+  const listener = new Listener(conduitOf(server));
+  raw.write(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"));
   const end = await listener.closed();
   assertEquals(end.kind, "lost");
-  const answer = await client.read(new Uint8Array(10)).catch((error) => error);
+  const answer = await new Socket(client).fill().catch((error) => error);
   assertEquals(answer.name, "SslError", `${answer}`);
   client.close();
 });
@@ -216,12 +217,12 @@ for (const [waits, waiter] of Object.entries(WAITERS)) {
 }
 
 async function anyOrder(
-  sockets: readonly PolledSocket[],
+  sockets: readonly Stream[],
   prng: Prng,
 ): Promise<void> {
   const mayReset = prng.below(3) === 0;
   const ends = sockets.map((socket) => ({
-    probe: new ConduitProbe(new PolledConduit(socket)),
+    probe: new ConduitProbe(conduitOf(socket)),
     sent: 0,
     isOver: false,
   }));

@@ -13,9 +13,7 @@ import {
   listenTcp,
 } from "../../../net/listen/listeners.ts";
 import type { Log } from "../../../platform/log/log.ts";
-import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
-import { socketTransport } from "../../../net/stream/socket_transport.ts";
-import { watched } from "../../../net/stream/watched_socket.ts";
+import type { Stream } from "../../../net/stream/stream.ts";
 import type { MethodHandler } from "../../../proto/grpc/call.ts";
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
@@ -54,7 +52,7 @@ export class DiscoveryPort {
   constructor(at: ListenAddress, environment: DiscoveryPortEnvironment) {
     this.#environment = environment;
     this.#listener = listenTcp(at, {
-      onConnection: (conn) => this.#accept(conn),
+      onConnection: (stream) => this.#accept(stream),
       onProblem: (line) => environment.log.warn(line),
     });
   }
@@ -74,18 +72,19 @@ export class DiscoveryPort {
     this.drain(reason);
   }
 
-  #accept(conn: ByteSocket): void {
+  #accept(stream: Stream): void {
     const { intake } = this.#environment;
-    const guest = intake.enter(conn.remoteAddress, () => conn.close());
-    if (guest === undefined) return conn.close();
+    const guest = intake.enter(stream.remoteAddress, () => stream.close());
+    if (guest === undefined) return stream.close();
     // A program on this machine needs no authentication.
     guest.known();
-    this.#serve(watched(conn, () => guest.leave()), guest);
+    stream.onClosed = () => guest.leave();
+    this.#serve(stream, guest);
   }
 
-  #serve(socket: ByteSocket, guest: Guest): void {
+  #serve(stream: Stream, guest: Guest): void {
     const { timers, receiveBudget, methods } = this.#environment;
-    const { remoteAddress, identity } = socket;
+    const { remoteAddress, identity } = stream;
     const router = new GrpcRouter({
       timers,
       methods: methods({ remoteAddress, identity, needsNoProof: true }),
@@ -97,12 +96,12 @@ export class DiscoveryPort {
       receiveBudget,
       sharedLimits: guest,
       events: {
-        onStream: (stream) => router.accept(stream),
+        onStream: (call) => router.accept(call),
         onClosed: () => void this.#connections.delete(connection),
       },
     });
     this.#connections.add(connection);
     connection.start();
-    driveHttp2(socketTransport(socket), connection, timers);
+    driveHttp2(stream, connection, timers);
   }
 }

@@ -5,8 +5,7 @@
  */
 
 import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
-import { socketTransport } from "../../../net/stream/socket_transport.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { ClientCall } from "../../../proto/grpc/call.ts";
 import { type CallOptions, startCall } from "../../../proto/grpc/client.ts";
@@ -43,8 +42,8 @@ export class OurClient {
       },
     });
     this.connection.start();
-    const transport = socketTransport(denoSocket(socket));
-    driveHttp2(transport, this.connection, systemTimers);
+    const stream = denoStream(socket);
+    driveHttp2(stream, this.connection, systemTimers);
   }
 
   static async connect(port: number): Promise<OurClient> {

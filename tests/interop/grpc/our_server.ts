@@ -9,8 +9,7 @@
  */
 
 import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
-import { socketTransport } from "../../../net/stream/socket_transport.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { HealthService } from "../../../proto/grpc/health.ts";
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
@@ -38,7 +37,7 @@ function serve(socket: Deno.TcpConn): void {
     settings: { maxConcurrentStreams: 1_000 },
   });
   connection.start();
-  driveHttp2(socketTransport(denoSocket(socket)), connection, systemTimers);
+  driveHttp2(denoStream(socket), connection, systemTimers);
 }
 
 const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });

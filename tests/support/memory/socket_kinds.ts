@@ -6,9 +6,9 @@
  */
 
 import { assertEquals } from "@std/assert";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { openLibc } from "../../../net/libc/libc.ts";
-import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import type { Stream } from "../../../net/stream/stream.ts";
 import {
   connectPolledTcp,
   connectPolledUnix,
@@ -45,7 +45,7 @@ export interface SocketPair {
   /** The platform's. */
   readonly peer: Deno.Conn;
   /** Of the kind. */
-  readonly socket: ByteSocket;
+  readonly stream: Stream;
 }
 
 /** See the module description. */
@@ -140,7 +140,7 @@ async function platformPair(
     dialPlatform(listener.addr),
     listener.accept(),
   ]);
-  return { peer, socket: denoSocket(conn) };
+  return { peer, stream: denoStream(conn) };
 }
 
 async function acceptedPair(
@@ -151,7 +151,7 @@ async function acceptedPair(
     ? listenPolledTcp(LOOPBACK, BACKLOG, poller)!
     : listenPolledUnix(path, BACKLOG, poller)!;
   try {
-    const [peer, socket] = await Promise.all([
+    const [peer, stream] = await Promise.all([
       dialPlatform(
         path === undefined
           ? { transport: "tcp", ...listener.address }
@@ -159,7 +159,7 @@ async function acceptedPair(
       ),
       listener.accept(),
     ]);
-    return { peer, socket };
+    return { peer, stream };
   } finally {
     listener.close();
   }
@@ -170,8 +170,8 @@ async function dialedPair(poller: Poller, path?: string): Promise<SocketPair> {
   const dialed = path === undefined
     ? connectPolledTcp(listener.addr as Deno.NetAddr, NEVER, poller)
     : connectPolledUnix(path, NEVER, poller);
-  const [peer, socket] = await Promise.all([listener.accept(), dialed!]);
-  return { peer, socket };
+  const [peer, stream] = await Promise.all([listener.accept(), dialed!]);
+  return { peer, stream };
 }
 
 function platformListener(path?: string): Deno.Listener {

@@ -47,7 +47,7 @@ import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import { unaryMethod } from "../../../proto/grpc/unary_method.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
-import { MemoryTransport } from "../memory/memory_transport.ts";
+import { MemoryStream } from "../memory/memory_stream.ts";
 
 const DECODER = new TextDecoder();
 const ENCODER = new TextEncoder();
@@ -120,7 +120,7 @@ export class FakeEtcd {
     if (this.down.has(member.port)) {
       throw new GrpcError(StatusCode.UNAVAILABLE, `no etcd on ${member.port}`);
     }
-    const [near, far] = MemoryTransport.pair("");
+    const [near, far] = MemoryStream.pair("");
     this.#serve(far, member.port);
     return use(near);
   };
@@ -189,7 +189,7 @@ export class FakeEtcd {
 
   // --- Serving -------------------------------------------------------------------
 
-  #serve(transport: MemoryTransport, port: number): void {
+  #serve(stream: MemoryStream, port: number): void {
     const router = new GrpcRouter({
       timers: this.timers,
       methods: this.#methods(port),
@@ -204,7 +204,7 @@ export class FakeEtcd {
     });
     this.#connections.set(connection, port);
     connection.start();
-    driveHttp2(transport, connection, this.timers);
+    driveHttp2(stream, connection, this.timers);
   }
 
   #methods(port: number): Record<string, MethodHandler> {

@@ -7,9 +7,10 @@
  */
 
 import { createHash } from "node:crypto";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { gatedTlsSocket } from "../../../net/tls/node/gated_tls_socket.ts";
-import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import { Socket } from "../../../net/stream/socket.ts";
+import type { Stream } from "../../../net/stream/stream.ts";
 import type { Fields } from "../../../net/http1/fields.ts";
 import {
   BodyFraming,
@@ -17,7 +18,6 @@ import {
   NO_BODY,
 } from "../../../net/http1/framing.ts";
 import { type RequestHead, RequestReader } from "../../../net/http1/head.ts";
-import { ReadAheadSocket } from "../../../server/kubelet/read_ahead_socket.ts";
 import { arrivals, concat } from "./sockets.ts";
 import { SpdyServer, type SpdyStream } from "./spdy_server.ts";
 import { WebSocketServer } from "./websocket_server.ts";
@@ -51,11 +51,11 @@ export class StandInKubelet implements AsyncDisposable {
   /** How connections ended that did not end in order. */
   readonly failures: unknown[] = [];
   /** Logs that are being followed now. */
-  readonly followers = new Set<ReadAheadSocket>();
+  readonly followers = new Set<Socket>();
   readonly #listener: Deno.TcpListener;
   readonly #material: KubeletMaterial;
   readonly #accepting: Promise<void>;
-  readonly #sockets = new Set<ByteSocket>();
+  readonly #sockets = new Set<Socket>();
   #onChange = () => {};
 
   constructor(material: KubeletMaterial, at: Deno.TcpListenOptions = ANYWHERE) {
@@ -90,21 +90,22 @@ export class StandInKubelet implements AsyncDisposable {
   async #accept(): Promise<void> {
     for await (const conn of arrivals(this.#listener)) {
       const { ca, ...pair } = this.#material;
-      gatedTlsSocket(denoSocket(conn), {
+      gatedTlsSocket(denoStream(conn), {
         credentials: { ...pair, ca },
         clientCertificate: "required",
         alpn: ["http/1.1"],
         handshakeTimeoutMs: 5_000,
         minVersion: "TLSv1.2",
-      }).then((socket) => this.#serve(socket), () => {});
+      }).then((stream) => this.#serve(stream), () => {});
     }
   }
 
-  async #serve(socket: ByteSocket): Promise<void> {
+  async #serve(stream: Stream): Promise<void> {
+    const socket = new Socket(stream);
     this.#sockets.add(socket);
     try {
       // Go's clients keep connections for the next request.
-      while (await this.#serveOne(new ReadAheadSocket(socket)));
+      while (await this.#serveOne(socket));
       await socket.closeWrite();
     } catch (error) {
       // The caller has left, which some tests are about.
@@ -116,11 +117,11 @@ export class StandInKubelet implements AsyncDisposable {
   }
 
   /** @returns Whether another request may follow. */
-  async #serveOne(socket: ReadAheadSocket): Promise<boolean> {
+  async #serveOne(socket: Socket): Promise<boolean> {
     const head = await readHead(socket);
     if (head === undefined) return false;
     const { method, target, fields } = head;
-    const { commonName } = socket.identity;
+    const { commonName } = socket.stream.identity;
     this.requests.push({ method, target, lines: fields.lines, commonName });
     this.#onChange();
     const url = new URL(target, "http://kubelet");
@@ -153,7 +154,7 @@ export class StandInKubelet implements AsyncDisposable {
     return !closes;
   }
 
-  async #logs(socket: ReadAheadSocket, isFollowed: boolean): Promise<void> {
+  async #logs(socket: Socket, isFollowed: boolean): Promise<void> {
     const head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n" +
       "Transfer-Encoding: chunked\r\n\r\n";
     await say(socket, head);
@@ -171,7 +172,7 @@ export class StandInKubelet implements AsyncDisposable {
   }
 
   async #switch(
-    socket: ReadAheadSocket,
+    socket: Socket,
     verb: string,
     upgrade: string,
     fields: Fields,
@@ -196,7 +197,7 @@ export class StandInKubelet implements AsyncDisposable {
   }
 
   async #spdy(
-    socket: ReadAheadSocket,
+    socket: Socket,
     verb: string,
     fields: Fields,
     url: URL,
@@ -284,7 +285,7 @@ function streamsOf({ searchParams }: URL): string[] {
 
 /** Channels by number: 0 stdin, 1 stdout, 2 stderr, 3 status, 255 its end. */
 async function webSocket(
-  socket: ReadAheadSocket,
+  socket: Socket,
   fields: Fields,
   url: URL,
 ): Promise<void> {
@@ -326,7 +327,7 @@ async function echoStream(stream: SpdyStream): Promise<void> {
   }
 }
 
-async function echo(socket: ReadAheadSocket): Promise<void> {
+async function echo(socket: Socket): Promise<void> {
   const buffer = new Uint8Array(16 * 1024);
   for (;;) {
     const count = await socket.read(buffer);
@@ -342,7 +343,7 @@ function switching(lines: readonly string[]): string {
 }
 
 async function readHead(
-  socket: ReadAheadSocket,
+  socket: Socket,
 ): Promise<RequestHead | undefined> {
   const reader = new RequestReader("GET /path");
   while (await socket.fill()) {
@@ -356,7 +357,7 @@ async function readHead(
 
 /** Of chunked bodies the framing stays in. */
 async function readBody(
-  socket: ReadAheadSocket,
+  socket: Socket,
   fields: Fields,
 ): Promise<Uint8Array> {
   const framing = new BodyFraming(bodyLength(fields, NO_BODY));
@@ -369,10 +370,10 @@ async function readBody(
   return concat(parts);
 }
 
-function say(socket: ReadAheadSocket, text: string): Promise<void> {
+function say(socket: Socket, text: string): Promise<void> {
   return socket.writeAll(encoder.encode(text));
 }
 
-function sayChunk(socket: ReadAheadSocket, text: string): Promise<void> {
+function sayChunk(socket: Socket, text: string): Promise<void> {
   return say(socket, `${text.length.toString(16)}\r\n${text}\r\n`);
 }

@@ -5,8 +5,8 @@
  */
 
 import { readProcFile } from "../rigs/proc_files.ts";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
-import { SocketConduit } from "../../../net/stream/socket_conduit.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
+import { conduitOf } from "../../../net/stream/stream_conduit.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
 import { arrivals } from "./sockets.ts";
 
@@ -55,7 +55,7 @@ export class ProbeTarget implements AsyncDisposable {
     // The loop ends, without a word, when the listener is closed.
     for await (const conn of arrivals(this.#listener)) {
       conn.setNoDelay(true);
-      const probe = new ConduitProbe(new SocketConduit(denoSocket(conn)));
+      const probe = new ConduitProbe(conduitOf(denoStream(conn)));
       this.#probes.add(probe);
       void probe.closed.then(() => this.#probes.delete(probe));
       if (this.#greeting !== "") probe.send(this.#greeting);

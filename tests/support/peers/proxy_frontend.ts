@@ -6,8 +6,7 @@
  */
 
 import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
-import { socketTransport } from "../../../net/stream/socket_transport.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import type { DialHandler } from "../../../proto/link/dial_handler.ts";
@@ -79,7 +78,7 @@ export class ProxyFrontend implements AsyncDisposable {
       this.connections.push(connection);
       this.#closing.push(closed.promise);
       connection.start();
-      driveHttp2(socketTransport(denoSocket(conn)), connection, systemTimers);
+      driveHttp2(denoStream(conn), connection, systemTimers);
     }
   }
 }

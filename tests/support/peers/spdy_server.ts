@@ -8,7 +8,7 @@
 
 import { Buffer } from "node:buffer";
 import { constants, createDeflate, createInflate } from "node:zlib";
-import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import type { Socket } from "../../../net/stream/socket.ts";
 import { concat } from "./sockets.ts";
 
 /** The header names of SPDY's dictionary (its §2.6.10.1), each with a length. */
@@ -87,7 +87,7 @@ export class SpdyStream {
 
 /** See the module description. */
 export class SpdyServer {
-  readonly #socket: ByteSocket;
+  readonly #socket: Socket;
   readonly #onStream: (stream: SpdyStream) => void;
   readonly #streams = new Map<number, SpdyStream>();
   readonly #inflate;
@@ -96,7 +96,7 @@ export class SpdyServer {
   #deflated: Uint8Array[] = [];
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(socket: ByteSocket, onStream: (stream: SpdyStream) => void) {
+  constructor(socket: Socket, onStream: (stream: SpdyStream) => void) {
     this.#socket = socket;
     this.#onStream = onStream;
     const options = {
@@ -169,10 +169,7 @@ export class SpdyServer {
     view.setUint8(4, flags);
     const frame = concat([head, payload]);
     this.#writing = this.#writing.then(async () => {
-      let at = 0;
-      while (at < frame.length) {
-        at += await this.#socket.write(frame.subarray(at));
-      }
+      await this.#socket.writeAll(frame);
     }).catch(() => {}); // The client has left; `run` sees it, too.
     return this.#writing;
   }

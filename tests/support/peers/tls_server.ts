@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import type { Stream } from "../../../net/stream/stream.ts";
 import type { SocketListener } from "../../../net/bind/socket_listener.ts";
 import {
   TlsAcceptor,
@@ -24,7 +24,7 @@ export class TlsServer implements AsyncDisposable {
 
   private constructor(
     engine: TlsEngine,
-    onSocket: (socket: ByteSocket) => void,
+    onSocket: (socket: Stream) => void,
     options: TlsAcceptorOptions,
   ) {
     this.#listener = engine.listen();
@@ -35,7 +35,7 @@ export class TlsServer implements AsyncDisposable {
   /** @param options Instead of: a good certificate, one required, ALPN `h2`. */
   static async open(
     engine: TlsEngine,
-    onSocket: (socket: ByteSocket) => void,
+    onSocket: (socket: Stream) => void,
     options: Partial<TlsAcceptorOptions> = {},
   ): Promise<TlsServer> {
     const { server, ca } = await certificates();
@@ -59,12 +59,12 @@ export class TlsServer implements AsyncDisposable {
   }
 
   async #accept(
-    onSocket: (socket: ByteSocket) => void,
+    onSocket: (socket: Stream) => void,
     options: TlsAcceptorOptions,
   ): Promise<void> {
     const acceptor = new TlsAcceptor(options);
     for (;;) {
-      let socket: ByteSocket;
+      let socket: Stream;
       try {
         socket = await this.#listener.accept();
       } catch {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ReadAheadSocket } from "../../../server/kubelet/read_ahead_socket.ts";
+import type { Socket } from "../../../net/stream/socket.ts";
 import { concat } from "./sockets.ts";
 
 const BINARY = 2;
@@ -15,9 +15,9 @@ const PONG = 10;
 
 /** See the module description. */
 export class WebSocketServer {
-  readonly #socket: ReadAheadSocket;
+  readonly #socket: Socket;
 
-  constructor(socket: ReadAheadSocket) {
+  constructor(socket: Socket) {
     this.#socket = socket;
   }
 

@@ -5,7 +5,8 @@
  * @module
  */
 
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
+import { Socket } from "../../../net/stream/socket.ts";
 import { tlsClientSocket } from "../../../net/tls/tls_client_socket.ts";
 import {
   type CertificatePair,
@@ -13,7 +14,6 @@ import {
 } from "../certificates/throwaway_ca.ts";
 import type { Carrier } from "../../../proto/link/link.ts";
 import type { KubeletOptions } from "../../../server/options.ts";
-import { ReadAheadSocket } from "../../../server/kubelet/read_ahead_socket.ts";
 import type { ServerOptions } from "../../../server/options.ts";
 import { certificates } from "../certificates/certificates.ts";
 import { StandInKubelet } from "../peers/kubelet.ts";
@@ -148,14 +148,14 @@ export class KubeletRig implements AsyncDisposable {
   ): Promise<RawHttpCaller> {
     const { ca, client } = await certificates();
     const conn = await Deno.connect({ hostname: "127.0.0.1", port: this.port });
-    const socket = await tlsClientSocket(denoSocket(conn), {
+    const stream = await tlsClientSocket(denoStream(conn), {
       credentials: { ...(pair ?? client), ca: believed ?? ca },
       serverName: "127.0.0.1",
       alpn: ["http/1.1"],
       address: "the front end",
       signal: AbortSignal.timeout(10_000),
     });
-    return new RawHttpCaller(new ReadAheadSocket(socket));
+    return new RawHttpCaller(new Socket(stream));
   }
 
   /** Says `text` and reads the answer to its end. `HOST` stands for the host. */
@@ -174,7 +174,7 @@ export class KubeletRig implements AsyncDisposable {
 
 /** A connection to the front end, as a test handles it. */
 export class RawHttpCaller {
-  constructor(readonly socket: ReadAheadSocket) {}
+  constructor(readonly socket: Socket) {}
 
   say(text: string | Uint8Array): Promise<void> {
     return this.socket.writeAll(

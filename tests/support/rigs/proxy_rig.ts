@@ -32,8 +32,8 @@ import {
   ReachError,
 } from "../../../agent/proxy/endpoints/reach.ts";
 import { dialTimeout } from "../../../net/dial/dial_errors.ts";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import { freePort } from "../../peers/ports.ts";
 import { FakeTimers } from "../memory/fake_timers.ts";
@@ -259,7 +259,7 @@ export class ProxyRig implements AsyncDisposable {
     void loop();
     this.#closing.push(() => {
       listener.close();
-      for (const conn of conns) denoSocket(conn).close();
+      for (const conn of conns) denoStream(conn).close();
     });
     return listener.addr.port;
   }

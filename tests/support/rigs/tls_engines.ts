@@ -7,8 +7,8 @@
 
 import type { TlsChoice } from "../../../net/tls/openssl/tls_choice.ts";
 import { openLibssl } from "../../../net/tls/openssl/library.ts";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
-import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
+import type { Stream } from "../../../net/stream/stream.ts";
 import { connectPolledTcp } from "../../../net/stream/polled_connect.ts";
 import { listenPolledTcp } from "../../../net/bind/polled_listener.ts";
 import type { SocketListener } from "../../../net/bind/socket_listener.ts";
@@ -18,14 +18,14 @@ export interface TlsEngine {
   readonly name: string;
   readonly tls: TlsChoice;
   listen(): SocketListener;
-  connect(port: number): Promise<ByteSocket>;
+  connect(port: number): Promise<Stream>;
 }
 
 /** Both ends of a connection in the clear. */
 export interface EnginePair {
   /** The platform's. */
   readonly peer: Deno.TcpConn;
-  readonly socket: ByteSocket;
+  readonly stream: Stream;
 }
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
@@ -39,12 +39,12 @@ const PLATFORM: TlsEngine = {
     const listener = Deno.listen(LOOPBACK);
     return {
       address: listener.addr as Deno.NetAddr,
-      accept: async () => denoSocket(await listener.accept()),
+      accept: async () => denoStream(await listener.accept()),
       close: () => listener.close(),
     };
   },
   connect: async (port) =>
-    denoSocket(await Deno.connect({ ...LOOPBACK, port })),
+    denoStream(await Deno.connect({ ...LOOPBACK, port })),
 };
 
 const OPENSSL: TlsEngine = {
@@ -74,11 +74,11 @@ export async function acceptedPair(engine: TlsEngine): Promise<EnginePair> {
   const listener = engine.listen();
   try {
     const { port } = listener.address;
-    const [peer, socket] = await Promise.all([
+    const [peer, stream] = await Promise.all([
       Deno.connect({ ...LOOPBACK, port }),
       listener.accept(),
     ]);
-    return { peer, socket };
+    return { peer, stream };
   } finally {
     listener.close();
   }
@@ -88,9 +88,9 @@ export async function acceptedPair(engine: TlsEngine): Promise<EnginePair> {
 export async function dialedPair(engine: TlsEngine): Promise<EnginePair> {
   using listener = Deno.listen(LOOPBACK);
   const { port } = listener.addr;
-  const [peer, socket] = await Promise.all([
+  const [peer, stream] = await Promise.all([
     listener.accept(),
     engine.connect(port),
   ]);
-  return { peer, socket };
+  return { peer, stream };
 }

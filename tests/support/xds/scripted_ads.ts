@@ -6,9 +6,9 @@
  */
 
 import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
-import { socketTransport } from "../../../net/stream/socket_transport.ts";
-import type { Transport } from "../../../net/stream/transport.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
+import { type Stream, WOULD_BLOCK } from "../../../net/stream/stream.ts";
+import { StreamLayer } from "../../../net/stream/stream_layer.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { ADS_PATHS } from "../../../client/ads/ads_stream.ts";
 import type { ServerCall, ServerCallEvents } from "../../../proto/grpc/call.ts";
@@ -158,7 +158,7 @@ export class ScriptedAds implements Disposable {
 
   /** The route breaks, for everybody who is connected. */
   cut(): void {
-    for (const conn of this.#conns) denoSocket(conn).close();
+    for (const conn of this.#conns) conn.close();
     this.#conns.clear();
   }
 
@@ -186,20 +186,9 @@ export class ScriptedAds implements Disposable {
         },
       });
       connection.start();
-      const transport = socketTransport(denoSocket(conn));
-      driveHttp2(this.#freezable(transport), connection, systemTimers);
+      const stream = new Freezable(denoStream(conn), () => this.isFrozen);
+      driveHttp2(stream, connection, systemTimers);
     }
-  }
-
-  #freezable(transport: Transport): Transport {
-    const start = transport.start.bind(transport);
-    transport.start = (events) =>
-      start({
-        onChunk: (chunk) => void (this.isFrozen || events.onChunk(chunk)),
-        onEnd: () => void (this.isFrozen || events.onEnd()),
-        onClose: (error) => events.onClose(error),
-      });
-    return transport;
   }
 
   #open(call: ServerCall, mode: DiscoveryMode): ScriptedAdsCall {
@@ -209,5 +198,21 @@ export class ScriptedAds implements Disposable {
     if (waiter === undefined) this.#unread.push(opened);
     else waiter(opened);
     return opened;
+  }
+}
+
+/** Drops what is said to it while it is frozen. */
+class Freezable extends StreamLayer {
+  readonly #isFrozen: () => boolean;
+
+  constructor(stream: Stream, isFrozen: () => boolean) {
+    super(stream);
+    this.#isFrozen = isFrozen;
+  }
+
+  override read(into: Uint8Array<ArrayBuffer>): number {
+    let count = this.below.read(into);
+    while (count > 0 && this.#isFrozen()) count = this.below.read(into);
+    return count === 0 && this.#isFrozen() ? WOULD_BLOCK : count;
   }
 }

@@ -7,12 +7,15 @@
 
 import { connectAgentTls } from "../../../net/dial/agent_connect.ts";
 import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
-import { denoSocket } from "../../../net/stream/deno_socket.ts";
-import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
-import { socketTransport } from "../../../net/stream/socket_transport.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
+import {
+  type Stream,
+  type StreamUser,
+  WOULD_BLOCK,
+} from "../../../net/stream/stream.ts";
+import { StreamLayer } from "../../../net/stream/stream_layer.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { CertificatePair } from "../certificates/throwaway_ca.ts";
-import type { Transport } from "../../../net/stream/transport.ts";
 import type { ClientCall } from "../../../proto/grpc/call.ts";
 import { startCall } from "../../../proto/grpc/client.ts";
 import { MessageReader } from "../../../proto/grpc/message_reader.ts";
@@ -46,58 +49,34 @@ const WINDOW_BYTES = 65_536;
 const TIMEOUT_MS = 10_000;
 
 /** Stops reading when it is told to, so that the kernel's buffers fill. */
-class GatedReads implements ByteSocket {
-  readonly #socket: ByteSocket;
-  readonly alpn = "";
-  readonly closesInOrder = true;
-  isOpen = true;
-  #resume = Promise.withResolvers<void>();
+class GatedReads extends StreamLayer implements StreamUser {
+  #isReading = true;
+  #user: StreamUser | undefined;
 
-  constructor(socket: ByteSocket) {
-    this.#socket = socket;
+  constructor(stream: Stream) {
+    super(stream);
+    stream.notify(this);
   }
 
-  get remoteAddress(): string {
-    return this.#socket.remoteAddress;
-  }
-
-  get localAddress(): string {
-    return this.#socket.localAddress;
-  }
-
-  get identity(): ByteSocket["identity"] {
-    return this.#socket.identity;
-  }
-
-  /** Takes effect with the read after the one that waits now. */
   setOpen(isOpen: boolean): void {
-    this.isOpen = isOpen;
-    if (!isOpen) return;
-    this.#resume.resolve();
-    this.#resume = Promise.withResolvers();
+    this.#isReading = isOpen;
+    if (isOpen) this.goOn();
   }
 
-  async read(into: Uint8Array): Promise<number | null> {
-    if (!this.isOpen) await this.#resume.promise;
-    return await this.#socket.read(into);
+  override notify(user: StreamUser): void {
+    this.#user = user;
   }
 
-  write(bytes: Uint8Array): Promise<number> {
-    return this.#socket.write(bytes);
+  onReady(hint: number): void {
+    this.#user?.onReady(hint);
   }
 
-  closeWrite(): Promise<void> {
-    return this.#socket.closeWrite();
+  onFault(): void {
+    this.#user?.onFault();
   }
 
-  close(): void {
-    this.#resume.resolve();
-    this.#socket.close();
-  }
-
-  reset(): void {
-    this.#resume.resolve();
-    this.#socket.reset();
+  override read(into: Uint8Array<ArrayBuffer>): number {
+    return this.#isReading ? this.below.read(into) : WOULD_BLOCK;
   }
 }
 
@@ -114,7 +93,7 @@ export class XdsProbe implements Disposable {
   readonly #connection: Connection;
   readonly #gate: GatedReads | undefined;
 
-  private constructor(transport: Transport, gate?: GatedReads) {
+  private constructor(stream: Stream, gate?: GatedReads) {
     this.#gate = gate;
     this.#connection = new Connection({
       role: "client",
@@ -132,14 +111,14 @@ export class XdsProbe implements Disposable {
       },
     });
     this.#connection.start();
-    driveHttp2(transport, this.#connection, systemTimers);
+    driveHttp2(stream, this.#connection, systemTimers);
   }
 
   /** Without TLS, as programs on the server's machine. */
   static async plain(port: number): Promise<XdsProbe> {
     const conn = await Deno.connect({ hostname: "127.0.0.1", port });
-    const gate = new GatedReads(denoSocket(conn));
-    return new XdsProbe(socketTransport(gate), gate);
+    const gate = new GatedReads(denoStream(conn));
+    return new XdsProbe(gate, gate);
   }
 
   /** To an agent port. */

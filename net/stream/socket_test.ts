@@ -1,11 +1,31 @@
-/** What every `ByteSocket` promises that is neither TLS nor a conduit. */
+/** What every socket promises by its `Stream` and its `Socket`. */
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
-import { testEachKind } from "../../tests/support/memory/socket_kinds.ts";
+import {
+  type SocketKind,
+  testEachKind as testEachStream,
+} from "../../tests/support/memory/socket_kinds.ts";
 import { writeAll } from "../../tests/support/peers/sockets.ts";
-import { denoSocket } from "./deno_socket.ts";
-import { endOf } from "./byte_socket.ts";
+import { denoStream } from "./platform_stream.ts";
+import { Socket } from "./socket.ts";
+import { endOf } from "./stream_end.ts";
+
+function testEachKind(
+  name: string,
+  test: (
+    pair: { readonly peer: Deno.Conn; readonly socket: Socket },
+    kind: SocketKind,
+  ) => Promise<void>,
+  of?: (kind: SocketKind) => boolean,
+): void {
+  testEachStream(
+    name,
+    ({ peer, stream }, kind) =>
+      test({ peer, socket: new Socket(stream) }, kind),
+    of,
+  );
+}
 
 const words = (said: string) => new TextEncoder().encode(said);
 
@@ -86,7 +106,7 @@ testEachKind(
   async ({ peer, socket }) => {
     const waiting = socket.read(new Uint8Array(1)).catch(endOf);
     await settled();
-    denoSocket(peer).reset();
+    denoStream(peer).reset();
     const end = await waiting;
     assert(typeof end === "object" && end?.kind === "reset", `${end}`);
     socket.close();
@@ -97,15 +117,79 @@ testEachKind(
 testEachKind(
   "addresses are told as far as there are any",
   ({ peer, socket }, { isTcp, name }) => {
+    const { stream } = socket;
     const known = isTcp ? /^127\.0\.0\.1:[0-9]+$/ : /^(unix|\/.*\/socket)$/;
-    assert(known.test(socket.remoteAddress), socket.remoteAddress);
+    assert(known.test(stream.remoteAddress), stream.remoteAddress);
     // Nobody has asked yet what a dialed one has here.
     if (!name.startsWith("dialed TCP")) {
-      assert(known.test(socket.localAddress), socket.localAddress);
+      assert(known.test(stream.localAddress), stream.localAddress);
     }
-    assertEquals([socket.alpn, socket.closesInOrder], ["", true]);
+    assertEquals([stream.alpn, stream.closesInOrder], ["", true]);
     socket.close();
     peer.close();
     return Promise.resolve();
+  },
+);
+
+testEachKind(
+  "what it was looked into for stays, also for who takes it over",
+  async ({ peer, socket }) => {
+    const looking = [socket.fill(), socket.fill()];
+    await writeAll(peer, words("one "));
+    assertEquals(await Promise.all(looking), [true, true]);
+    assertEquals(socket.bytes, words("one "));
+    const more = socket.fill(7);
+    await writeAll(peer, words("two"));
+    assertEquals(await more, true);
+    socket.drop(1);
+    const into = new Uint8Array(2);
+    assertEquals(await socket.read(into), 2);
+    assertEquals(into, words("ne"));
+    const over = new Socket(socket.handOver());
+    const all = new Uint8Array(16);
+    assertEquals(await over.read(all), 4);
+    assertEquals(all.subarray(0, 4), words(" two"));
+    const ended = over.fill();
+    peer.close();
+    assertEquals(await ended, false);
+    assertEquals(await over.read(all), null);
+    over.close();
+  },
+);
+
+testEachKind(
+  "a reset that a look has found is one for who takes it over",
+  async ({ peer, socket }) => {
+    await writeAll(peer, words("one"));
+    assertEquals(await socket.fill(), true);
+    const looking = assertRejects(() => socket.fill(4));
+    denoStream(peer).reset();
+    await looking;
+    const over = new Socket(socket.handOver());
+    const into = new Uint8Array(8);
+    assertEquals(await over.read(into), 3);
+    assertEquals(
+      endOf(await assertRejects(() => over.read(into))).kind,
+      "reset",
+    );
+    over.close();
+  },
+  ({ isTcp }) => isTcp,
+);
+
+testEachStream(
+  "its end is told to who accepted it, and to who uses it",
+  async ({ peer, stream }) => {
+    let ends = 0;
+    stream.onClosed = () => ends++;
+    const socket = new Socket(stream);
+    const reading = assertRejects(() => socket.read(new Uint8Array(1)));
+    await settled();
+    assertEquals(ends, 0);
+    stream.close();
+    stream.reset();
+    assertEquals(ends, 1);
+    await reading;
+    peer.close();
   },
 );

@@ -4,17 +4,18 @@ import {
   settled,
 } from "../../tests/support/memory/conduit_probe.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
-import { ConduitSocket } from "./conduit_socket.ts";
-import { endOf } from "./byte_socket.ts";
+import { ConduitStream } from "./conduit_stream.ts";
+import { Socket } from "./socket.ts";
+import { endOf } from "./stream_end.ts";
 
-function pair(windowBytes = 8): [ConduitSocket, ConduitProbe] {
+function pair(windowBytes = 8): [Socket, ConduitProbe] {
   const [near, far] = MemoryConduit.pair({ windowBytes });
-  return [new ConduitSocket(near, "far"), new ConduitProbe(far)];
+  return [new Socket(new ConduitStream(near, "far")), new ConduitProbe(far)];
 }
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-async function read(socket: ConduitSocket, bytesMax: number) {
+async function read(socket: Socket, bytesMax: number) {
   const into = new Uint8Array(bytesMax);
   const count = await socket.read(into);
   return count === null
@@ -22,7 +23,7 @@ async function read(socket: ConduitSocket, bytesMax: number) {
     : new TextDecoder().decode(into.subarray(0, count));
 }
 
-Deno.test("ConduitSocket gives what arrives, in pieces as wanted, then the end", async () => {
+Deno.test("ConduitStream gives what arrives, in pieces as wanted, then the end", async () => {
   const [socket, far] = pair();
   const waiting = read(socket, 4);
   far.send("abcdef");
@@ -33,7 +34,7 @@ Deno.test("ConduitSocket gives what arrives, in pieces as wanted, then the end",
   assertEquals(await read(socket, 4), null);
 });
 
-Deno.test("ConduitSocket lets the far end go on only as fast as it is read", async () => {
+Deno.test("ConduitStream lets the far end go on only as fast as it is read", async () => {
   const [socket, far] = pair(8);
   far.send("0123456789abcdef");
   assertEquals(far.queuedBytes, 8);
@@ -44,7 +45,7 @@ Deno.test("ConduitSocket lets the far end go on only as fast as it is read", asy
   assertEquals(far.queuedBytes, 5);
 });
 
-Deno.test("ConduitSocket waits with a write until there is room", async () => {
+Deno.test("ConduitStream waits with a write until there is room", async () => {
   const [socket, far] = pair(8);
   far.stopReading();
   assertEquals(await socket.write(bytes("0123456789")), 8);
@@ -55,10 +56,10 @@ Deno.test("ConduitSocket waits with a write until there is room", async () => {
   assertEquals(far.text, "0123456789");
 });
 
-Deno.test("ConduitSocket that has ended both ways is no reset, though it is closed before all has left", async () => {
+Deno.test("ConduitStream that has ended both ways is no reset, though it is closed before all has left", async () => {
   const [near, conduit] = MemoryConduit.pair();
   const [socket, far] = [
-    new ConduitSocket(near, "far"),
+    new Socket(new ConduitStream(near, "far")),
     new ConduitProbe(conduit),
   ];
   near.stall();
@@ -72,7 +73,7 @@ Deno.test("ConduitSocket that has ended both ways is no reset, though it is clos
   assertEquals(far.text, "bye");
 });
 
-Deno.test("ConduitSocket that is closed early is given up, and says so to who waits", async () => {
+Deno.test("ConduitStream that is closed early is given up, and says so to who waits", async () => {
   const [socket, far] = pair();
   far.stopReading();
   await socket.write(bytes("01234567"));
@@ -84,9 +85,9 @@ Deno.test("ConduitSocket that is closed early is given up, and says so to who wa
 });
 
 for (const kind of ["reset", "lost"] as const) {
-  Deno.test(`ConduitSocket tells that its road was ${kind}`, async () => {
+  Deno.test(`ConduitStream tells that its road was ${kind}`, async () => {
     const [near, far] = MemoryConduit.pair();
-    const socket = new ConduitSocket(near, "far");
+    const socket = new Socket(new ConduitStream(near, "far"));
     const probe = new ConduitProbe(far);
     const reading = read(socket, 4);
     probe.reset("because", kind);

@@ -1,13 +1,12 @@
 /**
- * A socket of the C library as a {@linkcode Conduit}: what `SocketConduit` is
- * for all other sockets, without a promise, a buffer and an operation of the
- * platform for each read.
+ * A {@linkcode Stream} as a {@linkcode Conduit}: the end of a tunnel that touches
+ * the world.
  *
  * Incoming, bytes are read into one buffer that all conduits of the process
  * share, because each chunk is passed on before the next read. The next read
  * waits until all of it was consumed, so a stalled reader fills the kernel's
  * buffers and with them the peer's window. Outgoing, what is written in one
- * turn leaves in one call; what the kernel has no room for waits, copied.
+ * turn leaves in one call; what the stream has no room for waits, copied.
  *
  * Reading order: `attach`, `onReady`, `#read`; `write`, `#flush`, `#send`;
  * `#close`.
@@ -15,7 +14,8 @@
  * @module
  */
 
-import { setImmediate } from "node:timers";
+import { DATA_HEAD_BYTES_MAX } from "../../proto/packets/data_head.ts";
+import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
 import type {
   Conduit,
   ConduitEnd,
@@ -26,20 +26,39 @@ import {
   INTERNAL_ERROR,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
-import { endOf } from "./byte_socket.ts";
-import type { PolledSocket } from "./polled_socket.ts";
-import type { Polled } from "../poll/poller.ts";
-import {
-  DROPPED_BYTES_PER_TURN,
-  GATHERED_BYTES,
-  PIECE_BYTES,
-  READ_BYTES_MAX,
-  type SocketConduitOptions,
-  UNHEARD,
-} from "./socket_conduit.ts";
-import type { PolledStream } from "./polled_stream.ts";
-import { WOULD_BLOCK } from "./stream_descriptor.ts";
 import { WriteBatch } from "../buffers/write_batch.ts";
+import {
+  closedError,
+  type Stream,
+  type StreamUser,
+  WOULD_BLOCK,
+} from "./stream.ts";
+import { endOf } from "./stream_end.ts";
+
+/**
+ * What one read takes at most: the payload of exactly two full frames between
+ * own ends. A whole buffer would leave a crumb of some 60 bytes behind each
+ * two, and that in a frame, a packet and a write of its own.
+ */
+export const READ_BYTES_MAX: number = 2 *
+  (LARGE_FRAME_SIZE - DATA_HEAD_BYTES_MAX);
+
+/**
+ * A chunk of about one TLS record is a piece of bulk, and the next piece may be
+ * here already. Larger ones come from whoever reads much at once.
+ */
+const PIECE_BYTES = { min: 8 * 1024, max: 16 * 1024 } as const;
+
+/** Pieces leave without waiting for more once they make a frame. */
+const GATHERED_BYTES = 56 * 1024;
+
+/**
+ * Bytes for a peer that takes none which are thrown away in one turn of the
+ * event loop. Somebody may have bytes without end (a bench target, a copy of
+ * `/dev/zero`); without a pause he would keep the loop to himself, and what says
+ * that the connection is over comes through the loop.
+ */
+export const DROPPED_BYTES_PER_TURN: number = 1024 * 1024;
 
 /** Reads in a row of one conduit; then others have their turn. */
 const READS_PER_TURN = 2;
@@ -47,13 +66,17 @@ const READS_PER_TURN = 2;
 /** One for all: see the module description. */
 const shared = new Uint8Array(READ_BYTES_MAX);
 
-/** See the module description. */
-export class PolledConduit implements Conduit, Polled {
+/**
+ * @param stream Not to be used any more. What was looked at in it comes first.
+ */
+export function conduitOf(stream: Stream): Conduit {
+  return new StreamConduit(stream);
+}
+
+class StreamConduit implements Conduit, StreamUser {
   readonly datagrams = false;
 
-  readonly #socket: PolledSocket;
-  readonly #descriptor: PolledStream;
-  #first: SocketConduitOptions["first"];
+  readonly #stream: Stream;
   #events: ConduitEvents | undefined;
 
   // Reading. `#unconsumed` is what was delivered and not yet passed on.
@@ -74,15 +97,9 @@ export class PolledConduit implements Conduit, Polled {
 
   #end: ConduitEnd | undefined;
 
-  constructor(socket: PolledSocket, options: SocketConduitOptions = {}) {
-    this.#socket = socket;
-    this.#first = options.first;
-    this.#descriptor = socket.handOver(this);
-  }
-
-  /** Its descriptor, for options; another's once it is over. */
-  get number(): number {
-    return this.#descriptor.number;
+  constructor(stream: Stream) {
+    this.#stream = stream;
+    stream.notify(this);
   }
 
   attach(events: ConduitEvents): void {
@@ -115,7 +132,7 @@ export class PolledConduit implements Conduit, Polled {
 
   reset(reason: string, kind: "reset" | "lost" = "reset"): void {
     if (this.#end !== undefined) return;
-    this.#socket.reset();
+    this.#stream.reset();
     this.#close({ kind, reason });
   }
 
@@ -130,9 +147,10 @@ export class PolledConduit implements Conduit, Polled {
     if (this.#unconsumed === 0 && !this.#isDelivering) this.#readSoon();
   }
 
-  onReady(ready: number): void {
-    this.#descriptor.noticed(ready);
-    if (ready !== 0 && this.#rest !== undefined) this.#sendRest();
+  onReady(hint: number): void {
+    if (this.#end !== undefined) return;
+    if (!this.#stream.isOpen) return this.#close(endOf(closedError()));
+    if (hint !== 0 && this.#rest !== undefined) this.#sendRest();
     this.#read();
     this.#tryToClose();
   }
@@ -165,11 +183,10 @@ export class PolledConduit implements Conduit, Polled {
 
   #read(): void {
     if (this.#events === undefined || this.#readIsDue) return;
-    if (this.#first !== undefined) this.#deliverFirst();
-    const { poller } = this.#descriptor;
+    const { turn } = this.#stream;
     for (let reads = 0; this.#wantsToRead; reads++) {
-      if (reads === READS_PER_TURN || poller.isTurnOver) {
-        return poller.goOn(this);
+      if (reads === READS_PER_TURN || turn.isOver) {
+        return this.#stream.goOn();
       }
       const count = this.#readOnce();
       if (count === WOULD_BLOCK) return;
@@ -185,25 +202,16 @@ export class PolledConduit implements Conduit, Polled {
 
   #readOnce(): number {
     try {
-      return this.#descriptor.read(shared);
+      return this.#stream.read(shared);
     } catch (error) {
       this.#close(endOf(error));
       return WOULD_BLOCK;
     }
   }
 
-  #deliverFirst(): void {
-    const { reader, bytes } = this.#first!;
-    this.#first = undefined;
-    if (this.#end === undefined) {
-      this.#deliver(reader.buffer.subarray(0, bytes));
-    }
-    reader.release();
-  }
-
   #deliver(chunk: Uint8Array): void {
     this.#unconsumed += chunk.length;
-    this.#descriptor.poller.moved(chunk.length);
+    this.#stream.turn.moved(chunk.length);
     this.#isDelivering = true;
     this.#events!.onData(chunk);
     this.#isDelivering = false;
@@ -227,9 +235,9 @@ export class PolledConduit implements Conduit, Polled {
     this.#flushIsDue = true;
     const isPiece = bytes >= PIECE_BYTES.min && bytes <= PIECE_BYTES.max &&
       this.#batch.pendingBytes < GATHERED_BYTES;
-    if (isPiece || this.#descriptor.poller.isTurnOver) {
-      setImmediate(this.#flushNow);
-    } else queueMicrotask(this.#flushNow);
+    const { turn } = this.#stream;
+    if (isPiece || turn.isOver) turn.later(this.#flushNow);
+    else queueMicrotask(this.#flushNow);
   }
 
   readonly #flushNow = () => {
@@ -256,15 +264,15 @@ export class PolledConduit implements Conduit, Polled {
     try {
       while (sent < bytes.length) {
         const rest = sent === 0 ? bytes : bytes.subarray(sent);
-        const count = this.#descriptor.write(rest);
+        const count = this.#stream.write(rest);
         if (count === 0) {
           this.#rest = rest;
           return;
         }
         sent += count;
-        this.#descriptor.poller.moved(count);
+        this.#stream.turn.moved(count);
       }
-      if (!this.#descriptor.flush()) {
+      if (!this.#stream.flush()) {
         this.#rest = bytes.subarray(sent);
         return;
       }
@@ -310,7 +318,7 @@ export class PolledConduit implements Conduit, Polled {
 
   /** Takes what nobody will get, see {@linkcode DROPPED_BYTES_PER_TURN}. */
   #drop(bytes: number): number {
-    if (this.#droppedBytes === 0) setImmediate(this.#dropFurther);
+    if (this.#droppedBytes === 0) this.#stream.turn.later(this.#dropFurther);
     const room = DROPPED_BYTES_PER_TURN - this.#droppedBytes;
     const taken = Math.min(room, bytes);
     this.#droppedBytes += taken;
@@ -331,8 +339,8 @@ export class PolledConduit implements Conduit, Polled {
     this.#sending = "ended";
     try {
       // The second to end need only close: one call less.
-      if (!this.#peerEnded || !this.#descriptor.closesInOrder) {
-        this.#descriptor.closeWrite();
+      if (!this.#peerEnded || !this.#stream.closesInOrder) {
+        this.#stream.closeWrite();
       }
     } catch {
       // The peer has gone; what it said before is delivered first. Who has said
@@ -352,7 +360,7 @@ export class PolledConduit implements Conduit, Polled {
 
   #hasLeft(): boolean {
     try {
-      return this.#descriptor.flush();
+      return this.#stream.flush();
     } catch {
       return true; // Nobody waits for it any more.
     }
@@ -363,11 +371,9 @@ export class PolledConduit implements Conduit, Polled {
   #close(end: ConduitEnd): void {
     if (this.#end !== undefined) return;
     this.#end = end;
-    this.#first?.reader.release();
-    this.#first = undefined;
     if (this.#rest !== undefined) this.#landed();
     this.#batch.drop();
-    this.#socket.close();
+    this.#stream.close();
     queueMicrotask(() => {
       const events = this.#events;
       // What is garbage and old keeps what it refers to, and that the next one.
@@ -376,3 +382,9 @@ export class PolledConduit implements Conduit, Polled {
     });
   }
 }
+
+/** The peer ended in order, but did not hear us out. */
+const UNHEARD: ConduitEnd = {
+  kind: "reset",
+  reason: "connection closed by peer while bytes were on their way to it",
+};

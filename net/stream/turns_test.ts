@@ -1,12 +1,11 @@
-/** What only `PolledConduit` has to take care of; the rest: `conduit_contract_test.ts`. */
+/** Whose turn it is when streams of the C library always have something to do. */
 
 import { assert, assertEquals } from "@std/assert";
-import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
+import type { Conduit, ConduitEnd } from "../../proto/transfer/conduit.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
-import { PolledConduit } from "./polled_conduit.ts";
-import { PolledSocket } from "./polled_socket.ts";
+import { conduitOf } from "./stream_conduit.ts";
 import { BYTES_PER_TURN, Poller } from "../poll/poller.ts";
 import { StreamDescriptor } from "./stream_descriptor.ts";
 
@@ -34,14 +33,15 @@ class EagerKernel {
     send: (_descriptor, _bytes, length) => this.#moved(length),
   };
 
-  conduit(poller: Poller): PolledConduit {
+  conduit(poller: Poller): Conduit {
     const number = library.eventfd(0, 0x80800);
     const descriptor = new StreamDescriptor(this.calls, poller, number, {
       isTcp: false,
       mayRead: true,
+      remoteAddress: "",
+      localAddress: "",
     });
-    const ends = { remoteAddress: "", localAddress: "" };
-    return new PolledConduit(new PolledSocket(descriptor, ends));
+    return conduitOf(descriptor);
   }
 }
 

@@ -1,0 +1,154 @@
+/**
+ * A conduit as a {@linkcode Stream}: what TLS and HTTP run over inside a tunnel.
+ *
+ * @module
+ */
+
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../../proto/transfer/conduit.ts";
+import { PooledQueue } from "../../proto/transfer/pooled_queue.ts";
+import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
+import { loopTurn, Notifier } from "./loop_turn.ts";
+import { Ready } from "../poll/poller.ts";
+import {
+  closedError,
+  type Stream,
+  type StreamUser,
+  WOULD_BLOCK,
+} from "./stream.ts";
+
+/** See the module description. */
+export class ConduitStream implements Stream, ConduitEvents {
+  readonly closesInOrder = false;
+  readonly alpn = "";
+  readonly serverName = "";
+  readonly identity: PeerIdentity = ANONYMOUS;
+  readonly localAddress = "tunnel";
+  readonly descriptor = undefined;
+  readonly turn = loopTurn;
+  readonly remoteAddress: string;
+  onClosed: (() => void) | undefined;
+  readonly #conduit: Conduit;
+  readonly #notifier = new Notifier();
+  /** Bounded by what the conduit delivers ahead of what was consumed. */
+  readonly #arrived = new PooledQueue();
+  #isOpen = true;
+  #hasEnded = false;
+  #peerEnded = false;
+  #end: ConduitEnd | undefined;
+
+  /**
+   * Attaches at once.
+   *
+   * @param remoteAddress How the target is called.
+   */
+  constructor(conduit: Conduit, remoteAddress: string) {
+    this.#conduit = conduit;
+    this.remoteAddress = remoteAddress;
+    conduit.attach(this);
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  peerCredentials(): undefined {
+    return undefined;
+  }
+
+  notify(user: StreamUser): void {
+    this.#notifier.user = user;
+  }
+
+  goOn(): void {
+    this.#notifier.goOn();
+  }
+
+  read(into: Uint8Array<ArrayBuffer>): number {
+    if (!this.#isOpen) throw closedError();
+    if (this.#arrived.bytes > 0) return this.#take(into);
+    const end = this.#end;
+    if (end !== undefined && end.kind !== "clean") throw errorOf(end);
+    return this.#peerEnded ? 0 : WOULD_BLOCK;
+  }
+
+  write(bytes: Uint8Array<ArrayBuffer>): number {
+    if (!this.#isOpen) throw closedError();
+    if (this.#end !== undefined) throw errorOf(this.#end);
+    return this.#conduit.write(bytes);
+  }
+
+  /** What was taken is the tunnel's already. */
+  flush(): boolean {
+    return true;
+  }
+
+  closeWrite(): void {
+    if (!this.#isOpen) throw closedError();
+    if (this.#end !== undefined || this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#conduit.end();
+  }
+
+  close(): void {
+    // Ended both ways it closes by itself, behind what is still to leave.
+    this.#close(this.#hasEnded && this.#peerEnded);
+  }
+
+  reset(): void {
+    this.#close(false);
+  }
+
+  // --- From the conduit --------------------------------------------------------
+
+  onData(chunk: Uint8Array): void {
+    if (!this.#isOpen) return;
+    this.#arrived.push(chunk);
+    this.#notifier.tellSoon(Ready.READ);
+  }
+
+  onWritable(): void {
+    this.#notifier.tellSoon(Ready.WRITE);
+  }
+
+  onEnd(): void {
+    this.#peerEnded = true;
+    this.#notifier.tellSoon(Ready.PEER_END);
+  }
+
+  onClose(end: ConduitEnd): void {
+    this.#end = end;
+    this.#notifier.tellSoon(Ready.HANGUP);
+  }
+
+  #take(into: Uint8Array<ArrayBuffer>): number {
+    const run = this.#arrived.peek().subarray(0, into.length);
+    const count = run.length;
+    into.set(run);
+    this.#arrived.drop(count);
+    if (this.#end === undefined) this.#conduit.consumed(count);
+    return count;
+  }
+
+  #close(isInOrder: boolean): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#arrived.clear();
+    if (this.#end === undefined && !isInOrder) {
+      this.#conduit.reset("closed by its user");
+    }
+    this.onClosed?.();
+    this.#notifier.tellSoon(Ready.HANGUP);
+  }
+}
+
+/** What `endOf` turns back into `end`. */
+function errorOf(end: ConduitEnd): Error {
+  if (end.kind === "lost") return new Error(end.reason);
+  const reason = end.kind === "reset" ? end.reason : "the connection is over";
+  return Object.assign(new Error(reason), { code: "ECONNRESET" });
+}

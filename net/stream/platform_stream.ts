@@ -1,0 +1,268 @@
+/**
+ * Sockets of the platform, which promise, as {@linkcode Stream}s: for machines
+ * whose C library cannot be asked, and where operators want it so.
+ *
+ * Who would read and finds nothing has one read begun, into a buffer of its own
+ * that is small while it waits; what it gave is read by copy. What is written is
+ * copied, and one write is in flight.
+ *
+ * @module
+ */
+
+import { sharedBufferPool } from "../../proto/bytes/buffer_pool.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
+import { ReadBuffer } from "../buffers/read_buffer.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
+import { sendReset } from "../libc/tcp_reset.ts";
+import { loopTurn, Notifier } from "./loop_turn.ts";
+import { Ready } from "../poll/poller.ts";
+import {
+  closedError,
+  type Stream,
+  type StreamUser,
+  WOULD_BLOCK,
+} from "./stream.ts";
+
+/** What is written at once; more waits for the next call. */
+const WRITE_BYTES_MAX = 128 * 1024;
+
+/** What has to be there: the part of `Deno.Conn` that is used. */
+export interface PlatformConn {
+  read(into: Uint8Array): Promise<number | null>;
+  write(bytes: Uint8Array): Promise<number>;
+  closeWrite(): Promise<void>;
+  close(): void;
+}
+
+/** What is known of it. */
+export interface PlatformFacts {
+  readonly remoteAddress: string;
+  readonly localAddress: string;
+  readonly alpn?: string;
+  readonly serverName?: string;
+  readonly identity?: PeerIdentity;
+  readonly closesInOrder: boolean;
+  /** Closes it so that the peer sees a failure; `close` follows. */
+  readonly reset?: () => void;
+}
+
+/**
+ * A connected socket of the platform. Turns Nagle's algorithm off: it would hold
+ * small writes back for up to 40 ms.
+ */
+export function denoStream(conn: Deno.Conn): Stream {
+  const isTcp = conn.localAddr.transport === "tcp";
+  if (isTcp) setNoDelay(conn as Deno.TcpConn);
+  return new PlatformStream(conn, {
+    remoteAddress: addressText(conn.remoteAddr),
+    localAddress: addressText(conn.localAddr),
+    closesInOrder: true,
+    ...(isTcp ? { reset: () => sendReset(conn) } : {}),
+  });
+}
+
+/** See the module description. */
+export class PlatformStream implements Stream {
+  readonly remoteAddress: string;
+  readonly localAddress: string;
+  readonly alpn: string;
+  readonly serverName: string;
+  readonly identity: PeerIdentity;
+  readonly descriptor = undefined;
+  readonly turn = loopTurn;
+  readonly closesInOrder: boolean;
+  onClosed: (() => void) | undefined;
+  readonly #conn: PlatformConn;
+  readonly #sendReset: (() => void) | undefined;
+  readonly #notifier = new Notifier();
+  #isOpen = true;
+
+  // Reading. From `#at` to `#end` the buffer holds what nobody has read.
+  readonly #reader = new ReadBuffer();
+  #at = 0;
+  #end = 0;
+  #reading: "idle" | "waiting" | "ended" | { readonly error: unknown } = "idle";
+
+  // Writing.
+  #inFlight: Uint8Array<ArrayBuffer> | undefined;
+  #writing: "open" | "ending" | "closing" | "ended" | { error: unknown } =
+    "open";
+
+  constructor(conn: PlatformConn, facts: PlatformFacts) {
+    this.#conn = conn;
+    this.#sendReset = facts.reset;
+    this.remoteAddress = facts.remoteAddress;
+    this.localAddress = facts.localAddress;
+    this.alpn = facts.alpn ?? "";
+    this.serverName = facts.serverName ?? "";
+    this.identity = facts.identity ?? ANONYMOUS;
+    this.closesInOrder = facts.closesInOrder;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  peerCredentials(): undefined {
+    return undefined;
+  }
+
+  notify(user: StreamUser): void {
+    this.#notifier.user = user;
+  }
+
+  goOn(): void {
+    this.#notifier.goOn();
+  }
+
+  // Reading ------------------------------------------------------------------
+
+  read(into: Uint8Array<ArrayBuffer>): number {
+    if (!this.#isOpen) throw closedError();
+    if (this.#at < this.#end) return this.#take(into);
+    const reading = this.#reading;
+    if (typeof reading === "object") throw reading.error;
+    if (reading === "ended") return 0;
+    if (reading === "idle") {
+      this.#reading = "waiting";
+      this.#conn.read(this.#reader.buffer).then(
+        this.#onRead,
+        this.#onReadError,
+      );
+    }
+    return WOULD_BLOCK;
+  }
+
+  #take(into: Uint8Array<ArrayBuffer>): number {
+    const count = Math.min(into.length, this.#end - this.#at);
+    into.set(this.#reader.buffer.subarray(this.#at, this.#at + count));
+    this.#at += count;
+    if (this.#at === this.#end) {
+      this.#reader.adapt(this.#end);
+      this.#at = this.#end = 0;
+      // Who stalls holds no buffer.
+      this.#reader.release();
+    }
+    return count;
+  }
+
+  readonly #onRead = (count: number | null) => {
+    if (count === null || !this.#isOpen) this.#reader.release();
+    this.#reading = count === null ? "ended" : "idle";
+    if (!this.#isOpen) return;
+    this.#end = count ?? 0;
+    this.#notifier.tell(Ready.READ);
+  };
+
+  readonly #onReadError = (error: unknown) => {
+    this.#reader.release();
+    this.#reading = { error };
+    if (this.#isOpen) this.#notifier.tell(Ready.READ);
+  };
+
+  // Writing ------------------------------------------------------------------
+
+  write(bytes: Uint8Array<ArrayBuffer>): number {
+    this.#checkWriting();
+    if (this.#inFlight !== undefined || bytes.length === 0) return 0;
+    const count = Math.min(bytes.length, WRITE_BYTES_MAX);
+    const own = sharedBufferPool.acquire(count);
+    own.set(count === bytes.length ? bytes : bytes.subarray(0, count));
+    this.#inFlight = own;
+    this.#send(own, 0, count);
+    return count;
+  }
+
+  flush(): boolean {
+    this.#checkWriting();
+    return this.#inFlight === undefined &&
+      (this.#writing === "open" || this.#writing === "ended");
+  }
+
+  closeWrite(): void {
+    this.#checkWriting();
+    if (this.#writing !== "open") return;
+    this.#writing = "ending";
+    if (this.#inFlight === undefined) this.#endOurSide();
+  }
+
+  #checkWriting(): void {
+    if (!this.#isOpen) throw closedError();
+    if (typeof this.#writing === "object") throw this.#writing.error;
+  }
+
+  #send(own: Uint8Array<ArrayBuffer>, from: number, to: number): void {
+    this.#conn.write(own.subarray(from, to)).then((count) => {
+      // A socket may take a part only.
+      if (from + count < to && this.#isOpen) {
+        return this.#send(own, from + count, to);
+      }
+      this.#onWritten();
+    }, (error) => {
+      this.#writing = { error };
+      this.#onWritten();
+    });
+  }
+
+  #onWritten(): void {
+    sharedBufferPool.release(this.#inFlight!);
+    this.#inFlight = undefined;
+    if (!this.#isOpen) return;
+    if (this.#writing === "ending") this.#endOurSide();
+    else this.#notifier.tell(Ready.WRITE);
+  }
+
+  #endOurSide(): void {
+    this.#writing = "closing";
+    this.#conn.closeWrite().then(() => {
+      this.#writing = "ended";
+    }, (error) => {
+      this.#writing = { error };
+    }).then(() => {
+      if (this.#isOpen) this.#notifier.tell(Ready.WRITE);
+    });
+  }
+
+  // The end ------------------------------------------------------------------
+
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    // The kernel may still look at a buffer that is being read into.
+    if (this.#reading !== "waiting") this.#reader.release();
+    close(this.#conn);
+    this.onClosed?.();
+    this.#notifier.tellSoon(Ready.HANGUP);
+  }
+
+  reset(): void {
+    if (!this.#isOpen) return;
+    this.#sendReset?.();
+    this.close();
+  }
+}
+
+function setNoDelay(conn: Deno.TcpConn): void {
+  try {
+    conn.setNoDelay(true);
+  } catch {
+    // The peer is gone already; the next read or write says so.
+  }
+}
+
+function close(conn: PlatformConn): void {
+  try {
+    conn.close();
+  } catch (error) {
+    // Closing twice is harmless; anything else is a bug.
+    if (!(error instanceof Deno.errors.BadResource)) throw error;
+  }
+}
+
+/** `ip:port`, `[ip6]:port`, a path, or `unix` when the path is empty. */
+function addressText(address: Deno.Addr): string {
+  if ("path" in address) return address.path || "unix";
+  if (!("hostname" in address)) return address.transport;
+  return hostPort(address.hostname, address.port);
+}

@@ -1,0 +1,152 @@
+/**
+ * A byte stream that is read and written without waiting: the one contract of
+ * every connection, whatever it is made of.
+ *
+ * TCP, unix, the platform's sockets, TLS, a tunnel's conduit and what was looked
+ * into already all are streams. A layer takes a stream and gives a stream:
+ * it is the {@linkcode StreamUser} of the one below, or lets its own user be
+ * that. Who wants promises puts a `Socket` on it; who moves bytes (a conduit,
+ * HTTP/2) uses it directly, without a promise, a closure or a copy for each
+ * read.
+ *
+ * @module
+ */
+
+import {
+  guarded,
+  reportInternalError,
+} from "../../platform/errors/internal_errors.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import type { PeerCredentials } from "../libc/peer_credentials.ts";
+
+export type { PeerCredentials } from "../libc/peer_credentials.ts";
+
+/** What `read` gives when nothing is there now, and the end is not either. */
+export const WOULD_BLOCK = -1;
+
+/** Who reads and writes a stream. One at a time. */
+export interface StreamUser {
+  /**
+   * There may be something to read, or room to write, or an end, or it was closed
+   * by somebody else. From the event loop or a microtask, never from inside a
+   * call of the stream.
+   *
+   * @param hint Bits of `Ready`: what has changed, as far as that is known.
+   *   0: nothing has, it is only this user's turn again ({@linkcode Stream.goOn}).
+   */
+  onReady(hint: number): void;
+  /**
+   * `onReady` threw what nobody foresaw, which is reported already: to end what
+   * it was about.
+   */
+  onFault(): void;
+}
+
+/**
+ * How much all streams together move before the event loop has its turn. Where
+ * many ends are faster than we are, reading and writing would go on from
+ * microtask to microtask for ever.
+ */
+export interface Turn {
+  /** To be told of bytes that were read or written. */
+  moved(bytes: number): void;
+  /** Whether what is left should wait for the next turn. */
+  readonly isOver: boolean;
+  /** Runs `task` in the next turn. */
+  later(task: () => void): void;
+}
+
+/** See the module description. */
+export interface Stream {
+  /** `ip:port`, `[ip6]:port`, a socket path, or `unix` for an unnamed peer. */
+  readonly remoteAddress: string;
+  readonly localAddress: string;
+  /** What TLS negotiated; empty without TLS or ALPN. */
+  readonly alpn: string;
+  /** What a TLS client called us (SNI); empty when it did not. */
+  readonly serverName: string;
+  /** Whom TLS has verified; `ANONYMOUS` otherwise. */
+  readonly identity: PeerIdentity;
+  /** The kernel's number, for options; `undefined` where it is not ours. */
+  readonly descriptor: number | undefined;
+  readonly turn: Turn;
+  /** Neither `close` nor `reset` was called. */
+  readonly isOpen: boolean;
+  /**
+   * `close` alone ends our side in order, so that who ends second need not call
+   * `closeWrite` first: one system call less for each connection.
+   */
+  readonly closesInOrder: boolean;
+  /** Called once, when it is closed from here. Set by who accepted it. */
+  onClosed: (() => void) | undefined;
+
+  /** Who made a unix connection (unix(7)), where that is known. */
+  peerCredentials(): PeerCredentials | undefined;
+
+  /**
+   * Notifies `user` from now on, and nobody who was notified before.
+   *
+   * What is ready already is not told again: a new user tries first. After that
+   * it is told what follows a `read` that would block, a `write` without room or
+   * a `flush` that is not done. It may be told more often than that.
+   */
+  notify(user: StreamUser): void;
+
+  /** The user has more to do than it may do in one turn: its next one is later. */
+  goOn(): void;
+
+  /**
+   * Reads what is there.
+   *
+   * @param into Must not be empty.
+   * @returns How many bytes, 0 at the peer's end (again and again), or
+   *   {@linkcode WOULD_BLOCK}.
+   * @throws What `endOf` tells apart: a system error or one of TLS, with its
+   *   `code`; it was closed.
+   */
+  read(into: Uint8Array<ArrayBuffer>): number;
+
+  /**
+   * Writes what there is room for; it is copied.
+   *
+   * @returns How many bytes were taken; 0 when there is no room.
+   * @throws As `read`.
+   */
+  write(bytes: Uint8Array<ArrayBuffer>): number;
+
+  /**
+   * @returns Whether all that was taken has left, our end (`closeWrite`) too.
+   * @throws As `read`.
+   */
+  flush(): boolean;
+
+  /** Ends our side in order, behind what was taken. @throws As `read`. */
+  closeWrite(): void;
+
+  /**
+   * Frees it. What was taken and the kernel has still leaves. Harmless a second
+   * time. Where it was not the user who called this, the user is told.
+   */
+  close(): void;
+
+  /** The same so that the peer sees a failure, where that is possible. */
+  reset(): void;
+}
+
+/**
+ * Notifies `user`, for streams that no poller tells: what it throws costs this
+ * stream, and nobody else's.
+ */
+export function notifyUser(user: StreamUser, hint: number): void {
+  try {
+    user.onReady(hint);
+  } catch (error) {
+    reportInternalError("socket", error);
+    guarded("socket", () => user.onFault());
+  }
+}
+
+/** What a stream throws that is closed, as the platform's own sockets do. */
+export function closedError(): Error {
+  return new Deno.errors.BadResource("the socket is closed");
+}

@@ -1,0 +1,152 @@
+/**
+ * Rations what an unauthenticated peer may have done for it, until it has shown
+ * who it is.
+ *
+ * The budgets of the engine are each about one kind of frame. This is about
+ * what all of them are for: time on the one processor that carries everybody
+ * else's bytes. An unauthenticated peer's bytes are read in slices, with a turn
+ * for others behind each; there are only so many of them; and the time that
+ * they take is charged to where they come from.
+ *
+ * @module
+ */
+
+import type { Guest } from "../../net/admission/intake.ts";
+import { UNAUTHENTICATED_BYTES_MAX } from "../../net/admission/intake_limits.ts";
+import {
+  type Stream,
+  type StreamUser,
+  WOULD_BLOCK,
+} from "../../net/stream/stream.ts";
+import { StreamLayer } from "../../net/stream/stream_layer.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+
+/**
+ * Fifty of the smallest frames, each refused with words of its own: a
+ * millisecond or two at the very worst.
+ */
+export const SLICE_BYTES = 512;
+
+/**
+ * What it may go on to say when it has been told that this is enough: what came
+ * together with that. Everything is deciphered before it can be dropped, which
+ * is the dearer half of a flood; so nobody reads the rest.
+ */
+export const LATE_BYTES_MAX: number = 32 * 1024;
+
+/** What it is told has left the process by then. */
+const FLUSH_MS = 5;
+
+/** The part of `Guest` that is charged. */
+export type Charged = Pick<
+  Guest,
+  "isUnauthenticated" | "takeWork" | "takeBytes" | "linger"
+>;
+
+/** @param over It was too much; called once, nothing more is read. */
+export function meteredStream(
+  stream: Stream,
+  guest: Charged,
+  timers: Timers,
+  over: (reason: string) => void,
+): Stream {
+  if (!guest.isUnauthenticated) return stream;
+  return new MeteredStream(stream, guest, timers, over);
+}
+
+class MeteredStream extends StreamLayer implements StreamUser {
+  readonly #guest: Charged;
+  readonly #timers: Timers;
+  readonly #over: (reason: string) => void;
+  #user: StreamUser | undefined;
+  /** What may still be read in this turn. */
+  #left = 0;
+  /** More was asked for than that. */
+  #wantsMore = false;
+  #timer: Timer | undefined;
+  /** Once it is over: how much came all the same. */
+  #lateBytes: number | undefined;
+
+  constructor(
+    stream: Stream,
+    guest: Charged,
+    timers: Timers,
+    over: (reason: string) => void,
+  ) {
+    super(stream);
+    this.#guest = guest;
+    this.#timers = timers;
+    this.#over = over;
+    stream.notify(this);
+  }
+
+  override notify(user: StreamUser): void {
+    this.#user = user;
+  }
+
+  onReady(hint: number): void {
+    if (!this.below.isOpen) this.#timer?.cancel();
+    if (!this.#isMetered) return this.#user?.onReady(hint);
+    const startMs = this.#timers.now();
+    this.#left = SLICE_BYTES;
+    this.#wantsMore = false;
+    this.#user?.onReady(hint);
+    this.#left = 0;
+    if (this.#isMetered) this.#charge(this.#timers.now() - startMs);
+    if (this.#wantsMore) this.goOn();
+  }
+
+  onFault(): void {
+    if (this.#user === undefined) this.reset();
+    else this.#user.onFault();
+  }
+
+  override read(into: Uint8Array<ArrayBuffer>): number {
+    if (this.#lateBytes !== undefined) return this.#drop(into);
+    if (!this.#isMetered) return this.below.read(into);
+    if (this.#left === 0) return this.#readLater();
+    const count = this.below.read(into.subarray(0, this.#left));
+    if (count <= 0) return count;
+    this.#left -= count;
+    if (this.#guest.takeBytes(count)) return count;
+    this.#end(
+      `it said more than ${UNAUTHENTICATED_BYTES_MAX} bytes, and not who it is`,
+    );
+    return WOULD_BLOCK;
+  }
+
+  get #isMetered(): boolean {
+    return this.#guest.isUnauthenticated && this.#lateBytes === undefined;
+  }
+
+  #readLater(): number {
+    // Who reads outside of its turn has it next.
+    if (!this.#wantsMore) this.goOn();
+    this.#wantsMore = true;
+    return WOULD_BLOCK;
+  }
+
+  #charge(ms: number): void {
+    if (this.#guest.takeWork(ms)) return;
+    this.#end("unauthenticated peers from there made too much work");
+  }
+
+  #end(reason: string): void {
+    this.#lateBytes = 0;
+    this.#over(reason);
+    this.goOn();
+  }
+
+  #drop(into: Uint8Array<ArrayBuffer>): number {
+    while (this.#lateBytes! <= LATE_BYTES_MAX) {
+      const count = this.below.read(into);
+      if (count <= 0) return count;
+      this.#lateBytes! += count;
+    }
+    this.#timer ??= this.#timers.after(FLUSH_MS, () => {
+      this.#guest.linger();
+      this.close();
+    });
+    return WOULD_BLOCK;
+  }
+}

@@ -1,0 +1,146 @@
+import { assert, assertEquals } from "@std/assert";
+import { UNAUTHENTICATED_BYTES_MAX } from "../../net/admission/intake_limits.ts";
+import { WOULD_BLOCK } from "../../net/stream/stream.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
+import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
+import { concat } from "../../tests/support/peers/sockets.ts";
+import {
+  LATE_BYTES_MAX,
+  meteredStream,
+  SLICE_BYTES,
+} from "./metered_stream.ts";
+
+/** An unauthenticated peer with so much work, who costs `costMs` a chunk, and what came of it. */
+function scene(budgetMs: number, costMs = 0) {
+  const timers = new FakeTimers();
+  const guest = { isUnauthenticated: true, charged: 0, bytes: 0 };
+  const ends: string[] = [];
+  const chunks: Uint8Array[] = [];
+  const below = new ScriptedStream();
+  const stream = meteredStream(
+    below,
+    {
+      get isUnauthenticated() {
+        return guest.isUnauthenticated;
+      },
+      takeBytes: (bytes) => (guest.bytes += bytes) <= UNAUTHENTICATED_BYTES_MAX,
+      linger: () => void ends.push("lingers"),
+      takeWork: (ms) => (guest.charged += ms) <= budgetMs,
+    },
+    timers,
+    (reason) => ends.push(reason),
+  );
+  below.onClosed = () => ends.push("closed");
+  const into = new Uint8Array(64 * 1024);
+  const readAll = () => {
+    for (;;) {
+      const count = stream.isOpen ? stream.read(into) : WOULD_BLOCK;
+      if (count === WOULD_BLOCK) return;
+      if (count === 0) return void ends.push("end");
+      chunks.push(into.slice(0, count));
+      if (costMs > 0) timers.advance(costMs);
+    }
+  };
+  stream.notify({ onReady: readAll, onFault() {} });
+  return { timers, guest, ends, chunks, below, readAll };
+}
+
+const sizes = (chunks: readonly Uint8Array[]) =>
+  chunks.map(({ length }) => length);
+
+Deno.test("an unauthenticated peer's bytes come in slices, with a turn behind each", async () => {
+  const { ends, chunks, below, readAll } = scene(1_000);
+  below.deliver(new Uint8Array(3 * SLICE_BYTES));
+  below.deliver(null);
+  readAll();
+  assertEquals(sizes(chunks), [SLICE_BYTES, SLICE_BYTES]);
+  while (ends.length === 0) await settled();
+  assertEquals(sizes(chunks), [SLICE_BYTES, SLICE_BYTES, SLICE_BYTES]);
+  assertEquals(ends, ["end"]);
+});
+
+Deno.test("who reads out of turn has the next one", async () => {
+  const { chunks, below, readAll } = scene(1_000);
+  below.deliver(new Uint8Array(0));
+  readAll();
+  assertEquals(chunks, []);
+  await settled();
+  below.deliver(new Uint8Array(10));
+  assertEquals(sizes(chunks), [10]);
+});
+
+Deno.test("the time that they take is charged, and ends it when there is none left", async () => {
+  const { ends, chunks, below } = scene(2, 1);
+  for (let index = 0; index < 5; index++) {
+    below.deliver(new Uint8Array(500));
+    await settled();
+  }
+  assertEquals(ends, ["unauthenticated peers from there made too much work"]);
+  assertEquals(chunks.length, 3);
+});
+
+Deno.test("an unauthenticated peer that says too much is ended", async () => {
+  const { guest, ends, chunks, below } = scene(1_000);
+  below.deliver(new Uint8Array(UNAUTHENTICATED_BYTES_MAX));
+  while (guest.bytes < UNAUTHENTICATED_BYTES_MAX) await settled();
+  assertEquals(ends, []);
+  below.deliver(new Uint8Array(1));
+  assertEquals(ends, ["it said more than 131072 bytes, and not who it is"]);
+  assertEquals(concat(chunks).length, UNAUTHENTICATED_BYTES_MAX);
+});
+
+Deno.test("whoever goes on when told to stop is read no more", async () => {
+  const { timers, ends, below } = scene(1_000);
+  below.deliver(new Uint8Array(UNAUTHENTICATED_BYTES_MAX + 1));
+  while (ends.length === 0) await settled();
+  below.deliver(new Uint8Array(LATE_BYTES_MAX));
+  timers.advance(1_000);
+  assertEquals(ends.slice(1), []);
+  for (let index = 0; index < 3; index++) below.deliver(new Uint8Array(1));
+  assertEquals(ends.slice(1), [], "first its last words leave");
+  timers.advance(1_000);
+  assertEquals(ends.slice(1), ["lingers", "closed"]);
+});
+
+Deno.test("whoever has shown who it is pays nothing and waits for nothing", async () => {
+  const { guest, ends, chunks, below } = scene(20);
+  below.deliver(new Uint8Array(3 * SLICE_BYTES));
+  guest.isUnauthenticated = false;
+  while (concat(chunks).length < 3 * SLICE_BYTES) await settled();
+  const { charged } = guest;
+  const seen = concat(chunks).length;
+  for (let index = 0; index < 9; index++) {
+    below.deliver(new Uint8Array(UNAUTHENTICATED_BYTES_MAX));
+  }
+  assertEquals(concat(chunks).length, seen + 9 * UNAUTHENTICATED_BYTES_MAX);
+  assertEquals([guest.charged, ends], [charged, []]);
+});
+
+Deno.test("what waits when the connection is closed is nobody's", async () => {
+  const { timers, ends, chunks, below } = scene(20);
+  below.deliver(new Uint8Array(3 * SLICE_BYTES));
+  below.close();
+  for (let turn = 0; turn < 3; turn++) await settled();
+  assertEquals(sizes(chunks), [SLICE_BYTES]);
+  assertEquals([ends, timers.pendingCount], [["closed"], 0]);
+});
+
+Deno.test("however it is cut and whenever it is known, all of it comes in order", () =>
+  forAll(20, async (prng) => {
+    const { guest, ends, chunks, below } = scene(1e9);
+    const said = new Uint8Array(UNAUTHENTICATED_BYTES_MAX)
+      .map((_, index) => index % 251);
+    for (let at = 0; at < said.length;) {
+      const end = at + 1 + prng.below(20_000);
+      below.deliver(said.slice(at, end));
+      at = end;
+      if (prng.below(3) === 0) await settled();
+      if (prng.below(20) === 0) guest.isUnauthenticated = false;
+    }
+    below.deliver(null);
+    while (ends.length === 0) await settled();
+    assert(ends.every((end) => end === "end"), `${ends}`);
+    assertEquals(concat(chunks), said);
+  }));
