@@ -18,7 +18,7 @@ import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
-import { SERVER_FLAGS } from "./server/flags.ts";
+import { SERVER_ADMIN_PORT } from "./flags/server_and_agent.ts";
 import {
   defaultStateDirectory,
   stateDirectoryFlag,
@@ -30,7 +30,7 @@ import { readVerb } from "./program/verbs.ts";
 const WHERE = "Where";
 
 const FLAGS = {
-  "server": textFlag(`127.0.0.1:${SERVER_FLAGS["admin-port"].fallback}`, {
+  "server": textFlag(`127.0.0.1:${SERVER_ADMIN_PORT}`, {
     group: WHERE,
     placeholder: "HOST:PORT",
     help: "Admin port of the server.",

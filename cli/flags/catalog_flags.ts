@@ -6,16 +6,11 @@
  * @module
  */
 
-import {
-  type HttpSourceConfig,
-  type SourceConfig,
-  sourcesOf,
-  type SourceTools,
+import type {
+  HttpSourceConfig,
+  SourceConfig,
 } from "../../catalog/sources_of.ts";
-import type { Source } from "../../catalog/model/source.ts";
-import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
 import type { KubernetesOptions } from "../../neighbours/kubernetes/connect.ts";
-import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { apiServerFiles, type ApiServerValues } from "./api_server_flags.ts";
 import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./etcd_flags.ts";
@@ -131,26 +126,6 @@ export function catalogConfig(
     "Cannot serve nothing: no flag says where services come from; wanted " +
       `${flags.slice(0, -1).join(", ")} or ${flags.at(-1)}`,
   );
-}
-
-/**
- * The sources themselves. What is wrong with the configuration of one is wrong
- * with the command line.
- *
- * @throws {UsageError} One line.
- */
-export function catalogSources(
-  configs: readonly SourceConfig[],
-  tools: SourceTools,
-): readonly Source[] {
-  try {
-    return sourcesOf(configs, tools);
-  } catch (error) {
-    const isConfig = error instanceof EtcdConfigError ||
-      error instanceof KubernetesConfigError;
-    if (!isConfig) throw error;
-    throw new UsageError(error.message);
-  }
 }
 
 function httpConfig(values: Values): HttpSourceConfig | undefined {

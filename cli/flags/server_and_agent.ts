@@ -17,6 +17,9 @@ import {
   textFlag,
 } from "./flag.ts";
 
+/** Where a server answers questions about itself by default. */
+export const SERVER_ADMIN_PORT = 8095;
+
 const KIB = 1024;
 const MIB = 1024 * KIB;
 

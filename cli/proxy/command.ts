@@ -25,7 +25,7 @@ import { ExitCode } from "../program/exit_codes.ts";
 import { PROXY_FLAGS } from "./flags.ts";
 import { exposureNotice, proxyOptions } from "./options.ts";
 import { relayFlags } from "../flags/relay_flags.ts";
-import { readFirst } from "../program/first_reads.ts";
+import { readFirst } from "../program/sources.ts";
 import { type LongRunning, runUntilStopped } from "../program/long_running.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { checkSources } from "../../agent/proxy/source_check.ts";

@@ -24,7 +24,8 @@ import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { CommandContext } from "../program/command.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
-import { catalogConfig, catalogSources } from "../flags/catalog_flags.ts";
+import { catalogConfig } from "../flags/catalog_flags.ts";
+import { openSources } from "../program/sources.ts";
 import {
   discoveryAccess,
   discoveryConfig,
@@ -118,9 +119,7 @@ function sourcesOf(
   log: Log,
 ): readonly Source[] {
   const copies = keptAt("catalog", values, context);
-  return catalogSources(configs, {
-    timers: systemTimers,
-    random: Math.random,
+  return openSources(configs, {
     log,
     ...(copies === undefined ? {} : { copies }),
   });

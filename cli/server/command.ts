@@ -13,12 +13,12 @@ import {
   defineCommand,
   refuseOperands,
 } from "../program/command.ts";
-import { discoveryOptions } from "./discovery.ts";
+import { discoveryConfig, withOwnNames } from "./discovery.ts";
 import { SERVER_FLAGS } from "./flags.ts";
 import { serverOptions } from "./options.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { liveConfig } from "../flags/live_config.ts";
-import { readFirst } from "../program/first_reads.ts";
+import { openSources, readFirst } from "../program/sources.ts";
 import type { ListenFlag } from "../flags/listen_flags.ts";
 import { type LongRunning, runUntilStopped } from "../program/long_running.ts";
 import type { Replaceable } from "../program/succession.ts";
@@ -74,12 +74,15 @@ export function serverCommand(start: StartServer): Command {
         values,
         log,
       });
-      const discovery = discoveryOptions(reading, context, log);
-      await readFirst(discovery?.sources ?? []);
+      const discovery = discoveryConfig(reading, context);
+      const sources = withOwnNames(() =>
+        openSources(discovery?.sources ?? [], { log })
+      );
+      await readFirst(sources);
       const live = {
         ...options,
         ...(config && { config }),
-        ...(discovery && { discovery }),
+        ...(discovery && { discovery: { ...discovery, sources } }),
       };
       const { identity, address: port } = options.agents;
       const run: LongRunning = {

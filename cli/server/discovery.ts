@@ -8,17 +8,12 @@
  */
 
 import type { ListenAddress } from "../../net/listen/listeners.ts";
-import type { Log } from "../../platform/log/log.ts";
 import type { DiscoveryServerOptions } from "../../server/options.ts";
-import type { CommandContext } from "../program/command.ts";
+import type { FlagSources } from "../flags/read_flags.ts";
+import type { SourceConfig } from "../../catalog/sources_of.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
-import {
-  CATALOG_FLAGS,
-  catalogConfig,
-  catalogSources,
-} from "../flags/catalog_flags.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
+import { CATALOG_FLAGS, catalogConfig } from "../flags/catalog_flags.ts";
 import {
   booleanFlag,
   durationFlag,
@@ -65,6 +60,11 @@ export const DISCOVERY_FLAGS = {
   ...SOURCE_FLAGS,
 } as const;
 
+/** The options of discovery, with its sources as plain data. */
+export type DiscoveryConfig = Omit<DiscoveryServerOptions, "sources"> & {
+  readonly sources: readonly SourceConfig[];
+};
+
 /** What is read of a server's flags. */
 export interface DiscoveryReading {
   readonly values: FlagValues<typeof DISCOVERY_FLAGS>;
@@ -76,11 +76,10 @@ export interface DiscoveryReading {
  *
  * @throws {UsageError} One line.
  */
-export function discoveryOptions(
+export function discoveryConfig(
   { values, given }: DiscoveryReading,
-  context: Pick<CommandContext, "readFile">,
-  log: Log,
-): DiscoveryServerOptions | undefined {
+  context: Pick<FlagSources, "readFile">,
+): DiscoveryConfig | undefined {
   if (!values["discovery"]) {
     const idle = [...given].find((name) =>
       Object.hasOwn(DISCOVERY_FLAGS, name) && name !== "discovery"
@@ -100,7 +99,7 @@ export function discoveryOptions(
   }
   const listen = listenAddress(values["discovery-listen"]);
   return {
-    sources: sourcesOf({ values, given }, context, log),
+    sources: sourceConfigs({ values, given }, context),
     ...(listen === undefined ? {} : { listen }),
     windowMinMs,
     windowMaxMs,
@@ -108,11 +107,10 @@ export function discoveryOptions(
 }
 
 /** Agents announce services too, so there may be no source at all. */
-function sourcesOf(
+function sourceConfigs(
   { values, given }: DiscoveryReading,
-  context: Pick<CommandContext, "readFile">,
-  log: Log,
-): DiscoveryServerOptions["sources"] {
+  context: Pick<FlagSources, "readFile">,
+): readonly SourceConfig[] {
   const own = ["discovery-config", "discovery-kubeconfig"];
   const isAny = [...given].some((name) =>
     own.includes(name) ||
@@ -121,10 +119,15 @@ function sourcesOf(
   if (!isAny) return [];
   const { "discovery-config": config, "discovery-kubeconfig": kubeconfig } =
     values;
+  return withOwnNames(() =>
+    catalogConfig({ ...values, config, kubeconfig }, context)
+  );
+}
+
+/** Refusals of the proxy's flags, by the names that they have here. */
+export function withOwnNames<Result>(act: () => Result): Result {
   try {
-    const configs = catalogConfig({ ...values, config, kubeconfig }, context);
-    const { random } = Math;
-    return catalogSources(configs, { timers: systemTimers, random, log });
+    return act();
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     const renamed = error.message

@@ -6,7 +6,11 @@
  * @module
  */
 
-import { AUDIT_FLAGS, messageSizeFlag } from "../flags/server_and_agent.ts";
+import {
+  AUDIT_FLAGS,
+  messageSizeFlag,
+  SERVER_ADMIN_PORT,
+} from "../flags/server_and_agent.ts";
 import {
   booleanFlag,
   choiceFlag,
@@ -221,7 +225,7 @@ export const SERVER_FLAGS = {
     placeholder: "ADDRESS",
     help: "Address of the admin endpoint.",
   }),
-  "admin-port": portFlag(8095, {
+  "admin-port": portFlag(SERVER_ADMIN_PORT, {
     group: OPERATION,
     help: "Port of the admin endpoint.",
   }),
