@@ -5,7 +5,7 @@
  * @module
  */
 
-import { codeOf } from "../platform/errors/error_code.ts";
+import { codeOf, messageOf } from "../platform/errors/error_code.ts";
 
 /** A path at which no audit log can be. The message is one sentence. */
 export class AuditLogError extends Error {
@@ -188,7 +188,7 @@ function lookedAt(path: string): Deno.FileInfo | undefined {
 }
 
 function unusable(path: string, error: unknown): AuditLogError {
-  const why = error instanceof Error ? error.message : String(error);
+  const why = messageOf(error);
   return new AuditLogError(
     `Cannot use --audit-log ${path}: ${why}; give the path of a file in a ` +
       "folder that exists and may be written",

@@ -11,6 +11,7 @@
  * @module
  */
 
+import { messageOf } from "../platform/errors/error_code.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { atMost } from "../platform/time/deadline.ts";
 import type { Log } from "../platform/log/log.ts";
@@ -283,8 +284,4 @@ export class AuditLog {
       { dropped: this.#dropped },
     );
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

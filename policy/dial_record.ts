@@ -14,7 +14,7 @@ import type { ConduitEnd } from "../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../proto/transfer/observed_conduit.ts";
 import type { AuditLog } from "./audit_log.ts";
 import { JsonLine } from "./json_line.ts";
-import { clipped } from "./rule.ts";
+import { clipped } from "../proto/peer/quoted.ts";
 import type { RuleDecision } from "./rule_set.ts";
 
 /** Longest text of a peer's that a line repeats. */

@@ -5,7 +5,7 @@
  */
 
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
-import { clipped } from "./rule.ts";
+import { clipped } from "../proto/peer/quoted.ts";
 import type { RuleDecision } from "./rule_set.ts";
 
 /** Longest target that a refusal repeats: peers choose it. */

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { clipped } from "../proto/peer/quoted.ts";
 import { domainToASCII } from "node:url";
 import {
   formatIpAddress,
@@ -65,7 +66,9 @@ export class RuleError extends Error {
    * @param problem What was seen there, what was wanted, what to write.
    */
   constructor(rule: string, readonly column: number, problem: string) {
-    const detail = `the rule "${clipped(rule)}", column ${column}: ${problem}`;
+    const detail = `the rule "${
+      clipped(rule, RULE_LENGTH_SHOWN)
+    }", column ${column}: ${problem}`;
     super(`Cannot read ${detail}`);
     this.detail = detail;
   }
@@ -297,11 +300,9 @@ function parsePathRule(text: string, from: number): Rule {
   return { kind: "path", text, pattern: new Wildcard(path) };
 }
 
+/** Of a rule, in a message. */
+const RULE_LENGTH_SHOWN = 80;
+
 /** What a plain absolute path has nowhere. */
 // deno-lint-ignore no-control-regex -- NUL ends a path in the kernel
 export const ROUNDABOUT = /\/\.{0,2}(?=\/|$)|\x00/;
-
-/** What a message shows of a text that may be long. */
-export function clipped(text: string, lengthMax = 80): string {
-  return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
-}

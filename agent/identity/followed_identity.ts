@@ -9,6 +9,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import type {
   CallConnection,
   NodeIdentity,
@@ -115,7 +116,7 @@ export class FollowedIdentity implements NodeIdentity {
       if (this.#options.isBrief) await identity.renewDue();
     } catch (error) {
       if (this.#opened === undefined) this.#opening = undefined;
-      this.#problem = error instanceof Error ? error.message : String(error);
+      this.#problem = messageOf(error);
       throw error;
     }
   }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import { NoServerError } from "../../net/dial/server_addresses.ts";
 import { LinkRefusedError } from "../../proto/link/hello.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
@@ -47,5 +48,5 @@ export function sentenceOf(error: unknown): string {
       "start `tunnel server` with --state-dir, or give this agent --ca-cert, " +
       "--agent-cert and --agent-key";
   }
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

@@ -12,6 +12,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { YOUNG_MS } from "../../platform/time/supervise.ts";
 import { ConnectError } from "../../net/dial/agent_connect.ts";
@@ -140,7 +141,7 @@ export class AddressLinks {
       if (attempt.duplicateOf !== undefined) {
         return this.#duplicate(attempt.duplicateOf);
       }
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       this.#failed(goal, reason, error);
     }
   }

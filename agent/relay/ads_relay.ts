@@ -9,6 +9,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import { Channel, type ChannelConnection } from "../../net/channel/channel.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
@@ -184,7 +185,7 @@ export class AdsRelay {
         this.#channel.connection(),
       );
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw new GrpcError(
         StatusCode.UNAVAILABLE,
         `no discovery server can be reached: ${reason}`,

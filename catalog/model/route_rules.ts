@@ -5,6 +5,7 @@
  * @module
  */
 
+import { quoted } from "../../proto/peer/quoted.ts";
 import { appProtocolOf } from "./app_protocol.ts";
 import type { ServicePort } from "./model.ts";
 import {
@@ -112,9 +113,4 @@ function isHost(host: string): boolean {
 
 function isWithin(number: number, most: number): boolean {
   return Number.isInteger(number) && number >= 1 && number <= most;
-}
-
-/** Texts of others stand in lines of the log. */
-function quoted(text: string): string {
-  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 }

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { clipped } from "../../proto/peer/quoted.ts";
 import {
   isIpv4Lookalike,
   NAME_LENGTH_MAX,
@@ -56,11 +57,15 @@ const LABEL_LENGTH_MAX = 253;
 export function checkService(service: Service): string | undefined {
   const { namespace, name, ports } = service;
   if (!NAMESPACE.test(namespace)) {
-    return `"${clip(namespace)}" is no namespace: letters, digits, - and _, ` +
+    return `"${
+      clipped(namespace)
+    }" is no namespace: letters, digits, - and _, ` +
       "63 at most";
   }
   if (!NAME.test(name)) {
-    return `"${clip(name)}" is no name of a service: letters, digits, -, _ ` +
+    return `"${
+      clipped(name)
+    }" is no name of a service: letters, digits, -, _ ` +
       "and dots, 253 at most";
   }
   const problem = checkPorts(ports) ?? checkTimes(service);
@@ -77,7 +82,7 @@ export function checkEndpoints(
 ): string | undefined {
   const [namespace = "", name = "", ...rest] = service.split("/");
   if (!NAMESPACE.test(namespace) || !NAME.test(name) || rest.length > 0) {
-    return `"${clip(service)}" is no NAMESPACE/NAME of a service`;
+    return `"${clipped(service)}" is no NAMESPACE/NAME of a service`;
   }
   if (endpoints.length > ENDPOINTS_PER_SERVICE_MAX) {
     return `${service}: it has ${endpoints.length} endpoints, ` +
@@ -119,7 +124,7 @@ function checkPorts(ports: readonly ServicePort[]): string | undefined {
   const numbers = new Set<string>();
   for (const servicePort of ports) {
     const { name, port, protocol, listen } = servicePort;
-    if (!isPortName(name)) return `"${clip(name)}" is no name of a port`;
+    if (!isPortName(name)) return `"${clipped(name)}" is no name of a port`;
     if (!isPort(port)) return notAPort(name, port);
     if (listen !== undefined && !isPort(listen.port)) {
       return notAPort(name, listen.port);
@@ -127,7 +132,7 @@ function checkPorts(ports: readonly ServicePort[]): string | undefined {
     if (
       listen?.host !== undefined && parseIpAddress(listen.host) === undefined
     ) {
-      return `port "${name}" listens on "${clip(listen.host)}", an IP ` +
+      return `port "${name}" listens on "${clipped(listen.host)}", an IP ` +
         "address is wanted";
     }
     if (names.has(name)) return `two of its ports are named "${name}"`;
@@ -196,19 +201,19 @@ function checkQuestion(
 ): string | undefined {
   const { host, tls } = health;
   if (health.kind === "http" && !/^\/[\x21-\x7e]*$/.test(health.path)) {
-    return `"${clip(health.path)}" is no path to ask for its health`;
+    return `"${clipped(health.path)}" is no path to ask for its health`;
   }
   if (host !== undefined && !/^[\x21-\x7e]{1,255}$/.test(host)) {
-    return `"${clip(host)}" is no host to ask for its health`;
+    return `"${clipped(host)}" is no host to ask for its health`;
   }
   const serverName = tls?.serverName;
   if (serverName !== undefined && canonicalAddress(serverName) === undefined) {
-    return `"${clip(serverName)}" is no name of a server to ask`;
+    return `"${clipped(serverName)}" is no name of a server to ask`;
   }
   if (health.kind === "grpc") {
     return health.service.length <= GRPC_SERVICE_MAX
       ? undefined
-      : `"${clip(health.service)}" is too long for a gRPC service`;
+      : `"${clipped(health.service)}" is too long for a gRPC service`;
   }
   const { statuses = [ANY_STATUS] } = health;
   const isGood = statuses.length > 0 &&
@@ -230,7 +235,9 @@ function isCount(value: number, least: number): boolean {
 function checkEndpoint(endpoint: Endpoint): string | undefined {
   const { address, ports, weight, node = "", zone = "", via } = endpoint;
   if (canonicalAddress(address) !== address) {
-    return `"${clip(address)}" is no address: an IP address or a host name ` +
+    return `"${
+      clipped(address)
+    }" is no address: an IP address or a host name ` +
       "is wanted";
   }
   if (ports.length > PORTS_PER_SERVICE_MAX) {
@@ -238,7 +245,7 @@ function checkEndpoint(endpoint: Endpoint): string | undefined {
       `${PORTS_PER_SERVICE_MAX} are allowed`;
   }
   for (const { name, port } of ports) {
-    if (!isPortName(name)) return `"${clip(name)}" is no name of a port`;
+    if (!isPortName(name)) return `"${clipped(name)}" is no name of a port`;
     if (!isPort(port)) return `${address}: ${notAPort(name, port)}`;
   }
   if (!Number.isInteger(weight) || weight < 1 || weight > WEIGHT_MAX) {
@@ -254,14 +261,9 @@ function checkEndpoint(endpoint: Endpoint): string | undefined {
   const long = labels.find(({ length }) => length > LABEL_LENGTH_MAX);
   return long === undefined
     ? undefined
-    : `${address}: "${clip(long)}" is longer than ${LABEL_LENGTH_MAX}`;
+    : `${address}: "${clipped(long)}" is longer than ${LABEL_LENGTH_MAX}`;
 }
 
 function notAPort(name: string, port: number): string {
   return `port "${name}" is ${port}, 1 to 65535 is wanted`;
-}
-
-/** Names that others chose stand in lines of the log. */
-function clip(text: string): string {
-  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }

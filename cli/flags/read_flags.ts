@@ -6,6 +6,7 @@
  * @module
  */
 
+import { clipped } from "../../proto/peer/quoted.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import { UsageError } from "./usage_error.ts";
 import { type Arguments, sortArguments } from "./arguments.ts";
@@ -135,8 +136,7 @@ function readText<V>(flag: Flag<V>, text: string, origin: string): V {
     return flag.parse(text);
   } catch (error) {
     if (!(error instanceof FlagValueError)) throw error;
-    const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text;
-    const seen = error.quotes ? "" : `saw "${shown}", `;
+    const seen = error.quotes ? "" : `saw "${clipped(text)}", `;
     throw new UsageError(`Cannot use ${origin}: ${seen}${error.message}`);
   }
 }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import {
   NETWORK_CONTEXTS,
   parseEgressConfig,
@@ -197,7 +198,7 @@ function routeFromFile(
   try {
     content = readFile(path);
   } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : String(cause);
+    const problem = messageOf(cause);
     throw new UsageError(`Cannot use --egress-config ${path}: ${problem}`);
   }
   // As in kube-apiserver, a context that the file does not name goes direct.

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import { printable } from "../../platform/log/printable.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
 import type { FlagTable } from "../flags/flag.ts";
@@ -124,7 +125,7 @@ function reportFailure(
   level: number,
   context: CommandContext,
 ): ExitCode {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   // The text may come from a peer, and a terminal obeys control characters.
   const line = printable(
     message.replaceAll(/\s*\n\s*/g, " "),

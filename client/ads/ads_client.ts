@@ -17,6 +17,7 @@
  * @module
  */
 
+import { clipped } from "../../proto/peer/quoted.ts";
 import type {
   DiscoveryMode,
   DiscoveryNode,
@@ -319,7 +320,5 @@ function refusalOf(problems: readonly string[]): string {
   const rest = problems.length - NAMED_MAX;
   const named = problems.slice(0, NAMED_MAX).join("; ") +
     (rest > 0 ? `; and ${rest} more` : "");
-  return named.length > MESSAGE_LENGTH_MAX
-    ? `${named.slice(0, MESSAGE_LENGTH_MAX)}…`
-    : named;
+  return clipped(named, MESSAGE_LENGTH_MAX);
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { REREAD_MS } from "./access.ts";
 import { KubernetesConfigError } from "./errors.ts";
@@ -94,5 +95,5 @@ function problemOf(error: unknown): string {
     error instanceof Deno.errors.PermissionDenied ||
     error instanceof Deno.errors.NotCapable
   ) return "permission denied; check its owner and mode";
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import { type CpuProfile, Profiler } from "../../platform/process/profiler.ts";
 import type { Routes } from "./http_endpoints.ts";
 import { longAnswer } from "./http_port.ts";
@@ -92,7 +93,7 @@ function laterJson(
 }
 
 function failed(what: string, error: unknown): Response {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   return plain(500, `Cannot ${what}: ${reason}\n`);
 }
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { codeOf } from "../../platform/errors/error_code.ts";
+import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 
 /** What a caller can say something useful about. */
 export type ListenProblem =
@@ -66,7 +66,7 @@ function pathProblem(address: string): [ListenProblem, string] | undefined {
 /** Makes a {@linkcode ListenError} of what the platform threw. */
 export function listenError(address: string, error: unknown): ListenError {
   if (error instanceof ListenError) return error;
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   const [problem, words] = pathProblem(address) ??
     PROBLEMS.get(codeOf(error)) ??
     ["other", text];

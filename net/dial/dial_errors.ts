@@ -8,9 +8,9 @@
  */
 
 import { DialError } from "../../proto/peer/dial_error.ts";
-import { clipped } from "../../policy/rule.ts";
+import { clipped } from "../../proto/peer/quoted.ts";
 import { LookupError } from "../names/resolver.ts";
-import { codeOf } from "../../platform/errors/error_code.ts";
+import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 
 /** The words of `connect(2)` and `socket(2)` by error code (Go's syscall table). */
 const WORDS: ReadonlyMap<string, string> = new Map(
@@ -43,7 +43,7 @@ export function connectError(
   }
   const code = codeOf(error);
   const words = WORDS.get(code) ??
-    `connect: ${error instanceof Error ? error.message : String(error)}`;
+    `connect: ${messageOf(error)}`;
   return new DialError(
     code === "ETIMEDOUT" ? "timeout" : "endpoint",
     `dial ${protocol} ${address}: ${words}`,

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { clipped } from "../../proto/peer/quoted.ts";
 import { parseGoDuration } from "./go_duration.ts";
 
 /** Where something stands: `["services", 2, "ports"]`. */
@@ -169,17 +170,8 @@ function assertSaysSomething(value: unknown, place: Place): void {
   );
 }
 
-/** Of others' texts and names in a sentence; a part is enough to know one by. */
-const SHOWN_LENGTH_MAX = 60;
-
-function clip(text: string): string {
-  return text.length > SHOWN_LENGTH_MAX
-    ? `${text.slice(0, SHOWN_LENGTH_MAX)}…`
-    : text;
-}
-
 function shown(value: unknown): string {
-  return typeof value === "string" ? `"${clip(value)}"` : kindOfValue(value);
+  return typeof value === "string" ? `"${clipped(value)}"` : kindOfValue(value);
 }
 
 /** What a value is, for a sentence. */
@@ -192,7 +184,7 @@ export function kindOfValue(value: unknown): string {
 /** `services[2].ports`; empty for the whole document. */
 export function placeText(place: Place): string {
   return place.map((part) =>
-    typeof part === "number" ? `[${part}]` : `.${clip(part)}`
+    typeof part === "number" ? `[${part}]` : `.${clipped(part)}`
   )
     .join("").replace(/^\./, "");
 }

@@ -1,5 +1,5 @@
 /**
- * The code that the machine gave an error.
+ * What an error says, whatever it was that was thrown.
  *
  * @module
  */
@@ -9,4 +9,9 @@ export function codeOf(error: unknown): string {
   if (typeof error !== "object" || error === null) return "";
   const code = (error as { code?: unknown }).code;
   return typeof code === "string" ? code : "";
+}
+
+/** What went wrong, in its own words. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -11,6 +11,7 @@
  * @module
  */
 
+import { messageOf } from "../errors/error_code.ts";
 import { guarded, unawaited } from "../errors/internal_errors.ts";
 import { dirname } from "node:path";
 
@@ -150,10 +151,6 @@ export class DirectoryWatch {
     this.#problem = problem;
     this.#events.onState(problem);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** What stands at `path` or above it, and what tells it from a successor. */

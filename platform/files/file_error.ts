@@ -4,6 +4,8 @@
  * @module
  */
 
+import { messageOf } from "../errors/error_code.ts";
+
 /** What the machine's errors mean to whoever started the program. */
 const SYSTEM_PROBLEMS: ReadonlyMap<string, string> = new Map([
   ["ENOENT", "there is no such file"],
@@ -34,7 +36,7 @@ export function systemProblem(error: unknown): string {
     ? error.code
     : "";
   return SYSTEM_PROBLEMS.get(code) ??
-    (error instanceof Error ? error.message : String(error));
+    (messageOf(error));
 }
 
 /** A file that cannot be used. `message` names it and the remedy. */

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { clipped } from "../../proto/peer/quoted.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import {
   internalErrorCounts,
@@ -145,7 +146,7 @@ function messageOf(error: unknown): string {
   const text = error instanceof Error
     ? `${error.name}: ${error.message}`
     : `a value that is no error was thrown: ${textOf(error)}`;
-  return shortened(text, MESSAGE_LENGTH_MAX);
+  return clipped(text, MESSAGE_LENGTH_MAX);
 }
 
 /**
@@ -156,7 +157,7 @@ function stackOf(error: unknown): string {
   const stack = error instanceof Error ? error.stack ?? "" : "";
   const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
   const line = frames.map((frame) => frame.trim()).join(" ");
-  return shortened(line || messageOf(error), STACK_LENGTH_MAX);
+  return clipped(line || messageOf(error), STACK_LENGTH_MAX);
 }
 
 function textOf(value: unknown): string {
@@ -165,8 +166,4 @@ function textOf(value: unknown): string {
   } catch {
     return typeof value;
   }
-}
-
-function shortened(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, length)}…`;
 }

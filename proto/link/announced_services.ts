@@ -5,6 +5,7 @@
  * @module
  */
 
+import { clipped } from "../peer/quoted.ts";
 import type { AnnouncedService } from "./link_messages.ts";
 
 /**
@@ -27,7 +28,5 @@ export function announcedName(
   const whole = protocol === "udp" ? `${key}/udp` : key;
   // A peer wrote it, and it stands in lines of the log.
   const plain = whole.replace(/[^\x21-\x7e]/g, "?");
-  return plain.length > SHOWN_LENGTH_MAX
-    ? `${plain.slice(0, SHOWN_LENGTH_MAX)}…`
-    : plain;
+  return clipped(plain, SHOWN_LENGTH_MAX);
 }

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { clipped } from "../../../proto/peer/quoted.ts";
 import {
   DocumentError,
   parseYaml,
@@ -73,7 +74,7 @@ export function annotatedPolicy(
       policy = { ...policy, ...readAnnotation(service, name, text) };
     } catch (error) {
       if (!(error instanceof FieldError)) throw error;
-      problems.push(clip(error.message));
+      problems.push(clipped(error.message, PROBLEM_LENGTH_MAX));
     }
   }
   if (problems.length === 0) return { policy };
@@ -145,10 +146,4 @@ function isSmall(value: unknown): boolean {
     left-- > 0 && (typeof part !== "object" || part === null ||
       Object.values(part).every(visit));
   return visit(value);
-}
-
-function clip(text: string): string {
-  return text.length > PROBLEM_LENGTH_MAX
-    ? `${text.slice(0, PROBLEM_LENGTH_MAX)}…`
-    : text;
 }

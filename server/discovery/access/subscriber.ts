@@ -11,6 +11,7 @@
  * @module
  */
 
+import { quoted } from "../../../proto/peer/quoted.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import type { Metadata } from "../../../proto/grpc/metadata.ts";
 import { parseIpAddress } from "../../../proto/peer/ip_address.ts";
@@ -78,7 +79,9 @@ export function subscriberOf(
     if (node === undefined) {
       throw new GrpcError(
         StatusCode.PERMISSION_DENIED,
-        `Cannot relay ${quoted(id)}: only a node with a certificate may say ` +
+        `Cannot relay ${
+          quoted(id, ID_LENGTH_SHOWN)
+        }: only a node with a certificate may say ` +
           `${RELAY_FIELD}; join the node, or leave it out`,
       );
     }
@@ -100,8 +103,12 @@ export function subscriberOf(
   const own = names?.[0] ?? "its node";
   throw new GrpcError(
     StatusCode.PERMISSION_DENIED,
-    `Cannot serve node.id ${quoted(id)}: the certificate is for ` +
-      `${quoted(own)}; use that, or ${quoted(`${own}/NAME`)}, as node.id`,
+    `Cannot serve node.id ${
+      quoted(id, ID_LENGTH_SHOWN)
+    }: the certificate is for ` +
+      `${quoted(own, ID_LENGTH_SHOWN)}; use that, or ${
+        quoted(`${own}/NAME`, ID_LENGTH_SHOWN)
+      }, as node.id`,
   );
 }
 
@@ -147,7 +154,9 @@ function connectProxyOf(metadata: Metadata): ConnectProxy | undefined {
   }
   throw new GrpcError(
     StatusCode.INVALID_ARGUMENT,
-    `Cannot read ${CONNECT_FIELD}: saw ${quoted(text)}, wanted IP:PORT such ` +
+    `Cannot read ${CONNECT_FIELD}: saw ${
+      quoted(text, ID_LENGTH_SHOWN)
+    }, wanted IP:PORT such ` +
       "as 127.0.0.1:3128",
   );
 }
@@ -160,7 +169,5 @@ function moreOf(metadata: Metadata): number {
     : 0;
 }
 
-/** A peer's text, made safe for a status and a log line. */
-function quoted(text: string): string {
-  return JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
-}
+/** Of a node's id, which holds a name and more. */
+const ID_LENGTH_SHOWN = 200;

@@ -11,6 +11,7 @@
  * @module
  */
 
+import { quoted } from "../../../proto/peer/quoted.ts";
 import {
   DEFAULT_NAMESPACE,
   keyOf,
@@ -127,10 +128,10 @@ function authorizeOne(
   const namespace = announced.namespace || DEFAULT_NAMESPACE;
   const protocol = announced.protocol || "tcp";
   if (protocol !== "tcp" && protocol !== "udp") {
-    return `its protocol is ${shown(protocol)}, tcp or udp is wanted`;
+    return `its protocol is ${quoted(protocol)}, tcp or udp is wanted`;
   }
   if (!APP_PROTOCOL.test(appProtocol)) {
-    return `${shown(appProtocol)} is no application protocol`;
+    return `${quoted(appProtocol)} is no application protocol`;
   }
   const problem = checkService({
     namespace,
@@ -141,7 +142,7 @@ function authorizeOne(
   });
   if (problem !== undefined) return problem;
   if (name.includes(".")) {
-    return `${shown(name)} has a dot, and could be taken for a service of ` +
+    return `${quoted(name)} has a dot, and could be taken for a service of ` +
       "another namespace";
   }
   if (!Number.isInteger(targetPort) || targetPort < 1 || targetPort > 65_535) {
@@ -155,11 +156,11 @@ function authorizeOne(
   }
   const address = canonicalAddress(host);
   if (address === undefined) {
-    return `${shown(host)} is no address: an IP address or a host name is ` +
+    return `${quoted(host)} is no address: an IP address or a host name is ` +
       "wanted";
   }
   if (!isOwn(address, peer, rules.grantsOf(node))) {
-    return `${shown(host)} is not the agent's own: 127.0.0.1, or an address ` +
+    return `${quoted(host)} is not the agent's own: 127.0.0.1, or an address ` +
       "that it announces (--agent-identifiers), or that a nodes entry of the " +
       "policy file grants it";
   }
@@ -201,9 +202,4 @@ function isOwn(
     const prefix = parseIpPrefix(text);
     return prefix !== undefined && prefixContains(prefix, ip);
   });
-}
-
-/** A peer's text, made safe for a log line. */
-function shown(text: string): string {
-  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 }

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { quoted } from "../../../proto/peer/quoted.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type {
   Histogram,
@@ -180,12 +181,9 @@ export class DiscoveryMetrics implements SubscriberObserver {
   ): void {
     this.#rejects[kind].add();
     if (!this.#mayLog(quota)) return;
-    const message = reason.length > QUOTE_LENGTH_MAX
-      ? `${reason.slice(0, QUOTE_LENGTH_MAX)}…`
-      : reason;
     this.#log.warn(
       `a discovery client rejects a response and keeps what it has: ${
-        JSON.stringify(message)
+        quoted(reason, QUOTE_LENGTH_MAX)
       }`,
       { client: subscriber!.name, kind },
     );
