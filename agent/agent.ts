@@ -24,7 +24,7 @@ import type { Log } from "../platform/log/log.ts";
 import { MetricRegistry } from "../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../platform/log/internal_error_log.ts";
 import { registerProcessMetrics } from "../platform/metrics/process_metrics.ts";
-import { KeptFiles } from "../net/tls/trust/kept_files.ts";
+import { WatchedFiles } from "../net/tls/trust/watched_files.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import type { Credentials } from "../net/tls/trust/credentials.ts";
 import { VERSION } from "../platform/process/version.ts";
@@ -42,7 +42,7 @@ import { BenchTargets, isBenchDial } from "./dial/bench_targets.ts";
 import { AgentDrain } from "./drain.ts";
 import type { AgentEnvironment } from "./environment.ts";
 import { followLeases, type LeaseCount } from "./leases/lease_count.ts";
-import type { LinkKeeper } from "./links/link_keeper.ts";
+import type { AgentLinks } from "./links/agent_links.ts";
 import { serverLinks } from "./links/server_links.ts";
 import { LinkUpstream } from "./links/link_upstream.ts";
 import type { AgentOptions } from "./options.ts";
@@ -110,12 +110,12 @@ class Agent {
   readonly #metricRegistry = new MetricRegistry();
   readonly #receiveBudget = new ReceiveBudget();
   readonly #metrics = new AgentMetrics(this.#metricRegistry);
-  readonly #files: KeptFiles;
+  readonly #files: WatchedFiles;
   readonly #credentials: Credentials;
   readonly #audit: AgentAudit | undefined;
   readonly #announcement: Announcement;
   readonly #dialer: TargetDialer;
-  readonly #keeper: LinkKeeper;
+  readonly #links: AgentLinks;
   readonly #drain: AgentDrain;
   readonly #proxy: ServiceProxy | undefined;
   #relay: Relay | undefined;
@@ -131,7 +131,7 @@ class Agent {
     registerProcessMetrics(this.#metricRegistry);
     registerInternalErrors(this.#metricRegistry, "tunnel_agent");
     watchBudget(this.#metricRegistry, this.#receiveBudget);
-    this.#files = new KeptFiles({
+    this.#files = new WatchedFiles({
       log,
       timers: systemTimers,
       metrics: this.#metricRegistry,
@@ -155,7 +155,7 @@ class Agent {
     });
     this.#proxy = environment.openProxy?.(this.#metricRegistry);
     this.#dialer = this.#createDialer();
-    this.#keeper = serverLinks({
+    this.#links = serverLinks({
       options,
       environment,
       credentials: this.#credentials,
@@ -167,12 +167,12 @@ class Agent {
       serversWanted: (reported) => this.#leases?.servers(reported) ?? reported,
     });
     this.#drain = new AgentDrain({
-      announce: () => this.#keeper.drain(),
+      announce: () => this.#links.drain(),
       load: () => this.#load,
       close: (reason) => {
         this.#leases?.stop();
         identity?.stop();
-        this.#keeper.stop(reason);
+        this.#links.stop(reason);
         this.#relay?.close(reason);
         this.closeListeners();
       },
@@ -195,7 +195,7 @@ class Agent {
           problem: () =>
             this.#drain.isDraining
               ? "the agent is stopping"
-              : this.#keeper.linkedServers > 0
+              : this.#links.linkedServers > 0
               ? undefined
               : "no servers connected",
         }],
@@ -231,17 +231,17 @@ class Agent {
         leases,
         this.#log,
         this.#metricRegistry,
-        () => this.#keeper.reconsider(),
+        () => this.#links.reconsider(),
       );
     this.#environment.identity?.start(this.#credentials);
     this.#files.start(() => this.#announceNew());
-    this.#keeper.start();
+    this.#links.start();
     this.#proxy?.start();
     return this.#running(addresses);
   }
 
   #running(addresses: RunningAgent["addresses"]): RunningAgent {
-    const [drain, keeper] = [this.#drain, this.#keeper];
+    const [drain, links] = [this.#drain, this.#links];
     return {
       addresses,
       finished: drain.finished
@@ -252,12 +252,12 @@ class Agent {
         return drain.isDraining;
       },
       get agents() {
-        return keeper.linkedServers;
+        return links.linkedServers;
       },
       whenReady: (servers) =>
         untilSo(() =>
           drain.isDraining ||
-          (keeper.linkedServers >= servers &&
+          (links.linkedServers >= servers &&
             this.#proxy?.problem === undefined)
         ),
       shutdown: (why = "asked to end") => this.#shutdown(why),
@@ -281,7 +281,7 @@ class Agent {
     const { drainTimeoutMs } = this.#options;
     const load = this.#load;
     // Without a link nothing runs here, and nothing can come.
-    if (this.#keeper.linkedServers === 0 && load === 0) {
+    if (this.#links.linkedServers === 0 && load === 0) {
       this.#log.info(`${why}: nothing runs, and no server is linked`);
       return this.#drain.now("the agent is stopping");
     }
@@ -328,7 +328,7 @@ class Agent {
   /** Files were read again: what is served for others may be something else. */
   #announceNew(): void {
     const services = this.#announcement.renewed();
-    if (services !== undefined) this.#keeper.announce(services);
+    if (services !== undefined) this.#links.announce(services);
   }
 
   #createDialer(): TargetDialer {

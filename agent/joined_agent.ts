@@ -13,7 +13,7 @@ import type { AgentOptions } from "./options.ts";
  * Starts an agent, with an identity of our own kind where the options ask for
  * one. A server that cannot be reached is not an error: it goes on trying.
  *
- * @throws {EnrolRefusal | PrivateFileError} When there is no identity to be had.
+ * @throws {EnrolmentError | PrivateFileError} When there is no identity to be had.
  * @throws As `startAgent`.
  */
 export async function startJoinedAgent(

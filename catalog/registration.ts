@@ -12,7 +12,7 @@ import { bracketed } from "../proto/peer/host_port.ts";
 import type { EtcdClient } from "../neighbours/etcd/client.ts";
 import type { EtcdError } from "../neighbours/etcd/errors.ts";
 import { bytesOf } from "../neighbours/etcd/keys.ts";
-import { LeaseKeeper } from "../neighbours/etcd/lease_keeper.ts";
+import { EtcdLease } from "../neighbours/etcd/etcd_lease.ts";
 import {
   Compare_CompareResult,
   Compare_CompareTarget,
@@ -61,18 +61,18 @@ export interface RegistrationOptions {
 /** See the module description. */
 export class Registration {
   readonly #options: RegistrationOptions;
-  readonly #keeper: LeaseKeeper;
+  readonly #lease: EtcdLease;
 
   constructor(options: RegistrationOptions) {
     this.#options = options;
-    this.#keeper = new LeaseKeeper({
+    this.#lease = new EtcdLease({
       ...options,
       write: (lease) => this.#write(lease),
     });
   }
 
   start(): void {
-    this.#keeper.start();
+    this.#lease.start();
   }
 
   /**
@@ -81,7 +81,7 @@ export class Registration {
    * @throws {EtcdError} When etcd could not be told; they end with their lease.
    */
   async stop(): Promise<void> {
-    await this.#keeper.stop();
+    await this.#lease.stop();
   }
 
   async #write(lease: string): Promise<void> {

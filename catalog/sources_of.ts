@@ -16,7 +16,7 @@ import { TlsFiles } from "../neighbours/kubernetes/tls_files.ts";
 import { TokenFile } from "../neighbours/kubernetes/token_file.ts";
 import type { Log } from "../platform/log/log.ts";
 import type { Timers } from "../proto/sync/clock.ts";
-import { KeptSource } from "./kept_source.ts";
+import { CachedSource } from "./cached_source.ts";
 import type { Source } from "./model/source.ts";
 import { EtcdSource } from "./sources/etcd/etcd.ts";
 import type { EtcdLayout } from "./sources/etcd/etcd_layout.ts";
@@ -151,7 +151,7 @@ function withCopy(
   { copies, log, timers }: SourceTools,
 ): Source {
   if (copies === undefined) return source;
-  return new KeptSource(source, {
+  return new CachedSource(source, {
     path: `${copies}/copy-${source.name}`,
     // A URL may hold a password.
     place: createHash("sha256").update(JSON.stringify(place)).digest("hex"),

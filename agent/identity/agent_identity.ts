@@ -36,8 +36,8 @@ import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { LinkIdentity } from "./link_identity.ts";
 import type { IdentityOptions } from "../options.ts";
 import { type AgentIdentityFiles, AgentState } from "./agent_state.ts";
-import { askUntilAnswered } from "./asking.ts";
-import { EnrolRefusal } from "./identity_error.ts";
+import { enrol } from "./enrol.ts";
+import { EnrolmentError } from "./enrolment_error.ts";
 import { IdentityCalls } from "./identity_calls.ts";
 import { type RenewalMeans, type Renewed, Renewer } from "./renewer.ts";
 
@@ -100,7 +100,7 @@ export class AgentIdentity implements LinkIdentity {
    * Opens what the node has joined with; joins, when it has not and may.
    *
    * @throws {PrivateFileError} When the directory cannot be used.
-   * @throws {EnrolRefusal} When there is no identity to be had.
+   * @throws {EnrolmentError} When there is no identity to be had.
    */
   static async open(
     options: IdentityOptions,
@@ -113,7 +113,7 @@ export class AgentIdentity implements LinkIdentity {
     const { node } = known;
     const wanted = options.node;
     if (wanted !== undefined && wanted !== node.name) {
-      throw new EnrolRefusal(
+      throw new EnrolmentError(
         `Cannot be ${wanted}: ${state.root} holds the identity of ` +
           `${node.name}; leave --node away, or name another --state-dir`,
       );
@@ -342,7 +342,7 @@ function askingOf(
     connect: { proxyEnv: proxy },
   });
   const ask: Asking["ask"] = (question) =>
-    askUntilAnswered({
+    enrol({
       ask: question,
       timers: systemTimers,
       random: random ?? Math.random,
@@ -360,14 +360,14 @@ function askingOf(
 /**
  * Joins with a token, with the key that is there or a new one.
  *
- * @throws {EnrolRefusal | PrivateFileError}
+ * @throws {EnrolmentError | PrivateFileError}
  */
 async function join(
   { state, calls, ask, log }: Asking,
   { token, node }: IdentityOptions,
 ): Promise<Required<AgentIdentityFiles>> {
   if (token === undefined || node === undefined) {
-    throw new EnrolRefusal(
+    throw new EnrolmentError(
       `Cannot find an identity in ${state.root}: this node has not joined; ` +
         "`tunnel token create` on the server, then --join TOKEN here",
     );

@@ -36,7 +36,7 @@ import {
 import { parseJoinToken } from "../../proto/identity/join_token.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { renewalStatement } from "../../proto/identity/renewal_proof.ts";
-import { PinError } from "./identity_error.ts";
+import { PinError } from "./enrolment_error.ts";
 import { pinnedAuthority } from "./server_pin.ts";
 
 /** From TCP to the end of the TLS handshake. */

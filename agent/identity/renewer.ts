@@ -11,7 +11,7 @@
 import type { CertificateFacts } from "../../platform/pki/certificate.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { isDefinite, sentenceOf } from "./identity_error.ts";
+import { isDefinite, sentenceOf } from "./enrolment_error.ts";
 import {
   type ClockReading,
   hasExpired,

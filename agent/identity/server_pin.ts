@@ -16,7 +16,7 @@ import {
 } from "../../platform/pki/certificate.ts";
 import { PkiError } from "../../platform/pki/key_pair.ts";
 import { holderOf } from "../../platform/pki/certificate_words.ts";
-import { PinError } from "./identity_error.ts";
+import { PinError } from "./enrolment_error.ts";
 
 /**
  * The authority of the token.

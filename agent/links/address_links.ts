@@ -24,14 +24,14 @@ import type {
   LinkClaim,
   ServerName,
 } from "./held_links.ts";
-import type { AttemptEvents, LinkObserver, ServerLink } from "./link_keeper.ts";
+import type { AttemptEvents, LinkObserver, ServerLink } from "./agent_links.ts";
 import type { RetryWaits } from "./retry_waits.ts";
 
 /** What one address needs from outside. */
 export interface AddressLinksOptions {
   /** As people know it. */
   readonly address: string;
-  /** See `LinkKeeperOptions.connect`. */
+  /** See `AgentLinksOptions.connect`. */
   connect(events: AttemptEvents): Promise<ServerLink>;
   readonly held: HeldLinks;
   readonly waits: RetryWaits;

@@ -11,7 +11,7 @@
 
 import type { Log } from "../../platform/log/log.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import { isDefinite } from "../identity/identity_error.ts";
+import { isDefinite } from "../identity/enrolment_error.ts";
 
 /** So long without a link is more than a server's restart. */
 export const OUTAGE_MS = 10_000;

@@ -49,7 +49,7 @@ import {
 import type { Timers } from "../../proto/sync/clock.ts";
 import { join } from "../../proto/transfer/transfer.ts";
 import type { ServerName } from "./held_links.ts";
-import type { AttemptEvents, ServerLink } from "./link_keeper.ts";
+import type { AttemptEvents, ServerLink } from "./agent_links.ts";
 
 /** What `Connector` needs from outside. */
 export interface ConnectorOptions {

@@ -12,7 +12,7 @@
  */
 
 import type { Carrier } from "../../proto/link/link.ts";
-import type { ServerLink } from "./link_keeper.ts";
+import type { ServerLink } from "./agent_links.ts";
 
 /** Who answered, as a hello says it. */
 export interface ServerName {

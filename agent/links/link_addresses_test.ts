@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { setUp, setUpWorld } from "../../tests/support/rigs/link_attempts.ts";
-import { ONE_ID_MS } from "./link_keeper.ts";
+import { ONE_ID_MS } from "./agent_links.ts";
 import { EXPLAINED_CAP_MS, LOOK_MS } from "./retry_waits.ts";
 
 Deno.test("each address is wanted by itself, whatever count is reported", async () => {
@@ -11,7 +11,7 @@ Deno.test("each address is wanted by itself, whatever count is reported", async 
     ]);
     const s = setUpWorld(world, { count });
     await s.run(1_000);
-    assertEquals(s.keeper.linkedServers, 2);
+    assertEquals(s.agentLinks.linkedServers, 2);
     for (const awayMs of [3_000, 30_000, 120_000]) {
       await s.run(60_000);
       world.set("b:1", undefined);
@@ -19,7 +19,7 @@ Deno.test("each address is wanted by itself, whatever count is reported", async 
       await s.run(awayMs);
       world.set("b:1", "s2/p2");
       const sinceMs = s.timers.now();
-      while (s.keeper.linkedServers < 2) await s.run(50);
+      while (s.agentLinks.linkedServers < 2) await s.run(50);
       const tookMs = s.timers.now() - sinceMs;
       assert(tookMs <= 2_000, `count ${count}, ${awayMs}: ${tookMs} ms`);
       await s.run(2_000);
@@ -39,7 +39,7 @@ Deno.test("both come back when both were away", async () => {
   await s.run(10_000);
   world.set("a:1", "s1/p2").set("b:1", "s2/p2");
   await s.run(1_000);
-  assertEquals(s.keeper.linkedServers, 2);
+  assertEquals(s.agentLinks.linkedServers, 2);
 });
 
 Deno.test("an address that never existed costs the other nothing", async () => {
@@ -81,7 +81,7 @@ Deno.test("a balancer before three servers, and an address that is dead", async 
   ]);
   const s = setUpWorld(world, { count: 3 });
   await s.run(5_000);
-  assertEquals(s.keeper.linkedServers, 3);
+  assertEquals(s.agentLinks.linkedServers, 3);
   const sinceMs = s.timers.now();
   await s.run(60_000);
   assertEquals(s.attemptsAt("lb:1", sinceMs), 0);
@@ -101,7 +101,7 @@ Deno.test("two addresses of one server: the second keeps no links, and takes ove
   world.set("name:1", undefined);
   await s.links.get("name:1")!.lose("the name is gone");
   await s.run(200);
-  assertEquals(s.keeper.linkedServers, 1);
+  assertEquals(s.agentLinks.linkedServers, 1);
   await s.run(3_600_000, 1_000);
   world.set("name:1", "s1/p1");
   await s.run(10_000);
@@ -118,7 +118,7 @@ Deno.test("an alias that turns out to lead elsewhere is linked to, too", async (
   ]);
   const s = setUpWorld(world);
   await s.run(LOOK_MS.first);
-  assertEquals(s.keeper.linkedServers, 2);
+  assertEquals(s.agentLinks.linkedServers, 2);
 });
 
 Deno.test("two addresses that race for one server make no second link", async () => {
@@ -173,7 +173,7 @@ Deno.test("the successor of a server that is going is found, and the old link se
   await s.run(20_000);
   const asked = s.attemptsAt("a:1", sinceMs);
   assert(asked > 8 && asked < 15, `${asked} attempts in 20 s`);
-  assertEquals([s.keeper.linkedServers, s.said.length], [1, 1]);
+  assertEquals([s.agentLinks.linkedServers, s.said.length], [1, 1]);
   world.set("a:1", "s1/p2");
   await s.run(10_000);
   assertEquals(s.said, ["linked s1", "linked s1"]);
@@ -181,7 +181,7 @@ Deno.test("the successor of a server that is going is found, and the old link se
   await old.lose("over");
   const after = s.attempts.length;
   await s.run(600_000, 1_000);
-  assertEquals([s.keeper.linkedServers, s.attempts.length], [1, after]);
+  assertEquals([s.agentLinks.linkedServers, s.attempts.length], [1, after]);
 });
 
 Deno.test("an alias of a server that is going is no storm either", async () => {

@@ -20,7 +20,7 @@ import type { Announcement } from "./announcement.ts";
 import type { AgentOptions } from "../options.ts";
 import { AttemptLog } from "./attempt_log.ts";
 import { Connector } from "./connector.ts";
-import { type LinkAddress, LinkKeeper } from "./link_keeper.ts";
+import { AgentLinks, type LinkAddress } from "./agent_links.ts";
 import { LinkUpstream } from "./link_upstream.ts";
 import type { LinkEnvironment } from "./link_environment.ts";
 
@@ -47,8 +47,8 @@ const JOIN_AGAIN = "this is not the server that this node has joined, or its " +
   "authority has changed meanwhile: correct --server, or join again with a " +
   "new token (tunnel join --again)";
 
-/** Prepares the links; none is made before the keeper starts. */
-export function serverLinks(parts: ServerLinksParts): LinkKeeper {
+/** Prepares the links; none is made before the links starts. */
+export function serverLinks(parts: ServerLinksParts): AgentLinks {
   const { options, environment, metrics } = parts;
   const { server, sync } = options;
   const { log } = environment;
@@ -61,7 +61,7 @@ export function serverLinks(parts: ServerLinksParts): LinkKeeper {
     else links.set(serverId, now);
     return now;
   };
-  return new LinkKeeper({
+  return new AgentLinks({
     addresses: addressesOf(parts),
     timers: systemTimers,
     random: environment.random ?? Math.random,

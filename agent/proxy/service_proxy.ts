@@ -30,7 +30,7 @@ import { Proxy } from "./ports/proxy.ts";
 import { registerProxyHistograms } from "./status/proxy_histograms.ts";
 import { registerProxyMetrics } from "./status/proxy_metrics.ts";
 import { portStatuses, proxyOverview } from "./status/proxy_status.ts";
-import { MachineReach } from "./endpoints/reach.ts";
+import { MachineDialer } from "./endpoints/endpoint_dialer.ts";
 
 /** What a service proxy is told. */
 export interface ServiceProxyOptions {
@@ -94,7 +94,9 @@ export class ServiceProxy {
         timers: systemTimers,
         random: Math.random,
         families: new Families(systemTimers),
-        reach: new MachineReach(dialer === undefined ? {} : { tunnel: dialer }),
+        dialer: new MachineDialer(
+          dialer === undefined ? {} : { tunnel: dialer },
+        ),
         dialTimeoutsMs: options.dialTimeoutsMs,
         udpIdleMs: options.udpIdleMs,
         drainMs: options.drainMs,

@@ -24,7 +24,7 @@ import {
 } from "../../catalog/model/source.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { KeptNumbers } from "./addresses/kept_numbers.ts";
+import { ReservedNumbers } from "./addresses/reserved_numbers.ts";
 import { LocalAddressBook } from "./addresses/local_address.ts";
 import {
   placesIn,
@@ -68,7 +68,7 @@ export async function checkSources(
   const snapshot = nextSnapshot(EMPTY_SNAPSHOT, entries, new Set(keys));
   const book = new LocalAddressBook(
     addresses,
-    new KeptNumbers(addressFile?.numbers.all),
+    new ReservedNumbers(addressFile?.numbers.all),
   );
   const places = placesIn(snapshot, book);
   return {

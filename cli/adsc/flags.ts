@@ -11,7 +11,7 @@ import {
   parseExpectation,
 } from "../../client/adsc/conditions.ts";
 import type { FaultTarget } from "../../client/adsc/fleet.ts";
-import { KEEPALIVE_MS } from "../../client/ads/ads_keeper.ts";
+import { KEEPALIVE_MS } from "../../client/ads/ads_connection.ts";
 import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
 import {
   choiceFlag,

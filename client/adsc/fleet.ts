@@ -16,7 +16,7 @@ import type {
 } from "../../proto/xds/discovery.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
 import { AdsClient } from "../ads/ads_client.ts";
-import { AdsKeeper } from "../ads/ads_keeper.ts";
+import { AdsConnection } from "../ads/ads_connection.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import type { DecodedResource } from "../ads/read_resource.ts";
 import {
@@ -93,7 +93,7 @@ const FINAL_CODES: ReadonlySet<StatusCode> = new Set([
 /** One client. */
 interface Member {
   readonly client: AdsClient<DecodedResource>;
-  readonly keeper: AdsKeeper<DecodedResource>;
+  readonly connection: AdsConnection<DecodedResource>;
   readonly startMs: number;
   syncedMs?: number;
   timer?: Timer;
@@ -156,7 +156,7 @@ export class Fleet {
       refused: sum((member) =>
         kinds(member).reduce((all, { refused }) => all + refused, 0)
       ),
-      streams: sum(({ keeper }) => keeper.opened),
+      streams: sum(({ connection }) => connection.opened),
     };
   }
 
@@ -210,7 +210,7 @@ export class Fleet {
   async stop(): Promise<void> {
     this.#isStopped = true;
     for (const { timer } of this.#members) timer?.cancel();
-    await Promise.all(this.#members.map(({ keeper }) => keeper.stop()));
+    await Promise.all(this.#members.map(({ connection }) => connection.stop()));
   }
 
   #startNext(): void {
@@ -240,7 +240,7 @@ export class Fleet {
       client.want(kind, isWildcard, names);
     }
     const { upstream, random, keepaliveMs } = this.#options;
-    const keeper = new AdsKeeper({
+    const connection = new AdsConnection({
       ...{ client, upstream, timers, random },
       ...keepaliveMs === undefined ? {} : { keepaliveMs },
       ...slowMs === undefined ? {} : { readDelayMs: slowMs },
@@ -250,15 +250,15 @@ export class Fleet {
         this.#failed(problem, code);
       },
     });
-    const member: Member = { client, keeper, startMs: timers.now() };
+    const member: Member = { client, connection, startMs: timers.now() };
     this.#members.push(member);
-    keeper.start();
+    connection.start();
     if (reconnectMs !== undefined) this.#reconnectLater(member, reconnectMs);
   }
 
   #reconnectLater(member: Member, everyMs: number): void {
     member.timer = this.#options.timers.after(everyMs, () => {
-      member.keeper.reconnect("as it was told to");
+      member.connection.reconnect("as it was told to");
       this.#reconnectLater(member, everyMs);
     });
   }

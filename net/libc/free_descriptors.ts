@@ -13,7 +13,7 @@ import { descriptorLimit } from "./descriptor_limit.ts";
 import { openLibc } from "./libc.ts";
 
 /** For whom a descriptor is. */
-export type DescriptorUse = "caller" | "link" | "keeper";
+export type DescriptorUse = "caller" | "link" | "administration";
 
 /** Callers and targets leave so many of all descriptors, within bounds. */
 const CALLERS_LEAVE = { share: 1 / 8, min: 12, max: 64 } as const;
@@ -43,7 +43,7 @@ let unasked = 0;
 
 /** Whether `use` may have another descriptor, or keep the one it just got. */
 export function mayTakeDescriptor(use: DescriptorUse): boolean {
-  if (use === "keeper" || unasked-- > 0) return true;
+  if (use === "administration" || unasked-- > 0) return true;
   const limit = descriptorLimit();
   const free = freeDescriptors(limit);
   if (limit === undefined || free === undefined) return true;

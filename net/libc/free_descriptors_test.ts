@@ -3,7 +3,7 @@ import { descriptorsLeft, mayTakeDescriptor } from "./free_descriptors.ts";
 
 Deno.test("callers leave descriptors to links, and those to health", () => {
   const left = (limit: number) =>
-    (["caller", "link", "keeper"] as const)
+    (["caller", "link", "administration"] as const)
       .map((use) => descriptorsLeft(use, limit));
   assertEquals(left(64), [12, 6, 0]);
   assertEquals(left(256), [32, 16, 0]);
@@ -11,7 +11,7 @@ Deno.test("callers leave descriptors to links, and those to health", () => {
 });
 
 Deno.test("there are descriptors for everybody where there are many", () => {
-  for (const use of ["caller", "link", "keeper"] as const) {
+  for (const use of ["caller", "link", "administration"] as const) {
     assertEquals(mayTakeDescriptor(use), true);
   }
 });

@@ -126,7 +126,7 @@ export function listenHttp(
   const address = hostPort(hostname, port);
   const served = new HttpPort(guardNames(hostname, handler), evicted);
   const finished = acceptLoop(listener, address, {
-    use: "keeper",
+    use: "administration",
     onConnection: (conn) => void served.accept(conn),
     // Who looks after the process learns it from the other ports.
     onProblem: () => {},

@@ -10,7 +10,7 @@ import { ConnectionLog } from "../../platform/log/connection_log.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
-import { KeptFiles } from "../../net/tls/trust/kept_files.ts";
+import { WatchedFiles } from "../../net/tls/trust/watched_files.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { Dialer } from "../routing/dialer.ts";
@@ -31,7 +31,7 @@ export class ServerCore {
   readonly metricRegistry = new MetricRegistry();
   readonly metrics = new ServerMetrics(this.metricRegistry, systemTimers);
   /** Read again when they change. */
-  readonly files: KeptFiles;
+  readonly files: WatchedFiles;
   /** Of all connections. */
   readonly receiveBudget = new ReceiveBudget();
   readonly intake: ServerIntake;
@@ -48,7 +48,7 @@ export class ServerCore {
     this.options = options;
     this.log = log;
     this.loadChanged = loadChanged;
-    this.files = new KeptFiles({
+    this.files = new WatchedFiles({
       log,
       timers: systemTimers,
       metrics: this.metricRegistry,

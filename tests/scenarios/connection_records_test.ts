@@ -11,7 +11,7 @@ import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import { MachineReach } from "../../agent/proxy/endpoints/reach.ts";
+import { MachineDialer } from "../../agent/proxy/endpoints/endpoint_dialer.ts";
 import { endpoints, ProxyRig, service } from "../support/rigs/proxy_rig.ts";
 import { closedAddress } from "../support/peers/probe_target.ts";
 import type { RecordedLog } from "../support/watch/recorded_log.ts";
@@ -154,7 +154,7 @@ for (const carrier of CARRIERS) {
       const { tunnel } = recorded;
       const route = openDialer(await tunnel.route(way));
       await using rig = new ProxyRig({
-        reach: new MachineReach({ tunnel: route }),
+        dialer: new MachineDialer({ tunnel: route }),
       });
       rig.sink.set({
         services: [service("web")],

@@ -5,7 +5,7 @@ import {
   joinAgain,
 } from "../../agent/identity/agent_identity.ts";
 import { hasJoined } from "../../agent/identity/agent_state.ts";
-import { EnrolRefusal } from "../../agent/identity/identity_error.ts";
+import { EnrolmentError } from "../../agent/identity/enrolment_error.ts";
 import { CertificateAuthority } from "../../platform/pki/authority.ts";
 import { certificateFacts } from "../../platform/pki/certificate.ts";
 import {
@@ -161,7 +161,7 @@ Deno.test("a node that was revoked meanwhile is told so", async () => {
   await Deno.remove(`${machine.stateDirectory}/cert.pem`);
   await assertRejects(
     () => machine.start(rig),
-    EnrolRefusal,
+    EnrolmentError,
     "the node was revoked (stolen)",
   );
 });
@@ -172,7 +172,7 @@ Deno.test("a join that is refused ends with the server's reason", async () => {
   using wrong = new Machine("edge-7");
   await assertRejects(
     () => wrong.start(rig, { token }),
-    EnrolRefusal,
+    EnrolmentError,
     "this token is for nodes named shop-*",
   );
   using right = new Machine("shop-1");
@@ -182,13 +182,13 @@ Deno.test("a join that is refused ends with the server's reason", async () => {
   const other = await rig.token();
   await assertRejects(
     () => anew.start(rig, { token: other }),
-    EnrolRefusal,
+    EnrolmentError,
     "`tunnel node forget shop-1` on the server",
   );
   using nobody = new Machine("edge-8");
   await assertRejects(
     () => nobody.start(rig),
-    EnrolRefusal,
+    EnrolmentError,
     "this node has not joined",
   );
 });
@@ -345,7 +345,7 @@ Deno.test("somebody in the middle hears neither the secret nor a request", async
       proxy: {},
       isPatient: false,
     });
-    await assertRejects(() => joining, EnrolRefusal, words);
+    await assertRejects(() => joining, EnrolmentError, words);
     assert(middle.connections() > 0);
     assertEquals(middle.heard, []);
     assertEquals(hasJoined(stateDirectory), false);

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { Connector } from "../../agent/links/connector.ts";
-import type { AttemptEvents } from "../../agent/links/link_keeper.ts";
+import type { AttemptEvents } from "../../agent/links/agent_links.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { startCall } from "../../proto/grpc/client.ts";
 import { LinkError } from "../../proto/link/hello.ts";

@@ -5,7 +5,7 @@
  */
 
 import { assertEquals } from "@std/assert";
-import { MachineReach } from "../../agent/proxy/endpoints/reach.ts";
+import { MachineDialer } from "../../agent/proxy/endpoints/endpoint_dialer.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { Carrier } from "../../proto/link/link.ts";
@@ -32,7 +32,7 @@ for (const [carrier, way] of WAYS) {
     const route = openDialer(await tunnel.route(way));
     {
       await using rig = new ProxyRig({
-        reach: new MachineReach({ tunnel: route }),
+        dialer: new MachineDialer({ tunnel: route }),
       });
       rig.sink.set({
         services: [
@@ -62,7 +62,7 @@ for (const [carrier, way] of WAYS) {
     const route = openDialer(await tunnel.route(way));
     {
       await using rig = new ProxyRig({
-        reach: new MachineReach({ tunnel: route }),
+        dialer: new MachineDialer({ tunnel: route }),
       });
       const port = await serveAt(rig, []);
       const dead = await freePort();

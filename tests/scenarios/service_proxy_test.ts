@@ -9,7 +9,7 @@ import type { AgentIdentifier } from "../../catalog/model/model.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import { MachineReach } from "../../agent/proxy/endpoints/reach.ts";
+import { MachineDialer } from "../../agent/proxy/endpoints/endpoint_dialer.ts";
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import { RecordedLog } from "../support/watch/recorded_log.ts";
@@ -34,7 +34,7 @@ async function proxyThrough(
   agent?: AgentIdentifier,
 ) {
   const route = openDialer(await tunnel.route(way));
-  const rig = new ProxyRig({ reach: new MachineReach({ tunnel: route }) });
+  const rig = new ProxyRig({ dialer: new MachineDialer({ tunnel: route }) });
   rig.sink.set({
     services: [service("web")],
     endpoints: [

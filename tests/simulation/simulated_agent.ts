@@ -8,7 +8,7 @@
 import { AgentMetrics } from "../../agent/metrics/agent_metrics.ts";
 import { AgentDrain } from "../../agent/drain.ts";
 import { Connector } from "../../agent/links/connector.ts";
-import { LinkKeeper } from "../../agent/links/link_keeper.ts";
+import { AgentLinks } from "../../agent/links/agent_links.ts";
 import { TargetDialer } from "../../agent/dial/target_dialer.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import type { Stream } from "../../net/stream/stream.ts";
@@ -44,7 +44,7 @@ export class SimulatedAgent {
   readonly plan: AgentPlan;
   readonly budget: ReceiveBudget;
   readonly #dialer: TargetDialer;
-  readonly #keeper: LinkKeeper;
+  readonly #links: AgentLinks;
   readonly #drain: AgentDrain;
   isGoing = false;
 
@@ -81,7 +81,7 @@ export class SimulatedAgent {
       openTransport: (alpn, use) => world.openLink(this, alpn, use),
       fellBack: () => {},
     });
-    this.#keeper = new LinkKeeper({
+    this.#links = new AgentLinks({
       addresses: [{
         name: "server",
         connect: (events) => connector.connect(events),
@@ -99,17 +99,17 @@ export class SimulatedAgent {
       },
     });
     this.#drain = new AgentDrain({
-      announce: () => this.#keeper.drain(),
+      announce: () => this.#links.drain(),
       load: () => this.#dialer.load,
       close: (reason) => {
         world.closing(this);
-        this.#keeper.stop(reason);
+        this.#links.stop(reason);
       },
     }, sim);
   }
 
   start(): void {
-    if (!this.isGoing) this.#keeper.start();
+    if (!this.isGoing) this.#links.start();
   }
 
   /** Serves what runs, then ends. */
@@ -128,7 +128,7 @@ export class SimulatedAgent {
   leftovers(): string[] {
     return Object.entries({
       load: this.#dialer.load,
-      servers: this.#keeper.linkedServers,
+      servers: this.#links.linkedServers,
       budgetBytes: this.budget.bytes,
       budgetMembers: this.budget.members,
     }).filter(([, count]) => count !== 0)

@@ -8,10 +8,10 @@
  * @module
  */
 
-import { KeptFile } from "../../../platform/files/kept_file.ts";
+import { SavedFile } from "../../../platform/files/saved_file.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
-import { type KeptNumber, KeptNumbers } from "./kept_numbers.ts";
+import { type ReservedNumber, ReservedNumbers } from "./reserved_numbers.ts";
 import { type LocalAddresses, numbersOf } from "./local_address.ts";
 
 /** A change is on disk so soon. */
@@ -36,12 +36,12 @@ export interface AddressFileOptions {
 
 /** See the module description. */
 export class AddressFile {
-  readonly numbers: KeptNumbers;
-  readonly #file: KeptFile;
+  readonly numbers: ReservedNumbers;
+  readonly #file: SavedFile;
 
   /** Reads it; what is wrong with it is said to the log. */
   constructor({ path, range, count, log, timers }: AddressFileOptions) {
-    this.#file = new KeptFile({
+    this.#file = new SavedFile({
       path,
       format: "tunnel-proxy-addresses",
       owner: range,
@@ -55,8 +55,8 @@ export class AddressFile {
       timers,
     });
     const items = this.#file.readSync()?.items ?? [];
-    this.numbers = new KeptNumbers(
-      items.flatMap((item) => keptNumberOf(item, count)),
+    this.numbers = new ReservedNumbers(
+      items.flatMap((item) => reservedNumberOf(item, count)),
     );
     this.numbers.onChanged = () => this.#file.changed();
   }
@@ -67,14 +67,17 @@ export class AddressFile {
   }
 }
 
-function itemsOf(numbers: KeptNumbers): Iterable<unknown> {
+function itemsOf(numbers: ReservedNumbers): Iterable<unknown> {
   return [...numbers.all].map(({ owner, number, goneMs }) =>
     goneMs === undefined ? [owner, number] : [owner, number, goneMs]
   );
 }
 
 /** @returns None when it is not sound. */
-function keptNumberOf(item: unknown, count: number): readonly KeptNumber[] {
+function reservedNumberOf(
+  item: unknown,
+  count: number,
+): readonly ReservedNumber[] {
   if (!Array.isArray(item)) return [];
   const [owner, number, goneMs] = item as readonly unknown[];
   const isSound = typeof owner === "string" &&

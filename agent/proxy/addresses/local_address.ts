@@ -18,7 +18,7 @@ import {
   parseIpPrefix,
   prefixContains,
 } from "../../../proto/peer/ip_address.ts";
-import { KeptNumbers } from "./kept_numbers.ts";
+import { ReservedNumbers } from "./reserved_numbers.ts";
 import type { ProxiedPort } from "../listeners/proxied_port.ts";
 
 /** How addresses are found. */
@@ -70,7 +70,7 @@ export interface Collision {
 /** See the module description. */
 export class LocalAddressBook {
   readonly #addresses: LocalAddresses;
-  readonly #kept: KeptNumbers;
+  readonly #kept: ReservedNumbers;
   /** Ports that use the address of their service. */
   readonly #users = new Map<string, Set<string>>();
   readonly #onCollision: (collision: Collision) => void;
@@ -81,7 +81,7 @@ export class LocalAddressBook {
    */
   constructor(
     addresses: LocalAddresses,
-    kept: KeptNumbers = new KeptNumbers(),
+    kept: ReservedNumbers = new ReservedNumbers(),
     onCollision: (collision: Collision) => void = () => {},
   ) {
     this.#addresses = addresses;

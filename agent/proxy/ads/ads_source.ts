@@ -14,7 +14,7 @@
 
 import type { Sink, Source } from "../../../catalog/model/source.ts";
 import { AdsClient, type Recalled } from "../../../client/ads/ads_client.ts";
-import { AdsKeeper } from "../../../client/ads/ads_keeper.ts";
+import { AdsConnection } from "../../../client/ads/ads_connection.ts";
 import type { Upstream } from "../../../net/channel/upstream.ts";
 import type { AdsChange } from "../../../client/ads/received.ts";
 import type { Log } from "../../../platform/log/log.ts";
@@ -48,7 +48,7 @@ export interface AdsSourceOptions {
   readonly log: Log;
   /** Absent: nothing is kept on disk. */
   readonly kept?: LastKnownGood;
-  /** See `AdsKeeperOptions`. */
+  /** See `AdsConnectionOptions`. */
   readonly onSilentEnd?: () => void;
   /** Ends what the upstream is made of. */
   readonly onStopped?: () => void;
@@ -59,7 +59,7 @@ export class AdsSource implements Source {
   readonly name = "discovery";
   readonly #options: AdsSourceOptions;
   readonly #client: AdsClient<Content>;
-  readonly #keeper: AdsKeeper<Content>;
+  readonly #connection: AdsConnection<Content>;
   readonly #assembly = new ServiceAssembly();
   readonly #refusals = new Map<ResourceKind, string>();
   #sink: Sink | undefined;
@@ -80,7 +80,7 @@ export class AdsSource implements Source {
       onAnswered: (kind, _version, refusal) => this.#answered(kind, refusal),
       onSettled: () => this.#settled(),
     });
-    this.#keeper = new AdsKeeper({
+    this.#connection = new AdsConnection({
       client: this.#client,
       upstream,
       timers,
@@ -93,7 +93,7 @@ export class AdsSource implements Source {
 
   get status(): DiscoveryStatus {
     const { node, mode, kept } = this.#options;
-    const { state } = this.#keeper;
+    const { state } = this.#connection;
     const { waiting } = this.#assembly;
     const { path, problem } = kept ?? {};
     return {
@@ -102,7 +102,7 @@ export class AdsSource implements Source {
       state: state.kind,
       ...state.kind === "open" ? { server: state.server } : {},
       ...state.kind === "waiting" ? { problem: state.problem } : {},
-      streams: this.#keeper.opened,
+      streams: this.#connection.opened,
       kinds: this.#client.status,
       waitingCount: waiting.size,
       waiting: [...waiting].slice(0, WAITING_SHOWN_MAX).map((service) => ({
@@ -123,14 +123,14 @@ export class AdsSource implements Source {
     this.#client.want("cluster", true);
     this.#client.want("listener", true);
     this.#starting = this.#recall().then(() => {
-      if (!this.#isStopped) this.#keeper.start();
+      if (!this.#isStopped) this.#connection.start();
     });
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#starting;
-    await this.#keeper.stop();
+    await this.#connection.stop();
     await this.#options.kept?.close();
     this.#options.onStopped?.();
   }
@@ -140,7 +140,7 @@ export class AdsSource implements Source {
    * differs.
    */
   reconcile(): Promise<void> {
-    this.#keeper.reconnect("all is compared again");
+    this.#connection.reconnect("all is compared again");
     return Promise.resolve();
   }
 

@@ -6,7 +6,7 @@
  */
 
 import type { AdsKindStatus } from "../../../client/ads/ads_kind.ts";
-import type { AdsState } from "../../../client/ads/ads_keeper.ts";
+import type { AdsState } from "../../../client/ads/ads_connection.ts";
 import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
 

@@ -7,7 +7,7 @@
 
 import { Buffer } from "node:buffer";
 import type { Recalled } from "../../../client/ads/ads_client.ts";
-import { KeptFile } from "../../../platform/files/kept_file.ts";
+import { SavedFile } from "../../../platform/files/saved_file.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
@@ -41,7 +41,7 @@ export interface Remembered {
 /** See the module description. */
 export class LastKnownGood {
   readonly path: string;
-  readonly #file: KeptFile;
+  readonly #file: SavedFile;
   #collect: () => readonly Recalled[] = () => [];
 
   constructor(
@@ -49,7 +49,7 @@ export class LastKnownGood {
       LastKnownGoodOptions,
   ) {
     this.path = path;
-    this.#file = new KeptFile({
+    this.#file = new SavedFile({
       path,
       format: "tunnel-discovery-state",
       owner: `the node ${node}`,

@@ -12,7 +12,7 @@ import type { Source } from "../../../catalog/model/source.ts";
 import type { ListenAddress } from "../../../net/listen/listeners.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
-import { KeptNumbers } from "../addresses/kept_numbers.ts";
+import { ReservedNumbers } from "../addresses/reserved_numbers.ts";
 import {
   LocalAddressBook,
   type LocalAddresses,
@@ -25,7 +25,7 @@ export interface PlanOptions {
   readonly sources: readonly Source[];
   readonly addresses: LocalAddresses;
   /** Where they were; nothing is written. */
-  readonly addressFile?: { readonly numbers: KeptNumbers };
+  readonly addressFile?: { readonly numbers: ReservedNumbers };
 }
 
 /** Sources are given this long to say what there is. */
@@ -54,7 +54,7 @@ export async function plannedNames(
   catalog.start();
   try {
     await orTooLate(catalog);
-    const kept = new KeptNumbers(addressFile?.numbers.all);
+    const kept = new ReservedNumbers(addressFile?.numbers.all);
     return namesIn(catalog, new LocalAddressBook(addresses, kept));
   } finally {
     await catalog.stop();

@@ -17,7 +17,7 @@ import {
   NAMES_MAX,
   NEWER_WITHIN_MS,
 } from "./endpoint_names.ts";
-import { MachineReach } from "./reach.ts";
+import { MachineDialer } from "./endpoint_dialer.ts";
 
 /** Answers as the test says, and counts. */
 class Script implements KeepingResolver {
@@ -102,7 +102,7 @@ Deno.test("sixty connections to an endpoint by name ask for it once", async () =
   const script = new Script();
   script.answer = () => found("127.0.0.1", 20_000);
   const resolver = new EndpointNames(script, new FakeTimers());
-  await using rig = new ProxyRig({ reach: new MachineReach({ resolver }) });
+  await using rig = new ProxyRig({ dialer: new MachineDialer({ resolver }) });
   rig.sink.set({
     services: [service("web")],
     endpoints: [endpoints("web", [rig.echo()], { address: "web.test" })],

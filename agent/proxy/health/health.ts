@@ -22,9 +22,9 @@ import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { askHealth } from "./health_question.ts";
 import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
-import { ReachError } from "../endpoints/reach.ts";
+import { EndpointDialError } from "../endpoints/endpoint_dialer.ts";
 
-type CheckContext = Pick<ProxyContext, "timers" | "random" | "reach" | "log">;
+type CheckContext = Pick<ProxyContext, "timers" | "random" | "dialer" | "log">;
 
 /** See the module description. */
 export class HealthChecks {
@@ -195,14 +195,14 @@ class BackendCheck {
     let conduit: Conduit;
     const target = this.#target;
     try {
-      conduit = await this.#context.reach.dial(target, {
+      conduit = await this.#context.dialer.dial(target, {
         protocol: "tcp",
         timeoutMs,
         agentOnFailure: this.#port.policy.agentOnFailure ?? false,
         signal: this.#stopped.signal,
       });
     } catch (error) {
-      if (!(error instanceof ReachError)) throw error;
+      if (!(error instanceof EndpointDialError)) throw error;
       // What this machine lacks is no illness of a backend's, nor good news.
       return error.fault === "target"
         ? { kind: "ill", problem: error.message }

@@ -58,10 +58,10 @@ Deno.test("a backend that refuses is ill, before any client tried it", async () 
   const [dead, live] = serveAt(rig, [deadPort(), rig.echo()], TCP);
   await until(() => dead!.health === "ill" && live!.health === "well");
   assertMatch(dead!.lastError!, /connection refused/);
-  rig.reach.dials.length = 0;
+  rig.dialer.dials.length = 0;
   const conn = await rig.connect(KEY);
   assertEquals(await ask(conn, "x"), "x");
-  assertEquals(rig.reach.dials.map(({ key }) => key), [live!.key]);
+  assertEquals(rig.dialer.dials.map(({ key }) => key), [live!.key]);
   conn.close();
   assertEquals(rig.log.matching(/is ill: dial tcp/).length, 1);
 });
@@ -69,12 +69,12 @@ Deno.test("a backend that refuses is ill, before any client tried it", async () 
 Deno.test("it is asked again, and is well when it answers", async () => {
   await using rig = new ProxyRig();
   const port = rig.echo();
-  rig.reach.refuse(`127.0.0.1:${port}`);
+  rig.dialer.refuse(`127.0.0.1:${port}`);
   const [backend] = serveAt(rig, [port], TCP);
   await until(() => backend!.health === "ill");
-  rig.reach.answers.clear();
+  rig.dialer.answers.clear();
   rig.timers.advance(TCP.intervalMs - 101);
-  assertEquals(rig.reach.dials.length, 1, "not before its time");
+  assertEquals(rig.dialer.dials.length, 1, "not before its time");
   rig.timers.advance(1);
   await until(() => backend!.health === "well");
   assertEquals(rig.log.matching(/is well again/).length, 1);
@@ -111,7 +111,7 @@ Deno.test("whoever speaks something else is ill, and so is who says nothing", as
     assertMatch(lastError!, /the endpoint answered .*, which is no HTTP/);
   }
   assertEquals(three!.health, "unknown");
-  await rig.reach.dialed(3);
+  await rig.dialer.dialed(3);
   await until(() => rig.timers.pendingCount > 0);
   rig.timers.advance(HTTP.timeoutMs);
   await until(() => three!.health === "ill");
@@ -124,16 +124,16 @@ Deno.test("checks end with their backend, their wish and their service", async (
   const [first, second] = serveAt(rig, [one, two], TCP);
   await until(() => first!.health === "well" && second!.health === "well");
   serveAt(rig, [two], TCP);
-  rig.reach.dials.length = 0;
+  rig.dialer.dials.length = 0;
   rig.timers.advance(2 * TCP.intervalMs);
-  await until(() => rig.reach.dials.length > 0);
+  await until(() => rig.dialer.dials.length > 0);
   assertEquals(
-    [...new Set(rig.reach.dials.map(({ key }) => key))],
+    [...new Set(rig.dialer.dials.map(({ key }) => key))],
     [second!.key],
   );
   serveAt(rig, [two], undefined);
   assertEquals(second!.health, "unknown");
-  rig.reach.dials.length = 0;
+  rig.dialer.dials.length = 0;
   rig.timers.advance(10 * TCP.intervalMs);
-  assertEquals(rig.reach.dials, []);
+  assertEquals(rig.dialer.dials, []);
 });

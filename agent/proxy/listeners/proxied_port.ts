@@ -29,14 +29,14 @@ import type { Timers } from "../../../proto/sync/clock.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { Balancer } from "../balancer/balancer.ts";
 import type { Random } from "../balancer/strategy.ts";
-import type { Reach } from "../endpoints/reach.ts";
+import type { EndpointDialer } from "../endpoints/endpoint_dialer.ts";
 
 /** What a proxy takes from its machine, and what holds where a service is mute. */
 export interface ProxyContext {
   readonly log: Log;
   readonly timers: Timers;
   readonly random: Random;
-  readonly reach: Reach;
+  readonly dialer: EndpointDialer;
   /** Of this machine; absent: it has all. */
   readonly families?: Pick<Families, "lacking">;
   /** How long the first, second … try of a connection may take to connect. */

@@ -113,7 +113,7 @@ Deno.test("an endpoint that is unready, or ill while another is well, is down", 
   await until(() => first!.health === "well" && second!.health === "well");
   const conns = [await rig.connect(KEY), await rig.connect(KEY)];
   await Promise.all(conns.map((conn) => ask(conn, "x")));
-  rig.reach.refuse(first!.key);
+  rig.dialer.refuse(first!.key);
   rig.timers.advance(1_000);
   await assertReset(conns[0]!);
   assertMatch(port.lastError!, /is down$/);
@@ -138,15 +138,15 @@ Deno.test("a client that is connected with an endpoint that went meanwhile goes,
   serveAt(rig, [one, two], policy);
   const key = `127.0.0.1:${one}`;
   const goOn = Promise.withResolvers<void>();
-  rig.reach.answers.set(key, async (dial) => {
+  rig.dialer.answers.set(key, async (dial) => {
     await goOn.promise;
-    rig.reach.answers.clear();
+    rig.dialer.answers.clear();
     const { balancer } = rig.proxy.served.get(KEY)!.port;
     const [left] = balancer.backends;
-    return rig.reach.dial({ ...left!.target, port: one }, dial);
+    return rig.dialer.dial({ ...left!.target, port: one }, dial);
   });
   const conn = await rig.connect(KEY);
-  await rig.reach.dialed(1);
+  await rig.dialer.dialed(1);
   serveAt(rig, [two], policy);
   goOn.resolve();
   await assertReset(conn);

@@ -25,7 +25,7 @@ import { type Snapshot, targetsOf } from "../../../catalog/snapshot.ts";
 import type { ListenAddress } from "../../../net/listen/listeners.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { HealthChecks } from "../health/health.ts";
-import type { KeptNumbers } from "../addresses/kept_numbers.ts";
+import type { ReservedNumbers } from "../addresses/reserved_numbers.ts";
 import {
   LocalAddressBook,
   type LocalAddresses,
@@ -48,7 +48,7 @@ export interface ProxyOptions {
   readonly context: ProxyContext;
   readonly addresses: LocalAddresses;
   /** Where services were; absent: nobody knows. */
-  readonly numbers?: KeptNumbers;
+  readonly numbers?: ReservedNumbers;
   /** Where a service says nothing. */
   readonly balance: Balance;
   /** Where this machine is; absent: no endpoint is near. */

@@ -17,14 +17,14 @@ import type { Protocol } from "../../../catalog/model/model.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import type { Backend } from "../balancer/backend.ts";
 import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
-import { ReachError } from "../endpoints/reach.ts";
+import { EndpointDialError } from "../endpoints/endpoint_dialer.ts";
 
 /** Who wants a backend. */
 export interface BackendDial {
   readonly protocol: Protocol;
   /** The client's IP address. */
   readonly clientHost: string;
-  /** What the client says first; see `ReachDial.takeEarly`. */
+  /** What the client says first; see `EndpointDial.takeEarly`. */
   readonly takeEarly?: () => Promise<Uint8Array>;
   /** See `DialLimits`. */
   readonly userTimeoutMs?: number;
@@ -84,7 +84,7 @@ export async function dialBackend(
       takeEarly: mayHear ? takeEarly : undefined,
     });
     const answer = trying instanceof Promise ? await trying : trying;
-    if (!(answer instanceof ReachError)) {
+    if (!(answer instanceof EndpointDialError)) {
       return { kind: "backend", backend, conduit: answer };
     }
     isShort = answer.fault === "here";
@@ -145,7 +145,7 @@ class Tries {
       : dialTimeoutsMs[this.#used]!;
   }
 
-  failed(backend: Backend, { fault, isTimeout }: ReachError): void {
+  failed(backend: Backend, { fault, isTimeout }: EndpointDialError): void {
     this.backends.add(backend);
     // What this machine lacks, it lacks for all of them.
     if (isTimeout || fault !== "target") this.#used++;
@@ -175,12 +175,12 @@ function tryOne(
   port: ProxiedPort,
   context: ProxyContext,
   { backend, timeoutMs, dial, takeEarly }: Try,
-): Conduit | ReachError | Promise<Conduit | ReachError> {
+): Conduit | EndpointDialError | Promise<Conduit | EndpointDialError> {
   const { protocol, userTimeoutMs = 0, signal } = dial;
   // Counted from here on, or a burst would all go to one backend.
   backend.opened();
   dial.onTry?.(backend);
-  const conduit = context.reach.dial(backend.target, {
+  const conduit = context.dialer.dial(backend.target, {
     protocol,
     timeoutMs,
     userTimeoutMs,
@@ -213,9 +213,9 @@ function failed(
   { log }: ProxyContext,
   backend: Backend,
   error: unknown,
-): ReachError {
+): EndpointDialError {
   backend.closed();
-  if (!(error instanceof ReachError)) throw error;
+  if (!(error instanceof EndpointDialError)) throw error;
   port.lastError = error.message;
   if (log.wantsDetails) {
     log.detail(`${port.key}: cannot reach ${backend.key}: ${error.message}`);

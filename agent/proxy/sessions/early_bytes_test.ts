@@ -20,7 +20,10 @@ import {
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
 import { readToEnd, writeAll } from "../../../tests/support/peers/sockets.ts";
-import { type ReachDial, ReachError } from "../endpoints/reach.ts";
+import {
+  type EndpointDial,
+  EndpointDialError,
+} from "../endpoints/endpoint_dialer.ts";
 
 const KEY = "default/web";
 const encode = (text: string) => new TextEncoder().encode(text);
@@ -44,13 +47,15 @@ class Stage extends ProxyRig {
 
   /** What the dials of an endpoint come to; the last goes for all that follow. */
   answers(place: number, ...outcomes: ("refused" | "connected")[]): void {
-    this.reach.answers.set(
+    this.dialer.answers.set(
       `127.0.0.1:${this.ports[place]}`,
-      async ({ takeEarly }: ReachDial) => {
+      async ({ takeEarly }: EndpointDial) => {
         const early = await takeEarly?.();
         this.early.push(early && decode(early));
         const outcome = outcomes.length > 1 ? outcomes.shift() : outcomes[0];
-        if (outcome === "refused") throw new ReachError("target", "refused");
+        if (outcome === "refused") {
+          throw new EndpointDialError("target", "refused");
+        }
         const [near, far] = MemoryConduit.pair();
         this.#connected.resolve(new ConduitProbe(far));
         return near;
@@ -110,7 +115,7 @@ Deno.test("a client that listens is dialed for after a moment, and hears who spe
   stage.serves(1);
   stage.answers(0, "connected");
   const conn = await stage.connect(KEY);
-  await stage.reach.dialed(1);
+  await stage.dialer.dialed(1);
   assertEquals(stage.early, []);
   stage.timers.advance(EARLY_WAIT_MS);
   const far = await stage.far;
@@ -145,7 +150,7 @@ Deno.test("what went with a dial that failed goes to nobody else, even if somebo
   stage.answers(0, "refused");
   stage.answers(1, "connected");
   const conn = await stage.connect(KEY);
-  await stage.reach.dialed(1);
+  await stage.dialer.dialed(1);
   stage.serves(2);
   await writeAll(conn, encode("once"));
   await assertReset(conn);
@@ -159,7 +164,7 @@ Deno.test("a client that has said nothing is dialed for again, and then heard fr
   stage.answers(0, "refused");
   stage.answers(1, "connected");
   const conn = await stage.connect(KEY);
-  await stage.reach.dialed(1);
+  await stage.dialer.dialed(1);
   stage.serves(2);
   stage.timers.advance(EARLY_WAIT_MS);
   const far = await stage.far;
@@ -174,16 +179,19 @@ Deno.test("a client that goes before it says anything is nobody's failure", asyn
   await using stage = new Stage();
   const port = stage.serves(1);
   const given = Promise.withResolvers<boolean>();
-  stage.reach.answers.set(
+  stage.dialer.answers.set(
     `127.0.0.1:${stage.ports[0]}`,
     async ({ takeEarly, signal }) => {
       await takeEarly!();
       given.resolve(signal!.aborted);
-      throw new ReachError(signal!.aborted ? "cancelled" : "target", "no");
+      throw new EndpointDialError(
+        signal!.aborted ? "cancelled" : "target",
+        "no",
+      );
     },
   );
   const conn = await stage.connect(KEY);
-  await stage.reach.dialed(1);
+  await stage.dialer.dialed(1);
   denoStream(conn).reset();
   assertEquals(await given.promise, true);
   await settled();

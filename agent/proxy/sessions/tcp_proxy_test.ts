@@ -10,7 +10,7 @@ import {
 import { readToEnd, writeAll } from "../../../tests/support/peers/sockets.ts";
 import { BACKENDS_TRIED_MAX } from "./backend_dialer.ts";
 import { EJECTION_FAILURES, EJECTION_MS } from "../balancer/ejection.ts";
-import { ReachError } from "../endpoints/reach.ts";
+import { EndpointDialError } from "../endpoints/endpoint_dialer.ts";
 import { TcpProxy } from "./tcp_proxy.ts";
 
 const KEY = "default/web";
@@ -121,13 +121,13 @@ Deno.test("a client's reset is a reset for the backend", async () => {
 Deno.test("a dead backend costs its client one try and others nothing", async () => {
   await using rig = new ProxyRig();
   const [dead, live] = [deadPort(), rig.echo()];
-  rig.reach.hang(`127.0.0.1:${dead}`);
+  rig.dialer.hang(`127.0.0.1:${dead}`);
   serveAt(rig, [dead, live]);
   const stuck = await rig.connect(KEY);
-  await rig.reach.dialed(1);
+  await rig.dialer.dialed(1);
   const lucky = await rig.connect(KEY);
   assertEquals(await ask(lucky, "hello"), "hello");
-  assertEquals(rig.reach.dials.map(({ key }) => key), [
+  assertEquals(rig.dialer.dials.map(({ key }) => key), [
     `127.0.0.1:${dead}`,
     `127.0.0.1:${live}`,
   ]);
@@ -138,14 +138,14 @@ Deno.test("a dead backend costs its client one try and others nothing", async ()
 Deno.test("the next backend is tried when one refuses, each once at most", async () => {
   await using rig = new ProxyRig();
   const [one, two, three] = [deadPort(), deadPort(), rig.echo()];
-  for (const port of [one, two]) rig.reach.refuse(`127.0.0.1:${port}`);
+  for (const port of [one, two]) rig.dialer.refuse(`127.0.0.1:${port}`);
   const port = serveAt(rig, [one, two, three]);
   const conn = await rig.connect(KEY);
   assertEquals(await ask(conn, "hello"), "hello");
   conn.close();
-  rig.reach.refuse(`127.0.0.1:${three}`);
+  rig.dialer.refuse(`127.0.0.1:${three}`);
   await assertReset(rig.connect(KEY));
-  const dialed = rig.reach.dials.map(({ key }) => Number(key.split(":")[1]));
+  const dialed = rig.dialer.dials.map(({ key }) => Number(key.split(":")[1]));
   assertEquals(dialed, [one, two, three, one, two, three]);
   assertEquals(port.counts.retries, 4);
   assertEquals(port.counts.refused, 1);
@@ -155,17 +155,17 @@ Deno.test("the next backend is tried when one refuses, each once at most", async
 Deno.test("each try may take longer, and the last one longest", async () => {
   await using rig = new ProxyRig();
   const ports = Array.from({ length: 6 }, deadPort);
-  for (const port of ports) rig.reach.late(`127.0.0.1:${port}`);
-  const timeouts = () => rig.reach.dials.map(({ timeoutMs }) => timeoutMs);
+  for (const port of ports) rig.dialer.late(`127.0.0.1:${port}`);
+  const timeouts = () => rig.dialer.dials.map(({ timeoutMs }) => timeoutMs);
   serveAt(rig, ports);
   await assertReset(rig.connect(KEY));
   assertEquals(timeouts(), [250, 500, 1_000, 2_000], "no more tries than that");
   serveAt(rig, ports.slice(0, 2));
-  rig.reach.dials.length = 0;
+  rig.dialer.dials.length = 0;
   await assertReset(rig.connect(KEY));
   assertEquals(timeouts(), [250, 2_000]);
   serveAt(rig, ports.slice(0, 2), { policy: { dialTimeoutMs: 700 } });
-  rig.reach.dials.length = 0;
+  rig.dialer.dials.length = 0;
   await assertReset(rig.connect(KEY));
   assertEquals(timeouts(), [700, 700]);
 });
@@ -186,33 +186,33 @@ Deno.test("a refusal uses up no try: with nine of ten dead nobody is reset", asy
 Deno.test("refusals do not shorten what the others are given, nor go on for ever", async () => {
   await using rig = new ProxyRig();
   const ports = Array.from({ length: 6 }, deadPort);
-  for (const port of ports) rig.reach.refuse(`127.0.0.1:${port}`);
-  rig.reach.late(`127.0.0.1:${ports[3]}`);
-  const timeouts = () => rig.reach.dials.map(({ timeoutMs }) => timeoutMs);
+  for (const port of ports) rig.dialer.refuse(`127.0.0.1:${port}`);
+  rig.dialer.late(`127.0.0.1:${ports[3]}`);
+  const timeouts = () => rig.dialer.dials.map(({ timeoutMs }) => timeoutMs);
   serveAt(rig, ports);
   await assertReset(rig.connect(KEY));
   assertEquals(timeouts(), [250, 250, 250, 250, 500, 2_000]);
   // Far away: each refusal takes a second.
   for (const port of ports) {
-    rig.reach.answers.set(`127.0.0.1:${port}`, () => {
+    rig.dialer.answers.set(`127.0.0.1:${port}`, () => {
       rig.timers.advance(1_000);
-      return Promise.reject(new ReachError("target", "refused"));
+      return Promise.reject(new EndpointDialError("target", "refused"));
     });
   }
-  rig.reach.dials.length = 0;
+  rig.dialer.dials.length = 0;
   await assertReset(rig.connect(KEY));
-  assertEquals(rig.reach.dials.length, 4, "as long as four late ones take");
+  assertEquals(rig.dialer.dials.length, 4, "as long as four late ones take");
 });
 
 Deno.test("a client asks only so many of thousands that are dead", async () => {
   await using rig = new ProxyRig();
   const ports = Array.from({ length: 200 }, (_, index) => 1 + index);
-  for (const port of ports) rig.reach.refuse(`127.0.0.1:${port}`);
+  for (const port of ports) rig.dialer.refuse(`127.0.0.1:${port}`);
   serveAt(rig, ports);
   const pause = setInterval(() => rig.timers.advance(0), 1);
   await assertReset(rig.connect(KEY));
   clearInterval(pause);
-  assertEquals(rig.reach.dials.length, BACKENDS_TRIED_MAX);
+  assertEquals(rig.dialer.dials.length, BACKENDS_TRIED_MAX);
 });
 
 Deno.test("a client with affinity is sent on from a dead backend, and stays there", async () => {
@@ -228,25 +228,25 @@ Deno.test("a client with affinity is sent on from a dead backend, and stays ther
     return answer;
   };
   assertEquals([await once(), await once()], ["1:x", "1:x"]);
-  rig.reach.refuse(`127.0.0.1:${one}`);
+  rig.dialer.refuse(`127.0.0.1:${one}`);
   assertEquals([await once(), await once()], ["2:x", "2:x"]);
-  rig.reach.answers.clear();
+  rig.dialer.answers.clear();
   assertEquals(await once(), "2:x");
 });
 
 Deno.test("after three failures a backend is not asked for ten seconds", async () => {
   await using rig = new ProxyRig();
   const [dead, live] = [deadPort(), rig.echo()];
-  rig.reach.refuse(`127.0.0.1:${dead}`);
+  rig.dialer.refuse(`127.0.0.1:${dead}`);
   const port = serveAt(rig, [dead, live]);
   const dialsOf = async (clients: number) => {
-    rig.reach.dials.length = 0;
+    rig.dialer.dials.length = 0;
     for (let i = 0; i < clients; i++) {
       const conn = await rig.connect(KEY);
       assertEquals(await ask(conn, "x"), "x");
       conn.close();
     }
-    return rig.reach.dials
+    return rig.dialer.dials
       .filter(({ key }) => key === `127.0.0.1:${dead}`).length;
   };
   assertEquals(await dialsOf(10), EJECTION_FAILURES);
@@ -260,7 +260,7 @@ Deno.test("after three failures a backend is not asked for ten seconds", async (
 Deno.test("what this machine lacks is not held against a backend", async () => {
   await using rig = new ProxyRig();
   const one = deadPort();
-  rig.reach.refuse(`127.0.0.1:${one}`, "here");
+  rig.dialer.refuse(`127.0.0.1:${one}`, "here");
   const port = serveAt(rig, [one]);
   for (let i = 0; i <= EJECTION_FAILURES; i++) {
     await assertReset(rig.connect(KEY));
@@ -332,10 +332,10 @@ Deno.test("a removed service that is idle is done at once", async () => {
 Deno.test("a client that still waits for a backend goes with its service", async () => {
   await using rig = new ProxyRig();
   const dead = deadPort();
-  rig.reach.hang(`127.0.0.1:${dead}`);
+  rig.dialer.hang(`127.0.0.1:${dead}`);
   const port = serveAt(rig, [dead]);
   const conn = await rig.connect(KEY);
-  await rig.reach.dialed(1);
+  await rig.dialer.dialed(1);
   const [backend] = port.balancer.backends;
   assertEquals(backend!.connections, 1, "the dial counts");
   await rig.proxy.stop(0);

@@ -220,7 +220,7 @@ Deno.test("a refusal that an agent tells counts as one that is seen here", async
   await using rig = new ProxyRig();
   await using live = await DatagramPeer.echo("live:");
   await using client = await DatagramPeer.open();
-  rig.reach.answers.set("127.0.0.1:9", () => {
+  rig.dialer.answers.set("127.0.0.1:9", () => {
     const [near, far] = MemoryConduit.pair({ datagrams: true });
     far.attach({
       onData: () => far.reset(REFUSED_REASON),
@@ -240,10 +240,10 @@ Deno.test("what waits for an endpoint that goes is sent to another one", async (
   await using rig = new ProxyRig();
   await using live = await DatagramPeer.echo("live:");
   await using client = await DatagramPeer.open();
-  rig.reach.hang("127.0.0.1:9");
+  rig.dialer.hang("127.0.0.1:9");
   const port = await serveAt(rig, [9]);
   client.send("one", port);
-  await rig.reach.dialed(1);
+  await rig.dialer.dialed(1);
   move(rig, [live.port]);
   assertEquals(await client.nextText(), "live:one");
   await until(() => loadOf(rig) === 1);
@@ -253,7 +253,7 @@ Deno.test("a conduit that is lost ends its session, and the next datagram finds 
   await using rig = new ProxyRig();
   await using client = await DatagramPeer.open();
   const conduits: MemoryConduit[] = [];
-  rig.reach.answers.set("127.0.0.1:9", () => {
+  rig.dialer.answers.set("127.0.0.1:9", () => {
     const [near, far] = MemoryConduit.pair({ datagrams: true });
     far.attach({
       onData(bytes) {

@@ -202,7 +202,7 @@ Deno.test("a UDP port is not asked without a port to ask", async () => {
   const { port: _, ...check } = world.check;
   await world.serve("udp", [a.port, b.port], check as HealthCheck);
   world.rig.timers.advance(10 * INTERVAL_MS);
-  assertEquals(world.rig.reach.dials, []);
+  assertEquals(world.rig.dialer.dials, []);
 });
 
 Deno.test("TCP connections stay with who is ill, new ones go elsewhere", async () => {

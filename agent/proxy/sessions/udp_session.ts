@@ -9,8 +9,8 @@
  * While it is dialed for, some datagrams wait. A session whose backend goes is
  * leaving: it takes nothing more from its client, and answers that are under way
  * still arrive. One whose backend refuses is over, and what nobody has answered
- * is its keeper's to send elsewhere. Who its neighbours are, and when it is over,
- * is the keeper's, too.
+ * is its owner's to send elsewhere. Who its neighbours are, and when it is over,
+ * is the owner's, too.
  *
  * @module
  */
@@ -37,10 +37,10 @@ import { type BackendFound, blame, dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { IdleLink } from "./idle_list.ts";
 import {
-  type KeptBudget,
-  KeptDatagram,
   type RefusedDatagram,
-} from "./kept_datagram.ts";
+  type UnansweredBudget,
+  UnansweredDatagram,
+} from "./unanswered_datagram.ts";
 import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
 
 /** Datagrams that wait for a dial; more are dropped, as by a network. */
@@ -57,16 +57,16 @@ export interface SessionHome {
 }
 
 /** Who has sessions. */
-export interface SessionKeeper {
+export interface SessionOwner {
   readonly port: ProxiedPort;
   readonly context: ProxyContext;
   /** For datagrams that are kept until they are answered. */
-  readonly kept: KeptBudget;
+  readonly kept: UnansweredBudget;
   /** The backend has said something, which was passed on. */
   onAnswer(session: UdpSession): void;
   /** No backend could be had; `why` is not `backend`. */
   onRefused(session: UdpSession, why: BackendFound["kind"]): void;
-  /** It takes nothing more from its client, by no doing of its keeper's. */
+  /** It takes nothing more from its client, by no doing of its owner's. */
   onLost(session: UdpSession): void;
   /** Its backend refused, and it is over; `onClosed` comes next. */
   onRefusal(session: UdpSession, datagram: RefusedDatagram | undefined): void;
@@ -78,7 +78,7 @@ export interface SessionKeeper {
 export class UdpSession extends IdleLink implements ConduitEvents {
   readonly client: DatagramAddress;
   readonly home: SessionHome;
-  readonly #keeper: SessionKeeper;
+  readonly #owner: SessionOwner;
   #state: "dialing" | "open" | "leaving" | "over" = "dialing";
   #backend: Backend | undefined;
   #far: Conduit | undefined;
@@ -87,21 +87,21 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   #logged: ConduitObserver | undefined;
   #waiting: Uint8Array[] | undefined = [];
   #hasAnswered = false;
-  readonly #kept: KeptDatagram;
+  readonly #kept: UnansweredDatagram;
   /** Who has refused the datagram with which it begins. */
   readonly #refusers: ReadonlySet<Backend>;
 
   constructor(
     client: DatagramAddress,
     home: SessionHome,
-    keeper: SessionKeeper,
+    owner: SessionOwner,
     refusers: ReadonlySet<Backend> = NOBODY,
   ) {
     super();
     this.client = client;
     this.home = home;
-    this.#keeper = keeper;
-    this.#kept = new KeptDatagram(keeper.kept);
+    this.#owner = owner;
+    this.#kept = new UnansweredDatagram(owner.kept);
     this.#refusers = refusers;
   }
 
@@ -123,7 +123,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   get facts(): ConnectionFacts {
     const { hostname, port } = this.client;
     const known = {
-      service: this.#keeper.port.key,
+      service: this.#owner.port.key,
       from: hostPort(hostname, port),
     };
     if (this.#backend === undefined) return known;
@@ -133,7 +133,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
 
   /** Finds a backend; called once. */
   async start(): Promise<void> {
-    const { port, context } = this.#keeper;
+    const { port, context } = this.#owner;
     this.#dialing = new AbortController();
     const found = await dialBackend(port, context, {
       protocol: "udp",
@@ -148,11 +148,11 @@ export class UdpSession extends IdleLink implements ConduitEvents {
         found.backend.closed();
         abandon(found.conduit, "the session is over");
       }
-      this.#keeper.onClosed(this);
+      this.#owner.onClosed(this);
     } else if (found.kind === "backend") this.#open(found.conduit);
     else {
       this.#backend = undefined;
-      this.#keeper.onRefused(this, found.kind);
+      this.#owner.onRefused(this, found.kind);
     }
   }
 
@@ -167,7 +167,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     if (waiting === undefined) return false;
     const isFull = waiting.length >= WAITING_DATAGRAMS_MAX ||
       lengthOf(waiting) + bytes.length > WAITING_BYTES_MAX;
-    if (isFull) this.#keeper.port.counts.datagramsDropped++;
+    if (isFull) this.#owner.port.counts.datagramsDropped++;
     else waiting.push(bytes.slice());
     return true;
   }
@@ -199,13 +199,13 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     if (was === "open") this.#backend!.closed();
     if (this.#far !== undefined) return this.#far.reset(reason);
     if (this.#dialing !== undefined) return this.#dialing.abort();
-    this.#keeper.onClosed(this);
+    this.#owner.onClosed(this);
   }
 
   onData(bytes: Uint8Array): void {
     this.#far!.consumed(bytes.length);
     if (this.#state === "over") return;
-    const { port } = this.#keeper;
+    const { port } = this.#owner;
     if (!this.#hasAnswered) port.balancer.succeeded(this.#backend!);
     this.#hasAnswered = true;
     this.#kept.forget();
@@ -213,7 +213,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     this.#logged?.received(bytes.length);
     port.counts.bytesToClients += bytes.length;
     this.home.socket.send(bytes, this.client);
-    this.#keeper.onAnswer(this);
+    this.#owner.onAnswer(this);
   }
 
   /** Datagrams are taken or dropped. */
@@ -227,7 +227,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   onClose(end: ConduitEnd): void {
     this.#logged?.ended(end);
     const isRefused = isRefusal(end);
-    const { port, context } = this.#keeper;
+    const { port, context } = this.#owner;
     const backend = this.#backend!;
     if (
       isRefused ||
@@ -238,7 +238,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     this.#lose();
     const bytes = this.#kept.take(context.timers.now());
     if (isRefused) {
-      this.#keeper.onRefusal(
+      this.#owner.onRefusal(
         this,
         bytes && {
           bytes,
@@ -248,11 +248,11 @@ export class UdpSession extends IdleLink implements ConduitEvents {
         },
       );
     }
-    this.#keeper.onClosed(this);
+    this.#owner.onClosed(this);
   }
 
   #open(far: Conduit): void {
-    const { log, timers } = this.#keeper.context;
+    const { log, timers } = this.#owner.context;
     this.#state = "open";
     this.#far = far;
     if (log.wantsDetails) {
@@ -272,7 +272,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
       this.#lose();
       return false;
     }
-    const { port, context } = this.#keeper;
+    const { port, context } = this.#owner;
     this.#kept.keep(bytes, context.timers.now());
     this.#backend!.bytesSent += bytes.length;
     this.#logged?.sent(bytes.length);
@@ -285,7 +285,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     this.#state = "over";
     if (was === "over") return;
     if (was === "open") this.#backend!.closed();
-    this.#keeper.onLost(this);
+    this.#owner.onLost(this);
   }
 }
 

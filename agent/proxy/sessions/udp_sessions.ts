@@ -33,10 +33,10 @@ import type { BackendFound } from "./backend_dialer.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { IdleList } from "./idle_list.ts";
 import {
-  KEPT_TRIES_MAX,
-  type KeptBudget,
   type RefusedDatagram,
-} from "./kept_datagram.ts";
+  UNANSWERED_TRIES_MAX,
+  type UnansweredBudget,
+} from "./unanswered_datagram.ts";
 import type {
   PortListener,
   PortProxy,
@@ -45,7 +45,7 @@ import type {
 } from "../listeners/proxied_port.ts";
 import {
   type SessionHome,
-  type SessionKeeper,
+  type SessionOwner,
   UdpSession,
 } from "./udp_session.ts";
 
@@ -81,10 +81,10 @@ const SWEEPS_PER_IDLE = 16;
 const SWEEP_MS_MAX = 5_000;
 
 /** See the module description. */
-export class UdpSessions implements PortProxy, SessionKeeper {
+export class UdpSessions implements PortProxy, SessionOwner {
   readonly port: ProxiedPort;
   readonly context: ProxyContext;
-  readonly kept: KeptBudget = { bytes: 0 };
+  readonly kept: UnansweredBudget = { bytes: 0 };
   readonly #sessionsMax: number;
   /** Those that take datagrams of their clients. */
   readonly #current = new IdleList<UdpSession>();
@@ -220,7 +220,7 @@ export class UdpSessions implements PortProxy, SessionKeeper {
     const { client, home } = session;
     if (datagram === undefined || !this.#homes.has(home)) return;
     const { bytes, by } = datagram;
-    const isAnyLeft = by.size < KEPT_TRIES_MAX &&
+    const isAnyLeft = by.size < UNANSWERED_TRIES_MAX &&
       [...balancer.backends].some((one) => one.isUsable && !by.has(one));
     if (!isAnyLeft) {
       counts.datagramsDropped++;

@@ -56,7 +56,7 @@ Deno.test("each session has its lines in the log, and who finds nobody one", asy
   const ended = await rig.log.until(/^connection ended$/);
   const { bytesToTarget, bytesFromTarget } = ended.fields;
   assertEquals([bytesToTarget, bytesFromTarget], [1, 3]);
-  rig.reach.refuse("127.0.0.1:1");
+  rig.dialer.refuse("127.0.0.1:1");
   one.send(new Uint8Array(1), await serveAt(rig, [1]));
   const failed = await rig.log.until(/^connection failed: /);
   assertEquals([failed.level, failed.fields["service"]], ["event", KEY]);
@@ -212,15 +212,15 @@ Deno.test("what cannot be dialed is dropped for a second, then tried again", asy
   await using rig = new ProxyRig();
   await using backend = await DatagramPeer.echo();
   await using client = await DatagramPeer.open();
-  rig.reach.refuse(`127.0.0.1:${backend.port}`);
+  rig.dialer.refuse(`127.0.0.1:${backend.port}`);
   const port = await serveAt(rig, [backend.port]);
   const { counts } = portOf(rig);
   client.send("1", port);
   await until(() => counts.refused === 1);
   client.send("2", port);
   await until(() => counts.datagramsDropped === 2);
-  assertEquals(rig.reach.dials.length, 1);
-  rig.reach.answers.clear();
+  assertEquals(rig.dialer.dials.length, 1);
+  rig.dialer.answers.clear();
   rig.timers.advance(REFUSED_PAUSE_MS);
   assertEquals(await client.ask("3", port), "3");
 });
@@ -229,16 +229,16 @@ Deno.test("a machine that is short of something refuses, says so, and blames nob
   await using rig = new ProxyRig();
   await using backend = await DatagramPeer.echo();
   await using client = await DatagramPeer.open();
-  rig.reach.refuse(`127.0.0.1:${backend.port}`, "here");
+  rig.dialer.refuse(`127.0.0.1:${backend.port}`, "here");
   const port = await serveAt(rig, [backend.port]);
   const { counts, balancer } = portOf(rig);
   client.send("1", port);
   await until(() => counts.refused === 1);
   await until(() => loadOf(rig) === 0);
-  rig.reach.answers.clear();
+  rig.dialer.answers.clear();
   client.send("2", port);
   await until(() => counts.refused === 2);
-  assertEquals(rig.reach.dials.length, 1, "it was not even tried");
+  assertEquals(rig.dialer.dials.length, 1, "it was not even tried");
   rig.timers.advance(SHORT_PAUSE_MS);
   assertEquals(await client.ask("3", port), "3");
   assertEquals([...balancer.backends][0]!.failuresTotal, 0);
@@ -249,7 +249,7 @@ Deno.test("through the tunnel each session has a conduit, and waits for it", asy
   await using client = await DatagramPeer.open();
   const dialed = Promise.withResolvers<MemoryConduit>();
   const [near, far] = MemoryConduit.pair({ datagrams: true });
-  rig.reach.answers.set("127.0.0.1:9", () => dialed.promise);
+  rig.dialer.answers.set("127.0.0.1:9", () => dialed.promise);
   const heard: string[] = [];
   far.attach({
     onData(bytes) {
@@ -264,9 +264,9 @@ Deno.test("through the tunnel each session has a conduit, and waits for it", asy
   const port = await serveAt(rig, [9]);
   client.send("one", port);
   client.send("two", port);
-  await rig.reach.dialed(1);
+  await rig.dialer.dialed(1);
   dialed.resolve(near);
   assertEquals(await client.nextText(), "both");
   assertEquals(heard, ["one", "two"]);
-  assertEquals(rig.reach.dials.length, 1);
+  assertEquals(rig.dialer.dials.length, 1);
 });

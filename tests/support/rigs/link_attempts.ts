@@ -1,15 +1,15 @@
 /**
- * A keeper of links whose attempts a test answers, one by one or as a world of
- * servers does that come and go.
+ * The links of an agent whose attempts a test answers, one by one or as a world
+ * of servers that come and go.
  *
  * @module
  */
 
 import {
+  AgentLinks,
   type AttemptEvents,
-  LinkKeeper,
   type ServerLink,
-} from "../../../agent/links/link_keeper.ts";
+} from "../../../agent/links/agent_links.ts";
 import { ConnectError } from "../../../net/dial/agent_connect.ts";
 import { settled } from "../memory/conduit_probe.ts";
 import { FakeTimers } from "../memory/fake_timers.ts";
@@ -81,14 +81,14 @@ export class Attempt {
   }
 }
 
-/** What a test holds of a keeper. */
+/** What a test holds of the links of one agent. */
 export interface Rig {
   readonly timers: FakeTimers;
   readonly attempts: Attempt[];
   /** What the observer heard. */
   readonly said: string[];
   readonly retries: number[];
-  readonly keeper: LinkKeeper;
+  readonly agentLinks: AgentLinks;
 }
 
 /** The same, with servers that answer. */
@@ -116,7 +116,7 @@ export function setUp(
   const said: string[] = [];
   const retries: number[] = [];
   const { addresses = ["a:1"], intervalMs } = options;
-  const keeper = new LinkKeeper({
+  const agentLinks = new AgentLinks({
     timers,
     random: () => 0.5,
     linksPerServer: options.links ?? 1,
@@ -144,8 +144,8 @@ export function setUp(
       haveOneId: (id, at) => void said.push(`${id} at ${at.join(" and ")}`),
     },
   });
-  keeper.start();
-  return { timers, attempts, said, retries, keeper };
+  agentLinks.start();
+  return { timers, attempts, said, retries, agentLinks };
 }
 
 /**

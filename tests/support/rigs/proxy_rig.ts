@@ -26,11 +26,11 @@ import type {
   ProxyContext,
 } from "../../../agent/proxy/listeners/proxied_port.ts";
 import {
-  MachineReach,
-  type Reach,
-  type ReachDial,
-  ReachError,
-} from "../../../agent/proxy/endpoints/reach.ts";
+  type EndpointDial,
+  type EndpointDialer,
+  EndpointDialError,
+  MachineDialer,
+} from "../../../agent/proxy/endpoints/endpoint_dialer.ts";
 import { dialTimeout } from "../../../net/dial/dial_errors.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
@@ -97,17 +97,17 @@ export function endpoints(
 }
 
 /** Dials as told, and in earnest where nothing was told. */
-export class ScriptedReach implements Reach {
+export class ScriptedDialer implements EndpointDialer {
   readonly dials: { readonly key: string; readonly timeoutMs: number }[] = [];
   /** By `host:port`. */
   readonly answers = new Map<
     string,
-    (dial: ReachDial) => Promise<Conduit>
+    (dial: EndpointDial) => Promise<Conduit>
   >();
-  readonly #real = new MachineReach({});
+  readonly #real = new MachineDialer({});
   #waiters: (() => void)[] = [];
 
-  dial(target: Target, dial: ReachDial): Conduit | Promise<Conduit> {
+  dial(target: Target, dial: EndpointDial): Conduit | Promise<Conduit> {
     const key = hostPort(target.address, target.port);
     this.dials.push({ key, timeoutMs: dial.timeoutMs });
     for (const wake of this.#waiters.splice(0)) wake();
@@ -115,10 +115,10 @@ export class ScriptedReach implements Reach {
   }
 
   /** Answers dials of `key` with a failure. */
-  refuse(key: string, fault: ReachError["fault"] = "target"): void {
+  refuse(key: string, fault: EndpointDialError["fault"] = "target"): void {
     this.answers.set(key, () => {
       const problem = `dial tcp ${key}: connect: connection refused`;
-      return Promise.reject(new ReachError(fault, problem));
+      return Promise.reject(new EndpointDialError(fault, problem));
     });
   }
 
@@ -126,7 +126,9 @@ export class ScriptedReach implements Reach {
   late(key: string): void {
     this.answers.set(key, () => {
       const cause = dialTimeout("tcp", key);
-      return Promise.reject(new ReachError("target", cause.message, cause));
+      return Promise.reject(
+        new EndpointDialError("target", cause.message, cause),
+      );
     });
   }
 
@@ -136,7 +138,7 @@ export class ScriptedReach implements Reach {
       new Promise((_, reject) => {
         signal!.addEventListener(
           "abort",
-          () => reject(new ReachError("cancelled", "given up")),
+          () => reject(new EndpointDialError("cancelled", "given up")),
         );
       }));
   }
@@ -157,7 +159,7 @@ export interface ProxyRigOptions {
   readonly zone?: string;
   readonly drainMs?: number;
   readonly defaults?: Partial<ConnectionDefaults>;
-  readonly reach?: Reach;
+  readonly dialer?: EndpointDialer;
   /** More sources, of lower rank than the rig's own. */
   readonly sources?: readonly Source[];
 }
@@ -167,7 +169,7 @@ export class ProxyRig implements AsyncDisposable {
   readonly source = new ScriptedSource();
   readonly log = new RecordedLog();
   readonly timers = new FakeTimers();
-  readonly reach = new ScriptedReach();
+  readonly dialer = new ScriptedDialer();
   readonly catalog: Catalog;
   readonly context: ProxyContext;
   readonly proxy: Proxy;
@@ -184,7 +186,7 @@ export class ProxyRig implements AsyncDisposable {
       log: this.log,
       timers: this.timers,
       random: () => 0,
-      reach: options.reach ?? this.reach,
+      dialer: options.dialer ?? this.dialer,
       dialTimeoutsMs: options.dialTimeoutsMs ?? [250, 500, 1_000, 2_000],
       udpIdleMs: 60_000,
       drainMs: options.drainMs ?? 10_000,

@@ -7,7 +7,7 @@ Deno.test("one server is linked once, and then there is peace", async () => {
   const s = setUp();
   await s.attempts[0]!.succeed("s1");
   s.timers.advance(600_000);
-  assertEquals([s.attempts.length, s.keeper.linkedServers], [1, 1]);
+  assertEquals([s.attempts.length, s.agentLinks.linkedServers], [1, 1]);
 });
 
 Deno.test("the first retry comes within 100 ms, later ones wait longer", async () => {
@@ -79,7 +79,7 @@ Deno.test("every server of several is found, duplicates are closed", async () =>
   s.timers.advance(100);
   await s.attempts[3]!.succeed("s3", 3);
   s.timers.advance(600_000);
-  assertEquals([s.attempts.length, s.keeper.linkedServers], [4, 3]);
+  assertEquals([s.attempts.length, s.agentLinks.linkedServers], [4, 3]);
 });
 
 Deno.test("a server that is said to exist and never answers is no storm", async () => {
@@ -131,7 +131,7 @@ Deno.test("a link that is lost before anybody looked is a failed attempt", async
   const first = s.attempts[0]!;
   const handing = first.succeed("s1");
   await Promise.all([handing, first.lose("gone at once")]);
-  assertEquals(s.keeper.linkedServers, 0);
+  assertEquals(s.agentLinks.linkedServers, 0);
   s.timers.advance(100);
   assertEquals(s.attempts.length, 2);
 });
@@ -163,7 +163,7 @@ Deno.test("--sync-forever goes on looking, at the cap", async () => {
 Deno.test("a draining agent tells every server and makes no new links", async () => {
   const s = setUp();
   await s.attempts[0]!.succeed("s1", 2);
-  s.keeper.drain();
+  s.agentLinks.drain();
   assertEquals(s.attempts[0]!.drained, true);
   s.timers.advance(600_000);
   await s.attempts[0]!.lose("gone");
@@ -173,7 +173,7 @@ Deno.test("a draining agent tells every server and makes no new links", async ()
 
 Deno.test("a link that comes while stopping is closed again", async () => {
   const s = setUp();
-  s.keeper.stop("bye");
+  s.agentLinks.stop("bye");
   await s.attempts[0]!.succeed("s1");
   assertEquals(s.attempts[0]!.closed, "the agent is stopping");
   assertEquals(s.timers.pendingCount, 0);
@@ -181,7 +181,7 @@ Deno.test("a link that comes while stopping is closed again", async () => {
 
 Deno.test("a link that comes while draining drains too, and is not lost", async () => {
   const s = setUp();
-  s.keeper.drain();
+  s.agentLinks.drain();
   await s.attempts[0]!.succeed("s1");
   assertEquals([s.attempts[0]!.closed, s.attempts[0]!.drained], [
     undefined,
@@ -189,7 +189,7 @@ Deno.test("a link that comes while draining drains too, and is not lost", async 
   ]);
   s.timers.advance(600_000);
   assertEquals(s.attempts.length, 1);
-  s.keeper.stop("bye");
+  s.agentLinks.stop("bye");
   assertEquals(s.attempts[0]!.closed, "bye");
 });
 
@@ -200,7 +200,7 @@ Deno.test("who counts servers elsewhere decides when all are found", async () =>
   s.timers.advance(600_000);
   assertEquals(s.attempts.length, 1);
   leases = 2;
-  s.keeper.reconsider();
+  s.agentLinks.reconsider();
   s.timers.advance(100);
   assertEquals(s.attempts.length, 2);
   await s.attempts[1]!.succeed("s2", 5);
@@ -216,7 +216,7 @@ Deno.test("news of more servers ends a long wait for the last one", async () => 
     await s.attempts.at(-1)!.succeed("s1", 2);
   }
   const before = s.attempts.length;
-  s.keeper.reconsider();
+  s.agentLinks.reconsider();
   s.timers.advance(100);
   assertEquals(s.attempts.length, before + 1);
 });
@@ -225,8 +225,8 @@ Deno.test("news of more servers starts nothing while draining or stopped", async
   for (const end of ["drain", "stop"] as const) {
     const s = setUp();
     await s.attempts[0]!.succeed("s1");
-    s.keeper[end]("bye");
-    s.keeper.reconsider();
+    s.agentLinks[end]("bye");
+    s.agentLinks.reconsider();
     s.timers.advance(600_000);
     assertEquals(s.attempts.length, 1);
   }

@@ -4,7 +4,7 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { EtcdClient } from "./client.ts";
 import { bytesOf } from "./keys.ts";
-import { LeaseKeeper } from "./lease_keeper.ts";
+import { EtcdLease } from "./etcd_lease.ts";
 import { KV_METHODS, LEASE_METHODS } from "./etcd_messages.ts";
 
 const TTL_SECONDS = 15;
@@ -14,7 +14,7 @@ const INTERVAL_MS = TTL_SECONDS * 1_000 / 3;
 class Rig implements AsyncDisposable {
   readonly timers = new FakeTimers();
   readonly etcd: FakeEtcd;
-  readonly keeper: LeaseKeeper;
+  readonly lease: EtcdLease;
   readonly said: string[] = [];
   readonly #client: EtcdClient;
   #waiting: { readonly count: number; resolve(): void }[] = [];
@@ -30,7 +30,7 @@ class Rig implements AsyncDisposable {
       timers,
       random,
     });
-    this.keeper = new LeaseKeeper({
+    this.lease = new EtcdLease({
       client: this.#client,
       ttlSeconds: TTL_SECONDS,
       timers,
@@ -63,7 +63,7 @@ class Rig implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.keeper.stop();
+    await this.lease.stop();
     this.#client[Symbol.dispose]();
   }
 
@@ -81,12 +81,12 @@ function soon(): Promise<void> {
 
 Deno.test("a lease is held, renewed thrice in its life, and ended", async () => {
   await using rig = new Rig();
-  rig.keeper.start();
+  rig.lease.start();
   const [held] = await rig.until(1);
   assertEquals(rig.etcd.keys, ["/a"]);
   await rig.renewal();
   await rig.renewal();
-  await rig.keeper.stop();
+  await rig.lease.stop();
   assertEquals(rig.etcd.keys, []);
   assertEquals(rig.said, [held]);
   assertEquals(rig.etcd.leases.size, 0);
@@ -98,7 +98,7 @@ Deno.test("a lease is held, renewed thrice in its life, and ended", async () => 
 
 Deno.test("a lease that is gone is replaced, and what it held is written again", async () => {
   await using rig = new Rig();
-  rig.keeper.start();
+  rig.lease.start();
   const [first] = await rig.until(1);
   const [lease] = rig.etcd.leases;
   rig.etcd.expire(lease!);
@@ -113,7 +113,7 @@ Deno.test("a lease that is gone is replaced, and what it held is written again",
 
 Deno.test("when a member goes, the same lease is renewed at the next", async () => {
   await using rig = new Rig(2);
-  rig.keeper.start();
+  rig.lease.start();
   const [held] = await rig.until(1);
   await rig.renewal();
   rig.etcd.kill(2379);
@@ -130,7 +130,7 @@ Deno.test("when a member goes, the same lease is renewed at the next", async () 
 
 Deno.test("a member that does not answer is left for the next", async () => {
   await using rig = new Rig(2);
-  rig.keeper.start();
+  rig.lease.start();
   await rig.until(1);
   rig.etcd.isSilent = true;
   await rig.renewal();
@@ -150,7 +150,7 @@ Deno.test("what cannot be written keeps no lease, and is tried again", async () 
   rig.etcd.failures.set(KV_METHODS.put, [
     new GrpcError(StatusCode.PERMISSION_DENIED, denied),
   ]);
-  rig.keeper.start();
+  rig.lease.start();
   const [problem] = await rig.until(1);
   assert(problem!.includes(denied), problem);
   assertEquals(rig.etcd.leases.size, 0);
@@ -160,9 +160,9 @@ Deno.test("what cannot be written keeps no lease, and is tried again", async () 
 
 Deno.test("stopping ends a lease that had ended without complaint", async () => {
   await using rig = new Rig();
-  rig.keeper.start();
+  rig.lease.start();
   await rig.until(1);
   rig.etcd.expire([...rig.etcd.leases][0]!);
-  await rig.keeper.stop();
+  await rig.lease.stop();
   assertEquals(rig.said.length, 1);
 });

@@ -5,8 +5,8 @@ import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { EnrolmentOutcome } from "../../proto/identity/enrolment.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { askUntilAnswered } from "./asking.ts";
-import { EnrolRefusal, PinError } from "./identity_error.ts";
+import { enrol } from "./enrol.ts";
+import { EnrolmentError, PinError } from "./enrolment_error.ts";
 
 const ENROLMENT = {
   node: "n",
@@ -23,7 +23,7 @@ async function asked(
   const timers = new FakeTimers();
   const waits: number[] = [];
   const left = [...answers];
-  const enrolment = await askUntilAnswered({
+  const enrolment = await enrol({
     ask: () => {
       const answer = left.shift()!;
       return answer instanceof Error
@@ -76,7 +76,7 @@ Deno.test("a refusal that stays ends it", async () => {
       new GrpcError(StatusCode.UNIMPLEMENTED, "no identity"),
       new NoServerError([new PinError("not the one"), new PinError("nor it")]),
     ]
-  ) await assertRejects(() => asked([error]), EnrolRefusal);
+  ) await assertRejects(() => asked([error]), EnrolmentError);
 });
 
 Deno.test("another's server beside one that is away is no refusal", async () => {
@@ -86,7 +86,7 @@ Deno.test("another's server beside one that is away is no refusal", async () => 
 });
 
 Deno.test("a person is told at once that nobody answers", async () => {
-  await assertRejects(() => asked([away()], false), EnrolRefusal, "away");
+  await assertRejects(() => asked([away()], false), EnrolmentError, "away");
   const { waits } = await asked(
     [pending(5_000), { enrolment: ENROLMENT }],
     false,

@@ -10,7 +10,7 @@
  */
 
 import { unawaited } from "../platform/errors/internal_errors.ts";
-import { type Kept, KeptFile } from "../platform/files/kept_file.ts";
+import { type Saved, SavedFile } from "../platform/files/saved_file.ts";
 import type { Log } from "../platform/log/log.ts";
 import type { Timer, Timers } from "../proto/sync/clock.ts";
 import { SourceEntries } from "./changes.ts";
@@ -27,7 +27,7 @@ export const SILENT_MS = 2_000;
 export const SAVE_DELAY_MS = 2_000;
 
 /** What it needs from outside. */
-export interface KeptSourceOptions {
+export interface CachedSourceOptions {
   readonly path: string;
   /** Where the source is, in words; a copy of another place is not used. */
   readonly place: string;
@@ -47,7 +47,7 @@ type State =
   | { readonly kind: "live" };
 
 /** See the module description. */
-export class KeptSource implements Source, Sink {
+export class CachedSource implements Source, Sink {
   readonly name: string;
   readonly #source: Source;
   readonly #path: string;
@@ -56,16 +56,16 @@ export class KeptSource implements Source, Sink {
   readonly #entries = new SourceEntries();
   #state: State = { kind: "live" };
   #sink: Sink | undefined;
-  readonly #file: KeptFile;
+  readonly #file: SavedFile;
   #copy: Promise<Copy | undefined> = Promise.resolve(undefined);
 
-  constructor(source: Source, options: KeptSourceOptions) {
+  constructor(source: Source, options: CachedSourceOptions) {
     this.name = source.name;
     this.#source = source;
     const { place, ...others } = options;
     this.#path = options.path;
     this.#timers = options.timers;
-    this.#file = new KeptFile({
+    this.#file = new SavedFile({
       ...others,
       format: "tunnel-catalog-copy",
       owner: `the source ${place}`,
@@ -215,7 +215,7 @@ interface Copy extends Required<CatalogPart> {
 }
 
 /** The checksum was right: whoever wrote it is one of us. */
-function copyOf({ savedMs, items }: Kept): Copy {
+function copyOf({ savedMs, items }: Saved): Copy {
   const services: Service[] = [];
   const endpoints: ServiceEndpoints[] = [];
   for (const item of items as readonly Item[]) {

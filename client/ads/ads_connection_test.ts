@@ -13,18 +13,18 @@ import { ScriptedAds } from "../../tests/support/xds/scripted_ads.ts";
 import { eventually } from "../../tests/support/rigs/tunnel_harness.ts";
 import { AdsClient } from "./ads_client.ts";
 import {
-  AdsKeeper,
+  AdsConnection,
   FIRST_WORD_MS,
   KEEPALIVE_MS,
   KEEPALIVE_TIMEOUT_MS,
-} from "./ads_keeper.ts";
+} from "./ads_connection.ts";
 import { plainUpstream } from "./server_upstream.ts";
 import { needsOf, readResource } from "./read_resource.ts";
 
 /** A client that wants all clusters, and what it hears of its streams. */
 class Rig implements AsyncDisposable {
   readonly client: AdsClient<string>;
-  readonly keeper: AdsKeeper<string>;
+  readonly connection: AdsConnection<string>;
   readonly problems: { readonly text: string; readonly retryMs: number }[] = [];
   #waiters: (() => void)[] = [];
 
@@ -52,7 +52,7 @@ class Rig implements AsyncDisposable {
       onChanged: () => this.#wake(),
     });
     this.client.want("cluster", true);
-    this.keeper = new AdsKeeper({
+    this.connection = new AdsConnection({
       client: this.client,
       upstream: plainUpstream(addresses),
       timers,
@@ -63,7 +63,7 @@ class Rig implements AsyncDisposable {
         this.#wake();
       },
     });
-    this.keeper.start();
+    this.connection.start();
   }
 
   /** Resolves when something was heard that makes it true. */
@@ -78,7 +78,7 @@ class Rig implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.keeper.stop();
+    await this.connection.stop();
   }
 
   #wake(): void {
@@ -101,7 +101,7 @@ Deno.test("a stream says who asks, and carries both modes", async () => {
     const { node } = await call.next("cluster");
     assertEquals([node?.id, node?.cluster], ["n1", "c"]);
     assertEquals(node?.locality?.zone, "z");
-    assertEquals(rig.keeper.state.kind, "connecting");
+    assertEquals(rig.connection.state.kind, "connecting");
     const resources = [named("a")];
     const nonce = call.answer({ kind: "cluster", version: "1", resources });
     const ack = await call.next("cluster");
@@ -111,10 +111,10 @@ Deno.test("a stream says who asks, and carries both modes", async () => {
       endpoints.resourceNames ?? endpoints.resourceNamesSubscribe,
       ["a"],
     );
-    assertEquals(rig.keeper.state.kind, "open");
-    await rig.keeper.stop();
+    assertEquals(rig.connection.state.kind, "open");
+    await rig.connection.stop();
     await call.ended;
-    assertEquals(rig.keeper.state.kind, "stopped");
+    assertEquals(rig.connection.state.kind, "stopped");
   }
 });
 
@@ -137,7 +137,7 @@ Deno.test("who is refused waits longer each time, who was served comes back soon
   const call = await server.next();
   await call.next("cluster");
   call.answer({ kind: "cluster", version: "1", resources: [named("a")] });
-  await rig.until(() => rig.keeper.state.kind === "open");
+  await rig.until(() => rig.connection.state.kind === "open");
   server.cut();
   await rig.problem(4);
   assertEquals(rig.problems[3]!.retryMs, 50);
@@ -155,7 +155,7 @@ Deno.test("the next server is tried when one is away, refuses, or goes", async (
   const first = await one.next();
   await first.next("cluster");
   first.answer({ kind: "cluster", version: "1", resources: [named("a")] });
-  await rig.until(() => rig.keeper.state.kind === "open");
+  await rig.until(() => rig.connection.state.kind === "open");
   assertEquals(rig.problems, []);
   first.finish({ code: StatusCode.UNAVAILABLE, message: "going down" });
   const second = await two.next();
@@ -200,10 +200,10 @@ Deno.test("a server that is gone without a word is noticed by PING", async () =>
   await using rig = new Rig([server.address], timers);
   const call = await server.next();
   call.answer({ kind: "cluster", version: "1", resources: [named("a")] });
-  await rig.until(() => rig.keeper.state.kind === "open");
+  await rig.until(() => rig.connection.state.kind === "open");
   server.isFrozen = true;
   timers.advance(KEEPALIVE_MS + KEEPALIVE_TIMEOUT_MS - 1);
-  assertEquals(rig.keeper.state.kind, "open");
+  assertEquals(rig.connection.state.kind, "open");
   timers.advance(1);
   await rig.problem(1);
   assertMatch(
@@ -227,11 +227,11 @@ Deno.test("stopping ends at once, whatever goes on", async () => {
   const timers = new FakeTimers();
   const waiting = new Rig([{ host: "127.0.0.1", port: deadPort() }], timers);
   await waiting.problem(1);
-  await waiting.keeper.stop();
+  await waiting.connection.stop();
   const asking = new Rig([server.address], timers);
   await server.next();
-  await asking.keeper.stop();
+  await asking.connection.stop();
   const connecting = new Rig([server.address], timers);
-  await connecting.keeper.stop();
+  await connecting.connection.stop();
   await eventually("no timers", () => timers.pendingCount === 0);
 });

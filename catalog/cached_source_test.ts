@@ -7,7 +7,7 @@ import {
   serviceOf,
 } from "../tests/support/watch/scripted_source.ts";
 import { Catalog } from "./catalog.ts";
-import { KeptSource, SAVE_DELAY_MS, SILENT_MS } from "./kept_source.ts";
+import { CachedSource, SAVE_DELAY_MS, SILENT_MS } from "./cached_source.ts";
 
 /** Lives of one proxy, one after the other, with one folder. */
 async function inFolder(
@@ -33,7 +33,7 @@ class Life implements AsyncDisposable {
 
   constructor(path: string, place: string) {
     const { timers, log } = this;
-    const kept = new KeptSource(this.source, {
+    const kept = new CachedSource(this.source, {
       ...{ path, place, log, timers },
       now: () => Date.UTC(2026, 0, 2),
     });

@@ -25,7 +25,7 @@ import type { Conduit } from "../../../proto/transfer/conduit.ts";
 export const AGENT_TIMEOUT_MS_MIN = 2_000;
 
 /** How one dial is to be made. */
-export interface ReachDial {
+export interface EndpointDial {
   readonly protocol: Protocol;
   readonly timeoutMs: number;
   /** See `DialLimits`; a tunnel's sockets are not ours. */
@@ -43,8 +43,8 @@ export interface ReachDial {
 }
 
 /** A target that could not be reached. The message is for people. */
-export class ReachError extends Error {
-  override readonly name = "ReachError";
+export class EndpointDialError extends Error {
+  override readonly name = "EndpointDialError";
 
   constructor(
     /**
@@ -61,24 +61,24 @@ export class ReachError extends Error {
   /** Nobody answered until the time was over; a refusal is an answer. */
   get isTimeout(): boolean {
     const { cause } = this;
-    if (cause instanceof ReachError) return cause.isTimeout;
+    if (cause instanceof EndpointDialError) return cause.isTimeout;
     return (cause instanceof DialError || cause instanceof TunnelDialError) &&
       cause.reason === "timeout";
   }
 }
 
 /** Dials targets. */
-export interface Reach {
+export interface EndpointDialer {
   /**
    * @returns A connected conduit that nobody has attached to; itself and no
    *   promise of it where it is connected at once.
-   * @throws {ReachError} Never at once.
+   * @throws {EndpointDialError} Never at once.
    */
-  dial(target: Target, dial: ReachDial): Conduit | Promise<Conduit>;
+  dial(target: Target, dial: EndpointDial): Conduit | Promise<Conduit>;
 }
 
 /** How a machine is connected. */
-export interface ReachOptions {
+export interface MachineDialerOptions {
   /** What dials into the tunnel; absent: there is none. */
   readonly tunnel?: TunnelDialer;
   /** Of endpoints that have names; the machine's unless given. */
@@ -86,17 +86,17 @@ export interface ReachOptions {
 }
 
 /** See the module description. */
-export class MachineReach implements Reach {
+export class MachineDialer implements EndpointDialer {
   readonly #tunnel: TunnelDialer | undefined;
   readonly #resolver: Resolver;
 
-  constructor({ tunnel, resolver }: ReachOptions) {
+  constructor({ tunnel, resolver }: MachineDialerOptions) {
     this.#tunnel = tunnel;
     this.#resolver = resolver ??
       new EndpointNames(systemResolver, systemTimers);
   }
 
-  dial(target: Target, dial: ReachDial): Conduit | Promise<Conduit> {
+  dial(target: Target, dial: EndpointDial): Conduit | Promise<Conduit> {
     const { via } = target.endpoint;
     if (via.kind === "agent") return this.#throughAgent(target, via, dial);
     const mayGoRound = dial.agentOnFailure && this.#tunnel !== undefined;
@@ -105,18 +105,18 @@ export class MachineReach implements Reach {
       : direct(target, dial, this.#resolver);
   }
 
-  async #directOrRound(target: Target, dial: ReachDial): Promise<Conduit> {
+  async #directOrRound(target: Target, dial: EndpointDial): Promise<Conduit> {
     try {
       return await direct(target, dial, this.#resolver);
     } catch (error) {
-      if (!(error instanceof ReachError) || error.fault !== "target") {
+      if (!(error instanceof EndpointDialError) || error.fault !== "target") {
         throw error;
       }
       return await this.#throughAgent(target, ANY_AGENT, dial).catch(
         (other) => {
-          if (!(other instanceof ReachError)) throw other;
+          if (!(other instanceof EndpointDialError)) throw other;
           const both = `${error.message}; through the tunnel: ${other.message}`;
-          throw new ReachError(other.fault, both, other);
+          throw new EndpointDialError(other.fault, both, other);
         },
       );
     }
@@ -125,11 +125,11 @@ export class MachineReach implements Reach {
   async #throughAgent(
     target: Target,
     { agent }: Extract<Via, { kind: "agent" }>,
-    { protocol, timeoutMs, takeEarly, signal }: ReachDial,
+    { protocol, timeoutMs, takeEarly, signal }: EndpointDial,
   ): Promise<Conduit> {
     const address = hostPort(target.address, target.port);
     if (this.#tunnel === undefined) {
-      throw new ReachError(
+      throw new EndpointDialError(
         "target",
         `Cannot reach ${address}: it is behind an agent, and no tunnel server ` +
           "is known; give --server",
@@ -147,7 +147,7 @@ export class MachineReach implements Reach {
     } catch (error) {
       if (!(error instanceof TunnelDialError)) throw error;
       const fault = error.reason === "context" ? "cancelled" : "target";
-      throw new ReachError(fault, error.message, error);
+      throw new EndpointDialError(fault, error.message, error);
     }
   }
 }
@@ -165,7 +165,7 @@ function nodeText(
 
 function direct(
   target: Target,
-  dial: ReachDial,
+  dial: EndpointDial,
   resolver: Resolver,
 ): Conduit | Promise<Conduit> {
   const conduit = dialDirectly(target, dial, resolver);
@@ -174,7 +174,7 @@ function direct(
 
 function dialDirectly(
   { address, port }: Target,
-  { protocol, timeoutMs, userTimeoutMs = 0, signal }: ReachDial,
+  { protocol, timeoutMs, userTimeoutMs = 0, signal }: EndpointDial,
   resolver: Resolver,
 ): Conduit | Promise<Conduit> {
   const limits = {
@@ -196,14 +196,14 @@ function dialDirectly(
 
 function fail(error: unknown): never {
   if (!(error instanceof DialError)) throw error;
-  throw new ReachError(faultOf(error), error.message, error);
+  throw new EndpointDialError(faultOf(error), error.message, error);
 }
 
 /** Go's words for having no descriptor or no port left; see `dial_errors.ts`. */
 const SHORT_HERE =
   /: socket: too many open files|cannot assign requested addr|address already in use/i;
 
-function faultOf({ reason, message }: DialError): ReachError["fault"] {
+function faultOf({ reason, message }: DialError): EndpointDialError["fault"] {
   if (reason === "cancelled") return "cancelled";
   return SHORT_HERE.test(message) ? "here" : "target";
 }

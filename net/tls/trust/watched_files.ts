@@ -20,8 +20,8 @@ import {
   type ReloadSource,
 } from "../../../platform/reload/reloads.ts";
 
-/** What {@linkcode KeptFiles} needs. */
-export interface KeptFilesOptions {
+/** What {@linkcode WatchedFiles} needs. */
+export interface WatchedFilesOptions {
   readonly log: Log;
   readonly timers: Timers;
   readonly metrics: MetricRegistry;
@@ -30,12 +30,12 @@ export interface KeptFilesOptions {
 }
 
 /** See the module description. */
-export class KeptFiles {
+export class WatchedFiles {
   readonly #log: Log;
   readonly #reloads: Reloads;
   readonly #expiry: ExpiryWatch;
 
-  constructor(options: KeptFilesOptions) {
+  constructor(options: WatchedFilesOptions) {
     this.#log = options.log;
     const dated = { ...options, now: Date.now };
     this.#reloads = new Reloads(dated);

@@ -1,20 +1,20 @@
 import { assertEquals } from "@std/assert";
 import {
-  KEPT_BYTES_MAX,
-  KEPT_MS,
-  KEPT_TOTAL_BYTES_MAX,
-  KeptDatagram,
-} from "./kept_datagram.ts";
+  UNANSWERED_BYTES_MAX,
+  UNANSWERED_MS,
+  UNANSWERED_TOTAL_BYTES_MAX,
+  UnansweredDatagram,
+} from "./unanswered_datagram.ts";
 
 const bytes = (length: number) => new Uint8Array(length).fill(7);
 
 Deno.test("the last datagram is kept until it is answered", () => {
-  const kept = new KeptDatagram({ bytes: 0 });
+  const kept = new UnansweredDatagram({ bytes: 0 });
   assertEquals(kept.take(0), undefined);
   kept.keep(bytes(9), 0);
   kept.keep(bytes(3), 0);
-  assertEquals(kept.take(KEPT_MS), bytes(3));
-  assertEquals(kept.take(KEPT_MS), undefined);
+  assertEquals(kept.take(UNANSWERED_MS), bytes(3));
+  assertEquals(kept.take(UNANSWERED_MS), undefined);
   kept.keep(bytes(0), 0);
   assertEquals(kept.take(0), bytes(0));
   kept.keep(bytes(3), 0);
@@ -23,23 +23,26 @@ Deno.test("the last datagram is kept until it is answered", () => {
 });
 
 Deno.test("what is too old or too long is not kept, nor what was before it", () => {
-  const kept = new KeptDatagram({ bytes: 0 });
+  const kept = new UnansweredDatagram({ bytes: 0 });
   kept.keep(bytes(3), 0);
-  assertEquals(kept.take(KEPT_MS + 1), undefined);
+  assertEquals(kept.take(UNANSWERED_MS + 1), undefined);
   kept.keep(bytes(3), 0);
-  kept.keep(bytes(KEPT_BYTES_MAX + 1), 0);
+  kept.keep(bytes(UNANSWERED_BYTES_MAX + 1), 0);
   assertEquals(kept.take(0), undefined);
 });
 
 Deno.test("all of a port together keep only so much", () => {
-  const budget = { bytes: KEPT_TOTAL_BYTES_MAX - 10 };
-  const [one, other] = [new KeptDatagram(budget), new KeptDatagram(budget)];
+  const budget = { bytes: UNANSWERED_TOTAL_BYTES_MAX - 10 };
+  const [one, other] = [
+    new UnansweredDatagram(budget),
+    new UnansweredDatagram(budget),
+  ];
   one.keep(bytes(6), 0);
   other.keep(bytes(6), 0);
   assertEquals(other.take(0), undefined);
   assertEquals(one.take(0), bytes(6));
   other.keep(bytes(10), 0);
-  assertEquals(budget.bytes, KEPT_TOTAL_BYTES_MAX);
+  assertEquals(budget.bytes, UNANSWERED_TOTAL_BYTES_MAX);
   assertEquals(other.take(0), bytes(10));
-  assertEquals(budget.bytes, KEPT_TOTAL_BYTES_MAX - 10);
+  assertEquals(budget.bytes, UNANSWERED_TOTAL_BYTES_MAX - 10);
 });

@@ -16,7 +16,7 @@ export const GONE_MS: number = 7 * 24 * 3_600_000;
 export const GONE_MAX = 10_000;
 
 /** One who has a number, or had it. */
-export interface KeptNumber {
+export interface ReservedNumber {
   readonly owner: string;
   readonly number: number;
   /** Since when the owner is gone; absent: it is there. */
@@ -24,8 +24,8 @@ export interface KeptNumber {
 }
 
 /** See the module description. */
-export class KeptNumbers {
-  readonly #byOwner = new Map<string, KeptNumber>();
+export class ReservedNumbers {
+  readonly #byOwner = new Map<string, ReservedNumber>();
   readonly #owners = new Map<number, string>();
   /** Those that are gone, the longest gone first. */
   readonly #gone = new Set<string>();
@@ -37,7 +37,10 @@ export class KeptNumbers {
    * @param kept Of an earlier life: all of them are gone until they come.
    * @param now Wall clock, in milliseconds.
    */
-  constructor(kept: Iterable<KeptNumber> = [], now: () => number = Date.now) {
+  constructor(
+    kept: Iterable<ReservedNumber> = [],
+    now: () => number = Date.now,
+  ) {
     this.#now = now;
     const gone = [...kept].map((one) => ({
       ...one,
@@ -56,7 +59,7 @@ export class KeptNumbers {
   }
 
   /** All, for who keeps them. */
-  get all(): Iterable<KeptNumber> {
+  get all(): Iterable<ReservedNumber> {
     return this.#byOwner.values();
   }
 
@@ -103,7 +106,7 @@ export class KeptNumbers {
     return undefined;
   }
 
-  #put(one: KeptNumber): void {
+  #put(one: ReservedNumber): void {
     this.#byOwner.set(one.owner, one);
     this.#owners.set(one.number, one.owner);
   }

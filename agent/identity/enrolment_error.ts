@@ -11,8 +11,8 @@ import { LinkRefusedError } from "../../proto/link/hello.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 
 /** Asking again would be answered in the same way. One sentence. */
-export class EnrolRefusal extends Error {
-  override readonly name = "EnrolRefusal";
+export class EnrolmentError extends Error {
+  override readonly name = "EnrolmentError";
 }
 
 /** The server at an address is not the one that made the token. */
@@ -35,7 +35,7 @@ const DEFINITE: ReadonlySet<StatusCode> = new Set([
 /** Whether it is of no use to ask again, at any of the addresses. */
 export function isDefinite(error: unknown): boolean {
   if (error instanceof NoServerError) return error.errors.every(isDefinite);
-  return error instanceof EnrolRefusal || error instanceof PinError ||
+  return error instanceof EnrolmentError || error instanceof PinError ||
     error instanceof LinkRefusedError ||
     (error instanceof GrpcError && DEFINITE.has(error.code));
 }

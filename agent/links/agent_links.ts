@@ -82,8 +82,8 @@ export interface LinkAddress {
   connect(events: AttemptEvents): Promise<ServerLink>;
 }
 
-/** What `LinkKeeper` needs from outside. */
-export interface LinkKeeperOptions {
+/** What `AgentLinks` needs from outside. */
+export interface AgentLinksOptions {
   /** At least one. */
   readonly addresses: readonly LinkAddress[];
   readonly timers: Timers;
@@ -106,8 +106,8 @@ export interface LinkKeeperOptions {
 }
 
 /** See the module description. */
-export class LinkKeeper {
-  readonly #options: LinkKeeperOptions;
+export class AgentLinks {
+  readonly #options: AgentLinksOptions;
   readonly #held: HeldLinks;
   readonly #addresses: readonly AddressLinks[];
   /** Servers of one id, until it is clear that they are two. */
@@ -115,7 +115,7 @@ export class LinkKeeper {
   /** How many servers the one that answered last says there are. */
   #reported = 1;
 
-  constructor(options: LinkKeeperOptions) {
+  constructor(options: AgentLinksOptions) {
     this.#options = options;
     this.#held = new HeldLinks(options.linksPerServer);
     this.#addresses = options.addresses.map((address) => this.#of(address));

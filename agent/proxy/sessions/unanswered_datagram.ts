@@ -12,19 +12,19 @@
 import type { Backend } from "../balancer/backend.ts";
 
 /** The longest that is kept; questions that have one answer are shorter. */
-export const KEPT_BYTES_MAX = 4_096;
+export const UNANSWERED_BYTES_MAX = 4_096;
 
 /** Of all sessions of a port together. */
-export const KEPT_TOTAL_BYTES_MAX: number = 8 * 1024 * 1024;
+export const UNANSWERED_TOTAL_BYTES_MAX: number = 8 * 1024 * 1024;
 
 /** How long: a refusal takes a round trip, and late answers help nobody. */
-export const KEPT_MS = 2_000;
+export const UNANSWERED_MS = 2_000;
 
 /** Endpoints that one datagram is sent to at most. */
-export const KEPT_TRIES_MAX = 32;
+export const UNANSWERED_TRIES_MAX = 32;
 
 /** What all sessions of a port may keep. */
-export interface KeptBudget {
+export interface UnansweredBudget {
   bytes: number;
 }
 
@@ -35,14 +35,14 @@ export interface RefusedDatagram {
 }
 
 /** See the module description. */
-export class KeptDatagram {
-  readonly #budget: KeptBudget;
+export class UnansweredDatagram {
+  readonly #budget: UnansweredBudget;
   /** Kept for the next one: most clients send many of the same length. */
   #room: Uint8Array = NOTHING;
   #length = -1;
   #sentMs = 0;
 
-  constructor(budget: KeptBudget) {
+  constructor(budget: UnansweredBudget) {
     this.#budget = budget;
   }
 
@@ -63,7 +63,7 @@ export class KeptDatagram {
 
   /** Gives it up, and all room. @returns It, unless it is too old. */
   take(nowMs: number): Uint8Array | undefined {
-    const isKept = this.#length >= 0 && nowMs - this.#sentMs <= KEPT_MS;
+    const isKept = this.#length >= 0 && nowMs - this.#sentMs <= UNANSWERED_MS;
     const datagram = isKept ? this.#room.subarray(0, this.#length) : undefined;
     this.#budget.bytes -= this.#room.length;
     this.#room = NOTHING;
@@ -73,7 +73,7 @@ export class KeptDatagram {
 
   #enlarge(length: number): boolean {
     const bytes = this.#budget.bytes - this.#room.length + length;
-    if (length > KEPT_BYTES_MAX || bytes > KEPT_TOTAL_BYTES_MAX) {
+    if (length > UNANSWERED_BYTES_MAX || bytes > UNANSWERED_TOTAL_BYTES_MAX) {
       return false;
     }
     this.#budget.bytes = bytes;

@@ -10,7 +10,7 @@ import type { EnrolmentOutcome } from "../../proto/identity/enrolment.ts";
 import type { Enrolment } from "../../proto/identity/identity_messages.ts";
 import { supervise } from "../../platform/time/supervise.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { EnrolRefusal, isDefinite, sentenceOf } from "./identity_error.ts";
+import { EnrolmentError, isDefinite, sentenceOf } from "./enrolment_error.ts";
 
 /** Longest wait between attempts. */
 const CAP_MS = 10_000;
@@ -20,7 +20,7 @@ const PENDING_MS_MIN = 1_000;
 const PENDING_MS_MAX = 60_000;
 
 /** What asking needs from outside. */
-export interface AskingOptions {
+export interface EnrolOptions {
   ask(): Promise<EnrolmentOutcome>;
   readonly timers: Timers;
   /** Uniform in [0, 1). */
@@ -32,11 +32,11 @@ export interface AskingOptions {
 }
 
 /**
- * @throws {EnrolRefusal} When asking again is of no use; when not patient, also
+ * @throws {EnrolmentError} When asking again is of no use; when not patient, also
  *   when no server could be reached.
  */
-export async function askUntilAnswered(
-  options: AskingOptions,
+export async function enrol(
+  options: EnrolOptions,
 ): Promise<Enrolment> {
   const { ask, timers, random, isPatient, waiting } = options;
   let got: Enrolment | undefined;
@@ -61,7 +61,7 @@ export async function askUntilAnswered(
       if (isOurs(error)) throw error;
       const reason = sentenceOf(error);
       if (isPatient && !isDefinite(error)) return reason;
-      throw new EnrolRefusal(reason, { cause: error });
+      throw new EnrolmentError(reason, { cause: error });
     },
     onProblem: waiting,
   });

@@ -42,7 +42,7 @@ const RENEWALS = 3;
 export const RETRY_CAP_MS = 10_000;
 
 /** See the module description. */
-export interface LeaseKeeperOptions {
+export interface EtcdLeaseOptions {
   readonly client: EtcdClient;
   /** What is asked for; etcd may give more. */
   readonly ttlSeconds: number;
@@ -64,13 +64,13 @@ export interface LeaseKeeperOptions {
 }
 
 /** See the module description. */
-export class LeaseKeeper {
-  readonly #options: LeaseKeeperOptions;
+export class EtcdLease {
+  readonly #options: EtcdLeaseOptions;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
   #lease: Int64Text | undefined;
 
-  constructor(options: LeaseKeeperOptions) {
+  constructor(options: EtcdLeaseOptions) {
     this.#options = options;
   }
 
@@ -190,7 +190,7 @@ class Renewal {
     unawaited("task", this.#open(), () => this.#fail(unforeseen()));
   }
 
-  /** `undefined`: the lease is gone, or its keeper stops. */
+  /** `undefined`: the lease is gone, or its lease stops. */
   get ended(): Promise<EtcdError | undefined> {
     return this.#ended.promise;
   }

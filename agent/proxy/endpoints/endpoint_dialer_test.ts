@@ -11,11 +11,11 @@ import { target } from "../../../tests/support/peers/targets.ts";
 import type { Target } from "../../../catalog/snapshot.ts";
 import {
   AGENT_TIMEOUT_MS_MIN,
-  MachineReach,
-  type Reach,
-  type ReachDial,
-  ReachError,
-} from "./reach.ts";
+  type EndpointDial,
+  type EndpointDialer,
+  EndpointDialError,
+  MachineDialer,
+} from "./endpoint_dialer.ts";
 
 /** A tunnel that remembers what it was asked for. */
 class FakeTunnel implements TunnelDialer {
@@ -38,19 +38,22 @@ class FakeTunnel implements TunnelDialer {
 const HOW = { protocol: "tcp", timeoutMs: 250, agentOnFailure: false } as const;
 
 /** A promise in any case. */
-const dialed = async (reach: Reach, target: Target, how: ReachDial) =>
-  await reach.dial(target, how);
+const dialed = async (
+  dialer: EndpointDialer,
+  target: Target,
+  how: EndpointDial,
+) => await dialer.dial(target, how);
 
 const behind = (agent?: { key: "uid" | "host" | "cidr"; value: string }) =>
   target("10.0.0.7:80", { via: { kind: "agent", ...(agent && { agent }) } });
 
 Deno.test("an endpoint behind an agent is dialed through the tunnel, by that agent", async () => {
   const tunnel = new FakeTunnel();
-  const reach = new MachineReach({ tunnel });
-  await reach.dial(behind(), HOW);
-  await reach.dial(behind({ key: "host", value: "n1" }), HOW);
-  await reach.dial(behind({ key: "uid", value: "42" }), HOW);
-  await reach.dial(behind({ key: "cidr", value: "10.0.0.0/8" }), {
+  const dialer = new MachineDialer({ tunnel });
+  await dialer.dial(behind(), HOW);
+  await dialer.dial(behind({ key: "host", value: "n1" }), HOW);
+  await dialer.dial(behind({ key: "uid", value: "42" }), HOW);
+  await dialer.dial(behind({ key: "cidr", value: "10.0.0.0/8" }), {
     ...HOW,
     protocol: "udp",
     timeoutMs: 9_000,
@@ -75,8 +78,8 @@ Deno.test("an endpoint behind an agent is dialed through the tunnel, by that age
 
 Deno.test("without a tunnel an endpoint behind an agent cannot be reached", async () => {
   const error = await assertRejects(
-    () => dialed(new MachineReach({}), behind(), HOW),
-    ReachError,
+    () => dialed(new MachineDialer({}), behind(), HOW),
+    EndpointDialError,
     "no tunnel server is known; give --server",
   );
   assertEquals(error.fault, "target");
@@ -84,28 +87,28 @@ Deno.test("without a tunnel an endpoint behind an agent cannot be reached", asyn
 
 Deno.test("a direct endpoint that refuses is dialed through the tunnel where that is allowed", async () => {
   const tunnel = new FakeTunnel();
-  const reach = new MachineReach({ tunnel });
+  const dialer = new MachineDialer({ tunnel });
   const refusing = target(`127.0.0.1:${deadPort()}`);
   await assertRejects(
-    () => dialed(reach, refusing, HOW),
-    ReachError,
+    () => dialed(dialer, refusing, HOW),
+    EndpointDialError,
     "refused",
   );
   assertEquals(tunnel.dials, []);
-  await reach.dial(refusing, { ...HOW, agentOnFailure: true });
+  await dialer.dial(refusing, { ...HOW, agentOnFailure: true });
   assertEquals(tunnel.dials.length, 1);
   assertEquals(tunnel.dials[0]!.node, undefined);
   tunnel.refusal = new TunnelDialError("endpoint", "No agent available");
   await assertRejects(
-    () => dialed(reach, refusing, { ...HOW, agentOnFailure: true }),
-    ReachError,
+    () => dialed(dialer, refusing, { ...HOW, agentOnFailure: true }),
+    EndpointDialError,
     "connection refused; through the tunnel: No agent available",
   );
 });
 
 Deno.test("what the client says first goes along through the tunnel, and is not asked for otherwise", async () => {
   const tunnel = new FakeTunnel();
-  const reach = new MachineReach({ tunnel });
+  const dialer = new MachineDialer({ tunnel });
   let asked = 0;
   let early = new TextEncoder().encode("GET /");
   const takeEarly = () => {
@@ -113,12 +116,12 @@ Deno.test("what the client says first goes along through the tunnel, and is not 
     return Promise.resolve(early);
   };
   const refusing = target(`127.0.0.1:${deadPort()}`);
-  await assertRejects(() => dialed(reach, refusing, { ...HOW, takeEarly }));
+  await assertRejects(() => dialed(dialer, refusing, { ...HOW, takeEarly }));
   assertEquals(asked, 0, "nothing is saved on the direct way");
-  await reach.dial(behind(), { ...HOW, takeEarly });
-  await reach.dial(refusing, { ...HOW, takeEarly, agentOnFailure: true });
+  await dialer.dial(behind(), { ...HOW, takeEarly });
+  await dialer.dial(refusing, { ...HOW, takeEarly, agentOnFailure: true });
   early = new Uint8Array();
-  await reach.dial(behind(), { ...HOW, takeEarly });
+  await dialer.dial(behind(), { ...HOW, takeEarly });
   assertEquals(
     tunnel.dials.map(({ earlyData }) => earlyData?.length),
     [5, 5, undefined],
@@ -129,14 +132,14 @@ Deno.test("a dial that is given up is nobody's failure", async () => {
   const tunnel = new FakeTunnel();
   tunnel.refusal = new TunnelDialError("context", "the caller gave up");
   const signal = AbortSignal.abort();
-  const reach = new MachineReach({ tunnel });
+  const dialer = new MachineDialer({ tunnel });
   const how = { ...HOW, signal, agentOnFailure: true };
   const dials = [
-    dialed(reach, target(`127.0.0.1:${deadPort()}`), how),
-    dialed(reach, behind(), how),
+    dialed(dialer, target(`127.0.0.1:${deadPort()}`), how),
+    dialed(dialer, behind(), how),
   ];
   for (const dial of dials) {
-    const error = await assertRejects(() => dial, ReachError);
+    const error = await assertRejects(() => dial, EndpointDialError);
     assertEquals(error.fault, "cancelled");
   }
   assertEquals(tunnel.dials.length, 1, "nobody wants to go round any more");

@@ -27,7 +27,7 @@ const VERSION = 1;
 const SLICE_MS = 2;
 
 /** What is kept, and how often. */
-export interface KeptFileOptions {
+export interface SavedFileOptions {
   readonly path: string;
   /** Tells it from other files, such as `tunnel-proxy-addresses`. */
   readonly format: string;
@@ -54,7 +54,7 @@ export interface KeptFileOptions {
 }
 
 /** What was read: as it was written, says the checksum. */
-export interface Kept {
+export interface Saved {
   readonly savedMs: number;
   readonly items: readonly unknown[];
 }
@@ -71,15 +71,15 @@ type State =
   };
 
 /** See the module description. */
-export class KeptFile {
-  readonly #options: KeptFileOptions;
+export class SavedFile {
+  readonly #options: SavedFileOptions;
   #state: State = { kind: "kept" };
   #savedMs = -Infinity;
   #problem: string | undefined;
   #hasWritten = false;
   #isClosed = false;
 
-  constructor(options: KeptFileOptions) {
+  constructor(options: SavedFileOptions) {
     this.#options = options;
   }
 
@@ -89,7 +89,7 @@ export class KeptFile {
   }
 
   /** Reads the file. Whatever is wrong with it is said to the log. */
-  async read(): Promise<Kept | undefined> {
+  async read(): Promise<Saved | undefined> {
     const { path } = this.#options;
     try {
       this.#check(await Deno.stat(path));
@@ -100,7 +100,7 @@ export class KeptFile {
   }
 
   /** The same at once: for small files, before a program starts. */
-  readSync(): Kept | undefined {
+  readSync(): Saved | undefined {
     const { path } = this.#options;
     try {
       this.#check(Deno.statSync(path));
@@ -198,7 +198,7 @@ export class KeptFile {
     return lines.join("");
   }
 
-  /** @throws {KeptFileError | PrivateFileError} */
+  /** @throws {SavedFileError | PrivateFileError} */
   #check(seen: Deno.FileInfo): void {
     const { path, bytesMax } = this.#options;
     checkSeen(path, seen, "change");
@@ -206,31 +206,31 @@ export class KeptFile {
     if (seen.size > bytesMax + HEAD_BYTES_MAX) throw tooLong(bytesMax);
   }
 
-  /** @throws {KeptFileError} */
-  #parse(text: string): Kept {
+  /** @throws {SavedFileError} */
+  #parse(text: string): Saved {
     const end = text.indexOf("\n");
     const body = text.slice(end + 1);
     const { format, version, owner, savedMs, sha256 } = headOf(
       text.slice(0, Math.max(end, 0)),
     );
     if (format !== this.#options.format) {
-      throw new KeptFileError("it holds something else");
+      throw new SavedFileError("it holds something else");
     }
     if (version !== VERSION) {
-      throw new KeptFileError(
+      throw new SavedFileError(
         `it has version ${version}, wanted ${VERSION} (of a newer tunnel?)`,
       );
     }
     const isWhole = typeof owner === "string" && typeof savedMs === "number" &&
       Math.abs(savedMs) <= TIME_MS_MAX && typeof sha256 === "string";
     if (!isWhole) {
-      throw new KeptFileError("it is damaged: its first line says less");
+      throw new SavedFileError("it is damaged: its first line says less");
     }
     if (sha256 !== createHash("sha256").update(body).digest("hex")) {
-      throw new KeptFileError("it is damaged: its checksum is another one");
+      throw new SavedFileError("it is damaged: its checksum is another one");
     }
     if (owner !== this.#options.owner) {
-      throw new KeptFileError(
+      throw new SavedFileError(
         `it is of ${owner}, this is ${this.#options.owner}`,
       );
     }
@@ -255,25 +255,25 @@ const TIME_MS_MAX = 8.64e15;
 const HEAD_BYTES_MAX = 1_024;
 
 /** A file that is not as it was written. Goes on after "Cannot use …: ". */
-class KeptFileError extends Error {
-  override readonly name = "KeptFileError";
+class SavedFileError extends Error {
+  override readonly name = "SavedFileError";
 }
 
-function tooLong(bytesMax: number): KeptFileError {
-  return new KeptFileError(`it would be longer than ${bytesMax} bytes`);
+function tooLong(bytesMax: number): SavedFileError {
+  return new SavedFileError(`it would be longer than ${bytesMax} bytes`);
 }
 
 function headOf(line: string): Readonly<Record<string, unknown>> {
   try {
     return Object(JSON.parse(line));
   } catch {
-    throw new KeptFileError("it is damaged: its first line is no JSON");
+    throw new SavedFileError("it is damaged: its first line is no JSON");
   }
 }
 
 /** @throws {unknown} What is neither the file's fault nor the machine's. */
 function problemOf(error: unknown): string {
-  if (error instanceof KeptFileError) return error.message;
+  if (error instanceof SavedFileError) return error.message;
   if (error instanceof PrivateFileError) {
     return error.message.replace(/^Cannot use [^:]*: /, "");
   }

@@ -41,7 +41,7 @@ export const FIRST_WORD_MS = 20_000;
 /** Longest wait between two tries. */
 export const RETRY_CAP_MS = 15_000;
 
-/** Where a keeper is. */
+/** Where a connection is. */
 export type AdsState =
   | { readonly kind: "connecting" }
   /** The server has spoken. */
@@ -49,8 +49,8 @@ export type AdsState =
   | { readonly kind: "waiting"; readonly problem: string }
   | { readonly kind: "stopped" };
 
-/** What a keeper is made of. */
-export interface AdsKeeperOptions<T> {
+/** What a connection is made of. */
+export interface AdsConnectionOptions<T> {
   readonly client: AdsClient<T>;
   readonly upstream: Upstream;
   readonly timers: Timers;
@@ -89,8 +89,8 @@ class StreamEnd extends Error {
 }
 
 /** See the module description. */
-export class AdsKeeper<T> {
-  readonly #options: AdsKeeperOptions<T>;
+export class AdsConnection<T> {
+  readonly #options: AdsConnectionOptions<T>;
   readonly #stopping = new AbortController();
   readonly #channel: Channel;
   #state: AdsState = { kind: "connecting" };
@@ -98,9 +98,9 @@ export class AdsKeeper<T> {
   #running: Promise<void> | undefined;
   #opened = 0;
 
-  constructor(options: AdsKeeperOptions<T>) {
+  constructor(options: AdsConnectionOptions<T>) {
     this.#options = options;
-    const { upstream: upstream, timers, keepaliveMs = KEEPALIVE_MS } = options;
+    const { upstream, timers, keepaliveMs = KEEPALIVE_MS } = options;
     this.#channel = new Channel({
       upstream,
       timers,

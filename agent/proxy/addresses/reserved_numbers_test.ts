@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { forAll, type Prng } from "../../../tests/support/memory/prng.ts";
-import { GONE_MAX, GONE_MS, KeptNumbers } from "./kept_numbers.ts";
+import { GONE_MAX, GONE_MS, ReservedNumbers } from "./reserved_numbers.ts";
 import { LocalAddressBook } from "./local_address.ts";
 import { portKey } from "../listeners/proxied_port.ts";
 
@@ -24,7 +24,7 @@ const [ONE, OTHER] = ["svc-25", "svc-780"];
 Deno.test("two names that collide do not swap when the proxy starts again", () => {
   const all = { ...RANGE, first: 20_000, last: 29_999 };
   const collisions: string[] = [];
-  const first = new KeptNumbers();
+  const first = new ReservedNumbers();
   const book = new LocalAddressBook(
     all,
     first,
@@ -37,7 +37,7 @@ Deno.test("two names that collide do not swap when the proxy starts again", () =
   assertEquals(book.displacedBy(portOf(ONE)), portOf(OTHER).key);
   assertEquals(book.displacedBy(portOf(OTHER)), undefined);
 
-  const again = new LocalAddressBook(all, new KeptNumbers(first.all));
+  const again = new LocalAddressBook(all, new ReservedNumbers(first.all));
   assertEquals(again.place(portOf(ONE))!.port, displaced);
   assertEquals(again.place(portOf(OTHER))!.port, kept);
 });
@@ -46,7 +46,7 @@ Deno.test("no service changes its address while others come, go and restart", ()
   forAll(50, (prng) => {
     const all = { ...RANGE, first: 20_000, last: 20_000 + 399 };
     const names = Array.from({ length: 300 }, (_, at) => `svc-${at}`);
-    let kept = new KeptNumbers();
+    let kept = new ReservedNumbers();
     let book = new LocalAddressBook(all, kept);
     const there = new Set<string>();
     const ports = new Map<string, number>();
@@ -54,7 +54,7 @@ Deno.test("no service changes its address while others come, go and restart", ()
       const name = prng.pick(names);
       if (prng.below(50) === 0) {
         // The file has what was there, in any order, and a new proxy reads it.
-        kept = new KeptNumbers(shuffled(kept.all, prng));
+        kept = new ReservedNumbers(shuffled(kept.all, prng));
         book = new LocalAddressBook(all, kept);
         for (const known of shuffled(there, prng)) book.place(portOf(known));
       } else if (there.has(name)) {
@@ -75,7 +75,7 @@ Deno.test("no service changes its address while others come, go and restart", ()
 
 Deno.test("a full range takes back what was kept for who is gone longest", () => {
   let nowMs = 0;
-  const kept = new KeptNumbers([], () => nowMs++);
+  const kept = new ReservedNumbers([], () => nowMs++);
   const book = new LocalAddressBook({ ...RANGE, first: 1, last: 2 }, kept);
   const one = book.place(portOf("a"))!.port;
   const other = book.place(portOf("b"))!.port;
@@ -88,7 +88,7 @@ Deno.test("a full range takes back what was kept for who is gone longest", () =>
 
 Deno.test("who is gone is forgotten after a while, or when too many are", () => {
   let nowMs = 0;
-  const kept = new KeptNumbers([], () => nowMs);
+  const kept = new ReservedNumbers([], () => nowMs);
   kept.give("old", 1);
   kept.leave("old");
   nowMs = GONE_MS + 1;
@@ -105,7 +105,7 @@ Deno.test("who is gone is forgotten after a while, or when too many are", () => 
 
 Deno.test("of two that claim one number one has it", () => {
   const twins = [{ owner: "a", number: 7 }, { owner: "b", number: 7 }];
-  const kept = new KeptNumbers(twins);
+  const kept = new ReservedNumbers(twins);
   const owners = [kept.claim("a"), kept.claim("b")];
   assertEquals(owners.filter((number) => number === 7).length, 1);
   assert(["a", "b"].includes(kept.ownerOf(7)!));
