@@ -1,9 +1,15 @@
 /**
  * Which of an agent's links a new conduit goes to.
  *
+ * Links belong together when the same certificate names the same agent id and
+ * the same identifiers: a target that one of them serves is served by all. An
+ * agent that comes back after its line was cut is here twice for a while: a link
+ * that received nothing since the newest came is asked for a sign of life, and
+ * not used until it gives one.
+ *
  * A conduit stays where it was dialed, and at that time nobody knows what it
- * will be used for. Whoever shares a link with a bulk conduit waits behind what
- * that one has queued, and for every lost packet of it. So a link counts as
+ * will be used for. A conduit that shares a link with a bulk conduit waits behind
+ * what that one has queued, and for every lost packet of it. So a link counts as
  *
  * - `busy` while conduits move in bulk there,
  * - `open` for a while after a dial, because what was dialed may turn out so,
@@ -17,6 +23,8 @@
  * @module
  */
 
+import type { AgentLink, LinkPeer } from "../../proto/link/link.ts";
+
 /** How long after a dial it is not known what its conduit is used for. */
 export const OPEN_MS = 1_000;
 
@@ -26,15 +34,69 @@ const SLOW_RATIO = 2;
 /** Below this difference it is chance. */
 const SLOW_MS = 50;
 
-/** What is known of a link. */
-export interface LinkSight {
-  readonly bulkConduits: number;
-  /** Newest round trip; `undefined` when none was measured. */
-  readonly roundTripMs: number | undefined;
-  /** Conduits and pending dials. */
-  readonly load: number;
+/** How good a link is, or the best of a group; less is better. */
+export const Rank = { healthy: 0, silent: 1, draining: 2 } as const;
+
+/** See {@linkcode Rank}. */
+export type Rank = (typeof Rank)[keyof typeof Rank];
+
+/** A link, and what the group knows of it. */
+interface Member {
+  readonly link: AgentLink;
   /** When a dial was last sent there; `-Infinity` for never. */
-  readonly dialedMs: number;
+  dialedMs: number;
+}
+
+/** The links of one agent. */
+export class LinkGroup {
+  readonly #members: Member[] = [];
+
+  /** The name under which a peer's links are found. */
+  static keyOf({ agentId, identity, identifiers }: LinkPeer): string {
+    return JSON.stringify([agentId, identity.fingerprint, identifiers]);
+  }
+
+  get isEmpty(): boolean {
+    return this.#members.length === 0;
+  }
+
+  /** Conduits and pending dials of all links. */
+  get load(): number {
+    return this.#members.reduce((sum, { link }) => sum + link.load, 0);
+  }
+
+  add(link: AgentLink): void {
+    for (const member of this.#members) member.link.askForLife();
+    this.#members.push({ link, dialedMs: -Infinity });
+  }
+
+  remove(link: AgentLink): void {
+    const index = this.#members.findIndex((member) => member.link === link);
+    if (index !== -1) this.#members.splice(index, 1);
+  }
+
+  /**
+   * The link for a new conduit.
+   *
+   * @param rankOf Only those of the best rank are asked.
+   */
+  pick(rankOf: (link: AgentLink) => Rank, nowMs: number): AgentLink {
+    const best = this.rank(rankOf);
+    const able = this.#members.filter(({ link }) => rankOf(link) === best);
+    const member = able.length === 1 ? able[0]! : chooseLink(able, nowMs);
+    member.dialedMs = nowMs;
+    return member.link;
+  }
+
+  /** That of its best link. */
+  rank(rankOf: (link: AgentLink) => Rank): Rank {
+    let best: Rank = Rank.draining;
+    for (const { link } of this.#members) {
+      const rank = rankOf(link);
+      if (rank < best) best = rank;
+    }
+    return best;
+  }
 }
 
 /**
@@ -42,17 +104,14 @@ export interface LinkSight {
  *
  * @param links At least one. Of equals the first is chosen.
  */
-export function chooseLink<L extends LinkSight>(
-  links: readonly L[],
-  nowMs: number,
-): L {
-  const busy: L[] = [];
-  const open: L[] = [];
-  const calm: L[] = [];
-  for (const link of links) {
-    if (link.bulkConduits > 0) busy.push(link);
-    else if (nowMs - link.dialedMs < OPEN_MS) open.push(link);
-    else calm.push(link);
+function chooseLink(links: readonly Member[], nowMs: number): Member {
+  const busy: Member[] = [];
+  const open: Member[] = [];
+  const calm: Member[] = [];
+  for (const one of links) {
+    if (one.link.bulkConduits > 0) busy.push(one);
+    else if (nowMs - one.dialedMs < OPEN_MS) open.push(one);
+    else calm.push(one);
   }
   if (calm.length > 1 || (calm.length === 1 && open.length === 0)) {
     return calm.reduce(lessLoaded);
@@ -61,22 +120,22 @@ export function chooseLink<L extends LinkSight>(
   return busy.reduce(lessBusy);
 }
 
-function lessLoaded<L extends LinkSight>(a: L, b: L): L {
-  return b.load < a.load ? b : a;
+function lessLoaded(a: Member, b: Member): Member {
+  return b.link.load < a.link.load ? b : a;
 }
 
 /** Both move bulk, so both have fresh round trips, queues included. */
-function lessBusy<L extends LinkSight>(a: L, b: L): L {
+function lessBusy(a: Member, b: Member): Member {
   if (isSlowerThan(a, b)) return b;
   if (isSlowerThan(b, a)) return a;
-  if (a.bulkConduits !== b.bulkConduits) {
-    return b.bulkConduits < a.bulkConduits ? b : a;
+  if (a.link.bulkConduits !== b.link.bulkConduits) {
+    return b.link.bulkConduits < a.link.bulkConduits ? b : a;
   }
   return lessLoaded(a, b);
 }
 
-function isSlowerThan(a: LinkSight, b: LinkSight): boolean {
-  const [aMs, bMs] = [a.roundTripMs, b.roundTripMs];
+function isSlowerThan(a: Member, b: Member): boolean {
+  const [aMs, bMs] = [a.link.roundTripMs, b.link.roundTripMs];
   if (aMs === undefined || bMs === undefined) return false;
   return aMs > bMs * SLOW_RATIO && aMs - bMs > SLOW_MS;
 }

@@ -13,7 +13,7 @@ import type { AgentLink } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { LastSeen } from "./last_seen.ts";
-import { LinkGroup, Rank } from "../links/link_group.ts";
+import { LinkGroup, Rank } from "../links/link_choice.ts";
 import { AgentIndex } from "./agent_index.ts";
 import { createStrategy } from "../strategies/create_strategy.ts";
 import type { StrategyName } from "../options.ts";

@@ -6,7 +6,7 @@
  */
 
 import type { AgentLink } from "../../proto/link/link.ts";
-import { LinkGroup } from "../links/link_group.ts";
+import { LinkGroup } from "../links/link_choice.ts";
 
 /** See the module description. */
 export class AgentList {
