@@ -22,7 +22,7 @@ import type { Clock } from "../../proto/sync/clock.ts";
 import { OWN_PREFIX } from "../metrics/metric_families.ts";
 
 /** A flood is told once in this time, and counted all the time. */
-export const TOLD_EVERY_MS = 60_000;
+const TOLD_EVERY_MS = 60_000;
 
 /** Which port a peer came to. */
 export type PortName = "agents" | "frontends" | "http";

@@ -24,12 +24,15 @@ import type {
 } from "../../proto/link/link.ts";
 import { duplicateReports } from "../identity/duplicate_reports.ts";
 import {
-  admit,
   type AgentTrust,
   openAgentTrust,
   reconsider,
 } from "../identity/agent_trust.ts";
-import type { Authorizer, LinkCandidate } from "../links/authorizer.ts";
+import {
+  authorize,
+  type Authorizer,
+  type LinkCandidate,
+} from "../links/authorizer.ts";
 import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
 import { Duplicates } from "../links/duplicates.ts";
 import type { Readiness } from "./readiness.ts";
@@ -130,7 +133,7 @@ export class ServerAgents {
 
   /** Whether somebody may link. */
   admit(candidate: LinkCandidate): LinkAdmission {
-    return admit(this.#trust!, candidate);
+    return authorize(this.#trust!.authorizers, candidate);
   }
 
   /**

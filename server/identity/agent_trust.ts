@@ -13,11 +13,7 @@ import {
   TUNNEL_SERVER_NAME,
 } from "../../proto/identity/node_name.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
-import type {
-  AgentLink,
-  LinkAdmission,
-  LinkPeer,
-} from "../../proto/link/link.ts";
+import type { AgentLink, LinkPeer } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import {
   ADMITTED,
@@ -25,7 +21,6 @@ import {
   authorize,
   type Authorizer,
   isAnonymous,
-  type LinkCandidate,
 } from "../links/authorizer.ts";
 import type { ServerOptions } from "../options.ts";
 import { bindingAuthorizer } from "./binding_authorizer.ts";
@@ -42,14 +37,6 @@ export interface AgentTrust {
   readonly named?: { readonly name: string; readonly files: CredentialFiles };
   /** Asked in this order. */
   readonly authorizers: readonly Authorizer[];
-}
-
-/** Whether an agent may link; see `authorize`. */
-export function admit(
-  { authorizers }: AgentTrust,
-  candidate: LinkCandidate,
-): LinkAdmission {
-  return authorize(authorizers, candidate);
 }
 
 /**

@@ -13,12 +13,12 @@ import type { Clock } from "../../proto/sync/clock.ts";
 
 /** A network address translator may hide a hundred nodes that join at once. */
 export const ATTEMPTS_BURST = 100;
-export const ATTEMPTS_PER_SECOND = 10;
+const ATTEMPTS_PER_SECOND = 10;
 /** What an attempt that was refused costs, in attempts. */
 export const REFUSED_ATTEMPT_COST = 10;
 /** Of everybody together. */
 export const ALL_ATTEMPTS_BURST = 1_000;
-export const ALL_ATTEMPTS_PER_SECOND = 200;
+const ALL_ATTEMPTS_PER_SECOND = 200;
 /** Sources remembered; who was quiet longest is forgotten first. */
 export const SOURCES_MAX = 4_096;
 

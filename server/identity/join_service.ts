@@ -63,7 +63,7 @@ import type { TrustNotes } from "./trust_notes.ts";
 import { TokenRefusal, type TokenStore } from "./token_store.ts";
 
 /** How long a node that waits for approval should wait before it asks again. */
-export const APPROVAL_RETRY_MS = 5_000;
+const APPROVAL_RETRY_MS = 5_000;
 
 /** What the service needs from outside. */
 export interface JoinServiceOptions {

@@ -32,7 +32,7 @@ import {
 } from "./state_directory.ts";
 
 /** A token may let this many nodes in; its uses are files. */
-export const TOKEN_USES_MAX = 10_000;
+const TOKEN_USES_MAX = 10_000;
 
 /** What a new token is to allow. */
 export interface TokenRequest {

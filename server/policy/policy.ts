@@ -24,14 +24,17 @@ import {
   type Place,
   placeText,
 } from "../../platform/documents/document_map.ts";
-import { FrontendEntry } from "./frontend_entry.ts";
-import { NodeDialEntry } from "./node_dial_entry.ts";
+import {
+  FrontendEntry,
+  NodeDialEntry,
+  type RuleEntry,
+} from "./dial_entries.ts";
 import { joined, NodeGrants } from "./node_grants.ts";
 import type { Visibility } from "./visibility.ts";
 
 /** Most entries and rules of a document, to bound what a dial may cost. */
 export const ENTRIES_MAX = 1_000;
-export const RULES_MAX = 10_000;
+const RULES_MAX = 10_000;
 
 /** Combinations of entries that are kept ready. */
 const RULE_SETS_MAX = 256;
@@ -156,14 +159,6 @@ export class Policy {
     }
     return rules;
   }
-}
-
-/** An entry with rules about targets. */
-interface RuleEntry {
-  /** Where it stands, such as `frontends[2]`. */
-  readonly place: Place;
-  readonly allow: readonly LabelledRule[];
-  readonly deny: readonly LabelledRule[];
 }
 
 function assertRules(entries: readonly RuleEntry[], key: string): void {

@@ -11,14 +11,18 @@ import {
   withLine,
 } from "../../platform/documents/document.ts";
 import { FieldError } from "../../platform/documents/document_map.ts";
-import { systemProblem } from "../../platform/files/file_error.ts";
+import { FileError, systemProblem } from "../../platform/files/file_error.ts";
 import { Policy } from "./policy.ts";
-import { PolicyError } from "./policy_error.ts";
 
 /** Longer is no policy but a mistake. */
 export const POLICY_BYTES_MAX = 1024 * 1024;
 
-/** See the module description. */
+/** One sentence that names the file, the place in it and the remedy. */
+export class PolicyError extends FileError {
+  override readonly name = "PolicyError";
+}
+
+/** A policy file, and the policy that was read from it last. */
 export class PolicyFile {
   readonly path: string;
   #text: string;

@@ -1,7 +1,11 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { certifiedCaller } from "../../tests/support/memory/fake_caller.ts";
-import { PolicyError } from "./policy_error.ts";
-import { POLICY_BYTES_MAX, PolicyFile, readPolicy } from "./policy_file.ts";
+import {
+  POLICY_BYTES_MAX,
+  PolicyError,
+  PolicyFile,
+  readPolicy,
+} from "./policy_file.ts";
 
 const OPEN = `
 frontends:

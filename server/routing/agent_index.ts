@@ -8,17 +8,15 @@
 
 import type { AgentLink } from "../../proto/link/link.ts";
 import { prefixKey } from "../../proto/peer/normal_form.ts";
+import { createStrategy } from "../strategies/create_strategy.ts";
 import { keyedStrategy } from "../strategies/keyed.ts";
 import { AgentList } from "../strategies/agent_list.ts";
 import type { Strategy } from "../strategies/strategy.ts";
 
 /** An index of agents by all their names. */
 export class AgentIndex {
-  readonly #byHost = keyedStrategy(
-    "destHost",
-    ({ host, ipv4, ipv6 }) => [...host, ...ipv4, ...ipv6],
-  );
-  readonly #byUid = keyedStrategy("uid", ({ uid }) => uid);
+  readonly #byHost = createStrategy("destHost");
+  readonly #byUid = createStrategy("uid");
   /** Agents that announced this very prefix; one inside it is another one. */
   readonly #byCidr = keyedStrategy("cidr", ({ cidr }) => cidr, prefixKey);
 

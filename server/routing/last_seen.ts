@@ -54,7 +54,7 @@ export class LastSeen {
 }
 
 /** A duration in its largest whole unit, such as `42 s` or `3 h`. */
-export function formatAge(ms: number): string {
+function formatAge(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 120) return `${seconds} s`;
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;

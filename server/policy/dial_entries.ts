@@ -1,6 +1,7 @@
 /**
- * One entry of a policy's `frontends`: which callers it is about, and which
- * targets behind which nodes it allows and denies them.
+ * Entries of a policy with rules about dials: of `frontends` for callers, of
+ * `dials` for nodes. Each entry says whom it is about, and which targets behind
+ * which nodes it allows and denies them.
  *
  * @module
  */
@@ -19,8 +20,16 @@ import {
 const WHO = ["commonName", "organization", "subjectAltName", "socket"] as const;
 const FIELDS = [...WHO, "nodes", "allow", "deny"];
 
-/** See the module description. */
-export class FrontendEntry {
+/** An entry with rules about targets. */
+export interface RuleEntry {
+  /** Where it stands, such as `frontends[2]`. */
+  readonly place: Place;
+  readonly allow: readonly LabelledRule[];
+  readonly deny: readonly LabelledRule[];
+}
+
+/** An entry of `frontends`. */
+export class FrontendEntry implements RuleEntry {
   readonly allow: readonly LabelledRule[];
   readonly deny: readonly LabelledRule[];
   readonly #who: ReadonlyMap<(typeof WHO)[number], Wildcard>;
@@ -58,8 +67,41 @@ export class FrontendEntry {
   }
 }
 
+/** An entry of `dials`. */
+export class NodeDialEntry implements RuleEntry {
+  readonly allow: readonly LabelledRule[];
+  readonly deny: readonly LabelledRule[];
+  readonly #caller: Wildcard;
+  readonly #nodes: readonly Wildcard[];
+
+  /** @throws {FieldError} */
+  constructor(value: unknown, readonly place: Place) {
+    const known = ["node", "nodes", "allow", "deny"];
+    const fields = new DocumentMap(value, place, known).refuseEmpty();
+    const node = fields.text("node") ?? fields.refuse(
+      "node",
+      'it is missing; add the name of the node that dials, or "*" for all',
+    );
+    const { nodes, allow, deny } = rulesIn(fields);
+    this.#caller = new Wildcard(node.toLowerCase());
+    this.#nodes = nodes;
+    this.allow = allow;
+    this.deny = deny;
+  }
+
+  /** @param node The one that dials. */
+  isAbout(node: string): boolean {
+    return this.#caller.matches(node.toLowerCase());
+  }
+
+  /** Whether it is about dials of an agent that has these names. */
+  isAboutNode(names: readonly string[]): boolean {
+    return fitsNode(this.#nodes, names);
+  }
+}
+
 /** Whether patterns are about an agent that has these names. */
-export function fitsNode(
+function fitsNode(
   patterns: readonly Wildcard[],
   names: readonly string[],
 ): boolean {
@@ -74,7 +116,7 @@ export function fitsNode(
  *
  * @throws {FieldError}
  */
-export function rulesIn(fields: DocumentMap): {
+function rulesIn(fields: DocumentMap): {
   readonly nodes: readonly Wildcard[];
   readonly allow: readonly LabelledRule[];
   readonly deny: readonly LabelledRule[];
