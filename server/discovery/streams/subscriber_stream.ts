@@ -33,7 +33,6 @@ import {
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import type { StreamForm } from "../../../proto/xds/ads_methods.ts";
 import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
-import { NODE_BYTES_MAX } from "../../../proto/xds/node_codec.ts";
 import { encodeBody, encodeHead } from "../../../proto/xds/response_encoder.ts";
 import {
   REQUEST_BYTES_MAX,
@@ -41,7 +40,7 @@ import {
 } from "../../../proto/xds/request_decoder.ts";
 import type { View } from "../view/view.ts";
 import { kindOfUrl, type ResourceKind } from "../../../proto/xds/resource.ts";
-import { type Quota, RESUMED_WORK_MS } from "../access/quota.ts";
+import type { Quota } from "../access/quota.ts";
 import {
   type CallOrigin,
   type Subscriber,
@@ -50,15 +49,13 @@ import {
 import type { ClientGroup } from "../generate/client_group.ts";
 import { interimRoutesOf } from "../generate/interim_routes.ts";
 import { SLICE_MS } from "./push_queue.ts";
+import { RequestAccount } from "./request_account.ts";
 import { REMOVAL_PATIENCE_MS } from "../subscriptions/removals.ts";
 import { XdsStreamState } from "../subscriptions/xds_stream_state.ts";
 import { UnreadResponse } from "./unread_response.ts";
 
 /** The first request is awaited so long: a client sends it at once. */
 export const FIRST_REQUEST_MS = 30_000;
-
-/** Bytes that are kept of a decoded node for each of its bytes, at most. */
-const NODE_GROWTH = 4;
 
 /** It uses new routes before it knows their clusters; see `interimRoutesOf`. */
 const GRPC_GO = "gRPC Go";
@@ -140,11 +137,7 @@ export class SubscriberStream implements ServerCallEvents {
   readonly #unread = new UnreadResponse();
   #hasReportedUnserved = false;
   #waking: Timer | undefined;
-  /** Bytes that are kept of requests, as its quota counts them. */
-  #load = 0;
-  #nodeLoad = 0;
-  /** Bytes that were read, and give the client no new window yet. */
-  #withheld = 0;
+  readonly #account: RequestAccount;
   /** When the slice that runs now began. */
   #beganMs = 0;
 
@@ -171,7 +164,7 @@ export class SubscriberStream implements ServerCallEvents {
       onMessage: (message) => this.#onMessage(message),
     });
     // Last: a stream whose constructor throws never leaves.
-    quota.enter();
+    this.#account = new RequestAccount(quota, call);
   }
 
   /** Who is at the other end; absent before the first request. */
@@ -203,10 +196,9 @@ export class SubscriberStream implements ServerCallEvents {
       this.#leave((error as Error).message);
       throw error;
     }
-    this.quota.worked(clock.now() - startMs);
+    this.#account.worked(clock.now() - startMs);
     if (this.#phase.kind === "authorizing") this.#phase.bytes += chunk.length;
-    else if (this.quota.mayGoOn) this.call.consumed(chunk.length);
-    else this.#withheld += chunk.length;
+    else this.#account.consumed(chunk.length);
   }
 
   onHalfClose(): void {
@@ -247,7 +239,7 @@ export class SubscriberStream implements ServerCallEvents {
     const { clock } = this.#host;
     this.#beganMs = clock.now();
     const isOver = this.#flush();
-    this.quota.worked(clock.now() - this.#beganMs);
+    this.#account.worked(clock.now() - this.#beganMs);
     // Nothing was left to be sent after all.
     if (isOver && this.#unanswered.size === 0) this.#newSinceMs = undefined;
   }
@@ -271,7 +263,7 @@ export class SubscriberStream implements ServerCallEvents {
   tick(nowMs: number): void {
     if (this.#phase.kind === "unknown") return this.#awaitFirst(nowMs);
     if (this.#phase.kind !== "joined") return;
-    this.#resume();
+    this.#account.resume();
     const { keptBytes } = this.call;
     if (keptBytes > 0) return this.#watch(keptBytes, nowMs);
     if (this.state.dueMs > nowMs) return;
@@ -306,28 +298,12 @@ export class SubscriberStream implements ServerCallEvents {
   /** @throws {GrpcError} RESOURCE_EXHAUSTED when its quota is used up. */
   #countKept(): void {
     if (this.#phase.kind === "over") return;
-    const load = this.#reader.bufferBytes + this.#nodeLoad +
-      this.state.namesLength;
-    const more = load - this.#load;
-    this.#load = load;
-    if (more !== 0) this.quota.keep(more);
-  }
-
-  /** The quota has time again: its streams go on one after the other. */
-  #resume(): void {
-    if (this.#withheld === 0 || !this.quota.mayGoOn) return;
-    this.quota.worked(RESUMED_WORK_MS);
-    const bytes = this.#withheld;
-    this.#withheld = 0;
-    this.call.consumed(bytes);
+    this.#account.keep(this.#reader.bufferBytes + this.state.namesLength);
   }
 
   #onMessage(message: Uint8Array): void {
     if (this.#phase.kind === "over") return;
-    if (this.#phase.kind === "unknown") {
-      const bytes = Math.min(message.length, NODE_BYTES_MAX);
-      this.#nodeLoad = NODE_GROWTH * bytes;
-    }
+    if (this.#phase.kind === "unknown") this.#account.noteNode(message.length);
     this.#onRequest(this.#host.decoder.decode(this.form.mode, message));
   }
 
@@ -464,8 +440,7 @@ export class SubscriberStream implements ServerCallEvents {
     const { group } = this;
     this.#waking?.cancel();
     this.#phase = { kind: "over" };
-    this.quota.keep(-this.#load);
-    this.quota.leave();
+    this.#account.close();
     this.#host.ended(this, reason, group);
   }
 }

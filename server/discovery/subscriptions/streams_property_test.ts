@@ -5,7 +5,16 @@ Deno.test("whatever happens, a client ends up with what there is and receives no
 });
 
 /** Histories that once broke something, here or in the model. */
-const FOUND = [18_213, 23_855, 67_924, 401_468, 508_787, 704_437];
+const FOUND = [
+  18_213,
+  23_855,
+  67_924,
+  91_380,
+  97_837,
+  401_468,
+  508_787,
+  704_437,
+];
 
 Deno.test("histories that broke something once hold", () => {
   for (const seed of FOUND) checkHistories(seed, 1);

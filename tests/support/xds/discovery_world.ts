@@ -1,9 +1,9 @@
 /**
- * One client and one server of discovery with a slow upstream between them, and all
- * that must hold on it whatever happens: for property tests.
+ * One client and one server of discovery with a slow connection between them, and
+ * all that must hold on it whatever happens: for property tests.
  *
  * The server is the state of a stream; the client is a model. Requests and
- * responses wait on the upstream until the test delivers them.
+ * responses wait on the way until the test delivers them.
  *
  * @module
  */
@@ -95,6 +95,8 @@ export class DiscoveryWorld {
   readonly model: DiscoveryModel;
   readonly log: string[] = [];
   nowMs = 0;
+  /** The time before it passed last: all that was due since is due at once. */
+  #beforeMs = 0;
   readonly #character: ModelCharacter;
   #state!: XdsStreamState;
   #view: View | undefined;
@@ -179,13 +181,14 @@ export class DiscoveryWorld {
   }
 
   pass(ms: number): void {
+    this.#beforeMs = this.nowMs;
     this.nowMs += ms;
     this.log.push(`at ${this.nowMs}`);
     this.#pump();
     this.model.tick(this.nowMs);
   }
 
-  /** @returns false when there is nothing on the upstream up. */
+  /** @returns false when there is no request on its way. */
   deliverUp(): boolean {
     const request = this.#up.shift();
     if (request === undefined) return false;
@@ -195,7 +198,7 @@ export class DiscoveryWorld {
     return true;
   }
 
-  /** @returns false when there is nothing on the upstream down. */
+  /** @returns false when there is no response on its way. */
   deliverDown(): boolean {
     const response = this.#down.shift();
     if (response === undefined) return false;
@@ -388,7 +391,7 @@ export class DiscoveryWorld {
       const isNow = this.#view!.resources[kind].get(name)?.version === version;
       if (isWhole && ledger.hasPast) continue; // It may be repeated then.
       if (ledger.touched.has(name)) continue; // It went, and came back.
-      // Who asks anew while the refused one is on the upstream is told again.
+      // Who asks anew while the refused one is on its way is sent it again.
       if (version !== undefined && isNow && !ledger.anew.has(name)) {
         // What was tried again has something told in its place.
         if (isSure && ledger.suspects.has(name)) ledger.forced.add(name);
@@ -502,7 +505,7 @@ export class DiscoveryWorld {
     const { early } = this.#state.status;
     // It may have had to wait for other answers after that.
     const isExcused =
-      this.nowMs <= (early?.atMs ?? -Infinity) + ANSWER_WAIT_MS ||
+      this.#beforeMs <= (early?.atMs ?? -Infinity) + ANSWER_WAIT_MS ||
       cluster.everRefused.has(name) || mine.tainted.has(name) ||
       mine.blamed.size > 0;
     if (isExcused) return;
