@@ -28,7 +28,6 @@ import { WatchedFiles } from "../net/tls/trust/watched_files.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import type { Credentials } from "../net/tls/trust/credentials.ts";
 import { VERSION } from "../platform/process/version.ts";
-import { HTTP2_ALPN } from "../proto/link/hello.ts";
 import { newInstanceId } from "../proto/peer/instance_id.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentAudit } from "./dial/agent_audit.ts";
@@ -44,7 +43,7 @@ import type { AgentEnvironment } from "./environment.ts";
 import { followLeases, type LeaseCount } from "./leases/lease_count.ts";
 import type { AgentLinks } from "./links/agent_links.ts";
 import { serverLinks } from "./links/server_links.ts";
-import { LinkUpstream } from "./links/link_upstream.ts";
+import { linkUpstream } from "./links/link_upstream.ts";
 import type { AgentOptions } from "./options.ts";
 import { PROXY_STATUS_PATH } from "./proxy/status/proxy_path.ts";
 import type { ServiceProxy } from "./proxy/service_proxy.ts";
@@ -363,20 +362,11 @@ class Agent {
 
   /** For calls as this node; as links, with what the identity is now. */
   #callUpstream(): Upstream {
-    const upstream = new LinkUpstream(
+    return linkUpstream(
       this.#options.server.addresses,
       this.#credentials,
       this.#environment,
     );
-    return {
-      authority: upstream.authority,
-      scheme: "https",
-      connect: (use) =>
-        upstream.open(
-          [HTTP2_ALPN],
-          (transport) => Promise.resolve(use(transport)),
-        ),
-    };
   }
 
   #serve(

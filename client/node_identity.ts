@@ -7,29 +7,13 @@
  * @module
  */
 
+import type { UpstreamIdentity } from "../net/channel/server_upstream.ts";
 import type { TlsMaterial } from "../net/tls/trust/credentials.ts";
-import type { StreamOpener } from "../proto/grpc/client.ts";
 
 /** See the module description. */
-export interface NodeIdentity {
-  /** Sees to it that there is something good to show. @throws One sentence. */
-  ready(): Promise<void>;
+export interface NodeIdentity extends UpstreamIdentity {
   /** For the next connection; behind `ready`. */
   readonly current: TlsMaterial;
-  /**
-   * A connection failed.
-   *
-   * @returns Whether something else is shown or trusted from now on, so that it
-   *   is worth trying at once.
-   */
-  failed(error: unknown): boolean;
-  /** Calls to a server are made over this connection, now. Cheap. */
-  used(connection: CallConnection): void;
   /** Settles when what a server was asked is kept, or soon: before the end. */
   settled(): Promise<void>;
-}
-
-/** A connection, as far as an identity uses it. */
-export interface CallConnection extends StreamOpener {
-  readonly isUsable: boolean;
 }

@@ -8,7 +8,7 @@
 import { Credentials } from "../net/tls/trust/credentials.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Upstream } from "../net/channel/upstream.ts";
-import { tlsUpstream } from "./ads/server_upstream.ts";
+import { tlsUpstream } from "../net/channel/server_upstream.ts";
 import { openFrontendTransport } from "./frontend_socket.ts";
 import type { FrontendAddress, NodeRoute } from "./tunnel_route.ts";
 

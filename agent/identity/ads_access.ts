@@ -9,7 +9,7 @@ import type { Upstream } from "../../net/channel/upstream.ts";
 import {
   plainUpstream,
   tlsUpstream,
-} from "../../client/ads/server_upstream.ts";
+} from "../../net/channel/server_upstream.ts";
 import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import {

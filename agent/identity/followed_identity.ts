@@ -10,10 +10,8 @@
  */
 
 import { messageOf } from "../../platform/errors/error_code.ts";
-import type {
-  CallConnection,
-  NodeIdentity,
-} from "../../client/node_identity.ts";
+import type { NodeIdentity } from "../../client/node_identity.ts";
+import type { Connection } from "../../proto/streams/connection.ts";
 import {
   type ProxyEnvironment,
   proxyEnvironment,
@@ -86,7 +84,7 @@ export class FollowedIdentity implements NodeIdentity {
   #opened: Opened | undefined;
   #isStopped = false;
   #askedMs = -Infinity;
-  #askedOver: CallConnection | undefined;
+  #askedOver: Connection | undefined;
   #problem: string | undefined;
   #asking: Promise<void> | undefined;
 
@@ -136,7 +134,7 @@ export class FollowedIdentity implements NodeIdentity {
     this.#opened?.identity.doubt();
   }
 
-  used(connection: CallConnection): void {
+  used(connection: Connection): void {
     this.#problem = undefined;
     const now = systemTimers.now();
     const isAnother = connection !== this.#askedOver;
@@ -179,7 +177,7 @@ export class FollowedIdentity implements NodeIdentity {
     return { identity, credentials, watch };
   }
 
-  async #ask(connection: CallConnection): Promise<void> {
+  async #ask(connection: Connection): Promise<void> {
     const { identity } = this.#opened!;
     const before = identity.trusted;
     try {

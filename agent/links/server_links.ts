@@ -21,7 +21,7 @@ import type { AgentOptions } from "../options.ts";
 import { AttemptLog } from "./attempt_log.ts";
 import { Connector } from "./connector.ts";
 import { AgentLinks, type LinkAddress } from "./agent_links.ts";
-import { LinkUpstream } from "./link_upstream.ts";
+import { linkUpstream } from "./link_upstream.ts";
 import type { LinkEnvironment } from "./link_environment.ts";
 
 /** Longest text of a server that is logged. */
@@ -137,7 +137,7 @@ function connectorOf(
   const { agentId, identifiers, server, messageBytesMax } = options;
   const { tokenFile } = server;
   const { log, identity } = environment;
-  const upstream = new LinkUpstream(addresses, credentials, environment);
+  const upstream = linkUpstream(addresses, credentials, environment);
   return new Connector({
     ...(tokenFile === undefined ? {} : { token: () => readToken(tokenFile) }),
     agentId,
@@ -156,7 +156,7 @@ function connectorOf(
     timers: systemTimers,
     observer: withPacketLines(metrics.packetObserver(), log, "server"),
     onDial: parts.onDial,
-    openTransport: (alpn, use) => upstream.open(alpn, use),
+    openTransport: (alpn, use) => upstream.connect(use, undefined, alpn),
     ...(identity?.trust === undefined ? {} : {
       onAuthorities: async (bundle) => await identity.trust?.(bundle) ?? [],
     }),

@@ -18,7 +18,7 @@ import {
   KEEPALIVE_MS,
   KEEPALIVE_TIMEOUT_MS,
 } from "./ads_connection.ts";
-import { plainUpstream } from "./server_upstream.ts";
+import { plainUpstream } from "../../net/channel/server_upstream.ts";
 import { needsOf, readResource } from "./read_resource.ts";
 
 /** A client that wants all clusters, and what it hears of its streams. */

@@ -9,7 +9,7 @@ import {
 } from "../../tests/support/watch/scripted_source.ts";
 import { ScriptedAds } from "../../tests/support/xds/scripted_ads.ts";
 import { eventually } from "../../tests/support/rigs/tunnel_harness.ts";
-import { plainUpstream } from "../ads/server_upstream.ts";
+import { plainUpstream } from "../../net/channel/server_upstream.ts";
 import { parseCount, parseExpectation } from "./conditions.ts";
 import {
   Fleet,

@@ -14,7 +14,7 @@ import type { Upstream } from "../../net/channel/upstream.ts";
 import {
   plainUpstream,
   tlsUpstream,
-} from "../../client/ads/server_upstream.ts";
+} from "../../net/channel/server_upstream.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
 import { certificates } from "../support/certificates/certificates.ts";

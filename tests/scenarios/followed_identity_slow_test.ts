@@ -7,7 +7,7 @@
 
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { FollowedIdentity } from "../../agent/identity/followed_identity.ts";
-import { tlsUpstream } from "../../client/ads/server_upstream.ts";
+import { tlsUpstream } from "../../net/channel/server_upstream.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";

@@ -7,7 +7,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { AdsRelay } from "../../agent/relay/ads_relay.ts";
-import { plainUpstream } from "../../client/ads/server_upstream.ts";
+import { plainUpstream } from "../../net/channel/server_upstream.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
 import { RecordedLog } from "../support/watch/recorded_log.ts";

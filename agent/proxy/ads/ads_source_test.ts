@@ -4,7 +4,7 @@ import {
   TUNNEL_METADATA,
 } from "../../../catalog/discovery_form.ts";
 import type { Service } from "../../../catalog/model/model.ts";
-import { plainUpstream } from "../../../client/ads/server_upstream.ts";
+import { plainUpstream } from "../../../net/channel/server_upstream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";

@@ -14,7 +14,7 @@ import type { AgentOptions } from "../../../agent/options.ts";
 import { AdsSource } from "../../../agent/proxy/ads/ads_source.ts";
 import { proxyNode } from "../../../agent/proxy/ads/proxy_node.ts";
 import type { Source } from "../../../catalog/model/source.ts";
-import { tlsUpstream } from "../../../client/ads/server_upstream.ts";
+import { tlsUpstream } from "../../../net/channel/server_upstream.ts";
 import type { NodeRoute } from "../../../client/tunnel_route.ts";
 import {
   openDialer,

@@ -1,78 +1,103 @@
 /**
- * How a client of xDS gets to a server: which of several, over what, as whom.
+ * Servers as where channels and links lead: several addresses, tried in turn,
+ * over TLS as whoever we are, or over plain TCP on this machine.
  *
  * @module
  */
 
-import { connectAgentTls, ConnectError } from "../../net/dial/agent_connect.ts";
-import type { Upstream } from "../../net/channel/upstream.ts";
-import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import { connectAgentTls, ConnectError } from "../dial/agent_connect.ts";
+import type { Upstream } from "./upstream.ts";
+import type { ProxyEnvironment } from "../dial/proxy_environment.ts";
 import {
   type ServerAddress,
   type ServerPlace,
   systemServerAddresses,
-} from "../../net/dial/server_addresses.ts";
+} from "../dial/server_addresses.ts";
+import type { Connection } from "../../proto/streams/connection.ts";
 import { withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
-import { connectToAddress } from "../../net/stream/socket_connect.ts";
-import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
-import type { Stream } from "../../net/stream/stream.ts";
-import type { NodeIdentity } from "../node_identity.ts";
+import { connectToAddress } from "../stream/socket_connect.ts";
+import type { TlsMaterial } from "../tls/trust/credentials.ts";
+import type { Stream } from "../stream/stream.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
 
 /** For name, TCP and handshake, of each server that is tried. */
 export const CONNECT_TIMEOUT_MS = 10_000;
 
+/** Whose credentials are shown, where that is looked after. */
+export interface UpstreamIdentity {
+  /** Sees to it that there is something good to show. @throws One sentence. */
+  ready(): Promise<void>;
+  /**
+   * A connection failed.
+   *
+   * @returns Whether something else is shown or trusted from now on, so that it
+   *   is worth trying at once.
+   */
+  failed(error: unknown): boolean;
+  /** See {@linkcode Upstream.used}. */
+  used?(connection: Connection): void;
+}
+
 /** As whom, and whom to trust. */
 export interface TlsUpstreamOptions {
   readonly addresses: readonly ServerAddress[];
+  /** Where servers are now, asked for each connection; absent: where they were. */
+  readonly findServers?: () => Promise<readonly ServerAddress[] | undefined>;
   /** Read for each connection, so that files may be replaced. */
   readonly credentials: () => TlsMaterial;
-  /** Whose these are, when that is looked after. */
-  readonly identity?: NodeIdentity;
+  readonly identity?: UpstreamIdentity;
   /** What servers' certificates must be for; the address dialed unless given. */
   readonly serverName?: string;
   readonly proxyEnv: ProxyEnvironment;
 }
 
+/** Servers over TLS. */
+export interface TlsUpstream extends Upstream {
+  /** @param alpn By preference; `h2` alone unless given. */
+  connect<Result>(
+    use: (stream: Stream) => Result | Promise<Result>,
+    signal?: AbortSignal,
+    alpn?: readonly string[],
+  ): Promise<Result>;
+}
+
 /** To agent ports of tunnel servers, or whoever speaks ADS with TLS. */
-export function tlsUpstream(options: TlsUpstreamOptions): Upstream {
-  const { addresses, serverName, proxyEnv } = options;
-  const { identity } = options;
+export function tlsUpstream(options: TlsUpstreamOptions): TlsUpstream {
+  const { addresses, serverName, proxyEnv, identity, findServers } = options;
   const servers = systemServerAddresses(addresses, proxyEnv);
-  const connect = <Result>(
-    use: (transport: Stream) => Result,
-    signal: AbortSignal,
-  ): Promise<Result> =>
-    servers.connect((place) =>
-      connectAgentTls({
-        ...place,
-        ...serverName === undefined ? {} : { serverName },
-        credentials: options.credentials(),
-        alpn: ["h2"],
-        proxyEnv,
-        timeoutMs: CONNECT_TIMEOUT_MS,
-        signal,
-      }, use)
-    );
   return {
-    authority: serverName ?? addresses[0]!.host,
+    authority: serverName ?? addresses[0]?.host ?? "",
     scheme: "https",
-    async connect(use, signal) {
+    async connect(use, signal, alpn = ["h2"]) {
       await identity?.ready();
-      signal.throwIfAborted();
+      const found = await findServers?.();
+      if (found !== undefined) servers.use(found);
+      signal?.throwIfAborted();
+      const connect = () =>
+        servers.connect(async (place) =>
+          await connectAgentTls({
+            ...place,
+            ...serverName === undefined ? {} : { serverName },
+            credentials: options.credentials(),
+            alpn,
+            proxyEnv,
+            timeoutMs: CONNECT_TIMEOUT_MS,
+            ...signal === undefined ? {} : { signal },
+          }, use)
+        );
       try {
-        return await connect(use, signal);
+        return await connect();
       } catch (error) {
         if (identity === undefined || !identity.failed(error)) throw error;
-        return await connect(use, signal);
+        return await connect();
       }
     },
-    ...identity === undefined
+    ...identity?.used === undefined
       ? {}
-      : { used: (connection) => identity.used(connection) },
+      : { used: (connection) => identity.used?.(connection) },
   };
 }
 
