@@ -17,7 +17,8 @@ import {
   parseIpAddress,
   parseIpPrefix,
 } from "../proto/peer/ip_address.ts";
-import { isIpv4Lookalike, isUnspecified, plainName } from "./subject.ts";
+import { isUnspecified } from "./subject.ts";
+import { isIpv4Lookalike, plainName } from "../proto/peer/dns_name.ts";
 import { Wildcard } from "./wildcard.ts";
 
 /** Longest rule; a name has 253 characters at most, a socket's path 107. */

@@ -5,13 +5,16 @@
  * @module
  */
 
+import {
+  isAscii,
+  isIpv4Lookalike,
+  NAME_LENGTH_MAX,
+  plainName,
+} from "../proto/peer/dns_name.ts";
 import { domainToASCII } from "node:url";
 import { type IpAddress, parseIpAddress } from "../proto/peer/ip_address.ts";
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { splitAddress } from "./target_address.ts";
-
-/** Longest name that rules are asked about (RFC 1035 §2.3.4, as text). */
-export const NAME_LENGTH_MAX = 253;
 
 /** See the module description. */
 export type Subject =
@@ -87,23 +90,4 @@ export function effectiveAddress(text: string): IpAddress | undefined {
 /** `0.0.0.0` and `::`. */
 export function isUnspecified(address: IpAddress): boolean {
   return address.every((byte) => byte === 0);
-}
-
-/** Lower case, and without the dot that only says that a name is complete. */
-export function plainName(name: string): string {
-  const lower = name.toLowerCase();
-  return lower.endsWith(".") ? lower.slice(0, -1) : lower;
-}
-
-/**
- * Whether resolvers take `name` for an IPv4 address in one of inet_aton's many
- * spellings (`127.1`, `0x7f.1`, `2130706433`): its last label is a number.
- */
-export function isIpv4Lookalike(name: string): boolean {
-  return /(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$/i.test(name);
-}
-
-function isAscii(text: string): boolean {
-  // deno-lint-ignore no-control-regex -- that is what ASCII is
-  return /^[\x00-\x7f]*$/.test(text);
 }

@@ -14,7 +14,7 @@ import {
   isIpv4Lookalike,
   NAME_LENGTH_MAX,
   plainName,
-} from "../../policy/subject.ts";
+} from "../../proto/peer/dns_name.ts";
 import { canonicalIp, parseIpAddress } from "../../proto/peer/ip_address.ts";
 import {
   AGENT_KEYS,

@@ -8,7 +8,8 @@
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 import { askServers, type DnsOutcome } from "./dns_query.ts";
-import { type HostName, NAME_LENGTH_MAX } from "./host_name.ts";
+import { type HostName } from "./host_name.ts";
+import { NAME_LENGTH_MAX } from "../../proto/peer/dns_name.ts";
 import { QuestionPace } from "./question_pace.ts";
 import { LookupError } from "./resolver.ts";
 import type { DnsConfig } from "./resolv_conf.ts";

@@ -6,6 +6,11 @@
  */
 
 import { domainToASCII } from "node:url";
+import {
+  isAscii,
+  isIpv4Lookalike,
+  NAME_LENGTH_MAX,
+} from "../../proto/peer/dns_name.ts";
 import { isIpAddress } from "../../proto/peer/ip_address.ts";
 
 /** A name that can be asked for. */
@@ -18,9 +23,6 @@ export interface HostName {
 
 /** What a host is; `zoned`: an IPv6 address of one interface (`fe80::1%eth0`). */
 export type HostKind = "address" | "zoned" | "invalid" | HostName;
-
-/** The longest name in text (RFC 1035 §3.1, without the root's byte). */
-export const NAME_LENGTH_MAX = 253;
 
 /** The longest label (RFC 1035 §3.1). */
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$|^[a-z0-9_]$/;
@@ -41,7 +43,7 @@ export function readHost(host: string): HostKind {
   if (name === "" || name.length > NAME_LENGTH_MAX) return "invalid";
   const labels = name.split(".");
   if (!labels.every((label) => LABEL.test(label))) return "invalid";
-  if (/^(?:[0-9]+|0x[0-9a-f]*)$/.test(labels.at(-1)!)) return "invalid";
+  if (isIpv4Lookalike(name)) return "invalid";
   return { name, isAbsolute };
 }
 
@@ -64,9 +66,4 @@ function isZoned(host: string): boolean {
   const [address = "", zone = "", ...more] = host.split("%");
   return more.length === 0 && /^[\w.-]{1,15}$/.test(zone) &&
     address.includes(":") && isIpAddress(address);
-}
-
-function isAscii(text: string): boolean {
-  // deno-lint-ignore no-control-regex -- all of ASCII is meant
-  return /^[\x00-\x7f]*$/.test(text);
 }
