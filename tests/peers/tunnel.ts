@@ -62,16 +62,30 @@ const ROOT = new URL("../../", import.meta.url).pathname;
  * a packaged executable to test in place of the source.
  */
 export function ourCommand(...subcommand: readonly string[]): string[] {
+  const words = subcommand[0] === "proxy"
+    ? [...subcommand, ...proxyKeepsNothing(subcommand)]
+    : subcommand;
   const packaged = Deno.env.get("TUNNEL");
-  if (packaged !== undefined && packaged !== "") {
-    return [packaged, ...subcommand];
-  }
+  if (packaged !== undefined && packaged !== "") return [packaged, ...words];
   return [
     ...[Deno.execPath(), "run", "--quiet", "--no-prompt"],
     ...[V8_FLAGS, ...PERMISSIONS],
     ...[`--config=${ROOT}deno.json`, `${ROOT}main.ts`],
-    ...subcommand,
+    ...words,
   ];
+}
+
+/**
+ * Flags without which a proxy writes where the machine's own one does
+ * (`/var/lib/tunnel/proxy`), unless `words` says where to.
+ */
+export function proxyKeepsNothing(words: readonly string[]): string[] {
+  const has = (flag: string) => words.some((word) => word.startsWith(flag));
+  return [
+    "--address-file=",
+    "--catalog-copies=",
+    ...(has("--discovery=") ? ["--discovery-state="] : []),
+  ].filter((flag) => !has(flag)).map((flag) => `${flag}none`);
 }
 
 /** Starts a server and waits until it listens. */

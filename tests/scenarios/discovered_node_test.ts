@@ -12,6 +12,7 @@ import { PROXY_FLAGS } from "../../cli/proxy/flags.ts";
 import { proxyOptions } from "../../cli/proxy/options.ts";
 import { readFlags } from "../../cli/flags/read_flags.ts";
 import type { CatalogPart } from "../../catalog/model/source.ts";
+import { proxyKeepsNothing } from "../peers/tunnel.ts";
 import { Machine } from "../support/rigs/enrolled_agent.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 import {
@@ -42,7 +43,10 @@ async function serving(part: CatalogPart): Promise<IdentityRig> {
 function proxyOf(...argv: readonly string[]) {
   const log = new RecordedLog();
   const context = {
-    argv: [...argv, "--admin-port=0", "--drain-timeout=0s"],
+    argv: [
+      ...[...argv, "--admin-port=0", "--drain-timeout=0s"],
+      ...proxyKeepsNothing(argv),
+    ],
     environment: () => undefined,
     readFile: (path: string) => Deno.readTextFileSync(path),
     print() {},
