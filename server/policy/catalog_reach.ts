@@ -1,7 +1,7 @@
 /**
  * Which targets belong to services of the catalog: what a node may dial without
  * any rule, as far as it may see the service. Those that were removed count for
- * a while: their clients have to hear of it first.
+ * a while: their clients have to receive the removal first.
  *
  * A target is one by what is asked for: this address and port, in the network
  * of this agent. Another name of the same agent is another question, which the

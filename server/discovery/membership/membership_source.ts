@@ -41,10 +41,10 @@ export const FORGET_MS = 600_000;
  * How long agents have to reconnect after the server's start. They try at once
  * and then at growing intervals: nearly all of 200 were back in 2 s.
  */
-export const SETTLE_MS = 2_000;
+export const RECONNECT_WAIT_MS = 2_000;
 
 /** The same while a remembered agent is not back yet. */
-export const KNOWN_SETTLE_MS = 5_000;
+export const KNOWN_RECONNECT_WAIT_MS = 5_000;
 
 /** A change is saved after this long, together with what follows it. */
 export const KEEP_MS = 3_000;
@@ -70,7 +70,7 @@ export const LOST_AGENTS_MAX = 10_000;
  * each costs a copy of the catalog's maps, and thousands of agents may come at
  * one moment.
  */
-export const GATHER_MS = 20;
+export const REPORT_INTERVAL_MS = 20;
 
 /** Refusals of one announcement that are logged. */
 const LOGGED_REFUSALS_MAX = 5;
@@ -83,7 +83,7 @@ export interface MembershipOptions {
     peer: LinkPeer,
     services: readonly AnnouncedService[],
   ): AnnouncementDecision;
-  /** {@linkcode SETTLE_MS} unless given. */
+  /** {@linkcode RECONNECT_WAIT_MS} unless given. */
   readonly settleMs?: number;
   /** Absent: a server starts without remembered agents. */
   readonly memory?: MemberMemory;
@@ -129,7 +129,7 @@ export class MembershipSource implements Source {
   start(sink: Sink): void {
     this.#sink = sink;
     this.#report(this.#offers.keys());
-    const { settleMs = SETTLE_MS, timers, memory } = this.#options;
+    const { settleMs = RECONNECT_WAIT_MS, timers, memory } = this.#options;
     if (settleMs === 0) return sink.synced();
     this.#settling = timers.after(settleMs, () => this.#settle());
     if (memory === undefined) return;
@@ -180,7 +180,7 @@ export class MembershipSource implements Source {
       return areAllBack ? this.#settle() : undefined;
     }
     this.#settling.cancel();
-    const most = Math.max(settleMs, KNOWN_SETTLE_MS);
+    const most = Math.max(settleMs, KNOWN_RECONNECT_WAIT_MS);
     this.#settling = timers.after(most, () => this.#settle());
   }
 
@@ -358,7 +358,7 @@ export class MembershipSource implements Source {
     if (sink === undefined || this.#touched.size === 0) return;
     const keys = [...this.#touched];
     this.#touched.clear();
-    this.#gathering = this.#options.timers.after(GATHER_MS, () => {
+    this.#gathering = this.#options.timers.after(REPORT_INTERVAL_MS, () => {
       this.#gathering = undefined;
       this.#flush();
     });

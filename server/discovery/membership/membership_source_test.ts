@@ -21,13 +21,13 @@ import type { MemberMemory, RememberedAgent } from "./member_memory.ts";
 import {
   ANNOUNCE_INTERVAL_MS,
   FORGET_MS,
-  GATHER_MS,
   KEEP_AGAIN_MS,
   KEEP_MS,
-  KNOWN_SETTLE_MS,
+  KNOWN_RECONNECT_WAIT_MS,
   LOST_AGENTS_MAX,
   MembershipSource,
-  SETTLE_MS,
+  RECONNECT_WAIT_MS,
+  REPORT_INTERVAL_MS,
 } from "./membership_source.ts";
 
 /** A link of an agent that announces. */
@@ -117,7 +117,7 @@ function setUp(settleMs = 0, memory?: MemberMemory) {
   const link = (agentId: string, ...services: AnnouncedService[]) => {
     const link = new AnnouncingLink(agentId, services);
     source.linked(link);
-    timers.advance(GATHER_MS);
+    timers.advance(REPORT_INTERVAL_MS);
     return link;
   };
   const say = (link: AnnouncingLink, ...services: AnnouncedService[]) => {
@@ -126,16 +126,16 @@ function setUp(settleMs = 0, memory?: MemberMemory) {
   };
   const changed = (link: AnnouncingLink) => {
     source.changed(link);
-    timers.advance(GATHER_MS);
+    timers.advance(REPORT_INTERVAL_MS);
   };
   const unlink = (link: AnnouncingLink) => {
     source.unlinked(link);
-    timers.advance(GATHER_MS);
+    timers.advance(REPORT_INTERVAL_MS);
   };
   const deny = (service: string) => {
     denied = service;
     source.reconsider();
-    timers.advance(GATHER_MS);
+    timers.advance(REPORT_INTERVAL_MS);
   };
   return {
     ...{ timers, log, source, first, catalog },
@@ -157,7 +157,7 @@ Deno.test("agents that come at one moment are one change, or two", () => {
     source.linked(new AnnouncingLink(`a${index}`, [offer()]));
   }
   assertEquals(versions(), 1);
-  timers.advance(GATHER_MS);
+  timers.advance(REPORT_INTERVAL_MS);
   assertEquals(versions(), 2);
   const { endpoints } = catalog.snapshot;
   assertEquals(endpoints.get("default/web")!.length, 1_000);
@@ -197,7 +197,7 @@ Deno.test("an agent that is gone is forgotten after ten minutes, unless it came 
   timers.advance(FORGET_MS);
   assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 ready"]);
   unlink(back);
-  timers.advance(FORGET_MS - GATHER_MS - 1);
+  timers.advance(FORGET_MS - REPORT_INTERVAL_MS - 1);
   assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 unready"]);
   timers.advance(1);
   assertEquals([endpoints(), ports()], [undefined, undefined]);
@@ -226,7 +226,7 @@ Deno.test("what was announced last counts, and is read so often at most", () => 
     one.services = [offer({ targetPort: port })];
     source.changed(one);
   }
-  timers.advance(GATHER_MS);
+  timers.advance(REPORT_INTERVAL_MS);
   assertEquals(endpoints(), ["id=edge-1 127.0.0.1:1 ready"]);
   timers.advance(ANNOUNCE_INTERVAL_MS);
   assertEquals(endpoints(), ["id=edge-1 127.0.0.1:99 ready"]);
@@ -284,9 +284,9 @@ Deno.test("a service that another source has is that source's, whoever announces
 });
 
 Deno.test("agents have time to come back before their services are removed", () => {
-  const { catalog, first, timers, link } = setUp(SETTLE_MS);
+  const { catalog, first, timers, link } = setUp(RECONNECT_WAIT_MS);
   first.sink.synced();
-  timers.advance(SETTLE_MS - GATHER_MS - 1);
+  timers.advance(RECONNECT_WAIT_MS - REPORT_INTERVAL_MS - 1);
   link("edge-1", offer());
   assertEquals(catalog.isSynced, false);
   timers.advance(1);
@@ -301,7 +301,7 @@ Deno.test("so many agents are remembered, and who is gone for longest goes first
     source.linked(link);
     source.unlinked(link);
   }
-  timers.advance(GATHER_MS);
+  timers.advance(REPORT_INTERVAL_MS);
   assertEquals(source.agents, LOST_AGENTS_MAX);
   assertEquals(catalog.snapshot.services.has("default/s0"), false);
   assertEquals(catalog.snapshot.services.has("default/s1"), true);
@@ -320,7 +320,7 @@ Deno.test("nothing is said after the source was stopped", async () => {
 /** What a server kept to which these agents were linked. */
 async function keptBy(...agents: readonly string[]): Promise<KeptMembers> {
   const memory = new KeptMembers();
-  const before = setUp(SETTLE_MS, memory);
+  const before = setUp(RECONNECT_WAIT_MS, memory);
   for (const agent of agents) before.link(agent, offer());
   await before.source.stop();
   return memory;
@@ -329,11 +329,14 @@ async function keptBy(...agents: readonly string[]): Promise<KeptMembers> {
 Deno.test("a server that starts again waits for those it knew, and no longer than for them", async () => {
   const memory = await keptBy("edge-1", "edge-2");
   assertEquals(memory.agents.map(({ id }) => id), ["edge-1", "edge-2"]);
-  const { catalog, link, timers, endpoints, first } = setUp(SETTLE_MS, memory);
+  const { catalog, link, timers, endpoints, first } = setUp(
+    RECONNECT_WAIT_MS,
+    memory,
+  );
   first.sink.synced();
   await settled();
   link("edge-1", offer());
-  timers.advance(SETTLE_MS);
+  timers.advance(RECONNECT_WAIT_MS);
   assertEquals(catalog.isSynced, false);
   link("edge-2", offer());
   assertEquals(catalog.isSynced, true);
@@ -345,10 +348,13 @@ Deno.test("a server that starts again waits for those it knew, and no longer tha
 
 Deno.test("who does not come back is there as one that is lost, for the rest of its time", async () => {
   const memory = await keptBy("edge-1");
-  const { catalog, timers, endpoints, first } = setUp(SETTLE_MS, memory);
+  const { catalog, timers, endpoints, first } = setUp(
+    RECONNECT_WAIT_MS,
+    memory,
+  );
   first.sink.synced();
   await settled();
-  timers.advance(KNOWN_SETTLE_MS - 1);
+  timers.advance(KNOWN_RECONNECT_WAIT_MS - 1);
   assertEquals(catalog.isSynced, false);
   timers.advance(1);
   assertEquals(catalog.isSynced, true);
@@ -361,23 +367,26 @@ Deno.test("what was long ago, or may not be offered any more, is not recalled", 
   const memory = await keptBy("edge-1");
   const old = memory.agents.map((agent) => ({ ...agent, seenMs: -FORGET_MS }));
   for (const kept of [memory, new KeptMembers(old)]) {
-    const { catalog, deny, timers, endpoints, first } = setUp(SETTLE_MS, kept);
+    const { catalog, deny, timers, endpoints, first } = setUp(
+      RECONNECT_WAIT_MS,
+      kept,
+    );
     first.sink.synced();
     if (kept === memory) deny("default/web");
     await settled();
-    timers.advance(SETTLE_MS);
+    timers.advance(RECONNECT_WAIT_MS);
     assertEquals([catalog.isSynced, endpoints()], [true, undefined]);
   }
-  const { deny, timers, endpoints } = setUp(SETTLE_MS, memory);
+  const { deny, timers, endpoints } = setUp(RECONNECT_WAIT_MS, memory);
   await settled();
   deny("default/web");
-  timers.advance(KNOWN_SETTLE_MS);
+  timers.advance(KNOWN_RECONNECT_WAIT_MS);
   assertEquals(endpoints(), undefined);
 });
 
 Deno.test("what agents announce is kept soon, once for many, and now and then", async () => {
   const memory = new KeptMembers();
-  const { link, timers } = setUp(SETTLE_MS, memory);
+  const { link, timers } = setUp(RECONNECT_WAIT_MS, memory);
   await settled();
   for (let index = 0; index < 100; index++) link(`a${index}`, offer());
   timers.advance(KEEP_MS);
@@ -392,7 +401,7 @@ Deno.test("what agents announce is kept soon, once for many, and now and then", 
 
 Deno.test("who is back before it is recalled need not be waited for", async () => {
   const memory = await keptBy("edge-1");
-  const { catalog, link, first } = setUp(SETTLE_MS, memory);
+  const { catalog, link, first } = setUp(RECONNECT_WAIT_MS, memory);
   first.sink.synced();
   link("edge-1", offer());
   await settled();

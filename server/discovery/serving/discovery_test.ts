@@ -21,7 +21,7 @@ import { CATALOG_WAIT_MS, Discovery } from "./discovery.ts";
 import { generateService } from "../generate/generate_service.ts";
 import { SLICE_MS } from "../streams/push_queue.ts";
 import { STALLED_MS } from "../streams/unread_response.ts";
-import { STREAMS_MAX, TICK_MS } from "../streams/open_streams.ts";
+import { DISCOVERY_STREAMS_MAX, TICK_MS } from "../streams/open_streams.ts";
 import { SEES_EVERYTHING, type Visibility } from "../../policy/visibility.ts";
 
 const WEB = "default/web:80";
@@ -288,7 +288,10 @@ Deno.test("there are so many streams and no more", async () => {
   const rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const method = rig.discovery.methods(ARRIVAL)[ADS_SOTW]!;
-  const calls = Array.from({ length: STREAMS_MAX }, () => new FakeServerCall());
+  const calls = Array.from(
+    { length: DISCOVERY_STREAMS_MAX },
+    () => new FakeServerCall(),
+  );
   for (const call of calls) call.begin(method);
   const late = new FakeServerCall();
   late.begin(method);

@@ -31,7 +31,7 @@ import {
 } from "./subscriber_stream.ts";
 
 /** Streams at once, of all clients together; an idle one costs some 20 KB. */
-export const STREAMS_MAX = 20_000;
+export const DISCOVERY_STREAMS_MAX = 20_000;
 
 /**
  * Streams of callers without a certificate that are not admitted yet. Tokens are
@@ -208,10 +208,10 @@ export class OpenStreams {
     if (problem !== undefined) {
       throw new GrpcError(StatusCode.UNAVAILABLE, problem);
     }
-    if (this.#streams.size < STREAMS_MAX) return;
+    if (this.#streams.size < DISCOVERY_STREAMS_MAX) return;
     throw new GrpcError(
       StatusCode.RESOURCE_EXHAUSTED,
-      `Cannot serve more than ${STREAMS_MAX} discovery streams at once`,
+      `Cannot serve more than ${DISCOVERY_STREAMS_MAX} discovery streams at once`,
     );
   }
 

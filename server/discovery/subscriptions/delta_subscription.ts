@@ -26,11 +26,11 @@ import {
 } from "./name_set.ts";
 import { select, type Selection, selectionOf } from "./selection.ts";
 import {
+  cutTo,
   type Names,
   namesOf,
   namesOfList,
   union,
-  within,
 } from "./shared_names.ts";
 import { KindSubscription } from "./kind_subscription.ts";
 import type { ClientProfile } from "./client_profile.ts";
@@ -66,7 +66,7 @@ export class DeltaSubscription extends KindSubscription {
 
   /** Clusters were sent anew, and each needs its endpoints after that. */
   onParentsSent(clusters: Names): void {
-    const asked = within(clusters, this.names);
+    const asked = cutTo(clusters, this.names);
     if (asked.size === 0) return;
     this.addPending(namesOfList(select(asked, this.now).resources));
     if (!this.isHolding) return;

@@ -9,10 +9,10 @@
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { type ByName, changedNames } from "../view/view.ts";
 import type { NameSet } from "./name_set.ts";
-import type { Pending } from "./pending.ts";
+import type { PendingNames } from "./pending.ts";
 import { HeldRemovals } from "./removals.ts";
 import { select } from "./selection.ts";
-import { type Names, namesOfList, NO_NAMES, within } from "./shared_names.ts";
+import { cutTo, type Names, namesOfList, NO_NAMES } from "./shared_names.ts";
 import type { AckTracker } from "./ack_tracker.ts";
 
 const NO_RESOURCES: ByName = new Map();
@@ -100,7 +100,7 @@ export class Difference {
     const sent = this.#sent;
     const now = this.#now;
     if (sent === undefined || sent === now) return NO_NAMES;
-    const changed = within(changedNames(sent, now), names);
+    const changed = cutTo(changedNames(sent, now), names);
     const { resources, missing } = select(changed, now);
     if (!this.isHolding) {
       if (missing.length === 0) return changed;
@@ -121,9 +121,9 @@ export class Difference {
   // --- Removals --------------------------------------------------------------
 
   /** Removed resources stay with the client, unless the removal is due. */
-  holdGone(names: NameSet, pending: Pending, nowMs: number): void {
+  holdGone(names: NameSet, pending: PendingNames, nowMs: number): void {
     const sent = this.#sent!;
-    const changed = within(changedNames(sent, this.#now), names);
+    const changed = cutTo(changedNames(sent, this.#now), names);
     for (const name of select(changed, this.#now).missing) {
       const had = sent.get(name);
       if (had === undefined || pending.reportsRemoval(name)) continue;

@@ -30,7 +30,7 @@ import type { ByName } from "../view/view.ts";
 import { Difference } from "./difference.ts";
 import { type ResourceStatus, resourceStatusesOf } from "./resource_status.ts";
 import { type NameSet, NOTHING_NAMED } from "./name_set.ts";
-import { Pending } from "./pending.ts";
+import { PendingNames } from "./pending.ts";
 import {
   NACK_MESSAGE_MAX,
   type NackedResources,
@@ -46,11 +46,11 @@ import {
   type Selection,
 } from "./selection.ts";
 import {
+  cutTo,
   type Names,
   namesOfList,
   NO_NAMES,
   union,
-  within,
 } from "./shared_names.ts";
 import { stateVersionOf } from "./state_version.ts";
 import type { KindStatus } from "./stream_status.ts";
@@ -78,7 +78,7 @@ export interface Observation {
 export abstract class KindSubscription {
   readonly kind: ResourceKind;
   #names: NameSet = NOTHING_NAMED;
-  protected readonly pending = new Pending();
+  protected readonly pending = new PendingNames();
   protected readonly log = new ResponseLog();
   protected readonly acks: AckTracker;
   readonly #difference: Difference;
@@ -270,7 +270,7 @@ export abstract class KindSubscription {
 
   /** Names are to be sent whether they changed or not. */
   protected addPending(names: Names): void {
-    this.pending.add(within(names, this.names));
+    this.pending.add(cutTo(names, this.names));
   }
 
   /** The client asks for names that it did not ask for, or asks anew. */
@@ -307,7 +307,7 @@ export abstract class KindSubscription {
   /** The next response, if any; it counts as sent, see {@linkcode noteSent}. */
   respond(nowMs: number): ComposedResponse | undefined {
     if (this.sent === undefined || this.log.isWaiting(nowMs)) return undefined;
-    const pending = within(this.pending.names, this.names);
+    const pending = cutTo(this.pending.names, this.names);
     const names = union(pending, this.#difference.news(this.names));
     if (names.size === 0 && !this.pending.mustAnswer) {
       this.pending.reset(NO_NAMES);
@@ -348,7 +348,7 @@ export abstract class KindSubscription {
   #freshOf(names: Names, { resources }: ResponseBody): Names {
     if (!this.isWhole) return namesOfList(resources);
     const fresh = union(this.acks.unacked(), names);
-    const changed = within(fresh, this.names);
+    const changed = cutTo(fresh, this.names);
     if (this.nacked === undefined && !this.isHolding) {
       return namesOfList(select(changed, this.now).resources);
     }

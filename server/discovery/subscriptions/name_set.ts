@@ -16,7 +16,7 @@ import { PairMemo } from "../view/pair_memo.ts";
 export const NAMES_PER_KIND_MAX = 20_000;
 
 /** UTF-16 units of one name; far above any that is served. */
-export const NAME_LENGTH_MAX = 1_024;
+export const RESOURCE_NAME_LENGTH_MAX = 1_024;
 
 /** A larger set that is changed bit by bit is not shared. */
 export const SHARED_NAMES_MAX = 1_024;
@@ -181,9 +181,9 @@ function checkNames(fresh: ReadonlySet<string>, size: number): void {
     );
   }
   for (const { length } of fresh) {
-    if (length <= NAME_LENGTH_MAX) continue;
+    if (length <= RESOURCE_NAME_LENGTH_MAX) continue;
     throw tooMuch(
-      `a name of ${length} characters, at most ${NAME_LENGTH_MAX} are served`,
+      `a name of ${length} characters, at most ${RESOURCE_NAME_LENGTH_MAX} are served`,
     );
   }
 }

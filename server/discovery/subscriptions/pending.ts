@@ -8,7 +8,7 @@
 import { type Names, NO_NAMES, union } from "./shared_names.ts";
 
 /** See the module description. */
-export class Pending {
+export class PendingNames {
   /** A response is sent even when it is empty. */
   mustAnswer = false;
   /** The client asked for some of it, so it waits for no other kind. */

@@ -6,7 +6,7 @@
 
 import type { ErrorDetail } from "../../../proto/xds/discovery.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
-import { NAME_LENGTH_MAX } from "./name_set.ts";
+import { RESOURCE_NAME_LENGTH_MAX } from "./name_set.ts";
 import { NACK_MESSAGE_MAX } from "./nacked.ts";
 import type {
   KindStatus,
@@ -125,7 +125,7 @@ export class ResponseLog {
       atMs: nowMs,
       code,
       message: message.slice(0, NACK_MESSAGE_MAX),
-      names: blamed.map(({ name }) => name.slice(0, NAME_LENGTH_MAX)),
+      names: blamed.map(({ name }) => name.slice(0, RESOURCE_NAME_LENGTH_MAX)),
     };
   }
 

@@ -28,7 +28,7 @@ import {
  * A larger response is sent in parts, where the protocol allows it: gRPC clients
  * accept 4 MiB. Bytes.
  */
-export const RESPONSE_BYTES_MAX: number = 3 * 1024 * 1024;
+export const RESPONSE_PART_BYTES_MAX: number = 3 * 1024 * 1024;
 
 /** The framing of a resource in a response, beside its name and version. */
 const FRAME_BYTES = 32;
@@ -110,7 +110,7 @@ function divide(selection: Selection): Part {
   let count = 0;
   for (const { any, name, version } of resources) {
     bytes += any.length + bytesOf(name) + version.length + FRAME_BYTES;
-    if (bytes > RESPONSE_BYTES_MAX && count > 0) {
+    if (bytes > RESPONSE_PART_BYTES_MAX && count > 0) {
       return {
         selection: selectionOf(resources.slice(0, count), NOTHING_MISSING),
         rest: new Set([
@@ -123,7 +123,7 @@ function divide(selection: Selection): Part {
   }
   for (const [index, name] of missing.entries()) {
     bytes += bytesOf(name);
-    if (bytes > RESPONSE_BYTES_MAX && index > 0) {
+    if (bytes > RESPONSE_PART_BYTES_MAX && index > 0) {
       return {
         selection: selectionOf(resources, missing.slice(0, index)),
         rest: new Set(missing.slice(index)),

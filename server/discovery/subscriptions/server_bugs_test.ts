@@ -6,7 +6,7 @@ import {
   viewOf,
 } from "../../../tests/support/xds/scripted_subscriber.ts";
 import { changedNames } from "../view/view.ts";
-import { RESPONSE_BYTES_MAX } from "./selection.ts";
+import { RESPONSE_PART_BYTES_MAX } from "./selection.ts";
 
 Deno.test("no NACK loop: refused content is not sent again until it changes", () => {
   for (const mode of ["sotw", "delta"] as const) {
@@ -172,7 +172,7 @@ Deno.test("what piles up for a slow client is one response, however much happens
 });
 
 Deno.test("a response over 4 MiB is split where it can be", () => {
-  const bytes = RESPONSE_BYTES_MAX / 3;
+  const bytes = RESPONSE_PART_BYTES_MAX / 3;
   const world = viewOf({
     cluster: { a: "1", b: "1", c: "1", d: "1" },
     endpoints: { a: "1", b: "1", c: "1", d: "1" },
@@ -199,7 +199,7 @@ Deno.test("a response over 4 MiB is split where it can be", () => {
 Deno.test("a resource that is too large for any response is sent alone", () => {
   const client = new ScriptedSubscriber("delta");
   client.see(
-    viewOf({ endpoints: { a: "1", b: "1" } }, RESPONSE_BYTES_MAX + 1),
+    viewOf({ endpoints: { a: "1", b: "1" } }, RESPONSE_PART_BYTES_MAX + 1),
   );
   assertEquals(client.ask("endpoints", ["a", "b"]), ["endpoints a=1"]);
   assertEquals(client.ack("endpoints"), ["endpoints b=1"]);

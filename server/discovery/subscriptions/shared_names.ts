@@ -36,7 +36,7 @@ export function union(a: Names, b: Names): Names {
 const cut = new PairMemo<Names, NameSet, Names>(intersect);
 
 /** Those of `names` that the client asked for. */
-export function within(names: Names, asked: NameSet): Names {
+export function cutTo(names: Names, asked: NameSet): Names {
   if (names.size === 0 || asked.isWildcard) return names;
   if (names === asked.names) return names;
   if (asked.names.size === 0) return NO_NAMES;

@@ -25,12 +25,12 @@ import {
 import { patched, select, type Selection, selectionOf } from "./selection.ts";
 import {
   addedNames,
+  cutTo,
   type Names,
   namesOf,
   namesOfList,
   NO_NAMES,
   union,
-  within,
 } from "./shared_names.ts";
 import { KindSubscription } from "./kind_subscription.ts";
 import type { ClientProfile } from "./client_profile.ts";
@@ -104,7 +104,7 @@ export class SotwSubscription extends KindSubscription {
 
   /** Clusters were sent anew, and each needs its endpoints after that. */
   onParentsSent(clusters: Names): void {
-    this.#warming = within(clusters, this.names);
+    this.#warming = cutTo(clusters, this.names);
     this.#addExisting(clusters);
   }
 
@@ -136,7 +136,7 @@ export class SotwSubscription extends KindSubscription {
     this.names = names;
     if (this.sent === undefined) return true; // All of it is pending then.
     const isWildcardNew = names.isWildcard && !before.isWildcard;
-    const added = union(addedNames(before, names), within(again, names));
+    const added = union(addedNames(before, names), cutTo(again, names));
     if (!isWildcardNew && added.size === 0) return true;
     this.pending.mustAnswer ||= this.isWhole;
     this.answer(isWildcardNew ? namesOf(this.now) : added);
@@ -156,7 +156,7 @@ export class SotwSubscription extends KindSubscription {
    */
   #onRepeated(nowMs: number): void {
     this.pending.isAwaited = true;
-    const warming = within(this.#warming, this.names);
+    const warming = cutTo(this.#warming, this.names);
     this.#warming = NO_NAMES;
     if (warming.size > 0) return this.#addExisting(warming);
     this.#isRepeatPending = true;
@@ -164,7 +164,7 @@ export class SotwSubscription extends KindSubscription {
   }
 
   #addExisting(names: Names): void {
-    const asked = within(names, this.names);
+    const asked = cutTo(names, this.names);
     if (asked.size === 0) return;
     this.addPending(namesOfList(select(asked, this.now).resources));
   }

@@ -9,7 +9,7 @@
 
 import { ResourceMap } from "../view/resource_map.ts";
 import type { ByName } from "../view/view.ts";
-import { type ContentSum, sumOf, versionText } from "../view/content_sum.ts";
+import { type ContentSum, contentVersion, sumOf } from "../view/content_sum.ts";
 import type { NameSet } from "./name_set.ts";
 import { PairMemo } from "../view/pair_memo.ts";
 
@@ -29,7 +29,7 @@ export function stateVersionOf(names: NameSet, now: ByName): string {
 function versionOfAll(now: ByName): string {
   let version = wholes.get(now);
   if (version === undefined) {
-    wholes.set(now, version = versionText(sumOfAll(now)));
+    wholes.set(now, version = contentVersion(sumOfAll(now)));
   }
   return version;
 }
@@ -52,6 +52,6 @@ const versionsOfSome = new PairMemo<NameSet, ByName, string>(
         if (resource !== undefined) yield resource;
       }
     };
-    return versionText(sumOf(found()));
+    return contentVersion(sumOf(found()));
   },
 );

@@ -8,7 +8,7 @@ import {
 } from "../../../tests/support/xds/scripted_subscriber.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import type { SotwRequest } from "../../../proto/xds/discovery.ts";
-import { NAME_LENGTH_MAX, NAMES_PER_KIND_MAX } from "./name_set.ts";
+import { NAMES_PER_KIND_MAX, RESOURCE_NAME_LENGTH_MAX } from "./name_set.ts";
 import { NACK_MESSAGE_MAX } from "./nacked.ts";
 import { FOREIGN_TYPES_MAX, XdsStreamState } from "./xds_stream_state.ts";
 
@@ -311,7 +311,7 @@ Deno.test("NodeProtoSentOnlyInFirstRequest: later requests have none", () => {
 
 // --- Limits ------------------------------------------------------------------
 
-Deno.test("a client that asks for too much is sent so: NAMES_PER_KIND_MAX, NAME_LENGTH_MAX", () => {
+Deno.test("a client that asks for too much is sent so: NAMES_PER_KIND_MAX, RESOURCE_NAME_LENGTH_MAX", () => {
   const names = Array.from({ length: NAMES_PER_KIND_MAX }, (_, i) => `n${i}`);
   for (const mode of ["sotw", "delta"] as const) {
     const client = inWorld(mode);
@@ -321,9 +321,12 @@ Deno.test("a client that asks for too much is sent so: NAMES_PER_KIND_MAX, NAME_
     assertEquals(error.code, StatusCode.RESOURCE_EXHAUSTED);
   }
   assertThrows(
-    () => inWorld("sotw").ask("endpoints", ["x".repeat(NAME_LENGTH_MAX + 1)]),
+    () =>
+      inWorld("sotw").ask("endpoints", [
+        "x".repeat(RESOURCE_NAME_LENGTH_MAX + 1),
+      ]),
     GrpcError,
-    `a name of ${NAME_LENGTH_MAX + 1} characters`,
+    `a name of ${RESOURCE_NAME_LENGTH_MAX + 1} characters`,
   );
 });
 

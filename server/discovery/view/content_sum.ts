@@ -47,7 +47,7 @@ export function total(sums: () => Iterable<ContentSum>): ContentSum {
 }
 
 /** As a version: 32 hexadecimal digits. */
-export function versionText({ words, count }: ContentSum): string {
+export function contentVersion({ words, count }: ContentSum): string {
   let text = "";
   for (let at = 0; at < WORDS; at++) {
     const word = mixed(words[at]! ^ Math.imul(count + 1, FACTORS[at]!));

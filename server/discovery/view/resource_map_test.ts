@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { Prng } from "../../../tests/support/memory/prng.ts";
-import { sumOf, versionText } from "./content_sum.ts";
+import { contentVersion, sumOf } from "./content_sum.ts";
 import { type Placed, ResourceMap } from "./resource_map.ts";
 import { changedNames } from "./view.ts";
 
@@ -98,11 +98,13 @@ Deno.test("the sum of what is in a map does not tell how it got there", () => {
     return draft.finish(["s"]);
   };
   const first = put(one, "n1", "n2", "n3");
-  const before = versionText(put(other, "n3", "n9", "n2", "n1").contentSum());
+  const before = contentVersion(
+    put(other, "n3", "n9", "n2", "n1").contentSum(),
+  );
   other.set("n9", undefined);
   const second = other.finish(["s"]);
-  const version = versionText(first.contentSum());
-  assertEquals(versionText(second.contentSum()), version);
-  assertEquals(versionText(sumOf(second.values())), version);
+  const version = contentVersion(first.contentSum());
+  assertEquals(contentVersion(second.contentSum()), version);
+  assertEquals(contentVersion(sumOf(second.values())), version);
   assert(before !== version);
 });
