@@ -12,6 +12,7 @@ import {
 } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
+import { PromisedReads } from "../../tests/support/watch/promised_reads.ts";
 import { kubeletError, type KubeletRefusal } from "./exchange_errors.ts";
 import {
   BODY_IDLE_TIMEOUT_MS,
@@ -93,6 +94,28 @@ Deno.test("an exchange passes a request and its answer on, and ends both connect
     { kind: "clean" },
   ]);
   assertEquals(rig.timers.pendingCount, 0);
+});
+
+Deno.test("after a change of protocol nothing is read by promises", async () => {
+  const rig = new Rig();
+  rig.caller.send(UPGRADE);
+  const kubelet = await rig.kubelet;
+  kubelet.send(
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n" +
+      "Upgrade: SPDY/3.1\r\n\r\n",
+  );
+  await settled();
+  using reads = new PromisedReads();
+  const much = "x".repeat(300_000);
+  rig.caller.send(much);
+  kubelet.send(much);
+  rig.caller.finish();
+  kubelet.finish();
+  await rig.running;
+  assertEquals(
+    [kubelet.text.endsWith(much), rig.caller.text.endsWith(much), reads.count],
+    [true, true, 0],
+  );
 });
 
 Deno.test("an answer leaves as it comes, not when it is whole", async () => {

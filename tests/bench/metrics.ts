@@ -8,6 +8,7 @@ import { LINE_METRICS } from "./lines/mod.ts";
 import type { Metric } from "./metric.ts";
 import { BULK_METRICS } from "./metrics/bulk.ts";
 import { CONNECTION_METRICS } from "./metrics/connections.ts";
+import { FORWARDED_METRICS } from "./metrics/forwarded.ts";
 import { HANDSHAKE_METRICS } from "./metrics/handshakes.ts";
 import { IDLE_METRICS } from "./metrics/idle.ts";
 import { REQUEST_METRICS } from "./metrics/requests.ts";
@@ -22,6 +23,7 @@ export const METRICS: Readonly<Record<string, Metric>> = {
   ...HANDSHAKE_METRICS,
   ...STALLED_METRICS,
   ...IDLE_METRICS,
+  ...FORWARDED_METRICS,
   ...LINE_METRICS,
   ...PROXY_METRICS,
   ...XDS_METRICS,

@@ -15,6 +15,7 @@ import type { Carrier } from "../../proto/link/link.ts";
 import { ProbeTarget } from "../support/peers/probe_target.ts";
 import { Prng } from "../support/memory/prng.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
+import { PromisedReads } from "../support/watch/promised_reads.ts";
 import { portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
@@ -105,6 +106,31 @@ for (const carrier of CARRIERS) {
         assertEquals(await readToEnd(caller), new Uint8Array());
         caller.close();
       }));
+    });
+
+    Deno.test(`${carrier}, ${way}: a caller that listens first rides the path of one that speaks first`, async () => {
+      await using tunnel = await Tunnel.linked(carrier);
+      await using target = new ProbeTarget("hello");
+      await using port = await Forwarded.open(tunnel, way, target.address);
+      const bytes = new Prng(9).bytes(1 << 20);
+      const buffer = new Uint8Array(64);
+      for (const isListening of [false, true]) {
+        const caller = await port.connect();
+        if (!isListening) await caller.write(bytes.subarray(0, 1));
+        assertEquals(await caller.read(buffer), 5);
+        if (isListening) await caller.write(bytes.subarray(0, 1));
+        const far = await target.next();
+        await far.received(1);
+        using reads = new PromisedReads();
+        const sending = writeAll(caller, bytes).then(() => caller.closeWrite());
+        await far.ended;
+        far.send(bytes);
+        far.finish();
+        assertEquals(await readToEnd(caller), bytes);
+        await sending;
+        assertEquals(reads.count, 0, isListening ? "listens" : "speaks");
+        caller.close();
+      }
     });
 
     Deno.test(`${carrier}, ${way}: a reset of the target is the caller's`, async () => {

@@ -24,6 +24,7 @@ import {
   type EndpointDial,
   EndpointDialError,
 } from "../endpoints/endpoint_dialer.ts";
+import { PromisedReads } from "../../../tests/support/watch/promised_reads.ts";
 
 const KEY = "default/web";
 const encode = (text: string) => new TextEncoder().encode(text);
@@ -127,6 +128,32 @@ Deno.test("a client that listens is dialed for after a moment, and hears who spe
   await far.received(4);
   assertEquals(decode(far.bytes), "QUIT");
   conn.close();
+});
+
+Deno.test("a client that listens rides the path of one that speaks first", async () => {
+  for (const isListening of [false, true]) {
+    await using stage = new Stage();
+    stage.serves(1);
+    stage.answers(0, "connected");
+    const conn = await stage.connect(KEY);
+    if (!isListening) await writeAll(conn, encode("hello"));
+    else {
+      await stage.dialer.dialed(1);
+      stage.timers.advance(EARLY_WAIT_MS);
+    }
+    const far = await stage.far;
+    await settled();
+    using reads = new PromisedReads();
+    const bytes = new Uint8Array(300_000).fill(7);
+    const sending = writeAll(conn, bytes).then(() => conn.closeWrite());
+    await far.ended;
+    far.send(bytes);
+    far.finish();
+    assertEquals((await readToEnd(conn)).length, bytes.length);
+    await sending;
+    assertEquals([far.bytes.length, reads.count], [bytes.length, 0]);
+    conn.close();
+  }
 });
 
 Deno.test("as long as another endpoint may be tried nothing goes with a dial", async () => {
