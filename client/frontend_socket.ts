@@ -11,7 +11,7 @@ import { hostPort } from "../proto/peer/host_port.ts";
 import { codeOf } from "../platform/errors/error_code.ts";
 import type { Stream } from "../net/stream/stream.ts";
 import { connectToPath } from "../net/stream/socket_connect.ts";
-import { tlsClientSocket } from "../net/tls/tls_client_socket.ts";
+import { tlsClient } from "../net/tls/tls_client.ts";
 import { Credentials } from "../net/tls/trust/credentials.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { TunnelDialError } from "./dial_error.ts";
@@ -87,7 +87,7 @@ async function connectTls(
     key: tls.keyFile,
   }).current;
   const socket = await connectToHost(host, port, { timers, signal });
-  return await tlsClientSocket(socket, {
+  return await tlsClient(socket, {
     credentials,
     serverName: tls.serverName ?? host,
     alpn,

@@ -24,7 +24,7 @@ import { openTunnel } from "../dial/proxy_tunnel.ts";
 import { openSocksTunnel, type SocksTarget } from "../dial/socks_tunnel.ts";
 import { headBytes } from "../http1/head.ts";
 import type { Stream } from "../stream/stream.ts";
-import { tlsClientSocket } from "../tls/tls_client_socket.ts";
+import { tlsClient } from "../tls/tls_client.ts";
 import { NO_MATERIAL, type TlsMaterial } from "../tls/trust/credentials.ts";
 import {
   type HttpAnswer,
@@ -148,7 +148,7 @@ export class HttpClient implements Disposable {
       ? stream
       : await throughProxy(stream, proxy, { host, port }, signal);
     if (!isSecure) return way;
-    return await tlsClientSocket(way, {
+    return await tlsClient(way, {
       credentials: this.#options.credentials,
       serverName: host,
       alpn: ["http/1.1"],
@@ -178,7 +178,7 @@ async function throughProxy(
     await openSocksTunnel(stream, to, proxy, signal);
     return stream;
   }
-  const way = proxy.scheme === "http" ? stream : await tlsClientSocket(stream, {
+  const way = proxy.scheme === "http" ? stream : await tlsClient(stream, {
     credentials: NO_MATERIAL,
     serverName: proxy.host,
     alpn: ["http/1.1"],

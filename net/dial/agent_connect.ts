@@ -18,10 +18,7 @@ import { hostPort } from "../../proto/peer/host_port.ts";
 import type { Stream } from "../stream/stream.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import { tuneLink } from "../stream/tune_link.ts";
-import {
-  type TlsClientOptions,
-  tlsClientSocket,
-} from "../tls/tls_client_socket.ts";
+import { tlsClient, type TlsClientOptions } from "../tls/tls_client.ts";
 import { NO_MATERIAL, type TlsMaterial } from "../tls/trust/credentials.ts";
 import type { TlsChoice } from "../tls/openssl/tls_choice.ts";
 import { openTunnel } from "./proxy_tunnel.ts";
@@ -105,7 +102,7 @@ async function connectTls(
   const socket = await connectTcp(options, signal);
   tuneLink(socket);
   const { host, serverName = host, credentials, alpn, tls } = options;
-  return await tlsClientSocket(socket, {
+  return await tlsClient(socket, {
     ...how,
     credentials,
     serverName,

@@ -23,7 +23,7 @@ import type { TlsMaterial } from "./trust/credentials.ts";
 import { TlsHandshakeError } from "./trust/tls_errors.ts";
 import type { Stream } from "../stream/stream.ts";
 import { handshakeAsServer } from "./openssl/server_handshake.ts";
-import { gatedTlsSocket } from "./node/gated_tls_socket.ts";
+import { nodeTlsServer } from "./node/node_tls_server.ts";
 
 /** Certificate, key and CA, as they are now: `Credentials`. */
 export interface CurrentMaterial {
@@ -104,7 +104,7 @@ export class TlsAcceptor {
       return Promise.reject(new TlsHandshakeError("other", problem));
     }
     const { credentials, named, ...options } = this.#options;
-    return gatedTlsSocket(stream, {
+    return nodeTlsServer(stream, {
       ...options,
       credentials: credentials.current,
       ...(named === undefined ? {} : {

@@ -9,7 +9,7 @@ import {
 import { TlsServer } from "../../tests/support/peers/tls_server.ts";
 import { Socket } from "../stream/socket.ts";
 import type { Stream } from "../stream/stream.ts";
-import { tlsClientSocket } from "./tls_client_socket.ts";
+import { tlsClient } from "./tls_client.ts";
 
 /** Who does what, in which order; `turns` lets the other side get ahead. */
 type Step = "send" | "end" | "read" | "turns";
@@ -87,7 +87,7 @@ async function connect(
   const { ca, client: credentials } = await certificates();
   const accepted = Promise.withResolvers<Stream>();
   await using port = await TlsServer.open(engine, accepted.resolve);
-  const secure = await tlsClientSocket(await engine.connect(port.port), {
+  const secure = await tlsClient(await engine.connect(port.port), {
     tls: engine.tls,
     credentials: { ...credentials, ca },
     serverName: "localhost",

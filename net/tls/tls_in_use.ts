@@ -6,7 +6,6 @@
 
 import { openLibssl } from "./openssl/library.ts";
 import { TLS_VARIABLE, tlsChoice } from "./openssl/tls_choice.ts";
-import { sharedPoller } from "../poll/poller.ts";
 
 /** A sentence. */
 export function tlsInUse(): string {
@@ -17,17 +16,13 @@ export function tlsInUse(): string {
   if (library === undefined) {
     return "TLS is the platform's: there is no OpenSSL 3 that may be asked";
   }
-  if (sharedPoller() === undefined) {
-    return "TLS is the platform's, as local sockets are";
-  }
   const text = library.OpenSSL_version(VERSION_TEXT)!;
   return `TLS is that of ${Deno.UnsafePointerView.getCString(text)}`;
 }
 
 /** Whether TLS is OpenSSL's wherever it can be. */
 export function isOpensslUsed(): boolean {
-  return tlsChoice() !== "platform" && openLibssl() !== undefined &&
-    sharedPoller() !== undefined;
+  return tlsChoice() !== "platform" && openLibssl() !== undefined;
 }
 
 /** OPENSSL_VERSION of `openssl/crypto.h`. */

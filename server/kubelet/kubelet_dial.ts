@@ -7,7 +7,7 @@
 
 import { withDeadline } from "../../platform/time/deadline.ts";
 import { ConduitStream } from "../../net/stream/conduit_stream.ts";
-import { tlsClientSocket } from "../../net/tls/tls_client_socket.ts";
+import { tlsClient } from "../../net/tls/tls_client.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
@@ -97,7 +97,7 @@ async function secured(
   return await withDeadline(
     { timers, timeoutMs, late, signal },
     (signal) =>
-      tlsClientSocket(stream, {
+      tlsClient(stream, {
         credentials: credentials(),
         serverName,
         otherNames,

@@ -18,7 +18,7 @@ import { hostPort } from "../../../proto/peer/host_port.ts";
 import { Socket } from "../../../net/stream/socket.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
 import { printable } from "../../../platform/log/printable.ts";
-import { tlsClientSocket } from "../../../net/tls/tls_client_socket.ts";
+import { tlsClient } from "../../../net/tls/tls_client.ts";
 import { NO_MATERIAL } from "../../../net/tls/trust/credentials.ts";
 import { unaryCall } from "../../../proto/grpc/client.ts";
 import {
@@ -100,7 +100,7 @@ function dress(
   signal: AbortSignal,
 ): Promise<Stream> {
   const named = host === undefined ? target.address : hostIn(host);
-  return tlsClientSocket(stream, {
+  return tlsClient(stream, {
     credentials: NO_MATERIAL,
     serverName: serverName ?? named,
     isUnverified: !verify,

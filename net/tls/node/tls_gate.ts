@@ -1,30 +1,46 @@
 /**
- * The encrypted side of TLS over a socket of ours, with backpressure.
+ * The encrypted side of TLS by `node:tls` over any stream, with backpressure.
  *
  * The platform's TLS sockets buffer without bound and lose the peer's end of
  * stream when they are paused. So the *encrypted* bytes are held back instead:
- * TLS runs over this gate, which reads from the network only while the
- * decrypted side has room. It costs some speed; carriers that bound their peer
- * themselves (HTTP/2 on the agent port) do without it.
+ * TLS runs over this gate, which reads from the stream below only while the
+ * decrypted side has room.
  *
  * @module
  */
 
 import { Duplex } from "node:stream";
-import type { Socket } from "../../stream/socket.ts";
+import { setImmediate } from "node:timers";
 import { ReadBuffer } from "../../buffers/read_buffer.ts";
+import {
+  closedError,
+  type Stream,
+  type StreamUser,
+  WOULD_BLOCK,
+} from "../../stream/stream.ts";
 
 /** Encrypted or decrypted bytes that wait on either side of TLS. */
 export const HIGH_WATER_BYTES = 64 * 1024;
 
+/** What waits for room below. */
+interface Writing {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly done: (error?: Error) => void;
+  at: number;
+}
+
 /** See the module description. */
-export class TlsGate extends Duplex {
-  readonly #socket: Socket;
+export class TlsGate extends Duplex implements StreamUser {
+  readonly #below: Stream;
   readonly #reader = new ReadBuffer();
-  #isReading = false;
-  #wake: (() => void) | undefined;
-  /** Whether the socket is closed along with this. */
-  closesSocket = true;
+  #wantsRead = false;
+  #networkEnded = false;
+  #writing: Writing | undefined;
+  #writes = 0;
+  #onWritten: (() => void) | undefined;
+  #ending: (() => void) | undefined;
+  /** Whether the stream below is closed along with this. */
+  closesBelow = true;
   /** Whether the decrypted side is full. */
   isBlocked: () => boolean = () => false;
   /**
@@ -33,22 +49,24 @@ export class TlsGate extends Duplex {
    * has seen before.
    */
   onNetworkEnd: () => void = () => this.push(null);
+  /** Somebody else has closed the stream below. */
+  onCut: () => void = () => {};
 
-  constructor(socket: Socket) {
+  constructor(below: Stream) {
     super({ allowHalfOpen: true, highWaterMark: HIGH_WATER_BYTES });
-    this.#socket = socket;
+    this.#below = below;
     this.on("error", ignore); // Reported through the TLS socket.
+    below.notify(this);
   }
 
-  /** There may be room again. */
+  /** There may be room again. Not from inside a call of the decrypted side. */
   open(): void {
-    const wake = this.#wake;
-    this.#wake = undefined;
-    wake?.();
+    this.#pull();
   }
 
   /** Ends the encrypted side once everything has left. */
   async finish(): Promise<void> {
+    await this.#silence();
     if (this.destroyed || this.writableFinished) return;
     await new Promise<void>((resolve) => {
       this.once("finish", resolve);
@@ -57,35 +75,82 @@ export class TlsGate extends Duplex {
     });
   }
 
+  /**
+   * Waits until TLS has given all that it has: it gives it in pieces, each behind
+   * the one before, and calls what is written done when it has encrypted it.
+   */
+  async #silence(): Promise<void> {
+    let before = -1;
+    while (!this.destroyed && this.#writes !== before) {
+      before = this.#writes;
+      if (this.#writing === undefined) {
+        await new Promise<void>((resolve) => setImmediate(resolve));
+      } else {
+        await new Promise<void>((resolve) => this.#onWritten = resolve);
+        before = -1;
+      }
+    }
+  }
+
+  onReady(): void {
+    if (this.destroyed) return;
+    if (!this.#below.isOpen) {
+      this.onCut();
+      return void this.destroy(closedError());
+    }
+    this.#drain();
+    this.#pull();
+  }
+
+  onFault(): void {
+    this.#below.reset();
+    this.destroy(closedError());
+  }
+
   override _read(): void {
-    if (this.#isReading) return;
-    this.#isReading = true;
-    this.#readOnce().catch((error) => {
-      this.#isReading = false;
-      this.destroy(error);
-    });
+    this.#wantsRead = true;
+    this.#pull();
   }
 
-  /** Gated on both sides of the read: an end must not pass a full reader. */
-  async #readOnce(): Promise<void> {
-    await this.#room();
-    const count = await this.#socket.read(this.#reader.buffer);
-    await this.#room();
-    this.#isReading = false;
-    if (this.destroyed) return this.#reader.release();
-    if (count === null) {
-      this.#reader.release();
-      return this.onNetworkEnd();
+  #pull(): void {
+    while (this.#wantsRead && !this.destroyed && !this.isBlocked()) {
+      const bytes = this.#readOnce();
+      if (bytes === WOULD_BLOCK) return;
+      this.#wantsRead = false;
+      if (bytes === undefined) return this.#endNetwork();
+      this.push(bytes);
+      if (!this.#below.turn.isOver) continue;
+      if (this.#below.isOpen) this.#below.goOn();
+      return;
     }
-    const bytes = this.#reader.buffer.slice(0, count);
-    this.#reader.adapt(count);
-    this.push(bytes);
   }
 
-  async #room(): Promise<void> {
-    while (this.isBlocked() && !this.destroyed) {
-      await new Promise<void>((resolve) => this.#wake = resolve);
+  /** @returns `undefined`: there is no more. */
+  #readOnce(): Uint8Array | typeof WOULD_BLOCK | undefined {
+    const reader = this.#reader;
+    try {
+      const count = this.#below.read(reader.buffer);
+      if (count === WOULD_BLOCK) {
+        reader.release();
+        return WOULD_BLOCK;
+      }
+      const bytes = reader.buffer.slice(0, count);
+      if (count > 0) {
+        this.#below.turn.moved(count);
+        reader.adapt(count);
+        return bytes;
+      }
+    } catch (error) {
+      this.destroy(error as Error);
     }
+    reader.release();
+    return this.destroyed ? WOULD_BLOCK : undefined;
+  }
+
+  #endNetwork(): void {
+    if (this.#networkEnded) return;
+    this.#networkEnded = true;
+    this.onNetworkEnd();
   }
 
   override _write(
@@ -93,28 +158,74 @@ export class TlsGate extends Duplex {
     _encoding: string,
     done: (error?: Error) => void,
   ): void {
-    this.#writeAll(chunk).then(() => done(), done);
-  }
-
-  async #writeAll(chunk: Uint8Array): Promise<void> {
-    let offset = 0;
-    while (offset < chunk.length) {
-      offset += await this.#socket.write(chunk.subarray(offset));
-    }
+    const bytes = chunk as Uint8Array<ArrayBuffer>;
+    this.#writes++;
+    this.#writing = { bytes, done, at: 0 };
+    this.#drain();
   }
 
   override _final(done: () => void): void {
-    // A peer that has gone is noticed by reading.
-    this.#socket.closeWrite().then(done, () => done());
+    this.#ending = done;
+    try {
+      this.#below.closeWrite();
+    } catch {
+      // A peer that has gone is noticed by reading.
+    }
+    this.#drain();
+  }
+
+  #drain(): void {
+    const writing = this.#writing;
+    if (writing !== undefined && !this.#writeOn(writing)) return;
+    const ending = this.#ending;
+    if (ending === undefined || !this.#isFlushed()) return;
+    this.#ending = undefined;
+    ending();
+  }
+
+  /** @returns Whether all of it was taken, or will never be. */
+  #writeOn(writing: Writing): boolean {
+    const { bytes, done } = writing;
+    let failure: Error | undefined;
+    try {
+      while (writing.at < bytes.length) {
+        const count = this.#below.write(bytes.subarray(writing.at));
+        if (count === 0) return false;
+        this.#below.turn.moved(count);
+        writing.at += count;
+      }
+    } catch (error) {
+      failure = error as Error;
+    }
+    this.#over(() => done(failure));
+    return true;
+  }
+
+  #over(done: () => void): void {
+    const onWritten = this.#onWritten;
+    this.#writing = this.#onWritten = undefined;
+    done();
+    onWritten?.();
+  }
+
+  #isFlushed(): boolean {
+    try {
+      return this.#below.flush();
+    } catch {
+      return true; // It never will be.
+    }
   }
 
   override _destroy(
     error: Error | null,
     done: (error: Error | null) => void,
   ): void {
-    this.open();
-    if (this.closesSocket) this.#socket.close();
-    done(error);
+    this.#reader.release();
+    if (this.closesBelow) this.#below.close();
+    const ending = this.#ending;
+    this.#ending = undefined;
+    ending?.();
+    this.#over(() => done(error));
   }
 }
 

@@ -8,7 +8,7 @@
 
 import { createHash } from "node:crypto";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
-import { gatedTlsSocket } from "../../../net/tls/node/gated_tls_socket.ts";
+import { nodeTlsServer } from "../../../net/tls/node/node_tls_server.ts";
 import { Socket } from "../../../net/stream/socket.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
 import type { Fields } from "../../../net/http1/fields.ts";
@@ -90,7 +90,7 @@ export class StandInKubelet implements AsyncDisposable {
   async #accept(): Promise<void> {
     for await (const conn of arrivals(this.#listener)) {
       const { ca, ...pair } = this.#material;
-      gatedTlsSocket(denoStream(conn), {
+      nodeTlsServer(denoStream(conn), {
         credentials: { ...pair, ca },
         clientCertificate: "required",
         alpn: ["http/1.1"],

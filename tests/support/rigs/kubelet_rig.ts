@@ -7,7 +7,7 @@
 
 import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { Socket } from "../../../net/stream/socket.ts";
-import { tlsClientSocket } from "../../../net/tls/tls_client_socket.ts";
+import { tlsClient } from "../../../net/tls/tls_client.ts";
 import {
   type CertificatePair,
   ThrowawayCa,
@@ -148,7 +148,7 @@ export class KubeletRig implements AsyncDisposable {
   ): Promise<RawHttpCaller> {
     const { ca, client } = await certificates();
     const conn = await Deno.connect({ hostname: "127.0.0.1", port: this.port });
-    const stream = await tlsClientSocket(denoStream(conn), {
+    const stream = await tlsClient(denoStream(conn), {
       credentials: { ...(pair ?? client), ca: believed ?? ca },
       serverName: "127.0.0.1",
       alpn: ["http/1.1"],

@@ -1,11 +1,9 @@
 /**
- * A TLS client's side of a connection, with backpressure and a certificate, by
- * `node:tls`; `tls_client_socket.ts` has what is cheaper where it can be had.
+ * A TLS client's handshake over a stream, by `node:tls`.
  *
- * On `node:tls` and not on `Deno.connectTls`, because that one only *adds* our
- * CA to the public ones it trusts, takes no other name than the one it connects
- * to, and cannot be given up. TLS runs over a {@linkcode TlsGate}; see there
- * why.
+ * Not by `Deno.connectTls`, because that one only *adds* our CA to the public
+ * ones it trusts, takes no other name than the one it connects to, and cannot
+ * be given up.
  *
  * @module
  */
@@ -14,13 +12,12 @@ import { isIP } from "node:net";
 import tls from "node:tls";
 import type { TlsMaterial } from "../trust/credentials.ts";
 import { clientHandshakeError } from "../trust/tls_errors.ts";
-import { gatedStream } from "./gated_socket.ts";
-import { Socket } from "../../stream/socket.ts";
 import type { Stream } from "../../stream/stream.ts";
+import { NodeTlsStream } from "./node_tls_stream.ts";
 import { TlsGate } from "./tls_gate.ts";
 
 /** As whom, and whom to expect. */
-export interface GatedTlsClientOptions {
+export interface NodeTlsClientOptions {
   /** `ca` verifies the server, exclusively; empty means the public CAs. */
   readonly credentials: TlsMaterial;
   /** The name or address that the server's certificate must bear. */
@@ -44,13 +41,12 @@ export interface GatedTlsClientOptions {
  *
  * @throws {TlsHandshakeError} With `stream` closed.
  */
-export function gatedTlsClientOver(
+export function nodeTlsClient(
   stream: Stream,
-  options: GatedTlsClientOptions,
+  options: NodeTlsClientOptions,
 ): Promise<Stream> {
   const { address, signal } = options;
-  const socket = new Socket(stream);
-  const gate = new TlsGate(socket);
+  const gate = new TlsGate(stream);
   return new Promise((resolve, reject) => {
     const secure = tls.connect(tlsOptions(options, gate));
     const settle = () => {
@@ -76,13 +72,13 @@ export function gatedTlsClientOver(
     secure.once("secureConnect", () => {
       settle();
       options.shown?.(chainOf(secure.getPeerCertificate(true)));
-      resolve(gatedStream(socket, gate, secure));
+      resolve(new NodeTlsStream(stream, gate, secure));
     });
   });
 }
 
 function tlsOptions(
-  options: GatedTlsClientOptions,
+  options: NodeTlsClientOptions,
   gate: TlsGate,
 ): tls.ConnectionOptions {
   const { credentials: { cert, key, ca }, serverName, alpn } = options;

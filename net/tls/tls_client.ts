@@ -10,15 +10,15 @@ import { usableContext } from "./openssl/secure_contexts.ts";
 import type { TlsChoice } from "./openssl/tls_choice.ts";
 import { clientHandshakeError } from "./trust/tls_errors.ts";
 import { handshakeAsClient } from "./openssl/client_handshake.ts";
-import { VerdictStream } from "./verdict_stream.ts";
-import type { Stream } from "../stream/stream.ts";
+import { closedError, type Stream } from "../stream/stream.ts";
+import { StreamLayer } from "../stream/stream_layer.ts";
 import {
-  type GatedTlsClientOptions,
-  gatedTlsClientOver,
-} from "./node/gated_tls_client.ts";
+  nodeTlsClient,
+  type NodeTlsClientOptions,
+} from "./node/node_tls_client.ts";
 
 /** As whom, and whom to expect. */
-export interface TlsClientOptions extends GatedTlsClientOptions {
+export interface TlsClientOptions extends NodeTlsClientOptions {
   /** Only this; default: the cheapest there is. */
   readonly tls?: TlsChoice;
 }
@@ -29,15 +29,15 @@ export interface TlsClientOptions extends GatedTlsClientOptions {
  * @throws {TlsHandshakeError} With `stream` closed. A server that does not trust
  *   us may say so later: the first `read` throws it.
  */
-export async function tlsClientSocket(
+export async function tlsClient(
   stream: Stream,
   options: TlsClientOptions,
 ): Promise<Stream> {
   const context = options.tls === "platform" ? undefined : contextFor(options);
   const secure = context === undefined
-    ? gatedTlsClientOver(stream, options)
+    ? nodeTlsClient(stream, options)
     : overOpenssl(stream, context, options);
-  return new VerdictStream(await secure, options.address);
+  return new UnconfirmedStream(await secure, options.address);
 }
 
 /** @returns `undefined`: the library is not there, or cannot use the certificate. */
@@ -69,3 +69,41 @@ async function overOpenssl(
     throw clientHandshakeError(error, address);
   }
 }
+
+/**
+ * A stream whose server has yet to say what it makes of us: in TLS 1.3 a client
+ * is done before the server has looked at its certificate (RFC 8446 §4.4.2), so
+ * a failure before the server's first byte is its decision.
+ */
+class UnconfirmedStream extends StreamLayer {
+  readonly #address: string;
+  #isAccepted = false;
+
+  /** @param address How to call the server in errors. */
+  constructor(stream: Stream, address: string) {
+    super(stream);
+    this.#address = address;
+  }
+
+  /** @throws {TlsHandshakeError} Or as the stream. */
+  override read(into: Uint8Array<ArrayBuffer>): number {
+    return this.#isAccepted ? this.below.read(into) : this.#readFirst(into);
+  }
+
+  #readFirst(into: Uint8Array<ArrayBuffer>): number {
+    // What our own `close` has ended says nothing about the server.
+    if (!this.below.isOpen) throw closedError();
+    let count: number;
+    try {
+      count = this.below.read(into);
+    } catch (error) {
+      throw clientHandshakeError(error, this.#address);
+    }
+    if (count === 0) throw clientHandshakeError(ENDED, this.#address);
+    if (count > 0) this.#isAccepted = true;
+    return count;
+  }
+}
+
+/** What {@linkcode clientHandshakeError} knows as a close without a word. */
+const ENDED = Object.assign(new Error("closed"), { code: "ECONNRESET" });

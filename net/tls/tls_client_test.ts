@@ -4,6 +4,7 @@ import { Prng } from "../../tests/support/memory/prng.ts";
 import { Listener } from "../../tests/support/peers/sockets.ts";
 import {
   dialedPair,
+  testEachClient,
   testEachEngine,
   type TlsEngine,
 } from "../../tests/support/rigs/tls_engines.ts";
@@ -12,7 +13,7 @@ import { TlsHandshakeError } from "./trust/tls_errors.ts";
 import { conduitOf } from "../stream/stream_conduit.ts";
 import { Socket } from "../stream/socket.ts";
 import type { Stream } from "../stream/stream.ts";
-import { type TlsClientOptions, tlsClientSocket } from "./tls_client_socket.ts";
+import { tlsClient, type TlsClientOptions } from "./tls_client.ts";
 import type { TlsAcceptorOptions } from "./tls_acceptor.ts";
 
 const NEVER = new AbortController().signal;
@@ -28,7 +29,7 @@ async function connect(
   options: Partial<TlsClientOptions> = {},
 ): Promise<Stream> {
   const { ca, client } = await certificates();
-  return await tlsClientSocket(await engine.connect(port), {
+  return await tlsClient(await engine.connect(port), {
     tls: engine.tls,
     credentials: { ...client, ca },
     serverName: "localhost",
@@ -53,7 +54,7 @@ async function withEnds(
   server.close();
 }
 
-testEachEngine(
+testEachClient(
   "a client and a server know each other by their certificates",
   async (engine) => {
     await withEnds(engine, ({ client, server }) => {
@@ -66,7 +67,7 @@ testEachEngine(
   },
 );
 
-testEachEngine(
+testEachClient(
   "a client that offers no protocol is served without",
   async (engine) => {
     await withEnds(engine, ({ client, server }) => {
@@ -76,7 +77,7 @@ testEachEngine(
   },
 );
 
-testEachEngine(
+testEachClient(
   "2 MiB go both ways between gated ends, and both are clean",
   async (engine) => {
     await withEnds(engine, async ({ client, server }) => {
@@ -97,7 +98,7 @@ testEachEngine(
   },
 );
 
-testEachEngine("each half of a TLS connection ends alone", async (engine) => {
+testEachClient("each half of a TLS connection ends alone", async (engine) => {
   await withEnds(engine, async ({ client, server }) => {
     const [ours, theirs] = [client, server].map((socket) =>
       new Listener(conduitOf(socket.handOver()))
@@ -112,7 +113,7 @@ testEachEngine("each half of a TLS connection ends alone", async (engine) => {
   });
 });
 
-testEachEngine(
+testEachClient(
   "what came before both ends is read after both ends",
   async (engine) => {
     await withEnds(engine, async ({ client, server }) => {
@@ -132,7 +133,7 @@ testEachEngine(
   },
 );
 
-testEachEngine(
+testEachClient(
   "a stalled client stalls the server, and nothing is lost",
   async (engine) => {
     await withEnds(engine, async ({ client, server }) => {
@@ -164,6 +165,7 @@ testEachEngine(
   },
 );
 
+// A conduit is reset when its target takes nothing more.
 testEachEngine(
   "who said goodbye and is gone makes a clean end",
   async (engine) => {
@@ -182,7 +184,7 @@ testEachEngine(
   },
 );
 
-testEachEngine(
+testEachClient(
   "a server of another CA or another name is refused in words",
   async (engine) => {
     const all = await certificates();
@@ -210,7 +212,7 @@ testEachEngine(
   },
 );
 
-testEachEngine(
+testEachClient(
   "any one of several names will do, and no certificate of another CA",
   async (engine) => {
     const { otherCa, client } = await certificates();
@@ -237,7 +239,7 @@ testEachEngine(
   },
 );
 
-testEachEngine("who asks for no verification gets none", async (engine) => {
+testEachClient("who asks for no verification gets none", async (engine) => {
   const { otherCa, client } = await certificates();
   await withEnds(engine, () => Promise.resolve(), {
     credentials: { ...client, ca: otherCa },
@@ -246,7 +248,7 @@ testEachEngine("who asks for no verification gets none", async (engine) => {
   });
 });
 
-testEachEngine(
+testEachClient(
   "a server that does not trust us says so at the first read",
   async (engine) => {
     const all = await certificates();
@@ -283,7 +285,7 @@ testEachEngine(
   },
 );
 
-testEachEngine(
+testEachClient(
   "a conduit over TLS ends with the server's verdict on us",
   async (engine) => {
     const { otherClient, ca } = await certificates();
@@ -297,7 +299,7 @@ testEachEngine(
   },
 );
 
-testEachEngine(
+testEachClient(
   "a server that ends before it said anything has refused us",
   async (engine) => {
     await using port = await TlsServer.open(engine, (stream) => {
@@ -316,12 +318,12 @@ testEachEngine(
   },
 );
 
-testEachEngine(
+testEachClient(
   "a server that is silent or gone does not hold a client",
   async (engine) => {
     const { peer: theirs, stream: ours } = await dialedPair(engine);
     const abort = new AbortController();
-    const shaking = tlsClientSocket(ours, {
+    const shaking = tlsClient(ours, {
       tls: engine.tls,
       credentials: { cert: "", key: "", ca: (await certificates()).ca },
       serverName: "localhost",
@@ -338,7 +340,7 @@ testEachEngine(
   },
 );
 
-testEachEngine(
+testEachClient(
   "what does not speak TLS is told from what does",
   async (engine) => {
     const cases: [string, string][] = [
@@ -351,7 +353,7 @@ testEachEngine(
       await theirs.closeWrite();
       const error = await assertRejects(
         async () =>
-          await tlsClientSocket(ours, {
+          await tlsClient(ours, {
             tls: engine.tls,
             credentials: { cert: "", key: "", ca: (await certificates()).ca },
             serverName: "localhost",

@@ -1,10 +1,5 @@
 /**
- * A TLS server's side of an accepted connection, with backpressure, by
- * `node:tls`; `tls_acceptor.ts` has what is cheaper where it can be had.
- *
- * TLS runs over a {@linkcode TlsGate}; see there why.
- *
- * Credentials are given per connection, so a reload needs nothing here.
+ * A TLS server's handshake over a stream, by `node:tls`.
  *
  * @module
  */
@@ -21,14 +16,13 @@ import {
 } from "../trust/client_certificate.ts";
 import type { TlsMaterial } from "../trust/credentials.ts";
 import { serverHandshakeError } from "../trust/tls_errors.ts";
-import { gatedStream } from "./gated_socket.ts";
-import { codeOf } from "../../../platform/errors/error_code.ts";
-import { Socket } from "../../stream/socket.ts";
+import { NodeTlsStream } from "./node_tls_stream.ts";
 import type { Stream } from "../../stream/stream.ts";
+import { codeOf } from "../../../platform/errors/error_code.ts";
 import { TlsGate } from "./tls_gate.ts";
 
 /** How a TLS server presents itself and what it demands. */
-export interface GatedTlsOptions {
+export interface NodeTlsServerOptions {
   /** PEM; `ca` verifies clients. */
   readonly credentials: TlsMaterial;
   /** Shown instead to clients that ask for this name (SNI, RFC 6066 §3). */
@@ -46,18 +40,17 @@ export interface GatedTlsOptions {
  *
  * @throws {TlsHandshakeError} With `stream` closed.
  */
-export function gatedTlsSocket(
+export function nodeTlsServer(
   stream: Stream,
-  options: GatedTlsOptions,
+  options: NodeTlsServerOptions,
 ): Promise<Stream> {
-  const socket = new Socket(stream);
-  const gate = new TlsGate(socket);
+  const gate = new TlsGate(stream);
   // Until it is over, for there may be something to say behind TLS's end.
-  gate.closesSocket = false;
+  gate.closesBelow = false;
   return new Promise((resolve, reject) => {
     const refuse = (error: Error) => {
       gate.destroy();
-      socket.close();
+      stream.close();
       reject(error);
     };
     // One server object per connection: it opens no port, sees the newest
@@ -65,12 +58,12 @@ export function gatedTlsSocket(
     const server = tls.createServer(tlsOptions(options));
     server.on("tlsClientError", (error: Error, failed: tls.TLSSocket) => {
       failed.destroy();
-      sendAlert(socket, error);
+      sendAlert(stream, error);
       refuse(serverHandshakeError(error, stream.remoteAddress));
     });
     gate.once("close", () => setImmediate(onGateClosed));
     const onGateClosed = () => {
-      if (!gate.closesSocket) {
+      if (!gate.closesBelow) {
         refuse(serverHandshakeError(CLOSED, stream.remoteAddress));
       }
     };
@@ -82,8 +75,8 @@ export function gatedTlsSocket(
         stream.remoteAddress,
       );
       if (refusal === undefined) {
-        gate.closesSocket = true;
-        return resolve(gatedStream(socket, gate, secure));
+        gate.closesBelow = true;
+        return resolve(new NodeTlsStream(stream, gate, secure));
       }
       secure.on("error", ignore);
       secure.destroy();
@@ -95,7 +88,7 @@ export function gatedTlsSocket(
   });
 }
 
-function tlsOptions(options: GatedTlsOptions): tls.TlsOptions {
+function tlsOptions(options: NodeTlsServerOptions): tls.TlsOptions {
   const { credentials, named } = options;
   const chosen = (material: TlsMaterial) => ({
     cert: material.cert,
@@ -138,11 +131,14 @@ const ALERTS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** The peer that does not take it at once does without. */
-function sendAlert(socket: Socket, error: Error): void {
+function sendAlert(stream: Stream, error: Error): void {
   const alert = ALERTS.get(codeOf(error));
-  if (alert === undefined) return;
-  const record = new Uint8Array([21, 3, 3, 0, 2, 2, alert]);
-  socket.write(record).catch(() => {});
+  if (alert === undefined || !stream.isOpen) return;
+  try {
+    stream.write(new Uint8Array([21, 3, 3, 0, 2, 2, alert]));
+  } catch {
+    // It has gone.
+  }
 }
 
 /** What a client that leaves during the handshake amounts to. */
