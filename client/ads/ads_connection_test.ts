@@ -176,7 +176,7 @@ Deno.test("nobody is there: each is named, with what to do", async () => {
   assertEquals(
     rig.problems[0]!.text,
     `Cannot connect to 127.0.0.1:${a}, 127.0.0.1:${b}: connection refused; ` +
-      "is a server running there?",
+      "is the server running there?",
   );
 });
 

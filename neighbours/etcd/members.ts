@@ -9,14 +9,15 @@
  */
 
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import { connectAgentTls, ConnectError } from "../../net/dial/agent_connect.ts";
-import { connectToHost } from "../../net/dial/connect_host.ts";
+import {
+  connectAgentTls,
+  ConnectError,
+  connectPlain,
+} from "../../net/dial/agent_connect.ts";
 import type { RequestTarget, Upstream } from "../../net/channel/upstream.ts";
 import { openClientConnection } from "../../net/http2/client_connection.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { withDeadline } from "../../platform/time/deadline.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import type { Stream } from "../../net/stream/stream.ts";
@@ -98,16 +99,15 @@ function checkProtocol(
 /** @param material Read for each connection, so that files may be replaced. */
 export function memberConnector(material: () => TlsMaterial): ConnectMember {
   return async (member, signal, use) => {
+    const { host, port, isTls } = member;
+    const to = { host, port, timeoutMs: CONNECT_TIMEOUT_MS, signal };
     try {
-      if (!member.isTls) return use(await connectPlain(member, signal));
+      if (!isTls) return use(await connectPlain(to));
       return await connectAgentTls({
-        host: member.host,
-        port: member.port,
+        ...to,
         credentials: material(),
         alpn: ["h2"],
         proxyEnv: {},
-        timeoutMs: CONNECT_TIMEOUT_MS,
-        signal,
       }, use);
     } catch (error) {
       if (
@@ -116,29 +116,4 @@ export function memberConnector(material: () => TlsMaterial): ConnectMember {
       throw error;
     }
   };
-}
-
-async function connectPlain(
-  member: MemberAddress,
-  signal: AbortSignal,
-): Promise<Stream> {
-  const { host, port } = member;
-  const timers = systemTimers;
-  const failed = (words: string) =>
-    new ConnectError(`Cannot connect to ${memberName(member)}: ${words}`);
-  return await withDeadline({
-    timers,
-    timeoutMs: CONNECT_TIMEOUT_MS,
-    late: () => failed(`no answer within ${CONNECT_TIMEOUT_MS} ms`),
-    signal,
-    givenUp: () => failed("given up"),
-  }, async (signal) => {
-    try {
-      return await connectToHost(host, port, { timers, signal });
-    } catch (error) {
-      signal.throwIfAborted();
-      // Whatever the kernel or the resolver says here is about the world.
-      throw failed((error as Error).message);
-    }
-  });
 }

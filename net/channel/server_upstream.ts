@@ -5,20 +5,19 @@
  * @module
  */
 
-import { connectAgentTls, ConnectError } from "../dial/agent_connect.ts";
+import {
+  connectAgentTls,
+  ConnectError,
+  connectPlain,
+} from "../dial/agent_connect.ts";
 import type { Upstream } from "./upstream.ts";
 import type { ProxyEnvironment } from "../dial/proxy_environment.ts";
 import {
   type ServerAddress,
-  type ServerPlace,
   systemServerAddresses,
 } from "../dial/server_addresses.ts";
 import type { Connection } from "../../proto/streams/connection.ts";
-import { withDeadline } from "../../platform/time/deadline.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
-import { codeOf } from "../../platform/errors/error_code.ts";
-import { connectToAddress } from "../stream/socket_connect.ts";
 import type { TlsMaterial } from "../tls/trust/credentials.ts";
 import type { Stream } from "../stream/stream.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
@@ -112,40 +111,16 @@ export function plainUpstream(addresses: readonly ServerAddress[]): Upstream {
     authority: "localhost",
     scheme: "http",
     connect: (use, signal) =>
-      servers.connect(async (place) => use(await connectPlain(place, signal))),
+      servers.connect(async (place) => {
+        const { host, port, ip = host } = place;
+        if (!isLoopback(ip)) {
+          throw new ConnectError(
+            `Cannot connect to ${hostPort(host, port)} without TLS: ${ip} is ` +
+              "another machine",
+          );
+        }
+        const timeoutMs = CONNECT_TIMEOUT_MS;
+        return use(await connectPlain({ ...place, timeoutMs, signal }));
+      }),
   };
-}
-
-async function connectPlain(
-  { host, port, ip = host }: ServerPlace,
-  signal: AbortSignal,
-): Promise<Stream> {
-  const name = hostPort(host, port);
-  if (!isLoopback(ip)) {
-    throw new ConnectError(
-      `Cannot connect to ${name} without TLS: ${ip} is another machine`,
-    );
-  }
-  const failed = (words: string) =>
-    new ConnectError(`Cannot connect to ${name}: ${words}`);
-  return await withDeadline({
-    timers: systemTimers,
-    timeoutMs: CONNECT_TIMEOUT_MS,
-    late: () => failed(`no answer within ${CONNECT_TIMEOUT_MS} ms`),
-    signal,
-    givenUp: () => failed("given up"),
-  }, async (signal) => {
-    try {
-      const to = { hostname: ip, port };
-      return await connectToAddress(to, signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      // Whatever the kernel says here is about the world.
-      throw failed(
-        codeOf(error) === "ECONNREFUSED"
-          ? "connection refused; is a server running there?"
-          : (error as Error).message,
-      );
-    }
-  });
 }

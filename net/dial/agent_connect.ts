@@ -1,6 +1,6 @@
 /**
- * An agent's connection to a server: TLS with a client certificate, through a
- * proxy where the environment names one.
+ * Connections to servers: TLS with a client certificate, through a proxy where
+ * the environment names one; or plain.
  *
  * It is a socket to the server or to the proxy, the proxy's tunnel over that, and
  * TLS over what there is then; each takes a socket and gives one.
@@ -24,12 +24,19 @@ import type { TlsChoice } from "../tls/openssl/tls_choice.ts";
 import { openTunnel } from "./proxy_tunnel.ts";
 import { Socket } from "../stream/socket.ts";
 
-/** Where to and as whom. */
-export interface AgentConnectOptions {
+/** Where to, and for how long. */
+export interface ServerConnectOptions {
   readonly host: string;
   readonly port: number;
   /** The address of `host` to dial, for who has resolved it already. */
   readonly ip?: string;
+  /** For all of it: name, TCP, proxy and handshake. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/** Where to and as whom. */
+export interface AgentConnectOptions extends ServerConnectOptions {
   /** `ca` verifies the server, exclusively; empty means the public CAs. */
   readonly credentials: TlsMaterial;
   /** By preference. */
@@ -37,9 +44,6 @@ export interface AgentConnectOptions {
   /** Name the server's certificate must be for. Default: `host`. */
   readonly serverName?: string;
   readonly proxyEnv: ProxyEnvironment;
-  /** For all of it: name, TCP, proxy and handshake. */
-  readonly timeoutMs: number;
-  readonly signal?: AbortSignal;
   /** Only this; default: the cheapest there is. */
   readonly tls?: TlsChoice;
 }
@@ -70,6 +74,20 @@ export function connectAgentTls<Result>(
 ): Promise<Result> {
   return inTime(options, (signal) => connectTls(options, signal, {}))
     .then((socket) => onConnected(socket));
+}
+
+/**
+ * Connects over plain TCP, past every proxy: to servers on this machine, or in a
+ * network that is trusted.
+ *
+ * @throws {ConnectError} One sentence.
+ */
+export function connectPlain(options: ServerConnectOptions): Promise<Stream> {
+  const { host, ip = host, port } = options;
+  return inTime(
+    options,
+    (signal) => dial(ip, port, nameOf(options), signal),
+  );
 }
 
 /**
@@ -139,7 +157,7 @@ const GOODBYE_MS = 1_000;
 
 /** Runs `connect` until it ends, time is up, or its caller gives up. */
 function inTime<Result>(
-  options: AgentConnectOptions,
+  options: ServerConnectOptions,
   connect: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   const { timeoutMs, signal } = options;
@@ -155,7 +173,7 @@ function inTime<Result>(
 }
 
 /** For people: the name, and the address where that says more. */
-function nameOf({ host, port, ip }: AgentConnectOptions): string {
+function nameOf({ host, port, ip }: ServerConnectOptions): string {
   const name = hostPort(host, port);
   return ip === undefined || ip === host ? name : `${name} (${ip})`;
 }
