@@ -21,15 +21,12 @@ import type { Upstream } from "../../net/channel/upstream.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import {
-  Credentials,
-  CredentialsError,
-} from "../../net/tls/trust/credentials.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import type { DiscoveryNode } from "../../proto/xds/discovery.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { type ADSC_FLAGS, kindOf } from "./flags.ts";
 import { adsAccess } from "../flags/ads_access.ts";
+import { joinedFiles, loadCredentials } from "../flags/joined_node.ts";
 import { FlagValueError, type FlagValues } from "../flags/flag.ts";
 import type { FlagReading, FlagSources } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
@@ -154,7 +151,10 @@ function upstreamOf(
         "in front of the server",
     );
   }
-  if (access.kind === "joined") checkJoined(access.stateDirectory);
+  if (access.kind === "joined") {
+    // An identity that cannot be used ends the command before it begins.
+    loadCredentials(joinedFiles(access.stateDirectory), "by itself");
+  }
   return adsUpstreamOf(access, {
     proxyEnv: proxyEnvironment(environment),
     ...(access.kind === "joined"
@@ -162,18 +162,6 @@ function upstreamOf(
       : {}),
     ...(serverName === "" ? {} : { serverName }),
   });
-}
-
-/** An identity that cannot be used ends the command before it begins. */
-function checkJoined(root: string): void {
-  try {
-    const [ca, cert, key] = ["ca.pem", "cert.pem", "key.pem"]
-      .map((name) => `${root}/${name}`);
-    Credentials.load({ ca, cert, key }, "by itself");
-  } catch (error) {
-    if (!(error instanceof CredentialsError)) throw error;
-    throw new UsageError(error.message);
-  }
 }
 
 function nodesOf(

@@ -7,16 +7,10 @@
 
 import type { AdsAccess } from "../../agent/identity/ads_access.ts";
 import { hasJoined } from "../../agent/identity/agent_state.ts";
-import { parseJoinedNode } from "../../agent/identity/joined_node.ts";
-import { systemProblem } from "../../platform/files/file_error.ts";
-import { PkiError } from "../../platform/pki/key_pair.ts";
-import {
-  Credentials,
-  CredentialsError,
-} from "../../net/tls/trust/credentials.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { UsageError } from "./usage_error.ts";
 import { type HostPort, parseHostPort } from "./addresses.ts";
+import { loadCredentials, readJoined } from "./joined_node.ts";
 import { keyPair } from "./key_pair.ts";
 
 /** Values of the flags. */
@@ -84,7 +78,11 @@ export function adsAccess(
     cert: pair?.certFile ?? "",
     key: pair?.keyFile ?? "",
   };
-  const credentials = load(files);
+  const credentials = loadCredentials({
+    ca: files.ca || undefined,
+    cert: files.cert || undefined,
+    key: files.key || undefined,
+  });
   const leaf = credentials.terms.find(({ role }) => role === "leaf");
   const node = leaf?.subject.replace(/^(?:system:node:|node:)/, "") ?? "";
   return { kind: "files", addresses, credentials, files, node };
@@ -124,32 +122,8 @@ function joinedAccess(
         `--${names.ca}, --agent-cert and --agent-key`,
     );
   }
-  const path = `${root}/node.json`;
-  try {
-    const { name } = parseJoinedNode(readFile(path));
-    return { kind: "joined", addresses, stateDirectory: root, node: name };
-  } catch (error) {
-    const problem = error instanceof PkiError
-      ? error.message
-      : systemProblem(error);
-    throw new UsageError(`Cannot use ${path}: ${problem}`);
-  }
-}
-
-/** @throws {UsageError} One line. */
-function load(
-  { ca, cert, key }: { ca: string; cert: string; key: string },
-): Credentials {
-  try {
-    return Credentials.load({
-      ca: ca || undefined,
-      cert: cert || undefined,
-      key: key || undefined,
-    });
-  } catch (error) {
-    if (!(error instanceof CredentialsError)) throw error;
-    throw new UsageError(error.message);
-  }
+  const node = readJoined(root, readFile).name;
+  return { kind: "joined", addresses, stateDirectory: root, node };
 }
 
 function parseServer(

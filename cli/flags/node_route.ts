@@ -1,26 +1,26 @@
 /**
- * The route of a node: through a server's port for agents, as whom the node has
- * joined or as files say.
+ * The route of a node: through a server's port for agents, with the identity that
+ * the node has joined with, or with files.
  *
  * @module
  */
 
 import { hasJoined } from "../../agent/identity/agent_state.ts";
-import { parseJoinedNode } from "../../agent/identity/joined_node.ts";
 import type { NodeRoute } from "../../client/tunnel_route.ts";
-import { systemProblem } from "../../platform/files/file_error.ts";
 import type { Log } from "../../platform/log/log.ts";
-import { PkiError } from "../../platform/pki/key_pair.ts";
-import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import {
+  type ProxyEnvironment,
+  proxyEnvironment,
+} from "../../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
-import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { UsageError } from "./usage_error.ts";
 import { parseAgentServer } from "./addresses.ts";
 import { followIdentity } from "../../agent/identity/followed_identity.ts";
+import { joinedRoute, readJoined } from "./joined_node.ts";
 import { keyPair } from "./key_pair.ts";
 import type { FlagSources } from "./read_flags.ts";
 
-/** What flags say about it. */
+/** Values of the flags. */
 export interface NodeRouteFlags {
   readonly "server": string;
   readonly "proxy-mode": string;
@@ -36,11 +36,11 @@ export interface NodeRouteFlags {
 /** What is read of the machine. */
 export interface NodeRouteSources
   extends Pick<FlagSources, "readFile" | "environment"> {
-  /** Where agents keep their identity unless they are told. */
+  /** Where agents keep their identity by default. */
   readonly stateDirectory: string;
-  /** For who goes on for a while; absent: files are just read. */
+  /** For commands that stay for a while; absent: files are just read. */
   readonly log?: () => Log;
-  /** Who goes on ends soon. */
+  /** The command ends soon. */
   readonly isBrief?: boolean;
 }
 
@@ -64,7 +64,7 @@ export function nodeRouteOf(
     flags["agent-key"],
   );
   if (pair === undefined) {
-    return joinedRoute(flags, sources, addresses, { kind: "node", proxyEnv });
+    return routeAsJoined(flags, sources, addresses, proxyEnv);
   }
   if (flags["state-dir"] !== "") {
     throw new UsageError(
@@ -75,8 +75,8 @@ export function nodeRouteOf(
   const ca = flags["ca-cert"];
   if (ca === "" || addresses === undefined) {
     throw new UsageError(
-      "Cannot use --agent-cert without --ca-cert and --server: they say which " +
-        "server is a true one, and where it is; give both",
+      "Cannot use --agent-cert without --ca-cert and --server: they say how to " +
+        "verify the server, and where it is; give both",
     );
   }
   const serverName = flags["tls-server-name"];
@@ -89,12 +89,12 @@ export function nodeRouteOf(
   };
 }
 
-function joinedRoute(
+function routeAsJoined(
   flags: NodeRouteFlags,
   { readFile, environment, stateDirectory, log, isBrief = false }:
     NodeRouteSources,
   addresses: readonly ServerAddress[] | undefined,
-  route: Pick<NodeRoute, "kind" | "proxyEnv">,
+  proxyEnv: ProxyEnvironment,
 ): NodeRoute {
   if (flags["ca-cert"] !== "") {
     throw new UsageError(
@@ -105,52 +105,35 @@ function joinedRoute(
   const root = flags["state-dir"] || stateDirectory;
   if (!hasJoined(root)) {
     throw new UsageError(
-      `Cannot go as a node: there is no identity in ${root}; tunnel join, ` +
+      `Cannot connect as a node: there is no identity in ${root}; tunnel join, ` +
         "name another --state-dir, or give --agent-cert, --agent-key, " +
         "--ca-cert and --server",
     );
   }
-  const found = addresses ?? joinedServers(`${root}/node.json`, readFile);
-  const joined = { stateDirectory: root, addresses: found };
-  return {
-    ...route,
+  const found = addresses ?? joinedServers(root, readFile);
+  const identity = log === undefined ? undefined : followIdentity(
+    { stateDirectory: root, addresses: found },
+    { log: log(), environment, isBrief },
+  );
+  return joinedRoute(root, {
     addresses: found,
-    ...(log === undefined ? {} : {
-      identity: followIdentity(joined, {
-        log: log(),
-        environment,
-        isBrief,
-      }),
-    }),
-    files: {
-      ca: `${root}/ca.pem`,
-      cert: `${root}/cert.pem`,
-      key: `${root}/key.pem`,
-    },
-    serverName: TUNNEL_SERVER_NAME,
-  };
+    ...(identity === undefined ? {} : { identity }),
+    proxyEnv,
+  });
 }
 
 function joinedServers(
-  path: string,
+  root: string,
   readFile: (path: string) => string,
 ): readonly ServerAddress[] {
-  let servers: readonly ServerAddress[];
-  try {
-    ({ servers } = parseJoinedNode(readFile(path)));
-  } catch (error) {
-    const problem = error instanceof PkiError
-      ? error.message
-      : systemProblem(error);
-    throw new UsageError(`Cannot use ${path}: ${problem}`);
-  }
+  const { servers } = readJoined(root, readFile);
   if (servers.length > 0) return servers;
   throw new UsageError(
-    `Cannot find the server: ${path} names none; give --server`,
+    `Cannot find the server: ${root}/node.json names none; give --server`,
   );
 }
 
-/** What is meant for a frontend would be ignored here. */
+/** Flags for a frontend would be ignored here. */
 function refuseFrontend(
   flags: NodeRouteFlags,
   given: ReadonlySet<string>,
@@ -172,7 +155,9 @@ function refuseFrontend(
   }
   if (flags["server"].startsWith("unix:")) {
     throw new UsageError(
-      `Cannot go as a node to ${flags["server"]}: that is a frontend; wanted ` +
+      `Cannot connect as a node to ${
+        flags["server"]
+      }: that is a frontend; wanted ` +
         "HOST:PORT of the server's port for agents",
     );
   }

@@ -93,13 +93,13 @@ Deno.test("what says two things about a node's route is refused in one line", ()
     const cases: readonly (readonly [argv: readonly string[], says: string])[] = [
       [[state, "--cert=c", "--key=k"],         "Cannot use --cert as a node: it is for a frontend; use --agent-cert"],
       [[state, "--proxy-mode=http-connect"],   "Cannot use --proxy-mode=http-connect as a node"],
-      [[state, "--server=unix:/s"],            "Cannot go as a node to unix:/s: that is a frontend"],
+      [[state, "--server=unix:/s"],            "Cannot connect as a node to unix:/s: that is a frontend"],
       [[state, "--ca-cert=ca"],                "Cannot use --ca-cert for a node that has joined"],
       [[state, ...pair],                       "Cannot use --state-dir together with --agent-cert"],
       [[...pair, "--ca-cert=ca"],              "Cannot use --agent-cert without --ca-cert and --server"],
       [[...pair, "--server=t:1"],              "Cannot use --agent-cert without --ca-cert and --server"],
       [["--agent-cert=c"],                     "Cannot use --agent-cert alone: --agent-key"],
-      [[`--state-dir=${home}`],                `Cannot go as a node: there is no identity in ${home}; tunnel join`],
+      [[`--state-dir=${home}`],                `Cannot connect as a node: there is no identity in ${home}; tunnel`],
       [["--as-node", "--egress-config=e"],     "Cannot use --as-node together with --egress-config"],
     ];
     for (const [argv, says] of cases) {

@@ -33,8 +33,8 @@ import {
 const GROUP = "The route into the tunnel";
 const TARGET = "The target";
 
-/** Flags that say what an `--egress-config` says too. */
-const FILE_SAYS: readonly string[] = [
+/** Flags that an `--egress-config` replaces. */
+const FILE_FLAGS: readonly string[] = [
   "server",
   "proxy-mode",
   "ca-cert",
@@ -47,29 +47,29 @@ const FILE_SAYS: readonly string[] = [
   "agent-key",
 ];
 
-/** Flags that say that the route is a node's. */
-const NODE_SAYS = ["as-node", "state-dir", "agent-cert", "agent-key"] as const;
+/** Flags that ask for the route of a node. */
+const NODE_FLAGS = ["as-node", "state-dir", "agent-cert", "agent-key"] as const;
 
-/** Which route. */
+/** Flags that choose the route. */
 export const ROUTE_ONLY_FLAGS = {
   "server": textFlag("", {
     group: GROUP,
     placeholder: "ADDRESS",
-    help: "Frontend of the server: unix:/path or host:port; for a node the " +
+    help: "Frontend of the server: unix:/path or host:port. For a node: the " +
       "server's port for agents.",
     defaultText: "the socket of a server on this machine, or where this node " +
       "has joined",
   }),
   "proxy-mode": choiceFlag(["grpc", "http-connect"], "grpc", {
     group: GROUP,
-    help: "What to speak to the frontend.",
+    help: "Protocol to speak to the frontend.",
   }),
   "ca-cert": fileFlag({
     group: GROUP,
     help: "CA of the server's certificate; for host:port.",
   }),
   "cert": fileFlag({ group: GROUP, help: "Certificate to show." }),
-  "key": fileFlag({ group: GROUP, help: "Its private key." }),
+  "key": fileFlag({ group: GROUP, help: "Private key of --cert." }),
   "tls-server-name": textFlag("", {
     group: GROUP,
     placeholder: "NAME",
@@ -78,17 +78,16 @@ export const ROUTE_ONLY_FLAGS = {
   }),
   "as-node": booleanFlag(false, {
     group: GROUP,
-    help:
-      "Go as this node, through the server's port for agents. A node that " +
-      "has joined does so where no other route is given and no server is on " +
-      "the same machine.",
+    help: "Connect as this node, through the server's port for agents. A " +
+      "node that has joined does so where no other route is given and " +
+      "no server runs on this machine.",
   }),
   "state-dir": stateDirectoryFlag("agent", GROUP),
   "agent-cert": fileFlag({
     group: GROUP,
     help: "Certificate of a node that has not joined; with --ca-cert.",
   }),
-  "agent-key": fileFlag({ group: GROUP, help: "Its private key." }),
+  "agent-key": fileFlag({ group: GROUP, help: "Private key of --agent-cert." }),
   "egress-config": fileFlag({
     group: GROUP,
     help: "Take the route from this EgressSelectorConfiguration of " +
@@ -96,7 +95,7 @@ export const ROUTE_ONLY_FLAGS = {
   }),
   "network": choiceFlag(NETWORK_CONTEXTS, "cluster", {
     group: GROUP,
-    help: "Which of its routes.",
+    help: "Which of its routes to take.",
   }),
 } as const;
 
@@ -106,21 +105,21 @@ export const ROUTE_FLAGS = {
   "node": textFlag("", {
     group: TARGET,
     placeholder: "NAME",
-    help: "Dial from this node's agent, whatever the target's name says.",
+    help: "Dial from this node's agent, whatever the target's name is.",
   }),
-  // Longer than a server's own limit: it says whose agent does not answer.
+  // Longer than a server's own limit: the server reports which agent is silent.
   "dial-timeout": durationFlag(12_000, 1, {
     group: TARGET,
-    help:
-      "Limit on connecting. Shorter than the server's own limit (10s), the " +
-      "server cannot say which agent does not answer.",
+    help: "Limit on connecting. If it is shorter than the server's own " +
+      "limit (10s), the server cannot report which agent does not " +
+      "answer.",
   }),
 } as const;
 
 /** What is read of the machine. */
 export interface RouteSources
   extends Pick<FlagSources, "readFile" | "environment"> {
-  /** Where a node's identity is followed, what is said of it. */
+  /** Where a node's identity is followed: for what happens to it. */
   readonly log?: () => Log;
   /** The command ends soon. */
   readonly isBrief?: boolean;
@@ -130,7 +129,7 @@ export interface RouteSources
  * Chooses the route.
  *
  * @param sources Files, and where a server on this machine would listen.
- * @param stateDirectory Where an agent keeps its identity unless it is told.
+ * @param stateDirectory Where an agent keeps its identity by default.
  * @throws {UsageError} When flags contradict each other or lack something.
  */
 export function routeOf(
@@ -139,7 +138,7 @@ export function routeOf(
   stateDirectory: string = defaultStateDirectory("agent", environment),
 ): TunnelRoute {
   if (flags["egress-config"] !== "") {
-    const rival = FILE_SAYS.find((name) => given.has(name));
+    const rival = FILE_FLAGS.find((name) => given.has(name));
     if (rival !== undefined) {
       throw new UsageError(
         `Cannot use --${rival} together with --egress-config: the file says ` +
@@ -154,7 +153,7 @@ export function routeOf(
         "--egress-config too",
     );
   }
-  const isNode = NODE_SAYS.some((name) => given.has(name)) ||
+  const isNode = NODE_FLAGS.some((name) => given.has(name)) ||
     flags["server"] === "" && hasUsableIdentity(stateDirectory) &&
       !isSocket(frontendPath(environment));
   if (isNode) {
@@ -205,7 +204,7 @@ function routeFromFile(
   return parseEgressConfig(content, path).get(network) ?? { kind: "direct" };
 }
 
-/** The socket that `tunnel server` opens unless it is told otherwise. */
+/** The socket that `tunnel server` opens by default. */
 function defaultFrontend(
   environment: (name: string) => string | undefined,
 ): string {
@@ -235,7 +234,7 @@ function isSocket(path: string): boolean {
   try {
     return Deno.statSync(path).isSocket === true;
   } catch {
-    // Not there, or not for us: nobody to call, either way.
+    // It does not exist, or we must not see it: no server to call, either way.
     return false;
   }
 }

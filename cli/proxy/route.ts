@@ -1,6 +1,6 @@
 /**
- * The route of `tunnel proxy` to endpoints behind agents: as flags say it, and
- * else as the same node, and to the same servers, that it asks for services.
+ * The route of `tunnel proxy` to endpoints behind agents: the one that flags
+ * name, else as the node, and to the servers, that it follows for services.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import type { NodeIdentity } from "../../client/node_identity.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
-import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
+import { joinedRoute } from "../flags/joined_node.ts";
 import type { CommandContext } from "../program/command.ts";
 import type { AdsAccess } from "../../agent/identity/ads_access.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
@@ -25,7 +25,7 @@ const SHARED: readonly string[] = ["agent-cert", "agent-key", "state-dir"];
 /**
  * @param access To discovery servers, if there are any.
  * @param identity Of the node, when it has joined.
- * @returns `undefined` when there is none, and none was asked for.
+ * @returns `undefined` when there is none and no flag asks for one.
  * @throws {UsageError} One line.
  */
 export function proxyRoute(
@@ -45,27 +45,18 @@ export function proxyRoute(
   }
   const { kind, addresses } = access;
   switch (kind) {
-    // Who needs to prove nothing is told nothing of who it is.
+    // A server that asks for no certificate is shown none.
     case "plain":
       return routeIfAny(reading, context);
     case "files":
-      // A server that is just believed knows nobody by that.
+      // Without a certificate the server does not know this node.
       if (access.files.cert === "") return routeIfAny(reading, context);
       return { kind: "node", addresses, files: access.files, proxyEnv };
-    case "joined": {
-      const { stateDirectory: root } = access;
-      return {
-        kind: "node",
+    case "joined":
+      return joinedRoute(access.stateDirectory, {
         addresses,
-        files: {
-          ca: `${root}/ca.pem`,
-          cert: `${root}/cert.pem`,
-          key: `${root}/key.pem`,
-        },
         ...(identity === undefined ? {} : { identity }),
-        serverName: TUNNEL_SERVER_NAME,
         proxyEnv,
-      };
-    }
+      });
   }
 }
