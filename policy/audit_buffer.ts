@@ -20,7 +20,7 @@ export interface AuditChunk {
   lines: number;
 }
 
-/** See the module description. */
+/** Lines in memory, as chunks that are written whole. */
 export class AuditBuffer {
   readonly #bytesMax: number;
   readonly #chunkBytes: number;

@@ -1,10 +1,10 @@
 /**
  * A file of JSON lines about who was let where, rotated by size.
  *
- * Whoever writes a line never waits and never fails: lines are kept in bounded
- * memory and written in order behind everybody's back. While the file cannot be
- * written (a full disk, say) they wait; what finds no room is dropped and
- * counted, and a line in the file itself says how many are missing.
+ * To add a line never waits and never fails: lines are kept in bounded memory and
+ * written in order in the background. While the file cannot be written (a full
+ * disk, for example) they wait; what finds no room is dropped and counted, and a
+ * line in the file itself says how many are missing.
  *
  * It knows nothing of what the lines mean.
  *
@@ -51,7 +51,7 @@ export interface AuditLogEnvironment {
   readonly files?: AuditFiles;
 }
 
-/** See the module description. */
+/** One audit log, from its first line to its last. */
 export class AuditLog {
   readonly #options: AuditLogOptions;
   readonly #log: Log;
@@ -130,7 +130,7 @@ export class AuditLog {
     } else this.#schedule();
   }
 
-  /** Opens the file anew before the next line: somebody has moved it away. */
+  /** Opens the file anew before the next line: it may have been moved away. */
   reopen(): void {
     this.#mustReopen = true;
   }

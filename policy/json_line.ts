@@ -14,7 +14,7 @@ const [QUOTE, BACKSLASH, ZERO, NEWLINE] = [0x22, 0x5c, 0x30, 0x0a];
 /** Most numbers are below it, and reckoned without fractions. */
 const SMALL_BELOW = 1e9;
 
-/** See the module description. */
+/** Builds lines of JSON in one buffer. */
 export class JsonLine {
   /** Nearly all lines are shorter; it grows with the first that is not. */
   #bytes = new Uint8Array(1_024);

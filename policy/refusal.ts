@@ -33,10 +33,10 @@ export function refusal(
   const target = clipped(`${protocol} ${address}`, TARGET_LENGTH_MAX);
   const shown = via === undefined ? target : `${target} (${via})`;
   const why = note === undefined ? "" : ` (${note})`;
-  const words = rule === ""
+  const decision = rule === ""
     ? `refused, no rule of the ${who} allows it${why}; ${REMEDY[who]}`
     : `refused by the ${who}'s rule ${rule}${why}`;
-  return new DialError("refused", `Cannot dial ${shown}: ${words}`);
+  return new DialError("refused", `Cannot dial ${shown}: ${decision}`);
 }
 
 /**

@@ -39,7 +39,7 @@ export interface PortRange {
   readonly last: number;
 }
 
-/** See the module description. */
+/** A rule that was read. */
 export type Rule =
   | {
     readonly kind: "endpoint";

@@ -16,7 +16,7 @@ import { type IpAddress, parseIpAddress } from "../proto/peer/ip_address.ts";
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { splitAddress } from "./target_address.ts";
 
-/** See the module description. */
+/** A target that was read, or why it cannot be. */
 export type Subject =
   | {
     readonly kind: "endpoint";

@@ -34,7 +34,7 @@ const NAMED_PORTS: ReadonlyMap<string, string> = new Map([
 /**
  * Splits the address of a target. Brackets go; an empty host stays empty.
  *
- * @throws {DialError} With Go's words.
+ * @throws {DialError} With the message of Go.
  */
 export function splitAddress(
   target: DialTarget,

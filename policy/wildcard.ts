@@ -7,7 +7,7 @@
  * @module
  */
 
-/** See the module description. */
+/** A pattern in which `*` stands for any text. */
 export class Wildcard {
   readonly #parts: readonly string[];
 

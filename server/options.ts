@@ -2,9 +2,8 @@
  * What `startServer` wants to know, already validated.
  *
  * Nothing here is a flag: durations are milliseconds, ports numbers, lists
- * arrays, and combinations that make no sense cannot be written down. Who reads
- * command lines, environments and files (`cli/`) fills this in; embedders write
- * it themselves.
+ * arrays, and combinations that make no sense cannot be written down. `cli/` makes
+ * it of command lines, environments and files; embedders write it themselves.
  *
  * @module
  */
@@ -18,7 +17,7 @@ import type { AuditLogOptions } from "../policy/audit_log.ts";
 import type { KubernetesOptions } from "../neighbours/kubernetes/connect.ts";
 import type { Source } from "../catalog/model/source.ts";
 
-/** How frontends speak; `auto` tells the two apart by the first bytes. */
+/** What frontends speak; `auto` recognizes it by the first bytes. */
 export type FrontendMode = "grpc" | "http-connect" | "auto";
 
 /** What all TLS ports accept. */
@@ -70,7 +69,7 @@ export type NodeBinding = "warn" | "enforce";
 /** `token`: who can read the file. `open`: who can connect. */
 export type AdminDebug = "token" | "open";
 
-/** What a server is told about it. */
+/** Who may reach what, and where that is recorded. */
 export interface AuthorizationOptions {
   /** Absent: every frontend may reach everything. */
   readonly policyFile?: string;
@@ -118,11 +117,11 @@ export interface KubeletOptions {
   readonly lookups?: KubernetesOptions;
 }
 
-/** See the module description. */
+/** All that a server is configured with. */
 export interface ServerOptions {
-  /** Told to agents, so that they can tell servers apart. */
+  /** Sent to agents, so that they can distinguish servers. */
   readonly serverId: string;
-  /** How many servers an agent should be connected to; told to agents. */
+  /** How many servers an agent should be connected to; sent to agents. */
   readonly serverCount: number;
 
   readonly frontend: {
@@ -173,7 +172,7 @@ export interface ServerOptions {
   /** A port where callers talk to kubelets; absent: none. */
   readonly kubelet?: KubeletOptions;
 
-  /** The catalog, and who is told of it; absent: there is none. */
+  /** The catalog, and how it is served; absent: there is none. */
   readonly discovery?: DiscoveryServerOptions;
 
   /** Not empty; asked in this order. */

@@ -92,7 +92,7 @@ export async function startServer(
   }
 }
 
-/** See the module description. */
+/** One server, from its ports to its end. */
 class Server {
   readonly #core: ServerCore;
   readonly #readiness: Readiness;
@@ -223,7 +223,7 @@ class Server {
         shutdown.begin(timeoutMs);
       },
       handedOverEarly: (pid) => {
-        log.info(`process ${pid} accepts agents; those here are told`);
+        log.info(`process ${pid} accepts agents; agents here go there`);
         this.#agents.drain("another process takes over");
       },
       handedOver: (pid) => {
@@ -240,7 +240,7 @@ class Server {
     };
   }
 
-  /** What runs, and how long it may, in words. */
+  /** What runs, and how long it may, as text. */
   get #load(): string {
     const { metrics, options } = this.#core;
     const { established, pendingDials } = metrics;
@@ -299,7 +299,7 @@ class Server {
   #announceEnd(): void {
     this.#readiness.report();
     this.#kubernetes?.retire();
-    // Whose stream ends makes the next one elsewhere, and not on this connection.
+    // A client whose stream ends makes the next one elsewhere, not on this connection.
     this.#agents.drain("the server is stopping");
     this.#nodes.drain("the server is stopping");
     this.#frontends.drain("the server is stopping");

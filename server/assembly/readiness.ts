@@ -1,6 +1,6 @@
 /**
  * Whether a server is ready: it runs, and has an agent. The health port asks
- * for it; clients of gRPC's health service are told of each change.
+ * for it; clients of gRPC's health service receive each change.
  *
  * @module
  */
@@ -14,7 +14,7 @@ export interface ReadinessConditions {
   hasAgents(): boolean;
 }
 
-/** See the module description. */
+/** Reports whether the server is ready. */
 export class Readiness {
   readonly #conditions: ReadinessConditions;
   readonly #health = new HealthService();

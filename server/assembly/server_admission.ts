@@ -1,6 +1,6 @@
 /**
- * Who may connect to a server, how many of them, and what is counted when
- * somebody overdoes it: `net/admission` with this server's metrics and log.
+ * Who may connect to a server, how many of them, and what is counted when a
+ * limit is reached: `net/admission` with this server's metrics and log.
  *
  * @module
  */
@@ -21,13 +21,13 @@ import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { OWN_PREFIX } from "../metrics/metric_families.ts";
 
-/** A flood is told once in this time, and counted all the time. */
-const TOLD_EVERY_MS = 60_000;
+/** A flood is logged once in this time, and counted all the time. */
+const LOGGED_EVERY_MS = 60_000;
 
 /** Which port a peer came to. */
 export type PortName = "agents" | "frontends" | "http";
 
-/** See the module description. */
+/** Admission to all ports of one server. */
 export class ServerIntake {
   readonly intake: Intake;
   readonly #log: Log;
@@ -35,8 +35,8 @@ export class ServerIntake {
   readonly #reached;
   readonly #faults;
   readonly #brakes;
-  readonly #toldMs = new Map<string, number>();
-  #brakesUntold = 0;
+  readonly #loggedMs = new Map<string, number>();
+  #brakesUnlogged = 0;
 
   constructor(
     wish: IntakeWish,
@@ -92,7 +92,7 @@ export class ServerIntake {
   /** A limit was reached and has cost somebody something. */
   reached(limit: IntakeLimit | "http_connections", scope: IntakeScope): void {
     this.#reached.with(limit, scope).add();
-    if (!this.#mayTell(`${limit} ${scope}`)) return;
+    if (!this.#mayLog(`${limit} ${scope}`)) return;
     this.#log.warn(
       `too many ${limit.replace("_", " ")} of ` +
         `${scope === "all" ? "all sources together" : "one source"}: ` +
@@ -103,11 +103,11 @@ export class ServerIntake {
   /** A source is slowed down, for its faults. */
   #braked(source: string): void {
     this.#brakes.add();
-    if (!this.#mayTell("braked")) return void this.#brakesUntold++;
-    const others = this.#brakesUntold === 0
+    if (!this.#mayLog("braked")) return void this.#brakesUnlogged++;
+    const others = this.#brakesUnlogged === 0
       ? ""
-      : `, as from ${this.#brakesUntold} other sources since the last such line`;
-    this.#brakesUntold = 0;
+      : `, as from ${this.#brakesUnlogged} other sources since the last such line`;
+    this.#brakesUnlogged = 0;
     this.#log.warn(
       `peers from ${source} break rules: one connection a second is let in ` +
         `from there until they stop${others}; see ` +
@@ -115,11 +115,11 @@ export class ServerIntake {
     );
   }
 
-  #mayTell(key: string): boolean {
+  #mayLog(key: string): boolean {
     const nowMs = this.#clock.now();
-    const toldMs = this.#toldMs.get(key) ?? -Infinity;
-    if (nowMs - toldMs < TOLD_EVERY_MS) return false;
-    this.#toldMs.set(key, nowMs);
+    const loggedMs = this.#loggedMs.get(key) ?? -Infinity;
+    if (nowMs - loggedMs < LOGGED_EVERY_MS) return false;
+    this.#loggedMs.set(key, nowMs);
     return true;
   }
 

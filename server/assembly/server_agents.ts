@@ -39,7 +39,7 @@ import type { Readiness } from "./readiness.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 import type { ServerNodes } from "./server_nodes.ts";
 
-/** See the module description. */
+/** The agents' side of one server. */
 export class ServerAgents {
   readonly #core: ServerCore;
   readonly #nodes: ServerNodes;
@@ -154,7 +154,7 @@ export class ServerAgents {
     if (reloading !== undefined) unawaited("identity", reloading);
   }
 
-  /** Callers that were told to go, and may still be about to call. */
+  /** Callers that received a GOAWAY, and may still be about to call. */
   get leaving(): number {
     return this.#port.leaving;
   }
@@ -175,7 +175,7 @@ export class ServerAgents {
 
   #warnOfAnonymous(address: string): void {
     this.#core.log.warn(
-      `agents need no certificate on ${address}: whoever can connect there ` +
+      `agents need no certificate on ${address}: anybody who can connect there ` +
         "may become an agent and get connections for any target" +
         (this.#trust?.identity === undefined ? "" : " but joined nodes"),
     );

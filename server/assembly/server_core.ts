@@ -24,7 +24,7 @@ import { ServerMetrics } from "./server_metrics.ts";
 /** How long a TLS handshake may take. */
 export const HANDSHAKE_TIMEOUT_MS = 10_000;
 
-/** See the module description. */
+/** The parts of a server that all others use. */
 export class ServerCore {
   readonly options: ServerOptions;
   readonly log: Log;

@@ -20,7 +20,7 @@ import type { KubeletPort } from "../kubelet/kubelet_port.ts";
 import { callerFiles, kubeletFiles } from "../kubelet/credential_files.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 
-/** See the module description. */
+/** The callers' side of one server. */
 export class ServerFrontends {
   readonly #core: ServerCore;
   readonly #port: FrontendPort;
@@ -94,8 +94,8 @@ export class ServerFrontends {
   }
 
   /**
-   * Callers that can be told make new connections for what they want next; who
-   * comes here all the same is served.
+   * Sends callers of HTTP/2 a GOAWAY: they make new connections for what they want
+   * next. Callers that come here all the same are served.
    */
   drain(reason: string): void {
     this.#port.shutdown(reason);
@@ -139,7 +139,7 @@ export class ServerFrontends {
         dial,
         join,
         refused: (status, message, isDial) => {
-          // What became of a dial, the dialer says.
+          // The dialer logs what became of a dial.
           if (isDial) return;
           log.event(`CONNECT refused with ${status}: ${message}`, {}, message);
         },

@@ -38,7 +38,7 @@ const DIAL_FAILURE: Readonly<Record<DialFailureCause, string>> = {
 /** Upstream's word for errors that came with no packet; ours all do. */
 const STREAM_ERROR_PACKET = "Unknown";
 
-/** See the module description. */
+/** The counters of a server. */
 export class ServerMetrics {
   readonly #clock: Clock;
   readonly #registry: MetricRegistry;

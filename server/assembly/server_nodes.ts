@@ -1,5 +1,5 @@
 /**
- * What nodes have of a server beside their links: they are told what there is
+ * What nodes have of a server beside their links: they receive what there is
  * (discovery), announce what they have, and ask for connections to the rest.
  *
  * Connections are made whether this server has a catalog or not; a virtual
@@ -23,7 +23,7 @@ import type { ConnectionPeer } from "../links/agent_port.ts";
 import { CatalogReach } from "../policy/catalog_reach.ts";
 import type { ServerCore } from "./server_core.ts";
 
-/** See the module description. */
+/** Discovery, announcements and dials of nodes. */
 export class ServerNodes {
   readonly #core: ServerCore;
   readonly #admit: (candidate: LinkCandidate) => LinkAdmission;
@@ -45,7 +45,7 @@ export class ServerNodes {
       observer: withPacketLines(metrics.packetObserver("client"), log, "node"),
       messageBytesMax: options.messageBytesMax,
       admit,
-      dial: (order, answer) => dialer.dial(order, answer),
+      dial: (request, answer) => dialer.dial(request, answer),
       resolve: (host) => this.#virtualAddresses.resolve(host),
       refused: (remoteAddress, reason) => {
         metrics.callerRefused();
@@ -131,8 +131,8 @@ export class ServerNodes {
   }
 
   /**
-   * Clients of discovery go to other servers. Nodes that ask for connections are
-   * told to by the agent port; who has no other one is served to the end.
+   * Sends clients of discovery to other servers. The agent port sends nodes that
+   * ask for connections there; those that have no other one are served to the end.
    */
   drain(reason: string): void {
     this.#discovery?.drain(reason);

@@ -1,7 +1,8 @@
 /**
- * The end of a server, in order: not ready, agents and callers are told, whoever
- * comes all the same is served, and when nothing runs everything goes. Another
- * process may take the ports meanwhile; then only what runs is waited for.
+ * The end of a server, in order: it is not ready, agents and callers are sent
+ * elsewhere, those that come all the same are served, and when nothing runs
+ * everything closes. Another process may take the ports meanwhile; then only what
+ * runs is waited for.
  *
  * @module
  */
@@ -10,14 +11,14 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** What has to be done at each step. */
 export interface ShutdownSteps {
-  /** Tell agents and callers to go elsewhere; the server is not ready. */
+  /** Send agents and callers elsewhere; the server is not ready. */
   announce(): void;
   /** Dials and conduits that are under way. */
   load(): number;
   /**
-   * Stop accepting, if who comes then waits for a process that follows.
+   * Stop accepting, if new connections then wait for a process that follows.
    *
-   * @returns Whether it is so; else whoever comes would be refused.
+   * @returns Whether it is so; else new connections would be refused.
    */
   letGo(): boolean;
   /** Close everything that is left; settles when it is gone. */
@@ -25,12 +26,12 @@ export interface ShutdownSteps {
 }
 
 /**
- * Whoever had connected before another process took the ports may not have said
- * what for: so long they have.
+ * A client that connected before another process took the ports may not have sent
+ * its request: it has so long.
  */
 export const ARRIVAL_MS = 1_000;
 
-/** See the module description. Idempotent. */
+/** Takes a server from running to closed, once. Idempotent. */
 export class Shutdown {
   readonly #steps: ShutdownSteps;
   readonly #timers: Timers;
@@ -65,7 +66,7 @@ export class Shutdown {
   /** Another process has the ports. @param timeoutMs As {@linkcode begin}. */
   handedOver(timeoutMs: number): void {
     if (this.#state !== "running" && this.#state !== "draining") return;
-    // Again: somebody may have come since.
+    // Again: others may have connected since.
     this.#steps.announce();
     this.#leave();
     this.#limit(timeoutMs);
@@ -104,7 +105,7 @@ export class Shutdown {
     });
   }
 
-  /** Nobody is accepted here any more. */
+  /** Nothing is accepted here any more. */
   #leave(): void {
     this.#state = "leaving";
     this.#arrivals = this.#timers.after(ARRIVAL_MS, () => {

@@ -2,8 +2,8 @@
  * Approves agents' CertificateSigningRequests, and denies those that try to
  * pass for an agent. All others are somebody else's business.
  *
- * Several servers may do this at once: who comes second finds the request
- * decided, or is told so by a conflict and looks again.
+ * Several servers may do this at once: the second one finds the request decided,
+ * or receives a conflict and looks again.
  *
  * @module
  */
@@ -52,7 +52,7 @@ export interface ApproverClient extends ListWatchClient {
   replace<T>(path: string, body: T, options: RequestOptions): Promise<T>;
 }
 
-/** What is counted and said. */
+/** What is counted and logged. */
 export interface ApproverObserver {
   /** `approved`, `denied`, `waiting`, `ignored` or `failed`. */
   decided(outcome: string): void;
@@ -63,7 +63,7 @@ export interface ApproverObserver {
   warn(message: string): void;
 }
 
-/** See the module description. */
+/** What the approver needs from outside. */
 export interface CsrApproverOptions extends CsrPolicyOptions {
   readonly client: ApproverClient;
   readonly timers: Timers;
@@ -72,7 +72,7 @@ export interface CsrApproverOptions extends CsrPolicyOptions {
   readonly observer: ApproverObserver;
 }
 
-/** See the module description. */
+/** Follows requests, and approves or denies agents' ones. */
 export class CsrApprover {
   readonly #options: CsrApproverOptions;
   readonly #requests: ListWatch<CertificateSigningRequest>;
@@ -171,8 +171,8 @@ export class CsrApprover {
   }
 
   /**
-   * Whatever it is, it most likely stands in the way of the others, too. They
-   * come first the next time, should it be this one's fault.
+   * The problem is most likely one of the others, too. They come first the next
+   * time, should it be this one's alone.
    */
   #failed(name: string, error: Error): void {
     const { observer, timers } = this.#options;

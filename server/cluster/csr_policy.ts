@@ -1,8 +1,8 @@
 /**
  * Decides about CertificateSigningRequests of agents.
  *
- * Whoever may write such a request may ask for any name in it, and the signer
- * signs what was approved. What cannot be made up is who wrote it: the API
+ * An author of such a request may ask for any name in it, and the signer signs
+ * what was approved. What cannot be made up is its author: the API
  * server notes that in `spec.username`. So a request is good when that is a
  * node's own identity, or a ServiceAccount's token that is bound to a node, and
  * when nothing but that node is asked for. (The approver of yurttunnel looks at

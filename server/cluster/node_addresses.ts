@@ -28,7 +28,7 @@ export interface NodeClient {
   get<T>(path: string, options: RequestOptions): Promise<T>;
 }
 
-/** See the module description. */
+/** Remembers what nodes are called. */
 export class NodeAddresses {
   readonly #client: NodeClient;
   readonly #clock: Clock;

@@ -33,7 +33,7 @@ export interface PodClient {
   get<T>(path: string, options: RequestOptions): Promise<T>;
 }
 
-/** See the module description. */
+/** Remembers where Pods run. */
 export class PodNodes {
   readonly #client: PodClient;
   readonly #clock: Clock;

@@ -1,12 +1,12 @@
 /**
- * Who is asked about next, when more tokens are shown than the API server can be
- * asked about at once.
+ * Which token is reviewed next, when more are shown than the API server can review
+ * at once.
  *
- * Made-up tokens cost nothing, so whoever sends them must not decide who waits.
+ * Made-up tokens cost nothing, so their sender must not decide which ones wait.
  * Tokens wait by the source that they came from, sources take turns, and those
  * that showed a good token lately go before those of which nothing is known, and
- * these before those that showed a bad one. A source may have as much as is
- * left for everybody else: one alone half of the room, two a third each.
+ * these before those that showed a bad one. A source may have as much as is left
+ * for all others: one alone half of the room, two a third each.
  *
  * Knows neither tokens nor the API server.
  *
@@ -27,7 +27,7 @@ export const WAITING_MAX = 1_000;
 /** Agents wait ten seconds for their link, and a review may take seven. */
 export const TURN_WAIT_MS = 7_000;
 
-/** Sources remembered of each kind; who was heard of longest ago is forgotten. */
+/** Sources remembered of each kind; the one noted longest ago is forgotten. */
 export const SOURCES_MAX = 4_096;
 
 /** What is known of a source, best first. */
@@ -48,7 +48,7 @@ interface Waiting {
 /** By source, in the order of their turns. */
 type Lane = Map<string, Waiting[]>;
 
-/** See the module description. */
+/** Runs reviews, as many at once as may be. */
 export class ReviewQueue {
   readonly #clock: Clock;
   readonly #lanes: Readonly<Record<Standing, Lane>> = {
@@ -74,7 +74,7 @@ export class ReviewQueue {
   /**
    * Has `work` done when it is its turn.
    *
-   * @param source Who is to wait if somebody has to.
+   * @param source Where it came from: sources take turns.
    * @throws {TooManyReviewsError} When its turn does not come; and what `work`
    *   throws.
    */
@@ -145,7 +145,7 @@ export class ReviewQueue {
     this.#waiting++;
   }
 
-  /** @returns Whether somebody who is less known has gone. */
+  /** @returns Whether a token of a less known source was refused instead. */
   #makeRoom(standing: Standing): boolean {
     const worse = STANDINGS.slice(STANDINGS.indexOf(standing) + 1).reverse();
     for (const other of worse) {

@@ -31,7 +31,7 @@ import { TokenReviews } from "./token_reviews.ts";
 /** Within the 10 s that agents wait for their link. */
 const REVIEW_TIMEOUT_MS = 7_000;
 
-/** See the module description. */
+/** What a server does with an API server, as one part of it. */
 export interface ServerKubernetes {
   /** Decide about agents that show a token. */
   readonly authenticators: readonly Authorizer[];

@@ -54,7 +54,7 @@ export interface LeaseObserver {
   warn(message: string): void;
 }
 
-/** See the module description. */
+/** What the lease needs from outside. */
 export interface ServerLeaseOptions {
   readonly client: LeaseClient;
   readonly serverId: string;
@@ -67,7 +67,7 @@ export interface ServerLeaseOptions {
   readonly observer: LeaseObserver;
 }
 
-/** See the module description. */
+/** Publishes one server's lease, and renews it. */
 export class ServerLease {
   readonly #options: ServerLeaseOptions;
   readonly #collection: string;

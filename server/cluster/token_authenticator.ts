@@ -36,7 +36,7 @@ import { TooManyReviewsError } from "./review_queue.ts";
 import { flawOf } from "./token_claims.ts";
 import type { TokenRequirement } from "../options.ts";
 
-/** Agents remembered as warned about; beyond that, more is said than needed. */
+/** Agents remembered as warned about; beyond that, a warning may be repeated. */
 const WARNED_AGENTS_MAX = 10_000;
 
 /** Longest text of a token's user that is quoted. */

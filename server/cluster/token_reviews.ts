@@ -1,11 +1,11 @@
 /**
- * Whose tokens are, asked as rarely as safety allows.
+ * To whom tokens belong, asked as rarely as safety allows.
  *
  * Agents come back all at once after a break, each with the token it had
  * before: what was found about a good one is believed for a minute, and two who
  * show the same one wait for one answer. What was found about a bad one is not
- * kept, so that a token that becomes good is not refused for a minute. Who waits
- * when many are shown is for `review_queue.ts`.
+ * kept, so that a token that becomes good is not refused for a minute. Which ones
+ * wait when many are shown is decided in `review_queue.ts`.
  *
  * @module
  */
@@ -21,7 +21,7 @@ export const BELIEVED_MS = 60_000;
 /** Tokens remembered; agents beyond that are asked about each time. */
 export const REMEMBERED_MAX = 10_000;
 
-/** See the module description. */
+/** Reviews tokens, and remembers those that are good. */
 export class TokenReviews {
   readonly #review: (token: string) => Promise<ReviewedToken>;
   readonly #clock: Clock;

@@ -1,7 +1,7 @@
 /**
  * Where callers connect: a unix socket, or TCP with mutual TLS.
  *
- * Lets connections in and shakes hands; what they ask for is the port's.
+ * Accepts connections and their handshakes; what they ask for is the port's.
  *
  * @module
  */
@@ -99,7 +99,7 @@ interface Caller {
 }
 
 /**
- * Who may open the socket is known by that. Where the system tells which process
+ * The socket's mode decides who may open it. Where the system knows which process
  * it is, one that breaks rules is slowed down, and no other.
  */
 function acceptPlain(

@@ -1,6 +1,6 @@
 /**
  * The port where callers ask for conduits: HTTP/2 with gRPC and HTTP/1.1
- * CONNECT on one listener, told apart by the first bytes.
+ * CONNECT on one listener, recognized by the first bytes.
  *
  * @module
  */
@@ -52,7 +52,7 @@ export interface FrontendPortOptions {
 /** Longest wait for the answer to a PING, as grpc-go's default. */
 const PING_TIMEOUT_MS = 20_000;
 
-/** See the module description. */
+/** Serves accepted connections of callers. */
 export class FrontendPort {
   readonly #options: FrontendPortOptions;
   /** One for all clients: idle ones are many, and each should cost little. */
@@ -147,18 +147,18 @@ export class FrontendPort {
   }
 }
 
-/** What a client's first bytes tell; `undefined`: it has left. */
+/** The protocol of a client's first bytes; `undefined`: it has left. */
 async function protocolOf(
   socket: Socket,
 ): Promise<SniffedProtocol | undefined> {
   try {
     while (await socket.fill(socket.bytes.length + 1)) {
       const protocol = sniffProtocol(socket.bytes);
-      // What does not tell yet is a part of HTTP/2's preface.
+      // What is not recognized yet is a part of HTTP/2's preface.
       if (protocol !== undefined) return protocol;
     }
   } catch {
-    // It was reset, or said too little for too long: nobody is there to tell.
+    // It was reset, or sent too little for too long: there is nobody to answer.
   }
   return undefined;
 }
@@ -170,11 +170,11 @@ async function turnAway(
 ): Promise<void> {
   const socket = new Socket(stream);
   try {
-    // Plain words help whoever looks at the wire; TLS would not show them.
+    // A plain answer helps people who look at the wire; TLS would not show it.
     if (protocol !== "tls") await socket.writeAll(refusalBytes(400, reason));
     await socket.closeWrite();
   } catch {
-    // The client is gone; there is nobody left to tell.
+    // The client is gone: there is nobody to answer.
   }
   socket.close();
 }

@@ -79,7 +79,7 @@ export interface NodeCalls {
   close(reason: string): void;
 }
 
-/** See the module description. */
+/** Serves dials of nodes, on all connections to the agent port. */
 export class NodeFrontend {
   readonly #options: NodeFrontendOptions;
   /** Connections and dials, by node. */

@@ -1,5 +1,5 @@
 /**
- * Which protocol a client speaks, told by its first bytes.
+ * Which protocol a client speaks, by its first bytes.
  *
  * @module
  */
@@ -20,7 +20,7 @@ const TLS_HANDSHAKE = 0x16;
 export type SniffedProtocol = "http2" | "http1" | "tls" | "unknown";
 
 /**
- * Tells the protocol from the bytes seen so far.
+ * Recognizes the protocol by the bytes received so far.
  *
  * @returns `undefined` while they could still become HTTP/2's preface.
  */

@@ -28,7 +28,7 @@ import { countBindingMismatches } from "./identity_metrics.ts";
 import type { Grants } from "./node_authorizer.ts";
 import type { ServerIdentity } from "./server_identity.ts";
 
-/** See the module description. */
+/** What the agent port shows, whom it trusts, and who decides about agents. */
 export interface AgentTrust {
   /** Of our own authority; absent where files say it all. */
   readonly identity?: ServerIdentity;

@@ -54,7 +54,7 @@ class Bucket {
   }
 }
 
-/** See the module description. */
+/** Limits attempts, of one source and of all together. */
 export class JoinAttempts {
   readonly #clock: Clock;
   readonly #burst: number;

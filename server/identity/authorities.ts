@@ -43,7 +43,7 @@ interface Roles {
   readonly previous?: string;
 }
 
-/** See the module description. */
+/** The authority that issues, and those that are trusted besides. */
 export interface Authorities {
   /** Issues now. */
   readonly current: CertificateAuthority;
@@ -76,7 +76,7 @@ export function trustedBy(authorities: Authorities): CertificateFacts[] {
  * Who of them issued a certificate; `undefined`: nobody.
  *
  * @param isVerified The handshake verified it against these authorities alone,
- *   so names tell them apart. Else the signature is checked again (1 ms),
+ *   so names distinguish them. Else the signature is checked again (1 ms),
  *   because anybody can make an authority by any name.
  */
 export function issuerOf(

@@ -3,7 +3,7 @@
  * Konnectivity's.
  *
  * Whether a certificate names its node is that authority's custom: many agents
- * share one certificate, and then nothing tells them apart. So a claim that the
+ * share one certificate, and then nothing distinguishes them. So a claim that the
  * certificate does not cover is shown, and refused only when that was asked for.
  *
  * @module

@@ -1,6 +1,6 @@
 /**
  * Nonces for renewals by proof. They are not remembered but recognised: each
- * says when it was made, under a MAC that also covers whom it was made for.
+ * contains when it was made, under a MAC that also covers for which source.
  *
  * @module
  */
@@ -15,7 +15,7 @@ export const CHALLENGE_VALID_MS = 60_000;
 const TIME_BYTES = 8;
 const MAC_BYTES = 32;
 
-/** See the module description. */
+/** Makes and checks nonces. */
 export class Challenges {
   readonly #clock: Clock;
   /** Of this process: a restart makes nodes ask again, no more. */
@@ -25,7 +25,7 @@ export class Challenges {
     this.#clock = clock;
   }
 
-  /** A nonce for whoever calls from `remoteAddress`. */
+  /** A nonce for a caller at `remoteAddress`. */
   make(remoteAddress: string): Uint8Array<ArrayBuffer> {
     const nonce = new Uint8Array(TIME_BYTES + MAC_BYTES);
     new DataView(nonce.buffer).setFloat64(0, this.#clock.now());

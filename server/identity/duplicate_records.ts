@@ -35,7 +35,7 @@ export interface DuplicateRecord {
   }[];
 }
 
-/** See the module description. */
+/** The records of a state directory. */
 export class DuplicateRecords {
   readonly #state: StateDirectory;
 

@@ -1,5 +1,5 @@
 /**
- * What is said, counted and kept of identities that were copied.
+ * What is logged, counted and recorded of identities that were copied.
  *
  * @module
  */
@@ -15,11 +15,11 @@ import type {
 } from "../links/duplicates.ts";
 import { OWN_PREFIX } from "../metrics/metric_families.ts";
 
-/** One that comes and goes is not said again and again. */
-const SAID_AGAIN_MS = 600_000;
+/** One that comes and goes is not logged again and again. */
+const WARNED_AGAIN_MS = 600_000;
 
-/** Agents remembered as said; beyond that, more is said than needed. */
-const SAID_MAX = 10_000;
+/** Agents remembered as warned about; beyond that, a warning may be repeated. */
+const WARNED_AGENTS_MAX = 10_000;
 
 /** Processes that are named in a sentence. */
 const NAMED_MAX = 4;
@@ -62,13 +62,13 @@ export function duplicateReports(
     `${OWN_PREFIX}duplicate_identities_refused_total`,
     "Links that were refused for another live process with the same key.",
   );
-  const saidMs = new Map<string, number>();
-  const sayOnce = (agentId: string, message: string) => {
-    const before = saidMs.get(agentId);
+  const warnedMs = new Map<string, number>();
+  const warnOnce = (agentId: string, message: string) => {
+    const before = warnedMs.get(agentId);
     const now = wallClock();
-    if (before !== undefined && now - before < SAID_AGAIN_MS) return;
-    if (saidMs.size >= SAID_MAX) saidMs.clear();
-    saidMs.set(agentId, now);
+    if (before !== undefined && now - before < WARNED_AGAIN_MS) return;
+    if (warnedMs.size >= WARNED_AGENTS_MAX) warnedMs.clear();
+    warnedMs.set(agentId, now);
     log.warn(message);
   };
   const keep = (duplicate: Duplicate, isOver: boolean) => {
@@ -81,7 +81,7 @@ export function duplicateReports(
       found.add();
       keep(duplicate, false);
       const message = sentence(duplicate, nodeOf(duplicate.peer));
-      sayOnce(duplicate.peer.agentId, message);
+      warnOnce(duplicate.peer.agentId, message);
       return message;
     },
     lasts: (duplicate) => keep(duplicate, false),
@@ -96,7 +96,7 @@ export function duplicateReports(
       const { peer, instances } = others;
       const node = nodeOf(peer);
       keep({ ...others, instances: [...instances, late] }, true);
-      sayOnce(
+      warnOnce(
         peer.agentId,
         `refused a second process that speaks for agent ${quoted(peer)} with ` +
           `its key, ${placesOf([late])}, beside the one ` +

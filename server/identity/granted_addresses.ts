@@ -44,7 +44,7 @@ export interface TakenClaim {
   readonly node: string;
 }
 
-/** See the module description. */
+/** The grants of all joined nodes, in memory. */
 export class GrantedAddresses {
   readonly #options: GrantedAddressesOptions;
   readonly #granted = new Map<string, Identifiers>();
@@ -56,7 +56,7 @@ export class GrantedAddresses {
     this.#options = options;
   }
 
-  /** Somebody asks, so changes have to be noted. */
+  /** It was asked for, so changes have to be noted. */
   get isWanted(): boolean {
     return this.#loading !== undefined;
   }
@@ -65,7 +65,7 @@ export class GrantedAddresses {
   loaded(): Promise<void> {
     if (this.#loading === undefined) {
       this.#loading = this.load();
-      // Whoever asks next tries again.
+      // The next request tries again.
       this.#loading.catch(() => this.#loading = undefined);
     }
     return this.#loading;
@@ -165,7 +165,7 @@ function addressPrefix(text: string): IpPrefix | undefined {
   return address && { address, length: address.length * 8 };
 }
 
-/** A larger prefix takes as well as a smaller one: whoever has more, gets it. */
+/** A larger prefix takes as well as a smaller one: the longest match gets it. */
 function overlap(one: Claim, other: Claim): boolean {
   if (one.kind !== "prefix" || other.kind !== "prefix") {
     return one.text === other.text;

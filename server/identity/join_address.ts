@@ -1,5 +1,5 @@
 /**
- * Where nodes reach the server, for people who are told what to type there.
+ * Where nodes reach the server, for the commands that people type there.
  *
  * A running server writes down where it listens; nothing depends on it.
  *

@@ -2,9 +2,9 @@
  * The calls of `/tunnel.v1.Identity` on the agent port: a token becomes a
  * certificate, and a certificate (or a proof of its key) the next one.
  *
- * Nothing is decided from what a caller merely says: tokens are compared with
- * hashes, keys with signatures, names with the records of nodes. Whoever has no
- * certificate is counted before anything is done for it.
+ * Nothing is decided from what a caller merely claims: tokens are compared with
+ * hashes, keys with signatures, names with the records of nodes. A caller without
+ * a certificate is counted before anything is done for it.
  *
  * Reading order: `methods`, `#join`, `#renew`, `#enrol`.
  *
@@ -96,7 +96,7 @@ const TOKEN_STATUS: Readonly<Record<TokenRefusal["reason"], StatusCode>> = {
   "other-node": StatusCode.PERMISSION_DENIED,
 };
 
-/** See the module description. */
+/** Serves the identity calls of all connections. */
 export class JoinService {
   readonly #options: JoinServiceOptions;
   readonly #challenges: Challenges;
@@ -206,8 +206,8 @@ export class JoinService {
           `Cannot join as ${node}: ${problem}`,
         );
       }
-      // Nothing about a known node changes: whoever has seen its request could
-      // send it again, with a token that grants less, or more.
+      // Nothing about a known node changes: somebody who has seen its request
+      // could send it again, with a token that grants less, or more.
       if (known !== undefined) return await this.#enrol(known, csr);
       await this.#checkFree(node, granted.identifiers);
       await tokens.claim(granted, use);

@@ -42,7 +42,7 @@ export interface NodeRecord {
     readonly expiresAt: string;
   };
   /**
-   * Ids of the authorities that it trusts, as it has said last while they were
+   * Ids of the authorities that it trusts, as it announced last while they were
    * being changed; sorted.
    */
   readonly trusts?: readonly string[];
@@ -50,7 +50,7 @@ export interface NodeRecord {
   readonly reason?: string;
 }
 
-/** See the module description. */
+/** The records of nodes in a state directory. */
 export class NodeStore {
   readonly #state: StateDirectory;
 

@@ -55,7 +55,7 @@ const MAINTENANCE_MS = 3600_000;
 export interface IdentityEvents {
   /** Files of TLS changed: read them again. */
   onCredentials(): void;
-  /** Other authorities are trusted, or another one issues: tell the agents. */
+  /** Other authorities are trusted, or another one issues: agents need the new bundle. */
   onAuthorities(bundle: Uint8Array): void;
   /** How reading the authorities went: what is wrong with them, if anything. */
   onReloaded(problem?: string): void;
@@ -75,7 +75,7 @@ export interface IdentityEnvironment {
   readonly admitsAnonymous: boolean;
 }
 
-/** See the module description. */
+/** The server's own authority and the nodes that it knows, on disk. */
 export class ServerIdentity {
   readonly #state: StateDirectory;
   readonly #options: IdentityOptions;
@@ -243,7 +243,7 @@ export class ServerIdentity {
     }
   }
 
-  /** Tells `tunnel token create` where agents connect. */
+  /** Records where agents connect, for `tunnel token create`. */
   noteAddress(agents: string): Promise<void> {
     return noteAddress(this.#state, {
       agents,

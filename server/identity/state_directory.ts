@@ -3,8 +3,8 @@
  * all, and refused when it is not what was made.
  *
  * Its files are the interface between a running server and the commands
- * `tunnel token`, `tunnel node` and `tunnel ca`. Whoever reads, decides and
- * writes does so inside `exclusively`, which other processes respect too.
+ * `tunnel token`, `tunnel node` and `tunnel ca`. What reads, decides and writes
+ * does so inside `exclusively`, which other processes respect too.
  *
  *     format             what this directory is; written last
  *     ca/roles.json      which authority does what
@@ -16,7 +16,7 @@
  *     discovery/         what agents announced, by server; see member_memory.ts
  *     duplicates/        see duplicate_records.ts
  *     serving.json       where agents connect, for people
- *     admin.token        for who may see what the server knows; admin_access.ts
+ *     admin.token        lets its readers see what the server knows; admin_access.ts
  *     frontend.sock      where callers get in, unless flags say otherwise
  *
  * A new authority is made only for a directory that is missing or empty: one
@@ -67,7 +67,7 @@ const MADE: ReadonlySet<string> = new Set([
 
 const FOLDERS = ["ca", "tokens", "nodes"] as const;
 
-/** See the module description. */
+/** A directory that is complete, and safe for several processes. */
 export class StateDirectory {
   readonly root: string;
   #queue: Promise<unknown> = Promise.resolve();
@@ -296,7 +296,7 @@ export function parseState(path: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The platform's words are about a character; the reader wants the file.
+    // The platform's message is about a character; the reader wants the file.
     throw damaged(path, "it is no whole JSON document");
   }
 }

@@ -2,7 +2,7 @@
  * Writes down which authorities nodes trust, while these are being changed: so
  * that a person can see when the next step is safe.
  *
- * In between nothing is written: everybody trusts the only one there is.
+ * In between nothing is written: all nodes trust the only one there is.
  *
  * @module
  */
@@ -18,7 +18,7 @@ export interface TrustNotesOptions {
   readonly authorities: () => Authorities;
 }
 
-/** See the module description. */
+/** Records in nodes' records which authorities they trust. */
 export class TrustNotes {
   readonly #options: TrustNotesOptions;
 
@@ -27,22 +27,22 @@ export class TrustNotes {
   }
 
   /**
-   * A node says whom it trusts. Who speaks with a key that was revoked, or that
-   * the name had before, says nothing of the node that a person waits for.
+   * A node announces which authorities it trusts. An announcement with a key that
+   * was revoked, or that the name had before, is not that node's.
    *
    * @param publicKeySha256 Of the key that was proven.
-   * @param said Its words, whatever they are.
+   * @param announced What it sent, whatever it is.
    * @throws {StateError} When it cannot be written down.
    */
   async note(
     node: string,
     publicKeySha256: string,
-    said: readonly string[],
+    announced: readonly string[],
   ): Promise<void> {
     const { nodes, authorities } = this.#options;
     const { next, previous } = authorities();
     if (next === undefined && previous === undefined) return;
-    const trusts = readAuthorityIds(said);
+    const trusts = readAuthorityIds(announced);
     if (trusts === undefined) return;
     const known = nodes.read(node);
     if (standingProblem(node, known, publicKeySha256) !== undefined) return;

@@ -58,7 +58,7 @@ import { watchIdle } from "./idle_watch.ts";
 import { meteredStream } from "./metered_stream.ts";
 import { CONNECT_PATH } from "../../proto/link/method_paths.ts";
 
-/** Whoever calls here makes one call, or a few; resets are hardly honest. */
+/** A caller here makes one call, or a few; resets are hardly honest. */
 const CALL_LIMITS: Partial<ConnectionLimits> = {
   resets: { burst: 100, perSecond: 10 },
 };
@@ -73,7 +73,7 @@ const NODE_LIMITS: Partial<ConnectionLimits> = {
 const NODE_IDLE_MS = 300_000;
 
 /**
- * How long callers that were told to go are waited for: a call of theirs may be
+ * How long callers that received a GOAWAY are waited for: a call of theirs may be
  * on its way, and a round trip later none is.
  */
 export const LEAVE_MS = 1_000;
@@ -127,8 +127,8 @@ export interface AgentPortOptions {
   readonly randomness: Randomness;
   readonly observer: AgentPortObserver;
   /**
-   * Methods that answer everybody who connects, such as health and joining;
-   * they are told who that is.
+   * Methods that answer every peer that connects, such as health and joining; they
+   * receive who that is.
    */
   readonly methodsFor: (
     caller: ConnectionPeer,
@@ -141,14 +141,14 @@ export interface AgentPortOptions {
   readonly linkSettings?: Partial<LocalSettings>;
 }
 
-/** See the module description. */
+/** Serves accepted connections of agents, nodes and their programs. */
 export class AgentPort {
   readonly #options: AgentPortOptions;
   readonly #connections = new Set<Connection>();
   /** Those on which others call us, and that carry no link. */
   readonly #calls = new Set<Connection>();
   readonly #leaving = new Set<Connection>();
-  /** Those that can be told something: links of the streams carrier. */
+  /** Links of the streams carrier, which receive events. */
   readonly #links = new Set<StreamsServerLink>();
   /** Links that were replaced, until they are over. */
   readonly #retired = new Map<AgentLink, Timer>();
@@ -170,15 +170,16 @@ export class AgentPort {
     } else this.#servePackets(stream, guest);
   }
 
-  /** Connections of callers that were told to go, and may still be about to call. */
+  /** Connections that received a GOAWAY, and on which a call may be on its way. */
   get leaving(): number {
     return this.#leaving.size;
   }
 
   /**
-   * Sends everybody to another server: agents of ours are told, callers get a
-   * GOAWAY. What runs goes on, and who comes all the same is served. Links of the
-   * packets carrier stay: Go agents drop what they carry when they see a GOAWAY.
+   * Sends all peers to another server: agents of ours by an event, callers by a
+   * GOAWAY. What runs goes on, and peers that come all the same are served. Links
+   * of the packets carrier stay: Go agents drop what they carry when they receive a
+   * GOAWAY.
    */
   drain(reason: string): void {
     for (const link of this.#links) link.drain();
@@ -196,7 +197,7 @@ export class AgentPort {
     for (const connection of this.#connections) connection.shutdown(reason);
   }
 
-  /** Tells every agent whom to trust from now on. */
+  /** Sends every agent the authorities that it is to trust from now on. */
   announceAuthorities(bundle: Uint8Array): void {
     for (const link of this.#links) link.announceAuthorities(bundle);
   }

@@ -16,7 +16,7 @@ import type {
   LinkRefusal,
 } from "../../proto/link/link.ts";
 
-/** An agent that said who it is. */
+/** A peer that claims to be an agent. */
 export interface LinkCandidate {
   readonly peer: LinkPeer;
   /** Its credential besides its certificate; empty without one. */

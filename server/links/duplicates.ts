@@ -4,13 +4,13 @@
  *
  * A restart, a new process beside its predecessor that is draining, the several
  * links of one process and a link whose line was cut are nothing of the kind.
- * So nobody is suspected before both have been there for a while, neither of
+ * So no agent is suspected before both have been there for a while, neither of
  * them draining, and both have answered a PING that was sent then.
  *
- * Processes are told apart by their instance ids. An agent of the packets
- * carrier that says none, such as Konnectivity's, has one link to a server, and
- * is told apart by where that comes from. The key is what must be the same: a
- * certificate that was renewed meanwhile is another one.
+ * Instance ids distinguish processes. An agent of the packets carrier that sends
+ * none, such as Konnectivity's, has one link to a server, and is known by where
+ * that comes from. The key is what must be the same: a certificate that was
+ * renewed meanwhile is another one.
  *
  * @module
  */
@@ -25,7 +25,7 @@ import type {
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { DuplicatePolicy } from "../options.ts";
 
-/** How long two are beside each other before anybody is suspected. */
+/** How long two are beside each other before they are suspected. */
 export const SETTLE_MS = 7_000;
 
 /** How long either may take to show that it lives. */
@@ -34,12 +34,12 @@ export const ANSWER_MS = 3_000;
 /** How often one that was found is looked at again. */
 export const RECHECK_MS = 60_000;
 
-/** How often an answer is looked for, where somebody waits for it. */
+/** How often an answer is looked for, where a link waits for it. */
 const LOOK_MS = 50;
 
 /** One of the processes that speak for an agent. */
 export interface DuplicateInstance {
-  /** The first characters of its id; empty: it says none. */
+  /** The first characters of its id; empty: it sends none. */
   readonly instance: string;
   /** `ip:port` of its newest link. */
   readonly address: string;
@@ -47,7 +47,7 @@ export interface DuplicateInstance {
   readonly sinceMs: number;
 }
 
-/** Several live processes of one agent; the first is who came first. */
+/** Several live processes of one agent, in order of arrival. */
 export interface Duplicate {
   readonly peer: LinkPeer;
   readonly sinceMs: number;
@@ -61,7 +61,7 @@ export interface DuplicatesOptions {
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
   readonly observer: {
-    /** Two live, for the first time. @returns What both are told. */
+    /** Two live, for the first time. @returns The warning for both. */
     found(duplicate: Duplicate): string;
     /** They still do. */
     lasts(duplicate: Duplicate): void;
@@ -72,7 +72,7 @@ export interface DuplicatesOptions {
   };
 }
 
-/** See the module description. */
+/** Watches all agents that prove a key. */
 export class Duplicates {
   readonly #options: DuplicatesOptions;
   readonly #agents = new Map<string, Agent>();
@@ -171,7 +171,7 @@ export class Duplicates {
     const living = agent.candidates.filter((one) => one.livesSince(askedMs));
     if (living.length < 2) {
       this.#end(agent);
-      // Who has not answered may do so yet, or its link will be given up.
+      // One that has not answered may do so yet, or its link will be given up.
       if (agent.candidates.length > 1) this.#watch(agent, SETTLE_MS);
       return;
     }
@@ -181,9 +181,9 @@ export class Duplicates {
     const message = before?.message ?? observer.found(duplicate);
     agent.found = { duplicate, message };
     if (before !== undefined) observer.lasts(duplicate);
-    for (const instance of living) instance.tell(message);
+    for (const instance of living) instance.warn(message);
     this.#watch(agent, RECHECK_MS);
-    // Whoever came first stays; the others got in while it did not answer.
+    // The first one stays; the others got in while it did not answer.
     if (policy !== "refuse") return;
     const others = { ...duplicate, instances: [living[0]!.facts] };
     for (const instance of living.slice(1)) {
@@ -191,7 +191,7 @@ export class Duplicates {
     }
   }
 
-  /** Somebody has gone. */
+  /** One process less may be there. */
   #settle(agent: Agent): void {
     if (agent.candidates.length > 1) return;
     agent.timer?.cancel();
@@ -220,7 +220,7 @@ export class Duplicates {
 class Agent {
   readonly #instances = new Map<string, Instance>();
   timer: Timer | undefined;
-  /** Two of its processes live: what was said of it last. */
+  /** Two of its processes live: what was reported of it last. */
   found:
     | { readonly duplicate: Duplicate; readonly message: string }
     | undefined;
@@ -229,7 +229,7 @@ class Agent {
     return this.#instances.size === 0;
   }
 
-  /** Those that do not take their leave, in order of arrival. */
+  /** Those that are not draining, in order of arrival. */
   get candidates(): readonly Instance[] {
     return [...this.#instances.values()].filter(({ isStaying }) => isStaying);
   }
@@ -261,7 +261,7 @@ class Agent {
 /** One process, with at least one link. */
 class Instance {
   readonly links: AgentLink[] = [];
-  #isTold = false;
+  #isWarned = false;
 
   constructor(readonly sinceMs: number) {}
 
@@ -285,10 +285,10 @@ class Instance {
     return this.links.some(({ lastHeardMs }) => lastHeardMs > atMs);
   }
 
-  /** Once, whatever becomes of it. */
-  tell(message: string): void {
-    if (this.#isTold) return;
-    this.#isTold = true;
+  /** Sends the warning, once. */
+  warn(message: string): void {
+    if (this.#isWarned) return;
+    this.#isWarned = true;
     this.links[0]!.warnOfDuplicate?.(message);
   }
 
@@ -297,7 +297,7 @@ class Instance {
   }
 }
 
-/** @returns `undefined` for who proves no key. */
+/** @returns `undefined` for an agent that proves no key. */
 function agentKey({ agentId, identity }: LinkPeer): string | undefined {
   const { certificate } = identity;
   return certificate && `${certificate.publicKeySha256} ${agentId}`;

@@ -1,9 +1,9 @@
 /**
  * Ends connections of the agent port that hold a place and use it for nothing.
  *
- * Whoever has business there calls at once: to link, to join, to renew, to ask
- * for health. Without a call a connection costs memory and a descriptor, and
- * costs who made it nothing.
+ * A client that has business there calls at once: to link, to join, to renew, to
+ * ask for health. Without a call a connection costs the server memory and a
+ * descriptor, and its client nothing.
  *
  * @module
  */

@@ -22,19 +22,19 @@ import { StreamLayer } from "../../net/stream/stream_layer.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /**
- * Fifty of the smallest frames, each refused with words of its own: a
+ * Fifty of the smallest frames, each refused with a message of its own: a
  * millisecond or two at the very worst.
  */
 export const SLICE_BYTES = 512;
 
 /**
- * What it may go on to say when it has been told that this is enough: what came
- * together with that. Everything is deciphered before it can be dropped, which
- * is the dearer half of a flood; so nobody reads the rest.
+ * What it may go on to send when it was refused: what was on its way by then. All
+ * bytes are decrypted before they can be dropped, which is the more expensive half
+ * of a flood; so the rest is not read.
  */
 export const LATE_BYTES_MAX: number = 32 * 1024;
 
-/** What it is told has left the process by then. */
+/** The refusal has left the process by then. */
 const FLUSH_MS = 5;
 
 /** The part of `Guest` that is charged. */
@@ -110,7 +110,7 @@ class MeteredStream extends StreamLayer implements StreamUser {
     this.#left -= count;
     if (this.#guest.takeBytes(count)) return count;
     this.#end(
-      `it said more than ${UNAUTHENTICATED_BYTES_MAX} bytes, and not who it is`,
+      `it sent more than ${UNAUTHENTICATED_BYTES_MAX} bytes, and not who it is`,
     );
     return WOULD_BLOCK;
   }

@@ -87,7 +87,7 @@ Deno.test("an unauthenticated peer that says too much is ended", async () => {
   while (guest.bytes < UNAUTHENTICATED_BYTES_MAX) await settled();
   assertEquals(ends, []);
   below.deliver(new Uint8Array(1));
-  assertEquals(ends, ["it said more than 131072 bytes, and not who it is"]);
+  assertEquals(ends, ["it sent more than 131072 bytes, and not who it is"]);
   assertEquals(concat(chunks).length, UNAUTHENTICATED_BYTES_MAX);
 });
 

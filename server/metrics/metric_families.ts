@@ -26,7 +26,7 @@ const LATENCY_BOUNDS = [1e-6, 1e-5, 1e-4, .005, .025, .1, .5, 2.5, 12.5];
 // deno-fmt-ignore: one line is enough for a list of numbers.
 const LIFE_BOUNDS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 14_400, 43_200, 86_400];
 
-/** See the module description. */
+/** Konnectivity's families. */
 export interface UpstreamFamilies {
   readonly dialSeconds: Histogram;
   readonly lifeSeconds: Histogram;
@@ -103,7 +103,7 @@ export function upstreamFamilies(registry: MetricRegistry): UpstreamFamilies {
   };
 }
 
-/** See the module description. */
+/** Our own families. */
 export interface OwnFamilies {
   readonly bytes: LabelledSeries;
   readonly conduitEnds: LabelledSeries;

@@ -28,7 +28,7 @@ export interface AuthorizationEnvironment {
   readonly metrics: MetricRegistry;
 }
 
-/** See the module description. */
+/** What a server's policy allows, and its audit log. */
 export class Authorization {
   /** Authorizes every dial. */
   readonly dials: DialAuthorizer;

@@ -1,6 +1,6 @@
 /**
- * Who asks for a connection, as the socket of its frontend, or of the agent
- * port, proves it.
+ * A caller that asks for a connection, as the socket of its frontend, or of the
+ * agent port, proves it.
  *
  * @module
  */
@@ -8,14 +8,14 @@
 import type { PeerCredentials } from "../../net/stream/stream.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 
-/** The part of a socket that tells; every `Stream` is one. */
+/** What a stream knows of its peer; every `Stream` is one. */
 export interface Caller {
   readonly identity: PeerIdentity;
   /** `ip:port`; of a unix socket a path, or `unix`. */
   readonly remoteAddress: string;
-  /** Of a unix socket its path, which is who may connect to it. */
+  /** Of a unix socket its path, whose mode decides who may connect to it. */
   readonly localAddress: string;
-  /** Of a unix socket which process it is, and whose, where that is told. */
+  /** Of a unix socket which process it is, and whose, where that is known. */
   peerCredentials?(): PeerCredentials | undefined;
   /** It came to the agent port, as this node. */
   readonly node?: string;

@@ -36,7 +36,7 @@ export interface CatalogReachOptions {
   visibleTo(node: string): Visibility;
 }
 
-/** See the module description. */
+/** An index of the catalog by targets. */
 export class CatalogReach {
   readonly #options: CatalogReachOptions;
   /** By target: the services that have it. */

@@ -98,7 +98,7 @@ Deno.test("what the catalog does not have any more is no target in the end", () 
   source.sink.remove({ services: ["default/a"] });
   assertEquals(has(undefined, "10.0.0.7:80"), "default/b");
   source.sink.add({ endpoints: [{ service: "default/b", endpoints: [] }] });
-  // Its clients may not have heard of it.
+  // Its clients may not know it yet.
   assertEquals(has(undefined, "10.0.0.7:80"), "default/b");
   clock.advance(2 * RECENTLY_REMOVED_MS);
   assertEquals(has(undefined, "10.0.0.7:80"), undefined);

@@ -13,7 +13,7 @@ import {
 } from "../../platform/documents/document_map.ts";
 import { SEES_EVERYTHING, type Visibility } from "./visibility.ts";
 
-/** See the module description. */
+/** One entry of `discovery`. */
 export class DiscoveryEntry {
   readonly allow: readonly Wildcard[];
   readonly deny: readonly Wildcard[];

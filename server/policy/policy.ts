@@ -1,7 +1,7 @@
 /**
  * A policy: which caller may reach which targets behind which nodes, which
- * addresses and services a node may claim to serve, which services it is told of,
- * and what it may dial. Pure.
+ * addresses and services a node may claim to serve, which services it sees, and
+ * what it may dial. Pure.
  *
  * @module
  */
@@ -39,12 +39,12 @@ const RULES_MAX = 10_000;
 /** Combinations of entries that are kept ready. */
 const RULE_SETS_MAX = 256;
 
-/** See the module description. */
+/** A policy document, ready to be evaluated. */
 export class Policy {
   /** Absent: callers are not restricted. */
   readonly #frontends: readonly FrontendEntry[] | undefined;
   readonly #nodes: readonly NodeGrants[];
-  /** Absent: every service is told to everybody. */
+  /** Absent: every node sees every service. */
   readonly #discovery: readonly DiscoveryEntry[] | undefined;
   /** What nodes may dial besides services that they see. */
   readonly #dials: readonly NodeDialEntry[];
@@ -119,7 +119,7 @@ export class Policy {
 
   /** Whether `node` may announce a service, `namespace/name`. */
   mayOffer(node: string, service: string): boolean {
-    // Where nobody speaks of services, names are free.
+    // Where no entry is about services, names are free.
     if (!this.#nodes.some(({ services }) => services !== undefined)) {
       return true;
     }
@@ -136,9 +136,9 @@ export class Policy {
   }
 
   /**
-   * The services that `node` is told of.
+   * The services that `node` sees.
    *
-   * @param node Empty for who is nobody's node.
+   * @param node Empty for clients that are no node.
    */
   visibleTo(node: string): Visibility {
     return visibilityOf(this.#discovery, node);

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** See the module description. */
+/** A set of services, asked by name. */
 export interface Visibility {
   /** The same for all clients that see the same services. */
   readonly id: string;

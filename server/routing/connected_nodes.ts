@@ -1,8 +1,8 @@
 /**
- * Which nodes are connected, in words for somebody who named none, or one that
+ * Which nodes are connected, as text for a caller that named none, or one that
  * is not there.
  *
- * Refuses to know who may hear of them: whoever asks has decided that.
+ * Refuses to know who may learn of them: its caller has decided that.
  *
  * @module
  */
@@ -10,13 +10,13 @@
 import { nearest } from "../../platform/text/nearest.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 
-/** Names in one sentence; how many more there are is said. */
+/** Names in one sentence; further ones are only counted. */
 export const NAMED_MAX = 5;
 
 /** Links that are looked at: a refusal must stay cheap on a big server. */
 export const LOOKED_AT_MAX = 500;
 
-/** A name that is longer helps nobody, and may be hostile. */
+/** A name that is longer is no help, and may be hostile. */
 const NAME_CHARACTERS_MAX = 63;
 
 /** The names under which callers find these agents: one for each. */
@@ -53,9 +53,9 @@ export function nodeHint(wanted: string, nodes: readonly string[]): string {
 }
 
 /**
- * Why a target is no one's in particular.
+ * Why a target is not behind one node in particular.
  *
- * @param nodes Fewer than two: their names are not for the caller, or for nobody.
+ * @param nodes Fewer than two: their names are not for the caller, or not known.
  */
 export function ambiguousTarget(
   address: string,

@@ -73,7 +73,7 @@ export interface CallerDial extends RequestedDial {
   takeEarlyData(): Uint8Array;
 }
 
-/** See the module description. */
+/** Dials for all frontends of a server. */
 export class Dialer {
   readonly #options: DialerOptions;
 

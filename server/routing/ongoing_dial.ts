@@ -3,8 +3,8 @@
  * does not answer soon, waits no longer than the deadline, and counts what came
  * of it.
  *
- * What a caller has said is never said to two targets: a dial that carries such
- * words goes to another agent only if the first has certainly not heard them.
+ * What a caller has sent never reaches two targets: a dial that carries such
+ * bytes goes to another agent only if the first certainly did not receive them.
  * Connecting twice does no harm; who comes second is hung up on.
  *
  * It refuses to know who may be asked: `another` does.
@@ -52,7 +52,7 @@ interface Rival extends Choice {
  */
 const RETRIES_MAX = 4;
 
-/** See the module description. */
+/** One dial, from the first question to an agent to its answer. */
 export class OngoingDial implements PendingDial {
   #link: AgentLink;
   #record: DialRecord | undefined;
@@ -64,7 +64,7 @@ export class OngoingDial implements PendingDial {
   readonly #tried = new Set<AgentLink>();
   #rival: Rival | undefined;
   #patience: Timer | undefined;
-  /** What went with the dial, until somebody has answered. */
+  /** What went with the dial, until an agent has answered. */
   #earlyData: Uint8Array | undefined;
   #pending: PendingDial | undefined;
   #deadline: Timer | undefined;
@@ -118,7 +118,7 @@ export class OngoingDial implements PendingDial {
     if (link === this.#link) this.#pending = pending;
   }
 
-  /** A link that was lost says nothing about the target: another is asked. */
+  /** That a link was lost means nothing for the target: another is asked. */
   #onFailed(error: DialError): void {
     if (this.#isOver) return;
     if (error.loss !== undefined && this.#rival !== undefined) {
@@ -138,8 +138,8 @@ export class OngoingDial implements PendingDial {
   }
 
   /**
-   * The agent may stand still, or its target be slow. What another one says
-   * counts if it connects: that it cannot may be its own matter.
+   * The agent may stand still, or its target be slow. The answer of another one
+   * counts if it connects: that it cannot may be its own problem.
    */
   #askAnother(): void {
     const { target } = this.#request;
@@ -164,7 +164,7 @@ export class OngoingDial implements PendingDial {
     if (this.#link === rival.link) this.#pending = pending;
   }
 
-  /** Nothing was said, and to connect says nothing either. */
+  /** Nothing was sent, and a connection alone sends nothing either. */
   get #mayAskTwo(): boolean {
     return this.#earlyBytes === 0 && this.#request.target.protocol === "tcp";
   }
@@ -188,7 +188,7 @@ export class OngoingDial implements PendingDial {
     this.#pending = pending;
   }
 
-  /** What the caller said may have been heard, and is not said twice. */
+  /** What the caller sent may have been received, and is not sent twice. */
   #canGoAgain({ loss }: DialError): boolean {
     if (loss === undefined || this.#tried.size > RETRIES_MAX) return false;
     if (this.#earlyBytes === 0) return true;

@@ -8,7 +8,7 @@
 import type { AgentLink } from "../../proto/link/link.ts";
 import { LinkGroup } from "../links/link_choice.ts";
 
-/** See the module description. */
+/** Links, and one of each agent. */
 export class AgentList {
   /** All links of each agent. */
   readonly #agents = new Map<string, AgentLink[]>();

@@ -20,7 +20,7 @@ interface Route {
   readonly links: AgentList;
 }
 
-/** See the module description. */
+/** Makes the strategy `cidr`. */
 export function cidrStrategy(): Strategy {
   // Longest first, so the first match is the answer. A scan is enough: routes
   // are counted in hundreds, and a dial costs far more than a scan.

@@ -10,7 +10,7 @@
 import type { AgentLink } from "../../proto/link/link.ts";
 import type { StrategyName } from "../options.ts";
 
-/** See the module description. */
+/** Agents that qualify for a host, by one rule. */
 export interface Strategy {
   readonly name: StrategyName;
   add(link: AgentLink): void;
