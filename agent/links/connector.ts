@@ -89,7 +89,7 @@ export interface ConnectorOptions {
    */
   openTransport<T>(
     alpn: readonly string[],
-    use: (transport: Stream) => Promise<T>,
+    use: (stream: Stream) => Promise<T>,
   ): Promise<T>;
   /**
    * The server says whom to trust from now on, PEM; the issuing one first.
@@ -125,12 +125,12 @@ export class Connector {
     const token = await this.#options.token?.() ?? "";
     return await this.#options.openTransport(
       this.#alpn(),
-      (transport) =>
+      (stream) =>
         new Promise<ServerLink>((resolve, reject) => {
           const opening = new Opening(resolve, reject, events);
-          if (transport.alpn === STREAMS_ALPN) {
-            this.#serveStreams(transport, token, opening);
-          } else this.#callPackets(transport, token, opening);
+          if (stream.alpn === STREAMS_ALPN) {
+            this.#serveStreams(stream, token, opening);
+          } else this.#callPackets(stream, token, opening);
         }),
     );
   }
@@ -163,7 +163,7 @@ export class Connector {
   }
 
   /** HTTP/2's server is the agent here: the tunnel's server calls it. */
-  #serveStreams(transport: Stream, token: string, opening: Opening): void {
+  #serveStreams(stream: Stream, token: string, opening: Opening): void {
     const { timers, onDial, observer, keepaliveMs } = this.#options;
     const services = this.#services;
     let told: AgentControl | undefined;
@@ -219,7 +219,7 @@ export class Connector {
       },
     });
     connection.start();
-    driveHttp2(transport, connection, timers);
+    driveHttp2(stream, connection, timers);
   }
 
   #onEvent(
@@ -246,11 +246,11 @@ export class Connector {
     }
   }
 
-  #callPackets(transport: Stream, token: string, opening: Opening): void {
+  #callPackets(stream: Stream, token: string, opening: Opening): void {
     const { timers, agentId, identifiers, onDial, observer, keepaliveMs } =
       this.#options;
     const { instanceId } = this.#options;
-    const connection = openClientConnection(transport, {
+    const connection = openClientConnection(stream, {
       timers,
       keepalive: {
         intervalMs: Math.max(keepaliveMs, PACKETS_PING.leastMs),

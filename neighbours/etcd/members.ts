@@ -29,13 +29,13 @@ export const CONNECT_TIMEOUT_MS = 3_000;
 /**
  * Connects to a member.
  *
- * @param use Gets the transport and starts it before it returns.
+ * @param use Called in the turn in which there is a connection.
  * @throws {GrpcError} UNAVAILABLE, with one sentence.
  */
 export type ConnectMember = <Result>(
   member: MemberAddress,
   signal: AbortSignal,
-  use: (transport: Stream) => Result,
+  use: (stream: Stream) => Result,
 ) => Promise<Result>;
 
 /** See {@linkcode membersUpstream}. */
@@ -60,9 +60,9 @@ export function membersUpstream(
       for (const _ of members) {
         const member = members[next++ % members.length]!;
         try {
-          return await connect(member, signal, (transport) => {
-            checkProtocol(member, transport, timers);
-            return use(transport, targetOf(member));
+          return await connect(member, signal, (stream) => {
+            checkProtocol(member, stream, timers);
+            return use(stream, targetOf(member));
           });
         } catch (error) {
           if (!(error instanceof GrpcError)) throw error;
@@ -84,11 +84,11 @@ function targetOf({ host, port, isTls }: MemberAddress): RequestTarget {
 
 function checkProtocol(
   member: MemberAddress,
-  transport: Stream,
+  stream: Stream,
   timers: Timers,
 ): void {
-  if (!member.isTls || transport.alpn === "h2") return;
-  openClientConnection(transport, { timers }).abort(0, "no HTTP/2");
+  if (!member.isTls || stream.alpn === "h2") return;
+  openClientConnection(stream, { timers }).abort(0, "no HTTP/2");
   throw new GrpcError(
     StatusCode.UNAVAILABLE,
     `Cannot speak to ${memberName(member)}: it chose no HTTP/2 by ALPN; give ` +

@@ -20,8 +20,8 @@ export interface Upstream extends RequestTarget {
   /**
    * Connects to the next server that lets us.
    *
-   * @param use Called in the turn in which there is a connection; starts the
-   *   connection before it returns. `target`: where servers differ in that.
+   * @param use Called in the turn in which there is a connection. `target`:
+   *   where servers differ in that.
    * @throws {Error} One sentence; the signal's reason.
    */
   connect<Result>(

@@ -64,13 +64,12 @@ export class ConnectError extends Error {
 /**
  * Connects and shakes hands.
  *
- * @param onConnected Called in the turn in which there is a connection; starts
- *   the transport before it returns.
+ * @param onConnected Called in the turn in which there is a connection.
  * @throws {ConnectError | TlsHandshakeError} One sentence each.
  */
 export function connectAgentTls<Result>(
   options: AgentConnectOptions,
-  onConnected: (transport: Stream) => Result,
+  onConnected: (stream: Stream) => Result,
 ): Promise<Result> {
   return inTime(options, (signal) => connectTls(options, signal, {}))
     .then((socket) => onConnected(socket));

@@ -107,7 +107,7 @@ export class ServerAgents {
       handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
       intake: intake.intake,
     }, {
-      onConnection: (transport, guest) => this.#port.accept(transport, guest),
+      onConnection: (stream, guest) => this.#port.accept(stream, guest),
       onRefused: (error) => {
         metrics.agentRefused();
         log.event(error.message, {}, lineKey(error.message));

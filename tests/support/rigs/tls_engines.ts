@@ -79,10 +79,17 @@ const OPENSSL: TlsEngine = {
   ...(hasLocalSockets ? LOCAL_SOCKETS : PLATFORM_SOCKETS),
 };
 
+/** Where the library of TLS is there and the one of sockets is not to be used. */
+const OPENSSL_ON_PLATFORM: TlsEngine = {
+  ...PLATFORM,
+  name: "OpenSSL over the platform's sockets",
+  tls: "openssl",
+};
+
 /** As far as they can be had here. */
 export const TLS_ENGINES: readonly TlsEngine[] = openLibssl() === undefined
   ? [PLATFORM]
-  : [PLATFORM, OPENSSL];
+  : [PLATFORM, OPENSSL, OPENSSL_ON_PLATFORM];
 
 /** Each engine over each kind of sockets. */
 const OVER_SOCKETS: readonly TlsEngine[] = TLS_ENGINES.flatMap((engine) =>
