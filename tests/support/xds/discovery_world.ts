@@ -60,6 +60,8 @@ class Ledger {
   lastRemoved: readonly string[] = [];
   /** By name: the version that the client refused, as far as it can be known. */
   readonly refused = new Map<string, string>();
+  /** `name=version` of all that was ever refused beside others. */
+  readonly everSuspects = new Set<string>();
   /** The same of what was refused beside others, and nobody knows which is bad. */
   readonly suspects = new Map<string, string>();
 
@@ -388,13 +390,15 @@ export class DiscoveryWorld {
     for (const name of blamed) {
       ledger.everRefused.add(name);
       const version = ledger.sent.get(name);
+      const wasSuspect = ledger.everSuspects.has(`${name}=${version}`);
+      if (!isSure) ledger.everSuspects.add(`${name}=${version}`);
       const isNow = this.#view!.resources[kind].get(name)?.version === version;
       if (isWhole && ledger.hasPast) continue; // It may be repeated then.
       if (ledger.touched.has(name)) continue; // It went, and came back.
       // Who asks anew while the refused one is on its way is sent it again.
       if (version !== undefined && isNow && !ledger.anew.has(name)) {
-        // What was tried again has something told in its place.
-        if (isSure && ledger.suspects.has(name)) ledger.forced.add(name);
+        // A suspect that was tried again has a stand-in, even if it was gone.
+        if (isSure && wasSuspect) ledger.forced.add(name);
         ledger.forget(name);
         const found = isSure ? ledger.refused : ledger.suspects;
         found.set(name, version);
