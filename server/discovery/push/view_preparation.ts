@@ -11,9 +11,9 @@
  */
 
 import { reportInternalError } from "../../../platform/errors/internal_errors.ts";
-import type { Timer, Timers } from "../../../proto/sync/clock.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
 import type { ClientGroup } from "../generate/client_group.ts";
-import { SLICE_MS } from "../streams/push_queue.ts";
+import { Slices } from "../streams/slices.ts";
 
 /** The part of `Views` that is used here. */
 export interface PreparedViews {
@@ -38,17 +38,16 @@ interface Work {
 
 /** See the module description. */
 export class ViewPreparation {
-  readonly #views: PreparedViews;
-  readonly #timers: Timers;
   // By the group's key, in the order of their turns.
   readonly #updates = new Map<string, Work>();
   readonly #firsts = new Map<string, Work>();
-  #timer: Timer | undefined;
-  #isSlicing = false;
+  readonly #slices: Slices;
 
-  constructor(views: PreparedViews, timers: Timers) {
-    this.#views = views;
-    this.#timers = timers;
+  constructor(private readonly views: PreparedViews, timers: Timers) {
+    this.#slices = new Slices(timers, {
+      hasMore: () => this.isBusy,
+      step: () => this.#step(),
+    });
   }
 
   /** Whether views are being generated. */
@@ -71,13 +70,12 @@ export class ViewPreparation {
       job.left++;
     }
     if (job.left === 0) return done();
-    if (this.#timer === undefined && !this.#isSlicing) this.#slice();
+    this.#slices.begin();
   }
 
   /** Forgets all jobs. */
   stop(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
+    this.#slices.stop();
     this.#updates.clear();
     this.#firsts.clear();
   }
@@ -86,27 +84,10 @@ export class ViewPreparation {
     const { key } = group;
     const known = this.#updates.get(key) ?? this.#firsts.get(key);
     if (known !== undefined) return known;
-    const work = { steps: this.#views.preparing(group), jobs: [] };
-    const isFirst = this.#views.lastViewOf(group) === undefined;
+    const work = { steps: this.views.preparing(group), jobs: [] };
+    const isFirst = this.views.lastViewOf(group) === undefined;
     (isFirst ? this.#firsts : this.#updates).set(key, work);
     return work;
-  }
-
-  #slice(): void {
-    const untilMs = this.#timers.now() + SLICE_MS;
-    this.#isSlicing = true;
-    try {
-      while (this.#step()) if (this.#timers.now() >= untilMs) break;
-    } finally {
-      this.#isSlicing = false;
-      // Also after an error: the other views are not to blame.
-      if (this.isBusy) {
-        this.#timer = this.#timers.after(0, () => {
-          this.#timer = undefined;
-          this.#slice();
-        });
-      }
-    }
   }
 
   /** @returns Whether there was anything to do. */

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { HeardErrors } from "../../../tests/support/watch/heard_errors.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { clientGroup } from "../generate/client_group.ts";
-import { SLICE_MS } from "../streams/push_queue.ts";
+import { SLICE_MS } from "../streams/slices.ts";
 import { ViewPreparation } from "./view_preparation.ts";
 import { SEES_EVERYTHING } from "../../policy/visibility.ts";
 

@@ -19,7 +19,7 @@ import { ADS_SOTW } from "../../../tests/support/xds/xds_probe.ts";
 import { CATALOG_WAIT_MS, Discovery } from "./discovery.ts";
 
 import { generateService } from "../generate/generate_service.ts";
-import { SLICE_MS } from "../streams/push_queue.ts";
+import { SLICE_MS } from "../streams/slices.ts";
 import { STALLED_MS } from "../streams/unread_response.ts";
 import { DISCOVERY_STREAMS_MAX, TICK_MS } from "../streams/open_streams.ts";
 import { SEES_EVERYTHING, type Visibility } from "../../policy/visibility.ts";

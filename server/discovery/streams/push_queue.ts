@@ -11,10 +11,8 @@
  */
 
 import { reportInternalError } from "../../../platform/errors/internal_errors.ts";
-import type { Timer, Timers } from "../../../proto/sync/clock.ts";
-
-/** How long the event loop waits for a slice, milliseconds. */
-export const SLICE_MS = 5;
+import type { Timers } from "../../../proto/sync/clock.ts";
+import { Slices } from "./slices.ts";
 
 /** What {@linkcode PushQueue} needs. */
 export interface PushQueueOptions<Client> {
@@ -29,15 +27,17 @@ export interface PushQueueOptions<Client> {
 
 /** See the module description. */
 export class PushQueue<Client> {
-  readonly #options: PushQueueOptions<Client>;
   /** In the order of their turns, with the time since when each waits. */
   readonly #waiting = new Map<Client, number>();
+  readonly #slices: Slices;
   #drained: (() => void)[] = [];
-  #timer: Timer | undefined;
-  #isPushing = false;
 
-  constructor(options: PushQueueOptions<Client>) {
-    this.#options = options;
+  constructor(private readonly options: PushQueueOptions<Client>) {
+    this.#slices = new Slices(options.timers, {
+      hasMore: () => this.#waiting.size > 0,
+      step: () => this.#pushNext(),
+      done: () => this.#onDrained(),
+    });
   }
 
   /** How many clients wait. */
@@ -48,13 +48,13 @@ export class PushQueue<Client> {
   /** Queues one, unless it waits already. */
   add(client: Client): void {
     this.#queue(client);
-    this.#begin();
+    this.#slices.begin();
   }
 
   /** Queues one for a later slice: the running one is used up. */
   addLater(client: Client): void {
     this.#queue(client);
-    if (!this.#isPushing) this.#wait();
+    this.#slices.beginLater();
   }
 
   /**
@@ -65,7 +65,7 @@ export class PushQueue<Client> {
   addAll(clients: Iterable<Client>, drained: () => void): void {
     for (const client of clients) this.#queue(client);
     this.#drained.push(drained);
-    this.#begin();
+    this.#slices.begin();
   }
 
   /** The client is gone. */
@@ -76,48 +76,33 @@ export class PushQueue<Client> {
   /** Forgets all clients. */
   stop(): void {
     this.#waiting.clear();
-    this.#timer?.cancel();
-    this.#timer = undefined;
+    this.#slices.stop();
     this.#drained = [];
   }
 
   #queue(client: Client): void {
     if (this.#waiting.has(client)) return;
-    this.#waiting.set(client, this.#options.timers.now());
+    this.#waiting.set(client, this.options.timers.now());
   }
 
-  #begin(): void {
-    if (this.#timer === undefined && !this.#isPushing) this.#slice();
-  }
-
-  #slice(): void {
-    const { timers, push } = this.#options;
-    const untilMs = timers.now() + SLICE_MS;
-    this.#isPushing = true;
+  /** @returns Whether a client was waiting. */
+  #pushNext(): boolean {
+    const [first] = this.#waiting;
+    if (first === undefined) return false;
+    const [client, sinceMs] = first;
+    this.#waiting.delete(client);
     try {
-      for (const [client, sinceMs] of this.#waiting) {
-        this.#waiting.delete(client);
-        try {
-          push(client, sinceMs);
-        } catch (error) {
-          // Neither the other clients nor the caller are to blame.
-          reportInternalError("stream", error);
-        }
-        if (timers.now() >= untilMs) break;
-      }
-    } finally {
-      this.#isPushing = false;
+      this.options.push(client, sinceMs);
+    } catch (error) {
+      // Neither the other clients nor the caller are to blame.
+      reportInternalError("stream", error);
     }
-    if (this.#waiting.size > 0) return this.#wait();
+    return true;
+  }
+
+  #onDrained(): void {
     const drained = this.#drained;
     this.#drained = [];
     for (const call of drained) call();
-  }
-
-  #wait(): void {
-    this.#timer ??= this.#options.timers.after(0, () => {
-      this.#timer = undefined;
-      this.#slice();
-    });
   }
 }

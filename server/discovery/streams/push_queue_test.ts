@@ -1,7 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { HeardErrors } from "../../../tests/support/watch/heard_errors.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
-import { PushQueue, SLICE_MS } from "./push_queue.ts";
+import { PushQueue } from "./push_queue.ts";
+import { SLICE_MS } from "./slices.ts";
 
 /** Each pushed client costs `costMs`. */
 class Rig {

@@ -48,8 +48,8 @@ import {
 } from "../access/subscriber.ts";
 import type { ClientGroup } from "../generate/client_group.ts";
 import { interimRoutesOf } from "../generate/interim_routes.ts";
-import { SLICE_MS } from "./push_queue.ts";
 import { RequestAccount } from "./request_account.ts";
+import { SLICE_MS } from "./slices.ts";
 import { REMOVAL_PATIENCE_MS } from "../subscriptions/removals.ts";
 import { XdsStreamState } from "../subscriptions/xds_stream_state.ts";
 import { UnreadResponse } from "./unread_response.ts";
