@@ -62,7 +62,7 @@ export const CA_COMMAND = defineCommand({
   about: [
     "Runs where the server runs, as its user; a running server notices at " +
     "once. A change has three steps, and no link is dropped. rotate makes the " +
-    "next authority, which all nodes are told to trust. activate lets it " +
+    "next authority, which all nodes are asked to trust. activate lets it " +
     "issue; linked nodes get new certificates. retire ends the trust in the " +
     "old one; it is refused while a node still needs it.",
   ],

@@ -67,8 +67,8 @@ export const XDS_COMMAND = defineCommand({
   operands: "status | diff NODE [flags]",
   about: [
     "Asks a running tunnel server with --discovery. status has a line for each " +
-    "client and kind of resource: what was sent, what was taken or refused and " +
-    "why, and for how long an answer is awaited.",
+    "client and kind of resource: what was sent, what was acknowledged or " +
+    "refused and why, and for how long an answer is awaited.",
     "diff compares what the clients of a node have with what they should have, " +
     "and says which services cannot be served to them, and why. It fails when " +
     "there is a difference.",
@@ -123,10 +123,10 @@ export function statusText({ ready, sources, clients }: SyncAnswer): string {
     "NAMES",
     "STATE",
     "SENT",
-    "TAKEN",
+    "ACKED",
     "LAG",
-    "SENT/TAKEN/REFUSED",
-    "LAST REFUSAL",
+    "SENT/ACKED/NACKED",
+    "LAST NACK",
   ], rows);
   const notes = [
     ...clients.flatMap(notesOf),
@@ -158,14 +158,14 @@ function notesOf(
   }
   if (waitsFor.length > 0) {
     notes.push(
-      `${name}: its listeners and routes wait until it has taken ` +
+      `${name}: its listeners and routes wait until it has acknowledged ` +
         `${listText(waitsFor)}\n`,
     );
   }
   if (early !== undefined) {
     notes.push(
-      `${name}: was told of listeners and routes ${secondsText(early.agoMs)} ` +
-        `ago before it had taken ${listText(early.clusters)}\n`,
+      `${name}: was sent listeners and routes ${secondsText(early.agoMs)} ` +
+        `ago before it had acknowledged ${listText(early.clusters)}\n`,
     );
   }
   return notes;

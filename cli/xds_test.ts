@@ -55,10 +55,10 @@ Deno.test("statusText() says what routes wait for, and what they did not", () =>
     clients: [waiting, { ...CLIENT, early }],
   });
   assertEquals(text.split("\n").slice(1), [
-    "edge-7/envoy: its listeners and routes wait until it has taken " +
+    "edge-7/envoy: its listeners and routes wait until it has acknowledged " +
     "default/b:80",
-    "edge-7/envoy: was told of listeners and routes 1.2 s ago before it had " +
-    "taken a/b:1, a/c:1",
+    "edge-7/envoy: was sent listeners and routes 1.2 s ago before it had " +
+    "acknowledged a/b:1, a/c:1",
     "",
   ]);
 });

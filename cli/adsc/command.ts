@@ -41,10 +41,10 @@ export function adscCommand(
     operands: "proxy | envoy | grpc NAME… | raw KIND[=NAME,…]… [flags]",
     about: [
       "Subscribes at a discovery server (xDS v3) as a node proxy, Envoy or a " +
-      "gRPC client, takes and acknowledges what it is told, and ends when all " +
-      "that was asked for is there or, where there are any, every --wait and " +
-      "--expect holds: exit code 0. When that takes longer than --timeout it is 1, and when the " +
-      "server refuses the client 3.",
+      "gRPC client, acknowledges what it receives, and ends when everything " +
+      "has arrived or, if there are any, every --wait and --expect holds: " +
+      "exit code 0. After --timeout the exit code is 1; when the server " +
+      "refuses the client it is 3.",
       "KIND is cluster, endpoints, listener or route. With --clients there " +
       "are many, and conditions hold for each of them. docs/discovery.md has " +
       "more.",

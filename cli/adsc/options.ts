@@ -36,7 +36,7 @@ type Values = FlagValues<typeof ADSC_FLAGS>;
 /** Where a server of ours is asked by programs on its machine. */
 const USUAL_SERVER = "127.0.0.1:15010";
 
-/** What the command is told. */
+/** What the command does. */
 export interface AdscOptions {
   readonly fleet: FleetOptions;
   readonly conditions: readonly Condition[];

@@ -12,7 +12,7 @@
  */
 
 /**
- * What `deno run` must be told, least first. `ffi` and `sys` because the
+ * Permissions for `deno run`, least first. `ffi` and `sys` because the
  * platform has no call for a TCP reset or a host's name; `run` because `demo`
  * starts servers and agents. `--unstable-net` is `Deno.listenDatagram`: a
  * datagram costs a third of what it costs through `node:dgram`.

@@ -37,7 +37,7 @@ export interface SignalSource {
 
 const SIGNALS: readonly Deno.Signal[] = ["SIGTERM", "SIGINT"];
 
-/** A user who still waits after this time is told how to end at once. */
+/** After this time, a log line says how to end at once. */
 const HINT_MS = 500;
 
 /** Settles as `running.finished` does. */

@@ -1,5 +1,5 @@
 /**
- * Flags of `tunnel proxy` to what it is told.
+ * Flags of `tunnel proxy` to the options of the proxy.
  *
  * @module
  */
