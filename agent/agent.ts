@@ -32,8 +32,8 @@ import { newInstanceId } from "../proto/peer/instance_id.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentAudit } from "./dial/agent_audit.ts";
 import {
+  AGENT_PREFIX,
   AgentMetrics,
-  OWN_PREFIX,
   watchBudget,
 } from "./metrics/agent_metrics.ts";
 import { Announcement } from "./links/announcement.ts";
@@ -134,7 +134,7 @@ class Agent {
       log,
       timers: systemTimers,
       metrics: this.#metricRegistry,
-      prefix: OWN_PREFIX,
+      prefix: AGENT_PREFIX,
     });
     if (options.config !== undefined) this.#files.add(options.config);
     this.#credentials = this.#files.credentials(

@@ -44,7 +44,7 @@ export type FrontendListen =
   };
 
 /** The server's own authority, and what it issues; see `identity/`. */
-export interface IdentityOptions {
+export interface ServerIdentityOptions {
   /** Made on the first start. */
   readonly stateDirectory: string;
   /** In the server's certificate beside `tunnel-server`; DNS names, addresses. */
@@ -143,7 +143,7 @@ export interface ServerOptions {
      */
     readonly caFile?: string;
     /** Agents join, and show certificates of the server's own CA. */
-    readonly identity?: IdentityOptions;
+    readonly identity?: ServerIdentityOptions;
     /** About certificates of `caFile` that do not say who their agent is. */
     readonly nodeBinding?: NodeBinding;
     /** About a second live process with an agent's key; absent: `warn`. */

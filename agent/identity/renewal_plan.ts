@@ -11,10 +11,9 @@ import {
   type CertificateFacts,
   CLOCK_SKEW_MS,
   isSignedBy,
+  RENEWAL_FRACTION,
 } from "../../platform/pki/certificate.ts";
 
-/** The part of its life after which a certificate is renewed. */
-export const RENEWAL_FRACTION = 2 / 3;
 /** The part over which nodes that joined at the same time spread out. */
 export const RENEWAL_SPREAD = 1 / 15;
 

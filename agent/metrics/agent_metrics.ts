@@ -14,7 +14,7 @@ import type { TargetObserver } from "../dial/target_dialer.ts";
 const UPSTREAM = "konnectivity_network_proxy_agent_";
 
 /** In front of our names. */
-export const OWN_PREFIX = "tunnel_agent_";
+export const AGENT_PREFIX = "tunnel_agent_";
 
 /** Upstream's buckets, in seconds. */
 const DIAL_BOUNDS = [.005, .025, .1, .5, 2.5, 10, 30];
@@ -83,12 +83,12 @@ export class AgentMetrics {
       ["segment", "code", "packet_type"],
     );
     this.#bytes = counters(
-      `${OWN_PREFIX}bytes_total`,
+      `${AGENT_PREFIX}bytes_total`,
       "Bytes carried for connections, by direction.",
       ["direction"],
     );
     this.#conduitEnds = counters(
-      `${OWN_PREFIX}connection_ends_total`,
+      `${AGENT_PREFIX}connection_ends_total`,
       "Connections to targets that ended, by how: clean, reset or lost.",
       ["end"],
     );
@@ -174,7 +174,7 @@ export class AgentMetrics {
 /** Makes counters under our own names. */
 function ownCounters(registry: MetricRegistry) {
   return (name: string, help: string): Series =>
-    registry.series("counter", `${OWN_PREFIX}${name}_total`, help);
+    registry.series("counter", `${AGENT_PREFIX}${name}_total`, help);
 }
 
 /** Adds what waits for slow readers. */
@@ -184,13 +184,13 @@ export function watchBudget(
 ): void {
   registry.computed(
     "gauge",
-    `${OWN_PREFIX}waiting_bytes`,
+    `${AGENT_PREFIX}waiting_bytes`,
     "Bytes received that nobody has taken yet, of all connections.",
     () => budget.bytes,
   );
   registry.computed(
     "counter",
-    `${OWN_PREFIX}budget_resets_total`,
+    `${AGENT_PREFIX}budget_resets_total`,
     "Connections reset because too much waited in this process.",
     () => budget.resets,
   );

@@ -8,7 +8,7 @@
 import type { KeyPairFiles } from "../../net/tls/trust/credentials.ts";
 import type {
   FrontendListen,
-  IdentityOptions,
+  ServerIdentityOptions,
   ServerOptions,
   TlsLimits,
 } from "../../server/options.ts";
@@ -130,7 +130,7 @@ function identityOptions(
   { values, given }: FlagReading<typeof SERVER_FLAGS>,
   pair: KeyPairFiles | undefined,
   stateDirectory: string,
-): IdentityOptions | undefined {
+): ServerIdentityOptions | undefined {
   if (pair === undefined || given.has("state-dir")) {
     return {
       stateDirectory: values["state-dir"] || stateDirectory,
@@ -149,7 +149,7 @@ function identityOptions(
 
 function frontendListen(
   { values, given }: FlagReading<typeof SERVER_FLAGS>,
-  identity: IdentityOptions | undefined,
+  identity: ServerIdentityOptions | undefined,
 ): FrontendListen {
   const tlsFlags = ["server-cert", "server-key", "server-ca-cert"] as const;
   const tcpFlags = ["server-port", "server-bind-address", ...tlsFlags];

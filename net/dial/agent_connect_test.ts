@@ -8,7 +8,7 @@ import {
   shownCertificates,
 } from "./agent_connect.ts";
 import {
-  type AgentPortOptions,
+  type AgentListenerOptions,
   listenAgentPort,
 } from "../listen/agent_listener.ts";
 import { TLS_CHOICES } from "../tls/openssl/tls_choice.ts";
@@ -333,7 +333,7 @@ interface TestPort {
 }
 
 async function withPort(
-  options: Partial<AgentPortOptions> & {
+  options: Partial<AgentListenerOptions> & {
     server?: { cert: string; key: string };
   },
   use: (port: TestPort) => Promise<void>,

@@ -29,7 +29,7 @@ import {
 } from "./listeners.ts";
 
 /** How the agent port presents itself. */
-export interface AgentPortOptions
+export interface AgentListenerOptions
   extends ListenAddress, Omit<TlsAcceptorOptions, "onProblem"> {
   /** Counts whoever connects. */
   readonly intake: Intake;
@@ -50,7 +50,7 @@ export interface AgentPortEvents {
  * @throws {ListenError}
  */
 export function listenAgentPort(
-  options: AgentPortOptions,
+  options: AgentListenerOptions,
   events: AgentPortEvents,
 ): BoundListener {
   const { intake } = options;
@@ -87,7 +87,7 @@ export function listenAgentPort(
 
 /** @throws {ListenError} A limit would be broken in silence. */
 function refuseSuites(
-  { hostname, port }: AgentPortOptions,
+  { hostname, port }: AgentListenerOptions,
   acceptor: TlsAcceptor,
 ): void {
   if (acceptor.canServe) return;

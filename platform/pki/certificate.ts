@@ -12,6 +12,9 @@ const BLOCK = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 /** A certificate is good from an hour before its issue on: clocks differ. */
 export const CLOCK_SKEW_MS = 3600_000;
 
+/** The part of its life after which a certificate is renewed. */
+export const RENEWAL_FRACTION = 2 / 3;
+
 /** A certificate that was read. */
 export interface CertificateFacts {
   /** As the platform reads it. */

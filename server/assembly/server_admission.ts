@@ -19,7 +19,7 @@ import { errorCodeName, WireError } from "../../proto/frames/wire_error.ts";
 import { ExcessError } from "../../proto/streams/abuse_limits.ts";
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import { OWN_PREFIX } from "../metrics/metric_families.ts";
+import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 
 /** A flood is logged once in this time, and counted all the time. */
 const LOGGED_EVERY_MS = 60_000;
@@ -51,21 +51,21 @@ export class ServerIntake {
     this.#clock = clock;
     this.#reached = metrics.labelled(
       "counter",
-      `${OWN_PREFIX}limits_reached_total`,
+      `${SERVER_PREFIX}limits_reached_total`,
       "Connections, calls and heads that a shared limit cost, by limit and " +
         "by whether one source or all together had reached it.",
       ["limit", "scope"],
     );
     this.#faults = metrics.labelled(
       "counter",
-      `${OWN_PREFIX}peer_faults_total`,
+      `${SERVER_PREFIX}peer_faults_total`,
       "HTTP/2 connections ended because the peer broke a rule, by port, error " +
         "code, and what it overdid (empty: nothing).",
       ["port", "code", "excess"],
     );
     this.#brakes = metrics.series(
       "counter",
-      `${OWN_PREFIX}sources_braked_total`,
+      `${SERVER_PREFIX}sources_braked_total`,
       "Sources of which only one connection a second is let in for a while, " +
         "because those before broke rules.",
     );
@@ -76,7 +76,7 @@ export class ServerIntake {
       braked: (source) => this.#braked(source),
     });
     const gauge = (name: string, help: string, value: () => number) =>
-      metrics.computed("gauge", `${OWN_PREFIX}${name}`, help, value);
+      metrics.computed("gauge", `${SERVER_PREFIX}${name}`, help, value);
     gauge(
       "connections",
       "Connections on all ports.",

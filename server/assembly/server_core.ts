@@ -15,7 +15,7 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { Dialer } from "../routing/dialer.ts";
 import { ServerIntake } from "./server_admission.ts";
-import { OWN_PREFIX } from "../metrics/metric_families.ts";
+import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 import type { ServerOptions } from "../options.ts";
 import { Authorization } from "../policy/authorization.ts";
 import { Registry } from "../routing/registry.ts";
@@ -52,7 +52,7 @@ export class ServerCore {
       log,
       timers: systemTimers,
       metrics: this.metricRegistry,
-      prefix: OWN_PREFIX,
+      prefix: SERVER_PREFIX,
     });
     this.registry = new Registry({
       strategies: options.strategies,

@@ -14,9 +14,9 @@ import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { DialFailureCause, DialObserver } from "../routing/dialer.ts";
 import {
-  OWN_PREFIX,
   type OwnFamilies,
   ownFamilies,
+  SERVER_PREFIX,
   UPSTREAM_PREFIX,
   type UpstreamFamilies,
   upstreamFamilies,
@@ -77,7 +77,7 @@ export class ServerMetrics {
     );
     this.#registry.computedLabelled(
       "gauge",
-      `${OWN_PREFIX}links`,
+      `${SERVER_PREFIX}links`,
       "Agents' links, by carrier.",
       ["carrier"],
       () => {
@@ -95,13 +95,13 @@ export class ServerMetrics {
     };
     this.#registry.computed(
       "gauge",
-      `${OWN_PREFIX}bulk_connections`,
+      `${SERVER_PREFIX}bulk_connections`,
       "Connections that move in bulk now.",
       bulkOf((bulkConduits) => bulkConduits),
     );
     this.#registry.computed(
       "gauge",
-      `${OWN_PREFIX}bulk_links`,
+      `${SERVER_PREFIX}bulk_links`,
       "Links that carry bulk now; new connections avoid them.",
       bulkOf((bulkConduits) => bulkConduits > 0 ? 1 : 0),
     );
@@ -111,13 +111,13 @@ export class ServerMetrics {
   watchBudget(budget: ReceiveBudget): void {
     this.#registry.computed(
       "gauge",
-      `${OWN_PREFIX}waiting_bytes`,
+      `${SERVER_PREFIX}waiting_bytes`,
       "Bytes received that nobody has taken yet, of all connections.",
       () => budget.bytes,
     );
     this.#registry.computed(
       "counter",
-      `${OWN_PREFIX}budget_resets_total`,
+      `${SERVER_PREFIX}budget_resets_total`,
       "Connections reset because too much waited in this process.",
       () => budget.resets,
     );

@@ -6,7 +6,7 @@
  */
 
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { OWN_PREFIX, UPSTREAM_PREFIX } from "../metrics/metric_families.ts";
+import { SERVER_PREFIX, UPSTREAM_PREFIX } from "../metrics/metric_families.ts";
 import type { LeaseObserver } from "./server_lease.ts";
 
 /** Upstream's, which are its library's own, in seconds. */
@@ -18,7 +18,7 @@ export function countReviews(
 ): (outcome: string) => void {
   const reviews = registry.labelled(
     "counter",
-    `${OWN_PREFIX}token_reviews_total`,
+    `${SERVER_PREFIX}token_reviews_total`,
     "Agents that showed a token, by outcome: admitted, invalid, denied or " +
       "unavailable.",
     ["outcome"],
@@ -30,7 +30,7 @@ export function countReviews(
 export function countTokenMismatches(registry: MetricRegistry): () => void {
   const mismatches = registry.series(
     "counter",
-    `${OWN_PREFIX}token_binding_mismatches_total`,
+    `${SERVER_PREFIX}token_binding_mismatches_total`,
     "Links whose agent claims names that its token's node has not got.",
   );
   return () => mismatches.add();
@@ -42,7 +42,7 @@ export function countCsrDecisions(
 ): (outcome: string) => void {
   const decisions = registry.labelled(
     "counter",
-    `${OWN_PREFIX}csr_decisions_total`,
+    `${SERVER_PREFIX}csr_decisions_total`,
     "CertificateSigningRequests looked at, by outcome: approved, denied, " +
       "waiting, ignored or failed.",
     ["outcome"],

@@ -5,16 +5,14 @@
  * @module
  */
 
+import { TOKEN_LENGTH_MAX } from "../../neighbours/kubernetes/token_file.ts";
 import type { TokenRequirement } from "../options.ts";
 
 /**
  * How far the clocks of this machine and the API server may be apart; a token is
  * not refused for less. Milliseconds.
  */
-export const CLOCK_SKEW_MS: number = 10 * 60_000;
-
-/** Tokens of ServiceAccounts have some 1,200 characters. */
-export const TOKEN_LENGTH_MAX: number = 16 * 1_024;
+export const TOKEN_CLOCK_SKEW_MS: number = 10 * 60_000;
 
 /** Names in a `sub`, before the namespace. */
 const SERVICE_ACCOUNT = "system:serviceaccount:";
@@ -53,7 +51,8 @@ export function flawOf(
     const why = `it is not meant for audience "${audience}"`;
     return { kind: "invalid", why };
   }
-  const isOver = typeof exp === "number" && exp * 1_000 < nowMs - CLOCK_SKEW_MS;
+  const isOver = typeof exp === "number" &&
+    exp * 1_000 < nowMs - TOKEN_CLOCK_SKEW_MS;
   return isOver ? { kind: "invalid", why: "it has expired" } : undefined;
 }
 

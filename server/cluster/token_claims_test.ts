@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { tokenSaying } from "../../tests/support/peers/service_account_tokens.ts";
-import { CLOCK_SKEW_MS, flawOf, TOKEN_LENGTH_MAX } from "./token_claims.ts";
+import { TOKEN_LENGTH_MAX } from "../../neighbours/kubernetes/token_file.ts";
+import { flawOf, TOKEN_CLOCK_SKEW_MS } from "./token_claims.ts";
 
 const WANTED = {
   namespace: "kube-system",
@@ -27,7 +28,11 @@ Deno.test("a token that may be good has no flaw", () => {
       { sub: SUB, aud: "tunnel" },
       // Out of a Secret: no audience, and it never ends.
       { sub: SUB, iss: "kubernetes/serviceaccount" },
-      { sub: SUB, aud: ["tunnel"], exp: (NOW_MS - CLOCK_SKEW_MS) / 1_000 },
+      {
+        sub: SUB,
+        aud: ["tunnel"],
+        exp: (NOW_MS - TOKEN_CLOCK_SKEW_MS) / 1_000,
+      },
       { sub: SUB, aud: ["tunnel"], exp: "never" },
     ]
   ) assertEquals(flaw(tokenSaying(claims)), undefined);
@@ -78,7 +83,7 @@ Deno.test("another audience and an end that is long past are seen", () => {
     why(tokenSaying({ sub: SUB, aud: [] })),
     'it is not meant for audience "tunnel"',
   );
-  const exp = (NOW_MS - CLOCK_SKEW_MS) / 1_000 - 1;
+  const exp = (NOW_MS - TOKEN_CLOCK_SKEW_MS) / 1_000 - 1;
   assertEquals(
     why(tokenSaying({ sub: SUB, aud: ["tunnel"], exp })),
     "it has expired",

@@ -13,7 +13,7 @@ import type {
   DuplicateInstance,
   DuplicatesOptions,
 } from "../links/duplicates.ts";
-import { OWN_PREFIX } from "../metrics/metric_families.ts";
+import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 
 /** One that comes and goes is not logged again and again. */
 const WARNED_AGAIN_MS = 600_000;
@@ -48,18 +48,18 @@ export function duplicateReports(
   const { log, metrics, wallClock, nodeOf } = options;
   metrics.computed(
     "gauge",
-    `${OWN_PREFIX}duplicate_identities`,
+    `${SERVER_PREFIX}duplicate_identities`,
     "Agents that two live processes speak for now, with one key.",
     options.count,
   );
   const found = metrics.series(
     "counter",
-    `${OWN_PREFIX}duplicate_identities_total`,
+    `${SERVER_PREFIX}duplicate_identities_total`,
     "Times that an agent was found to be two live processes with one key.",
   );
   const refused = metrics.series(
     "counter",
-    `${OWN_PREFIX}duplicate_identities_refused_total`,
+    `${SERVER_PREFIX}duplicate_identities_refused_total`,
     "Links that were refused for another live process with the same key.",
   );
   const warnedMs = new Map<string, number>();

@@ -5,7 +5,7 @@
  */
 
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { OWN_PREFIX } from "../metrics/metric_families.ts";
+import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 
 /** Calls of the identity service, by method and name of status. */
 export function countIdentityCalls(
@@ -13,7 +13,7 @@ export function countIdentityCalls(
 ): (method: string, status: string) => void {
   const calls = registry.labelled(
     "counter",
-    `${OWN_PREFIX}identity_calls_total`,
+    `${SERVER_PREFIX}identity_calls_total`,
     "Calls that ask for an identity, by method and status.",
     ["method", "status"],
   );
@@ -24,7 +24,7 @@ export function countIdentityCalls(
 export function countBindingMismatches(registry: MetricRegistry): () => void {
   const mismatches = registry.series(
     "counter",
-    `${OWN_PREFIX}node_binding_mismatches_total`,
+    `${SERVER_PREFIX}node_binding_mismatches_total`,
     "Links whose agent claims names that its certificate does not say.",
   );
   return () => mismatches.add();

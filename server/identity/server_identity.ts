@@ -18,7 +18,7 @@ import type { LinkPeer } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Authorizer } from "../links/authorizer.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
-import type { IdentityOptions } from "../options.ts";
+import type { ServerIdentityOptions } from "../options.ts";
 import {
   type Authorities,
   authorityId,
@@ -64,7 +64,7 @@ export interface IdentityEvents {
 }
 
 /** What the identity needs from outside. */
-export interface IdentityEnvironment {
+export interface ServerIdentityEnvironment {
   readonly log: Log;
   readonly metrics: MetricRegistry;
   /** What nodes may claim besides what their records grant. */
@@ -78,7 +78,7 @@ export interface IdentityEnvironment {
 /** The server's own authority and the nodes that it knows, on disk. */
 export class ServerIdentity {
   readonly #state: StateDirectory;
-  readonly #options: IdentityOptions;
+  readonly #options: ServerIdentityOptions;
   readonly #log: Log;
   readonly #service: JoinService;
   readonly #trust: TrustNotes;
@@ -97,9 +97,9 @@ export class ServerIdentity {
   private constructor(
     state: StateDirectory,
     authorities: Authorities,
-    options: IdentityOptions,
+    options: ServerIdentityOptions,
     { log, metrics, grants, trustsOthers, admitsAnonymous }:
-      IdentityEnvironment,
+      ServerIdentityEnvironment,
   ) {
     this.#state = state;
     this.#authorities = authorities;
@@ -142,8 +142,8 @@ export class ServerIdentity {
    *   in place of one that was lost.
    */
   static async open(
-    options: IdentityOptions,
-    environment: IdentityEnvironment,
+    options: ServerIdentityOptions,
+    environment: ServerIdentityEnvironment,
   ): Promise<ServerIdentity> {
     const { state, isNew } = await StateDirectory.openOrCreate(
       options.stateDirectory,

@@ -11,6 +11,7 @@ import {
   type CertificateFacts,
   isSignedBy,
   readCertificates,
+  RENEWAL_FRACTION,
 } from "../../platform/pki/certificate.ts";
 import {
   exportPrivateKey,
@@ -28,8 +29,6 @@ import type { StateDirectory } from "./state_directory.ts";
 const DAY_MS = 24 * 3600_000;
 /** How long a server's certificate is good. */
 export const SERVER_LEAF_LIFE_MS = 90 * DAY_MS;
-/** The part of its life after which a certificate is renewed. */
-export const RENEWAL_FRACTION = 2 / 3;
 
 /** Its file: key, leaf and chain together, so that they change together. */
 export const SERVER_FILE = "server.pem";

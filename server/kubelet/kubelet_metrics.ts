@@ -6,7 +6,7 @@
  */
 
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { OWN_PREFIX } from "../metrics/metric_families.ts";
+import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 
 /** First parts of kubelets' paths (its `server.go`); all others are `other`. */
 const KINDS: ReadonlySet<string> = new Set([
@@ -29,14 +29,14 @@ export class KubeletMetrics {
   constructor(registry: MetricRegistry) {
     this.#requests = registry.labelled(
       "counter",
-      `${OWN_PREFIX}kubelet_requests_total`,
+      `${SERVER_PREFIX}kubelet_requests_total`,
       "Requests to kubelets that are over, by what they are for and the first " +
         "digit of the status; none when the caller left before there was one.",
       ["kind", "status"],
     );
     this.#inFlight = registry.labelled(
       "gauge",
-      `${OWN_PREFIX}kubelet_requests_in_flight`,
+      `${SERVER_PREFIX}kubelet_requests_in_flight`,
       "Requests to kubelets under way, by what they are for.",
       ["kind"],
     );

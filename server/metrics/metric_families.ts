@@ -17,7 +17,7 @@ import type {
 export const UPSTREAM_PREFIX = "konnectivity_network_proxy_server_";
 
 /** In front of ours. */
-export const OWN_PREFIX = "tunnel_server_";
+export const SERVER_PREFIX = "tunnel_server_";
 
 /** Upstream's buckets for dials and writes, in seconds. */
 const LATENCY_BOUNDS = [1e-6, 1e-5, 1e-4, .005, .025, .1, .5, 2.5, 12.5];
@@ -117,17 +117,17 @@ export interface OwnFamilies {
 /** Registers ours. */
 export function ownFamilies(registry: MetricRegistry): OwnFamilies {
   const counter = (name: string, help: string) =>
-    registry.series("counter", `${OWN_PREFIX}${name}_total`, help);
+    registry.series("counter", `${SERVER_PREFIX}${name}_total`, help);
   return {
     bytes: registry.labelled(
       "counter",
-      `${OWN_PREFIX}bytes_total`,
+      `${SERVER_PREFIX}bytes_total`,
       "Bytes carried for connections, by direction.",
       ["direction"],
     ),
     conduitEnds: registry.labelled(
       "counter",
-      `${OWN_PREFIX}connection_ends_total`,
+      `${SERVER_PREFIX}connection_ends_total`,
       "Connections that ended, by how: clean, reset or lost.",
       ["end"],
     ),
@@ -149,7 +149,7 @@ export function ownFamilies(registry: MetricRegistry): OwnFamilies {
     ),
     nodeConnections: registry.series(
       "gauge",
-      `${OWN_PREFIX}node_connections`,
+      `${SERVER_PREFIX}node_connections`,
       "Connections from nodes to other nodes, through the agent port.",
     ),
   };

@@ -15,7 +15,7 @@ import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 
-import { OWN_PREFIX } from "../metrics/metric_families.ts";
+import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 import { DialAuthorizer } from "./dial_authorizer.ts";
 import { PolicyFile } from "./policy_file.ts";
 import { SEES_EVERYTHING, type Visibility } from "./visibility.ts";
@@ -45,11 +45,11 @@ export class Authorization {
     if (audit !== undefined) {
       this.#audit = AuditLog.open(audit, { log, timers });
       this.#trail = new AuditTrail(this.#audit, timers);
-      watchAuditLog(metrics, OWN_PREFIX, this.#audit);
+      watchAuditLog(metrics, SERVER_PREFIX, this.#audit);
     }
     const refusals = metrics.series(
       "counter",
-      `${OWN_PREFIX}refused_dials_total`,
+      `${SERVER_PREFIX}refused_dials_total`,
       "Dials that the policy forbade, before any agent was asked.",
     );
     this.dials = new DialAuthorizer({

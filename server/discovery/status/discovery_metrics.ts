@@ -19,7 +19,7 @@ import {
   RESOURCE_KINDS,
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
-import { OWN_PREFIX } from "../../metrics/metric_families.ts";
+import { SERVER_PREFIX } from "../../metrics/metric_families.ts";
 import type { Quota } from "../access/quota.ts";
 import type {
   SubscriberObserver,
@@ -27,7 +27,7 @@ import type {
 } from "../streams/subscriber_stream.ts";
 import { FOREIGN_TYPE_LENGTH_MAX } from "../subscriptions/xds_stream_state.ts";
 
-const PREFIX = `${OWN_PREFIX}discovery_`;
+const PREFIX = `${SERVER_PREFIX}discovery_`;
 
 /** In seconds: from a push to one client to a push to ten thousand. */
 // deno-fmt-ignore: one line is enough for a list of numbers.
