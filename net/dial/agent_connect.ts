@@ -12,7 +12,7 @@ import { type ProxyEnvironment, proxyFor } from "./proxy_environment.ts";
 import { connectToHost } from "./connect_host.ts";
 import { LookupError } from "../names/resolver.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
-import { withDeadline } from "../../platform/time/deadline.ts";
+import { atMost, withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import type { Stream } from "../stream/stream.ts";
@@ -136,19 +136,15 @@ async function connectTls(
  */
 function sayGoodbye(stream: Stream): void {
   const socket = new Socket(stream);
-  const timer = setTimeout(() => socket.close(), GOODBYE_MS);
   const ending = async () => {
-    try {
-      await socket.closeWrite();
-      const into = new Uint8Array(1024);
-      while (await socket.read(into) !== null);
-    } catch {
-      // Late errors of a connection that is over are nobody's.
-    }
-    clearTimeout(timer);
-    socket.close();
+    await socket.closeWrite();
+    const into = new Uint8Array(1024);
+    while (await socket.read(into) !== null);
   };
-  unawaited("handshake", ending());
+  // Late errors of a connection that is over are nobody's.
+  const over = atMost(systemTimers, GOODBYE_MS, ending().catch(() => {}))
+    .then(() => socket.close());
+  unawaited("handshake", over);
 }
 
 /** How long the other end may take to hang up. */

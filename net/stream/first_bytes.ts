@@ -4,6 +4,7 @@
  * @module
  */
 
+import { atMost } from "../../platform/time/deadline.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Socket } from "./socket.ts";
 
@@ -27,8 +28,6 @@ export async function firstBytes(
   const looking = socket.fill();
   // What comes too late is for who takes the stream over.
   looking.catch(() => {});
-  const late = Promise.withResolvers<void>();
-  const timer = timers.after(waitMs, late.resolve);
-  await Promise.race([looking, late.promise]).finally(() => timer.cancel());
+  await atMost(timers, waitMs, looking);
   return socket.bytes;
 }

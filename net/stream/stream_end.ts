@@ -21,7 +21,7 @@ const RESET_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Tells a reset (the peer gave up on purpose) from a loss (the road broke).
+ * Tells a reset (the peer gave up on purpose) from a loss (the connection broke).
  *
  * @param error What a read or write of a socket was rejected with.
  */

@@ -8,12 +8,10 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { FollowedIdentity } from "../../agent/identity/followed_identity.ts";
 import { tlsUpstream } from "../../net/channel/server_upstream.ts";
-import { driveHttp2 } from "../../net/http2/http2_driver.ts";
+import { openClientConnection } from "../../net/http2/client_connection.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
-import { Connection } from "../../proto/streams/connection.ts";
-import { refusePush } from "../../proto/streams/refuse_push.ts";
 import {
   activateAuthority,
   authorityId,
@@ -53,13 +51,9 @@ function follow(rig: IdentityRig, machine: Machine) {
   });
   const connect = () =>
     upstream.connect((transport) => {
-      const connection = new Connection({
-        role: "client",
-        clock: systemTimers,
-        events: { onStream: refusePush, onClosed: () => {} },
+      const connection = openClientConnection(transport, {
+        timers: systemTimers,
       });
-      connection.start();
-      driveHttp2(transport, connection, systemTimers);
       upstream.used?.(connection);
       return connection;
     }, new AbortController().signal);

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { Connector } from "../../agent/links/connector.ts";
 import type { AttemptEvents } from "../../agent/links/agent_links.ts";
-import { driveHttp2 } from "../../net/http2/http2_driver.ts";
+import { openClientConnection } from "../../net/http2/client_connection.ts";
 import { startCall } from "../../proto/grpc/client.ts";
 import { LinkError } from "../../proto/link/hello.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
@@ -9,8 +9,6 @@ import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { SILENT_OBSERVER } from "../../proto/link/packet_observer.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
-import { Connection } from "../../proto/streams/connection.ts";
-import { refusePush } from "../../proto/streams/refuse_push.ts";
 import { STREAM_IDS_RESERVED } from "../../proto/streams/stream_table.ts";
 import { CLOSE_GRACE_MS } from "../../proto/link/streams_server.ts";
 import {
@@ -273,13 +271,7 @@ Deno.test("a server that is going tells agents of ours and sends callers away, a
   const caller = () => {
     const [server, client] = MemoryStream.pair("h2", certified("node2"));
     port.accept(server);
-    const connection = new Connection({
-      role: "client",
-      clock: timers,
-      events: { onStream: refusePush, onClosed: () => {} },
-    });
-    connection.start();
-    driveHttp2(client, connection, timers);
+    const connection = openClientConnection(client, { timers });
     return connection;
   };
   const busy = caller();

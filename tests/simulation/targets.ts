@@ -23,7 +23,7 @@ export class Targets {
   readonly #plan: Plan;
   readonly #exchanges: ReadonlyMap<string, Exchange>;
   readonly #tamper: Tamper;
-  readonly #roads = new Map<Exchange, SocketPair | MemoryConduit>();
+  readonly #lines = new Map<Exchange, SocketPair | MemoryConduit>();
 
   constructor(
     sim: Simulator,
@@ -74,37 +74,37 @@ export class Targets {
     return promise;
   }
 
-  /** Breaks the road to one target; @returns whether there is one. */
+  /** Breaks the line to one target; @returns whether there is one. */
   cut(exchange: Exchange, kind: Cut): boolean {
-    const road = this.#roads.get(exchange);
-    // A road breaks once.
-    if (road === undefined || exchange.targetCut !== undefined) return false;
+    const line = this.#lines.get(exchange);
+    // A line breaks once.
+    if (line === undefined || exchange.targetCut !== undefined) return false;
     exchange.targetCut = kind;
-    if (road instanceof SocketPair) road.cut(kind);
-    else if (kind === "lost") road.lose("the flow was lost");
-    else road.reset("port unreachable");
+    if (line instanceof SocketPair) line.cut(kind);
+    else if (kind === "lost") line.lose("the flow was lost");
+    else line.reset("port unreachable");
     return true;
   }
 
-  /** Holds up the road to one target. */
+  /** Holds up the line to one target. */
   hold(exchange: Exchange, forMs: number, which: "in" | "out" | "both"): void {
-    const road = this.#roads.get(exchange);
-    if (!(road instanceof SocketPair)) return;
+    const line = this.#lines.get(exchange);
+    if (!(line instanceof SocketPair)) return;
     exchange.wasHeld = true;
-    road.hold(forMs, which);
+    line.hold(forMs, which);
   }
 
   /** Every socket is closed, at both ends. */
   get isClosed(): boolean {
-    return [...this.#roads.values()].every((road) =>
-      !(road instanceof SocketPair) || road.isOver
+    return [...this.#lines.values()].every((line) =>
+      !(line instanceof SocketPair) || line.isOver
     );
   }
 
   /** What is left although everything is over. */
   leftovers(): string[] {
-    return [...this.#roads]
-      .filter(([, road]) => road instanceof SocketPair && !road.isOver)
+    return [...this.#lines]
+      .filter(([, line]) => line instanceof SocketPair && !line.isOver)
       .map(([{ name }]) => `the target's socket of ${name} is open`);
   }
 
@@ -115,7 +115,7 @@ export class Targets {
         datagrams: true,
         schedule: (step) => this.#sim.post(`flow ${number}`, 0, step),
       });
-      this.#roads.set(exchange, far);
+      this.#lines.set(exchange, far);
       exchange.answerAt(far);
       return this.#tamper(near);
     }
@@ -127,7 +127,7 @@ export class Targets {
       tinyCuts: this.#plan.tinyCuts,
       isHttp2: false,
     });
-    this.#roads.set(exchange, pair);
+    this.#lines.set(exchange, pair);
     exchange.answerAt(conduitOf(pair.far));
     return this.#tamper(conduitOf(pair.near));
   }

@@ -69,7 +69,7 @@ Deno.test("Envoy has a new cluster: its longer list comes with the old nonce", (
   assertEquals(client.ack("endpoints"), []);
 });
 
-Deno.test("Envoy has a new cluster while endpoints are on the road: its list is stale, and the next is not", () => {
+Deno.test("Envoy has a new cluster while endpoints are under way: its list is stale, and the next is not", () => {
   const client = envoy("sotw");
   const old = client.nonceOf("endpoints");
   const more = {

@@ -7,13 +7,11 @@
 
 import { connectAgentTls } from "../../../net/dial/agent_connect.ts";
 import { dialTarget } from "../../../net/dial/dial.ts";
-import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { openClientConnection } from "../../../net/http2/client_connection.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { DialHandler } from "../../../proto/link/dial_handler.ts";
 import type { DialError } from "../../../proto/peer/dial_error.ts";
 import { openPacketsAgent } from "../../../proto/link/packets_agent.ts";
-import { Connection } from "../../../proto/streams/connection.ts";
-import { refusePush } from "../../../proto/streams/refuse_push.ts";
 import { certificates } from "../certificates/certificates.ts";
 import type { Tunnel } from "../rigs/tunnel_harness.ts";
 
@@ -38,13 +36,9 @@ export async function plainAgent(tunnel: Tunnel): Promise<void> {
     proxyEnv: {},
     timeoutMs: 10_000,
   }, (transport) => {
-    const connection = new Connection({
-      role: "client",
-      clock: systemTimers,
-      events: { onStream: refusePush, onClosed: () => {} },
+    const connection = openClientConnection(transport, {
+      timers: systemTimers,
     });
-    connection.start();
-    driveHttp2(transport, connection, systemTimers);
     openPacketsAgent(connection, {
       agentId: "go-1",
       identifiers: "",

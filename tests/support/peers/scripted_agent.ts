@@ -5,11 +5,9 @@
  */
 
 import { connectAgentTls } from "../../../net/dial/agent_connect.ts";
-import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { openClientConnection } from "../../../net/http2/client_connection.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { Metadata } from "../../../proto/grpc/metadata.ts";
-import { Connection } from "../../../proto/streams/connection.ts";
-import { refusePush } from "../../../proto/streams/refuse_push.ts";
 import { certificates } from "../certificates/certificates.ts";
 import { ScriptedCaller } from "../watch/packet_script.ts";
 import type { Tunnel } from "../rigs/tunnel_harness.ts";
@@ -31,16 +29,9 @@ export async function scriptedAgent(
     proxyEnv: {},
     timeoutMs: 10_000,
   }, (transport) => {
-    const connection = new Connection({
-      role: "client",
-      clock: systemTimers,
-      events: {
-        onStream: refusePush,
-        onClosed: () => {},
-      },
+    const connection = openClientConnection(transport, {
+      timers: systemTimers,
     });
-    connection.start();
-    driveHttp2(transport, connection, systemTimers);
     return new ScriptedCaller(connection, CONNECT_PATH, metadata);
   });
 }

@@ -6,7 +6,7 @@
  */
 
 import { connectAgentTls } from "../../../net/dial/agent_connect.ts";
-import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { openClientConnection } from "../../../net/http2/client_connection.ts";
 import {
   exportPrivateKey,
   generateKeyPair,
@@ -26,7 +26,7 @@ import {
 } from "../../../proto/identity/identity_messages.ts";
 import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
 import { renewalStatement } from "../../../proto/identity/renewal_proof.ts";
-import { Connection } from "../../../proto/streams/connection.ts";
+import type { Connection } from "../../../proto/streams/connection.ts";
 
 /** Where a server is, and whom to trust there. */
 export interface ServerPlace {
@@ -58,18 +58,9 @@ export class IdentityCaller implements Disposable {
       proxyEnv: {},
       timeoutMs: 10_000,
     }, (transport) => {
-      const connection = new Connection({
-        role: "client",
-        clock: systemTimers,
-        events: {
-          onStream: () => {
-            throw new TypeError("servers open no streams here");
-          },
-          onClosed: () => {},
-        },
+      const connection = openClientConnection(transport, {
+        timers: systemTimers,
       });
-      connection.start();
-      driveHttp2(transport, connection, systemTimers);
       return new IdentityCaller(connection);
     });
   }

@@ -6,7 +6,7 @@
  */
 
 import { connectAgentTls } from "../../../net/dial/agent_connect.ts";
-import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { openClientConnection } from "../../../net/http2/client_connection.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
 import {
   type Stream,
@@ -21,7 +21,7 @@ import { startCall } from "../../../proto/grpc/client.ts";
 import { MessageReader } from "../../../proto/grpc/message_reader.ts";
 import { Metadata } from "../../../proto/grpc/metadata.ts";
 import { type Status, statusName } from "../../../proto/grpc/status.ts";
-import { Connection } from "../../../proto/streams/connection.ts";
+import type { Connection } from "../../../proto/streams/connection.ts";
 import type { MessageKind } from "../../../proto/xds/message_kind.ts";
 import {
   Cluster,
@@ -95,23 +95,14 @@ export class XdsProbe implements Disposable {
 
   private constructor(stream: Stream, gate?: GatedReads) {
     this.#gate = gate;
-    this.#connection = new Connection({
-      role: "client",
-      clock: systemTimers,
+    this.#connection = openClientConnection(stream, {
+      timers: systemTimers,
       // As of most clients: what they do not take waits in the server.
       settings: {
         initialWindowSize: WINDOW_BYTES,
         streamWindowMax: WINDOW_BYTES,
       },
-      events: {
-        onStream: () => {
-          throw new TypeError("push is disabled");
-        },
-        onClosed: () => {},
-      },
     });
-    this.#connection.start();
-    driveHttp2(stream, this.#connection, systemTimers);
   }
 
   /** Without TLS, as programs on the server's machine. */
