@@ -6,6 +6,7 @@
  * @module
  */
 
+import { isSlip } from "../../platform/errors/internal_errors.ts";
 import type { EnrolmentOutcome } from "../../proto/identity/enrolment.ts";
 import type { Enrolment } from "../../proto/identity/identity_messages.ts";
 import { supervise } from "../../platform/time/supervise.ts";
@@ -58,7 +59,7 @@ export async function enrol(
       return { afterMs: retryMs };
     },
     problemOf(error) {
-      if (isOurs(error)) throw error;
+      if (isSlip(error)) throw error;
       const reason = sentenceOf(error);
       if (isPatient && !isDefinite(error)) return reason;
       throw new EnrolmentError(reason, { cause: error });
@@ -66,9 +67,4 @@ export async function enrol(
     onProblem: waiting,
   });
   return got!;
-}
-
-/** A mistake in this program, which no time mends. */
-function isOurs(error: unknown): boolean {
-  return error instanceof TypeError || error instanceof ReferenceError;
 }

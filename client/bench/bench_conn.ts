@@ -5,6 +5,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import {
   BENCH_ADDRESS,
   type BenchHost,
@@ -75,7 +76,9 @@ export class BenchConn implements ConduitEvents {
     const request = benchRequest(service);
     const conduit = await dialer.dial({
       target: { protocol: "tcp", address: address ?? BENCH_ADDRESS },
-      earlyData: payload === undefined ? request : joined(request, payload),
+      earlyData: payload === undefined
+        ? request
+        : joinedBytes([request, payload]),
       ...(node === undefined ? {} : { node }),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
       ...(signal === undefined ? {} : { signal }),
@@ -188,11 +191,4 @@ function withoutTarget(error: unknown): unknown {
       "give --target 127.0.0.1:7007",
     { cause: error },
   );
-}
-
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const whole = new Uint8Array(first.length + second.length);
-  whole.set(first);
-  whole.set(second, first.length);
-  return whole;
 }

@@ -38,6 +38,14 @@ export class NoAnswerError extends KubernetesError {
   }
 }
 
+/** Whether it is the world's fault: this API server's, or how it is reached. */
+export function isKubernetesTrouble(
+  error: unknown,
+): error is KubernetesError | KubernetesConfigError {
+  return error instanceof KubernetesError ||
+    error instanceof KubernetesConfigError;
+}
+
 /** Largest part of an answer without form that is quoted. */
 const QUOTE_LENGTH_MAX = 200;
 

@@ -20,7 +20,7 @@ import {
   supervise,
 } from "../../platform/time/supervise.ts";
 import type { RequestOptions } from "./client.ts";
-import { KubernetesConfigError, KubernetesError } from "./errors.ts";
+import { isKubernetesTrouble, KubernetesError } from "./errors.ts";
 import type { KubernetesObject, ObjectList } from "./objects.ts";
 import { isNewer, type ObjectChange, ObjectCopy } from "./object_copy.ts";
 import { type WatchEvent, watchEvents } from "./watch_stream.ts";
@@ -110,7 +110,7 @@ export class ListWatch<T extends KubernetesObject> {
       capMs: RETRY_CAP_MS,
       signal: this.#stopping.signal,
       run: (run) => this.#follow(run),
-      problemOf: (error) => worldly("task", error, isOfTheWorld),
+      problemOf: (error) => worldly("task", error, isKubernetesTrouble),
       onProblem: (error, retryMs) => {
         this.#isStale = true;
         onProblem?.(error, retryMs);
@@ -206,7 +206,7 @@ export class ListWatch<T extends KubernetesObject> {
       }
     } catch (error) {
       // Whoever is told had a slip: all of it is told again.
-      if (!isOfTheWorld(error)) {
+      if (!isKubernetesTrouble(error)) {
         this.#version = undefined;
         throw error;
       }
@@ -285,11 +285,6 @@ class Silence {
   end(): void {
     this.#timer.cancel();
   }
-}
-
-function isOfTheWorld(error: unknown): error is Error {
-  return error instanceof KubernetesError ||
-    error instanceof KubernetesConfigError;
 }
 
 /** 400 is what etcd's compaction looks like through some servers. */

@@ -11,6 +11,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import {
   INTERNAL_ERROR,
   reportInternalError,
@@ -182,15 +183,19 @@ async function* answerPieces(
     else chunks.push(value);
   }
   if (isWhole) {
-    const body = joined(chunks);
+    const body = joinedBytes(chunks);
     const head = headBytes(response, `content-length: ${body.length}`);
-    return yield hasBody ? joined([head, body]) : head;
+    return yield hasBody ? joinedBytes([head, body]) : head;
   }
   yield headBytes(response, canChunk ? "transfer-encoding: chunked" : "");
   if (!hasBody) return await reader!.cancel();
   const framed = (chunk: Uint8Array) =>
     canChunk
-      ? joined([encode(`${chunk.length.toString(16)}\r\n`), chunk, CHUNK_END])
+      ? joinedBytes([
+        encode(`${chunk.length.toString(16)}\r\n`),
+        chunk,
+        CHUNK_END,
+      ])
       : chunk;
   try {
     for (const chunk of chunks) yield framed(chunk);
@@ -234,18 +239,6 @@ function encode(text: string): Uint8Array {
 }
 
 const CHUNK_END = encode("\r\n");
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  if (parts.length === 1) return parts[0]!;
-  const length = parts.reduce((sum, part) => sum + part.length, 0);
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
 
 const REASONS: Readonly<Record<number, string>> = {
   200: "OK",

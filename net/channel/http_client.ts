@@ -9,6 +9,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort, withoutBrackets } from "../../proto/peer/host_port.ts";
@@ -210,11 +211,7 @@ function requestBytes(request: HttpRequest, url: URL): Uint8Array {
   }
   const content = new TextEncoder().encode(body ?? "");
   if (body !== undefined) lines.push(`content-length: ${content.length}`);
-  const head = headBytes(lines);
-  const bytes = new Uint8Array(head.length + content.length);
-  bytes.set(head);
-  bytes.set(content, head.length);
-  return bytes;
+  return joinedBytes([headBytes(lines), content]);
 }
 
 function responseOf({ head, body }: HttpAnswer): Response {

@@ -7,6 +7,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { answerLength } from "./framing.ts";
 import { type ResponseHead, ResponseReader } from "./head.ts";
 
@@ -73,9 +74,7 @@ export class ConnectAnswerReader {
   #pushBody(bytes: Uint8Array): ConnectRefusal | undefined {
     const refusal = this.#refusal!;
     const taken = bytes.subarray(0, refusal.wantedBytes - refusal.body.length);
-    const body = new Uint8Array(refusal.body.length + taken.length);
-    body.set(refusal.body);
-    body.set(taken, refusal.body.length);
+    const body = joinedBytes([refusal.body, taken]);
     refusal.body = body;
     return body.length < refusal.wantedBytes ? undefined : this.#refused();
   }

@@ -14,6 +14,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import {
   INTERNAL_ERROR,
   reportInternalError,
@@ -334,7 +335,7 @@ export class ConnectSession<Caller>
     if (taken === chunk.length) return;
     // Not consumed, so the socket reads no further: what is kept here is
     // bounded by one read.
-    this.#early = joined(this.#early, chunk.subarray(taken));
+    this.#early = joinedBytes([this.#early, chunk.subarray(taken)]);
   }
 
   /** The agent gets it together with the dial: a round trip is saved. */
@@ -414,13 +415,3 @@ function isDialing(phase: Phase): phase is Dialing {
 }
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
-
-function joined(
-  first: Uint8Array,
-  second: Uint8Array,
-): Uint8Array {
-  const whole = new Uint8Array(first.length + second.length);
-  whole.set(first);
-  whole.set(second, first.length);
-  return whole;
-}

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { isRefusalByRule } from "../../policy/refusal.ts";
 import type { DialError } from "../../proto/peer/dial_error.ts";
 
@@ -25,11 +26,7 @@ export function refusalBytes(status: number, message: string): Uint8Array {
     "Content-Type: text/plain; charset=utf-8\r\n" +
     "X-Content-Type-Options: nosniff\r\n" +
     `Content-Length: ${body.length}\r\n${allow}Connection: close\r\n\r\n`;
-  const bytes = encoder.encode(head);
-  const whole = new Uint8Array(bytes.length + body.length);
-  whole.set(bytes);
-  whole.set(body, bytes.length);
-  return whole;
+  return joinedBytes([encoder.encode(head), body]);
 }
 
 /** The status for a failed dial (Konnectivity classifies by the text, too). */

@@ -1,6 +1,7 @@
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { Prng } from "../../tests/support/memory/prng.ts";
-import { concat, Listener } from "../../tests/support/peers/sockets.ts";
+import { Listener } from "../../tests/support/peers/sockets.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { conduitOf, DROPPED_BYTES_PER_TURN } from "./stream_conduit.ts";
@@ -83,7 +84,7 @@ Deno.test("partial writes are carried on", async () => {
   conduit.end();
   stream.deliver(null);
   assertEquals(await listener.closed(), { kind: "clean" });
-  assert(equal(concat(stream.written), bytes));
+  assert(equal(joinedBytes(stream.written), bytes));
 });
 
 Deno.test("what came before a failed write is still delivered", async () => {

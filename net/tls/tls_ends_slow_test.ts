@@ -1,7 +1,7 @@
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { assertEquals } from "@std/assert";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
 import { forAll, Prng } from "../../tests/support/memory/prng.ts";
-import { concat } from "../../tests/support/peers/sockets.ts";
 import {
   testEachEngine,
   type TlsEngine,
@@ -148,7 +148,7 @@ async function readAll(socket: Socket, prng: Prng): Promise<Uint8Array> {
   for (;;) {
     const buffer = new Uint8Array(prng.pick([500, 16_384, 65_536]));
     const count = await socket.read(buffer);
-    if (count === null) return concat(parts);
+    if (count === null) return joinedBytes(parts);
     parts.push(buffer.subarray(0, count));
     if (prng.below(8) === 0) await turns(1);
   }

@@ -1,6 +1,6 @@
+import { joinedBytes } from "./joined_bytes.ts";
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { forAll } from "../../tests/support/memory/prng.ts";
-import { concat } from "../../tests/support/peers/sockets.ts";
 import { BufferPool } from "./buffer_pool.ts";
 import { BATCH_BYTES_MAX, Output, type OutputKind } from "./output.ts";
 
@@ -17,7 +17,7 @@ Deno.test("bytes leave in the order in which they were reserved", () =>
     }
     while (takeOne(output, seen));
     // As text, because comparing hundreds of thousands of numbers takes seconds.
-    assert(concat(seen).toHex() === concat(expected).toHex());
+    assert(joinedBytes(seen).toHex() === joinedBytes(expected).toHex());
     assertEquals([output.queuedBytes, output.controlBytes], [0, 0]);
   }));
 

@@ -11,6 +11,7 @@
  * @module
  */
 
+import { joinedBytes } from "../bytes/joined_bytes.ts";
 import protobuf from "protobufjs/minimal.js";
 import { GrpcError, StatusCode } from "../grpc/status.ts";
 import type {
@@ -204,7 +205,7 @@ class Fields {
   /** A section with names; `undefined` if there is none. */
   section(field: number): Uint8Array | undefined {
     const pieces = this.#pieces[field];
-    return pieces && concatenate(pieces);
+    return pieces && wholeOf(pieces);
   }
 
   /** A message; in several pieces, what merging them gives. */
@@ -216,7 +217,7 @@ class Fields {
     if (pieces === undefined) return undefined;
     // Each for itself must be well formed: two broken ones may make a whole.
     if (pieces.length > 1) pieces.forEach((piece) => decode(piece));
-    return decode(concatenate(pieces));
+    return decode(wholeOf(pieces));
   }
 
   #add(field: number, piece: Uint8Array): void {
@@ -245,17 +246,9 @@ function decodeError(bytes: Uint8Array): ErrorDetail {
   return { code, message: kept };
 }
 
-function concatenate(pieces: readonly Uint8Array[]): Uint8Array {
-  if (pieces.length === 1) return pieces[0]!;
-  const whole = new Uint8Array(
-    pieces.reduce((sum, { length }) => sum + length, 0),
-  );
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
+/** What came in one piece, as nearly all does, is not copied. */
+function wholeOf(pieces: readonly Uint8Array[]): Uint8Array {
+  return pieces.length === 1 ? pieces[0]! : joinedBytes(pieces);
 }
 
 function tooMuch(what: string): GrpcError {

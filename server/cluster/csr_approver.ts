@@ -12,7 +12,7 @@ import { unawaited, worldly } from "../../platform/errors/internal_errors.ts";
 import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
 import { API_CLIENT_SIGNER } from "../../neighbours/kubernetes/csr.ts";
 import {
-  KubernetesConfigError,
+  isKubernetesTrouble,
   KubernetesError,
 } from "../../neighbours/kubernetes/errors.ts";
 import {
@@ -166,7 +166,7 @@ export class CsrApprover {
       return undefined;
     } catch (error) {
       if (this.#stopping.signal.aborted) return undefined;
-      return worldly("task", error, isOfTheWorld);
+      return worldly("task", error, isKubernetesTrouble);
     }
   }
 
@@ -293,9 +293,4 @@ export class CsrApprover {
 /** Most requests are, and need no closer look. */
 function isDecided({ status }: CertificateSigningRequest): boolean {
   return (status?.conditions ?? []).length > 0;
-}
-
-function isOfTheWorld(error: unknown): error is Error {
-  return error instanceof KubernetesError ||
-    error instanceof KubernetesConfigError;
 }

@@ -11,7 +11,7 @@
 import { worldly } from "../../platform/errors/internal_errors.ts";
 import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
 import {
-  KubernetesConfigError,
+  isKubernetesTrouble,
   KubernetesError,
 } from "../../neighbours/kubernetes/errors.ts";
 import {
@@ -104,7 +104,7 @@ export class ServerLease {
     try {
       await this.#delete(this.#path, { timeoutMs: DELETE_TIMEOUT_MS });
     } catch (error) {
-      if (!isOfTheWorld(error)) throw error;
+      if (!isKubernetesTrouble(error)) throw error;
       if (error instanceof KubernetesError && error.code === 404) return;
       this.#options.observer.warn(
         `the server's lease stays until it expires: ${error.message}`,
@@ -126,7 +126,7 @@ export class ServerLease {
       this.#hasFailed = false;
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
-      const { message } = worldly("task", error, isOfTheWorld);
+      const { message } = worldly("task", error, isKubernetesTrouble);
       // Once for a row of failures: the next one is due in 15 s.
       if (!this.#hasFailed) {
         this.#options.observer.warn(`cannot ${what}: ${message}`);
@@ -244,9 +244,4 @@ export class ServerLease {
       throw error;
     }
   }
-}
-
-function isOfTheWorld(error: unknown): error is Error {
-  return error instanceof KubernetesError ||
-    error instanceof KubernetesConfigError;
 }

@@ -13,10 +13,7 @@
  */
 
 import { sourceOf } from "../../net/admission/source.ts";
-import {
-  KubernetesConfigError,
-  KubernetesError,
-} from "../../neighbours/kubernetes/errors.ts";
+import { isKubernetesTrouble } from "../../neighbours/kubernetes/errors.ts";
 import type { ReviewedToken } from "../../neighbours/kubernetes/token_review.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
@@ -244,8 +241,7 @@ function isNew(warned: Set<string>, key: string): boolean {
 }
 
 function isUnavailable(error: unknown): error is Error {
-  return error instanceof KubernetesError ||
-    error instanceof KubernetesConfigError ||
+  return isKubernetesTrouble(error) ||
     error instanceof TooManyReviewsError;
 }
 

@@ -1,3 +1,4 @@
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
 import { UNAUTHENTICATED_BYTES_MAX } from "../../net/admission/intake_limits.ts";
 import { WOULD_BLOCK } from "../../net/stream/stream.ts";
@@ -5,7 +6,6 @@ import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { forAll } from "../../tests/support/memory/prng.ts";
 import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
-import { concat } from "../../tests/support/peers/sockets.ts";
 import {
   LATE_BYTES_MAX,
   meteredStream,
@@ -88,7 +88,7 @@ Deno.test("an unauthenticated peer that says too much is ended", async () => {
   assertEquals(ends, []);
   below.deliver(new Uint8Array(1));
   assertEquals(ends, ["it sent more than 131072 bytes, and not who it is"]);
-  assertEquals(concat(chunks).length, UNAUTHENTICATED_BYTES_MAX);
+  assertEquals(joinedBytes(chunks).length, UNAUTHENTICATED_BYTES_MAX);
 });
 
 Deno.test("whoever goes on when told to stop is read no more", async () => {
@@ -108,13 +108,16 @@ Deno.test("whoever has shown who it is pays nothing and waits for nothing", asyn
   const { guest, ends, chunks, below } = scene(20);
   below.deliver(new Uint8Array(3 * SLICE_BYTES));
   guest.isUnauthenticated = false;
-  while (concat(chunks).length < 3 * SLICE_BYTES) await settled();
+  while (joinedBytes(chunks).length < 3 * SLICE_BYTES) await settled();
   const { charged } = guest;
-  const seen = concat(chunks).length;
+  const seen = joinedBytes(chunks).length;
   for (let index = 0; index < 9; index++) {
     below.deliver(new Uint8Array(UNAUTHENTICATED_BYTES_MAX));
   }
-  assertEquals(concat(chunks).length, seen + 9 * UNAUTHENTICATED_BYTES_MAX);
+  assertEquals(
+    joinedBytes(chunks).length,
+    seen + 9 * UNAUTHENTICATED_BYTES_MAX,
+  );
   assertEquals([guest.charged, ends], [charged, []]);
 });
 
@@ -142,5 +145,5 @@ Deno.test("however it is cut and whenever it is known, all of it comes in order"
     below.deliver(null);
     while (ends.length === 0) await settled();
     assert(ends.every((end) => end === "end"), `${ends}`);
-    assertEquals(concat(chunks), said);
+    assertEquals(joinedBytes(chunks), said);
   }));

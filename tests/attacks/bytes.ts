@@ -5,6 +5,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { CLIENT_PREFACE } from "../../proto/streams/frame_writer.ts";
 
 /** Frame types of RFC 9113 §6. */
@@ -46,44 +47,32 @@ export function uint32(value: number): Uint8Array {
   return new Uint8Array([value >>> 24, value >>> 16, value >>> 8, value]);
 }
 
-/** All of them behind each other. */
-export function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const length = parts.reduce((sum, part) => sum + part.length, 0);
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
-
 /** `count` pieces, each made for its number. */
 export function many(
   count: number,
   make: (index: number) => Uint8Array,
 ): Uint8Array {
-  return joined(Array.from({ length: count }, (_, index) => make(index)));
+  return joinedBytes(Array.from({ length: count }, (_, index) => make(index)));
 }
 
 /** One entry of a SETTINGS payload. */
 export function setting(id: number, value: number): Uint8Array {
-  return joined([new Uint8Array([id >> 8, id]), uint32(value)]);
+  return joinedBytes([new Uint8Array([id >> 8, id]), uint32(value)]);
 }
 
 /** SETTINGS with these entries. */
 export function settings(...entries: readonly Uint8Array[]): Uint8Array {
-  return frame(Type.SETTINGS, 0, 0, joined(entries));
+  return frame(Type.SETTINGS, 0, 0, joinedBytes(entries));
 }
 
 /** What every HTTP/2 client says first, with these settings. */
 export function greeting(...entries: readonly Uint8Array[]): Uint8Array {
-  return joined([CLIENT_PREFACE, settings(...entries)]);
+  return joinedBytes([CLIENT_PREFACE, settings(...entries)]);
 }
 
 /** A gRPC request without its body, in literals: it leaves no table behind. */
 export function grpcHead(path: string): Uint8Array {
-  return joined([
+  return joinedBytes([
     literal(":method", "POST"),
     literal(":scheme", "https"),
     literal(":path", path),
@@ -96,7 +85,7 @@ export function grpcHead(path: string): Uint8Array {
 /** A header field as HPACK's literal: flat strings, no table. */
 export function literal(name: string, value: string): Uint8Array {
   const text = new TextEncoder();
-  return joined([
+  return joinedBytes([
     new Uint8Array([0]),
     hpackString(text.encode(name)),
     hpackString(text.encode(value)),
@@ -113,7 +102,7 @@ export function indexedLiteral(name: string, value: string): Uint8Array {
 /** RFC 7541 §5.2, not Huffman-coded. */
 function hpackString(bytes: Uint8Array): Uint8Array {
   if (bytes.length < 127) {
-    return joined([new Uint8Array([bytes.length]), bytes]);
+    return joinedBytes([new Uint8Array([bytes.length]), bytes]);
   }
   const prefix = [127];
   for (let rest = bytes.length - 127;; rest >>= 7) {
@@ -123,5 +112,5 @@ function hpackString(bytes: Uint8Array): Uint8Array {
     }
     prefix.push((rest & 127) | 128);
   }
-  return joined([new Uint8Array(prefix), bytes]);
+  return joinedBytes([new Uint8Array(prefix), bytes]);
 }

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import type { Excess } from "../../proto/streams/abuse_limits.ts";
 import {
   END_HEADERS,
@@ -17,7 +18,6 @@ import {
   greeting,
   grpcHead,
   indexedLiteral,
-  joined,
   literal,
   many,
   setting,
@@ -66,7 +66,7 @@ const reset = (index: number) =>
 function flood(one: Uint8Array): Pick<Http2Attack, "opening" | "again"> {
   const round = many(FRAMES_PER_ROUND, () => one);
   return {
-    opening: (path) => joined([greeting(), head(0, path)]),
+    opening: (path) => joinedBytes([greeting(), head(0, path)]),
     again: () => round,
   };
 }
@@ -80,7 +80,7 @@ function spoiled(
     again: (round, path) =>
       many(FRAMES_PER_ROUND, (at) => {
         const index = round * FRAMES_PER_ROUND + at;
-        return joined([head(index, path), spoil(index)]);
+        return joinedBytes([head(index, path), spoil(index)]);
       }),
   };
 }
@@ -119,7 +119,7 @@ export const HTTP2_ATTACKS: readonly Http2Attack[] = [
     again: (round, path) =>
       many(FRAMES_PER_ROUND, (at) => {
         const index = round * FRAMES_PER_ROUND + at;
-        return joined([
+        return joinedBytes([
           head(index, path, END_HEADERS | END_STREAM),
           frame(Type.DATA, 0, idOf(index), new Uint8Array(1)),
         ]);
@@ -137,7 +137,7 @@ export const HTTP2_ATTACKS: readonly Http2Attack[] = [
   {
     name: "continuation-empty",
     known: "CVE-2024-27316",
-    opening: (path) => joined([greeting(), head(0, path, 0)]),
+    opening: (path) => joinedBytes([greeting(), head(0, path, 0)]),
     again: () => many(FRAMES_PER_ROUND, () => frame(Type.CONTINUATION, 0, 1)),
     code: CALM,
     excess: "headerBlock",
@@ -145,7 +145,7 @@ export const HTTP2_ATTACKS: readonly Http2Attack[] = [
   {
     name: "continuation-large",
     known: "CVE-2024-27316",
-    opening: (path) => joined([greeting(), head(0, path, 0)]),
+    opening: (path) => joinedBytes([greeting(), head(0, path, 0)]),
     again: () =>
       frame(Type.CONTINUATION, 0, 1, literal("x", "y".repeat(16_000))),
     code: CALM,
@@ -186,7 +186,7 @@ export const HTTP2_ATTACKS: readonly Http2Attack[] = [
   {
     name: "rst-closed",
     known: "RST_STREAM for a stream that is gone",
-    opening: (path) => joined([greeting(), head(0, path), reset(0)]),
+    opening: (path) => joinedBytes([greeting(), head(0, path), reset(0)]),
     again: () => many(FRAMES_PER_ROUND, () => reset(0)),
     code: CALM,
     excess: "idleFrames",
@@ -217,10 +217,10 @@ export const HTTP2_ATTACKS: readonly Http2Attack[] = [
     name: "window-shrink",
     known: "INITIAL_WINDOW_SIZE up and down over a hundred calls",
     opening: (path) =>
-      joined([greeting(), many(99, (index) => head(index, path))]),
+      joinedBytes([greeting(), many(99, (index) => head(index, path))]),
     again: () =>
       many(FRAMES_PER_ROUND / 2, () =>
-        joined([
+        joinedBytes([
           settings(setting(INITIAL_WINDOW_SIZE, 0)),
           settings(setting(INITIAL_WINDOW_SIZE, 0x7fff_ffff)),
         ])),
@@ -230,7 +230,7 @@ export const HTTP2_ATTACKS: readonly Http2Attack[] = [
   {
     name: "window-ignored",
     known: "DATA without end, whatever the window",
-    opening: (path) => joined([greeting(), head(0, path)]),
+    opening: (path) => joinedBytes([greeting(), head(0, path)]),
     again: () => frame(Type.DATA, 0, 1, new Uint8Array(16_384)),
     code: "FLOW_CONTROL_ERROR",
     excess: "",
@@ -290,7 +290,7 @@ export const HTTP2_ATTACKS: readonly Http2Attack[] = [
           Type.HEADERS,
           END_HEADERS,
           idOf(round * FRAMES_PER_ROUND + at),
-          joined([grpcHead(path), literal("x", "a\r\nhost: b")]),
+          joinedBytes([grpcHead(path), literal("x", "a\r\nhost: b")]),
         )),
     code: CALM,
     excess: "resets",
@@ -299,13 +299,13 @@ export const HTTP2_ATTACKS: readonly Http2Attack[] = [
     name: "hpack-bomb",
     known: "CVE-2016-6581: 4 KiB in the table, named 16,000 times",
     opening: () =>
-      joined([
+      joinedBytes([
         greeting(),
         frame(
           Type.HEADERS,
           END_HEADERS | END_STREAM,
           1,
-          joined([
+          joinedBytes([
             grpcHead("/bomb"),
             indexedLiteral("x", "y".repeat(4_000)),
           ]),
@@ -349,7 +349,8 @@ export const HTTP2_ATTACKS: readonly Http2Attack[] = [
     name: "frame-oversized",
     known: "a frame of 16 MiB less one",
     opening: () => greeting(),
-    again: () => joined([new Uint8Array([255, 255, 255, 0, 0, 0, 0, 0, 1])]),
+    again: () =>
+      joinedBytes([new Uint8Array([255, 255, 255, 0, 0, 0, 0, 0, 1])]),
     code: "FRAME_SIZE_ERROR",
     excess: "",
   },

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import net from "node:net";
 import { IDENTITY_METHODS } from "../../proto/identity/identity_messages.ts";
 import { encodePacket } from "../../proto/packets/packet_codec.ts";
@@ -17,7 +18,6 @@ import {
   frame,
   greeting,
   grpcHead,
-  joined,
   literal,
   many,
   setting,
@@ -245,10 +245,10 @@ function sourceOf({ part }: Site, index: number): string {
 /** A gRPC message around a packet. */
 function message(packet: Parameters<typeof encodePacket>[0]): Uint8Array {
   const bytes = encodePacket(packet);
-  return joined([new Uint8Array(1), uint32(bytes.length), bytes]);
+  return joinedBytes([new Uint8Array(1), uint32(bytes.length), bytes]);
 }
 
-const oversizedMessage = joined([new Uint8Array(1), uint32(0xffff_ffff)]);
+const oversizedMessage = joinedBytes([new Uint8Array(1), uint32(0xffff_ffff)]);
 
 /** An unauthenticated peer's calls, each with what the server will not take. */
 function calls(
@@ -304,7 +304,7 @@ const ZERO_WINDOW: LiveAttack = {
             random: BigInt(index + 1),
           });
           const streamId = 2 * index + 1;
-          await peer.say(joined([
+          await peer.say(joinedBytes([
             request(streamId, PROXY_PATH),
             frame(Type.DATA, 0, streamId, dial),
           ]));
@@ -326,11 +326,11 @@ const BYTE_BY_BYTE: LiveAttack = {
       // Its own ACK of SETTINGS would come between the bytes of a frame.
       () => HostilePeer.open(frontendPort(site), { isRude: true }),
       async (peer, isOver) => {
-        await peer.say(joined([greeting(), frame(Type.SETTINGS, ACK, 0)]));
+        await peer.say(joinedBytes([greeting(), frame(Type.SETTINGS, ACK, 0)]));
         for (let index = 0; !isOver(); index++) {
           const streamId = 2 * index + 1;
           const path = "/grpc.health.v1.Health/Check";
-          const bytes = joined([
+          const bytes = joinedBytes([
             request(streamId, path),
             frame(Type.DATA, END_STREAM, streamId, new Uint8Array(5)),
           ]);
@@ -401,7 +401,7 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
     "RESOURCE_EXHAUSTED",
     (site) => agentPort(site),
     (streamId) =>
-      joined([
+      joinedBytes([
         request(streamId, IDENTITY_METHODS.join),
         frame(Type.DATA, 0, streamId, oversizedMessage),
       ]),
@@ -412,7 +412,7 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
     "ENHANCE_YOUR_CALM",
     (site) => agentPort(site),
     (streamId) =>
-      joined([
+      joinedBytes([
         frame(Type.HEADERS, 0, streamId, grpcHead("/AgentService/Connect")),
         ...Array.from({ length: 5 }, (_, index) =>
           frame(
@@ -447,7 +447,7 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
     "closed in 10 s",
     14,
     (site) => connect(agentPort(site)),
-    joined([
+    joinedBytes([
       greeting(),
       frame(Type.SETTINGS, 1, 0),
       new Uint8Array([0, 64, 0, Type.HEADERS, 0, 0, 0, 0, 1]),

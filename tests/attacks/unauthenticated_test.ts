@@ -5,6 +5,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
 import { FAULTS_MAX, TRY_PACE_MS } from "../../net/admission/brake.ts";
 import { WAITING_MAX } from "../../net/admission/waiting_room.ts";
@@ -12,7 +13,7 @@ import { certificates } from "../support/certificates/certificates.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
 import { eventually, portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
 import { HostilePeer, type Port } from "./hostile_peer.ts";
-import { END_HEADERS, frame, greeting, joined, Type, uint32 } from "./bytes.ts";
+import { END_HEADERS, frame, greeting, Type, uint32 } from "./bytes.ts";
 
 const LIMITS = "tunnel_server_limits_reached_total";
 
@@ -101,7 +102,7 @@ const TLS_RECORD = new Uint8Array([22, 3, 1, 0, 1, 1]);
 async function breakRule(route: Port): Promise<string> {
   const peer = await HostilePeer.open(route);
   const push = frame(Type.PUSH_PROMISE, END_HEADERS, 1, uint32(2));
-  await peer.say(joined([greeting(), push]));
+  await peer.say(joinedBytes([greeting(), push]));
   return (await peer.ended).code;
 }
 

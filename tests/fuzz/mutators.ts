@@ -6,6 +6,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import type { Prng } from "../support/memory/prng.ts";
 import type { FuzzTarget } from "./target.ts";
 
@@ -65,7 +66,7 @@ function mutateRecords(
       records[at] = prng.below(4) === 0 ? changed : target.repair(changed);
     }
   }
-  return concatenate(records);
+  return joinedBytes(records);
 }
 
 /** Changes a few bytes, wherever they are. */
@@ -90,28 +91,16 @@ export function mutateBytes(
       return set;
     }
     case 2:
-      return concatenate([before, prng.bytes(length), after]);
+      return joinedBytes([before, prng.bytes(length), after]);
     case 3:
-      return concatenate([before, after.subarray(length)]);
+      return joinedBytes([before, after.subarray(length)]);
     case 4:
-      return concatenate([before, after.subarray(0, length), after]);
+      return joinedBytes([before, after.subarray(0, length), after]);
     case 5:
       return before.slice();
     default:
       return dictionary.length === 0
         ? input
-        : concatenate([before, prng.pick(dictionary), after]);
+        : joinedBytes([before, prng.pick(dictionary), after]);
   }
-}
-
-/** The pieces in one. */
-export function concatenate(pieces: readonly Uint8Array[]): Uint8Array {
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  const joined = new Uint8Array(length);
-  let at = 0;
-  for (const piece of pieces) {
-    joined.set(piece, at);
-    at += piece.length;
-  }
-  return joined;
 }

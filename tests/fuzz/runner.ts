@@ -7,8 +7,9 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { Prng } from "../support/memory/prng.ts";
-import { concatenate, mutate } from "./mutators.ts";
+import { mutate } from "./mutators.ts";
 import type { FuzzTarget } from "./target.ts";
 
 /** How many inputs are kept for mutation. */
@@ -102,7 +103,7 @@ function shrink(target: FuzzTarget, input: Uint8Array, error: unknown): Crash {
     for (let at = 0; at < split(smallest.input).length && left > 0; left--) {
       const pieces = split(smallest.input);
       pieces.splice(at, 1);
-      const candidate = concatenate(pieces);
+      const candidate = joinedBytes(pieces);
       const result = attempt(target, candidate);
       if ("error" in result && kindOf(result.error) === kind) {
         smallest = { input: candidate, error: result.error };

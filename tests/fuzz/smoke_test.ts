@@ -5,10 +5,11 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
 import { formatHex, parseHex, readCorpus } from "./corpus.ts";
 import { cut, prngOf } from "./cutting.ts";
-import { concatenate, mutate } from "./mutators.ts";
+import { mutate } from "./mutators.ts";
 import { Prng } from "../support/memory/prng.ts";
 import { CANARY, CANARY_RUNS_MAX, TARGETS } from "./registry.ts";
 import { type Crash, fuzz } from "./runner.ts";
@@ -39,7 +40,7 @@ for (const target of TARGETS) {
 
   Deno.test(`${target.name} cuts its seeds into records that are whole again`, () => {
     for (const seed of target.seeds) {
-      assertEquals(concatenate(target.split(seed)), seed);
+      assertEquals(joinedBytes(target.split(seed)), seed);
     }
   });
 }
@@ -99,7 +100,7 @@ Deno.test("corpus files survive, remarks and all", () => {
 Deno.test("cutting keeps all bytes, the same way for the same input", () => {
   const input = Uint8Array.from({ length: 500 }, (_, index) => index);
   const chunks = cut(input, prngOf(input));
-  assertEquals(concatenate(chunks), input);
+  assertEquals(joinedBytes(chunks), input);
   assertEquals(cut(input, prngOf(input)), chunks);
 });
 

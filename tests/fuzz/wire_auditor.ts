@@ -5,13 +5,13 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
 import { type Frame, MAX_FRAME_SIZE_MAX } from "../../proto/frames/frame.ts";
 import { FrameDecoder } from "../../proto/frames/frame_decoder.ts";
 import { HpackDecoder } from "../../proto/hpack/decoder.ts";
 import type { Connection } from "../../proto/streams/connection.ts";
 import type { Role } from "../../proto/streams/connection_events.ts";
-import { concatenate } from "./mutators.ts";
 
 const PREFACE_BYTES = 24;
 
@@ -91,6 +91,6 @@ export class WireAuditor {
   #gather(fragment: Uint8Array, endHeaders: boolean): void {
     const block = [...this.#block ?? [], fragment.slice()];
     this.#block = endHeaders ? undefined : block;
-    if (endHeaders) this.#hpack.decode(concatenate(block));
+    if (endHeaders) this.#hpack.decode(joinedBytes(block));
   }
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import {
   assert,
   assertEquals,
@@ -16,7 +17,6 @@ import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { KubeletRig } from "../support/rigs/kubelet_rig.ts";
-import { concat } from "../support/peers/sockets.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
@@ -431,9 +431,13 @@ Deno.test("stopping the server ends what runs on the kubelet port", async () => 
 /** A masked message with `text` on `channel` (RFC 6455 §5.2). */
 function clientFrame(channel: number, text: string): Uint8Array {
   const mask = Uint8Array.of(1, 2, 3, 4);
-  const payload = concat([
+  const payload = joinedBytes([
     Uint8Array.of(channel),
     new TextEncoder().encode(text),
   ]).map((byte, at) => byte ^ mask[at % 4]!);
-  return concat([Uint8Array.of(0x82, 0x80 | payload.length), mask, payload]);
+  return joinedBytes([
+    Uint8Array.of(0x82, 0x80 | payload.length),
+    mask,
+    payload,
+  ]);
 }

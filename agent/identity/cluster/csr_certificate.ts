@@ -9,6 +9,7 @@
  * @module
  */
 
+import { isSlip } from "../../../platform/errors/internal_errors.ts";
 import {
   type CertificateWish,
   CsrError,
@@ -140,7 +141,7 @@ export class CsrCertificate {
       signal: this.#stopping.signal,
       run: (run) => this.#look(run),
       problemOf(error) {
-        if (isOurs(error)) throw error;
+        if (isSlip(error)) throw error;
         return (error as Error).message;
       },
       onProblem: (problem, retryMs) => {
@@ -273,9 +274,4 @@ function differenceOf(
     ...wish.ipAddresses.map((ip) => `IP Address:${canonicalIp(ip)}`),
   ].find((name) => !names.includes(name));
   return lacking === undefined ? undefined : `does not say ${lacking}`;
-}
-
-/** A mistake in this program, which no time mends. */
-function isOurs(error: unknown): boolean {
-  return error instanceof TypeError || error instanceof ReferenceError;
 }

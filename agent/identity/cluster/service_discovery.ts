@@ -10,7 +10,7 @@ import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { ConnectError } from "../../../net/dial/agent_connect.ts";
 import type { RequestOptions } from "../../../neighbours/kubernetes/client.ts";
 import {
-  KubernetesConfigError,
+  isKubernetesTrouble,
   KubernetesError,
 } from "../../../neighbours/kubernetes/errors.ts";
 import {
@@ -208,6 +208,5 @@ function request(): RequestOptions {
 }
 
 function isOfTheWorld(error: unknown): error is Error {
-  return error instanceof KubernetesError ||
-    error instanceof KubernetesConfigError || error instanceof ConnectError;
+  return isKubernetesTrouble(error) || error instanceof ConnectError;
 }

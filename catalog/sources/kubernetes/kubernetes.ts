@@ -9,10 +9,7 @@
  * @module
  */
 
-import {
-  KubernetesConfigError,
-  KubernetesError,
-} from "../../../neighbours/kubernetes/errors.ts";
+import { isKubernetesTrouble } from "../../../neighbours/kubernetes/errors.ts";
 import { objectKeyOf } from "../../../neighbours/kubernetes/object_copy.ts";
 import type {
   KubernetesObject,
@@ -69,7 +66,7 @@ export class KubernetesSource implements Source {
       if (!await this.#hasMissed(follower)) return;
     } catch (error) {
       // It is asked again another time; what the watch says counts meanwhile.
-      if (signal.aborted || isOfTheWorld(error)) return;
+      if (signal.aborted || isKubernetesTrouble(error)) return;
       throw error;
     }
     await follower.stop();
@@ -129,9 +126,4 @@ function versionOf(object: KubernetesObject | undefined): string | undefined {
   return object === undefined
     ? undefined
     : object.metadata.resourceVersion ?? "";
-}
-
-function isOfTheWorld(error: unknown): boolean {
-  return error instanceof KubernetesError ||
-    error instanceof KubernetesConfigError;
 }

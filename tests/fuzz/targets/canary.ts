@@ -4,8 +4,8 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import type { FuzzTarget } from "../target.ts";
-import { concatenate } from "../mutators.ts";
 
 /** Type byte, length byte, payload. */
 function record(type: number, text: string): Uint8Array {
@@ -18,8 +18,8 @@ const MARK = 3;
 export const CANARY: FuzzTarget = {
   name: "canary",
   seeds: [
-    concatenate([record(1, "hello"), record(2, "world")]),
-    concatenate([record(1, ""), record(MARK, "mark")]),
+    joinedBytes([record(1, "hello"), record(2, "world")]),
+    joinedBytes([record(1, ""), record(MARK, "mark")]),
   ],
   dictionary: [],
 

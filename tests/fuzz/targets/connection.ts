@@ -10,6 +10,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
 import type { Frame } from "../../../proto/frames/frame.ts";
 import { encodeFrame } from "../../support/peers/encoded_frame.ts";
@@ -21,7 +22,6 @@ import type { Role } from "../../../proto/streams/connection_events.ts";
 import type { Stream, StreamEvents } from "../../../proto/streams/stream.ts";
 import type { Prng } from "../../support/memory/prng.ts";
 import { cut, prngOf } from "../cutting.ts";
-import { concatenate } from "../mutators.ts";
 import {
   type Act,
   type Activity,
@@ -224,7 +224,7 @@ function clientTalk(block: Encode): Uint8Array[] {
     [SETTINGS, ...SAMPLE_FRAMES],
   ];
   return talks.map((frames) =>
-    concatenate([PREFACE, ...frames.map(encodeFrame)])
+    joinedBytes([PREFACE, ...frames.map(encodeFrame)])
   );
 }
 
@@ -250,7 +250,7 @@ function serverTalk(block: Encode): Uint8Array[] {
     ],
     [SETTINGS, ...SAMPLE_FRAMES],
   ];
-  return talks.map((frames) => concatenate(frames.map(encodeFrame)));
+  return talks.map((frames) => joinedBytes(frames.map(encodeFrame)));
 }
 
 function headers(

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import { decodeResponse } from "../../../proto/xds/client_codec.ts";
@@ -21,7 +22,6 @@ import {
 import { RequestDecoder } from "../../../proto/xds/request_decoder.ts";
 import { TYPE_URLS } from "../../../proto/xds/resource.ts";
 import { structOf } from "../../../proto/xds/struct_data.ts";
-import { concatenate } from "../mutators.ts";
 import type { FuzzTarget } from "../target.ts";
 
 /** What the first byte says. */
@@ -199,7 +199,7 @@ function codeOf(status: { code?: number | undefined } | undefined) {
 }
 
 function input(kind: number, message: Uint8Array): Uint8Array {
-  return concatenate([Uint8Array.of(kind), message]);
+  return joinedBytes([Uint8Array.of(kind), message]);
 }
 
 /** Cuts behind every field with a tag and a length of a byte each. */

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
 import {
   type Frame,
@@ -15,7 +16,6 @@ import { FrameDecoder } from "../../../proto/frames/frame_decoder.ts";
 import { encodeFrame } from "../../support/peers/encoded_frame.ts";
 import { WireError } from "../../../proto/frames/wire_error.ts";
 import { cut, prngOf } from "../cutting.ts";
-import { concatenate } from "../mutators.ts";
 import type { FuzzTarget } from "../target.ts";
 
 /** Small, so that the limit is met. */
@@ -128,7 +128,7 @@ export const FRAME_DICTIONARY: readonly Uint8Array[] = [
 export const FRAMES: FuzzTarget = {
   name: "frames",
   seeds: [
-    concatenate(SAMPLE_FRAMES.map(encodeFrame)),
+    joinedBytes(SAMPLE_FRAMES.map(encodeFrame)),
     ...SAMPLE_FRAMES.map(encodeFrame),
     // PADDED, which we never write.
     Uint8Array.fromHex("0000060009000000010261620000000000".slice(0, 30)),

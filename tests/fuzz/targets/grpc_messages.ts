@@ -6,13 +6,13 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { MESSAGE_PREFIX_BYTES } from "../../../proto/grpc/message_framing.ts";
 import { MessageReader } from "../../../proto/grpc/message_reader.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import { cut, prngOf } from "../cutting.ts";
-import { concatenate } from "../mutators.ts";
 import type { FuzzTarget } from "../target.ts";
 
 /** Small, so that the limit is met. */
@@ -85,7 +85,7 @@ function body(
   encoding: number,
   ...messages: readonly Uint8Array[]
 ): Uint8Array {
-  return concatenate([Uint8Array.of(encoding), ...messages]);
+  return joinedBytes([Uint8Array.of(encoding), ...messages]);
 }
 
 function gzip(bytes: Uint8Array): Uint8Array {

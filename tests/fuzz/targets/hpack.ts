@@ -6,6 +6,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
 import { HpackDecoder } from "../../../proto/hpack/decoder.ts";
 import { HpackEncoder } from "../../../proto/hpack/encoder.ts";
@@ -16,7 +17,6 @@ import {
   NaiveHpackError,
 } from "../../support/watch/naive_hpack.ts";
 import { prngOf } from "../cutting.ts";
-import { concatenate } from "../mutators.ts";
 import type { FuzzTarget } from "../target.ts";
 
 /** Small, so that entries are evicted. */
@@ -26,7 +26,7 @@ const TABLE_SIZE_MAX = 256;
 const LIST_BYTES_MAX = 2 ** 30;
 
 function blocks(...hex: readonly string[]): Uint8Array {
-  return concatenate(hex.map((digits) => {
+  return joinedBytes(hex.map((digits) => {
     const block = Uint8Array.fromHex(digits);
     return Uint8Array.of(block.length >>> 8, block.length, ...block);
   }));

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
 import type { Packet } from "../../../proto/packets/packet.ts";
 import {
@@ -14,7 +15,6 @@ import {
 import { PacketError } from "../../../proto/packets/packet_error.ts";
 import { PacketReader } from "../../../proto/packets/packet_reader.ts";
 import { cut, prngOf } from "../cutting.ts";
-import { concatenate } from "../mutators.ts";
 import type { FuzzTarget } from "../target.ts";
 import { framed, repairMessage, splitMessages } from "./grpc_messages.ts";
 
@@ -51,7 +51,7 @@ export const PACKETS: FuzzTarget = {
   name: "packets",
   seeds: [
     ...SAMPLES,
-    concatenate(SAMPLES),
+    joinedBytes(SAMPLES),
     // DATA whose payload stands in front of its connection id.
     framed(Uint8Array.fromHex("0804220" + "51a0161" + "0807")),
     // Two payloads of different types; a field of wire type 1.

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import { createSign, generateKeyPairSync, type KeyObject } from "node:crypto";
 import type { CertificatePair } from "./throwaway_ca.ts";
 
@@ -14,14 +15,14 @@ export function tlv(
   tag: number,
   ...parts: readonly Uint8Array[]
 ): Uint8Array<ArrayBuffer> {
-  const content = joined(parts);
+  const content = joinedBytes(parts);
   const { length } = content;
   const size = length < 0x80
     ? [length]
     : length < 0x100
     ? [0x81, length]
     : [0x82, length >> 8, length & 0xff];
-  return joined([Uint8Array.of(tag, ...size), content]);
+  return joinedBytes([Uint8Array.of(tag, ...size), content]);
 }
 
 /** Bytes of Latin-1 text: one for each character. */
@@ -162,15 +163,4 @@ function oid(dotted: string): Uint8Array<ArrayBuffer> {
     return digits;
   });
   return tlv(6, Uint8Array.from(bytes));
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const length = parts.reduce((sum, part) => sum + part.length, 0);
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

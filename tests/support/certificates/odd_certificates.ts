@@ -5,6 +5,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import { exportPrivateKey } from "../../../platform/pki/key_pair.ts";
 
 /** A certificate and its key, for a TLS client. */
@@ -194,16 +195,8 @@ function lengthOf(length: number): number[] {
   return [0x80 | bytes.length, ...bytes];
 }
 
-function concat(...parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(
-    parts.reduce((sum, part) => sum + part.length, 0),
-  );
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
+function concat(...parts: readonly Uint8Array[]) {
+  return joinedBytes(parts);
 }
 
 const bytesOf = (...bytes: readonly number[]) => new Uint8Array(bytes);

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import type {
   MethodHandler,
   ServerCall,
@@ -77,9 +78,7 @@ export class FakeServerCall implements ServerCall {
     if (this.status !== undefined) {
       throw new TypeError("Cannot send: the call is over");
     }
-    const whole = new Uint8Array(message.length + shared.length);
-    whole.set(message);
-    whole.set(shared, message.length);
+    const whole = joinedBytes([message, shared]);
     this.messages.push(whole);
     if (!this.isTaking) this.keptBytes += whole.length;
     this.onSent(whole);

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import { type LibSsl, openLibssl } from "../../../net/tls/openssl/library.ts";
 import {
   SecureContext,
@@ -14,7 +15,6 @@ import {
   SecureSession,
   WANT_READ,
 } from "../../../net/tls/openssl/secure_session.ts";
-import { concat } from "../peers/sockets.ts";
 
 /** Who asks for what; see {@linkcode securePair}. */
 export interface PairOptions {
@@ -164,7 +164,7 @@ export class SecureEnd {
     const parts: Uint8Array[] = [];
     for (;;) {
       const { output } = this.session;
-      if (output.length === 0) return concat(parts);
+      if (output.length === 0) return joinedBytes(parts);
       parts.push(output.slice());
       this.session.sent(output.length);
     }
@@ -183,7 +183,7 @@ export class SecureEnd {
     const into = new Uint8Array(20_000);
     for (;;) {
       const count = this.read(into);
-      if (count <= 0) return concat(parts);
+      if (count <= 0) return joinedBytes(parts);
       parts.push(into.slice(0, count));
     }
   }
@@ -192,6 +192,6 @@ export class SecureEnd {
   receive(peer: SecureEnd, step: number = Infinity): Uint8Array {
     const parts = [this.readAll()];
     while (this.takeFrom(peer, step) > 0) parts.push(this.readAll());
-    return concat(parts);
+    return joinedBytes(parts);
   }
 }

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import { createHash } from "node:crypto";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { nodeTlsServer } from "../../../net/tls/node/node_tls_server.ts";
@@ -18,7 +19,7 @@ import {
   NO_BODY,
 } from "../../../net/http1/framing.ts";
 import { type RequestHead, RequestReader } from "../../../net/http1/head.ts";
-import { arrivals, concat } from "./sockets.ts";
+import { arrivals } from "./sockets.ts";
 import { SpdyServer, type SpdyStream } from "./spdy_server.ts";
 import { WebSocketServer } from "./websocket_server.ts";
 
@@ -304,7 +305,7 @@ async function webSocket(
   const server = new WebSocketServer(socket);
   const send = (channel: number, bytes: Uint8Array | string) => {
     const payload = typeof bytes === "string" ? encoder.encode(bytes) : bytes;
-    return server.send(concat([Uint8Array.of(channel), payload]));
+    return server.send(joinedBytes([Uint8Array.of(channel), payload]));
   };
   const status = await execute(url, {
     say: (name, bytes) => send(name === "stdout" ? 1 : 2, bytes),
@@ -367,7 +368,7 @@ async function readBody(
     parts.push(socket.bytes.slice(0, count));
     socket.drop(count);
   }
-  return concat(parts);
+  return joinedBytes(parts);
 }
 
 function say(socket: Socket, text: string): Promise<void> {

@@ -5,13 +5,14 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { encodeFrame } from "./encoded_frame.ts";
 import type { Packet } from "../../../proto/packets/packet.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import { refusePush } from "../../../proto/streams/refuse_push.ts";
 import { ScriptedCaller } from "../watch/packet_script.ts";
-import { concat, writeAll } from "./sockets.ts";
+import { writeAll } from "./sockets.ts";
 import { eventually } from "../rigs/tunnel_harness.ts";
 import { PROXY_PATH } from "../../../proto/link/method_paths.ts";
 
@@ -88,7 +89,7 @@ export class RawCaller {
       errorCode: 0,
       debugData: new TextEncoder().encode("client transport shutdown"),
     }));
-    await writeAll(this.#conn, concat(batches));
+    await writeAll(this.#conn, joinedBytes(batches));
     this.close();
   }
 

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import type {
   Conduit,
   ConduitEnd,
@@ -47,7 +48,7 @@ export async function readToEnd(conn: Deno.Conn): Promise<Uint8Array> {
   const buffer = new Uint8Array(64 * 1024);
   for (;;) {
     const count = await conn.read(buffer);
-    if (count === null) return concat(parts);
+    if (count === null) return joinedBytes(parts);
     parts.push(buffer.slice(0, count));
   }
 }
@@ -61,19 +62,6 @@ export async function writeAll(
   while (offset < bytes.length) {
     offset += await conn.write(bytes.subarray(offset));
   }
-}
-
-/** Joins chunks. */
-export function concat(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(
-    parts.reduce((sum, part) => sum + part.length, 0),
-  );
-  let offset = 0;
-  for (const part of parts) {
-    whole.set(part, offset);
-    offset += part.length;
-  }
-  return whole;
 }
 
 /** Hears a conduit's events and lets a test wait for any of them. */
@@ -118,7 +106,7 @@ export class Listener implements ConduitEvents {
 
   /** What has arrived so far. */
   get received(): Uint8Array {
-    return concat(this.#parts);
+    return joinedBytes(this.#parts);
   }
 
   /** The chunks as they were delivered. */

@@ -6,10 +6,10 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import { Buffer } from "node:buffer";
 import { constants, createDeflate, createInflate } from "node:zlib";
 import type { Socket } from "../../../net/stream/socket.ts";
-import { concat } from "./sockets.ts";
 
 /** The header names of SPDY's dictionary (its §2.6.10.1), each with a length. */
 const DICTIONARY_NAMES = [
@@ -153,7 +153,7 @@ export class SpdyServer {
     this.#streams.set(id, stream);
     if ((flags & FIN) !== 0) stream.onData(NOTHING, true);
     const block = await this.#deflateAll(Uint8Array.of(0, 0, 0, 0));
-    await this.#control(TYPE.synReply, concat([uint32(id), block]));
+    await this.#control(TYPE.synReply, joinedBytes([uint32(id), block]));
     this.#onStream(stream);
   }
 
@@ -167,7 +167,7 @@ export class SpdyServer {
     view.setUint32(0, first);
     view.setUint32(4, payload.length);
     view.setUint8(4, flags);
-    const frame = concat([head, payload]);
+    const frame = joinedBytes([head, payload]);
     this.#writing = this.#writing.then(async () => {
       await this.#socket.writeAll(frame);
     }).catch(() => {}); // The client has left; `run` sees it, too.
@@ -189,14 +189,14 @@ export class SpdyServer {
     this.#inflated = [];
     await new Promise((resolve) => this.#inflate.write(block, resolve));
     await flushed(this.#inflate);
-    return concat(this.#inflated);
+    return joinedBytes(this.#inflated);
   }
 
   async #deflateAll(headers: Uint8Array): Promise<Uint8Array> {
     this.#deflated = [];
     this.#deflate.write(headers);
     await flushed(this.#deflate);
-    return concat(this.#deflated);
+    return joinedBytes(this.#deflated);
   }
 }
 
@@ -221,7 +221,7 @@ function dictionary(): Buffer {
   const parts = DICTIONARY_NAMES.flatMap((
     name,
   ) => [uint32(name.length), encoder.encode(name)]);
-  return Buffer.from(concat([...parts, encoder.encode(DICTIONARY_TEXT)]));
+  return Buffer.from(joinedBytes([...parts, encoder.encode(DICTIONARY_TEXT)]));
 }
 
 function readHeaders(block: Uint8Array): ReadonlyMap<string, string> {

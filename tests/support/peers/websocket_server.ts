@@ -5,8 +5,8 @@
  * @module
  */
 
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import type { Socket } from "../../../net/stream/socket.ts";
-import { concat } from "./sockets.ts";
 
 const BINARY = 2;
 const CLOSE = 8;
@@ -54,7 +54,7 @@ export class WebSocketServer {
       ? [length]
       : [126, Math.floor(length / 256), length % 256];
     const head = Uint8Array.of(0x80 | opcode, ...size);
-    return this.#socket.writeAll(concat([head, payload]));
+    return this.#socket.writeAll(joinedBytes([head, payload]));
   }
 
   async #exactly(count: number): Promise<Uint8Array | null> {

@@ -1,0 +1,20 @@
+/**
+ * Putting bytes together.
+ *
+ * @module
+ */
+
+/** All of them behind each other, in memory of their own. */
+export function joinedBytes(
+  parts: readonly Uint8Array[],
+): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(
+    parts.reduce((sum, { length }) => sum + length, 0),
+  );
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
