@@ -20,7 +20,7 @@ import type { Carrier } from "../proto/link/link.ts";
 import type { KubernetesOptions } from "../neighbours/kubernetes/connect.ts";
 
 /** An identity of our own kind, which a node joins with. */
-export interface IdentityOptions {
+export interface AgentIdentityOptions {
   /** Where it is kept. */
   readonly stateDirectory: string;
   /** To join with, where there is no identity yet. */
@@ -56,7 +56,7 @@ export interface AgentOptions {
   readonly identifiers?: Identifiers;
 
   /** In place of `server.caFile` and `server.keyPair`. */
-  readonly identity?: IdentityOptions;
+  readonly identity?: AgentIdentityOptions;
 
   readonly server: {
     /**

@@ -27,10 +27,10 @@ const API: Endpoint = {
   via: { kind: "agent", agent: { key: "host", value: "edge-7" } },
 };
 
-type Wish = Pick<RegistrationOptions, "endpoints" | "servicePort">;
+type Registered = Pick<RegistrationOptions, "endpoints" | "servicePort">;
 
 /** A registration that is held, and a client of the same cluster. */
-async function registered(wish: Wish) {
+async function registered(wanted: Registered) {
   const timers = new FakeTimers();
   const etcd = new FakeEtcd(timers);
   const { members, connect } = etcd;
@@ -39,7 +39,7 @@ async function registered(wish: Wish) {
   const client = newClient();
   const held = Promise.withResolvers<void>();
   const registration = new Registration({
-    ...wish,
+    ...wanted,
     client,
     prefix: "/tunnel/",
     service: "default/web",

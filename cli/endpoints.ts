@@ -62,7 +62,7 @@ export function endpointsText(port: PortStatus): string {
     `${port.balance}${affinity}\n`;
   const rows = port.endpoints.map((endpoint) => [
     endpoint.address,
-    endpoint.verdict,
+    endpoint.use,
     endpoint.via,
     endpoint.zone ?? "-",
     String(endpoint.weight),

@@ -87,7 +87,7 @@ export function servicesText(
     port.listening ?? "-",
     sourceText(port),
     `${
-      port.endpoints.filter(({ verdict }) => verdict === "in use").length
+      port.endpoints.filter(({ use }) => use === "in use").length
     }/${port.endpoints.length}`,
     String(port.open),
     shortCount(port.accepted),

@@ -42,7 +42,7 @@ const WEB: PortStatus = {
   endpoints: [
     {
       address: "10.0.0.1:80",
-      verdict: "in use",
+      use: "in use",
       state: "ready",
       via: "direct",
       weight: 1,
@@ -54,7 +54,7 @@ const WEB: PortStatus = {
     },
     {
       address: "10.0.0.2:80",
-      verdict: "ejected",
+      use: "ejected",
       why: "3 dials in a row failed; 7 s more: connection refused",
       state: "ready",
       via: "agent host=n1",

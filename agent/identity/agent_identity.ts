@@ -34,7 +34,7 @@ import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { parseIdentifiers } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { LinkIdentity } from "./link_identity.ts";
-import type { IdentityOptions } from "../options.ts";
+import type { AgentIdentityOptions } from "../options.ts";
 import { type AgentIdentityFiles, AgentState } from "./agent_state.ts";
 import { enrol } from "./enrol.ts";
 import { EnrolmentError } from "./enrolment_error.ts";
@@ -42,7 +42,7 @@ import { IdentityCalls } from "./identity_calls.ts";
 import { type RenewalMeans, type Renewed, Renewer } from "./renewer.ts";
 
 /** What getting an identity needs from outside. */
-export interface IdentityEnvironment {
+export interface AgentIdentityEnvironment {
   readonly log: Log;
   /** None: those where the node has joined. */
   readonly servers: readonly ServerAddress[];
@@ -69,7 +69,7 @@ export class AgentIdentity implements LinkIdentity {
 
   private constructor(
     { state, calls }: Asking,
-    { log, random = Math.random }: IdentityEnvironment,
+    { log, random = Math.random }: AgentIdentityEnvironment,
     known: Required<AgentIdentityFiles>,
   ) {
     this.#state = state;
@@ -103,8 +103,8 @@ export class AgentIdentity implements LinkIdentity {
    * @throws {EnrolmentError} When there is no identity to be had.
    */
   static async open(
-    options: IdentityOptions,
-    environment: IdentityEnvironment,
+    options: AgentIdentityOptions,
+    environment: AgentIdentityEnvironment,
   ): Promise<AgentIdentity> {
     const state = await AgentState.open(options.stateDirectory);
     const found = await state.read();
@@ -329,7 +329,7 @@ interface Asking {
 
 function askingOf(
   state: AgentState,
-  environment: IdentityEnvironment,
+  environment: AgentIdentityEnvironment,
   found?: AgentIdentityFiles,
 ): Asking {
   const { log, proxy, isPatient, random } = environment;
@@ -364,7 +364,7 @@ function askingOf(
  */
 async function join(
   { state, calls, ask, log }: Asking,
-  { token, node }: IdentityOptions,
+  { token, node }: AgentIdentityOptions,
 ): Promise<Required<AgentIdentityFiles>> {
   if (token === undefined || node === undefined) {
     throw new EnrolmentError(
@@ -386,8 +386,8 @@ async function join(
 
 /** Joins, whether or not the node has joined before. @throws As `join`. */
 export async function joinAgain(
-  options: IdentityOptions,
-  environment: IdentityEnvironment,
+  options: AgentIdentityOptions,
+  environment: AgentIdentityEnvironment,
 ): Promise<void> {
   const state = await AgentState.open(options.stateDirectory);
   await join(askingOf(state, environment), options);

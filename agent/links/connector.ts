@@ -127,10 +127,10 @@ export class Connector {
       this.#alpn(),
       (stream) =>
         new Promise<ServerLink>((resolve, reject) => {
-          const opening = new Opening(resolve, reject, events);
+          const pending = new PendingLink(resolve, reject, events);
           if (stream.alpn === STREAMS_ALPN) {
-            this.#serveStreams(stream, token, opening);
-          } else this.#callPackets(stream, token, opening);
+            this.#serveStreams(stream, token, pending);
+          } else this.#callPackets(stream, token, pending);
         }),
     );
   }
@@ -163,7 +163,7 @@ export class Connector {
   }
 
   /** HTTP/2's server is the agent here: the tunnel's server calls it. */
-  #serveStreams(stream: Stream, token: string, opening: Opening): void {
+  #serveStreams(stream: Stream, token: string, pending: PendingLink): void {
     const { timers, onDial, observer, keepaliveMs } = this.#options;
     const services = this.#services;
     let told: AgentControl | undefined;
@@ -174,12 +174,12 @@ export class Connector {
       timers,
       observer,
       messageBytesMax: this.#options.messageBytesMax,
-      decline: (hello) => opening.decline(hello, "streams"),
+      decline: (hello) => pending.decline(hello, "streams"),
       onServerHello: (hello, control) => {
         told = control;
         // They may have changed since the hello left.
         if (this.#services !== services) control.announce(this.#services);
-        opening.succeed({
+        pending.succeed({
           serverId: hello.serverId,
           instanceId: hello.instanceId,
           serverCount: hello.serverCount,
@@ -192,9 +192,9 @@ export class Connector {
           },
         });
       },
-      onEvent: (event) => this.#onEvent(event, opening, told),
+      onEvent: (event) => this.#onEvent(event, pending, told),
       onFailed: (error) => {
-        opening.over(error.message, error);
+        pending.over(error.message, error);
         connection.shutdown(error.message);
       },
     });
@@ -213,7 +213,7 @@ export class Connector {
       events: {
         onStream: (stream) => router.accept(stream),
         onClosed: ({ reason }) => {
-          opening.disconnected(reason);
+          pending.disconnected(reason);
           link.disconnected(reason);
         },
       },
@@ -224,15 +224,15 @@ export class Connector {
 
   #onEvent(
     event: ServerEvent,
-    opening: Opening,
+    pending: PendingLink,
     control: AgentControl | undefined,
   ): void {
     switch (event.type) {
       case "reconnect":
         // Another link takes over while this one serves what it carries.
-        return opening.retire(event.reason);
+        return pending.retire(event.reason);
       case "drain":
-        return opening.drains();
+        return pending.drains();
       case "ca-bundle": {
         const taken = this.#options.onAuthorities?.(event.pem)
           .then((trusted) => control?.trusts(trusted));
@@ -246,7 +246,7 @@ export class Connector {
     }
   }
 
-  #callPackets(stream: Stream, token: string, opening: Opening): void {
+  #callPackets(stream: Stream, token: string, pending: PendingLink): void {
     const { timers, agentId, identifiers, onDial, observer, keepaliveMs } =
       this.#options;
     const { instanceId } = this.#options;
@@ -257,7 +257,7 @@ export class Connector {
         timeoutMs: PACKETS_PING.timeoutMs,
       },
       receiveBudget: this.#options.receiveBudget,
-      events: { onClosed: (end) => opening.disconnected(end.reason) },
+      events: { onClosed: (end) => pending.disconnected(end.reason) },
     });
     const link = openPacketsAgent(connection, {
       agentId,
@@ -271,16 +271,16 @@ export class Connector {
       observer,
       messageBytesMax: this.#options.messageBytesMax,
       onServerInfo: (serverId, serverCount, isOurs) => {
-        const unwanted = opening.decline({ serverId }, "packets");
+        const unwanted = pending.decline({ serverId }, "packets");
         if (unwanted !== undefined) {
-          opening.over(unwanted.message, unwanted);
+          pending.over(unwanted.message, unwanted);
           link.close(unwanted.message);
           return connection.shutdown(unwanted.message);
         }
         const hasOfferedStreams = this.#options.carriers.includes("streams");
         if (isOurs && hasOfferedStreams) this.#options.fellBack(serverId);
         if (this.#services.length > 0) this.#options.notAnnounced?.(serverId);
-        opening.succeed({
+        pending.succeed({
           serverId,
           serverCount,
           carrier: "packets",
@@ -292,8 +292,8 @@ export class Connector {
         });
       },
       onClosed: (error) => {
-        if (connection.isUsable) opening.over(error.message, error);
-        else opening.disconnected(error.message);
+        if (connection.isUsable) pending.over(error.message, error);
+        else pending.disconnected(error.message);
         connection.shutdown(error.message);
       },
     });
@@ -303,11 +303,11 @@ export class Connector {
 const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);
 
 /** A link on its way to being handed over, told apart from one that was. */
-class Opening {
+class PendingLink {
   readonly #resolve: (link: ServerLink) => void;
   readonly #reject: (error: LinkError) => void;
   readonly #events: AttemptEvents;
-  #state: "opening" | "open" | "over" = "opening";
+  #state: "pending" | "open" | "over" = "pending";
 
   constructor(
     resolve: (link: ServerLink) => void,
@@ -321,7 +321,7 @@ class Opening {
 
   /** The server has said who it is. @returns Why no link to it is wanted. */
   decline(server: ServerName, carrier: Carrier): LinkError | undefined {
-    return this.#state !== "opening" || this.#events.claim(server, carrier)
+    return this.#state !== "pending" || this.#events.claim(server, carrier)
       ? undefined
       : new UnwantedServerError("this server is linked already");
   }
@@ -332,7 +332,7 @@ class Opening {
   }
 
   succeed(link: ServerLink): void {
-    if (this.#state !== "opening") return;
+    if (this.#state !== "pending") return;
     this.#state = "open";
     this.#resolve(link);
   }
@@ -341,7 +341,7 @@ class Opening {
   over(reason: string, error: LinkError = new LinkError(reason)): void {
     const before = this.#state;
     this.#state = "over";
-    if (before === "opening") this.#reject(error);
+    if (before === "pending") this.#reject(error);
     if (before === "open") this.#events.closed(reason);
   }
 
@@ -351,7 +351,7 @@ class Opening {
    * an end without a word is how the agent finds out.
    */
   disconnected(reason: string): void {
-    if (this.#state !== "opening") return this.over(reason);
+    if (this.#state !== "pending") return this.over(reason);
     const sentence = reason.includes("our certificate")
       ? `Cannot link to the server: ${
         reason.replace(/^the peer/, "it")

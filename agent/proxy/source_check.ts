@@ -27,9 +27,9 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import { ReservedNumbers } from "./addresses/reserved_numbers.ts";
 import { LocalAddressBook } from "./addresses/local_address.ts";
 import {
-  placesIn,
   PLAN_TIMEOUT_MS,
-  type PlannedPlace,
+  type PlannedAddress,
+  plannedAddresses,
   type PlanOptions,
 } from "./dns/planned_names.ts";
 
@@ -70,7 +70,7 @@ export async function checkSources(
     addresses,
     new ReservedNumbers(addressFile?.numbers.all),
   );
-  const places = placesIn(snapshot, book);
+  const places = plannedAddresses(snapshot, book);
   return {
     sources: sinks.map(({ name, entries: { services, endpointCount } }) => ({
       name,
@@ -88,7 +88,7 @@ export async function checkSources(
 }
 
 /** Two that want one place; who has it is who chooses first. */
-function placeProblems(places: readonly PlannedPlace[]): readonly string[] {
+function placeProblems(places: readonly PlannedAddress[]): readonly string[] {
   const problems: string[] = [];
   const holders = new Map<string, string>();
   for (const { key, protocol, address } of places) {
@@ -106,7 +106,7 @@ function placeProblems(places: readonly PlannedPlace[]): readonly string[] {
 
 function emptyNotes(
   snapshot: Snapshot,
-  places: readonly PlannedPlace[],
+  places: readonly PlannedAddress[],
 ): readonly string[] {
   const lonely = [...snapshot.endpoints.keys()]
     .filter((key) => !snapshot.services.has(key))

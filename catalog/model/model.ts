@@ -271,7 +271,7 @@ export function keyFrom(text: string): string {
 }
 
 /** @returns `undefined` when this port is not served there. */
-export function portOf(
+export function endpointPort(
   { ports }: Endpoint,
   portName: string,
 ): number | undefined {

@@ -12,7 +12,7 @@ import {
   FleetTimeoutError,
 } from "../../client/adsc/fleet.ts";
 import { allThere } from "../../client/adsc/conditions.ts";
-import { wantsOf } from "../../client/adsc/subscriber_form.ts";
+import { wantsOf } from "../../client/adsc/subscriber_profile.ts";
 import { resourceData } from "../../proto/xds/resource_data.ts";
 import type { AdsChange } from "../../client/ads/received.ts";
 import type { DecodedResource } from "../../client/ads/read_resource.ts";

@@ -8,10 +8,10 @@ import { hostname } from "node:os";
 import type { Condition } from "../../client/adsc/conditions.ts";
 import type { Faults, FleetOptions } from "../../client/adsc/fleet.ts";
 import {
-  type SubscriberForm,
+  type SubscriberProfile,
   userAgentOf,
   type Want,
-} from "../../client/adsc/subscriber_form.ts";
+} from "../../client/adsc/subscriber_profile.ts";
 import {
   type AdsAccess,
   adsUpstreamOf,
@@ -72,7 +72,7 @@ export function adscOptions(
 }
 
 /** @throws {UsageError} One line. */
-function formOf([word, ...rest]: readonly string[]): SubscriberForm {
+function formOf([word, ...rest]: readonly string[]): SubscriberProfile {
   switch (word) {
     case "proxy":
     case "envoy":
@@ -166,7 +166,7 @@ function upstreamOf(
 
 function nodesOf(
   values: Values,
-  form: SubscriberForm,
+  form: SubscriberProfile,
   access: AdsAccess,
 ): readonly DiscoveryNode[] {
   const own = access.kind === "plain" ? "" : access.node;

@@ -6,7 +6,10 @@
  */
 
 import { hasJoined } from "../../agent/identity/agent_state.ts";
-import type { AgentOptions, IdentityOptions } from "../../agent/options.ts";
+import type {
+  AgentIdentityOptions,
+  AgentOptions,
+} from "../../agent/options.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import type { AGENT_FLAGS } from "./flags.ts";
 import {
@@ -79,7 +82,7 @@ export function belonging(
 function identityOf(
   flags: Reading["values"],
   fallback: string,
-): IdentityOptions | undefined {
+): AgentIdentityOptions | undefined {
   const stateDirectory = flags["state-dir"] || fallback;
   const node = nodeName(flags["node"]);
   if (hasJoined(stateDirectory)) {

@@ -7,7 +7,7 @@
  */
 
 import { hostname } from "node:os";
-import type { IdentityOptions } from "../../agent/options.ts";
+import type { AgentIdentityOptions } from "../../agent/options.ts";
 import {
   JoinTokenError,
   parseJoinToken,
@@ -62,7 +62,7 @@ export function joinRequest(
   token: string,
   node: string,
   ownName: () => string = hostname,
-): Required<Pick<IdentityOptions, "token" | "node">> {
+): Required<Pick<AgentIdentityOptions, "token" | "node">> {
   try {
     parseJoinToken(token);
   } catch (error) {

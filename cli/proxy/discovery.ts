@@ -7,7 +7,7 @@
 
 import { hostname } from "node:os";
 import type { AdsAccess } from "../../agent/identity/ads_access.ts";
-import type { DiscoveryConfig } from "../../agent/proxy/ads/discovery_source.ts";
+import type { DiscoveryClientConfig } from "../../agent/proxy/ads/discovery_source.ts";
 import { adsAccess } from "../flags/ads_access.ts";
 import {
   choiceFlag,
@@ -99,7 +99,7 @@ export function discoveryConfig(
   access: AdsAccess | undefined,
   { environment }: Pick<Machine, "environment">,
   zone: string,
-): DiscoveryConfig | undefined {
+): DiscoveryClientConfig | undefined {
   if (access === undefined) {
     // Who the node is is said to tunnel servers, too.
     const odd = Object.keys(DISCOVERY_CLIENT_FLAGS)

@@ -99,7 +99,7 @@ export function yurttunnelAgentOptions(
       certificate: {
         directory: values["cert-dir"],
         component: "yurttunnel-agent",
-        wish: {
+        spec: {
           signerName: API_CLIENT_SIGNER,
           usages: CLIENT_USAGES,
           ...AGENT_SUBJECT,

@@ -36,9 +36,9 @@ Deno.test("a node's name and address are enough", () => {
   assertEquals(bootstrap, undefined);
   assertEquals(certificate.directory, "/var/lib/yurttunnel-agent/pki");
   assertEquals(certificate.component, "yurttunnel-agent");
-  const { wish } = certificate;
+  const { spec } = certificate;
   assertEquals(
-    [wish.commonName, wish.organizations, wish.dnsNames, wish.ipAddresses],
+    [spec.commonName, spec.organizations, spec.dnsNames, spec.ipAddresses],
     ["tunnel-agent-client", ["openyurt:yurttunnel"], ["edge1"], ["10.0.0.7"]],
   );
   assertEquals(discovery, {
@@ -63,7 +63,7 @@ Deno.test("the environment says what the flags do not", () => {
     ipv6: ["fd00::7"],
   });
   assertEquals(agent.health.hostname, "::1");
-  assertEquals(kubernetes.certificate.wish.ipAddresses, ["fd00::8"]);
+  assertEquals(kubernetes.certificate.spec.ipAddresses, ["fd00::8"]);
   assertEquals(kubernetes.discovery?.isInside, true);
   assertEquals(read(NODE, variables).agent.agentId, "edge1");
 });

@@ -13,7 +13,7 @@ import {
 import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
 import type { DecodedResource } from "../ads/read_resource.ts";
 import type { AdsClient } from "../ads/ads_client.ts";
-import type { Want } from "./subscriber_form.ts";
+import type { Want } from "./subscriber_profile.ts";
 
 /** A client, as conditions look at it. */
 export type SeenBy = Pick<

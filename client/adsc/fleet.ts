@@ -27,7 +27,11 @@ import {
 } from "../ads/received.ts";
 import type { Condition } from "./conditions.ts";
 import { ChangeLog, type FleetFigures, timesOf } from "./fleet_figures.ts";
-import { judgeFor, type SubscriberForm, wantsOf } from "./subscriber_form.ts";
+import {
+  readerFor,
+  type SubscriberProfile,
+  wantsOf,
+} from "./subscriber_profile.ts";
 
 /** Clients that are started at once; the next ones when these are heard. */
 const STARTING_MAX = 100;
@@ -55,7 +59,7 @@ export interface FaultTarget {
 
 /** See the module description. */
 export interface FleetOptions {
-  readonly form: SubscriberForm;
+  readonly form: SubscriberProfile;
   readonly mode: DiscoveryMode;
   /** Who each client is. */
   readonly nodes: readonly DiscoveryNode[];
@@ -115,7 +119,7 @@ export class Fleet {
     this.#options = options;
     this.#startMs = options.timers.now();
     this.#read = shared(
-      withNacks(judgeFor(options.form), options.faults?.nack ?? []),
+      withNacks(readerFor(options.form), options.faults?.nack ?? []),
     );
     // Whoever waits hears of it; nobody may be waiting.
     this.#refused.promise.catch(() => {});

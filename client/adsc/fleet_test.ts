@@ -19,10 +19,10 @@ import {
 } from "./fleet.ts";
 import { resourceData } from "../../proto/xds/resource_data.ts";
 import {
-  type SubscriberForm,
+  type SubscriberProfile,
   userAgentOf,
   type Want,
-} from "./subscriber_form.ts";
+} from "./subscriber_profile.ts";
 
 const PART = {
   services: [
@@ -34,7 +34,7 @@ const PART = {
   endpoints: [endpointsOf("echo", "10.0.0.1:8080", "10.0.0.2:8080")],
 };
 
-function node(form: SubscriberForm, id: string): DiscoveryNode {
+function node(form: SubscriberProfile, id: string): DiscoveryNode {
   return {
     id,
     cluster: "",
@@ -52,7 +52,7 @@ class Run implements AsyncDisposable {
 
   constructor(
     port: number,
-    form: SubscriberForm,
+    form: SubscriberProfile,
     { count = 1, ...more }: Partial<FleetOptions> & { count?: number } = {},
   ) {
     this.fleet = new Fleet({

@@ -291,13 +291,13 @@ export class EtcdClient implements Disposable {
     });
   }
 
-  #ask<Answer>(doing: string, question: Question<Answer>): Promise<Answer> {
-    return saying(doing, this.#call(question));
+  #ask<Answer>(doing: string, call: UnaryCall<Answer>): Promise<Answer> {
+    return saying(doing, this.#call(call));
   }
 
   /** @throws {GrpcError} */
-  async #call<Answer>(question: Question<Answer>): Promise<Answer> {
-    const { path, bytes, may, codec } = question;
+  async #call<Answer>(call: UnaryCall<Answer>): Promise<Answer> {
+    const { path, bytes, may, codec } = call;
     let refusals = 0;
     for (let tried = 1;; tried++) {
       const connection = await this.#channel.connection();
@@ -381,7 +381,7 @@ function explained(
 }
 
 /** A call with one answer. */
-interface Question<Answer> {
+interface UnaryCall<Answer> {
   readonly path: string;
   readonly bytes: Uint8Array;
   /** `once`: what may have been done is not asked of another member. */

@@ -8,14 +8,14 @@ import { EtcdError } from "./errors.ts";
 import { bytesOf } from "./keys.ts";
 import { AUTH_METHODS, KV_METHODS } from "./etcd_messages.ts";
 
-interface Wish {
+interface RigOptions {
   readonly members?: number;
   readonly keysMax?: number;
   readonly user?: { readonly name: string; readonly password: string };
 }
 
 /** A cluster, and a client whose first member is the first one. */
-function rig({ members = 1, ...wish }: Wish = {}) {
+function rig({ members = 1, ...options }: RigOptions = {}) {
   const timers = new FakeTimers();
   const etcd = new FakeEtcd(timers, members);
   const client = new EtcdClient({
@@ -23,7 +23,7 @@ function rig({ members = 1, ...wish }: Wish = {}) {
     connect: etcd.connect,
     timers,
     random: () => 0,
-    ...wish,
+    ...options,
   });
   return {
     etcd,

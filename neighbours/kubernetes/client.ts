@@ -62,7 +62,7 @@ export interface RequestOptions {
   readonly isRepeatable?: boolean;
 }
 
-interface Order extends RequestOptions {
+interface ApiRequest extends RequestOptions {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
   readonly body?: unknown;
@@ -160,16 +160,16 @@ export class KubernetesClient implements Disposable {
     this.#clients[Symbol.dispose]();
   }
 
-  #json<T>(order: Order): Promise<T> {
-    return this.#send(order, async (response) => {
-      const text = await readText(response, order.path);
+  #json<T>(request: ApiRequest): Promise<T> {
+    return this.#send(request, async (response) => {
+      const text = await readText(response, request.path);
       try {
         return JSON.parse(text) as T;
       } catch (error) {
         throw new KubernetesError(
           0,
           "",
-          `Cannot ${order.method} ${order.path}: the answer is no JSON; check ` +
+          `Cannot ${request.method} ${request.path}: the answer is no JSON; check ` +
             "that the address is an API server's",
           { cause: error },
         );
@@ -179,15 +179,19 @@ export class KubernetesClient implements Disposable {
 
   /** Attempts until one succeeds, no more make sense, or time is over. */
   async #send<T>(
-    order: Order,
+    request: ApiRequest,
     use: (response: Response) => Promise<T>,
   ): Promise<T> {
-    const timeoutMs = order.timeoutMs ?? REQUEST_TIMEOUT_MS;
-    using deadline = new RequestDeadline(this.#timers, timeoutMs, order.signal);
+    const timeoutMs = request.timeoutMs ?? REQUEST_TIMEOUT_MS;
+    using deadline = new RequestDeadline(
+      this.#timers,
+      timeoutMs,
+      request.signal,
+    );
     const backoff = new Backoff({ capMs: RETRY_CAP_MS, random: this.#random });
     let isFresh = false;
     while (true) {
-      const outcome = await this.#attempt(order, deadline, use);
+      const outcome = await this.#attempt(request, deadline, use);
       if (outcome.kind === "done") return outcome.value;
       const { error, retryAfterMs } = outcome;
       if (error.code === 401 && !isFresh) {
@@ -195,27 +199,27 @@ export class KubernetesClient implements Disposable {
         this.#access.rejected();
         continue;
       }
-      if (!isWorthRepeating(order, error, retryAfterMs)) throw error;
+      if (!isWorthRepeating(request, error, retryAfterMs)) throw error;
       const waitMs = Math.max(backoff.nextMs(), retryAfterMs ?? 0);
       const mayWait = waitMs < deadline.leftMs && await deadline.wait(waitMs);
-      order.signal?.throwIfAborted();
+      request.signal?.throwIfAborted();
       if (!mayWait) throw error;
     }
   }
 
   async #attempt<T>(
-    order: Order,
+    request: ApiRequest,
     deadline: RequestDeadline,
     use: (response: Response) => Promise<T>,
   ): Promise<Outcome<T>> {
-    const request = `${order.method} ${order.path}`;
+    const what = `${request.method} ${request.path}`;
     const waitMs = this.#rate.reserve(deadline.leftMs);
     if (waitMs === undefined || !await deadline.wait(waitMs)) {
-      order.signal?.throwIfAborted();
+      request.signal?.throwIfAborted();
       throw new KubernetesError(
         0,
         "",
-        `Cannot ${request}: too many requests wait for their turn already; ` +
+        `Cannot ${what}: too many requests wait for their turn already; ` +
           "raise --kubeconfig-qps and --kubeconfig-burst",
       );
     }
@@ -225,36 +229,38 @@ export class KubernetesClient implements Disposable {
       keyPair: credential.keyPair,
       proxyUrl: this.#access.proxyUrl,
     };
-    const headers = headersOf(order, credential.authorization);
+    const headers = headersOf(request, credential.authorization);
     const client = this.#clients.of(material);
     try {
       // Redirects are not followed: they would take the credential elsewhere.
       const response = await client.request({
-        method: order.method,
-        url: this.#urlOf(order),
+        method: request.method,
+        url: this.#urlOf(request),
         headers,
-        body: order.body === undefined ? undefined : JSON.stringify(order.body),
+        body: request.body === undefined
+          ? undefined
+          : JSON.stringify(request.body),
         signal: deadline.signal,
       });
       if (response.ok) return { kind: "done", value: await use(response) };
-      const body = await readText(response, order.path);
-      const error = errorFromAnswer(request, response.status, body);
+      const body = await readText(response, request.path);
+      const error = errorFromAnswer(what, response.status, body);
       const retryAfterMs = retryAfter(response, body);
       return { kind: "failed", error, retryAfterMs };
     } catch (error) {
       if (error instanceof KubernetesError) throw error;
-      order.signal?.throwIfAborted();
+      request.signal?.throwIfAborted();
       if (!(error instanceof Error) || isSlip(error)) throw error;
       // A connection that gives no answer may never give one again.
       this.#clients.renew();
       return {
         kind: "failed",
-        error: this.#noAnswer(request, deadline, error),
+        error: this.#noAnswer(what, deadline, error),
       };
     }
   }
 
-  #urlOf({ path, query }: Order): string {
+  #urlOf({ path, query }: ApiRequest): string {
     const search = new URLSearchParams(query).toString();
     return `${this.#access.server}${path}${search && `?${search}`}`;
   }
@@ -280,12 +286,14 @@ type Outcome<T> =
   };
 
 function headersOf(
-  order: Order,
+  request: ApiRequest,
   authorization: string | undefined,
 ): Record<string, string> {
   return {
     accept: "application/json",
-    ...(order.body === undefined ? {} : { "content-type": "application/json" }),
+    ...(request.body === undefined
+      ? {}
+      : { "content-type": "application/json" }),
     ...(authorization === undefined ? {} : { authorization }),
   };
 }
@@ -295,7 +303,7 @@ function headersOf(
  * back; after anything else a request may have had its effect.
  */
 function isWorthRepeating(
-  { method, isRepeatable }: Order,
+  { method, isRepeatable }: ApiRequest,
   { code }: KubernetesError,
   retryAfterMs: number | undefined,
 ): boolean {

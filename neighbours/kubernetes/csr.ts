@@ -53,7 +53,7 @@ export const AGENT_SUBJECT = {
 export const ISSUE_TIMEOUT_MS = 15 * 60_000;
 
 /** What is asked for. */
-export interface CertificateWish extends RequestedNames {
+export interface CertificateSpec extends RequestedNames {
   readonly signerName: string;
   readonly usages: readonly string[];
   /** At least 600; signers may shorten it, and old ones ignore it. */
@@ -97,11 +97,11 @@ export interface CsrSurroundings {
  */
 export async function requestCertificate(
   keys: CryptoKeyPair,
-  wish: CertificateWish,
+  spec: CertificateSpec,
   surroundings: CsrSurroundings,
 ): Promise<readonly CertificateFacts[]> {
   const key = sha256Hex(await publicKeyInfo(keys.publicKey));
-  const written = await write(keys, wish, nameOf(key, wish), surroundings);
+  const written = await write(keys, spec, nameOf(key, spec), surroundings);
   surroundings.onPending?.(written.metadata.name!);
   const decided = outcomeOf(written) === undefined
     ? await untilDecided(written, surroundings)
@@ -117,20 +117,20 @@ export async function requestCertificate(
   return chain;
 }
 
-function nameOf(publicKeySha256: string, wish: CertificateWish): string {
-  const content = JSON.stringify([publicKeySha256, wish]);
+function nameOf(publicKeySha256: string, spec: CertificateSpec): string {
+  const content = JSON.stringify([publicKeySha256, spec]);
   const hash = sha256Hex(new TextEncoder().encode(content));
   return `tunnel-${hash.slice(0, 40)}`;
 }
 
 async function write(
   keys: CryptoKeyPair,
-  wish: CertificateWish,
+  spec: CertificateSpec,
   name: string,
   { client, signal }: CsrSurroundings,
 ): Promise<CertificateSigningRequest> {
-  const { signerName, usages, expirationSeconds } = wish;
-  const request = btoa(await makeNamedRequest(keys, wish));
+  const { signerName, usages, expirationSeconds } = spec;
+  const request = btoa(await makeNamedRequest(keys, spec));
   try {
     return await client.create<CertificateSigningRequest>(
       pathOf(CERTIFICATE_SIGNING_REQUESTS),

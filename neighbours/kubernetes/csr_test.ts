@@ -28,7 +28,7 @@ import {
 } from "./csr.ts";
 import { KubernetesError } from "./errors.ts";
 
-const WISH = {
+const SPEC = {
   signerName: API_CLIENT_SIGNER,
   usages: CLIENT_USAGES,
   commonName: "tunnel-agent-client",
@@ -68,7 +68,7 @@ class Rig implements AsyncDisposable {
   /** Asks; `pending` is the request's name once it is written. */
   ask(keys: CryptoKeyPair, signal: AbortSignal = new AbortController().signal) {
     const { promise: pending, resolve } = Promise.withResolvers<string>();
-    const certificate = requestCertificate(keys, WISH, {
+    const certificate = requestCertificate(keys, SPEC, {
       client: this.#client,
       timers: this.timers,
       random: () => 0,
@@ -228,7 +228,7 @@ Deno.test("an API server that is away is told at once, not after its deadline", 
   });
   await assertRejects(
     async () =>
-      await requestCertificate(await generateKeyPair(), WISH, {
+      await requestCertificate(await generateKeyPair(), SPEC, {
         client,
         timers,
         random: () => 0,

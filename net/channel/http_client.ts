@@ -16,10 +16,10 @@ import { hostPort, withoutBrackets } from "../../proto/peer/host_port.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import { connectToHost } from "../dial/connect_host.ts";
 import {
-  type Proxy,
   proxyEnvironment,
   proxyFor,
   proxyOf,
+  type ProxyServer,
 } from "../dial/proxy_environment.ts";
 import { openTunnel } from "../dial/proxy_tunnel.ts";
 import { openSocksTunnel, type SocksTarget } from "../dial/socks_tunnel.ts";
@@ -158,7 +158,11 @@ export class HttpClient implements Disposable {
     });
   }
 
-  #proxyFor(host: string, port: number, isSecure: boolean): Proxy | undefined {
+  #proxyFor(
+    host: string,
+    port: number,
+    isSecure: boolean,
+  ): ProxyServer | undefined {
     const { proxyUrl } = this.#options;
     if (proxyUrl !== undefined) return proxyOf(proxyUrl, "proxy-url", PROXIES);
     if (!isSecure) return undefined;
@@ -171,7 +175,7 @@ const PROXIES = ["http", "https", "socks5"] as const;
 
 async function throughProxy(
   stream: Stream,
-  proxy: Proxy,
+  proxy: ProxyServer,
   to: SocksTarget,
   signal: AbortSignal,
 ): Promise<Stream> {

@@ -52,7 +52,7 @@ export const DIAL_TIMEOUT_MS = 5_000;
 export const UDP_IDLE_TIMEOUT_MS = 60_000;
 
 /** How {@linkcode dialTarget} is to behave. */
-export interface DialOptions extends DialRules {
+export interface TargetDialOptions extends DialRules {
   readonly resolver?: Resolver;
   readonly timers?: Timers;
   /** Default: {@linkcode DIAL_TIMEOUT_MS}. */
@@ -84,7 +84,7 @@ export interface DialOptions extends DialRules {
  */
 export async function dialTarget(
   target: DialTarget,
-  options: DialOptions = {},
+  options: TargetDialOptions = {},
 ): Promise<Conduit> {
   const { protocol } = target;
   const gate = new DialGate(target, options);
@@ -98,9 +98,9 @@ export async function dialTarget(
   return await dial({ target, options, gate, timers });
 }
 
-/** How long a dial may take, and who may give it up; see {@linkcode DialOptions}. */
+/** How long a dial may take, and who may give it up; see {@linkcode TargetDialOptions}. */
 export type DialLimits = Pick<
-  DialOptions,
+  TargetDialOptions,
   "timers" | "timeoutMs" | "signal" | "controller" | "userTimeoutMs"
 >;
 
@@ -169,7 +169,7 @@ function inTime(
 /** What is dialed, and by whose leave. */
 interface Dial {
   readonly target: DialTarget;
-  readonly options: DialOptions;
+  readonly options: TargetDialOptions;
   readonly gate: DialGate;
   readonly timers: Timers;
 }

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import { Listener } from "../../tests/support/peers/sockets.ts";
-import { type DialOptions, dialTarget } from "./dial.ts";
+import { dialTarget, type TargetDialOptions } from "./dial.ts";
 import { DialGate } from "../../policy/dial_gate.ts";
 import { isRefusalByRule } from "../../policy/refusal.ts";
 import { parseRule } from "../../policy/rule.ts";
@@ -37,7 +37,7 @@ function resolving(...answers: readonly (readonly string[])[]) {
 }
 
 /** Dials what must be refused. */
-async function refused(target: DialTarget, options: DialOptions) {
+async function refused(target: DialTarget, options: TargetDialOptions) {
   const decisions: RuleDecision[] = [];
   const onDecision = (decision: RuleDecision) => void decisions.push(decision);
   const error = await assertRejects(
@@ -51,7 +51,7 @@ async function refused(target: DialTarget, options: DialOptions) {
 }
 
 /** Dials what must connect. @returns By which rule. */
-async function dialed(target: DialTarget, options: DialOptions) {
+async function dialed(target: DialTarget, options: TargetDialOptions) {
   const decisions: RuleDecision[] = [];
   const onDecision = (decision: RuleDecision) => void decisions.push(decision);
   const conduit = await dialTarget(target, { ...options, onDecision });

@@ -21,7 +21,7 @@ export interface ProxyEnvironment {
 }
 
 /** A proxy to ask for a tunnel. */
-export interface Proxy {
+export interface ProxyServer {
   /** How it is reached, and what it speaks: CONNECT, or RFC 1928. */
   readonly scheme: "http" | "https" | "socks5";
   readonly host: string;
@@ -56,7 +56,7 @@ export function proxyFor(
   host: string,
   port: number,
   environment: ProxyEnvironment,
-): Proxy | undefined {
+): ProxyServer | undefined {
   const { httpsProxy, noProxy } = environment;
   if (!httpsProxy || isLoopbackHost(host)) return undefined;
   const entries = (noProxy ?? "").split(/[\s,]+/).filter((text) => text !== "");
@@ -102,8 +102,8 @@ function splitPort(entry: string): [name: string, port: number | undefined] {
 export function proxyOf(
   text: string,
   who: string,
-  schemes: readonly Proxy["scheme"][] = ["http"],
-): Proxy {
+  schemes: readonly ProxyServer["scheme"][] = ["http"],
+): ProxyServer {
   const withScheme = text.includes("://") ? text : `http://${text}`;
   if (!URL.canParse(withScheme)) {
     throw new ProxyAddressError(

@@ -7,7 +7,7 @@
 import { type ResponseHead, ResponseReader } from "../http1/head.ts";
 import { Socket } from "../stream/socket.ts";
 import type { Stream } from "../stream/stream.ts";
-import type { Proxy } from "./proxy_environment.ts";
+import type { ProxyServer } from "./proxy_environment.ts";
 
 /**
  * Opens a tunnel to `target` over `stream`, which then speaks with `target`.
@@ -18,7 +18,7 @@ import type { Proxy } from "./proxy_environment.ts";
 export async function openTunnel(
   stream: Stream,
   target: string,
-  proxy: Proxy,
+  proxy: ProxyServer,
   signal: AbortSignal,
 ): Promise<void> {
   const socket = new Socket(stream);
@@ -56,7 +56,7 @@ async function readAnswer(socket: Socket): Promise<void> {
 /** What a proxy says fits, as a rule. */
 const ANSWER_BYTES = 4 * 1024;
 
-function requestOf(target: string, proxy: Proxy): Uint8Array {
+function requestOf(target: string, proxy: ProxyServer): Uint8Array {
   const lines = [`CONNECT ${target} HTTP/1.1`, `Host: ${target}`];
   if (proxy.user !== "") {
     const pair = new TextEncoder().encode(`${proxy.user}:${proxy.password}`);

@@ -7,7 +7,7 @@
 
 import { Socket } from "../stream/socket.ts";
 import type { Stream } from "../stream/stream.ts";
-import type { Proxy } from "./proxy_environment.ts";
+import type { ProxyServer } from "./proxy_environment.ts";
 
 /** Where the tunnel is to lead. */
 export interface SocksTarget {
@@ -47,7 +47,7 @@ const REFUSALS: readonly string[] = [
 export async function openSocksTunnel(
   stream: Stream,
   { host, port }: SocksTarget,
-  { user, password }: Proxy,
+  { user, password }: ProxyServer,
   signal: AbortSignal,
 ): Promise<void> {
   const socket = new Socket(stream);

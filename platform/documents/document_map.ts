@@ -10,14 +10,14 @@ import { clipped } from "../../proto/peer/quoted.ts";
 import { parseGoDuration } from "./go_duration.ts";
 
 /** Where something stands: `["services", 2, "ports"]`. */
-export type Place = readonly (string | number)[];
+export type DocumentPath = readonly (string | number)[];
 
 /** What is wrong in one place. */
 export class FieldError extends Error {
   override readonly name = "FieldError";
 
-  constructor(readonly place: Place, readonly problem: string) {
-    super(`${placeText(place) || "the document"}: ${problem}`);
+  constructor(readonly place: DocumentPath, readonly problem: string) {
+    super(`${pathText(place) || "the document"}: ${problem}`);
   }
 }
 
@@ -31,7 +31,7 @@ export class DocumentMap {
    */
   constructor(
     value: unknown,
-    readonly place: Place,
+    readonly place: DocumentPath,
     known?: readonly string[],
   ) {
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -131,7 +131,7 @@ export class DocumentMap {
   }
 
   /** The items of a list and their places; none when it is absent. */
-  list(key: string): readonly (readonly [unknown, Place])[] {
+  list(key: string): readonly (readonly [unknown, DocumentPath])[] {
     const value = this.value(key);
     if (value === undefined) return [];
     if (!Array.isArray(value)) {
@@ -141,7 +141,7 @@ export class DocumentMap {
   }
 
   /** The texts of a list and their places; `undefined` when it is absent. */
-  texts(key: string): readonly (readonly [string, Place])[] | undefined {
+  texts(key: string): readonly (readonly [string, DocumentPath])[] | undefined {
     if (!this.has(key)) return undefined;
     return this.list(key).map(([item, place]) => {
       if (typeof item === "string") return [item, place] as const;
@@ -161,7 +161,7 @@ export class DocumentMap {
   }
 }
 
-function assertSaysSomething(value: unknown, place: Place): void {
+function assertSaysSomething(value: unknown, place: DocumentPath): void {
   if (value !== null && value !== undefined && value !== "") return;
   const seen = value === "" ? "an empty text" : "nothing";
   throw new FieldError(
@@ -182,7 +182,7 @@ export function kindOfValue(value: unknown): string {
 }
 
 /** `services[2].ports`; empty for the whole document. */
-export function placeText(place: Place): string {
+export function pathText(place: DocumentPath): string {
   return place.map((part) =>
     typeof part === "number" ? `[${part}]` : `.${clipped(part)}`
   )

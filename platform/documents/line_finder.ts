@@ -10,10 +10,10 @@
  * @module
  */
 
-import type { Place } from "./document_map.ts";
+import type { DocumentPath } from "./document_map.ts";
 
 /** Counted from 1; of what is missing, the line of what it is in. */
-export function lineOf(text: string, place: Place): number {
+export function lineOf(text: string, place: DocumentPath): number {
   let found = startOfValue(text, 0);
   let value = found;
   for (const part of place) {

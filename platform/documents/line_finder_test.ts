@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { Place } from "./document_map.ts";
+import type { DocumentPath } from "./document_map.ts";
 import { lineOf } from "./line_finder.ts";
 
 const YAML = `%YAML 1.2
@@ -31,7 +31,7 @@ last: !tag
 `;
 
 // deno-fmt-ignore: the columns are the point.
-const IN_YAML: readonly (readonly [place: Place, line: number])[] = [
+const IN_YAML: readonly (readonly [place: DocumentPath, line: number])[] = [
   [[],                                       4],
   [["services"],                             4],
   [["services", 0],                          5],

@@ -15,13 +15,13 @@ const keys = await generateKeyPair();
 
 /** A request with whatever one likes in it. */
 async function forged(
-  wish: Partial<x509.Pkcs10CertificateRequestCreateParams>,
+  parameters: Partial<x509.Pkcs10CertificateRequestCreateParams>,
 ): Promise<string> {
   const request = await x509.Pkcs10CertificateRequestGenerator.create({
     keys,
     signingAlgorithm: P256,
     name: [{ O: ["openyurt:yurttunnel"] }, { CN: ["tunnel-agent-client"] }],
-    ...wish,
+    ...parameters,
   });
   return request.toString("pem");
 }
@@ -51,7 +51,7 @@ Deno.test("requests that two readers could read in two ways are refused", async 
     ...new x509.ExtensionsAttribute([names("edge1")]).values,
     ...second.values,
   ]);
-  const wishes: Partial<x509.Pkcs10CertificateRequestCreateParams>[] = [
+  const variants: Partial<x509.Pkcs10CertificateRequestCreateParams>[] = [
     { extensions: [names("edge1")], attributes: [second] },
     { attributes: [both] },
     { extensions: [names("edge1"), names("edge2")] },
@@ -68,8 +68,8 @@ Deno.test("requests that two readers could read in two ways are refused", async 
       ],
     },
   ];
-  for (const wish of wishes) {
-    const request = await forged(wish);
+  for (const parameters of variants) {
+    const request = await forged(parameters);
     await assertRejects(
       () => readNamedRequest(request),
       PkiError,

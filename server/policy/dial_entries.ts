@@ -12,9 +12,9 @@ import { Wildcard } from "../../policy/wildcard.ts";
 import { type Caller, socketOf } from "./caller.ts";
 import {
   DocumentMap,
+  type DocumentPath,
   FieldError,
-  type Place,
-  placeText,
+  pathText,
 } from "../../platform/documents/document_map.ts";
 
 const WHO = ["commonName", "organization", "subjectAltName", "socket"] as const;
@@ -23,7 +23,7 @@ const FIELDS = [...WHO, "nodes", "allow", "deny"];
 /** An entry with rules about targets. */
 export interface RuleEntry {
   /** Where it stands, such as `frontends[2]`. */
-  readonly place: Place;
+  readonly place: DocumentPath;
   readonly allow: readonly LabelledRule[];
   readonly deny: readonly LabelledRule[];
 }
@@ -36,7 +36,7 @@ export class FrontendEntry implements RuleEntry {
   readonly #nodes: readonly Wildcard[];
 
   /** @throws {FieldError} */
-  constructor(value: unknown, readonly place: Place) {
+  constructor(value: unknown, readonly place: DocumentPath) {
     const fields = new DocumentMap(value, place, FIELDS).refuseEmpty();
     this.#who = whoIn(fields);
     const { nodes, allow, deny } = rulesIn(fields);
@@ -75,7 +75,7 @@ export class NodeDialEntry implements RuleEntry {
   readonly #nodes: readonly Wildcard[];
 
   /** @throws {FieldError} */
-  constructor(value: unknown, readonly place: Place) {
+  constructor(value: unknown, readonly place: DocumentPath) {
     const known = ["node", "nodes", "allow", "deny"];
     const fields = new DocumentMap(value, place, known).refuseEmpty();
     const node = fields.text("node") ?? fields.refuse(
@@ -158,10 +158,12 @@ function whoIn(fields: DocumentMap) {
   return who;
 }
 
-function labelledRule([text, place]: readonly [string, Place]): LabelledRule {
+function labelledRule(
+  [text, place]: readonly [string, DocumentPath],
+): LabelledRule {
   try {
     const rule = parseRule(text);
-    return { rule, label: `${placeText(place)} ${rule.text}` };
+    return { rule, label: `${pathText(place)} ${rule.text}` };
   } catch (error) {
     if (!(error instanceof RuleError)) throw error;
     throw new FieldError(place, error.message);

@@ -8,8 +8,8 @@
 import { Wildcard } from "../../policy/wildcard.ts";
 import {
   DocumentMap,
+  type DocumentPath,
   FieldError,
-  type Place,
 } from "../../platform/documents/document_map.ts";
 import { SEES_EVERYTHING, type Visibility } from "./visibility.ts";
 
@@ -20,7 +20,7 @@ export class DiscoveryEntry {
   readonly #node: Wildcard;
 
   /** @throws {FieldError} */
-  constructor(value: unknown, place: Place) {
+  constructor(value: unknown, place: DocumentPath) {
     const fields = new DocumentMap(value, place, ["node", "allow", "deny"])
       .refuseEmpty();
     const node = fields.text("node") ?? fields.refuse(
@@ -81,7 +81,7 @@ function texts(patterns: readonly Wildcard[]): readonly string[] {
  * @throws {FieldError}
  */
 export function servicePattern(
-  [text, place]: readonly [string, Place],
+  [text, place]: readonly [string, DocumentPath],
 ): Wildcard {
   if (text === "*" || text.includes("/")) return new Wildcard(text);
   throw new FieldError(

@@ -15,8 +15,8 @@ import { Wildcard } from "../../policy/wildcard.ts";
 import { servicePattern } from "./discovery_entry.ts";
 import {
   DocumentMap,
+  type DocumentPath,
   FieldError,
-  type Place,
 } from "../../platform/documents/document_map.ts";
 
 /** One entry of a policy's `nodes`. */
@@ -27,7 +27,7 @@ export class NodeGrants {
   readonly #name: Wildcard;
 
   /** @throws {FieldError} */
-  constructor(value: unknown, place: Place) {
+  constructor(value: unknown, place: DocumentPath) {
     const known = ["name", "identifiers", "services"];
     const fields = new DocumentMap(value, place, known).refuseEmpty();
     const name = fields.text("name") ??
@@ -62,7 +62,7 @@ export function joined(several: readonly Identifiers[]): Identifiers {
   };
 }
 
-function grantOf(text: string, place: Place): Identifiers {
+function grantOf(text: string, place: DocumentPath): Identifiers {
   const key = text.split("=", 1)[0]!;
   if (key === "host" || key === "uid") {
     throw new FieldError(

@@ -20,9 +20,9 @@ import { type Caller, callerName } from "./caller.ts";
 import { DiscoveryEntry, visibilityOf } from "./discovery_entry.ts";
 import {
   DocumentMap,
+  type DocumentPath,
   FieldError,
-  type Place,
-  placeText,
+  pathText,
 } from "../../platform/documents/document_map.ts";
 import {
   FrontendEntry,
@@ -145,7 +145,7 @@ export class Policy {
   }
 
   #rulesOf(entries: readonly RuleEntry[]): RuleSet {
-    const key = entries.map(({ place }) => placeText(place)).join();
+    const key = entries.map(({ place }) => pathText(place)).join();
     let rules = this.#ruleSets.get(key);
     if (rules === undefined) {
       if (this.#ruleSets.size >= RULE_SETS_MAX) this.#ruleSets.clear();
@@ -179,7 +179,7 @@ export const UNRESTRICTED: RuleDecision = {
 function entriesIn(
   fields: DocumentMap,
   key: string,
-): readonly (readonly [unknown, Place])[] | undefined {
+): readonly (readonly [unknown, DocumentPath])[] | undefined {
   if (!fields.has(key)) return undefined;
   const entries = fields.list(key);
   if (entries.length <= ENTRIES_MAX) return entries;

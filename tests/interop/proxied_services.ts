@@ -91,7 +91,7 @@ export class ProxyRun implements AsyncDisposable {
     await eventually(`${service} uses ${expected || "none"}`, async () => {
       const port = await this.port(service);
       if (port === undefined) return false;
-      return port.endpoints.filter(({ verdict }) => verdict === "in use")
+      return port.endpoints.filter(({ use }) => use === "in use")
         .map(({ address }) => address).sort().join() === expected;
     });
   }

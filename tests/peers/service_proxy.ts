@@ -13,7 +13,7 @@ const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 20;
 
 /** A service with one port. */
-export interface ServiceWish {
+export interface ServiceConfig {
   readonly name: string;
   readonly protocol?: "tcp" | "udp";
   /** Where it is served, on 127.0.0.1. */
@@ -45,7 +45,7 @@ export class ServiceProxyProcess {
   /** Starts one, and waits until it serves everything. */
   static async start(
     workspace: Workspace,
-    services: readonly ServiceWish[],
+    services: readonly ServiceConfig[],
     flags: readonly string[] = [],
   ): Promise<ServiceProxyProcess> {
     const proxy = await ServiceProxyProcess.launch(workspace, services, flags);
@@ -61,7 +61,7 @@ export class ServiceProxyProcess {
   /** Starts one and waits for nothing. */
   static async launch(
     workspace: Workspace,
-    services: readonly ServiceWish[],
+    services: readonly ServiceConfig[],
     flags: readonly string[] = [],
   ): Promise<ServiceProxyProcess> {
     // A folder of its own: the proxy watches the one that its file is in.
@@ -99,7 +99,7 @@ export class ServiceProxyProcess {
   }
 
   /** Replaces the file as a whole. */
-  async rewrite(services: readonly ServiceWish[]): Promise<void> {
+  async rewrite(services: readonly ServiceConfig[]): Promise<void> {
     const fresh = `${this.file}.new`;
     await Deno.writeTextFile(fresh, documentOf(services));
     await Deno.rename(fresh, this.file);
@@ -117,7 +117,7 @@ export class ServiceProxyProcess {
 }
 
 /** JSON is read many times as fast as YAML. */
-function documentOf(services: readonly ServiceWish[]): string {
+function documentOf(services: readonly ServiceConfig[]): string {
   return JSON.stringify({
     services: services.map(({ name, protocol, listen, endpoints, policy }) => ({
       name,

@@ -6,7 +6,7 @@
  */
 
 import {
-  type CertificateWish,
+  type CertificateSpec,
   ThrowawayCa,
 } from "../support/certificates/throwaway_ca.ts";
 
@@ -52,7 +52,7 @@ async function makeCertificates(folder: string): Promise<Certificates> {
   const authority = await ThrowawayCa.create();
   const issue = async (
     commonName: string,
-    usage: CertificateWish["usage"],
+    usage: CertificateSpec["usage"],
   ): Promise<KeyPair> => {
     // The last is the server's end of the emulated line in tests/bench/lines.
     const names = ["localhost", "127.0.0.1", "::1", "10.99.0.1"];

@@ -10,9 +10,9 @@ import { assert, assertEquals } from "@std/assert";
 import {
   DIRECT,
   type Endpoint,
+  endpointPort,
   keyOf,
   NO_AFFINITY,
-  portOf,
   type Service,
 } from "../../catalog/model/model.ts";
 import type { Snapshot } from "../../catalog/snapshot.ts";
@@ -153,7 +153,7 @@ class World {
       assertEquals(found.service, service);
       for (const { name } of service.ports) {
         const of = (list: readonly Endpoint[]) =>
-          list.filter((endpoint) => portOf(endpoint, name) !== undefined);
+          list.filter((endpoint) => endpointPort(endpoint, name) !== undefined);
         assertEquals(of(found.endpoints), of(endpoints.get(key)!));
       }
     }

@@ -23,7 +23,7 @@ const LIFE_MS = 3_000;
 
 const ISSUED = /^the cluster has issued a certificate$/;
 
-const WISH = {
+const SPEC = {
   signerName: API_CLIENT_SIGNER,
   usages: CLIENT_USAGES,
   commonName: "tunnel-agent-client",
@@ -102,7 +102,7 @@ Deno.test("renewals drop no conduit, and the next link shows the newest certific
         certificate: {
           directory: `${folder}/pki`,
           component: "agent",
-          wish: WISH,
+          spec: SPEC,
         },
         caFile: serverCaFile,
       },
@@ -146,7 +146,7 @@ Deno.test("a bootstrap kubeconfig serves until there is a certificate, and then 
       certificate: {
         directory: `${folder}/pki`,
         component: "agent",
-        wish: WISH,
+        spec: SPEC,
       },
       caFile,
     }, log);

@@ -11,7 +11,7 @@
 
 import { isSlip } from "../../../platform/errors/internal_errors.ts";
 import {
-  type CertificateWish,
+  type CertificateSpec,
   CsrError,
 } from "../../../neighbours/kubernetes/csr.ts";
 import {
@@ -63,7 +63,7 @@ export interface CsrObserver {
 /** See the module description. */
 export interface CsrCertificateOptions {
   readonly files: CertificateFiles;
-  readonly wish: CertificateWish;
+  readonly spec: CertificateSpec;
   /**
    * Gets a certificate for these keys, leaf first. Rejects with a sentence.
    * `onPending` is told the name of the request that waits.
@@ -165,14 +165,14 @@ export class CsrCertificate {
   }
 
   async #load(): Promise<void> {
-    const { files, wish, observer, random } = this.#options;
+    const { files, spec, observer, random } = this.#options;
     const stored = await files.read();
     if (stored.kind === "none") return;
     if (stored.kind === "damaged") {
       return observer.warn(`${stored.why}; asking for a new certificate`);
     }
     const { leaf } = stored;
-    const strange = differenceOf(leaf, wish);
+    const strange = differenceOf(leaf, spec);
     if (strange !== undefined) {
       this.#isForOthers = true;
       observer.warn(
@@ -254,14 +254,14 @@ function issuedNow(
 /** @returns What a certificate lacks, as the end of a sentence. */
 function differenceOf(
   { x509 }: CertificateFacts,
-  wish: CertificateWish,
+  spec: CertificateSpec,
 ): string | undefined {
   const { commonNames, organizations, names } = certificateContents(
     new Uint8Array(x509.raw),
   );
   const isForUs = commonNames.length === 1 &&
-    commonNames[0] === wish.commonName &&
-    wish.organizations.every((name) => organizations.includes(name));
+    commonNames[0] === spec.commonName &&
+    spec.organizations.every((name) => organizations.includes(name));
   if (!isForUs) {
     const subject = [
       ...organizations.map((name) => `O=${name}`),
@@ -270,8 +270,8 @@ function differenceOf(
     return `is for ${subject.join(", ") || "nobody"}`;
   }
   const lacking = [
-    ...wish.dnsNames.map((name) => `DNS:${name}`),
-    ...wish.ipAddresses.map((ip) => `IP Address:${canonicalIp(ip)}`),
+    ...spec.dnsNames.map((name) => `DNS:${name}`),
+    ...spec.ipAddresses.map((ip) => `IP Address:${canonicalIp(ip)}`),
   ].find((name) => !names.includes(name));
   return lacking === undefined ? undefined : `does not say ${lacking}`;
 }

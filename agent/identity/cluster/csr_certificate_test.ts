@@ -23,7 +23,7 @@ import { CsrCertificate, RETRY_CAP_MS } from "./csr_certificate.ts";
 
 const HOUR_MS = 3600_000;
 
-const WISH = {
+const SPEC = {
   signerName: API_CLIENT_SIGNER,
   usages: CLIENT_USAGES,
   commonName: "tunnel-agent-client",
@@ -43,13 +43,13 @@ async function issue(
   keys: CryptoKeyPair,
   fromMs: number,
   lifeMs = HOUR_MS,
-  commonName = WISH.commonName,
+  commonName = SPEC.commonName,
 ): Promise<CertificateFacts[]> {
   return readCertificates(
     await authority.issue({
       publicKey: keys.publicKey,
       commonName,
-      organizations: WISH.organizations,
+      organizations: SPEC.organizations,
       names: [
         { type: "dns", value: "edge1" },
         { type: "ip", value: "10.0.0.7" },
@@ -91,7 +91,7 @@ class Rig implements AsyncDisposable {
     this.files = new CertificateFiles(folder, "agent", now);
     this.certificate = new CsrCertificate({
       files: this.files,
-      wish: WISH,
+      spec: SPEC,
       timers: this.timers,
       now,
       random: () => this.random,

@@ -9,7 +9,7 @@
 
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import {
-  type CertificateWish,
+  type CertificateSpec,
   requestCertificate,
 } from "../../../neighbours/kubernetes/csr.ts";
 import { KubernetesConfigError } from "../../../neighbours/kubernetes/errors.ts";
@@ -46,7 +46,7 @@ export class KubernetesIdentity implements LinkIdentity {
 
   private constructor(options: KubernetesIdentityOptions, log: Log) {
     const { api, bootstrap, serverName, discovery } = options;
-    const { wish, directory, component } = options.certificate;
+    const { spec, directory, component } = options.certificate;
     this.#options = options;
     this.#log = log;
     if (serverName !== undefined) this.serverName = serverName;
@@ -55,9 +55,9 @@ export class KubernetesIdentity implements LinkIdentity {
     this.#bootstrap = bootstrap && new LateClient(bootstrap, systemTimers);
     this.#certificate = new CsrCertificate({
       files: this.#store,
-      wish,
+      spec,
       request: (keys, signal, onPending) =>
-        this.#request(keys, wish, signal, onPending),
+        this.#request(keys, spec, signal, onPending),
       onKept: () => this.#reload(),
       timers: systemTimers,
       now: Date.now,
@@ -145,11 +145,11 @@ export class KubernetesIdentity implements LinkIdentity {
 
   async #request(
     keys: CryptoKeyPair,
-    wish: CertificateWish,
+    spec: CertificateSpec,
     signal: AbortSignal,
     onPending: (name: string) => void,
   ): Promise<readonly CertificateFacts[]> {
-    return await requestCertificate(keys, wish, {
+    return await requestCertificate(keys, spec, {
       client: this.#asked,
       timers: systemTimers,
       random: Math.random,

@@ -16,7 +16,7 @@ import { KubernetesIdentity } from "./kubernetes_identity.ts";
 
 const HOUR_MS = 3600_000;
 
-const WISH = {
+const SPEC = {
   signerName: API_CLIENT_SIGNER,
   usages: CLIENT_USAGES,
   commonName: "tunnel-agent-client",
@@ -38,7 +38,7 @@ async function node(folder: string, lifeMs = HOUR_MS) {
   const keys = await generateKeyPair();
   const pem = await authority.issue({
     publicKey: keys.publicKey,
-    ...WISH,
+    ...SPEC,
     names: [{ type: "dns", value: "edge1" }],
     usage: "client",
     notAfter: new Date(Date.now() + lifeMs),
@@ -67,7 +67,7 @@ function open(folder: string): Promise<KubernetesIdentity> {
     certificate: {
       directory: `${folder}/pki`,
       component: "agent",
-      wish: WISH,
+      spec: SPEC,
     },
   }, new RecordedLog());
 }

@@ -6,7 +6,7 @@
  */
 
 import type { KubernetesOptions } from "../../../neighbours/kubernetes/connect.ts";
-import type { CertificateWish } from "../../../neighbours/kubernetes/csr.ts";
+import type { CertificateSpec } from "../../../neighbours/kubernetes/csr.ts";
 import type { DiscoveryOptions } from "./service_discovery.ts";
 
 /** See the module description. */
@@ -15,7 +15,7 @@ export interface KubernetesIdentityOptions {
   /** Asked in its place until there is a first certificate. */
   readonly bootstrap?: KubernetesOptions;
   readonly certificate: {
-    readonly wish: CertificateWish;
+    readonly spec: CertificateSpec;
     readonly directory: string;
     /** Begins the names of its files. */
     readonly component: string;

@@ -1,8 +1,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import {
-  clusterForm,
+  clusterMetadata,
   TUNNEL_METADATA,
-} from "../../../catalog/discovery_form.ts";
+} from "../../../catalog/discovery_metadata.ts";
 import type { Service } from "../../../catalog/model/model.ts";
 import { plainUpstream } from "../../../net/channel/server_upstream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
@@ -96,7 +96,7 @@ const FULL_ENDPOINTS = {
 
 /** What no generator of ours makes. */
 function clusterOf(name: string, service: Service, port: string): Resource {
-  const form = structOf(clusterForm(service, port));
+  const form = structOf(clusterMetadata(service, port));
   const metadata = { filterMetadata: { [TUNNEL_METADATA]: form } };
   const any = encodeAny(Cluster, { name, type: 3, metadata });
   return { kind: "cluster", name, version: "1", any };

@@ -15,7 +15,7 @@ import { LastKnownGood } from "./last_known_good.ts";
 import { proxyNode } from "./proxy_node.ts";
 
 /** Which servers, as whom, and what is kept of what they say. */
-export interface DiscoveryConfig {
+export interface DiscoveryClientConfig {
   readonly access: AdsAccess;
   readonly mode: DiscoveryMode;
   /** What the proxy is called: the node's name, or one that begins with it. */
@@ -36,7 +36,7 @@ export interface DiscoveryTools {
 
 /** Nothing is connected before it starts; the state file is read. */
 export function discoverySource(
-  { access, mode, node, zone, stateFile: path }: DiscoveryConfig,
+  { access, mode, node, zone, stateFile: path }: DiscoveryClientConfig,
   { log, proxyEnv, identity }: DiscoveryTools,
 ): AdsSource {
   const timers = systemTimers;

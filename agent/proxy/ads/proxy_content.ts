@@ -1,6 +1,6 @@
 /**
  * What resources say to a node proxy: services and endpoints of the catalog, as
- * a tunnel's discovery server writes them (`catalog/discovery_form.ts`).
+ * a tunnel's discovery server writes them (`catalog/discovery_metadata.ts`).
  *
  * What it cannot use it refuses by a sentence that names the field; nothing is
  * guessed, for a server of another make means other things by its clusters.
@@ -9,11 +9,11 @@
  */
 
 import {
-  FormError,
-  readClusterForm,
-  readEndpointForm,
+  MetadataError,
+  readClusterMetadata,
+  readEndpointMetadata,
   TUNNEL_METADATA,
-} from "../../../catalog/discovery_form.ts";
+} from "../../../catalog/discovery_metadata.ts";
 import { type Endpoint, keyOf } from "../../../catalog/model/model.ts";
 import { resourceNameOf } from "../../../catalog/model/resource_names.ts";
 import {
@@ -57,7 +57,7 @@ export const readForProxy: ResourceReader<Content> = (
   try {
     return { content: contentOf(resource.name, read), needs: needsOf(read) };
   } catch (error) {
-    const isItsFault = error instanceof FormError ||
+    const isItsFault = error instanceof MetadataError ||
       error instanceof FieldError || error instanceof GrpcError;
     if (!isItsFault) throw error;
     throw new RefusedResource(error.message);
@@ -77,13 +77,15 @@ function contentOf(name: string, resource: DecodedResource): Content {
 }
 
 function clusterContent(name: string, cluster: Cluster): ClusterContent {
-  const { service, port } = readClusterForm(tunnelMetadata(cluster.metadata));
+  const { service, port } = readClusterMetadata(
+    tunnelMetadata(cluster.metadata),
+  );
   const problem = checkService(service);
-  if (problem !== undefined) throw new FormError(problem);
+  if (problem !== undefined) throw new MetadataError(problem);
   const own = service.ports.find((each) => each.name === port);
   const wanted = own && resourceNameOf(keyOf(service), own);
   if (name !== wanted) {
-    throw new FormError(
+    throw new MetadataError(
       `it is of the port "${port}" of ${keyOf(service)}, wanted the name ${
         wanted ?? "of one of its ports"
       }`,
@@ -91,7 +93,7 @@ function clusterContent(name: string, cluster: Cluster): ClusterContent {
   }
   const assignment = assignmentNameOf(cluster);
   if (assignment === undefined) {
-    throw new FormError("its endpoints do not come by EDS");
+    throw new MetadataError("its endpoints do not come by EDS");
   }
   return { kind: "cluster", service, port, assignment };
 }
@@ -106,7 +108,7 @@ function assignmentContent(
   // The name is that of a cluster, which was checked, or nobody asked for it.
   const service = name.replace(/:\d+(?:\/udp)?$/, "");
   const problem = checkEndpoints({ service, endpoints });
-  if (problem !== undefined) throw new FormError(problem);
+  if (problem !== undefined) throw new MetadataError(problem);
   return { kind: "endpoints", endpoints };
 }
 
@@ -121,7 +123,7 @@ function endpointOf(
     port: portValue,
     weight: loadBalancingWeight?.value ?? 0,
   };
-  const read = readEndpointForm(plain, tunnelMetadata(metadata));
+  const read = readEndpointMetadata(plain, tunnelMetadata(metadata));
   return read.zone !== undefined || zone === undefined || zone === ""
     ? read
     : { ...read, zone };

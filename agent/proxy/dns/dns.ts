@@ -192,7 +192,7 @@ const ASKABLE_CLASSES: ReadonlySet<string> = new Set(["IN", "ANY"]);
 /** The library has them as types, too. */
 const TRANSFERS: ReadonlySet<string> = new Set(["AXFR", "IXFR"]);
 
-interface Question {
+interface DnsQuery {
   readonly asked: packet.Question;
   readonly options: Options;
 }
@@ -205,7 +205,7 @@ function headerOf(bytes: Uint8Array): Header {
 }
 
 /** @returns `undefined` unless it is one question and what belongs to it. */
-function decode(bytes: Uint8Array): Question | undefined {
+function decode(bytes: Uint8Array): DnsQuery | undefined {
   if (bytes.length > QUESTION_BYTES_MAX) return undefined;
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   // Checked first: what they announce is read.
@@ -258,7 +258,7 @@ function bytesMax(transport: DnsTransport, options: Options): number {
 /** Extras may be missing; if answers are, it has to be said (RFC 2181 §9). */
 function shorten(
   header: Header,
-  { asked, options }: Question,
+  { asked, options }: DnsQuery,
   reply: Reply,
   bytesMax: number,
 ): Uint8Array {

@@ -43,7 +43,7 @@ export interface DnsAsker {
 }
 
 /** A port of a service, where it is listened for. */
-interface Place {
+interface PortAddress {
   readonly name: string;
   readonly protocol: Protocol;
   readonly host: string;
@@ -131,7 +131,7 @@ export class DnsZone {
     ];
   }
 
-  #placesOf(service: string): readonly Place[] {
+  #placesOf(service: string): readonly PortAddress[] {
     const { catalog, served } = this.#proxy;
     const ports = catalog.snapshot.services.get(service)?.ports ?? [];
     return ports.flatMap(({ name, protocol }) => {
@@ -176,7 +176,7 @@ function known(facts: readonly DnsFact[]): ZoneAnswer {
   return { kind: "known", facts };
 }
 
-function hostsOf(places: readonly Place[]): string[] {
+function hostsOf(places: readonly PortAddress[]): string[] {
   return [...new Set(places.map(({ host }) => host))];
 }
 
@@ -190,8 +190,8 @@ function labelOf(host: string): string {
 
 /** A target must have the address at which the port is, and no other. */
 function portFacts(
-  wanted: readonly Place[],
-  all: readonly Place[],
+  wanted: readonly PortAddress[],
+  all: readonly PortAddress[],
   inside: string,
 ): readonly DnsFact[] {
   const isOne = hostsOf(all).length === 1;
@@ -205,8 +205,8 @@ function portFacts(
 /** The places that lead there from where it is asked, with those addresses. */
 function seenBy(
   asker: DnsAsker | undefined,
-  places: readonly Place[],
-): readonly Place[] {
+  places: readonly PortAddress[],
+): readonly PortAddress[] {
   return places.flatMap((place) => {
     const host = asker === undefined || isHere(asker)
       ? fromHere(place.host)

@@ -65,13 +65,13 @@ function namesIn(
   { snapshot }: Catalog,
   book: LocalAddressBook,
 ): readonly LocalName[] {
-  return placesIn(snapshot, book).flatMap(({ service, name, address }) =>
-    address === undefined ? [] : [{ service, port: name, address }]
-  );
+  return plannedAddresses(snapshot, book).flatMap((
+    { service, name, address },
+  ) => address === undefined ? [] : [{ service, port: name, address }]);
 }
 
 /** One port of a service, and where it would be. */
-export interface PlannedPlace {
+export interface PlannedAddress {
   readonly key: string;
   readonly service: string;
   /** Of the port. */
@@ -82,10 +82,10 @@ export interface PlannedPlace {
 }
 
 /** Every port, in the order of the catalog; who chooses first is as in a proxy. */
-export function placesIn(
+export function plannedAddresses(
   { services }: Pick<Snapshot, "services">,
   book: LocalAddressBook,
-): readonly PlannedPlace[] {
+): readonly PlannedAddress[] {
   const ports = [...services.values()].flatMap((service) =>
     service.ports.map((servicePort) => ({
       key: portKey(keyOf(service), servicePort.name),

@@ -66,7 +66,7 @@ export class HealthChecks {
       if (this.#checks.has(backend)) continue;
       const check = new BackendCheck(this.#port, backend, health, {
         context: this.#context,
-        onVerdict: () => this.#leaveIll(),
+        onFinding: () => this.#leaveIll(),
       });
       this.#checks.set(backend, check);
       check.start();
@@ -95,7 +95,7 @@ type Finding =
 interface CheckOwner {
   readonly context: CheckContext;
   /** It was asked, and what came of it is known. */
-  readonly onVerdict: () => void;
+  readonly onFinding: () => void;
 }
 
 /** The checks of one backend, one after the other. */
@@ -104,7 +104,7 @@ class BackendCheck {
   readonly #backend: Backend;
   readonly #how: HealthCheck;
   readonly #context: CheckContext;
-  readonly #onVerdict: () => void;
+  readonly #onFinding: () => void;
   readonly #stopped = new AbortController();
   /** Answers in a row that say otherwise than what it counts as. */
   #against = 0;
@@ -114,13 +114,13 @@ class BackendCheck {
     port: ProxiedPort,
     backend: Backend,
     how: HealthCheck,
-    { context, onVerdict }: CheckOwner,
+    { context, onFinding }: CheckOwner,
   ) {
     this.#port = port;
     this.#backend = backend;
     this.#how = how;
     this.#context = context;
-    this.#onVerdict = onVerdict;
+    this.#onFinding = onFinding;
   }
 
   /** The first one soon: until then nobody knows anything. */
@@ -142,8 +142,8 @@ class BackendCheck {
   async #check(): Promise<void> {
     const finding = await this.#ask();
     if (this.#stopped.signal.aborted) return;
-    if (finding.kind !== "unknown") this.#judge(finding);
-    this.#onVerdict();
+    if (finding.kind !== "unknown") this.#apply(finding);
+    this.#onFinding();
     this.#wait();
   }
 
@@ -158,7 +158,7 @@ class BackendCheck {
   }
 
   /** One answer changes nothing yet, unless nothing was known before. */
-  #judge(finding: Extract<Finding, { kind: "well" | "ill" }>): void {
+  #apply(finding: Extract<Finding, { kind: "well" | "ill" }>): void {
     const backend = this.#backend;
     const { health } = backend;
     const { rise = HEALTH_RISE, fall = HEALTH_FALL } = this.#how;

@@ -6,7 +6,7 @@
 
 import type { Protocol } from "../../../catalog/model/model.ts";
 import type { CreatePortProxy } from "../listeners/proxied_port.ts";
-import { TcpProxy } from "../sessions/tcp_proxy.ts";
+import { TcpPortProxy } from "../sessions/tcp_proxy.ts";
 import { UdpSessions } from "../sessions/udp_sessions.ts";
 
 /** A protocol that is missing is not served. */
@@ -14,6 +14,6 @@ export type PortProxies = Readonly<Partial<Record<Protocol, CreatePortProxy>>>;
 
 /** See the module description. */
 export const PORT_PROXIES: PortProxies = {
-  tcp: (port, context) => new TcpProxy(port, context),
+  tcp: (port, context) => new TcpPortProxy(port, context),
   udp: (port, context) => new UdpSessions(port, context),
 };

@@ -38,7 +38,7 @@ import { TcpConnection } from "./tcp_connection.ts";
 export const CONNECTIONS_MAX = 65_536;
 
 /** See the module description. */
-export class TcpProxy implements PortProxy {
+export class TcpPortProxy implements PortProxy {
   readonly #port: ProxiedPort;
   readonly #context: ProxyContext;
   readonly #connectionsMax: number;
@@ -62,11 +62,11 @@ export class TcpProxy implements PortProxy {
     this.#log = new ConnectionLog(context.log, context.timers);
     this.#halfClosed = new HalfClosedConnections(
       context.timers,
-      () => this.#wish("halfClosedTimeoutMs"),
+      () => this.#setting("halfClosedTimeoutMs"),
       (joined) => {
         port.counts.endedHalfClosed++;
         port.lastError = "one side had ended and nothing was heard of the " +
-          `other for ${durationText(this.#wish("halfClosedTimeoutMs"))}`;
+          `other for ${durationText(this.#setting("halfClosedTimeoutMs"))}`;
         joined.giveUp(port.lastError);
       },
     );
@@ -90,8 +90,8 @@ export class TcpProxy implements PortProxy {
   /** What is connected stays so unless told: its backend may well finish. */
   left(backends: readonly Backend[], why: Leaving): void {
     if (why === "service removed") return;
-    const wish = why === "down" ? "onEndpointDown" : "onEndpointRemoved";
-    const end = this.#wish(wish);
+    const setting = why === "down" ? "onEndpointDown" : "onEndpointRemoved";
+    const end = this.#setting(setting);
     if (end === "stay") return;
     for (const backend of backends) {
       const words = `${backend.key} is ${why === "down" ? "down" : "gone"}`;
@@ -102,7 +102,7 @@ export class TcpProxy implements PortProxy {
 
   #drainAllOf(backend: Backend, words: string): void {
     if (this.#leaving.has(backend)) return;
-    const drainMs = this.#wish("endpointDrainMs");
+    const drainMs = this.#setting("endpointDrainMs");
     const timer = this.#context.timers.after(drainMs, () => {
       this.#leaving.delete(backend);
       if (!this.#isBack(backend)) this.#endAllOf(backend, words);
@@ -126,15 +126,17 @@ export class TcpProxy implements PortProxy {
   }
 
   /** What the service wants, or the proxy where it is mute. */
-  #wish<Wish extends Exclude<keyof ConnectionDefaults, "ejection">>(
-    wish: Wish,
-  ): ConnectionDefaults[Wish] {
-    const own = this.#port.policy[wish] as ConnectionDefaults[Wish] | undefined;
-    return own ?? this.#context.defaults[wish];
+  #setting<Setting extends Exclude<keyof ConnectionDefaults, "ejection">>(
+    setting: Setting,
+  ): ConnectionDefaults[Setting] {
+    const own = this.#port.policy[setting] as
+      | ConnectionDefaults[Setting]
+      | undefined;
+    return own ?? this.#context.defaults[setting];
   }
 
   #armIdleSweep(): void {
-    const idleMs = this.#wish("idleTimeoutMs");
+    const idleMs = this.#setting("idleTimeoutMs");
     if (this.#idleSweep !== undefined || this.#connections.size === 0) return;
     if (idleMs === 0) return;
     this.#idleSweep = this.#context.timers.after(sweepMs(idleMs), () => {
@@ -146,7 +148,7 @@ export class TcpProxy implements PortProxy {
 
   #endIdle(): void {
     const nowMs = this.#context.timers.now();
-    const idleMs = this.#wish("idleTimeoutMs") || Infinity;
+    const idleMs = this.#setting("idleTimeoutMs") || Infinity;
     for (const one of [...this.#connections]) {
       if (one.silentMs(nowMs) < idleMs) continue;
       const isNews = one.stop(`nothing was said for ${durationText(idleMs)}`);
@@ -184,7 +186,7 @@ export class TcpProxy implements PortProxy {
       host: hostOf(stream.remoteAddress),
       halfClosed: this.#halfClosed,
       log: this.#log,
-      userTimeoutMs: this.#wish("userTimeoutMs"),
+      userTimeoutMs: this.#setting("userTimeoutMs"),
       onLate: (backend) => this.left([backend], "removed"),
       onOver: () => {
         this.#connections.delete(connection);

@@ -11,7 +11,7 @@ import { readToEnd, writeAll } from "../../../tests/support/peers/sockets.ts";
 import { BACKENDS_TRIED_MAX } from "./backend_dialer.ts";
 import { EJECTION_FAILURES, EJECTION_MS } from "../balancer/ejection.ts";
 import { EndpointDialError } from "../endpoints/endpoint_dialer.ts";
-import { TcpProxy } from "./tcp_proxy.ts";
+import { TcpPortProxy } from "./tcp_proxy.ts";
 
 const KEY = "default/web";
 const encode = (text: string) => new TextEncoder().encode(text);
@@ -345,7 +345,7 @@ Deno.test("a client that still waits for a backend goes with its service", async
 
 Deno.test("connections of a port are limited", async () => {
   await using rig = new ProxyRig({
-    portProxies: { tcp: (port, context) => new TcpProxy(port, context, 2) },
+    portProxies: { tcp: (port, context) => new TcpPortProxy(port, context, 2) },
   });
   const port = serveAt(rig, [rig.echo()]);
   const [one, two] = [await rig.connect(KEY), await rig.connect(KEY)];

@@ -99,8 +99,8 @@ Deno.test("on all addresses a client is answered from the one that it asked", as
 
 Deno.test("a socket that fails is opened again, later each time, and it is said", async () => {
   const opened: DatagramEvents[] = [];
-  const openSocket: typeof openDatagramSocket = async (at, wish) => {
-    const socket = await openDatagramSocket(at, wish);
+  const openSocket: typeof openDatagramSocket = async (at, limits) => {
+    const socket = await openDatagramSocket(at, limits);
     const { listen } = socket;
     socket.listen = (events) => {
       opened.push(events);

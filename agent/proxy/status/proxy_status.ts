@@ -72,7 +72,7 @@ export interface PortStatus {
 }
 
 /** Whether an endpoint gets new connections, and why not. */
-export type EndpointVerdict =
+export type EndpointUse =
   | "in use"
   /**
    * Others are better: it goes away while they are ready, or is of a family of
@@ -91,7 +91,7 @@ export type EndpointVerdict =
 export interface EndpointStatus {
   /** `host:port`. */
   readonly address: string;
-  readonly verdict: EndpointVerdict;
+  readonly use: EndpointUse;
   /** Of all but `in use`: one sentence. */
   readonly why?: string;
   readonly state: Endpoint["state"];
@@ -172,7 +172,7 @@ function endpointStatus(
   const { lastError } = backend;
   return {
     address: backend.key,
-    ...judge(backend, balancer),
+    ...useOf(backend, balancer),
     state,
     via: viaText(via),
     ...(node === undefined ? {} : { node }),
@@ -187,40 +187,40 @@ function endpointStatus(
   };
 }
 
-function judge(
+function useOf(
   backend: Backend,
   balancer: Pick<Balancer, "ejectedForMs" | "isBeyond">,
-): Pick<EndpointStatus, "verdict" | "why"> {
+): Pick<EndpointStatus, "use" | "why"> {
   const { isUsable, health, failures, lastError } = backend;
   const { state } = backend.target.endpoint;
   if (!isUsable) {
     if (state === "serving") {
-      return { verdict: "spared", why: "it goes away, and others are ready" };
+      return { use: "spared", why: "it goes away, and others are ready" };
     }
     return state === "terminating"
-      ? { verdict: "terminating", why: "it goes away and answers no more" }
-      : { verdict: "unready", why: "its source says that it is not ready" };
+      ? { use: "terminating", why: "it goes away and answers no more" }
+      : { use: "unready", why: "its source says that it is not ready" };
   }
   if (balancer.isBeyond(backend)) {
     return {
-      verdict: "spared",
+      use: "spared",
       why: `this machine has no IPv${backend.family} address, and others do ` +
         "without one",
     };
   }
   const because = lastError === undefined ? "" : `: ${lastError}`;
   if (health === "ill") {
-    return { verdict: "ill", why: `its health check failed${because}` };
+    return { use: "ill", why: `its health check failed${because}` };
   }
   const ejectedForMs = balancer.ejectedForMs(backend);
   if (ejectedForMs > 0) {
     const seconds = Math.ceil(ejectedForMs / 1_000);
     return {
-      verdict: "ejected",
+      use: "ejected",
       why: `${failures} dials in a row failed; ${seconds} s more${because}`,
     };
   }
-  return { verdict: "in use" };
+  return { use: "in use" };
 }
 
 /** The route to an endpoint, in words. */

@@ -61,9 +61,9 @@ Deno.test("the status says where a service is, what it carried and why not", asy
   assertEquals([http.bytesFromClients, http.bytesToClients], [5, 5]);
   assertEquals([http.affinity, http.affinityClients], ["client-ip", 1]);
   const [ejected, used] = http.endpoints;
-  assertEquals(ejected.verdict, "ejected");
+  assertEquals(ejected.use, "ejected");
   assertEquals(ejected.why, "3 dials in a row failed; 10 s more: no route");
-  assertEquals(used.verdict, "in use");
+  assertEquals(used.use, "in use");
   assertEquals([used.open, used.total, used.failures], [1, 1, 0]);
   assertEquals([used.bytesSent, used.bytesReceived], [5, 5]);
   assertEquals(alt.endpoints, []);
@@ -89,7 +89,7 @@ Deno.test("endpoints that the catalog holds back say why", async () => {
   });
   const [port] = statusOf(rig).ports;
   assertEquals(
-    port!.endpoints.map(({ verdict }) => verdict),
+    port!.endpoints.map(({ use }) => use),
     ["in use", "spared", "terminating", "unready"],
   );
   assertMatch(port!.endpoints[1]!.why!, /others are ready/);

@@ -24,8 +24,8 @@ import {
 import { ENDPOINTS_MAX, SERVICES_MAX } from "../../model/validate.ts";
 import {
   DocumentMap,
+  type DocumentPath,
   FieldError,
-  type Place,
 } from "../../../platform/documents/document_map.ts";
 import { readService } from "./document_service.ts";
 
@@ -98,7 +98,7 @@ function readDocument(
     if (items.length > SERVICES_MAX) {
       fields.refuse("services", `${items.length}; at most ${SERVICES_MAX}`);
     }
-    const places = new Map<string, Place>();
+    const places = new Map<string, DocumentPath>();
     let endpointCount = 0;
     for (const [item, place] of items) {
       trying(() => {

@@ -18,8 +18,8 @@ import {
 import { canonicalAddress } from "../../model/validate.ts";
 import {
   DocumentMap,
+  type DocumentPath,
   kindOfValue,
-  type Place,
 } from "../../../platform/documents/document_map.ts";
 
 const ENDPOINT_FIELDS = [
@@ -37,7 +37,7 @@ const STATES = ["ready", "serving", "terminating", "unready"] as const;
  */
 export function readEndpoint(
   value: unknown,
-  place: Place,
+  place: DocumentPath,
   of: readonly ServicePort[],
 ): Endpoint {
   const fields = new DocumentMap(value, place, ENDPOINT_FIELDS);

@@ -14,9 +14,9 @@ import type {
 import { withoutAbsent } from "../../model/plain_data.ts";
 import {
   type DocumentMap,
+  type DocumentPath,
   FieldError,
   kindOfValue,
-  type Place,
 } from "../../../platform/documents/document_map.ts";
 
 /** Of a health check that does not say. */
@@ -115,7 +115,7 @@ function readStatuses(how: DocumentMap): readonly StatusRange[] | undefined {
   return undefined;
 }
 
-function readStatus(value: unknown, place: Place): StatusRange {
+function readStatus(value: unknown, place: DocumentPath): StatusRange {
   const match = /^([1-5]\d\d)(?:-([1-5]\d\d))?$/.exec(String(value));
   const [first, last] = [Number(match?.[1]), Number(match?.[2] ?? match?.[1])];
   if (first <= last) return { first, last };

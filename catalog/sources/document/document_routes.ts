@@ -13,8 +13,8 @@ import {
 } from "../../model/routes.ts";
 import {
   DocumentMap,
+  type DocumentPath,
   kindOfValue,
-  type Place,
 } from "../../../platform/documents/document_map.ts";
 
 /**
@@ -33,7 +33,11 @@ export function readRoutes(
     .map(([item, place]) => readRoute(item, place, namespace));
 }
 
-function readRoute(value: unknown, place: Place, namespace: string): Route {
+function readRoute(
+  value: unknown,
+  place: DocumentPath,
+  namespace: string,
+): Route {
   const fields = new DocumentMap(value, place, [
     "host",
     "prefix",
@@ -69,7 +73,7 @@ function readHeaders(route: DocumentMap): readonly HeaderMatch[] {
 
 function readTarget(
   value: unknown,
-  place: Place,
+  place: DocumentPath,
   namespace: string,
 ): RouteTarget {
   const fields = new DocumentMap(value, place, ["service", "port", "weight"]);

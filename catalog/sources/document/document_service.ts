@@ -20,8 +20,8 @@ import { checkEndpoints, checkService, isPort } from "../../model/validate.ts";
 import { readEndpoint } from "./document_endpoint.ts";
 import {
   DocumentMap,
+  type DocumentPath,
   FieldError,
-  type Place,
 } from "../../../platform/documents/document_map.ts";
 import { POLICY_FIELDS, readServicePolicy } from "./document_policy.ts";
 import { readRoutes } from "./document_routes.ts";
@@ -38,7 +38,7 @@ export interface ReadService {
  *
  * @throws {FieldError}
  */
-export function readService(value: unknown, place: Place): ReadService {
+export function readService(value: unknown, place: DocumentPath): ReadService {
   const fields = new DocumentMap(value, place, [
     "name",
     "namespace",
@@ -68,7 +68,7 @@ export function readService(value: unknown, place: Place): ReadService {
 
 function readPort(
   value: unknown,
-  place: Place,
+  place: DocumentPath,
   namespace: string,
 ): ServicePort {
   const fields = new DocumentMap(value, place, [

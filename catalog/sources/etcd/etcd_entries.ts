@@ -10,7 +10,7 @@
 import { KEYS_MAX } from "../../../neighbours/etcd/client.ts";
 import type { Entry } from "../../../neighbours/etcd/keys.ts";
 import type { Endpoint, Service, ServiceEndpoints } from "../../model/model.ts";
-import { type EtcdLayout, type KeyPlace, LayoutError } from "./etcd_layout.ts";
+import { type EtcdLayout, LayoutError, type ParsedKey } from "./etcd_layout.ts";
 
 /** What one key says about endpoints. */
 interface EndpointsKey {
@@ -126,7 +126,7 @@ export class EtcdEntries {
 
   remove(key: string): void {
     this.#refused.delete(key);
-    let place: KeyPlace;
+    let place: ParsedKey;
     try {
       place = this.#layout.placeOf(key);
     } catch (error) {
@@ -148,7 +148,7 @@ export class EtcdEntries {
     this.#touched.endpoints.add(service);
   }
 
-  #placeOf(entry: Entry): KeyPlace | undefined {
+  #placeOf(entry: Entry): ParsedKey | undefined {
     try {
       return this.#layout.placeOf(entry.key);
     } catch (error) {
@@ -159,7 +159,7 @@ export class EtcdEntries {
 
   #read(
     entry: Entry,
-    place: KeyPlace,
+    place: ParsedKey,
     before: {
       readonly services: ServiceTable;
       readonly endpoints: EndpointTable;
@@ -208,7 +208,7 @@ export class EtcdEntries {
     this.#touched.endpoints.add(service);
   }
 
-  #readService(entry: Entry, place: KeyPlace): Service | undefined {
+  #readService(entry: Entry, place: ParsedKey): Service | undefined {
     const { key, value } = entry;
     try {
       const text = DECODER.decode(value);

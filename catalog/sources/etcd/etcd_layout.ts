@@ -13,7 +13,7 @@ export class LayoutError extends Error {
 }
 
 /** What a key is about. */
-export interface KeyPlace {
+export interface ParsedKey {
   readonly kind: "service" | "endpoints";
   /** `namespace/name`. */
   readonly service: string;
@@ -28,9 +28,9 @@ export interface EtcdLayout {
   /** What all of its keys begin with; ends with `/`. */
   readonly prefix: string;
   /** @throws {LayoutError} When the key is none of this layout. */
-  placeOf(key: string): KeyPlace;
+  placeOf(key: string): ParsedKey;
   /** @throws {LayoutError} */
-  readService(key: string, place: KeyPlace, text: string): Service;
+  readService(key: string, place: ParsedKey, text: string): Service;
   /**
    * @param of The service, when it is known.
    * @param refuse Told of each endpoint that is left out.

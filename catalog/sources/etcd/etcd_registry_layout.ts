@@ -30,8 +30,8 @@ import {
 } from "../../model/validate.ts";
 import {
   type EtcdLayout,
-  type KeyPlace,
   LayoutError,
+  type ParsedKey,
   parseObject,
 } from "./etcd_layout.ts";
 
@@ -49,7 +49,7 @@ export const REGISTRY_LAYOUT: EtcdLayout = {
   readEndpoints: readAddresses,
 };
 
-function placeOf(key: string): KeyPlace {
+function placeOf(key: string): ParsedKey {
   const [kind, id, ...rest] = key.slice(REGISTRY_PREFIX.length).split("/");
   if (rest.length > 0) {
     throw new LayoutError(
@@ -70,7 +70,7 @@ function placeOf(key: string): KeyPlace {
   };
 }
 
-function readSpec(key: string, _place: KeyPlace, text: string): Service {
+function readSpec(key: string, _place: ParsedKey, text: string): Service {
   const id = idOf(key);
   const { port, protocol } = readObject(text, "Service", id);
   if (typeof port !== "number" || !isPort(port)) {

@@ -18,8 +18,8 @@ import { FieldError } from "../../../platform/documents/document_map.ts";
 import { readService } from "../document/document_service.ts";
 import {
   type EtcdLayout,
-  type KeyPlace,
   LayoutError,
+  type ParsedKey,
   parseObject,
 } from "./etcd_layout.ts";
 
@@ -50,7 +50,7 @@ export function endpointKeyIn(
   return `${prefix}endpoints/${service}/${id}`;
 }
 
-function placeOf(key: string, prefix: string): KeyPlace {
+function placeOf(key: string, prefix: string): ParsedKey {
   const [kind, namespace, name, part, ...rest] = key.slice(prefix.length)
     .split("/");
   const service = `${namespace}/${name}`;
@@ -70,7 +70,7 @@ function placeOf(key: string, prefix: string): KeyPlace {
 
 function readTunnelService(
   key: string,
-  place: KeyPlace,
+  place: ParsedKey,
   text: string,
 ): Service {
   const value = parseObject(text);

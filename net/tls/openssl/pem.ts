@@ -59,7 +59,7 @@ const NO_FURTHER_BLOCK = 9n << 23n | 108n;
 const NO_PASSWORD = cText("");
 
 /** The key of a text; the caller's to free. @throws {SslError} */
-export function keyOf(library: LibSsl, pem: string): Deno.PointerObject {
+export function privateKeyOf(library: LibSsl, pem: string): Deno.PointerObject {
   const key = readText(
     library,
     pem,

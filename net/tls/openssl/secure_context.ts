@@ -10,7 +10,7 @@ import { opensslCipherList } from "../trust/tls_options.ts";
 import type { TlsMaterial } from "../trust/credentials.ts";
 import { publicAuthorities } from "../trust/public_authorities.ts";
 import { cText, type LibSsl } from "./library.ts";
-import { certificatesOf, keyOf } from "./pem.ts";
+import { certificatesOf, privateKeyOf } from "./pem.ts";
 import { lastSslError, SslError } from "./ssl_error.ts";
 import { handshakeCallbacks } from "./handshake_callbacks.ts";
 
@@ -170,7 +170,7 @@ export class SecureContext {
 
   #show({ cert, key }: TlsMaterial): void {
     const { library, pointer } = this;
-    const own = keyOf(library, key);
+    const own = privateKeyOf(library, key);
     let chain: Deno.PointerObject[] = [];
     try {
       chain = certificatesOf(library, cert);

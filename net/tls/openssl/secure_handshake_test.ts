@@ -7,7 +7,7 @@ import {
 } from "../../../platform/pki/key_pair.ts";
 import type {
   CertificatePair,
-  CertificateWish,
+  CertificateSpec,
 } from "../../../tests/support/certificates/throwaway_ca.ts";
 import { ThrowawayCa } from "../../../tests/support/certificates/throwaway_ca.ts";
 import type { TlsMaterial } from "../trust/credentials.ts";
@@ -231,7 +231,7 @@ const otherCa = await ThrowawayCa.create("other CA");
 const FAULTS: Readonly<
   Record<
     string,
-    (ca: ThrowawayCa, wish: CertificateWish) => Promise<CertificatePair>
+    (ca: ThrowawayCa, wish: CertificateSpec) => Promise<CertificatePair>
   >
 > = {
   "UNABLE_TO_GET_ISSUER_CERT_LOCALLY untrusted-certificate": (_ca, wish) =>

@@ -10,15 +10,15 @@
  */
 
 import {
-  endpointForm,
+  endpointMetadata,
   TUNNEL_METADATA,
-} from "../../../catalog/discovery_form.ts";
+} from "../../../catalog/discovery_metadata.ts";
 import {
   DEFAULT_WEIGHT,
   type Endpoint,
+  endpointPort,
   type EndpointState,
   keyOf,
-  portOf,
   type Service,
   type ServicePort,
 } from "../../../catalog/model/model.ts";
@@ -112,7 +112,7 @@ function proxyEndpoints(
   { name, protocol }: ServicePort,
 ): readonly LocalityLbEndpoints[] {
   const lbEndpoints = endpoints.flatMap((endpoint) => {
-    const port = portOf(endpoint, name);
+    const port = endpointPort(endpoint, name);
     return port === undefined ? [] : [proxyEndpoint(endpoint, port, protocol)];
   });
   return lbEndpoints.length === 0
@@ -133,7 +133,7 @@ function proxyEndpoint(
   portValue: number,
   protocol: ServicePort["protocol"],
 ): LbEndpoint {
-  const form = endpointForm(endpoint);
+  const form = endpointMetadata(endpoint);
   return {
     endpoint: { address: socketAddress(endpoint.address, portValue, protocol) },
     healthStatus: HEALTH[endpoint.state],

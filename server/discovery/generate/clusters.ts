@@ -6,9 +6,9 @@
 
 import { appProtocolOf } from "../../../catalog/model/app_protocol.ts";
 import {
-  clusterForm,
+  clusterMetadata,
   TUNNEL_METADATA,
-} from "../../../catalog/discovery_form.ts";
+} from "../../../catalog/discovery_metadata.ts";
 import {
   HEALTH_FALL,
   HEALTH_RISE,
@@ -113,7 +113,7 @@ function proxyCluster(
   service: Service,
   port: ServicePort,
 ): Cluster {
-  const form = structOf(clusterForm(service, port.name));
+  const form = structOf(clusterMetadata(service, port.name));
   return {
     ...plainCluster(name),
     metadata: { filterMetadata: { [TUNNEL_METADATA]: form } },

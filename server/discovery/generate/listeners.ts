@@ -83,7 +83,7 @@ export function proxyListener(service: Service, port: ServicePort): Listener {
 
 /** `tcp 127.0.0.1:80`: no two listeners can have the same. */
 export function listenPlace(port: ServicePort): string {
-  return `${port.protocol} ${placeText(port)}`;
+  return `${port.protocol} ${pathText(port)}`;
 }
 
 /**
@@ -95,10 +95,10 @@ export function listenPlace(port: ServicePort): string {
  */
 function envoyListenerName(service: Service, port: ServicePort): string {
   const name = resourceNameOf(keyOf(service), port);
-  return port.listen === undefined ? name : `${name}@${placeText(port)}`;
+  return port.listen === undefined ? name : `${name}@${pathText(port)}`;
 }
 
-function placeText({ listen, port }: ServicePort): string {
+function pathText({ listen, port }: ServicePort): string {
   const host = canonicalIp(listen?.host ?? LISTEN_HOST);
   return hostPort(host, listen?.port ?? port);
 }

@@ -7,8 +7,8 @@
 
 import { freePort } from "../../peers/ports.ts";
 import {
+  type ServiceConfig,
   ServiceProxyProcess,
-  type ServiceWish,
 } from "../../peers/service_proxy.ts";
 import type { Workspace } from "../../peers/workspace.ts";
 import { type Sample, SpoiledRunError } from "../generator.ts";
@@ -72,7 +72,7 @@ async function untilAnswer(port: number, name: string): Promise<number> {
 function servicesOf(
   ports: readonly number[],
   last: string,
-): readonly ServiceWish[] {
+): readonly ServiceConfig[] {
   return ports.map((listen, at) => ({
     name: `service-${String(at).padStart(4, "0")}`,
     listen,

@@ -24,7 +24,7 @@ export interface CertificatePair {
 }
 
 /** What a certificate is to say. */
-export interface CertificateWish {
+export interface CertificateSpec {
   readonly commonName: string;
   readonly organizations?: readonly string[];
   /** Whether the holder answers (server), calls (client), or both. */
@@ -61,7 +61,7 @@ export class ThrowawayCa {
   }
 
   /** Makes a key and signs it. */
-  async issue(wish: CertificateWish): Promise<CertificatePair> {
+  async issue(wish: CertificateSpec): Promise<CertificatePair> {
     const { publicKey, privateKey } = await generateKeyPair();
     const cert = await this.#authority.issue({
       notAfter: new Date(Date.now() + DAY_MS),

@@ -7,7 +7,7 @@
  * In a cluster (one for each port of a service, named `namespace/name:PORT`):
  * `filter_metadata.tunnel = {service, port}`, the whole service and the name of
  * the port. In a load assignment, which has one locality so that the order
- * stays: the address, the port, the weight, and {@linkcode endpointForm}.
+ * stays: the address, the port, the weight, and {@linkcode endpointMetadata}.
  *
  * Unknown fields are ignored: a server may be newer than its proxies.
  *
@@ -42,15 +42,18 @@ import type { Route } from "./model/routes.ts";
 export const TUNNEL_METADATA = "tunnel";
 
 /** What a `google.protobuf.Struct` can hold. */
-export type StructForm = { readonly [field: string]: unknown };
+export type StructJson = { readonly [field: string]: unknown };
 
 /** What no tunnel server wrote; the rest of a sentence. */
-export class FormError extends Error {
-  override readonly name = "FormError";
+export class MetadataError extends Error {
+  override readonly name = "MetadataError";
 }
 
 /** `filter_metadata.tunnel` of the cluster of one port. */
-export function clusterForm(service: Service, portName: string): StructForm {
+export function clusterMetadata(
+  service: Service,
+  portName: string,
+): StructJson {
   // Plain data already, and without fields that are undefined.
   return { service, port: portName };
 }
@@ -60,9 +63,9 @@ export function clusterForm(service: Service, portName: string): StructForm {
  *
  * @returns `undefined`: address, port and weight say it all.
  */
-export function endpointForm(
+export function endpointMetadata(
   { ports, state, node, zone, forZones, via }: Endpoint,
-): StructForm | undefined {
+): StructJson | undefined {
   const [only] = ports;
   const form = {
     // The number of the only one is that of the assignment.
@@ -81,15 +84,15 @@ export function endpointForm(
 }
 
 /**
- * What {@linkcode clusterForm} has written.
+ * What {@linkcode clusterMetadata} has written.
  *
- * @throws {FormError | FieldError}
+ * @throws {MetadataError | FieldError}
  */
-export function readClusterForm(
+export function readClusterMetadata(
   form: unknown,
 ): { readonly service: Service; readonly port: string } {
   if (form === undefined) {
-    throw new FormError("it has no metadata of a tunnel server");
+    throw new MetadataError("it has no metadata of a tunnel server");
   }
   const fields = new DocumentMap(form, []);
   return {
@@ -107,11 +110,11 @@ export interface PlainEndpoint {
 }
 
 /**
- * What {@linkcode endpointForm} has written.
+ * What {@linkcode endpointMetadata} has written.
  *
  * @throws {FieldError}
  */
-export function readEndpointForm(
+export function readEndpointMetadata(
   { address, port, weight }: PlainEndpoint,
   form: unknown,
 ): Endpoint {

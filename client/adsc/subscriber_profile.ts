@@ -22,7 +22,7 @@ export interface Want {
 }
 
 /** See the module description. */
-export type SubscriberForm =
+export type SubscriberProfile =
   /** All clusters and listeners, and what they need. */
   | { readonly kind: "proxy" }
   | { readonly kind: "envoy" }
@@ -32,7 +32,7 @@ export type SubscriberForm =
   | { readonly kind: "raw"; readonly wants: readonly Want[] };
 
 /** What is asked for first. */
-export function wantsOf(form: SubscriberForm): readonly Want[] {
+export function wantsOf(form: SubscriberProfile): readonly Want[] {
   switch (form.kind) {
     case "proxy":
     case "envoy":
@@ -48,7 +48,7 @@ export function wantsOf(form: SubscriberForm): readonly Want[] {
 }
 
 /** By which a server knows what kind of client it is. */
-export function userAgentOf({ kind }: SubscriberForm): string {
+export function userAgentOf({ kind }: SubscriberProfile): string {
   switch (kind) {
     case "proxy":
       return "tunnel";
@@ -61,8 +61,8 @@ export function userAgentOf({ kind }: SubscriberForm): string {
 }
 
 /** Takes whatever can be read. */
-export function judgeFor(
-  form: SubscriberForm,
+export function readerFor(
+  form: SubscriberProfile,
 ): ResourceReader<DecodedResource> {
   return (kind, resource): UsableResource<DecodedResource> => {
     const content = readResource(kind, resource);
@@ -71,7 +71,7 @@ export function judgeFor(
 }
 
 function needed(
-  { kind }: SubscriberForm,
+  { kind }: SubscriberProfile,
   resource: DecodedResource,
 ): readonly Need[] {
   if (resource.kind !== "route" || kind !== "grpc") return needsOf(resource);

@@ -1,10 +1,10 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import {
-  clusterForm,
-  endpointForm,
-  readClusterForm,
-  readEndpointForm,
-} from "./discovery_form.ts";
+  clusterMetadata,
+  endpointMetadata,
+  readClusterMetadata,
+  readEndpointMetadata,
+} from "./discovery_metadata.ts";
 import {
   DIRECT,
   type Endpoint,
@@ -77,8 +77,8 @@ function travelled(form: unknown): unknown {
 Deno.test("a service comes back as it was, with everything and with nothing", () => {
   for (const service of [PLAIN, FULL]) {
     const port = service.ports[0]!.name;
-    const form = travelled(clusterForm(service, port));
-    assertEquals(readClusterForm(form), { service, port });
+    const form = travelled(clusterMetadata(service, port));
+    assertEquals(readClusterMetadata(form), { service, port });
   }
   const tcp = { kind: "tcp", intervalMs: 1, timeoutMs: 2 } as const;
   const http = { ...tcp, kind: "http", path: "/ok", port: 8080 } as const;
@@ -93,8 +93,8 @@ Deno.test("a service comes back as it was, with everything and with nothing", ()
   const grpc = { ...tcp, kind: "grpc", service: "a.B", tls: {} } as const;
   for (const health of [tcp, { ...tcp, port: 53 }, http, asked, grpc]) {
     const service = { ...PLAIN, policy: { health } };
-    const form = travelled(clusterForm(service, ""));
-    assertEquals(readClusterForm(form).service, service);
+    const form = travelled(clusterMetadata(service, ""));
+    assertEquals(readClusterMetadata(form).service, service);
   }
 });
 
@@ -117,39 +117,43 @@ Deno.test("an endpoint comes back as it was, by whatever way", () => {
   ];
   for (const endpoint of all) {
     const { address, weight } = endpoint;
-    const form = travelled(endpointForm(endpoint));
+    const form = travelled(endpointMetadata(endpoint));
     const seen = { address, port: 5433, weight };
-    assertEquals(readEndpointForm(seen, form), endpoint);
+    assertEquals(readEndpointMetadata(seen, form), endpoint);
   }
   const nameless = { ...plain, ports: [{ name: "", port: 5433 }] };
-  assertEquals(endpointForm(nameless), undefined);
+  assertEquals(endpointMetadata(nameless), undefined);
 });
 
 Deno.test("what a newer server writes besides is ignored", () => {
   const form = { service: { ...FULL, colour: "red" }, port: "sql", more: 1 };
-  assertEquals(readClusterForm(form).service, FULL);
+  assertEquals(readClusterMetadata(form).service, FULL);
 });
 
 Deno.test("what is no form says what is wrong with it", () => {
   const endpoint = { address: "10.0.0.1", port: 1, weight: 1 };
   const wrongs: readonly (readonly [() => unknown, string])[] = [
-    [() => readClusterForm(undefined), "it has no metadata of a tunnel server"],
-    [() => readClusterForm([]), "the document: saw a list, wanted a map"],
-    [() => readClusterForm({ port: "" }), "service: it is missing"],
     [
-      () => readClusterForm({ service: { ...PLAIN, ports: 1 }, port: "" }),
+      () => readClusterMetadata(undefined),
+      "it has no metadata of a tunnel server",
+    ],
+    [() => readClusterMetadata([]), "the document: saw a list, wanted a map"],
+    [() => readClusterMetadata({ port: "" }), "service: it is missing"],
+    [
+      () => readClusterMetadata({ service: { ...PLAIN, ports: 1 }, port: "" }),
       "service.ports: saw a number, wanted a list",
     ],
     [
-      () => readClusterForm({ service: { ...PLAIN, name: null }, port: "" }),
+      () =>
+        readClusterMetadata({ service: { ...PLAIN, name: null }, port: "" }),
       "service.name: it is missing",
     ],
     [
-      () => readEndpointForm(endpoint, { state: "odd" }),
+      () => readEndpointMetadata(endpoint, { state: "odd" }),
       'state: saw "odd", wanted ready, serving, terminating, unready',
     ],
     [
-      () => readEndpointForm(endpoint, { via: { key: "ip", value: "1" } }),
+      () => readEndpointMetadata(endpoint, { via: { key: "ip", value: "1" } }),
       'via.key: saw "ip", wanted uid, host, cidr, id',
     ],
   ];
@@ -157,8 +161,8 @@ Deno.test("what is no form says what is wrong with it", () => {
 });
 
 Deno.test("a health check of a kind that only a newer server knows is none", () => {
-  const form = travelled(clusterForm(PLAIN, "")) as Record<string, unknown>;
+  const form = travelled(clusterMetadata(PLAIN, "")) as Record<string, unknown>;
   const policy = { health: { kind: "ping", intervalMs: 1, timeoutMs: 2 } };
   const service = { ...form["service"] as object, policy };
-  assertEquals(readClusterForm({ ...form, service }).service.policy, {});
+  assertEquals(readClusterMetadata({ ...form, service }).service.policy, {});
 });
