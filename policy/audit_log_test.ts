@@ -128,7 +128,7 @@ Deno.test("much at once is written without waiting for the timer", async () => {
   assertEquals(numbers, Array.from({ length: 4_000 }, (_, n) => n));
 });
 
-Deno.test("a full disk is said once, costs no line that fits into memory, and leaves no half line", async () => {
+Deno.test("a full disk is logged once, costs no line that fits into memory, and leaves no half line", async () => {
   const s = setUp();
   s.files.room = 20;
   for (let n = 0; n < 10; n++) s.audit.write(json({ n }));
@@ -188,7 +188,7 @@ Deno.test("files are put aside by size, and only so many are kept", async () => 
   assertEquals(s.text("a.log.2"), '{"n":19}\n{"n":20}\n{"n":21}\n');
 });
 
-Deno.test("a file that cannot be put aside grows on, and that is said once", async () => {
+Deno.test("a file that cannot be put aside grows on, and that is logged once", async () => {
   const s = setUp({ bytesMax: 30 });
   s.files.asideProblem = new Error("Permission denied");
   for (let n = 10; n < 20; n++) {

@@ -62,12 +62,12 @@ Deno.test("both lines of a dial are JSON, and say what is known, whatever that i
       record.ended({ kind: "reset", reason });
     });
     const { target: { protocol, address }, ...others } = known;
-    const { time, ...said } = dial!;
+    const { time, ...written } = dial!;
     assertEquals(new Date(time as string).toISOString(), time);
     assertEquals(Math.abs(Date.now() - Date.parse(time as string)) < 9e3, true);
     const both = { dial: 1, ...others, protocol, target: address };
     const wanted = { event: "dial", ...both, decision: "allowed", rule };
-    assertEquals(said, throughJson(wanted));
+    assertEquals(written, throughJson(wanted));
     assertEquals([end!.end, end!.reason, end!.dial], [
       "reset",
       throughJson(reason),
@@ -76,7 +76,7 @@ Deno.test("both lines of a dial are JSON, and say what is known, whatever that i
   });
 });
 
-Deno.test("what is open when the process ends is said to have been lost", async () => {
+Deno.test("what is open when the process ends is recorded as lost", async () => {
   const target = { protocol: "tcp", address: "a:1" };
   const lines = await linesOf((trail) => {
     trail.begin({ target }).decided({ isAllowed: true, rule: "" }, 0);

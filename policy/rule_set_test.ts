@@ -200,7 +200,7 @@ Deno.test("unix paths fit as they are written, and only plain ones do", () => {
   }
 });
 
-Deno.test("who does not know where links lead allows no path by a rule about all beside a deny rule", () => {
+Deno.test("where links lead is not known: no path is allowed by a rule about all beside a deny rule", () => {
   const server = (set: RuleSet, path: string) =>
     words(set.evaluateUnresolved({ kind: "path", path }));
   const broad = rules("unix:*", "!unix:/opt/st/*");
@@ -221,7 +221,7 @@ Deno.test("who does not know where links lead allows no path by a rule about all
   assertEquals(server(exact, "/proc/self/y"), "-unix:/opt/st/*");
 });
 
-Deno.test("/run and /var/run are one folder for who cannot look", () => {
+Deno.test("/run and /var/run are one folder where links cannot be followed", () => {
   const decision = (path: string) =>
     words(
       rules(
@@ -265,7 +265,7 @@ Deno.test("a port by its name is the port that rules are about", () => {
   assertEquals(isAllowed("a.example:https"), true);
 });
 
-Deno.test("who resolves no names refuses what an address rule may deny", () => {
+Deno.test("where names are not resolved, what an address rule may deny is refused", () => {
   const set = rules("*:*:*", "!tcp:169.254.0.0/16:*", "tcp:*.example:443");
   const evaluate = (address: string, protocol = "tcp") =>
     words(set.evaluateUnresolved(subjectOf({ protocol, address })));
@@ -284,7 +284,7 @@ Deno.test("who resolves no names refuses what an address rule may deny", () => {
   assertEquals(isAllowed, false);
 });
 
-Deno.test("who resolves no names says that address rules allow none", () => {
+Deno.test("where names are not resolved, the refusal says that address rules allow none", () => {
   const decision = rules("tcp:10.0.0.0/8:*").evaluateUnresolved(
     subjectOf({ protocol: "tcp", address: "a.example:80" }),
   );

@@ -49,7 +49,7 @@ class Admin implements AsyncDisposable {
   }
 }
 
-Deno.test("who can read the token is shown the catalog, nobody else, and all see metrics", async () => {
+Deno.test("only readers of the token see the catalog, and all see metrics", async () => {
   await using admin = new Admin();
   await admin.open("token");
   const { token } = admin;
@@ -85,7 +85,7 @@ Deno.test("servers of one directory have one token, unless others could read it"
   assertEquals((await admin.ask(`Bearer ${"f".repeat(64)}`))[0], 200);
 });
 
-Deno.test("without a place for a token nobody is shown anything, and told why", async () => {
+Deno.test("without a place for a token every request is refused, with the reason", async () => {
   await using admin = new Admin();
   await admin.open("token", false);
   const [status, text] = await admin.ask();

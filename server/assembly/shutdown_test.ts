@@ -58,7 +58,7 @@ Deno.test("a second signal ends the wait, a third does nothing", () => {
   assertEquals(state.did, ["tell", "close: second signal"]);
 });
 
-Deno.test("whoever had come before the ports went may still say what for", async () => {
+Deno.test("a client that came before the ports went may still send its request", async () => {
   const { state, shutdown, timers } = setUp(0);
   shutdown.handedOver(30_000);
   timers.advance(ARRIVAL_MS - 1);
@@ -72,7 +72,7 @@ Deno.test("whoever had come before the ports went may still say what for", async
   assertEquals(state.did, ["tell", "close: the server is stopping"]);
 });
 
-Deno.test("callers that came while it drained are told, too", () => {
+Deno.test("callers that came while it drained are sent elsewhere, too", () => {
   const { state, shutdown, timers } = setUp(1);
   shutdown.begin(30_000);
   timers.advance(20_000);
@@ -82,7 +82,7 @@ Deno.test("callers that came while it drained are told, too", () => {
   assertEquals(state.did[2], "close: the server stopped after 30 s of grace");
 });
 
-Deno.test("where sockets are kept, whoever has come is served before the end", async () => {
+Deno.test("where sockets are kept, clients that came are served before the end", async () => {
   const { state, shutdown, timers } = setUp(0);
   state.isKept = true;
   shutdown.begin(30_000);

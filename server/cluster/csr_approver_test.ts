@@ -50,11 +50,11 @@ function csr(
   };
 }
 
-/** An approver of a fake API server; what it said, as words. */
+/** An approver of a fake API server; what it logged, as text. */
 class Rig implements AsyncDisposable {
   readonly server = FakeApiServer.start();
   readonly timers = new FakeTimers();
-  readonly said: string[] = [];
+  readonly lines: string[] = [];
   /** Addresses of every node. */
   addresses: string[] = [];
   readonly approver: CsrApprover;
@@ -91,9 +91,9 @@ class Rig implements AsyncDisposable {
     });
   }
 
-  /** Until something was said that holds these words. */
+  /** Until something was logged that contains these words. */
   async until(words: string): Promise<string> {
-    const find = () => this.said.find((line) => line.includes(words));
+    const find = () => this.lines.find((line) => line.includes(words));
     if (find() === undefined) {
       await new Promise<void>((resolve) =>
         this.#waiting.push({ words, resolve })
@@ -120,7 +120,7 @@ class Rig implements AsyncDisposable {
   }
 
   #say(line: string): void {
-    this.said.push(line);
+    this.lines.push(line);
     for (const { words, resolve } of this.#waiting) {
       if (line.includes(words)) resolve();
     }
@@ -134,7 +134,7 @@ function decide(seen: SeenRequest): Response {
 
 const conflict = () => failure(409, "Conflict", "modified");
 
-Deno.test("requests are approved, denied or left alone, and that is said", async () => {
+Deno.test("requests are approved, denied or left alone, and that is logged", async () => {
   await using rig = new Rig();
   rig.server.put(REQUESTS, csr("good"));
   const spec = { ...csr("stranger").spec, request: btoa("nothing") };
@@ -162,7 +162,7 @@ Deno.test("what is decided already is not even looked at", async () => {
   rig.server.put(REQUESTS, csr("good"));
   await rig.until("approved CertificateSigningRequest good");
   assertEquals(rig.written, ["good/approval Approved"]);
-  assertEquals(rig.said.length, 1);
+  assertEquals(rig.lines.length, 1);
 });
 
 Deno.test("after a conflict the request is decided about as it is then", async () => {
@@ -201,10 +201,13 @@ Deno.test("after a conflict the request is decided about as it is then", async (
   }
   rig.server.put(REQUESTS, csr("last"));
   await rig.until("approved CertificateSigningRequest last");
-  assert(!rig.said.some((line) => line.includes("Request gone")), rig.said[0]);
+  assert(
+    !rig.lines.some((line) => line.includes("Request gone")),
+    rig.lines[0],
+  );
 });
 
-Deno.test("a request that may be good soon is looked at again, and that is said once", async () => {
+Deno.test("a request that may be good soon is looked at again, and that is logged once", async () => {
   await using rig = new Rig();
   rig.approver.start();
   await rig.server.nextWatch();
@@ -218,7 +221,7 @@ Deno.test("a request that may be good soon is looked at again, and that is said 
   rig.addresses = ["10.0.0.7"];
   rig.timers.advance(LOOK_AGAIN_MS);
   await rig.until("approved CertificateSigningRequest early");
-  assertEquals(rig.said.length, 3);
+  assertEquals(rig.lines.length, 3);
 });
 
 Deno.test("an API server that does not let us decide is asked again, later", async () => {

@@ -66,7 +66,7 @@ Deno.test("sources take turns, however much each has waiting", async () => {
   assertEquals(rig.begun.slice(before), ["a", "b", "c", "a", "c", "a"]);
 });
 
-Deno.test("who showed a good token goes first, and who showed a bad one last", async () => {
+Deno.test("sources that showed a good token go first, and those that showed a bad one last", async () => {
   const rig = new Rig();
   rig.queue.note("good", true);
   rig.queue.note("bad", false);
@@ -98,7 +98,7 @@ Deno.test("thousands of sources do not shut out one that is known", async () => 
   assertEquals(rig.refused.includes("good"), false);
 });
 
-Deno.test("nobody who is known no better makes others go", async () => {
+Deno.test("a source that is known no better makes no other go", async () => {
   const rig = new Rig();
   for (let i = 0; i < UNDER_WAY_MAX + WAITING_MAX; i++) void rig.ask(`${i}`);
   await rig.ask("one more");

@@ -111,7 +111,7 @@ Deno.test("a token of the wanted ServiceAccount and audience is admitted", async
   assertEquals(seen, [{ token: TOKEN, audiences: [AUDIENCE] }]);
 });
 
-Deno.test("without a token and a certificate the next step is said, and nobody asked", async () => {
+Deno.test("without a token and a certificate the refusal names the next step, without a review", async () => {
   const { ask, seen } = setUp(good());
   const refusal = await ask({ token: "" });
   assertEquals(refusal?.code, StatusCode.UNAUTHENTICATED);
@@ -240,7 +240,7 @@ const CLAIMS = [
   { agentId: "" },
 ];
 
-Deno.test("a token of no Pod proves no claim: refused, or said once and counted", async () => {
+Deno.test("a token of no Pod proves no claim: refused, or warned of once and counted", async () => {
   for (const claim of CLAIMS) {
     const enforcing = setUp(UNBOUND, "enforce", NODE, POD);
     const refusal = await enforcing.ask(claim);

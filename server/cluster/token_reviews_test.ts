@@ -45,7 +45,7 @@ Deno.test("a bad token, and no answer, are not remembered", async () => {
   assertEquals(asked.length, 3);
 });
 
-Deno.test("those who show the same token wait for one answer", async () => {
+Deno.test("agents that show the same token wait for one answer", async () => {
   const answer = Promise.withResolvers<ReviewedToken>();
   const { asked, reviews } = setUp(() => answer.promise);
   const waiting = [

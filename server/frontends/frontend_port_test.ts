@@ -42,7 +42,7 @@ Deno.test("bytes of no protocol get HTTP/2's error where HTTP/2 is served", asyn
   }
 });
 
-Deno.test("others are told in words of HTTP/1.1", async () => {
+Deno.test("others are answered in HTTP/1.1", async () => {
   const cases = [
     ["http-connect", "INVALID PREFACE\r\n"],
     ["http-connect", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],

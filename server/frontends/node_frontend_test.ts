@@ -54,7 +54,7 @@ function setUp(admission: () => LinkAdmission = () => undefined) {
     refused: (_from, reason) => refused.push(reason),
     counted: (change) => void (open += change),
   });
-  /** Whoever calls on a connection of its own, and what it hears. */
+  /** A caller on a connection of its own, and what it receives. */
   const connect = (caller = certifiedCaller("node:edge-9")) => {
     const router = new GrpcRouter({
       timers,
@@ -66,17 +66,17 @@ function setUp(admission: () => LinkAdmission = () => undefined) {
       server: { settings: { maxConcurrentStreams: 2 * NODE_CONDUITS_MAX } },
     });
     const dial = (address: string, node?: string) => {
-      const heard: { conduit?: ConduitProbe; error?: DialError } = {};
+      const outcome: { conduit?: ConduitProbe; error?: DialError } = {};
       const pending = dialProxy(pair.client, { protocol: "tcp", address }, {
-        onConnected: (conduit) => heard.conduit = new ConduitProbe(conduit),
-        onFailed: (error) => heard.error = error,
+        onConnected: (conduit) => outcome.conduit = new ConduitProbe(conduit),
+        onFailed: (error) => outcome.error = error,
       }, {
         authority: "server",
         timers,
         dialId: 1,
         ...(node && { metadata: new Metadata({ [NODE_FIELD]: node }) }),
       });
-      return { pending, heard };
+      return { pending, outcome };
     };
     return { dial };
   };
@@ -90,7 +90,7 @@ function setUp(admission: () => LinkAdmission = () => undefined) {
 Deno.test("a node's call is a dial of that node's", async () => {
   const { orders, connect, authorized, open } = setUp();
   const { dial } = connect();
-  const { heard } = dial("10.0.0.7:80", "id=edge-1");
+  const { outcome } = dial("10.0.0.7:80", "id=edge-1");
   dial("10.0.0.8:80");
   await settled();
   assertEquals(
@@ -111,7 +111,7 @@ Deno.test("a node's call is a dial of that node's", async () => {
   const far = new ConduitProbe(target);
   orders[0]!.answer.connected(end);
   await settled();
-  heard.conduit!.send("hello");
+  outcome.conduit!.send("hello");
   await settled();
   assertEquals(far.text, "hello");
   assertEquals(open(), 1);
@@ -122,22 +122,22 @@ Deno.test("a virtual address is the agent and the address that it stands for", a
   const { dial } = connect();
   dial(`[${VIRTUAL}]:80`, "id=edge-7");
   const unknown = virtualAddressOf({ address: "10.0.0.9" });
-  const { heard } = dial(`[${unknown}]:80`);
+  const { outcome } = dial(`[${unknown}]:80`);
   await settled();
   assertEquals(
     orders.map(({ order }) => [order.target.address, order.node]),
     [["10.0.0.7:80", "id=edge-1"]],
   );
-  assertEquals(heard.error?.reason, "no-agent");
-  assertMatch(heard.error!.message, /no endpoint that is there has this/);
+  assertEquals(outcome.error?.reason, "no-agent");
+  assertMatch(outcome.error!.message, /no endpoint that is there has this/);
   assertEquals(refused.length, 1);
 });
 
-Deno.test("who shows no certificate is connected to nobody", async () => {
+Deno.test("a caller without a certificate is connected to no node", async () => {
   const { orders, connect } = setUp();
-  const { heard } = connect(socketCaller()).dial("10.0.0.7:80");
+  const { outcome } = connect(socketCaller()).dial("10.0.0.7:80");
   await settled();
-  assertMatch(heard.error!.message, /it showed no certificate/);
+  assertMatch(outcome.error!.message, /it showed no certificate/);
   assertEquals(orders, []);
 });
 
@@ -145,9 +145,9 @@ Deno.test("a caller that the authorizers refuse receives the reason, at once or 
   const refusal = { code: StatusCode.PERMISSION_DENIED, message: "revoked" };
   for (const decision of [() => refusal, () => Promise.resolve(refusal)]) {
     const { orders, connect } = setUp(decision);
-    const { heard } = connect().dial("10.0.0.7:80");
+    const { outcome } = connect().dial("10.0.0.7:80");
     await settled();
-    assertEquals([heard.error?.reason, heard.error?.message], [
+    assertEquals([outcome.error?.reason, outcome.error?.message], [
       "refused",
       "revoked",
     ]);
@@ -155,10 +155,10 @@ Deno.test("a caller that the authorizers refuse receives the reason, at once or 
   }
 });
 
-Deno.test("who is refused later loses what it has", async () => {
+Deno.test("a caller that is refused later loses what it has", async () => {
   const { frontend, orders, connect, authorized, open } = setUp();
   const { dial } = connect();
-  const { heard } = dial("10.0.0.7:80");
+  const { outcome } = dial("10.0.0.7:80");
   await settled();
   assertEquals(frontend.links.length, 0);
   orders[0]!.answer.connected(MemoryConduit.pair()[0]);
@@ -168,19 +168,19 @@ Deno.test("who is refused later loses what it has", async () => {
   frontend.reconsider();
   calls!.close("the node was revoked");
   await settled();
-  assertEquals(heard.conduit!.end?.kind, "reset");
+  assertEquals(outcome.conduit!.end?.kind, "reset");
   assertEquals([frontend.links.length, open()], [0, 0]);
   dial("10.0.0.7:80");
   await settled();
   assertEquals(authorized(), 2);
 });
 
-Deno.test("who is refused while a dial is under way gets nothing of it", async () => {
+Deno.test("a caller that is refused while a dial is under way gets nothing of it", async () => {
   const refusal = { code: StatusCode.PERMISSION_DENIED, message: "revoked" };
   for (const later of [() => refusal, () => Promise.resolve(refusal)]) {
     let admission: () => LinkAdmission = () => undefined;
     const { frontend, orders, connect, open } = setUp(() => admission());
-    const { heard } = connect().dial("10.0.0.7:80");
+    const { outcome } = connect().dial("10.0.0.7:80");
     await settled();
     admission = later;
     frontend.reconsider();
@@ -188,7 +188,7 @@ Deno.test("who is refused while a dial is under way gets nothing of it", async (
     const far = new ConduitProbe(target);
     orders[0]!.answer.connected(end);
     await settled();
-    assertEquals(heard.conduit!.end?.kind, "reset");
+    assertEquals(outcome.conduit!.end?.kind, "reset");
     assertEquals([far.text, frontend.links.length, open()], ["", 0, 0]);
   }
 });
@@ -205,7 +205,10 @@ Deno.test("many dials that wait for one decision are counted like others", async
   decision.resolve(undefined);
   await settled();
   assertEquals(orders.length, NODE_CONDUITS_MAX);
-  assertMatch(dials.at(-1)!.heard.error!.message, /and no node may have more/);
+  assertMatch(
+    dials.at(-1)!.outcome.error!.message,
+    /and no node may have more/,
+  );
 });
 
 Deno.test("a node has so many connections, and those that are over do not count", async () => {
@@ -218,7 +221,7 @@ Deno.test("a node has so many connections, and those that are over do not count"
   await settled();
   const full = connect().dial("10.0.0.7:80");
   await settled();
-  assertMatch(full.heard.error!.message, /has 4096 connections, and no node/);
+  assertMatch(full.outcome.error!.message, /has 4096 connections, and no node/);
   assertEquals([orders.length, refused.length], [NODE_CONDUITS_MAX, 1]);
   dials[0]!.pending.cancel();
   await settled();

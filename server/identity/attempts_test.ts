@@ -23,7 +23,7 @@ Deno.test("a source may do much at once, and then as much as time brings", () =>
   assert(attempts.begin("10.0.0.1:4") > 0);
 });
 
-Deno.test("who is refused waits sooner", () => {
+Deno.test("a source that is refused waits sooner", () => {
   const attempts = new JoinAttempts(new FakeTimers());
   let tries = 0;
   while (attempts.begin("10.0.0.1:1") === 0) {

@@ -77,7 +77,7 @@ Deno.test("the old authority's key is gone once the next one issues", () =>
     assertEquals(left, current.certificate);
   }));
 
-Deno.test("who knows the old authority can verify leaves of the new one", () =>
+Deno.test("a node that knows the old authority can verify leaves of the new one", () =>
   inState(async (state) => {
     const before = await loadAuthorities(state);
     await rotateAuthority(state);

@@ -76,10 +76,10 @@ function decided(
   names: string[],
   binding: "warn" | "enforce",
 ) {
-  const said: string[] = [];
+  const reported: string[] = [];
   const authorizer = bindingAuthorizer(binding, {
-    mismatched: () => said.push("counted"),
-    warn: (message) => said.push(message),
+    mismatched: () => reported.push("counted"),
+    warn: (message) => reported.push(message),
   });
   const candidate = {
     token: "",
@@ -94,7 +94,7 @@ function decided(
     },
   };
   const decisions = [authorizer(candidate), authorizer(candidate)];
-  return { said, decision: decisions[1] };
+  return { reported, decision: decisions[1] };
 }
 
 Deno.test("a foreign certificate proves its common name and its names", () => {
@@ -106,8 +106,8 @@ Deno.test("a foreign certificate proves its common name and its names", () => {
       { identifiers: identifiers({ ipv4: ["10.0.0.7"], host: ["node1"] }) },
     ]
   ) {
-    const { said, decision } = decided(peer, names, "enforce");
-    assertEquals([said, decision], [[], { admitted: true }]);
+    const { reported, decision } = decided(peer, names, "enforce");
+    assertEquals([reported, decision], [[], { admitted: true }]);
   }
 });
 
@@ -144,10 +144,10 @@ Deno.test("an address that a foreign certificate is for proves it, and as an id"
   assertEquals(enforced("N1", ["DNS:Web."], "N1", { host: ["web"] }), true);
 });
 
-Deno.test("what it does not prove is counted, and said once", () => {
-  const { said, decision } = decided({ agentId: "other" }, [], "warn");
+Deno.test("what it does not prove is counted, and warned of once", () => {
+  const { reported, decision } = decided({ agentId: "other" }, [], "warn");
   assertEquals(decision, { admitted: true });
-  assertEquals(said, [
+  assertEquals(reported, [
     "counted",
     'agent "other" may be somebody else: its certificate is for ' +
     '"system:node:node1" and does not say agent id "other" ' +
@@ -157,10 +157,10 @@ Deno.test("what it does not prove is counted, and said once", () => {
 });
 
 Deno.test("and refused where that was asked for", () => {
-  const { said, decision } = decided({ agentId: "other" }, [], "enforce");
+  const { reported, decision } = decided({ agentId: "other" }, [], "enforce");
   assertEquals(decision as unknown, {
     ...decision,
     admitted: false,
   });
-  assertEquals(said, ["counted", "counted"]);
+  assertEquals(reported, ["counted", "counted"]);
 });

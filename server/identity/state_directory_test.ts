@@ -27,7 +27,7 @@ Deno.test("an empty volume with its lost+found is an empty directory", () =>
     await openedPin(folder);
   }));
 
-Deno.test("a directory that is not there is not made by who only reads", () =>
+Deno.test("a directory that is missing is not made by a reader", () =>
   inMemoryFolder(async (folder) => {
     await assertRejects(
       () => StateDirectory.open(`${folder}/none`),
@@ -92,7 +92,7 @@ Deno.test("changes wait for each other, and a failed one stops nobody", () =>
     }
   }));
 
-Deno.test("a full disk is said to be one, with the directory", () =>
+Deno.test("a full disk is named in the error, with the directory", () =>
   inMemoryFolder(async (folder) => {
     const full = () =>
       Promise.reject(Object.assign(new Error("os error"), { code: "ENOSPC" }));

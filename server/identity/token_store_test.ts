@@ -91,7 +91,7 @@ Deno.test("a token is for names that match its pattern", () =>
     await refused(store.check(token, use("office-7"), NOW), "other-node");
   }));
 
-Deno.test("what is not known is told alike: no id, wrong secret, revoked", () =>
+Deno.test("what is not known is answered alike: no id, wrong secret, revoked", () =>
   inStore(async (store) => {
     const token = await made(store);
     const wrong = { ...token, secret: "A".repeat(22) };

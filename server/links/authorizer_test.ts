@@ -40,7 +40,7 @@ Deno.test("whom nobody vouches for is refused", async () => {
   }
 });
 
-Deno.test("who shows nothing is told what to do", async () => {
+Deno.test("a peer that shows nothing receives what to do", async () => {
   const refused = await authorize(
     [anonymousAuthorizer(false, "wanted one of ours")],
     CANDIDATE,

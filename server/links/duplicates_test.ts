@@ -8,7 +8,7 @@ import { ANSWER_MS, Duplicates, RECHECK_MS, SETTLE_MS } from "./duplicates.ts";
 /** A link that answers when it is asked for life, as long as it is alive. */
 class Link extends FakeLink {
   isAlive = true;
-  readonly told: string[] = [];
+  readonly warnings: string[] = [];
 
   constructor(
     readonly timers: FakeTimers,
@@ -33,20 +33,20 @@ class Link extends FakeLink {
   }
 
   warnOfDuplicate(message: string): void {
-    this.told.push(message);
+    this.warnings.push(message);
   }
 }
 
 class Rig {
   readonly timers = new FakeTimers();
-  readonly said: string[] = [];
+  readonly reported: string[] = [];
   readonly links: Link[] = [];
   readonly duplicates: Duplicates;
 
   constructor(policy: DuplicatePolicy = "warn") {
     const say = (what: string) => {
       return (duplicate: { readonly instances: readonly unknown[] }) => {
-        this.said.push(`${what} ${duplicate.instances.length}`);
+        this.reported.push(`${what} ${duplicate.instances.length}`);
         return what;
       };
     };
@@ -72,25 +72,25 @@ class Rig {
 
   pass(ms: number = SETTLE_MS + ANSWER_MS): string[] {
     this.timers.advance(ms);
-    return this.said.splice(0);
+    return this.reported.splice(0);
   }
 }
 
 const A = { instanceId: "instance-a" };
 const B = { instanceId: "instance-b" };
 
-Deno.test("two live processes with one key are found, told, and over", () => {
+Deno.test("two live processes with one key are found, warned, and over", () => {
   const rig = new Rig();
   const [one, two] = [rig.link(A), rig.link(B)];
   assertEquals(rig.pass(SETTLE_MS + ANSWER_MS - 1), []);
   assertEquals(rig.pass(1), ["found 2"]);
-  assertEquals([one.told, two.told], [["found"], ["found"]]);
+  assertEquals([one.warnings, two.warnings], [["found"], ["found"]]);
   assertEquals(rig.duplicates.count, 1);
   assertEquals(rig.pass(RECHECK_MS + ANSWER_MS), ["lasts 2"]);
-  // Who comes later is told as well, once.
+  // One that comes later is warned as well, once.
   const third = rig.link({ instanceId: "instance-c" });
   assertEquals(rig.pass(RECHECK_MS + ANSWER_MS), ["lasts 3"]);
-  assertEquals([one.told.length, third.told.length], [1, 1]);
+  assertEquals([one.warnings.length, third.warnings.length], [1, 1]);
   rig.duplicates.unlinked(two);
   rig.duplicates.unlinked(third);
   assertEquals(rig.pass(0), ["over 3"]);
@@ -130,7 +130,7 @@ Deno.test("what is no copy is not called one", () => {
       old.isDraining = true;
       rig.duplicates.changed(old);
     },
-    "one that drains before it is said": (rig) => {
+    "one that drains before it is reported": (rig) => {
       const old = rig.link(A);
       rig.link(B);
       rig.timers.advance(SETTLE_MS + 1);
@@ -148,13 +148,13 @@ Deno.test("what is no copy is not called one", () => {
   for (const [name, play] of Object.entries(cases)) {
     const rig = new Rig();
     play(rig);
-    const said = rig.pass(10 * RECHECK_MS);
+    const reported = rig.pass(10 * RECHECK_MS);
     // One that does drain is over, and was never a copy.
-    assertEquals(said.filter((line) => !line.startsWith("over")), [], name);
+    assertEquals(reported.filter((line) => !line.startsWith("over")), [], name);
   }
 });
 
-Deno.test("Go agents are told apart by where they are, and old ones from new ones", () => {
+Deno.test("Go agents are distinguished by where they are, and old ones from new ones", () => {
   for (
     const [one, other] of [
       [
@@ -222,7 +222,7 @@ Deno.test("with refuse the second one is refused while the first one lives", asy
   assertEquals(rig.duplicates.admit(second.peer), undefined);
 });
 
-Deno.test("who got in while the first one was silent goes when that is back", () => {
+Deno.test("an instance that got in while the first one was silent goes when that is back", () => {
   const rig = new Rig("refuse");
   const [first, second] = [rig.link(A), rig.link(B)];
   rig.pass();

@@ -58,7 +58,7 @@ Deno.test("an unauthenticated peer with a call that never ends ends all the same
   assertEquals(agent.connection.ends, []);
 });
 
-Deno.test("who stops watching leaves no timer behind", () => {
+Deno.test("a watch that is stopped leaves no timer behind", () => {
   const { timers, connection, stop } = scene(0);
   stop();
   timers.advance(UNAUTHENTICATED_LIFE_MS);

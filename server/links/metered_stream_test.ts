@@ -61,7 +61,7 @@ Deno.test("an unauthenticated peer's bytes come in slices, with a turn behind ea
   assertEquals(ends, ["end"]);
 });
 
-Deno.test("who reads out of turn has the next one", async () => {
+Deno.test("a user that reads out of turn has the next one", async () => {
   const { chunks, below, readAll } = scene(1_000);
   below.deliver(new Uint8Array(0));
   readAll();
@@ -91,7 +91,7 @@ Deno.test("an unauthenticated peer that says too much is ended", async () => {
   assertEquals(joinedBytes(chunks).length, UNAUTHENTICATED_BYTES_MAX);
 });
 
-Deno.test("whoever goes on when told to stop is read no more", async () => {
+Deno.test("a peer that goes on after a refusal is read no more", async () => {
   const { timers, ends, below } = scene(1_000);
   below.deliver(new Uint8Array(UNAUTHENTICATED_BYTES_MAX + 1));
   while (ends.length === 0) await settled();
@@ -104,7 +104,7 @@ Deno.test("whoever goes on when told to stop is read no more", async () => {
   assertEquals(ends.slice(1), ["lingers", "closed"]);
 });
 
-Deno.test("whoever has shown who it is pays nothing and waits for nothing", async () => {
+Deno.test("a peer that has shown who it is pays nothing and waits for nothing", async () => {
   const { guest, ends, chunks, below } = scene(20);
   below.deliver(new Uint8Array(3 * SLICE_BYTES));
   guest.isUnauthenticated = false;
@@ -133,11 +133,11 @@ Deno.test("what waits when the connection is closed is nobody's", async () => {
 Deno.test("however it is cut and whenever it is known, all of it comes in order", () =>
   forAll(20, async (prng) => {
     const { guest, ends, chunks, below } = scene(1e9);
-    const said = new Uint8Array(UNAUTHENTICATED_BYTES_MAX)
+    const sent = new Uint8Array(UNAUTHENTICATED_BYTES_MAX)
       .map((_, index) => index % 251);
-    for (let at = 0; at < said.length;) {
+    for (let at = 0; at < sent.length;) {
       const end = at + 1 + prng.below(20_000);
-      below.deliver(said.slice(at, end));
+      below.deliver(sent.slice(at, end));
       at = end;
       if (prng.below(3) === 0) await settled();
       if (prng.below(20) === 0) guest.isUnauthenticated = false;
@@ -145,5 +145,5 @@ Deno.test("however it is cut and whenever it is known, all of it comes in order"
     below.deliver(null);
     while (ends.length === 0) await settled();
     assert(ends.every((end) => end === "end"), `${ends}`);
-    assertEquals(joinedBytes(chunks), said);
+    assertEquals(joinedBytes(chunks), sent);
   }));

@@ -47,14 +47,14 @@ Deno.test("a decision depends on the agent that would be asked", () => {
   assertEquals(refused.length, 2);
 });
 
-Deno.test("who may not reach a node does not learn whether it is there", () => {
+Deno.test("a caller that may not reach a node does not learn whether it is there", () => {
   const { ask } = setUp(POLICY);
   assertMatch(ask("a:80", "core-1")!.message, /refused, no rule of the server/);
   assertEquals(
     ask("a:80", "core-1")?.message,
     ask("a:80", "core-1", "core-1")?.message,
   );
-  // This one is told that there is no such agent, by the dialer.
+  // The dialer answers this one that there is no such agent.
   assertEquals(ask("a:80", "edge-9"), undefined);
 });
 

@@ -143,7 +143,7 @@ Deno.test("names of services are free until somebody says whose they are", () =>
     nodes: [{ name: "edge-*", identifiers: ["ipv4=192.0.2.7"] }],
   });
   assert(free.mayOffer("any", "default/web"));
-  const said = new Policy({
+  const named = new Policy({
     nodes: [
       { name: "edge-*", services: ["shop/*", "default/web"] },
       { name: "edge-1", services: ["infra/dns"] },
@@ -151,7 +151,7 @@ Deno.test("names of services are free until somebody says whose they are", () =>
     ],
   });
   const may = (node: string, ...services: string[]) =>
-    services.filter((service) => said.mayOffer(node, service));
+    services.filter((service) => named.mayOffer(node, service));
   const all = ["shop/a", "default/web", "infra/dns", "default/webs"];
   assertEquals(may("EDGE-1", ...all), ["shop/a", "default/web", "infra/dns"]);
   assertEquals(may("edge-2", ...all), ["shop/a", "default/web"]);

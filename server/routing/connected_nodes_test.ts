@@ -29,7 +29,7 @@ Deno.test("a big server looks at some of its links only", () => {
   assertEquals(looked, LOOKED_AT_MAX + 1);
 });
 
-Deno.test("who names no node that is there is told which are", () => {
+Deno.test("a caller that names no connected node receives the names of those that are", () => {
   const nodes = ["node1", "node2", "shop-a", "shop-b", "shop-c", "shop-d"];
   assertEquals(nodeHint("nod1", nodes), "did you mean node1?");
   assertEquals(
@@ -39,7 +39,7 @@ Deno.test("who names no node that is there is told which are", () => {
   assertEquals(nodeHint("warehouse", []), "");
 });
 
-Deno.test("a loopback of several nodes is told with their names", () => {
+Deno.test("a loopback of several nodes is refused with their names", () => {
   assertEquals(
     ambiguousTarget("127.0.0.1:80", ["node1", "node2"]),
     "Cannot dial 127.0.0.1:80: it is another machine on each of 2 nodes; say " +

@@ -28,28 +28,28 @@ class Scene {
     clock: this.timers,
     random: () => 0,
   });
-  /** What the observer and whoever asked were told, in order. */
-  readonly heard: string[] = [];
+  /** What the observer and the caller received, in order. */
+  readonly events: string[] = [];
   readonly dialer: Dialer;
   conduit: Conduit | undefined;
   error: DialError | undefined;
 
   constructor(options: Partial<DialerOptions> = {}) {
-    const { heard } = this;
+    const { events } = this;
     this.dialer = new Dialer({
       registry: this.registry,
       timers: this.timers,
       dialTimeoutMs: 10_000,
       observer: {
-        dialStarted: () => heard.push("started"),
-        dialEnded: () => heard.push("ended"),
-        dialFailed: (cause) => heard.push(`counted ${cause}`),
+        dialStarted: () => events.push("started"),
+        dialEnded: () => events.push("ended"),
+        dialFailed: (cause) => events.push(`counted ${cause}`),
         connected: (tookMs) => {
-          heard.push(`connected after ${tookMs}`);
+          events.push(`connected after ${tookMs}`);
           return {
-            received: (bytes) => heard.push(`received ${bytes}`),
-            sent: (bytes) => heard.push(`sent ${bytes}`),
-            ended: ({ kind }) => heard.push(`over ${kind}`),
+            received: (bytes) => events.push(`received ${bytes}`),
+            sent: (bytes) => events.push(`sent ${bytes}`),
+            ended: ({ kind }) => events.push(`over ${kind}`),
           };
         },
       },
@@ -86,11 +86,11 @@ class Scene {
     }, {
       connected: (conduit) => {
         this.conduit = conduit;
-        this.heard.push("answered");
+        this.events.push("answered");
       },
       failed: (error) => {
         this.error = error;
-        this.heard.push(`failed ${error.reason}`);
+        this.events.push(`failed ${error.reason}`);
       },
     });
   }
@@ -105,7 +105,7 @@ Deno.test("a dial leads to a conduit, which is counted to its end", async () => 
   const [near, far] = MemoryConduit.pair();
   const target = new ConduitProbe(far);
   link.dials[0]!.events.onConnected(near);
-  assertEquals(scene.heard, [
+  assertEquals(scene.events, [
     "started",
     "ended",
     "connected after 25",
@@ -119,7 +119,7 @@ Deno.test("a dial leads to a conduit, which is counted to its end", async () => 
   caller.finish();
   target.finish();
   await caller.closed;
-  assertEquals(scene.heard.slice(4), ["sent 5", "received 9", "over clean"]);
+  assertEquals(scene.events.slice(4), ["sent 5", "received 9", "over clean"]);
   assertEquals(scene.timers.pendingCount, 0);
 });
 
@@ -128,9 +128,9 @@ Deno.test("an agent that does not answer costs its deadline and no more", () => 
   const link = scene.link();
   scene.dial();
   scene.timers.advance(9_999);
-  assertEquals(scene.heard, ["started"]);
+  assertEquals(scene.events, ["started"]);
   scene.timers.advance(1);
-  assertEquals(scene.heard.slice(1), [
+  assertEquals(scene.events.slice(1), [
     "ended",
     "counted deadline",
     "failed timeout",
@@ -145,7 +145,7 @@ Deno.test("without a deadline an agent may take for ever", () => {
   scene.dial();
   scene.timers.advance(1e9);
   assertEquals(scene.timers.pendingCount, 0);
-  assertEquals(scene.heard, ["started"]);
+  assertEquals(scene.events, ["started"]);
 });
 
 Deno.test("a timeout that the agent answers with is an answer (TestProxyDial_AgentTimeout_GRPC)", () => {
@@ -155,7 +155,7 @@ Deno.test("a timeout that the agent answers with is an answer (TestProxyDial_Age
     scene.dial();
     const error = new DialError(reason, "dial tcp: i/o timeout");
     link.dials[0]!.events.onFailed(error);
-    assertEquals(scene.heard.slice(1, 3), ["ended", "counted answered"]);
+    assertEquals(scene.events.slice(1, 3), ["ended", "counted answered"]);
     // Whose answer it is, but of what the caller itself has ended.
     const whose = reason === "cancelled" ? "" : " (agent agent-a)";
     assertEquals(scene.error?.reason, reason);
@@ -170,7 +170,7 @@ Deno.test("an agent that goes fails its dials at once", () => {
     const link = scene.link();
     scene.dial();
     link.dials[0]!.events.onFailed(new DialError(reason, "gone"));
-    assertEquals(scene.heard.slice(1), [
+    assertEquals(scene.events.slice(1), [
       "ended",
       `counted ${reason}`,
       `failed ${reason}`,
@@ -179,7 +179,7 @@ Deno.test("an agent that goes fails its dials at once", () => {
   }
 });
 
-Deno.test("a link that fails a dial before it returns is told once", () => {
+Deno.test("a link that fails a dial before it returns is reported once", () => {
   const scene = new Scene();
   const link = scene.link();
   link.dial = (_target, events) => {
@@ -187,7 +187,7 @@ Deno.test("a link that fails a dial before it returns is told once", () => {
     return { cancel: () => {} };
   };
   scene.dial().cancel();
-  assertEquals(scene.heard, [
+  assertEquals(scene.events, [
     "started",
     "ended",
     "counted link-lost",
@@ -198,18 +198,18 @@ Deno.test("a link that fails a dial before it returns is told once", () => {
 Deno.test("no agent is an answer at once, counted as no dial", () => {
   const scene = new Scene();
   const pending = scene.dial();
-  assertEquals(scene.heard, ["counted no-agent", "failed no-agent"]);
+  assertEquals(scene.events, ["counted no-agent", "failed no-agent"]);
   pending.cancel();
-  assertEquals(scene.heard.length, 2);
+  assertEquals(scene.events.length, 2);
 });
 
-Deno.test("whoever cancels hears nothing more, and the agent is told", () => {
+Deno.test("after a cancel the caller receives nothing more, and the agent receives it", () => {
   const scene = new Scene();
   const link = scene.link();
   const pending = scene.dial();
   pending.cancel();
   pending.cancel();
-  assertEquals(scene.heard, ["started", "ended", "counted cancelled"]);
+  assertEquals(scene.events, ["started", "ended", "counted cancelled"]);
   assertEquals(link.dials[0]!.cancelled, true);
   assertEquals(scene.timers.pendingCount, 0);
 });
@@ -238,7 +238,7 @@ Deno.test("early data leaves with the question, if there is any", () => {
   assertEquals(second!.earlyData, undefined);
 });
 
-Deno.test("what is said before the answer goes to a link that takes it", () => {
+Deno.test("what is sent before the answer goes to a link that takes it", () => {
   const scene = new Scene();
   const link = scene.link();
   const more = new TextEncoder().encode("more");
@@ -261,10 +261,10 @@ Deno.test("early data counts as sent once the dial has succeeded", () => {
   });
   const pending = scene.dial("hello");
   assertEquals(pending.sendEarly?.(new Uint8Array(5)), 2);
-  assertEquals(scene.heard, ["started"]);
+  assertEquals(scene.events, ["started"]);
   const [near] = MemoryConduit.pair();
   link.dials[0]!.events.onConnected(near);
-  assertEquals(scene.heard.slice(1), [
+  assertEquals(scene.events.slice(1), [
     "ended",
     "connected after 0",
     "sent 7",
@@ -297,12 +297,12 @@ Deno.test("a dial whose link went before it answered goes to another agent", asy
     new ConduitProbe(far);
     second.dials[0]!.events.onConnected(near);
     await settled();
-    assertEquals(scene.heard.filter((line) => line.startsWith("failed")), []);
-    assertEquals(scene.heard.filter((line) => line === "ended").length, 1);
+    assertEquals(scene.events.filter((line) => line.startsWith("failed")), []);
+    assertEquals(scene.events.filter((line) => line === "ended").length, 1);
   }
 });
 
-Deno.test("what a caller has said is not said to two agents, unless the first heard nothing", () => {
+Deno.test("what a caller has sent goes to no second agent, unless the first received nothing", () => {
   for (const loss of ["unheard", "unanswered"] as const) {
     const scene = new Scene();
     const first = scene.link("agent-a");
@@ -357,7 +357,7 @@ Deno.test("an agent that does not answer soon is not waited for alone", async ()
   // Late, and nobody's: it is hung up on.
   const late = target();
   asked.dials[0]!.events.onConnected(late);
-  assertEquals(scene.heard.filter((line) => line === "answered").length, 1);
+  assertEquals(scene.events.filter((line) => line === "answered").length, 1);
 });
 
 Deno.test("what the second agent cannot reach, the first may", async () => {
@@ -423,7 +423,7 @@ Deno.test("nobody else is asked where words went along, the agent is named alone
   assertEquals(same.asked(), 1);
 });
 
-Deno.test("what is another machine on each node is refused, to who may not know their names, too", () => {
+Deno.test("what is another machine on each node is refused, also for callers that may not know their names", () => {
   const frontends = [{ commonName: "ops", nodes: ["*"], allow: ["tcp:*:*"] }];
   const authorizer = new DialAuthorizer({
     policy: { current: new Policy({ frontends }) },
@@ -461,7 +461,7 @@ Deno.test("an agent that nobody asked for is not written down as refused", () =>
   assertEquals([scene.asked(), refused], [1, 0]);
 });
 
-Deno.test("who gives up gives up on both", () => {
+Deno.test("a caller that gives up gives up on both", () => {
   const scene = new Scene();
   const links = [scene.link("agent-a"), scene.link("agent-b")];
   const pending = scene.dial();
