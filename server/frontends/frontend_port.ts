@@ -24,11 +24,11 @@ import type { FrontendMode } from "../options.ts";
 import type { Caller } from "../policy/caller.ts";
 import { refusalBytes } from "../../net/http1/refusal.ts";
 import {
-  CONNECT_HEAD_TIMEOUT_MS,
   ConnectSession,
   type ConnectSessionOptions,
 } from "../../net/http1/connect_session.ts";
-import { type SniffedProtocol, sniffProtocol } from "./sniff.ts";
+import { FirstLook } from "./first_look.ts";
+import type { SniffedProtocol } from "./sniff.ts";
 
 /** What `FrontendPort` needs from outside. */
 export interface FrontendPortOptions {
@@ -73,16 +73,11 @@ export class FrontendPort {
    * @param shared What it shares with others of its source.
    */
   accept(stream: Stream, shared: SharedLimits = UNSHARED): void {
-    const socket = new Socket(stream);
-    const close = () => socket.close();
-    const timer = this.#options.timers.after(CONNECT_HEAD_TIMEOUT_MS, close);
-    const serving = protocolOf(socket).then((protocol) => {
-      timer.cancel();
-      // A client that is gone before it asked for anything.
-      if (protocol === undefined) return close();
-      this.#serve(socket.handOver(), protocol, shared);
-    });
-    unawaited("socket", serving, close);
+    new FirstLook(
+      stream,
+      this.#options.timers,
+      (protocol, stream) => this.#serve(stream, protocol, shared),
+    ).start();
   }
 
   /** No new calls on the HTTP/2 connections there are; what runs goes on. */
@@ -145,22 +140,6 @@ export class FrontendPort {
     connection.start();
     driveHttp2(stream, connection, timers);
   }
-}
-
-/** The protocol of a client's first bytes; `undefined`: it has left. */
-async function protocolOf(
-  socket: Socket,
-): Promise<SniffedProtocol | undefined> {
-  try {
-    while (await socket.fill(socket.bytes.length + 1)) {
-      const protocol = sniffProtocol(socket.bytes);
-      // What is not recognized yet is a part of HTTP/2's preface.
-      if (protocol !== undefined) return protocol;
-    }
-  } catch {
-    // It was reset, or sent too little for too long: there is nobody to answer.
-  }
-  return undefined;
 }
 
 async function turnAway(
