@@ -248,6 +248,24 @@ testEachClient("who asks for no verification gets none", async (engine) => {
   });
 });
 
+testEachEngine(
+  "a client that does not trust the server tells it",
+  async (engine) => {
+    const { client, otherCa } = await certificates();
+    await using port = await TlsServer.open(engine, () => {});
+    await assertRejects(
+      () =>
+        connect(engine, port.port, {
+          credentials: { ...client, ca: otherCa },
+        }),
+      TlsHandshakeError,
+      "not signed by a CA that is trusted here",
+    );
+    const { failure } = await port.refused;
+    assertEquals(failure, "refused-by-peer");
+  },
+);
+
 testEachClient(
   "a server that does not trust us says so at the first read",
   async (engine) => {

@@ -11,7 +11,14 @@
 import { isIP } from "node:net";
 import tls from "node:tls";
 import type { TlsMaterial } from "../trust/credentials.ts";
-import { clientHandshakeError } from "../trust/tls_errors.ts";
+import {
+  guarded,
+  INTERNAL_ERROR,
+} from "../../../platform/errors/internal_errors.ts";
+import {
+  clientHandshakeError,
+  TlsHandshakeError,
+} from "../trust/tls_errors.ts";
 import type { Stream } from "../../stream/stream.ts";
 import { NodeTlsStream } from "./node_tls_stream.ts";
 import { TlsGate } from "./tls_gate.ts";
@@ -58,8 +65,7 @@ export function nodeTlsClient(
       settle();
       secure.on("error", () => {}); // It has failed already.
       secure.destroy();
-      gate.destroy();
-      reject(reason);
+      gate.leave().then(() => reject(reason));
     };
     const onAbort = () => fail(signal.reason);
     const onError = (error: Error) =>
@@ -69,11 +75,16 @@ export function nodeTlsClient(
     signal.addEventListener("abort", onAbort);
     secure.on("error", onError);
     secure.on("close", onClose);
-    secure.once("secureConnect", () => {
+    const connected = () => {
       settle();
       options.shown?.(chainOf(secure.getPeerCertificate(true)));
       resolve(new NodeTlsStream(stream, gate, secure));
-    });
+    };
+    const slipped = () => fail(new TlsHandshakeError("other", INTERNAL_ERROR));
+    secure.once(
+      "secureConnect",
+      () => guarded("handshake", connected, slipped),
+    );
   });
 }
 

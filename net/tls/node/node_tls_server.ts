@@ -15,10 +15,12 @@ import {
   refuseClient,
 } from "../trust/client_certificate.ts";
 import type { TlsMaterial } from "../trust/credentials.ts";
-import { serverHandshakeError } from "../trust/tls_errors.ts";
+import {
+  serverHandshakeError,
+  TlsHandshakeError,
+} from "../trust/tls_errors.ts";
 import { NodeTlsStream } from "./node_tls_stream.ts";
 import type { Stream } from "../../stream/stream.ts";
-import { codeOf } from "../../../platform/errors/error_code.ts";
 import { TlsGate } from "./tls_gate.ts";
 
 /** How a TLS server presents itself and what it demands. */
@@ -45,29 +47,24 @@ export function nodeTlsServer(
   options: NodeTlsServerOptions,
 ): Promise<Stream> {
   const gate = new TlsGate(stream);
-  // Until it is over, for there may be something to say behind TLS's end.
-  gate.closesBelow = false;
   return new Promise((resolve, reject) => {
-    const refuse = (error: Error) => {
-      gate.destroy();
-      stream.close();
-      reject(error);
-    };
+    const refuse = (error: Error) => gate.leave().then(() => reject(error));
     // One server object per connection: it opens no port, sees the newest
     // credentials, and is the only way to have clients truly verified.
     const server = tls.createServer(tlsOptions(options));
     server.on("tlsClientError", (error: Error, failed: tls.TLSSocket) => {
       failed.destroy();
-      sendAlert(stream, error);
       refuse(serverHandshakeError(error, stream.remoteAddress));
     });
-    gate.once("close", () => setImmediate(onGateClosed));
-    const onGateClosed = () => {
-      if (!gate.closesBelow) {
-        refuse(serverHandshakeError(CLOSED, stream.remoteAddress));
-      }
-    };
-    server.on("secureConnection", (secure: tls.TLSSocket) => {
+    // Such as by who evicts it.
+    gate.once(
+      "close",
+      () =>
+        setImmediate(() =>
+          reject(serverHandshakeError(CLOSED, stream.remoteAddress))
+        ),
+    );
+    const welcome = (secure: tls.TLSSocket) => {
       const refusal = refuseClient(
         secure,
         options.clientCertificate,
@@ -75,13 +72,19 @@ export function nodeTlsServer(
         stream.remoteAddress,
       );
       if (refusal === undefined) {
-        gate.closesBelow = true;
         return resolve(new NodeTlsStream(stream, gate, secure));
       }
       secure.on("error", ignore);
       secure.destroy();
       refuse(refusal);
-    });
+    };
+    const slipped = () =>
+      refuse(new TlsHandshakeError("other", INTERNAL_ERROR));
+    server.on(
+      "secureConnection",
+      (secure: tls.TLSSocket) =>
+        guarded("handshake", () => welcome(secure), slipped),
+    );
     gate.onNetworkEnd = () =>
       refuse(serverHandshakeError(CLOSED, stream.remoteAddress));
     server.emit("connection", gate);
@@ -118,28 +121,6 @@ function tlsOptions(options: NodeTlsServerOptions): tls.TlsOptions {
 }
 
 type SniAnswer = (error: Error | null, context?: tls.SecureContext) => void;
-
-/**
- * Why the server has no answer to a ClientHello (RFC 8446 §6.2). The platform
- * loses the alert where TLS does not run over a socket of its own; nothing is
- * encrypted yet.
- */
-const ALERTS: ReadonlyMap<string, number> = new Map([
-  ["ERR_SSL_NO_SHARED_CIPHER", 40],
-  ["ERR_SSL_UNSUPPORTED_PROTOCOL", 70],
-  ["ERR_SSL_NO_APPLICATION_PROTOCOL", 120],
-]);
-
-/** The peer that does not take it at once does without. */
-function sendAlert(stream: Stream, error: Error): void {
-  const alert = ALERTS.get(codeOf(error));
-  if (alert === undefined || !stream.isOpen) return;
-  try {
-    stream.write(new Uint8Array([21, 3, 3, 0, 2, 2, alert]));
-  } catch {
-    // It has gone.
-  }
-}
 
 /** What a client that leaves during the handshake amounts to. */
 const CLOSED = Object.assign(new Error("closed"), { code: "ECONNRESET" });

@@ -37,10 +37,9 @@ export class TlsGate extends Duplex implements StreamUser {
   #networkEnded = false;
   #writing: Writing | undefined;
   #writes = 0;
+  #isLeaving = false;
   #onWritten: (() => void) | undefined;
   #ending: (() => void) | undefined;
-  /** Whether the stream below is closed along with this. */
-  closesBelow = true;
   /** Whether the decrypted side is full. */
   isBlocked: () => boolean = () => false;
   /**
@@ -90,6 +89,15 @@ export class TlsGate extends Duplex implements StreamUser {
         before = -1;
       }
     }
+  }
+
+  /** Closes it and what is below; settles when that is done. */
+  leave(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.closed) return resolve();
+      this.once("close", () => resolve());
+      this.destroy();
+    });
   }
 
   onReady(): void {
@@ -216,12 +224,23 @@ export class TlsGate extends Duplex implements StreamUser {
     }
   }
 
+  /**
+   * In the next turn: the platform destroys this when TLS has failed, and only
+   * then gives what TLS says about that.
+   */
+  override destroy(error?: Error): this {
+    if (this.#isLeaving) return this;
+    this.#isLeaving = true;
+    setImmediate(() => super.destroy(error));
+    return this;
+  }
+
   override _destroy(
     error: Error | null,
     done: (error: Error | null) => void,
   ): void {
     this.#reader.release();
-    if (this.closesBelow) this.#below.close();
+    this.#below.close();
     const ending = this.#ending;
     this.#ending = undefined;
     ending?.();

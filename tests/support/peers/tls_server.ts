@@ -19,7 +19,10 @@ export class TlsServer implements AsyncDisposable {
   readonly port: number;
   /** Failures of handshakes, in order. */
   readonly refusals: TlsHandshakeError[] = [];
+  /** The first of them. */
+  readonly refused: Promise<TlsHandshakeError>;
   readonly #listener: SocketListener;
+  readonly #refuse: (error: TlsHandshakeError) => void;
   readonly #accepting: Promise<void>;
 
   private constructor(
@@ -29,6 +32,9 @@ export class TlsServer implements AsyncDisposable {
   ) {
     this.#listener = engine.listen();
     this.port = this.#listener.address.port;
+    const { promise, resolve } = Promise.withResolvers<TlsHandshakeError>();
+    this.refused = promise;
+    this.#refuse = resolve;
     this.#accepting = this.#accept(onSocket, options);
   }
 
@@ -73,6 +79,7 @@ export class TlsServer implements AsyncDisposable {
       acceptor.accept(socket).then(onSocket, (error) => {
         if (!(error instanceof TlsHandshakeError)) throw error;
         this.refusals.push(error);
+        this.#refuse(error);
       });
     }
   }
