@@ -100,7 +100,6 @@ export function startAgent(
   }
 }
 
-/** See the module description. */
 class Agent {
   readonly #options: AgentOptions;
   readonly #log: Log;

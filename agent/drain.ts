@@ -20,7 +20,7 @@ export interface DrainSteps {
   close(reason: string): void;
 }
 
-/** See the module description. Idempotent. */
+/** Idempotent. */
 export class AgentDrain {
   readonly #steps: DrainSteps;
   readonly #timers: Timers;

@@ -10,7 +10,6 @@ import type { LinkEnvironment } from "./links/link_environment.ts";
 import type { ServiceProxy } from "./proxy/service_proxy.ts";
 import type { Relay, RelayEnvironment } from "./relay/relay.ts";
 
-/** See the module description. */
 export interface AgentEnvironment extends LinkEnvironment {
   /** Makes the service proxy that is to run beside; absent: there is none. */
   readonly openProxy?: (metrics: MetricRegistry) => ServiceProxy;

@@ -48,7 +48,6 @@ export interface RelayOptions {
   readonly connect?: ListenAddress;
 }
 
-/** See the module description. */
 export interface AgentOptions {
   /** Empty: the name that the node has joined with. */
   readonly agentId: string;

@@ -46,7 +46,6 @@ type State =
   /** The source speaks for itself. */
   | { readonly kind: "live" };
 
-/** See the module description. */
 export class CachedSource implements Source, Sink {
   readonly name: string;
   readonly #source: Source;

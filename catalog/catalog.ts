@@ -45,7 +45,6 @@ export interface CatalogOptions {
   readonly random: () => number;
 }
 
-/** See the module description. */
 export class Catalog {
   readonly #log: Log;
   readonly #inputs: readonly SourceInput[];

@@ -33,7 +33,6 @@ export interface Outcome {
   readonly refused: readonly string[];
 }
 
-/** See the module description. */
 export class SourceEntries {
   readonly #services = new Map<string, Service>();
   readonly #endpoints = new Map<string, readonly Endpoint[]>();

@@ -14,7 +14,6 @@ import {
 } from "./model/model.ts";
 import type { Snapshot } from "./snapshot.ts";
 
-/** See the module description. */
 export interface Diff {
   readonly services: Differences<Service>;
   /** By service; only those whose endpoints differ. */

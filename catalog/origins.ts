@@ -19,7 +19,6 @@ export interface Origin {
 /** Services whose sources were told of; beyond it nothing is said. */
 export const SHADOWED_TOLD_MAX = 1_000;
 
-/** See the module description. */
 export class Origins {
   readonly #inputs: readonly SourceInput[];
   readonly #log: Log;

@@ -18,7 +18,6 @@ export const RECENTLY_REMOVED_MS = 60_000;
 /** Half of the entries that are kept at most; then the older half goes. */
 export const RECENTLY_REMOVED_MAX = 50_000;
 
-/** See the module description. */
 export class RecentlyRemoved<Value> {
   #young = new Map<string, Value>();
   #old = new Map<string, Value>();

@@ -17,7 +17,6 @@ import type { Source } from "./model/source.ts";
 export const RECONCILE_MS_MIN = 600_000;
 export const RECONCILE_MS_MAX = 1_800_000;
 
-/** See the module description. */
 export class Reconciler {
   readonly #sources: readonly Source[];
   readonly #timers: Timers;

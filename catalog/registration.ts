@@ -38,7 +38,6 @@ export interface RegisteredPort extends EndpointPort {
   readonly protocol: Protocol;
 }
 
-/** See the module description. */
 export interface RegistrationOptions {
   readonly client: EtcdClient;
   /** Of the layout's keys. */
@@ -58,7 +57,6 @@ export interface RegistrationOptions {
   readonly onProblem: (error: EtcdError, retryMs: number) => void;
 }
 
-/** See the module description. */
 export class Registration {
   readonly #options: RegistrationOptions;
   readonly #lease: EtcdLease;
@@ -115,7 +113,7 @@ export class Registration {
 }
 
 /** `10.0.0.7:5432`, and behind it the port's name if it has one. */
-export function endpointId({ address, ports }: Endpoint): string {
+function endpointId({ address, ports }: Endpoint): string {
   const host = bracketed(address);
   return ports.map(({ name, port }) =>
     name === "" ? `${host}:${port}` : `${host}:${port}:${name}`

@@ -8,7 +8,7 @@
 
 import { type Endpoint, networkOf, type Service } from "./model/model.ts";
 
-/** See the module description. All keys are `namespace/name`. */
+/** All keys are `namespace/name`. */
 export interface Snapshot {
   /** Counts up by one; 0 before anything was known. */
   readonly version: number;

@@ -38,7 +38,6 @@ export interface SourceInputEvents {
   onSynced(): void;
 }
 
-/** See the module description. */
 export class SourceInput implements Sink {
   readonly entries = new SourceEntries();
   readonly #events: SourceInputEvents;

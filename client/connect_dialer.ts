@@ -13,7 +13,6 @@ import { openFrontendSocket } from "./frontend_socket.ts";
 import type { FrontendAddress } from "./tunnel_route.ts";
 import type { DialStarter, TunnelDial } from "./tunnel_dialer.ts";
 
-/** See the module description. */
 export class ConnectDialer implements DialStarter {
   readonly #address: FrontendAddress;
 

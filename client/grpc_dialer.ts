@@ -22,7 +22,6 @@ const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
 /** How often one dial is made again, over another connection. */
 const RETRIES_MAX = 3;
 
-/** See the module description. */
 export class GrpcDialer implements DialStarter {
   readonly #channel: Channel;
   readonly #timers: Timers;

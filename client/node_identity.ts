@@ -10,7 +10,6 @@
 import type { UpstreamIdentity } from "../net/channel/server_upstream.ts";
 import type { TlsMaterial } from "../net/tls/trust/credentials.ts";
 
-/** See the module description. */
 export interface NodeIdentity extends UpstreamIdentity {
   /** For the next connection; behind `ready`. */
   readonly current: TlsMaterial;

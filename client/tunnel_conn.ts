@@ -20,7 +20,7 @@ interface Waiting<T> {
   readonly reject: (error: Error) => void;
 }
 
-/** See the module description. One `read` and one `write` at a time. */
+/** One `read` and one `write` at a time. */
 export class TunnelConn implements Disposable, AsyncDisposable {
   /** The target, as it was dialed. */
   readonly remoteAddr: TunnelAddr;

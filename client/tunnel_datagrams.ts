@@ -22,7 +22,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** See the module description. One `receive` at a time. */
+/** One `receive` at a time. */
 export class TunnelDatagrams implements Disposable, AsyncDisposable {
   /** The target, as it was dialed. */
   readonly remoteAddr: TunnelAddr;

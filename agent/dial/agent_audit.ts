@@ -21,7 +21,6 @@ export interface AgentAuditOptions {
   readonly metrics: MetricRegistry;
 }
 
-/** See the module description. */
 export class AgentAudit {
   readonly #node: string;
   readonly #audit: AuditLog;

@@ -32,7 +32,6 @@ export const BENCH_LIFETIME_MS = 120_000;
 /** What `source` sends, over and over. */
 const PATTERN = new Uint8Array(64 * 1024);
 
-/** See the module description. */
 export class BenchConduit implements Conduit {
   readonly datagrams = false;
   readonly #host: BenchHost;

@@ -28,7 +28,6 @@ import { BenchConduit } from "./bench_conduit.ts";
  */
 export const BENCH_CONDUITS_MAX = 128;
 
-/** See the module description. */
 export class BenchTargets {
   readonly #host: BenchHost;
   readonly #timers: Timers;

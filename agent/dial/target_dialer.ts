@@ -53,7 +53,6 @@ export interface TargetDialerOptions {
   loadChanged(): void;
 }
 
-/** See the module description. */
 export class TargetDialer {
   readonly #options: TargetDialerOptions;
   /** One for all conduits: idle ones are many, and each should cost little. */

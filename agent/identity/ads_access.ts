@@ -20,7 +20,6 @@ import {
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { FollowedIdentity } from "./followed_identity.ts";
 
-/** See the module description. */
 export type AdsAccess =
   /** Without TLS; on this machine. */
   | { readonly kind: "plain"; readonly addresses: readonly ServerAddress[] }

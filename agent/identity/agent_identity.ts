@@ -53,7 +53,6 @@ export interface AgentIdentityEnvironment {
   readonly random?: () => number;
 }
 
-/** See the module description. */
 export class AgentIdentity implements LinkIdentity {
   readonly serverName = TUNNEL_SERVER_NAME;
   readonly #state: AgentState;

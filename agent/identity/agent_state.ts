@@ -94,7 +94,6 @@ export function hasUsableIdentity(root: string): boolean {
   }
 }
 
-/** See the module description. */
 export class AgentState {
   readonly root: string;
 

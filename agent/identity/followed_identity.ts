@@ -55,7 +55,6 @@ const ANSWER_TIMEOUT_MS = 10_000;
 /** How long a program that has ended otherwise waits for an answer. */
 const SETTLE_MS = 2_000;
 
-/** See the module description. */
 export interface FollowedIdentityOptions {
   /** Where the identity is kept. */
   readonly stateDirectory: string;

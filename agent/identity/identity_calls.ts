@@ -55,7 +55,6 @@ export interface IdentityCallsOptions {
   readonly connect: Pick<AgentConnectOptions, "proxyEnv">;
 }
 
-/** See the module description. */
 export class IdentityCalls {
   readonly #options: IdentityCallsOptions;
 

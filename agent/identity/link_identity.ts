@@ -11,7 +11,6 @@ import type {
   Credentials,
 } from "../../net/tls/trust/credentials.ts";
 
-/** See the module description. */
 export interface LinkIdentity {
   /** For TLS; they are there. */
   readonly files: CredentialFiles;

@@ -66,7 +66,6 @@ export interface RenewalObserver {
   failed(reason: string, retryMs: number): void;
 }
 
-/** See the module description. */
 export class Renewer {
   readonly #options: RenewerOptions;
   readonly #backoff: Backoff;

@@ -16,7 +16,6 @@ import {
 import type { Lease } from "../../neighbours/kubernetes/objects.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 
-/** See the module description. */
 export interface ServerLeasesOptions {
   readonly clock: Clock;
   /** Milliseconds since 1970: all there is to judge a lease by at first. */
@@ -31,7 +30,6 @@ interface Known {
   readonly endMs: number;
 }
 
-/** See the module description. */
 export class ServerLeases {
   readonly #options: ServerLeasesOptions;
   readonly #known = new Map<string, Known>();

@@ -61,7 +61,6 @@ type State =
   | { readonly kind: "draining" }
   | { readonly kind: "stopped" };
 
-/** See the module description. */
 export class AddressLinks {
   readonly #options: AddressLinksOptions;
   #state: State = { kind: "satisfied" };

@@ -105,7 +105,6 @@ export interface AgentLinksOptions {
   readonly observer: LinkObserver;
 }
 
-/** See the module description. */
 export class AgentLinks {
   readonly #options: AgentLinksOptions;
   readonly #held: HeldLinks;

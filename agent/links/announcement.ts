@@ -14,7 +14,6 @@ import type { AgentOptions } from "../options.ts";
 
 const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);
 
-/** See the module description. */
 export class Announcement {
   readonly #options: Pick<AgentOptions, "services" | "liveServices">;
   readonly #log: Log;

@@ -16,7 +16,6 @@ import { isDefinite } from "../identity/enrolment_error.ts";
 /** So long without a link is more than a server's restart. */
 export const OUTAGE_MS = 10_000;
 
-/** See the module description. */
 export class AttemptLog {
   readonly #log: Log;
   readonly #clock: Clock;

@@ -107,9 +107,8 @@ export interface ConnectorOptions {
 export class UnheardError extends LinkError {}
 
 /** No link to this server is wanted. */
-export class UnwantedServerError extends LinkError {}
+class UnwantedServerError extends LinkError {}
 
-/** See the module description. */
 export class Connector {
   readonly #options: ConnectorOptions;
   #linkIndex = 0;

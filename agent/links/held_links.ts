@@ -65,7 +65,6 @@ export class HeldServer {
   }
 }
 
-/** See the module description. */
 export class HeldLinks {
   readonly #linksPerServer: number;
   readonly #servers = new Map<string, HeldServer>();

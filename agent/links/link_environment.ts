@@ -9,7 +9,6 @@ import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { LinkIdentity } from "../identity/link_identity.ts";
 
-/** See the module description. */
 export interface LinkEnvironment {
   readonly log: Log;
   /** `HTTPS_PROXY` and `NO_PROXY`. */

@@ -19,7 +19,6 @@ import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { UnheardError } from "./connector.ts";
 import type { LinkEnvironment } from "./link_environment.ts";
 
-/** See the module description. */
 export function linkUpstream(
   addresses: readonly ServerAddress[],
   credentials: Credentials,

@@ -56,7 +56,6 @@ export interface RetryWaitsOptions {
   readonly searchCapMs: number;
 }
 
-/** See the module description. */
 export class RetryWaits {
   readonly #leastMs: number;
   readonly #searchCapMs: number;

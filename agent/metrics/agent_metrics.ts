@@ -19,7 +19,6 @@ export const AGENT_PREFIX = "tunnel_agent_";
 /** Upstream's buckets, in seconds. */
 const DIAL_BOUNDS = [.005, .025, .1, .5, 2.5, 10, 30];
 
-/** See the module description. */
 export class AgentMetrics {
   readonly #packets;
   readonly #streamErrors;

@@ -43,7 +43,7 @@ export interface ProxyDrainSteps {
   close(reason: string, lastMs: number): Promise<void>;
 }
 
-/** See the module description. Idempotent. */
+/** Idempotent. */
 export class ProxyDrain {
   readonly #steps: ProxyDrainSteps;
   readonly #timers: Timers;

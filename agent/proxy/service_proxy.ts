@@ -61,7 +61,6 @@ export interface ServiceProxyOptions {
   readonly dns?: ListenAddress;
 }
 
-/** See the module description. */
 export class ServiceProxy {
   readonly #catalog: Catalog;
   readonly #proxy: Proxy;

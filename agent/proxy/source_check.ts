@@ -43,7 +43,6 @@ export interface CheckedSource {
   readonly endpoints: number;
 }
 
-/** See the module description. */
 export interface SourceReport {
   readonly sources: readonly CheckedSource[];
   /** What has to be mended, one line each. */

@@ -74,7 +74,6 @@ export interface AdsRelayOptions {
   readonly log: Log;
 }
 
-/** See the module description. */
 export class AdsRelay {
   readonly #options: AdsRelayOptions;
   readonly #listener: BoundListener;

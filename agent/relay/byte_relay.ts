@@ -13,7 +13,6 @@ import type { CallBody } from "../../proto/grpc/call.ts";
 
 const NO_HEAD = new Uint8Array(0);
 
-/** See the module description. */
 export class ByteRelay {
   readonly #from: Pick<CallBody, "consumed">;
   #to: Pick<CallBody, "room" | "sendFrame" | "awaitRoom"> | undefined;

@@ -54,7 +54,6 @@ export interface ConnectRelayOptions {
   loadChanged?(): void;
 }
 
-/** See the module description. */
 export class ConnectRelay {
   readonly #options: ConnectRelayOptions;
   readonly #listener: BoundListener;

@@ -29,7 +29,6 @@ export interface RelayEnvironment {
   loadChanged?(): void;
 }
 
-/** See the module description. */
 export class Relay {
   readonly #dialer: TunnelDialer;
   readonly #connect: ConnectRelay | undefined;

@@ -22,7 +22,6 @@ import {
 } from "../../proto/grpc/status.ts";
 import { ByteRelay } from "./byte_relay.ts";
 
-/** See the module description. */
 export class RelayedCall implements ServerCallEvents {
   readonly #program: ServerCall;
   readonly #toServer: ByteRelay;

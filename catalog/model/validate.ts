@@ -112,7 +112,7 @@ export function isPort(port: number): boolean {
 }
 
 /** Whether it can be the name of a port; the empty one can. */
-export function isPortName(name: string): boolean {
+function isPortName(name: string): boolean {
   return PORT_NAME.test(name);
 }
 

@@ -41,7 +41,6 @@ import { DocumentReader } from "./document/document_reader.ts";
  */
 const WATCH_GRACE_MS = 2_000;
 
-/** See the module description. */
 export interface FileSourceOptions {
   readonly path: string;
   readonly timers: Timers;
@@ -49,7 +48,6 @@ export interface FileSourceOptions {
   readonly open?: OpenFsEvents;
 }
 
-/** See the module description. */
 export class FileSource implements Source {
   readonly name = "file";
   readonly #path: string;

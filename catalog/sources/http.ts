@@ -44,7 +44,6 @@ export const POLL_TIMEOUT_MS = 30_000;
 /** Longest wait after failures, whatever the server asks for. */
 export const RETRY_CAP_MS = 60_000;
 
-/** See the module description. */
 export interface HttpSourceOptions {
   /** `http:` or `https:`. */
   readonly url: string;
@@ -87,7 +86,6 @@ interface Trouble {
   readonly retryAfterMs: number;
 }
 
-/** See the module description. */
 export class HttpSource implements Source {
   readonly name = "http";
   readonly #options: HttpSourceOptions;

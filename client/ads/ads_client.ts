@@ -79,7 +79,6 @@ export interface Recalled extends ReceivedResource {
   readonly kind: ResourceKind;
 }
 
-/** See the module description. */
 export class AdsClient<T> {
   readonly #options: AdsClientOptions<T>;
   readonly #kinds: Readonly<Record<ResourceKind, AdsKind<T>>>;

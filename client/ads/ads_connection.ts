@@ -88,7 +88,6 @@ class StreamEnd extends Error {
   }
 }
 
-/** See the module description. */
 export class AdsConnection<T> {
   readonly #options: AdsConnectionOptions<T>;
   readonly #stopping = new AbortController();

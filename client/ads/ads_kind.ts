@@ -46,7 +46,6 @@ const ABSENT_SHOWN_MAX = 100;
  */
 export const ANNOUNCED_MAX = 5_000;
 
-/** See the module description. */
 export class AdsKind<T> implements SubscribedKind {
   readonly wanted = new WantedNames();
   readonly held = new Map<string, Held<T>>();

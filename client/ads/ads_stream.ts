@@ -57,7 +57,6 @@ export interface AdsStreamEvents {
   onEnd(status: Status, isLost: boolean): void;
 }
 
-/** See the module description. */
 export interface AdsCall {
   /** Nothing happens when the call is over. */
   send(request: DiscoveryRequest): void;

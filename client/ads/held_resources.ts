@@ -36,7 +36,6 @@ export interface HeldResourcesOptions<T> {
   readonly heldBytesMax?: number;
 }
 
-/** See the module description. */
 export class HeldResources<T> {
   readonly #kinds: Readonly<Record<ResourceKind, AdsKind<T>>>;
   readonly #options: HeldResourcesOptions<T>;

@@ -25,7 +25,6 @@ export interface SubscribedKind {
   heldVersions(): ReadonlyMap<string, string>;
 }
 
-/** See the module description. */
 export interface AdsSubscription {
   /** Whether anything was ever requested. */
   readonly isBegun: boolean;

@@ -5,7 +5,6 @@
  * @module
  */
 
-/** See the module description. */
 export class WantedNames {
   #isWildcard = false;
   #named: ReadonlySet<string> = new Set();

@@ -21,7 +21,6 @@ export type SeenBy = Pick<
   "held" | "absent" | "status"
 >;
 
-/** See the module description. */
 export interface Condition {
   /** As it was written. */
   readonly text: string;
@@ -187,7 +186,7 @@ export function allThere(wants: readonly Want[]): Condition {
 }
 
 /** `host:port` of endpoints that are to get connections, by EDS's own words. */
-export function usableAddresses(
+function usableAddresses(
   { endpoints: localities = [] }: ClusterLoadAssignment,
 ): string[] {
   return localities.flatMap(({ lbEndpoints = [] }) =>

@@ -57,7 +57,6 @@ export interface FaultTarget {
   readonly name?: string;
 }
 
-/** See the module description. */
 export interface FleetOptions {
   readonly form: SubscriberProfile;
   readonly mode: DiscoveryMode;
@@ -103,7 +102,6 @@ interface Member {
   timer?: Timer;
 }
 
-/** See the module description. */
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #read: ResourceReader<DecodedResource>;

@@ -31,7 +31,6 @@ export interface ChangeFigure {
   readonly spreadMs: number;
 }
 
-/** See the module description. */
 export interface FleetFigures {
   readonly clients: number;
   /** From its start, of each client that was in sync. */

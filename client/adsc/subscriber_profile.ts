@@ -21,7 +21,6 @@ export interface Want {
   readonly names: readonly string[];
 }
 
-/** See the module description. */
 export type SubscriberProfile =
   /** All clusters and listeners, and what they need. */
   | { readonly kind: "proxy" }

@@ -43,7 +43,6 @@ export interface BenchConnEvents {
   onBroken(error: BenchError): void;
 }
 
-/** See the module description. */
 export class BenchConn implements ConduitEvents {
   readonly #conduit: Conduit;
   readonly #events: BenchConnEvents;

@@ -15,7 +15,6 @@ import type { BenchStage, Measurement } from "./measurement.ts";
 
 const ONE_BYTE = new Uint8Array(1);
 
-/** See the module description. */
 export class NewConnections implements Measurement {
   readonly #stage: BenchStage;
   readonly #samples = new Samples();

@@ -12,7 +12,6 @@ import type { BenchStage, Measurement } from "./measurement.ts";
 /** Bytes of one message. */
 export const MESSAGE_BYTES = 64;
 
-/** See the module description. */
 export class RoundTrips implements Measurement {
   readonly #stage: BenchStage;
   readonly #message = new Uint8Array(MESSAGE_BYTES);

@@ -22,7 +22,6 @@ const WARM_UP_SHARE = 0.25;
 /** What one write offers. */
 const CHUNK = new Uint8Array(64 * 1024);
 
-/** See the module description. */
 export class Throughput implements Measurement {
   readonly #stage: BenchStage;
   readonly #kind: "down" | "up";

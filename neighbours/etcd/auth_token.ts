@@ -19,7 +19,6 @@ export interface EtcdUser {
 /** Sends an `AuthenticateRequest`; gives the answer's bytes. */
 export type Authenticate = (request: Uint8Array) => Promise<Uint8Array>;
 
-/** See the module description. */
 export class AuthToken {
   readonly #user: EtcdUser | undefined;
   #token: string | undefined;

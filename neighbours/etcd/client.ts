@@ -72,7 +72,6 @@ const ANOTHER = "another member is asked";
 /** A prefix with more keys than this is not held. */
 export const KEYS_MAX = 200_000;
 
-/** See the module description. */
 export interface EtcdClientOptions {
   readonly members: readonly MemberAddress[];
   readonly connect: ConnectMember;
@@ -92,7 +91,6 @@ export interface Listing {
   readonly clusterId: Int64Text;
 }
 
-/** See the module description. */
 export class EtcdClient implements Disposable {
   readonly #options: EtcdClientOptions;
   readonly #channel: Channel;

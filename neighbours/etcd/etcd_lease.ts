@@ -41,7 +41,6 @@ const RENEWALS = 3;
 /** Longest wait after failures to get a lease or to write. */
 export const RETRY_CAP_MS = 10_000;
 
-/** See the module description. */
 export interface EtcdLeaseOptions {
   readonly client: EtcdClient;
   /** What is asked for; etcd may give more. */
@@ -63,7 +62,6 @@ export interface EtcdLeaseOptions {
   readonly onProblem: (error: EtcdError, retryMs: number) => void;
 }
 
-/** See the module description. */
 export class EtcdLease {
   readonly #options: EtcdLeaseOptions;
   readonly #stopping = new AbortController();

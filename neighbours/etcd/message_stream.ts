@@ -22,7 +22,6 @@ export interface MessageStreamEvents {
   onEnd(status: Status): void;
 }
 
-/** See the module description. */
 export interface MessageStream {
   /** Nothing happens when the call is over. */
   send(message: Uint8Array): void;

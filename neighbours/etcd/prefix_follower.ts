@@ -25,7 +25,6 @@ import { type Change, Watch } from "./watch.ts";
 /** Longest wait after failures. */
 export const RETRY_CAP_MS = 10_000;
 
-/** See the module description. */
 export interface FollowerOptions {
   readonly client: EtcdClient;
   readonly prefix: string;
@@ -42,7 +41,6 @@ export interface FollowerOptions {
   readonly onProblem: (error: EtcdError, retryMs: number) => void;
 }
 
-/** See the module description. */
 export class PrefixFollower {
   readonly #options: FollowerOptions;
   readonly #stopping = new AbortController();

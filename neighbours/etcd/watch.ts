@@ -64,7 +64,6 @@ export type WatchEnd =
   /** Begin with a list. */
   | { readonly kind: "lost"; readonly error: EtcdError };
 
-/** See the module description. */
 export interface WatchOptions {
   readonly client: EtcdClient;
   readonly prefix: string;
@@ -78,7 +77,6 @@ export interface WatchOptions {
   readonly onChanges: (changes: readonly Change[], revision: bigint) => void;
 }
 
-/** See the module description. */
 export class Watch {
   readonly #options: WatchOptions;
   readonly #doing: string;

@@ -20,7 +20,6 @@ export interface Credential {
   readonly keyPair?: { readonly cert: string; readonly key: string };
 }
 
-/** See the module description. */
 export interface KubernetesAccess {
   /** Such as `https://10.96.0.1:443`, without a slash at the end. */
   readonly server: string;

@@ -68,7 +68,6 @@ interface ApiRequest extends RequestOptions {
   readonly body?: unknown;
 }
 
-/** See the module description. */
 export class KubernetesClient implements Disposable {
   readonly #access: KubernetesAccess;
   readonly #timers: Timers;

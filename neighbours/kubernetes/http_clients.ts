@@ -16,7 +16,6 @@ export interface HttpClientMaterial {
   readonly proxyUrl: string | undefined;
 }
 
-/** See the module description. */
 export class HttpClients implements Disposable {
   #current:
     | { readonly material: HttpClientMaterial; readonly client: HttpClient }

@@ -15,7 +15,6 @@ import { TokenFile } from "./token_file.ts";
 export const SERVICE_ACCOUNT_FOLDER =
   "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/** See the module description. */
 export interface InClusterOptions {
   readonly clock: Clock;
   /** Default: this process's. */

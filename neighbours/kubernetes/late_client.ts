@@ -9,7 +9,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { KubernetesClient, RequestOptions } from "./client.ts";
 import { connectKubernetes, type KubernetesOptions } from "./connect.ts";
 
-/** See the module description. Fails as `KubernetesClient` does. */
+/** Fails as `KubernetesClient` does. */
 export class LateClient implements Disposable {
   readonly #options: KubernetesOptions;
   readonly #timers: Timers;

@@ -52,7 +52,6 @@ export interface ListWatchClient {
   ): Promise<ReadableStream<Uint8Array>>;
 }
 
-/** See the module description. */
 export interface ListWatchOptions<T> {
   readonly client: ListWatchClient;
   /** Of the collection; see `pathOf`. */
@@ -72,7 +71,6 @@ export interface ListWatchOptions<T> {
   readonly onProblem?: (error: Error, retryMs: number) => void;
 }
 
-/** See the module description. */
 export class ListWatch<T extends KubernetesObject> {
   readonly #options: ListWatchOptions<T>;
   readonly #copy = new ObjectCopy<T>();

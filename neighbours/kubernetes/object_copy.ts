@@ -22,7 +22,6 @@ export type ObjectChange<T> =
  */
 export const REMOVED_MAX = 1_000;
 
-/** See the module description. */
 export class ObjectCopy<T extends KubernetesObject> {
   readonly #objects = new Map<string, T>();
   /** Versions of removed objects, oldest first. */

@@ -8,7 +8,6 @@
 import { pause } from "../../platform/time/pause.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
-/** See the module description. */
 export class RequestDeadline implements Disposable {
   /** Ends what is under way, at the deadline or when the caller wants it. */
   readonly signal: AbortSignal;

@@ -9,7 +9,6 @@
 
 import type { Clock } from "../../proto/sync/clock.ts";
 
-/** See the module description. */
 export interface RequestRateOptions {
   readonly clock: Clock;
   readonly perSecond: number;
@@ -17,7 +16,6 @@ export interface RequestRateOptions {
   readonly burst: number;
 }
 
-/** See the module description. */
 export class RequestRate {
   readonly #clock: Clock;
   readonly #intervalMs: number;

@@ -15,7 +15,6 @@ import {
 import { REREAD_MS } from "./access.ts";
 import { KubernetesConfigError } from "./errors.ts";
 
-/** See the module description. */
 export class TlsFiles {
   readonly #credentials: Credentials;
   readonly #clock: Clock;

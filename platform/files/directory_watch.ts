@@ -58,11 +58,10 @@ export interface DirectoryWatchEvents {
 }
 
 /** Not recursive: a directory's entries and the directory itself. */
-export function openFsEvents(directories: string[]): FsEvents {
+function openFsEvents(directories: string[]): FsEvents {
   return Deno.watchFs(directories, { recursive: false });
 }
 
-/** See the module description. */
 export class DirectoryWatch {
   readonly #events: DirectoryWatchEvents;
   readonly #open: OpenFsEvents;

@@ -70,7 +70,6 @@ type State =
     readonly isStale: boolean;
   };
 
-/** See the module description. */
 export class SavedFile {
   readonly #options: SavedFileOptions;
   #state: State = { kind: "kept" };

@@ -30,7 +30,6 @@ export interface ConnectionFacts {
   readonly target?: DialTarget;
 }
 
-/** See the module description. */
 export class ConnectionLog {
   readonly #log: Log;
   readonly #clock: Clock;

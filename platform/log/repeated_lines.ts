@@ -45,7 +45,6 @@ interface Entry {
   timer: Timer | undefined;
 }
 
-/** See the module description. */
 export class RepeatedLines {
   readonly #timers: Timers;
   readonly #wallMs: () => number;

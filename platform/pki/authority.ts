@@ -43,7 +43,6 @@ export interface LeafName {
   readonly value: string;
 }
 
-/** See the module description. */
 export class CertificateAuthority {
   readonly facts: CertificateFacts;
   readonly #keys: CryptoKeyPair;

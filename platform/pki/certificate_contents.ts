@@ -23,7 +23,6 @@ import {
   derTime,
 } from "./der.ts";
 
-/** See the module description. */
 export interface CertificateContents {
   /** In hex, upper case, without leading zeros. */
   readonly serialNumber: string;

@@ -25,7 +25,7 @@ export interface CpuProfile {
   readonly timeDeltas?: readonly number[];
 }
 
-/** See the module description. One CPU profile at a time. */
+/** One CPU profile at a time. */
 export class Profiler {
   #isBusy = false;
   readonly #heapFiles: string[] = [];

@@ -74,7 +74,6 @@ interface Entry extends State {
   waiting: Timer | undefined;
 }
 
-/** See the module description. */
 export class Reloads {
   readonly #options: ReloadsOptions;
   readonly #entries: Entry[] = [];

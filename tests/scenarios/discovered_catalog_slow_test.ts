@@ -28,7 +28,7 @@ import { XdsStreamState } from "../../server/discovery/subscriptions/xds_stream_
 import { FakeTimers } from "../support/memory/fake_timers.ts";
 import { Prng } from "../support/memory/prng.ts";
 import { readForProxy } from "../../agent/proxy/ads/proxy_content.ts";
-import { proxyNode } from "../../agent/proxy/ads/proxy_node.ts";
+import { proxyNode } from "../../agent/proxy/ads/discovery_source.ts";
 import {
   type Content,
   ServiceAssembly,

@@ -42,7 +42,6 @@ export type StoredCertificate =
   /** `why` is a sentence that names the file. */
   | { readonly kind: "damaged"; readonly why: string };
 
-/** See the module description. */
 export class CertificateFiles {
   readonly #directory: string;
   readonly #component: string;

@@ -60,7 +60,6 @@ export interface CsrObserver {
   warn(message: string): void;
 }
 
-/** See the module description. */
 export interface CsrCertificateOptions {
   readonly files: CertificateFiles;
   readonly spec: CertificateSpec;
@@ -83,7 +82,6 @@ export interface CsrCertificateOptions {
   readonly observer: CsrObserver;
 }
 
-/** See the module description. */
 export class CsrCertificate {
   readonly #options: CsrCertificateOptions;
   readonly #stopping = new AbortController();

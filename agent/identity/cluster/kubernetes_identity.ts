@@ -30,7 +30,6 @@ import { CsrCertificate, type CsrObserver } from "./csr_certificate.ts";
 import type { KubernetesIdentityOptions } from "./options.ts";
 import { ServiceDiscovery } from "./service_discovery.ts";
 
-/** See the module description. */
 export class KubernetesIdentity implements LinkIdentity {
   readonly serverName?: string;
   readonly #options: KubernetesIdentityOptions;

@@ -9,7 +9,6 @@ import type { KubernetesOptions } from "../../../neighbours/kubernetes/connect.t
 import type { CertificateSpec } from "../../../neighbours/kubernetes/csr.ts";
 import type { DiscoveryOptions } from "./service_discovery.ts";
 
-/** See the module description. */
 export interface KubernetesIdentityOptions {
   readonly api: KubernetesOptions;
   /** Asked in its place until there is a first certificate. */

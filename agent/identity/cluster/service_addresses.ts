@@ -38,7 +38,6 @@ export interface Found {
   readonly looked: readonly string[];
 }
 
-/** See the module description. */
 export function findAddresses(view: ServiceView): Found {
   const looked: string[] = [];
   for (const source of [annotated, balanced, onNodes, inside]) {

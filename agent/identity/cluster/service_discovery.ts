@@ -49,7 +49,6 @@ export interface DiscoveryOptions {
   readonly isInside: boolean;
 }
 
-/** See the module description. */
 export interface ServiceDiscoveryOptions extends DiscoveryOptions {
   readonly client: ListWatchClient;
   readonly timers: Timers;
@@ -62,7 +61,6 @@ export interface ServiceDiscoveryOptions extends DiscoveryOptions {
   };
 }
 
-/** See the module description. */
 export class ServiceDiscovery {
   readonly #options: ServiceDiscoveryOptions;
   readonly #services: ListWatch<Service>;

@@ -34,7 +34,6 @@ export interface AddressFileOptions {
   readonly timers: Timers;
 }
 
-/** See the module description. */
 export class AddressFile {
   readonly numbers: ReservedNumbers;
   readonly #file: SavedFile;

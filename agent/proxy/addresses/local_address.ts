@@ -67,7 +67,6 @@ export interface Collision {
   readonly holder: string;
 }
 
-/** See the module description. */
 export class LocalAddressBook {
   readonly #addresses: LocalAddresses;
   readonly #kept: ReservedNumbers;

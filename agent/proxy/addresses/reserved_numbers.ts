@@ -23,7 +23,6 @@ export interface ReservedNumber {
   readonly goneMs?: number;
 }
 
-/** See the module description. */
 export class ReservedNumbers {
   readonly #byOwner = new Map<string, ReservedNumber>();
   readonly #owners = new Map<number, string>();

@@ -36,7 +36,6 @@ import { type Content, ServiceAssembly } from "./service_assembly.ts";
 /** Services that wait and are named to people. */
 const WAITING_SHOWN_MAX = 100;
 
-/** See the module description. */
 export interface AdsSourceOptions {
   readonly upstream: Upstream;
   readonly mode: DiscoveryMode;
@@ -54,7 +53,6 @@ export interface AdsSourceOptions {
   readonly onStopped?: () => void;
 }
 
-/** See the module description. */
 export class AdsSource implements Source {
   readonly name = "discovery";
   readonly #options: AdsSourceOptions;

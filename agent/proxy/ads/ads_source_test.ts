@@ -25,7 +25,7 @@ import {
 } from "../../../tests/support/xds/scripted_ads.ts";
 import { AdsSource } from "./ads_source.ts";
 import { LastKnownGood } from "./last_known_good.ts";
-import { proxyNode } from "./proxy_node.ts";
+import { proxyNode } from "./discovery_source.ts";
 
 /** A source that follows a scripted server. */
 class Rig implements AsyncDisposable {

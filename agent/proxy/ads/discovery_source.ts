@@ -7,12 +7,15 @@
 import type { ProxyEnvironment } from "../../../net/dial/proxy_environment.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
-import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
+import { VERSION } from "../../../platform/process/version.ts";
+import type {
+  DiscoveryMode,
+  DiscoveryNode,
+} from "../../../proto/xds/discovery.ts";
 import { type AdsAccess, adsUpstreamOf } from "../../identity/ads_access.ts";
 import type { FollowedIdentity } from "../../identity/followed_identity.ts";
 import { AdsSource } from "./ads_source.ts";
 import { LastKnownGood } from "./last_known_good.ts";
-import { proxyNode } from "./proxy_node.ts";
 
 /** Which servers, as whom, and what is kept of what they say. */
 export interface DiscoveryClientConfig {
@@ -58,4 +61,25 @@ export function discoverySource(
       onStopped: () => identity.stop(),
     }),
   });
+}
+
+/** By this a discovery server knows that services are to be sent whole. */
+const PROXY_USER_AGENT = "tunnel";
+
+/**
+ * What a node proxy names itself to a discovery server.
+ *
+ * @param id The node's name, or one that begins with it and a slash.
+ * @param zone Where it is; empty: nobody knows.
+ */
+export function proxyNode(id: string, zone: string): DiscoveryNode {
+  return {
+    id,
+    cluster: "",
+    metadata: { tunnel: { kind: "proxy" } },
+    locality: { region: "", zone, subZone: "" },
+    userAgentName: PROXY_USER_AGENT,
+    userAgentVersion: VERSION,
+    clientFeatures: [],
+  };
 }

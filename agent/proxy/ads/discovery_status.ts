@@ -10,7 +10,6 @@ import type { AdsState } from "../../../client/ads/ads_connection.ts";
 import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
 
-/** See the module description. */
 export interface DiscoveryStatus {
   readonly node: string;
   readonly mode: DiscoveryMode;

@@ -38,7 +38,6 @@ export interface Remembered {
   readonly resources: readonly Recalled[];
 }
 
-/** See the module description. */
 export class LastKnownGood {
   readonly path: string;
   readonly #file: SavedFile;

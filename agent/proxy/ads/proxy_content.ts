@@ -48,7 +48,6 @@ import {
   type Content,
 } from "./service_assembly.ts";
 
-/** See the module description. */
 export const readForProxy: ResourceReader<Content> = (
   kind: ResourceKind,
   resource: ReceivedResource,

@@ -60,7 +60,6 @@ interface Cluster extends ClusterContent {
   readonly turn: number;
 }
 
-/** See the module description. */
 export class ServiceAssembly {
   /** By name. */
   readonly #clusters = new Map<string, Cluster>();

@@ -24,7 +24,6 @@ interface Visit {
   atMs: number;
 }
 
-/** See the module description. */
 export class AffinityTable {
   readonly #clock: Clock;
   readonly #clientsMax: number;

@@ -16,7 +16,6 @@ import { type Family, familyOf } from "./families.ts";
 /** What a health check has found. */
 export type Health = "unknown" | "well" | "ill";
 
-/** See the module description. */
 export class Backend {
   /** What tells it from the others of its unit; see {@linkcode backendKeyOf}. */
   readonly key: string;

@@ -58,7 +58,6 @@ const DEFAULT_POLICY: BalancerPolicy = {
 
 const NOBODY: ReadonlySet<Backend> = new Set();
 
-/** See the module description. */
 export class Balancer {
   readonly #options: BalancerOptions;
   #policy = DEFAULT_POLICY;

@@ -32,7 +32,6 @@ export function familyOf(address: string): Family | undefined {
   return ip.length === 4 ? 4 : 6;
 }
 
-/** See the module description. */
 export class Families {
   readonly #clock: Clock;
   readonly #addresses: () => Iterable<string>;

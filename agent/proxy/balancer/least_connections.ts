@@ -11,7 +11,6 @@ import type { Backend } from "./backend.ts";
 import { RoundRobin } from "./round_robin.ts";
 import type { BalancerStrategy, Random } from "./strategy.ts";
 
-/** See the module description. */
 export class LeastConnections implements BalancerStrategy {
   readonly #turns: RoundRobin;
   #ring: readonly Backend[] = [];

@@ -7,7 +7,6 @@
 import type { Backend } from "./backend.ts";
 import type { BalancerStrategy, Random } from "./strategy.ts";
 
-/** See the module description. */
 export class RandomChoice implements BalancerStrategy {
   readonly #random: Random;
   #ring: readonly Backend[] = [];

@@ -11,7 +11,6 @@
 import type { Backend } from "./backend.ts";
 import type { BalancerStrategy, Random } from "./strategy.ts";
 
-/** See the module description. */
 export class RoundRobin implements BalancerStrategy {
   readonly #random: Random;
   #ring: readonly Backend[] = [];

@@ -9,7 +9,6 @@ import type { Backend } from "./backend.ts";
 /** Uniform in [0, 1), such as `Math.random`. */
 export type Random = () => number;
 
-/** See the module description. */
 export interface BalancerStrategy {
   /**
    * There are other backends now than there were.

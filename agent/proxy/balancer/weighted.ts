@@ -11,7 +11,6 @@
 import type { Backend } from "./backend.ts";
 import type { BalancerStrategy } from "./strategy.ts";
 
-/** See the module description. */
 export class Weighted implements BalancerStrategy {
   /** What each has gained and not paid; kept over updates for who stays. */
   #credits = new Map<Backend, number>();

@@ -64,7 +64,6 @@ export type DnsTransport = "udp" | "tcp";
 
 type Options = packet.OptAnswer | undefined;
 
-/** See the module description. */
 export class DnsResponder {
   readonly #zone: DnsZone;
   /** Answers by code. */

@@ -16,7 +16,6 @@ import { OwnAddresses } from "../listeners/own_addresses.ts";
 import type { Proxy } from "../ports/proxy.ts";
 import { ServiceListener } from "../listeners/service_listener.ts";
 
-/** See the module description. */
 export class DnsService {
   readonly #at: ListenAddress;
   readonly #listener: ServiceListener;

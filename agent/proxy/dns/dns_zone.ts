@@ -54,7 +54,6 @@ const ELSEWHERE: ZoneAnswer = { kind: "elsewhere" };
 const UNKNOWN: ZoneAnswer = { kind: "unknown" };
 const NOTHING: ZoneAnswer = { kind: "known", facts: [] };
 
-/** See the module description. */
 export class DnsZone {
   readonly #proxy: Pick<Proxy, "catalog" | "served">;
   #index: ZoneIndex | undefined;

@@ -32,7 +32,7 @@ export interface PlanOptions {
 export const PLAN_TIMEOUT_MS = 10_000;
 
 /** A source said nothing in time. */
-export class PlanError extends Error {
+class PlanError extends Error {
   override readonly name = "PlanError";
 }
 

@@ -85,7 +85,6 @@ export interface MachineDialerOptions {
   readonly resolver?: Resolver;
 }
 
-/** See the module description. */
 export class MachineDialer implements EndpointDialer {
   readonly #tunnel: TunnelDialer | undefined;
   readonly #resolver: Resolver;

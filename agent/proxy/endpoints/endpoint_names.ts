@@ -35,7 +35,6 @@ interface Known {
   freshUntilMs: number;
 }
 
-/** See the module description. */
 export class EndpointNames implements Resolver {
   readonly #resolver: KeepingResolver;
   readonly #timers: Timers;

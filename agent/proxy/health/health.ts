@@ -26,7 +26,6 @@ import { EndpointDialError } from "../endpoints/endpoint_dialer.ts";
 
 type CheckContext = Pick<ProxyContext, "timers" | "random" | "dialer" | "log">;
 
-/** See the module description. */
 export class HealthChecks {
   readonly #port: ProxiedPort;
   readonly #context: CheckContext;

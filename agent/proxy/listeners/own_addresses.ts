@@ -34,7 +34,6 @@ interface Holder {
   readonly at: ListenAddress;
 }
 
-/** See the module description. */
 export class OwnAddresses {
   readonly #holders = new Map<string, Holder>();
   readonly #closing = new Map<string, Promise<void>>();

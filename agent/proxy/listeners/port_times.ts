@@ -15,7 +15,6 @@ const CONNECT_BOUNDS =
 /** Seconds: from one request to a day. */
 const LENGTH_BOUNDS = [.01, .1, 1, 10, 60, 300, 1_800, 7_200, 43_200, 86_400];
 
-/** See the module description. */
 export class PortTimes {
   /** From a client's coming to its connection with an endpoint, all tries in it. */
   readonly connect = new Histogram(CONNECT_BOUNDS);

@@ -151,7 +151,6 @@ export interface PortCounts {
   datagramsDropped: number;
 }
 
-/** See the module description. */
 export class ProxiedPort {
   /** `default/web`, or `default/web:http` where the port has a name. */
   readonly key: string;

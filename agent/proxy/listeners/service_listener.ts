@@ -39,7 +39,6 @@ export interface ServiceListenerOptions {
   open(at: ListenAddress): Promise<PortListener> | PortListener;
 }
 
-/** See the module description. */
 export class ServiceListener {
   readonly #options: ServiceListenerOptions;
   readonly #backoff: Backoff;

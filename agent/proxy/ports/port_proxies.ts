@@ -12,7 +12,6 @@ import { UdpSessions } from "../sessions/udp_sessions.ts";
 /** A protocol that is missing is not served. */
 export type PortProxies = Readonly<Partial<Record<Protocol, CreatePortProxy>>>;
 
-/** See the module description. */
 export const PORT_PROXIES: PortProxies = {
   tcp: (port, context) => new TcpPortProxy(port, context),
   udp: (port, context) => new UdpSessions(port, context),

@@ -70,7 +70,6 @@ export interface ServedPort {
   problem: string | undefined;
 }
 
-/** See the module description. */
 export class Proxy {
   readonly #options: ProxyOptions;
   readonly #book: LocalAddressBook;

@@ -43,7 +43,6 @@ export class HalfClosed implements ListItem {
   }
 }
 
-/** See the module description. */
 export class HalfClosedConnections {
   readonly #timers: Timers;
   readonly #idleMs: () => number;

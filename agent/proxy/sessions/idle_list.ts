@@ -15,7 +15,6 @@ export class IdleLink {
   newer: IdleLink | undefined;
 }
 
-/** See the module description. */
 export class IdleList<Item extends IdleLink> {
   #oldest: Item | undefined;
   #newest: Item | undefined;

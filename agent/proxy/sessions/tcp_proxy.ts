@@ -37,7 +37,6 @@ import { TcpConnection } from "./tcp_connection.ts";
  */
 export const CONNECTIONS_MAX = 65_536;
 
-/** See the module description. */
 export class TcpPortProxy implements PortProxy {
   readonly #port: ProxiedPort;
   readonly #context: ProxyContext;

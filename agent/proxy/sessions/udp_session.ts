@@ -74,7 +74,6 @@ export interface SessionOwner {
   onClosed(session: UdpSession): void;
 }
 
-/** See the module description. */
 export class UdpSession extends IdleLink implements ConduitEvents {
   readonly client: DatagramAddress;
   readonly home: SessionHome;

@@ -80,7 +80,6 @@ const SWEEPS_PER_IDLE = 16;
 /** and at least so often, because a service may come to want another time. */
 const SWEEP_MS_MAX = 5_000;
 
-/** See the module description. */
 export class UdpSessions implements PortProxy, SessionOwner {
   readonly port: ProxiedPort;
   readonly context: ProxyContext;

@@ -34,7 +34,6 @@ export interface RefusedDatagram {
   readonly by: ReadonlySet<Backend>;
 }
 
-/** See the module description. */
 export class UnansweredDatagram {
   readonly #budget: UnansweredBudget;
   /** Kept for the next one: most clients send many of the same length. */

@@ -15,7 +15,6 @@ export interface ListItem {
   place: number;
 }
 
-/** See the module description. */
 export class UnorderedList<Item extends ListItem> {
   readonly #items: Item[] = [];
 

@@ -17,7 +17,6 @@ import type { Balancer } from "../balancer/balancer.ts";
 import type { DiscoveryStatus } from "../ads/discovery_status.ts";
 import type { Proxy, ServedPort } from "../ports/proxy.ts";
 
-/** See the module description. */
 export interface ProxyStatus {
   /** Counts changes of the catalog. */
   readonly version: number;

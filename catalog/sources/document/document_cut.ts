@@ -12,7 +12,6 @@
  * @module
  */
 
-/** See the module description. */
 export interface CutDocument {
   /** JSON: each an object. YAML: each a list of one map. */
   readonly language: "json" | "yaml";

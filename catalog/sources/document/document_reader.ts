@@ -26,7 +26,6 @@ import {
 import { type CutDocument, cutDocument } from "./document_cut.ts";
 import { type ReadService, readService } from "./document_service.ts";
 
-/** See the module description. */
 export class DocumentReader {
   /** By its text. */
   #known: ReadonlyMap<string, ReadService> = new Map();

@@ -21,7 +21,6 @@ import type { CatalogPart, Sink, Source } from "../../model/source.ts";
 import { EtcdEntries } from "./etcd_entries.ts";
 import type { EtcdLayout } from "./etcd_layout.ts";
 
-/** See the module description. */
 export interface EtcdSourceOptions {
   /** The source's own; closed with it. */
   readonly client: EtcdClient;
@@ -33,7 +32,6 @@ export interface EtcdSourceOptions {
   readonly log: Log;
 }
 
-/** See the module description. */
 export class EtcdSource implements Source {
   readonly name: string;
   readonly #options: EtcdSourceOptions;

@@ -30,7 +30,6 @@ export const REFUSED_MAX = 1_000;
 
 const DECODER = new TextDecoder();
 
-/** See the module description. */
 export class EtcdEntries {
   readonly #layout: EtcdLayout;
   readonly #onRefused: (problem: string) => void;

@@ -21,7 +21,6 @@ export interface ParsedKey {
   readonly part: string;
 }
 
-/** See the module description. */
 export interface EtcdLayout {
   /** What a source of it is called. */
   readonly sourceName: string;

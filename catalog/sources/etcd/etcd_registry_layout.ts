@@ -40,7 +40,6 @@ export const REGISTRY_PREFIX = "/registry/services/";
 /** Both have the same fields; 0.1 wrote none. */
 const VERSIONS: readonly unknown[] = [undefined, "", "v1beta1", "v1beta2"];
 
-/** See the module description. */
 export const REGISTRY_LAYOUT: EtcdLayout = {
   sourceName: "etcd-registry",
   prefix: REGISTRY_PREFIX,

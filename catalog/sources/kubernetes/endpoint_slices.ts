@@ -36,7 +36,6 @@ const STATES: readonly EndpointState[] = [
 
 type SliceEndpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 
-/** See the module description. */
 export class EndpointSlices {
   /** By service, then by the slice's own key. */
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();

@@ -29,12 +29,11 @@ const PAGE_OBJECTS = 500;
 /** What a list says may still be on its way through the watch. */
 export const WATCH_GRACE_MS = 10_000;
 
-/** See the module description; the client is the source's own, and ends with it. */
+/** The client is the source's own, and ends with it. */
 export interface KubernetesSourceOptions extends KubernetesFollowerOptions {
   readonly client: KubernetesFollowerOptions["client"] & Disposable;
 }
 
-/** See the module description. */
 export class KubernetesSource implements Source {
   readonly name = "kubernetes";
   readonly #options: KubernetesSourceOptions;

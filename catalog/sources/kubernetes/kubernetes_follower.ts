@@ -48,7 +48,6 @@ export interface KubernetesFollowerOptions {
   readonly random: () => number;
 }
 
-/** See the module description. */
 export class KubernetesFollower {
   readonly #options: KubernetesFollowerOptions;
   readonly #sink: Sink;

@@ -12,7 +12,7 @@ import {
 import { PROXY_DEFAULTS } from "../../../agent/proxy/defaults.ts";
 import type { AgentOptions } from "../../../agent/options.ts";
 import { AdsSource } from "../../../agent/proxy/ads/ads_source.ts";
-import { proxyNode } from "../../../agent/proxy/ads/proxy_node.ts";
+import { proxyNode } from "../../../agent/proxy/ads/discovery_source.ts";
 import type { Source } from "../../../catalog/model/source.ts";
 import { tlsUpstream } from "../../../net/channel/server_upstream.ts";
 import type { NodeRoute } from "../../../client/tunnel_route.ts";
