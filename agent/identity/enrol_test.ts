@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { ConnectError } from "../../net/dial/agent_connect.ts";
+import { ConnectError } from "../../net/dial/server_connect.ts";
 import { NoServerError } from "../../net/dial/server_addresses.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { EnrolmentOutcome } from "../../proto/identity/enrolment.ts";

@@ -9,9 +9,9 @@
  */
 
 import {
-  type AgentConnectOptions,
   ConnectError,
-} from "../../net/dial/agent_connect.ts";
+  type TlsConnectOptions,
+} from "../../net/dial/server_connect.ts";
 import { type UnaryCaller, withCaller } from "../../net/channel/grpc_call.ts";
 import { P256, PkiError } from "../../platform/pki/key_pair.ts";
 import type {
@@ -51,8 +51,8 @@ export interface IdentityCallsOptions {
   /** Where they are made, for who wants to know. */
   readonly servers: readonly ServerAddress[];
   readonly serverAddresses: ServerAddresses;
-  /** See `connectAgentTls`. */
-  readonly connect: Pick<AgentConnectOptions, "proxyEnv">;
+  /** See `connectTls`. */
+  readonly connect: Pick<TlsConnectOptions, "proxyEnv">;
 }
 
 export class IdentityCalls {
@@ -173,7 +173,7 @@ async function signingRequest(
 }
 
 function ask(
-  connect: Omit<AgentConnectOptions, "alpn">,
+  connect: Omit<TlsConnectOptions, "alpn">,
   path: string,
   request: Uint8Array,
 ): Promise<EnrolmentOutcome> {

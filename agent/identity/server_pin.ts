@@ -8,7 +8,7 @@
  * @module
  */
 
-import { shownCertificates } from "../../net/dial/agent_connect.ts";
+import { shownCertificates } from "../../net/dial/server_connect.ts";
 import {
   type CertificateFacts,
   certificateFacts,

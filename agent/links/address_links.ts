@@ -15,7 +15,7 @@
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { YOUNG_MS } from "../../platform/time/supervise.ts";
-import { ConnectError } from "../../net/dial/agent_connect.ts";
+import { ConnectError } from "../../net/dial/server_connect.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import type {

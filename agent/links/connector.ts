@@ -85,7 +85,7 @@ export interface ConnectorOptions {
   readonly onDial: DialHandler;
   /**
    * Connects with TLS, offering these ALPN names; rejects with a sentence.
-   * `use` is called in the turn of the handshake and its promise is returned.
+   * `use` gets the stream; what it rejects with is a failure of that server.
    */
   openTransport<T>(
     alpn: readonly string[],

@@ -10,10 +10,10 @@
 
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import {
-  connectAgentTls,
   ConnectError,
   connectPlain,
-} from "../../net/dial/agent_connect.ts";
+  connectTls,
+} from "../../net/dial/server_connect.ts";
 import type { RequestTarget, Upstream } from "../../net/channel/upstream.ts";
 import { openClientConnection } from "../../net/http2/client_connection.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
@@ -29,7 +29,7 @@ export const CONNECT_TIMEOUT_MS = 3_000;
 /**
  * Connects to a member.
  *
- * @param use Called in the turn in which there is a connection.
+ * @param use Gets the stream, at once.
  * @throws {GrpcError} UNAVAILABLE, with one sentence.
  */
 export type ConnectMember = <Result>(
@@ -103,12 +103,12 @@ export function memberConnector(material: () => TlsMaterial): ConnectMember {
     const to = { host, port, timeoutMs: CONNECT_TIMEOUT_MS, signal };
     try {
       if (!isTls) return use(await connectPlain(to));
-      return await connectAgentTls({
+      return await connectTls({
         ...to,
         credentials: material(),
         alpn: ["h2"],
         proxyEnv: {},
-      }, use);
+      }).then(use);
     } catch (error) {
       if (
         error instanceof ConnectError || error instanceof TlsHandshakeError

@@ -7,17 +7,14 @@
 
 import { unaryCall } from "../../proto/grpc/client.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
-import {
-  type AgentConnectOptions,
-  connectAgentTls,
-} from "../dial/agent_connect.ts";
+import { connectTls, type TlsConnectOptions } from "../dial/server_connect.ts";
 import { openClientConnection } from "../http2/client_connection.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 
 /** Whom to call. */
 export interface CallerOptions {
   /** Where and as whom; ALPN is not for the caller to choose. */
-  readonly connect: Omit<AgentConnectOptions, "alpn">;
+  readonly connect: Omit<TlsConnectOptions, "alpn">;
   /** For each answer. */
   readonly timeoutMs: number;
   /** Longest answer accepted. */
@@ -48,30 +45,29 @@ export async function withCaller<Result>(
 ): Promise<Result> {
   const { connect, timeoutMs, messageBytesMax } = options;
   const alpn = ["h2"];
-  return await connectAgentTls({ ...connect, alpn }, async (stream) => {
-    const timers = systemTimers;
-    const connection = openClientConnection(stream, { timers });
-    const call: UnaryCaller = async (path, request) => {
-      try {
-        return await unaryCall(connection, {
-          path,
-          request,
-          authority: connect.serverName ?? connect.host,
-          scheme: "https",
-          timers,
-          timeoutMs,
-          messageBytesMax,
-        });
-      } catch (error) {
-        throw error instanceof GrpcError ? inWords(error) : error;
-      }
-    };
+  const stream = await connectTls({ ...connect, alpn });
+  const timers = systemTimers;
+  const connection = openClientConnection(stream, { timers });
+  const call: UnaryCaller = async (path, request) => {
     try {
-      return await use(call);
-    } finally {
-      connection.shutdown("the calls are over");
+      return await unaryCall(connection, {
+        path,
+        request,
+        authority: connect.serverName ?? connect.host,
+        scheme: "https",
+        timers,
+        timeoutMs,
+        messageBytesMax,
+      });
+    } catch (error) {
+      throw error instanceof GrpcError ? inWords(error) : error;
     }
-  });
+  };
+  try {
+    return await use(call);
+  } finally {
+    connection.shutdown("the calls are over");
+  }
 }
 
 /** A status without a message is no sentence. */

@@ -6,10 +6,10 @@
  */
 
 import {
-  connectAgentTls,
   ConnectError,
   connectPlain,
-} from "../dial/agent_connect.ts";
+  connectTls,
+} from "../dial/server_connect.ts";
 import type { Upstream } from "./upstream.ts";
 import type { ProxyEnvironment } from "../dial/proxy_environment.ts";
 import {
@@ -77,7 +77,7 @@ export function tlsUpstream(options: TlsUpstreamOptions): TlsUpstream {
       signal?.throwIfAborted();
       const connect = () =>
         servers.connect(async (place) =>
-          await connectAgentTls({
+          await connectTls({
             ...place,
             ...serverName === undefined ? {} : { serverName },
             credentials: options.credentials(),
@@ -85,7 +85,7 @@ export function tlsUpstream(options: TlsUpstreamOptions): TlsUpstream {
             proxyEnv,
             timeoutMs: CONNECT_TIMEOUT_MS,
             ...signal === undefined ? {} : { signal },
-          }, use)
+          }).then(use)
         );
       try {
         return await connect();

@@ -20,8 +20,8 @@ export interface Upstream extends RequestTarget {
   /**
    * Connects to the next server that lets us.
    *
-   * @param use Called in the turn in which there is a connection. `target`:
-   *   where servers differ in that.
+   * @param use Gets the stream, at once; `target`: where servers differ in that.
+   *   What it throws or rejects with is a failure of that server.
    * @throws {Error} One sentence; the signal's reason.
    */
   connect<Result>(

@@ -11,7 +11,7 @@
  */
 
 import type { Clock } from "../../proto/sync/clock.ts";
-import { ConnectError } from "./agent_connect.ts";
+import { ConnectError } from "./server_connect.ts";
 import { interleaveFamilies } from "./happy_eyeballs.ts";
 import { type ProxyEnvironment, proxyFor } from "./proxy_environment.ts";
 import { LookupError, type Resolver } from "../names/resolver.ts";
@@ -66,7 +66,7 @@ export function systemServerAddresses(
   });
 }
 
-/** `Cannot connect to name:1 (10.0.0.1): why`, as `agent_connect.ts` says it. */
+/** `Cannot connect to name:1 (10.0.0.1): why`, as `server_connect.ts` says it. */
 const SENTENCE = /^Cannot connect to (\S+)(?: \(([^()]+)\))?: (.+)$/s;
 
 /** Each sentence once, and those that differ in the address alone as one. */

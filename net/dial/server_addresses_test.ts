@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { ConnectError } from "./agent_connect.ts";
+import { ConnectError } from "./server_connect.ts";
 import { LookupError } from "../names/resolver.ts";
 import {
   FAILED_MS,

@@ -4,7 +4,7 @@ import { Connection } from "../../proto/streams/connection.ts";
 import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
 import { usualIntake } from "../../tests/support/rigs/usual_intake.ts";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
-import { connectAgentTls } from "../dial/agent_connect.ts";
+import { connectTls } from "../dial/server_connect.ts";
 import { driveHttp2 } from "./http2_driver.ts";
 import { listenAgentPort } from "../listen/agent_listener.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -46,7 +46,7 @@ Deno.test("HTTP/2 rides on mutual TLS, from preface to GOAWAY", async () => {
     onProblem: (line) => serverClosed.reject(new Error(line)),
   });
   const closed = Promise.withResolvers<string>();
-  const connection = await connectAgentTls({
+  const connection = await connectTls({
     host: "127.0.0.1",
     port: listener.port,
     serverName: "tunnel-server",
@@ -54,7 +54,7 @@ Deno.test("HTTP/2 rides on mutual TLS, from preface to GOAWAY", async () => {
     alpn: ["h2"],
     proxyEnv: {},
     timeoutMs: 10_000,
-  }, (transport) => {
+  }).then((transport) => {
     const connection = new Connection({
       role: "client",
       clock: systemTimers,

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
 import { Trouble } from "../../tests/support/memory/trouble.ts";
-import { connectAgentTls } from "../dial/agent_connect.ts";
+import { connectTls } from "../dial/server_connect.ts";
 import type { Guest } from "../admission/intake.ts";
 import { TLS_ENGINES } from "../../tests/support/rigs/tls_engines.ts";
 import { usualIntake } from "../../tests/support/rigs/usual_intake.ts";
@@ -62,7 +62,7 @@ for (const { tls } of TLS_ENGINES) {
       onProblem: trouble.report,
     });
     const connect = () =>
-      connectAgentTls({
+      connectTls({
         host: "127.0.0.1",
         port: listener.port,
         serverName: "tunnel-server",
@@ -71,7 +71,7 @@ for (const { tls } of TLS_ENGINES) {
         proxyEnv: {},
         timeoutMs: 10_000,
         tls,
-      }, (transport) => new Heard(transport));
+      }).then((transport) => new Heard(transport));
     const one = await trouble.instead(connect());
     const [seen] = await trouble.instead(connected[0]!.promise);
     const other = await trouble.instead(connect());

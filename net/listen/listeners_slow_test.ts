@@ -38,7 +38,7 @@ const host = Deno.args[0];
 const { listenTcp } = await import(host + "net/listen/listeners.ts");
 const { listenAgentPort } = await import(host + "net/listen/agent_listener.ts");
 const { Credentials } = await import(host + "net/tls/trust/credentials.ts");
-const { connectAgentTls } = await import(host + "net/dial/agent_connect.ts");
+const { connectTls } = await import(host + "net/dial/server_connect.ts");
 const { usualIntake } = await import(host + "tests/support/rigs/usual_intake.ts");
 const { certificates } = await import(host + "tests/support/certificates/certificates.ts");
 // The platform panics when it first meets signals without descriptors.
@@ -65,10 +65,10 @@ const agentListener = await listenAgentPort({ ...at, credentials: Credentials.lo
   onRefused: (error) => console.log(error.message),
   onProblem,
 });
-const knock = () => connectAgentTls({
+const knock = () => connectTls({
   host: "127.0.0.1", port: agentListener.port, serverName: "tunnel-server",
   credentials: { ...all.client, ca: all.ca }, alpn: [], proxyEnv: {}, timeoutMs: 30000,
-}, () => {});
+}).then(() => {});
 Deno.removeSync(folder, { recursive: true });
 starve();
 starved.pop().close();

@@ -7,7 +7,7 @@
  */
 
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
-import { ConnectError } from "../../../net/dial/agent_connect.ts";
+import { ConnectError } from "../../../net/dial/server_connect.ts";
 import type { RequestOptions } from "../../../neighbours/kubernetes/client.ts";
 import {
   isKubernetesTrouble,

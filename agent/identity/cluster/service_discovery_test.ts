@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { ConnectError } from "../../../net/dial/agent_connect.ts";
+import { ConnectError } from "../../../net/dial/server_connect.ts";
 import { KubernetesClient } from "../../../neighbours/kubernetes/client.ts";
 import type { Node, Service } from "../../../neighbours/kubernetes/objects.ts";
 import {

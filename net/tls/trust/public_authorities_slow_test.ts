@@ -8,12 +8,10 @@ const here = (path: string) =>
 
 /** Connects to the port it is given, without naming any authority. */
 const KNOCK = `
-const { connectAgentTls } = await import(${
-  here("../../dial/agent_connect.ts")
-});
+const { connectTls } = await import(${here("../../dial/server_connect.ts")});
 const [port, tls] = Deno.args;
 try {
-  await connectAgentTls({
+  await connectTls({
     host: "localhost",
     ip: "127.0.0.1",
     port: +port,
@@ -22,7 +20,7 @@ try {
     proxyEnv: {},
     timeoutMs: 10_000,
     tls,
-  }, (stream) => stream.close());
+  }).then((stream) => stream.close());
   console.log("trusted");
 } catch (error) {
   console.log(error.failure);

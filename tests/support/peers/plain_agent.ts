@@ -5,7 +5,7 @@
  * @module
  */
 
-import { connectAgentTls } from "../../../net/dial/agent_connect.ts";
+import { connectTls } from "../../../net/dial/server_connect.ts";
 import { dialTarget } from "../../../net/dial/dial.ts";
 import { openClientConnection } from "../../../net/http2/client_connection.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
@@ -28,14 +28,14 @@ const dial: DialHandler = (target, answer) => {
 export async function plainAgent(tunnel: Tunnel): Promise<void> {
   const { ca, client } = await certificates();
   const linked = Promise.withResolvers<void>();
-  await connectAgentTls({
+  await connectTls({
     host: "127.0.0.1",
     port: tunnel.agentPort,
     credentials: { ca, ...client },
     alpn: ["h2"],
     proxyEnv: {},
     timeoutMs: 10_000,
-  }, (transport) => {
+  }).then((transport) => {
     const connection = openClientConnection(transport, {
       timers: systemTimers,
     });

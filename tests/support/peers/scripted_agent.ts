@@ -4,7 +4,7 @@
  * @module
  */
 
-import { connectAgentTls } from "../../../net/dial/agent_connect.ts";
+import { connectTls } from "../../../net/dial/server_connect.ts";
 import { openClientConnection } from "../../../net/http2/client_connection.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { Metadata } from "../../../proto/grpc/metadata.ts";
@@ -21,14 +21,14 @@ export async function scriptedAgent(
   const { ca, client } = await certificates();
   const metadata = new Metadata();
   for (const [name, value] of fields) metadata.add(name, value);
-  return await connectAgentTls({
+  return await connectTls({
     host: "127.0.0.1",
     port: tunnel.agentPort,
     credentials: { ca, ...client },
     alpn: ["h2"],
     proxyEnv: {},
     timeoutMs: 10_000,
-  }, (transport) => {
+  }).then((transport) => {
     const connection = openClientConnection(transport, {
       timers: systemTimers,
     });

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { connectAgentTls } from "../../../net/dial/agent_connect.ts";
+import { connectTls } from "../../../net/dial/server_connect.ts";
 import { openClientConnection } from "../../../net/http2/client_connection.ts";
 import {
   exportPrivateKey,
@@ -43,13 +43,13 @@ export class IdentityCaller implements Disposable {
     this.#connection = connection;
   }
 
-  /** @param pair Shown as client certificate. @throws As `connectAgentTls`. */
+  /** @param pair Shown as client certificate. @throws As `connectTls`. */
   static open(
     place: ServerPlace,
     pair?: CertificatePair,
   ): Promise<IdentityCaller> {
     const { cert, key } = pair ?? { cert: "", key: "" };
-    return connectAgentTls({
+    return connectTls({
       host: "127.0.0.1",
       port: place.port,
       credentials: { ca: place.ca, cert, key },
@@ -57,7 +57,7 @@ export class IdentityCaller implements Disposable {
       serverName: TUNNEL_SERVER_NAME,
       proxyEnv: {},
       timeoutMs: 10_000,
-    }, (transport) => {
+    }).then((transport) => {
       const connection = openClientConnection(transport, {
         timers: systemTimers,
       });

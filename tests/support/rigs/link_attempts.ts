@@ -10,7 +10,7 @@ import {
   type AttemptEvents,
   type ServerLink,
 } from "../../../agent/links/agent_links.ts";
-import { ConnectError } from "../../../net/dial/agent_connect.ts";
+import { ConnectError } from "../../../net/dial/server_connect.ts";
 import { settled } from "../memory/conduit_probe.ts";
 import { FakeTimers } from "../memory/fake_timers.ts";
 

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { connectAgentTls } from "../../../net/dial/agent_connect.ts";
+import { connectTls } from "../../../net/dial/server_connect.ts";
 import { openClientConnection } from "../../../net/http2/client_connection.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
 import {
@@ -116,7 +116,7 @@ export class XdsProbe implements Disposable {
   static async tls(port: number, tls: ProbeTls): Promise<XdsProbe> {
     const { ca } = await certificates();
     const { cert = "", key = "" } = tls.pair ?? {};
-    return await connectAgentTls({
+    return await connectTls({
       host: "127.0.0.1",
       port,
       serverName: "tunnel-server",
@@ -124,7 +124,7 @@ export class XdsProbe implements Disposable {
       alpn: ["h2"],
       proxyEnv: {},
       timeoutMs: TIMEOUT_MS,
-    }, (transport) => new XdsProbe(transport));
+    }).then((transport) => new XdsProbe(transport));
   }
 
   /** A stream of state of the world. */

@@ -2,11 +2,11 @@ import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { X509Certificate } from "node:crypto";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
 import {
-  type AgentConnectOptions,
-  connectAgentTls,
   ConnectError,
+  connectTls,
   shownCertificates,
-} from "./agent_connect.ts";
+  type TlsConnectOptions,
+} from "./server_connect.ts";
 import {
   type AgentListenerOptions,
   listenAgentPort,
@@ -88,7 +88,7 @@ for (
   Deno.test(`the agent says what is wrong with the server, ${engine}`, async () => {
     const all = await certificates();
     await withPort({ tls: server }, async (port) => {
-      const cases: [Partial<AgentConnectOptions>, string, string][] = [
+      const cases: [Partial<TlsConnectOptions>, string, string][] = [
         [
           { credentials: { ...all.client, ca: all.otherCa } },
           "untrusted-certificate",
@@ -386,10 +386,10 @@ async function withPort(
 
 async function connect(
   to: { port: number },
-  options: Partial<AgentConnectOptions>,
+  options: Partial<TlsConnectOptions>,
 ): Promise<Ear> {
   const all = await certificates();
-  return await connectAgentTls({
+  return await connectTls({
     host: "127.0.0.1",
     port: to.port,
     credentials: { ...all.client, ca: all.ca },
@@ -398,7 +398,7 @@ async function connect(
     proxyEnv: {},
     timeoutMs: 10_000,
     ...options,
-  }, (stream) => new Ear(stream));
+  }).then((stream) => new Ear(stream));
 }
 
 /** A proxy that relays to `port`, or gives `answer` and closes. */

@@ -36,7 +36,7 @@ export interface ServerConnectOptions {
 }
 
 /** Where to and as whom. */
-export interface AgentConnectOptions extends ServerConnectOptions {
+export interface TlsConnectOptions extends ServerConnectOptions {
   /** `ca` verifies the server, exclusively; empty means the public CAs. */
   readonly credentials: TlsMaterial;
   /** By preference. */
@@ -64,15 +64,10 @@ export class ConnectError extends Error {
 /**
  * Connects and shakes hands.
  *
- * @param onConnected Called in the turn in which there is a connection.
  * @throws {ConnectError | TlsHandshakeError} One sentence each.
  */
-export function connectAgentTls<Result>(
-  options: AgentConnectOptions,
-  onConnected: (stream: Stream) => Result,
-): Promise<Result> {
-  return inTime(options, (signal) => connectTls(options, signal, {}))
-    .then((socket) => onConnected(socket));
+export function connectTls(options: TlsConnectOptions): Promise<Stream> {
+  return inTime(options, (signal) => secured(options, signal, {}));
 }
 
 /**
@@ -97,12 +92,12 @@ export function connectPlain(options: ServerConnectOptions): Promise<Stream> {
  * @throws {ConnectError | TlsHandshakeError} One sentence each.
  */
 export function shownCertificates(
-  options: Omit<AgentConnectOptions, "credentials">,
+  options: Omit<TlsConnectOptions, "credentials">,
 ): Promise<readonly Uint8Array<ArrayBuffer>[]> {
   const whole = { ...options, credentials: NO_MATERIAL };
   return inTime(whole, async (signal) => {
     let chain: readonly Uint8Array<ArrayBuffer>[] = [];
-    const socket = await connectTls(whole, signal, {
+    const socket = await secured(whole, signal, {
       isUnverified: true,
       shown: (shown) => chain = shown,
     });
@@ -111,8 +106,8 @@ export function shownCertificates(
   });
 }
 
-async function connectTls(
-  options: AgentConnectOptions,
+async function secured(
+  options: TlsConnectOptions,
   signal: AbortSignal,
   how: Pick<TlsClientOptions, "isUnverified" | "shown">,
 ): Promise<Stream> {
@@ -174,7 +169,7 @@ function nameOf({ host, port, ip }: ServerConnectOptions): string {
 }
 
 async function connectTcp(
-  options: AgentConnectOptions,
+  options: TlsConnectOptions,
   signal: AbortSignal,
 ): Promise<Stream> {
   const { host, ip = host, port } = options;
