@@ -110,11 +110,11 @@ export class RuleSet {
   }
 
   /**
-   * Evaluates a target whose name somebody else will resolve.
+   * Evaluates a target whose name another machine will resolve.
    *
-   * Where a deny rule is about addresses nobody knows whether it fits a name:
+   * Where a deny rule is about addresses it is not known whether it fits a name:
    * such a name is allowed only by a rule about names. Where one is about paths
-   * nobody knows whether another path leads there: it is allowed only by a rule
+   * it is not known whether another path leads there: it is allowed only by a rule
    * that says in which folder it is.
    */
   evaluateUnresolved(subject: Subject): RuleDecision {

@@ -90,7 +90,7 @@ export class BenchTargets {
   }
 }
 
-/** Judged by its name alone: it has no address that a rule could be about. */
+/** Evaluated by its name alone: it has no address that a rule could be about. */
 function decisionOf(
   target: DialTarget,
   rules: RuleSet | undefined,

@@ -143,8 +143,8 @@ function readiness(
       : `[-]${name} failed: ${problem}\n`
   );
   for (const note of notes?.() ?? []) lines.push(`[!]${note}\n`);
-  const verdict = isReady ? "check passed\n" : "";
-  return plain(status, `[+]ping ok\n${lines.join("")}${verdict}`);
+  const summary = isReady ? "check passed\n" : "";
+  return plain(status, `[+]ping ok\n${lines.join("")}${summary}`);
 }
 
 function metrics(registry: MetricRegistry): Response {

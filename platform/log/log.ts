@@ -50,7 +50,7 @@ export interface Log {
 
 /** A log whose level can be set while it is in use. */
 export interface LeveledLog extends Log {
-  /** `--v`, 0 to 10; the next line is judged by it. */
+  /** `--v`, 0 to 10; it decides from the next line on. */
   level: number;
   /** Writes what is held back of repeated lines; the process does so when it ends. */
   flush(): void;

@@ -244,17 +244,17 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     this.#over(reason.message);
   }
 
-  #admit(verdict: LinkAdmission): void {
-    if (verdict instanceof Promise) {
-      verdict.then(
+  #admit(decision: LinkAdmission): void {
+    if (decision instanceof Promise) {
+      decision.then(
         (refusal) => this.#admit(refusal),
         (error) => this.#admit(internalRefusal(error)),
       );
       return;
     }
     if (this.#state !== "admission") return;
-    if (verdict !== undefined) {
-      return this.#end(verdict.code, verdict.message);
+    if (decision !== undefined) {
+      return this.#end(decision.code, decision.message);
     }
     const metadata = announceCapabilities();
     metadata.add("serverid", this.#options.serverId);

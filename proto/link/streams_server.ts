@@ -322,14 +322,14 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     this.#admit(admit?.(peer, hello));
   }
 
-  #admit(verdict: LinkAdmission): void {
-    if (verdict instanceof Promise) {
-      verdict.then(
+  #admit(decision: LinkAdmission): void {
+    if (decision instanceof Promise) {
+      decision.then(
         (refusal) => this.#admit(refusal),
         (error) => this.#admit(internalRefusal(error)),
       );
     } else if (this.#state !== "admission") return;
-    else if (verdict !== undefined) this.close(verdict.message);
+    else if (decision !== undefined) this.close(decision.message);
     else {
       this.#state = "open";
       this.#say({ type: "admission" });

@@ -3,7 +3,7 @@
  * such as `host=node1&ipv4=10.0.0.7&default-route=true`.
  *
  * All of it gets its normal form here, once (`normal_form.ts`), so that whoever
- * looks an agent up, or judges what it claims, compares strings.
+ * looks an agent up, or checks what it claims, compares strings.
  *
  * @module
  */

@@ -26,7 +26,7 @@ export const ADMIN_TOKEN_FILE = "admin.token";
 /** What is known of the server. */
 export interface AdminAccessOptions {
   readonly access: AdminDebug;
-  /** Absent: there is no place for a token, and nobody is shown anything. */
+  /** Absent: there is no place for a token, and all requests are refused. */
   readonly stateDirectory?: string;
   readonly log: Log;
 }

@@ -89,7 +89,7 @@ export class ServerIntake {
     );
   }
 
-  /** A limit was reached and has cost somebody something. */
+  /** A limit was reached: something was refused or ended. */
   reached(limit: IntakeLimit | "http_connections", scope: IntakeScope): void {
     this.#reached.with(limit, scope).add();
     if (!this.#mayLog(`${limit} ${scope}`)) return;

@@ -46,7 +46,7 @@ export class ServerAgents {
   readonly #readiness: Readiness;
   readonly #port: AgentPort;
   readonly #duplicates: Duplicates;
-  /** Set by `openTrust`, before anybody can connect. */
+  /** Set by `openTrust`, before agents can connect. */
   #trust: AgentTrust | undefined;
   #credentials: Credentials | undefined;
   #listener: BoundListener | undefined;
@@ -131,7 +131,7 @@ export class ServerAgents {
     if (options.agents.allowAnonymous) this.#warnOfAnonymous(address);
   }
 
-  /** Whether somebody may link. */
+  /** Whether a peer may link. */
   admit(candidate: LinkCandidate): LinkAdmission {
     return authorize(this.#trust!.authorizers, candidate);
   }
@@ -148,7 +148,7 @@ export class ServerAgents {
     this.#nodes.reconsider(node);
   }
 
-  /** Reads the records of nodes again, for somebody who asked. */
+  /** Reads the records of nodes again, because it was asked for. */
   reload(): void {
     const reloading = this.#trust?.identity?.reload();
     if (reloading !== undefined) unawaited("identity", reloading);

@@ -41,7 +41,7 @@ export class ServerCore {
   readonly authorization: Authorization;
   readonly dialer: Dialer;
 
-  /** To be called when less may be under way: somebody may wait for that. */
+  /** To be called when less may be under way: the shutdown may wait for that. */
   readonly loadChanged: () => void;
 
   constructor(options: ServerOptions, log: Log, loadChanged: () => void) {

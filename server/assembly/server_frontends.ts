@@ -27,7 +27,7 @@ export class ServerFrontends {
   #listener: BoundListener | undefined;
   #kubelet: KubeletPort | undefined;
 
-  /** @param publicMethods Of gRPC; they answer everybody who connects. */
+  /** @param publicMethods Of gRPC; they answer every client. */
   constructor(
     core: ServerCore,
     publicMethods: Readonly<Record<string, MethodHandler>>,
@@ -101,7 +101,7 @@ export class ServerFrontends {
     this.#port.shutdown(reason);
   }
 
-  /** Lets nobody in any more, and ends what runs. */
+  /** Accepts nothing any more, and ends what runs. */
   stop(reason: string): void {
     this.#listener?.close();
     this.#port.shutdown(reason);

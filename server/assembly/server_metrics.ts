@@ -1,5 +1,5 @@
 /**
- * What a server counts. Everybody else counts by calling a method here; the
+ * What a server counts. Other parts count by calling a method here; the
  * names stand in `metric_families.ts`.
  *
  * @module

@@ -31,7 +31,7 @@ export class ServerNodes {
   readonly #frontend: NodeFrontend;
   #discovery: ServerDiscovery | undefined;
 
-  /** @param admit Whether somebody may be an agent. */
+  /** @param admit Whether a peer may be an agent. */
   constructor(
     core: ServerCore,
     admit: (candidate: LinkCandidate) => LinkAdmission,

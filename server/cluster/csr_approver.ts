@@ -35,7 +35,7 @@ import {
 /** For one of the requests that a decision takes. */
 const TIMEOUT_MS = 10_000;
 
-/** How often a decision is tried again because somebody wrote meanwhile. */
+/** How often a decision is tried again because the request has changed meanwhile. */
 export const CONFLICTS_MAX = 5;
 
 /** Decisions under way at a time: a cluster's nodes may all ask at once. */
@@ -58,7 +58,7 @@ export interface ApproverObserver {
   decided(outcome: string): void;
   /** Something was decided. */
   event(message: string): void;
-  /** It is nobody's of ours. */
+  /** A request was left to others. */
   detail(message: string): void;
   warn(message: string): void;
 }
@@ -201,7 +201,7 @@ export class CsrApprover {
         return this.#wait(name, decision);
       } catch (error) {
         const code = error instanceof KubernetesError ? error.code : undefined;
-        // Deleted meanwhile: then nobody waits for it.
+        // Deleted meanwhile: then nothing waits for it.
         if (code === 404) return;
         if (code !== 409 || conflicts === CONFLICTS_MAX) throw error;
         request = await this.#read(name);

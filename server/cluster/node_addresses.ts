@@ -6,7 +6,7 @@
  */
 
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
-import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
+import type { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
 import type { Node } from "../../neighbours/kubernetes/objects.ts";
 import { NODES, pathOf } from "../../neighbours/kubernetes/paths.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
@@ -23,18 +23,13 @@ const NODES_MAX = 10_000;
 /** Within the time that an agent waits for its link. */
 const TIMEOUT_MS = 2_000;
 
-/** What is asked of `KubernetesClient`. */
-export interface NodeClient {
-  get<T>(path: string, options: RequestOptions): Promise<T>;
-}
-
 /** Remembers what nodes are called. */
 export class NodeAddresses {
-  readonly #client: NodeClient;
+  readonly #client: Pick<KubernetesClient, "get">;
   readonly #clock: Clock;
   readonly #known = new Map<string, { found: Identifiers; untilMs: number }>();
 
-  constructor(client: NodeClient, clock: Clock) {
+  constructor(client: Pick<KubernetesClient, "get">, clock: Clock) {
     this.#client = client;
     this.#clock = clock;
   }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
+import type { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import type { Pod } from "../../neighbours/kubernetes/objects.ts";
 import { pathOf, PODS } from "../../neighbours/kubernetes/paths.ts";
@@ -28,14 +28,9 @@ export interface BoundPod {
   readonly podUid: string;
 }
 
-/** What is asked of `KubernetesClient`. */
-export interface PodClient {
-  get<T>(path: string, options: RequestOptions): Promise<T>;
-}
-
 /** Remembers where Pods run. */
 export class PodNodes {
-  readonly #client: PodClient;
+  readonly #client: Pick<KubernetesClient, "get">;
   readonly #clock: Clock;
   readonly #known = new Map<
     string,
@@ -44,7 +39,7 @@ export class PodNodes {
   /** The server has no right to ask; agents are many. */
   #forbidden: { readonly error: Error; readonly untilMs: number } | undefined;
 
-  constructor(client: PodClient, clock: Clock) {
+  constructor(client: Pick<KubernetesClient, "get">, clock: Clock) {
     this.#client = client;
     this.#clock = clock;
   }

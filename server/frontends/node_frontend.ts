@@ -62,7 +62,7 @@ export interface NodeFrontendOptions {
   readonly timers: Timers;
   readonly observer: PacketObserver;
   readonly messageBytesMax: number;
-  /** Whether somebody may be the node that its certificate names. */
+  /** Whether a caller may be the node that its certificate names. */
   admit(candidate: LinkCandidate): LinkAdmission;
   dial(request: CallerDial, answer: DialAnswer): PendingDial;
   /** What a virtual address stands for. */

@@ -16,7 +16,7 @@ export const ATTEMPTS_BURST = 100;
 const ATTEMPTS_PER_SECOND = 10;
 /** What an attempt that was refused costs, in attempts. */
 export const REFUSED_ATTEMPT_COST = 10;
-/** Of everybody together. */
+/** Of all sources together. */
 export const ALL_ATTEMPTS_BURST = 1_000;
 const ALL_ATTEMPTS_PER_SECOND = 200;
 /** Sources remembered; who was quiet longest is forgotten first. */

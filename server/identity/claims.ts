@@ -16,7 +16,7 @@ import { nameKey } from "../../proto/peer/normal_form.ts";
 /** Longest text of a peer that is repeated: a host name's. */
 const CLAIM_LENGTH_MAX = 253;
 
-/** Whom a peer was proven to be. */
+/** What a peer was proven to be. */
 export interface ProvenNames {
   /** What it may have as agent id. */
   readonly ids: readonly string[];

@@ -1,7 +1,7 @@
 /**
  * What is kept of nodes whose identity was seen twice, for `tunnel node list`:
  * a file for each in the state directory, `duplicates/NAME.json`, written by the
- * server that sees it. It is there until somebody has dealt with the node.
+ * server that sees it. It is there until a person has dealt with the node.
  *
  * Nothing depends on it: who may link says the node's own record.
  *
@@ -50,7 +50,7 @@ export class DuplicateRecords {
     await replaceFile(this.#path(record.node), text);
   }
 
-  /** Somebody has dealt with the node. */
+  /** A person has dealt with the node. */
   async remove(node: string): Promise<void> {
     await removeFile(this.#path(node));
   }

@@ -190,7 +190,7 @@ export class JoinService {
     const { publicKeySha256 } = csr;
     const use = { node, publicKeySha256 };
     const { state, tokens, nodes, now, log } = this.#options;
-    // Without a token nobody makes others wait, or learns anything of names.
+    // Without a token a caller makes no other wait, and learns nothing of names.
     await tokens.check(token, use, now());
     return await state.exclusively(async () => {
       const granted = await tokens.check(token, use, now());

@@ -112,7 +112,7 @@ export function standingLinkAuthorizer(
 }
 
 /**
- * Refuses names of joined nodes to everybody else: an agent that is known by a
+ * Refuses names of joined nodes to all others: an agent that is known by a
  * foreign certificate or not at all must not collect a node's connections.
  */
 export function reservedNameAuthorizer(

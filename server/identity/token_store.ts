@@ -63,14 +63,14 @@ export interface ListedToken extends TokenRecord {
   readonly state: "usable" | "expired" | "used up";
 }
 
-/** Whom a use of a token was for. */
+/** The node that a use of a token was for. */
 export interface TokenUse {
   readonly node: string;
   /** Of the node's key: the same node may come again, another may not. */
   readonly publicKeySha256: string;
 }
 
-/** A use that stays used up and lets nobody in again. */
+/** A use that stays used up and lets no node in again. */
 const NOBODY: TokenUse = { node: "", publicKeySha256: "" };
 
 const USE_FILE = /^[a-z2-7]{10}\.use-\d+$/;
@@ -209,7 +209,7 @@ export class TokenStore {
   }
 
   /**
-   * Makes the uses of a node nobody's: they stay used up, and the node cannot
+   * Takes the node's name out of its uses: they stay used up, and it cannot
    * come again by them. For a node that is forgotten.
    */
   async spend(node: string): Promise<void> {

@@ -80,7 +80,7 @@ export const LEAVE_MS = 1_000;
 
 /**
  * How often a link that was replaced is looked at. It is closed when its last
- * conduit is gone, which nobody waits for.
+ * conduit is gone, for which nothing waits.
  */
 export const RETIRED_CHECK_MS = 10_000;
 
@@ -121,7 +121,7 @@ export interface AgentPortOptions {
   readonly messageBytesMax: number;
   /** Shared with every connection of the process. */
   readonly receiveBudget: ReceiveBudget;
-  /** Whether somebody may be an agent. */
+  /** Whether a peer may be an agent. */
   readonly admit: (candidate: LinkCandidate) => LinkAdmission;
   readonly timers: Timers;
   readonly randomness: Randomness;
@@ -133,7 +133,7 @@ export interface AgentPortOptions {
   readonly methodsFor: (
     caller: ConnectionPeer,
   ) => Readonly<Record<string, MethodHandler>>;
-  /** Sent to each agent once it is admitted: whom it is to trust, PEM. */
+  /** Sent to each agent once it is admitted: the authorities to trust, PEM. */
   readonly authorities?: () => Uint8Array | undefined;
   /** Of links; see `ConnectionOptions.firstStreamId`. For tests of the end. */
   readonly firstStreamId?: number;

@@ -7,7 +7,7 @@
  * that received nothing since the newest came is asked for a sign of life, and
  * not used until it gives one.
  *
- * A conduit stays where it was dialed, and at that time nobody knows what it
+ * A conduit stays where it was dialed, and at that time it is not known what it
  * will be used for. A conduit that shares a link with a bulk conduit waits behind
  * what that one has queued, and for every lost packet of it. So a link counts as
  *

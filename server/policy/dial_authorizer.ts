@@ -37,7 +37,7 @@ export interface DialDecision {
 
 /** What `DialAuthorizer` needs from outside. */
 export interface DialAuthorizerOptions {
-  /** Absent: everybody may dial everything. */
+  /** Absent: all callers may dial everything. */
   readonly policy?: { readonly current: Policy };
   /** Absent: there is no audit log. */
   readonly trail?: AuditTrail;
@@ -64,8 +64,8 @@ export class DialAuthorizer {
   }
 
   /**
-   * Whether another agent may be asked for what one was: nobody has asked for it
-   * by name, so nothing is logged, counted or recorded.
+   * Whether another agent may be asked for what one was: no caller has asked for
+   * it by name, so nothing is logged, counted or recorded.
    */
   permits(dial: RequestedDial, agent: LinkPeer): boolean {
     return this.#evaluate(dial, agent).isAllowed;
@@ -74,8 +74,8 @@ export class DialAuthorizer {
   /**
    * Decides about a dial.
    *
-   * @param agent Who would be asked. Absent: there is nobody, which a caller who
-   *   may not reach the node it names is not to learn.
+   * @param agent The one that would be asked. Absent: there is none, which a
+   *   caller that may not reach the node it names is not to learn.
    */
   authorize(dial: RequestedDial, agent: LinkPeer | undefined): DialDecision {
     const { policy, trail } = this.#options;

@@ -40,7 +40,7 @@ export class DiscoveryEntry {
     this.deny = (deny ?? []).map(servicePattern);
   }
 
-  /** @param node Empty for who is nobody's node. */
+  /** @param node Empty for clients that are no node. */
   isAbout(node: string): boolean {
     return this.#node.matches(node.toLowerCase());
   }
@@ -50,7 +50,7 @@ export class DiscoveryEntry {
  * What `node` sees by all entries together: what one of them denies no other
  * one allows, and what none allows is hidden.
  *
- * @param entries Absent: nothing is hidden from anybody.
+ * @param entries Absent: all clients see everything.
  */
 export function visibilityOf(
   entries: readonly DiscoveryEntry[] | undefined,

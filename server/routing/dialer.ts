@@ -58,7 +58,7 @@ export interface DialerOptions {
   readonly dialTimeoutMs: number;
   readonly observer: DialObserver;
   /**
-   * Absent: everybody but nodes may dial everything, and nobody writes it down.
+   * Absent: all callers but nodes may dial everything, and nothing is recorded.
    */
   readonly authorizer?: DialAuthorizer;
   /** Absent: connections are not logged. */
@@ -115,7 +115,7 @@ export class Dialer {
     return dial;
   }
 
-  /** Who may be asked beside or behind the first, if anybody may. */
+  /** The link that may be asked beside or after the first, if there is one. */
   #another(
     request: CallerDial,
     first: AgentLink,

@@ -30,13 +30,13 @@ import { callerName } from "../policy/caller.ts";
  */
 export const SECOND_OPINION_MS = 1_000;
 
-/** Whom a dial goes to. */
+/** The link that a dial goes to. */
 export interface Choice {
   readonly link: AgentLink;
   readonly record: DialRecord | undefined;
 }
 
-/** Who else may be asked, of the links that are wanted; nobody, as a rule. */
+/** Another link that may be asked, of those that are wanted; mostly there is none. */
 export type Another = (
   isWanted: (link: AgentLink) => boolean,
 ) => Choice | undefined;

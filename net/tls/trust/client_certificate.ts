@@ -3,7 +3,7 @@
  *
  * The platform verifies chain, dates and usage, but reports most failures under
  * one code. A person has to know which, so the certificate is looked at again,
- * for the words only: the platform's verdict is never overruled.
+ * for the message only: the platform's decision is never overruled.
  *
  * @module
  */
@@ -24,7 +24,7 @@ export type ClientCertificateRule =
   | "none";
 
 /**
- * Judges a socket whose handshake is complete.
+ * Checks a socket whose handshake is complete.
  *
  * @param ca The bundle clients are verified against, for the words only.
  * @returns `undefined` when the client may stay.

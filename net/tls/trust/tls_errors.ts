@@ -224,7 +224,7 @@ export function certificateRefusal(
   );
 }
 
-/** Dates are judged by a clock, and clocks are wrong more often than dates. */
+/** Dates are compared with a clock, and clocks are wrong more often than dates. */
 const ABOUT_CLOCKS: ReadonlySet<string> = new Set<TlsFailure>([
   "expired-certificate",
   "not-yet-valid-certificate",
