@@ -5,7 +5,10 @@
  * @module
  */
 
-import type { MetricRegistry } from "../platform/metrics/metrics.ts";
+import type {
+  ComputedFamily,
+  MetricRegistry,
+} from "../platform/metrics/metrics.ts";
 import type { Catalog } from "./catalog.ts";
 import type { SourceStatus } from "./source_input.ts";
 
@@ -28,63 +31,55 @@ export function registerCatalogMetrics(
     "Services that are known, from all sources together.",
     () => catalog.snapshot.services.size,
   );
-  registerSources(registry, catalog);
+  registry.computedFamilies(
+    `${PREFIX}source_`,
+    ["source"],
+    SOURCE_FAMILIES,
+    (value) => catalog.status.map((status) => [[status.name], value(status)]),
+  );
 }
 
-function registerSources(registry: MetricRegistry, catalog: Catalog): void {
-  const bySource = (
-    kind: "counter" | "gauge",
-    name: string,
-    help: string,
-    value: (status: SourceStatus) => number,
-  ) =>
-    registry.computedLabelled(
-      kind,
-      `${PREFIX}source_${name}`,
-      help,
-      ["source"],
-      () => catalog.status.map((status) => [[status.name], value(status)]),
-    );
-  bySource(
+const SOURCE_FAMILIES: readonly ComputedFamily<SourceStatus>[] = [
+  [
     "gauge",
     "services",
     "Services that a source has.",
     (status) => status.services,
-  );
-  bySource(
+  ],
+  [
     "gauge",
     "endpoints",
     "Endpoints that a source has.",
     (status) => status.endpoints,
-  );
-  bySource(
+  ],
+  [
     "gauge",
     "up",
     "1 while a source is followed, 0 while it is away or unusable.",
     ({ isSynced, problem }) => isSynced && problem === undefined ? 1 : 0,
-  );
-  bySource(
+  ],
+  [
     "counter",
     "changes_total",
     "Services and lists of endpoints that were new, other, or gone.",
     (status) => status.changes,
-  );
-  bySource(
+  ],
+  [
     "counter",
     "refused_total",
     "Entries of a source that were not as they must be.",
     (status) => status.refused,
-  );
-  bySource(
+  ],
+  [
     "counter",
     "failures_total",
     "Times that a source could not be followed.",
     (status) => status.failures,
-  );
-  bySource(
+  ],
+  [
     "counter",
     "drift_repaired_total",
     "Entries whose change was missed until all was read again.",
     (status) => status.driftRepaired,
-  );
-}
+  ],
+];

@@ -108,6 +108,14 @@ export class LabelledHistogram {
 /** A value, and those of its labels. */
 export type Sample = readonly [labelValues: readonly string[], value: number];
 
+/** One metric of many things of a kind: its type, name, help text and value. */
+export type ComputedFamily<T> = readonly [
+  kind: "counter" | "gauge",
+  name: string,
+  help: string,
+  value: (of: T) => number,
+];
+
 /** A histogram, and the values of its labels. */
 export type HistogramSample = readonly [
   labelValues: readonly string[],
@@ -192,6 +200,23 @@ export class MetricRegistry {
     value: () => number,
   ): void {
     this.#add(kind, name, help, () => [`${name} ${value()}`]);
+  }
+
+  /**
+   * Families with the same labels, of the same things.
+   *
+   * @param samples A sample of each thing, with its `value`.
+   */
+  computedFamilies<T>(
+    prefix: string,
+    labels: readonly string[],
+    families: readonly ComputedFamily<T>[],
+    samples: (value: (of: T) => number) => Iterable<Sample | undefined>,
+  ): void {
+    for (const [kind, name, help, value] of families) {
+      const all = () => samples(value);
+      this.computedLabelled(kind, `${prefix}${name}`, help, labels, all);
+    }
   }
 
   /** Series with labels; each is shown after its first use. */

@@ -8,6 +8,7 @@
  */
 
 import type {
+  ComputedFamily,
   MetricRegistry,
   Sample,
 } from "../../../platform/metrics/metrics.ts";
@@ -34,9 +35,18 @@ export function registerProxyMetrics(
   proxy: Proxy,
 ): void {
   registerWhole(registry, proxy);
-  registerPorts(registry, proxy);
-  registerSessions(registry, proxy);
-  registerEndpoints(registry, proxy);
+  registry.computedFamilies(
+    PREFIX,
+    PORT_LABELS,
+    PORT_FAMILIES,
+    (value) => summed(portSamples(proxy, value)),
+  );
+  registry.computedFamilies(
+    `${PREFIX}endpoint_`,
+    ENDPOINT_LABELS,
+    ENDPOINT_FAMILIES,
+    (value) => summed(endpointSamples(proxy, value)),
+  );
 }
 
 function registerWhole(registry: MetricRegistry, proxy: Proxy): void {
@@ -62,172 +72,138 @@ function registerWhole(registry: MetricRegistry, proxy: Proxy): void {
   );
 }
 
-function registerPorts(registry: MetricRegistry, proxy: Proxy): void {
-  const add = portAdder(registry, proxy);
-  add(
+const PORT_FAMILIES: readonly ComputedFamily<ServedPort>[] = [
+  [
     "gauge",
     "open_connections",
     "Connections, and UDP sessions.",
     ({ proxy }) => proxy.load,
-  );
-  add(
+  ],
+  [
     "counter",
     "connections_total",
     "Clients that came.",
     ({ port }) => port.counts.accepted,
-  );
-  add(
+  ],
+  [
     "counter",
     "refused_connections_total",
     "Clients for which no endpoint could be reached.",
     ({ port }) => port.counts.refused,
-  );
-  add(
+  ],
+  [
     "counter",
     "retries_total",
     "Dials of a further endpoint after one that failed.",
     ({ port }) => port.counts.retries,
-  );
-  add(
+  ],
+  [
     "counter",
     "ejections_total",
     "Times that an endpoint was left out after failures.",
     ({ port }) => port.counts.ejections,
-  );
-  add(
+  ],
+  [
     "counter",
     "bytes_from_clients_total",
     "Bytes that went to endpoints.",
     ({ port }) => port.counts.bytesFromClients,
-  );
-  add(
+  ],
+  [
     "counter",
     "bytes_to_clients_total",
     "Bytes that came from endpoints.",
     ({ port }) => port.counts.bytesToClients,
-  );
-  add(
+  ],
+  [
     "counter",
     "ended_half_closed_total",
     "TCP connections that were silent too long after one side had ended.",
     ({ port }) => port.counts.endedHalfClosed,
-  );
-  add(
+  ],
+  [
     "counter",
     "ended_idle_total",
     "TCP connections that were silent too long.",
     ({ port }) => port.counts.endedIdle,
-  );
-  add(
+  ],
+  [
     "counter",
     "ended_by_endpoint_total",
     "TCP connections that were reset because their endpoint went or was down.",
     ({ port }) => port.counts.endedByEndpoint,
-  );
-}
-
-function registerSessions(registry: MetricRegistry, proxy: Proxy): void {
-  const add = portAdder(registry, proxy);
-  add(
+  ],
+  [
     "counter",
     "sessions_moved_total",
     "UDP sessions that ended because their endpoint went or was ill.",
     ({ port }) => port.counts.moved,
-  );
-  add(
+  ],
+  [
     "counter",
     "sessions_refused_total",
     "UDP sessions that ended because their endpoint refused datagrams.",
     ({ port }) => port.counts.sessionsRefused,
-  );
-  add(
+  ],
+  [
     "counter",
     "resent_datagrams_total",
     "Datagrams that one endpoint refused and another one was sent.",
     ({ port }) => port.counts.datagramsResent,
-  );
-  add(
+  ],
+  [
     "counter",
     "sessions_crowded_out_total",
     "UDP sessions that made room for others, at the limit.",
     ({ port }) => port.counts.crowdedOut,
-  );
-  add(
+  ],
+  [
     "counter",
     "dropped_datagrams_total",
     "Datagrams of clients for which no endpoint could be reached.",
     ({ port }) => port.counts.datagramsDropped,
-  );
-}
+  ],
+];
 
-function portAdder(registry: MetricRegistry, proxy: Proxy) {
-  return (
-    kind: "counter" | "gauge",
-    name: string,
-    help: string,
-    value: (served: ServedPort) => number,
-  ) =>
-    registry.computedLabelled(
-      kind,
-      `${PREFIX}${name}`,
-      help,
-      PORT_LABELS,
-      () => summed(portSamples(proxy, value)),
-    );
-}
-
-function registerEndpoints(registry: MetricRegistry, proxy: Proxy): void {
-  const add = (
-    kind: "counter" | "gauge",
-    name: string,
-    help: string,
-    value: (backend: SeenBackend) => number,
-  ) =>
-    registry.computedLabelled(
-      kind,
-      `${PREFIX}endpoint_${name}`,
-      help,
-      ENDPOINT_LABELS,
-      () => summed(endpointSamples(proxy, value)),
-    );
-  add(
+const ENDPOINT_FAMILIES: readonly ComputedFamily<SeenBackend>[] = [
+  [
     "gauge",
     "open_connections",
     "Connections, and UDP sessions.",
     ({ backend }) => backend.connections,
-  );
-  add(
+  ],
+  [
     "counter",
     "connections_total",
     "Dials that succeeded.",
     ({ backend }) => backend.connectionsTotal,
-  );
-  add(
+  ],
+  [
     "counter",
     "dial_failures_total",
     "Dials that failed.",
     ({ backend }) => backend.failuresTotal,
-  );
-  add(
+  ],
+  [
     "gauge",
     "is_out",
     "1: ejected after failures, or ill by its health check.",
     ({ backend, ejectedForMs }) =>
       ejectedForMs() > 0 || backend.health === "ill" ? 1 : 0,
-  );
-  add(
+  ],
+  [
     "counter",
     "bytes_sent_total",
     "Bytes to it.",
     ({ backend }) => backend.bytesSent,
-  );
-  add(
+  ],
+  [
     "counter",
     "bytes_received_total",
     "Bytes from it.",
     ({ backend }) => backend.bytesReceived,
-  );
-}
+  ],
+];
 
 function* portSamples(
   proxy: Proxy,
