@@ -8,18 +8,15 @@
  * @module
  */
 
-import {
-  ConnectError,
-  type TlsConnectOptions,
-} from "../../net/dial/server_connect.ts";
+import type { TlsConnectOptions } from "../../net/dial/server_connect.ts";
 import { type UnaryCaller, withCaller } from "../../net/channel/grpc_call.ts";
 import { P256, PkiError } from "../../platform/pki/key_pair.ts";
-import type {
-  ServerAddress,
-  ServerAddresses,
+import {
+  isConnecting,
+  type ServerAddress,
+  type ServerAddresses,
 } from "../../net/dial/server_addresses.ts";
 import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
-import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import {
   type EnrolmentOutcome,
@@ -193,8 +190,4 @@ function decodeAnswer(bytes: Uint8Array): EnrolmentOutcome {
     "Cannot read the server's answer: it is neither a certificate nor a " +
       "reason to wait; is the server newer? Update this agent",
   );
-}
-
-function isConnecting(error: unknown): boolean {
-  return error instanceof ConnectError || error instanceof TlsHandshakeError;
 }

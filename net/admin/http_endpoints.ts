@@ -172,7 +172,8 @@ export function jsonAnswer(value: unknown): Response {
   });
 }
 
-function plain(status: number, body: string): Response {
+/** An answer for people. */
+export function plain(status: number, body: string): Response {
   return new Response(body, {
     status,
     headers: { "content-type": "text/plain; charset=utf-8" },

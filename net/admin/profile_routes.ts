@@ -7,7 +7,7 @@
 
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { type CpuProfile, Profiler } from "../../platform/process/profiler.ts";
-import type { Routes } from "./http_endpoints.ts";
+import { plain, type Routes } from "./http_endpoints.ts";
 import { longAnswer } from "./http_port.ts";
 import { jsonPieces, slicedText } from "./sliced_text.ts";
 
@@ -95,11 +95,4 @@ function laterJson(
 function failed(what: string, error: unknown): Response {
   const reason = messageOf(error);
   return plain(500, `Cannot ${what}: ${reason}\n`);
-}
-
-function plain(status: number, body: string): Response {
-  return new Response(body, {
-    status,
-    headers: { "content-type": "text/plain; charset=utf-8" },
-  });
 }

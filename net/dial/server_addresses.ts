@@ -239,7 +239,8 @@ function lastsMs(error: unknown): number {
     : FAILED_MS;
 }
 
-function isConnecting(error: unknown): boolean {
+/** Whether no connection came about: another server may do better. */
+export function isConnecting(error: unknown): boolean {
   return error instanceof ConnectError || error instanceof TlsHandshakeError;
 }
 

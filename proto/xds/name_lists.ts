@@ -131,7 +131,8 @@ function readVersions(section: Uint8Array): ReadonlyMap<string, string> {
   return versions;
 }
 
-function tooMuch(what: string): GrpcError {
+/** What is wrong with a request that is longer than any of a client. */
+export function tooMuch(what: string): GrpcError {
   return new GrpcError(
     StatusCode.RESOURCE_EXHAUSTED,
     `Cannot read a discovery request: ${what}`,

@@ -26,6 +26,7 @@ import {
   type NameCount,
   NameLists,
   passSection,
+  tooMuch,
 } from "./name_lists.ts";
 import { decodeNode } from "./node_codec.ts";
 import { readText, readView } from "./text_fields.ts";
@@ -249,11 +250,4 @@ function decodeError(bytes: Uint8Array): ErrorDetail {
 /** What came in one piece, as nearly all does, is not copied. */
 function wholeOf(pieces: readonly Uint8Array[]): Uint8Array {
   return pieces.length === 1 ? pieces[0]! : joinedBytes(pieces);
-}
-
-function tooMuch(what: string): GrpcError {
-  return new GrpcError(
-    StatusCode.RESOURCE_EXHAUSTED,
-    `Cannot read a discovery request: ${what}`,
-  );
 }
