@@ -108,21 +108,21 @@ export class ConduitStream implements Stream, ConduitEvents {
   onData(chunk: Uint8Array): void {
     if (!this.#isOpen) return;
     this.#arrived.push(chunk);
-    this.#notifier.tellSoon(Ready.READ);
+    this.#notifier.notifySoon(Ready.READ);
   }
 
   onWritable(): void {
-    this.#notifier.tellSoon(Ready.WRITE);
+    this.#notifier.notifySoon(Ready.WRITE);
   }
 
   onEnd(): void {
     this.#peerEnded = true;
-    this.#notifier.tellSoon(Ready.PEER_END);
+    this.#notifier.notifySoon(Ready.PEER_END);
   }
 
   onClose(end: ConduitEnd): void {
     this.#end = end;
-    this.#notifier.tellSoon(Ready.HANGUP);
+    this.#notifier.notifySoon(Ready.HANGUP);
   }
 
   #take(into: Uint8Array<ArrayBuffer>): number {
@@ -142,7 +142,7 @@ export class ConduitStream implements Stream, ConduitEvents {
       this.#conduit.reset("closed by its user");
     }
     this.onClosed?.();
-    this.#notifier.tellSoon(Ready.HANGUP);
+    this.#notifier.notifySoon(Ready.HANGUP);
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * The turn of streams that no poller tells: those of the platform, of a tunnel
+ * The turn of streams that no poller notifies: those of the platform, of a tunnel
  * and of memory.
  *
  * @module
@@ -38,7 +38,7 @@ export class Notifier {
   readonly #turn: Turn;
   #user: StreamUser | undefined;
   #isDue = false;
-  /** What is to be told soon. */
+  /** What the next `notifySoon` passes on. */
   #hints = 0;
 
   constructor(turn: Turn = loopTurn) {
@@ -51,13 +51,13 @@ export class Notifier {
   }
 
   /** Something has happened: not from inside a call of the stream. */
-  tell(hint: number): void {
+  notify(hint: number): void {
     if (this.#user !== undefined) notifyUser(this.#user, hint);
   }
 
-  /** The same from anywhere: it is told in a microtask, of all at once. */
-  tellSoon(hint: number): void {
-    if (this.#hints === 0) queueMicrotask(this.#tellNow);
+  /** The same from anywhere: the user is notified once, in a microtask. */
+  notifySoon(hint: number): void {
+    if (this.#hints === 0) queueMicrotask(this.#notifyNow);
     this.#hints |= hint;
   }
 
@@ -68,14 +68,14 @@ export class Notifier {
     this.#turn.later(this.#goOnNow);
   }
 
-  readonly #tellNow = () => {
+  readonly #notifyNow = () => {
     const hints = this.#hints;
     this.#hints = 0;
-    this.tell(hints);
+    this.notify(hints);
   };
 
   readonly #goOnNow = () => {
     this.#isDue = false;
-    this.tell(0);
+    this.notify(0);
   };
 }

@@ -152,13 +152,13 @@ export class PlatformStream implements Stream {
     this.#reading = count === null ? "ended" : "idle";
     if (!this.#isOpen) return;
     this.#end = count ?? 0;
-    this.#notifier.tell(Ready.READ);
+    this.#notifier.notify(Ready.READ);
   };
 
   readonly #onReadError = (error: unknown) => {
     this.#reader.release();
     this.#reading = { error };
-    if (this.#isOpen) this.#notifier.tell(Ready.READ);
+    if (this.#isOpen) this.#notifier.notify(Ready.READ);
   };
 
   // Writing ------------------------------------------------------------------
@@ -210,7 +210,7 @@ export class PlatformStream implements Stream {
     this.#inFlight = undefined;
     if (!this.#isOpen) return;
     if (this.#writing === "ending") this.#endOurSide();
-    else this.#notifier.tell(Ready.WRITE);
+    else this.#notifier.notify(Ready.WRITE);
   }
 
   #endOurSide(): void {
@@ -220,7 +220,7 @@ export class PlatformStream implements Stream {
     }, (error) => {
       this.#writing = { error };
     }).then(() => {
-      if (this.#isOpen) this.#notifier.tell(Ready.WRITE);
+      if (this.#isOpen) this.#notifier.notify(Ready.WRITE);
     });
   }
 
@@ -233,7 +233,7 @@ export class PlatformStream implements Stream {
     if (this.#reading !== "waiting") this.#reader.release();
     close(this.#conn);
     this.onClosed?.();
-    this.#notifier.tellSoon(Ready.HANGUP);
+    this.#notifier.notifySoon(Ready.HANGUP);
   }
 
   reset(): void {

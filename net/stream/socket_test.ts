@@ -115,7 +115,7 @@ testEachKind(
 );
 
 testEachKind(
-  "addresses are told as far as there are any",
+  "addresses are known as far as there are any",
   ({ peer, socket }, { isTcp, name }) => {
     const { stream } = socket;
     const known = isTcp ? /^127\.0\.0\.1:[0-9]+$/ : /^(unix|\/.*\/socket)$/;
@@ -178,7 +178,7 @@ testEachKind(
 );
 
 testEachStream(
-  "its end is told to who accepted it, and to who uses it",
+  "its end notifies who accepted it, and who uses it",
   async ({ peer, stream }) => {
     let ends = 0;
     stream.onClosed = () => ends++;

@@ -48,7 +48,7 @@ export interface StreamUser {
  * microtask to microtask for ever.
  */
 export interface Turn {
-  /** To be told of bytes that were read or written. */
+  /** Bytes were read or written. */
   moved(bytes: number): void;
   /** Whether what is left should wait for the next turn. */
   readonly isOver: boolean;
@@ -86,13 +86,14 @@ export interface Stream {
   /**
    * Notifies `user` from now on, and nobody who was notified before.
    *
-   * What is ready already is not told again: a new user tries first. After that
-   * it is told what follows a `read` that would block, a `write` without room or
-   * a `flush` that is not done. It may be told more often than that.
+   * As with epoll's edges (epoll(7)) a user is notified of what changes, not of
+   * what is: a new user tries first. After a `read` that would block, a `write`
+   * without room or a `flush` that is not done, it is notified when that has
+   * changed. It may be notified more often than that.
    */
   notify(user: StreamUser): void;
 
-  /** The user has more to do than it may do in one turn: its next one is later. */
+  /** The user has more to do than one turn allows: it is notified in the next. */
   goOn(): void;
 
   /**
@@ -125,7 +126,7 @@ export interface Stream {
 
   /**
    * Frees it. What was taken and the kernel has still leaves. Harmless a second
-   * time. Where it was not the user who called this, the user is told.
+   * time. The user is notified, so it notices that somebody else has closed it.
    */
   close(): void;
 
@@ -134,8 +135,8 @@ export interface Stream {
 }
 
 /**
- * Notifies `user`, for streams that no poller tells: what it throws costs this
- * stream, and nobody else's.
+ * Notifies `user`, for streams that no poller notifies: what it throws costs
+ * this stream, and nobody else's.
  */
 export function notifyUser(user: StreamUser, hint: number): void {
   try {

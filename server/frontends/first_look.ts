@@ -68,7 +68,7 @@ export class FirstLook implements StreamUser {
     }
   }
 
-  /** A client that is gone before it asked for anything: nobody is to be told. */
+  /** A client that is gone before it asked for anything needs no answer. */
   #readOnce(): number {
     try {
       return this.#stream.read(shared);

@@ -164,7 +164,7 @@ export class NodeTlsStream extends StreamLayer {
       this.#inFlight = undefined;
       sharedBufferPool.release(own);
       if (this.#sending === "ending") this.#endOurSide();
-      this.#notifier.tellSoon(Ready.WRITE);
+      this.#notifier.notifySoon(Ready.WRITE);
     });
     return count;
   }
@@ -204,7 +204,7 @@ export class NodeTlsStream extends StreamLayer {
 
   readonly #onSent = () => {
     this.#sending = "ended";
-    this.#notifier.tellSoon(Ready.WRITE);
+    this.#notifier.notifySoon(Ready.WRITE);
   };
 
   #checkSending(): void {
@@ -215,7 +215,7 @@ export class NodeTlsStream extends StreamLayer {
   #onData(chunk: Uint8Array): void {
     if (this.#isOpen) {
       this.#arrived.push(chunk);
-      this.#notifier.tellSoon(Ready.READ);
+      this.#notifier.notifySoon(Ready.READ);
     }
     discard(chunk);
   }
@@ -229,7 +229,7 @@ export class NodeTlsStream extends StreamLayer {
     const before = this.#receiving;
     if (before === "ended" || typeof before === "object") return;
     this.#receiving = receiving;
-    this.#notifier.tellSoon(Ready.PEER_END);
+    this.#notifier.notifySoon(Ready.PEER_END);
   }
 
   /**
@@ -253,7 +253,7 @@ export class NodeTlsStream extends StreamLayer {
       this.onClosed = undefined;
       closed?.();
     }
-    this.#notifier.tellSoon(Ready.HANGUP);
+    this.#notifier.notifySoon(Ready.HANGUP);
   }
 
   /** Ends TLS behind what it has not given to the gate yet. */

@@ -112,7 +112,7 @@ export class MemoryStream implements Stream {
     this.#isOpen = false;
     queueMicrotask(() => this.#peer.#arrive(undefined));
     this.onClosed?.();
-    this.#notifier.tellSoon(Ready.HANGUP);
+    this.#notifier.notifySoon(Ready.HANGUP);
   }
 
   reset(): void {
@@ -122,6 +122,6 @@ export class MemoryStream implements Stream {
   #arrive(chunk: Uint8Array | undefined): void {
     if (chunk === undefined) this.#peerEnded = true;
     else this.#arrived.push(chunk);
-    this.#notifier.tell(Ready.READ);
+    this.#notifier.notify(Ready.READ);
   }
 }

@@ -50,13 +50,13 @@ export class ScriptedStream implements Stream {
   /** Bytes arrive; `null`: the peer's end. An error is what a read throws. */
   deliver(arrived: Uint8Array | Error | null): void {
     this.#arrived.push(arrived);
-    this.#notifier.tell(Ready.READ);
+    this.#notifier.notify(Ready.READ);
   }
 
   /** What was written has left, or there is room again. */
   complete(): void {
     this.#isLeaving = false;
-    this.#notifier.tell(Ready.WRITE);
+    this.#notifier.notify(Ready.WRITE);
   }
 
   get isOpen(): boolean {
@@ -121,6 +121,6 @@ export class ScriptedStream implements Stream {
     this.#isOpen = false;
     this.calls.push(how);
     this.onClosed?.();
-    this.#notifier.tellSoon(Ready.HANGUP);
+    this.#notifier.notifySoon(Ready.HANGUP);
   }
 }
