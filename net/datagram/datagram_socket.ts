@@ -1,11 +1,10 @@
 /**
  * A UDP socket that costs little per datagram.
  *
- * `node:dgram` makes a buffer of 64 KiB for each datagram that comes and two
- * copies of each that goes. `Deno.listenDatagram` reads into one buffer of ours,
- * but is there only under `--unstable-net`, which our launchers give and a
- * program that embeds us may not: so this takes what it finds. Where the C
- * library can be asked, that socket is read and written many datagrams at once.
+ * `Deno.listenDatagram` reads into one buffer of ours, but is there only under
+ * `--unstable-net`, which our launchers give and a program that embeds us may
+ * not. Where the C library can be asked, a socket is read and written many
+ * datagrams at once, and serves without the platform's.
  *
  * @module
  */
@@ -17,7 +16,6 @@ import {
 } from "./deno_datagram_socket.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
-import { NodeDatagramSocket } from "./node_datagram_socket.ts";
 import { PolledDatagramSocket } from "./polled_datagram_socket.ts";
 import { keyOfAddress } from "../bind/socket_key.ts";
 import { socketStore, type WaitingSocket } from "../bind/socket_store.ts";
@@ -136,9 +134,24 @@ export function openDatagramSocket(
     connectedSockets() >= PLATFORM_SESSIONS_MAX;
   if (isOneOfMany) return openPolled(openLibc()!, peer, kernelBytes);
   const listen = platformListen();
-  return listen === undefined
-    ? NodeDatagramSocket.open(at, wish)
-    : DenoDatagramSocket.open(at, listen, wish);
+  if (listen !== undefined) return DenoDatagramSocket.open(at, listen, wish);
+  const poller = sharedPoller();
+  if (poller === undefined) return Promise.reject(noDatagrams());
+  return peer === undefined
+    ? bindPolled(openLibc()!, at)
+    : openPolled(openLibc()!, peer, kernelBytes);
+}
+
+/** Whether {@linkcode openDatagramSocket} can open any. */
+export function hasDatagrams(): boolean {
+  return platformListen() !== undefined || sharedPoller() !== undefined;
+}
+
+function noDatagrams(): Error {
+  return Object.assign(
+    new Error("UDP needs --unstable-net or --allow-ffi"),
+    { code: "ENOTSUP" },
+  );
 }
 
 // deno-lint-ignore require-await -- what it throws is to be a rejection

@@ -6,7 +6,6 @@ import {
   DenoDatagramSocket,
   platformListen,
 } from "./deno_datagram_socket.ts";
-import { NodeDatagramSocket } from "./node_datagram_socket.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
 
@@ -15,7 +14,6 @@ const listen = platformListen();
 const KINDS: Readonly<
   Record<string, (at: DatagramAddress) => Promise<DatagramSocket>>
 > = {
-  node: (at) => NodeDatagramSocket.open(at),
   ...(listen === undefined ? {} : {
     deno: (at: DatagramAddress) =>
       DenoDatagramSocket.open(at, listen, { isPlain: true }),

@@ -21,6 +21,7 @@ import { type HostsFile, parseHosts } from "./hosts_file.ts";
 import { type Finding, KeptAnswers } from "./kept_answers.ts";
 import { LookupQueue, QueueError } from "./lookup_queue.ts";
 import { type NameSource, nameSourcesOf } from "./name_sources.ts";
+import { hasDatagrams } from "../datagram/datagram_socket.ts";
 import { type PlatformLookup, PlatformNames } from "./platform_lookup.ts";
 import {
   type FoundAddresses,
@@ -135,7 +136,8 @@ export class MachineResolver implements KeepingResolver {
 
   /** The order of the machine, of what can be done here. */
   #sourcesOf({ name }: HostName): readonly NameSource[] {
-    if (Deno.build.os !== "linux") return ["platform"];
+    // Name servers are asked by UDP.
+    if (Deno.build.os !== "linux" || !hasDatagrams()) return ["platform"];
     const config = this.#dnsConfig;
     return nameSourcesOf(this.#nsswitch.content, name, {
       get hostname() {

@@ -15,7 +15,7 @@ import {
 const WAYS: Readonly<Record<Waiter["kind"], string>> = {
   ring: "io_uring wakes the program",
   thread: "a thread waits for them, as io_uring is not allowed here",
-  blind: "they are looked at every few milliseconds, as nobody else can wait",
+  timer: "they are looked at every few milliseconds, as nobody else can wait",
 };
 
 /** A sentence, once something is open. */

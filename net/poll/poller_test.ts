@@ -304,7 +304,7 @@ Deno.test({
     assertEquals(bell.rings, 1);
     second.works = false;
     second.onReady();
-    assertEquals(poller.waiterKind, "blind");
+    assertEquals(poller.waiterKind, "timer");
     bell.ring();
     await bell.heard(2);
     bell.ring();

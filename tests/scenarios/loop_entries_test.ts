@@ -26,7 +26,6 @@ import {
   DenoDatagramSocket,
   platformListen,
 } from "../../net/datagram/deno_datagram_socket.ts";
-import { NodeDatagramSocket } from "../../net/datagram/node_datagram_socket.ts";
 import { denoStream } from "../../net/stream/platform_stream.ts";
 import { Credentials } from "../../net/tls/trust/credentials.ts";
 import type { CertificatePair } from "../support/certificates/throwaway_ca.ts";
@@ -175,7 +174,6 @@ const listen = platformListen();
 
 for (
   const [kind, open] of Object.entries({
-    node: () => NodeDatagramSocket.open(LOOPBACK),
     ...(listen && {
       "deno": () =>
         DenoDatagramSocket.open(LOOPBACK, listen, { isPlain: true }),
