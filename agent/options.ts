@@ -101,14 +101,14 @@ export interface AgentOptions {
     readonly rules?: RuleSet;
     /** Socket paths that no rule need allow; none by default. */
     readonly allowUnix: readonly string[];
-    /** Whether whoever may dial may also measure this agent. */
+    /** Whether callers that may dial may also measure this agent. */
     readonly hasBenchTarget: boolean;
   };
 
   /** Instead of `dials.rules`, where they change: asked for each dial. */
   readonly liveRules?: () => RuleSet | undefined;
 
-  /** What this node serves for others, told to servers; absent: nothing. */
+  /** What this node serves for others, sent to servers; absent: nothing. */
   readonly services?: readonly AnnouncedService[];
 
   /**

@@ -213,7 +213,7 @@ interface Copy extends Required<CatalogPart> {
   readonly savedMs: number;
 }
 
-/** The checksum was right: whoever wrote it is one of us. */
+/** The checksum was right: the writer is one of us. */
 function copyOf({ savedMs, items }: Saved): Copy {
   const services: Service[] = [];
   const endpoints: ServiceEndpoints[] = [];

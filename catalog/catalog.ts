@@ -1,6 +1,6 @@
 /**
  * Services and endpoints as they are now, from all sources together, and news of
- * them for whoever follows.
+ * them for followers.
  *
  * The pipeline: a source says SET, ADD or REMOVE to its sink; what it has said
  * so far (`changes.ts`) is merged with what others say (`mux.ts`) into the next
@@ -53,7 +53,7 @@ export class Catalog {
   readonly #reconciler: Reconciler;
   readonly #followers = new Set<Following>();
   #snapshot = EMPTY_SNAPSHOT;
-  #told = EMPTY_SNAPSHOT;
+  #written = EMPTY_SNAPSHOT;
   #lastDiff: KnownDiff | undefined;
   #isTelling = false;
   #synced = Promise.withResolvers<void>();
@@ -150,9 +150,9 @@ export class Catalog {
     if (this.#isTelling) return;
     this.#isTelling = true;
     try {
-      while (this.#told !== this.#snapshot) {
-        this.#write(this.#diff(this.#told, this.#snapshot));
-        this.#told = this.#snapshot;
+      while (this.#written !== this.#snapshot) {
+        this.#write(this.#diff(this.#written, this.#snapshot));
+        this.#written = this.#snapshot;
         for (const following of this.#followers) this.#tell(following);
       }
     } finally {
@@ -162,7 +162,7 @@ export class Catalog {
     }
   }
 
-  /** Nearly all followers have seen what the log was told last. */
+  /** Nearly all followers have seen what was logged last. */
   #diff(before: Snapshot, after: Snapshot): Diff {
     let last = this.#lastDiff;
     if (last?.before !== before || last.after !== after) {

@@ -1,5 +1,5 @@
 /**
- * What is different between two snapshots, and how a person is told.
+ * What is different between two snapshots, and how people read it.
  *
  * @module
  */

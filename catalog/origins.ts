@@ -16,14 +16,14 @@ export interface Origin {
   readonly endpoints?: string;
 }
 
-/** Services whose sources were told of; beyond it nothing is said. */
-export const SHADOWED_TOLD_MAX = 1_000;
+/** Services whose sources were logged; beyond it nothing is logged. */
+export const SHADOWED_LOGGED_MAX = 1_000;
 
 export class Origins {
   readonly #inputs: readonly SourceInput[];
   readonly #log: Log;
-  /** By service: the sources, as they were told of. */
-  readonly #told = new Map<string, string>();
+  /** By service: the sources, as they were logged. */
+  readonly #logged = new Map<string, string>();
 
   constructor(inputs: readonly SourceInput[], log: Log) {
     this.#inputs = inputs;
@@ -54,11 +54,13 @@ export class Origins {
     const names = this.#inputs
       .filter(({ entries }) => entries.services.has(key))
       .map(({ source }) => source.name);
-    if (names.length < 2) return void this.#told.delete(key);
+    if (names.length < 2) return void this.#logged.delete(key);
     const text = names.join(" and ");
-    if (this.#told.get(key) === text) return;
-    if (this.#told.size >= SHADOWED_TOLD_MAX && !this.#told.has(key)) return;
-    this.#told.set(key, text);
+    if (this.#logged.get(key) === text) return;
+    if (this.#logged.size >= SHADOWED_LOGGED_MAX && !this.#logged.has(key)) {
+      return;
+    }
+    this.#logged.set(key, text);
     this.#log.event(
       `${key} is described by ${text}: what ${names[0]} says counts`,
     );

@@ -1,7 +1,7 @@
 /**
  * Has every source read all again from time to time.
  *
- * A change that nobody told of would stay missed for as long as the process
+ * A change that was not reported would stay missed for as long as the process
  * lives: that is how proxies have sent clients to endpoints that were gone for
  * hours. What differs is put right and counted (`SourceStatus.driftRepaired`);
  * anything but 0 there is a defect of a watch.

@@ -1,7 +1,7 @@
 /**
  * Endpoints that are in etcd for as long as somebody says so.
  *
- * They are bound to a lease: when whoever registered them dies, so do they, and
+ * They are bound to a lease: when the process that registered them dies, so do they, and
  * when the lease is lost for any other reason they are written again under
  * another one. Keys and values are those of our own layout (docs/etcd.md).
  *
@@ -30,10 +30,10 @@ import {
   serviceKeyOf,
 } from "./sources/etcd/etcd_tunnel_layout.ts";
 
-/** etcd takes so many operations at once unless it is told otherwise. */
+/** etcd takes so many operations at once by default. */
 export const ENDPOINTS_MAX = 128;
 
-/** A service as whoever registers its endpoints wants it. */
+/** A service as the one that registers its endpoints wants it. */
 export interface RegisteredPort extends EndpointPort {
   readonly protocol: Protocol;
 }
@@ -76,7 +76,7 @@ export class Registration {
   /**
    * Takes the endpoints away at once.
    *
-   * @throws {EtcdError} When etcd could not be told; they end with their lease.
+   * @throws {EtcdError} When etcd could not be asked; they end with their lease.
    */
   async stop(): Promise<void> {
     await this.#lease.stop();

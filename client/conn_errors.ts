@@ -18,7 +18,7 @@ export class TunnelLostError extends Error {
   override readonly name = "TunnelLostError";
 }
 
-/** `clean` comes here too: whoever writes after it has nobody to write to. */
+/** `clean` comes here too: what is written after it reaches nobody. */
 export function errorOf(end: ConduitEnd): Error {
   if (end.kind === "lost") return new TunnelLostError(end.reason);
   return new TunnelResetError(

@@ -23,7 +23,7 @@ export type DialFailure =
   | "tunnelclosed"
   | "streamsetup";
 
-/** Thrown by `dial`. The message is the sentence of whoever refused. */
+/** Thrown by `dial`. The message is the sentence of the one that refused. */
 export class TunnelDialError extends Error {
   /** Tells it from other errors, also by its text. */
   override readonly name = "TunnelDialError";
@@ -32,7 +32,7 @@ export class TunnelDialError extends Error {
    * Says why a dial failed.
    *
    * @param reason In Konnectivity's words.
-   * @param message The sentence of whoever refused.
+   * @param message The sentence of the one that refused.
    * @param cause What went wrong below, if anything.
    */
   constructor(readonly reason: DialFailure, message: string, cause?: unknown) {

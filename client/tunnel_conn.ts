@@ -1,6 +1,6 @@
 /**
  * A conduit as a connection in the manner of `Deno.Conn`: promises to read and
- * write with, and web streams for whoever prefers those.
+ * write with, and web streams for callers that prefer those.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Dials targets for whoever asks through a link, and counts.
+ * Dials targets that are asked for through a link, and counts.
  *
  * @module
  */
@@ -147,7 +147,7 @@ function letGo(conduit: Conduit): void {
   }
 }
 
-/** Whoever asked is answered, whatever it was. */
+/** The caller is answered, whatever it was. */
 function unforeseen(error: unknown): DialError {
   reportInternalError("dial", error);
   return new DialError("endpoint", `Cannot dial: ${INTERNAL_ERROR}`);

@@ -131,7 +131,7 @@ export class AgentIdentity implements LinkIdentity {
     return this.#calls.servers;
   }
 
-  /** What it serves unless it is told: its name, and what was granted. */
+  /** What it serves by default: its name, and what was granted. */
   get identifiers(): Identifiers {
     const granted = parseIdentifiers(this.#known.node.identifiers, "server");
     return { ...granted, host: [...new Set([this.node, ...granted.host])] };

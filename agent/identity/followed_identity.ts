@@ -1,9 +1,9 @@
 /**
  * The identity of a node, followed by a program that is no agent: a proxy, a
- * forward, a dial. It renews, hears of other authorities, and takes what another
+ * forward, a dial. It renews, receives other authorities, and takes what another
  * program of the same node has put in place.
  *
- * Agents are told whom to trust over their links. Who has none asks: when a
+ * Servers send agents their authorities over links. Who has no link asks: when a
  * connection is made, and now and then as long as it is used.
  *
  * @module

@@ -32,7 +32,7 @@ export function formatJoinedNode(
   ) + "\n";
 }
 
-/** @throws {PkiError} Because whoever catches one says which file it was. */
+/** @throws {PkiError} The caller says which file it was. */
 export function parseJoinedNode(text: string): JoinedNode {
   let found: Record<string, unknown>;
   try {

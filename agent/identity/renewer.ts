@@ -22,7 +22,7 @@ import {
 
 /** The wall clock is looked at this often: it may have been set. */
 export const LOOK_MS = 60_000;
-/** Nodes that hear of another authority at once spread over this. */
+/** Nodes that receive another authority at once spread over this. */
 export const REISSUE_SPREAD_MS = 10_000;
 /** Longest wait between attempts. */
 const RETRY_CAP_MS = 60_000;
@@ -236,7 +236,7 @@ export class Renewer {
     });
   }
 
-  /** One at a time: whoever comes meanwhile waits for the same one. */
+  /** One at a time: callers that come meanwhile wait for the same one. */
   #run(means: RenewalMeans): Promise<void> {
     return this.#running ??= this.#renew(means).catch((error) => {
       const isRefused = isDefinite(error);

@@ -2,7 +2,7 @@
  * Finds the authority that a join token pins, among what a server shows.
  *
  * Nobody is trusted for this: the certificates are only looked at, and nothing
- * but a TLS handshake is said. Whoever shows the pinned authority without
+ * but a TLS handshake is sent. A server that shows the pinned authority without
  * having its key fails at the next connection, which is verified with it.
  *
  * @module

@@ -173,7 +173,7 @@ export class AddressLinks {
     this.#options.changed("linked");
   }
 
-  /** Whoever answered has all the links that it can use. */
+  /** The server that answered has all the links that it can use. */
   #duplicate(server: HeldServer): void {
     if (this.#isOver()) return;
     const { waits } = this.#options;
@@ -259,7 +259,7 @@ export class AddressLinks {
   #waitMs(goal: Goal): number {
     const { waits } = this.#options;
     switch (goal) {
-      // Further links to this server are no search: whoever answers next is
+      // Further links to this server are no search: the server that answers next is
       // probably the same one, and if not, the wait comes then.
       case "links":
         return 0;

@@ -35,12 +35,12 @@ export interface ServerLink extends ServerName {
   readonly carrier: Carrier;
   /** Tells the server that this agent wants no new conduits. */
   drain(): void;
-  /** Tells it what this node serves for others; absent where none can be told. */
+  /** Sends what this node serves for others; absent where it cannot be sent. */
   announce?(services: readonly AnnouncedService[]): void;
   close(reason: string): void;
 }
 
-/** What is told of an attempt, and of the link that comes of it. */
+/** What is reported of an attempt, and of the link that comes of it. */
 export interface AttemptEvents {
   /**
    * A server has said who it is: whether a link to it is wanted. If not, the
@@ -203,7 +203,7 @@ export class AgentLinks {
     const timer = this.#options.timers.after(ONE_ID_MS, () => {
       const addresses = this.#addressesOf(serverId);
       if (addresses.length < 2) return void this.#suspects.delete(serverId);
-      // Told once, and remembered: only a person can change it.
+      // Reported once, and remembered: only a person can change it.
       this.#options.observer.haveOneId?.(serverId, addresses);
     });
     this.#suspects.set(serverId, timer);

@@ -1,5 +1,5 @@
 /**
- * What this node serves for others: what servers were told of it, and what they
+ * What this node serves for others: what servers were sent of it, and what they
  * do not take.
  *
  * @module
@@ -17,7 +17,7 @@ const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);
 export class Announcement {
   readonly #options: Pick<AgentOptions, "services" | "liveServices">;
   readonly #log: Log;
-  /** What servers were told last. */
+  /** What servers were sent last. */
   #announced: readonly AnnouncedService[];
   /** What servers do not take of it, as it was logged last. */
   #refusals = "";
@@ -50,7 +50,7 @@ export class Announcement {
     return services;
   }
 
-  /** A server does not take some of it; each of its links hears the same. */
+  /** A server does not take some of it; each of its links receives the same. */
   refused(refused: readonly ServiceRefusal[]): void {
     const text = JSON.stringify(refused);
     if (text === this.#refusals) return;

@@ -1,7 +1,7 @@
 /**
  * What the log says of attempts to link that failed.
  *
- * Networks that are bad recover by themselves and are told as events. A refusal stays
+ * Networks that are bad recover by themselves and are logged as events. A refusal stays
  * until a person does something, so it is a warning, which no `--v` hides; so is
  * that no server could be reached for a while, and that one can again. What comes
  * again unchanged is for the log to gather, for each address by itself.
@@ -19,7 +19,7 @@ export const OUTAGE_MS = 10_000;
 export class AttemptLog {
   readonly #log: Log;
   readonly #clock: Clock;
-  /** By address, the refusal that was told last. */
+  /** By address, the refusal that was logged last. */
   readonly #refusals = new Map<string, string>();
   /** Since when there is no link; `undefined` while there is one. */
   #unlinkedMs: number | undefined;

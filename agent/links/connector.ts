@@ -301,7 +301,7 @@ export class Connector {
 
 const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);
 
-/** A link on its way to being handed over, told apart from one that was. */
+/** A link that is being made, until it is handed over. */
 class PendingLink {
   readonly #resolve: (link: ServerLink) => void;
   readonly #reject: (error: LinkError) => void;

@@ -4,7 +4,7 @@
  *
  * A server is a process: a successor that has its id is another one, so that a
  * new link is wanted to it while the old one serves out what it carries. Servers
- * that do not say which process they are, are told apart by their ids alone.
+ * that do not say which process they are, are distinguished by their ids alone.
  *
  * It refuses to know addresses, and when to connect.
  *
@@ -150,7 +150,7 @@ export class HeldLinks {
    * The server wants no new conduits on it.
    *
    * @returns Whether that is news. Of a server that does not say which process it
-   *   is, it is nothing: its successor could not be told from it.
+   *   is, it is nothing: its successor would look like it.
    */
   drains(link: ServerLink): boolean {
     const held = this.find(link)?.links.get(link);

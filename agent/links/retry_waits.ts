@@ -16,7 +16,7 @@ export const FAILED_CAP_MS = 5_000;
 /**
  * While the server's machine says that nothing listens there, it is being
  * started again: no wait is longer than this, by how long that has gone on. The
- * kernel refuses each attempt and the server hears nothing of it.
+ * kernel refuses each attempt and the server receives nothing of it.
  */
 export const RESTART_PACE: readonly {
   readonly untilMs: number;
@@ -46,7 +46,7 @@ export const EXPLAINED_FIRST_MS = 1_000;
 /** An alias may be a balancer: it is looked at again, ever more seldom. */
 export const LOOK_MS = { first: 30_000, cap: 300_000 } as const;
 
-/** What `RetryWaits` is told. */
+/** What `RetryWaits` needs. */
 export interface RetryWaitsOptions {
   /** Uniform in [0, 1). */
   readonly random: () => number;

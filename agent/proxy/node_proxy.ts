@@ -23,7 +23,7 @@ import { ProxyDrain } from "./proxy_drain.ts";
 import { PROXY_STATUS_PATH } from "./status/proxy_path.ts";
 import { ServiceProxy, type ServiceProxyOptions } from "./service_proxy.ts";
 
-/** What a node's proxy is told. */
+/** What a node's proxy is made of. */
 export interface NodeProxyOptions extends ServiceProxyOptions {
   /** For health, metrics and `/debug/proxy`. */
   readonly admin: ListenAddress;

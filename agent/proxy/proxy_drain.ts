@@ -1,6 +1,6 @@
 /**
  * The end of a service proxy, in order. Asked to end, it is not ready any more,
- * and goes on serving whoever comes as long as something runs: another process
+ * and goes on serving clients that come as long as something runs: another process
  * may take its ports over meanwhile. When one has, only what runs goes on.
  *
  * ```
@@ -130,7 +130,7 @@ export class ProxyDrain {
     this.#lookNow();
   }
 
-  /** Whoever comes may still be served, so nothing tells of the last one. */
+  /** Clients that come may still be served, so nothing says which is the last one. */
   #lookNow(): void {
     if (this.#steps.load(this.#state === "leaving") === 0) {
       return this.now("nothing runs any more");

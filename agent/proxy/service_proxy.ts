@@ -32,7 +32,7 @@ import { registerProxyMetrics } from "./status/proxy_metrics.ts";
 import { portStatuses, proxyOverview } from "./status/proxy_status.ts";
 import { MachineDialer } from "./endpoints/endpoint_dialer.ts";
 
-/** What a service proxy is told. */
+/** What a service proxy is made of. */
 export interface ServiceProxyOptions {
   /** The first that has a service owns it; names are unique. */
   readonly sources: readonly Source[];

@@ -107,7 +107,7 @@ export class AdsRelay {
     return this.#calls.size;
   }
 
-  /** Serves nobody any more; what runs is told that this node is stopping. */
+  /** Serves nobody any more; streams that run end, because this node is stopping. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -172,7 +172,7 @@ export class AdsRelay {
   }
 
   /**
-   * Who waits is told that it takes long; the attempt goes on.
+   * Programs that wait are answered that it takes long; the attempt goes on.
    *
    * @throws {GrpcError} UNAVAILABLE, with the reason.
    */

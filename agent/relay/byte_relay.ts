@@ -2,7 +2,7 @@
  * One direction of a call that is passed on: bytes of messages from one body to
  * another, unchanged, however they are cut.
  *
- * Whoever sends gets its credit back when the bytes have left on the other
+ * The sender gets its credit back when the bytes have left on the other
  * side, so what waits here is bounded by a stream's window, and a reader that
  * stalls stalls its sender and nobody else.
  *

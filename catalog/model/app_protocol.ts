@@ -24,7 +24,7 @@ const MEANINGS: ReadonlyMap<string, AppProtocol> = new Map([
 ]);
 
 /**
- * @returns `undefined`: bytes, and whoever carries them looks at nothing. So is
+ * @returns `undefined`: bytes, and the proxy that carries them looks at nothing. So is
  *   whatever is inside TLS (`https`, `kubernetes.io/wss`), and all of UDP.
  */
 export function appProtocolOf(

@@ -1,5 +1,5 @@
 /**
- * Requests of a port that go to other services, told by what is in them.
+ * Requests of a port that go to other services, by what is in them.
  *
  * Only discovery makes something of them, and only for ports whose `appProtocol`
  * says that there are requests: a proxy that carries bytes sees none. What may

@@ -3,7 +3,7 @@
  *
  * A source lists, watches what changes, and lists again when it has lost its
  * place. It says what it knows to a sink and nothing else: which of several
- * sources is believed, what is new and who is told is the catalog's business.
+ * sources is believed, what is new and who receives it is the catalog's business.
  *
  * @module
  */

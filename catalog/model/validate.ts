@@ -171,7 +171,7 @@ function checkTimes({ affinity, policy }: Service): string | undefined {
     userTimeout: userTimeoutMs,
   };
   for (const [name, ms] of Object.entries(limits)) {
-    // What the kernel is told has 31 bits.
+    // What the kernel takes has 31 bits.
     if (ms !== undefined && !(ms >= 0 && ms < 2 ** 31)) {
       return `its ${name} is ${ms} ms, 0 or more is wanted`;
     }

@@ -35,7 +35,7 @@ import {
 } from "./document/catalog_document.ts";
 import { DocumentReader } from "./document/document_reader.ts";
 
-/** Time between two questions, unless told; a tenth more or less of it. */
+/** Time between two requests, by default; a tenth more or less of it. */
 export const POLL_INTERVAL_MS = 10_000;
 
 /** For one question, with its whole answer. */

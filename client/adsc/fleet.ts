@@ -33,7 +33,7 @@ import {
   wantsOf,
 } from "./subscriber_profile.ts";
 
-/** Clients that are started at once; the next ones when these are heard. */
+/** Clients that are started at once; the next ones when these are answered. */
 const STARTING_MAX = 100;
 
 /** Between two looks at all clients. */
@@ -68,7 +68,7 @@ export interface FleetOptions {
   readonly random: () => number;
   readonly faults?: Faults;
   readonly keepaliveMs?: number;
-  /** What a client was told. @param index Of the client. */
+  /** What a client received. @param index Of the client. */
   readonly onChanged?: (
     changes: readonly AdsChange<DecodedResource>[],
     index: number,
@@ -119,7 +119,7 @@ export class Fleet {
     this.#read = shared(
       withNacks(readerFor(options.form), options.faults?.nack ?? []),
     );
-    // Whoever waits hears of it; nobody may be waiting.
+    // The one that waits receives it; nobody may be waiting.
     this.#refused.promise.catch(() => {});
   }
 
@@ -163,7 +163,7 @@ export class Fleet {
   }
 
   /**
-   * Waits until all clients have heard of all that they have asked for, and all
+   * Waits until all clients have received all that they have asked for, and all
    * conditions hold for each of them.
    *
    * @throws {FleetRefusedError | FleetTimeoutError} One line.
@@ -234,7 +234,7 @@ export class Fleet {
       read: this.#read,
       onChanged: (changes) => this.#options.onChanged?.(changes, index),
       onAnswered: (kind, version) =>
-        this.#changes.told(kind, version, timers.now()),
+        this.#changes.received(kind, version, timers.now()),
       onSettled: () => this.#settled(member),
       isMute: (kind) => drop.includes(kind),
     });

@@ -1,6 +1,6 @@
 /**
  * What a fleet of simulated clients measures: when each was in sync, and how
- * long a change took from the first client that was told to the last.
+ * long a change took from the first client that received it to the last.
  *
  * @module
  */
@@ -23,7 +23,7 @@ export interface ChangeFigure {
   readonly kind: ResourceKind;
   /** Of the response. */
   readonly version: string;
-  /** Clients that were told it. */
+  /** Clients that received it. */
   readonly clients: number;
   /** From the fleet's start to the first of them. */
   readonly atMs: number;
@@ -59,15 +59,15 @@ export function timesOf(samples: readonly number[]): Times {
   };
 }
 
-/** Who was told which change, and when. */
+/** Which client received which change, and when. */
 export class ChangeLog {
   readonly #changes = new Map<
     string,
     { kind: ResourceKind; version: string; clients: number; times: number[] }
   >();
 
-  /** A client was told. */
-  told(kind: ResourceKind, version: string, nowMs: number): void {
+  /** A client received it. */
+  received(kind: ResourceKind, version: string, nowMs: number): void {
     const key = `${kind} ${version}`;
     let change = this.#changes.get(key);
     if (change === undefined) {

@@ -34,7 +34,7 @@ export interface BenchRoute {
   readonly timeoutMs?: number;
 }
 
-/** What the owner of a {@linkcode BenchConn} hears, once it is open. */
+/** What the owner of a {@linkcode BenchConn} receives, once it is open. */
 export interface BenchConnEvents {
   /** Bytes behind the answer; they count as passed on. */
   onData(chunk: Uint8Array): void;
@@ -115,7 +115,7 @@ export class BenchConn implements ConduitEvents {
     await this.#closed.promise;
   }
 
-  /** Gives it up; nothing is heard any more. */
+  /** Gives it up; nothing is received any more. */
   close(): void {
     const before = this.#state;
     this.#state = "over";

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** One sentence for whoever asked. */
+/** One sentence for the caller. */
 export class BenchError extends Error {
   override readonly name = "BenchError";
 }

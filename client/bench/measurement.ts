@@ -61,7 +61,7 @@ export type BenchMeasured =
   /** Ended before the first sample. */
   | { readonly kind: "interrupted" };
 
-/** How {@linkcode measure} is told what to do. */
+/** What {@linkcode measure} is to do. */
 export interface MeasureOptions {
   readonly route: BenchRoute;
   readonly timers: Timers;

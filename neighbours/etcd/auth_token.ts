@@ -2,7 +2,7 @@
  * The token that a user and a password buy.
  *
  * etcd's simple tokens end after five minutes without use and with the member
- * that gave them; who shows an old one is told so and asks for another.
+ * that gave them; a client that shows an old one is refused and asks for another.
  *
  * @module
  */

@@ -66,7 +66,7 @@ export const PAGE_KEYS = 1_000;
  */
 const KEEPALIVE = { intervalMs: 10_000, timeoutMs: 5_000 };
 
-/** What a member hears that does not do. */
+/** What a member is sent that does not answer as it should. */
 const ANOTHER = "another member is asked";
 
 /** A prefix with more keys than this is not held. */

@@ -82,7 +82,7 @@ export class EtcdLease {
   /**
    * Ends the lease, and what is bound to it, at once.
    *
-   * @throws {EtcdError} When etcd could not be told: then it ends by itself.
+   * @throws {EtcdError} When etcd could not be asked: then it ends by itself.
    */
   async stop(): Promise<void> {
     this.#stopping.abort();
@@ -198,7 +198,7 @@ class Renewal {
       const stream = await this.#options.client.openStream(
         LEASE_METHODS.leaseKeepAlive,
         {
-          onMessage: (message) => this.#hear(message),
+          onMessage: (message) => this.#receive(message),
           onEnd: ({ code, message }) => {
             const words = message || `the call ended with ${statusName(code)}`;
             this.#fail(new GrpcError(code || StatusCode.UNAVAILABLE, words));
@@ -227,7 +227,7 @@ class Renewal {
     });
   }
 
-  #hear(bytes: Uint8Array): void {
+  #receive(bytes: Uint8Array): void {
     if (this.#isOver) return;
     const { TTL } = LeaseKeepAliveResponse.decode(bytes);
     if (BigInt(TTL) <= 0n) return this.#end(undefined);

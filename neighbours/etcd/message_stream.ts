@@ -14,7 +14,7 @@ import {
 import type { Status } from "../../proto/grpc/status.ts";
 import type { Connection } from "../../proto/streams/connection.ts";
 
-/** What the caller hears. */
+/** What the caller receives. */
 export interface MessageStreamEvents {
   /** A `GrpcError` that this throws ends the call with that status. */
   onMessage(message: Uint8Array): void;

@@ -2,7 +2,7 @@
  * Follows all keys under a prefix: reads them, watches what changes, and reads
  * them again when etcd has forgotten the place, or is not what it was.
  *
- * It keeps no copy. Whoever listens hears the whole, then changes in the order
+ * It keeps no copy. The listener receives the whole, then changes in the order
  * in which they were made, then perhaps the whole again; nothing that was
  * missed stays missed. While etcd is away nothing is said but that.
  *

@@ -43,7 +43,7 @@ export const ANSWER_MS = 10_000;
 
 /**
  * More events of one revision than this are not kept until the last one comes.
- * etcd allows 128 operations in a transaction unless it is told otherwise; a
+ * etcd allows 128 operations in a transaction by default; a
  * deletion of a prefix is one of them, and has an event for each key.
  */
 export const EVENTS_MAX = 200_000;
@@ -85,7 +85,7 @@ export class Watch {
   #stream: EtcdStream | undefined;
   #fragments: Event[] = [];
   #timer: Timer | undefined;
-  /** When it was first asked and has not been heard since. */
+  /** When it was first asked and has not answered since. */
   #askedMs: number | undefined;
   /** What waits for a sign that all up to a revision was said. */
   readonly #waiting = new Set<{
@@ -128,7 +128,7 @@ export class Watch {
     const key = bytesOf(prefix);
     try {
       const stream = await client.openStream(WATCH_METHODS.watch, {
-        onMessage: (message) => this.#hear(message),
+        onMessage: (message) => this.#receive(message),
         onEnd: ({ code, message }) => {
           const words = message || `the call ended with ${statusName(code)}`;
           this.#break(new GrpcError(code || StatusCode.UNAVAILABLE, words));
@@ -152,7 +152,7 @@ export class Watch {
     }
   }
 
-  #hear(bytes: Uint8Array): void {
+  #receive(bytes: Uint8Array): void {
     if (this.#isOver) return;
     this.#listen();
     const response = WatchResponse.decode(bytes);

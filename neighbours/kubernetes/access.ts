@@ -1,5 +1,5 @@
 /**
- * Where an API server is and what to show it, whoever said so: the Pod this
+ * Where an API server is and what to show it, whatever says so: the Pod this
  * process runs in, or a kubeconfig file.
  *
  * Everything here may change under a running process (tokens and certificates

@@ -28,7 +28,7 @@ import { HttpClients } from "./http_clients.ts";
 import { RequestDeadline } from "./request_deadline.ts";
 import { RequestRate } from "./request_rate.ts";
 
-/** How long a request may take with all that it waits for, unless told. */
+/** How long a request may take with all that it waits for, by default. */
 export const REQUEST_TIMEOUT_MS = 30_000;
 
 /** Largest answer that is read: a page of 500 large objects is a tenth. */
@@ -57,7 +57,7 @@ export interface RequestOptions {
   readonly timeoutMs?: number;
   /**
    * It does no harm twice. Absent: a GET never does. Who asks again by itself, and
-   * wants to hear of each failure, says that it is not.
+   * wants to see each failure, says that it is not.
    */
   readonly isRepeatable?: boolean;
 }

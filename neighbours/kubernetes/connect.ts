@@ -20,7 +20,7 @@ export interface KubernetesOptions {
   readonly master?: string;
   /** What goes with `master`. */
   readonly masterFiles?: OpenAccessFiles;
-  /** In-cluster only: where the API server is, if not where the Pod is told. */
+  /** In-cluster only: where the API server is, if not where the Pod's environment says. */
   readonly apiServer?: { readonly host: string; readonly port: number };
   readonly rate?: { readonly perSecond: number; readonly burst: number };
 }

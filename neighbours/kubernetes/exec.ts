@@ -84,7 +84,7 @@ export function readExecPlugin(exec: DocumentMap, folder: string): ExecPlugin {
   };
 }
 
-/** What a plugin is told, and by what its answer is measured. */
+/** What a plugin receives, and by what its answer is measured. */
 export interface ExecSurroundings {
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;

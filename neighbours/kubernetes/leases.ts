@@ -19,7 +19,7 @@ export function leaseName(serverId: string): string {
 }
 
 /**
- * When a lease ends, by the clock of whoever renewed it.
+ * When a lease ends, by the clock of the one that renewed it.
  *
  * @returns Milliseconds since 1970; `undefined` when it says nothing of time,
  *   and so does not hold.

@@ -4,7 +4,7 @@
  * where it was.
  *
  * Whatever happens to the API server, the last copy that was good stays and is
- * served; who reads it is told only of differences. After a new list those are
+ * served; the reader receives only differences. After a new list those are
  * found by comparing, so nothing that was missed stays missed.
  *
  * Reading order: `ListWatch.start`, `#follow`, `#list`, `#watch`.
@@ -203,7 +203,7 @@ export class ListWatch<T extends KubernetesObject> {
         this.#onEvent(event);
       }
     } catch (error) {
-      // Whoever is told had a slip: all of it is told again.
+      // The reader had a slip: it receives all of it again.
       if (!isKubernetesTrouble(error)) {
         this.#version = undefined;
         throw error;
@@ -263,7 +263,7 @@ export class ListWatch<T extends KubernetesObject> {
   }
 }
 
-/** Ends a watch of which nothing is heard. */
+/** Ends a watch on which nothing is received. */
 class Silence {
   readonly #timers: Timers;
   readonly #onSilence: () => void;

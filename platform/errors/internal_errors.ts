@@ -38,7 +38,7 @@ export type Where =
   /** No guard caught it, but the net below all of them. */
   | "unguarded";
 
-/** Hears of each error. */
+/** Receives each error. */
 export type InternalErrorListener = (where: Where, error: unknown) => void;
 
 const counts = new Map<Where, number>();
@@ -76,7 +76,7 @@ export function onInternalErrors(listener: InternalErrorListener): () => void {
   return () => void listeners.delete(listener);
 }
 
-/** Whether there is somebody who hears of them, and means to go on. */
+/** Whether there is a receiver of them, which means to go on. */
 export function areInternalErrorsHeard(): boolean {
   return listeners.size > 0;
 }
@@ -89,7 +89,7 @@ export function internalErrorCounts(): Iterable<
 }
 
 /**
- * Runs what nobody waits for, and who calls it must not hear of.
+ * Runs what nobody waits for, and whose errors the caller must not receive.
  *
  * @param failed Ends what it was about.
  */
@@ -110,7 +110,7 @@ export function guarded(
 const NOTHING = () => {};
 
 /**
- * For whoever goes on whatever happens, such as a loop that follows something:
+ * For code that goes on whatever happens, such as a loop that follows something:
  * what is not of the world is reported, and is a failure like others from then
  * on. Else one slip would be the end of what nobody would notice is missing.
  */

@@ -6,7 +6,7 @@
  * So `follow` looks again what stands at each path, and watches the nearest one
  * above a directory that is missing.
  *
- * A hint, never the truth: whoever hears it looks at the files.
+ * A hint, never the truth: the receiver looks at the files.
  *
  * @module
  */
@@ -43,7 +43,7 @@ const NEWS: ReadonlyMap<string, PathNews> = new Map<string, PathNews>(
   }),
 );
 
-/** What is told. */
+/** What is reported. */
 export interface DirectoryWatchEvents {
   /**
    * Something happened at these paths, spelled as the directories were.
@@ -71,7 +71,7 @@ export class DirectoryWatch {
   #listening = Promise.resolve();
   #isClosing = false;
   #isClosed = false;
-  /** The last that was told; `null` before anything was. */
+  /** The last that was reported; `null` before anything was. */
   #problem: string | undefined | null = null;
 
   constructor(events: DirectoryWatchEvents, open: OpenFsEvents = openFsEvents) {

@@ -6,7 +6,7 @@
 
 import { messageOf } from "../errors/error_code.ts";
 
-/** What the machine's errors mean to whoever started the program. */
+/** What the machine's errors mean to the user who started the program. */
 const SYSTEM_PROBLEMS: ReadonlyMap<string, string> = new Map([
   ["ENOENT", "there is no such file"],
   ["EACCES", "permission denied; run as its owner"],

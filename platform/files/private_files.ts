@@ -2,7 +2,7 @@
  * Files that hold what nobody else may have: read only when they are whole and
  * nobody else could have read or changed them.
  *
- * Knows nothing of what is in them; whoever reads says what a person is to do
+ * Knows nothing of what is in them; the reader says what a person is to do
  * when one is not as it was written.
  *
  * @module

@@ -22,7 +22,7 @@ import {
 /** More files are no configuration but a mistake; each costs a `stat`. */
 export const WATCHED_FILES_MAX = 256;
 
-/** Names of entries that are kept until they are told. */
+/** Names of entries that are kept until they are reported. */
 export const TOLD_ENTRIES_MAX = 1_000;
 
 /**
@@ -42,7 +42,7 @@ const LOOK_MS = { watched: 60_000, unwatched: 5_000 };
 /** What {@linkcode watchFiles} needs. */
 export interface FileWatchOptions {
   readonly files?: readonly string[];
-  /** Directories whose entries are told one by one, as they are renamed in. */
+  /** Directories whose entries are reported one by one, as they are renamed in. */
   readonly directories?: readonly string[];
   readonly timers: Timers;
   /** These files are not what they were: other bytes, there, or gone. */

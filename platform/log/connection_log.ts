@@ -44,7 +44,7 @@ export class ConnectionLog {
     return this.#log.wantsDetails;
   }
 
-  /** It could not be made. Whoever gave up knows that, so it is a detail. */
+  /** It could not be made. A caller that gave up knows that, so it is a detail. */
   failed(
     { reason, message }: Pick<DialError, "reason" | "message">,
     facts: ConnectionFacts,
@@ -66,7 +66,7 @@ export class ConnectionLog {
    * It is open.
    *
    * @param startMs When it was asked for, by the clock.
-   * @param inner Told as well, where anybody else is to know.
+   * @param inner Called as well, where anybody else is to know.
    * @returns Whom its `ObservedConduit` is to tell.
    */
   opened(
@@ -148,7 +148,7 @@ function textOf({ protocol, address }: DialTarget): string {
 }
 
 /**
- * Has `log` hear of each packet that `observer` counts.
+ * Logs each packet that `observer` counts.
  *
  * @param peer Who sends and receives them, for the line.
  */

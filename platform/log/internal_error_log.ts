@@ -20,10 +20,10 @@ import type { Log } from "./log.ts";
 import type { MetricRegistry } from "../metrics/metrics.ts";
 import { systemTimers } from "../time/system_timers.ts";
 
-/** Stacks that are told apart; of others it is only logged that they are. */
+/** Stacks that are distinguished; of others it is only logged that they are. */
 export const STACKS_MAX = 100;
 
-/** How long the same error is only counted, then told as a number. */
+/** How long the same error is only counted, then logged as a number. */
 export const REPEATS_MS = 60_000;
 
 /** An error's own words may be a peer's. */
@@ -34,7 +34,7 @@ const STACK_LENGTH_MAX = 4_000;
 export class InternalErrorLog implements Disposable {
   readonly #log: Pick<Log, "error">;
   readonly #timers: Timers;
-  /** By {@linkcode stackOf}; how often it came since it was told of last. */
+  /** By {@linkcode stackOf}; how often it came since it was logged last. */
   readonly #repeats = new Map<string, Repeats>();
   #timer: Timer | undefined;
 
@@ -89,7 +89,7 @@ interface Repeats {
   count: number;
 }
 
-/** Where uncaught errors are heard of: the global object. */
+/** Where uncaught errors are reported: the global object. */
 export type ErrorSource = Pick<
   typeof globalThis,
   "addEventListener" | "removeEventListener"

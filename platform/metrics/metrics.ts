@@ -78,7 +78,7 @@ export class Histogram {
   }
 }
 
-/** Histograms of one family, told apart by the value of one label. */
+/** Histograms of one family, distinguished by the value of one label. */
 export class LabelledHistogram {
   readonly #label: string;
   readonly #bounds: readonly number[];
@@ -140,7 +140,7 @@ function labelText(
     .join(",");
 }
 
-/** Series of one family, told apart by the values of its labels. */
+/** Series of one family, distinguished by the values of its labels. */
 export class LabelledSeries {
   readonly #labels: readonly string[];
   /** By the labels' values; their text is made when somebody looks. */

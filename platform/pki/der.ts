@@ -1,7 +1,7 @@
 /**
  * DER (ITU-T X.690), as far as certificates need it: bytes cut into elements,
  * and their texts and times read. What does not fit is an error, never a guess:
- * whoever reads names out of it must not read more than the signer wrote.
+ * a reader of names in it must not read more than the signer wrote.
  *
  * @module
  */

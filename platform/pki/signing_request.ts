@@ -1,6 +1,6 @@
 /**
  * Certificate signing requests (PKCS #10, RFC 2986): how a key asks for a
- * certificate. Names and extensions in one are wishes of whoever made it, so
+ * certificate. Names and extensions in one are what its maker asks for, so
  * only the key and the proof that its holder made the request are read.
  *
  * @module
@@ -15,7 +15,7 @@ export const SIGNING_REQUEST_BYTES_MAX = 16_384;
 
 /** What a request proves. */
 export interface SigningRequest {
-  /** P-256; whoever made the request has its private half. */
+  /** P-256; the maker of the request has its private half. */
   readonly publicKey: CryptoKey;
   /** SHA-256 of its SubjectPublicKeyInfo, hex. */
   readonly publicKeySha256: string;
@@ -36,7 +36,7 @@ export async function makeSigningRequest(
  * Reads a request and checks its signature.
  *
  * @param der Untrusted.
- * @throws {PkiError} When it is none, its key is not P-256, or whoever made it
+ * @throws {PkiError} When it is none, its key is not P-256, or its maker
  *   does not have the key.
  */
 export async function readSigningRequest(

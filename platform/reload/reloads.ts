@@ -157,7 +157,7 @@ export class Reloads {
     for (const entry of this.#entries) this.#try(entry);
   }
 
-  /** Somebody asked, and is told about each source what came of it. */
+  /** The user asked, and reads about each source what came of it. */
   reloadAll(): void {
     for (const entry of this.#entries) {
       if (this.#try(entry, true) !== "same") continue;
@@ -167,7 +167,7 @@ export class Reloads {
     }
   }
 
-  /** What whoever looks at readiness should know; empty when all is well. */
+  /** What readiness should show; empty when all is well. */
   get notes(): readonly string[] {
     return this.#states().flatMap(({ kind, problem }) =>
       problem === undefined ? [] : [

@@ -23,7 +23,7 @@ export const YOUNG_MS = 1_000;
 export type Next =
   /** The next one, at once. */
   | "again"
-  /** The next one, after a wait as after a failure, which nobody is told of. */
+  /** The next one, after a wait as after a failure, which is not reported. */
   | "backoff"
   /** The next one, after that time. */
   | { readonly afterMs: number }
@@ -52,7 +52,7 @@ export interface SuperviseOptions<Problem> extends BackoffOptions {
    * @throws What is to end all runs.
    */
   problemOf(error: unknown): Problem;
-  /** To be told, and to be remembered; the next run comes in `retryMs`. */
+  /** To be reported, and to be remembered; the next run comes in `retryMs`. */
   onProblem(problem: Problem, retryMs: number): void;
   /** The least wait after this problem, such as one that a server asks for. */
   leastMs?(problem: Problem): number;

@@ -145,7 +145,7 @@ class TimerWheel {
   /**
    * The platform has timers before it has what sockets have to say. A process
    * that was kept from running would take its own absence for the silence of
-   * others, so it first hears what has come: that takes two turns.
+   * others, so it first receives what has come: that takes two turns.
    */
   readonly #onWake = () => {
     const lateMs = performance.now() - this.#wakeSlot * this.#slotMs;

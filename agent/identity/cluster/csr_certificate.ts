@@ -65,7 +65,7 @@ export interface CsrCertificateOptions {
   readonly spec: CertificateSpec;
   /**
    * Gets a certificate for these keys, leaf first. Rejects with a sentence.
-   * `onPending` is told the name of the request that waits.
+   * `onPending` receives the name of the request that waits.
    */
   request(
     keys: CryptoKeyPair,

@@ -109,7 +109,7 @@ export class KubernetesIdentity implements LinkIdentity {
   /**
    * Resolves when there is a certificate; waits for as long as that takes.
    *
-   * @throws {KubernetesConfigError} When servers could not be told from others.
+   * @throws {KubernetesConfigError} When servers could not be distinguished from others.
    */
   async first(): Promise<void> {
     await this.#certificate.first();

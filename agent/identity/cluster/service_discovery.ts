@@ -124,7 +124,7 @@ export class ServiceDiscovery {
     return `Service ${namespace}/${name}`;
   }
 
-  /** The Service has changed; whoever has links keeps them. */
+  /** The Service has changed; links that stand are kept. */
   async #refresh(): Promise<void> {
     try {
       await this.addresses();

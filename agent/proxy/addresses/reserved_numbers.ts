@@ -29,7 +29,7 @@ export class ReservedNumbers {
   /** Those that are gone, the longest gone first. */
   readonly #gone = new Set<string>();
   readonly #now: () => number;
-  /** Something is other than it was; set by whoever keeps it. */
+  /** Something is other than it was; set by the owner of the file. */
   onChanged: () => void = () => {};
 
   /**

@@ -134,7 +134,7 @@ export class AdsSource implements Source {
   }
 
   /**
-   * A new stream, on which the server is told what is here and says what
+   * A new stream, on which the client sends what is here and the server what
    * differs.
    */
   reconcile(): Promise<void> {

@@ -11,7 +11,7 @@ import type { DiscoveryStatus } from "./discovery_status.ts";
 
 const PREFIX = "tunnel_discovery_client_";
 
-/** Whoever follows a discovery server. */
+/** A client that follows a discovery server. */
 export interface DiscoveryFollower {
   readonly status: DiscoveryStatus;
 }

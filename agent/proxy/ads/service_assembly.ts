@@ -226,7 +226,7 @@ export class ServiceAssembly {
 
 /**
  * One list of the endpoints of several ports, in which each port's keep their
- * order. Each is told with all of its ports, so it is in several: its turn is
+ * order. Each is placed with all of its ports, so it is in several: its turn is
  * when it is the first one left in all of them.
  */
 function inOneOrder(
@@ -243,10 +243,10 @@ function inOneOrder(
     for (const { key } of left) copies.set(key, (copies.get(key) ?? 0) + 1);
   }
   const order: Endpoint[] = [];
-  const told = new Set<string>();
+  const placed = new Set<string>();
   while (true) {
     const heads = queues.flatMap(({ left, next }) => left[next] ?? []);
-    // Lists that were told apart from each other may contradict: any order will
+    // Lists that were placed apart from each other may contradict: any order will
     // do until they agree.
     const head = heads.find(({ key }) =>
       heads.filter((other) =>
@@ -261,8 +261,8 @@ function inOneOrder(
       left--;
     }
     copies.set(head.key, left);
-    if (!told.has(head.key)) order.push(head.endpoint);
-    told.add(head.key);
+    if (!placed.has(head.key)) order.push(head.endpoint);
+    placed.add(head.key);
   }
 }
 

@@ -14,7 +14,7 @@ import type { Backend } from "./backend.ts";
 
 /**
  * Clients remembered for one port of a service. Anybody who may connect can
- * come from many addresses; whoever was not seen for longest is forgotten, and
+ * come from many addresses; the client not seen for longest is forgotten, and
  * is only sent elsewhere the next time.
  */
 export const AFFINITY_CLIENTS_MAX = 16_384;

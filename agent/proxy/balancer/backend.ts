@@ -3,7 +3,7 @@
  *
  * It lives from the first update of the catalog that names its address until
  * one that does not, whatever else changes about it in between, so that counts
- * and verdicts survive updates. Connections that go on hold it longer.
+ * and what was found of it survive updates. Connections that go on hold it longer.
  *
  * @module
  */

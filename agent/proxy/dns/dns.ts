@@ -2,9 +2,9 @@
  * DNS messages in, DNS messages out (RFC 1035, 2308, 2782, 6891): the questions
  * of {@linkcode DnsZone}, and no others. It forwards nothing and caches nothing.
  *
- * Whoever can reach the port may send anything, so nothing that comes makes it
+ * A client that reaches the port may send anything, so nothing that comes makes it
  * throw: what is no question is not answered, so that two servers never talk to
- * each other, and a question that makes no sense is told so.
+ * each other, and a question that makes no sense is answered so.
  *
  * @module
  */

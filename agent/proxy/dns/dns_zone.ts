@@ -8,7 +8,7 @@
  * ```
  *
  * The addresses are the proxy's own on this machine, as far as they lead there
- * from where it is asked: who is elsewhere is told of no loopback address, which
+ * from where it is asked: a client elsewhere is sent no loopback address, which
  * would be their own, and of what is served everywhere the address that they
  * asked. It knows names and data, and nothing of how they are asked for.
  *

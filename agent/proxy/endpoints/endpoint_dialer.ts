@@ -49,7 +49,7 @@ export class EndpointDialError extends Error {
   constructor(
     /**
      * `target`: it, or the way to it, is to blame; `here`: this machine is
-     * short of something; `cancelled`: whoever asked gave up.
+     * short of something; `cancelled`: the caller gave up.
      */
     readonly fault: "target" | "here" | "cancelled",
     message: string,

@@ -34,7 +34,7 @@ export class HealthChecks {
   #policy = "";
 
   /**
-   * @param onDeserted Whoever is with these should go elsewhere: they are ill
+   * @param onDeserted Clients of these should go elsewhere: they are ill
    *   and another one is well. Said after every check for which that is so.
    */
   constructor(
@@ -133,7 +133,7 @@ class BackendCheck {
     this.#backend.health = "unknown";
   }
 
-  /** What a slip of ours keeps from its verdict has another try later. */
+  /** A check that a slip of ours ended is tried again later. */
   #checkNow(): void {
     unawaited("proxy", this.#check(), () => this.#wait());
   }
@@ -208,7 +208,7 @@ class BackendCheck {
         : { kind: "unknown" };
     }
     if (this.#how.kind === "tcp") {
-      this.#sayGoodbye(conduit);
+      this.#closeGracefully(conduit);
       return { kind: "well" };
     }
     const problem = await askHealth(conduit, this.#how, target, {
@@ -225,7 +225,7 @@ class BackendCheck {
   }
 
   /** Ends in order: many servers log a reset as somebody's mistake. */
-  #sayGoodbye(conduit: Conduit): void {
+  #closeGracefully(conduit: Conduit): void {
     const { timeoutMs } = this.#how;
     const deadline = this.#context.timers.after(
       timeoutMs,

@@ -178,7 +178,7 @@ async function askGrpc(
     const words = said === "" ? "" : `: ${said}`;
     return `gRPC health check was answered ${statusName(error.code)}${words}`;
   } finally {
-    // Says goodbye, and closes the socket when the other end has heard it.
+    // Sends GOAWAY, and closes the socket when the other end has received it.
     connection.shutdown("the health check is done");
   }
 }

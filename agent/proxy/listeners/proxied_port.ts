@@ -4,7 +4,7 @@
  * The seam of this folder. `proxy.ts` makes a {@linkcode ProxiedPort} for each
  * port of each service and keeps it up to date; `service_listener.ts` decides
  * where it listens; a {@linkcode PortProxy} (`tcp_proxy.ts`, `udp_sessions.ts`)
- * serves whoever comes. What a service says may change at any time, so it is
+ * serves clients. What a service says may change at any time, so it is
  * asked for where it is needed and never copied.
  *
  * @module

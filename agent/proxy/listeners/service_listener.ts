@@ -161,7 +161,7 @@ export class ServiceListener {
     const broken = listener.broken
       ?.then((why) => this.#onBroken(listener, why));
     if (broken !== undefined) unawaited("proxy", broken);
-    // Any free port is nobody else's wish.
+    // Any free port: no other service has asked for it.
     if (at.port !== 0) own.opened(protocol, at, name);
     this.#problem = undefined;
     log.event(`${name} is served on ${listener.address}`);

@@ -38,7 +38,7 @@ export interface BackendDial {
 
 /** What came of it. */
 export type BackendFound =
-  /** A conduit that nobody has attached to; `closed` is to be told its end. */
+  /** A conduit that nobody has attached to; its end is reported to `closed`. */
   | {
     readonly kind: "backend";
     readonly backend: Backend;
@@ -46,7 +46,7 @@ export type BackendFound =
   }
   /** There is none, none could be reached, or it was given up. */
   | { readonly kind: "nobody" }
-  /** This machine is short of something, whoever is dialed. */
+  /** This machine is short of something, whichever backend is dialed. */
   | { readonly kind: "short" };
 
 /**
@@ -58,7 +58,7 @@ export const BACKENDS_TRIED_MAX = 128;
 /** Refusals in a row, before everybody else has a turn. */
 const REFUSALS_PER_TURN = 16;
 
-/** Dials until there is one; `port` is told what happened. */
+/** Dials until there is one; `port` counts what happened. */
 export async function dialBackend(
   port: ProxiedPort,
   context: ProxyContext,

@@ -1,6 +1,6 @@
 /**
  * Ends connections of which one side is over while the other neither says
- * anything nor takes what it is told.
+ * anything nor takes what it is sent.
  *
  * Nothing is wrong with them as far as TCP can see: such a peer answers every
  * keepalive, and so they would stay for ever. Whoever is over on one side and
@@ -17,7 +17,7 @@ import type { Joined } from "../../../proto/transfer/transfer.ts";
 import { type ListItem, UnorderedList } from "./unordered_list.ts";
 
 /**
- * How long such a connection may be silent unless told: five times what Linux gives one whose
+ * How long such a connection may be silent by default: five times what Linux gives one whose
  * program is gone (`tcp_fin_timeout`), half of what nginx gives any
  * (`proxy_timeout`).
  */

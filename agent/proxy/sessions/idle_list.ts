@@ -1,5 +1,5 @@
 /**
- * Things in the order in which they were last heard of, so that the oldest is
+ * Things in the order in which they were last active, so that the oldest is
  * at hand however many there are: a search for it would be a gift to whoever
  * makes sessions up.
  *
@@ -8,7 +8,7 @@
 
 /** What can be in a list; in one at a time. */
 export class IdleLink {
-  /** When it was last heard of. */
+  /** When it was last active. */
   lastHeardMs = 0;
   /** For the list: its neighbours. */
   older: IdleLink | undefined;
@@ -28,7 +28,7 @@ export class IdleList<Item extends IdleLink> {
     return this.#oldest;
   }
 
-  /** From the oldest on; whoever is at hand may leave the list. */
+  /** From the oldest on; the one at hand may leave the list. */
   *[Symbol.iterator](): Iterator<Item> {
     for (let item = this.#oldest; item !== undefined;) {
       const next = item.newer as Item | undefined;
@@ -37,14 +37,14 @@ export class IdleList<Item extends IdleLink> {
     }
   }
 
-  /** It is new, and heard of now. */
+  /** It is new, and active now. */
   add(item: Item, nowMs: number): void {
     item.lastHeardMs = nowMs;
     this.#append(item);
     this.#size++;
   }
 
-  /** It is heard of now. */
+  /** It is active now. */
   touch(item: Item, nowMs: number): void {
     item.lastHeardMs = nowMs;
     if (this.#newest === item) return;

@@ -32,7 +32,7 @@ import { UnorderedList } from "./unordered_list.ts";
 import { TcpConnection } from "./tcp_connection.ts";
 
 /**
- * Connections of one port at once. Whoever may connect can do so without end,
+ * Connections of one port at once. A client that may connect can do so without end,
  * and each costs two descriptors; with more a process has other troubles.
  */
 export const CONNECTIONS_MAX = 65_536;
@@ -86,7 +86,7 @@ export class TcpPortProxy implements PortProxy {
     return this.#connections.size;
   }
 
-  /** What is connected stays so unless told: its backend may well finish. */
+  /** What is connected stays so by default: its backend may well finish. */
   left(backends: readonly Backend[], why: Leaving): void {
     if (why === "service removed") return;
     const setting = why === "down" ? "onEndpointDown" : "onEndpointRemoved";

@@ -160,7 +160,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
    *
    * @returns Whether this session will do anything for it.
    */
-  hear(bytes: Uint8Array): boolean {
+  receive(bytes: Uint8Array): boolean {
     if (this.#far !== undefined) return this.#send(bytes);
     const waiting = this.#waiting;
     if (waiting === undefined) return false;

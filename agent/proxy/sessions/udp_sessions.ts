@@ -2,7 +2,7 @@
  * Serves a port over UDP: each client address has a session with a backend, for
  * as long as datagrams go either way.
  *
- * UDP tells nobody that a backend is gone, so it is told here: sessions with a
+ * UDP does not say that a backend is gone, so this does: sessions with a
  * backend that goes, or is ill while another one is well, leave it at once, and
  * the client's next datagram finds another one. Answers that are under way still
  * arrive for {@linkcode GRACE_MS}. A datagram that its backend has refused (ICMP)
@@ -51,7 +51,7 @@ import {
 
 /**
  * Sessions of one port at once; then the one that was silent for longest makes
- * room. Whoever can send to the port can make up clients, and each costs a port
+ * room. A sender who reaches the port can make up clients, and each costs a port
  * towards its backend, of which Linux has 28,232 for everybody.
  */
 export const SESSIONS_MAX = 20_000;
@@ -125,7 +125,7 @@ export class UdpSessions implements PortProxy, SessionOwner {
     const broken = Promise.withResolvers<string>();
     socket.listen({
       onDatagram: (bytes, hostname, port, local) =>
-        this.#hear(home, bytes, hostname, port, local),
+        this.#receive(home, bytes, hostname, port, local),
       onError: (error) => broken.resolve(error.message),
     });
     const finished = Promise.withResolvers<void>();
@@ -228,7 +228,7 @@ export class UdpSessions implements PortProxy, SessionOwner {
     counts.datagramsResent++;
     // It may have said something else meanwhile.
     const key = keyOf(session);
-    if (home.sessions.get(key)?.hear(bytes)) return;
+    if (home.sessions.get(key)?.receive(bytes)) return;
     if (home.sessions.has(key)) counts.datagramsDropped++;
     else this.#welcome(home, bytes, client, by);
   }
@@ -239,7 +239,7 @@ export class UdpSessions implements PortProxy, SessionOwner {
     this.#settle();
   }
 
-  #hear(
+  #receive(
     home: SessionHome,
     bytes: Uint8Array,
     hostname: string,
@@ -252,12 +252,12 @@ export class UdpSessions implements PortProxy, SessionOwner {
       return this.#welcome(home, bytes, senderOf(hostname, port, local));
     }
     this.#current.touch(session, this.context.timers.now());
-    if (session.hear(bytes)) return;
+    if (session.receive(bytes)) return;
     if (home.sessions.has(key)) this.port.counts.datagramsDropped++;
     else this.#welcome(home, bytes, session.client);
   }
 
-  /** A session for whoever has none. */
+  /** A session for a client that has none. */
   #welcome(
     home: SessionHome,
     bytes: Uint8Array,
@@ -279,7 +279,7 @@ export class UdpSessions implements PortProxy, SessionOwner {
     this.#unclosed++;
     this.port.counts.accepted++;
     this.#armSweep();
-    session.hear(bytes);
+    session.receive(bytes);
     const end = () => session.end(INTERNAL_ERROR);
     unawaited("proxy", session.start(), end);
   }
@@ -290,7 +290,7 @@ export class UdpSessions implements PortProxy, SessionOwner {
     session.end("its endpoint is left");
     const { client: { hostname, port, local }, home } = session;
     for (const bytes of waiting) {
-      this.#hear(home, bytes, hostname, port, local);
+      this.#receive(home, bytes, hostname, port, local);
     }
   }
 

@@ -3,7 +3,7 @@
  *
  * A `Set` does the same, but makes its table anew each time so many have gone,
  * and V8 has each old table refer to the next one. Once one of them is in the
- * old space, all that follow are kept with whoever was in them, until it is
+ * old space, all that follow are kept with what was in them, until it is
  * looked at: of connections that last for milliseconds, every other one.
  *
  * @module
@@ -22,7 +22,7 @@ export class UnorderedList<Item extends ListItem> {
     return this.#items.length;
   }
 
-  /** Whoever is at hand may leave; nobody else, and nobody may come. */
+  /** The one at hand may leave; no other one, and none may come. */
   *[Symbol.iterator](): Iterator<Item> {
     // From behind: who leaves is replaced by one that was at hand already.
     for (let place = this.#items.length - 1; place >= 0; place--) {

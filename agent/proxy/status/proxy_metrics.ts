@@ -1,8 +1,8 @@
 /**
  * What a proxy counts, for Prometheus: `tunnel_proxy_…`.
  *
- * Whoever writes the catalog names the labels, so there are only so many of
- * them: ports and endpoints beyond the limits are counted together.
+ * The catalog names the labels, so their number is limited: ports and endpoints
+ * beyond the limits are counted together.
  *
  * @module
  */

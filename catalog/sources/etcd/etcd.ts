@@ -28,7 +28,7 @@ export interface EtcdSourceOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** Told when nothing could be compared. */
+  /** Called when nothing could be compared. */
   readonly log: Log;
 }
 

@@ -1,7 +1,7 @@
 /**
  * What the keys of etcd say: the last good word of each.
  *
- * Knows neither watches nor who is told; it remembers what was touched, so that
+ * Knows neither watches nor followers; it remembers what was touched, so that
  * only that need be said again.
  *
  * @module
@@ -45,7 +45,7 @@ export class EtcdEntries {
   };
 
   /**
-   * @param onRefused Told once of each value that cannot be used, and why.
+   * @param onRefused Called once for each value that cannot be used, and why.
    * @param keysMax Keys with endpoints that are kept.
    */
   constructor(

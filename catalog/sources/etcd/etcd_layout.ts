@@ -32,7 +32,7 @@ export interface EtcdLayout {
   readService(key: string, place: ParsedKey, text: string): Service;
   /**
    * @param of The service, when it is known.
-   * @param refuse Told of each endpoint that is left out.
+   * @param refuse Called for each endpoint that is omitted.
    * @throws {LayoutError}
    */
   readEndpoints(

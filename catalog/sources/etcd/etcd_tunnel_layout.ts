@@ -23,7 +23,7 @@ import {
   parseObject,
 } from "./etcd_layout.ts";
 
-/** Where our keys are, unless told. */
+/** Where our keys are, by default. */
 export const TUNNEL_PREFIX = "/tunnel/";
 
 /** @param prefix Ends with `/`. */

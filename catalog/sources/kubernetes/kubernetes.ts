@@ -1,6 +1,6 @@
 /**
  * Services and endpoints of a Kubernetes cluster: its Services, and the
- * EndpointSlices that belong to them, whoever writes those.
+ * EndpointSlices that belong to them, whichever controller writes those.
  *
  * Following them is `kubernetes_follower.ts`; this is a follower's life, and the
  * doubt in it: from time to time everything is listed besides, and one that has

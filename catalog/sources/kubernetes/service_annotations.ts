@@ -3,7 +3,7 @@
  * that `policy` has in a file, with the same values. `health` and `ejection` are
  * maps there, and YAML here: `{http: {path: /healthz}, interval: 5s}`.
  *
- * Whoever may write a Service writes these; one that cannot be used is left out
+ * Users that may write a Service write these; one that cannot be used is left out
  * alone, and the Service is served without it.
  *
  * @module
