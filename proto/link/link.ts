@@ -28,12 +28,12 @@ export interface LinkRefusal {
 }
 
 /** What becomes of an agent that asks for a link. */
-export type LinkAdmission =
+export type LinkAuthorization =
   | LinkRefusal
   | undefined
   | Promise<LinkRefusal | undefined>;
 
-/** For an admission that failed by itself, which is ours to look into. */
+/** For an authorization that failed by itself, which is ours to look into. */
 export function internalRefusal(error: unknown): LinkRefusal {
   return { code: StatusCode.INTERNAL, message: String(error) };
 }

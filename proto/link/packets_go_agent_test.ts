@@ -17,7 +17,7 @@ import { StatusCode } from "../grpc/status.ts";
 import type { DialRequest, Int64, Packet } from "../packets/packet.ts";
 import type { Conduit, ConduitEnd } from "../transfer/conduit.ts";
 import type { DialError } from "../peer/dial_error.ts";
-import type { AgentLink, LinkAdmission, PendingDial } from "./link.ts";
+import type { AgentLink, LinkAuthorization, PendingDial } from "./link.ts";
 import { agentService } from "./packets_server.ts";
 import { CLOSED_IDS_MAX } from "./packets_mux.ts";
 import {
@@ -46,7 +46,7 @@ class Server {
   readonly links: AgentLink[] = [];
   readonly closed: string[] = [];
   readonly pair: ConnectionPair;
-  admit: (token: string) => LinkAdmission = () => undefined;
+  admit: (token: string) => LinkAuthorization = () => undefined;
 
   constructor() {
     const router = new GrpcRouter({

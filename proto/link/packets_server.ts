@@ -31,7 +31,7 @@ import {
   type AgentLink,
   type DialEvents,
   internalRefusal,
-  type LinkAdmission,
+  type LinkAuthorization,
   type LinkConnection,
   type LinkDialOptions,
   type LinkPeer,
@@ -57,7 +57,7 @@ export interface AgentServiceOptions {
   readonly randomness: Randomness;
   readonly timers: Timers;
   /** Whether this agent may connect. */
-  readonly admit?: (peer: LinkPeer, token: string) => LinkAdmission;
+  readonly admit?: (peer: LinkPeer, token: string) => LinkAuthorization;
   readonly onLink: (link: AgentLink) => void;
   readonly onLinkClosed: (link: AgentLink, reason: string) => void;
   readonly observer?: PacketObserver;
@@ -244,7 +244,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     this.#over(reason.message);
   }
 
-  #admit(decision: LinkAdmission): void {
+  #admit(decision: LinkAuthorization): void {
     if (decision instanceof Promise) {
       decision.then(
         (refusal) => this.#admit(refusal),

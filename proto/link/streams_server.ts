@@ -47,7 +47,7 @@ import {
   type AgentLink,
   type DialEvents,
   internalRefusal,
-  type LinkAdmission,
+  type LinkAuthorization,
   type LinkConnection,
   type LinkDialOptions,
   type LinkPeer,
@@ -63,7 +63,7 @@ export interface StreamsServerOptions {
   readonly identity: PeerIdentity;
   readonly observer?: PacketObserver;
   /** Whether this agent may connect. */
-  readonly admit?: (peer: LinkPeer, hello: AgentHello) => LinkAdmission;
+  readonly admit?: (peer: LinkPeer, hello: AgentHello) => LinkAuthorization;
   /** An agent whose link stands announces other services, or its drain. */
   readonly onChanged?: (link: AgentLink) => void;
   /** The agent says which authorities it trusts, by their ids. */
@@ -322,7 +322,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     this.#admit(admit?.(peer, hello));
   }
 
-  #admit(decision: LinkAdmission): void {
+  #admit(decision: LinkAuthorization): void {
     if (decision instanceof Promise) {
       decision.then(
         (refusal) => this.#admit(refusal),

@@ -19,7 +19,7 @@ import { HTTP2_ALPN, STREAMS_ALPN } from "../../proto/link/hello.ts";
 import { newInstanceId } from "../../proto/peer/instance_id.ts";
 import type {
   AgentLink,
-  LinkAdmission,
+  LinkAuthorization,
   LinkRefusal,
 } from "../../proto/link/link.ts";
 import { duplicateReports } from "../identity/duplicate_reports.ts";
@@ -132,7 +132,7 @@ export class ServerAgents {
   }
 
   /** Whether a peer may link. */
-  admit(candidate: LinkCandidate): LinkAdmission {
+  admit(candidate: LinkCandidate): LinkAuthorization {
     return authorize(this.#trust!.authorizers, candidate);
   }
 
@@ -225,7 +225,7 @@ export class ServerAgents {
   }
 
   /** Of those who may link, one process for each. */
-  #admitLink(candidate: LinkCandidate): LinkAdmission {
+  #admitLink(candidate: LinkCandidate): LinkAuthorization {
     const next = (refusal: LinkRefusal | undefined) =>
       refusal ?? this.#duplicates.admit(candidate.peer);
     const decision = this.admit(candidate);

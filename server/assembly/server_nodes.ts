@@ -13,7 +13,7 @@ import { lineKey } from "../../platform/log/line_key.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { announcedName } from "../../proto/link/announced_services.ts";
-import type { AgentLink, LinkAdmission } from "../../proto/link/link.ts";
+import type { AgentLink, LinkAuthorization } from "../../proto/link/link.ts";
 import type { SubscriberLink } from "../discovery/streams/open_streams.ts";
 import { VirtualAddresses } from "../discovery/generate/virtual_addresses.ts";
 import type { ServerDiscovery } from "../discovery/serving/server_discovery.ts";
@@ -26,7 +26,7 @@ import type { ServerCore } from "./server_core.ts";
 /** Discovery, announcements and dials of nodes. */
 export class ServerNodes {
   readonly #core: ServerCore;
-  readonly #admit: (candidate: LinkCandidate) => LinkAdmission;
+  readonly #admit: (candidate: LinkCandidate) => LinkAuthorization;
   readonly #virtualAddresses = new VirtualAddresses(systemTimers);
   readonly #frontend: NodeFrontend;
   #discovery: ServerDiscovery | undefined;
@@ -34,7 +34,7 @@ export class ServerNodes {
   /** @param admit Whether a peer may be an agent. */
   constructor(
     core: ServerCore,
-    admit: (candidate: LinkCandidate) => LinkAdmission,
+    admit: (candidate: LinkCandidate) => LinkAuthorization,
   ) {
     this.#core = core;
     this.#admit = admit;

@@ -30,7 +30,7 @@ import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import {
   internalRefusal,
-  type LinkAdmission,
+  type LinkAuthorization,
   type LinkPeer,
   type LinkRefusal,
   type PendingDial,
@@ -63,7 +63,7 @@ export interface NodeFrontendOptions {
   readonly observer: PacketObserver;
   readonly messageBytesMax: number;
   /** Whether a caller may be the node that its certificate names. */
-  admit(candidate: LinkCandidate): LinkAdmission;
+  admit(candidate: LinkCandidate): LinkAuthorization;
   dial(request: CallerDial, answer: DialAnswer): PendingDial;
   /** What a virtual address stands for. */
   resolve(host: string): VirtualTarget | undefined;
@@ -151,7 +151,7 @@ export class NodeFrontend {
   }
 
   /** This reads a record and checks a signature: not for every dial. */
-  #admit(calls: NodeCaller): LinkAdmission {
+  #admit(calls: NodeCaller): LinkAuthorization {
     const version = this.#trustVersion;
     if (calls.admittedAt === version) return undefined;
     const admitted = (refusal: LinkRefusal | undefined) => {

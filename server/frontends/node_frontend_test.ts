@@ -5,7 +5,7 @@ import { StatusCode } from "../../proto/grpc/status.ts";
 import { type DialAnswer, NODE_FIELD } from "../../proto/link/dial_handler.ts";
 import { dialProxy } from "../../proto/link/proxy_client.ts";
 import type { DialError } from "../../proto/peer/dial_error.ts";
-import type { LinkAdmission } from "../../proto/link/link.ts";
+import type { LinkAuthorization } from "../../proto/link/link.ts";
 import { SILENT_OBSERVER } from "../../proto/link/packet_observer.ts";
 import {
   certifiedCaller,
@@ -27,7 +27,7 @@ const VIRTUAL = virtualAddressOf({
   address: "10.0.0.7",
 });
 
-function setUp(admission: () => LinkAdmission = () => undefined) {
+function setUp(admission: () => LinkAuthorization = () => undefined) {
   const timers = new FakeTimers();
   const orders: { order: CallerDial; answer: DialAnswer; gone: boolean }[] = [];
   const refused: string[] = [];
@@ -178,7 +178,7 @@ Deno.test("a caller that is refused later loses what it has", async () => {
 Deno.test("a caller that is refused while a dial is under way gets nothing of it", async () => {
   const refusal = { code: StatusCode.PERMISSION_DENIED, message: "revoked" };
   for (const later of [() => refusal, () => Promise.resolve(refusal)]) {
-    let admission: () => LinkAdmission = () => undefined;
+    let admission: () => LinkAuthorization = () => undefined;
     const { frontend, orders, connect, open } = setUp(() => admission());
     const { outcome } = connect().dial("10.0.0.7:80");
     await settled();

@@ -28,7 +28,7 @@ import {
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type {
   AgentLink,
-  LinkAdmission,
+  LinkAuthorization,
   LinkRefusal,
 } from "../../proto/link/link.ts";
 import {
@@ -122,7 +122,7 @@ export interface AgentPortOptions {
   /** Shared with every connection of the process. */
   readonly receiveBudget: ReceiveBudget;
   /** Whether a peer may be an agent. */
-  readonly admit: (candidate: LinkCandidate) => LinkAdmission;
+  readonly admit: (candidate: LinkCandidate) => LinkAuthorization;
   readonly timers: Timers;
   readonly randomness: Randomness;
   readonly observer: AgentPortObserver;
@@ -374,7 +374,7 @@ export class AgentPort {
   }
 
   /** A call that is refused ends without another word to us. */
-  #authorizeCall(candidate: LinkCandidate): LinkAdmission {
+  #authorizeCall(candidate: LinkCandidate): LinkAuthorization {
     const reported = (refusal: LinkRefusal | undefined) => {
       if (refusal === undefined) return undefined;
       const { remoteAddress } = candidate.peer;

@@ -11,7 +11,7 @@
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type {
-  LinkAdmission,
+  LinkAuthorization,
   LinkPeer,
   LinkRefusal,
 } from "../../proto/link/link.ts";
@@ -53,7 +53,7 @@ export function refuse(
 export function authorize(
   authorizers: readonly Authorizer[],
   candidate: LinkCandidate,
-): LinkAdmission {
+): LinkAuthorization {
   for (const [index, authorizer] of authorizers.entries()) {
     const decision = authorizer(candidate);
     if (decision instanceof Promise) {

@@ -19,7 +19,7 @@ import { sourceOf } from "../../net/admission/source.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type {
   AgentLink,
-  LinkAdmission,
+  LinkAuthorization,
   LinkPeer,
 } from "../../proto/link/link.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
@@ -117,7 +117,7 @@ export class Duplicates {
    * Whether another process speaks for the agent already, and lives. Asked
    * where the second one is to be refused.
    */
-  admit(peer: LinkPeer): LinkAdmission {
+  admit(peer: LinkPeer): LinkAuthorization {
     if (this.#options.policy !== "refuse") return undefined;
     const agent = this.#agentOf(peer);
     const others = agent?.othersThan(peer) ?? [];

@@ -11,7 +11,7 @@ import { hostOf } from "../../../proto/peer/host_port.ts";
 import { isLoopback } from "../../../proto/peer/ip_address.ts";
 import { NO_IDENTIFIERS } from "../../../proto/peer/identifiers.ts";
 import type {
-  LinkAdmission,
+  LinkAuthorization,
   LinkPeer,
   LinkRefusal,
 } from "../../../proto/link/link.ts";
@@ -19,7 +19,7 @@ import type { LinkCandidate } from "../../links/authorizer.ts";
 import { bearerToken, type CallOrigin, type Subscriber } from "./subscriber.ts";
 
 /** Asks the authorizers of agents. */
-export type Admit = (candidate: LinkCandidate) => LinkAdmission;
+export type Admit = (candidate: LinkCandidate) => LinkAuthorization;
 
 /**
  * Refuses callers that cannot be admitted, whatever they send, before the server
