@@ -2,8 +2,8 @@
  * Keeps one ADS stream open for a client: connects, notices that a server is
  * gone, waits, connects to the next one.
  *
- * A stream that ended after the server had said something is opened again soon;
- * one that ended without a word waits longer each time (gRFC A57). Waits differ
+ * A stream on which the server has sent a response is opened again soon; one that
+ * ended without any waits longer each time (gRFC A57). Waits differ
  * from client to client, so that a thousand do not come back in one instant.
  *
  * @module
@@ -26,17 +26,17 @@ import type { AdsClient } from "./ads_client.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import { openAdsStream } from "./ads_stream.ts";
 
-/** A server is asked whether it lives after so long without a word … */
+/** The client sends a PING after so long without a frame … */
 export const KEEPALIVE_MS = 10_000;
 
 /** … and is gone when it does not answer for so long. */
 export const KEEPALIVE_TIMEOUT_MS = 5_000;
 
 /**
- * A server that has said nothing so long after it was asked is left for the
+ * A server that has sent nothing so long after the request is left for the
  * next one. Ours answers within a second of knowing its own services.
  */
-export const FIRST_WORD_MS = 20_000;
+export const FIRST_RESPONSE_MS = 20_000;
 
 /** Longest wait between two tries. */
 export const RETRY_CAP_MS = 15_000;
@@ -44,7 +44,7 @@ export const RETRY_CAP_MS = 15_000;
 /** Where a connection is. */
 export type AdsState =
   | { readonly kind: "connecting" }
-  /** The server has spoken. */
+  /** The server has sent a response. */
   | { readonly kind: "open"; readonly server: string; readonly sinceMs: number }
   | { readonly kind: "waiting"; readonly problem: string }
   | { readonly kind: "stopped" };
@@ -61,13 +61,13 @@ export interface AdsConnectionOptions<T> {
   readonly keepaliveMs?: number;
   /** See `AdsStreamOptions`. */
   readonly readDelayMs?: number;
-  /** The server has spoken on a new stream. */
+  /** The server has sent a response on a new stream. */
   readonly onOpen?: () => void;
   /**
    * There is no stream, and why; it goes on trying.
    *
    * @param retryMs Until the next try.
-   * @param code What a server has said; absent: none has.
+   * @param code The status that a server has sent; absent: none has.
    */
   readonly onProblem?: (
     problem: string,
@@ -75,14 +75,15 @@ export interface AdsConnectionOptions<T> {
     code?: StatusCode,
   ) => void;
   /**
-   * A server hung up without a word, as one may that dislikes the certificate.
+   * A server closed the connection without a response, as one may that refuses the
+   * certificate.
    */
   readonly onSilentEnd?: () => void;
 }
 
 /** How a stream ended: always for a reason. */
 class StreamEnd extends Error {
-  /** @param code The server's status, if it said one. */
+  /** @param code The server's status, if it sent one. */
   constructor(problem: string, readonly code?: StatusCode) {
     super(problem);
   }
@@ -114,7 +115,7 @@ export class AdsConnection<T> {
     return this.#state;
   }
 
-  /** Streams on which a server has spoken. */
+  /** Streams on which a server has sent a response. */
   get opened(): number {
     return this.#opened;
   }
@@ -139,7 +140,7 @@ export class AdsConnection<T> {
     });
   }
 
-  /** Ends the stream; nothing is said to the client after. */
+  /** Ends the stream; the client receives nothing after. */
   async stop(): Promise<void> {
     const reason = "the client stops";
     this.#stopping.abort();
@@ -164,7 +165,7 @@ export class AdsConnection<T> {
     const { client, timers, onOpen, onSilentEnd } = this.#options;
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
     const { server, authority, scheme } = connection;
-    let wasHeard = false;
+    let hasReceived = false;
     const end = (problem: string, code?: StatusCode) => {
       if (this.#end !== end) return;
       this.#end = undefined;
@@ -182,8 +183,8 @@ export class AdsConnection<T> {
       onReceived: (received) => {
         if (this.#end !== end) return;
         timer.cancel();
-        if (!wasHeard) {
-          wasHeard = true;
+        if (!hasReceived) {
+          hasReceived = true;
           run.succeeded();
           this.#opened++;
           this.#state = { kind: "open", server, sinceMs: timers.now() };
@@ -192,13 +193,13 @@ export class AdsConnection<T> {
         client.receive(received);
       },
       onEnd: (status, isLost) => {
-        if (!wasHeard && isLost) onSilentEnd?.();
+        if (!hasReceived && isLost) onSilentEnd?.();
         const code = isLost ? undefined : status.code;
         end(endText(server, status, isLost), code);
       },
     });
-    const timer = timers.after(FIRST_WORD_MS, () => {
-      end(`the server ${server} has said nothing for ${FIRST_WORD_MS} ms`);
+    const timer = timers.after(FIRST_RESPONSE_MS, () => {
+      end(`the server ${server} has said nothing for ${FIRST_RESPONSE_MS} ms`);
     });
     this.#end = end;
     client.opened((request) => stream.send(request));

@@ -14,7 +14,7 @@ import { eventually } from "../../tests/support/rigs/tunnel_harness.ts";
 import { AdsClient } from "./ads_client.ts";
 import {
   AdsConnection,
-  FIRST_WORD_MS,
+  FIRST_RESPONSE_MS,
   KEEPALIVE_MS,
   KEEPALIVE_TIMEOUT_MS,
 } from "./ads_connection.ts";
@@ -184,7 +184,7 @@ Deno.test("a server that is connected and silent is left", async () => {
   const timers: Timers = {
     now: () => systemTimers.now(),
     after: (delayMs, callback) =>
-      systemTimers.after(delayMs === FIRST_WORD_MS ? 1 : delayMs, callback),
+      systemTimers.after(delayMs === FIRST_RESPONSE_MS ? 1 : delayMs, callback),
   };
   using server = new ScriptedAds();
   await using rig = new Rig([server.address], timers);

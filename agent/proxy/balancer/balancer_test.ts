@@ -123,7 +123,7 @@ Deno.test("each backend is offered to one client once", () => {
   assertEquals(keys, ["a:1", "c:1", "b:1"], "the ejected one comes last");
 });
 
-Deno.test("verdicts and counts survive an update", () => {
+Deno.test("what was found of backends, and counts, survive an update", () => {
   const { balancer, picks, fail, backend } = balancerOf(three());
   fail("a:1", EJECTION_FAILURES);
   backend("b:1").opened();
@@ -296,7 +296,7 @@ Deno.test("a client leaves a backend that is ejected, and stays away", () => {
   assertEquals(pick("x"), "b:1");
 });
 
-Deno.test("affinity goes with its endpoint, and with the wish for it", () => {
+Deno.test("affinity goes with its endpoint, and with its policy", () => {
   const affinity = { kind: "client-ip", ttlMs: 1_000 } as const;
   const { balancer, pick } = balancerOf(three(), { affinity });
   assertEquals([pick("x"), pick("y")], ["a:1", "b:1"]);
@@ -331,7 +331,7 @@ Deno.test("the table of clients is bounded, and forgets the longest unseen", () 
   assert(AFFINITY_CLIENTS_MAX < 100_000);
 });
 
-Deno.test("another way to balance keeps affinity and verdicts", () => {
+Deno.test("another way to balance keeps affinity and what was found of backends", () => {
   const affinity = { kind: "client-ip", ttlMs: 1_000 } as const;
   const { balancer, pick, fail } = balancerOf(three(), { affinity });
   assertEquals(pick("x"), "a:1");

@@ -118,7 +118,7 @@ Deno.test("whoever speaks something else is ill, and so is who says nothing", as
   assertEquals(three!.lastError, "no answer to GET /healthz within 100 ms");
 });
 
-Deno.test("checks end with their backend, their wish and their service", async () => {
+Deno.test("checks end with their backend, their policy and their service", async () => {
   await using rig = new ProxyRig();
   const [one, two] = [rig.echo(), rig.echo()];
   const [first, second] = serveAt(rig, [one, two], TCP);

@@ -371,7 +371,7 @@ Deno.test("one number may be served over both protocols", async () => {
   assertEquals([...open], ["udp 127.0.0.1:5300"]);
 });
 
-Deno.test("ports without a wish get the same one after every start", async () => {
+Deno.test("ports that name no number get the same one after every start", async () => {
   const addresses = {
     kind: "ports",
     host: "127.0.0.1",
