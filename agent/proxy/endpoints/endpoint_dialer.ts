@@ -33,8 +33,8 @@ export interface EndpointDial {
   /** Through the tunnel when it cannot be done directly. */
   readonly agentOnFailure: boolean;
   /**
-   * What the client says first, empty when it does not: sent along through the
-   * tunnel, where that saves a round trip. Called only where it will be sent,
+   * What the client sends first, empty when it does not: it travels through the
+   * tunnel with the dial, which saves a round trip. Called only where it will be sent,
    * which may be so even if the dial then fails.
    */
   readonly takeEarly?: (() => Promise<Uint8Array>) | undefined;

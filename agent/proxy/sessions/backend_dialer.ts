@@ -5,7 +5,7 @@
  * A try is used up by a backend that keeps the client waiting. One that refuses
  * costs next to nothing, so the next one is dialed as if it had not been asked.
  *
- * What a client says first is sent to one backend at most. A dial that failed may
+ * The first bytes of a client are sent to one backend at most. A dial that failed may
  * have brought it there all the same (an answer that came too late, a link that
  * was lost behind it), so it travels with a dial only where no other one is to
  * follow, and none does.
@@ -24,7 +24,7 @@ export interface BackendDial {
   readonly protocol: Protocol;
   /** The client's IP address. */
   readonly clientHost: string;
-  /** What the client says first; see `EndpointDial.takeEarly`. */
+  /** What the client sends first; see `EndpointDial.takeEarly`. */
   readonly takeEarly?: () => Promise<Uint8Array>;
   /** See `DialLimits`. */
   readonly userTimeoutMs?: number;
@@ -66,22 +66,22 @@ export async function dialBackend(
 ): Promise<BackendFound> {
   const tries = new Tries(port, context, dial.without);
   let isShort = false;
-  let isHeard = false;
+  let isEarlyTaken = false;
   const takeEarly = async () => {
     const early = await dial.takeEarly!();
-    isHeard ||= early.length > 0;
+    isEarlyTaken ||= early.length > 0;
     return early;
   };
-  while (tries.areLeft && !isHeard && !dial.signal.aborted) {
+  while (tries.areLeft && !isEarlyTaken && !dial.signal.aborted) {
     const backend = port.balancer.pick(dial.clientHost, tries.backends);
     if (backend === undefined) break;
     if (tries.backends.size > 0) port.counts.retries++;
-    const mayHear = tries.isLastBackend && dial.takeEarly !== undefined;
+    const mayTakeEarly = tries.isLastBackend && dial.takeEarly !== undefined;
     const trying = tryOne(port, context, {
       backend,
       timeoutMs: tries.timeoutMs,
       dial,
-      takeEarly: mayHear ? takeEarly : undefined,
+      takeEarly: mayTakeEarly ? takeEarly : undefined,
     });
     const answer = trying instanceof Promise ? await trying : trying;
     if (!(answer instanceof EndpointDialError)) {
