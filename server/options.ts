@@ -8,7 +8,7 @@
  * @module
  */
 
-import type { IntakeWish } from "../net/admission/intake_limits.ts";
+import type { LimitConfig } from "../net/admission/connection_limits.ts";
 import type { ListenAddress } from "../net/listen/listeners.ts";
 import type { ReloadSource } from "../platform/reload/reloads.ts";
 import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
@@ -161,7 +161,7 @@ export interface ServerOptions {
   readonly tls: TlsLimits;
 
   /** How many may connect; what is absent has a default. */
-  readonly intake?: IntakeWish;
+  readonly limiter?: LimitConfig;
 
   /** Who may reach what; absent: every frontend everything, unwritten. */
   readonly authorization?: AuthorizationOptions;

@@ -280,7 +280,7 @@ class Server {
     const listener = listenHttp(
       address,
       handler,
-      () => this.#core.intake.reached("http_connections", "all"),
+      () => this.#core.limiter.reached("http_connections", "all"),
     );
     this.#httpListeners.push(listener);
     return listener.address;

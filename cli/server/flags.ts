@@ -28,7 +28,7 @@ import { SERVER_KUBERNETES_FLAGS } from "./kubernetes.ts";
 import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { stateDirectoryFlag } from "../flags/state_directory.ts";
-import { SOURCE_LIMITS_DEFAULT } from "../../net/admission/intake_limits.ts";
+import { SOURCE_LIMITS_DEFAULT } from "../../net/admission/connection_limits.ts";
 
 /** Seven days: a node that is off for longer renews by proof of its key. */
 const NODE_CERTIFICATE_LIFE_MS = 7 * 24 * 3600_000;

@@ -15,7 +15,7 @@ import type {
 import { UsageError } from "../flags/usage_error.ts";
 import { auditOptions } from "../flags/server_and_agent.ts";
 import type { SERVER_FLAGS } from "./flags.ts";
-import type { IntakeWish } from "../../net/admission/intake_limits.ts";
+import type { LimitConfig } from "../../net/admission/connection_limits.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { keyPair } from "../flags/key_pair.ts";
 import { kubeletOptions } from "./kubelet.ts";
@@ -84,7 +84,7 @@ export function serverOptions(
       keepaliveMs: flags["keepalive-time"],
     },
     tls: tlsLimits(flags["tls-min-version"], flags["cipher-suites"]),
-    intake: admissionLimits(reading),
+    limiter: admissionLimits(reading),
     ...authorization(flags),
     ...(kubernetes === undefined ? {} : { kubernetes }),
     ...(kubelet === undefined ? {} : { kubelet }),
@@ -242,7 +242,7 @@ export function tlsLimits(
 /** Limits on peers; absent ones have defaults. */
 function admissionLimits(
   { values }: Pick<FlagReading<typeof SERVER_FLAGS>, "values">,
-): IntakeWish {
+): LimitConfig {
   const connections = values["max-connections"];
   const unauthenticated = values["max-unauthenticated"];
   return {

@@ -53,7 +53,7 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
       nodeBinding: "warn",
       duplicateIdentity: "warn",
     },
-    intake: { sourceConnectionsMax: 20_000, sourceUnauthenticatedMax: 2_048 },
+    limiter: { sourceConnectionsMax: 20_000, sourceUnauthenticatedMax: 2_048 },
     tls: { minVersion: "TLSv1.2" },
     strategies: ["default"],
     admin: { hostname: "127.0.0.1", port: 8095 },
@@ -66,12 +66,12 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
 });
 
 Deno.test("limits on connections are those of the process unless they are chosen", () => {
-  const { intake } = options(
+  const { limiter } = options(
     ...[...AGENTS, ...UNIX],
     ...["--max-connections=500", "--max-connections-per-source=400"],
     ...["--max-unauthenticated=50", "--max-unauthenticated-per-source=40"],
   );
-  assertEquals(intake, {
+  assertEquals(limiter, {
     connectionsMax: 500,
     sourceConnectionsMax: 400,
     unauthenticatedMax: 50,

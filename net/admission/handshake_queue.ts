@@ -22,7 +22,7 @@ export interface PendingHandshake {
 /** See the module description. */
 export class HandshakeQueue {
   readonly #timers: Timers;
-  /** No more than the intake lets be unauthenticated. */
+  /** No more than the limiter lets be unauthenticated. */
   readonly #waiting: PendingHandshake[] = [];
   #timer: Timer | undefined;
   #lastMs = -Infinity;

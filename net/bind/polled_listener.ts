@@ -9,7 +9,7 @@ import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
 import {
-  type Polled,
+  type Pollable,
   type Poller,
   Ready,
   sharedPoller,
@@ -125,7 +125,7 @@ interface Bound {
 }
 
 /** See the module description. */
-export class PolledListener implements Polled, ListeningSocket {
+export class PolledListener implements Pollable, ListeningSocket {
   /** As bound; port 0 for a path. */
   readonly address: DatagramAddress;
   readonly #library: LibC;
@@ -138,7 +138,7 @@ export class PolledListener implements Polled, ListeningSocket {
   #acceptedInTurn = 0;
   #state: "held" | "open" | "handed over" | "closed";
   /** Who is told that somebody came. */
-  #watcher: Polled = this;
+  #watcher: Pollable = this;
   readonly #unlist: () => void;
 
   /** @throws {Error} Nobody can wait for it; the descriptor is closed then. */
@@ -175,7 +175,7 @@ export class PolledListener implements Polled, ListeningSocket {
   }
 
   /** From now on `watcher` accepts, by the descriptor. */
-  watchedBy(watcher: Polled): void {
+  watchedBy(watcher: Pollable): void {
     this.#watcher = watcher;
     if (this.#state !== "open") return;
     this.#poller.add(this.descriptor, INTEREST, watcher);

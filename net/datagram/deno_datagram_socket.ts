@@ -30,7 +30,7 @@ import { hear } from "./hear_datagram.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 import { Errno, systemError } from "../libc/system_error.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
-import { type Polled, sharedPoller } from "../poll/poller.ts";
+import { type Pollable, sharedPoller } from "../poll/poller.ts";
 
 /**
  * Datagrams that are read before everybody else has a turn: without it a flood
@@ -70,7 +70,7 @@ export function connectedSockets(): number {
 }
 
 /** See the module description. */
-export class DenoDatagramSocket implements DatagramSocket, Polled {
+export class DenoDatagramSocket implements DatagramSocket, Pollable {
   readonly #socket: PlatformSocket;
   readonly #address: DatagramAddress;
   readonly #descriptor: DatagramDescriptor | undefined;

@@ -23,7 +23,7 @@ import { hear } from "./hear_datagram.ts";
 import type { DatagramEvents, DatagramSocket } from "./datagram_socket.ts";
 import { lastError, type LibC } from "../libc/libc.ts";
 import {
-  type Polled,
+  type Pollable,
   type Poller,
   Ready,
   sharedPoller,
@@ -56,7 +56,7 @@ const EINVAL = 22;
 
 /** See the module description. */
 export class PolledDatagramSocket
-  implements DatagramSocket, Polled, ListeningSocket {
+  implements DatagramSocket, Pollable, ListeningSocket {
   readonly #descriptor: DatagramDescriptor;
   readonly #sender: DatagramSender;
   readonly #poller: Poller;

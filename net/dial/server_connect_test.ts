@@ -12,7 +12,7 @@ import {
   listenAgentPort,
 } from "../listen/agent_listener.ts";
 import { TLS_CHOICES } from "../tls/openssl/tls_choice.ts";
-import { usualIntake } from "../../tests/support/rigs/usual_intake.ts";
+import { usualLimiter } from "../../tests/support/rigs/usual_limiter.ts";
 import { Credentials } from "../tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
 import { Socket } from "../stream/socket.ts";
@@ -360,11 +360,11 @@ async function withPort(
     alpn: ["tunnel/1", "h2"],
     minVersion: "TLSv1.2",
     handshakeTimeoutMs: 10_000,
-    intake: usualIntake(),
+    limiter: usualLimiter(),
     ...options,
   }, {
-    onConnection: (transport, guest) => {
-      guest.known();
+    onConnection: (transport, admitted) => {
+      admitted.known();
       connections.put(new Ear(transport));
     },
     onRefused: (error) => refusals.put(error),

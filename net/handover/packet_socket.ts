@@ -24,7 +24,7 @@ import {
   encodeUnixAddress,
 } from "../libc/unix_address.ts";
 import {
-  type Polled,
+  type Pollable,
   type Poller,
   Ready,
   sharedPoller,
@@ -71,7 +71,7 @@ function kernel(): Kernel | undefined {
 }
 
 /** One end of a conversation. */
-export class PacketSocket implements Polled {
+export class PacketSocket implements Pollable {
   /** The process at the other end, as the kernel knows it. */
   readonly peer: PeerCredentials;
   readonly #kernel: Kernel;
@@ -168,7 +168,7 @@ export class PacketSocket implements Polled {
 }
 
 /** Where other processes may ask. */
-export class PacketListener implements Polled {
+export class PacketListener implements Pollable {
   readonly #kernel: Kernel;
   readonly #descriptor: number;
   readonly #path: string | undefined;

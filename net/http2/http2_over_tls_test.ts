@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import type { HeaderField } from "../../proto/hpack/header_field.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
-import { usualIntake } from "../../tests/support/rigs/usual_intake.ts";
+import { usualLimiter } from "../../tests/support/rigs/usual_limiter.ts";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
 import { connectTls } from "../dial/server_connect.ts";
 import { driveHttp2 } from "./http2_driver.ts";
@@ -28,7 +28,7 @@ Deno.test("HTTP/2 rides on mutual TLS, from preface to GOAWAY", async () => {
     alpn: ["h2"],
     minVersion: "TLSv1.3",
     handshakeTimeoutMs: 10_000,
-    intake: usualIntake(),
+    limiter: usualLimiter(),
   }, {
     onConnection: (transport) => {
       const connection = new Connection({

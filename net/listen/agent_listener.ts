@@ -1,14 +1,17 @@
 /**
- * Listens for agents: TLS behind a doorway that costs unauthenticated peers
+ * Listens for agents: TLS behind an accept queue that costs unauthenticated peers
  * more than us.
  *
  * @module
  */
 
-import { type Arrival, openDoorway } from "../admission/doorway.ts";
-import type { Guest, Intake } from "../admission/intake.ts";
+import { type Arrival, openAcceptQueue } from "../admission/accept_queue.ts";
+import type {
+  AdmittedConnection,
+  ConnectionLimiter,
+} from "../admission/connection_limiter.ts";
 import { HandshakeQueue } from "../admission/handshake_queue.ts";
-import { welcome } from "../admission/platform_doorway.ts";
+import { welcome } from "../admission/platform_acceptor.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
@@ -32,13 +35,13 @@ import {
 export interface AgentListenerOptions
   extends ListenAddress, Omit<TlsAcceptorOptions, "onProblem"> {
   /** Counts whoever connects. */
-  readonly intake: Intake;
+  readonly limiter: ConnectionLimiter;
 }
 
 /** What happens on the agent port. */
 export interface AgentPortEvents {
-  /** @param guest As the intake counts it. */
-  onConnection(stream: Stream, guest: Guest): void;
+  /** @param admitted As the limiter counts it. */
+  onConnection(stream: Stream, admitted: AdmittedConnection): void;
   /** A handshake that failed; the connection is gone. */
   onRefused(error: TlsHandshakeError): void;
   onProblem(line: string): void;
@@ -53,12 +56,12 @@ export function listenAgentPort(
   options: AgentListenerOptions,
   events: AgentPortEvents,
 ): BoundListener {
-  const { intake } = options;
+  const { limiter } = options;
   const onProblem = (line: string) => events.onProblem(line);
   const acceptor = new TlsAcceptor({ ...options, onProblem });
   refuseSuites(options, acceptor);
-  const doorway = {
-    intake,
+  const acceptQueue = {
+    limiter,
     queue: new HandshakeQueue(systemTimers),
     timers: systemTimers,
     letIn: (arrival: Arrival) => doHandshake(arrival, acceptor, events),
@@ -67,12 +70,12 @@ export function listenAgentPort(
   if (early === undefined) {
     return listenTcp(options, {
       use: "link",
-      onConnection: (stream) => welcome(stream, doorway),
+      onConnection: (stream) => welcome(stream, acceptQueue),
       onProblem,
     });
   }
-  const opened = openDoorway(early, {
-    ...doorway,
+  const opened = openAcceptQueue(early, {
+    ...acceptQueue,
     random: Math.random,
     helloTimeoutMs: options.handshakeTimeoutMs,
     onProblem,
@@ -110,13 +113,13 @@ function openEarly(at: ListenAddress): PolledListener | undefined {
   return openAt(at, (host) => listenPolledTcp(host, PATIENT_BACKLOG));
 }
 
-/** The guest leaves when the connection ends. */
+/** What was admitted leaves when the connection ends. */
 function doHandshake(
   arrival: Arrival,
   acceptor: TlsAcceptor,
   events: AgentPortEvents,
 ): void {
-  const { stream, guest } = arrival;
+  const { stream, admitted } = arrival;
   let isEvicted = false;
   let close = () => stream.close();
   arrival.onEvicted = () => {
@@ -125,15 +128,15 @@ function doHandshake(
   };
   const leave = () => {
     // The descriptor is somebody else's then.
-    guest.linger = () => {};
-    guest.leave();
+    admitted.linger = () => {};
+    admitted.leave();
   };
   const shaken = acceptor.accept(stream, leave).then(
     (secure) => {
       // Its place went to another in this very turn.
       if (isEvicted) return secure.close();
       close = () => secure.close();
-      events.onConnection(secure, guest);
+      events.onConnection(secure, admitted);
     },
     // Its place was wanted for another; nobody is told.
     (error) => isEvicted || events.onRefused(error),

@@ -2,13 +2,13 @@ import { assertEquals } from "@std/assert";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
 import { Trouble } from "../../tests/support/memory/trouble.ts";
 import { connectTls } from "../dial/server_connect.ts";
-import type { Guest } from "../admission/intake.ts";
+import type { AdmittedConnection } from "../admission/connection_limiter.ts";
 import { TLS_ENGINES } from "../../tests/support/rigs/tls_engines.ts";
-import { usualIntake } from "../../tests/support/rigs/usual_intake.ts";
+import { usualLimiter } from "../../tests/support/rigs/usual_limiter.ts";
 import {
   ALL_LIMITS_DEFAULT,
   SOURCE_LIMITS_DEFAULT,
-} from "../admission/intake_limits.ts";
+} from "../admission/connection_limits.ts";
 import { Credentials } from "../tls/trust/credentials.ts";
 import { Socket } from "../stream/socket.ts";
 import type { Stream } from "../stream/stream.ts";
@@ -38,8 +38,8 @@ for (const { tls } of TLS_ENGINES) {
     Deno.writeTextFileSync(files.key, all.server.key);
     Deno.writeTextFileSync(files.ca, all.ca);
     const source = { ...SOURCE_LIMITS_DEFAULT, unauthenticated: 1 };
-    const intake = usualIntake({ plan: { all: ALL_LIMITS_DEFAULT, source } });
-    const connected: PromiseWithResolvers<[Heard, Guest]>[] = [
+    const limiter = usualLimiter({ plan: { all: ALL_LIMITS_DEFAULT, source } });
+    const connected: PromiseWithResolvers<[Heard, AdmittedConnection]>[] = [
       Promise.withResolvers(),
       Promise.withResolvers(),
     ];
@@ -54,10 +54,10 @@ for (const { tls } of TLS_ENGINES) {
       minVersion: "TLSv1.2",
       handshakeTimeoutMs: 10_000,
       tls,
-      intake,
+      limiter,
     }, {
-      onConnection: (transport, guest) =>
-        connected[count++]!.resolve([new Heard(transport), guest]),
+      onConnection: (transport, admitted) =>
+        connected[count++]!.resolve([new Heard(transport), admitted]),
       onRefused: trouble.report,
       onProblem: trouble.report,
     });
@@ -77,13 +77,13 @@ for (const { tls } of TLS_ENGINES) {
     const other = await trouble.instead(connect());
     await trouble.instead(seen.closed);
     await trouble.instead(one.closed);
-    const [, guest] = await trouble.instead(connected[1]!.promise);
-    assertEquals([intake.connections, guest.isUnauthenticated], [1, true]);
+    const [, admitted] = await trouble.instead(connected[1]!.promise);
+    assertEquals([limiter.connections, admitted.isUnauthenticated], [1, true]);
     other.stream.close();
     await trouble.instead(other.closed);
     const [last] = await trouble.instead(connected[1]!.promise);
     await trouble.instead(last.closed);
-    assertEquals([intake.connections, intake.sources], [0, 0]);
+    assertEquals([limiter.connections, limiter.sources], [0, 0]);
     listener.close();
     await Deno.remove(folder, { recursive: true });
   });

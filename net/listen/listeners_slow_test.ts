@@ -39,7 +39,7 @@ const { listenTcp } = await import(host + "net/listen/listeners.ts");
 const { listenAgentPort } = await import(host + "net/listen/agent_listener.ts");
 const { Credentials } = await import(host + "net/tls/trust/credentials.ts");
 const { connectTls } = await import(host + "net/dial/server_connect.ts");
-const { usualIntake } = await import(host + "tests/support/rigs/usual_intake.ts");
+const { usualLimiter } = await import(host + "tests/support/rigs/usual_limiter.ts");
 const { certificates } = await import(host + "tests/support/certificates/certificates.ts");
 // The platform panics when it first meets signals without descriptors.
 Deno.addSignalListener("SIGUSR2", () => {});
@@ -60,7 +60,8 @@ const agents = Promise.withResolvers();
 const at = { hostname: "127.0.0.1", port: 0 };
 const tcpListener = listenTcp(at, { onConnection: tcp.resolve, onProblem });
 const agentListener = await listenAgentPort({ ...at, credentials: Credentials.load(files),
-  clientCertificate: "required", alpn: [], minVersion: "TLSv1.2", handshakeTimeoutMs: 30000, intake: usualIntake() }, {
+  clientCertificate: "required", alpn: [], minVersion: "TLSv1.2", handshakeTimeoutMs: 30000,
+  limiter: usualLimiter() }, {
   onConnection: () => agents.resolve(),
   onRefused: (error) => console.log(error.message),
   onProblem,

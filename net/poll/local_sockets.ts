@@ -5,14 +5,14 @@
  */
 
 import { openLibc } from "../libc/libc.ts";
-import { type Poller, sharedPoller, type Waiter } from "./poller.ts";
+import { type Poller, sharedPoller, type Wakeup } from "./poller.ts";
 import {
   type SocketChoice,
   socketChoice,
   SOCKETS_VARIABLE,
 } from "./socket_choice.ts";
 
-const WAYS: Readonly<Record<Waiter["kind"], string>> = {
+const WAYS: Readonly<Record<Wakeup["kind"], string>> = {
   ring: "io_uring wakes the program",
   thread: "a thread waits for them, as io_uring is not allowed here",
   timer: "they are looked at every few milliseconds, as nobody else can wait",
@@ -30,9 +30,9 @@ export function localSocketsInUse(): string {
   return `Local sockets are the C library's: ${wayOf(poller, choice)}`;
 }
 
-function wayOf({ waiterKind }: Poller, choice: SocketChoice | undefined) {
-  if (waiterKind === undefined) return "none is open yet";
-  return waiterKind === "thread" && choice === "thread"
+function wayOf({ wakeupKind }: Poller, choice: SocketChoice | undefined) {
+  if (wakeupKind === undefined) return "none is open yet";
+  return wakeupKind === "thread" && choice === "thread"
     ? `a thread waits for them, as $${SOCKETS_VARIABLE} says`
-    : WAYS[waiterKind];
+    : WAYS[wakeupKind];
 }

@@ -6,7 +6,7 @@
  * and it is waited for together. A socket of the platform costs an operation, a
  * promise and a buffer for each read instead.
  *
- * Who waits while this thread has nothing to do is for {@linkcode Waiter}. As
+ * Who waits while this thread has nothing to do is for {@linkcode Wakeup}. As
  * long as there is much to do, nobody waits: it is looked once per turn of the
  * event loop.
  *
@@ -20,9 +20,9 @@ import {
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
-import { RingWaiter } from "./ring_waiter.ts";
+import { RingWakeup } from "./ring_wakeup.ts";
 import { socketChoice } from "./socket_choice.ts";
-import { ThreadWaiter } from "./thread_waiter.ts";
+import { ThreadWakeup } from "./thread_wakeup.ts";
 
 /** Descriptors that one look finds; those beyond come with the next one. */
 const EVENTS_MAX = 128;
@@ -75,7 +75,7 @@ export const Ready = {
 } as const;
 
 /** Who is waited for. */
-export interface Polled {
+export interface Pollable {
   /**
    * Called from the event loop and never from inside another call.
    *
@@ -91,7 +91,7 @@ export interface Polled {
 }
 
 /** Who finds out that there is something to do while this thread has nothing. */
-export interface Waiter {
+export interface Wakeup {
   /** For operators. */
   readonly kind: "ring" | "thread" | "timer";
   /**
@@ -106,33 +106,33 @@ export interface Waiter {
 }
 
 /** How a waiter is opened; `undefined` where that is not possible. */
-export type OpenWaiter = (
+export type OpenWakeup = (
   library: LibC,
   epoll: number,
   onReady: () => void,
-) => Waiter | undefined;
+) => Wakeup | undefined;
 
 /** By preference. */
-const WAITERS: readonly OpenWaiter[] = [RingWaiter.open, ThreadWaiter.open];
+const WAKEUPS: readonly OpenWakeup[] = [RingWakeup.open, ThreadWakeup.open];
 
 /** See the module description. It is the `Turn` of its streams, too. */
 export class Poller {
   readonly #library: LibC;
-  readonly #waiters: readonly OpenWaiter[];
+  readonly #waiters: readonly OpenWakeup[];
   /**
    * By descriptor, which the kernel gives out from the lowest on. A `Map` of what
    * comes and goes is made anew all the time, and V8 keeps what the old ones held.
    */
-  readonly #polled: (Polled | undefined)[] = [];
+  readonly #polled: (Pollable | undefined)[] = [];
   #size = 0;
   readonly #events = new Uint32Array(EVENTS_MAX * EVENT_WORDS);
   readonly #eventBytes = new Uint8Array(this.#events.buffer);
   readonly #one = new Uint32Array(EVENT_WORDS);
   readonly #oneBytes = new Uint8Array(this.#one.buffer);
   #epoll = -1;
-  #waiter: Waiter | undefined;
+  #waiter: Wakeup | undefined;
   /** Those that were not tried yet for this epoll. */
-  #untried: readonly OpenWaiter[] = [];
+  #untried: readonly OpenWakeup[] = [];
   /** The waiter will call back. */
   #isAwaited = false;
   /** The next turn of the event loop looks. */
@@ -141,20 +141,20 @@ export class Poller {
   /** Moved in this turn. */
   #bytes = 0;
   /** Who has more to do than it may do in one turn, in this order. */
-  #unfinished = new Map<Polled, number>();
+  #unfinished = new Map<Pollable, number>();
   /** Those of them who go on in this look, and what was told of them meanwhile. */
-  #due: Map<Polled, number> = NOBODY;
+  #due: Map<Pollable, number> = NOBODY;
   #holders = 0;
   #closing: Promise<unknown> = Promise.resolve();
 
   /** @param waiters The first that is possible waits. */
-  constructor(library: LibC, waiters: readonly OpenWaiter[] = WAITERS) {
+  constructor(library: LibC, waiters: readonly OpenWakeup[] = WAKEUPS) {
     this.#library = library;
     this.#waiters = waiters;
   }
 
   /** Who waits; `undefined` while there is nothing to wait for. */
-  get waiterKind(): Waiter["kind"] | undefined {
+  get wakeupKind(): Wakeup["kind"] | undefined {
     return this.#waiter?.kind;
   }
 
@@ -164,7 +164,7 @@ export class Poller {
    * @param interest Bits of {@linkcode Ready}; errors and hang-ups always count.
    * @returns Whether it is waited for from now on.
    */
-  add(descriptor: number, interest: number, polled: Polled): boolean {
+  add(descriptor: number, interest: number, polled: Pollable): boolean {
     if (this.#polled[descriptor] !== undefined) {
       this.#polled[descriptor] = polled;
       return true;
@@ -190,7 +190,7 @@ export class Poller {
   }
 
   /** `polled` goes on in the next turn: others have theirs first. */
-  goOn(polled: Polled): void {
+  goOn(polled: Pollable): void {
     this.#unfinished.set(polled, 0);
     if (!this.#isLooking) this.#lookSoon();
   }
@@ -287,7 +287,7 @@ export class Poller {
     return true;
   }
 
-  #openWaiter(epoll: number): Waiter | undefined {
+  #openWaiter(epoll: number): Wakeup | undefined {
     while (this.#untried.length > 0) {
       const [open, ...others] = this.#untried;
       this.#untried = others;
@@ -394,7 +394,7 @@ export class Poller {
 }
 
 /** Events come once (`EDGE`), so nobody's trouble may keep others from theirs. */
-function tell(polled: Polled, ready: number): void {
+function tell(polled: Pollable, ready: number): void {
   try {
     polled.onReady(ready);
   } catch (error) {
@@ -404,13 +404,13 @@ function tell(polled: Polled, ready: number): void {
 }
 
 /** Nothing is ever put into it. */
-const NOBODY = new Map<Polled, number>();
+const NOBODY = new Map<Pollable, number>();
 
 /**
  * Looks by the clock where nobody tells any more, as when no thread can be made:
  * slower, and better than connections that wait for good.
  */
-const BY_TIMER: OpenWaiter = (_library, _epoll, onReady) => {
+const BY_TIMER: OpenWakeup = (_library, _epoll, onReady) => {
   let timer: ReturnType<typeof setTimeout> | undefined;
   return {
     kind: "timer",
@@ -440,6 +440,6 @@ export function sharedPoller(): Poller | undefined {
   if (library === undefined || choice === "platform") return undefined;
   return shared = new Poller(
     library,
-    choice === "thread" ? [ThreadWaiter.open] : WAITERS,
+    choice === "thread" ? [ThreadWakeup.open] : WAKEUPS,
   );
 }

@@ -2,16 +2,16 @@ import { assert, assertEquals } from "@std/assert";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
-import { WAITERS } from "../../tests/support/memory/socket_kinds.ts";
+import { WAKEUPS } from "../../tests/support/memory/socket_kinds.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
 import {
   BYTES_PER_TURN,
   LOOK_ANYWAY_MS,
-  type OpenWaiter,
-  type Polled,
+  type OpenWakeup,
+  type Pollable,
   Poller,
   Ready,
-  type Waiter,
+  type Wakeup,
 } from "./poller.ts";
 
 const ignore = openLibc() === undefined;
@@ -20,7 +20,7 @@ const library = openLibc()!;
 const EFD_FLAGS = 0x80800; // EFD_CLOEXEC, EFD_NONBLOCK
 
 /** A descriptor that becomes readable when the test says so. */
-class Bell implements Polled {
+class Bell implements Pollable {
   readonly descriptor = library.eventfd(0, EFD_FLAGS);
   rings = 0;
   faults = 0;
@@ -53,14 +53,14 @@ class Bell implements Polled {
 }
 
 /** A waiter that calls back when the test says so. */
-class ScriptedWaiter implements Waiter {
+class ScriptedWaiter implements Wakeup {
   readonly kind = "thread";
   waits = 0;
   works = true;
   isClosed = false;
   onReady = () => {};
 
-  readonly open: OpenWaiter = (_library, _epoll, onReady) => {
+  readonly open: OpenWakeup = (_library, _epoll, onReady) => {
     this.onReady = onReady;
     return this;
   };
@@ -76,12 +76,12 @@ class ScriptedWaiter implements Waiter {
   }
 }
 
-for (const [name, open] of Object.entries(WAITERS)) {
+for (const [name, open] of Object.entries(WAKEUPS)) {
   const test = (what: string, check: (poller: Poller) => Promise<void>) =>
     Deno.test(`poller (${name}): ${what}`, async () => {
       const poller = new Poller(library, [open]);
       await check(poller);
-      assertEquals(poller.waiterKind, undefined, "somebody still waits");
+      assertEquals(poller.wakeupKind, undefined, "somebody still waits");
     });
 
   test("each is told of what is its own, however many", async (poller) => {
@@ -304,13 +304,13 @@ Deno.test({
     assertEquals(bell.rings, 1);
     second.works = false;
     second.onReady();
-    assertEquals(poller.waiterKind, "timer");
+    assertEquals(poller.wakeupKind, "timer");
     bell.ring();
     await bell.heard(2);
     bell.ring();
     await bell.heard(3);
     await poller.close(bell.descriptor);
-    assertEquals(poller.waiterKind, undefined);
+    assertEquals(poller.wakeupKind, undefined);
   },
 });
 

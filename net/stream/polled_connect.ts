@@ -7,7 +7,7 @@
 import { INTERNAL_ERROR } from "../../platform/errors/internal_errors.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
-import { type Polled, type Poller, sharedPoller } from "../poll/poller.ts";
+import { type Pollable, type Poller, sharedPoller } from "../poll/poller.ts";
 import {
   type DatagramAddress,
   SOCKET_ADDRESS_BYTES,
@@ -158,7 +158,7 @@ function streamOf(
 }
 
 /** A connection that is being made. */
-export class Connecting implements Polled {
+export class Connecting implements Pollable {
   readonly #library: LibC;
   readonly #poller: Poller;
   readonly #descriptor: number;

@@ -28,7 +28,7 @@ function test(name: string, fn: (poller: Poller) => Promise<void>): void {
     fn: async () => {
       const poller = new Poller(library);
       await fn(poller);
-      assertEquals(poller.waiterKind, undefined, "somebody still waits");
+      assertEquals(poller.wakeupKind, undefined, "somebody still waits");
     },
   });
 }

@@ -14,7 +14,7 @@ import {
   onPath,
   pollerWith,
   SOCKET_KINDS,
-  WAITERS,
+  WAKEUPS,
 } from "../../tests/support/memory/socket_kinds.ts";
 import { conduitOf } from "./stream_conduit.ts";
 import { denoStream } from "./platform_stream.ts";
@@ -141,7 +141,7 @@ function testOrders(
       } catch (cause) {
         throw new Error(`seed ${seeds.seed}, run ${run}`, { cause });
       }
-      for (const poller of waiting) assertEquals(poller?.waiterKind, undefined);
+      for (const poller of waiting) assertEquals(poller?.wakeupKind, undefined);
     }
   });
 }
@@ -159,7 +159,7 @@ for (const { name, isTcp, waiter, pair } of SOCKET_KINDS) {
   );
 }
 
-for (const [name, waiter] of Object.entries(WAITERS)) {
+for (const [name, waiter] of Object.entries(WAKEUPS)) {
   const poller = () => pollerWith(waiter);
   const both = `accepted and dialed`;
   testOrders(`${both} TCP (${name})`, true, [poller], async ([poller]) => {

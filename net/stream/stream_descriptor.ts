@@ -20,7 +20,7 @@ import {
   type StreamUser,
   WOULD_BLOCK,
 } from "./stream.ts";
-import { type Polled, type Poller, Ready } from "../poll/poller.ts";
+import { type Pollable, type Poller, Ready } from "../poll/poller.ts";
 
 const IPPROTO_TCP = 6;
 const TCP_NODELAY = 1;
@@ -44,7 +44,7 @@ export interface StreamFacts {
 }
 
 /** See the module description. */
-export class StreamDescriptor implements Stream, Polled {
+export class StreamDescriptor implements Stream, Pollable {
   readonly descriptor: number;
   readonly turn: Poller;
   readonly remoteAddress: string;

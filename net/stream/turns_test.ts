@@ -60,7 +60,7 @@ Deno.test({
     assert(kernel.most < 2 * BYTES_PER_TURN, `${kernel.most} in one turn`);
     one.reset("enough");
     await ended;
-    assertEquals(poller.waiterKind, undefined);
+    assertEquals(poller.wakeupKind, undefined);
   },
 });
 

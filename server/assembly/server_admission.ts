@@ -5,13 +5,13 @@
  * @module
  */
 
-import { Intake } from "../../net/admission/intake.ts";
+import { ConnectionLimiter } from "../../net/admission/connection_limiter.ts";
 import {
-  type IntakeLimit,
-  intakePlan,
-  type IntakeScope,
-  type IntakeWish,
-} from "../../net/admission/intake_limits.ts";
+  type ConnectionLimit,
+  type LimitConfig,
+  limitPlan,
+  type LimitScope,
+} from "../../net/admission/connection_limits.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { descriptorLimit } from "../../net/libc/descriptor_limit.ts";
@@ -28,18 +28,18 @@ const LOGGED_EVERY_MS = 60_000;
 export type PortName = "agents" | "frontends" | "http";
 
 /** Admission to all ports of one server. */
-export class ServerIntake {
-  readonly intake: Intake;
+export class ServerLimiter {
+  readonly limiter: ConnectionLimiter;
   readonly #log: Log;
   readonly #clock: Clock;
   readonly #reached;
   readonly #faults;
-  readonly #brakes;
+  readonly #penalties;
   readonly #loggedMs = new Map<string, number>();
-  #brakesUnlogged = 0;
+  #penaltiesUnlogged = 0;
 
   constructor(
-    wish: IntakeWish,
+    wish: LimitConfig,
     parts: {
       readonly log: Log;
       readonly metrics: MetricRegistry;
@@ -63,34 +63,37 @@ export class ServerIntake {
         "code, and what it overdid (empty: nothing).",
       ["port", "code", "excess"],
     );
-    this.#brakes = metrics.series(
+    this.#penalties = metrics.series(
       "counter",
-      `${SERVER_PREFIX}sources_braked_total`,
+      `${SERVER_PREFIX}penalized_sources_total`,
       "Sources of which only one connection a second is let in for a while, " +
         "because those before broke rules.",
     );
-    this.intake = new Intake({
-      plan: intakePlan(wish, descriptorLimit()),
+    this.limiter = new ConnectionLimiter({
+      plan: limitPlan(wish, descriptorLimit()),
       clock,
       reached: (limit, scope) => this.reached(limit, scope),
-      braked: (source) => this.#braked(source),
+      penalized: (source) => this.#penalized(source),
     });
     const gauge = (name: string, help: string, value: () => number) =>
       metrics.computed("gauge", `${SERVER_PREFIX}${name}`, help, value);
     gauge(
       "connections",
       "Connections on all ports.",
-      () => this.intake.connections,
+      () => this.limiter.connections,
     );
     gauge(
       "unauthenticated_connections",
       "Connections whose peer has not shown who it is.",
-      () => this.intake.unauthenticated,
+      () => this.limiter.unauthenticated,
     );
   }
 
   /** A limit was reached: something was refused or ended. */
-  reached(limit: IntakeLimit | "http_connections", scope: IntakeScope): void {
+  reached(
+    limit: ConnectionLimit | "http_connections",
+    scope: LimitScope,
+  ): void {
     this.#reached.with(limit, scope).add();
     if (!this.#mayLog(`${limit} ${scope}`)) return;
     this.#log.warn(
@@ -101,13 +104,13 @@ export class ServerIntake {
   }
 
   /** A source is slowed down, for its faults. */
-  #braked(source: string): void {
-    this.#brakes.add();
-    if (!this.#mayLog("braked")) return void this.#brakesUnlogged++;
-    const others = this.#brakesUnlogged === 0
+  #penalized(source: string): void {
+    this.#penalties.add();
+    if (!this.#mayLog("penalized")) return void this.#penaltiesUnlogged++;
+    const others = this.#penaltiesUnlogged === 0
       ? ""
-      : `, as from ${this.#brakesUnlogged} other sources since the last such line`;
-    this.#brakesUnlogged = 0;
+      : `, as from ${this.#penaltiesUnlogged} other sources since the last such line`;
+    this.#penaltiesUnlogged = 0;
     this.#log.warn(
       `peers from ${source} break rules: one connection a second is let in ` +
         `from there until they stop${others}; see ` +

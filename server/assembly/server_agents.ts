@@ -88,7 +88,7 @@ export class ServerAgents {
    * @throws {CredentialsError | ListenError}
    */
   async listen(): Promise<string> {
-    const { options, files, intake, metrics, log } = this.#core;
+    const { options, files, limiter, metrics, log } = this.#core;
     const { agents, tls } = options;
     const { identity, named } = this.#trust!;
     const verifies = identity !== undefined || agents.caFile !== undefined;
@@ -105,9 +105,9 @@ export class ServerAgents {
       alpn: [STREAMS_ALPN, HTTP2_ALPN, ...agents.alpnProtocols],
       ...tls,
       handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
-      intake: intake.intake,
+      limiter: limiter.limiter,
     }, {
-      onConnection: (stream, guest) => this.#port.accept(stream, guest),
+      onConnection: (stream, admitted) => this.#port.accept(stream, admitted),
       onRefused: (error) => {
         metrics.agentRefused();
         log.event(error.message, {}, lineKey(error.message));
@@ -233,7 +233,7 @@ export class ServerAgents {
   }
 
   #observer(): AgentPortObserver {
-    const { metrics, log, intake } = this.#core;
+    const { metrics, log, limiter } = this.#core;
     return {
       ...withPacketLines(metrics.packetObserver("agent"), log, "agent"),
       datagramCut: () =>
@@ -260,7 +260,7 @@ export class ServerAgents {
         log.event(line, {}, lineKey(line));
       },
       counted: (change) => metrics.grpcConnections("Connect", change),
-      ended: (end) => intake.ended("agents", end),
+      ended: (end) => limiter.ended("agents", end),
       left: () => this.#core.loadChanged(),
     };
   }

@@ -14,7 +14,7 @@ import { WatchedFiles } from "../../net/tls/trust/watched_files.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { Dialer } from "../routing/dialer.ts";
-import { ServerIntake } from "./server_admission.ts";
+import { ServerLimiter } from "./server_admission.ts";
 import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 import type { ServerOptions } from "../options.ts";
 import { Authorization } from "../policy/authorization.ts";
@@ -34,7 +34,7 @@ export class ServerCore {
   readonly files: WatchedFiles;
   /** Of all connections. */
   readonly receiveBudget = new ReceiveBudget();
-  readonly intake: ServerIntake;
+  readonly limiter: ServerLimiter;
   /** The agents that are linked. */
   readonly registry: Registry;
   /** Who may reach what. */
@@ -59,7 +59,7 @@ export class ServerCore {
       clock: systemTimers,
       random: Math.random,
     });
-    this.intake = new ServerIntake(options.intake ?? {}, {
+    this.limiter = new ServerLimiter(options.limiter ?? {}, {
       log,
       metrics: this.metricRegistry,
       clock: systemTimers,

@@ -43,14 +43,14 @@ export class ServerFrontends {
    * @throws {CredentialsError | ListenError}
    */
   async listen(): Promise<string> {
-    const { options, intake, files, metrics, log } = this.#core;
+    const { options, limiter, files, metrics, log } = this.#core;
     this.#listener = await listenFrontend({
       listen: options.frontend.listen,
       tls: options.tls,
       handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
-      intake: intake.intake,
+      limiter: limiter.limiter,
       load: (pair) => files.credentials("frontend", pair),
-      accept: (socket, guest) => this.#port.accept(socket, guest),
+      accept: (socket, admitted) => this.#port.accept(socket, admitted),
       refused: (reason) => {
         metrics.callerRefused();
         log.event(reason, {}, lineKey(reason));
@@ -80,7 +80,7 @@ export class ServerFrontends {
       timers: systemTimers,
       metrics: core.metricRegistry,
       tls,
-      intake: core.intake.intake,
+      limiter: core.limiter.limiter,
       dial: (order, answer) => core.dialer.dial(order, answer),
       isServed: (host) => core.registry.serves(host),
       callers: core.files.credentials(
@@ -111,7 +111,8 @@ export class ServerFrontends {
   #createPort(
     publicMethods: Readonly<Record<string, MethodHandler>>,
   ): FrontendPort {
-    const { options, dialer, metrics, log, intake, receiveBudget } = this.#core;
+    const { options, dialer, metrics, log, limiter, receiveBudget } =
+      this.#core;
     const { frontend, messageBytesMax } = options;
     const dial: Dialer["dial"] = (order, answer) => dialer.dial(order, answer);
     const observer = withPacketLines(
@@ -149,7 +150,7 @@ export class ServerFrontends {
         const line = `${remoteAddress}: ${reason}`;
         log.event(line, {}, lineKey(line));
       },
-      ended: (end) => intake.ended("frontends", end),
+      ended: (end) => limiter.ended("frontends", end),
       counted: (protocol, change) => {
         if (protocol === "http1") metrics.httpConnections(change);
       },

@@ -71,7 +71,7 @@ export class ServerNodes {
       timers: systemTimers,
       metrics: core.metricRegistry,
       receiveBudget: core.receiveBudget,
-      intake: core.intake.intake,
+      limiter: core.limiter.limiter,
       server: options.serverId,
       admit: this.#admit,
       rules: authorization,

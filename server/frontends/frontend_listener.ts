@@ -12,8 +12,11 @@ import {
   listenUnix,
 } from "../../net/listen/listeners.ts";
 import { CONNECT_HEAD_TIMEOUT_MS } from "../../net/http1/connect_session.ts";
-import type { Guest, Intake } from "../../net/admission/intake.ts";
-import { WaitingRoom } from "../../net/admission/waiting_room.ts";
+import type {
+  AdmittedConnection,
+  ConnectionLimiter,
+} from "../../net/admission/connection_limiter.ts";
+import { PenaltyQueue } from "../../net/admission/penalty_queue.ts";
 import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import type {
@@ -33,11 +36,11 @@ export interface FrontendListenerOptions {
   readonly tls: TlsLimits;
   readonly handshakeTimeoutMs: number;
   /** Every connection is counted there. */
-  readonly intake: Intake;
+  readonly limiter: ConnectionLimiter;
   /** Loads files that are read again when they change. */
   load(files: CredentialFiles): Credentials;
   /** A connection that may speak; over TCP it has shown its certificate. */
-  accept(stream: Stream, guest: Guest): void;
+  accept(stream: Stream, admitted: AdmittedConnection): void;
   /** A caller's handshake failed. */
   refused(reason: string): void;
   onProblem(line: string): void;
@@ -53,12 +56,12 @@ export async function listenFrontend(
 ): Promise<BoundListener> {
   const { listen, onProblem } = options;
   if (listen.kind === "unix") {
-    const room = new WaitingRoom<Caller>({
+    const room = new PenaltyQueue<Caller>({
       timers: systemTimers,
       random: Math.random,
-      letIn: ({ stream, guest, deadline }) => {
+      letIn: ({ stream, admitted, deadline }) => {
         deadline.cancel();
-        options.accept(stream, guest);
+        options.accept(stream, admitted);
       },
     });
     return await listenUnix(listen.path, {
@@ -94,7 +97,7 @@ export async function listenFrontend(
 /** A caller that waits until its process has a try. */
 interface Caller {
   readonly stream: Stream;
-  readonly guest: Guest;
+  readonly admitted: AdmittedConnection;
   readonly deadline: Timer;
 }
 
@@ -104,25 +107,25 @@ interface Caller {
  */
 function acceptPlain(
   stream: Stream,
-  { intake, accept }: FrontendListenerOptions,
-  room: WaitingRoom<Caller>,
+  { limiter, accept }: FrontendListenerOptions,
+  room: PenaltyQueue<Caller>,
 ): void {
   const { pid } = stream.peerCredentials() ?? {};
-  const guest = intake.enter(undefined, () => stream.close(), pid);
-  if (guest === undefined) return stream.close();
-  stream.onClosed = () => guest.leave();
-  const { brake } = guest;
-  if (brake === undefined || !brake.isOn(systemTimers.now())) {
-    return accept(stream, guest);
+  const admitted = limiter.enter(undefined, () => stream.close(), pid);
+  if (admitted === undefined) return stream.close();
+  stream.onClosed = () => admitted.leave();
+  const { penalty } = admitted;
+  if (penalty === undefined || !penalty.isOn(systemTimers.now())) {
+    return accept(stream, admitted);
   }
   const deadline = systemTimers.after(CONNECT_HEAD_TIMEOUT_MS, () => {
-    room.leave(brake, caller);
+    room.leave(penalty, caller);
     stream.close();
   });
-  const caller: Caller = { stream, guest, deadline };
-  if (room.wait(brake, caller)) return;
+  const caller: Caller = { stream, admitted, deadline };
+  if (room.wait(penalty, caller)) return;
   deadline.cancel();
-  guest.refuseBraked();
+  admitted.refusePenalized();
   stream.close();
 }
 
@@ -131,13 +134,13 @@ async function acceptTls(
   acceptor: TlsAcceptor,
   options: FrontendListenerOptions,
 ): Promise<void> {
-  const { intake, accept, refused } = options;
-  const guest = intake.enter(conn.remoteAddress, () => conn.close());
-  if (guest === undefined) return conn.close();
+  const { limiter, accept, refused } = options;
+  const admitted = limiter.enter(conn.remoteAddress, () => conn.close());
+  if (admitted === undefined) return conn.close();
   try {
-    const stream = await acceptor.accept(conn, () => guest.leave());
-    guest.known();
-    accept(stream, guest);
+    const stream = await acceptor.accept(conn, () => admitted.leave());
+    admitted.known();
+    accept(stream, admitted);
   } catch (error) {
     if (!(error instanceof TlsHandshakeError)) throw error;
     refused(error.message);

@@ -11,7 +11,7 @@
 
 import { connectKubernetes } from "../../neighbours/kubernetes/connect.ts";
 import { type BoundListener, listenTcp } from "../../net/listen/listeners.ts";
-import type { Intake } from "../../net/admission/intake.ts";
+import type { ConnectionLimiter } from "../../net/admission/connection_limiter.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import type { Log } from "../../platform/log/log.ts";
@@ -50,7 +50,7 @@ export interface KubeletEnvironment {
   readonly metrics: MetricRegistry;
   readonly tls: TlsLimits;
   /** Counts callers along with everybody else. */
-  readonly intake: Intake;
+  readonly limiter: ConnectionLimiter;
   readonly dial: Dialer["dial"];
   /** Whether an agent serves this very name or address now. */
   isServed(host: string): boolean;
@@ -162,18 +162,18 @@ export class KubeletPort {
   }
 
   async #accept(conn: Stream): Promise<void> {
-    const { intake, turnedAway, log } = this.#environment;
-    const guest = intake.enter(conn.remoteAddress, () => conn.close());
-    if (guest === undefined) return conn.close();
+    const { limiter, turnedAway, log } = this.#environment;
+    const admitted = limiter.enter(conn.remoteAddress, () => conn.close());
+    if (admitted === undefined) return conn.close();
     let socket: Stream;
     try {
-      socket = await this.#acceptor.accept(conn, () => guest.leave());
+      socket = await this.#acceptor.accept(conn, () => admitted.leave());
     } catch (error) {
       if (!(error instanceof TlsHandshakeError)) throw error;
       turnedAway();
       return log.event(error.message, {}, lineKey(error.message));
     }
-    guest.known();
+    admitted.known();
     // The handshake may have outlived the port.
     if (this.#isOver) return socket.close();
     await this.serve(socket);

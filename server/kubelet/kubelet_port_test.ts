@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { Intake } from "../../net/admission/intake.ts";
-import { intakePlan } from "../../net/admission/intake_limits.ts";
+import { ConnectionLimiter } from "../../net/admission/connection_limiter.ts";
+import { limitPlan } from "../../net/admission/connection_limits.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { ConduitStream } from "../../net/stream/conduit_stream.ts";
 import { Credentials } from "../../net/tls/trust/credentials.ts";
@@ -17,7 +17,7 @@ import { KubeletMetrics, requestKindOf } from "./kubelet_metrics.ts";
 /** A port that nobody reaches: connections are handed to it. */
 function openPort(): KubeletPort {
   const timers = new FakeTimers();
-  const plan = intakePlan();
+  const plan = limitPlan();
   return new KubeletPort({
     address: { hostname: "127.0.0.1", port: 0 },
     callerCaFile: "none",
@@ -27,7 +27,7 @@ function openPort(): KubeletPort {
     timers,
     metrics: new MetricRegistry(),
     tls: { minVersion: "TLSv1.3" },
-    intake: new Intake({ plan, clock: timers, reached: () => {} }),
+    limiter: new ConnectionLimiter({ plan, clock: timers, reached: () => {} }),
     dial: () => ({ cancel: () => {} }),
     isServed: () => true,
     callers: Credentials.load({}),

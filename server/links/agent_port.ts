@@ -11,7 +11,7 @@
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
-import type { Guest } from "../../net/admission/intake.ts";
+import type { AdmittedConnection } from "../../net/admission/connection_limiter.ts";
 import type { Stream as ByteStream } from "../../net/stream/stream.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import { ErrorCode, WireError } from "../../proto/frames/wire_error.ts";
@@ -160,14 +160,14 @@ export class AgentPort {
   /**
    * Serves one accepted connection; HTTP/2 begins at once.
    *
-   * @param guest As the process counts it; a certificate makes it known.
+   * @param admitted As the process counts it; a certificate makes it known.
    */
-  accept(stream: ByteStream, guest?: Guest): void {
-    if (stream.identity.kind === "certificate") guest?.known();
+  accept(stream: ByteStream, admitted?: AdmittedConnection): void {
+    if (stream.identity.kind === "certificate") admitted?.known();
     if (stream.alpn === STREAMS_ALPN) {
       const end = () => stream.close();
-      unawaited("link", this.#openStreams(stream, guest), end);
-    } else this.#servePackets(stream, guest);
+      unawaited("link", this.#openStreams(stream, admitted), end);
+    } else this.#servePackets(stream, admitted);
   }
 
   /** Connections that received a GOAWAY, and on which a call may be on its way. */
@@ -203,12 +203,15 @@ export class AgentPort {
   }
 
   /** HTTP/2's client is the server here: it calls its agent. */
-  async #openStreams(stream: ByteStream, guest?: Guest): Promise<void> {
+  async #openStreams(
+    stream: ByteStream,
+    admitted?: AdmittedConnection,
+  ): Promise<void> {
     const { serverId, serverCount, timers, observer } = this.#options;
     const { remoteAddress, identity } = stream;
     let link: StreamsServerLink | undefined;
     const connection = this.#connect(
-      { stream, guest },
+      { stream, admitted },
       "client",
       refusePush,
       () => link !== undefined && this.#replace(link),
@@ -237,7 +240,7 @@ export class AgentPort {
           observer.unlinked(closed, reason);
         },
       });
-      guest?.known();
+      admitted?.known();
       this.#links.add(link);
       const bundle = this.#options.authorities?.();
       if (bundle !== undefined) link.announceAuthorities(bundle);
@@ -266,11 +269,11 @@ export class AgentPort {
     this.#retired.set(link, timer);
   }
 
-  #servePackets(stream: ByteStream, guest?: Guest): void {
+  #servePackets(stream: ByteStream, admitted?: AdmittedConnection): void {
     const { serverId, serverCount, timers, observer } = this.#options;
     const { remoteAddress, identity } = stream;
     const connection: Connection = this.#connect(
-      { stream, guest },
+      { stream, admitted },
       "server",
       (stream) => router.accept(stream),
     );
@@ -280,7 +283,7 @@ export class AgentPort {
         ...this.#options.methodsFor({
           identity,
           remoteAddress,
-          known: () => guest?.known(),
+          known: () => admitted?.known(),
         }),
         [CONNECT_PATH]: agentService({
           serverId,
@@ -294,7 +297,7 @@ export class AgentPort {
           observer,
           admit: (peer, token) => this.#authorizeCall({ peer, token }),
           onLink: (link) => {
-            guest?.known();
+            admitted?.known();
             this.#calls.delete(connection);
             observer.counted(1);
             observer.linked(link);
@@ -309,7 +312,10 @@ export class AgentPort {
   }
 
   #connect(
-    { stream, guest }: { stream: ByteStream; guest: Guest | undefined },
+    { stream, admitted }: {
+      stream: ByteStream;
+      admitted: AdmittedConnection | undefined;
+    },
     role: "client" | "server",
     onStream: (stream: Stream) => StreamEvents,
     onExhausted: () => void = () => {},
@@ -332,7 +338,7 @@ export class AgentPort {
         : {},
       limits: isLink ? LINK_LIMITS : isNode ? NODE_LIMITS : CALL_LIMITS,
       receiveBudget,
-      ...(guest === undefined ? {} : { sharedLimits: guest }),
+      ...(admitted === undefined ? {} : { sharedLimits: admitted }),
       ...(isLink ? { firstStreamId: this.#options.firstStreamId ?? 1 } : {}),
       events: {
         onStream,
@@ -343,7 +349,7 @@ export class AgentPort {
           if (this.#leaving.delete(connection)) this.#options.observer.left?.();
           watch.isOver = true;
           watch.stop?.();
-          if (end.error instanceof WireError) guest?.fault();
+          if (end.error instanceof WireError) admitted?.fault();
           this.#options.observer.ended?.(end);
         },
       },
@@ -351,9 +357,9 @@ export class AgentPort {
     this.#connections.add(connection);
     if (!isLink) this.#calls.add(connection);
     connection.start();
-    const metered = guest === undefined ? stream : meteredStream(
+    const metered = admitted === undefined ? stream : meteredStream(
       stream,
-      guest,
+      admitted,
       timers,
       (reason) => {
         this.#options.observer.refused(stream.remoteAddress, reason);
@@ -365,7 +371,7 @@ export class AgentPort {
     if (isLink || watch.isOver) return connection;
     watch.stop = watchIdle(connection, {
       timers,
-      isUnauthenticated: () => guest?.isUnauthenticated ?? false,
+      isUnauthenticated: () => admitted?.isUnauthenticated ?? false,
       ...(isNode ? { idleMs: NODE_IDLE_MS } : {}),
       ended: (reason) =>
         this.#options.observer.refused(stream.remoteAddress, reason),

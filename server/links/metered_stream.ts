@@ -11,8 +11,8 @@
  * @module
  */
 
-import type { Guest } from "../../net/admission/intake.ts";
-import { UNAUTHENTICATED_BYTES_MAX } from "../../net/admission/intake_limits.ts";
+import type { AdmittedConnection } from "../../net/admission/connection_limiter.ts";
+import { UNAUTHENTICATED_BYTES_MAX } from "../../net/admission/connection_limits.ts";
 import {
   type Stream,
   type StreamUser,
@@ -37,25 +37,25 @@ export const LATE_BYTES_MAX: number = 32 * 1024;
 /** The refusal has left the process by then. */
 const FLUSH_MS = 5;
 
-/** The part of `Guest` that is charged. */
+/** The part of `AdmittedConnection` that is charged. */
 export type Charged = Pick<
-  Guest,
+  AdmittedConnection,
   "isUnauthenticated" | "takeWork" | "takeBytes" | "linger"
 >;
 
 /** @param over It was too much; called once, nothing more is read. */
 export function meteredStream(
   stream: Stream,
-  guest: Charged,
+  admitted: Charged,
   timers: Timers,
   over: (reason: string) => void,
 ): Stream {
-  if (!guest.isUnauthenticated) return stream;
-  return new MeteredStream(stream, guest, timers, over);
+  if (!admitted.isUnauthenticated) return stream;
+  return new MeteredStream(stream, admitted, timers, over);
 }
 
 class MeteredStream extends StreamLayer implements StreamUser {
-  readonly #guest: Charged;
+  readonly #admitted: Charged;
   readonly #timers: Timers;
   readonly #over: (reason: string) => void;
   #user: StreamUser | undefined;
@@ -69,12 +69,12 @@ class MeteredStream extends StreamLayer implements StreamUser {
 
   constructor(
     stream: Stream,
-    guest: Charged,
+    admitted: Charged,
     timers: Timers,
     over: (reason: string) => void,
   ) {
     super(stream);
-    this.#guest = guest;
+    this.#admitted = admitted;
     this.#timers = timers;
     this.#over = over;
     stream.notify(this);
@@ -108,7 +108,7 @@ class MeteredStream extends StreamLayer implements StreamUser {
     const count = this.below.read(into.subarray(0, this.#left));
     if (count <= 0) return count;
     this.#left -= count;
-    if (this.#guest.takeBytes(count)) return count;
+    if (this.#admitted.takeBytes(count)) return count;
     this.#end(
       `it sent more than ${UNAUTHENTICATED_BYTES_MAX} bytes, and not who it is`,
     );
@@ -116,7 +116,7 @@ class MeteredStream extends StreamLayer implements StreamUser {
   }
 
   get #isMetered(): boolean {
-    return this.#guest.isUnauthenticated && this.#lateBytes === undefined;
+    return this.#admitted.isUnauthenticated && this.#lateBytes === undefined;
   }
 
   #readLater(): number {
@@ -127,7 +127,7 @@ class MeteredStream extends StreamLayer implements StreamUser {
   }
 
   #charge(ms: number): void {
-    if (this.#guest.takeWork(ms)) return;
+    if (this.#admitted.takeWork(ms)) return;
     this.#end("unauthenticated peers from there made too much work");
   }
 
@@ -144,7 +144,7 @@ class MeteredStream extends StreamLayer implements StreamUser {
       this.#lateBytes! += count;
     }
     this.#timer ??= this.#timers.after(FLUSH_MS, () => {
-      this.#guest.linger();
+      this.#admitted.linger();
       this.close();
     });
     return WOULD_BLOCK;

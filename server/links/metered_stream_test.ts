@@ -1,6 +1,6 @@
 import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
-import { UNAUTHENTICATED_BYTES_MAX } from "../../net/admission/intake_limits.ts";
+import { UNAUTHENTICATED_BYTES_MAX } from "../../net/admission/connection_limits.ts";
 import { WOULD_BLOCK } from "../../net/stream/stream.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
@@ -15,7 +15,7 @@ import {
 /** An unauthenticated peer with so much work, who costs `costMs` a chunk, and what came of it. */
 function scene(budgetMs: number, costMs = 0) {
   const timers = new FakeTimers();
-  const guest = { isUnauthenticated: true, charged: 0, bytes: 0 };
+  const admitted = { isUnauthenticated: true, charged: 0, bytes: 0 };
   const ends: string[] = [];
   const chunks: Uint8Array[] = [];
   const below = new ScriptedStream();
@@ -23,11 +23,12 @@ function scene(budgetMs: number, costMs = 0) {
     below,
     {
       get isUnauthenticated() {
-        return guest.isUnauthenticated;
+        return admitted.isUnauthenticated;
       },
-      takeBytes: (bytes) => (guest.bytes += bytes) <= UNAUTHENTICATED_BYTES_MAX,
+      takeBytes: (bytes) =>
+        (admitted.bytes += bytes) <= UNAUTHENTICATED_BYTES_MAX,
       linger: () => void ends.push("lingers"),
-      takeWork: (ms) => (guest.charged += ms) <= budgetMs,
+      takeWork: (ms) => (admitted.charged += ms) <= budgetMs,
     },
     timers,
     (reason) => ends.push(reason),
@@ -44,7 +45,7 @@ function scene(budgetMs: number, costMs = 0) {
     }
   };
   stream.notify({ onReady: readAll, onFault() {} });
-  return { timers, guest, ends, chunks, below, readAll };
+  return { timers, admitted, ends, chunks, below, readAll };
 }
 
 const sizes = (chunks: readonly Uint8Array[]) =>
@@ -82,9 +83,9 @@ Deno.test("the time that they take is charged, and ends it when there is none le
 });
 
 Deno.test("an unauthenticated peer that says too much is ended", async () => {
-  const { guest, ends, chunks, below } = scene(1_000);
+  const { admitted, ends, chunks, below } = scene(1_000);
   below.deliver(new Uint8Array(UNAUTHENTICATED_BYTES_MAX));
-  while (guest.bytes < UNAUTHENTICATED_BYTES_MAX) await settled();
+  while (admitted.bytes < UNAUTHENTICATED_BYTES_MAX) await settled();
   assertEquals(ends, []);
   below.deliver(new Uint8Array(1));
   assertEquals(ends, ["it sent more than 131072 bytes, and not who it is"]);
@@ -105,11 +106,11 @@ Deno.test("a peer that goes on after a refusal is read no more", async () => {
 });
 
 Deno.test("a peer that has shown who it is pays nothing and waits for nothing", async () => {
-  const { guest, ends, chunks, below } = scene(20);
+  const { admitted, ends, chunks, below } = scene(20);
   below.deliver(new Uint8Array(3 * SLICE_BYTES));
-  guest.isUnauthenticated = false;
+  admitted.isUnauthenticated = false;
   while (joinedBytes(chunks).length < 3 * SLICE_BYTES) await settled();
-  const { charged } = guest;
+  const { charged } = admitted;
   const seen = joinedBytes(chunks).length;
   for (let index = 0; index < 9; index++) {
     below.deliver(new Uint8Array(UNAUTHENTICATED_BYTES_MAX));
@@ -118,7 +119,7 @@ Deno.test("a peer that has shown who it is pays nothing and waits for nothing", 
     joinedBytes(chunks).length,
     seen + 9 * UNAUTHENTICATED_BYTES_MAX,
   );
-  assertEquals([guest.charged, ends], [charged, []]);
+  assertEquals([admitted.charged, ends], [charged, []]);
 });
 
 Deno.test("what waits when the connection is closed is nobody's", async () => {
@@ -132,7 +133,7 @@ Deno.test("what waits when the connection is closed is nobody's", async () => {
 
 Deno.test("however it is cut and whenever it is known, all of it comes in order", () =>
   forAll(20, async (prng) => {
-    const { guest, ends, chunks, below } = scene(1e9);
+    const { admitted, ends, chunks, below } = scene(1e9);
     const sent = new Uint8Array(UNAUTHENTICATED_BYTES_MAX)
       .map((_, index) => index % 251);
     for (let at = 0; at < sent.length;) {
@@ -140,7 +141,7 @@ Deno.test("however it is cut and whenever it is known, all of it comes in order"
       below.deliver(sent.slice(at, end));
       at = end;
       if (prng.below(3) === 0) await settled();
-      if (prng.below(20) === 0) guest.isUnauthenticated = false;
+      if (prng.below(20) === 0) admitted.isUnauthenticated = false;
     }
     below.deliver(null);
     while (ends.length === 0) await settled();

@@ -7,8 +7,8 @@
 
 import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
-import { FAULTS_MAX, TRY_PACE_MS } from "../../net/admission/brake.ts";
-import { WAITING_MAX } from "../../net/admission/waiting_room.ts";
+import { FAULTS_MAX, TRY_PACE_MS } from "../../net/admission/penalty.ts";
+import { WAITING_MAX } from "../../net/admission/penalty_queue.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
 import { eventually, portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
@@ -37,8 +37,8 @@ async function untilEnded(
 }
 
 Deno.test("a crowd that says nothing displaces itself, and an agent links beside it", async () => {
-  const intake = { sourceUnauthenticatedMax: 10 };
-  await using tunnel = await Tunnel.open({ server: { intake } });
+  const limiter = { sourceUnauthenticatedMax: 10 };
+  await using tunnel = await Tunnel.open({ server: { limiter } });
   const crowd = await silent(tunnel.agentPort, 30);
   await untilEnded(crowd, 20);
   const reached =
@@ -57,8 +57,8 @@ Deno.test("a crowd that says nothing displaces itself, and an agent links beside
 });
 
 Deno.test("beyond the limit on connections callers are refused until one leaves", async () => {
-  const intake = { connectionsMax: 2 };
-  await using tunnel = await Tunnel.open({ server: { intake } });
+  const limiter = { connectionsMax: 2 };
+  await using tunnel = await Tunnel.open({ server: { limiter } });
   const path = tunnel.socketPath;
   const open = () => Deno.connect({ transport: "unix", path });
   const callers = [await open(), await open()];
@@ -121,7 +121,8 @@ Deno.test("a source that breaks rules is slowed down, its links stay and an agen
   }
   await eventually(
     "the source is slowed down",
-    async () => await tunnel.metric("tunnel_server_sources_braked_total") === 1,
+    async () =>
+      await tunnel.metric("tunnel_server_penalized_sources_total") === 1,
   );
   // What comes at once waits for its turn; what finds no place is refused.
   const crowd = await silent(tunnel.agentPort, WAITING_MAX + 10);
@@ -145,8 +146,10 @@ Deno.test("a process at the frontend's socket that breaks rules waits for its tu
   for (let index = 0; index <= FAULTS_MAX; index++) {
     assertEquals(await breakRule(route), "PROTOCOL_ERROR");
   }
-  const braked = await tunnel.metric("tunnel_server_sources_braked_total");
-  assertEquals(braked, 1);
+  const penalized = await tunnel.metric(
+    "tunnel_server_penalized_sources_total",
+  );
+  assertEquals(penalized, 1);
   const startMs = performance.now();
   assertEquals(await breakRule(route), "PROTOCOL_ERROR");
   // Not a wait of ours: the server makes the program wait.

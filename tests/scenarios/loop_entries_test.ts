@@ -47,7 +47,7 @@ import { ScriptedSource, serviceOf } from "../support/watch/scripted_source.ts";
 import { testEachKind } from "../support/memory/socket_kinds.ts";
 import { readToEnd, tcpPair } from "../support/peers/sockets.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
-import { usualIntake } from "../support/rigs/usual_intake.ts";
+import { usualLimiter } from "../support/rigs/usual_limiter.ts";
 import { TLS_ENGINES } from "../support/rigs/tls_engines.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
@@ -238,7 +238,7 @@ for (const engine of TLS_ENGINES) {
           handshakeTimeoutMs: 10_000,
           tls: engine.tls,
           named,
-          intake: usualIntake(),
+          limiter: usualLimiter(),
         }, {
           onConnection(stream) {
             if (event === "onConnection") spoil();

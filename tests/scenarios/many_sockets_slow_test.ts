@@ -15,7 +15,7 @@ import { listenOnAddress } from "../../net/bind/socket_listener.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ConduitProbe, settled } from "../support/memory/conduit_probe.ts";
 import { Prng } from "../support/memory/prng.ts";
-import { WAITERS } from "../support/memory/socket_kinds.ts";
+import { WAKEUPS } from "../support/memory/socket_kinds.ts";
 import { Trouble } from "../support/memory/trouble.ts";
 
 const CONNECTIONS = 5_000;
@@ -82,7 +82,7 @@ async function crowd(seed: number): Promise<void> {
   listener.close();
   await accepting;
   // The other ends close in their own turns.
-  while (sharedPoller()?.waiterKind !== undefined) await settled();
+  while (sharedPoller()?.wakeupKind !== undefined) await settled();
   for (let turn = 0; turn < 10; turn++) await settled();
 }
 
@@ -112,7 +112,7 @@ if (import.meta.main && Deno.args.length === 1) {
   Deno.exit(await report(+Deno.args[0]!) ? 0 : 1);
 }
 
-for (const choice of Object.keys(WAITERS)) {
+for (const choice of Object.keys(WAKEUPS)) {
   Deno.test({
     name:
       `${CONNECTIONS} connections come and go over sockets of the kind "${choice}"`,

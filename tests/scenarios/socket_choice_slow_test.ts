@@ -9,7 +9,7 @@
 import { assertStringIncludes } from "@std/assert";
 import { SOCKET_CHOICES } from "../../net/poll/socket_choice.ts";
 import { carryWith } from "../support/rigs/packaged_tunnel.ts";
-import { WAITERS } from "../support/memory/socket_kinds.ts";
+import { WAKEUPS } from "../support/memory/socket_kinds.ts";
 
 const WORDS: Readonly<Record<string, string>> = {
   platform: "Local sockets are the platform's: $TUNNEL_SOCKETS says so",
@@ -21,7 +21,7 @@ const WORDS: Readonly<Record<string, string>> = {
 for (const choice of SOCKET_CHOICES) {
   Deno.test({
     name: `a tunnel over sockets of the kind "${choice}"`,
-    ignore: choice !== "platform" && WAITERS[choice] === undefined,
+    ignore: choice !== "platform" && WAKEUPS[choice] === undefined,
     fn: async () => {
       const all = { server: choice, agent: choice, dial: choice };
       const logs = await carryWith("TUNNEL_SOCKETS", all);

@@ -12,7 +12,7 @@ import {
 import { Prng } from "../../../tests/support/memory/prng.ts";
 import {
   pollerWith,
-  WAITERS,
+  WAKEUPS,
 } from "../../../tests/support/memory/socket_kinds.ts";
 import {
   clientContext,
@@ -68,14 +68,14 @@ async function secureEnds(poller: Poller): Promise<Ends> {
 
 /** A test with each way to wait; nobody may wait when it is over. */
 function test(name: string, use: (ends: Ends) => Promise<void>): void {
-  for (const [waits, waiter] of Object.entries(WAITERS)) {
+  for (const [waits, waiter] of Object.entries(WAKEUPS)) {
     Deno.test({
       name: `${name} (${waits})`,
       ignore: LIBSSL === undefined,
       fn: async () => {
         const poller = pollerWith(waiter);
         await use(await secureEnds(poller));
-        assertEquals(poller.waiterKind, undefined, "somebody still waits");
+        assertEquals(poller.wakeupKind, undefined, "somebody still waits");
         assertEquals(LIBSSL!.ERR_peek_last_error(), 0n);
       },
     });
@@ -195,7 +195,7 @@ test("bytes that are no record end it, and the peer is told", async ({ client, s
   client.close();
 });
 
-for (const [waits, waiter] of Object.entries(WAITERS)) {
+for (const [waits, waiter] of Object.entries(WAKEUPS)) {
   Deno.test({
     name: `any order of writes, ends and resets is over at last (${waits})`,
     ignore: LIBSSL === undefined,
@@ -210,7 +210,7 @@ for (const [waits, waiter] of Object.entries(WAITERS)) {
         } catch (cause) {
           throw new Error(`seed ${seeds.seed}, run ${run}`, { cause });
         }
-        assertEquals(poller.waiterKind, undefined);
+        assertEquals(poller.wakeupKind, undefined);
       }
     },
   });

@@ -6,7 +6,10 @@
  */
 
 import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
-import type { Guest, Intake } from "../../../net/admission/intake.ts";
+import type {
+  AdmittedConnection,
+  ConnectionLimiter,
+} from "../../../net/admission/connection_limiter.ts";
 import {
   type BoundListener,
   type ListenAddress,
@@ -33,7 +36,7 @@ export interface DiscoveryPortEnvironment {
   readonly timers: Timers;
   readonly receiveBudget: ReceiveBudget;
   /** Counts these clients together with all others. */
-  readonly intake: Intake;
+  readonly limiter: ConnectionLimiter;
   methods(origin: CallOrigin): Readonly<Record<string, MethodHandler>>;
 }
 
@@ -73,16 +76,16 @@ export class DiscoveryPort {
   }
 
   #accept(stream: Stream): void {
-    const { intake } = this.#environment;
-    const guest = intake.enter(stream.remoteAddress, () => stream.close());
-    if (guest === undefined) return stream.close();
+    const { limiter } = this.#environment;
+    const admitted = limiter.enter(stream.remoteAddress, () => stream.close());
+    if (admitted === undefined) return stream.close();
     // A program on this machine needs no authentication.
-    guest.known();
-    stream.onClosed = () => guest.leave();
-    this.#serve(stream, guest);
+    admitted.known();
+    stream.onClosed = () => admitted.leave();
+    this.#serve(stream, admitted);
   }
 
-  #serve(stream: Stream, guest: Guest): void {
+  #serve(stream: Stream, admitted: AdmittedConnection): void {
     const { timers, receiveBudget, methods } = this.#environment;
     const { remoteAddress, identity } = stream;
     const router = new GrpcRouter({
@@ -94,7 +97,7 @@ export class DiscoveryPort {
       clock: timers,
       keepalive: { intervalMs: KEEPALIVE_MS, timeoutMs: PING_TIMEOUT_MS },
       receiveBudget,
-      sharedLimits: guest,
+      sharedLimits: admitted,
       events: {
         onStream: (call) => router.accept(call),
         onClosed: () => void this.#connections.delete(connection),

@@ -7,7 +7,7 @@
 
 import type { Catalog } from "../../../catalog/catalog.ts";
 import type { Routes } from "../../../net/admin/http_endpoints.ts";
-import type { Intake } from "../../../net/admission/intake.ts";
+import type { ConnectionLimiter } from "../../../net/admission/connection_limiter.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { MetricRegistry } from "../../../platform/metrics/metrics.ts";
 import type { MethodHandler } from "../../../proto/grpc/call.ts";
@@ -38,7 +38,7 @@ export interface ServerDiscoveryEnvironment {
   readonly timers: Timers;
   readonly metrics: MetricRegistry;
   readonly receiveBudget: ReceiveBudget;
-  readonly intake: Intake;
+  readonly limiter: ConnectionLimiter;
   /** The server's own id. */
   readonly server: string;
   readonly admit: Admit;

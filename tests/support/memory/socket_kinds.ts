@@ -17,26 +17,26 @@ import {
   listenPolledTcp,
   listenPolledUnix,
 } from "../../../net/bind/polled_listener.ts";
-import { type OpenWaiter, Poller } from "../../../net/poll/poller.ts";
-import { RingWaiter } from "../../../net/poll/ring_waiter.ts";
-import { ThreadWaiter } from "../../../net/poll/thread_waiter.ts";
+import { type OpenWakeup, Poller } from "../../../net/poll/poller.ts";
+import { RingWakeup } from "../../../net/poll/ring_wakeup.ts";
+import { ThreadWakeup } from "../../../net/poll/thread_wakeup.ts";
 
 /** The ways to wait for sockets of the C library, as far as they are possible. */
-export const WAITERS: Readonly<Record<string, OpenWaiter>> = {
-  ...(await isRingAllowed() && { ring: RingWaiter.open }),
-  ...(openLibc() && { thread: ThreadWaiter.open }),
+export const WAKEUPS: Readonly<Record<string, OpenWakeup>> = {
+  ...(await isRingAllowed() && { ring: RingWakeup.open }),
+  ...(openLibc() && { thread: ThreadWakeup.open }),
 };
 
 async function isRingAllowed(): Promise<boolean> {
   const library = openLibc();
   if (library === undefined) return false;
-  const ring = RingWaiter.open(library, 0, () => {});
+  const ring = RingWakeup.open(library, 0, () => {});
   await ring?.close();
   return ring !== undefined;
 }
 
 /** A poller of its own, with one way to wait. */
-export function pollerWith(waiter: OpenWaiter): Poller {
+export function pollerWith(waiter: OpenWakeup): Poller {
   return new Poller(openLibc()!, [waiter]);
 }
 
@@ -53,7 +53,7 @@ export interface SocketKind {
   readonly name: string;
   readonly isTcp: boolean;
   /** What waits for it; none for the platform's. */
-  readonly waiter?: OpenWaiter;
+  readonly waiter?: OpenWakeup;
   /** Connects two. */
   pair(poller: Poller | undefined): Promise<SocketPair>;
 }
@@ -70,7 +70,7 @@ const PLATFORM: readonly SocketKind[] = [
 /** All kinds. */
 export const SOCKET_KINDS: readonly SocketKind[] = [
   ...PLATFORM,
-  ...Object.entries(WAITERS).flatMap(([waits, waiter]): SocketKind[] => [
+  ...Object.entries(WAKEUPS).flatMap(([waits, waiter]): SocketKind[] => [
     {
       name: `accepted TCP (${waits})`,
       isTcp: true,
@@ -112,7 +112,7 @@ export function testEachKind(
     Deno.test(`${kind.name}: ${name}`, async () => {
       const poller = kind.waiter && pollerWith(kind.waiter);
       await test(await kind.pair(poller), kind);
-      assertEquals(poller?.waiterKind, undefined, "somebody still waits");
+      assertEquals(poller?.wakeupKind, undefined, "somebody still waits");
     });
   }
 }

@@ -16,7 +16,7 @@
 import net from "node:net";
 import type { LibC } from "../libc/libc.ts";
 import { pointerTo, pointTo } from "../libc/pointers.ts";
-import type { Waiter } from "./poller.ts";
+import type { Wakeup } from "./poller.ts";
 import { Errno } from "../libc/system_error.ts";
 
 /** Orders that the ring holds; two are under way at most. */
@@ -73,7 +73,7 @@ const SETUP = 425n;
 const PIPE_FLAGS = 0x80800; // O_CLOEXEC, O_NONBLOCK
 
 /** See the module description. */
-export class RingWaiter implements Waiter {
+export class RingWakeup implements Wakeup {
   readonly kind = "ring";
   readonly #library: LibC;
   readonly #ring: Ring;
@@ -90,12 +90,12 @@ export class RingWaiter implements Waiter {
     library: LibC,
     epoll: number,
     onReady: () => void,
-  ): RingWaiter | undefined {
+  ): RingWakeup | undefined {
     const ring = openRing(library);
     if (ring === undefined) return undefined;
     const ends = new Int32Array(2);
     if (library.pipe2(new Uint8Array(ends.buffer), PIPE_FLAGS) === 0) {
-      return new RingWaiter(library, ring, epoll, ends, onReady);
+      return new RingWakeup(library, ring, epoll, ends, onReady);
     }
     closeRing(library, ring);
     return undefined;

@@ -44,7 +44,7 @@ export const TRY_PACE_MS = 1_000;
 export const WEIGHT_OF_UNAUTHENTICATED = 1 / 8;
 
 /** See the module description. Times are of one clock, in ms. */
-export class Brake {
+export class Penalty {
   /** Somebody has shown who it is: another may be let in. */
   onEased: (() => void) | undefined;
   #faults = 0;

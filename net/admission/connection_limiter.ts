@@ -6,7 +6,7 @@
  * with its last connection (its resets a while later), so that the table of
  * sources is never longer than that of connections.
  *
- * Reading order: `Intake.arrive`, then `Guest`; `Brake` for sources that break rules.
+ * Reading order: `ConnectionLimiter.arrive`, then `AdmittedConnection`; `Penalty` for sources that break rules.
  *
  * @module
  */
@@ -14,14 +14,14 @@
 import type { SharedLimits } from "../../proto/streams/shared_limits.ts";
 import { TokenBucket } from "../../proto/streams/token_bucket.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import { Brake, WEIGHT_OF_UNAUTHENTICATED } from "./brake.ts";
+import { Penalty, WEIGHT_OF_UNAUTHENTICATED } from "./penalty.ts";
 import {
-  type IntakeLimit,
-  type IntakeLimits,
-  type IntakePlan,
-  type IntakeScope,
+  type ConnectionLimit,
+  type ConnectionLimits,
+  type LimitPlan,
+  type LimitScope,
   UNAUTHENTICATED_BYTES_MAX,
-} from "./intake_limits.ts";
+} from "./connection_limits.ts";
 import { sourceOf } from "./source.ts";
 
 /**
@@ -33,17 +33,17 @@ export const QUIET_SOURCES_MAX = 4_096;
 /** Processes that are remembered for their faults; quietest forgotten first. */
 export const FAULTY_PROCESSES_MAX = 256;
 
-/** What an `Intake` needs from outside. */
-export interface IntakeOptions {
-  readonly plan: IntakePlan;
+/** What a `ConnectionLimiter` needs from outside. */
+export interface ConnectionLimiterOptions {
+  readonly plan: LimitPlan;
   readonly clock: Clock;
   /** A limit was reached, which cost somebody something. */
-  readonly reached: (limit: IntakeLimit, scope: IntakeScope) => void;
+  readonly reached: (limit: ConnectionLimit, scope: LimitScope) => void;
   /**
    * A source or a process has broken rules too often and is slowed down; see
-   * `Brake`.
+   * `Penalty`.
    */
-  readonly braked?: (name: string) => void;
+  readonly penalized?: (name: string) => void;
 }
 
 /** What one source, or all of them, hold now. */
@@ -52,14 +52,14 @@ class Account {
   streams = 0;
   headerBytes = 0;
   /** In the order in which they came. */
-  readonly unauthenticated = new Set<Guest>();
+  readonly unauthenticated = new Set<AdmittedConnection>();
   readonly resets: TokenBucket;
   readonly handshakes: TokenBucket;
   readonly work: TokenBucket;
-  readonly brake: Brake;
+  readonly penalty: Penalty;
 
-  constructor(readonly limits: IntakeLimits, nowMs: number) {
-    this.brake = new Brake(nowMs);
+  constructor(readonly limits: ConnectionLimits, nowMs: number) {
+    this.penalty = new Penalty(nowMs);
     this.resets = new TokenBucket(limits.resets, nowMs);
     this.handshakes = new TokenBucket(limits.handshakes, nowMs);
     this.work = new TokenBucket(limits.work, nowMs);
@@ -67,8 +67,8 @@ class Account {
 }
 
 /** See the module description. */
-export class Intake {
-  readonly #options: IntakeOptions;
+export class ConnectionLimiter {
+  readonly #options: ConnectionLimiterOptions;
   readonly #all: Account;
   readonly #allAlone: readonly Account[];
   readonly #host: Host;
@@ -76,9 +76,9 @@ export class Intake {
   /** Sources of {@linkcode QUIET_SOURCES_MAX}, the quietest first. */
   readonly #quiet = new Map<string, Account>();
   /** Of {@linkcode FAULTY_PROCESSES_MAX}. */
-  readonly #processes = new Map<number, Brake>();
+  readonly #processes = new Map<number, Penalty>();
 
-  constructor(options: IntakeOptions) {
+  constructor(options: ConnectionLimiterOptions) {
     this.#options = options;
     this.#all = new Account(options.plan.all, options.clock.now());
     this.#allAlone = [this.#all];
@@ -107,24 +107,24 @@ export class Intake {
 
   /**
    * Somebody has connected where all show a certificate, or is known by being
-   * there: its source has no brake, for who else is behind it is known, too.
+   * there: its source has no penalty, for who else is behind it is known, too.
    *
    * @param remoteAddress `ip:port`; `undefined` for a unix socket, whose peers
    *   are known by that alone.
    * @param close Ends the connection at once, and makes `leave` be called.
-   * @param process At the other end of a unix socket. Each has its own brake.
+   * @param process At the other end of a unix socket. Each has its own penalty.
    * @returns `undefined`: there is no room, close it.
    */
   enter(
     remoteAddress: string | undefined,
     close: () => void,
     process?: number,
-  ): Guest | undefined {
-    const guest = this.#comeFrom(remoteAddress, close);
-    if (process !== undefined) this.#watch(guest, process);
-    if (guest === undefined || !guest.isUnauthenticated) return guest;
-    if (guest.takeHandshake()) return guest;
-    guest.leave();
+  ): AdmittedConnection | undefined {
+    const admitted = this.#comeFrom(remoteAddress, close);
+    if (process !== undefined) this.#watch(admitted, process);
+    if (admitted === undefined || !admitted.isUnauthenticated) return admitted;
+    if (admitted.takeHandshake()) return admitted;
+    admitted.leave();
     return undefined;
   }
 
@@ -134,24 +134,27 @@ export class Intake {
    *
    * @param remoteAddress As `enter`.
    */
-  arrive(remoteAddress: string, close: () => void): Guest | undefined {
-    const guest = this.#comeFrom(remoteAddress, close);
-    if (guest === undefined) return undefined;
+  arrive(
+    remoteAddress: string,
+    close: () => void,
+  ): AdmittedConnection | undefined {
+    const admitted = this.#comeFrom(remoteAddress, close);
+    if (admitted === undefined) return undefined;
     const name = sourceOf(remoteAddress);
-    const { brake } = this.#sources.get(name)!;
-    guest.watch(brake, () => this.#options.braked?.(name));
-    return guest;
+    const { penalty } = this.#sources.get(name)!;
+    admitted.watch(penalty, () => this.#options.penalized?.(name));
+    return admitted;
   }
 
-  #watch(guest: Guest | undefined, process: number): void {
+  #watch(admitted: AdmittedConnection | undefined, process: number): void {
     const processes = this.#processes;
-    const brake = processes.get(process) ??
-      new Brake(this.#options.clock.now());
-    guest?.watch(brake, () => {
-      this.#options.braked?.(`process ${process}`);
+    const penalty = processes.get(process) ??
+      new Penalty(this.#options.clock.now());
+    admitted?.watch(penalty, () => {
+      this.#options.penalized?.(`process ${process}`);
     }, () => {
       processes.delete(process);
-      processes.set(process, brake);
+      processes.set(process, penalty);
       if (processes.size <= FAULTY_PROCESSES_MAX) return;
       const [quietest] = processes.keys();
       processes.delete(quietest!);
@@ -161,7 +164,7 @@ export class Intake {
   #comeFrom(
     remoteAddress: string | undefined,
     close: () => void,
-  ): Guest | undefined {
+  ): AdmittedConnection | undefined {
     const name = remoteAddress && sourceOf(remoteAddress);
     const source = name === undefined ? undefined : this.#accountOf(name);
     if (!this.#hasRoom(source, "source") || !this.#hasRoom(this.#all, "all")) {
@@ -169,23 +172,33 @@ export class Intake {
       return undefined;
     }
     if (name === undefined || source === undefined) {
-      return new Guest(this.#allAlone, close, this.#host, undefined);
+      return new AdmittedConnection(
+        this.#allAlone,
+        close,
+        this.#host,
+        undefined,
+      );
     }
     this.#makeWay(source, "source");
     this.#makeWay(this.#all, "all");
     // It may have lost its last connection to make room for this one.
     this.#quiet.delete(name);
     this.#sources.set(name, source);
-    const guest = new Guest([source, this.#all], close, this.#host, name);
-    guest.wait();
-    return guest;
+    const admitted = new AdmittedConnection(
+      [source, this.#all],
+      close,
+      this.#host,
+      name,
+    );
+    admitted.wait();
+    return admitted;
   }
 
   /**
    * Room for one connection more, if need be instead of an unauthenticated
    * peer's.
    */
-  #hasRoom(account: Account | undefined, scope: IntakeScope): boolean {
+  #hasRoom(account: Account | undefined, scope: LimitScope): boolean {
     if (account === undefined) return true;
     const { connections, limits, unauthenticated } = account;
     if (connections < limits.connections) return true;
@@ -195,15 +208,15 @@ export class Intake {
     return oldest !== undefined;
   }
 
-  /** A brake is one source's, or one process's, and never everybody's. */
-  #scopeOf(account: Account | undefined, limit: IntakeLimit): IntakeScope {
+  /** A penalty is one source's, or one process's, and never everybody's. */
+  #scopeOf(account: Account | undefined, limit: ConnectionLimit): LimitScope {
     if (limit === "faults") return "source";
     if (account === undefined) return "connection";
     return account === this.#all ? "all" : "source";
   }
 
   /** Room for one unauthenticated peer more. */
-  #makeWay({ unauthenticated, limits }: Account, scope: IntakeScope): void {
+  #makeWay({ unauthenticated, limits }: Account, scope: LimitScope): void {
     if (unauthenticated.size < limits.unauthenticated) return;
     this.#options.reached("unauthenticated_connections", scope);
     const [oldest] = unauthenticated;
@@ -229,16 +242,16 @@ export class Intake {
   }
 }
 
-/** What a guest needs of its host. */
+/** What an `AdmittedConnection` needs of its limiter. */
 interface Host {
   nowMs(): number;
   left(source: string): void;
   /** @param account Whose limit; `undefined`: the connection's own. */
-  reached(limit: IntakeLimit, account: Account | undefined): void;
+  reached(limit: ConnectionLimit, account: Account | undefined): void;
 }
 
 /** One connection, as long as it lasts. */
-export class Guest implements SharedLimits {
+export class AdmittedConnection implements SharedLimits {
   /**
    * To be called before it is closed because it does not listen: it can still
    * hear what it was told, and nobody reads what it goes on to say.
@@ -251,8 +264,8 @@ export class Guest implements SharedLimits {
   #isHere = true;
   #hasShaken = false;
   #isGuilty = false;
-  #brake: Brake | undefined;
-  #braked = () => {};
+  #penalty: Penalty | undefined;
+  #penalized = () => {};
   #remember = () => {};
   #bytes = 0;
 
@@ -276,21 +289,21 @@ export class Guest implements SharedLimits {
   }
 
   /** Of where it comes from, if that has one. */
-  get brake(): Brake | undefined {
-    return this.#brake;
+  get penalty(): Penalty | undefined {
+    return this.#penalty;
   }
 
   /**
-   * @param braked A fault of this one was one too many.
+   * @param penalized A fault of this one was one too many.
    * @param remember There was a fault.
    */
   watch(
-    brake: Brake,
-    braked: () => void,
+    penalty: Penalty,
+    penalized: () => void,
     remember: () => void = () => {},
   ): void {
-    this.#brake = brake;
-    this.#braked = braked;
+    this.#penalty = penalty;
+    this.#penalized = penalized;
     this.#remember = remember;
   }
 
@@ -306,7 +319,7 @@ export class Guest implements SharedLimits {
       unauthenticated.delete(this);
       handshakes.refund();
     }
-    this.#brake?.ease(this.#host.nowMs());
+    this.#penalty?.ease(this.#host.nowMs());
   }
 
   /**
@@ -314,14 +327,14 @@ export class Guest implements SharedLimits {
    * each connection.
    */
   fault(weight = 1): void {
-    if (this.#isGuilty || this.#brake === undefined) return;
+    if (this.#isGuilty || this.#penalty === undefined) return;
     this.#isGuilty = true;
     this.#remember();
-    if (this.#brake.fault(this.#host.nowMs(), weight)) this.#braked();
+    if (this.#penalty.fault(this.#host.nowMs(), weight)) this.#penalized();
   }
 
   /** Where it comes from is slowed down, and it is one too many from there. */
-  refuseBraked(): void {
+  refusePenalized(): void {
     this.#host.reached("faults", this.#accounts[0]);
   }
 
@@ -410,7 +423,7 @@ export class Guest implements SharedLimits {
     return empty === undefined || this.#refuse(limit, empty);
   }
 
-  #refuse(limit: IntakeLimit, account: Account): false {
+  #refuse(limit: ConnectionLimit, account: Account): false {
     this.#host.reached(limit, account);
     return false;
   }

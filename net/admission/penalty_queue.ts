@@ -9,7 +9,7 @@
  */
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import type { Brake } from "./brake.ts";
+import type { Penalty } from "./penalty.ts";
 
 /**
  * Places for one source. With an attacker who keeps all but one of them taken an
@@ -22,8 +22,8 @@ interface Group<Visitor> {
   timer: Timer | undefined;
 }
 
-/** What a `WaitingRoom` needs from outside. */
-export interface WaitingRoomOptions<Visitor> {
+/** What a `PenaltyQueue` needs from outside. */
+export interface PenaltyQueueOptions<Visitor> {
   readonly timers: Timers;
   /** From 0 to below 1. */
   readonly random: () => number;
@@ -32,61 +32,61 @@ export interface WaitingRoomOptions<Visitor> {
 }
 
 /** See the module description. */
-export class WaitingRoom<Visitor> {
-  readonly #options: WaitingRoomOptions<Visitor>;
-  readonly #groups = new Map<Brake, Group<Visitor>>();
+export class PenaltyQueue<Visitor> {
+  readonly #options: PenaltyQueueOptions<Visitor>;
+  readonly #groups = new Map<Penalty, Group<Visitor>>();
 
-  constructor(options: WaitingRoomOptions<Visitor>) {
+  constructor(options: PenaltyQueueOptions<Visitor>) {
     this.#options = options;
   }
 
   /** Whether nobody more of a source can wait. */
-  isFull(brake: Brake): boolean {
-    return (this.#groups.get(brake)?.waiting.length ?? 0) >= WAITING_MAX;
+  isFull(penalty: Penalty): boolean {
+    return (this.#groups.get(penalty)?.waiting.length ?? 0) >= WAITING_MAX;
   }
 
   /** @returns false: there is no place. */
-  wait(brake: Brake, visitor: Visitor): boolean {
-    if (this.isFull(brake)) return false;
-    let group = this.#groups.get(brake);
+  wait(penalty: Penalty, visitor: Visitor): boolean {
+    if (this.isFull(penalty)) return false;
+    let group = this.#groups.get(penalty);
     if (group === undefined) {
       group = { waiting: [], timer: undefined };
-      this.#groups.set(brake, group);
-      brake.onEased = () => this.#next(brake);
+      this.#groups.set(penalty, group);
+      penalty.onEased = () => this.#next(penalty);
     }
     group.waiting.push(visitor);
-    if (group.timer === undefined) this.#schedule(brake, group);
+    if (group.timer === undefined) this.#schedule(penalty, group);
     return true;
   }
 
   /** It waits no longer. */
-  leave(brake: Brake, visitor: Visitor): void {
-    const waiting = this.#groups.get(brake)?.waiting;
+  leave(penalty: Penalty, visitor: Visitor): void {
+    const waiting = this.#groups.get(penalty)?.waiting;
     const at = waiting?.indexOf(visitor) ?? -1;
     if (at !== -1) waiting!.splice(at, 1);
   }
 
-  #schedule(brake: Brake, group: Group<Visitor>): void {
+  #schedule(penalty: Penalty, group: Group<Visitor>): void {
     const { timers } = this.#options;
-    group.timer = timers.after(brake.waitMs(timers.now()), () => {
+    group.timer = timers.after(penalty.waitMs(timers.now()), () => {
       group.timer = undefined;
-      this.#next(brake);
+      this.#next(penalty);
     });
   }
 
-  #next(brake: Brake): void {
+  #next(penalty: Penalty): void {
     const { timers, random, letIn } = this.#options;
-    const group = this.#groups.get(brake);
+    const group = this.#groups.get(penalty);
     if (group === undefined) return;
     const { waiting } = group;
-    while (waiting.length > 0 && brake.takeTry(timers.now())) {
+    while (waiting.length > 0 && penalty.takeTry(timers.now())) {
       const at = Math.floor(random() * waiting.length);
       const [visitor] = waiting.splice(at, 1);
       letIn(visitor!);
     }
     group.timer?.cancel();
-    if (waiting.length > 0) return this.#schedule(brake, group);
-    this.#groups.delete(brake);
-    brake.onEased = undefined;
+    if (waiting.length > 0) return this.#schedule(penalty, group);
+    this.#groups.delete(penalty);
+    penalty.onEased = undefined;
   }
 }

@@ -6,10 +6,10 @@
  * to refuse one costs two system calls. So crowds and floods, which are many,
  * cost little each, and what costs much, a handshake, begins only for a
  * ClientHello that is complete (no slowloris of bytes gets that far), in turns
- * (`HandshakeQueue`), and for sources that broke rules one at a time (`Brake`).
+ * (`HandshakeQueue`), and for sources that broke rules one at a time (`Penalty`).
  *
  * Needs the C library; where there is none, the platform accepts, and
- * `platform_doorway.ts` does what can be done then.
+ * `platform_acceptor.ts` does what can be done then.
  *
  * @module
  */
@@ -27,7 +27,7 @@ import { lastError, type LibC, openLibc } from "../libc/libc.ts";
 import type { Stream } from "../stream/stream.ts";
 import type { PolledListener } from "../bind/polled_listener.ts";
 import {
-  type Polled,
+  type Pollable,
   type Poller,
   Ready,
   sharedPoller,
@@ -40,9 +40,12 @@ import {
 import { Errno, systemError } from "../libc/system_error.ts";
 import { tuneDescriptor } from "../libc/tcp_options.ts";
 import { HELLO_BYTES_MAX, isWholeHello } from "./client_hello.ts";
-import type { Guest, Intake } from "./intake.ts";
+import type {
+  AdmittedConnection,
+  ConnectionLimiter,
+} from "./connection_limiter.ts";
 import type { HandshakeQueue } from "./handshake_queue.ts";
-import { WaitingRoom } from "./waiting_room.ts";
+import { PenaltyQueue } from "./penalty_queue.ts";
 
 /**
  * How long connections are accepted before others have a turn: a handful of
@@ -53,15 +56,15 @@ export const ACCEPT_TURN_MS = 0.2;
 const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
 const MSG_PEEK = 2;
 
-/** What a `Doorway` needs from outside. */
-export interface DoorwayOptions {
-  readonly intake: Intake;
+/** What a `AcceptQueue` needs from outside. */
+export interface AcceptQueueOptions {
+  readonly limiter: ConnectionLimiter;
   readonly queue: HandshakeQueue;
   readonly timers: Timers;
   readonly random: () => number;
   /** How long may pass until somebody has said what it begins with. */
   readonly helloTimeoutMs: number;
-  /** Begins a handshake; the guest leaves when the connection ends. */
+  /** Begins a handshake; what was admitted leaves when the connection ends. */
   readonly letIn: (arrival: Arrival) => void;
   /** One line per burst of failures; accepting goes on. */
   readonly onProblem: (line: string) => void;
@@ -71,17 +74,17 @@ export interface DoorwayOptions {
 export interface Arrival {
   /** The receiver's to close. */
   readonly stream: Stream;
-  readonly guest: Guest;
+  readonly admitted: AdmittedConnection;
   /** Set by the receiver: its place is wanted for another, so close it. */
   onEvicted: () => void;
 }
 
 /** @param listener There is one only where there is a C library. */
-export function openDoorway(
+export function openAcceptQueue(
   listener: PolledListener,
-  options: DoorwayOptions,
-): Doorway {
-  return new Doorway(
+  options: AcceptQueueOptions,
+): AcceptQueue {
+  return new AcceptQueue(
     listener,
     { library: openLibc()!, poller: sharedPoller()! },
     options,
@@ -94,24 +97,24 @@ interface Kernel {
 }
 
 /** See the module description. */
-export class Doorway implements Polled {
+export class AcceptQueue implements Pollable {
   readonly #listener: PolledListener;
   readonly #kernel: Kernel;
-  readonly #options: DoorwayOptions;
-  readonly #room: WaitingRoom<Visitor>;
+  readonly #options: AcceptQueueOptions;
+  readonly #room: PenaltyQueue<Visitor>;
   #isClosed = false;
   #isFailing = false;
 
   constructor(
     listener: PolledListener,
     kernel: Kernel,
-    options: DoorwayOptions,
+    options: AcceptQueueOptions,
   ) {
     this.#listener = listener;
     this.#kernel = kernel;
     this.#options = options;
     const { timers, random } = options;
-    this.#room = new WaitingRoom({
+    this.#room = new PenaltyQueue({
       timers,
       random,
       letIn: (visitor) => this.#line(visitor),
@@ -192,17 +195,17 @@ export class Doorway implements Polled {
   }
 
   #welcome(descriptor: number): void {
-    const { intake, timers, helloTimeoutMs } = this.#options;
+    const { limiter, timers, helloTimeoutMs } = this.#options;
     const address = hostPort(names.host(0) ?? "", names.port(0));
     const visitor: Visitor = new Visitor(this.#kernel, descriptor, address, {
       spoke: () => this.#onSpoken(visitor),
-      gone: () => this.#room.leave(visitor.guest!.brake!, visitor),
+      gone: () => this.#room.leave(visitor.admitted!.penalty!, visitor),
     });
     try {
-      const guest = intake.arrive(address, () => visitor.close());
-      if (guest === undefined) return visitor.close();
-      visitor.guest = guest;
-      if (this.#isTooMany(guest)) return this.#refuse(visitor);
+      const admitted = limiter.arrive(address, () => visitor.close());
+      if (admitted === undefined) return visitor.close();
+      visitor.admitted = admitted;
+      if (this.#isTooMany(admitted)) return this.#refuse(visitor);
       visitor.wait(timers.after(helloTimeoutMs, () => visitor.close()));
     } catch (error) {
       reportInternalError("accept", error);
@@ -210,21 +213,22 @@ export class Doorway implements Polled {
     }
   }
 
-  #isTooMany(guest: Guest): boolean {
-    const brake = guest.brake!;
-    return brake.isOn(this.#options.timers.now()) && this.#room.isFull(brake);
+  #isTooMany(admitted: AdmittedConnection): boolean {
+    const penalty = admitted.penalty!;
+    return penalty.isOn(this.#options.timers.now()) &&
+      this.#room.isFull(penalty);
   }
 
   #refuse(visitor: Visitor): void {
-    visitor.guest!.refuseBraked();
+    visitor.admitted!.refusePenalized();
     visitor.close();
   }
 
   #onSpoken(visitor: Visitor): void {
-    const brake = visitor.guest!.brake!;
+    const penalty = visitor.admitted!.penalty!;
     // Nobody overtakes those who wait.
-    if (!brake.isOn(this.#options.timers.now())) return this.#line(visitor);
-    if (!this.#room.wait(brake, visitor)) this.#refuse(visitor);
+    if (!penalty.isOn(this.#options.timers.now())) return this.#line(visitor);
+    if (!this.#room.wait(penalty, visitor)) this.#refuse(visitor);
   }
 
   /** @returns `undefined`: the kernel has no memory for it. */
@@ -232,7 +236,7 @@ export class Doorway implements Polled {
     try {
       return visitor.arrive(this.#options.timers, localAddress);
     } catch (error) {
-      visitor.guest!.leave();
+      visitor.admitted!.leave();
       this.#options.onProblem(
         `Cannot serve an agent's connection: ${(error as Error).message}`,
       );
@@ -243,8 +247,8 @@ export class Doorway implements Polled {
   /** Its turn comes behind that of those who stand in line. */
   #line(visitor: Visitor): void {
     const begin = () => {
-      const { guest } = visitor;
-      if (!guest!.takeHandshake()) return visitor.close();
+      const { admitted } = visitor;
+      if (!admitted!.takeHandshake()) return visitor.close();
       const { letIn } = this.#options;
       const { hostname, port } = this.#listener.address;
       const arrival = this.#arrive(visitor, hostPort(hostname, port));
@@ -262,9 +266,9 @@ interface VisitorEvents {
 }
 
 /** Who has connected, and has said too little yet. */
-class Visitor implements Polled {
+class Visitor implements Pollable {
   /** Set before anything else happens, unless there is no room. */
-  guest: Guest | undefined;
+  admitted: AdmittedConnection | undefined;
   readonly #kernel: Kernel;
   readonly address: string;
   readonly #descriptor: number;
@@ -331,7 +335,7 @@ class Visitor implements Polled {
     const descriptor = this.#descriptor;
     poller.release(descriptor);
     tuneDescriptor(library, descriptor);
-    const guest = this.guest!;
+    const admitted = this.admitted!;
     const { address: remoteAddress } = this;
     const stream = new StreamDescriptor(library, poller, descriptor, {
       isTcp: true,
@@ -340,8 +344,12 @@ class Visitor implements Polled {
       remoteAddress,
       localAddress,
     });
-    guest.linger = () => lingerInKernel(library, descriptor, timers);
-    return this.#arrival = { stream, guest, onEvicted: () => stream.close() };
+    admitted.linger = () => lingerInKernel(library, descriptor, timers);
+    return this.#arrival = {
+      stream,
+      admitted,
+      onEvicted: () => stream.close(),
+    };
   }
 
   /** Harmless a second time. Who was let in is closed by who let it in. */
@@ -352,7 +360,7 @@ class Visitor implements Polled {
     this.#deadline?.cancel();
     void this.#kernel.poller.close(this.#descriptor);
     if (hasSpoken) this.#events.gone();
-    this.guest?.leave();
+    this.admitted?.leave();
   }
 }
 

@@ -1,12 +1,12 @@
-/** What wakes the event loop: `RingWaiter` and `ThreadWaiter` alike, then each. */
+/** What wakes the event loop: `RingWakeup` and `ThreadWakeup` alike, then each. */
 
 import { assert, assertEquals } from "@std/assert";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
-import { WAITERS } from "../../tests/support/memory/socket_kinds.ts";
+import { WAKEUPS } from "../../tests/support/memory/socket_kinds.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
-import type { OpenWaiter, Waiter } from "./poller.ts";
-import { RingWaiter } from "./ring_waiter.ts";
-import { ThreadWaiter } from "./thread_waiter.ts";
+import type { OpenWakeup, Wakeup } from "./poller.ts";
+import { RingWakeup } from "./ring_wakeup.ts";
+import { ThreadWakeup } from "./thread_wakeup.ts";
 
 const library = openLibc()!;
 const EFD_FLAGS = 0x80800; // EFD_CLOEXEC, EFD_NONBLOCK
@@ -16,11 +16,11 @@ const EPOLL_CLOEXEC = 0x80000;
 class Rig {
   readonly #epoll = library.epoll_create1(EPOLL_CLOEXEC);
   readonly #bell = library.eventfd(0, EFD_FLAGS);
-  readonly waiter: Waiter;
+  readonly waiter: Wakeup;
   calls = 0;
   #called = Promise.withResolvers<void>();
 
-  constructor(open: OpenWaiter, over: Partial<LibC> = {}) {
+  constructor(open: OpenWakeup, over: Partial<LibC> = {}) {
     const event = new Uint8Array(16);
     event[0] = 1; // EPOLLIN, for as long as it is.
     library.epoll_ctl(this.#epoll, 1, this.#bell, event);
@@ -56,7 +56,7 @@ async function quiet(): Promise<void> {
   for (let turn = 0; turn < 30; turn++) await settled();
 }
 
-for (const [name, open] of Object.entries(WAITERS)) {
+for (const [name, open] of Object.entries(WAKEUPS)) {
   Deno.test(`${name} waiter: calls once for each wait, whenever it becomes ready`, async () => {
     const rig = new Rig(open);
     for (let round = 1; round <= 50; round++) {
@@ -155,7 +155,7 @@ class Descriptors {
 }
 
 /** Whether one opens where the kernel answers so. */
-function opens(open: OpenWaiter, over: Partial<LibC>): boolean {
+function opens(open: OpenWakeup, over: Partial<LibC>): boolean {
   const kernel = new Descriptors();
   const waiter = open({ ...library, ...kernel.calls, ...over }, 0, () => {});
   void waiter?.close();
@@ -166,7 +166,7 @@ function opens(open: OpenWaiter, over: Partial<LibC>): boolean {
 Deno.test({
   name:
     "a ring is none where the kernel refuses a part of it, and nothing is left",
-  ignore: WAITERS["ring"] === undefined,
+  ignore: WAKEUPS["ring"] === undefined,
   fn: () => {
     const refused: Partial<LibC>[] = [
       { io_uring_setup: () => -1n },
@@ -175,14 +175,14 @@ Deno.test({
       { mmap: () => Deno.UnsafePointer.create(2n ** 64n - 1n) },
     ];
     for (const over of refused) {
-      assertEquals(opens(RingWaiter.open, over), false);
+      assertEquals(opens(RingWakeup.open, over), false);
     }
   },
 });
 
 Deno.test({
   name: "a kernel that is too old to wake anybody gives no ring",
-  ignore: WAITERS["ring"] === undefined,
+  ignore: WAKEUPS["ring"] === undefined,
   fn: () => {
     const kernel = new Descriptors();
     const io_uring_setup: LibC["io_uring_setup"] = (...given) => {
@@ -192,7 +192,7 @@ Deno.test({
       return ring;
     };
     const over = { ...library, ...kernel.calls, io_uring_setup };
-    assertEquals(RingWaiter.open(over, 0, () => {}), undefined);
+    assertEquals(RingWakeup.open(over, 0, () => {}), undefined);
     assertEquals(kernel.left, []);
   },
 });
@@ -200,7 +200,7 @@ Deno.test({
 Deno.test({
   name:
     "a ring that takes no orders, or fails at one, says that it waits no more",
-  ignore: WAITERS["ring"] === undefined,
+  ignore: WAKEUPS["ring"] === undefined,
   fn: async () => {
     const enters: LibC["io_uring_enter"][] = [
       () => -1n,
@@ -208,13 +208,13 @@ Deno.test({
       () => 0n,
     ];
     for (const io_uring_enter of enters) {
-      const rig = new Rig(RingWaiter.open, { io_uring_enter });
+      const rig = new Rig(RingWakeup.open, { io_uring_enter });
       assertEquals(rig.waiter.wait(), false);
       assertEquals(rig.waiter.wait(), false, "and never again");
       await rig.close();
     }
     // An epoll that is none: the first order fails, the second never begins.
-    const waiter = RingWaiter.open(library, 1 << 20, () => {})!;
+    const waiter = RingWakeup.open(library, 1 << 20, () => {})!;
     assertEquals(waiter.wait(), false);
     await waiter.close();
   },
@@ -222,7 +222,7 @@ Deno.test({
 
 Deno.test({
   name: "a thread is none where a descriptor is missing, and nothing is left",
-  ignore: WAITERS["thread"] === undefined,
+  ignore: WAKEUPS["thread"] === undefined,
   fn: () => {
     const refused: Partial<LibC>[] = [
       { eventfd: () => -1 },
@@ -230,7 +230,7 @@ Deno.test({
       { epoll_ctl: () => -1 },
     ];
     for (const over of refused) {
-      assertEquals(opens(ThreadWaiter.open, over), false);
+      assertEquals(opens(ThreadWakeup.open, over), false);
     }
   },
 });

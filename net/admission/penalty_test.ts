@@ -2,67 +2,67 @@ import { assert, assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { Prng } from "../../tests/support/memory/prng.ts";
 import {
-  Brake,
   FAULTS_FORGOTTEN_PER_SECOND,
   FAULTS_KEPT_MAX,
   FAULTS_MAX,
+  Penalty,
   TRY_PACE_MS,
-} from "./brake.ts";
-import { WAITING_MAX, WaitingRoom } from "./waiting_room.ts";
+} from "./penalty.ts";
+import { PenaltyQueue, WAITING_MAX } from "./penalty_queue.ts";
 
 /** How long after its last fault a source is what it was, at the most. */
 const QUIET_MS = 1_000 * (FAULTS_KEPT_MAX - FAULTS_MAX) /
   FAULTS_FORGOTTEN_PER_SECOND;
 
-function braked(nowMs: number): Brake {
-  const brake = new Brake(nowMs);
-  for (let index = 0; index < 100; index++) brake.fault(nowMs);
-  return brake;
+function penalized(nowMs: number): Penalty {
+  const penalty = new Penalty(nowMs);
+  for (let index = 0; index < 100; index++) penalty.fault(nowMs);
+  return penalty;
 }
 
 Deno.test("a handful of faults costs nothing, the next one slows the source down", () => {
-  const brake = new Brake(0);
+  const penalty = new Penalty(0);
   for (let index = 1; index <= FAULTS_MAX; index++) {
-    assertEquals([brake.fault(0), brake.takeTry(0)], [false, true]);
+    assertEquals([penalty.fault(0), penalty.takeTry(0)], [false, true]);
   }
-  assertEquals([brake.fault(0), brake.takeTry(0)], [true, false]);
-  assertEquals(brake.fault(0), false, "told once");
+  assertEquals([penalty.fault(0), penalty.takeTry(0)], [true, false]);
+  assertEquals(penalty.fault(0), false, "told once");
 });
 
 Deno.test("one try a second is let in, whatever else happens", () => {
-  const brake = braked(0);
+  const penalty = penalized(0);
   let tries = 0;
   for (let nowMs = 1; nowMs <= 60_000; nowMs++) {
-    if (!brake.takeTry(nowMs)) continue;
+    if (!penalty.takeTry(nowMs)) continue;
     tries++;
-    brake.fault(nowMs);
+    penalty.fault(nowMs);
   }
   assertEquals(tries, 60_000 / TRY_PACE_MS);
 });
 
 Deno.test("however many faults there were, they are forgotten in bounded time", () => {
-  const brake = braked(0);
-  assertEquals(brake.isOn(QUIET_MS - 1), true);
-  assertEquals(brake.isOn(QUIET_MS + 1), false);
+  const penalty = penalized(0);
+  assertEquals(penalty.isOn(QUIET_MS - 1), true);
+  assertEquals(penalty.isOn(QUIET_MS + 1), false);
 });
 
 Deno.test("who shows who it is lets in the next one at once, who breaks rules then does not", () => {
-  const brake = braked(0);
+  const penalty = penalized(0);
   for (let index = 0; index < 200; index++) {
-    assertEquals(brake.takeTry(TRY_PACE_MS), true);
-    assertEquals(brake.takeTry(TRY_PACE_MS), false);
-    brake.ease(TRY_PACE_MS);
+    assertEquals(penalty.takeTry(TRY_PACE_MS), true);
+    assertEquals(penalty.takeTry(TRY_PACE_MS), false);
+    penalty.ease(TRY_PACE_MS);
   }
-  brake.fault(TRY_PACE_MS);
-  assertEquals(brake.takeTry(2 * TRY_PACE_MS - 1), false);
-  assertEquals(brake.takeTry(2 * TRY_PACE_MS), true);
+  penalty.fault(TRY_PACE_MS);
+  assertEquals(penalty.takeTry(2 * TRY_PACE_MS - 1), false);
+  assertEquals(penalty.takeTry(2 * TRY_PACE_MS), true);
 });
 
 /** A room, and who was let in. */
 function roomOf(timers: FakeTimers, seed = 7) {
   const came: string[] = [];
   const prng = new Prng(seed);
-  const room = new WaitingRoom<string>({
+  const room = new PenaltyQueue<string>({
     timers,
     random: () => prng.below(1e6) / 1e6,
     letIn: (visitor) => void came.push(visitor),
@@ -72,14 +72,14 @@ function roomOf(timers: FakeTimers, seed = 7) {
 
 Deno.test("two hundred agents behind a source that is slowed down come in one behind the other", () => {
   const timers = new FakeTimers();
-  const brake = braked(timers.now());
+  const penalty = penalized(timers.now());
   const { came, room } = roomOf(timers);
   let arrived = 0;
   for (let ms = 0; ms < 10_000 && came.length < 200; ms += 10) {
     // Who finds no place comes again a little later.
-    while (arrived < 200 && room.wait(brake, `agent ${arrived}`)) arrived++;
+    while (arrived < 200 && room.wait(penalty, `agent ${arrived}`)) arrived++;
     timers.advance(10);
-    brake.ease(timers.now());
+    penalty.ease(timers.now());
   }
   assertEquals(new Set(came).size, 200);
   assert(timers.now() < 5_000, `${timers.now()} ms`);
@@ -88,13 +88,13 @@ Deno.test("two hundred agents behind a source that is slowed down come in one be
 Deno.test("an honest peer beside an attacker who fills the room is let in by lot", () => {
   const tookMs = Array.from({ length: 50 }, (_, seed) => {
     const timers = new FakeTimers();
-    const brake = braked(timers.now());
+    const penalty = penalized(timers.now());
     const { came, room } = roomOf(timers, seed + 1);
-    room.wait(brake, "honest");
+    room.wait(penalty, "honest");
     while (!came.includes("honest")) {
-      while (room.wait(brake, "attacker"));
+      while (room.wait(penalty, "attacker"));
       timers.advance(TRY_PACE_MS);
-      if (came.at(-1) === "attacker") brake.fault(timers.now());
+      if (came.at(-1) === "attacker") penalty.fault(timers.now());
       assert(timers.now() < 600_000);
     }
     return timers.now();
@@ -106,15 +106,18 @@ Deno.test("an honest peer beside an attacker who fills the room is let in by lot
 
 Deno.test("a room is full at its limit, and who leaves makes a place", () => {
   const timers = new FakeTimers();
-  const brake = braked(timers.now());
+  const penalty = penalized(timers.now());
   const { came, room } = roomOf(timers);
   for (let index = 0; index < WAITING_MAX; index++) {
-    assertEquals(room.wait(brake, `${index}`), true);
+    assertEquals(room.wait(penalty, `${index}`), true);
   }
-  assertEquals([room.isFull(brake), room.wait(brake, "late")], [true, false]);
-  assertEquals(room.isFull(braked(0)), false, "each source has its own");
+  assertEquals([room.isFull(penalty), room.wait(penalty, "late")], [
+    true,
+    false,
+  ]);
+  assertEquals(room.isFull(penalized(0)), false, "each source has its own");
   for (let index = 0; index < WAITING_MAX; index++) {
-    room.leave(brake, `${index}`);
+    room.leave(penalty, `${index}`);
   }
   timers.advance(2 * TRY_PACE_MS);
   assertEquals([came, timers.pendingCount], [[], 0]);
@@ -122,10 +125,10 @@ Deno.test("a room is full at its limit, and who leaves makes a place", () => {
 
 Deno.test("when its faults are forgotten all who wait come in", () => {
   const timers = new FakeTimers();
-  const brake = new Brake(timers.now());
-  for (let index = 0; index <= FAULTS_MAX; index++) brake.fault(timers.now());
+  const penalty = new Penalty(timers.now());
+  for (let index = 0; index <= FAULTS_MAX; index++) penalty.fault(timers.now());
   const { came, room } = roomOf(timers);
-  for (let index = 0; index < 20; index++) room.wait(brake, `${index}`);
+  for (let index = 0; index < 20; index++) room.wait(penalty, `${index}`);
   for (let index = 0; index < 5; index++) timers.advance(TRY_PACE_MS);
   assertEquals(came.length, 20);
 });

@@ -1,6 +1,6 @@
 /**
  * Waits for descriptors on a thread of the platform, where the kernel does not
- * let the event loop's own thread be woken otherwise ({@linkcode RingWaiter}):
+ * let the event loop's own thread be woken otherwise ({@linkcode RingWakeup}):
  * one thread has to wake the other, which a single small request pays for.
  *
  * @module
@@ -9,7 +9,7 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { setImmediate } from "node:timers";
 import type { LibC } from "../libc/libc.ts";
-import type { Waiter } from "./poller.ts";
+import type { Wakeup } from "./poller.ts";
 
 /**
  * Turns in which this thread looks by itself before the other one waits: to
@@ -25,7 +25,7 @@ const EFD_FLAGS = 0x80800; // EFD_CLOEXEC, EFD_NONBLOCK
 const EVENT_BYTES = 16;
 
 /** See the module description. */
-export class ThreadWaiter implements Waiter {
+export class ThreadWakeup implements Wakeup {
   readonly kind = "thread";
   readonly #library: LibC;
   readonly #epoll: number;
@@ -46,13 +46,13 @@ export class ThreadWaiter implements Waiter {
     library: LibC,
     epoll: number,
     onReady: () => void,
-  ): ThreadWaiter | undefined {
+  ): ThreadWakeup | undefined {
     const bell = library.eventfd(0, EFD_FLAGS);
     const both = library.epoll_create1(0x80000);
     const watch = (descriptor: number) =>
       library.epoll_ctl(both, EPOLL_CTL_ADD, descriptor, READABLE) === 0;
     if (bell >= 0 && both >= 0 && watch(bell) && watch(epoll)) {
-      return new ThreadWaiter(library, epoll, bell, both, onReady);
+      return new ThreadWakeup(library, epoll, bell, both, onReady);
     }
     for (const one of [bell, both]) if (one >= 0) library.close(one);
     return undefined;

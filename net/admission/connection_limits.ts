@@ -14,7 +14,7 @@
 import type { BucketSize } from "../../proto/streams/token_bucket.ts";
 
 /** What is limited; also the label of the counter. */
-export type IntakeLimit =
+export type ConnectionLimit =
   | "unauthenticated_connections"
   | "connections"
   | "streams"
@@ -26,7 +26,7 @@ export type IntakeLimit =
   | "faults";
 
 /** Whom a limit is on. */
-export type IntakeScope = "connection" | "source" | "all";
+export type LimitScope = "connection" | "source" | "all";
 
 /**
  * What an unauthenticated peer may say, all in all. It takes that much to
@@ -36,7 +36,7 @@ export type IntakeScope = "connection" | "source" | "all";
 export const UNAUTHENTICATED_BYTES_MAX = 128 * 1024;
 
 /** The limits of one scope. */
-export interface IntakeLimits {
+export interface ConnectionLimits {
   /**
    * Connections whose peer has not shown who it is: handshakes under way, and
    * whoever came through one without a certificate and was not admitted yet.
@@ -69,15 +69,15 @@ export interface IntakeLimits {
 }
 
 /** Both scopes. */
-export interface IntakePlan {
-  readonly source: IntakeLimits;
-  readonly all: IntakeLimits;
+export interface LimitPlan {
+  readonly source: ConnectionLimits;
+  readonly all: ConnectionLimits;
 }
 
 const MIB = 1024 * 1024;
 
 /** What one source may hold unless the process chooses otherwise. */
-export const SOURCE_LIMITS_DEFAULT: IntakeLimits = {
+export const SOURCE_LIMITS_DEFAULT: ConnectionLimits = {
   // 200 agents with eight links each come back at once.
   unauthenticated: 2_048,
   // Twice the ten thousand idle callers that one API server is measured with.
@@ -96,7 +96,7 @@ export const SOURCE_LIMITS_DEFAULT: IntakeLimits = {
 };
 
 /** What all sources may hold together unless the process chooses otherwise. */
-export const ALL_LIMITS_DEFAULT: IntakeLimits = {
+export const ALL_LIMITS_DEFAULT: ConnectionLimits = {
   unauthenticated: 4_096,
   connections: 65_536,
   streams: 262_144,
@@ -114,7 +114,7 @@ const DESCRIPTORS_RESERVED_SHARE = 1 / 8;
 const UNAUTHENTICATED_SHARE = 1 / 2;
 
 /** What a process may choose; the rest are the defaults above. */
-export interface IntakeWish {
+export interface LimitConfig {
   readonly connectionsMax?: number;
   readonly sourceConnectionsMax?: number;
   readonly unauthenticatedMax?: number;
@@ -127,10 +127,10 @@ export interface IntakeWish {
  *
  * @param descriptors How many the process may have; `undefined`: not known.
  */
-export function intakePlan(
-  wish: IntakeWish = {},
+export function limitPlan(
+  wish: LimitConfig = {},
   descriptors: number | undefined = undefined,
-): IntakePlan {
+): LimitPlan {
   const room = descriptors === undefined
     ? Infinity
     : Math.floor(descriptors * (1 - DESCRIPTORS_RESERVED_SHARE));

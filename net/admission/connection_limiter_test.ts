@@ -1,22 +1,22 @@
 import { assert, assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { forAll } from "../../tests/support/memory/prng.ts";
-import { FAULTS_MAX, WEIGHT_OF_UNAUTHENTICATED } from "./brake.ts";
+import { FAULTS_MAX, WEIGHT_OF_UNAUTHENTICATED } from "./penalty.ts";
 import {
+  type AdmittedConnection,
+  ConnectionLimiter,
   FAULTY_PROCESSES_MAX,
-  type Guest,
-  Intake,
   QUIET_SOURCES_MAX,
-} from "./intake.ts";
+} from "./connection_limiter.ts";
 import {
   ALL_LIMITS_DEFAULT,
-  type IntakeLimits,
-  intakePlan,
+  type ConnectionLimits,
+  limitPlan,
   SOURCE_LIMITS_DEFAULT,
-} from "./intake_limits.ts";
+} from "./connection_limits.ts";
 import { sourceOf } from "./source.ts";
 
-const MANY: IntakeLimits = {
+const MANY: ConnectionLimits = {
   unauthenticated: 100,
   connections: 100,
   streams: 100,
@@ -26,33 +26,33 @@ const MANY: IntakeLimits = {
   work: { burst: 1e9, perSecond: 0 },
 };
 
-/** An intake, what it said, and whom it closed. */
-function intakeOf(limits: {
-  readonly source?: Partial<IntakeLimits>;
-  readonly all?: Partial<IntakeLimits>;
+/** A limiter, what it said, and whom it closed. */
+function limiterOf(limits: {
+  readonly source?: Partial<ConnectionLimits>;
+  readonly all?: Partial<ConnectionLimits>;
 }) {
   const timers = new FakeTimers();
   const reached: string[] = [];
-  const braked: string[] = [];
+  const penalized: string[] = [];
   const closed: string[] = [];
-  const intake = new Intake({
+  const limiter = new ConnectionLimiter({
     plan: {
       source: { ...MANY, ...limits.source },
       all: { ...MANY, ...limits.all },
     },
     clock: timers,
     reached: (limit, scope) => reached.push(`${scope} ${limit}`),
-    braked: (source) => braked.push(source),
+    penalized: (source) => penalized.push(source),
   });
   const enter = (address: string | undefined, name = address ?? "unix") =>
-    intake.enter(address, () => closed.push(name));
+    limiter.enter(address, () => closed.push(name));
   /** As on the agent port. */
   const arrive = (address: string) => {
-    const guest = intake.arrive(address, () => closed.push(address))!;
-    assertEquals(guest.takeHandshake(), true);
-    return guest;
+    const admitted = limiter.arrive(address, () => closed.push(address))!;
+    assertEquals(admitted.takeHandshake(), true);
+    return admitted;
   };
-  return { timers, intake, reached, braked, closed, enter, arrive };
+  return { timers, limiter, reached, penalized, closed, enter, arrive };
 }
 
 Deno.test("a source is an address, or the network of one subscriber", () => {
@@ -66,7 +66,7 @@ Deno.test("a source is an address, or the network of one subscriber", () => {
 });
 
 Deno.test("the unauthenticated peer who has waited longest makes way, whoever is known stays", () => {
-  const { intake, reached, closed, enter } = intakeOf({
+  const { limiter, reached, closed, enter } = limiterOf({
     source: { unauthenticated: 2 },
   });
   const known = enter("10.0.0.1:1")!;
@@ -79,40 +79,42 @@ Deno.test("the unauthenticated peer who has waited longest makes way, whoever is
   assertEquals([reached, closed], [["source unauthenticated_connections"], [
     "10.0.0.1:2",
   ]]);
-  assertEquals([intake.connections, intake.unauthenticated], [4, 3]);
+  assertEquals([limiter.connections, limiter.unauthenticated], [4, 3]);
 });
 
 Deno.test("a flood from many sources displaces itself, not who came through", () => {
-  const { intake, reached, closed, enter } = intakeOf({
+  const { limiter, reached, closed, enter } = limiterOf({
     all: { unauthenticated: 5 },
   });
   const agent = enter("10.9.9.9:1")!;
   agent.known();
   for (let index = 0; index < 50; index++) enter(`10.0.0.${index}:1`);
-  assertEquals([intake.connections, intake.unauthenticated], [6, 5]);
+  assertEquals([limiter.connections, limiter.unauthenticated], [6, 5]);
   assertEquals(reached.length, 45);
   assertEquals(closed.length, 45);
   assert(!closed.includes("10.9.9.9:1"));
 });
 
 Deno.test("a connection too many is refused, unless an unauthenticated peer can go for it", () => {
-  const { reached, closed, enter } = intakeOf({ all: { connections: 3 } });
-  const guests = [1, 2, 3].map((port) => enter(`10.0.0.1:${port}`)!);
-  guests[0]!.known();
-  guests[1]!.known();
+  const { reached, closed, enter } = limiterOf({ all: { connections: 3 } });
+  const admittedConnections = [1, 2, 3].map((port) =>
+    enter(`10.0.0.1:${port}`)!
+  );
+  admittedConnections[0]!.known();
+  admittedConnections[1]!.known();
   assert(enter(undefined) !== undefined);
   assertEquals(closed, ["10.0.0.1:3"]);
   assertEquals(enter("10.0.0.2:1"), undefined);
   assertEquals(enter(undefined), undefined);
   assertEquals(reached, Array(3).fill("all connections"));
-  guests[0]!.leave();
-  guests[0]!.leave();
+  admittedConnections[0]!.leave();
+  admittedConnections[0]!.leave();
   assert(enter(undefined) !== undefined);
   assertEquals(enter(undefined), undefined);
 });
 
 Deno.test("the limit of one source leaves the others alone", () => {
-  const { reached, enter } = intakeOf({ source: { connections: 2 } });
+  const { reached, enter } = limiterOf({ source: { connections: 2 } });
   for (const port of [1, 2]) enter(`10.0.0.1:${port}`)!.known();
   assertEquals(enter("10.0.0.1:3"), undefined);
   assert(enter("10.0.0.2:1") !== undefined);
@@ -122,7 +124,7 @@ Deno.test("the limit of one source leaves the others alone", () => {
 });
 
 Deno.test("streams and head bytes are shared by the connections of a source", () => {
-  const { reached, enter } = intakeOf({
+  const { reached, enter } = limiterOf({
     source: { streams: 2, headerBytes: 10 },
     all: { streams: 3 },
   });
@@ -131,12 +133,12 @@ Deno.test("streams and head bytes are shared by the connections of a source", ()
     enter("10.0.0.1:2")!,
     enter("10.0.0.2:1")!,
   ];
-  assertEquals([one, two, one].map((guest) => guest.takeStream()), [
+  assertEquals([one, two, one].map((admitted) => admitted.takeStream()), [
     true,
     true,
     false,
   ]);
-  assertEquals([other, other].map((guest) => guest.takeStream()), [
+  assertEquals([other, other].map((admitted) => admitted.takeStream()), [
     true,
     false,
   ]);
@@ -155,22 +157,22 @@ Deno.test("streams and head bytes are shared by the connections of a source", ()
 });
 
 Deno.test("hanging up gives nobody a fresh budget of resets", () => {
-  const { timers, intake, reached, enter } = intakeOf({
+  const { timers, limiter, reached, enter } = limiterOf({
     source: { resets: { burst: 3, perSecond: 1 } },
   });
   let granted = 0;
   for (let index = 0; index < 10; index++) {
-    const guest = enter(`10.0.0.1:${index}`)!;
-    if (guest.takeReset()) granted++;
-    guest.leave();
+    const admitted = enter(`10.0.0.1:${index}`)!;
+    if (admitted.takeReset()) granted++;
+    admitted.leave();
   }
-  assertEquals([granted, reached.length, intake.sources], [3, 7, 0]);
+  assertEquals([granted, reached.length, limiter.sources], [3, 7, 0]);
   timers.advance(2_000);
   assertEquals(enter("10.0.0.1:9")!.takeReset(), true);
 });
 
 Deno.test("handshakes of unauthenticated peers are counted, whoever shows who it is gets its own back", () => {
-  const { timers, reached, enter } = intakeOf({
+  const { timers, reached, enter } = limiterOf({
     source: { handshakes: { burst: 3, perSecond: 1 } },
   });
   for (let index = 0; index < 50; index++) enter(`10.0.0.1:${index}`)!.known();
@@ -183,7 +185,7 @@ Deno.test("handshakes of unauthenticated peers are counted, whoever shows who it
 });
 
 Deno.test("unauthenticated peers of a source have so much work, and pay their debts", () => {
-  const { timers, reached, enter } = intakeOf({
+  const { timers, reached, enter } = limiterOf({
     source: { work: { burst: 10, perSecond: 10 } },
   });
   const [one, two] = [enter("10.0.0.1:1")!, enter("10.0.0.1:2")!];
@@ -200,72 +202,76 @@ Deno.test("unauthenticated peers of a source have so much work, and pay their de
 });
 
 Deno.test("sources that left are remembered up to a limit", () => {
-  const { intake, enter } = intakeOf({
+  const { limiter, enter } = limiterOf({
     source: { resets: { burst: 1, perSecond: 0 } },
     all: { resets: { burst: 9_999, perSecond: 0 } },
   });
   const visit = (address: string) => {
-    const guest = enter(address)!;
-    const granted = guest.takeReset();
-    guest.leave();
+    const admitted = enter(address)!;
+    const granted = admitted.takeReset();
+    admitted.leave();
     return granted;
   };
   assertEquals([visit("10.0.0.1:1"), visit("10.0.0.1:1")], [true, false]);
   for (let index = 0; index < QUIET_SOURCES_MAX; index++) {
     visit(`11.${index >> 8}.${index & 255}.1:1`);
   }
-  assertEquals(intake.sources, 0);
+  assertEquals(limiter.sources, 0);
   assertEquals(visit("10.0.0.1:1"), true);
 });
 
 Deno.test("a source with too many faults is slowed down and told of once, others are not", () => {
-  const { timers, braked, enter, arrive } = intakeOf({});
+  const { timers, penalized, enter, arrive } = limiterOf({});
   const isSlow = (address: string) => {
-    const guest = arrive(address);
-    const isOn = guest.brake!.isOn(timers.now());
-    guest.known();
-    guest.leave();
+    const admitted = arrive(address);
+    const isOn = admitted.penalty!.isOn(timers.now());
+    admitted.known();
+    admitted.leave();
     return isOn;
   };
   for (let index = 1; index <= 2 * FAULTS_MAX; index++) {
-    const guest = arrive(`10.0.0.1:${index}`);
-    guest.fault();
-    guest.fault();
-    guest.leave();
+    const admitted = arrive(`10.0.0.1:${index}`);
+    admitted.fault();
+    admitted.fault();
+    admitted.leave();
     assertEquals(isSlow("10.0.0.1:9"), index > FAULTS_MAX);
   }
-  assertEquals([braked, isSlow("10.0.0.2:1")], [["10.0.0.1"], false]);
+  assertEquals([penalized, isSlow("10.0.0.2:1")], [["10.0.0.1"], false]);
   // Where all have shown a certificate there is none, nor for a unix socket.
   for (const address of ["10.0.0.3:1", undefined]) {
     for (let index = 0; index < 10; index++) enter(address)!.fault();
   }
-  assertEquals(braked.length, 1);
+  assertEquals(penalized.length, 1);
 });
 
 Deno.test("to say or do too much as an unauthenticated peer is a fault", () => {
-  const { timers, arrive } = intakeOf({
+  const { timers, arrive } = limiterOf({
     source: { work: { burst: 1, perSecond: 0 } },
   });
-  const guests = [1, 2, 3, 4].map((port) => arrive(`10.0.0.1:${port}`));
-  const { brake } = guests[0]!;
-  for (const guest of guests.slice(0, 2)) guest.takeBytes(1e9);
-  for (const guest of guests.slice(2)) {
-    guest.takeWork(2);
-    guest.takeWork(2);
+  const admittedConnections = [1, 2, 3, 4].map((port) =>
+    arrive(`10.0.0.1:${port}`)
+  );
+  const { penalty } = admittedConnections[0]!;
+  for (const admitted of admittedConnections.slice(0, 2)) {
+    admitted.takeBytes(1e9);
   }
-  assertEquals(brake!.isOn(timers.now()), true);
+  for (const admitted of admittedConnections.slice(2)) {
+    admitted.takeWork(2);
+    admitted.takeWork(2);
+  }
+  assertEquals(penalty!.isOn(timers.now()), true);
 });
 
 Deno.test("an unauthenticated peer that leaves after a handshake counts a little, one evicted or known not", () => {
-  const { timers, intake, arrive } = intakeOf({});
-  const { brake } = arrive("10.0.0.1:1");
-  const isOn = () => brake!.isOn(timers.now());
+  const { timers, limiter, arrive } = limiterOf({});
+  const { penalty } = arrive("10.0.0.1:1");
+  const isOn = () => penalty!.isOn(timers.now());
   for (let index = 0; index < 100; index++) {
     const known = arrive("10.0.0.1:2");
     known.known();
     known.leave();
     arrive("10.0.0.1:3").evict();
-    intake.arrive("10.0.0.1:4", () => {})!.leave();
+    limiter.arrive("10.0.0.1:4", () => {})!.leave();
   }
   assertEquals(isOn(), false);
   const many = FAULTS_MAX / WEIGHT_OF_UNAUTHENTICATED;
@@ -276,18 +282,18 @@ Deno.test("an unauthenticated peer that leaves after a handshake counts a little
 });
 
 Deno.test("a process at a unix socket is slowed down by itself, and they are forgotten", () => {
-  const { timers, intake, braked, reached } = intakeOf({});
+  const { timers, limiter, penalized, reached } = limiterOf({});
   const fault = (process: number) => {
-    const guest = intake.enter(undefined, () => {}, process)!;
-    guest.fault();
-    guest.leave();
+    const admitted = limiter.enter(undefined, () => {}, process)!;
+    admitted.fault();
+    admitted.leave();
   };
   for (let index = 0; index <= FAULTS_MAX; index++) fault(7);
   const isSlow = (process: number) =>
-    intake.enter(undefined, () => {}, process)!.brake!.isOn(timers.now());
-  assertEquals([isSlow(7), isSlow(8), braked], [true, false, ["process 7"]]);
+    limiter.enter(undefined, () => {}, process)!.penalty!.isOn(timers.now());
+  assertEquals([isSlow(7), isSlow(8), penalized], [true, false, ["process 7"]]);
   // Others at the socket have nothing to do with it.
-  intake.enter(undefined, () => {}, 7)!.refuseBraked();
+  limiter.enter(undefined, () => {}, 7)!.refusePenalized();
   assertEquals(reached, ["source faults"]);
   for (let process = 100; process < 100 + FAULTY_PROCESSES_MAX; process++) {
     fault(process);
@@ -300,8 +306,8 @@ Deno.test("whoever comes, goes and takes, no limit is passed and nothing is left
     const all = { unauthenticated: 6, connections: 12 };
     const source = { unauthenticated: 4, connections: 7 };
     const timers = new FakeTimers();
-    const here = new Set<Guest>();
-    const intake = new Intake({
+    const here = new Set<AdmittedConnection>();
+    const limiter = new ConnectionLimiter({
       plan: { source: { ...MANY, ...source }, all: { ...MANY, ...all } },
       clock: timers,
       reached: () => {},
@@ -311,23 +317,27 @@ Deno.test("whoever comes, goes and takes, no limit is passed and nothing is left
         const address = prng.below(4) === 0
           ? undefined
           : `10.0.0.${prng.below(4)}:1`;
-        let guest: Guest | undefined = undefined;
-        guest = intake.enter(address, () => here.delete(guest!));
-        if (guest !== undefined) here.add(guest);
+        let admitted: AdmittedConnection | undefined = undefined;
+        admitted = limiter.enter(address, () => here.delete(admitted!));
+        if (admitted !== undefined) here.add(admitted);
       } else if (here.size > 0) {
-        const guest = prng.pick([...here]);
-        if (prng.below(2) === 0) guest.known();
+        const admitted = prng.pick([...here]);
+        if (prng.below(2) === 0) admitted.known();
         else {
-          guest.leave();
-          here.delete(guest);
+          admitted.leave();
+          here.delete(admitted);
         }
       }
-      assertEquals(intake.connections, here.size);
-      assert(intake.connections <= all.connections);
-      assert(intake.unauthenticated <= all.unauthenticated);
+      assertEquals(limiter.connections, here.size);
+      assert(limiter.connections <= all.connections);
+      assert(limiter.unauthenticated <= all.unauthenticated);
     }
-    for (const guest of here) guest.leave();
-    assertEquals([intake.connections, intake.unauthenticated, intake.sources], [
+    for (const admitted of here) admitted.leave();
+    assertEquals([
+      limiter.connections,
+      limiter.unauthenticated,
+      limiter.sources,
+    ], [
       0,
       0,
       0,
@@ -335,11 +345,11 @@ Deno.test("whoever comes, goes and takes, no limit is passed and nothing is left
   }));
 
 Deno.test("what was not chosen stays below what there are descriptors for", () => {
-  assertEquals(intakePlan().all, ALL_LIMITS_DEFAULT);
-  assertEquals(intakePlan().source, SOURCE_LIMITS_DEFAULT);
-  const small = intakePlan({}, 1_024);
+  assertEquals(limitPlan().all, ALL_LIMITS_DEFAULT);
+  assertEquals(limitPlan().source, SOURCE_LIMITS_DEFAULT);
+  const small = limitPlan({}, 1_024);
   assertEquals([small.all.connections, small.all.unauthenticated], [896, 448]);
-  const chosen = intakePlan(
+  const chosen = limitPlan(
     { connectionsMax: 5_000, unauthenticatedMax: 7 },
     1_024,
   );
