@@ -183,7 +183,7 @@ function omissionReasonOf(
 }
 
 /** How endpoints are reached. */
-interface EndpointAudience {
+interface EndpointRoute {
   readonly variant: Variant;
   /** The proxy of an endpoint that needs one. */
   readonly proxies: (endpoint: string) => ConnectProxy;
@@ -192,7 +192,7 @@ interface EndpointAudience {
 function proxiesOf(
   targets: readonly Target[],
   { form, connectProxy }: Variant,
-): EndpointAudience["proxies"] {
+): EndpointRoute["proxies"] {
   if (form !== "grpc" || connectProxy?.more === undefined) {
     return () => connectProxy!;
   }
@@ -238,7 +238,7 @@ function localitiesOf(
   priority: number,
   { policy }: Service,
   { protocol }: ServicePort,
-  { variant: { form }, proxies }: EndpointAudience,
+  { variant: { form }, proxies }: EndpointRoute,
 ): readonly LocalityLbEndpoints[] {
   const isWeighted = policy.balance === "weighted";
   const groups = isWeighted && form === "grpc"
