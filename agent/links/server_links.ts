@@ -47,7 +47,7 @@ const JOIN_AGAIN = "this is not the server that this node has joined, or its " +
   "authority has changed meanwhile: correct --server, or join again with a " +
   "new token (tunnel join --again)";
 
-/** Prepares the links; none is made before the links starts. */
+/** Prepares the links; none is made before `start`. */
 export function serverLinks(parts: ServerLinksParts): AgentLinks {
   const { options, environment, metrics } = parts;
   const { server, sync } = options;

@@ -188,7 +188,7 @@ class Renewal {
     unawaited("task", this.#open(), () => this.#fail(unforeseen()));
   }
 
-  /** `undefined`: the lease is gone, or its lease stops. */
+  /** `undefined`: the lease is gone, or `stop` was called. */
   get ended(): Promise<EtcdError | undefined> {
     return this.#ended.promise;
   }
