@@ -118,6 +118,4 @@ export const APART: readonly (readonly [string, string])[] = [
 ];
 
 /** Imports that stand against the floors; this list may only shrink. */
-export const EXCEPTIONS: ReadonlySet<string> = new Set([
-  "net/tls/trust/tls_errors.ts → net/tls/openssl/ssl_error.ts",
-]);
+export const EXCEPTIONS: ReadonlySet<string> = new Set([]);

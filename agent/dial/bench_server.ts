@@ -5,6 +5,7 @@
  * @module
  */
 
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { BenchTargets } from "./bench_targets.ts";
 import { type ListenAddress, listenTcp } from "../../net/listen/listeners.ts";
 import { conduitOf } from "../../net/stream/stream_conduit.ts";
@@ -45,7 +46,7 @@ export function serveBench(
     }
   };
   const listener = listenTcp(at, {
-    onConnection: (conn) => void serve(conn),
+    onConnection: (conn) => unawaited("dial", serve(conn), () => conn.close()),
     onProblem,
   });
   return { address: listener.address, close: () => listener.close() };

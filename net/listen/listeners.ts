@@ -10,6 +10,7 @@
  * @module
  */
 
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { type AcceptEvents, acceptLoop } from "../bind/accept_loop.ts";
 import { type HttpHandler, HttpPort } from "../admin/http_port.ts";
 import { guardNames } from "../admin/loopback_names.ts";
@@ -127,7 +128,8 @@ export function listenHttp(
   const served = new HttpPort(guardNames(hostname, handler), evicted);
   const finished = acceptLoop(listener, address, {
     use: "administration",
-    onConnection: (conn) => void served.accept(conn),
+    onConnection: (conn) =>
+      unawaited("http", served.accept(conn), () => conn.close()),
     // Who looks after the process learns it from the other ports.
     onProblem: () => {},
   });

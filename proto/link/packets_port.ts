@@ -5,7 +5,7 @@
  * per connection. So each may have a bounded number of bytes waiting here with
  * the stream's credit returned at once; above that its bytes hold the stream's
  * credit, which stops the peer; and one that holds it without moving is reset
- * alone, so that the others go on (DESIGN §2). All of it counts towards the
+ * alone, so that the others go on (ARCHITECTURE.md, promise 2). All of it counts towards the
  * process's budget, which may be short before any of these limits is reached.
  *
  * @module

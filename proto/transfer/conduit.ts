@@ -14,7 +14,7 @@
  * @module
  */
 
-/** How a conduit ended. The three are never confused (DESIGN promise 1). */
+/** How a conduit ended. The three are never confused (ARCHITECTURE.md, promise 1). */
 export type ConduitEnd =
   /** Both directions were closed in order. */
   | { readonly kind: "clean" }

@@ -2,7 +2,7 @@
  * The one loop that joins two conduits, whatever carries them.
  *
  * Each direction is a {@linkcode Pump}. This module decides what the end of one
- * conduit means for the other (DESIGN promise 1 in the words of this code):
+ * conduit means for the other (promise 1 in the words of this code):
  *
  * - an end (half-close) is passed on behind everything that came before it, and
  *   the other direction goes on;

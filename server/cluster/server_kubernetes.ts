@@ -6,6 +6,7 @@
  * @module
  */
 
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { connectKubernetes } from "../../neighbours/kubernetes/connect.ts";
 import { reviewToken } from "../../neighbours/kubernetes/token_review.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
@@ -107,7 +108,7 @@ export function openKubernetes(
       publishing?.start();
       approver?.start();
     },
-    retire: () => void takeBack(),
+    retire: () => unawaited("task", Promise.resolve(takeBack())),
     stop: async () => {
       await Promise.all([takeBack(), approver?.stop()]);
       client[Symbol.dispose]();

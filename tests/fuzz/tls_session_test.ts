@@ -18,7 +18,7 @@ import {
 } from "../support/memory/secure_pair.ts";
 import type { SecureContext } from "../../net/tls/openssl/secure_context.ts";
 import { WANT_READ } from "../../net/tls/openssl/secure_session.ts";
-import { SslError } from "../../net/tls/openssl/ssl_error.ts";
+import { SslError } from "../../net/tls/trust/ssl_error.ts";
 
 const RUNS = 1_500;
 

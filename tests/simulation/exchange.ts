@@ -1,6 +1,6 @@
 /**
  * One dial and what comes of it: the caller, the target, the answer, what was
- * done to them; and whether all of that fits together (DESIGN promises 1 and 3).
+ * done to them; and whether all of that fits together (promises 1 and 3).
  *
  * @module
  */

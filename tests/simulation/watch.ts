@@ -1,7 +1,7 @@
 /**
  * What must be true at every step of a simulated world, beyond what talkers
  * find out themselves: memory is bounded, dials are answered in time, and
- * whoever is not stalled gets on (DESIGN promises 2, 3 and 5).
+ * whoever is not stalled gets on (promises 2, 3 and 5).
  *
  * @module
  */

@@ -6,7 +6,7 @@
 
 import type { SecureContext } from "./secure_context.ts";
 import { SecureSession } from "./secure_session.ts";
-import { SslError } from "./ssl_error.ts";
+import { SslError } from "../trust/ssl_error.ts";
 import { alternativeNamesOf } from "../../../platform/pki/certificate_words.ts";
 import type { Stream } from "../../stream/stream.ts";
 import { doHandshake } from "./secure_handshake.ts";

@@ -5,7 +5,8 @@
  */
 
 import { cText, type LibSsl } from "./library.ts";
-import { lastSslError, SslError } from "./ssl_error.ts";
+import { SslError } from "../trust/ssl_error.ts";
+import { lastSslError } from "./error_queue.ts";
 
 /** What `read` makes of a text, as a file of the library's. */
 function readText<T>(

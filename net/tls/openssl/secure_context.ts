@@ -11,7 +11,8 @@ import type { TlsMaterial } from "../trust/credentials.ts";
 import { publicAuthorities } from "../trust/public_authorities.ts";
 import { cText, type LibSsl } from "./library.ts";
 import { certificatesOf, privateKeyOf } from "./pem.ts";
-import { lastSslError, SslError } from "./ssl_error.ts";
+import { SslError } from "../trust/ssl_error.ts";
+import { lastSslError } from "./error_queue.ts";
 import { handshakeCallbacks } from "./handshake_callbacks.ts";
 
 /** Which end, and what it demands of the other. */

@@ -28,7 +28,7 @@ import {
 } from "../../../tests/support/memory/secure_pair.ts";
 import type { SecureRole } from "./secure_context.ts";
 import { SecureSession } from "./secure_session.ts";
-import { SslError } from "./ssl_error.ts";
+import { SslError } from "../trust/ssl_error.ts";
 
 const all = await certificates();
 const NOBODY: TlsMaterial = { cert: "", key: "", ca: "" };

@@ -32,7 +32,8 @@ import {
   ringAt,
   type SessionMemory,
 } from "./session_memory.ts";
-import { lastSslError, SslError, verifyError } from "./ssl_error.ts";
+import { SslError } from "../trust/ssl_error.ts";
+import { lastSslError, verifyError } from "./error_queue.ts";
 
 /** What a call finds when the peer must say more first. */
 export const WANT_READ = -1;

@@ -11,7 +11,7 @@ import {
 } from "../../../tests/support/memory/secure_pair.ts";
 import { MESSAGES_MAX, WANT_READ, WANT_WRITE } from "./secure_session.ts";
 import { CLEAR_BYTES_MAX } from "./session_memory.ts";
-import { SslError } from "./ssl_error.ts";
+import { SslError } from "../trust/ssl_error.ts";
 
 const all = await certificates();
 const server = { material: { ...all.server, ca: all.ca } };

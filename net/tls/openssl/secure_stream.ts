@@ -14,7 +14,8 @@ import {
   WANT_READ,
   WANT_WRITE,
 } from "./secure_session.ts";
-import { SslError, truncatedError } from "./ssl_error.ts";
+import { SslError } from "../trust/ssl_error.ts";
+import { truncatedError } from "./error_queue.ts";
 import { ANONYMOUS } from "../../../proto/peer/peer_identity.ts";
 import { identityOf } from "../trust/peer_identity.ts";
 import {

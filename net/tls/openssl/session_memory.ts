@@ -7,7 +7,7 @@
 
 import type { LibSsl } from "./library.ts";
 import type { SecureContext } from "./secure_context.ts";
-import { lastSslError } from "./ssl_error.ts";
+import { lastSslError } from "./error_queue.ts";
 
 /** What is written at once; more waits for the next call. */
 export const CLEAR_BYTES_MAX = 64 * 1024;

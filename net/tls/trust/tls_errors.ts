@@ -8,7 +8,7 @@
  * @module
  */
 
-import { SslError } from "../openssl/ssl_error.ts";
+import { SslError } from "./ssl_error.ts";
 import { codeOf } from "../../../platform/errors/error_code.ts";
 import { clocksOf } from "../../../platform/pki/certificate_words.ts";
 

@@ -1,5 +1,5 @@
 import { assertMatch } from "@std/assert";
-import { SslError } from "../openssl/ssl_error.ts";
+import { SslError } from "./ssl_error.ts";
 import { oddCertificates } from "../../../tests/support/certificates/odd_certificates.ts";
 import { clientHandshakeError, serverHandshakeError } from "./tls_errors.ts";
 

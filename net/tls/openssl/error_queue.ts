@@ -4,21 +4,8 @@
  * @module
  */
 
+import { SslError } from "../trust/ssl_error.ts";
 import type { LibSsl } from "./library.ts";
-
-/** A failure of TLS. `code` is one that `tls/tls_errors.ts` knows, as a rule. */
-export class SslError extends Error {
-  override readonly name = "SslError";
-
-  /** @param certificate The peer's that was refused, if that was it (DER). */
-  constructor(
-    readonly code: string,
-    message: string,
-    readonly certificate?: Uint8Array<ArrayBuffer>,
-  ) {
-    super(message);
-  }
-}
 
 /** Somebody cut the connection, and what is missing may be the point (RFC 8446 §6.1). */
 export function truncatedError(): SslError {
