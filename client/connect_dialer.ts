@@ -9,7 +9,7 @@ import { DialError } from "../proto/peer/dial_error.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
 import { dialConnect } from "../net/http1/connect_client.ts";
-import { openFrontendSocket } from "./frontend_socket.ts";
+import { openFrontendStream } from "./frontend_stream.ts";
 import type { FrontendAddress } from "./tunnel_route.ts";
 import type { DialStarter, TunnelDial } from "./tunnel_dialer.ts";
 
@@ -32,16 +32,16 @@ export class ConnectDialer implements DialStarter {
           "only: give --proxy-mode=grpc and a server whose frontend speaks it",
       );
     }
-    const socket = await openFrontendSocket(this.#address, {
+    const stream = await openFrontendStream(this.#address, "http1", {
       timers: this.#timers,
       signal,
     });
     if (signal.aborted) {
-      socket.close();
+      stream.close();
       signal.throwIfAborted();
     }
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
-    const pending = dialConnect(conduitOf(socket), target.address, {
+    const pending = dialConnect(conduitOf(stream), target.address, {
       onConnected: resolve,
       onFailed: reject,
     }, {

@@ -9,7 +9,7 @@ import { Credentials } from "../net/tls/trust/credentials.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Upstream } from "../net/channel/upstream.ts";
 import { tlsUpstream } from "../net/channel/server_upstream.ts";
-import { openFrontendTransport } from "./frontend_socket.ts";
+import { openFrontendStream } from "./frontend_stream.ts";
 import type { FrontendAddress, NodeRoute } from "./tunnel_route.ts";
 
 /** To a frontend. */
@@ -21,7 +21,9 @@ export function frontendUpstream(
     authority: "localhost",
     scheme: address.kind === "tcp" ? "https" : "http",
     async connect(use, signal) {
-      return use(await openFrontendTransport(address, { timers, signal }));
+      return use(
+        await openFrontendStream(address, "http2", { timers, signal }),
+      );
     },
   };
 }

@@ -87,7 +87,7 @@ export interface ConnectorOptions {
    * Connects with TLS, offering these ALPN names; rejects with a sentence.
    * `use` gets the stream; what it rejects with is a failure of that server.
    */
-  openTransport<T>(
+  openStream<T>(
     alpn: readonly string[],
     use: (stream: Stream) => Promise<T>,
   ): Promise<T>;
@@ -122,7 +122,7 @@ export class Connector {
    */
   async connect(events: AttemptEvents): Promise<ServerLink> {
     const token = await this.#options.token?.() ?? "";
-    return await this.#options.openTransport(
+    return await this.#options.openStream(
       this.#alpn(),
       (stream) =>
         new Promise<ServerLink>((resolve, reject) => {

@@ -156,7 +156,7 @@ function connectorOf(
     timers: systemTimers,
     observer: withPacketLines(metrics.packetObserver(), log, "server"),
     onDial: parts.onDial,
-    openTransport: (alpn, use) => upstream.connect(use, undefined, alpn),
+    openStream: (alpn, use) => upstream.connect(use, undefined, alpn),
     ...(identity?.trust === undefined ? {} : {
       onAuthorities: async (bundle) => await identity.trust?.(bundle) ?? [],
     }),

@@ -106,7 +106,7 @@ function setUp(options: {
       answer.connected(near);
       return { cancel: () => {} };
     },
-    openTransport: (_alpn, use) => {
+    openStream: (_alpn, use) => {
       const [server, agent] = MemoryStream.pair(
         options.alpn ?? "tunnel/1",
         options.identity ?? certified("node1"),

@@ -28,7 +28,7 @@ export interface AgentWorld {
   openLink<T>(
     agent: SimulatedAgent,
     alpn: readonly string[],
-    use: (transport: Stream) => Promise<T>,
+    use: (stream: Stream) => Promise<T>,
   ): Promise<T>;
   connectTarget(
     target: DialTarget,
@@ -78,7 +78,7 @@ export class SimulatedAgent {
       timers: sim,
       observer: metrics.packetObserver(),
       onDial: this.#dialer.dial,
-      openTransport: (alpn, use) => world.openLink(this, alpn, use),
+      openStream: (alpn, use) => world.openLink(this, alpn, use),
       fellBack: () => {},
     });
     this.#links = new AgentLinks({

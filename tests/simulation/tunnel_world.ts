@@ -131,7 +131,7 @@ export class TunnelWorld implements AgentWorld {
   openLink<T>(
     agent: SimulatedAgent,
     _alpn: readonly string[],
-    use: (transport: Stream) => Promise<T>,
+    use: (stream: Stream) => Promise<T>,
   ): Promise<T> {
     const { linkLatencyMs } = this.#plan;
     return new Promise((resolve, reject) => {

@@ -35,8 +35,8 @@ export async function plainAgent(tunnel: Tunnel): Promise<void> {
     alpn: ["h2"],
     proxyEnv: {},
     timeoutMs: 10_000,
-  }).then((transport) => {
-    const connection = openClientConnection(transport, {
+  }).then((stream) => {
+    const connection = openClientConnection(stream, {
       timers: systemTimers,
     });
     openPacketsAgent(connection, {

@@ -28,8 +28,8 @@ export async function scriptedAgent(
     alpn: ["h2"],
     proxyEnv: {},
     timeoutMs: 10_000,
-  }).then((transport) => {
-    const connection = openClientConnection(transport, {
+  }).then((stream) => {
+    const connection = openClientConnection(stream, {
       timers: systemTimers,
     });
     return new ScriptedCaller(connection, CONNECT_PATH, metadata);

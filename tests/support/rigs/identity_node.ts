@@ -57,8 +57,8 @@ export class IdentityCaller implements Disposable {
       serverName: TUNNEL_SERVER_NAME,
       proxyEnv: {},
       timeoutMs: 10_000,
-    }).then((transport) => {
-      const connection = openClientConnection(transport, {
+    }).then((stream) => {
+      const connection = openClientConnection(stream, {
         timers: systemTimers,
       });
       return new IdentityCaller(connection);

@@ -8,11 +8,7 @@ import { readToEnd } from "../tests/support/peers/sockets.ts";
 import { testEachEngine } from "../tests/support/rigs/tls_engines.ts";
 import { TlsServer } from "../tests/support/peers/tls_server.ts";
 import { TunnelDialError } from "./dial_error.ts";
-import {
-  CONNECT_TIMEOUT_MS,
-  openFrontendSocket,
-  openFrontendTransport,
-} from "./frontend_socket.ts";
+import { CONNECT_TIMEOUT_MS, openFrontendStream } from "./frontend_stream.ts";
 import type { FrontendAddress } from "./tunnel_route.ts";
 
 const OPTIONS = { timers: systemTimers };
@@ -41,7 +37,7 @@ Deno.test("a unix socket is spoken to plainly", async () => {
   await withUnix(async (path, listener) => {
     const timers = new FakeTimers();
     const address = { kind: "unix", path } as const;
-    const socket = await openFrontendSocket(address, { timers });
+    const socket = await openFrontendStream(address, "http1", { timers });
     assertEquals(timers.pendingCount, 0);
     const accepted = await listener.accept();
     await socket.write(new TextEncoder().encode("CONNECT"));
@@ -71,8 +67,10 @@ testEachEngine(
       port: port.port,
       tls: files.client,
     };
-    for (const open of [openFrontendSocket, openFrontendTransport]) {
-      const socket = new Socket(await open(address, OPTIONS));
+    for (const protocol of ["http1", "http2"] as const) {
+      const socket = new Socket(
+        await openFrontendStream(address, protocol, OPTIONS),
+      );
       await socket.fill();
       socket.close();
     }
@@ -91,8 +89,10 @@ testEachEngine(
       port: port.port,
       tls: { ...files.client, serverName },
     });
-    (await openFrontendSocket(at("tunnel-server"), OPTIONS)).close();
-    const message = await failure(openFrontendSocket(at("elsewhere"), OPTIONS));
+    (await openFrontendStream(at("tunnel-server"), "http1", OPTIONS)).close();
+    const message = await failure(
+      openFrontendStream(at("elsewhere"), "http1", OPTIONS),
+    );
     assert(message.startsWith(`Cannot connect to 127.0.0.1:${port.port} with`));
     assert(message.includes("for another name"));
   },
@@ -132,7 +132,10 @@ Deno.test("a frontend that cannot be reached is told with its address", async ()
     ],
   ];
   for (const [address, message] of cases) {
-    assertEquals(await failure(openFrontendSocket(address, OPTIONS)), message);
+    assertEquals(
+      await failure(openFrontendStream(address, "http1", OPTIONS)),
+      message,
+    );
   }
 });
 
@@ -141,12 +144,16 @@ Deno.test("a server that never shakes hands is given up in time", async () => {
   const timers = new FakeTimers();
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;
-  const opening = failure(openFrontendSocket({
-    kind: "tcp",
-    host: "127.0.0.1",
-    port,
-    tls: files.client,
-  }, { timers }));
+  const opening = failure(openFrontendStream(
+    {
+      kind: "tcp",
+      host: "127.0.0.1",
+      port,
+      tls: files.client,
+    },
+    "http1",
+    { timers },
+  ));
   const conn = await listener.accept();
   await conn.read(new Uint8Array(1)); // The hello: now it waits for ours.
   timers.advance(CONNECT_TIMEOUT_MS);
@@ -170,7 +177,11 @@ Deno.test("giving up throws the reason for that", async () => {
   abort.abort(new Error("enough"));
   for (const address of addresses) {
     await assertRejects(
-      () => openFrontendSocket(address, { ...OPTIONS, signal: abort.signal }),
+      () =>
+        openFrontendStream(address, "http1", {
+          ...OPTIONS,
+          signal: abort.signal,
+        }),
       Error,
       "enough",
     );
@@ -189,9 +200,11 @@ testEachEngine(
       port: port.port,
       tls: files.client,
     };
-    (await openFrontendSocket(address, OPTIONS)).close();
+    (await openFrontendStream(address, "http1", OPTIONS)).close();
     await Deno.writeTextFile(files.client.certFile, otherClient.cert);
-    const message = await failure(openFrontendSocket(address, OPTIONS));
+    const message = await failure(
+      openFrontendStream(address, "http1", OPTIONS),
+    );
     assert(message.includes("does not belong to the first certificate"));
   },
 );

@@ -30,32 +30,18 @@ export interface FrontendConnectOptions {
 type TcpAddress = Extract<FrontendAddress, { kind: "tcp" }>;
 
 /**
- * Connects for HTTP/2 (ALPN `h2`; Go's gRPC servers refuse clients without).
- *
- * @throws {TunnelDialError} Reason `streamsetup`.
+ * What is spoken there, as ALPN says it: Go's gRPC servers refuse clients of
+ * HTTP/2 without, and kube-apiserver calls HTTP/1.1 CONNECT without.
  */
-export function openFrontendTransport(
-  address: FrontendAddress,
-  options: FrontendConnectOptions,
-): Promise<Stream> {
-  return openSocket(address, ["h2"], options);
-}
+const ALPN: Readonly<Record<"http1" | "http2", readonly string[]>> = {
+  http1: [],
+  http2: ["h2"],
+};
 
-/**
- * Connects for HTTP/1.1 CONNECT, without ALPN, as kube-apiserver does.
- *
- * @throws {TunnelDialError} Reason `streamsetup`.
- */
-export function openFrontendSocket(
+/** @throws {TunnelDialError} Reason `streamsetup`. */
+export async function openFrontendStream(
   address: FrontendAddress,
-  options: FrontendConnectOptions,
-): Promise<Stream> {
-  return openSocket(address, [], options);
-}
-
-async function openSocket(
-  address: FrontendAddress,
-  alpn: readonly string[],
+  protocol: "http1" | "http2",
   { timers, signal }: FrontendConnectOptions,
 ): Promise<Stream> {
   const timeoutMs = CONNECT_TIMEOUT_MS;
@@ -66,7 +52,7 @@ async function openSocket(
       (signal) =>
         address.kind === "unix"
           ? connectToPath(address.path, signal)
-          : connectTls(address, alpn, timers, signal),
+          : connectTls(address, ALPN[protocol], timers, signal),
     );
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
