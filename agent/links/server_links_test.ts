@@ -3,7 +3,7 @@ import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { LinkError, LinkRefusedError } from "../../proto/link/hello.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
-import { AttemptLog, OUTAGE_MS } from "./attempt_log.ts";
+import { AttemptLog, OUTAGE_MS } from "./server_links.ts";
 
 Deno.test("a refusal is a warning, once for each reason", () => {
   const log = new RecordedLog();
