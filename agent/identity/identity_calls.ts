@@ -8,7 +8,10 @@
  * @module
  */
 
-import type { TlsConnectOptions } from "../../net/dial/server_connect.ts";
+import {
+  shownCertificates,
+  type TlsConnectOptions,
+} from "../../net/dial/server_connect.ts";
 import { type UnaryCaller, withCaller } from "../../net/channel/grpc_call.ts";
 import { P256, PkiError } from "../../platform/pki/key_pair.ts";
 import {
@@ -34,7 +37,12 @@ import { parseJoinToken } from "../../proto/identity/join_token.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { renewalStatement } from "../../proto/identity/renewal_proof.ts";
 import { PinError } from "./enrolment_error.ts";
-import { pinnedAuthority } from "./server_pin.ts";
+import {
+  type CertificateFacts,
+  certificateFacts,
+  pinOf,
+} from "../../platform/pki/certificate.ts";
+import { holderOf } from "../../platform/pki/certificate_words.ts";
 
 /** From TCP to the end of the TLS handshake. */
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -190,4 +198,44 @@ function decodeAnswer(bytes: Uint8Array): EnrolmentOutcome {
     "Cannot read the server's answer: it is neither a certificate nor a " +
       "reason to wait; is the server newer? Update this agent",
   );
+}
+
+/**
+ * Finds the authority that a join token pins, among what a server shows.
+ *
+ * Nobody is trusted for this: the certificates are only looked at, and nothing
+ * but a TLS handshake is sent. A server that shows the pinned authority without
+ * having its key fails at the next connection, which is verified with it.
+ *
+ * @param pin See `proto/identity/join_token.ts`.
+ * @returns PEM.
+ * @throws {PinError} When the server does not show it.
+ * @throws {ConnectError | TlsHandshakeError}
+ */
+export async function pinnedAuthority(
+  options: Parameters<typeof shownCertificates>[0],
+  pin: string,
+): Promise<string> {
+  const shown = await shownCertificates(options);
+  const pinned = shown.map(readableFacts)
+    .find((facts) => facts !== undefined && pinOf(facts) === pin);
+  if (pinned !== undefined) return pinned.pem;
+  const [leaf] = shown;
+  const holder = leaf === undefined ? "nobody" : holderOf(new Uint8Array(leaf));
+  throw new PinError(
+    `Cannot join at ${options.host}:${options.port}: the server there ` +
+      `(${holder}) is not the one that made this token, so it was told ` +
+      "nothing; correct --server, or make a token on that server with " +
+      "`tunnel token create`",
+  );
+}
+
+/** @returns `undefined`: another's may be damaged, and ours is not. */
+function readableFacts(der: Uint8Array): CertificateFacts | undefined {
+  try {
+    return certificateFacts(der);
+  } catch (error) {
+    if (!(error instanceof PkiError)) throw error;
+    return undefined;
+  }
 }

@@ -1,10 +1,10 @@
+import tls from "node:tls";
 import { assertMatch, assertRejects } from "@std/assert";
 import type { AddressInfo } from "node:net";
-import tls from "node:tls";
 import { TLS_CHOICES } from "../../net/tls/openssl/tls_choice.ts";
 import { oddCertificates } from "../../tests/support/certificates/odd_certificates.ts";
 import { PinError } from "./enrolment_error.ts";
-import { pinnedAuthority } from "./server_pin.ts";
+import { pinnedAuthority } from "./identity_calls.ts";
 
 /** As far as each engine shows such certificates to anybody. */
 const SHOWN = {
