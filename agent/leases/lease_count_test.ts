@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { Lease } from "../../neighbours/kubernetes/objects.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { ServerLeases } from "./server_leases.ts";
+import { ServerLeases } from "./lease_count.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 21, 8);
 
