@@ -28,8 +28,11 @@ import {
   noteSuccess,
 } from "./ejection.ts";
 import type { Families, Family } from "./families.ts";
-import { createBalancerStrategy } from "./create_strategy.ts";
 import type { BalancerStrategy, Random } from "./strategy.ts";
+import { LeastConnections } from "./least_connections.ts";
+import { RandomChoice } from "./random_choice.ts";
+import { RoundRobin } from "./round_robin.ts";
+import { Weighted } from "./weighted.ts";
 
 /** What a service wants of its balancer. */
 export interface BalancerPolicy {
@@ -242,5 +245,22 @@ export class Balancer {
     }
     backend.target = target;
     return backend;
+  }
+}
+
+/** The strategy by the name that a policy has for it, without backends yet. */
+function createBalancerStrategy(
+  balance: Balance,
+  random: Random,
+): BalancerStrategy {
+  switch (balance) {
+    case "round-robin":
+      return new RoundRobin(random);
+    case "random":
+      return new RandomChoice(random);
+    case "least-connections":
+      return new LeastConnections(random);
+    case "weighted":
+      return new Weighted();
   }
 }
