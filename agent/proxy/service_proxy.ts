@@ -21,11 +21,12 @@ import {
   type DiscoveryFollower,
   registerDiscoveryClientMetrics,
 } from "./ads/discovery_client_metrics.ts";
-import { DnsService } from "./dns/dns_service.ts";
+import { dnsService } from "./dns/dns_service.ts";
 import { Families } from "./balancer/families.ts";
 import type { AddressFile } from "./addresses/address_file.ts";
 import type { LocalAddresses } from "./addresses/local_address.ts";
 import type { ConnectionDefaults } from "./listeners/proxied_port.ts";
+import type { ServiceListener } from "./listeners/service_listener.ts";
 import { Proxy } from "./ports/proxy.ts";
 import { registerProxyHistograms } from "./status/proxy_histograms.ts";
 import { registerProxyMetrics } from "./status/proxy_metrics.ts";
@@ -66,7 +67,9 @@ export class ServiceProxy {
   readonly #proxy: Proxy;
   readonly #sources: readonly Source[];
   readonly #closeDialer: () => void;
-  readonly #dns: DnsService | undefined;
+  readonly #dns:
+    | { readonly at: ListenAddress; readonly listener: ServiceListener }
+    | undefined;
   readonly #addressFile: AddressFile | undefined;
   readonly #discovery: DiscoveryFollower | undefined;
   #catalogStopped: Promise<void> | undefined;
@@ -116,8 +119,10 @@ export class ServiceProxy {
     if (discovery !== undefined) {
       registerDiscoveryClientMetrics(metrics, discovery);
     }
-    this.#dns = options.dns &&
-      new DnsService(options.dns, this.#proxy, { log, metrics });
+    this.#dns = options.dns && {
+      at: options.dns,
+      listener: dnsService(this.#proxy, { log, metrics }),
+    };
   }
 
   /**
@@ -135,7 +140,7 @@ export class ServiceProxy {
 
   /** What somebody should look at although the proxy is ready. */
   get notes(): readonly string[] {
-    const dns = this.#dns?.problem;
+    const dns = this.#dns?.listener.problem;
     return [
       ...this.#proxy.problems,
       ...dns === undefined ? [] : [`DNS: ${dns}`],
@@ -173,7 +178,7 @@ export class ServiceProxy {
   start(): void {
     this.#proxy.start();
     this.#catalog.start();
-    this.#dns?.start();
+    this.#dns?.listener.want(this.#dns.at);
   }
 
   /** Reads all sources again. */
@@ -186,13 +191,13 @@ export class ServiceProxy {
   /** Another process has its ports: what runs goes on, and nothing changes. */
   retire(): void {
     this.#proxy.retire();
-    this.#dns?.retire();
+    this.#dns?.listener.retire();
     this.#catalogStopped ??= this.#catalog.stop();
   }
 
   #openingProblem(): string | undefined {
     const opening = [...this.#proxy.opening];
-    if (this.#dns?.isOpening) opening.push("DNS");
+    if (this.#dns?.listener.isOpening) opening.push("DNS");
     if (opening.length === 0) return undefined;
     const [first, ...others] = opening;
     const more = others.length === 0 ? "" : ` and ${others.length} more`;
@@ -206,7 +211,7 @@ export class ServiceProxy {
    */
   async stop(drainMs: number): Promise<void> {
     this.#catalogStopped ??= this.#catalog.stop();
-    this.#dns?.stop();
+    this.#dns?.listener.close();
     await Promise.all([this.#proxy.stop(drainMs), this.#catalogStopped]);
     await this.#addressFile?.close();
     this.#closeDialer();
