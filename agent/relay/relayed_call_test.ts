@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { ByteRelay } from "./byte_relay.ts";
+import { ByteRelay } from "./relayed_call.ts";
 
 /** A body that takes so many bytes, and who sends to it. */
 function setUp(room: number) {
