@@ -9,14 +9,19 @@
 import { clipped } from "../../proto/peer/quoted.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import { UsageError } from "./usage_error.ts";
-import { type Arguments, sortArguments } from "./arguments.ts";
-import { readConfig } from "./config_file.ts";
+import {
+  type Arguments,
+  canonicalNames,
+  sortArguments,
+  suggestion,
+} from "./arguments.ts";
 import {
   type Flag,
   type FlagTable,
   FlagValueError,
   type FlagValues,
 } from "./flag.ts";
+import { DocumentError, parseFile } from "../../platform/documents/document.ts";
 
 /** The machine, as far as flags need it. */
 export interface FlagSources {
@@ -164,4 +169,79 @@ function configTexts(
 
 function isSame(a: unknown, b: unknown): boolean {
   return a === b || JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** A config file names sockets and files; a megabyte of it is a mistake. */
+const CONFIG_BYTES_MAX = 1024 * 1024;
+
+/**
+ * Reads the text of a config file: flags under the same names. It is one flat
+ * map; lists may be real lists. What a value means is decided where
+ * command-line values are decided too.
+ *
+ * @param path For messages; its ending (`.json`, `.yaml`, `.yml`) says the form.
+ * @returns Texts per flag, as `sortArguments` gives them.
+ * @throws {UsageError} With the file's name in front.
+ */
+function readConfig(
+  table: FlagTable,
+  path: string,
+  content: string,
+): ReadonlyMap<string, readonly string[]> {
+  if (content.length > CONFIG_BYTES_MAX) {
+    throw configRefusal(path, `it is longer than ${CONFIG_BYTES_MAX} bytes`);
+  }
+  const names = canonicalNames(table);
+  const texts = new Map<string, readonly string[]>();
+  for (const [key, value] of Object.entries(parseConfigMap(path, content))) {
+    const name = names.get(key.replaceAll("_", "-"));
+    if (name === undefined || name === "config") {
+      throw configRefusal(
+        path,
+        `unknown key "${key}"${suggestion(key, names, "")}`,
+      );
+    }
+    if (texts.has(name)) {
+      throw configRefusal(path, `"${key}" is given twice; keep one of them`);
+    }
+    if (value !== null) texts.set(name, asTexts(path, key, value));
+  }
+  return texts;
+}
+
+function parseConfigMap(
+  path: string,
+  content: string,
+): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = parseFile(path, content);
+  } catch (error) {
+    if (!(error instanceof DocumentError)) throw error;
+    throw configRefusal(path, error.message);
+  }
+  // An empty file, or one that is all comments, sets nothing.
+  if (value === null || value === undefined) return {};
+  if (typeof value !== "object" || Array.isArray(value)) {
+    throw configRefusal(path, "it must be a map of flag names to values");
+  }
+  return value as Record<string, unknown>;
+}
+
+function asTexts(path: string, key: string, value: unknown): string[] {
+  if (Array.isArray(value)) {
+    if (value.length === 0) return ["[]"];
+    return value.flatMap((item) => asTexts(path, key, item));
+  }
+  if (["string", "number", "boolean"].includes(typeof value)) {
+    return [String(value)];
+  }
+  throw configRefusal(
+    path,
+    `"${key}" must be a text, a number, a boolean or a list`,
+  );
+}
+
+function configRefusal(path: string, problem: string): UsageError {
+  return new UsageError(`Cannot use --config ${path}: ${problem}`);
 }
