@@ -1,12 +1,12 @@
 /**
- * A status as header fields: `grpc-status` and `grpc-message`.
+ * A status as header fields: `grpc-status` and `grpc-message`, which is UTF-8
+ * text, percent-encoded (PROTOCOL-HTTP2, "Status-Message").
  *
  * @module
  */
 
 import type { HeaderField } from "../hpack/header_field.ts";
 import { type Status, StatusCode } from "./status.ts";
-import { decodeStatusMessage, encodeStatusMessage } from "./status_message.ts";
 
 const CODES: ReadonlySet<number> = new Set(Object.values(StatusCode));
 
@@ -46,4 +46,62 @@ export function fieldValue(
     if (field.name === name) return field.value;
   }
   return undefined;
+}
+
+/**
+ * The longest encoded message that is sent. Trailers count towards the peer's
+ * header list limit, which is 8 KiB in several implementations: a longer text
+ * would cost the peer the whole status.
+ */
+export const STATUS_MESSAGE_BYTES_MAX = 4096;
+
+const ENCODER = new TextEncoder();
+const DECODER = new TextDecoder();
+
+/** Encodes `message`; a longer one than {@linkcode STATUS_MESSAGE_BYTES_MAX} is cut. */
+export function encodeStatusMessage(message: string): string {
+  if (/^[ -$&-~]*$/.test(message)) {
+    return message.slice(0, STATUS_MESSAGE_BYTES_MAX);
+  }
+  let encoded = "";
+  for (const character of message) {
+    const piece = encodeCharacter(character);
+    if (encoded.length + piece.length > STATUS_MESSAGE_BYTES_MAX) break;
+    encoded += piece;
+  }
+  return encoded;
+}
+
+function encodeCharacter(character: string): string {
+  if (character >= " " && character <= "~" && character !== "%") {
+    return character;
+  }
+  let encoded = "";
+  for (const byte of ENCODER.encode(character)) {
+    encoded += "%" + byte.toString(16).toUpperCase().padStart(2, "0");
+  }
+  return encoded;
+}
+
+/**
+ * Decodes what a peer sent. Never fails: the specification forbids to lose a
+ * status over its text, so broken escapes stay as they are and bytes that are
+ * no UTF-8 become U+FFFD.
+ *
+ * @param value The header value, bytes as code points 0–255.
+ */
+export function decodeStatusMessage(value: string): string {
+  if (/^[ -$&-~]*$/.test(value)) return value;
+  const bytes = new Uint8Array(value.length);
+  let length = 0;
+  for (let index = 0; index < value.length; index++) {
+    const escaped = value.slice(index, index + 3);
+    if (/^%[0-9a-fA-F]{2}$/.test(escaped)) {
+      bytes[length++] = Number.parseInt(escaped.slice(1), 16);
+      index += 2;
+    } else {
+      bytes[length++] = value.charCodeAt(index);
+    }
+  }
+  return DECODER.decode(bytes.subarray(0, length));
 }

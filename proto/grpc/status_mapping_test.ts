@@ -2,8 +2,11 @@ import { assertEquals } from "@std/assert";
 import { fields } from "../../tests/support/memory/fake_stream.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import { isGrpcContentType } from "./content_type.ts";
-import { codeOfHttpStatus } from "./http_status.ts";
-import { codeOfReset, statusOfReset } from "./reset_status.ts";
+import {
+  codeOfHttpStatus,
+  codeOfReset,
+  statusOfReset,
+} from "./status_mapping.ts";
 import { StatusCode, statusName } from "./status.ts";
 import { appendStatus, readStatus } from "./status_codec.ts";
 

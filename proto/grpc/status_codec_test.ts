@@ -4,7 +4,7 @@ import {
   decodeStatusMessage,
   encodeStatusMessage,
   STATUS_MESSAGE_BYTES_MAX,
-} from "./status_message.ts";
+} from "./status_codec.ts";
 
 Deno.test("printable ASCII stays, the rest and % become percent escapes", () => {
   assertEquals(encodeStatusMessage(""), "");
