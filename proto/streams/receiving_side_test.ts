@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { engineAndPeer } from "../../tests/support/memory/engine_pair.ts";
 import { requestFields } from "../../tests/support/xds/stream_log.ts";
 import { encodeFrame } from "../../tests/support/peers/encoded_frame.ts";
-import { PingPurpose } from "./ping_tracker.ts";
+import { PingPurpose } from "./liveness.ts";
 import { LOCAL_SETTINGS_DEFAULT } from "./settings.ts";
 import { PROBE_PAUSE_MS } from "./window_tuner.ts";
 

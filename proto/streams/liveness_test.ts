@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { PingTracker } from "./ping_tracker.ts";
+import { PingTracker } from "./liveness.ts";
 
 Deno.test("answers in any order are told apart and timed", () => {
   const pings = new PingTracker();
