@@ -24,7 +24,7 @@ import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Dialer } from "../routing/dialer.ts";
 import { refusalBytes } from "../../net/http1/refusal.ts";
-import type { TlsLimits } from "../options.ts";
+import type { KubeletOptions, TlsLimits } from "../options.ts";
 import {
   type ExchangeObserver,
   type ExchangeOptions,
@@ -33,9 +33,9 @@ import {
 import type { KubeletRefusal } from "./exchange_errors.ts";
 import { dialKubelet } from "./kubelet_dial.ts";
 import { KubeletMetrics } from "./kubelet_metrics.ts";
-import { nodeRefusal } from "./node_callers.ts";
 import { NodeLookups } from "./node_lookups.ts";
-import type { KubeletOptions } from "../options.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import { NODE_ORGANIZATION } from "../identity/node_certificate.ts";
 
 /** How long a caller's handshake may take. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
@@ -218,4 +218,28 @@ function observerOf(
       log.event(line, {}, lineKey(line));
     },
   };
+}
+
+/** Kubernetes' nodes, and those that joined us. */
+const NODE_GROUPS: ReadonlySet<string> = new Set([
+  "system:nodes",
+  NODE_ORGANIZATION,
+]);
+
+/**
+ * Why `caller` may ask for nothing at all; `undefined`: it may.
+ *
+ * Nodes are no callers. In many clusters one CA signs kubelets' certificates
+ * and kube-apiserver's alike, and whoever names it as the callers' CA must not
+ * thereby let every node run commands on all others.
+ */
+function nodeRefusal(
+  { certificate, commonName }: PeerIdentity,
+): string | undefined {
+  const group = certificate?.organizations.find((name) =>
+    NODE_GROUPS.has(name)
+  );
+  if (group === undefined) return undefined;
+  return `Cannot serve CN=${commonName}: its certificate is a node's ` +
+    `(O=${group}), and nodes have no say over each other`;
 }
