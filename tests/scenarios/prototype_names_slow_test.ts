@@ -23,7 +23,7 @@ import {
 } from "../../net/tls/trust/tls_options.ts";
 import { GrpcError } from "../../proto/grpc/status.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
-import { PolicyError, readPolicy } from "../../server/policy/policy_file.ts";
+import { PolicyError, readPolicy } from "../../server/policy/authorization.ts";
 import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
 import { HeardErrors } from "../support/watch/heard_errors.ts";
 import { IdentityNode } from "../support/rigs/identity_node.ts";

@@ -5,7 +5,7 @@ import {
   PolicyError,
   PolicyFile,
   readPolicy,
-} from "./policy_file.ts";
+} from "./authorization.ts";
 
 const OPEN = `
 frontends:
