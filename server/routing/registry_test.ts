@@ -2,8 +2,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { Prng } from "../../tests/support/memory/prng.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
-import { LAST_SEEN_MAX } from "./last_seen.ts";
-import { Registry } from "./registry.ts";
+import { LAST_SEEN_MAX, Registry } from "./registry.ts";
 import type { StrategyName } from "../options.ts";
 import { targetHost } from "./target_host.ts";
 
