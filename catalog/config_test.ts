@@ -1,7 +1,7 @@
 /**
  * kube-proxy 0.4's tests of its configuration pipeline (`config_test` and
  * `util/config`), by their names, on ours. Those of `api_test` are in
- * `sources/kubernetes_test.ts`.
+ * `sources/kubernetes/kubernetes_test.ts`.
  */
 
 import { assertEquals, assertThrows } from "@std/assert";

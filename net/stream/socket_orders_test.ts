@@ -146,8 +146,8 @@ function testOrders(
   });
 }
 
-for (const { name, isTcp, waiter, pair } of SOCKET_KINDS) {
-  const poller = () => waiter && pollerWith(waiter);
+for (const { name, isTcp, wakeup, pair } of SOCKET_KINDS) {
+  const poller = () => wakeup && pollerWith(wakeup);
   testOrders(
     `${name} and the platform's`,
     isTcp,
@@ -159,8 +159,8 @@ for (const { name, isTcp, waiter, pair } of SOCKET_KINDS) {
   );
 }
 
-for (const [name, waiter] of Object.entries(WAKEUPS)) {
-  const poller = () => pollerWith(waiter);
+for (const [name, wakeup] of Object.entries(WAKEUPS)) {
+  const poller = () => pollerWith(wakeup);
   const both = `accepted and dialed`;
   testOrders(`${both} TCP (${name})`, true, [poller], async ([poller]) => {
     const at = { hostname: "::1", port: 0 };

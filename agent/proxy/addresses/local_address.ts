@@ -5,7 +5,7 @@
  * name, so that it is the same after a restart and on other machines: a port out
  * of a range, or an address out of 127.0.0.0/8 at which the service's own port is
  * kept. Of two names that make the same number the second takes the next one that
- * is free, and keeps it (`kept_numbers.ts`): who comes later, or comes back,
+ * is free, and keeps it (`reserved_numbers.ts`): who comes later, or comes back,
  * changes nobody else's.
  *
  * @module

@@ -64,7 +64,7 @@ export class Engine {
   }
 }
 
-/** An engine and a scripted peer that have shaken hands. */
+/** An engine and a scripted peer after the handshake. */
 export function engineAndPeer(
   role: Role,
   options: EngineOptions = {},
@@ -77,7 +77,7 @@ export function engineAndPeer(
   return { engine, peer, connection };
 }
 
-/** A client and a server joined in memory that have shaken hands. */
+/** A client and a server joined in memory after the handshake. */
 export function enginePair(
   options: { client?: EngineOptions; server?: EngineOptions; prng?: Prng } = {},
 ): { client: Engine; server: Engine; pipe: MemoryPipe } {

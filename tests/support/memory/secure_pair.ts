@@ -78,7 +78,7 @@ export class SecurePair {
     this.server = new SecureEnd(server);
   }
 
-  /** Shakes hands until both are done, or none can go on. */
+  /** Goes on with the handshake until both are done, or none can go on. */
   doHandshake(step: number = Infinity): Outcomes {
     const { client, server } = this;
     for (let isMoving = true; isMoving;) {
@@ -116,9 +116,9 @@ export interface Outcomes {
   readonly server: HandshakeResult | Error | undefined;
 }
 
-/** One end, which takes from the other only when it is hungry. */
+/** One end, which takes from the other only when it wants to read. */
 export class SecureEnd {
-  /** Of the last attempt to shake hands. */
+  /** Of the last attempt at the handshake. */
   outcome: HandshakeResult | Error | undefined;
   #wantsRead = false;
 
@@ -138,7 +138,7 @@ export class SecureEnd {
     return true;
   }
 
-  /** @returns How many bytes moved; 0 also when it is not hungry. */
+  /** @returns How many bytes moved; 0 also when it does not want to read. */
   takeFrom(peer: SecureEnd, bytesMax: number = Infinity): number {
     if (!this.#wantsRead || this.outcome instanceof Error) return 0;
     const { input } = this.session;
@@ -152,7 +152,7 @@ export class SecureEnd {
     return count;
   }
 
-  /** Puts bytes in as if the peer had sent them; the session must be hungry. */
+  /** Puts bytes in as if the peer had sent them; the session must want to read. */
   put(bytes: Uint8Array): void {
     this.session.input.set(bytes);
     this.session.received(bytes.length);

@@ -36,8 +36,8 @@ async function isRingAllowed(): Promise<boolean> {
 }
 
 /** A poller of its own, with one way to wait. */
-export function pollerWith(waiter: OpenWakeup): Poller {
-  return new Poller(openLibc()!, [waiter]);
+export function pollerWith(wakeup: OpenWakeup): Poller {
+  return new Poller(openLibc()!, [wakeup]);
 }
 
 /** Both ends of a connection. */
@@ -53,7 +53,7 @@ export interface SocketKind {
   readonly name: string;
   readonly isTcp: boolean;
   /** What waits for it; none for the platform's. */
-  readonly waiter?: OpenWakeup;
+  readonly wakeup?: OpenWakeup;
   /** Connects two. */
   pair(poller: Poller | undefined): Promise<SocketPair>;
 }
@@ -70,29 +70,29 @@ const PLATFORM: readonly SocketKind[] = [
 /** All kinds. */
 export const SOCKET_KINDS: readonly SocketKind[] = [
   ...PLATFORM,
-  ...Object.entries(WAKEUPS).flatMap(([waits, waiter]): SocketKind[] => [
+  ...Object.entries(WAKEUPS).flatMap(([waits, wakeup]): SocketKind[] => [
     {
       name: `accepted TCP (${waits})`,
       isTcp: true,
-      waiter,
+      wakeup,
       pair: (poller) => acceptedPair(poller!),
     },
     {
       name: `dialed TCP (${waits})`,
       isTcp: true,
-      waiter,
+      wakeup,
       pair: (poller) => dialedPair(poller!),
     },
     {
       name: `accepted unix (${waits})`,
       isTcp: false,
-      waiter,
+      wakeup,
       pair: (poller) => onPath((path) => acceptedPair(poller!, path)),
     },
     {
       name: `dialed unix (${waits})`,
       isTcp: false,
-      waiter,
+      wakeup,
       pair: (poller) => onPath((path) => dialedPair(poller!, path)),
     },
   ]),
@@ -110,7 +110,7 @@ export function testEachKind(
 ): void {
   for (const kind of SOCKET_KINDS.filter(of)) {
     Deno.test(`${kind.name}: ${name}`, async () => {
-      const poller = kind.waiter && pollerWith(kind.waiter);
+      const poller = kind.wakeup && pollerWith(kind.wakeup);
       await test(await kind.pair(poller), kind);
       assertEquals(poller?.wakeupKind, undefined, "somebody still waits");
     });

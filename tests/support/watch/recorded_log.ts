@@ -19,7 +19,7 @@ export interface RecordedLine {
 }
 
 /** Who waits, and for what. */
-interface Wakeup {
+interface Waiter {
   readonly pattern: RegExp;
   readonly resolve: (line: RecordedLine) => void;
 }
@@ -29,7 +29,7 @@ export class RecordedLog implements Log {
   readonly lines: RecordedLine[] = [];
   wantsDetails = true;
   wantsPackets = false;
-  #waiters: Wakeup[] = [];
+  #waiters: Waiter[] = [];
 
   error = this.#write("error");
   warn = this.#write("warn");
