@@ -31,8 +31,8 @@ import {
   type LocalAddresses,
 } from "../addresses/local_address.ts";
 import { addressKey, OwnAddresses } from "../listeners/own_addresses.ts";
-import { PORT_PROXIES, type PortProxies } from "./port_proxies.ts";
 import {
+  type CreatePortProxy,
   inOrderOfPlacing,
   type Leaving,
   portKey,
@@ -41,6 +41,8 @@ import {
   type ProxyContext,
 } from "../listeners/proxied_port.ts";
 import { ServiceListener } from "../listeners/service_listener.ts";
+import { TcpPortProxy } from "../sessions/tcp_proxy.ts";
+import { UdpSessions } from "../sessions/udp_sessions.ts";
 
 /** What a proxy is made of. */
 export interface ProxyOptions {
@@ -324,3 +326,12 @@ function servicePortOf(snapshot: Snapshot, { port }: ServedPort) {
   return snapshot.services.get(port.service)?.ports
     .find(({ name }) => name === port.name);
 }
+
+/** A protocol that is missing is not served. */
+export type PortProxies = Readonly<Partial<Record<Protocol, CreatePortProxy>>>;
+
+/** Who serves which protocol. */
+const PORT_PROXIES: PortProxies = {
+  tcp: (port, context) => new TcpPortProxy(port, context),
+  udp: (port, context) => new UdpSessions(port, context),
+};

@@ -18,8 +18,7 @@ import {
 import type { Target } from "../../../catalog/snapshot.ts";
 import type { Sink, Source } from "../../../catalog/model/source.ts";
 import type { LocalAddresses } from "../../../agent/proxy/addresses/local_address.ts";
-import type { PortProxies } from "../../../agent/proxy/ports/port_proxies.ts";
-import { Proxy } from "../../../agent/proxy/ports/proxy.ts";
+import { type PortProxies, Proxy } from "../../../agent/proxy/ports/proxy.ts";
 import { CONNECTION_DEFAULTS } from "../../../agent/proxy/defaults.ts";
 import type {
   ConnectionDefaults,
