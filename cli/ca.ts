@@ -8,7 +8,6 @@ import { pinOf } from "../platform/pki/certificate.ts";
 import {
   activateAuthority,
   type Authorities,
-  authorityId,
   loadAuthorities,
   retireAuthority,
   rotateAuthority,
@@ -26,6 +25,7 @@ import {
 } from "./flags/state_directory.ts";
 import { textTable } from "./program/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
+import { authorityIdOf } from "../proto/identity/authority_ids.ts";
 
 const WHERE = "Where";
 const SHOW = "tunnel ca show";
@@ -108,11 +108,11 @@ function refuseWhileNeeded(
   nodes: readonly NodeRecord[],
 ): void {
   if (previous === undefined) return;
-  const id = authorityId(previous);
+  const id = authorityIdOf(previous);
   const holders = holdersOf(id, nodes);
   if (holders.length === 0) return;
   const unaware = holders.filter(({ trusts }) =>
-    !trusts?.includes(authorityId(current.facts))
+    !trusts?.includes(authorityIdOf(current.facts))
   );
   throw new CommandFailure(
     ExitCode.FAILURE,
@@ -177,14 +177,14 @@ function rowsOf(
 ): Row[] {
   const { current, next } = authorities;
   return trustedBy(authorities).map((facts) => ({
-    id: authorityId(facts),
+    id: authorityIdOf(facts),
     role: facts === current.facts
       ? "issues"
       : facts === next?.facts
       ? "next"
       : "previous",
-    heldBy: holdersOf(authorityId(facts), nodes),
-    knownTo: knowersOf(authorityId(facts), nodes),
+    heldBy: holdersOf(authorityIdOf(facts), nodes),
+    knownTo: knowersOf(authorityIdOf(facts), nodes),
     expiresAt: new Date(facts.notAfterMs).toISOString(),
     pin: pinOf(facts),
   }));

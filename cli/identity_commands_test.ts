@@ -1,7 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { parseJoinToken } from "../proto/identity/join_token.ts";
 import {
-  authorityId,
   createAuthorities,
   loadAuthorities,
   pinOfCurrent,
@@ -15,6 +14,7 @@ import type { Command } from "./program/command.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { NODE_COMMAND } from "./node.ts";
 import { TOKEN_COMMAND } from "./token.ts";
+import { authorityIdOf } from "../proto/identity/authority_ids.ts";
 
 interface Ran {
   readonly code: number;
@@ -235,8 +235,8 @@ Deno.test("tunnel ca show says who knows an authority and who holds which, in fu
       authorities: () => authorities,
     });
     let authorities = await loadAuthorities(state);
-    const both = [authorityId(authorities.current.facts)]
-      .concat(authorityId(next!.facts));
+    const both = [authorityIdOf(authorities.current.facts)]
+      .concat(authorityIdOf(next!.facts));
     await notes.note("edge-3", KEY, both);
     await notes.note("edge-4", KEY, ["no id", ...both]);
     const { printed } = await run(CA_COMMAND, "show");

@@ -60,11 +60,6 @@ export interface Authorities {
   readonly chain: string;
 }
 
-/** The id of an authority: in lists, in file names, in nodes' records. */
-export function authorityId(facts: CertificateFacts): string {
-  return authorityIdOf(facts);
-}
-
 /** Those that are trusted, `current` first. */
 export function trustedBy(authorities: Authorities): CertificateFacts[] {
   const { current, next, previous } = authorities;
@@ -92,7 +87,7 @@ export function issuerOf(
 /** Makes the first authority. For a directory that is being made. */
 export async function createAuthorities(state: StateDirectory): Promise<void> {
   const current = await newAuthority();
-  const id = authorityId(current.facts);
+  const id = authorityIdOf(current.facts);
   await replaceFile(authorityPath(state, id), await current.export());
   await replaceRoles(state, { current: id });
   await replaceFile(state.path("ca/bundle.crt"), current.certificate, 0o644);
@@ -164,7 +159,7 @@ export function rotateAuthority(state: StateDirectory): Promise<Authorities> {
       );
     }
     const next = await newAuthority();
-    const id = authorityId(next.facts);
+    const id = authorityIdOf(next.facts);
     await replaceFile(authorityPath(state, id), await next.export());
     const current = await loadAuthority(state, roles.current);
     const bridge = await current.vouchFor(next);
@@ -257,7 +252,7 @@ async function loadAuthority(
 
 function readAuthority(path: string, pem: string, id: string) {
   const [facts] = readOrRefuse(path, pem);
-  if (authorityId(facts!) === id) return facts!;
+  if (authorityIdOf(facts!) === id) return facts!;
   throw damaged(path, "it holds another authority than its name says");
 }
 

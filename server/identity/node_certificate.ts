@@ -11,8 +11,9 @@ import {
   isDnsName,
   NODE_SUBJECT_PREFIX,
 } from "../../proto/identity/node_name.ts";
-import { type Authorities, authorityId } from "./authorities.ts";
+import type { Authorities } from "./authorities.ts";
 import type { NodeRecord } from "./node_store.ts";
+import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 
 /** The organization of all nodes. */
 export const NODE_ORGANIZATION = "tunnel:agents";
@@ -45,7 +46,7 @@ export async function issueNodeCertificate(
     pem,
     record: {
       serialNumber: x509.serialNumber,
-      authority: authorityId(current.facts),
+      authority: authorityIdOf(current.facts),
       issuedAt: new Date(nowMs).toISOString(),
       expiresAt: new Date(notAfterMs).toISOString(),
     },

@@ -21,7 +21,6 @@ import type { ConnectionPeer } from "../links/agent_port.ts";
 import type { ServerIdentityOptions } from "../options.ts";
 import {
   type Authorities,
-  authorityId,
   createAuthorities,
   loadAuthorities,
   repairBundle,
@@ -44,6 +43,7 @@ import { StateDirectory, StateError } from "./state_directory.ts";
 import { watchState } from "./state_watch.ts";
 import { TokenStore } from "./token_store.ts";
 import { TrustNotes } from "./trust_notes.ts";
+import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 
 /**
  * How often the server's certificate is looked at. It is renewed a month before
@@ -159,7 +159,7 @@ export class ServerIdentity {
     if (isNew) {
       environment.log.info("made a certificate authority of our own", {
         directory: state.root,
-        authority: authorityId(authorities.current.facts),
+        authority: authorityIdOf(authorities.current.facts),
       });
     }
     await identity.#renewFiles();
@@ -279,7 +279,7 @@ export class ServerIdentity {
       if (hasChanged || isRenewed) this.#events?.onCredentials();
       if (!hasChanged) return;
       this.#log.info("the certificate authorities have changed", {
-        issuing: authorityId(this.#authorities.current.facts),
+        issuing: authorityIdOf(this.#authorities.current.facts),
       });
       this.#events?.onAuthorities(this.bundle);
     } catch (error) {

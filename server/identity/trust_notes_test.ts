@@ -1,7 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { memoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import {
-  authorityId,
   createAuthorities,
   rotateAuthority,
   trustedBy,
@@ -9,6 +8,7 @@ import {
 import { type NodeRecord, NodeStore } from "./node_store.ts";
 import { StateDirectory } from "./state_directory.ts";
 import { TrustNotes } from "./trust_notes.ts";
+import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 
 const KEY = "aa".repeat(32);
 const RECORD: NodeRecord = {
@@ -27,7 +27,7 @@ Deno.test("only a node in good standing is written down as knowing an authority"
   const authorities = await rotateAuthority(state);
   const nodes = new NodeStore(state);
   const notes = new TrustNotes({ nodes, authorities: () => authorities });
-  const ids = trustedBy(authorities).map(authorityId).sort();
+  const ids = trustedBy(authorities).map(authorityIdOf).sort();
   const noted = async (record: NodeRecord, key: string) => {
     await state.exclusively(() => nodes.write(record));
     await notes.note("gw", key, ids);

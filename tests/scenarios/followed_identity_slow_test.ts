@@ -14,13 +14,13 @@ import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import {
   activateAuthority,
-  authorityId,
   rotateAuthority,
 } from "../../server/identity/authorities.ts";
 import { Machine } from "../support/rigs/enrolled_agent.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 import { RecordedLog } from "../support/watch/recorded_log.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
+import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 
 /** Joins by an agent, which does not stay. */
 async function join(rig: IdentityRig, machine: Machine): Promise<void> {
@@ -84,7 +84,7 @@ Deno.test("who has no link hears of the next authority, says so, and renews when
   const { next } = await rotateAuthority(rig.state);
   await isKnown;
   const { identity, connect } = follow(rig, machine);
-  const nextId = authorityId(next!.facts);
+  const nextId = authorityIdOf(next!.facts);
   const first = await connect();
   await eventually(
     "the server has it written down",
