@@ -38,7 +38,6 @@ export function longAnswer(response: Response, extraMs: number): Response {
 /** Answers one request. */
 export type HttpHandler = (request: Request) => Response | Promise<Response>;
 
-/** See the module description. */
 export class HttpPort {
   readonly #handler: HttpHandler;
   readonly #evicted: () => void;

@@ -96,7 +96,6 @@ interface Kernel {
   readonly poller: Poller;
 }
 
-/** See the module description. */
 export class AcceptQueue implements Pollable {
   readonly #listener: PolledListener;
   readonly #kernel: Kernel;

@@ -66,7 +66,6 @@ class Account {
   }
 }
 
-/** See the module description. */
 export class ConnectionLimiter {
   readonly #options: ConnectionLimiterOptions;
   readonly #all: Account;

@@ -19,7 +19,6 @@ export interface PendingHandshake {
   begin(): void;
 }
 
-/** See the module description. */
 export class HandshakeQueue {
   readonly #timers: Timers;
   /** No more than the limiter lets be unauthenticated. */

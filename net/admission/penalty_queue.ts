@@ -31,7 +31,6 @@ export interface PenaltyQueueOptions<Visitor> {
   readonly letIn: (visitor: Visitor) => void;
 }
 
-/** See the module description. */
 export class PenaltyQueue<Visitor> {
   readonly #options: PenaltyQueueOptions<Visitor>;
   readonly #groups = new Map<Penalty, Group<Visitor>>();

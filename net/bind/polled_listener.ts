@@ -124,7 +124,6 @@ interface Bound {
   readonly isHeld: boolean;
 }
 
-/** See the module description. */
 export class PolledListener implements Pollable, ListeningSocket {
   /** As bound; port 0 for a path. */
   readonly address: DatagramAddress;

@@ -46,7 +46,6 @@ const FD_CLOEXEC = 1;
 const F_SETFL = 4;
 const O_NONBLOCK = 0x800;
 
-/** See the module description. */
 export class SocketStore {
   readonly #library: LibC;
   readonly #waiting = new Map<string, WaitingSocket>();

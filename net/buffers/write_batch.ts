@@ -20,7 +20,6 @@ import {
  */
 export const PENDING_BYTES_SOFT_LIMIT = 64 * 1024;
 
-/** See the module description. */
 export class WriteBatch {
   #buffer: Uint8Array<ArrayBuffer> | undefined;
   #filled = 0;

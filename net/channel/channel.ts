@@ -59,7 +59,6 @@ export interface ChannelConnection extends RequestTarget {
   leave(reason: string): void;
 }
 
-/** See the module description. */
 export class Channel {
   readonly #options: ChannelOptions;
   readonly #closing = new AbortController();

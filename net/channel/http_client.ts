@@ -58,7 +58,6 @@ export const IDLE_CONNECTIONS_MAX = 8;
 /** For so long; servers keep them for a minute and more. */
 const IDLE_MS = 30_000;
 
-/** See the module description. */
 export class HttpClient implements Disposable {
   readonly #options: HttpClientOptions;
   /** By origin and newest last, each until its timer closes it. */

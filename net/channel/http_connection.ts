@@ -43,7 +43,6 @@ const READ_BYTES = 16 * 1024;
 
 type Received = Uint8Array<ArrayBuffer> | null;
 
-/** See the module description. */
 export class HttpConnection {
   readonly #socket: Socket;
   readonly #buffer = new Uint8Array(READ_BYTES);

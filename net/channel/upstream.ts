@@ -15,7 +15,6 @@ export interface RequestTarget {
   readonly scheme: "http" | "https";
 }
 
-/** See the module description. */
 export interface Upstream extends RequestTarget {
   /**
    * Connects to the next server that lets us.

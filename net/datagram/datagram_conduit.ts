@@ -49,7 +49,6 @@ export interface DatagramConduitOptions {
   readonly isSession?: boolean;
 }
 
-/** See the module description. */
 export class DatagramConduit implements Conduit {
   readonly datagrams = true;
   readonly #socket: DatagramSocket;

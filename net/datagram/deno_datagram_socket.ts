@@ -69,7 +69,6 @@ export function connectedSockets(): number {
   return connected;
 }
 
-/** See the module description. */
 export class DenoDatagramSocket implements DatagramSocket, Pollable {
   readonly #socket: PlatformSocket;
   readonly #address: DatagramAddress;

@@ -54,7 +54,6 @@ const EADDRNOTAVAIL = 99;
 
 const EINVAL = 22;
 
-/** See the module description. */
 export class PolledDatagramSocket
   implements DatagramSocket, Pollable, ListeningSocket {
   readonly #descriptor: DatagramDescriptor;

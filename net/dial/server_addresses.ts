@@ -107,7 +107,6 @@ export class NoServerError extends ConnectError {
   }
 }
 
-/** See the module description. */
 export class ServerAddresses {
   readonly #options: ServerAddressesOptions;
   readonly #turns: Turns;

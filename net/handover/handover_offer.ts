@@ -49,7 +49,6 @@ export interface Incumbent {
   readonly agents?: () => number;
 }
 
-/** See the module description. */
 export class HandoverOffer {
   readonly #incumbent: Incumbent;
   readonly #store: SocketStore;

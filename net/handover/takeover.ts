@@ -50,7 +50,6 @@ export interface Successor {
   readonly replace: boolean;
 }
 
-/** See the module description. */
 export class Takeover {
   readonly #socket: PacketSocket;
   readonly #store: SocketStore;

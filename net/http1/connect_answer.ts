@@ -37,7 +37,6 @@ interface Refusal {
   body: Uint8Array;
 }
 
-/** See the module description. */
 export class ConnectAnswerReader {
   readonly #reader: ResponseReader;
   #refusal: Refusal | undefined;

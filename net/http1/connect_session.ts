@@ -102,7 +102,6 @@ type Phase =
   | { readonly kind: "lingering" }
   | { readonly kind: "over" };
 
-/** See the module description. */
 export class ConnectSession<Caller>
   implements Conduit, ConduitEvents, HoldOwner {
   readonly datagrams = false;

@@ -5,7 +5,6 @@
  * @module
  */
 
-/** See the module description. */
 export class HeadGatherer {
   readonly #bytesMax: number;
   #gathered = NO_BYTES;

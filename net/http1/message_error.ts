@@ -4,7 +4,6 @@
  * @module
  */
 
-/** See the module description. */
 export class MessageError extends Error {
   override readonly name = "MessageError";
 

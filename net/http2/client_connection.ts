@@ -1,6 +1,6 @@
 /**
- * The client's end of an HTTP/2 connection over a stream: one place for
- * whoever calls servers.
+ * The client's end of an HTTP/2 connection over a stream: one place for all
+ * callers of servers.
  *
  * @module
  */

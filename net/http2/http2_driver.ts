@@ -3,8 +3,8 @@
  * and timers.
  *
  * One write is in flight; whatever the engine produces meanwhile leaves with
- * the next one. The first output of a turn schedules one microtask, so all that
- * is said in a turn leaves in one system call and few TLS records. There is one
+ * the next one. The first output of a turn schedules one microtask, so all
+ * output of a turn leaves in one system call and few TLS records. There is one
  * timer per connection, and it moves only when a deadline becomes earlier.
  *
  * It never stops reading: HTTP/2's own windows bound what a peer may send.
@@ -34,9 +34,9 @@ export interface Http2Engine {
   transportClosed(error?: Error): void;
   takeOutput(): Uint8Array | undefined;
   outputWritten(): void;
-  /** Nothing more will be said; with a write in flight: nor waited for. */
+  /** Nothing more is sent; with a write in flight: nor waited for. */
   readonly isFinished: boolean;
-  /** What is said now can wait, and is for nobody if the peer leaves. */
+  /** Output can wait now, and is useless if the peer leaves. */
   readonly isDeserted: boolean;
   /** On the clock of the timers; `Infinity` when there is none. */
   readonly nextDeadlineMs: number;
@@ -52,7 +52,8 @@ export const LINGER_MS = 1_000;
 
 /**
  * How much of what is still under way is read meanwhile. On a long, fast line
- * that is a window or two; who sends more does not listen, and is hung up on.
+ * that is a window or two; a peer that sends more does not read, and its
+ * connection is closed.
  */
 export const LINGER_BYTES_MAX: number = 1024 * 1024;
 
@@ -108,10 +109,10 @@ class Http2Driver implements StreamUser {
 
   start(): void {
     this.#stream.notify(this);
-    // Not in this turn: the caller may not be ready to hear anything yet.
+    // Not in this turn: the caller may not be ready for events yet.
     queueMicrotask(() => this.onReady(0));
     // Behind it: where the peer's first bytes are there already, the answer to
-    // them leaves together with what the engine says by itself.
+    // them leaves together with what the engine sends by itself.
     this.#connection.setOutputListener(() => this.#scheduleFlush());
     // The engine may have spoken before it had a listener.
     this.#scheduleFlush();
@@ -247,8 +248,8 @@ class Http2Driver implements StreamUser {
       return this.#onWriteError(error);
     }
     this.#rest = undefined;
-    // Not in this call, or writer and written would call each other for ever; and
-    // who has moved enough leaves the event loop its turn.
+    // Not in this call, or writer and written would call each other for ever;
+    // and after enough bytes the event loop has its turn.
     if (turn.isOver) turn.later(this.#onWritten);
     else queueMicrotask(this.#onWritten);
   }
@@ -265,8 +266,8 @@ class Http2Driver implements StreamUser {
   };
 
   /**
-   * The peer takes no more bytes. What it said before is in the kernel, and is
-   * heard first.
+   * The peer takes no more bytes. What it sent before is in the kernel, and is
+   * read first.
    */
   #onWriteError(error: unknown): void {
     this.#rest = undefined;
@@ -285,7 +286,7 @@ class Http2Driver implements StreamUser {
     else this.#finish();
   }
 
-  /** Everything was said: end our side, and give the peer time to end its. */
+  /** Everything was sent: end our side, and give the peer time to end its. */
   #finish(): void {
     this.#state = "lingering";
     this.#timer?.cancel();
@@ -297,14 +298,14 @@ class Http2Driver implements StreamUser {
     try {
       this.#stream.closeWrite();
     } catch (error) {
-      // Who has said goodbye itself and is gone needs none of ours.
+      // A peer that ended its side and is gone needs no end from us.
       if (this.#peerEnded) return this.#close(undefined);
       return this.#onWriteError(error);
     }
     this.#tryToClose();
   }
 
-  /** Over is what both sides have ended, when our goodbye is on its way. */
+  /** The end: both sides have ended, and our end is on its way. */
   #tryToClose(): void {
     if (this.#state !== "lingering" || !this.#peerEnded) return;
     try {

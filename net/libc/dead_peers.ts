@@ -37,7 +37,6 @@ const TCP_KEEPIDLE = 4;
 const TCP_KEEPINTVL = 5;
 const TCP_KEEPCNT = 6;
 
-/** See the module description. */
 export class DeadPeers {
   readonly #timers: Timers;
   #timer: Timer | undefined;

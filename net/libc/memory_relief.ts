@@ -51,7 +51,6 @@ export interface MemoryMachine {
   trim(): void;
 }
 
-/** See the module description. */
 export class MemoryRelief {
   readonly #timers: Timers;
   readonly #machine: MemoryMachine;

@@ -22,7 +22,6 @@ export interface DnsFinding {
   readonly ttl: number;
 }
 
-/** See the module description. */
 export class DnsClient {
   readonly #timers: Timers;
   readonly #pace: QuestionPace;

@@ -12,7 +12,6 @@ import type { Clock } from "../../proto/sync/clock.ts";
 /** How long a file is taken to be as it was. */
 export const UNCHANGED_MS = 1_000;
 
-/** See the module description. */
 export class FollowedText<Content> {
   readonly #path: string;
   readonly #clock: Clock;

@@ -48,7 +48,6 @@ interface Entry {
   patienceUntilMs: number;
 }
 
-/** See the module description. */
 export class KeptAnswers {
   readonly #timers: Timers;
   readonly #entries = new Map<string, Entry>();

@@ -39,7 +39,6 @@ export class QueueError extends Error {
 
 type Task<Result> = (signal: AbortSignal) => Promise<Result>;
 
-/** See the module description. */
 export class LookupQueue {
   readonly #limits: LookupLimits;
   readonly #timers: Timers;

@@ -70,7 +70,6 @@ export interface MachineResolverOptions {
   readonly platform?: PlatformLookup;
 }
 
-/** See the module description. */
 export class MachineResolver implements KeepingResolver {
   readonly #options: MachineResolverOptions;
   readonly #kept: KeptAnswers;

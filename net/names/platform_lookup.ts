@@ -29,7 +29,6 @@ const NOT_FOUND: ReadonlySet<string> = new Set(["ENOTFOUND", "ENODATA"]);
 /** Asks the platform; handed in, so that tests can answer. */
 export type PlatformLookup = (host: string) => Promise<readonly string[]>;
 
-/** See the module description. */
 export class PlatformNames {
   readonly #queue: LookupQueue;
   readonly #lookup: PlatformLookup;

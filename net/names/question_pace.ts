@@ -15,7 +15,6 @@ export const BURST = 16;
 /** How long until there may be as many again: 16,000 questions a second. */
 export const PAUSE_MS = 2;
 
-/** See the module description. */
 export class QuestionPace {
   readonly #timers: Timers;
   readonly #waiting: (() => void)[] = [];

@@ -1,13 +1,13 @@
 /**
- * Tells who of thousands of descriptors has something to do (epoll(7)).
+ * Reports which of thousands of descriptors are ready (epoll(7)).
  *
  * Sockets of the C library are read and written at once, when there is
- * something to read or room to write; all that has to be waited for is that,
- * and it is waited for together. A socket of the platform costs an operation, a
- * promise and a buffer for each read instead.
+ * something to read or room to write; one wait serves all of them. A socket of
+ * the platform costs an operation, a promise and a buffer for each read
+ * instead.
  *
- * Who waits while this thread has nothing to do is for {@linkcode Wakeup}. As
- * long as there is much to do, nobody waits: it is looked once per turn of the
+ * A {@linkcode Wakeup} waits while this thread has nothing to do. As long as
+ * there is much to do, there is no wait: the poller looks once per turn of the
  * event loop.
  *
  * @module
@@ -37,7 +37,7 @@ const BUSY_EVENTS_MIN = 3;
  * Bytes that all conduits together move before the event loop has its turn: a
  * few milliseconds. Where many ends are faster than we are, reading and writing
  * would go on from microtask to microtask for ever, and no timer, no signal and
- * no other connection would be heard.
+ * no other connection would be served.
  */
 export const BYTES_PER_TURN: number = 4 * 1024 * 1024;
 
@@ -46,10 +46,10 @@ const EVENT_WORDS = Deno.build.arch === "x86_64" ? 3 : 4;
 const DATA_AT = Deno.build.arch === "x86_64" ? 1 : 2;
 
 /**
- * A process that is held looks so often whether it was told of everything. It
- * should find nothing, ever; but a kernel whose wake-up is lost would leave all
- * connections waiting for good. Long timers share their moments
- * (`systemTimers`), so a process that has nothing to do wakes no more often.
+ * A process that is held looks so often for missed events. It should find
+ * nothing, ever; but a lost wake-up of the kernel would leave all connections
+ * waiting for good. Long timers share their moments (`systemTimers`), so a
+ * process that has nothing to do wakes no more often.
  */
 export const LOOK_ANYWAY_MS = 30_000;
 
@@ -70,11 +70,11 @@ export const Ready = {
   HANGUP: 0x10,
   /** The peer has ended its side. */
   PEER_END: 0x2000,
-  /** Tell once each time it becomes so, not as long as it is. */
+  /** Report once each time it becomes so, not as long as it is. */
   EDGE: 0x80000000,
 } as const;
 
-/** Who is waited for. */
+/** What the poller waits for. */
 export interface Pollable {
   /**
    * Called from the event loop and never from inside another call.
@@ -84,13 +84,13 @@ export interface Pollable {
    */
   onReady(ready: number): void;
   /**
-   * `onReady` threw what nobody foresaw, which is reported already: to end what
-   * it was about. The others are told of what is theirs either way.
+   * `onReady` threw an unforeseen error, which is reported already: end what it
+   * was about. The others are notified either way.
    */
   onFault(): void;
 }
 
-/** Who finds out that there is something to do while this thread has nothing. */
+/** Wakes this thread when there is something to do. */
 export interface Wakeup {
   /** For operators. */
   readonly kind: "ring" | "thread" | "timer";
@@ -115,7 +115,7 @@ export type OpenWakeup = (
 /** By preference. */
 const WAKEUPS: readonly OpenWakeup[] = [RingWakeup.open, ThreadWakeup.open];
 
-/** See the module description. It is the `Turn` of its streams, too. */
+/** It is the `Turn` of its streams, too. */
 export class Poller {
   readonly #library: LibC;
   readonly #waiters: readonly OpenWakeup[];
@@ -140,9 +140,9 @@ export class Poller {
   #isLooking = false;
   /** Moved in this turn. */
   #bytes = 0;
-  /** Who has more to do than it may do in one turn, in this order. */
+  /** Those with more to do than one turn allows, in this order. */
   #unfinished = new Map<Pollable, number>();
-  /** Those of them who go on in this look, and what was told of them meanwhile. */
+  /** Those of them that go on in this look, and their new events. */
   #due: Map<Pollable, number> = NOBODY;
   #holders = 0;
   #closing: Promise<unknown> = Promise.resolve();
@@ -153,13 +153,14 @@ export class Poller {
     this.#waiters = waiters;
   }
 
-  /** Who waits; `undefined` while there is nothing to wait for. */
+  /** The kind that waits; `undefined` while there is nothing to wait for. */
   get wakeupKind(): Wakeup["kind"] | undefined {
     return this.#waiter?.kind;
   }
 
   /**
-   * Waits for a descriptor, or tells another of what happens to it from now on.
+   * Waits for a descriptor, or notifies another `polled` of its events from now
+   * on.
    *
    * @param interest Bits of {@linkcode Ready}; errors and hang-ups always count.
    * @returns Whether it is waited for from now on.
@@ -195,7 +196,7 @@ export class Poller {
     if (!this.#isLooking) this.#lookSoon();
   }
 
-  /** To be told of bytes that were read or written. */
+  /** Counts bytes that were read or written. */
   moved(bytes: number): void {
     this.#bytes += bytes;
   }
@@ -239,10 +240,10 @@ export class Poller {
   }
 
   /**
-   * Keeps what waits alive while nobody is waited for: it takes some hundred
+   * Keeps the wakeup alive while nothing is waited for: it takes some hundred
    * microseconds to make, too many for a process whose connections come one
-   * after the other. Meanwhile it looks now and then whether it was told of
-   * everything, see {@linkcode LOOK_ANYWAY_MS}.
+   * after the other. Meanwhile it looks now and then for missed events, see
+   * {@linkcode LOOK_ANYWAY_MS}.
    *
    * @returns How to end that.
    */
@@ -314,7 +315,7 @@ export class Poller {
     this.#closing = Promise.all([this.#closing, closing]);
   }
 
-  /** To be told when there is something to do. */
+  /** Makes the wakeup wait for events. */
   #await(): void {
     if (this.#isAwaited) return;
     this.#isAwaited = true;
@@ -341,7 +342,7 @@ export class Poller {
     this.#look();
   };
 
-  /** Nobody has told it to. What it finds, nobody was told of, or not yet. */
+  /** Looks without a wake-up. What it finds was not reported, or not yet. */
   #lookAnyway(): void {
     if (this.#lookIsDue || this.#look() === 0 || this.#epoll < 0) return;
     this.#isAwaited = false;
@@ -359,7 +360,7 @@ export class Poller {
     if (this.#unfinished.size > 0) this.#tellUnfinished(count);
     else this.#tell(count);
     this.#isLooking = false;
-    // Somebody may have closed all of them meanwhile, and opened others.
+    // All of them may be closed meanwhile, and others opened.
     if (this.#epoll < 0) return count;
     const isBusy = count >= BUSY_EVENTS_MIN || this.#unfinished.size > 0;
     if (isBusy) this.#lookSoon();
@@ -376,8 +377,8 @@ export class Poller {
   }
 
   /**
-   * Those who wait for their turn have it first, and one only: else who is ready
-   * in each look would take theirs for ever.
+   * Those that wait for their turn have it first, and one only: else one that
+   * is ready in each look would take theirs for ever.
    */
   #tellUnfinished(count: number): void {
     const due = this.#due = this.#unfinished;
@@ -393,7 +394,10 @@ export class Poller {
   }
 }
 
-/** Events come once (`EDGE`), so nobody's trouble may keep others from theirs. */
+/**
+ * Events come once (`EDGE`), so a fault of one must not keep others from
+ * theirs.
+ */
 function tell(polled: Pollable, ready: number): void {
   try {
     polled.onReady(ready);
@@ -407,8 +411,8 @@ function tell(polled: Pollable, ready: number): void {
 const NOBODY = new Map<Pollable, number>();
 
 /**
- * Looks by the clock where nobody tells any more, as when no thread can be made:
- * slower, and better than connections that wait for good.
+ * Looks by the clock where nothing wakes us any more, as when no thread can be
+ * made: slower, and better than connections that wait for good.
  */
 const BY_TIMER: OpenWakeup = (_library, _epoll, onReady) => {
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -431,8 +435,8 @@ const TIMER_LOOK_MS = 10;
 let shared: Poller | undefined;
 
 /**
- * The one of this process; `undefined` where there is no C library to ask, and
- * where the platform's sockets were chosen.
+ * The one of this process; `undefined` where there is no C library, and where
+ * the platform's sockets were chosen.
  */
 export function sharedPoller(): Poller | undefined {
   if (shared !== undefined) return shared;

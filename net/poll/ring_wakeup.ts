@@ -37,8 +37,8 @@ const SETUP_COOP_TASKRUN = 1 << 8;
 const FEAT_SINGLE_MMAP = 1;
 /**
  * Linux 5.9. Nothing of it is used, but before that the kernel does not
- * interrupt a sleep for what it has to finish on this thread (5.7), so nobody
- * would ever be woken.
+ * interrupt a sleep for what it has to finish on this thread (5.7), so this
+ * thread would never be woken.
  */
 const FEAT_POLL_32BITS = 1 << 6;
 
@@ -72,7 +72,6 @@ const ENTER = 426n;
 const SETUP = 425n;
 const PIPE_FLAGS = 0x80800; // O_CLOEXEC, O_NONBLOCK
 
-/** See the module description. */
 export class RingWakeup implements Wakeup {
   readonly kind = "ring";
   readonly #library: LibC;
@@ -121,7 +120,7 @@ export class RingWakeup implements Wakeup {
         callback: () => (onReady(), true),
       },
     } as net.SocketConstructorOpts);
-    // It never ends. If it does, whoever looks next hears that from `wait`.
+    // It never ends. If it does, the next `wait` reports that.
     const onBroken = () => {
       if (this.#state !== "working") return;
       this.#state = "broken";
@@ -145,7 +144,7 @@ export class RingWakeup implements Wakeup {
     const { io_uring_enter } = this.#library;
     const given = io_uring_enter(ENTER, descriptor, ORDERS, 0n, 0n, 0n, 0n);
     if (given === ORDERS && this.#takeResults()) return true;
-    // Out of memory, say. Whoever wakes others must not be in doubt.
+    // Out of memory, say. A wakeup must not be in an unknown state.
     this.#state = "broken";
     return false;
   }
@@ -307,7 +306,7 @@ function unmap(library: LibC, mappings: readonly Mapping[]): void {
   for (const { at, bytes } of mappings) library.munmap(at, BigInt(bytes));
 }
 
-/** Nobody may touch its memory after that. */
+/** Its memory must not be touched after that. */
 function closeRing(library: LibC, ring: Ring): void {
   library.close(Number(ring.descriptor));
   unmap(library, ring.mappings);

@@ -7,7 +7,7 @@
  * @module
  */
 
-/** The environment variable that says so. */
+/** The environment variable that chooses. */
 export const SOCKETS_VARIABLE = "TUNNEL_SOCKETS";
 
 /** What may stand in it; without it the last one that is possible is used. */
@@ -24,8 +24,8 @@ export function isSocketChoice(text: string): text is SocketChoice {
 let chosen: SocketChoice | undefined | "unread" = "unread";
 
 /**
- * What this process was told; `undefined`: nothing, or nothing that is known.
- * Read once.
+ * The choice of this process; `undefined`: none, or none that is known. Read
+ * once.
  */
 export function socketChoice(): SocketChoice | undefined {
   if (chosen === "unread") chosen = read();
@@ -33,7 +33,7 @@ export function socketChoice(): SocketChoice | undefined {
 }
 
 function read(): SocketChoice | undefined {
-  // Who embeds us may not let us look; an attempt would prompt.
+  // A program that embeds us may not allow it; an attempt would prompt.
   const asked = { name: "env", variable: SOCKETS_VARIABLE } as const;
   if (Deno.permissions.querySync(asked).state !== "granted") return undefined;
   const text = Deno.env.get(SOCKETS_VARIABLE) ?? "";

@@ -24,7 +24,6 @@ const EFD_FLAGS = 0x80800; // EFD_CLOEXEC, EFD_NONBLOCK
 /** `struct epoll_event`, of which only the first word matters here. */
 const EVENT_BYTES = 16;
 
-/** See the module description. */
 export class ThreadWakeup implements Wakeup {
   readonly kind = "thread";
   readonly #library: LibC;
@@ -111,7 +110,7 @@ export class ThreadWakeup implements Wakeup {
     if (!this.#isClosed) this.#ready();
   }
 
-  /** Whoever looks next hears that from `wait`, and takes another one. */
+  /** The next `wait` reports that, and the poller takes another one. */
   #broken(): void {
     this.#isBroken = true;
     this.#waiting = undefined;

@@ -2,14 +2,13 @@
  * How much of what was read is dealt with before others have a turn.
  *
  * All bytes are not alike: 64 KiB of DATA are one copy, 64 KiB of the smallest
- * frames some thousand small tasks, for as many milliseconds. So it is not
- * bytes that are rationed but time, and what the last ones took says how many
- * may come next.
+ * frames some thousand small tasks, for as many milliseconds. So time is
+ * rationed, not bytes: what the last bytes took decides how many may come next.
  *
  * @module
  */
 
-/** Nobody waits much longer than this for another connection's bytes. */
+/** No connection waits much longer than this for another one's bytes. */
 export const TURN_MS = 0.25;
 
 /** A frame or two; what they cost at the most is bounded elsewhere. */
@@ -24,7 +23,6 @@ const SHARE_BYTES_FIRST = SHARE_BYTES_MIN;
 /** Below this part of a turn shares grow. */
 const CHEAP = 1 / 4;
 
-/** See the module description. */
 export class TurnShare {
   /** How many to deal with until it is looked what they took. */
   bytes: number = SHARE_BYTES_FIRST;

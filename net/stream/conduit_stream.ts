@@ -21,7 +21,6 @@ import {
   WOULD_BLOCK,
 } from "./stream.ts";
 
-/** See the module description. */
 export class ConduitStream implements Stream, ConduitEvents {
   readonly closesInOrder = false;
   readonly alpn = "";

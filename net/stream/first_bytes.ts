@@ -9,8 +9,8 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { Socket } from "./socket.ts";
 
 /**
- * How long a caller may take to speak first, where what it says by then saves a
- * round trip; a target that speaks first waits so long.
+ * How long we wait for a caller's first bytes. Bytes that are here by then save
+ * a round trip; a target that speaks first waits that long.
  */
 export const EARLY_WAIT_MS = 3;
 
@@ -26,7 +26,7 @@ export async function firstBytes(
   timers: Timers,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const looking = socket.fill();
-  // What comes too late is for who takes the stream over.
+  // Later bytes are for the next user of the stream.
   looking.catch(() => {});
   await atMost(timers, waitMs, looking);
   return socket.bytes;

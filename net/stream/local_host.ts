@@ -1,8 +1,8 @@
 /**
  * Which of this machine's addresses a caller has connected to.
  *
- * A listener for all addresses knows one name for all that it accepts; of one
- * connection only the kernel knows it, and is asked where that matters.
+ * A listener for all addresses has one name for all connections. Only the
+ * kernel knows the address of a single one; we ask it where that matters.
  *
  * @module
  */

@@ -7,10 +7,9 @@
 import { closedError, type Stream } from "./stream.ts";
 import { StreamLayer } from "./stream_layer.ts";
 
-/** See the module description. */
 export class PeekedStream extends StreamLayer {
   #first: Uint8Array | undefined;
-  /** Why reading failed behind it; a kernel says so only once. */
+  /** Why reading failed behind it; a kernel reports that only once. */
   #failure: { readonly error: unknown } | undefined;
 
   /** @param first Belongs to this from now on. */

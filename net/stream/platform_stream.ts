@@ -1,10 +1,10 @@
 /**
- * Sockets of the platform, which promise, as {@linkcode Stream}s: for machines
- * whose C library cannot be asked, and where operators want it so.
+ * Sockets of the platform, which use promises, as {@linkcode Stream}s: for
+ * machines whose C library cannot be called, and where operators choose them.
  *
- * Who would read and finds nothing has one read begun, into a buffer of its own
- * that is small while it waits; what it gave is read by copy. What is written is
- * copied, and one write is in flight.
+ * A read that finds nothing begins one read of the platform, into a buffer of
+ * its own that is small while it waits; its bytes are copied to the reader.
+ * Written bytes are copied, and one write is in flight.
  *
  * @module
  */
@@ -62,7 +62,6 @@ export function denoStream(conn: Deno.Conn): Stream {
   });
 }
 
-/** See the module description. */
 export class PlatformStream implements Stream {
   readonly remoteAddress: string;
   readonly localAddress: string;
@@ -78,7 +77,7 @@ export class PlatformStream implements Stream {
   readonly #notifier = new Notifier();
   #isOpen = true;
 
-  // Reading. From `#at` to `#end` the buffer holds what nobody has read.
+  // Reading. From `#at` to `#end` the buffer holds unread bytes.
   readonly #reader = new ReadBuffer();
   #at = 0;
   #end = 0;
@@ -141,7 +140,7 @@ export class PlatformStream implements Stream {
     if (this.#at === this.#end) {
       this.#reader.adapt(this.#end);
       this.#at = this.#end = 0;
-      // Who stalls holds no buffer.
+      // A stalled reader holds no buffer.
       this.#reader.release();
     }
     return count;
@@ -247,7 +246,7 @@ function setNoDelay(conn: Deno.TcpConn): void {
   try {
     conn.setNoDelay(true);
   } catch {
-    // The peer is gone already; the next read or write says so.
+    // The peer is gone already; the next read or write reports it.
   }
 }
 

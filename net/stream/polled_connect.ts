@@ -27,8 +27,8 @@ export type StartedConnection = StreamDescriptor | Connecting;
  * Begins to connect to an IP address and port.
  *
  * @returns `undefined` where only the platform can: the host is a name or has a
- *   zone, or there is no C library to ask. Who gets one that is under way has to
- *   wait for it.
+ *   zone, or there is no C library. The caller has to wait for one that is
+ *   under way.
  * @throws A system error with its `code`.
  */
 export function startPolledTcp(
@@ -42,7 +42,7 @@ export function startPolledTcp(
   return start({ name: shared, bytes, ends }, poller);
 }
 
-/** Each name is said at once, and again by who has to wait. */
+/** Each address is used at once, and written again by a connect that waits. */
 const shared = new Uint8Array(SOCKET_ADDRESS_BYTES);
 
 /**
@@ -111,7 +111,7 @@ function start(
   const { name, bytes } = place;
   const descriptor = library.socket(name[0]!, SOCK_STREAM | SOCK_FLAGS, 0);
   if (descriptor < 0) throw systemError(lastError(library));
-  // Asked twice: on this machine it is there by then, and a turn is saved.
+  // Called twice: on this machine it is connected by then, which saves a turn.
   const first = ask(library, descriptor, name, bytes);
   const state = first === Errno.EINPROGRESS
     ? ask(library, descriptor, name, bytes)
@@ -129,7 +129,7 @@ function start(
 /** No error has this number. */
 const CONNECTED = 0;
 
-/** Tells the kernel to connect, or asks how far it has come. */
+/** Makes the kernel connect, or asks for the progress (connect(2)). */
 function ask(
   library: LibC,
   descriptor: number,
@@ -141,7 +141,7 @@ function ask(
   return number === Errno.EISCONN ? CONNECTED : number;
 }
 
-/** What is there to read is told by the poller, which has yet to look. */
+/** The poller has yet to look, and reports what is there to read. */
 function streamOf(
   library: LibC,
   poller: Poller,
@@ -152,7 +152,7 @@ function streamOf(
   const isTcp = ends.localAddress === "";
   const facts = { ...ends, isTcp, mayRead: false };
   const stream = new StreamDescriptor(library, poller, descriptor, facts);
-  // An end may have come together with the connection; it is told once.
+  // An end may have come together with the connection; it is reported once.
   stream.onReady(noticed);
   return stream;
 }
@@ -164,7 +164,7 @@ export class Connecting implements Pollable {
   readonly #descriptor: number;
   readonly #name: Uint8Array<ArrayBuffer>;
   readonly #ends: Ends;
-  /** What was told of it while it was under way. */
+  /** The readiness reported while it was under way. */
   #noticed = 0;
   #settle: ((error?: unknown) => void) | undefined;
 

@@ -1,10 +1,10 @@
 /**
- * The face with promises of a {@linkcode Stream}, for those who read at leisure:
- * a question and its answer, a head, the first look at a caller. Who moves bytes
- * takes the stream over and does without promises.
+ * A {@linkcode Stream} with promises, for callers that read little: a question
+ * and its answer, a head, the first look at a caller. Callers that move bytes
+ * use the stream itself, without promises.
  *
- * It can be looked into before anybody reads (`fill`). What was looked at and
- * not dropped is read again, also by who takes the stream over.
+ * It can be peeked into before it is read (`fill`). Peeked bytes that were not
+ * dropped are read again, also by the next user of the stream.
  *
  * @module
  */
@@ -38,13 +38,13 @@ interface Filling extends Waiting<boolean> {
   readonly promise: Promise<boolean>;
 }
 
-/** What was taken waits for the kernel, too: then it leaves whatever comes. */
+/** Accepted bytes wait for the kernel, too: then they leave in any case. */
 interface Writing extends Waiting<number> {
   readonly bytes: Uint8Array<ArrayBuffer>;
   taken: number;
 }
 
-/** See the module description. One read and one write at a time. */
+/** One read and one write at a time. */
 export class Socket implements StreamUser {
   /** For its addresses and options; reading and writing it is for this. */
   readonly stream: Stream;
@@ -82,8 +82,7 @@ export class Socket implements StreamUser {
   }
 
   /**
-   * Waits until so many bytes are here. May be called while another call waits
-   * for it.
+   * Waits until so many bytes are here. May be called while another call waits.
    *
    * @returns False when the peer has ended its side before.
    * @throws What `endOf` tells apart.
@@ -193,7 +192,7 @@ export class Socket implements StreamUser {
       this.#reading = undefined;
       return resolve(run.length);
     }
-    // Who looks has a read under way already.
+    // A peek has a read under way already.
     if (this.#filling !== undefined) return;
     const count = this.#readOnce(into);
     if (count === WOULD_BLOCK) return;
@@ -229,7 +228,7 @@ export class Socket implements StreamUser {
     }
   }
 
-  /** Also when somebody else has closed it. */
+  /** Also when another holder of the stream has closed it. */
   #over(): void {
     const [reading, filling] = [this.#reading, this.#filling];
     const writing = this.#writing;

@@ -18,9 +18,9 @@ import type { Stream } from "./stream.ts";
 /**
  * Begins to connect to an IP address.
  *
- * @returns What is there at once, as on this machine, or how to wait for it,
- *   which has to be done in the same turn; `undefined` where that cannot be told
- *   apart: `connectToAddress` is for all.
+ * @returns A connection that is there at once, as on this machine, or how to
+ *   wait for it, which has to begin in the same turn; `undefined` where the two
+ *   cannot be told apart: `connectToAddress` is for all.
  * @throws A system error with its `code`.
  */
 export function startConnect(
@@ -61,7 +61,7 @@ export async function connectToPath(
     denoStream(await connectUnix(path, signal));
 }
 
-/** The platform's call takes no signal; what comes too late is closed. */
+/** The platform's call takes no signal; a late connection is closed. */
 function connectUnix(path: string, signal: AbortSignal): Promise<Deno.Conn> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);

@@ -2,10 +2,10 @@
  * A byte stream that is read and written without waiting: the one contract of
  * every connection, whatever it is made of.
  *
- * TCP, unix, the platform's sockets, TLS, a tunnel's conduit and what was looked
- * into already all are streams. A layer takes a stream and gives a stream:
- * it is the {@linkcode StreamUser} of the one below, or lets its own user be
- * that. Who wants promises puts a `Socket` on it; who moves bytes (a conduit,
+ * TCP, unix, the platform's sockets, TLS, a tunnel's conduit and a peeked
+ * stream all are streams. A layer takes a stream and gives a stream: it is the
+ * {@linkcode StreamUser} of the one below, or lets its own user be that. Code
+ * that wants promises puts a `Socket` on it; code that moves bytes (a conduit,
  * HTTP/2) uses it directly, without a promise, a closure or a copy for each
  * read.
  *
@@ -24,20 +24,20 @@ export type { PeerCredentials } from "../libc/peer_credentials.ts";
 /** What `read` gives when nothing is there now, and the end is not either. */
 export const WOULD_BLOCK = -1;
 
-/** Who reads and writes a stream. One at a time. */
+/** Reads and writes a stream. One at a time. */
 export interface StreamUser {
   /**
-   * There may be something to read, or room to write, or an end, or it was closed
-   * by somebody else. From the event loop or a microtask, never from inside a
-   * call of the stream.
+   * There may be something to read, or room to write, or an end, or another
+   * holder closed it. Called from the event loop or a microtask, never from
+   * inside a call of the stream.
    *
    * @param hint Bits of `Ready`: what has changed, as far as that is known.
    *   0: nothing has, it is only this user's turn again ({@linkcode Stream.goOn}).
    */
   onReady(hint: number): void;
   /**
-   * `onReady` threw what nobody foresaw, which is reported already: to end what
-   * it was about.
+   * `onReady` threw an unforeseen error, which is reported already: the user
+   * ends what it was about.
    */
   onFault(): void;
 }
@@ -56,7 +56,6 @@ export interface Turn {
   later(task: () => void): void;
 }
 
-/** See the module description. */
 export interface Stream {
   /** `ip:port`, `[ip6]:port`, a socket path, or `unix` for an unnamed peer. */
   readonly remoteAddress: string;
@@ -65,7 +64,7 @@ export interface Stream {
   readonly alpn: string;
   /** What a TLS client called us (SNI); empty when it did not. */
   readonly serverName: string;
-  /** Whom TLS has verified; `ANONYMOUS` otherwise. */
+  /** The peer that TLS has verified; `ANONYMOUS` otherwise. */
   readonly identity: PeerIdentity;
   /** The kernel's number, for options; `undefined` where it is not ours. */
   readonly descriptor: number | undefined;
@@ -73,18 +72,18 @@ export interface Stream {
   /** Neither `close` nor `reset` was called. */
   readonly isOpen: boolean;
   /**
-   * `close` alone ends our side in order, so that who ends second need not call
-   * `closeWrite` first: one system call less for each connection.
+   * `close` alone ends our side in order, so the side that ends second need not
+   * call `closeWrite` first: one system call less for each connection.
    */
   readonly closesInOrder: boolean;
-  /** Called once, when it is closed from here. Set by who accepted it. */
+  /** Called once, when it is closed from here. Set by the acceptor. */
   onClosed: (() => void) | undefined;
 
-  /** Who made a unix connection (unix(7)), where that is known. */
+  /** The process that made a unix connection (unix(7)), where that is known. */
   peerCredentials(): PeerCredentials | undefined;
 
   /**
-   * Notifies `user` from now on, and nobody who was notified before.
+   * Notifies `user` from now on, in place of the one before.
    *
    * As with epoll's edges (epoll(7)) a user is notified of what changes, not of
    * what is: a new user tries first. After a `read` that would block, a `write`
@@ -102,7 +101,7 @@ export interface Stream {
    * @param into Must not be empty.
    * @returns How many bytes, 0 at the peer's end (again and again), or
    *   {@linkcode WOULD_BLOCK}.
-   * @throws What `endOf` tells apart: a system error or one of TLS, with its
+   * @throws What `endOf` distinguishes: a system error or one of TLS, with its
    *   `code`; it was closed.
    */
   read(into: Uint8Array<ArrayBuffer>): number;
@@ -125,8 +124,8 @@ export interface Stream {
   closeWrite(): void;
 
   /**
-   * Frees it. What was taken and the kernel has still leaves. Harmless a second
-   * time. The user is notified, so it notices that somebody else has closed it.
+   * Frees it. Accepted bytes that the kernel has still leave. Harmless a second
+   * time. The user is notified, also when another holder has closed it.
    */
   close(): void;
 
@@ -135,8 +134,8 @@ export interface Stream {
 }
 
 /**
- * Notifies `user`, for streams that no poller notifies: what it throws costs
- * this stream, and nobody else's.
+ * Notifies `user`, for streams that no poller notifies: what it throws ends
+ * this stream, and no other.
  */
 export function notifyUser(user: StreamUser, hint: number): void {
   try {

@@ -45,7 +45,7 @@ export const READ_BYTES_MAX: number = 2 *
 
 /**
  * A chunk of about one TLS record is a piece of bulk, and the next piece may be
- * here already. Larger ones come from whoever reads much at once.
+ * here already. Larger ones come from peers that read much at once.
  */
 const PIECE_BYTES = { min: 8 * 1024, max: 16 * 1024 } as const;
 
@@ -53,22 +53,20 @@ const PIECE_BYTES = { min: 8 * 1024, max: 16 * 1024 } as const;
 const GATHERED_BYTES = 56 * 1024;
 
 /**
- * Bytes for a peer that takes none which are thrown away in one turn of the
- * event loop. Somebody may have bytes without end (a bench target, a copy of
- * `/dev/zero`); without a pause he would keep the loop to himself, and what says
- * that the connection is over comes through the loop.
+ * Bytes for a peer that reads no more which are dropped in one turn of the
+ * event loop. A sender may have bytes without end (a bench target, a copy of
+ * `/dev/zero`); without a pause it would keep the loop busy, and the end of the
+ * connection is reported through the loop.
  */
 export const DROPPED_BYTES_PER_TURN: number = 1024 * 1024;
 
 /** Reads in a row of one conduit; then others have their turn. */
 const READS_PER_TURN = 2;
 
-/** One for all: see the module description. */
+/** One for all conduits: bytes are delivered before the next read. */
 const shared = new Uint8Array(READ_BYTES_MAX);
 
-/**
- * @param stream Not to be used any more. What was looked at in it comes first.
- */
+/** @param stream Not to be used any more. Bytes that were peeked come first. */
 export function conduitOf(stream: Stream): Conduit {
   return new StreamConduit(stream);
 }
@@ -107,12 +105,12 @@ class StreamConduit implements Conduit, StreamUser {
       throw new TypeError("Cannot attach to a conduit twice");
     }
     this.#events = events;
-    // Not in this turn: the caller may not be ready to hear anything yet.
+    // Not in this turn: the caller may not be ready for events yet.
     this.#readSoon();
   }
 
   write(chunk: Uint8Array): number {
-    // The bytes go nowhere, and `onClose` says so.
+    // The bytes go nowhere, and `onClose` reports it.
     if (this.#end !== undefined) return 0;
     if (this.#sending === "broken") return this.#drop(chunk.length);
     if (this.#sending !== "open") {
@@ -316,7 +314,7 @@ class StreamConduit implements Conduit, StreamUser {
     this.#events?.onWritable();
   }
 
-  /** Takes what nobody will get, see {@linkcode DROPPED_BYTES_PER_TURN}. */
+  /** Takes bytes that reach no peer, see {@linkcode DROPPED_BYTES_PER_TURN}. */
   #drop(bytes: number): number {
     if (this.#droppedBytes === 0) this.#stream.turn.later(this.#dropFurther);
     const room = DROPPED_BYTES_PER_TURN - this.#droppedBytes;
@@ -343,14 +341,14 @@ class StreamConduit implements Conduit, StreamUser {
         this.#stream.closeWrite();
       }
     } catch {
-      // The peer has gone; what it said before is delivered first. Who has said
-      // goodbye itself needs none of ours.
+      // The peer has gone; what it sent before is delivered first. A peer that
+      // closed its side in order needs no end from us.
       if (!this.#peerEnded) this.#sending = "broken";
     }
     this.#tryToClose();
   }
 
-  /** Over is what both sides have ended, when our goodbye is on its way. */
+  /** The end: both sides have ended, and our end is on its way. */
   #tryToClose(): void {
     if (this.#sending !== "ended" || !this.#peerEnded) return;
     if (this.#end === undefined && this.#hasLeft()) {
@@ -362,7 +360,7 @@ class StreamConduit implements Conduit, StreamUser {
     try {
       return this.#stream.flush();
     } catch {
-      return true; // Nobody waits for it any more.
+      return true; // It is no longer waited for.
     }
   }
 
@@ -383,7 +381,7 @@ class StreamConduit implements Conduit, StreamUser {
   }
 }
 
-/** The peer ended in order, but did not hear us out. */
+/** The peer ended in order, but did not read all of ours. */
 const UNHEARD: ConduitEnd = {
   kind: "reset",
   reason: "connection closed by peer while bytes were on their way to it",

@@ -1,6 +1,6 @@
 /**
  * A connected TCP or unix socket of the C library as a {@linkcode Stream}: read
- * and written at once, when the poller says that there is something to do.
+ * and written at once, when the poller reports that it is ready.
  *
  * @module
  */
@@ -43,7 +43,6 @@ export interface StreamFacts {
   readonly isPrompt?: boolean;
 }
 
-/** See the module description. */
 export class StreamDescriptor implements Stream, Pollable {
   readonly descriptor: number;
   readonly turn: Poller;
@@ -54,7 +53,7 @@ export class StreamDescriptor implements Stream, Pollable {
   readonly #isTcp: boolean;
   #user: StreamUser | undefined;
   #isOpen = true;
-  /** False: all was read, and the kernel has said nothing since. */
+  /** False: all was read, and the kernel has reported nothing since. */
   #mayRead: boolean;
   /** An end or a failure is behind what there is to read, or a gap in it. */
   #endIsNear = false;
@@ -104,8 +103,8 @@ export class StreamDescriptor implements Stream, Pollable {
   }
 
   /**
-   * Asked for once, as later its number may be another socket's; `undefined`
-   * where it is no process of this machine that this process can see.
+   * Read once, as later its number may be another socket's; `undefined` where
+   * it is no process of this machine that this process can see.
    */
   peerCredentials(): PeerCredentials | undefined {
     if (this.#isTcp) return undefined;
@@ -146,8 +145,8 @@ export class StreamDescriptor implements Stream, Pollable {
         sizeOf(length),
         0,
       );
-      // A short read drained the kernel, so what comes next is told (epoll(7)).
-      // Only what was told of together with the bytes and is behind them is not.
+      // A short read drained the kernel, so what comes next is reported
+      // (epoll(7)), but not an end that was reported together with these bytes.
       if (count < length && !this.#endIsNear) this.#mayRead = false;
       if (count >= 0) return count;
       if (this.#failed() === "try later") return WOULD_BLOCK;
@@ -192,7 +191,7 @@ export class StreamDescriptor implements Stream, Pollable {
 
   reset(): void {
     if (!this.#isOpen) return;
-    // Linux dissolves a connection that is connected to nobody, with RST.
+    // Linux ends a connection with RST when it is connected to no address.
     if (this.#isTcp) {
       this.#library.connect(this.descriptor, NOBODY, NOBODY.length);
     }
@@ -208,7 +207,7 @@ export class StreamDescriptor implements Stream, Pollable {
 }
 
 /**
- * What is told once and must be read up to. A read stops in front of urgent data
+ * Reported once, and to be read up to. A read stops in front of urgent data
  * (tcp(7)), however much there is behind it.
  */
 const ENDS = Ready.PEER_END | Ready.HANGUP | Ready.ERROR | Ready.URGENT;

@@ -12,7 +12,7 @@ import {
 } from "../../platform/errors/internal_errors.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 
-/** Codes with which a kernel says that the peer gave the connection up. */
+/** Codes with which a kernel reports that the peer gave the connection up. */
 const RESET_CODES: ReadonlySet<string> = new Set([
   "ECONNRESET",
   "ECONNABORTED",
@@ -21,7 +21,8 @@ const RESET_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Tells a reset (the peer gave up on purpose) from a loss (the connection broke).
+ * Distinguishes a reset (the peer gave up on purpose) from a loss (the
+ * connection broke).
  *
  * @param error What a read or write of a socket was rejected with.
  */

@@ -8,7 +8,7 @@
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { PeerCredentials, Stream, StreamUser, Turn } from "./stream.ts";
 
-/** See the module description. Who uses it is notified by the one below. */
+/** Its user is notified by the stream below. */
 export abstract class StreamLayer implements Stream {
   protected readonly below: Stream;
 

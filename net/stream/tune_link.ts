@@ -1,5 +1,5 @@
 /**
- * Sets the options of a link's socket (`libc/tcp_options.ts`), whoever made it.
+ * Sets the options of a link's socket (`libc/tcp_options.ts`), of either kind.
  *
  * @module
  */

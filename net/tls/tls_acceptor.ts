@@ -1,9 +1,9 @@
 /**
- * TLS's server side of a port: takes the streams that it accepted and gives the
- * same connections in the clear, with backpressure. By OpenSSL where it can be
- * had, else by `node:tls` behind a gate.
+ * TLS's server side of a port: takes accepted streams and gives the same
+ * connections in plaintext, with backpressure. By OpenSSL where there is one,
+ * else by `node:tls` behind a gate.
  *
- * Credentials are asked for at each handshake, so a reload needs nothing here.
+ * Credentials are read at each handshake, so a reload needs nothing here.
  *
  * @module
  */
@@ -52,7 +52,6 @@ export interface TlsAcceptorOptions {
   onProblem(line: string): void;
 }
 
-/** See the module description. */
 export class TlsAcceptor {
   readonly #options: TlsAcceptorOptions;
   /** For each credentials the last context that could be made of them. */

@@ -17,17 +17,17 @@ import {
   type NodeTlsClientOptions,
 } from "./node/node_tls_client.ts";
 
-/** As whom, and whom to expect. */
+/** Our identity, and the server to expect. */
 export interface TlsClientOptions extends NodeTlsClientOptions {
   /** Only this; default: the cheapest there is. */
   readonly tls?: TlsChoice;
 }
 
 /**
- * Runs the handshake on `stream`, which belongs to this from now on.
+ * Does the handshake on `stream`, which belongs to this from now on.
  *
- * @throws {TlsHandshakeError} With `stream` closed. A server that does not trust
- *   us may say so later: the first `read` throws it.
+ * @throws {TlsHandshakeError} With `stream` closed. A server that does not
+ *   trust us may report it later: the first `read` throws it.
  */
 export async function tlsClient(
   stream: Stream,
@@ -71,9 +71,9 @@ async function overOpenssl(
 }
 
 /**
- * A stream whose server has yet to say what it makes of us: in TLS 1.3 a client
- * is done before the server has looked at its certificate (RFC 8446 §4.4.2), so
- * a failure before the server's first byte is its decision.
+ * A stream whose server has yet to accept our certificate: in TLS 1.3 a client
+ * is done before the server has read its certificate (RFC 8446 §4.4.2), so a
+ * failure before the server's first byte is its decision.
  */
 class UnconfirmedStream extends StreamLayer {
   readonly #address: string;
@@ -91,7 +91,7 @@ class UnconfirmedStream extends StreamLayer {
   }
 
   #readFirst(into: Uint8Array<ArrayBuffer>): number {
-    // What our own `close` has ended says nothing about the server.
+    // An end by our own `close` is no decision of the server.
     if (!this.below.isOpen) throw closedError();
     let count: number;
     try {

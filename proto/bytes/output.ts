@@ -45,7 +45,6 @@ class Batch {
   }
 }
 
-/** See the module description. */
 export class Output {
   readonly #pool: BufferPool;
   /** Full batches in order; the last one may still be `#current`. */

@@ -34,7 +34,6 @@ export interface CallDeadline {
   readonly timers: Timers;
 }
 
-/** See the module description. */
 export class ClientCallStream implements ClientCall, StreamEvents {
   readonly #stream: Stream;
   readonly #body: OutgoingBody;

@@ -24,7 +24,6 @@ import { unaryMethod } from "./unary_method.ts";
 /** A service name is all a request holds; longer ones are nobody's. */
 const REQUEST_BYTES_MAX = 4096;
 
-/** See the module description. */
 export class HealthService {
   readonly #statuses = new Map<string, number>();
   readonly #watchers = new Set<Watcher>();

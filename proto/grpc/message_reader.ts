@@ -44,7 +44,6 @@ export interface MessageReaderOptions {
   onMessage(message: Uint8Array): void;
 }
 
-/** See the module description. */
 export class MessageReader {
   readonly #bytesMax: number;
   readonly #encoding: string;

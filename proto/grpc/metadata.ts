@@ -7,7 +7,6 @@
 /** Text, or bytes when the name ends in `-bin`. */
 export type MetadataValue = string | Uint8Array;
 
-/** See the module description. */
 export class Metadata {
   readonly #entries: (readonly [string, MetadataValue])[] = [];
 

@@ -10,7 +10,6 @@
 import { MessageReader } from "./message_reader.ts";
 import { GrpcError, StatusCode } from "./status.ts";
 
-/** See the module description. */
 export class OnlyMessage {
   readonly #what: "request" | "response";
   readonly #bytesMax: number | undefined;

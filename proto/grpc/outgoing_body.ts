@@ -18,7 +18,6 @@ import {
 /** Free again as soon as `sendFrame` returns, so one serves all calls. */
 const PREFIX = new Uint8Array(MESSAGE_PREFIX_BYTES);
 
-/** See the module description. */
 export class OutgoingBody {
   readonly #stream: Stream;
   // Invariant: keptBytes = sum of the lengths in kept; no chunk is empty.

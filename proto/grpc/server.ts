@@ -51,7 +51,6 @@ export interface RequestEvents extends StreamEvents {
   onHeaders(fields: readonly HeaderField[]): StreamEvents;
 }
 
-/** See the module description. */
 export class GrpcRouter {
   readonly #methods: Readonly<Record<string, MethodHandler>>;
   readonly #timers: Timers;

@@ -43,7 +43,6 @@ const NO_EVENTS: ServerCallEvents = {
   onCancel() {},
 };
 
-/** See the module description. */
 export class ServerCallStream implements ServerCall, StreamEvents {
   readonly path: string;
   readonly authority: string;

@@ -21,7 +21,6 @@ export function fieldBytes(field: HeaderField): number {
   return field.name.length + field.value.length + ENTRY_OVERHEAD_BYTES;
 }
 
-/** See the module description. */
 export class DynamicTable {
   // A ring whose length is a power of two. Entry number n (counted from the
   // first insertion ever) lies in slot n % length.

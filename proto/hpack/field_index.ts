@@ -31,7 +31,6 @@ export interface NameRecord {
   misses: number;
 }
 
-/** See the module description. */
 export class FieldIndex {
   readonly #table: DynamicTable;
   readonly #names: Map<string, NameRecord> = new Map();

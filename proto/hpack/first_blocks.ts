@@ -33,7 +33,6 @@ export interface FirstBlock {
   readonly entries: readonly HeaderField[];
 }
 
-/** See the module description. */
 export class FirstBlocks {
   readonly #blocks: FirstBlock[] = [];
   #oldest = 0;

@@ -15,7 +15,6 @@ export const DATAGRAM_BYTES_MAX = 65_535;
  */
 export const GO_DATAGRAM_BYTES = 4_096;
 
-/** See the module description. */
 export class DatagramGatherer {
   readonly #observer: PacketObserver;
   readonly #isCut: (datagram: Uint8Array) => boolean;

@@ -80,7 +80,6 @@ interface Linger {
   hasMoved: boolean;
 }
 
-/** See the module description. */
 export class PacketConduit implements Conduit {
   readonly #port: ConduitPort;
   readonly #timers: Timers;

@@ -7,7 +7,6 @@
 
 import type { StatusCode } from "../grpc/status.ts";
 
-/** See the module description. */
 export interface PacketObserver {
   /**
    * A packet arrived.

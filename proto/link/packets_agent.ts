@@ -81,7 +81,6 @@ interface Dial {
   pending: PendingDial | undefined;
 }
 
-/** See the module description. */
 export class PacketsAgentLink implements ClientCallEvents {
   readonly #options: PacketsAgentOptions;
   readonly #call: ClientCall;

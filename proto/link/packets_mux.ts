@@ -57,7 +57,6 @@ export interface PacketsMuxOptions {
   readonly onOverrun: (reason: string) => void;
 }
 
-/** See the module description. */
 export class PacketsMux implements PacketReaderEvents, BudgetMember {
   readonly role: PacketsRole;
   readonly timers: Timers;

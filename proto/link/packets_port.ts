@@ -38,7 +38,6 @@ export const STALL_MS = 10_000;
  */
 export const STALL_PROGRESS_BYTES = 64 * 1024;
 
-/** See the module description. */
 export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
   readonly connectId: Int64;
   readonly conduit: PacketConduit;

@@ -125,7 +125,6 @@ interface Question {
   readonly datagrams: boolean;
 }
 
-/** See the module description. */
 class PacketsServerLink implements AgentLink, ServerCallEvents {
   readonly peer: LinkPeer;
   readonly #call: ServerCall;

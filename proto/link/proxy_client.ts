@@ -114,7 +114,6 @@ interface Order {
   readonly early: Uint8Array[];
 }
 
-/** See the module description. */
 class ProxyCall
   implements PendingDial, ClientCallEvents, PacketReaderEvents, ConduitPort {
   /** Forgotten with the answer: a connection may live for days. */

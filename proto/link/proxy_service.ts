@@ -65,7 +65,6 @@ export function proxyService(options: ProxyServiceOptions): MethodHandler {
   return (call) => new ProxyCallee(call, options, nextConnectId);
 }
 
-/** See the module description. */
 class ProxyCallee
   implements ServerCallEvents, PacketReaderEvents, ConduitPort, HoldOwner {
   readonly #call: ServerCall;

@@ -35,7 +35,6 @@ export const DRAIN_BYTES_PER_MS = 1024;
 /** How long a Go peer may take to answer CLOSE_REQ; its own client waits 10 s. */
 export const CLOSE_RSP_WAIT_MS = 10_000;
 
-/** See the module description. */
 export class QuietClose {
   readonly #timers: Timers;
   readonly #isBusy: () => boolean;

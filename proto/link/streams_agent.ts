@@ -105,7 +105,6 @@ export function serveStreamsAgent(
   return { methods, disconnected: (reason) => link.disconnected(reason) };
 }
 
-/** See the module description. */
 class StreamsAgentLink implements ServerCallEvents {
   readonly #options: StreamsAgentOptions;
   readonly #reader: MessageReader;

@@ -106,7 +106,6 @@ interface Opening {
   reject(error: LinkError): void;
 }
 
-/** See the module description. */
 export class StreamsServerLink implements AgentLink, ClientCallEvents {
   readonly #connection: LinkConnection;
   readonly #options: StreamsServerOptions;

@@ -79,7 +79,6 @@ type Phase =
   /** A message could not be understood; its end cannot be trusted. */
   | "failed";
 
-/** See the module description. */
 export class PacketReader {
   readonly #events: PacketReaderEvents;
   readonly #messageBytesMax: number;

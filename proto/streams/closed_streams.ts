@@ -31,7 +31,6 @@ export const LATE_BYTES_EXTRA = 65_536;
  */
 export type ClosedHow = "ended" | "resetByPeer" | "resetByUs" | "ignored";
 
-/** See the module description. */
 export class ClosedStreams {
   readonly #how: Map<number, ClosedHow> = new Map();
   /** Bytes that may still come on streams that we gave up. */

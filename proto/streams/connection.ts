@@ -60,7 +60,6 @@ import { StreamTable } from "./stream_table.ts";
  */
 const IDLE_FRAMES_PER_STREAM = 2;
 
-/** See the module description. */
 export class Connection {
   readonly #role: Role;
   readonly #clock: Clock;

@@ -57,7 +57,6 @@ export interface LifeParts {
   readonly dropIncomplete: () => void;
 }
 
-/** See the module description. */
 export class ConnectionLife {
   readonly #parts: LifeParts;
   readonly #goaway: GoawayState;

@@ -43,7 +43,6 @@ interface Round {
   readonly ms: number;
 }
 
-/** See the module description. */
 export class ConnectionWindowSize {
   readonly #rtt: PathRtt;
   readonly #bytesMax: number;

@@ -41,7 +41,6 @@ interface PendingRequest {
   trailers: readonly HeaderField[] | undefined;
 }
 
-/** See the module description. */
 export class EngineStream
   implements Stream, TunedWindow, Budgeted, WaitingSender {
   // Both get their size with the stream's id.

@@ -39,7 +39,6 @@ import { PrefaceMatcher } from "./preface.ts";
 import type { ReceiverHost } from "./receiver_host.ts";
 import type { LocalSettings } from "./settings.ts";
 
-/** See the module description. */
 export class FrameReceiver {
   readonly #host: ReceiverHost;
   readonly #decoder: FrameDecoder;

@@ -34,7 +34,6 @@ const DEBUG_BYTES_MAX = 256;
 
 const SETTINGS_ACK: Frame = { type: "SETTINGS", ack: true, settings: [] };
 
-/** See the module description. */
 export class FrameWriter {
   readonly #output: Output;
   readonly #encoder: HpackEncoder = new HpackEncoder();

@@ -11,7 +11,6 @@ import type { GoawayInfo } from "./connection_events.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import type { StreamTable } from "./stream_table.ts";
 
-/** See the module description. */
 export class GoawayState {
   readonly #writer: FrameWriter;
   readonly #streams: StreamTable;

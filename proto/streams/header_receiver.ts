@@ -22,7 +22,6 @@ import { checkSection } from "./header_sections.ts";
 import type { ReceiverHost } from "./receiver_host.ts";
 import type { LocalSettings } from "./settings.ts";
 
-/** See the module description. */
 export class HeaderReceiver {
   readonly #host: ReceiverHost;
   readonly #hpack: HpackDecoder;

@@ -19,7 +19,6 @@ export type IncomingSection =
 
 const HEAD: IncomingSection = { kind: "head" };
 
-/** See the module description. */
 export class IncomingMessage {
   #hasHead = false;
   /** Bytes of body still to come by content-length, if that is known. */

@@ -16,7 +16,6 @@ export interface KeepaliveOptions {
 /** What is due at a deadline. */
 export type KeepaliveDue = "nothing" | "ping" | "lost";
 
-/** See the module description. */
 export class Keepalive {
   readonly #options: KeepaliveOptions;
   #askedMs = -Infinity;

@@ -11,7 +11,6 @@ import { Keepalive, type KeepaliveOptions } from "./keepalive.ts";
 import { PathRtt } from "./path_rtt.ts";
 import { readUint32, writeUint32 } from "../frames/byte_order.ts";
 
-/** See the module description. */
 export class Liveness {
   readonly rtt: PathRtt = new PathRtt();
   lastHeardMs: number;

@@ -33,7 +33,6 @@ const SMOOTHING = 1 / 8;
  */
 const RECENT_SAMPLES = 3;
 
-/** See the module description. */
 export class PathRtt {
   #smoothedMs: number | undefined;
   #minMs = Infinity;

@@ -11,7 +11,6 @@ import { CLIENT_PREFACE } from "./frame_writer.ts";
 /** How much of a peer's first bytes is shown. */
 const SHOWN_BYTES = 24;
 
-/** See the module description. */
 export class PrefaceMatcher {
   #matched = 0;
 

@@ -18,7 +18,6 @@ import type { SharedLimits } from "./shared_limits.ts";
 import type { SendingSide } from "./sending_side.ts";
 import type { StreamTable } from "./stream_table.ts";
 
-/** See the module description. */
 export interface ReceiverHost {
   readonly role: Role;
   readonly streams: StreamTable;

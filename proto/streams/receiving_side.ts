@@ -31,7 +31,6 @@ export interface ReceivingParts {
   readonly bulk: BulkSense<EngineStream>;
 }
 
-/** See the module description. */
 export class ReceivingSide implements BudgetMember {
   readonly #parts: ReceivingParts;
   readonly #window: ConnectionWindow;

@@ -14,7 +14,6 @@ import { type WaitingSender, WriteScheduler } from "./write_scheduler.ts";
 /** DATA waits with its senders when so much is in the output already. */
 export const OUTPUT_HIGH_WATER_BYTES: number = 256 * 1024;
 
-/** See the module description. */
 export class SendingSide {
   readonly writer: FrameWriter;
   readonly scheduler: WriteScheduler;

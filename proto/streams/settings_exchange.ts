@@ -38,7 +38,6 @@ export interface SettingsParts {
   readonly clock: Clock;
 }
 
-/** See the module description. */
 export class SettingsExchange {
   readonly startWindow: StartWindow;
   readonly #parts: SettingsParts;

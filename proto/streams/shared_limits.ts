@@ -9,7 +9,6 @@
  * @module
  */
 
-/** See the module description. */
 export interface SharedLimits {
   /** The peer opens a stream. @returns false: refuse it, it is not counted. */
   takeStream(): boolean;

@@ -11,7 +11,6 @@ import type { HeaderField } from "../hpack/header_field.ts";
 import type { ReceivingSide } from "./receiving_side.ts";
 import type { SendingSide } from "./sending_side.ts";
 
-/** See the module description. */
 export interface StreamHost {
   readonly sending: SendingSide;
   readonly receiving: ReceivingSide;

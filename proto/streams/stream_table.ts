@@ -22,7 +22,6 @@ export type AbsentStream = "idle" | "closed";
 /** Nothing is ever put into it. */
 const NOBODY: Set<EngineStream> = new Set();
 
-/** See the module description. */
 export class StreamTable {
   /** How streams that are gone have ended. */
   readonly closed: ClosedStreams = new ClosedStreams();

@@ -12,7 +12,6 @@ export interface BucketSize {
   readonly perSecond: number;
 }
 
-/** See the module description. */
 export class TokenBucket {
   readonly #size: BucketSize;
   #tokens: number;

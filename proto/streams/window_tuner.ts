@@ -77,7 +77,6 @@ export interface TunerParts {
   sendProbe(): void;
 }
 
-/** See the module description. */
 export class WindowTuner {
   readonly #parts: TunerParts;
   #round = 0;

@@ -29,7 +29,6 @@ const TURN_BYTES = 64;
 /** Nothing is ever put into it. */
 const NOBODY: Set<WaitingSender> = new Set();
 
-/** See the module description. */
 export class WriteScheduler {
   // Made when somebody waits: on most connections nobody ever does.
   #sparse = NOBODY;

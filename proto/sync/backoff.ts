@@ -23,7 +23,6 @@ export interface BackoffOptions {
   readonly random: () => number;
 }
 
-/** See the module description. */
 export class Backoff {
   readonly #options: BackoffOptions;
   #ceilingMs: number;

@@ -48,7 +48,6 @@ export interface ConduitEvents {
   onClose(end: ConduitEnd): void;
 }
 
-/** See the module description. */
 export interface Conduit {
   /** True when `onData` and `write` carry whole datagrams, never parts. */
   readonly datagrams: boolean;

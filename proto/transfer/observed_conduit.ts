@@ -19,7 +19,6 @@ export interface ConduitObserver {
   ended(end: ConduitEnd): void;
 }
 
-/** See the module description. */
 export class ObservedConduit implements Conduit, ConduitEvents {
   readonly #inner: Conduit;
   readonly #observer: ConduitObserver;

@@ -14,7 +14,6 @@ import {
   sharedBufferPool,
 } from "../bytes/buffer_pool.ts";
 
-/** See the module description. */
 export class PooledQueue {
   readonly #pool: BufferPool;
   // Invariant: every block but the last is full; start lies in the first block,

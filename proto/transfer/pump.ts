@@ -36,7 +36,6 @@ export interface PumpOwner {
  */
 type State = "flowing" | "ending" | "leaving" | "ended" | "stopped";
 
-/** See the module description. */
 export class Pump implements ConduitEvents {
   /** Forgotten when it is closed: it is not told any more what was consumed. */
   #source: Conduit | undefined;

@@ -20,7 +20,6 @@ interface Entry<T extends object> {
   readonly value: WeakRef<T>;
 }
 
-/** See the module description. */
 export class Interned<T extends object> {
   readonly #rows = new Map<number, Entry<T>[]>();
   /** Clients that repeat the same do it one after the other. */

@@ -23,7 +23,7 @@ import type { Stream } from "../../stream/stream.ts";
 import { NodeTlsStream } from "./node_tls_stream.ts";
 import { TlsGate } from "./tls_gate.ts";
 
-/** As whom, and whom to expect. */
+/** Our identity, and the server to expect. */
 export interface NodeTlsClientOptions {
   /** `ca` verifies the server, exclusively; empty means the public CAs. */
   readonly credentials: TlsMaterial;
@@ -31,7 +31,7 @@ export interface NodeTlsClientOptions {
   readonly serverName: string;
   /** Names and addresses of which any one does as well. */
   readonly otherNames?: readonly string[];
-  /** Whoever answers is believed. */
+  /** The server is not verified. */
   readonly isUnverified?: boolean;
   /** By preference; empty offers none. */
   readonly alpn: readonly string[];
@@ -118,7 +118,7 @@ interface ShownCertificate {
   readonly issuerCertificate?: ShownCertificate;
 }
 
-/** More than anybody needs. */
+/** More than any chain needs. */
 const CHAIN_MAX = 16;
 
 function chainOf(leaf: ShownCertificate | null): Uint8Array<ArrayBuffer>[] {

@@ -56,7 +56,7 @@ export function nodeTlsServer(
       failed.destroy();
       refuse(serverHandshakeError(error, stream.remoteAddress));
     });
-    // Such as by who evicts it.
+    // Such as by an eviction.
     gate.once(
       "close",
       () =>
@@ -102,7 +102,7 @@ function tlsOptions(options: NodeTlsServerOptions): tls.TlsOptions {
   return {
     ...chosen(credentials),
     requestCert: options.clientCertificate !== "none",
-    // Verified all the same; `refuseClient` decides and can say why.
+    // Verified all the same; `refuseClient` decides and can give the reason.
     rejectUnauthorized: false,
     ALPNProtocols: [...options.alpn],
     handshakeTimeout: options.handshakeTimeoutMs,

@@ -1,11 +1,11 @@
 /**
  * TLS by `node:tls` over any stream, in either role, behind a {@linkcode TlsGate}.
  *
- * **Never paused.** The platform destroys a TLS socket as soon as both ends have
- * said goodbye, and with it what it has decrypted and nobody has read, and what
- * it has encrypted and not given away. So bytes are taken from it at once, into
- * a queue of our own that outlives it; the gate is shut while that queue is
- * full; and it is destroyed only when it is silent.
+ * **Never paused.** The platform destroys a TLS socket as soon as both ends
+ * have sent close_notify, and with it decrypted bytes that are unread and
+ * encrypted bytes that are unsent. So bytes are taken from it at once, into a
+ * queue of our own that outlives it; the gate is shut while that queue is full;
+ * and it is destroyed only when it is silent.
  *
  * @module
  */
@@ -31,8 +31,8 @@ import { HIGH_WATER_BYTES, type TlsGate } from "./tls_gate.ts";
 const CLOSE_LINGER_MS = 2_000;
 
 /**
- * How long TLS may take to find the peer's goodbye in bytes that it has been
- * given already; it needs some turns of the event loop.
+ * How long TLS may take to find the peer's close_notify in bytes that it has
+ * already; it needs some turns of the event loop.
  */
 const END_GRACE_MS = 10;
 
@@ -42,13 +42,12 @@ const WRITE_BYTES_MAX = 128 * 1024;
 /** What the other end does, and what became of it. */
 type Receiving =
   | "open"
-  /** The stream below has ended: TLS may have said goodbye before that. */
+  /** The stream below has ended; close_notify may have come before that. */
   | "network ended"
   | "in doubt"
   | "ended"
   | { readonly error: Error };
 
-/** See the module description. */
 export class NodeTlsStream extends StreamLayer {
   readonly #alpn: string;
   readonly #serverName: string;
@@ -87,12 +86,13 @@ export class NodeTlsStream extends StreamLayer {
     gate.onCut = () => this.#forget();
     secure.on("data", (chunk: Uint8Array) => this.#onData(chunk));
     secure.on("end", () => this.#receive("ended"));
-    // Before the platform hears of it, which may destroy the socket then.
+    // Before the platform is notified, which may destroy the socket then.
     secure.prependListener("finish", () => this.#drain());
     secure.on("error", (error: Error) => this.#receive({ error }));
     secure.on("close", () => this.#onTlsClosed());
     this.#destroyTls = secure.destroy.bind(secure);
-    // As soon as both ends have said goodbye, which may still be on its way.
+    // As soon as both ends have sent close_notify, which may still be on its
+    // way.
     secure.destroy = (error) => {
       if (error === undefined || error === null) this.#linger();
       else this.#destroyTls(error);
@@ -116,7 +116,7 @@ export class NodeTlsStream extends StreamLayer {
     return this.#isOpen;
   }
 
-  /** The peer must hear our goodbye, or it takes the end for a cut. */
+  /** The peer must receive our close_notify, or it takes the end for a cut. */
   override get closesInOrder(): boolean {
     return false;
   }
@@ -233,8 +233,8 @@ export class NodeTlsStream extends StreamLayer {
   }
 
   /**
-   * The network has ended and TLS has not: somebody cut the connection, and
-   * what is missing may be the point (RFC 8446 §6.1). That is no clean end.
+   * The network has ended and TLS has not: the connection was cut, and the
+   * missing bytes may matter (RFC 8446 §6.1). That is no clean end.
    */
   #truncate(): void {
     if (this.#receiving !== "in doubt" || this.#arrived.bytes > 0) return;
@@ -242,13 +242,13 @@ export class NodeTlsStream extends StreamLayer {
     this.#destroyTls();
   }
 
-  /** We are through with it: what has arrived interests nobody. */
+  /** Drops all that has arrived: the stream is not read any more. */
   #forget(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#arrived.clear();
     if (this.below.isOpen) {
-      // What is below has some time left, and nobody waits for that.
+      // The stream below has some time left; nothing waits for it.
       const closed = this.onClosed;
       this.onClosed = undefined;
       closed?.();
@@ -287,10 +287,10 @@ const DISCARDED_BYTES_MIN = 4 * 1024;
 const COLLECTED_BYTES = 4 * 1024 * 1024;
 
 /**
- * Frees the memory of a chunk that nobody may use any more. Each chunk comes in
- * memory of its own, hundreds of MB in a second, and the collector cannot see
- * how much that is: it would let it grow by 200 MB before it looks. What hangs
- * on to a chunk elsewhere in the platform is collected every few chunks.
+ * Frees the memory of a chunk that must not be used any more. Each chunk has
+ * memory of its own, hundreds of MB in a second, and the collector does not see
+ * how much that is: it would let it grow by 200 MB before it collects. What the
+ * platform keeps elsewhere for a chunk is collected every few chunks.
  */
 function discard(chunk: Uint8Array): void {
   if (chunk.length < DISCARDED_BYTES_MIN) return;

@@ -29,7 +29,6 @@ interface Writing {
   at: number;
 }
 
-/** See the module description. */
 export class TlsGate extends Duplex implements StreamUser {
   readonly #below: Stream;
   readonly #reader = new ReadBuffer();
@@ -43,12 +42,12 @@ export class TlsGate extends Duplex implements StreamUser {
   /** Whether the decrypted side is full. */
   isBlocked: () => boolean = () => false;
   /**
-   * The network gives no more. After the handshake TLS is not told: it would
-   * take any end for a proper one, and whether it is one depends on what TLS
-   * has seen before.
+   * The network gives no more. After the handshake TLS is not notified: it
+   * would take any end for a proper one, and whether it is one depends on what
+   * TLS has read before.
    */
   onNetworkEnd: () => void = () => this.push(null);
-  /** Somebody else has closed the stream below. */
+  /** Another holder has closed the stream below. */
   onCut: () => void = () => {};
 
   constructor(below: Stream) {
@@ -226,7 +225,7 @@ export class TlsGate extends Duplex implements StreamUser {
 
   /**
    * In the next turn: the platform destroys this when TLS has failed, and only
-   * then gives what TLS says about that.
+   * then gives TLS's alert.
    */
   override destroy(error?: Error): this {
     if (this.#isLeaving) return this;

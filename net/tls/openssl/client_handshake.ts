@@ -11,7 +11,7 @@ import { alternativeNamesOf } from "../../../platform/pki/certificate_words.ts";
 import type { Stream } from "../../stream/stream.ts";
 import { doHandshake } from "./secure_handshake.ts";
 
-/** Whom a client expects. */
+/** The server that a client expects. */
 export interface ClientHandshakeOptions {
   /** The name or address that the server's certificate must bear. */
   readonly serverName: string;
@@ -46,7 +46,9 @@ export async function handshakeAsClient(
   }
 }
 
-/** Says which names the certificate has, to who asked for another. */
+/**
+ * Adds the certificate's names to the error of a client that expected another.
+ */
 function withNames(
   error: unknown,
   serverName: string,

@@ -1,5 +1,5 @@
 /**
- * What OpenSSL says went wrong, with the codes that `node:tls` gives it.
+ * Errors of OpenSSL, with the codes that `node:tls` gives them.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import { SslError } from "../trust/ssl_error.ts";
 import type { LibSsl } from "./library.ts";
 
-/** Somebody cut the connection, and what is missing may be the point (RFC 8446 §6.1). */
+/** The connection was cut, and the missing bytes may matter (RFC 8446 §6.1). */
 export function truncatedError(): SslError {
   return new SslError(
     "ERR_TLS_TRUNCATED",
@@ -36,8 +36,9 @@ function wordsOf(reason: string): string {
 }
 
 /**
- * What a peer says of our certificate. With TLS 1.3 a client hears that when the
- * handshake is over for it, so it is the end of a connection like any other.
+ * A peer's alerts about our certificate. With TLS 1.3 a client receives them
+ * when the handshake is over for it, so they end a connection like any other
+ * error.
  */
 const ALERTS: ReadonlyMap<string, string> = new Map(
   Object.entries({
@@ -89,7 +90,7 @@ const VERIFY_CODES: Readonly<Record<number, string>> = {
   18: "DEPTH_ZERO_SELF_SIGNED_CERT",
   19: "SELF_SIGNED_CERT_IN_CHAIN",
   20: "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
-  // The platform means more by this one than that nobody here signed it.
+  // The platform means more by this one than that no authority here signed it.
   21: "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
   24: "CERT_UNTRUSTED",
   25: "CERT_UNTRUSTED", // Too long a chain.

@@ -1,9 +1,9 @@
 /**
- * What OpenSSL asks while it shakes hands.
+ * The callbacks of OpenSSL's handshake.
  *
- * It asks on this thread, within `SSL_do_handshake` and nowhere else, so whose
- * handshake it is stands in a variable; the functions are made once and serve
- * all connections. Whatever is not understood is refused.
+ * OpenSSL calls them on this thread, within `SSL_do_handshake` and nowhere
+ * else, so a variable holds the handshake; the functions are made once and
+ * serve all connections. What is not understood is refused.
  *
  * @module
  */
@@ -19,8 +19,8 @@ export interface Shaking {
   /** The client called us that: the context to go on with, if it is another. */
   contextFor?(serverName: string): Deno.PointerObject | undefined;
   /**
-   * Whether the peer's own certificate, which is good otherwise, is for whom it
-   * has to be for; absent: the library looks at that.
+   * Whether the peer's own certificate, which is good otherwise, has the
+   * expected name; absent: the library checks that.
    */
   isExpected?(certificate: Deno.PointerValue): boolean;
   /** Verification failed so; DER of the peer's own certificate. */
@@ -43,7 +43,7 @@ const TLSEXT_NOT_SPOKEN = 3;
 let current: Shaking | undefined;
 let callbacks: HandshakeCallbacks | undefined;
 
-/** Runs a call in which OpenSSL may ask. */
+/** Runs a call in which OpenSSL may call back. */
 export function shaking<T>(who: Shaking, call: () => T): T {
   current = who;
   try {
@@ -64,8 +64,9 @@ export function handshakeCallbacks(library: LibSsl): HandshakeCallbacks {
 }
 
 /**
- * Set to false before a call, it is true behind one that has dealt with a message
- * of TLS's own: new keys, a ticket, an alert. For sessions that asked to be told.
+ * Set to false before a call, it is true behind one that has dealt with a
+ * message of TLS's own: new keys, a ticket, an alert. For sessions that watch
+ * for them.
  */
 export const messages = { areHeard: false };
 

@@ -1,14 +1,13 @@
 /**
  * OpenSSL as this machine has it, opened by FFI.
  *
- * The platform's own TLS either cannot ask a client for its certificate
+ * The platform's own TLS either cannot request a client's certificate
  * (`Deno.listenTls`) or hands out every record in memory of its own and cannot
  * be made to wait (`node:tls`); docs/performance.md has what that costs. This
  * library has no socket and no thread: bytes go in and come out.
  *
- * Version 3 or later, which is what distributions that are still mended ship;
- * they mend it, too. Where there is none, or no permission for FFI, the
- * platform's TLS serves.
+ * Version 3 or later, which all maintained distributions ship and patch. Where
+ * there is none, or no permission for FFI, the platform's TLS serves.
  *
  * @module
  */
@@ -176,7 +175,7 @@ export function openLibssl(): LibSsl | undefined {
 
 function load(): LibSsl | undefined {
   if (Deno.build.os !== "linux" || tlsChoice() === "platform") return undefined;
-  // Asked first, because an attempt without the permission would prompt.
+  // Queried first, because an attempt without the permission would prompt.
   if (Deno.permissions.querySync({ name: "ffi" }).state !== "granted") {
     return undefined;
   }

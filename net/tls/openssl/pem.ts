@@ -56,7 +56,7 @@ const PACKED = 0x7fff_ffffn;
 /** PEM_R_NO_START_LINE of ERR_LIB_PEM. */
 const NO_FURTHER_BLOCK = 9n << 23n | 108n;
 
-/** An empty password, or it would ask for one on the terminal. */
+/** An empty password, or OpenSSL would prompt for one on the terminal. */
 const NO_PASSWORD = cText("");
 
 /** The key of a text; the caller's to free. @throws {SslError} */

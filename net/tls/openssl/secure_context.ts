@@ -1,6 +1,6 @@
 /**
- * What many TLS connections have in common: certificate and key, whom to trust,
- * versions, suites and protocols.
+ * What many TLS connections have in common: certificate and key, trusted
+ * authorities, versions, suites and protocols.
  *
  * @module
  */
@@ -18,9 +18,9 @@ import { handshakeCallbacks } from "./handshake_callbacks.ts";
 /** Which end, and what it demands of the other. */
 export type SecureRole =
   /**
-   * It verifies the server against `ca`, or against the public authorities where
-   * there is none, and by the names that a session expects; `isUnverified`: it
-   * takes any server, whose identity nobody has proven then.
+   * It verifies the server against `ca`, or against the public authorities
+   * where there is none, and by the names that a session expects;
+   * `isUnverified`: it takes any server, whose identity is not proven then.
    */
   | { readonly kind: "client"; readonly isUnverified?: boolean }
   | {
@@ -51,18 +51,18 @@ const Ctrl = {
 const TLS12 = 0x303n;
 const TLS13 = 0x304n;
 /**
- * RELEASE_BUFFERS: a quiet link keeps 34 KiB less. NO_AUTO_CHAIN: what is shown is
- * what the file holds, not what could be made of the authorities, for which each
- * handshake would verify it. ACCEPT_MOVING_WRITE_BUFFER: who is told that there
- * is no room may copy what is to be written.
+ * RELEASE_BUFFERS: a quiet link keeps 34 KiB less. NO_AUTO_CHAIN: the chain
+ * sent is the file's, not one made of the authorities, for which each handshake
+ * would verify it. ACCEPT_MOVING_WRITE_BUFFER: a writer that finds no room may
+ * copy its bytes.
  */
 const MODES = 0x10n | 0x8n | 0x2n;
 /** AUTO_RETRY: each message of TLS's own is a call, so that they can be counted. */
 const CLEARED_MODES = 0x4n;
 const SESSION_CACHE_OFF = 0n;
 /**
- * NO_TICKET and no renegotiation: whoever comes again shows its certificate
- * again. CIPHER_SERVER_PREFERENCE.
+ * NO_TICKET and no renegotiation: a client that connects again shows its
+ * certificate again. CIPHER_SERVER_PREFERENCE.
  */
 const OPTIONS = 1n << 14n | 1n << 30n | 1n << 22n;
 const VERIFY_NONE = 0;
@@ -79,7 +79,6 @@ const TLS12_LIST = "ECDHE+AESGCM:ECDHE+CHACHA20";
 const TLS13_SUITES =
   "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 
-/** See the module description. */
 export class SecureContext {
   readonly library: LibSsl;
   readonly role: SecureRole;

@@ -34,7 +34,7 @@ export function contextOf(
 }
 
 /**
- * The same for who goes on without.
+ * The same for callers that can go on without OpenSSL.
  *
  * @returns `undefined`: there is no library, or it cannot use these credentials;
  *   the platform's TLS may be less strict about keys.

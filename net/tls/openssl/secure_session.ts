@@ -1,6 +1,6 @@
 /**
- * One TLS connection, without a socket: what the peer sent goes in, what the
- * peer is to get comes out, and bytes in the clear on the other side.
+ * One TLS connection, without a socket: records of the peer go in, records for
+ * the peer come out, and plaintext is on the other side.
  *
  * It knows nothing of sockets or of waiting. Both directions have a ring of
  * fixed size in the library's memory, which the caller reads into and writes
@@ -35,7 +35,7 @@ import {
 import { SslError } from "../trust/ssl_error.ts";
 import { lastSslError, verifyError } from "./error_queue.ts";
 
-/** What a call finds when the peer must say more first. */
+/** The peer must send more first. */
 export const WANT_READ = -1;
 
 /** What a call finds when there is output that must leave first. */
@@ -46,8 +46,8 @@ export type HandshakeResult = "complete" | typeof WANT_READ | typeof WANT_WRITE;
 
 /**
  * Messages of TLS's own behind the handshake. New keys (RFC 8446 §4.6.3) are 27
- * bytes for who sends them and 0.15 ms for us; honest peers want new ones once
- * in hours or gigabytes, and give a few tickets at the beginning.
+ * bytes for the sender and 0.15 ms for us; honest peers change keys once in
+ * hours or gigabytes, and send a few tickets at the beginning.
  */
 export const MESSAGES_MAX: BucketSize = { burst: 32, perSecond: 1 };
 
@@ -67,7 +67,6 @@ const CTRL_SERVER_NAME = 55;
 /** No names in the subject, and no `*` in the middle of one (as Go, rustls). */
 const HOST_FLAGS = 0x20 | 0x4;
 
-/** See the module description. */
 export class SecureSession {
   readonly #library: LibSsl;
   readonly #context: SecureContext;
@@ -90,9 +89,9 @@ export class SecureSession {
 
   /**
    * @param peer For a client, the name or address that the server's certificate
-   *   must be for, and others of which any one does as well; for a server, what
-   *   else to be for those who ask by that name. `recordsPerKey` is for tests of
-   *   the end.
+   *   must have, and others of which any one does as well; for a server,
+   *   another context for clients that send that name. `recordsPerKey` is for
+   *   tests of the end.
    */
   constructor(
     context: SecureContext,
@@ -183,8 +182,8 @@ export class SecureSession {
    * Reads bytes in the clear: at most a record of them.
    *
    * @param into Must not be empty.
-   * @returns How many; 0 when the peer said goodbye; {@linkcode WANT_READ} or
-   *   {@linkcode WANT_WRITE}.
+   * @returns How many; 0 after the peer's close_notify; {@linkcode WANT_READ}
+   *   or {@linkcode WANT_WRITE}.
    * @throws {SslError} There may be an alert to send all the same.
    */
   read(into: Uint8Array<ArrayBuffer>): number {
@@ -220,7 +219,7 @@ export class SecureSession {
     return count;
   }
 
-  /** The peer hears of it before the next byte. */
+  /** The peer receives that before the next byte. */
   #changeKeys(ssl: Deno.PointerObject): void {
     this.#records = 0;
     this.#library.SSL_key_update(ssl, KEY_UPDATE_NOT_REQUESTED);
@@ -228,7 +227,7 @@ export class SecureSession {
   }
 
   /**
-   * Says goodbye: there is output then.
+   * Sends close_notify: there is output then.
    *
    * @returns False: other output must leave first, then call again.
    */
@@ -266,7 +265,7 @@ export class SecureSession {
 
   /**
    * The peer's certificate, if it was verified (DER); empty: there is none, or
-   * nobody has proven anything with it.
+   * it was not verified.
    */
   get peerCertificate(): Uint8Array<ArrayBuffer> {
     const library = this.#library;
@@ -298,7 +297,7 @@ export class SecureSession {
     releaseSession(this.#library, memory);
   }
 
-  /** The library must not be asked again after an error (SSL_get_error(3)). */
+  /** The library must not be called again after an error (SSL_get_error(3)). */
   #open(): SessionMemory {
     if (this.#error !== undefined) throw this.#error;
     return this.#living;
@@ -422,7 +421,7 @@ function nameText(name: string): Uint8Array<ArrayBuffer> {
   return cText(name.replace(/\.$/, ""));
 }
 
-/** Certificates that are looked at; more than anybody needs. */
+/** Certificates that are read; more than any chain needs. */
 const CHAIN_MAX = 16;
 
 const NOTHING = new Uint8Array();

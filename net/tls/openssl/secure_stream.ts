@@ -1,7 +1,7 @@
 /**
  * TLS by OpenSSL over any stream.
  *
- * Bytes are read from the socket only for a reader who asks, so a peer waits
+ * Bytes are read from the socket only when a reader wants them, so a peer waits
  * as it does without TLS, and none are kept but a ring of each direction.
  *
  * @module
@@ -28,9 +28,9 @@ import { StreamLayer } from "../../stream/stream_layer.ts";
 import { Ready } from "../../poll/poller.ts";
 
 /**
- * How much a peer may say without a byte in the clear. Each KeyUpdate of a few
- * bytes is new keys for us, so who says nothing else would keep us from others.
- * Tickets and certificates are shorter.
+ * How much a peer may send without a byte of plaintext. Each KeyUpdate of a few
+ * bytes is new keys for us, so a peer that sends nothing else would keep us
+ * from others. Tickets and certificates are shorter.
  */
 export const IDLE_BYTES_MAX: number = 256 * 1024;
 
@@ -47,7 +47,6 @@ const NOTHING_SHOWN: Shown = {
   identity: ANONYMOUS,
 };
 
-/** See the module description. */
 export class SecureStream extends StreamLayer implements StreamUser {
   readonly #session: SecureSession;
   #isOpen = true;
@@ -58,7 +57,7 @@ export class SecureStream extends StreamLayer implements StreamUser {
   #ending: "no" | "goodbye" | "descriptor" = "no";
   /** See {@linkcode IDLE_BYTES_MAX}. */
   #idleBytes = 0;
-  /** Why nothing leaves any more; the kernel says so only once. */
+  /** Why nothing leaves any more; the kernel reports that only once. */
   #failure: unknown;
 
   #shown = NOTHING_SHOWN;
@@ -87,7 +86,7 @@ export class SecureStream extends StreamLayer implements StreamUser {
     return this.#isOpen;
   }
 
-  /** The peer must hear our goodbye, or it takes the end for a cut. */
+  /** The peer must receive our close_notify, or it takes the end for a cut. */
   override get closesInOrder(): boolean {
     return false;
   }
@@ -97,7 +96,7 @@ export class SecureStream extends StreamLayer implements StreamUser {
   }
 
   onReady(hint: number): void {
-    // Somebody else has closed what is below.
+    // Another holder has closed the stream below.
     if (this.#isOpen && !this.below.isOpen) this.close();
     if (this.#isOpen && this.#hasOutput && (hint & Ready.WRITE) !== 0) {
       this.#trySend();
@@ -120,7 +119,7 @@ export class SecureStream extends StreamLayer implements StreamUser {
     if (!this.#isOpen) throw closedError();
     for (;;) {
       const shaken = this.#shakeOnce();
-      this.#trySend(); // Who does not listen may have said why.
+      this.#trySend(); // A peer that reads no more may have sent the reason.
       if (shaken === "complete") {
         this.#wantsRead = false; // What came behind it may be inside.
         this.#shown = shownIn(this.#session);
@@ -209,7 +208,7 @@ export class SecureStream extends StreamLayer implements StreamUser {
     try {
       this.#sendOutput();
     } catch {
-      // Kept in `#failure`, for the next who writes.
+      // Kept in `#failure`, for the next write.
     }
   }
 
@@ -247,7 +246,7 @@ export class SecureStream extends StreamLayer implements StreamUser {
     try {
       this.below.closeWrite();
     } catch {
-      // Our goodbye is on its way, and who is gone already needs none.
+      // Our close_notify is on its way, and a peer that is gone needs none.
     }
   }
 
@@ -261,7 +260,7 @@ export class SecureStream extends StreamLayer implements StreamUser {
   }
 }
 
-/** The library lets nobody through whose certificate it could not verify. */
+/** The library admits no peer whose certificate it could not verify. */
 function shownIn({ alpn, serverName, peerCertificate }: SecureSession): Shown {
   return { alpn, serverName, identity: identityOf(peerCertificate) };
 }

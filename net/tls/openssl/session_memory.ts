@@ -25,7 +25,6 @@ export const OUTPUT_BYTES: number = CLEAR_BYTES_MAX +
 /** What is taken from a socket at once. */
 const INPUT_BYTES = 64 * 1024;
 
-/** See the module description. */
 export interface SessionMemory {
   readonly ssl: Deno.PointerObject;
   /** Our end of the pair whose other end TLS reads and writes. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** The environment variable that says so. */
+/** The environment variable that chooses. */
 export const TLS_VARIABLE = "TUNNEL_TLS";
 
 /** What may stand in it; without it the last one that is possible is used. */
@@ -18,9 +18,9 @@ export function isTlsChoice(text: string): text is TlsChoice {
   return (TLS_CHOICES as readonly string[]).includes(text);
 }
 
-/** What this process was told; `undefined`: nothing, or nothing that is known. */
+/** The choice of this process; `undefined`: none, or none that is known. */
 export function tlsChoice(): TlsChoice | undefined {
-  // Who embeds us may not let us look; an attempt would prompt.
+  // A program that embeds us may not allow it; an attempt would prompt.
   const asked = { name: "env", variable: TLS_VARIABLE } as const;
   if (Deno.permissions.querySync(asked).state !== "granted") return undefined;
   const text = Deno.env.get(TLS_VARIABLE) ?? "";

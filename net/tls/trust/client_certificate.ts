@@ -1,9 +1,9 @@
 /**
- * Decides about the certificate a TLS client showed, and says why.
+ * Decides about the certificate that a TLS client showed, with the reason.
  *
  * The platform verifies chain, dates and usage, but reports most failures under
- * one code. A person has to know which, so the certificate is looked at again,
- * for the message only: the platform's decision is never overruled.
+ * one code. A person has to know which, so the certificate is read again, for
+ * the message only: the platform's decision is never overruled.
  *
  * @module
  */
@@ -20,7 +20,7 @@ export type ClientCertificateRule =
   | "required"
   /** None is fine (the caller authorises otherwise), a bad one is not. */
   | "optional"
-  /** Not even asked for. */
+  /** Not even requested. */
   | "none";
 
 /**

@@ -57,7 +57,7 @@ export interface CertificateTerm {
   readonly notAfterMs: number;
 }
 
-/** Who sees to it that the certificate of `cert` does not expire. */
+/** How the certificate of `cert` is renewed before it expires. */
 export type Renewal = "by hand" | "by itself";
 
 /** Credentials that cannot be used. `message` names the file and the remedy. */
@@ -65,7 +65,6 @@ export class CredentialsError extends FileError {
   override readonly name = "CredentialsError";
 }
 
-/** See the module description. */
 export class Credentials {
   readonly #files: CredentialFiles;
   readonly #listeners = new Set<(material: TlsMaterial) => void>();
@@ -203,7 +202,7 @@ function dateOf(ms: number): string {
   return isoDate(new Date(ms).toUTCString());
 }
 
-/** Subjects become labels of metrics; longer ones say nothing more. */
+/** Subjects become labels of metrics; longer ones add nothing. */
 const SUBJECT_LENGTH_MAX = 128;
 
 interface Checked {
@@ -403,9 +402,9 @@ function nowText(): string {
 }
 
 /**
- * Refuses authorities of X.509 version 1. The platform trusts whoever shows a
- * CA's own certificate and skips the proof of its key for version 1, so anybody
- * could pass for a client by showing that public file.
+ * Refuses authorities of X.509 version 1. The platform trusts a peer that shows
+ * a CA's own certificate and skips the proof of its key for version 1, so
+ * anyone could pass for a client with that public file.
  */
 function checkVersion(authority: X509Certificate, path: string): void {
   if (hasVersionField(authority.raw)) return;

@@ -1,5 +1,5 @@
 /**
- * Says in good time when certificates expire: in metrics, in the detail of
+ * Reports in good time when certificates expire: in metrics, in the detail of
  * readiness, and in the log, once for each step of urgency.
  *
  * @module
@@ -31,7 +31,7 @@ export const SHOWN_CERTIFICATES_MAX = 32;
 export interface TermSource {
   /** One of few words that the code knows. */
   readonly kind: string;
-  /** Of leaves: whom a warning is for. */
+  /** Of leaves: decides how a warning is worded. */
   readonly renewal: Renewal;
   /** Of what is in use now. */
   readonly terms: readonly CertificateTerm[];
@@ -48,7 +48,6 @@ export interface ExpiryWatchOptions {
   readonly now: () => number;
 }
 
-/** See the module description. */
 export class ExpiryWatch {
   readonly #options: ExpiryWatchOptions;
   readonly #sources: TermSource[] = [];
@@ -71,7 +70,7 @@ export class ExpiryWatch {
     this.#sources.push(source);
   }
 
-  /** Warns about what is due, and comes back when something else is. */
+  /** Warns about what is due, and again when something else is. */
   check(): void {
     // Only what is in use is remembered.
     const seen = new Map<string, number>();
@@ -94,14 +93,14 @@ export class ExpiryWatch {
   #step(source: TermSource, term: CertificateTerm, now: number): number {
     const before = this.#seen.get(term.fingerprint);
     const due = dueStep(term, now);
-    // Whoever read a certificate that had expired has said so.
+    // The reader of an expired certificate has reported it.
     const isNews = due < (before ?? Infinity) &&
       (due > 0 || before !== undefined);
     if (isNews) this.#options.log.warn(sentence(source, term, now));
     return Math.min(due, before ?? Infinity);
   }
 
-  /** What whoever looks at readiness should know; empty when all is well. */
+  /** Notes for the detail of readiness; empty when all is well. */
   get notes(): readonly string[] {
     const now = this.#options.now();
     return this.#sources.flatMap((source) =>

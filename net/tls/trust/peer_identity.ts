@@ -1,5 +1,5 @@
 /**
- * Who a TLS peer is, as its certificate says.
+ * The identity of a TLS peer, from its certificate.
  *
  * @module
  */
@@ -36,7 +36,7 @@ const CERTIFICATES_MAX = 256;
 
 /**
  * Identities of the certificates that were seen last: to read one takes a tenth
- * of a handshake, and callers come again with the same.
+ * of a handshake, and callers use the same one again.
  */
 export class KnownCertificates {
   readonly #max: number;

@@ -1,13 +1,13 @@
 /**
- * The authorities that a TLS client trusts which was given none of its own: those
+ * The authorities that a TLS client trusts if it has none of its own: those
  * that the platform trusts, for either engine, so that a server is not good for
  * one and bad for the other.
  *
  * That is the platform's own list (Mozilla's), and what operators add to it or
  * put in its place: `DENO_TLS_CA_STORE=system` for the machine's store,
- * `DENO_CERT` and `NODE_EXTRA_CA_CERTS` for one file more. OpenSSL's own default
- * paths are not asked: they differ from one distribution to the next, and some
- * images have none.
+ * `DENO_CERT` and `NODE_EXTRA_CA_CERTS` for one file more. OpenSSL's own
+ * default paths are not used: they differ from one distribution to the next,
+ * and some images have none.
  *
  * @module
  */
@@ -20,15 +20,15 @@ let known: string | undefined;
  * Read once; files that change count from the next start.
  *
  * @returns PEM.
- * @throws {Deno.errors.NotCapable} Who embeds this program lets nobody look: the
- *   platform's TLS needs no list from here.
+ * @throws {Deno.errors.NotCapable} A program that embeds this one does not
+ *   allow it: the platform's TLS needs no list from here.
  */
 export function publicAuthorities(): string {
   return known ??= read();
 }
 
 function read(): string {
-  // Asked first, because an attempt without the permission would prompt.
+  // Queried first, because an attempt without the permission would prompt.
   if (Deno.permissions.querySync({ name: "env" }).state !== "granted") {
     throw new Deno.errors.NotCapable("the environment may not be read");
   }

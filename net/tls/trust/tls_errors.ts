@@ -1,7 +1,7 @@
 /**
  * What went wrong in a TLS handshake, in one sentence a person can act on.
  *
- * The platform's codes (rustls behind OpenSSL's names) say what the machine
+ * The platform's codes (rustls behind OpenSSL's names) name what the machine
  * saw; a person wants to know which side has to change what. Both ends' tables
  * are here, so that the two sentences about one failure can be compared.
  *
@@ -43,7 +43,10 @@ export class TlsHandshakeError extends Error {
 
 type Row = readonly [failure: TlsFailure, server: string, client: string];
 
-/** For who was given a CA; who has joined trusts the one it joined. */
+/**
+ * For clients that have a CA option; a node that joined trusts the CA it
+ * joined.
+ */
 export const GIVE_CA = "give the CA of the server";
 
 const UNTRUSTED: Row = [
@@ -89,7 +92,7 @@ const CLOSED: Row = [
   "is this a TLS port, and does it accept our certificate?",
 ];
 
-/** The peer's clock says so; ours would not have shown it. */
+/** By the peer's clock; we would not have shown it by ours. */
 const OURS_EXPIRED = "ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED";
 
 /** By the platform's error code. */
@@ -109,8 +112,9 @@ const ROWS: Readonly<Record<string, Row>> = {
   ERR_SSL_HTTPS_PROXY_REQUEST: NOT_TLS,
   ERR_SSL_PACKET_LENGTH_TOO_LONG: NOT_TLS,
   ERR_SSL_BAD_RECORD_TYPE: NOT_TLS,
-  // The platform's word for nearly everything, so the client's says more. (The
-  // server looks at the certificate itself; see `client_certificate.ts`.)
+  // The platform's code for nearly everything, so the client's sentence says
+  // more. (The server looks at the certificate itself; see
+  // `client_certificate.ts`.)
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: [
     "untrusted-certificate",
     UNTRUSTED[1],
@@ -238,7 +242,7 @@ function clockNote(
   return `: ${clocksOf(certificate, Date.now())}; compare the clocks`;
 }
 
-/** The one that was refused, where the library tells. */
+/** The one that was refused, where the library reports it. */
 function certificateOf(error: unknown): Uint8Array<ArrayBuffer> | undefined {
   return error instanceof SslError ? error.certificate : undefined;
 }

@@ -93,8 +93,9 @@ export function parseMinVersion(name: string): SecureVersion {
 /**
  * Which suites of TLS 1.2 a list of Go's names leaves.
  *
- * A list allows: what it names and nobody here offers is left out, as long as
- * something remains. What it says of TLS 1.3 means nothing, here and in Go.
+ * A list allows: suites that it names and this program does not offer are left
+ * out, as long as one remains. Its suites of TLS 1.3 mean nothing, here and in
+ * Go.
  *
  * @param canLimit Whether the TLS in use follows a list.
  * @returns `undefined`: all, so nothing has to be limited.

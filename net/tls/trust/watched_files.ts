@@ -29,7 +29,6 @@ export interface WatchedFilesOptions {
   readonly prefix: string;
 }
 
-/** See the module description. */
 export class WatchedFiles {
   readonly #log: Log;
   readonly #reloads: Reloads;
@@ -68,7 +67,7 @@ export class WatchedFiles {
     return credentials;
   }
 
-  /** Keeps something else that comes from files. */
+  /** Adds another source that is read from files. */
   add(source: ReloadSource): void {
     this.#reloads.add(source);
   }
@@ -89,12 +88,12 @@ export class WatchedFiles {
     this.#reloads.start();
   }
 
-  /** Reads everything again for somebody who asked, and says what came of it. */
+  /** Reads everything again, on request, and reports the result. */
   reload(): void {
     this.#reloads.reloadAll();
   }
 
-  /** Looks for changes now; says nothing where there are none. */
+  /** Looks for changes now; reports nothing where there are none. */
   check(): void {
     this.#reloads.check();
   }
