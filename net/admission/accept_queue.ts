@@ -1,15 +1,16 @@
 /**
  * Accepts connections for a TLS server, and does nothing for them before they
- * have said what a handshake begins with.
+ * have sent a ClientHello.
  *
- * A connection that says nothing costs its descriptor and an entry in a table;
- * to refuse one costs two system calls. So crowds and floods, which are many,
- * cost little each, and what costs much, a handshake, begins only for a
+ * A silent connection costs its descriptor and an entry in a table; to refuse
+ * one costs two system calls. So the many connections of a crowd or a flood
+ * cost little each, and the handshake, which costs much, begins only for a
  * ClientHello that is complete (no slowloris of bytes gets that far), in turns
- * (`HandshakeQueue`), and for sources that broke rules one at a time (`Penalty`).
+ * (`HandshakeQueue`), and for sources that broke rules one at a time
+ * (`Penalty`).
  *
  * Needs the C library; where there is none, the platform accepts, and
- * `platform_acceptor.ts` does what can be done then.
+ * `platform_acceptor.ts` does what is possible then.
  *
  * @module
  */
@@ -62,7 +63,7 @@ export interface AcceptQueueOptions {
   readonly queue: HandshakeQueue;
   readonly timers: Timers;
   readonly random: () => number;
-  /** How long may pass until somebody has said what it begins with. */
+  /** How long a peer may take to send its ClientHello. */
   readonly helloTimeoutMs: number;
   /** Begins a handshake; what was admitted leaves when the connection ends. */
   readonly letIn: (arrival: Arrival) => void;
@@ -70,7 +71,7 @@ export interface AcceptQueueOptions {
   readonly onProblem: (line: string) => void;
 }
 
-/** Who is let in. */
+/** A connection whose handshake may begin. */
 export interface Arrival {
   /** The receiver's to close. */
   readonly stream: Stream;
@@ -121,7 +122,7 @@ export class AcceptQueue implements Pollable {
     listener.watchedBy(this);
   }
 
-  /** Stops accepting; who is here goes on. */
+  /** Stops accepting; accepted connections go on. */
   close(): void {
     this.#isClosed = true;
     this.#listener.close();
@@ -136,7 +137,7 @@ export class AcceptQueue implements Pollable {
     }
   }
 
-  /** Whoever came is lost; who is behind them is not. */
+  /** That connection is lost; those behind it are not. */
   onFault(): void {
     if (!this.#isClosed) this.#kernel.poller.goOn(this);
   }
@@ -225,7 +226,7 @@ export class AcceptQueue implements Pollable {
 
   #onSpoken(visitor: Visitor): void {
     const penalty = visitor.admitted!.penalty!;
-    // Nobody overtakes those who wait.
+    // A new connection does not overtake those that wait.
     if (!penalty.isOn(this.#options.timers.now())) return this.#line(visitor);
     if (!this.#room.wait(penalty, visitor)) this.#refuse(visitor);
   }
@@ -243,7 +244,7 @@ export class AcceptQueue implements Pollable {
     }
   }
 
-  /** Its turn comes behind that of those who stand in line. */
+  /** Its turn comes behind the connections that wait already. */
   #line(visitor: Visitor): void {
     const begin = () => {
       const { admitted } = visitor;
@@ -258,13 +259,15 @@ export class AcceptQueue implements Pollable {
   }
 }
 
-/** How a visitor tells of itself. */
+/** Events of a pending connection. */
 interface VisitorEvents {
   spoke(): void;
   gone(): void;
 }
 
-/** Who has connected, and has said too little yet. */
+/**
+ * A connection whose ClientHello is not complete, or whose turn has not come.
+ */
 class Visitor implements Pollable {
   /** Set before anything else happens, unless there is no room. */
   admitted: AdmittedConnection | undefined;
@@ -292,7 +295,7 @@ class Visitor implements Pollable {
     return this.#state === "over";
   }
 
-  /** Until it has spoken, and its turn has come. */
+  /** Waits for its ClientHello, and for its turn. */
   wait(deadline: Timer): void {
     this.#deadline = deadline;
     const interest = Ready.READ | Ready.PEER_END | Ready.EDGE;
@@ -323,9 +326,9 @@ class Visitor implements Pollable {
   }
 
   /**
-   * From now on the descriptor is somebody else's.
+   * Gives the descriptor away.
    *
-   * @throws {Error} Nobody can wait for it; it is closed then.
+   * @throws {Error} The poller cannot wait for it; it is closed then.
    */
   arrive(timers: Timers, localAddress: string): Arrival {
     this.#state = "over";
@@ -351,7 +354,9 @@ class Visitor implements Pollable {
     };
   }
 
-  /** Harmless a second time. Who was let in is closed by who let it in. */
+  /**
+   * Harmless a second time. An admitted connection is closed by its receiver.
+   */
   close(): void {
     if (this.#state === "over") return this.#arrival?.onEvicted();
     const hasSpoken = this.#state === "spoken";

@@ -1,5 +1,5 @@
 /**
- * Whether a TLS client has said enough to be answered (RFC 8446 §5.1).
+ * Whether a TLS client has sent a whole ClientHello (RFC 8446 §5.1).
  *
  * @module
  */
@@ -14,9 +14,9 @@ const RECORD_HEADER_BYTES = 5;
 export const HELLO_BYTES_MAX = 4_096;
 
 /**
- * True also for what is no TLS: whoever answers says so.
+ * True also for bytes that are no TLS: the handshake reports that.
  *
- * @param bytes What was said first, as far as it was looked at.
+ * @param bytes The first bytes, as far as they were peeked.
  */
 export function isWholeHello(bytes: Uint8Array): boolean {
   if (bytes.length === 0) return false;

@@ -1,6 +1,6 @@
 /**
- * Counts everybody who connects to a process, by source and all together, and
- * says who may stay.
+ * Counts all connections to a process, by source and together, and decides
+ * which may stay.
  *
  * Work and memory per connection is a handful of numbers; a source is forgotten
  * with its last connection (its resets a while later), so that the table of
@@ -25,8 +25,9 @@ import {
 import { sourceOf } from "./source.ts";
 
 /**
- * Sources without a connection whose resets are remembered: hanging up is no
- * way to get a fresh budget. Who was quiet longest is forgotten first.
+ * Sources without a connection whose resets are remembered: a peer that
+ * reconnects gets no fresh budget. The source that was quiet longest is
+ * forgotten first.
  */
 export const QUIET_SOURCES_MAX = 4_096;
 
@@ -37,7 +38,7 @@ export const FAULTY_PROCESSES_MAX = 256;
 export interface ConnectionLimiterOptions {
   readonly plan: LimitPlan;
   readonly clock: Clock;
-  /** A limit was reached, which cost somebody something. */
+  /** A limit was reached, and a connection refused or ended for it. */
   readonly reached: (limit: ConnectionLimit, scope: LimitScope) => void;
   /**
    * A source or a process has broken rules too often and is slowed down; see
@@ -94,22 +95,23 @@ export class ConnectionLimiter {
     return this.#all.connections;
   }
 
-  /** How many of them have not shown who they are. */
+  /** How many of them are unauthenticated. */
   get unauthenticated(): number {
     return this.#all.unauthenticated.size;
   }
 
-  /** How many sources they come from. */
+  /** How many sources they have. */
   get sources(): number {
     return this.#sources.size;
   }
 
   /**
-   * Somebody has connected where all show a certificate, or is known by being
-   * there: its source has no penalty, for who else is behind it is known, too.
+   * A peer has connected to a port where all show a certificate, or where only
+   * known peers can connect: its source has no penalty, as all peers behind it
+   * are known, too.
    *
    * @param remoteAddress `ip:port`; `undefined` for a unix socket, whose peers
-   *   are known by that alone.
+   *   are known by its mode.
    * @param close Ends the connection at once, and makes `leave` be called.
    * @param process At the other end of a unix socket. Each has its own penalty.
    * @returns `undefined`: there is no room, close it.
@@ -128,7 +130,7 @@ export class ConnectionLimiter {
   }
 
   /**
-   * Somebody has connected where everybody may, and has yet to call
+   * A peer has connected to a port that is open to all, and has yet to call
    * `takeHandshake`. Its source may be slowed down.
    *
    * @param remoteAddress As `enter`.
@@ -252,8 +254,8 @@ interface Host {
 /** One connection, as long as it lasts. */
 export class AdmittedConnection implements SharedLimits {
   /**
-   * To be called before it is closed because it does not listen: it can still
-   * hear what it was told, and nobody reads what it goes on to say.
+   * Called before a connection is closed whose peer reads too slowly: it can
+   * still receive what was sent, and what it sends is not read any more.
    */
   linger: () => void = () => {};
   readonly #accounts: readonly Account[];
@@ -282,12 +284,12 @@ export class AdmittedConnection implements SharedLimits {
     for (const account of accounts) account.connections++;
   }
 
-  /** Whether it has yet to show who it is. */
+  /** Whether it is unauthenticated. */
   get isUnauthenticated(): boolean {
     return this.#accounts[0]!.unauthenticated.has(this);
   }
 
-  /** Of where it comes from, if that has one. */
+  /** The penalty of its source, if there is one. */
   get penalty(): Penalty | undefined {
     return this.#penalty;
   }
@@ -306,12 +308,12 @@ export class AdmittedConnection implements SharedLimits {
     this.#remember = remember;
   }
 
-  /** It has to show who it is. */
+  /** It has to authenticate. */
   wait(): void {
     for (const { unauthenticated } of this.#accounts) unauthenticated.add(this);
   }
 
-  /** It has shown who it is. */
+  /** It is authenticated. */
   known(): void {
     if (!this.isUnauthenticated) return;
     for (const { unauthenticated, handshakes } of this.#accounts) {
@@ -332,7 +334,7 @@ export class AdmittedConnection implements SharedLimits {
     if (this.#penalty.fault(this.#host.nowMs(), weight)) this.#penalized();
   }
 
-  /** Where it comes from is slowed down, and it is one too many from there. */
+  /** Its source is slowed down, and too many wait from there already. */
   refusePenalized(): void {
     this.#host.reached("faults", this.#accounts[0]);
   }
@@ -388,13 +390,13 @@ export class AdmittedConnection implements SharedLimits {
     return this.#spend("resets", 1);
   }
 
-  /** It will shake hands. @returns false: one too many. */
+  /** It will do a handshake. @returns false: one too many. */
   takeHandshake(): boolean {
     return this.#hasShaken = this.#spend("handshakes", 1);
   }
 
   /**
-   * An unauthenticated peer has said so much. @returns false: it was too much.
+   * An unauthenticated peer has sent so much. @returns false: it was too much.
    */
   takeBytes(bytes: number): boolean {
     this.#bytes += bytes;

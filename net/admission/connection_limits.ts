@@ -3,10 +3,10 @@
  *
  * A source is an IPv4 address or an IPv6 /64 (`source.ts`). Behind one address
  * there may be a whole site (NAT) or all agents there are (a load balancer that
- * puts its own address), so a source may do what two hundred agents do that
- * come back at once, ten times over; all together what memory can bear. A unix
- * socket is nobody's source: who may open it is known, and only the limits on
- * all hold there.
+ * puts its own address), so a source may do ten times what two hundred agents
+ * do that reconnect at once; all together what memory can bear. A unix socket
+ * is no source: its mode decides who may open it, and only the limits on all
+ * hold there.
  *
  * @module
  */
@@ -25,12 +25,12 @@ export type ConnectionLimit =
   | "work"
   | "faults";
 
-/** Whom a limit is on. */
+/** What a limit is on. */
 export type LimitScope = "connection" | "source" | "all";
 
 /**
- * What an unauthenticated peer may say, all in all. It takes that much to
- * become known: a token (16 KiB), identifiers (64 KiB), or a message of Join
+ * What an unauthenticated peer may send, all in all. It needs that much to
+ * authenticate: a token (16 KiB), identifiers (64 KiB), or a message of Join
  * (64 KiB), and HTTP/2 around it.
  */
 export const UNAUTHENTICATED_BYTES_MAX = 128 * 1024;
@@ -38,9 +38,9 @@ export const UNAUTHENTICATED_BYTES_MAX = 128 * 1024;
 /** The limits of one scope. */
 export interface ConnectionLimits {
   /**
-   * Connections whose peer has not shown who it is: handshakes under way, and
-   * whoever came through one without a certificate and was not admitted yet.
-   * One more, and the one that has waited longest goes: honest peers need
+   * Connections whose peer is unauthenticated: handshakes under way, and peers
+   * that finished one without a certificate and are not admitted yet. For one
+   * more, the one that has waited longest is closed: honest peers need
    * milliseconds, so it is hardly ever one of them.
    */
   readonly unauthenticated: number;
@@ -56,14 +56,14 @@ export interface ConnectionLimits {
   /** Calls that were begun and thrown away. */
   readonly resets: BucketSize;
   /**
-   * Handshakes that nobody known came out of: one more is not begun. Whoever
-   * shows who it is gets its own back. Each is a signature, a key exchange and
+   * Handshakes that authenticated no peer: one more is not begun. A peer that
+   * authenticates gets its own back. Each is a signature, a key exchange and
    * their objects, about two milliseconds.
    */
   readonly handshakes: BucketSize;
   /**
-   * Milliseconds of work that unauthenticated peers made; who makes more is
-   * ended.
+   * Milliseconds of work for unauthenticated peers; a peer that makes more is
+   * closed.
    */
   readonly work: BucketSize;
 }
@@ -78,7 +78,7 @@ const MIB = 1024 * 1024;
 
 /** What one source may hold unless the process chooses otherwise. */
 export const SOURCE_LIMITS_DEFAULT: ConnectionLimits = {
-  // 200 agents with eight links each come back at once.
+  // 200 agents with eight links each reconnect at once.
   unauthenticated: 2_048,
   // Twice the ten thousand idle callers that one API server is measured with.
   connections: 20_000,
@@ -88,7 +88,7 @@ export const SOURCE_LIMITS_DEFAULT: ConnectionLimits = {
   headerBytes: 8 * MIB,
   // All calls of a busy API server are cancelled at once, and again.
   resets: { burst: 65_536, perSecond: 5_000 },
-  // 200 nodes come back with expired certificates, two calls each; then a tenth
+  // 200 nodes reconnect with expired certificates, two calls each; then a tenth
   // of the time.
   handshakes: { burst: 512, perSecond: 50 },
   // 200 nodes join at once, at five milliseconds each; then a tenth.
@@ -102,7 +102,7 @@ export const ALL_LIMITS_DEFAULT: ConnectionLimits = {
   streams: 262_144,
   headerBytes: 64 * MIB,
   resets: { burst: 262_144, perSecond: 20_000 },
-  // Half of the time is left to those who are known.
+  // Half of the time is left to authenticated peers.
   handshakes: { burst: 4_096, perSecond: 250 },
   work: { burst: 2_000, perSecond: 250 },
 };
@@ -122,8 +122,8 @@ export interface LimitConfig {
 }
 
 /**
- * Fills in the defaults, and keeps what was not chosen below what the process
- * has descriptors for: out of them nobody is served, known or not.
+ * Fills in the defaults, and keeps those below the descriptors of the process:
+ * without descriptors no peer is served, known or not.
  *
  * @param descriptors How many the process may have; `undefined`: not known.
  */

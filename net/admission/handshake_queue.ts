@@ -7,8 +7,9 @@
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /**
- * Between the beginnings of two handshakes. Each costs about as much, so that
- * this slows nobody down; but what came in between has its turn in between.
+ * Between the beginnings of two handshakes. Each costs about as much, so this
+ * slows no peer down; but events that come in between have their turn in
+ * between.
  */
 export const HANDSHAKE_PACE_MS = 1;
 
@@ -43,7 +44,7 @@ export class HandshakeQueue {
 
   readonly #next = () => {
     this.#timer = undefined;
-    // Whoever has left meanwhile takes no turn.
+    // A connection that is gone takes no turn.
     let next = this.#waiting.shift();
     while (next?.isGone()) next = this.#waiting.shift();
     if (next === undefined) return;

@@ -1,26 +1,27 @@
 /**
- * Slows a source down whose connections were ended for their own fault.
+ * Slows down a source whose connections were ended for their own faults.
  *
- * A limit on one connection costs an attacker that connection, and it comes
- * back at once: each time that is a TLS handshake and the bytes up to the
- * fault, some milliseconds of the one processor that serves everybody. So a
- * source has a handful of faults; after that one connection a second is let in
- * from there, and the others wait or are closed before anything is done for them.
+ * A limit on one connection costs an attacker that connection, and it
+ * reconnects at once: each time that is a TLS handshake and the bytes up to the
+ * fault, some milliseconds of the one processor that serves all. So a source
+ * has a handful of faults; after that one connection a second is admitted from
+ * there, and the others wait or are closed before anything is done for them.
  *
- * Behind one address there may be honest peers, too, so nobody is shut out:
+ * Behind one address there may be honest peers, too, so no source is shut out:
  *
- * 1. What is connected already is left alone.
- * 2. One try a second is let in whatever has happened, by lot (`waiting_room.ts`).
- * 3. A try that shows who it is lets in the next one at once: two hundred agents
- *    come back one behind the other, not one a second.
- * 4. Faults are forgotten: {@linkcode FAULTS_KEPT_MAX} say how long that takes.
+ * 1. Connections that exist already are left alone.
+ * 2. One try a second is admitted in any case, by lot (`penalty_queue.ts`).
+ * 3. A try that authenticates admits the next one at once: two hundred agents
+ * reconnect one behind the other, not one a second.
+ * 4. Faults are forgotten: {@linkcode FAULTS_KEPT_MAX} bounds how long that
+ * takes.
  *
  * @module
  */
 
 /**
- * Faults of a source that are put up with. No honest peer makes any; a program
- * with a defect makes some before somebody looks, and backs off in between.
+ * Faults of a source that have no penalty. No honest peer makes any; a program
+ * with a defect makes some before it is noticed, and backs off in between.
  */
 export const FAULTS_MAX = 3;
 
@@ -37,15 +38,15 @@ export const FAULTS_KEPT_MAX = 8;
 export const TRY_PACE_MS = 1_000;
 
 /**
- * What counts for less than a fault: to leave behind a handshake without having
- * shown who one is, which also a probe of TLS does or an agent that does not
- * trust the server. 24 at once, or two a second for ever.
+ * A handshake that ends unauthenticated counts for less than a fault: a probe
+ * of TLS does that, and an agent that does not trust the server. 24 at once, or
+ * two a second for ever.
  */
 export const WEIGHT_OF_UNAUTHENTICATED = 1 / 8;
 
-/** See the module description. Times are of one clock, in ms. */
+/** Times are of one clock, in ms. */
 export class Penalty {
-  /** Somebody has shown who it is: another may be let in. */
+  /** A try has authenticated: another may be admitted. */
   onEased: (() => void) | undefined;
   #faults = 0;
   #atMs: number;
@@ -70,12 +71,12 @@ export class Penalty {
     const wasOn = this.isOn(nowMs);
     this.#faults = Math.min(this.#faults + weight, FAULTS_KEPT_MAX);
     if (!this.isOn(nowMs)) return false;
-    // Also where it had shown who it is, which let in the next at once.
+    // Also where it had authenticated, which admitted the next at once.
     this.#nextTryMs = Math.max(this.#nextTryMs, nowMs + TRY_PACE_MS);
     return !wasOn;
   }
 
-  /** Somebody wants to come in. @returns false: later, if at all. */
+  /** A connection wants to be admitted. @returns false: later, if at all. */
   takeTry(nowMs: number): boolean {
     if (!this.isOn(nowMs)) return true;
     if (nowMs < this.#nextTryMs) return false;
@@ -88,7 +89,7 @@ export class Penalty {
     return this.isOn(nowMs) ? Math.max(0, this.#nextTryMs - nowMs) : 0;
   }
 
-  /** A try has shown who it is. */
+  /** A try has authenticated. */
   ease(nowMs: number): void {
     if (!this.isOn(nowMs)) return;
     this.#nextTryMs = nowMs;

@@ -1,9 +1,10 @@
 /**
- * Where peers of sources that are slowed down wait for a try of their source.
+ * Connections of sources that are slowed down, waiting for a try of their
+ * source.
  *
- * Whose turn it is is drawn by lot: first come, first served would serve
- * whoever fills the room. Who waits holds a place here and nothing else, and
- * whoever comes back as soon as it is refused has to wait instead.
+ * The next one is drawn by lot: first come, first served would serve the peer
+ * that fills the queue. A waiting connection holds a place here and nothing
+ * else, and one that reconnects as soon as it is refused has to wait instead.
  *
  * @module
  */
@@ -12,8 +13,8 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Penalty } from "./penalty.ts";
 
 /**
- * Places for one source. With an attacker who keeps all but one of them taken an
- * honest peer is let in after half a minute, half of the times sooner.
+ * Places for one source. With an attacker that holds all but one of them an
+ * honest peer is admitted after half a minute, half of the times sooner.
  */
 export const WAITING_MAX = 32;
 
@@ -27,7 +28,7 @@ export interface PenaltyQueueOptions<Visitor> {
   readonly timers: Timers;
   /** From 0 to below 1. */
   readonly random: () => number;
-  /** It may come in. */
+  /** It is admitted. */
   readonly letIn: (visitor: Visitor) => void;
 }
 
@@ -39,7 +40,7 @@ export class PenaltyQueue<Visitor> {
     this.#options = options;
   }
 
-  /** Whether nobody more of a source can wait. */
+  /** Whether no further connection of a source can wait. */
   isFull(penalty: Penalty): boolean {
     return (this.#groups.get(penalty)?.waiting.length ?? 0) >= WAITING_MAX;
   }

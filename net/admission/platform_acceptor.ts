@@ -1,7 +1,7 @@
 /**
- * Lets in connections that the platform has accepted, where there is no C library
- * to accept with (`accept_queue.ts`): whoever comes is counted, and its handshake has
- * to wait for its turn, but nobody looks at what it says first.
+ * Admits connections that the platform has accepted, where there is no C
+ * library to accept with (`accept_queue.ts`): each is counted, and its
+ * handshake has to wait for its turn, but its first bytes are not looked at.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import type { Arrival } from "./accept_queue.ts";
 import type { HandshakeQueue } from "./handshake_queue.ts";
 import type { ConnectionLimiter } from "./connection_limiter.ts";
 
-/** What it takes to let somebody in. */
+/** What admission needs. */
 export interface PlatformAcceptorOptions {
   readonly limiter: ConnectionLimiter;
   readonly queue: HandshakeQueue;
@@ -23,7 +23,7 @@ export interface PlatformAcceptorOptions {
   readonly letIn: (arrival: Arrival) => void;
 }
 
-/** Somebody has connected: lets it in when it is its turn, or closes it. */
+/** Admits a connection when it is its turn, or closes it. */
 export function welcome(
   stream: Stream,
   { limiter, queue, timers, letIn }: PlatformAcceptorOptions,

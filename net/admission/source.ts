@@ -1,5 +1,5 @@
 /**
- * Who counts as one when peers are counted by where they come from.
+ * Which addresses count as one source when peers are counted.
  *
  * @module
  */

@@ -3,11 +3,11 @@
  * used, connected again when it is used after the connection was lost, and by a
  * further connection when a server takes no more calls on one.
  *
- * gRPC's channel is the model. A silent server is asked whether it lives, so a
- * connection that is handed out is as good as its keepalive; who asks too often
- * is told so and asks less (gRFC A8). While there is no server whoever wants one
- * is told why at once: the next attempt is made a moment later, for who asks
- * then.
+ * gRPC's channel is the model. A silent server is sent PINGs, so a connection
+ * that is handed out is as good as its keepalive; a client that sends too many
+ * is refused and sends fewer (gRFC A8). While there is no server callers get
+ * the error at once: the next attempt is made a moment later, for the next
+ * caller.
  *
  * How a connection is made is the upstream's business; what is called, and what
  * is tried again, the caller's.
@@ -24,17 +24,20 @@ import { openClientConnection } from "../http2/client_connection.ts";
 import type { Stream } from "../stream/stream.ts";
 import type { RequestTarget, Upstream } from "./upstream.ts";
 
-/** How often an upstream hears that calls which last are still there. */
+/** How often an upstream is notified that long calls are still there. */
 export const USED_MS = 30_000;
 
-/** Servers that are asked too often say so; no longer wait is needed. */
+/** Servers that get too many PINGs refuse them; no longer wait is needed. */
 export const KEEPALIVE_MS_MAX = 600_000;
 
 /** What a channel is made of. */
 export interface ChannelOptions {
   readonly upstream: Upstream;
   readonly timers: Timers;
-  /** A server is asked after so long without a word, and gone after both. */
+  /**
+   * A PING is sent after so long without a frame; the server is gone after
+   * both.
+   */
   readonly keepalive: KeepaliveOptions;
   readonly settings?: Partial<LocalSettings>;
   /** After a failed attempt its error is thrown for so long; none unless given. */
@@ -47,9 +50,9 @@ export interface ChannelConnection extends RequestTarget {
   /** The server's address. */
   readonly server: string;
   /**
-   * The server has said a word of HTTP/2. One that has shaken hands and ended
-   * the connection before that refuses our certificate (TLS 1.3), and will do
-   * so again.
+   * The server has sent a frame of HTTP/2. One that has done the handshake and
+   * ended the connection before that refuses our certificate (TLS 1.3), and
+   * will do so again.
    */
   readonly hasAnswered: boolean;
   /**
@@ -86,7 +89,7 @@ export class Channel {
   /**
    * Connects, unless that is under way.
    *
-   * @throws What the upstream throws, or what `close` has said.
+   * @throws What the upstream throws, or the error of `close`.
    */
   async connect(): Promise<void> {
     await this.#connected();
@@ -101,15 +104,15 @@ export class Channel {
     const ready = this.take();
     if (ready !== undefined) return ready;
     const made = await this.#connected();
-    // Others who waited for it may have filled it, or it is gone already: who
-    // calls finds out.
+    // Other waiting callers may have filled it, or it is gone already: the call
+    // finds out.
     return this.take() ?? made;
   }
 
   /**
    * No new calls; those that run go on.
    *
-   * @param error What is thrown to whoever wants a connection, or waits for one.
+   * @param error What callers get that want a connection, or wait for one.
    */
   close(reason: string, error: Error = new Error(reason)): void {
     this.#closing.abort(error);
@@ -215,7 +218,7 @@ class ServerConnection implements ChannelConnection {
 
   get hasRoom(): boolean {
     const { isUsable, openStreams, peerSettings } = this.http2;
-    // Until the server has said how many it takes, there is no limit.
+    // Until the server's SETTINGS are here, there is no limit.
     const callsMax = this.#hasAnswered
       ? peerSettings.maxConcurrentStreams
       : Infinity;

@@ -1,6 +1,6 @@
 /**
  * Unary gRPC calls over a connection of their own: TLS, HTTP/2 on our engine,
- * request and answer, goodbye. For calls that are rare.
+ * request and answer, end. For calls that are rare.
  *
  * @module
  */
@@ -11,9 +11,9 @@ import { connectTls, type TlsConnectOptions } from "../dial/server_connect.ts";
 import { openClientConnection } from "../http2/client_connection.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 
-/** Whom to call. */
+/** The server to call. */
 export interface CallerOptions {
-  /** Where and as whom; ALPN is not for the caller to choose. */
+  /** The server, and our identity; the caller does not choose ALPN. */
   readonly connect: Omit<TlsConnectOptions, "alpn">;
   /** For each answer. */
   readonly timeoutMs: number;
@@ -34,7 +34,7 @@ export type UnaryCaller = (
 ) => Promise<Uint8Array>;
 
 /**
- * Connects, lets `use` make calls, one after the other, and says goodbye.
+ * Connects, lets `use` make calls, one after the other, and closes in order.
  *
  * @throws {ConnectError | TlsHandshakeError} When there was no connection; else
  *   what `use` throws.

@@ -1,10 +1,10 @@
 /**
- * Asks one HTTP/1.1 server, over sockets and TLS of our own: the platform's
- * `fetch` believes the public authorities beside the one that it is given, so
- * anybody with a public certificate could pose as a private server.
+ * A client of one HTTP/1.1 server, over sockets and TLS of our own: the
+ * platform's `fetch` trusts the public authorities beside the one that it is
+ * given, so anyone with a public certificate could pose as a private server.
  *
- * Nothing is followed and nothing is asked twice, but for a request that a kept
- * connection took to its end with it and that does no harm twice.
+ * No redirect is followed and no request is sent twice, but one that was lost
+ * with a kept connection and is idempotent.
  *
  * @module
  */
@@ -37,7 +37,7 @@ import {
 export interface HttpClientOptions {
   /** With an empty `ca` the public authorities count. */
   readonly credentials: TlsMaterial;
-  /** An HTTP proxy's; absent: what the environment says. */
+  /** An HTTP proxy's; absent: the environment's. */
   readonly proxyUrl?: string | undefined;
 }
 
@@ -52,7 +52,7 @@ export interface HttpRequest {
   readonly signal: AbortSignal;
 }
 
-/** Connections that are kept while nothing is asked. */
+/** Connections that are kept while no request runs. */
 export const IDLE_CONNECTIONS_MAX = 8;
 
 /** For so long; servers keep them for a minute and more. */
@@ -92,7 +92,7 @@ export class HttpClient implements Disposable {
     }
   }
 
-  /** What is asked is still answered; nothing is kept for later. */
+  /** Running requests are still answered; no connection is kept. */
   [Symbol.dispose](): void {
     this.#isClosed = true;
     for (const connection of this.#idle.keys()) this.#drop(connection);
@@ -193,7 +193,7 @@ async function throughProxy(
   return way;
 }
 
-/** What may be asked twice (RFC 9110 §9.2.2). */
+/** Requests that may be sent twice (RFC 9110 §9.2.2). */
 const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT"]);
 
 function requestBytes(request: HttpRequest, url: URL): Uint8Array {

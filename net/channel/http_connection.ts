@@ -2,7 +2,7 @@
  * One connection of an HTTP/1.1 client: one request after the other, each with
  * its answer (RFC 9112 §9).
  *
- * It knows neither where the connection leads nor who else has one.
+ * It knows neither where the connection leads nor other connections.
  *
  * @module
  */
@@ -25,7 +25,7 @@ export interface HttpAnswer {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
 }
 
-/** What is asked. */
+/** A request, and what to do with its answer. */
 export interface HttpExchange {
   readonly method: string;
   /** Head and body, as they leave. */
@@ -47,7 +47,7 @@ export class HttpConnection {
   readonly #socket: Socket;
   readonly #buffer = new Uint8Array(READ_BYTES);
   readonly #idle: (connection: HttpConnection) => void;
-  /** Begun while nothing was asked, to notice that the server has left. */
+  /** Begun while no request runs, to notice that the server has closed it. */
   #reading: Promise<Received> | undefined;
   #state: "idle" | "busy" | "closed" = "idle";
 
@@ -72,10 +72,10 @@ export class HttpConnection {
   }
 
   /**
-   * Asks, while it is idle.
+   * Sends a request, while the connection is idle.
    *
-   * @throws {NoAnswerYetError} It may be asked again elsewhere, if that does no
-   *   harm.
+   * @throws {NoAnswerYetError} The request may be sent again on another
+   *   connection, if it is idempotent.
    * @throws {MessageError} The answer is no HTTP/1.1.
    * @throws Why the connection failed; what ended it, where that was `signal`.
    */
@@ -113,7 +113,7 @@ export class HttpConnection {
     const reading = this.#read();
     this.#reading = reading;
     const watching = reading.then(() => {
-      // Unasked, there is nothing to say but goodbye.
+      // Bytes without a request: the server can only mean an end.
       if (this.#state === "idle") this.close();
     }, () => this.close());
     unawaited("http", watching, () => this.close());
@@ -208,7 +208,7 @@ export class HttpConnection {
   }
 }
 
-/** Reset Content has none either, says the platform's `Response`. */
+/** Reset Content has none either in the platform's `Response`. */
 function lengthOf(method: string, head: ResponseHead): BodyLength {
   return head.status === 205 ? NO_BODY : answerLength(method, head);
 }

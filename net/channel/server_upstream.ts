@@ -1,6 +1,6 @@
 /**
- * Servers as where channels and links lead: several addresses, tried in turn,
- * over TLS as whoever we are, or over plain TCP on this machine.
+ * Servers as upstreams of channels and links: several addresses, tried in turn,
+ * over TLS with our identity, or over plain TCP on this machine.
  *
  * @module
  */
@@ -40,10 +40,13 @@ export interface UpstreamIdentity {
   used?(connection: Connection): void;
 }
 
-/** As whom, and whom to trust. */
+/** Our identity, and the authorities to trust. */
 export interface TlsUpstreamOptions {
   readonly addresses: readonly ServerAddress[];
-  /** Where servers are now, asked for each connection; absent: where they were. */
+  /**
+   * The servers' addresses now, called for each connection; absent: they do not
+   * change.
+   */
   readonly findServers?: () => Promise<readonly ServerAddress[] | undefined>;
   /** Read for each connection, so that files may be replaced. */
   readonly credentials: () => TlsMaterial;
@@ -63,7 +66,7 @@ export interface TlsUpstream extends Upstream {
   ): Promise<Result>;
 }
 
-/** To agent ports of tunnel servers, or whoever speaks ADS with TLS. */
+/** To agent ports of tunnel servers, or to servers of ADS with TLS. */
 export function tlsUpstream(options: TlsUpstreamOptions): TlsUpstream {
   const { addresses, serverName, proxyEnv, identity, findServers } = options;
   const servers = systemServerAddresses(addresses, proxyEnv);
@@ -102,7 +105,7 @@ export function tlsUpstream(options: TlsUpstreamOptions): TlsUpstream {
 
 /**
  * Over plain TCP, HTTP/2 from its first byte ("prior knowledge"): to servers
- * and relays on this machine, and to nobody else.
+ * and relays on this machine only.
  */
 export function plainUpstream(addresses: readonly ServerAddress[]): Upstream {
   // No proxy of the environment leads to this machine.

@@ -1,6 +1,6 @@
 /**
- * Where a channel leads: which of several servers, over what, as whom. It makes
- * one connection when it is asked to, and keeps none.
+ * Where a channel leads: which of several servers, over what, with which
+ * identity. It makes one connection for each call of `connect`, and keeps none.
  *
  * @module
  */
@@ -8,7 +8,7 @@
 import type { Connection } from "../../proto/streams/connection.ts";
 import type { Stream } from "../stream/stream.ts";
 
-/** What requests say of where they go. */
+/** What requests name as their target. */
 export interface RequestTarget {
   /** `:authority` */
   readonly authority: string;
@@ -28,8 +28,8 @@ export interface Upstream extends RequestTarget {
     signal: AbortSignal,
   ): Promise<Result>;
   /**
-   * Calls are made over this connection, whose server has answered: to be told
-   * of each, and now and then of those that last.
+   * Calls are made over this connection, whose server has answered: called for
+   * each, and now and then for those that last.
    */
   used?(connection: Connection): void;
 }

@@ -1,6 +1,6 @@
 /**
- * Connects to a host by name or address, where no rules are asked: to servers
- * of ours, not to targets (`dial.ts`).
+ * Connects to a host by name or address, without rules: to servers of ours, not
+ * to targets (`dial.ts`).
  *
  * @module
  */

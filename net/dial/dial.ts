@@ -1,10 +1,10 @@
 /**
  * Connects to the targets that tunneled connections are for.
  *
- * Name, address, deadline and cancellation are dealt with here, and where the
- * rules about targets are asked; what they say is for `policy/`. Unix sockets
- * must be allowed path by path whatever else is allowed, because a socket such
- * as a container runtime's gives away the whole machine.
+ * Name, address, deadline and cancellation are handled here, and the rules
+ * about targets are applied here; the rules are in `policy/`. Unix sockets must
+ * be allowed path by path whatever else is allowed, because a socket such as a
+ * container runtime's gives away the whole machine.
  *
  * @module
  */
@@ -48,7 +48,7 @@ import { splitAddress } from "../../policy/target_address.ts";
 /** Deadline of a dial, name lookup included. */
 export const DIAL_TIMEOUT_MS = 5_000;
 
-/** A UDP flow in which nothing was said for so long is given up. */
+/** A UDP flow that is silent for so long is given up. */
 export const UDP_IDLE_TIMEOUT_MS = 60_000;
 
 /** How {@linkcode dialTarget} is to behave. */
@@ -60,9 +60,9 @@ export interface TargetDialOptions extends DialRules {
   /** Gives the dial up. */
   readonly signal?: AbortSignal;
   /**
-   * Instead of `signal`, for who has one controller for each dial: aborting it
-   * with a {@linkcode DialError} gives the dial up, and its deadline aborts it
-   * too. One controller less, and nobody who has to listen.
+   * Instead of `signal`, for callers that have one controller for each dial:
+   * aborting it with a {@linkcode DialError} gives the dial up, and its
+   * deadline aborts it too. One controller less, and no listener.
    */
   readonly controller?: AbortController;
   /**
@@ -88,7 +88,7 @@ export async function dialTarget(
 ): Promise<Conduit> {
   const { protocol } = target;
   const gate = new DialGate(target, options);
-  // A `Map`: who asks chooses the text, and an object has `constructor`, too.
+  // A `Map`: the caller chooses the text, and an object has `constructor`, too.
   const dial = DIALS.get(protocol);
   if (dial === undefined) {
     gate.refuseNetwork();
@@ -98,18 +98,21 @@ export async function dialTarget(
   return await dial({ target, options, gate, timers });
 }
 
-/** How long a dial may take, and who may give it up; see {@linkcode TargetDialOptions}. */
+/**
+ * How long a dial may take, and how to give it up; see {@linkcode
+ * TargetDialOptions}.
+ */
 export type DialLimits = Pick<
   TargetDialOptions,
   "timers" | "timeoutMs" | "signal" | "controller" | "userTimeoutMs"
 >;
 
 /**
- * Connects over TCP to an IP address that no rule is about.
+ * Connects over TCP to an IP address that no rule covers.
  *
- * @returns No promise of what is connected at once, as on this machine: nothing
- *   can be late then, and a deadline and somebody who listens for who gives up
- *   would be half of what the dial costs.
+ * @returns A connection without a promise where it is there at once, as on this
+ *   machine: nothing can be late then, and a deadline and a listener for an
+ *   abort would be half of what the dial costs.
  * @throws {DialError} Never at once.
  */
 export function dialAddress(

@@ -1,7 +1,7 @@
 /**
  * Why a dial failed, in the words that Go's `net` package uses.
  *
- * They travel to whoever asked, and people, dashboards and Konnectivity's own
+ * They are sent to the caller; people, dashboards and Konnectivity's own
  * servers look for them (`i/o timeout` becomes 504, `too many open files` 503).
  *
  * @module
@@ -63,7 +63,7 @@ export function lookupTimeout(protocol: string, host: string): DialError {
   );
 }
 
-/** The error of a dial that whoever asked gave up. */
+/** The error of a dial that its caller gave up. */
 export function dialCancelled(protocol: string, address: string): DialError {
   return new DialError(
     "cancelled",

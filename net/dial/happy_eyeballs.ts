@@ -31,7 +31,7 @@ export function interleaveFamilies(addresses: readonly string[]): string[] {
 export interface Attempts<Connection> {
   /** In order of preference, at least one. */
   readonly addresses: readonly string[];
-  /** Gives up when `signal` says so. */
+  /** Gives up when `signal` is aborted. */
   connect(address: string, signal: AbortSignal): Promise<Connection>;
   /** Frees a connection that came too late to win. */
   discard(connection: Connection): void;
@@ -63,7 +63,7 @@ export function connectAny<Connection>(
     timer.cancel();
     signal.removeEventListener("abort", onAbort);
     act();
-    // Only when somebody hears it: the platform makes an exception with a
+    // Only when another attempt runs: the platform makes an exception with a
     // stack each time, which a dial to one address need not pay for.
     if (started - failed > 1) others.abort();
   };

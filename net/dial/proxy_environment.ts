@@ -20,7 +20,7 @@ export interface ProxyEnvironment {
   readonly noProxy?: string | undefined;
 }
 
-/** A proxy to ask for a tunnel. */
+/** A proxy that makes tunnels. */
 export interface ProxyServer {
   /** How it is reached, and what it speaks: CONNECT, or RFC 1928. */
   readonly scheme: "http" | "https" | "socks5";
@@ -95,7 +95,7 @@ function splitPort(entry: string): [name: string, port: number | undefined] {
 /**
  * A proxy by its address.
  *
- * @param who Says so, for the error.
+ * @param who The source of the address, for the error.
  * @param schemes How it may be reached.
  * @throws {ProxyAddressError}
  */

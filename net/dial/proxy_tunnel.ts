@@ -53,7 +53,7 @@ async function readAnswer(socket: Socket): Promise<void> {
   }
 }
 
-/** What a proxy says fits, as a rule. */
+/** A proxy's answer fits, as a rule. */
 const ANSWER_BYTES = 4 * 1024;
 
 function requestOf(target: string, proxy: ProxyServer): Uint8Array {

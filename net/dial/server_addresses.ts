@@ -3,9 +3,9 @@
  * machines, tried in turn.
  *
  * Names are resolved for each attempt, so that a server that has moved is found
- * at the next one. Each attempt begins where the one before did not, so that who
- * looks for several servers finds them; addresses that have just failed come
- * last, so that a dead one does not cost its deadline each time.
+ * at the next one. Each attempt begins at another address than the one before,
+ * so that a client of several servers finds them all; addresses that have just
+ * failed come last, so that a dead one does not cost its deadline each time.
  *
  * @module
  */
@@ -20,7 +20,7 @@ import { hostPort } from "../../proto/peer/host_port.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
 
-/** Where a server, or a balancer before several, is said to be. */
+/** The address of a server, or of a balancer in front of several. */
 export interface ServerAddress {
   /** A name or an address without brackets. */
   readonly host: string;
@@ -30,17 +30,17 @@ export interface ServerAddress {
 
 /** One of the machines behind an address. */
 export interface ServerPlace extends ServerAddress {
-  /** Absent when somebody else (a proxy) resolves the name. */
+  /** Absent when a proxy resolves the name. */
   readonly ip?: string;
 }
 
 /** Machines behind one name that are tried in one attempt. */
 export const PLACES_PER_NAME_MAX = 16;
 
-/** How long who failed is tried after the others. */
+/** How long an address that failed is tried after the others. */
 export const FAILED_MS = 30_000;
 
-/** The same for who refused: that takes no time, and is over soon. */
+/** The same for one that refused: that takes no time, and is over soon. */
 export const REFUSED_MS = 1_000;
 
 /** What `ServerAddresses` needs from outside. */
@@ -48,7 +48,9 @@ export interface ServerAddressesOptions {
   /** At least one. */
   readonly addresses: readonly ServerAddress[];
   readonly resolver: Resolver;
-  /** Whether a proxy is asked for it; then its name is left to the proxy. */
+  /**
+   * Whether it is reached through a proxy; then the proxy resolves its name.
+   */
   readonly isProxied: (address: ServerAddress) => boolean;
   readonly clock: Clock;
 }
@@ -182,7 +184,7 @@ export class ServerAddresses {
   }
 }
 
-/** Who was tried when, and with what success. */
+/** When each address was tried, and with what success. */
 class Turns {
   readonly #clock: Clock;
   #turn = 0;
@@ -212,7 +214,8 @@ class Turns {
 
   /** @param failingMs How long it comes after the others. */
   took(key: string, failingMs: number): void {
-    // Machines come and go behind a name; who was tried longest ago is forgotten.
+    // Machines come and go behind a name; the one tried longest ago is
+    // forgotten.
     this.#last.delete(key);
     this.#last.set(key, {
       turn: ++this.#turn,

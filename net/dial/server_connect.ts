@@ -28,14 +28,14 @@ import { Socket } from "../stream/socket.ts";
 export interface ServerConnectOptions {
   readonly host: string;
   readonly port: number;
-  /** The address of `host` to dial, for who has resolved it already. */
+  /** The address of `host` to dial, where it is resolved already. */
   readonly ip?: string;
   /** For all of it: name, TCP, proxy and handshake. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
 
-/** Where to and as whom. */
+/** The server, and our identity. */
 export interface TlsConnectOptions extends ServerConnectOptions {
   /** `ca` verifies the server, exclusively; empty means the public CAs. */
   readonly credentials: TlsMaterial;
@@ -53,8 +53,8 @@ export class ConnectError extends Error {
   override readonly name = "ConnectError";
 
   /**
-   * The machine is there and said at once that nothing listens: as a rule, the
-   * server is being started again. Asking costs hardly anything.
+   * The machine is there and refused at once: as a rule, the server is being
+   * started again. Another try costs hardly anything.
    */
   get isRefused(): boolean {
     return codeOf(this.cause) === "ECONNREFUSED";
@@ -62,7 +62,7 @@ export class ConnectError extends Error {
 }
 
 /**
- * Connects and shakes hands.
+ * Connects and does the handshake.
  *
  * @throws {ConnectError | TlsHandshakeError} One sentence each.
  */
@@ -85,8 +85,8 @@ export function connectPlain(options: ServerConnectOptions): Promise<Stream> {
 }
 
 /**
- * The certificates that a server shows, leaf first, whoever it is: nothing is
- * verified, and nothing is said to it but the name it is asked for.
+ * The certificates that a server shows, leaf first: nothing is verified, and
+ * nothing is sent to it but the name that is wanted.
  *
  * @returns DER.
  * @throws {ConnectError | TlsHandshakeError} One sentence each.
@@ -136,7 +136,7 @@ function sayGoodbye(stream: Stream): void {
     const into = new Uint8Array(1024);
     while (await socket.read(into) !== null);
   };
-  // Late errors of a connection that is over are nobody's.
+  // Late errors of a connection that is over are ignored.
   const over = atMost(systemTimers, GOODBYE_MS, ending().catch(() => {}))
     .then(() => socket.close());
   unawaited("handshake", over);

@@ -20,7 +20,10 @@ const NO_AUTHENTICATION = 0;
 const PASSWORD = 2;
 const CONNECT = 1;
 const DOMAIN = 3;
-/** Length of an address by its type: IPv4, a name (told by its first byte), IPv6. */
+/**
+ * Length of an address by its type: IPv4, a name (its first byte is the
+ * length), IPv6.
+ */
 const ADDRESS_BYTES: ReadonlyMap<number, number> = new Map([[1, 4], [4, 16]]);
 /** Names, users and passwords have a length of one byte. */
 const TEXT_BYTES_MAX = 255;
@@ -82,7 +85,7 @@ async function readAnswer(socket: Socket): Promise<void> {
   if (status !== 0) {
     throw new Error(`it refused: ${REFUSALS[status] ?? `code ${status}`}`);
   }
-  // Where it connected from; nobody wants to know.
+  // The address it connected from, which is not needed.
   const length = ADDRESS_BYTES.get(type) ??
     (await readExactly(socket, 1))[0]!;
   await readExactly(socket, length + 2);

@@ -34,7 +34,7 @@ import {
 /** How the agent port presents itself. */
 export interface AgentListenerOptions
   extends ListenAddress, Omit<TlsAcceptorOptions, "onProblem"> {
-  /** Counts whoever connects. */
+  /** Counts connections. */
   readonly limiter: ConnectionLimiter;
 }
 
@@ -104,7 +104,7 @@ function refuseSuites(
 }
 
 /**
- * A listener whose connections cost nothing before they have said something.
+ * A listener whose connections cost nothing before they have sent something.
  *
  * @returns `undefined` where there is none such.
  * @throws {ListenError}
@@ -127,7 +127,7 @@ function doHandshake(
     close();
   };
   const leave = () => {
-    // The descriptor is somebody else's then.
+    // Another owner has the descriptor then.
     admitted.linger = () => {};
     admitted.leave();
   };
@@ -138,7 +138,7 @@ function doHandshake(
       close = () => secure.close();
       events.onConnection(secure, admitted);
     },
-    // Its place was wanted for another; nobody is told.
+    // Its place was needed for another; that is not reported.
     (error) => isEvicted || events.onRefused(error),
   );
   unawaited("handshake", shaken, () => close());

@@ -35,11 +35,11 @@ export interface BoundListener {
   /** Stops accepting. What was accepted goes on. */
   close(): void;
   /**
-   * The same, and leaves the socket open for who listens there next in this
-   * process, so that nobody who comes meanwhile is refused.
+   * The same, and leaves the socket open for the next listener of this process
+   * there, so that no connection is refused meanwhile.
    *
-   * @returns What it is in the store by; `undefined`: it is closed. Absent: that
-   *   cannot be.
+   * @returns Its key in the store; `undefined`: it is closed. Absent: not
+   *   possible.
    */
   leave?(): string | undefined;
 }
@@ -54,7 +54,7 @@ export interface ListenAddress {
 
 /**
  * Connections that the kernel holds where one is accepted in a turn: as many as
- * come back at once after a restart, or all that the kernel allows.
+ * reconnect at once after a restart, or all that the kernel allows.
  */
 export const PATIENT_BACKLOG = 4_096;
 
@@ -85,7 +85,7 @@ export function listenTcp(
 /**
  * Listens on a unix socket that owner and group may use (mode 0770).
  *
- * A socket file that nobody listens on is a left-over and is removed.
+ * A socket file without a listener is a left-over and is removed.
  *
  * @param deleteExisting False: an existing file is never removed.
  * @throws {ListenError}
@@ -130,7 +130,7 @@ export function listenHttp(
     use: "administration",
     onConnection: (conn) =>
       unawaited("http", served.accept(conn), () => conn.close()),
-    // Who looks after the process learns it from the other ports.
+    // The operator learns it from the other ports.
     onProblem: () => {},
   });
   return {
@@ -199,7 +199,8 @@ async function answers(path: string): Promise<boolean> {
     (await Deno.connect({ transport: "unix", path })).close();
     return true;
   } catch (error) {
-    // Anything but "nobody listens" (a full backlog, say) means somebody does.
+    // Any error but "connection refused" (a full backlog, say) means that there
+    // is a listener.
     return !(error instanceof Deno.errors.ConnectionRefused ||
       error instanceof Deno.errors.NotFound);
   }
