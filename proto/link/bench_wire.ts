@@ -1,9 +1,9 @@
 /**
- * What a bench and an agent's bench target say to each other: one line each
- * way, then bytes (SPEC.md, section 8).
+ * The protocol of a bench and an agent's bench target: one line each way, then
+ * bytes (SPEC.md, section 8).
  *
- * Layer: link. Knows the words and nothing of what is done with them: the
- * target is in `agent/`, who measures is in `client/bench/`.
+ * Layer: link. Knows the lines and nothing of what is done with them: the
+ * target is in `agent/`, the measuring client in `client/bench/`.
  *
  * @module
  */
@@ -20,12 +20,12 @@ export const BENCH_ADDRESS = "bench.tunnel.invalid:7";
  *
  * - `echo`: sends back what it gets (RFC 862);
  * - `source`: sends bytes as fast as they are taken (RFC 864);
- * - `discard`: throws away what it gets (RFC 863) and says now and then how much
+ * - `discard`: drops what it gets (RFC 863) and sends now and then how much
  *   that was, as a decimal number in a line.
  */
 export type BenchService = "echo" | "source" | "discard";
 
-/** Who answers. */
+/** The host that answers. */
 export interface BenchHost {
   /** The agent's id; empty for a bench target that is no agent's. */
   readonly agentId: string;
@@ -42,7 +42,7 @@ const NEWLINE = 0x0a;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** The line that asks for `service`. */
+/** The line that requests `service`. */
 export function benchRequest(service: BenchService): Uint8Array {
   return encoder.encode(`${VERSION} ${service}\n`);
 }
@@ -69,7 +69,7 @@ export function parseBenchAnswer(line: string): BenchHost | undefined {
       software: decodeURIComponent(software),
     };
   } catch {
-    return undefined; // A stray % sign: whoever wrote that is no bench target.
+    return undefined; // A stray % sign: the sender is no bench target.
   }
 }
 

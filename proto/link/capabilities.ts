@@ -13,10 +13,10 @@ export const CAPABILITIES_FIELD = "tunnel-capabilities";
 /**
  * What this build can do, in the words of SPEC.md.
  *
- * - `half-close`: END_STREAM from a caller and DATA_END from anybody end one
- *   direction only.
- * - `datagram`: one DATA packet is one datagram when DIAL_REQ says `udp`, and an
- *   empty datagram is told from an empty packet.
+ * - `half-close`: END_STREAM from a caller and DATA_END from either end close
+ *   one direction only.
+ * - `datagram`: one DATA packet is one datagram when DIAL_REQ says `udp`, and
+ *   an empty datagram differs from an empty packet.
  * - `early-data`: DATA with connectID 0 may follow DIAL_REQ at once.
  * - `reset-reason`: the reset field of CLOSE_REQ and CLOSE_RSP is read.
  */

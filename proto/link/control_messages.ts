@@ -1,5 +1,5 @@
 /**
- * What the ends of a link say on `/tunnel.v1.Link/Control` (`link.proto`), as
+ * What the ends of a link send on `/tunnel.v1.Link/Control` (`link.proto`), as
  * closed unions.
  *
  * @module
@@ -15,7 +15,7 @@ import {
   type ServiceRefusal,
 } from "./link_messages.ts";
 
-/** What a server says. */
+/** What a server sends. */
 export type ServerEvent =
   | { readonly type: "hello"; readonly hello: ServerHello }
   | { readonly type: "drain" }
@@ -40,7 +40,7 @@ export type ServerEvent =
   /** From a newer server; ignored. */
   | { readonly type: "unknown" };
 
-/** What an agent says. */
+/** What an agent sends. */
 export type AgentEvent =
   | { readonly type: "hello"; readonly hello: AgentHello }
   | { readonly type: "drain" }
@@ -58,14 +58,14 @@ export class ControlError extends Error {
   override readonly name = "ControlError";
 }
 
-/** Encodes what a server says. `unknown` cannot be said. */
+/** Encodes a server's event. `unknown` cannot be sent. */
 export function encodeServerEvent(
   event: Exclude<ServerEvent, { type: "unknown" }>,
 ): Uint8Array {
   return FromServer.encode(fieldsOf(event));
 }
 
-/** Encodes what an agent says. `unknown` cannot be said. */
+/** Encodes an agent's event. `unknown` cannot be sent. */
 export function encodeAgentEvent(
   event: Exclude<AgentEvent, { type: "unknown" }>,
 ): Uint8Array {

@@ -10,8 +10,8 @@ import type { PacketObserver } from "./packet_observer.ts";
 export const DATAGRAM_BYTES_MAX = 65_535;
 
 /**
- * What a Go agent reads of a target's datagram at most; it throws the rest away
- * and says nothing, so one of this length is a part of a longer one.
+ * What a Go agent reads of a target's datagram at most; it drops the rest
+ * without a sign, so one of this length is a part of a longer one.
  */
 export const GO_DATAGRAM_BYTES = 4_096;
 
@@ -28,7 +28,7 @@ export class DatagramGatherer {
     this.#isCut = ({ length }) => cutsDatagrams && length === GO_DATAGRAM_BYTES;
   }
 
-  /** Counts a datagram that somebody else had to drop. */
+  /** Counts a datagram that the owner had to drop. */
   drop(): void {
     this.#observer.datagramDropped?.();
   }

@@ -1,5 +1,5 @@
 /**
- * How whoever serves dials is asked to make one.
+ * The contract with the code that serves dials.
  *
  * @module
  */
@@ -15,7 +15,10 @@ import type { PendingDial } from "./link.ts";
  */
 export const NODE_FIELD = "tunnel-node";
 
-/** Whoever decides by one of two nodes, others may decide by the other one. */
+/**
+ * A server that takes one of two nodes may disagree with one that takes the
+ * other.
+ */
 export const TWO_NODES: string = `Cannot dial: ${NODE_FIELD} is given twice; ` +
   "one connection is made by one node";
 
@@ -27,28 +30,28 @@ export function nodeProblem(metadata: Metadata): DialError | undefined {
 }
 
 /**
- * Says, with any value, that a dial which names no node is for the only agent
+ * Means, with any value, that a dial which names no node is for the only agent
  * there is, and to be refused where there are several: each has a loopback of
  * its own. In a call's metadata and among the headers of a CONNECT request;
- * ours, and ignored by who does not know it.
+ * ours, and ignored by servers that do not know it.
  */
 export const ONE_AGENT_FIELD = "tunnel-one-agent";
 
 /** Where the outcome of a dial goes; exactly one of the two, once. */
 export interface DialAnswer {
-  /** Connected. `conduit` is not attached yet; whoever asked does that. */
+  /** Connected. `conduit` is not attached yet; the caller does that. */
   connected(conduit: Conduit): void;
   failed(error: DialError): void;
 }
 
 /** What is known about a dial besides its target. */
 export interface DialContext {
-  /** What came with the call that asks; empty in the packets carrier. */
+  /** The metadata of the call; empty in the packets carrier. */
   readonly metadata: Metadata;
   /**
-   * Takes over what the caller has said already, to send it ahead to whoever
-   * dials. Whoever takes it delivers it, before anything else and once: it does
-   * not come through the conduit again. Not taken, it comes as usual.
+   * Takes over what the caller has sent already, to send it ahead with the
+   * dial. The taker delivers it, before anything else and once: it does not
+   * come through the conduit again. Not taken, it comes as usual.
    */
   takeEarlyData(): Uint8Array;
 }
@@ -65,7 +68,7 @@ export type DialHandler = (
   context: DialContext,
 ) => PendingDial;
 
-/** Resets a conduit that nobody wants any more. */
+/** Resets a conduit that is not wanted any more. */
 export function abandon(conduit: Conduit, reason: string): void {
   conduit.attach({
     onData: () => {},

@@ -1,5 +1,5 @@
 /**
- * The `random` of a DIAL_REQ: the key that ties an answer to its question.
+ * The `random` of a DIAL_REQ: the key that ties a DIAL_RSP to its DIAL_REQ.
  *
  * A Konnectivity server keeps the pending dials of all its frontends in one map
  * under this number alone, so it has to be unguessable and uniform wherever a

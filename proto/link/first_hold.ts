@@ -5,9 +5,10 @@
  * Some callers lose what comes with the answer: kube-apiserver rejects a
  * connection whose first bytes it reads together with the 200 to its CONNECT,
  * Go's gRPC clients drop what comes right behind DIAL_RSP, and a Konnectivity
- * server may write bytes to a CONNECT client ahead of its own 200. So what a
- * target says first waits until the caller has spoken, which shows that it has
- * read the answer, or until the answer left {@linkcode FIRST_HOLD_MS} ago.
+ * server may write bytes to a CONNECT client ahead of its own 200. So a
+ * target's first bytes wait until the caller has sent something, which shows
+ * that it has read the answer, or until the answer left {@linkcode
+ * FIRST_HOLD_MS} ago.
  *
  * @module
  */
@@ -27,7 +28,7 @@ export interface HoldOwner {
   onHoldOver(): void;
 }
 
-/** See the module description. Its timer runs only while something waits. */
+/** Its timer runs only while something waits. */
 export class FirstHold {
   readonly #timers: Timers;
   readonly #owner: HoldOwner;
@@ -46,7 +47,10 @@ export class FirstHold {
     this.#untilMs = this.#timers.now() + FIRST_HOLD_MS;
   }
 
-  /** Whether the target's bytes must wait; the owner hears when they may go. */
+  /**
+   * Whether the target's bytes must wait; the owner is notified when they may
+   * go.
+   */
   mustWait(): boolean {
     if (this.#timer !== undefined) return true;
     const leftMs = this.#untilMs - this.#timers.now();
@@ -55,13 +59,13 @@ export class FirstHold {
     return true;
   }
 
-  /** The caller has spoken: tells the owner. Spent. */
+  /** The caller has sent something: notifies the owner. Spent. */
   release(): void {
     this.#timer?.cancel();
     this.#owner.onHoldOver();
   }
 
-  /** There is nobody left to wait for. Spent. */
+  /** There is nothing left to wait for. Spent. */
   cancel(): void {
     this.#timer?.cancel();
   }

@@ -1,6 +1,6 @@
 /**
- * The first words on a link of the streams carrier, and whether two ends that
- * said them can work together.
+ * The first messages on a link of the streams carrier, and whether two ends
+ * that sent them can work together.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * A link as `server/` sees it: a connected agent that can be asked to dial,
- * whichever carrier it speaks.
+ * A link as `server/` sees it: a connected agent that takes dials, over either
+ * carrier.
  *
  * @module
  */
@@ -20,14 +20,14 @@ export type Carrier = "streams" | "packets";
 export interface LinkRefusal {
   /**
    * UNAUTHENTICATED: it proved nothing. PERMISSION_DENIED: it did, and may not.
-   * UNAVAILABLE: who would know cannot be asked now.
+   * UNAVAILABLE: the authenticator cannot be reached now.
    */
   readonly code: StatusCode;
   /** A sentence that the agent shows. */
   readonly message: string;
 }
 
-/** What becomes of an agent that asks for a link. */
+/** The decision about an agent that requests a link. */
 export type LinkAuthorization =
   | LinkRefusal
   | undefined
@@ -48,7 +48,7 @@ export interface LinkPeer {
   readonly carrier: Carrier;
   /** Its software, such as `tunnel/0.1.0` or `grpc-go/1.81.1`. */
   readonly software: string;
-  /** Of its process; see `instance_id.ts`. Absent: it does not tell. */
+  /** Of its process; see `instance_id.ts`. Absent: it sends none. */
   readonly instanceId?: string;
 }
 
@@ -88,7 +88,7 @@ export interface PendingDial {
   /** Gives up: DIAL_CLS or RST_STREAM goes out; no event follows. */
   cancel(): void;
   /**
-   * Sends what the client says while nobody has answered yet, behind the early
+   * Sends what the client sends before there is an answer, behind the early
    * data that went with the dial and within the same limit.
    *
    * @param bytes A part of the byte stream, or exactly one datagram.
@@ -101,8 +101,8 @@ export interface PendingDial {
 /** What may go with a dial. */
 export interface LinkDialOptions {
   /**
-   * What the client said already. It leaves together with the question and is
-   * the first that the target hears; at most `EARLY_BYTES_MAX` bytes.
+   * What the client sent already. It leaves together with DIAL_REQ and is the
+   * first that the target receives; at most `EARLY_BYTES_MAX` bytes.
    */
   readonly earlyData?: Uint8Array;
 }
@@ -113,8 +113,8 @@ export interface AgentLink {
   /** It announced DRAIN: used only when no other agent serves the target. */
   readonly isDraining: boolean;
   /**
-   * What its node serves for others, as it says, unjudged; a new array whenever
-   * it says so anew. Absent where the carrier cannot tell.
+   * What its node announces to serve for others, unchecked; a new array for
+   * each announcement. Absent where the carrier has none.
    */
   readonly services?: readonly AnnouncedService[];
   /** Milliseconds (clock) when anything last arrived from the agent. */
@@ -127,15 +127,15 @@ export interface AgentLink {
   readonly roundTripMs: number | undefined;
   /** Asks for a sign of life, which moves `lastHeardMs`. */
   askForLife(): void;
-  /** Asks the agent to dial. Deadlines are the caller's business. */
+  /** Makes the agent dial. Deadlines are the caller's business. */
   dial(
     target: DialTarget,
     events: DialEvents,
     options?: LinkDialOptions,
   ): PendingDial;
-  /** Tells the agent which of its services are not taken, and why. */
+  /** Sends the agent which of its services are refused, and why. */
   refuseServices?(refused: readonly ServiceRefusal[]): void;
-  /** Tells the agent that another process speaks for its node, too. */
+  /** Warns the agent that another process speaks for its node, too. */
   warnOfDuplicate?(message: string): void;
   /** Ends the link; its conduits are lost with `reason`. */
   close(reason: string): void;

@@ -1,7 +1,7 @@
 /**
  * What the two ends of a `tunnel/1` link allow each other: more than a public
- * port allows unauthenticated peers, for both have shown who they are, and one
- * link carries what thousands of callers do.
+ * port allows unauthenticated peers, as both are authenticated, and one link
+ * carries what thousands of callers do.
  *
  * @module
  */
@@ -34,13 +34,14 @@ export const LINK_LIMITS: Partial<ConnectionLimits> = {
 
 /**
  * How long the other end of a link may leave a PING unanswered. With the usual
- * `--keepalive-time` of 4 s who is gone is found within 10 s, and who stands
- * still for 5 s, as a busy machine may, is not taken for gone.
+ * `--keepalive-time` of 4 s a peer that is gone is found within 10 s, and one
+ * that stands still for 5 s, as a busy machine may, is not taken for gone.
  */
 export const LINK_PING_TIMEOUT_MS = 6_000;
 
 /**
- * The same over the packets carrier. Konnectivity's servers hang up on who asks
- * too often (grpc-go's enforcement policy), and its agents ask once an hour.
+ * The same over the packets carrier. Konnectivity's servers close a connection
+ * with too many PINGs (grpc-go's enforcement policy), and its agents send one
+ * an hour.
  */
 export const PACKETS_PING = { leastMs: 10_000, timeoutMs: 10_000 } as const;

@@ -2,7 +2,7 @@
  * A conduit whose other end is packets: the state machine that both carriers
  * and every dialect share.
  *
- * What differs (how a half-close is said, what a reset looks like, where credit
+ * What differs (the packet of a half-close, the packet of a reset, where credit
  * goes) is behind {@linkcode ConduitPort}; when things happen is decided here
  * and only here: the order of data, ends and closes, and that a conduit closes
  * exactly once.
@@ -27,8 +27,8 @@ import type { PacketObserver } from "./packet_observer.ts";
 export const GONE_LINGER_MS = 10_000;
 
 /**
- * Bytes for a caller that has gone which are thrown away before the target is
- * told by a reset. A request's last words fit; a running download ends soon.
+ * Bytes for a caller that has gone which are dropped before the target is sent
+ * a reset. The end of an answer fits; a running download ends soon.
  */
 export const GONE_LINGER_BYTES_MAX = 1024 * 1024;
 
@@ -48,13 +48,13 @@ export interface ConduitPort {
   /** Sends `datagram` whole, or drops it. */
   sendDatagram(datagram: Uint8Array): void;
   /**
-   * Tells the peer that no more data will come.
+   * Sends the peer the end of our data.
    *
    * @param isGone See `Conduit.end`.
    * @returns `false` when there is no room now; the port calls `writable`.
    */
   sendEnd(isGone: boolean): boolean;
-  /** Tells the peer that both directions are given up. */
+  /** Sends the peer that both directions are given up. */
   sendReset(reason: string, kind: "reset" | "lost"): void;
   /** Both directions have ended; call `close` now, or when the peer agrees. */
   bothEnded(): void;
@@ -66,7 +66,7 @@ export interface ConduitPort {
 
 /**
  * What the owner sends: `short` after a write that the port did not take whole;
- * `ending` from `end()` until the port had room to say it, `leaving` if the
+ * `ending` from `end()` until the port had room to send it, `leaving` if the
  * owner is gone as well; then `ended`.
  */
 type Outgoing = "open" | "short" | "ending" | "leaving" | "ended";
@@ -89,7 +89,7 @@ export class PacketConduit implements Conduit {
   #outgoing: Outgoing = "open";
   #peerEnded = false;
   #unconsumedBytes = 0;
-  /** What came while nobody could hear it; unset once the conduit is open. */
+  /** What arrived before there was a reader; unset once the conduit is open. */
   #held: Uint8Array[] | undefined = [];
   readonly #opensByItself: boolean;
   #heldClose: ConduitEnd | undefined;
@@ -99,8 +99,8 @@ export class PacketConduit implements Conduit {
   /**
    * @param options.datagrams Whether one DATA packet is one datagram.
    * @param options.hold Keeps what arrives until `open` is called: the conduit
-   *   exists before there is anybody to read it (early data). Otherwise it opens
-   *   when somebody attaches; what came before that is told right after.
+   *   exists before there is a reader (early data). Otherwise it opens when its
+   *   owner attaches; what came before that is delivered right after.
    * @param options.cutsDatagrams Whether the peer is an agent that does.
    */
   constructor(
@@ -139,7 +139,7 @@ export class PacketConduit implements Conduit {
     return this.#outgoing !== "open" && this.#outgoing !== "short";
   }
 
-  /** Whether the peer has said that it will send no more. */
+  /** Whether the peer has ended its data. */
   get peerEnded(): boolean {
     return this.#peerEnded;
   }
@@ -152,7 +152,7 @@ export class PacketConduit implements Conduit {
     }
     this.#events = events;
     if (!this.#opensByItself) return;
-    // Nobody expects events from inside `attach`.
+    // No caller expects events from inside `attach`.
     const isQuiet = this.#held?.length === 0 && !this.#peerEnded &&
       !this.#isClosed;
     if (isQuiet) this.#held = undefined;
@@ -213,8 +213,8 @@ export class PacketConduit implements Conduit {
       if (piece.length > 0) this.#take(piece);
       return;
     }
-    // Nobody waits for a datagram: credit goes back at once, and what finds the
-    // queue full is dropped. (A window may be smaller than one datagram.)
+    // A datagram does not wait: credit goes back at once, and one that finds
+    // the queue full is dropped. (A window may be smaller than one datagram.)
     this.#port.credit(piece.length);
     const datagram = this.#gatherer.push(piece, leftBytes);
     if (datagram !== undefined) this.#takeDatagram(datagram);
@@ -254,8 +254,8 @@ export class PacketConduit implements Conduit {
    * it. The conduit stays until its owner ends it too; what the owner writes
    * meanwhile has nowhere to go.
    *
-   * @param dropBytesMax How much of that is dropped in silence before the
-   *   owner is told by a reset.
+   * @param dropBytesMax How much of that is dropped in silence before the owner
+   *   gets a reset.
    */
   peerGone(dropBytesMax: number): void {
     if (this.#isClosed || this.#linger !== undefined) return;
@@ -268,7 +268,7 @@ export class PacketConduit implements Conduit {
     this.writable();
   }
 
-  /** It is over; says so upwards and lets go of everything. */
+  /** It is over; reports that to the owner and frees everything. */
   close(end: ConduitEnd): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -281,9 +281,9 @@ export class PacketConduit implements Conduit {
     else this.#heldClose = end;
   }
 
-  // ---- before anybody reads ----
+  // ---- before there is a reader ----
 
-  /** Tells what was held, once both ends are attached. */
+  /** Delivers what was held, once both ends are attached. */
   open(): void {
     const held = this.#held ?? [];
     const end = this.#heldClose;

@@ -1,5 +1,5 @@
 /**
- * What a link tells whoever counts. Counters only: everything here is called on
+ * What a link reports to metrics. Counters only: everything here is called on
  * the hot path.
  *
  * @module
@@ -28,8 +28,8 @@ export interface PacketObserver {
   /**
    * A stream of packets ended with an error.
    *
-   * @param code Its gRPC status, whichever end said it; CANCELLED when the other
-   *   end reset it, UNAVAILABLE when it was lost.
+   * @param code Its gRPC status, from either end; CANCELLED when the other end
+   *   reset it, UNAVAILABLE when it was lost.
    */
   streamFailed?(code: StatusCode): void;
 }

@@ -2,7 +2,7 @@
  * A link of the packets carrier, as the agent holds it: one call of
  * `/AgentService/Connect` to Konnectivity's server or to ours.
  *
- * Layer: link. The mirror of `packets_server.ts`; who dials is handed in.
+ * Layer: link. The mirror of `packets_server.ts`; the dialer is handed in.
  *
  * @module
  */
@@ -29,7 +29,7 @@ import { CONNECT_PATH } from "./method_paths.ts";
 /** How long the server may take to answer with its id. */
 export const HEAD_WAIT_MS = 10_000;
 
-/** Dials under way on one link; a server that asks for more is refused. */
+/** Dials under way on one link; a server that sends more is refused. */
 export const DIALS_MAX = 10_000;
 
 /** See {@linkcode openPacketsAgent}. */
@@ -121,7 +121,7 @@ export class PacketsAgentLink implements ClientCallEvents {
     return this.#dials.size + this.#mux.conduits;
   }
 
-  /** Asks the server for no more dials than it must; sent once. */
+  /** Asks the server for no further dials that it can avoid; sent once. */
   drain(): void {
     if (this.#hasDrained || this.#state !== "open") return;
     this.#hasDrained = true;

@@ -1,9 +1,9 @@
 /**
  * Many conduits on one call: what both ends of the packets carrier share.
  *
- * Layer: link. Tells conduits apart by connectID, lets them take turns at
- * sending and keeps one that is not read from stopping the others for good
- * (`packets_port.ts`). Knows neither dials nor who asks for them.
+ * Layer: link. Finds conduits by connectID, lets them take turns at sending and
+ * keeps one that is not read from stopping the others for good
+ * (`packets_port.ts`). Knows neither dials nor callers.
  *
  * @module
  */
@@ -31,7 +31,7 @@ import { PacketSender } from "./send_packet.ts";
 
 /**
  * Bytes of control packets that may wait for a peer that reads nothing. A peer
- * that asks and never reads would otherwise grow them without end.
+ * that sends requests and never reads would otherwise grow them without end.
  */
 export const CONTROL_KEPT_BYTES_MAX = 1024 * 1024;
 
@@ -68,12 +68,14 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
   readonly #body: CallBody;
   readonly #reader: PacketReader;
   readonly #ports = new Map<Int64, PacketsPort>();
-  /** Ports of connections that the peer has closed, and somebody still reads. */
+  /**
+   * Ports of connections that the peer has closed and the owner still reads.
+   */
   readonly #lingering = new Set<PacketsPort>();
   readonly #closedIds = new Set<Int64>();
   /** Ports that came up short, in the order of their turns. */
   readonly #waiting = new Set<PacketsPort>();
-  /** Whose turn it is; `spent`: nobody's, until the next one begins. */
+  /** The port whose turn it is; `spent`: none, until the next turn begins. */
   #turn: PacketsPort | "spent" | undefined;
   #isOver = false;
   /** Whether the peer announced half-close; set once its metadata is known. */
@@ -129,7 +131,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
   writable(): void {
     for (const port of this.#waiting) {
       if (this.#body.room === 0) break;
-      // Whoever comes up short again goes to the end, and gets another turn.
+      // A port that has no room again goes to the end, and gets another turn.
       this.#waiting.delete(port);
       this.#turn = port;
       try {
@@ -212,7 +214,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     this.#closedIds.delete(oldest!);
   }
 
-  // ---- what the packets say ----
+  // ---- packets received ----
 
   onData(connectId: Int64, piece: Uint8Array, leftBytes: number): void {
     if (leftBytes === 0) this.observer.packetReceived("DATA", piece.length);

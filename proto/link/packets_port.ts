@@ -111,8 +111,8 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
       const kind = packet.lost ? "lost" : "reset";
       return this.conduit.close({ kind, reason });
     }
-    // What an agent's target still says when the frontend has gone is dropped;
-    // what a frontend still says when the target has gone is an error.
+    // What an agent's target still sends when the frontend has gone is dropped;
+    // what a frontend still sends when the target has gone is an error.
     this.conduit.peerGone(isQuestion ? GONE_LINGER_BYTES_MAX : 0);
     this.#answerClose();
   }

@@ -44,7 +44,7 @@ import { PacketsMux } from "./packets_mux.ts";
 export interface AgentServiceOptions {
   /** Sent as `serverid`. */
   readonly serverId: string;
-  /** Sent as `servercount`; asked once per link. */
+  /** Sent as `servercount`; called once per link. */
   readonly serverCount: () => number;
   readonly remoteAddress: string;
   readonly identity: PeerIdentity;
@@ -85,7 +85,7 @@ const NO_EVENTS: ServerCallEvents = {
   onCancel() {},
 };
 
-/** Who calls; a string says what is wrong with the metadata. */
+/** The calling agent; a string: what is wrong with the metadata. */
 function readPeer(
   call: ServerCall,
   { identity, remoteAddress }: AgentServiceOptions,
@@ -282,7 +282,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   #onAnswer({ random, error, connectId }: DialResponse): void {
     const question = this.#take(random);
     if (question === undefined) {
-      // Cancelled before, or never asked: nobody is there to use it.
+      // Cancelled before, or never requested: there is no caller to use it.
       if (connectId === 0) return;
       this.#mux.rememberClosed(connectId);
       const reset = "nobody waits any more for this connection";
@@ -334,7 +334,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     if (this.#state === "over") return;
     const wasOpen = this.#state === "open";
     this.#state = "over";
-    // First out of the registry, then the news: nobody dials a dead link.
+    // First out of the registry, then the event: no dial reaches a dead link.
     if (wasOpen) this.#options.onLinkClosed(this, reason);
     const questions = [...this.#questions.values()];
     this.#questions.clear();
@@ -348,7 +348,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   }
 }
 
-/** A slip of who asked costs the others of the link nothing. */
+/** A slip in the caller's code does not affect the others of the link. */
 function tellFailed(question: Question | undefined, error: DialError): void {
   try {
     question?.events.onFailed(error);

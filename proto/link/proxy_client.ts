@@ -1,9 +1,9 @@
 /**
  * The caller's side of `/ProxyService/Proxy`: one call is one conduit.
  *
- * Layer: link. Used by whoever wants in: the client library towards a server
- * (ours or Konnectivity's) and a server towards an agent of the streams
- * carrier. Which of the two is at the other end shows in its response head.
+ * Layer: link. Used by the client library towards a server (ours or
+ * Konnectivity's) and by a server towards an agent of the streams carrier. The
+ * response head shows which of the two servers it is.
  *
  * Reading order: `dialProxy`, then `ProxyCall.onPacket`, then its port methods.
  *
@@ -53,7 +53,7 @@ export interface DialProxyOptions {
   readonly dialId: Int64;
   readonly observer?: PacketObserver;
   /**
-   * What the client said already; it leaves together with DIAL_REQ. A Go server
+   * What the client sent already; it leaves together with DIAL_REQ. A Go server
    * drops it unread, so it is sent again once the connection stands.
    */
   readonly earlyData?: Uint8Array;
@@ -63,7 +63,9 @@ export interface DialProxyOptions {
   readonly messageBytesMax?: number;
 }
 
-/** The head of the calls of {@linkcode dialProxy}, for those who make many. */
+/**
+ * The head of the calls of {@linkcode dialProxy}, for callers that make many.
+ */
 export function proxyHead(
   { authority, scheme, metadata }: Pick<
     DialProxyOptions,
@@ -79,7 +81,7 @@ export function proxyHead(
 }
 
 /**
- * Asks the peer to connect to `target`.
+ * Makes the peer connect to `target`.
  *
  * @param events `onFailed` may be called before this returns, when the
  *   connection takes no more calls.
@@ -105,7 +107,7 @@ export function dialProxy(
   return call;
 }
 
-/** What a call is told to do, and by whom. */
+/** What a call has to do, and for which caller. */
 interface Order {
   readonly target: DialTarget;
   readonly events: DialEvents;
@@ -187,7 +189,7 @@ class ProxyCall
     this.#call?.cancel();
   }
 
-  // ---- what the call says ----
+  // ---- events of the call ----
 
   onMetadata(metadata: Metadata): void {
     this.#peerIsOurs = hasCapability(metadata, "half-close");
@@ -233,7 +235,7 @@ class ProxyCall
     }
   }
 
-  // ---- what the packets say ----
+  // ---- packets received ----
 
   onPacket(packet: Exclude<Packet, Data>): void {
     this.#observer.packetReceived(packet.type, 0);
@@ -323,7 +325,7 @@ class ProxyCall
     }
   }
 
-  // ---- what the conduit asks for ----
+  // ---- requests of the conduit ----
 
   send(chunk: Uint8Array): number {
     const sent = this.#sender.sendStream(this.#connectId, chunk);
@@ -347,8 +349,8 @@ class ProxyCall
   }
 
   bothEnded(): void {
-    // Ours: the callee's status follows, and only that tells whether our last
-    // bytes reached the target. A Go server is told when it is quiet.
+    // Ours: the callee's status follows, and only that shows whether our last
+    // bytes reached the target. A Go server is sent CLOSE_REQ when it is quiet.
   }
 
   credit(bytes: number): void {
@@ -391,8 +393,8 @@ class ProxyCall
 
 function dialErrorOf(status: Status, reason: string, lost: boolean): DialError {
   if (lost || status.code === StatusCode.UNAVAILABLE) {
-    // A server that answers so has turned the call away before it looked at it;
-    // what it does hear of is answered in a message.
+    // A server that answers so has refused the call before it read it; a call
+    // that it did read is answered in a message.
     const isUnheard = !lost || status.isUnprocessed === true;
     const loss = isUnheard ? "unheard" : "unanswered";
     return new DialError("link-lost", reason, loss);

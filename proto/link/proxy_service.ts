@@ -2,8 +2,8 @@
  * The callee's side of `/ProxyService/Proxy`: an agent of the streams carrier,
  * and a server's gRPC frontend for clients of ours and for Go's.
  *
- * Layer: link. Decides what a caller may say when; who dials and how is handed
- * in. The two kinds of callers differ in how they end (SPEC.md, "Ends"): ours
+ * Layer: link. Decides what a caller may send when; the dialer is handed in.
+ * The two kinds of callers differ in how they end (SPEC.md, "Ends"): ours
  * half-close, Go's END_STREAM and CLOSE_REQ end both directions.
  *
  * Reading order: `proxyService`, `ProxyCallee.onPacket`, `#connected`, the port.
@@ -116,7 +116,7 @@ class ProxyCallee
     );
   }
 
-  // ---- what the call says ----
+  // ---- events of the call ----
 
   onBody(chunk: Uint8Array): void {
     try {
@@ -169,7 +169,7 @@ class ProxyCallee
     }
   }
 
-  // ---- what the packets say ----
+  // ---- packets received ----
 
   onPacket(packet: Exclude<Packet, Data>): void {
     this.#observer.packetReceived(packet.type, 0);
@@ -213,8 +213,8 @@ class ProxyCallee
   }
 
   /**
-   * Early data that missed the dial: it came in a frame or a read of its own, as
-   * it nearly always does. It follows the dial to whoever takes it.
+   * Early data that missed the dial: it came in a frame or a read of its own,
+   * as it nearly always does. It follows the dial.
    */
   #onDataWhileDialing(piece: Uint8Array, leftBytes: number): void {
     const conduit = this.#conduit!;
@@ -355,7 +355,7 @@ class ProxyCallee
     this.#conduit!.writable();
   }
 
-  // ---- what the conduit asks for ----
+  // ---- requests of the conduit ----
 
   send(chunk: Uint8Array): number {
     if (this.#mustHold()) return 0;
@@ -368,7 +368,7 @@ class ProxyCallee
 
   sendEnd(): boolean {
     if (this.#mustHold()) return false;
-    // The status that follows at once says it as well.
+    // The status that follows at once means the same.
     if (this.#callerIsOurs && this.#conduit!.peerEnded) return true;
     const connectId = this.#connectId;
     return this.#sender.sendIfRoom(
@@ -381,7 +381,7 @@ class ProxyCallee
 
   sendReset(reason: string, kind: "reset" | "lost"): void {
     if (!this.#callerIsOurs && this.#call.room > 0) {
-      // The one text that a Go client shows, to whoever waits in Close.
+      // The one text that a Go client shows, to the caller of its Close.
       const connectId = this.#connectId;
       this.#say({ type: "CLOSE_RSP", connectId, error: reason, reset: reason });
     }

@@ -2,11 +2,10 @@
  * Ends a connection towards a Go peer as gently as its protocol allows.
  *
  * Konnectivity has no half-close: CLOSE_REQ ends both directions, and its agent
- * throws away what it has not yet written to the target (SPEC.md, "What cannot
- * be saved"). So after our `end()` the CLOSE_REQ waits: while somebody still
- * listens, until nothing has moved for a while, so that an answer that is on its
- * way arrives; when nobody does, for as long as the agent's queue may take to
- * drain.
+ * drops what it has not yet written to the target (SPEC.md, "What cannot be
+ * saved"). So after our `end()` the CLOSE_REQ waits: while there is a reader,
+ * until nothing has moved for a while, so that an answer on its way arrives;
+ * when there is none, for as long as the agent's queue may take to drain.
  *
  * @module
  */
@@ -20,9 +19,9 @@ import type { Timer, Timers } from "../sync/clock.ts";
 export const CLOSE_QUIET_MS = 2_000;
 
 /**
- * How long CLOSE_REQ waits behind the last bytes when nobody listens any more:
- * an agent on a busy machine has written them by then. Whoever looks whether
- * closed connections are gone looks for longer (upstream's tests: 0.4 s).
+ * How long CLOSE_REQ waits behind the last bytes when there is no reader any
+ * more: an agent on a busy machine has written them by then. Tests that closed
+ * connections are gone wait for longer (upstream's: 0.4 s).
  */
 export const GONE_QUIET_MS = 250;
 
@@ -46,7 +45,7 @@ export class QuietClose {
   /** When the agent has passed on what we sent, if its target is not too slow. */
   #drainedMs: number;
 
-  /** @param steps What to ask and what to do. `isBusy`: data waits to be read. */
+  /** @param steps `isBusy`: data waits to be read. */
   constructor(
     timers: Timers,
     steps: {
@@ -66,7 +65,7 @@ export class QuietClose {
   /**
    * Our direction has ended: waits for quiet from now on.
    *
-   * @param isGone Nobody listens for an answer (`Conduit.end`).
+   * @param isGone There is no reader for an answer (`Conduit.end`).
    */
   start(isGone = false): void {
     if (this.#isRunning) return;

@@ -2,7 +2,7 @@
  * A link of the streams carrier, as the agent serves it.
  *
  * Layer: link. Two methods for the router of one connection: control, which the
- * server calls first, and Proxy, which is refused before both hellos were said.
+ * server calls first, and Proxy, which is refused before both hellos were sent.
  *
  * @module
  */
@@ -37,13 +37,15 @@ import {
 import { proxyService, type ProxyServiceOptions } from "./proxy_service.ts";
 import { PROXY_PATH } from "./method_paths.ts";
 
-/** What an agent can say on an open link. */
+/** What an agent can send on an open link. */
 export interface AgentControl {
-  /** Announces that this agent is going; what runs and still comes is served. */
+  /**
+   * Announces that this agent is going; running and further calls are served.
+   */
   drain(): void;
-  /** Says what the node serves for others from now on. */
+  /** Sends what the node serves for others from now on. */
   announce(services: readonly AnnouncedService[]): void;
-  /** Says which authorities this node trusts from now on, by their ids. */
+  /** Sends which authorities this node trusts from now on, by their ids. */
   trusts(authorities: readonly string[]): void;
   /** Ends the link: what still runs on it is lost. */
   end(reason: string): void;
@@ -53,13 +55,13 @@ export interface AgentControl {
 export interface StreamsAgentOptions extends ProxyServiceOptions {
   readonly hello: AgentHello;
   /**
-   * The server has said who it is, and knows nothing of us yet: why no link to
+   * The server has sent its hello, and knows nothing of us yet: why no link to
    * it is wanted, if none is. It sees a call that ended, and never dials on it.
    */
   readonly decline?: (hello: ServerHello) => LinkError | undefined;
-  /** The link stands: both hellos were said and the server admitted us. */
+  /** The link stands: both hellos were sent and the server admitted us. */
   readonly onServerHello: (hello: ServerHello, control: AgentControl) => void;
-  /** Everything a server says after its hello; unknown events are left out. */
+  /** Everything a server sends after its hello; unknown events are left out. */
   readonly onEvent?: (
     event: Exclude<
       ServerEvent,
@@ -180,7 +182,7 @@ class StreamsAgentLink implements ServerCallEvents {
     if (event.type === "hello") return this.#onHello(event.hello);
     if (event.type === "unknown") return;
     if (event.type === "refusal") {
-      // Said to a link that stands, it ends just that link.
+      // Sent on a link that stands, it ends just that link.
       const error = this.#state === "open"
         ? new LinkError(event.reason)
         : new LinkRefusedError(event.reason);

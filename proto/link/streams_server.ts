@@ -66,7 +66,7 @@ export interface StreamsServerOptions {
   readonly admit?: (peer: LinkPeer, hello: AgentHello) => LinkAuthorization;
   /** An agent whose link stands announces other services, or its drain. */
   readonly onChanged?: (link: AgentLink) => void;
-  /** The agent says which authorities it trusts, by their ids. */
+  /** The agent has sent which authorities it trusts, by their ids. */
   readonly onTrust?: (link: AgentLink, authorities: readonly string[]) => void;
   /** The link is over; called once, and only after it was handed out. */
   readonly onClosed?: (link: AgentLink, reason: string) => void;
@@ -81,15 +81,15 @@ const DIAL_HEAD = proxyHead({ authority: AUTHORITY, scheme: "https" });
 /** RFC 9113 §7. */
 const NO_ERROR = 0;
 
-/** How long an agent that was told to go may take to end its control call. */
+/** How long an agent may take to end its control call after a refusal. */
 export const CLOSE_GRACE_MS = 5_000;
 
 /**
  * Makes a link of a fresh connection: exchanges hellos, then hands it out.
  *
- * @throws {LinkError} If the agent says no proper hello within
- *   {@linkcode HELLO_DEADLINE_MS}, or is not admitted. The agent is told why
- *   and the connection is shut down.
+ * @throws {LinkError} If the agent sends no proper hello within {@linkcode
+ *   HELLO_DEADLINE_MS}, or is not admitted. The agent is sent the reason and
+ *   the connection is shut down.
  */
 export function openStreamsServer(
   connection: LinkConnection,
@@ -155,7 +155,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
   }
 
   get peer(): LinkPeer {
-    return this.#peer!; // set before anybody gets to see the link
+    return this.#peer!; // set before the link is handed out
   }
 
   get isDraining(): boolean {
@@ -209,12 +209,12 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     this.#load--;
   };
 
-  /** Tells the agent that this server is going: no new work is expected. */
+  /** Announces that this server is going: no new work is expected. */
   drain(): void {
     this.#say({ type: "drain" });
   }
 
-  /** Tells the agent whom to trust from now on, PEM; the issuing one first. */
+  /** Sends the authorities to trust from now on, PEM; the issuing one first. */
   announceAuthorities(pem: Uint8Array): void {
     this.#say({ type: "ca-bundle", pem });
   }
@@ -234,7 +234,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     this.#say({ type: "duplicate-identity", message });
   }
 
-  /** Tells the agent why, and ends everything. */
+  /** Sends the agent the reason, and ends everything. */
   close(reason: string): void {
     if (this.#state === "over") return;
     this.#say({ type: "refusal", reason });
@@ -286,7 +286,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     }
   }
 
-  /** What is said before the link stands is there when it does. */
+  /** What was sent before the link stands is there when it does. */
   #changed(): void {
     if (this.#state === "open") this.#options.onChanged?.(this);
   }
@@ -336,7 +336,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     }
   }
 
-  /** Nothing went wrong: it has heard who we are, and that is enough for it. */
+  /** Nothing went wrong: it has read our hello, and wants no link. */
   #decline(reason: string): void {
     this.#state = "over";
     this.#deadline?.cancel();
@@ -352,7 +352,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     else this.#opening.reject(new LinkError(reason));
   }
 
-  /** What was said leaves first; conduits that still run are lost. */
+  /** What was sent leaves first; conduits that still run are lost. */
   #endConnection(reason: string): void {
     const connection = this.#connection;
     connection.shutdown(reason);
