@@ -99,8 +99,8 @@ export async function dialTarget(
 }
 
 /**
- * How long a dial may take, and how to give it up; see {@linkcode
- * TargetDialOptions}.
+ * How long a dial may take, and how to give it up; see
+ * {@linkcode TargetDialOptions}.
  */
 export type DialLimits = Pick<
   TargetDialOptions,

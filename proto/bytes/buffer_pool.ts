@@ -2,8 +2,8 @@
  * Byte buffers that are used again instead of made anew.
  *
  * A fresh 64 KiB buffer costs more than everything that is done with it, so
- * whoever reads or writes in bulk borrows one here and gives it back. Knows
- * nothing of who borrows, and clears nothing.
+ * code that reads or writes in bulk borrows one here and gives it back. Knows
+ * nothing of the borrowers, and clears nothing.
  *
  * @module
  */

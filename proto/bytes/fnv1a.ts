@@ -1,6 +1,7 @@
 /**
  * A hash of names: quick, and the same for the same name, here and everywhere.
- * Who chooses names can make two that collide, so it spreads and never decides.
+ * An attacker that chooses names can make two that collide, so it spreads and
+ * never decides.
  *
  * @module
  */

@@ -2,8 +2,8 @@
  * The bytes that wait to be written to one peer, as a few large batches.
  *
  * Frames are built in place: `reserve` makes room, the caller writes into
- * `buffer`. The driver takes one batch at a time and says when it is written,
- * so that whatever is produced meanwhile joins the next write.
+ * `buffer`. The driver takes one batch at a time and reports when it is
+ * written, so that whatever is produced meanwhile joins the next write.
  *
  * Two kinds of bytes are counted apart, because they are bounded apart: bulk
  * (DATA, whose senders wait) and control (everything else, which cannot wait).

@@ -47,7 +47,7 @@ export interface ClientCall extends CallBody {
   cancel(): void;
 }
 
-/** What a caller hears. */
+/** Events for the caller. */
 export interface ClientCallEvents {
   /** The response head; absent for a trailers-only response. */
   onMetadata(metadata: Metadata): void;
@@ -82,7 +82,7 @@ export interface ServerCall extends CallBody {
   abort(status: Status): void;
 }
 
-/** What a callee hears. */
+/** Events for the callee. */
 export interface ServerCallEvents {
   /** Bytes of the request body; valid during the call; see `Stream.onData`. */
   onBody(chunk: Uint8Array): void;

@@ -38,14 +38,14 @@ export interface CallOptions {
   /** What the bytes below travel in; `http` unless given. */
   readonly scheme?: "http" | "https";
   readonly metadata?: Metadata;
-  /** How long the caller waits, told to the callee (`grpc-timeout`). */
+  /** How long the caller waits, sent to the callee (`grpc-timeout`). */
   readonly timeoutMs?: number;
   /** With these the deadline is kept here too, whatever the callee does. */
   readonly timers?: Timers;
   /** For `grpc-accept-encoding`: what the reader of the answer can undo. */
   readonly acceptEncoding?: string;
   /**
-   * What {@linkcode requestHead} made of these same options, for those who
+   * What {@linkcode requestHead} made of these same options, for callers that
    * make many equal calls.
    */
   readonly head?: readonly HeaderField[];

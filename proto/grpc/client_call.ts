@@ -1,9 +1,10 @@
 /**
  * The caller's side of one call, on one stream.
  *
- * Layer: gRPC. Stands between a stream and the caller's events: tells a real
- * answer from a proxy's error page, finds the status wherever it is (trailers,
- * a head that is all there is, a reset, a passed deadline) and reports it once.
+ * Layer: gRPC. Stands between a stream and the caller's events: separates a
+ * real answer from a proxy's error page, finds the status wherever it is
+ * (trailers, a head that is all there is, a reset, a passed deadline) and
+ * reports it once.
  *
  * Errors: a `GrpcError` that the caller's `onBody` throws gives the call up and
  * comes back as its status. Anything else is a bug and is thrown on.
@@ -89,7 +90,7 @@ export class ClientCallStream implements ClientCall, StreamEvents {
   }
 
   awaitRoom(): void {
-    // Kept bytes have asked already, and room is 0 until they are gone.
+    // Kept bytes wait for room already, and room is 0 until they are gone.
     if (this.#canSend && this.#body.keptBytes === 0) this.#stream.awaitRoom();
   }
 
@@ -166,7 +167,7 @@ export class ClientCallStream implements ClientCall, StreamEvents {
     }
     const isSendingClosed = this.#sending === "closed";
     this.#stop();
-    // The answer is complete: what we still had to say interests nobody.
+    // The answer is complete: the rest of the request is not needed.
     if (!isSendingClosed) this.#stream.reset(ErrorCode.NO_ERROR);
     this.#events.onStatus(status, trailers, false);
   }

@@ -16,7 +16,7 @@ import type { Stream, StreamEvents } from "../streams/stream.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
 import { fieldValue } from "./status_codec.ts";
 
-/** Bytes of a body that are read before the answer comes unasked. */
+/** Bytes of a body that are read before the answer is sent early. */
 export const FOREIGN_BODY_BYTES_MAX = 1024 * 1024;
 
 /** How long the end of a request is waited for, and then that of the answer. */
@@ -98,7 +98,10 @@ export class ForeignRequest implements StreamEvents {
     this.#finish();
   }
 
-  /** The answer is complete; who still sends is told to stop (RFC 9113 §8.1). */
+  /**
+   * The answer is complete; a peer that still sends is made to stop (RFC 9113
+   * §8.1).
+   */
   #finish(): void {
     this.#over();
     if (!this.#hasEnded) this.#stream.reset(ErrorCode.NO_ERROR);

@@ -1,8 +1,8 @@
 /**
- * `grpc.health.v1.Health`: says whether services are being served.
+ * `grpc.health.v1.Health`: reports whether services are being served.
  *
- * Layer: gRPC. Holds what it was told with `setStatus` and tells who asks; it
- * finds out nothing by itself.
+ * Layer: gRPC. Holds what `setStatus` sets and answers requests; it finds out
+ * nothing by itself.
  *
  * @module
  */
@@ -21,7 +21,7 @@ import { OnlyMessage } from "./only_message.ts";
 import { GrpcError, StatusCode } from "./status.ts";
 import { unaryMethod } from "./unary_method.ts";
 
-/** A service name is all a request holds; longer ones are nobody's. */
+/** A service name is all a request holds; no service has a longer one. */
 const REQUEST_BYTES_MAX = 4096;
 
 export class HealthService {
@@ -42,7 +42,7 @@ export class HealthService {
   };
 
   /**
-   * Sets what is said about `service` from now on.
+   * Sets what is reported about `service` from now on.
    *
    * @param service Full service name; empty for the server as a whole.
    */

@@ -33,7 +33,7 @@ export type Packages = Readonly<
   Record<string, Readonly<Record<string, object>>>
 >;
 
-/** What a set of `.proto` files says; it is built when somebody asks. */
+/** The messages of a set of `.proto` files; built at the first use. */
 export class Schema {
   readonly #packages: Packages;
   /** protobufjs walks through all packages for each look-up. */

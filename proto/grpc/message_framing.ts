@@ -10,7 +10,7 @@
 /** Bytes of a message prefix. */
 export const MESSAGE_PREFIX_BYTES = 5;
 
-/** What gRPC implementations accept unless told otherwise. */
+/** What gRPC implementations accept by default. */
 export const MESSAGE_BYTES_MAX_DEFAULT = 4 * 1024 * 1024;
 
 /**

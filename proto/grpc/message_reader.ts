@@ -1,7 +1,7 @@
 /**
  * Whole messages out of a body that the network cut anywhere.
  *
- * Layer: gRPC. For callers that want messages as units; who wants to pass a
+ * Layer: gRPC. For callers that want messages as units; code that passes a
  * large message on while it arrives reads the body itself.
  *
  * Attack in mind: a prefix that announces 4 MiB costs its sender five bytes.
@@ -20,7 +20,7 @@ import {
 } from "./message_framing.ts";
 import { GrpcError, StatusCode } from "./status.ts";
 
-/** What we can undo, as `grpc-accept-encoding` says it. */
+/** What we can decompress, as a value of `grpc-accept-encoding`. */
 export const ACCEPTED_ENCODINGS = "identity,gzip";
 
 /** Room that a message gets before more of it has arrived than that. */
@@ -34,7 +34,7 @@ export interface MessageReaderOptions {
   readonly encoding?: string;
   /**
    * A message that comes in one piece is handed on where it stands, without a
-   * copy: for receivers that keep nothing of it. Not unless said.
+   * copy: for receivers that keep nothing of it. Off by default.
    */
   readonly lends?: boolean;
   /**
@@ -96,7 +96,7 @@ export class MessageReader {
   }
 
   /**
-   * The sender said that it is done.
+   * The sender has ended its messages.
    *
    * @throws {GrpcError} INTERNAL when that cut a message short.
    */

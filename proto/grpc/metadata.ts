@@ -16,8 +16,8 @@ export class Metadata {
   }
 
   /**
-   * Makes this final: whoever holds it may share it and remember what follows
-   * from it.
+   * Makes this final: it may be shared, and what is derived from it may be
+   * kept.
    *
    * @returns This.
    */
@@ -50,7 +50,9 @@ export class Metadata {
     return this.all(name).filter((value) => typeof value === "string");
   }
 
-  /** The first text value of `name`. A loop: every call asks a few times. */
+  /**
+   * The first text value of `name`. A loop: every call uses this a few times.
+   */
   text(name: string): string | undefined {
     const wanted = name.toLowerCase();
     for (const [entry, value] of this.#entries) {

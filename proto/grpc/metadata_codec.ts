@@ -42,8 +42,8 @@ const TEXT_VALUE = /^[ -~]*$/;
  * Reads the metadata out of a header section or trailers.
  *
  * Text values that gRPC does not allow (control or non-ASCII bytes) are left
- * out: nobody could send them on. `grpc-encoding` stays readable, because
- * whoever reads the messages needs it.
+ * out: they could not be sent on. `grpc-encoding` stays readable, because the
+ * reader of the messages needs it.
  *
  * @throws {GrpcError} INTERNAL when a `-bin` value is not base64.
  */
@@ -78,7 +78,7 @@ function decodeNewMetadata(fields: readonly HeaderField[]): Metadata {
  * Reserved names are skipped, as other gRPC implementations do.
  *
  * @throws {TypeError} For a name or value that gRPC cannot carry: a bug of the
- *   caller, who took it from somewhere unchecked.
+ *   caller, which did not check it.
  */
 export function appendMetadata(
   fields: HeaderField[],

@@ -22,7 +22,7 @@ export class OnlyMessage {
     this.#bytesMax = messageBytesMax;
   }
 
-  /** Says in which `grpc-encoding` the message will come. Call once, first. */
+  /** Sets the `grpc-encoding` of the message. Call once, first. */
   expect(encoding: string): void {
     this.#reader = new MessageReader({
       messageBytesMax: this.#bytesMax,

@@ -76,7 +76,7 @@ export class OutgoingBody {
   }
 
   /**
-   * There is room: sends what is kept, then ends if that was asked for.
+   * There is room: sends what is kept, then ends if that was requested.
    *
    * @returns Whether nothing is kept any more.
    */

@@ -1,5 +1,5 @@
 /**
- * Which method answers a request, and what everything else is told.
+ * Which method answers a request, and the answer to all other requests.
  *
  * Layer: gRPC. Plug `accept` into `ConnectionEvents.onStream`. Reads request
  * heads and knows method names; what happens in a call is `server_call.ts`.
@@ -46,7 +46,7 @@ export interface GrpcRouterOptions {
   ) => StreamEvents;
 }
 
-/** Of a request whose head has yet to tell whom it is for. */
+/** Of a request whose head, which names its method, has yet to come. */
 export interface RequestEvents extends StreamEvents {
   onHeaders(fields: readonly HeaderField[]): StreamEvents;
 }
@@ -149,7 +149,7 @@ function readHead(
   return { path, authority, metadata: decodeMetadata(fields), timeoutMs };
 }
 
-/** A request that ends before its head is nobody's. */
+/** A request that ends before its head has no method. */
 function ignore(): void {}
 
 /** How a refusal differs from plain trailers. */
@@ -160,7 +160,7 @@ interface Refusal {
 
 /**
  * A request that is answered before it is read. Most have no body or a short
- * one; if bytes do come, the sender is stopped as RFC 9113 §8.1 says.
+ * one; if bytes do come, the sender is stopped by RFC 9113 §8.1.
  */
 class RefusedStream implements StreamEvents {
   readonly #stream: Stream;

@@ -27,7 +27,7 @@ import { GrpcError, type Status, StatusCode } from "./status.ts";
 import { appendStatus } from "./status_codec.ts";
 import { TIMER_DELAY_MS_MAX } from "./timeout.ts";
 
-/** What the request head said. */
+/** The content of the request head. */
 export interface ServerCallHead {
   readonly path: string;
   readonly authority: string;
@@ -109,7 +109,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
   }
 
   awaitRoom(): void {
-    // Kept bytes have asked already, and room is 0 until they are gone.
+    // Kept bytes wait for room already, and room is 0 until they are gone.
     if (this.#state === "open" && this.#body.keptBytes === 0) {
       this.#stream.awaitRoom();
     }
@@ -153,7 +153,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     }
   }
 
-  /** gRPC requests have no trailers: whatever comes says nothing. */
+  /** gRPC requests have no trailers: they are ignored. */
   onTrailers(): void {}
 
   onEnd(): void {
@@ -190,7 +190,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     this.#stop();
     this.#stream.sendHeaders(fields, true);
     // The caller may go on sending for ever; RFC 9113 §8.1 lets a server that
-    // has answered in full ask it to stop, and frees the stream on both ends.
+    // has answered in full stop it, and frees the stream on both ends.
     if (!this.#isHalfClosed) this.#stream.reset(ErrorCode.NO_ERROR);
   }
 
@@ -238,7 +238,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     if (isWithinMessage) this.#stream.reset(ErrorCode.INTERNAL_ERROR);
     else this.abort({ code: StatusCode.INTERNAL, message: INTERNAL_ERROR });
     this.#stop();
-    // It may hold what would outlive the call, and must hear that it is over.
+    // It may hold what would outlive the call, and must be notified of the end.
     if (wasOpen) this.#cancelled({ lost: false, message: INTERNAL_ERROR });
   }
 

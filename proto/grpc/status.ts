@@ -31,11 +31,11 @@ export type StatusCode = typeof StatusCode[keyof typeof StatusCode];
 /** How a call ended. */
 export interface Status {
   readonly code: StatusCode;
-  /** For people; empty when there is nothing to say. */
+  /** For people; may be empty. */
   readonly message: string;
   /**
-   * The peer has certainly not looked at the call (RFC 9113 §8.7), so it can be
-   * made again elsewhere, whatever it says.
+   * The peer has certainly not processed the call (RFC 9113 §8.7), so it can be
+   * made again elsewhere, whatever it contains.
    */
   readonly isUnprocessed?: true;
 }

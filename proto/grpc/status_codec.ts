@@ -10,7 +10,7 @@ import { type Status, StatusCode } from "./status.ts";
 
 const CODES: ReadonlySet<number> = new Set(Object.values(StatusCode));
 
-/** Appends the fields that say `status`. */
+/** Appends the fields of `status`. */
 export function appendStatus(fields: HeaderField[], status: Status): void {
   fields.push({ name: "grpc-status", value: String(status.code) });
   if (status.message === "") return;

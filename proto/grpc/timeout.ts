@@ -1,7 +1,7 @@
 /**
  * The `grpc-timeout` header: at most eight digits and a unit.
  *
- * Layer: gRPC. Knows the text form only; who sets a timer for it is decided in
+ * Layer: gRPC. Knows the text form only; timers for it are set in
  * `server_call.ts` and `client_call.ts`.
  *
  * @module
@@ -45,8 +45,9 @@ export function parseTimeout(text: string): number | undefined {
 
 /**
  * Writes `timeoutMs` as a `grpc-timeout` value, rounded up: a callee that gives
- * up a little late does no harm, one that gives up early answers for nobody.
- * Nothing longer than eight digits of hours can be said, so more is cut to that.
+ * up a little late does no harm, one that gives up early fails calls that are
+ * still waited for. Eight digits of hours are the longest value, so more is cut
+ * to that.
  */
 export function formatTimeout(timeoutMs: number): string {
   if (!(timeoutMs > 0)) return "0m";

@@ -7,8 +7,8 @@
  * Go's gRPC clients drop what comes right behind DIAL_RSP, and a Konnectivity
  * server may write bytes to a CONNECT client ahead of its own 200. So a
  * target's first bytes wait until the caller has sent something, which shows
- * that it has read the answer, or until the answer left {@linkcode
- * FIRST_HOLD_MS} ago.
+ * that it has read the answer, or until the answer left
+ * {@linkcode FIRST_HOLD_MS} ago.
  *
  * @module
  */

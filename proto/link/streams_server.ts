@@ -81,15 +81,17 @@ const DIAL_HEAD = proxyHead({ authority: AUTHORITY, scheme: "https" });
 /** RFC 9113 §7. */
 const NO_ERROR = 0;
 
-/** How long an agent may take to end its control call after a refusal. */
+/**
+ * How long an agent may take to end its control call once it has the reason.
+ */
 export const CLOSE_GRACE_MS = 5_000;
 
 /**
  * Makes a link of a fresh connection: exchanges hellos, then hands it out.
  *
- * @throws {LinkError} If the agent sends no proper hello within {@linkcode
- *   HELLO_DEADLINE_MS}, or is not admitted. The agent is sent the reason and
- *   the connection is shut down.
+ * @throws {LinkError} If the agent sends no proper hello within
+ *   {@linkcode HELLO_DEADLINE_MS}, or is not admitted. The agent is sent the
+ *   reason and the connection is shut down.
  */
 export function openStreamsServer(
   connection: LinkConnection,

@@ -9,7 +9,7 @@ export type DialFailureReason =
   /** The agent tried and could not (`message` is its text). */
   | "endpoint"
   | "timeout"
-  /** Whoever asked gave up. */
+  /** The caller gave up. */
   | "cancelled"
   /** The link went while the dial was pending. */
   | "link-lost"
@@ -20,18 +20,20 @@ export type DialFailureReason =
   /** A rule of the server's or the agent's forbids it. */
   | "refused";
 
-/** How a dial was lost on the way to whoever was asked. */
+/** How a dial was lost on its way to the dialing end. */
 export type DialLoss =
-  /** It was certainly not looked at: it can be made again, whatever it said. */
+  /**
+   * It was certainly not processed: it can be made again, whatever it contains.
+   */
   | "unheard"
-  /** It may have been: what was said with it must not be said again. */
+  /** It may have been: data sent with it must not be sent again. */
   | "unanswered";
 
 /** Thrown (or handed over) when a dial fails. */
 export class DialError extends Error {
   override readonly name = "DialError";
 
-  /** @param loss That nobody answered, and why; absent: somebody did. */
+  /** @param loss Why there was no answer; absent: there was one. */
   constructor(
     readonly reason: DialFailureReason,
     message: string,

@@ -1,8 +1,8 @@
 /**
- * Why a dial failed, for those who can read more than DIAL_RSP's text.
+ * Why a dial failed, for peers that read more than DIAL_RSP's text.
  *
  * Konnectivity's DIAL_RSP carries words only. Between our own ends the reason
- * travels in the response head, so that a client need not search words.
+ * travels in the response head, so that a client need not search a text.
  *
  * @module
  */

@@ -1,7 +1,7 @@
 /**
- * Names of hosts as texts: what makes two spellings one name, and what only looks
- * like a name. Rules about targets, the catalog and who asks for addresses must
- * agree on these, or a rule is walked around by a spelling.
+ * Names of hosts as texts: what makes two spellings one name, and what only
+ * looks like a name. Rules about targets, the catalog and resolvers must agree
+ * on these, or a rule is walked around by a spelling.
  *
  * @module
  */
@@ -9,7 +9,7 @@
 /** Longest name in text (RFC 1035 §3.1, without the root's byte). */
 export const NAME_LENGTH_MAX = 253;
 
-/** Lower case, and without the dot that only says that a name is complete. */
+/** Lower case, and without the dot that only marks a name as complete. */
 export function plainName(name: string): string {
   const lower = name.toLowerCase();
   return lower.endsWith(".") ? lower.slice(0, -1) : lower;

@@ -7,8 +7,8 @@
 import { formatIpAddress, parseIpAddress } from "./ip_address.ts";
 
 /**
- * Joins a host and a port as Go's `net.JoinHostPort` does. An IPv4 address that a
- * socket for both families tells as `::ffff:10.0.0.1` is an IPv4 address.
+ * Joins a host and a port as Go's `net.JoinHostPort` does. An IPv4 address that
+ * a socket for both families reports as `::ffff:10.0.0.1` is an IPv4 address.
  */
 export function hostPort(host: string, port: number): string {
   if (!host.includes(":")) return `${host}:${port}`;

@@ -1,8 +1,8 @@
 /**
- * What an agent says it serves, as it travels in `agentidentifiers`: a URL query
- * such as `host=node1&ipv4=10.0.0.7&default-route=true`.
+ * What an agent claims to serve, as it is sent in `agentidentifiers`: a URL
+ * query such as `host=node1&ipv4=10.0.0.7&default-route=true`.
  *
- * All of it gets its normal form here, once (`normal_form.ts`), so that whoever
+ * All of it gets its normal form here, once (`normal_form.ts`), so code that
  * looks an agent up, or checks what it claims, compares strings.
  *
  * @module
@@ -25,7 +25,7 @@ export const IDENTIFIER_KEYS = [
   "default-route",
 ] as const;
 
-/** What an agent says it serves; the keys of `--agent-identifiers`. */
+/** What an agent claims to serve; the keys of `--agent-identifiers`. */
 export interface Identifiers {
   readonly host: readonly string[];
   readonly ipv4: readonly string[];
@@ -58,8 +58,8 @@ export const NO_IDENTIFIERS: Identifiers = {
  *
  * @param reader A `server` ignores keys it does not know (they may come from a
  *   newer agent) and values that are not what their key promises: `ipv4=gw`
- *   must not be found by whoever looks for the host `gw`. An agent checking its
- *   own `flag` refuses both.
+ *   must not be found by a search for the host `gw`. An agent checking its own
+ *   `flag` refuses both.
  * @throws {IdentifiersError} On bad percent-encoding, and on what is refused.
  */
 export function parseIdentifiers(
@@ -133,14 +133,14 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));
   } catch {
-    // The platform says only "malformed"; the reader wants to see what was.
+    // The platform reports only "malformed"; the reader wants to see what was.
     throw new IdentifiersError(
       `Cannot read agent identifiers: invalid URL escape in "${text}"`,
     );
   }
 }
 
-/** @returns `undefined` for what is none: it matches nobody. */
+/** @returns `undefined` for what is none: it matches no agent. */
 function address(
   text: string,
   key: "ipv4" | "ipv6",

@@ -1,10 +1,10 @@
 /**
- * What tells the processes apart that speak for one node: each agent makes up
- * an instance id when it starts, and says it on all of its links.
+ * Separates the processes that speak for one node: each agent makes an instance
+ * id when it starts, and sends it on all of its links.
  *
- * It proves nothing: whoever has a node's key can say what it likes. But nobody
- * knows the id of a process that runs elsewhere, so a second process with the
- * same key cannot pass for the first one.
+ * It proves nothing: a process with a node's key can send any id. But it does
+ * not know the id of a process that runs elsewhere, so a second process with
+ * the same key cannot pass for the first one.
  *
  * @module
  */
@@ -12,7 +12,7 @@
 /** The metadata field of the packets carrier; Go peers ignore it. */
 export const INSTANCE_FIELD = "tunnel-instance";
 
-/** Bytes of randomness in an id: nobody guesses it, and no two are alike. */
+/** Bytes of randomness in an id: it cannot be guessed, and no two are alike. */
 const INSTANCE_ID_BYTES = 16;
 
 /** Longer ones are no ids: they are kept for each link, and shown. */
@@ -27,7 +27,7 @@ export function newInstanceId(
   return bytes.toHex();
 }
 
-/** What a peer says; `undefined` when it says none, or nonsense. */
+/** The id that a peer sent; `undefined` when it sent none, or nonsense. */
 export function readInstanceId(text: string | undefined): string | undefined {
   return text !== undefined && INSTANCE_ID.test(text) ? text : undefined;
 }

@@ -47,9 +47,9 @@ export function canonicalIp(text: string): string {
  * Whether an address is of this machine, and no other machine reaches it:
  * 127.0.0.0/8 and ::1.
  *
- * Who listens there need not ask who connects, and what is sent there needs no
- * TLS. So there is this one answer, and what {@linkcode parseIpAddress} does not
- * read is not loopback.
+ * A listener there needs no authentication, and what is sent there needs no
+ * TLS. So there is this one answer, and what {@linkcode parseIpAddress} does
+ * not read is not loopback.
  *
  * @param address As text in any spelling, with or without brackets.
  */
@@ -66,7 +66,8 @@ export function isLoopback(address: string | IpAddress): boolean {
  * {@linkcode isLoopback} for what may be a name, too: `localhost`.
  *
  * Names below it, and `localhost.`, are not meant, whatever RFC 6761 §6.3 says:
- * the resolvers of many machines ask DNS for them, where somebody else answers.
+ * the resolvers of many machines ask DNS for them, where another machine
+ * answers.
  */
 export function isLoopbackHost(host: string): boolean {
   return host.toLowerCase() === "localhost" || isLoopback(host);

@@ -2,9 +2,9 @@
  * The one spelling of a name, an address or a prefix under which agents are
  * granted it, claim it, and are looked up by it.
  *
- * Whoever compares two of them compares these: where one reader folds a case or
- * a dot that another one keeps, an agent takes under the one spelling what
- * belongs to somebody else under the other.
+ * All comparisons compare these: where one reader folds a case or a dot that
+ * another one keeps, an agent takes under the one spelling what belongs to
+ * another agent under the other.
  *
  * @module
  */
@@ -20,7 +20,7 @@ import {
 /**
  * The normal form of a host, a uid or an address: addresses as RFC 5952 and
  * dotted quads write them, whatever they were; names in lower case, without the
- * dot that only says that a name is complete.
+ * dot that only marks a name as complete.
  */
 export function nameKey(text: string): string {
   const address = addressOf(text);
@@ -43,9 +43,9 @@ export function identifierKey(key: string, value: string): string {
 }
 
 /**
- * The address that `text` means to whoever dials it, in any spelling: in
- * brackets, with a zone, mapped into IPv6, and in all that inet_aton takes
- * (`127.1`, `0x7f.1`, `017700000001`, `2130706433`).
+ * The address that `text` means to a dialer, in any spelling: in brackets, with
+ * a zone, mapped into IPv6, and in all that inet_aton takes (`127.1`, `0x7f.1`,
+ * `017700000001`, `2130706433`).
  */
 export function addressOf(text: string): IpAddress | undefined {
   if (text.includes(":")) {

@@ -1,10 +1,11 @@
 /**
- * Who a peer is, as its certificate proved. How that is proven is for TLS.
+ * The identity of a peer, as its certificate proved. How that is proven is for
+ * TLS.
  *
  * @module
  */
 
-/** Who is at the other end, as proven by its certificate. */
+/** The other end, as proven by its certificate. */
 export interface PeerIdentity {
   /** `anonymous` when no certificate was shown. */
   readonly kind: "certificate" | "anonymous";
@@ -14,7 +15,7 @@ export interface PeerIdentity {
   readonly fingerprint: string;
   /** Subject alternative names, such as `DNS:node1`. */
   readonly names: readonly string[];
-  /** More of the certificate, for those who decide what it is good for. */
+  /** More of the certificate, for the code that decides what it is good for. */
   readonly certificate?: PeerCertificate;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What others say, in sentences of ours: no longer than it takes to know it by,
- * and in quotes where it could break a line or speak to a terminal.
+ * A peer's text in sentences of ours: no longer than needed to recognise it,
+ * and in quotes where it could break a line or control a terminal.
  *
  * @module
  */

@@ -4,7 +4,7 @@
  * Every frame here is legal once and an attack in masses: it costs the sender
  * nothing and us work or memory. Each kind has a budget that fills with time
  * and with the useful traffic that such frames honestly go along with; a peer
- * that exhausts one is told ENHANCE_YOUR_CALM and the connection ends.
+ * that exhausts one is sent ENHANCE_YOUR_CALM and the connection ends.
  *
  * @module
  */

@@ -1,11 +1,12 @@
 /**
  * Which streams move in bulk now, in either direction.
  *
- * Nobody says what a stream will be used for, so it shows by what it does: each
- * WINDOW_UPDATE says that half of a window was moved, or 256 KiB (one of ours: we
- * received them; of the peer's: it did). These fill a leaky bucket per stream; a stream that
- * keeps its bucket full is in bulk. An interactive one, and a single answer of
- * some size, do not fill it, and streams that are idle are not in the table.
+ * No frame declares the use of a stream, so its traffic decides: each
+ * WINDOW_UPDATE means that half of a window was moved, or 256 KiB (one of ours:
+ * we received them; of the peer's: it did). These fill a leaky bucket per
+ * stream; a stream that keeps its bucket full is in bulk. An interactive one,
+ * and a single answer of some size, do not fill it, and streams that are idle
+ * are not in the table.
  *
  * @module
  */
@@ -19,8 +20,9 @@ export const BULK_BYTES: number = 128 * 1024;
 export const LEAK_BYTES_PER_S: number = 128 * 1024;
 
 /**
- * No bucket holds more. It lasts until the next WINDOW_UPDATE of whoever keeps
- * it full, and a stream that stops is no longer bulk after two seconds.
+ * No bucket holds more. A full one lasts until the next WINDOW_UPDATE of a
+ * stream that keeps it full, and a stream that stops is no longer bulk after
+ * two seconds.
  */
 const BUCKET_BYTES_MAX: number = BULK_BYTES + UPDATE_BYTES_MAX;
 
@@ -31,12 +33,12 @@ interface Bucket {
   atMs: number;
 }
 
-/** See the module description. `S` is whatever stands for a stream. */
+/** `S` is the key of a stream. */
 export class BulkSense<S> {
   /** Made with the first one: most connections never move that much. */
   #buckets: Map<S, Bucket> | undefined;
 
-  /** `stream` has moved `bytes`, as a WINDOW_UPDATE says. */
+  /** `stream` has moved `bytes`, by a WINDOW_UPDATE. */
   moved(stream: S, bytes: number, nowMs: number): void {
     const buckets = this.#buckets ??= new Map();
     const bucket = buckets.get(stream);

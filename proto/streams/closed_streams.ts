@@ -18,8 +18,8 @@ export const CLOSED_STREAMS_REMEMBERED = 1024;
 
 /**
  * What may still come on a stream beyond the window that was left when we reset
- * it: the peer may have heard of a larger first window (SETTINGS) before it
- * heard of the reset. Also the window of a stream that was refused.
+ * it: the peer may receive a larger first window (SETTINGS) before it receives
+ * the reset. Also the window of a stream that was refused.
  */
 export const LATE_BYTES_EXTRA = 65_536;
 

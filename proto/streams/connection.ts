@@ -167,8 +167,8 @@ export class Connection {
   }
 
   /**
-   * Server role: the client has had its answers and asks for nothing. What is
-   * said now (replies to PING) it may not stay to hear.
+   * Server role: the client has its answers and no requests run. It may close
+   * before it reads what is sent now (replies to PING).
    */
   get isDeserted(): boolean {
     return this.#role === "server" && this.#life.isRunning &&
@@ -187,7 +187,7 @@ export class Connection {
   }
 
   /**
-   * Sets who is told that there is output, once until `takeOutput` has given
+   * Sets the listener for output, called once until `takeOutput` has given
    * nothing. The listener must not call back before it returns: it schedules.
    */
   setOutputListener(listener: () => void): void {
@@ -259,7 +259,7 @@ export class Connection {
     if (lost !== undefined) this.#life.transportClosed(lost);
   }
 
-  /** Asks the peer for a sign of life, which moves `lastHeardMs`. */
+  /** Sends a PING, whose answer moves `lastHeardMs`. */
   askForLife(): void {
     if (!this.#life.isClosed) this.#liveness.ping("life");
   }

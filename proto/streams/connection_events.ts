@@ -1,6 +1,6 @@
 /**
- * What a connection is given and what it tells: the types around
- * `connection.ts`. Pure data.
+ * The options and the events of a connection: the types around `connection.ts`.
+ * Pure data.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import type { LocalSettings } from "./settings.ts";
 import type { SharedLimits } from "./shared_limits.ts";
 import type { Stream, StreamEvents } from "./stream.ts";
 
-/** Which end of HTTP/2 we are; independent of who dialled. */
+/** Which end of HTTP/2 we are; independent of which end dialed. */
 export type Role = "client" | "server";
 
 /** How a connection ended. */
@@ -25,7 +25,7 @@ export interface ConnectionEnd {
   /** Error code of RFC 9113 §7 that was sent or received; 0 without one. */
   readonly code: number;
   /**
-   * - `peer`: it said GOAWAY and all streams have ended, or closed its side.
+   * - `peer`: it sent GOAWAY and all streams have ended, or closed its side.
    * - `local`: we ended it: `shutdown`, `abort`, or because it broke a rule.
    * - `transport`: the connection broke, or the peer is silent.
    */
@@ -41,7 +41,7 @@ export interface GoawayInfo {
   readonly reason: string;
 }
 
-/** What the owner of a connection hears. Called synchronously. */
+/** Events for the owner of a connection. Called synchronously. */
 export interface ConnectionEvents {
   /**
    * Server role: a request has come; `onHeaders` follows at once. The stream

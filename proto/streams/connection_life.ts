@@ -3,7 +3,8 @@
  * two steps of a drain, GOAWAY of either side, and what all of that means for
  * the streams there are.
  *
- * Every stream hears of its end before the connection's owner hears of its.
+ * Every stream gets its end before the connection's owner gets the
+ * connection's.
  *
  * @module
  */
@@ -28,7 +29,7 @@ import type { SendingSide } from "./sending_side.ts";
 import type { StreamReset } from "./stream.ts";
 import type { StreamTable } from "./stream_table.ts";
 
-/** How long a drain waits for its PING before it says which stream is last. */
+/** How long a drain waits for its PING before it sends which stream is last. */
 export const DRAIN_ROUND_TRIP_MS = 5_000;
 
 /** How long the last bytes of a connection may take to be written. */
@@ -74,7 +75,7 @@ export class ConnectionLife {
     return this.#phase === "closed";
   }
 
-  /** Nobody has begun to end the connection from here. */
+  /** Our side has not begun to end the connection. */
   get isRunning(): boolean {
     return this.#phase === "running";
   }
@@ -149,7 +150,7 @@ export class ConnectionLife {
     this.#end({ error, reason, code, by: "local" });
   }
 
-  /** Ends a connection on which nothing is left to do, if somebody wants that. */
+  /** Ends a connection on which nothing is left to do, if it is draining. */
   endIfIdle(): void {
     const { role, streams } = this.#parts;
     if (this.isClosed || streams.size + streams.pending > 0) return;

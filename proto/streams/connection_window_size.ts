@@ -3,7 +3,7 @@
  * full, and little more, for whatever is granted beyond that waits in a queue,
  * in the kernel or on the line, in front of everything that comes later.
  *
- * Each round trip tells how many bytes came and how long it took. While they
+ * Each round trip shows how many bytes came and how long it took. While they
  * fill half of the window and no queue builds up, the window grows. When round
  * trips get longer it becomes what the path carried of late in a round trip
  * without queues, and some more for what is repeated after a loss. Credit comes
@@ -80,8 +80,8 @@ export class ConnectionWindowSize {
       this.#drainRoundsLeft--;
       return;
     }
-    // Who sends less than the window allows is not held back by it, and what
-    // queues up is not his.
+    // A peer that sends less than the window allows is not held back by it, and
+    // the queue is not of its making.
     const used = Math.max(bytes, this.#perTurn(bytes, rttMs));
     if (used * 2 < this.#bytes) return;
     if (this.#rtt.isMinimumOld(nowMs)) return this.#drain();

@@ -7,8 +7,8 @@
  * Handlers are the last thing each method calls, or the state is looked at
  * again afterwards: a handler may do anything, also end this stream.
  *
- * It is long because both directions share one state and one end. What can be
- * told without them stands apart: `incoming_message.ts` for the order and length
+ * It is long because both directions share one state and one end. What needs
+ * neither has files of its own: `incoming_message.ts` for the order and length
  * of what comes, `stream_transition.ts` for the table of states applied.
  *
  * @module
@@ -51,7 +51,7 @@ export class EngineStream
   hasUsedHalf = false;
   halfUsedMs = 0;
   progressTick = 0;
-  /** The budget is told by those who share the stream, not by the stream. */
+  /** The users that share the stream report to the budget, not the stream. */
   isDivided = false;
   readonly #host: StreamHost;
   #events: StreamEvents | undefined;
@@ -63,8 +63,8 @@ export class EngineStream
   readonly #incoming = new IncomingMessage();
   #wantsRoom = false;
   /**
-   * What others know of the end: `due`: END_STREAM came, and the handler has
-   * not been told yet; `left`: the host was told that the stream is over.
+   * What was reported of the end: `due`: END_STREAM came, and the handler is
+   * not notified yet; `left`: the host was notified that the stream is over.
    */
   #end: "none" | "due" | "left" = "none";
   #frameBytesAverage = 0;
@@ -242,7 +242,7 @@ export class EngineStream
     this.fail(ErrorCode.ENHANCE_YOUR_CALM, reason);
   }
 
-  /** Resets the stream for a mistake of the peer's, and says so. */
+  /** Resets the stream for a mistake of the peer's, and reports that. */
   fail(code: number, reason: string): void {
     if (this.#end === "left") return;
     this.#abandon(code);
@@ -429,7 +429,7 @@ export class EngineStream
     );
   }
 
-  /** The state changes before the handlers run, and they hear of it last. */
+  /** The state changes before the handlers run, and they are notified last. */
   #receiveEnd(): void {
     this.#input("recvEnd");
     this.#end = "due";
@@ -468,7 +468,7 @@ export class EngineStream
     this.#host.onStreamOver();
   }
 
-  /** Tells the host, once, that nothing more will happen here. */
+  /** Notifies the host, once, that nothing more will happen here. */
   #leave(how: ClosedHow): void {
     if (this.#end === "left") return;
     this.#end = "left";

@@ -13,7 +13,7 @@ export const WINDOW_BYTES_DEFAULT = 65_535;
 /**
  * Credit is announced at the latest when so much is due, however large the
  * window: a sender on a long path should not wait for half of it to pass, and
- * each announcement also says that the stream moves (`bulk_sense.ts`).
+ * each announcement also shows that the stream moves (`bulk_sense.ts`).
  */
 export const UPDATE_BYTES_MAX: number = 256 * 1024;
 

@@ -37,7 +37,7 @@ export function protocolError(
   );
 }
 
-/** Something came for a stream that nobody has opened. */
+/** A frame came for a stream that was never opened. */
 export function idleError(type: string, streamId: number): WireError {
   return protocolError(
     "5.1",

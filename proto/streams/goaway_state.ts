@@ -23,7 +23,7 @@ export class GoawayState {
     this.#streams = streams;
   }
 
-  /** What the peer said, if it did. */
+  /** The peer's GOAWAY, if it sent one. */
   get peer(): GoawayInfo | undefined {
     return this.#peer;
   }
@@ -33,23 +33,23 @@ export class GoawayState {
     return this.#peerIdMax;
   }
 
-  /** We have said which stream of the peer's is the last. */
+  /** We have sent which stream of the peer's is the last. */
   get isFinal(): boolean {
     return this.#peerIdMax !== Infinity;
   }
 
-  /** Says that the end is near, and takes what is under way. */
+  /** Announces the end, and accepts streams that are under way. */
   announce(reason: string): void {
     this.#writer.goaway(UINT31_MAX, ErrorCode.NO_ERROR, reason);
   }
 
-  /** Says what was the last stream, without ending anything. */
+  /** Sends what was the last stream, without ending anything. */
   send(code: number, reason: string): void {
     const lastId = Math.min(this.#streams.lastPeerId, this.#peerIdMax);
     this.#writer.goaway(lastId, code, reason);
   }
 
-  /** Says so, and takes no stream behind it. */
+  /** Sends it, and accepts no stream behind it. */
   sendFinal(reason: string): void {
     this.send(ErrorCode.NO_ERROR, reason);
     this.#peerIdMax = this.#streams.lastPeerId;
@@ -67,7 +67,7 @@ export class GoawayState {
   }
 }
 
-/** One for all: callers that hang up in order each say why. */
+/** One for all: each caller that closes in order sends a reason. */
 const decoder = new TextDecoder();
 
 /** What a peer's GOAWAY means for the streams that it refuses. */

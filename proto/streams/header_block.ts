@@ -16,9 +16,9 @@ import { ExcessError } from "./abuse_limits.ts";
 import { type SharedLimits, UNSHARED } from "./shared_limits.ts";
 
 /**
- * How long a block may take from HEADERS to its last CONTINUATION. Nothing else
- * can be said on the connection meanwhile, so whoever begins one completes it;
- * the longest there may be comes through 60 kbit/s in that time.
+ * How long a block may take from HEADERS to its last CONTINUATION. No other
+ * frame may come meanwhile, so a peer that begins one completes it; the longest
+ * one allowed passes 60 kbit/s in that time.
  */
 export const HEADER_BLOCK_TIMEOUT_MS = 20_000;
 

@@ -61,7 +61,7 @@ export class HeaderReceiver {
     return nowMs < this.#blocks.deadlineMs ? undefined : this.#blocks.overdue();
   }
 
-  /** The connection is over: what was gathered is for nobody. */
+  /** The connection is over: drops what was gathered. */
   drop(): void {
     this.#blocks.drop();
   }

@@ -2,7 +2,7 @@
  * What a header section must look like to be HTTP (RFC 9113 §8).
  *
  * Returns the reason why a section is malformed instead of throwing: §8.1.1
- * makes that a stream error, and the engine decides. Knows no gRPC and judges
+ * makes that a stream error, and the engine decides. Knows no gRPC and checks
  * no value beyond its characters: `:authority` may be anything, for gRPC peers
  * send percent-encoded socket paths, raw paths or nothing there.
  *

@@ -2,8 +2,8 @@
  * The order and the length of what a peer sends on one stream: 1xx responses,
  * the head, the body, the trailers (RFC 9113 §8.1).
  *
- * It says what a header section is and whether the body has the bytes that
- * content-length promised; what is wrong comes back as a clause, and its caller
+ * It decides what a header section is and whether the body has the bytes that
+ * content-length promised; a mistake is returned as a clause, and the caller
  * makes the error of it. Knows nothing of states and windows.
  *
  * @module

@@ -1,13 +1,13 @@
 /**
  * Finds out that a silent peer is gone.
  *
- * Any byte proves life. After `intervalMs` of silence a PING asks, and when
+ * Any byte proves life. After `intervalMs` of silence a PING is sent, and when
  * nothing at all comes for `timeoutMs` after that the connection is lost.
  *
  * @module
  */
 
-/** When to ask and how long to wait. */
+/** When to send a PING and how long to wait. */
 export interface KeepaliveOptions {
   readonly intervalMs: number;
   readonly timeoutMs: number;
@@ -24,7 +24,7 @@ export class Keepalive {
     this.#options = options;
   }
 
-  /** When {@linkcode due} must be asked next. */
+  /** When {@linkcode due} must be called next. */
   nextDeadlineMs(lastHeardMs: number): number {
     return this.#askedMs > lastHeardMs
       ? this.#askedMs + this.#options.timeoutMs

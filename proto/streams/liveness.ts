@@ -1,6 +1,6 @@
 /**
- * Whether the peer is there, and how far away: when it was heard, the PINGs to
- * it and what their answers say.
+ * Whether the peer is there, and how far away: when its last byte came, the
+ * PINGs to it and the round trips that they measure.
  *
  * @module
  */
@@ -47,7 +47,10 @@ export class Liveness {
     return answer?.purpose;
   }
 
-  /** Asks a silent peer; gives the reason once it has to be given up. */
+  /**
+   * Sends a PING to a silent peer; returns the error once it has to be given
+   * up.
+   */
   check(nowMs: number): Error | undefined {
     switch (this.#keepalive?.due(this.lastHeardMs, nowMs)) {
       case "ping":

@@ -2,9 +2,9 @@
  * How long a round trip takes, from the PINGs that measured it: without queues
  * on the way (the minimum), and now.
  *
- * The minimum must be known to tell a queue from a long path, and a path may
- * change. So it is believed for a while, and then found anew by whoever can
- * drain the queue that he makes himself (`connection_window_size.ts`).
+ * The minimum is needed to tell a queue from a long path, and a path may
+ * change. So it is believed for a while, and then found anew by the code that
+ * can drain the queue of its own traffic (`connection_window_size.ts`).
  *
  * @module
  */
@@ -72,7 +72,7 @@ export class PathRtt {
     return nowMs > this.#nearMs + MINIMUM_LIFE_MS;
   }
 
-  /** The next samples say what the minimum is. */
+  /** The next samples set the minimum. */
   forgetMinimum(): void {
     this.#minMs = Infinity;
   }

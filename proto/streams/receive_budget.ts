@@ -3,9 +3,9 @@
  *
  * Windows bound what one stream and one connection may pin; their sum over all
  * connections is bounded here. Over the limit those are reset that have made no
- * progress for longest, so that a peer that opens many and reads none costs
- * itself its streams and nobody else the process. Who is reset is a stream, or
- * one conduit of a stream that carries many: the others have done nothing.
+ * progress for longest, so that a peer that opens many and reads none loses its
+ * own streams and no other peer is affected. A stream is reset, or one conduit
+ * of a stream that carries many: the others have done nothing.
  *
  * On the hot path it is one addition: the order of stalls is kept by a counter
  * that ticks with every progress, not by a clock, and all are only gone through
@@ -16,7 +16,7 @@
 
 /**
  * The limit unless the process chooses another: as much as four connections
- * whose windows have all grown (`GROWN_BYTES_MAX`) and are read by nobody.
+ * whose windows have all grown (`GROWN_BYTES_MAX`) and are not read.
  */
 export const RECEIVE_BUDGET_BYTES_DEFAULT: number = 256 * 1024 * 1024;
 
@@ -28,8 +28,8 @@ export const CLEARED_SHARE = 3 / 4;
 
 /**
  * Consuming less at once is no progress: the heads of messages are consumed as
- * they come, whoever reads the rest, and who takes a byte now and then must
- * not seem lively for it.
+ * they come, also when the rest is not read, and a reader of a byte now and
+ * then must not count as active.
  */
 export const PROGRESS_BYTES_MIN = 64;
 
@@ -39,7 +39,7 @@ export interface Budgeted {
   readonly waitingBytes: number;
   /** When it last made progress, by the budget's count; kept for the budget. */
   progressTick: number;
-  /** Resets it and tells its handlers why. */
+  /** Resets it and gives its handlers the reason. */
   giveUp(reason: string): void;
 }
 
@@ -48,7 +48,7 @@ export interface BudgetMember {
   budgeted(): Iterable<Budgeted>;
 }
 
-/** One per process, handed to every connection; see the module description. */
+/** One per process, handed to every connection. */
 export class ReceiveBudget {
   readonly #limitBytes: number;
   readonly #members: Set<BudgetMember> = new Set();
@@ -105,7 +105,7 @@ export class ReceiveBudget {
     this.#bytes -= bytes;
   }
 
-  /** `one` is over: nobody will consume what it still has. Once for each. */
+  /** `one` is over: what it still has is never consumed. Once for each. */
   closed(one: Budgeted): void {
     this.#bytes -= one.waitingBytes;
   }

@@ -87,7 +87,7 @@ export class ReceivingSide implements BudgetMember {
     }
   }
 
-  /** For those who share a stream that is divided. */
+  /** For the users that share a divided stream. */
   get budget(): ReceiveBudget {
     return this.#parts.budget;
   }

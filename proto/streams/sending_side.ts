@@ -43,7 +43,7 @@ export class SendingSide {
     return this.#output.controlBytes;
   }
 
-  /** Nothing waits to be written, or nobody will write it. */
+  /** Nothing waits to be written, or it will never be written. */
   get isEmpty(): boolean {
     return this.#isAbandoned || this.#output.queuedBytes === 0;
   }
@@ -57,10 +57,10 @@ export class SendingSide {
     this.#guard.refund("pings");
   }
 
-  /** `sender` could send by its own window and asks for a turn. */
+  /** `sender` could send by its own window and needs a turn. */
   awaitRoom(sender: WaitingSender): void {
     this.scheduler.wait(sender);
-    // Nothing else would come by to give it: turns are given in `take`.
+    // Nothing else would give it a turn: turns are given in `take`.
     if (this.room > 0) this.announce();
   }
 
@@ -70,7 +70,7 @@ export class SendingSide {
     if (this.#isAnnounced) listener();
   }
 
-  /** Tells the driver to look, unless it was told and has not yet looked. */
+  /** Notifies the driver, unless it is notified already and has yet to look. */
   announce(): void {
     if (this.#isAnnounced) return;
     this.#isAnnounced = true;

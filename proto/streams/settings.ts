@@ -56,7 +56,7 @@ export const LOCAL_SETTINGS_DEFAULT: LocalSettings = {
   maxFrameSize: MAX_FRAME_SIZE_DEFAULT,
   maxHeaderListSize: 64 * 1024,
   // Sixteen fresh streams. With 16 MiB from the start, as much could queue in
-  // the kernel and in the network before anybody knows how fast the path is.
+  // the kernel and in the network before the speed of the path is known.
   connectionWindow: 1024 * 1024,
   connectionWindowMax: 16 * 1024 * 1024,
   streamWindowMax: 16 * 1024 * 1024,
@@ -99,7 +99,7 @@ export function settingsToAnnounce(
     { id: SettingId.MAX_FRAME_SIZE, value: local.maxFrameSize },
     { id: SettingId.MAX_HEADER_LIST_SIZE, value: local.maxHeaderListSize },
   ];
-  // Only a client may say so; a server's ENABLE_PUSH can be nothing but 0.
+  // Only a client may send it; a server's ENABLE_PUSH can be nothing but 0.
   if (role === "client") settings.push({ id: SettingId.ENABLE_PUSH, value: 0 });
   return settings;
 }
@@ -135,7 +135,7 @@ export function completeLocalSettings(
 /**
  * The peer's settings after one SETTINGS frame, entry by entry (§6.5.3).
  *
- * @param sender The role of who sent it: a server must not enable push.
+ * @param sender The role of the sender: a server must not enable push.
  * @throws {WireError} For a value outside its range (§6.5.2).
  */
 export function applySettings(

@@ -24,8 +24,8 @@ import type { StreamTable } from "./stream_table.ts";
 export const SETTINGS_ACK_TIMEOUT_MS = 10_000;
 
 /**
- * Later ones queue behind all that both ends have to say, on paths that may be
- * slow: an honest peer may need that long.
+ * Later ones queue behind all output of both ends, on paths that may be slow:
+ * an honest peer may need that long.
  */
 export const SETTINGS_CHANGE_ACK_TIMEOUT_MS = 60_000;
 

@@ -3,8 +3,8 @@
  * source, and those of the whole process.
  *
  * The limits of one connection (`abuse_limits.ts`) do not bound a peer that
- * opens many. Who shares what with whom is for the owner of the connections to
- * know; the engine asks before it takes, and gives back what it took.
+ * opens many. The owner of the connections decides which of them share what;
+ * the engine requests before it takes, and gives back what it took.
  *
  * @module
  */

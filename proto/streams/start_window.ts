@@ -2,7 +2,7 @@
  * Where the receive windows of new streams start: our INITIAL_WINDOW_SIZE,
  * which steps down as streams become many (RFC 9113 §6.5.2 and §6.9.2).
  *
- * Every window is a promise to keep that much for a stream that nobody reads;
+ * Every window is a promise to keep that much for a stream that is not read;
  * the more streams, the less each may be promised. A change also moves the
  * windows of streams that exist, by the difference and at the peer's end when
  * it applies our SETTINGS. Our side follows so that no byte is ever refused
@@ -32,8 +32,8 @@ export const START_WINDOW_STEPS: readonly StartWindowStep[] = [
 
 /**
  * The window is not raised again sooner after a change than this, and only at
- * half of a step: streams that come and go at its edge must not make SETTINGS
- * go to and fro, which peers count as abuse.
+ * half of a step: streams that come and go at its edge must not cause SETTINGS
+ * again and again, which peers count as abuse.
  */
 export const START_WINDOW_RISE_PAUSE_MS = 10_000;
 
@@ -43,7 +43,7 @@ export interface StartingStream {
   readonly receiveWindow: ReceiveWindow;
 }
 
-/** See the module description. At most one change is under way. */
+/** At most one change is under way. */
 export class StartWindow {
   readonly #configured: number;
   #announced: number;

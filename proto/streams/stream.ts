@@ -32,8 +32,8 @@ export interface StreamEvents {
   /**
    * The request's or the final response's header section.
    *
-   * @returns Who receives the events from now on, if it is somebody else: whom
-   *   a request is for shows in its head.
+   * @returns The receiver of further events, if it is another one: a request's
+   *   head names its method.
    */
   onHeaders(fields: readonly HeaderField[]): StreamEvents | void;
   /** A 1xx response (client role), as often as the server likes. */
@@ -41,8 +41,8 @@ export interface StreamEvents {
   /**
    * A piece of the body, cut wherever the network cut it.
    *
-   * `chunk` is a view into the read buffer: valid only during this call. Whoever
-   * takes it must answer with {@linkcode Stream.consumed} sooner or later, for
+   * `chunk` is a view into the read buffer: valid only during this call. The
+   * receiver must answer with {@linkcode Stream.consumed} sooner or later, for
    * exactly as many bytes, or the peer stops sending.
    */
   onData(chunk: Uint8Array): void;
@@ -107,8 +107,8 @@ export interface Stream {
 
   /**
    * Takes the stream out of the process's budget, before any data has come:
-   * from now on the layer above tells the budget for whom bytes wait, and is
-   * asked to give up one of those instead of the stream.
+   * from now on the layer above reports to the budget which of its conduits'
+   * bytes wait, and gives up one of those instead of the stream.
    *
    * @returns The budget: join it, and leave it when the stream is over.
    * @throws {TypeError} When data has come: a bug of the caller.

@@ -25,9 +25,9 @@ export interface StreamHost {
   /** Nothing is sent or expected on the stream any more: forget it. */
   onStreamClosed(stream: EngineStream, how: ClosedHow): void;
   /**
-   * The handlers have heard of it too: another stream may open, or the
-   * connection end. Apart from `onStreamClosed`, so that no stream hears of
-   * its end behind the connection's.
+   * The handlers are notified too: another stream may open, or the connection
+   * end. Apart from `onStreamClosed`, so that no stream gets its end behind the
+   * connection's.
    */
   onStreamOver(): void;
 }

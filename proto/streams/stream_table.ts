@@ -12,7 +12,7 @@ import type { EngineStream } from "./engine_stream.ts";
 
 /**
  * A connection counts as used up when only so many ids are left: enough for
- * those who open streams while a new connection is being made.
+ * callers that open streams while a new connection is being made.
  */
 export const STREAM_IDS_RESERVED = 10_000;
 

@@ -7,7 +7,7 @@
  * earns more only by being read: one that used up more than half of its window
  * within a round was held back by the window, and gets four times of it. One
  * that used up half of it in less time than a round trip takes need not wait
- * for the end of a round to be believed.
+ * for the end of a round.
  *
  * Round trips on loopback are shorter than one turn of an event loop, in which
  * hundreds of KiB are moved; so up to a mark having used half of the window is

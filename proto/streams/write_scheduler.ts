@@ -1,11 +1,11 @@
 /**
- * Who may send next when all want to: the streams that wait for what they
- * share (the connection's window and its output) take turns of one frame.
+ * Which stream may send next: the streams that wait for what they share (the
+ * connection's window and its output) take turns of one frame.
  *
  * Two rings. Streams that send little (an interactive session, a request) go
  * before those in bulk, so that they never wait for more than what is already
  * in the output; but after a frame's worth of such turns bulk has one again.
- * Knows nothing of windows and frames beyond what {@linkcode WaitingSender} says.
+ * Knows nothing of windows and frames beyond {@linkcode WaitingSender}.
  *
  * @module
  */
@@ -30,7 +30,7 @@ const TURN_BYTES = 64;
 const NOBODY: Set<WaitingSender> = new Set();
 
 export class WriteScheduler {
-  // Made when somebody waits: on most connections nobody ever does.
+  // Made when a stream waits: on most connections none ever does.
   #sparse = NOBODY;
   #bulk = NOBODY;
   readonly #hasRoom: () => boolean;
@@ -77,8 +77,8 @@ export class WriteScheduler {
   /** Gives turns for as long as there is room. Harmless inside a turn. */
   run(): void {
     if (this.#turn !== undefined) return;
-    // Each waiting one is asked at least once, and again only if somebody
-    // made progress: one that waits without sending must not make us spin.
+    // Each waiting stream has a turn at least, and another only if one made
+    // progress: one that waits without sending must not make us spin.
     let patience = this.waiting;
     while (patience > 0 && this.#hasRoom()) {
       const sender = this.#next();

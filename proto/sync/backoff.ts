@@ -2,13 +2,13 @@
  * How long to wait before the next try.
  *
  * Each wait is drawn between half of a ceiling and the whole of it, so that a
- * thousand agents whose server restarts do not come back in one instant; the
+ * thousand agents whose server restarts do not reconnect in one instant; the
  * ceiling grows by half each time.
  *
  * @module
  */
 
-/** Ceiling of the first wait: a short break is over before anyone notices. */
+/** Ceiling of the first wait: a short break is over before users notice. */
 export const FIRST_CEILING_MS = 100;
 /** By how much the ceiling grows from one try to the next. */
 const GROWTH = 1.5;

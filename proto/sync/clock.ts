@@ -1,7 +1,7 @@
 /**
  * Time as a thing that is handed in.
  *
- * Nothing in `proto/` reads the machine's clock or sets a timer; it asks this
+ * Nothing in `proto/` reads the machine's clock or sets a timer; it uses this
  * interface, so that tests can move time by hand and a replayed schedule gives
  * the same run twice.
  *

@@ -6,7 +6,7 @@
  * two of them. Calls and events are synchronous.
  *
  * Backpressure, both ways, in bytes:
- * - outgoing: `write` takes what it can; `onWritable` says when to offer more;
+ * - outgoing: `write` takes what it can; after `onWritable` offer more;
  * - incoming: whatever `onData` delivered must be answered with `consumed`. A
  *   conduit delivers no more than its window (or its one read buffer) ahead of
  *   what was consumed, so a stalled reader stalls the sender, hop by hop.
@@ -23,7 +23,7 @@ export type ConduitEnd =
   /** The connection broke: link lost, process killed, timeout. */
   | { readonly kind: "lost"; readonly reason: string };
 
-/** What the owner of a conduit hears. */
+/** What the owner of a conduit is notified of. */
 export interface ConduitEvents {
   /**
    * A piece of the byte stream, or exactly one datagram.
@@ -52,7 +52,9 @@ export interface Conduit {
   /** True when `onData` and `write` carry whole datagrams, never parts. */
   readonly datagrams: boolean;
 
-  /** Sets who hears the events. Called once, before any event can happen. */
+  /**
+   * Sets the receiver of the events. Called once, before any event can happen.
+   */
   attach(events: ConduitEvents): void;
 
   /**
@@ -60,17 +62,17 @@ export interface Conduit {
    *
    * @returns How many were taken: all, some or none. A datagram is taken whole
    *   or dropped (UDP promises nothing), and its length is returned either way.
-   *   Of bytes that nobody will get, only so many are taken in one turn of the
-   *   event loop, and `onWritable` comes in another: whoever has bytes without
-   *   end must not keep the loop to himself.
+   *   Of bytes that reach no reader, only so many are taken in one turn of the
+   *   event loop, and `onWritable` comes in another: a writer with bytes
+   *   without end must not keep the loop busy.
    */
   write(chunk: Uint8Array): number;
 
   /**
    * Half-close: nothing more will be written; what was taken still leaves.
    *
-   * @param isGone Nobody is there any more to read what the other end says. A
-   *   peer that knows no half-close need not be given time to answer.
+   * @param isGone There is no reader any more for the other end's bytes. A peer
+   *   that knows no half-close need not be given time to answer.
    */
   end(isGone?: boolean): void;
 
@@ -78,9 +80,9 @@ export interface Conduit {
    * Gives up both directions at once; what is queued is dropped.
    *
    * @param reason One sentence for people.
-   * @param kind `lost` when the connection broke behind whoever calls this, so that a
-   *   loss stays a loss over any number of hops. A conduit whose peer cannot be
-   *   told the difference resets.
+   * @param kind `lost` when the connection broke behind the caller, so that a
+   *   loss stays a loss over any number of hops. A conduit whose protocol has
+   *   no word for it resets.
    */
   reset(reason: string, kind?: "reset" | "lost"): void;
 

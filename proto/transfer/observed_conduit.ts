@@ -1,8 +1,8 @@
 /**
- * A conduit that tells an observer how much it carried and when it ended.
+ * A conduit that reports to an observer how much it carried and when it ended.
  *
- * It is put around a conduit where every path passes once, so that counting has
- * one place and the layers around it need not know that anybody counts.
+ * It is put around a conduit where every path passes once, so counting has one
+ * place and the layers around it know nothing of it.
  *
  * @module
  */

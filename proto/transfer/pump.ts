@@ -24,20 +24,20 @@ export interface PumpOwner {
   onClosed(pump: Pump, end: ConduitEnd): void;
   /** A source breaks its contract: both directions are to be given up. */
   giveUp(reason: string): void;
-  /** A slip of ours: the same, and somebody should look into it. */
+  /** A slip of ours: the same, and it is to be reported. */
   faulted(error: unknown): void;
 }
 
 /**
  * - `ending`: the source sends no more, and that waits behind what is queued;
  *   `leaving`: the same, and the source reads no more either.
- * - `ended`: the sink was told so, behind everything else.
+ * - `ended`: the sink was ended, behind everything else.
  * - `stopped`: given up.
  */
 type State = "flowing" | "ending" | "leaving" | "ended" | "stopped";
 
 export class Pump implements ConduitEvents {
-  /** Forgotten when it is closed: it is not told any more what was consumed. */
+  /** Forgotten when it is closed: `consumed` is not called any more. */
   #source: Conduit | undefined;
   readonly #sink: Conduit;
   readonly #queueBytesMax: number;
@@ -55,7 +55,7 @@ export class Pump implements ConduitEvents {
    * Both directions between two conduits, from `a` to `b` first.
    *
    * @param queueBytesMax A source that delivers more than this ahead breaks its
-   *   contract, and `owner` is told once; nothing is queued any more.
+   *   contract, and `owner` is notified once; nothing is queued any more.
    */
   static pair(
     a: Conduit,
@@ -92,19 +92,20 @@ export class Pump implements ConduitEvents {
     return this.#droppedDatagrams;
   }
 
-  /** True once the source has said that no more will come. */
+  /** True once the source has ended its data. */
   get sourceHasEnded(): boolean {
     return this.#state !== "flowing" && this.#state !== "stopped";
   }
 
   /** Gives this direction up; what is queued is dropped. */
   stop(): void {
-    // What has ended stays so: a clean close is told from a broken one by that.
+    // What has ended stays so: that separates a clean close from a broken one.
     if (this.#state !== "ended") this.#state = "stopped";
     this.#queue?.clear();
   }
 
-  // --- What the source tells -----------------------------------------------------
+  // --- Events of the source
+  // ------------------------------------------------------
 
   onData(chunk: Uint8Array): void {
     try {

@@ -1,9 +1,11 @@
 /**
- * The one word of a UDP target that refuses datagrams, on every hop.
+ * The reset reason of a UDP target that refuses datagrams, the same on every
+ * hop.
  *
- * ICMP tells the machine that sent the datagram, which may be an agent's. Whoever
- * chose the target may be at the other end of a tunnel, and has others to choose
- * from: so the flow is reset with this reason, and no hop changes it (SPEC.md).
+ * ICMP reaches the machine that sent the datagram, which may be an agent's. The
+ * client that chose the target may be at the other end of a tunnel, and can
+ * choose another: so the flow is reset with this reason, and no hop changes it
+ * (SPEC.md).
  *
  * @module
  */

@@ -2,16 +2,16 @@
  * The one loop that joins two conduits, whatever carries them.
  *
  * Each direction is a {@linkcode Pump}. This module decides what the end of one
- * conduit means for the other (promise 1 in the words of this code):
+ * conduit means for the other (promise 1 of ARCHITECTURE.md):
  *
  * - an end (half-close) is passed on behind everything that came before it, and
  *   the other direction goes on;
  * - a reset resets the other conduit, a loss is passed on as a loss; what is
- *   queued is dropped, because its reader will learn that bytes are missing;
+ *   queued is dropped, because its reader learns that bytes are missing;
  * - neither ever turns into an end.
  *
- * It sets no timers: how long a half-closed or stalled conduit may last is for
- * whoever started the transfer.
+ * It sets no timers: the caller decides how long a half-closed or stalled
+ * conduit may last.
  *
  * @module
  */
@@ -39,7 +39,7 @@ export interface TransferOptions {
 export interface TransferResult {
   /** The first end that was not clean, or a clean one. */
   readonly end: ConduitEnd;
-  /** How each conduit ended. The one we had to reset says so itself. */
+  /** How each conduit ended. The one that we reset reports that itself. */
   readonly endA: ConduitEnd;
   readonly endB: ConduitEnd;
   /** Bytes that the receiving conduit took. */
@@ -78,12 +78,13 @@ export function transfer(
 }
 
 /**
- * As {@linkcode transfer}, for those who do not wait for the end: connections
- * are many, and a promise for each would cost memory for as long as they live.
+ * As {@linkcode transfer}, for callers that do not wait for the end:
+ * connections are many, and a promise for each would cost memory for as long as
+ * they live.
  *
  * @param onOver Called when both are closed.
- * @param onHalfClosed Called when the first of the two has said that it sends no
- *   more; it may be so for as long as the other one likes.
+ * @param onHalfClosed Called when the first of the two has ended its data; the
+ *   other one may go on without limit.
  * @throws {TypeError} As there.
  */
 export function join(
@@ -97,7 +98,7 @@ export function join(
   return joined;
 }
 
-/** Who wants to know of a transfer. */
+/** Callbacks of a transfer. */
 interface Listeners {
   readonly onOver?: ((result: TransferResult) => void) | undefined;
   readonly onHalfClosed?: ((joined: Joined) => void) | undefined;
@@ -155,7 +156,7 @@ class Transfer implements PumpOwner, Joined {
     if (!other.sourceHasEnded) this.#onHalfClosed?.(this);
   }
 
-  /** The other conduit hears how one closed, unless it was in order. */
+  /** Passes the end of one conduit on to the other, unless it was in order. */
   onClosed(pump: Pump, end: ConduitEnd): void {
     if (end.kind !== "clean") this.#cause ??= end;
     if (pump === this.#aToB) {
