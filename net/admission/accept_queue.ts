@@ -66,13 +66,13 @@ export interface AcceptQueueOptions {
   /** How long a peer may take to send its ClientHello. */
   readonly helloTimeoutMs: number;
   /** Begins a handshake; what was admitted leaves when the connection ends. */
-  readonly letIn: (arrival: Arrival) => void;
+  readonly admit: (admittedStream: AdmittedStream) => void;
   /** One line per burst of failures; accepting goes on. */
   readonly onProblem: (line: string) => void;
 }
 
 /** A connection whose handshake may begin. */
-export interface Arrival {
+export interface AdmittedStream {
   /** The receiver's to close. */
   readonly stream: Stream;
   readonly admitted: AdmittedConnection;
@@ -101,7 +101,7 @@ export class AcceptQueue implements Pollable {
   readonly #listener: PolledListener;
   readonly #kernel: Kernel;
   readonly #options: AcceptQueueOptions;
-  readonly #room: PenaltyQueue<Visitor>;
+  readonly #penalized: PenaltyQueue<PendingConnection>;
   #isClosed = false;
   #isFailing = false;
 
@@ -114,10 +114,10 @@ export class AcceptQueue implements Pollable {
     this.#kernel = kernel;
     this.#options = options;
     const { timers, random } = options;
-    this.#room = new PenaltyQueue({
+    this.#penalized = new PenaltyQueue({
       timers,
       random,
-      letIn: (visitor) => this.#line(visitor),
+      admit: (pending) => this.#enqueue(pending),
     });
     listener.watchedBy(this);
   }
@@ -159,20 +159,20 @@ export class AcceptQueue implements Pollable {
       SOCK_FLAGS,
     );
     if (accepted >= 0) {
-      if (!mayTakeDescriptor("link")) return this.#turnAway(accepted);
+      if (!mayTakeDescriptor("link")) return this.#refuseDescriptor(accepted);
       this.#isFailing = false;
-      this.#welcome(accepted);
+      this.#onAccepted(accepted);
       return true;
     }
     const number = lastError(library);
     if (number === Errno.EAGAIN) return false;
     if (number === Errno.EINTR || number === ECONNABORTED) return true;
-    this.#rest(systemError(number));
+    this.#pauseAccepting(systemError(number));
     return false;
   }
 
   /** What is left is for health and administration. */
-  #turnAway(descriptor: number): true {
+  #refuseDescriptor(descriptor: number): true {
     this.#kernel.library.close(descriptor);
     if (!this.#isFailing) {
       const { hostname, port } = this.#listener.address;
@@ -183,7 +183,7 @@ export class AcceptQueue implements Pollable {
   }
 
   /** There is no descriptor left, or no memory. */
-  #rest({ message }: Error): void {
+  #pauseAccepting({ message }: Error): void {
     const { timers, onProblem } = this.#options;
     if (!this.#isFailing) {
       onProblem(
@@ -194,49 +194,60 @@ export class AcceptQueue implements Pollable {
     timers.after(ACCEPT_PAUSE_MS, () => this.onReady());
   }
 
-  #welcome(descriptor: number): void {
+  #onAccepted(descriptor: number): void {
     const { limiter, timers, helloTimeoutMs } = this.#options;
     const address = hostPort(names.host(0) ?? "", names.port(0));
-    const visitor: Visitor = new Visitor(this.#kernel, descriptor, address, {
-      spoke: () => this.#onSpoken(visitor),
-      gone: () => this.#room.leave(visitor.admitted!.penalty!, visitor),
-    });
+    const pending: PendingConnection = new PendingConnection(
+      this.#kernel,
+      descriptor,
+      address,
+      {
+        onHello: () => this.#onHello(pending),
+        onGone: () =>
+          this.#penalized.leave(pending.admitted!.penalty!, pending),
+      },
+    );
     try {
-      const admitted = limiter.arrive(address, () => visitor.close());
-      if (admitted === undefined) return visitor.close();
-      visitor.admitted = admitted;
-      if (this.#isTooMany(admitted)) return this.#refuse(visitor);
-      visitor.wait(timers.after(helloTimeoutMs, () => visitor.close()));
+      const admitted = limiter.arrive(address, () => pending.close());
+      if (admitted === undefined) return pending.close();
+      pending.admitted = admitted;
+      if (this.#isTooMany(admitted)) return this.#refuse(pending);
+      pending.wait(timers.after(helloTimeoutMs, () => pending.close()));
     } catch (error) {
       reportInternalError("accept", error);
-      visitor.close();
+      pending.close();
     }
   }
 
   #isTooMany(admitted: AdmittedConnection): boolean {
     const penalty = admitted.penalty!;
     return penalty.isOn(this.#options.timers.now()) &&
-      this.#room.isFull(penalty);
+      this.#penalized.isFull(penalty);
   }
 
-  #refuse(visitor: Visitor): void {
-    visitor.admitted!.refusePenalized();
-    visitor.close();
+  #refuse(pending: PendingConnection): void {
+    pending.admitted!.refusePenalized();
+    pending.close();
   }
 
-  #onSpoken(visitor: Visitor): void {
-    const penalty = visitor.admitted!.penalty!;
+  #onHello(pending: PendingConnection): void {
+    const penalty = pending.admitted!.penalty!;
     // A new connection does not overtake those that wait.
-    if (!penalty.isOn(this.#options.timers.now())) return this.#line(visitor);
-    if (!this.#room.wait(penalty, visitor)) this.#refuse(visitor);
+    if (!penalty.isOn(this.#options.timers.now())) {
+      return this.#enqueue(pending);
+    }
+    if (!this.#penalized.wait(penalty, pending)) this.#refuse(pending);
   }
 
   /** @returns `undefined`: the kernel has no memory for it. */
-  #arrive(visitor: Visitor, localAddress: string): Arrival | undefined {
+  #admit(
+    pending: PendingConnection,
+    localAddress: string,
+  ): AdmittedStream | undefined {
     try {
-      return visitor.arrive(this.#options.timers, localAddress);
+      return pending.admit(this.#options.timers, localAddress);
     } catch (error) {
-      visitor.admitted!.leave();
+      pending.admitted!.leave();
       this.#options.onProblem(
         `Cannot serve an agent's connection: ${(error as Error).message}`,
       );
@@ -245,45 +256,45 @@ export class AcceptQueue implements Pollable {
   }
 
   /** Its turn comes behind the connections that wait already. */
-  #line(visitor: Visitor): void {
+  #enqueue(pending: PendingConnection): void {
     const begin = () => {
-      const { admitted } = visitor;
-      if (!admitted!.takeHandshake()) return visitor.close();
-      const { letIn } = this.#options;
+      const { admitted } = pending;
+      if (!admitted!.takeHandshake()) return pending.close();
+      const { admit } = this.#options;
       const { hostname, port } = this.#listener.address;
-      const arrival = this.#arrive(visitor, hostPort(hostname, port));
-      if (arrival === undefined) return;
-      guarded("accept", () => letIn(arrival), () => visitor.close());
+      const admittedStream = this.#admit(pending, hostPort(hostname, port));
+      if (admittedStream === undefined) return;
+      guarded("accept", () => admit(admittedStream), () => pending.close());
     };
-    this.#options.queue.add({ isGone: () => visitor.isOver, begin });
+    this.#options.queue.add({ isGone: () => pending.isOver, begin });
   }
 }
 
 /** Events of a pending connection. */
-interface VisitorEvents {
-  spoke(): void;
-  gone(): void;
+interface PendingEvents {
+  onHello(): void;
+  onGone(): void;
 }
 
 /**
  * A connection whose ClientHello is not complete, or whose turn has not come.
  */
-class Visitor implements Pollable {
+class PendingConnection implements Pollable {
   /** Set before anything else happens, unless there is no room. */
   admitted: AdmittedConnection | undefined;
   readonly #kernel: Kernel;
   readonly address: string;
   readonly #descriptor: number;
-  readonly #events: VisitorEvents;
-  #state: "silent" | "spoken" | "over" = "silent";
+  readonly #events: PendingEvents;
+  #state: "silent" | "ready" | "over" = "silent";
   #deadline: Timer | undefined;
-  #arrival: Arrival | undefined;
+  #stream: AdmittedStream | undefined;
 
   constructor(
     kernel: Kernel,
     descriptor: number,
     address: string,
-    events: VisitorEvents,
+    events: PendingEvents,
   ) {
     this.address = address;
     this.#kernel = kernel;
@@ -321,8 +332,8 @@ class Visitor implements Pollable {
     if (count < 0 && lastError(library) === Errno.EAGAIN) return;
     if (count <= 0) return this.close();
     if (!isWholeHello(hello.subarray(0, count))) return;
-    this.#state = "spoken";
-    this.#events.spoke();
+    this.#state = "ready";
+    this.#events.onHello();
   }
 
   /**
@@ -330,7 +341,7 @@ class Visitor implements Pollable {
    *
    * @throws {Error} The poller cannot wait for it; it is closed then.
    */
-  arrive(timers: Timers, localAddress: string): Arrival {
+  admit(timers: Timers, localAddress: string): AdmittedStream {
     this.#state = "over";
     this.#deadline?.cancel();
     const { library, poller } = this.#kernel;
@@ -347,7 +358,7 @@ class Visitor implements Pollable {
       localAddress,
     });
     admitted.linger = () => lingerInKernel(library, descriptor, timers);
-    return this.#arrival = {
+    return this.#stream = {
       stream,
       admitted,
       onEvicted: () => stream.close(),
@@ -358,12 +369,12 @@ class Visitor implements Pollable {
    * Harmless a second time. An admitted connection is closed by its receiver.
    */
   close(): void {
-    if (this.#state === "over") return this.#arrival?.onEvicted();
-    const hasSpoken = this.#state === "spoken";
+    if (this.#state === "over") return this.#stream?.onEvicted();
+    const wasReady = this.#state === "ready";
     this.#state = "over";
     this.#deadline?.cancel();
     void this.#kernel.poller.close(this.#descriptor);
-    if (hasSpoken) this.#events.gone();
+    if (wasReady) this.#events.onGone();
     this.admitted?.leave();
   }
 }

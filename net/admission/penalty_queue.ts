@@ -18,25 +18,25 @@ import type { Penalty } from "./penalty.ts";
  */
 export const WAITING_MAX = 32;
 
-interface Group<Visitor> {
-  readonly waiting: Visitor[];
+interface Group<Connection> {
+  readonly waiting: Connection[];
   timer: Timer | undefined;
 }
 
 /** What a `PenaltyQueue` needs from outside. */
-export interface PenaltyQueueOptions<Visitor> {
+export interface PenaltyQueueOptions<Connection> {
   readonly timers: Timers;
   /** From 0 to below 1. */
   readonly random: () => number;
   /** It is admitted. */
-  readonly letIn: (visitor: Visitor) => void;
+  readonly admit: (connection: Connection) => void;
 }
 
-export class PenaltyQueue<Visitor> {
-  readonly #options: PenaltyQueueOptions<Visitor>;
-  readonly #groups = new Map<Penalty, Group<Visitor>>();
+export class PenaltyQueue<Connection> {
+  readonly #options: PenaltyQueueOptions<Connection>;
+  readonly #groups = new Map<Penalty, Group<Connection>>();
 
-  constructor(options: PenaltyQueueOptions<Visitor>) {
+  constructor(options: PenaltyQueueOptions<Connection>) {
     this.#options = options;
   }
 
@@ -46,7 +46,7 @@ export class PenaltyQueue<Visitor> {
   }
 
   /** @returns false: there is no place. */
-  wait(penalty: Penalty, visitor: Visitor): boolean {
+  wait(penalty: Penalty, connection: Connection): boolean {
     if (this.isFull(penalty)) return false;
     let group = this.#groups.get(penalty);
     if (group === undefined) {
@@ -54,19 +54,19 @@ export class PenaltyQueue<Visitor> {
       this.#groups.set(penalty, group);
       penalty.onEased = () => this.#next(penalty);
     }
-    group.waiting.push(visitor);
+    group.waiting.push(connection);
     if (group.timer === undefined) this.#schedule(penalty, group);
     return true;
   }
 
   /** It waits no longer. */
-  leave(penalty: Penalty, visitor: Visitor): void {
+  leave(penalty: Penalty, connection: Connection): void {
     const waiting = this.#groups.get(penalty)?.waiting;
-    const at = waiting?.indexOf(visitor) ?? -1;
+    const at = waiting?.indexOf(connection) ?? -1;
     if (at !== -1) waiting!.splice(at, 1);
   }
 
-  #schedule(penalty: Penalty, group: Group<Visitor>): void {
+  #schedule(penalty: Penalty, group: Group<Connection>): void {
     const { timers } = this.#options;
     group.timer = timers.after(penalty.waitMs(timers.now()), () => {
       group.timer = undefined;
@@ -75,14 +75,14 @@ export class PenaltyQueue<Visitor> {
   }
 
   #next(penalty: Penalty): void {
-    const { timers, random, letIn } = this.#options;
+    const { timers, random, admit } = this.#options;
     const group = this.#groups.get(penalty);
     if (group === undefined) return;
     const { waiting } = group;
     while (waiting.length > 0 && penalty.takeTry(timers.now())) {
       const at = Math.floor(random() * waiting.length);
-      const [visitor] = waiting.splice(at, 1);
-      letIn(visitor!);
+      const [connection] = waiting.splice(at, 1);
+      admit(connection!);
     }
     group.timer?.cancel();
     if (waiting.length > 0) return this.#schedule(penalty, group);

@@ -65,7 +65,7 @@ function roomOf(timers: FakeTimers, seed = 7) {
   const room = new PenaltyQueue<string>({
     timers,
     random: () => prng.below(1e6) / 1e6,
-    letIn: (visitor) => void came.push(visitor),
+    admit: (visitor) => void came.push(visitor),
   });
   return { came, room };
 }

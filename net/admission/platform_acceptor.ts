@@ -10,7 +10,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import { guarded } from "../../platform/errors/internal_errors.ts";
 import type { Stream } from "../stream/stream.ts";
 import { tuneLink } from "../stream/tune_link.ts";
-import type { Arrival } from "./accept_queue.ts";
+import type { AdmittedStream } from "./accept_queue.ts";
 import type { HandshakeQueue } from "./handshake_queue.ts";
 import type { ConnectionLimiter } from "./connection_limiter.ts";
 
@@ -20,13 +20,13 @@ export interface PlatformAcceptorOptions {
   readonly queue: HandshakeQueue;
   readonly timers: Timers;
   /** Begins a handshake; what was admitted leaves when the connection ends. */
-  readonly letIn: (arrival: Arrival) => void;
+  readonly admit: (admittedStream: AdmittedStream) => void;
 }
 
 /** Admits a connection when it is its turn, or closes it. */
-export function welcome(
+export function admitPlatformStream(
   stream: Stream,
-  { limiter, queue, timers, letIn }: PlatformAcceptorOptions,
+  { limiter, queue, timers, admit }: PlatformAcceptorOptions,
 ): void {
   let isGone = false;
   let evict = () => {
@@ -42,14 +42,14 @@ export function welcome(
     return stream.close();
   }
   tuneLink(stream);
-  const arrival: Arrival = {
+  const admittedStream: AdmittedStream = {
     stream,
     admitted,
     onEvicted: () => stream.close(),
   };
   const begin = () => {
-    evict = () => arrival.onEvicted();
-    guarded("accept", () => letIn(arrival), () => evict());
+    evict = () => admittedStream.onEvicted();
+    guarded("accept", () => admit(admittedStream), () => evict());
   };
   queue.add({ isGone: () => isGone, begin });
 }

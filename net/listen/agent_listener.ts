@@ -5,13 +5,16 @@
  * @module
  */
 
-import { type Arrival, openAcceptQueue } from "../admission/accept_queue.ts";
+import {
+  type AdmittedStream,
+  openAcceptQueue,
+} from "../admission/accept_queue.ts";
 import type {
   AdmittedConnection,
   ConnectionLimiter,
 } from "../admission/connection_limiter.ts";
 import { HandshakeQueue } from "../admission/handshake_queue.ts";
-import { welcome } from "../admission/platform_acceptor.ts";
+import { admitPlatformStream } from "../admission/platform_acceptor.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
@@ -64,13 +67,14 @@ export function listenAgentPort(
     limiter,
     queue: new HandshakeQueue(systemTimers),
     timers: systemTimers,
-    letIn: (arrival: Arrival) => doHandshake(arrival, acceptor, events),
+    admit: (admittedStream: AdmittedStream) =>
+      doHandshake(admittedStream, acceptor, events),
   };
   const early = openEarly(options);
   if (early === undefined) {
     return listenTcp(options, {
       use: "link",
-      onConnection: (stream) => welcome(stream, acceptQueue),
+      onConnection: (stream) => admitPlatformStream(stream, acceptQueue),
       onProblem,
     });
   }
@@ -115,14 +119,14 @@ function openEarly(at: ListenAddress): PolledListener | undefined {
 
 /** What was admitted leaves when the connection ends. */
 function doHandshake(
-  arrival: Arrival,
+  admittedStream: AdmittedStream,
   acceptor: TlsAcceptor,
   events: AgentPortEvents,
 ): void {
-  const { stream, admitted } = arrival;
+  const { stream, admitted } = admittedStream;
   let isEvicted = false;
   let close = () => stream.close();
-  arrival.onEvicted = () => {
+  admittedStream.onEvicted = () => {
     isEvicted = true;
     close();
   };
@@ -131,7 +135,7 @@ function doHandshake(
     admitted.linger = () => {};
     admitted.leave();
   };
-  const shaken = acceptor.accept(stream, leave).then(
+  const handshake = acceptor.accept(stream, leave).then(
     (secure) => {
       // Its place went to another in this very turn.
       if (isEvicted) return secure.close();
@@ -141,5 +145,5 @@ function doHandshake(
     // Its place was needed for another; that is not reported.
     (error) => isEvicted || events.onRefused(error),
   );
-  unawaited("handshake", shaken, () => close());
+  unawaited("handshake", handshake, () => close());
 }

@@ -150,7 +150,7 @@ export class ConnectionLife {
     this.#end({ error, reason, code, by: "local" });
   }
 
-  /** Ends a connection on which nothing is left to do, if it is draining. */
+  /** Ends a connection on which nothing is left to do, if either side wants that. */
   endIfIdle(): void {
     const { role, streams } = this.#parts;
     if (this.isClosed || streams.size + streams.pending > 0) return;

@@ -104,8 +104,7 @@ export class Pump implements ConduitEvents {
     this.#queue?.clear();
   }
 
-  // --- Events of the source
-  // ------------------------------------------------------
+  // --- Events of the source ------------------------------------------------------
 
   onData(chunk: Uint8Array): void {
     try {
