@@ -105,5 +105,5 @@ export class GrpcDialer implements DialStarter {
 function canGoAgain(error: unknown, { earlyData }: TunnelDial): boolean {
   if (!(error instanceof DialError) || error.loss === undefined) return false;
   const saidNothing = earlyData === undefined || earlyData.length === 0;
-  return error.loss === "unheard" || saidNothing;
+  return error.loss === "unprocessed" || saidNothing;
 }

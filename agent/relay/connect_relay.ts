@@ -18,7 +18,7 @@ import {
 import type { TunnelDialer } from "../../client/tunnel_dialer.ts";
 import { type DialFailure, TunnelDialError } from "../../client/dial_error.ts";
 import {
-  type ConnectOrder,
+  type ConnectDialRequest,
   ConnectSession,
 } from "../../net/http1/connect_session.ts";
 import { refusalBytes } from "../../net/http1/refusal.ts";
@@ -143,7 +143,7 @@ export class ConnectRelay {
   }
 
   #dial(
-    { target, node, takeEarlyData }: ConnectOrder<string>,
+    { target, node, takeEarlyData }: ConnectDialRequest<string>,
     answer: DialAnswer,
   ): PendingDial {
     const abort = new AbortController();

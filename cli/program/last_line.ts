@@ -6,7 +6,7 @@
  * @module
  */
 
-import { areInternalErrorsHeard } from "../../platform/errors/internal_errors.ts";
+import { hasInternalErrorListener } from "../../platform/errors/internal_errors.ts";
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
@@ -14,7 +14,7 @@ import { ExitCode } from "./exit_codes.ts";
 /** For `main.ts`, once. */
 export function endWithOneLine(): void {
   const end = (event: Event, error: unknown) => {
-    if (areInternalErrorsHeard()) return;
+    if (hasInternalErrorListener()) return;
     event.preventDefault();
     Deno.stderr.writeSync(new TextEncoder().encode(`${lastLine(error)}\n`));
     Deno.exit(ExitCode.FAILURE);

@@ -23,11 +23,11 @@ export interface ReadinessCheck {
 export interface HealthOptions {
   readonly metrics: MetricRegistry;
   readonly checks: readonly ReadinessCheck[];
-  /** What somebody should look at although all is ready; for `?verbose`. */
+  /** What operators should look at although all is ready; for `?verbose`. */
   readonly notes?: () => readonly string[];
   /**
-   * How `/readyz` says no: Konnectivity's server answers 500 and the bare
-   * problem, its agent 503 and the list of checks.
+   * How `/readyz` reports a problem: Konnectivity's server answers 500 and the
+   * bare problem, its agent 503 and the list of checks.
    */
   readonly style: "server" | "agent";
 }

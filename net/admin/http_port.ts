@@ -1,10 +1,10 @@
 /**
- * Answers plain HTTP/1.1 where anybody may ask: health, metrics, admin.
+ * Answers plain HTTP/1.1 without authentication: health, metrics, admin.
  *
  * The platform's own server lets a client hold a connection for ever without a
- * word, which costs a descriptor, and whoever has none left serves nobody. So
- * each connection gets one short request, one answer and a deadline, and there
- * are only so many: the oldest goes for the next.
+ * byte, which costs a descriptor, and a process without descriptors serves no
+ * one. So each connection gets one short request, one answer and a deadline,
+ * and there are only so many: the oldest goes for the next.
  *
  * Bodies are not read, connections are not kept.
  *
@@ -68,7 +68,7 @@ export class HttpPort {
         deadline = setTimeout(() => socket.close(), ms);
       });
     } catch {
-      // The client is gone, or was too slow; there is nobody left to tell.
+      // The client is gone, or was too slow; there is nowhere to report it.
     } finally {
       clearTimeout(deadline);
       this.#open.delete(socket);
@@ -122,7 +122,7 @@ export class HttpPort {
   }
 }
 
-/** @returns `undefined` when the client left before it had asked. */
+/** @returns `undefined` when the client left before its request. */
 async function readHead(
   socket: Socket,
 ): Promise<RequestHead | MessageError | undefined> {
@@ -164,9 +164,9 @@ const NO_REQUEST = new MessageError(
 );
 
 /**
- * An answer that is one chunk says its length; a longer one is made while it is
- * sent, and its end is told by chunks (RFC 9112 §7.1), or to HTTP/1.0 by the end
- * of the connection.
+ * An answer of one chunk has a length; a longer one is made while it is sent,
+ * and is framed by chunks (RFC 9112 §7.1), or for HTTP/1.0 by the end of the
+ * connection.
  */
 async function* answerPieces(
   response: Response,
@@ -204,7 +204,7 @@ async function* answerPieces(
       yield framed(value);
     }
   } finally {
-    // Who is gone wants no more of it. What failed has been told of.
+    // A client that is gone reads no more. Failures are reported already.
     await reader!.cancel().catch(() => {});
   }
   if (canChunk) yield encode("0\r\n\r\n");

@@ -1,10 +1,11 @@
 /**
- * Ports of loopback answer to who knows that they are on loopback.
+ * Ports on loopback answer only requests for a name of loopback.
  *
  * Attack in mind: DNS rebinding. A page in a browser on this machine is read
- * from a name of its author's, which is then said to be 127.0.0.1: for the
- * browser what listens here is the page's own server, and the page may read all
- * that it says. Its requests still say that name, and nobody else's do.
+ * from a name of its author's, which then resolves to 127.0.0.1: for the
+ * browser the listener here is the page's own server, and the page may read all
+ * its answers. Its requests still have that name in `Host`, and no others have
+ * it.
  *
  * @module
  */
@@ -14,7 +15,7 @@ import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { HttpHandler } from "./http_port.ts";
 
 /**
- * Answers who asks by an address or as `localhost`, and nobody else.
+ * Answers requests for an address or for `localhost`, and no others.
  *
  * @param hostname Where the port listens; elsewhere than on loopback names are
  *   whatever people made them, and all are answered.

@@ -1,6 +1,7 @@
 /**
- * `/debug/pprof/*` of a process that may be profiled: V8's profiles at the paths
- * of Go's. The format is not pprof's; docs/operations.md says what reads it.
+ * `/debug/pprof/*` of a process that may be profiled: V8's profiles at the
+ * paths of Go's. The format is not pprof's; docs/operations.md names programs
+ * that read it.
  *
  * @module
  */
@@ -20,7 +21,7 @@ const INDEX = `Profiles of this process, in V8's formats (not pprof's):
 /debug/pprof/heap                writes a .heapsnapshot beside the process, says where
 `;
 
-/** Only where somebody asked for them, and only on the admin port. */
+/** Only where they are switched on, and only on the admin port. */
 export function profileRoutes(profiler: Profiler = new Profiler()): Routes {
   const index = () => plain(200, INDEX);
   return {
@@ -47,7 +48,7 @@ function cpu(profiler: Profiler, url: URL, method: string): Response {
   let profile: Promise<CpuProfile>;
   try {
     profile = profiler.cpu(seconds * 1000);
-    // Who asked may have gone; else it is the answer that fails.
+    // The client may have gone; else it is the answer that fails.
     profile.catch(() => {});
   } catch (error) {
     return failed("profile", error);
@@ -76,7 +77,7 @@ function heap(profiler: Profiler, method: string): Response {
 /** The process stands still meanwhile, and then finds the deadline over. */
 const HEAP_MS = 60_000;
 
-/** What can be said when it is there, in slices. */
+/** A value that comes later, as JSON in slices. */
 function laterJson(
   value: Promise<unknown>,
 ): ReadableStream<Uint8Array<ArrayBuffer>> {

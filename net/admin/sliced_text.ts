@@ -1,7 +1,7 @@
 /**
- * Long texts made piece by piece, so that whoever makes one keeps the event loop
- * for a moment only: a scrape of five thousand services would stop all traffic
- * for a fifth of a second.
+ * Long texts made piece by piece, so that making one keeps the event loop for a
+ * moment only: a scrape of five thousand services would stop all traffic for a
+ * fifth of a second.
  *
  * @module
  */
@@ -53,8 +53,8 @@ export function slicedText(
 
 /**
  * A value as JSON, an item of its lists at a time: those that are the value, or
- * properties of it. Iterables count as lists, and are asked for items when their
- * turn comes.
+ * properties of it. Iterables count as lists, and are read item by item when
+ * their turn comes.
  */
 export function* jsonPieces(value: unknown): Iterable<string> {
   if (isList(value)) {

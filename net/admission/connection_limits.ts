@@ -128,24 +128,24 @@ export interface LimitConfig {
  * @param descriptors How many the process may have; `undefined`: not known.
  */
 export function limitPlan(
-  wish: LimitConfig = {},
+  config: LimitConfig = {},
   descriptors: number | undefined = undefined,
 ): LimitPlan {
   const room = descriptors === undefined
     ? Infinity
     : Math.floor(descriptors * (1 - DESCRIPTORS_RESERVED_SHARE));
-  const connections = wish.connectionsMax ??
+  const connections = config.connectionsMax ??
     Math.min(ALL_LIMITS_DEFAULT.connections, room);
-  const unauthenticated = wish.unauthenticatedMax ?? Math.min(
+  const unauthenticated = config.unauthenticatedMax ?? Math.min(
     ALL_LIMITS_DEFAULT.unauthenticated,
     Math.ceil(connections * UNAUTHENTICATED_SHARE),
   );
   return {
     source: {
       ...SOURCE_LIMITS_DEFAULT,
-      connections: wish.sourceConnectionsMax ??
+      connections: config.sourceConnectionsMax ??
         SOURCE_LIMITS_DEFAULT.connections,
-      unauthenticated: wish.sourceUnauthenticatedMax ??
+      unauthenticated: config.sourceUnauthenticatedMax ??
         SOURCE_LIMITS_DEFAULT.unauthenticated,
     },
     all: { ...ALL_LIMITS_DEFAULT, connections, unauthenticated },

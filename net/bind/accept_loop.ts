@@ -16,12 +16,12 @@ import { codeOf } from "../../platform/errors/error_code.ts";
 /** How long accepting rests when the process has no descriptor left. */
 export const ACCEPT_PAUSE_MS = 100;
 
-/** Who hears of an accept loop. */
+/** Events of an accept loop. */
 export interface AcceptEvents<Conn> {
   onConnection(conn: Conn): void;
   /** One line per burst of failures; accepting goes on. */
   onProblem(line: string): void;
-  /** Who else needs descriptors goes first; default: `caller`. */
+  /** Other uses of descriptors go first; default: `caller`. */
   readonly use?: DescriptorUse;
 }
 
@@ -76,10 +76,10 @@ export function refusalOn(name: string): string {
 }
 
 /**
- * Without a descriptor there is one for this: who waits is told at once that
- * there is no room, and can try elsewhere.
+ * Without a descriptor there is one for this: a waiting client is closed at
+ * once, and can try elsewhere.
  *
- * @returns Whether somebody was.
+ * @returns Whether there was one.
  */
 function refuseWaiting<Conn extends { close(): void }>(
   listener: { acceptNow?(): Conn | undefined },
@@ -93,14 +93,14 @@ function refuseWaiting<Conn extends { close(): void }>(
       return conn !== undefined;
     });
   } catch {
-    return false; // Somebody else was quicker, or they have gone.
+    return false; // Another process was quicker, or the client has gone.
   }
 }
 
 /** There is no descriptor left, for this process or for the system. */
 const SHORT_CODES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);
 
-/** Failures of `accept(2)` that say nothing about the listener. */
+/** Failures of `accept(2)` that are not about the listener. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   "EMFILE",
   "ENFILE",
@@ -108,7 +108,8 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   "ENOMEM",
   "ECONNABORTED",
   "ECONNRESET",
-  // The platform asks who came, and they have gone again with a reset.
+  // The platform asks for the peer's address, and the peer has gone with a
+  // reset.
   "ENOTCONN",
   "EPROTO",
   "EPERM",

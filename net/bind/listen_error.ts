@@ -6,7 +6,7 @@
 
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 
-/** What a caller can say something useful about. */
+/** Problems for which a caller has advice. */
 export type ListenProblem =
   | "in-use"
   | "permission"
@@ -16,12 +16,12 @@ export type ListenProblem =
 
 /** A listener that could not be opened. The caller adds which flag to change. */
 export class ListenError extends Error {
-  /** Tells it from other errors, also by its text. */
+  /** Distinguishes it from other errors, also by its text. */
   override readonly name = "ListenError";
 
   /** Made by {@linkcode listenError} for most. */
   constructor(
-    /** For who decides by it. */
+    /** For callers that decide by it. */
     readonly problem: ListenProblem,
     /** `host:port` or a path. */
     readonly address: string,

@@ -1,5 +1,5 @@
 /**
- * A listening socket of the C library, for those who accept connections.
+ * A listening socket of the C library.
  *
  * @module
  */
@@ -48,7 +48,7 @@ type Place =
  * Listens on an IP address and port.
  *
  * @returns `undefined` where only the platform can: the host is a name, or
- *   there is no C library to ask.
+ *   there is no C library.
  * @throws A system error with its `code`.
  */
 export function listenPolledTcp(
@@ -81,7 +81,7 @@ function open(
   const waiting = socketStore()?.take(keyOf(place));
   if (waiting !== undefined) {
     const { descriptor, isHeld } = waiting;
-    // Who bound it may have had other ideas of it.
+    // The process that bound it may have set other options.
     if (place.kind === "tcp") setNoDelay(library, descriptor);
     library.listen(descriptor, backlog);
     return new PolledListener(library, poller, { descriptor, place, isHeld });
@@ -129,18 +129,21 @@ export class PolledListener implements Pollable, ListeningSocket {
   readonly address: DatagramAddress;
   readonly #library: LibC;
   readonly #poller: Poller;
-  /** For who accepts by other means, and has the poller tell it instead. */
+  /** For a watcher that accepts by itself when the poller notifies it. */
   readonly descriptor: number;
   readonly #isTcp: boolean;
   readonly #localAddress: string;
   #waiting: PromiseWithResolvers<StreamDescriptor> | undefined;
   #acceptedInTurn = 0;
   #state: "held" | "open" | "handed over" | "closed";
-  /** Who is told that somebody came. */
+  /** Is notified of new connections. */
   #watcher: Pollable = this;
   readonly #unlist: () => void;
 
-  /** @throws {Error} Nobody can wait for it; the descriptor is closed then. */
+  /**
+   * @throws {Error} The poller cannot wait for it; the descriptor is closed
+   *   then.
+   */
   constructor(
     library: LibC,
     poller: Poller,
@@ -178,7 +181,7 @@ export class PolledListener implements Pollable, ListeningSocket {
     this.#watcher = watcher;
     if (this.#state !== "open") return;
     this.#poller.add(this.descriptor, INTEREST, watcher);
-    // Whoever came before it was waited for is not told of.
+    // Connections from before the wait are not reported.
     this.#poller.goOn(watcher);
   }
 
@@ -201,7 +204,7 @@ export class PolledListener implements Pollable, ListeningSocket {
   }
 
   /**
-   * Closes, and leaves the socket to who listens there next.
+   * Closes, and leaves the socket to the next listener there.
    *
    * @returns Its key in the store, where it may stay unwanted; `undefined`: it
    *   is closed, or another process has it.
@@ -240,7 +243,7 @@ export class PolledListener implements Pollable, ListeningSocket {
   /**
    * As {@linkcode PolledListener.accept}, for one that is there already.
    *
-   * @returns `undefined`: nobody is, or others have their turn first.
+   * @returns `undefined`: there is none, or others have their turn first.
    * @throws A system error with its `code`.
    */
   acceptNow(): StreamDescriptor | undefined {
@@ -253,9 +256,9 @@ export class PolledListener implements Pollable, ListeningSocket {
   close(): void {
     const { isHeld } = this;
     if (this.#end("closed")) {
-      // Who accepts there goes on, and needs the path.
+      // The process that accepts there goes on, and needs the path.
       const isKept = isHeld || socketStore()?.areKept === true;
-      // First: once nobody listens there, the path may be somebody else's.
+      // First: once there is no listener, the path may be another process's.
       if (!this.#isTcp && !isKept) removeSocket(this.#localAddress);
       void this.#poller.close(this.descriptor);
     }
@@ -277,7 +280,7 @@ export class PolledListener implements Pollable, ListeningSocket {
     }
   }
 
-  /** Who came is lost; who comes next is not. */
+  /** That connection is lost; the next one is not. */
   onFault(): void {}
 
   /** @returns Whether the descriptor was this listener's until now. */
@@ -285,7 +288,8 @@ export class PolledListener implements Pollable, ListeningSocket {
     if (this.#state !== "held" && this.#state !== "open") return false;
     this.#state = state;
     this.#unlist();
-    // Who else has the socket keeps it open, and the kernel would go on telling.
+    // Another process that has the socket keeps it open, and the kernel would
+    // go on reporting.
     this.#poller.release(this.descriptor);
     return true;
   }
@@ -295,7 +299,7 @@ export class PolledListener implements Pollable, ListeningSocket {
     this.#waiting = undefined;
   }
 
-  /** @returns `undefined`: nobody is there. */
+  /** @returns `undefined`: there is none. */
   #acceptNow(): StreamDescriptor | undefined {
     for (;;) {
       nameLength[0] = SOCKET_ADDRESS_BYTES;
@@ -343,8 +347,8 @@ function removeSocket(path: string): void {
   try {
     Deno.removeSync(path);
   } catch {
-    // Somebody has removed it already, or may do so and we may not: who listens
-    // there next removes what nobody listens on.
+    // It is removed already, or we may not remove it: the next listener there
+    // removes a socket file without a listener.
   }
 }
 

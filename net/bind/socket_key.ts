@@ -1,7 +1,7 @@
 /**
- * What a listening socket is known by: its kind, and where it is bound. The
- * kernel says so of a descriptor, and who listens says it of a wish, so a socket
- * that another process has bound finds the one it is for, in whatever order
+ * The key of a listening socket: its kind, and where it is bound. The kernel
+ * gives it for a descriptor, and a listener makes it of its address, so a
+ * socket that another process has bound finds its listener, in whatever order
  * descriptors come.
  *
  * @module
@@ -80,7 +80,7 @@ function keyOfName(
     const path = bytes.subarray(FAMILY_BYTES, length);
     const end = path.indexOf(0);
     const text = path.subarray(0, end < 0 ? path.length : end);
-    // Those without a path are nobody's wish.
+    // No listener has one without a path.
     if (text.length === 0) return undefined;
     return keyOfPath(new TextDecoder().decode(text));
   }

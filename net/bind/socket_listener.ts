@@ -22,8 +22,8 @@ export interface SocketListener {
    */
   accept(): Promise<Stream>;
   /**
-   * Who is there already, without a promise of it; absent where the platform
-   * listens. Not while `accept` waits.
+   * A connection that is there already, without a promise; absent where the
+   * platform listens. Not while `accept` waits.
    *
    * @throws A system error with its `code`.
    */

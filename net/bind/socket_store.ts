@@ -1,11 +1,11 @@
 /**
- * The listening sockets of this process: those that somebody listens with, and
- * those that are open and wait for somebody who does.
+ * The listening sockets of this process: those with a listener, and those that
+ * are open and wait for one.
  *
- * A socket outlives whoever listens with it. It comes here from another process
- * (a predecessor, systemd) or from a listener that made room for another one,
- * and who opens its address next takes it instead of binding one of his own: what
- * the kernel has queued for it is lost by nobody.
+ * A socket outlives its listener. It comes here from another process (a
+ * predecessor, systemd) or from a listener that made room for another one, and
+ * the next listener at its address takes it instead of binding one: no
+ * connection that the kernel has queued is lost.
  *
  * Sockets that a predecessor still accepts with are held: they are open here, and
  * nothing is accepted before {@linkcode SocketStore.start}.
@@ -17,12 +17,12 @@ import { type LibC, openLibc } from "../libc/libc.ts";
 import { sharedPoller } from "../poll/poller.ts";
 import { keyOfDescriptor } from "./socket_key.ts";
 
-/** A socket that somebody listens with. */
+/** A socket with a listener. */
 export interface ListeningSocket {
   readonly descriptor: number;
   /** Whether it waits to be started. */
   readonly isHeld: boolean;
-  /** Nobody else accepts with it any more, so it may. */
+  /** No other process accepts with it any more, so it may. */
   start(): void;
   /** Another process accepts with it for now; absent: that cannot be. */
   hold?(): void;
@@ -30,7 +30,7 @@ export interface ListeningSocket {
   handedOver(): void;
 }
 
-/** A socket that waits for somebody who listens with it. */
+/** A socket that waits for a listener. */
 export interface WaitingSocket {
   readonly descriptor: number;
   readonly isHeld: boolean;
@@ -55,15 +55,15 @@ export class SocketStore {
     this.#library = library;
   }
 
-  /** Somebody keeps sockets beyond this process: their paths stay. */
+  /** Sockets are kept beyond this process: their paths stay. */
   areKept = false;
 
-  /** What somebody listens with. */
+  /** Sockets with a listener. */
   get listening(): ReadonlyMap<ListeningSocket, string> {
     return this.#listening;
   }
 
-  /** What waits for somebody who listens. */
+  /** Sockets that wait for a listener. */
   get waiting(): readonly string[] {
     return [...this.#waiting.keys()];
   }
@@ -76,7 +76,7 @@ export class SocketStore {
    * Takes a socket in. What is no listening socket is closed, and so is a second
    * one for the same address.
    *
-   * @param isHeld Somebody else accepts with it until it is started.
+   * @param isHeld Another process accepts with it until it is started.
    * @returns Its key.
    */
   put(descriptor: number, isHeld = false): string | undefined {
@@ -85,14 +85,15 @@ export class SocketStore {
       this.#library.close(descriptor);
       return undefined;
     }
-    // Who bound it may have waited for it, and started programs that have it.
+    // The process that bound it may have used it blocking, and children may
+    // have it.
     this.#library.fcntl(descriptor, F_SETFL, O_NONBLOCK);
     this.#library.fcntl(descriptor, F_SETFD, FD_CLOEXEC);
     this.#waiting.set(key, { descriptor, isHeld });
     return key;
   }
 
-  /** Gives a socket to who listens from now on, and closes it one day. */
+  /** Gives a socket to a listener, which closes it one day. */
   take(key: string | undefined): WaitingSocket | undefined {
     if (key === undefined) return undefined;
     const socket = this.#waiting.get(key);
@@ -100,7 +101,7 @@ export class SocketStore {
     return socket;
   }
 
-  /** Closes what nobody has taken. @returns What that was. */
+  /** Closes what was not taken. @returns What that was. */
   close(choice: SocketChoice = ALL): readonly string[] {
     const closed: string[] = [];
     for (const [key, { descriptor }] of [...this.#waiting]) {
@@ -112,7 +113,7 @@ export class SocketStore {
     return closed;
   }
 
-  /** Somebody listens. @returns How to say that he does so no longer. */
+  /** Registers a listener. @returns How to end that. */
   opened(socket: ListeningSocket): () => void {
     const key = keyOfDescriptor(this.#library, socket.descriptor);
     if (key === undefined) return () => {};
@@ -151,7 +152,7 @@ let shared: SocketStore | undefined;
 
 /**
  * The one of this process; `undefined` where sockets are the platform's, which
- * neither tells their descriptors nor takes any.
+ * neither shows their descriptors nor takes any.
  */
 export function socketStore(): SocketStore | undefined {
   if (shared !== undefined) return shared;

@@ -19,7 +19,7 @@ import {
 /** A read that fills this is bulk: the next one is as large as can be. */
 const BULK_BYTES = 16 * 1024;
 
-/** The buffer of one reader; see the module description. */
+/** The buffer of one reader. */
 export class ReadBuffer {
   readonly #readBytesMax: number;
   #size = BUFFER_CLASSES[0]!;
@@ -62,7 +62,7 @@ export class ReadBuffer {
     this.#size = size;
   }
 
-  /** Gives the memory back for as long as nobody reads. */
+  /** Gives the memory back until the next read. */
   release(): void {
     if (this.#whole === undefined) return;
     sharedBufferPool.release(this.#whole);

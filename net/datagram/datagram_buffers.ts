@@ -13,7 +13,7 @@
 /** The longest datagram there is, rounded up (RFC 768). */
 const BUFFER_BYTES = 65_536;
 
-/** Together they are large enough to be memory that nobody has had before. */
+/** Together they are large enough to be fresh memory of the kernel. */
 const BUFFERS_PER_BLOCK = 64;
 
 /** Buffers that were allocated together, and those of them that are free. */
@@ -34,7 +34,7 @@ export function takeBuffer(): Uint8Array<ArrayBuffer> {
   return buffer;
 }
 
-/** Takes one back that nobody reads into any more. */
+/** Takes one back that is not read into any more. */
 export function giveBuffer(buffer: Uint8Array<ArrayBuffer>): void {
   const block = blocks.get(buffer.buffer)!;
   if (block.free.length === 0) roomy.push(block);

@@ -2,10 +2,10 @@
  * A UDP flow to one address as a {@linkcode Conduit}: each `write` and each
  * `onData` is one datagram.
  *
- * UDP has no ends, so the flow ends when nothing was said for a while, or when
- * its target refuses (ICMP), where the system can tell. It has
- * no backpressure either: when the reader is behind, datagrams are dropped, as
- * a full socket buffer would.
+ * UDP has no ends, so the flow ends when it was silent for a while, or when its
+ * target refuses (ICMP), where the system reports that. It has no backpressure
+ * either: when the reader is behind, datagrams are dropped, as a full socket
+ * buffer would.
  *
  * Senders are compared here: a connected UDP socket does that, but the platform
  * has none, and only some systems let us connect one.
@@ -42,10 +42,10 @@ export interface DatagramConduitOptions {
   readonly timers: Timers;
   /**
    * After so long without a datagram in either direction it is over. Infinity:
-   * whoever owns the flow looks after that.
+   * the owner of the flow looks after that.
    */
   readonly idleTimeoutMs: number;
-  /** One of thousands: the kernel is asked to hold less for it. */
+  /** One of thousands: its kernel buffers are smaller. */
   readonly isSession?: boolean;
 }
 
@@ -108,7 +108,8 @@ export class DatagramConduit implements Conduit {
     }
     this.#events = events;
     this.#socket.listen({
-      onDatagram: (bytes, hostname, port) => this.#hear(bytes, hostname, port),
+      onDatagram: (bytes, hostname, port) =>
+        this.#receive(bytes, hostname, port),
       onError: (error) => this.#lose(error),
     });
     this.#arm();
@@ -138,14 +139,14 @@ export class DatagramConduit implements Conduit {
     this.#unconsumed -= bytes;
   }
 
-  /** Frees a conduit that nobody will attach to. */
+  /** Frees a conduit that was never attached to. */
   discard(): void {
     this.#socket.close();
   }
 
-  #hear(bytes: Uint8Array, hostname: string, port: number): void {
+  #receive(bytes: Uint8Array, hostname: string, port: number): void {
     if (this.#isClosed) return;
-    // Anybody can send to our port; only the target may speak.
+    // Any host can send to our port; only the target's datagrams count.
     if (port !== this.#target.port || !this.#isPeer(hostname)) return;
     this.#touch();
     if (this.#unconsumed + bytes.length > UNCONSUMED_BYTES_MAX) {

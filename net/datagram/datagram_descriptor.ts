@@ -1,6 +1,6 @@
 /**
- * A UDP socket of the platform by its descriptor, where the C library can be
- * asked: many datagrams per system call, and buffers that outlast a pause.
+ * A UDP socket of the platform by its descriptor, where there is a C library:
+ * many datagrams per system call, and buffers that outlast a pause.
  *
  * The platform's socket stays what is waited on and what is closed. It reads
  * the first datagram that comes, and what else is there by then is read here.
@@ -31,16 +31,16 @@ import {
 } from "../libc/socket_address.ts";
 
 /**
- * What the kernel is asked to hold for a socket, each way. Its default is 92
- * datagrams of 1,200 bytes (what is around them counts): 4 ms of 200 Mbit/s,
- * which is less than a garbage collection. It gives twice what it is asked for,
- * and no more than `net.core.rmem_max` to who may not administer the network.
+ * The kernel buffers of a socket, each way. Its default is 92 datagrams of
+ * 1,200 bytes (what is around them counts): 4 ms of 200 Mbit/s, which is less
+ * than a garbage collection. It gives twice what is requested, and no more than
+ * `net.core.rmem_max` to a process that may not administer the network.
  */
 export const KERNEL_BUFFER_BYTES: number = 2 * 1024 * 1024;
 
 /**
- * The same for a socket that is one of thousands, of whom none has much to say:
- * the longest datagram has room in it four times over.
+ * The same for a socket that is one of thousands with little traffic each: the
+ * longest datagram has room in it four times over.
  */
 export const SESSION_BUFFER_BYTES: number = 256 * 1024;
 
@@ -80,7 +80,7 @@ const CONTROL_AT = 8;
 const CONTROL_LENGTH_AT = 10;
 const LENGTH_AT = 14;
 
-/** What a socket of the platform tells. */
+/** What we need of a socket of the platform. */
 interface BoundSocket {
   readonly addr: DatagramAddress;
 }
@@ -88,8 +88,8 @@ interface BoundSocket {
 /**
  * Opens a socket of the platform and finds its descriptor.
  *
- * @param kernelBytes What the kernel is asked to hold, each way.
- * @returns No descriptor where there is no C library to ask.
+ * @param kernelBytes The kernel buffers, each way.
+ * @returns No descriptor where there is no C library.
  * @throws What `open` throws.
  */
 export function openWithDescriptor<Socket extends BoundSocket>(
@@ -109,7 +109,7 @@ export function openWithDescriptor<Socket extends BoundSocket>(
   return { socket, descriptor };
 }
 
-/** See the module description. Not to be used once the socket is closed. */
+/** Not to be used once the socket is closed. */
 export class DatagramDescriptor {
   readonly library: LibC;
   readonly number: number;
@@ -122,8 +122,8 @@ export class DatagramDescriptor {
   }
 
   /**
-   * From now on nobody but `peer` is heard, and that it refuses datagrams
-   * (ICMP) is an error of the socket.
+   * From now on only datagrams of `peer` are received, and its refusal of
+   * datagrams (ICMP) is an error of the socket.
    *
    * @returns Whether the kernel knows a way to it.
    */
@@ -136,8 +136,8 @@ export class DatagramDescriptor {
   }
 
   /**
-   * What went wrong since it was last asked, in Linux's numbers; 0: nothing.
-   * The platform wakes nobody for a refusal; epoll(7) does.
+   * The error since the last call, in Linux's numbers; 0: none. The platform
+   * does not wake for a refusal; epoll(7) does.
    */
   takeError(): number {
     return optionOf(this.library, this.number, SO_ERROR);
@@ -151,8 +151,9 @@ export class DatagramDescriptor {
   /**
    * Reads what is there, at most {@linkcode DATAGRAMS_PER_READ}.
    *
-   * @param onDatagram Gets a view that is valid only during the call, and says
-   *   whether it wants more; `local` where the socket was made to tell it.
+   * @param onDatagram Gets a view that is valid only during the call, and
+   *   returns whether it wants more; `local` where the socket was made to
+   *   report it.
    * @returns How many were read; less than none: it failed, see the last error.
    */
   read(
@@ -175,7 +176,7 @@ export class DatagramDescriptor {
     if (count < 0) return PAUSES.has(lastError(this.library)) ? 0 : count;
     for (let index = 0; index < count; index++) {
       const header = index * HEADER_WORDS;
-      // The kernel has put in how long the name is, and what it says else.
+      // The kernel has written the length of the name, and the flags.
       headers[header + NAME_LENGTH_AT] = SOCKET_ADDRESS_BYTES;
       slots.infoLengths[index] = headers[header + CONTROL_LENGTH_AT]!;
       headers[header + CONTROL_LENGTH_AT] = PACKET_INFO_BYTES;
@@ -196,7 +197,7 @@ export class DatagramDescriptor {
     return count;
   }
 
-  /** From now on it is told to which address of this machine datagrams came. */
+  /** From now on it reports to which address of this machine datagrams came. */
   wantLocal(isIpv6: boolean): boolean {
     return wantPacketInfo(this.library, this.number, isIpv6);
   }

@@ -1,8 +1,8 @@
 /**
  * One UDP socket that many callers send to, as one datagram conduit for each.
  *
- * UDP has no connections: a caller is whoever sends from an address, and is
- * gone when nothing was said for a while.
+ * UDP has no connections: a caller is an address that datagrams come from, and
+ * is gone when it was silent for a while.
  *
  * @module
  */
@@ -23,7 +23,7 @@ import {
 } from "./datagram_socket.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 
-/** Anybody who can send to the port can make up callers; these are enough. */
+/** Any host that can send to the port can make up callers; these are enough. */
 export const FLOWS_MAX = 1024;
 
 /** Datagrams that wait for a flow's dial; more are dropped, as by a network. */
@@ -42,11 +42,11 @@ export interface DatagramListenerOptions {
   readonly timers: Timers;
   /** After so long without a datagram in either direction a flow is over. */
   readonly idleTimeoutMs: number;
-  /** The port cannot be heard, or opened again; a line each time. */
+  /** The port cannot be read, or opened again; a line each time. */
   readonly onProblem?: (line: string) => void;
   /** Tests have others. */
   readonly openSocket?: typeof openDatagramSocket;
-  /** A new caller; its datagrams wait until somebody attaches. */
+  /** A new caller; its datagrams wait until its owner attaches. */
   readonly onFlow: (flow: DatagramFlow, remoteAddress: string) => void;
 }
 
@@ -112,7 +112,7 @@ class DatagramPort implements DatagramListener {
     this.#openedMs = timers.now();
     socket.listen({
       onDatagram: (bytes, hostname, port, local) =>
-        this.#hear(socket, bytes, senderOf(hostname, port, local)),
+        this.#receive(socket, bytes, senderOf(hostname, port, local)),
       onError: (error) => this.#onBroken(socket, error),
     });
   }
@@ -124,7 +124,7 @@ class DatagramPort implements DatagramListener {
     this.#socket?.close();
   }
 
-  #hear(
+  #receive(
     socket: DatagramSocket,
     bytes: Uint8Array,
     caller: DatagramAddress,
@@ -132,13 +132,13 @@ class DatagramPort implements DatagramListener {
     const { hostname, port, local } = caller;
     const key = senderKey(hostname, port, local);
     const known = this.#flows.get(key);
-    if (known !== undefined) return known.hear(bytes);
+    if (known !== undefined) return known.receive(bytes);
     if (this.#flows.size >= FLOWS_MAX) return;
     const flow = new Flow(socket, caller, this.#options, () => {
       this.#flows.delete(key);
     });
     this.#flows.set(key, flow);
-    flow.hear(bytes);
+    flow.receive(bytes);
     this.#options.onFlow(flow, hostPort(hostname, port));
   }
 
@@ -206,10 +206,10 @@ class Flow implements DatagramFlow {
     this.#events = events;
     const waiting = this.#waiting;
     this.#waiting = [];
-    // Not inside the call: whoever attaches is not ready for events yet.
+    // Not inside the call: the owner is not ready for events yet.
     queueMicrotask(() => {
-      waiting.forEach((bytes) => this.hear(bytes));
-      this.#tellEnd();
+      waiting.forEach((bytes) => this.receive(bytes));
+      this.#reportEnd();
     });
   }
 
@@ -222,7 +222,7 @@ class Flow implements DatagramFlow {
   }
 
   /** A datagram of this caller. */
-  hear(bytes: Uint8Array): void {
+  receive(bytes: Uint8Array): void {
     if (this.#end !== undefined) return;
     this.#lastHeardMs = this.#options.timers.now();
     if (this.#events !== undefined) {
@@ -243,7 +243,7 @@ class Flow implements DatagramFlow {
     return chunk.length;
   }
 
-  /** Nobody tells a UDP caller that there will be no more. */
+  /** UDP has no packet for an end. */
   end(): void {
     this.#close({ kind: "clean" });
   }
@@ -272,11 +272,11 @@ class Flow implements DatagramFlow {
     this.#waiting = [];
     this.#timer?.cancel();
     this.#onOver();
-    queueMicrotask(() => this.#tellEnd());
+    queueMicrotask(() => this.#reportEnd());
   }
 
-  /** Once somebody listens; not inside a call of theirs. */
-  #tellEnd(): void {
+  /** Once the owner is attached; not inside a call of its own. */
+  #reportEnd(): void {
     if (this.#end === undefined || this.#events === undefined) return;
     if (this.#isEndTold) return;
     this.#isEndTold = true;

@@ -21,7 +21,9 @@ import {
 export const WAITING_MAX = 64;
 export const WAITING_BYTES_MAX = 128 * 1024;
 
-/** The longest UDP payload over IPv4; IPv6 adds 20 that nobody can count on. */
+/**
+ * The longest UDP payload over IPv4; IPv6 adds 20, which cannot be relied on.
+ */
 export const DATAGRAM_BYTES_MAX = 65_507;
 
 /** What fits an Ethernet frame over IPv6: the kernel cuts nothing longer. */
@@ -46,7 +48,7 @@ const CONTROL_LENGTH_AT = 10;
 const SEGMENT_LENGTH = 18;
 const SEGMENT_SPACE = 24;
 
-/** What is asked of a descriptor. */
+/** What is needed of a descriptor. */
 type Descriptor = Pick<DatagramDescriptor, "number"> & {
   readonly library: Pick<DatagramDescriptor["library"], "sendmmsg">;
 };
@@ -126,7 +128,7 @@ export class DatagramSender {
       first = starts[failed]!;
       const isCut = (starts[failed + 1] ?? waiting.length) - first > 1;
       if (isCut) this.#mayCut = false;
-      // Why it stopped is told only if it stops at the first.
+      // The error is reported only if it stops at the first.
       else if (failed === 0) {
         const { at, length, to } = waiting[first++]!;
         this.#onUnsent(outbox!.bytes.subarray(at, at + length), to.address);
@@ -134,7 +136,7 @@ export class DatagramSender {
     }
   }
 
-  /** Addresses are objects of those who send, who keep them. */
+  /** Addresses are objects of the senders, which keep them. */
   #destination(address: DatagramAddress): Destination | undefined {
     const last = this.#last;
     if (last?.address === address) return last;

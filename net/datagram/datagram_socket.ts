@@ -3,8 +3,8 @@
  *
  * `Deno.listenDatagram` reads into one buffer of ours, but is there only under
  * `--unstable-net`, which our launchers give and a program that embeds us may
- * not. Where the C library can be asked, a socket is read and written many
- * datagrams at once, and serves without the platform's.
+ * not. Where there is a C library, a socket is read and written many datagrams
+ * at once, and needs no socket of the platform.
  *
  * @module
  */
@@ -24,7 +24,7 @@ import { type DatagramAddress, isWildcard } from "../libc/socket_address.ts";
 
 export type { DatagramAddress } from "../libc/socket_address.ts";
 
-/** What the owner of a socket hears. */
+/** Events for the owner of a socket. */
 export interface DatagramEvents {
   /**
    * @param bytes A view that is valid only during the call.
@@ -41,20 +41,20 @@ export interface DatagramEvents {
   onError(error: Error): void;
 }
 
-/** How a socket is to be, unless it is for whoever comes. */
-export interface DatagramSocketWish {
+/** Options of a socket, unless it is for all senders. */
+export interface DatagramSocketOptions {
   /**
-   * The only one that it is for: others are not heard, and any error ends it,
-   * a refusal (ICMP) too, which is told when it comes. Only where the C library
-   * can be asked, so whoever owns the socket compares senders all the same.
+   * The only peer: datagrams of others are dropped, and any error ends it, a
+   * refusal (ICMP) too, which is reported when it comes. Only where there is a
+   * C library, so the owner of the socket compares senders all the same.
    */
   readonly peer?: DatagramAddress;
   /**
-   * Whoever comes is to be answered from the address that was asked, also where
-   * the socket has all of the machine's. Only where the C library can be asked.
+   * Answers leave from the address that the datagram came to, also where the
+   * socket has all of the machine's. Only where there is a C library.
    */
   readonly isServer?: boolean;
-  /** What the kernel is asked to hold, each way. */
+  /** The kernel buffers, each way. */
   readonly kernelBytes?: number;
 }
 
@@ -62,27 +62,31 @@ export interface DatagramSocketWish {
 export interface DatagramSocket {
   /** As bound. */
   readonly address: DatagramAddress;
-  /** Whether each datagram comes with the address that was asked. */
-  readonly tellsLocal?: boolean;
-  /** Sets who hears the events; called once. */
+  /** Whether each datagram comes with the address that it was sent to. */
+  readonly reportsLocal?: boolean;
+  /** Sets the receiver of the events; called once. */
   listen(events: DatagramEvents): void;
   /**
    * Sends one datagram, which is copied. One that cannot be sent is lost, as UDP
    * loses them anywhere else.
    */
   send(bytes: Uint8Array, to: DatagramAddress): void;
-  /** Nothing is heard any more. @param closed Called when the port is free. */
+  /**
+   * Nothing is received any more. @param closed Called when the port is free.
+   */
   close(closed?: () => void): void;
   /**
-   * The same, and leaves the socket open for who binds its address next.
+   * The same, and leaves the socket open for the next listener at its address.
    *
-   * @returns What it is in the store by; `undefined`: it is closed. Absent: that
-   *   cannot be.
+   * @returns Its key in the store; `undefined`: it is closed. Absent: not
+   *   possible.
    */
   leave?(): string | undefined;
 }
 
-/** Who sent a datagram and to which address; for answers. */
+/**
+ * The sender of a datagram and the address that it was sent to; for answers.
+ */
 export function senderOf(
   hostname: string,
   port: number,
@@ -92,8 +96,8 @@ export function senderOf(
 }
 
 /**
- * What tells senders apart: one who asks two addresses of this machine is two,
- * since each answer has to leave from the one that was asked.
+ * The key of a sender: one that sends to two addresses of this machine is two,
+ * since each answer has to leave from the address that was used.
  */
 export function senderKey(
   hostname: string,
@@ -118,15 +122,15 @@ export const PLATFORM_SESSIONS_MAX = 256;
  */
 export function openDatagramSocket(
   at: DatagramAddress,
-  wish: DatagramSocketWish = {},
+  options: DatagramSocketOptions = {},
 ): Promise<DatagramSocket> {
-  const { peer, kernelBytes } = wish;
+  const { peer, kernelBytes } = options;
   if (peer === undefined) {
     const wanted = { ...at, hostname: at.hostname || "0.0.0.0" };
     const waiting = socketStore()?.take(keyOfAddress("udp", wanted));
     if (waiting !== undefined) return openWaiting(openLibc()!, waiting);
   }
-  const isForAll = wish.isServer && isWildcard(at.hostname);
+  const isForAll = options.isServer && isWildcard(at.hostname);
   if (isForAll && sharedPoller() !== undefined) {
     return bindPolled(openLibc()!, at);
   }
@@ -134,7 +138,7 @@ export function openDatagramSocket(
     connectedSockets() >= PLATFORM_SESSIONS_MAX;
   if (isOneOfMany) return openPolled(openLibc()!, peer, kernelBytes);
   const listen = platformListen();
-  if (listen !== undefined) return DenoDatagramSocket.open(at, listen, wish);
+  if (listen !== undefined) return DenoDatagramSocket.open(at, listen, options);
   const poller = sharedPoller();
   if (poller === undefined) return Promise.reject(noDatagrams());
   return peer === undefined

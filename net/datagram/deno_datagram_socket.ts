@@ -1,6 +1,6 @@
 /**
  * A UDP socket of `Deno.listenDatagram`, read and written many datagrams at
- * once where the C library can be asked.
+ * once where there is a C library.
  *
  * @module
  */
@@ -22,11 +22,11 @@ import { DatagramSender } from "./datagram_outbox.ts";
 import type {
   DatagramEvents,
   DatagramSocket,
-  DatagramSocketWish,
+  DatagramSocketOptions,
 } from "./datagram_socket.ts";
 import { lastError } from "../libc/libc.ts";
 import { socketStore } from "../bind/socket_store.ts";
-import { hear } from "./hear_datagram.ts";
+import { deliverDatagram } from "./deliver_datagram.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 import { Errno, systemError } from "../libc/system_error.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
@@ -97,7 +97,7 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
     this.#isConnected = isConnected;
     this.#sender = descriptor &&
       new DatagramSender(descriptor, (bytes, to) => this.#retry(bytes, to));
-    // Only errors are waited for there: the platform is who reads.
+    // Only errors are waited for there: the platform reads.
     if (isConnected) sharedPoller()?.add(descriptor!.number, 0, this);
     if (descriptor !== undefined && !isConnected) this.#enlist(descriptor);
   }
@@ -108,7 +108,7 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
     { hostname, port }: DatagramAddress,
     listen: Listen,
     { isPlain = false, peer, kernelBytes }:
-      & DatagramSocketWish
+      & DatagramSocketOptions
       & { readonly isPlain?: boolean } = {},
   ): Promise<DatagramSocket> {
     const at = hostname === "" ? "0.0.0.0" : hostname;
@@ -118,7 +118,7 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
     const isConnected = peer !== undefined && descriptor !== undefined;
     if (isConnected && !descriptor.connect(peer)) {
       socket.close();
-      // The platform gives no way to ask connect(2) which of its reasons it has.
+      // The platform does not report the error of connect(2).
       throw Object.assign(new Error("no route to host"), {
         code: "EHOSTUNREACH",
       });
@@ -138,7 +138,7 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
 
   send(bytes: Uint8Array, to: DatagramAddress): void {
     if (this.#isClosed) return;
-    // Once in a turn: of what waits here nobody can have refused anything.
+    // Once in a turn: a datagram that still waits here cannot be refused.
     if (this.#sender?.isIdle && this.#hasFailed()) return;
     if (this.#sender === undefined) this.#sendLater(bytes, to);
     else this.#sender.send(bytes, to);
@@ -155,7 +155,7 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
       if (this.#sendsBy === undefined) this.#socket.close();
       else this.#sendsBy.library.close(this.#sendsBy.number);
     }
-    // From here on the descriptor may be somebody else's.
+    // From here on the descriptor may belong to another socket.
     this.#isClosed = true;
     if (closed === undefined) return;
     // The platform keeps the port for as long as a read of it is under way.
@@ -208,7 +208,7 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
     this.#fail(new Error(INTERNAL_ERROR));
   }
 
-  /** Whether an earlier datagram was refused; told once. */
+  /** Whether an earlier datagram was refused; reported once. */
   #hasFailed(): boolean {
     if (!this.#isConnected) return false;
     const error = this.#descriptor!.takeError();
@@ -279,7 +279,7 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
       failures = 0;
       const [bytes, { hostname, port }] = received;
       if (this.#isClosed) return;
-      hear(events, bytes, hostname, port);
+      deliverDatagram(events, bytes, hostname, port);
       inTurn += 1 + this.#readOn(events);
       if (inTurn < DATAGRAMS_PER_TURN) continue;
       inTurn = 0;
@@ -291,10 +291,10 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
   #readOn(events: DatagramEvents): number {
     let total = 0;
     while (this.#descriptor !== undefined && total < DATAGRAMS_PER_TURN) {
-      // Whoever hears a datagram may close the socket.
+      // The receiver of a datagram may close the socket.
       if (!this.#isReading) break;
       const count = this.#descriptor.read((bytes, hostname, port) => {
-        hear(events, bytes, hostname, port);
+        deliverDatagram(events, bytes, hostname, port);
         return this.#isReading;
       });
       total += Math.max(0, count);

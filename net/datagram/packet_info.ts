@@ -3,8 +3,9 @@
  * is to leave from (IP_PKTINFO of ip(7), IPV6_RECVPKTINFO of ipv6(7)).
  *
  * A socket for all addresses answers from the one that the routing table
- * prefers, and whoever asked another one drops the answer as somebody else's. So
- * the kernel is asked to say it of each datagram, and is told for each answer.
+ * prefers, and a client that used another one drops the answer as another host's.
+ * So the kernel reports the address with each datagram, and gets it with each
+ * answer.
  *
  * @module
  */
@@ -26,20 +27,22 @@ const IPV6_PKTINFO = 50;
 const HEADER_BYTES = 16;
 const ALIGNMENT = 8;
 
-/** `struct in_pktinfo`: interface, the address to answer from, the one asked. */
+/**
+ * `struct in_pktinfo`: interface, the address to answer from, the destination.
+ */
 const IPV4_INFO_BYTES = 12;
 const ANSWER_FROM_AT = 4;
-/** `struct in6_pktinfo`: the address asked, interface. */
+/** `struct in6_pktinfo`: the destination, interface. */
 const IPV6_INFO_BYTES = 20;
 const INTERFACE_AT = 16;
 
-/** Both of them: a socket for both families may say it twice. */
+/** Both of them: a socket for both families may get both. */
 export const PACKET_INFO_BYTES = 72;
 
 /**
- * From now on the kernel says it.
+ * From now on the kernel reports it.
  *
- * @param isIpv6 Of the socket, which may hear IPv4 as well.
+ * @param isIpv6 Of the socket, which may receive IPv4 as well.
  */
 export function wantPacketInfo(
   library: LibC,
@@ -49,12 +52,12 @@ export function wantPacketInfo(
   const on = new Uint8Array(new Uint32Array([1]).buffer);
   const set = (level: number, option: number) =>
     library.setsockopt(descriptor, level, option, on, on.length) === 0;
-  // Of a broadcast only this one says what to answer from.
-  const isIpv4Told = set(SOL_IP, IP_PKTINFO);
-  return isIpv6 ? set(SOL_IPV6, IPV6_RECVPKTINFO) : isIpv4Told;
+  // Of a broadcast only this one has the address to answer from.
+  const isIpv4Set = set(SOL_IP, IP_PKTINFO);
+  return isIpv6 ? set(SOL_IPV6, IPV6_RECVPKTINFO) : isIpv4Set;
 }
 
-/** Reads what the kernel says, and remembers the last address. */
+/** Reads the kernel's message, and remembers the last address. */
 export class PacketInfoReader {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
@@ -72,8 +75,8 @@ export class PacketInfoReader {
   }
 
   /**
-   * The address that was asked, IPv4 as IPv4; behind `%` its interface where it
-   * means something on that one only.
+   * The destination, IPv4 as IPv4; behind `%` its interface where it is valid
+   * on that one only.
    *
    * @param at Where the control messages of the datagram begin.
    * @param length How long they are together.
@@ -100,7 +103,7 @@ export class PacketInfoReader {
 
   #readIpv6(at: number): string | undefined {
     const [first, second] = [this.#bytes[at]!, this.#bytes[at + 1]!];
-    // Nobody answers from an address of many.
+    // Multicast: no answer leaves from such an address.
     if (first === 0xff) return undefined;
     const host = this.#read(at, 16);
     const isOfLink = first === 0xfe && (second & 0xc0) === 0x80;
@@ -130,7 +133,7 @@ export class PacketInfoReader {
 /**
  * The control message that makes a datagram leave from `local`.
  *
- * @param local As {@linkcode PacketInfoReader.host} says it.
+ * @param local As {@linkcode PacketInfoReader.host} returns it.
  * @returns `undefined` when that is no address.
  */
 export function encodePacketInfo(local: string): Uint8Array | undefined {
@@ -152,7 +155,7 @@ export function encodePacketInfo(local: string): Uint8Array | undefined {
   return bytes;
 }
 
-/** IPv4 that a socket of IPv6 has heard, as IPv4. */
+/** IPv4 that a socket of IPv6 has received, as IPv4. */
 function plain(ip: Uint8Array): Uint8Array {
   return parseIpAddress(formatIpAddress(ip)) ?? ip;
 }

@@ -1,9 +1,9 @@
 /**
- * A UDP socket of the C library alone: what it costs beside the kernel's part is
- * a few objects. Thousands of them are waited for together. Most are for one
+ * A UDP socket of the C library alone: what it costs beside the kernel's part
+ * is a few objects. Thousands of them are waited for together. Most are for one
  * peer; those that come from another process, or another listener of this one,
- * are for whoever sends, and so are those for all addresses of this machine: from
- * them each answer leaves from the address that was asked.
+ * are for all senders, and so are those for all addresses of this machine:
+ * their answers leave from the address that the datagram came to.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import {
   SESSION_BUFFER_BYTES,
 } from "./datagram_descriptor.ts";
 import { DatagramSender } from "./datagram_outbox.ts";
-import { hear } from "./hear_datagram.ts";
+import { deliverDatagram } from "./deliver_datagram.ts";
 import type { DatagramEvents, DatagramSocket } from "./datagram_socket.ts";
 import { lastError, type LibC } from "../libc/libc.ts";
 import {
@@ -48,7 +48,7 @@ const SOCK_DGRAM = 2;
 const SOCK_NONBLOCK = 0x800;
 const SOCK_CLOEXEC = 0x80000;
 
-/** What connect(2) says when no port is free. */
+/** The error of connect(2) when no port is free. */
 const NO_PORT = Errno.EAGAIN;
 const EADDRNOTAVAIL = 99;
 
@@ -63,9 +63,9 @@ export class PolledDatagramSocket
   /** `handed over`: it sends, and another process reads. */
   #state: "held" | "open" | "handed over" | "closed" = "open";
   #unlist = () => {};
-  /** It is for whoever sends, and one of them can do the others no harm. */
+  /** It is for all senders, and one of them can do the others no harm. */
   #isServer = false;
-  #tellsLocal = false;
+  #reportsLocal = false;
   /** Reads that failed one after the other. */
   #failures = 0;
 
@@ -73,7 +73,7 @@ export class PolledDatagramSocket
     this.#descriptor = descriptor;
     this.#poller = poller;
     // What the kernel has no room for is lost, as anywhere on the way; but an
-    // error that the send was told of is told nobody else.
+    // error that the send returned is not reported again.
     this.#sender = new DatagramSender(descriptor, () => {
       const error = lastError(descriptor.library);
       const isRefused = error === Errno.ECONNREFUSED && !this.#isServer;
@@ -101,7 +101,7 @@ export class PolledDatagramSocket
   }
 
   /**
-   * For whoever sends, bound here.
+   * For all senders, bound here.
    *
    * @throws A system error, such as one with code `EADDRINUSE`.
    */
@@ -123,9 +123,10 @@ export class PolledDatagramSocket
   }
 
   /**
-   * For whoever sends, with a socket that is bound already.
+   * For all senders, with a socket that is bound already.
    *
-   * @throws {Error} Nobody can wait for it; the descriptor is closed then.
+   * @throws {Error} The poller cannot wait for it; the descriptor is closed
+   *   then.
    */
   static listenWith(
     library: LibC,
@@ -140,7 +141,7 @@ export class PolledDatagramSocket
     const socket = new PolledDatagramSocket(descriptor, poller);
     const { hostname } = socket.address;
     socket.#isServer = true;
-    socket.#tellsLocal = isWildcard(hostname) &&
+    socket.#reportsLocal = isWildcard(hostname) &&
       descriptor.wantLocal(hostname.includes(":"));
     if (isHeld) socket.#state = "held";
     else if (!poller.add(number, Ready.READ, socket)) {
@@ -160,8 +161,8 @@ export class PolledDatagramSocket
     return { hostname: names.host(0) ?? "", port: names.port(0) };
   }
 
-  get tellsLocal(): boolean {
-    return this.#tellsLocal;
+  get reportsLocal(): boolean {
+    return this.#reportsLocal;
   }
 
   get descriptor(): number {
@@ -205,7 +206,7 @@ export class PolledDatagramSocket
 
   send(bytes: Uint8Array, to: DatagramAddress): void {
     if (this.#state === "closed") return;
-    // Once in a turn: of what waits here nobody can have refused anything.
+    // Once in a turn: a datagram that still waits here cannot be refused.
     const mayBeRefused = !this.#isServer && this.#sender.isIdle;
     if (mayBeRefused && this.#hasFailed()) return;
     this.#sender.send(bytes, to);
@@ -219,7 +220,8 @@ export class PolledDatagramSocket
     this.#sender.flush();
     this.#state = "closed";
     this.#unlist();
-    // Who else has the socket keeps it open, and the kernel would go on telling.
+    // Another process that has the socket keeps it open, and the kernel would
+    // go on reporting.
     this.#poller.release(this.#descriptor.number);
     const gone = this.#poller.close(this.#descriptor.number);
     if (closed !== undefined) unawaited("datagram", gone.then(closed));
@@ -227,30 +229,30 @@ export class PolledDatagramSocket
 
   onReady(): void {
     const events = this.#events;
-    // What comes before anybody listens stays in the kernel.
+    // What comes before the owner listens stays in the kernel.
     if (events === undefined) return;
     if (!this.#isServer && this.#hasFailed()) return;
     // What it leaves there, the next look finds: others have their turn first.
     const count = this.#descriptor.read((bytes, host, port, local) => {
-      hear(events, bytes, host, port, local);
+      deliverDatagram(events, bytes, host, port, local);
       return this.#state === "open";
     });
     if (count >= 0) this.#failures = 0;
     else this.#readFailed(lastError(this.#descriptor.library));
   }
 
-  /** A server goes on after what one of those who send has caused. */
+  /** A server goes on after an error that one sender has caused. */
   #readFailed(error: number): void {
     if (this.#isServer && ++this.#failures < READ_FAILURES_MAX) return;
     this.#fail(error);
   }
 
   onFault(): void {
-    // Nothing of a server's is about one of those who send.
+    // A server's error is not about one sender.
     if (!this.#isServer) this.#events?.onError(new Error(INTERNAL_ERROR));
   }
 
-  /** The first to ask is told of an error, and nobody after that. */
+  /** The kernel reports an error to the first call only. */
   #hasFailed(): boolean {
     const error = this.#descriptor.takeError();
     if (error === 0) return false;

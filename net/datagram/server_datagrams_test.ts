@@ -70,7 +70,7 @@ const WAYS = [
 for (const [at, from, hosts] of WAYS) {
   Deno.test(`on ${at} who asks ${hosts.join(", ")} is answered from there`, async () => {
     const { socket, senders } = await echo(at);
-    assert(socket.tellsLocal);
+    assert(socket.reportsLocal);
     assertEquals(await ask(from, hosts, socket.address.port), [...hosts]);
     assertEquals(senders.size, hosts.length);
     await closed(socket);

@@ -29,13 +29,13 @@ export interface ServerAddress {
 }
 
 /** One of the machines behind an address. */
-export interface ServerPlace extends ServerAddress {
+export interface ResolvedServer extends ServerAddress {
   /** Absent when a proxy resolves the name. */
   readonly ip?: string;
 }
 
 /** Machines behind one name that are tried in one attempt. */
-export const PLACES_PER_NAME_MAX = 16;
+export const ADDRESSES_PER_NAME_MAX = 16;
 
 /** How long an address that failed is tried after the others. */
 export const FAILED_MS = 30_000;
@@ -73,19 +73,19 @@ const SENTENCE = /^Cannot connect to (\S+)(?: \(([^()]+)\))?: (.+)$/s;
 
 /** Each sentence once, and those that differ in the address alone as one. */
 function together(sentences: readonly string[]): string {
-  const places = new Map<string, Map<string, Set<string>>>();
+  const byReason = new Map<string, Map<string, Set<string>>>();
   const others = new Set<string>();
   for (const sentence of sentences) {
     const [, name, ip, reason] = SENTENCE.exec(sentence) ?? [];
     if (name === undefined || reason === undefined) others.add(sentence);
     else {
-      const named = places.get(reason) ?? new Map<string, Set<string>>();
+      const named = byReason.get(reason) ?? new Map<string, Set<string>>();
       const ips = named.get(name) ?? new Set<string>();
       if (ip !== undefined) ips.add(ip);
-      places.set(reason, named.set(name, ips));
+      byReason.set(reason, named.set(name, ips));
     }
   }
-  const joined = [...places].map(([reason, named]) => {
+  const joined = [...byReason].map(([reason, named]) => {
     const where = [...named].map(([name, ips]) =>
       ips.size === 0 ? name : `${name} (${[...ips].join(", ")})`
     );
@@ -128,29 +128,29 @@ export class ServerAddresses {
   /**
    * Connects to the first server that lets us.
    *
-   * @param isOther Which errors are of this place alone, so that the next one
+   * @param isOther Which errors are of this server alone, so that the next one
    *   is tried: those of connecting when absent.
-   * @throws {NoServerError} When every place failed in such a way; else what
+   * @throws {NoServerError} When every server failed in such a way; else what
    *   `connect` throws.
    */
   async connect<Result>(
-    connect: (place: ServerPlace) => Promise<Result>,
+    connect: (server: ResolvedServer) => Promise<Result>,
     isOther: (error: unknown) => boolean = isConnecting,
   ): Promise<Result> {
     const errors: Error[] = [];
     for (const address of this.#turns.order(this.#addresses, keyOf)) {
-      let places: readonly ServerPlace[];
+      let resolved: readonly ResolvedServer[];
       try {
-        places = await this.#placesOf(address);
+        resolved = await this.#resolve(address);
       } catch (error) {
         if (!(error instanceof LookupError)) throw error;
         this.#turns.took(keyOf(address), FAILED_MS);
         errors.push(unknownHost(address, error));
         continue;
       }
-      for (const place of this.#turns.order(places, keyOf)) {
-        const taken = await this.#try(place, connect);
-        for (const tried of [place, address]) {
+      for (const server of this.#turns.order(resolved, keyOf)) {
+        const taken = await this.#try(server, connect);
+        for (const tried of [server, address]) {
           const lastMs = taken.ok ? 0 : lastsMs(taken.error);
           this.#turns.took(keyOf(tried), lastMs);
         }
@@ -163,23 +163,23 @@ export class ServerAddresses {
   }
 
   async #try<Result>(
-    place: ServerPlace,
-    connect: (place: ServerPlace) => Promise<Result>,
+    server: ResolvedServer,
+    connect: (server: ResolvedServer) => Promise<Result>,
   ): Promise<
     { ok: true; result: Result } | { ok: false; error: unknown }
   > {
     try {
-      return { ok: true, result: await connect(place) };
+      return { ok: true, result: await connect(server) };
     } catch (error) {
       return { ok: false, error };
     }
   }
 
-  async #placesOf(address: ServerAddress): Promise<readonly ServerPlace[]> {
+  async #resolve(address: ServerAddress): Promise<readonly ResolvedServer[]> {
     const { resolver, isProxied } = this.#options;
     if (isProxied(address)) return [address];
     const ips = await resolver.lookup(address.host);
-    return interleaveFamilies(ips).slice(0, PLACES_PER_NAME_MAX)
+    return interleaveFamilies(ips).slice(0, ADDRESSES_PER_NAME_MAX)
       .map((ip) => ({ ...address, ip }));
   }
 }
@@ -231,7 +231,7 @@ class Turns {
 /** Places whose turns are remembered. */
 const REMEMBERED_MAX = 256;
 
-function keyOf({ host, port, ip }: ServerPlace): string {
+function keyOf({ host, port, ip }: ResolvedServer): string {
   return `${host} ${port} ${ip ?? ""}`;
 }
 

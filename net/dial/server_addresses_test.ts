@@ -3,13 +3,13 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ConnectError } from "./server_connect.ts";
 import { LookupError } from "../names/resolver.ts";
 import {
+  ADDRESSES_PER_NAME_MAX,
   FAILED_MS,
   NoServerError,
-  PLACES_PER_NAME_MAX,
   REFUSED_MS,
+  type ResolvedServer,
   type ServerAddress,
   ServerAddresses,
-  type ServerPlace,
 } from "./server_addresses.ts";
 
 const A = { host: "a", port: 1 };
@@ -55,7 +55,7 @@ class World {
     return this.tried.join(" ");
   }
 
-  readonly connect = ({ host, ip }: ServerPlace): Promise<void> => {
+  readonly connect = ({ host, ip }: ResolvedServer): Promise<void> => {
     const place = ip ?? host;
     this.tried.push(place);
     return this.down.has(place)
@@ -103,7 +103,7 @@ Deno.test("machines behind one name take turns, families too", async () => {
   assertEquals(world.tried.length, 1);
   for (let i = 0; i < 99; i++) world.down.add(`10.1.0.${i}`);
   await world.attempt(servers);
-  assertEquals(world.tried.length, PLACES_PER_NAME_MAX);
+  assertEquals(world.tried.length, ADDRESSES_PER_NAME_MAX);
 });
 
 Deno.test("a name that nobody knows does not keep from the others", async () => {

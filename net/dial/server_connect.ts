@@ -137,13 +137,13 @@ function sayGoodbye(stream: Stream): void {
     while (await socket.read(into) !== null);
   };
   // Late errors of a connection that is over are ignored.
-  const over = atMost(systemTimers, GOODBYE_MS, ending().catch(() => {}))
+  const over = atMost(systemTimers, CLOSE_MS, ending().catch(() => {}))
     .then(() => socket.close());
   unawaited("handshake", over);
 }
 
 /** How long the other end may take to hang up. */
-const GOODBYE_MS = 1_000;
+const CLOSE_MS = 1_000;
 
 /** Runs `connect` until it ends, time is up, or its caller gives up. */
 function inTime<Result>(

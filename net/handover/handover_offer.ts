@@ -13,9 +13,9 @@
  *                                   ◄─ taken
  * ```
  *
- * Until it is told to let go, it accepts as before: a successor that fails before
- * has done no harm. What the kernel has queued belongs to the socket and to
- * neither process, so nobody in a queue notices.
+ * Until the successor takes them, it accepts as before: a successor that fails
+ * before has done no harm. What the kernel has queued belongs to the socket and
+ * to neither process, so no queued client notices.
  *
  * @module
  */
@@ -25,9 +25,9 @@ import type { Log } from "../../platform/log/log.ts";
 import { DESCRIPTORS_MAX } from "../libc/descriptor_messages.ts";
 import type { ListeningSocket, SocketStore } from "../bind/socket_store.ts";
 import {
+  type HandoverFields,
   PacketListener,
   type PacketSocket,
-  type Words,
 } from "./packet_socket.ts";
 
 /** Sockets that another process accepts with from now on. */
@@ -45,7 +45,7 @@ export interface Incumbent {
   /** It is about to end, so a successor need not insist. */
   readonly isDraining: () => boolean;
   readonly handedOver: (handed: Handed) => void;
-  /** How many agents are linked, for who has to wait for them. */
+  /** How many agents are linked, for a successor that has to wait for them. */
   readonly agents?: () => number;
 }
 
@@ -76,7 +76,7 @@ export class HandoverOffer {
     );
   }
 
-  /** Nobody may ask any more. */
+  /** Takes no further successors. */
   close(): void {
     this.#listener?.close();
     this.#listener = undefined;
@@ -86,7 +86,7 @@ export class HandoverOffer {
   async #converse(socket: PacketSocket): Promise<void> {
     this.#open.add(socket);
     try {
-      const first = await socket.receiveWords();
+      const first = await socket.receiveFields();
       if (first === null) return;
       const refusal = this.#refusal(first);
       if (refusal !== undefined) {
@@ -102,7 +102,7 @@ export class HandoverOffer {
     }
   }
 
-  #refusal({ ask, command, replace }: Words): string | undefined {
+  #refusal({ ask, command, replace }: HandoverFields): string | undefined {
     if (ask !== "sockets" || command !== this.#incumbent.command) {
       return "other";
     }
@@ -119,7 +119,7 @@ export class HandoverOffer {
     const agents = this.#incumbent.agents?.() ?? 0;
     socket.send({ yes: true, pid: Deno.pid, agents });
     for (;;) {
-      const words = await socket.receiveWords();
+      const words = await socket.receiveFields();
       if (words === null) break;
       const { more, take } = words;
       if (more === true) this.#give(socket, left.splice(0, DESCRIPTORS_MAX));

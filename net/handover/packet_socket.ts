@@ -1,10 +1,10 @@
 /**
- * Sockets over which processes of one machine talk about descriptors: each packet
- * is a piece of JSON, and may carry some.
+ * Sockets over which processes of one machine exchange descriptors: each packet
+ * is JSON, and may carry some.
  *
- * Who may talk is a matter of user ids: the kernel says whose process the other
- * one is, and only our own and root's are believed. SOCK_SEQPACKET keeps packets
- * apart, so there is nothing to be framed.
+ * User ids decide who may connect: the kernel reports the other process's, and
+ * only our own and root's are trusted. SOCK_SEQPACKET keeps packets apart, so
+ * there is nothing to be framed.
  *
  * @module
  */
@@ -37,25 +37,25 @@ const BACKLOG = 16;
 const OWNERS_ONLY = 0o600;
 
 /**
- * Connections accepted in a row; then others have their turn. A name of the
- * abstract namespace may be called by anybody on the machine, again and again.
+ * Connections accepted in a row; then others have their turn. Any process on
+ * the machine may connect to a name of the abstract namespace, again and again.
  */
 export const ACCEPTS_PER_TURN = 8;
 
 /** In front of a name of the abstract namespace, as `ss` writes it. */
 const ABSTRACT = "@";
 
-/** What one packet says; whose words they are is looked at by who reads them. */
-export type Words = Readonly<Record<string, unknown>>;
+/** The content of one packet; the receiver checks the sender. */
+export type HandoverFields = Readonly<Record<string, unknown>>;
 
 /** A packet that came. */
 export interface HandoverPacket {
-  readonly words: Words;
+  readonly words: HandoverFields;
   /** Open here, and the receiver's to close. */
   readonly descriptors: readonly number[];
 }
 
-/** Whether what a process says about our sockets is to be believed. */
+/** Whether a process is trusted with our sockets. */
 export function isTrusted({ uid }: PeerCredentials): boolean {
   return uid === 0 || uid === Deno.uid();
 }
@@ -79,7 +79,10 @@ export class PacketSocket implements Pollable {
   #waiting: PromiseWithResolvers<HandoverPacket | null> | undefined;
   #isClosed = false;
 
-  /** @throws {Error} Nobody can wait for it; the descriptor is closed then. */
+  /**
+   * @throws {Error} The poller cannot wait for it; the descriptor is closed
+   *   then.
+   */
   constructor(kernel: Kernel, descriptor: number) {
     this.#kernel = kernel;
     this.#descriptor = descriptor;
@@ -93,7 +96,8 @@ export class PacketSocket implements Pollable {
   /**
    * The next packet. One call at a time.
    *
-   * @returns `null`: the other process has gone, or says what nobody understands.
+   * @returns `null`: the other process has gone, or sent what is not
+   *   understood.
    */
   receive(): Promise<HandoverPacket | null> {
     const packet = this.#receiveNow();
@@ -103,11 +107,12 @@ export class PacketSocket implements Pollable {
   }
 
   /**
-   * The same, of who has no descriptors to give: those that come are closed.
+   * The same, from a peer that has no descriptors to give: those that come are
+   * closed.
    *
    * @returns As {@linkcode receive}.
    */
-  async receiveWords(): Promise<Words | null> {
+  async receiveFields(): Promise<HandoverFields | null> {
     const packet = await this.receive();
     if (packet === null) return null;
     for (const descriptor of packet.descriptors) {
@@ -117,7 +122,7 @@ export class PacketSocket implements Pollable {
   }
 
   /** @returns False: the other process has gone, or does not listen. */
-  send(words: Words, descriptors: readonly number[] = []): boolean {
+  send(words: HandoverFields, descriptors: readonly number[] = []): boolean {
     if (this.#isClosed) return false;
     const { library } = this.#kernel;
     const text = JSON.stringify(words);
@@ -157,7 +162,7 @@ export class PacketSocket implements Pollable {
       const message = receiveDescriptors(library, this.#descriptor);
       if (message === null || message === undefined) return message;
       const { text, descriptors } = message;
-      const words = wordsOf(text);
+      const words = fieldsOf(text);
       if (words !== undefined) return { words, descriptors };
       for (const descriptor of descriptors) library.close(descriptor);
       return null;
@@ -167,7 +172,7 @@ export class PacketSocket implements Pollable {
   }
 }
 
-/** Where other processes may ask. */
+/** Where other processes may connect. */
 export class PacketListener implements Pollable {
   readonly #kernel: Kernel;
   readonly #descriptor: number;
@@ -185,8 +190,8 @@ export class PacketListener implements Pollable {
     this.#descriptor = descriptor;
     this.#path = path;
     this.#onSocket = onSocket;
-    // Not as long as somebody waits: without a descriptor to accept with, that
-    // would be for ever.
+    // By edges, not levels: without a descriptor to accept with, a waiting
+    // process would be reported for ever.
     const interest = Ready.READ | Ready.EDGE;
     if (kernel.poller.add(descriptor, interest, this)) return;
     kernel.library.close(descriptor);
@@ -215,8 +220,8 @@ export class PacketListener implements Pollable {
     );
     if (descriptor < 0) throw systemError(lastError(library));
     if (isPath) removeLeftOver(address);
-    // Linux binds with the modes that the socket has before; a path
-    // could be somebody's link by the time that they were changed there.
+    // Linux binds with the modes that the socket has before; a path could be a
+    // link of another user by the time that they were changed there.
     const isUp = library.fchmod(descriptor, OWNERS_ONLY) === 0 &&
       library.bind(descriptor, name, name.length) === 0;
     const error = lastError(library);
@@ -231,7 +236,7 @@ export class PacketListener implements Pollable {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    // First: once nobody listens there, the path may be somebody else's.
+    // First: once there is no listener, the path may be another process's.
     if (this.#path !== undefined) removeSocket(this.#path);
     void this.#kernel.poller.close(this.#descriptor);
   }
@@ -257,9 +262,9 @@ export class PacketListener implements Pollable {
 }
 
 /**
- * Asks at an address.
+ * Connects to an address.
  *
- * @returns `undefined`: nobody is there.
+ * @returns `undefined`: there is no listener.
  * @throws A system error with its `code`, such as EACCES.
  */
 export function connectPackets(address: string): PacketSocket | undefined {
@@ -291,7 +296,7 @@ function encode(address: string): Uint8Array<ArrayBuffer> {
 
 const ENAMETOOLONG = 36;
 
-/** What somebody listens on stays, and cannot be bound. */
+/** A socket with a listener stays, and cannot be bound. */
 function removeLeftOver(path: string): void {
   let other: PacketSocket | undefined;
   try {
@@ -308,22 +313,22 @@ function removeSocket(path: string): void {
   try {
     if (Deno.lstatSync(path).isSocket) Deno.removeSync(path);
   } catch {
-    // There is none, or it is not ours: bind(2) says so.
+    // There is none, or it is not ours: bind(2) reports that.
   }
 }
 
-function wordsOf(text: string): Words | undefined {
+function fieldsOf(text: string): HandoverFields | undefined {
   try {
     const value: unknown = JSON.parse(text);
     const isObject = typeof value === "object" && value !== null &&
       !Array.isArray(value);
-    return isObject ? value as Words : undefined;
+    return isObject ? value as HandoverFields : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Nobody has that id. */
+/** No process has that id. */
 const NOBODY: PeerCredentials = { pid: 0, uid: -1 };
 
 const nobody = new Uint8Array(128);

@@ -1,6 +1,6 @@
 /**
  * What systemd has for services that are restarted: sockets that it keeps open
- * meanwhile (sd_listen_fds(3), FDSTORE=1), and a place to say how things are
+ * meanwhile (sd_listen_fds(3), FDSTORE=1), and a socket for its state
  * (sd_notify(3)).
  *
  * @module
@@ -33,11 +33,11 @@ const AF_UNIX = 1;
 const SOCK_DGRAM_CLOEXEC = 0x80002;
 
 /**
- * Takes in the sockets that were passed to this very process; what they are for
- * is told by where they are bound, never by their order.
+ * Takes in the sockets that were passed to this very process; their addresses
+ * decide what they are for, never their order.
  *
- * @returns What they are in the store by; those that are no listening sockets
- *   are closed.
+ * @returns Their keys in the store; those that are no listening sockets are
+ *   closed.
  */
 export function inheritSockets(
   store: SocketStore,
@@ -54,7 +54,7 @@ export function inheritSockets(
   return keys;
 }
 
-/** Tells the service manager how things are. */
+/** Reports our state to the service manager. */
 export class ServiceManager {
   readonly #library: LibC;
   readonly #address: Uint8Array<ArrayBuffer>;
@@ -64,7 +64,7 @@ export class ServiceManager {
     this.#address = address;
   }
 
-  /** @returns `undefined`: nobody wants to know. */
+  /** @returns `undefined`: there is no service manager. */
   static find(environment: Environment): ServiceManager | undefined {
     const [library, place] = [openLibc(), environment("NOTIFY_SOCKET") ?? ""];
     if (library === undefined) return undefined;
@@ -88,7 +88,7 @@ export class ServiceManager {
    * The process ends. Its sockets stay open with the service manager, where the
    * unit lets it (FileDescriptorStoreMax=), and are passed to the next process.
    *
-   * @returns Whether somebody may have them.
+   * @returns Whether the service manager takes them.
    */
   stopping(store: SocketStore): boolean {
     this.#say(["STOPPING=1"]);
@@ -104,8 +104,8 @@ export class ServiceManager {
   }
 
   /**
-   * What was kept is served again, or is not wanted any more: a socket that
-   * nobody accepts with would let clients wait for ever.
+   * What was kept is served again, or is not wanted any more: a socket without
+   * a listener would let clients wait for ever.
    */
   keepNothing(): void {
     this.#say(["FDSTOREREMOVE=1", `FDNAME=${KEPT_NAME}`]);

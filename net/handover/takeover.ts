@@ -2,7 +2,7 @@
  * The younger process: takes the listening sockets of one whose place it takes.
  *
  * It has them from the beginning, held: whatever it opens at their addresses
- * waits until it is ready and says so. The conversation is in
+ * waits until it is ready and reports that. The conversation is in
  * `handover_offer.ts`.
  *
  * @module
@@ -30,7 +30,7 @@ export type TakeoverProblem =
   | "other"
   /** Another one is about to take its place. */
   | "busy"
-  /** It says nothing. */
+  /** It does not answer. */
   | "silent";
 
 /** There is an elder, and its place is not to be had. */
@@ -42,7 +42,7 @@ export class TakeoverRefused extends Error {
   }
 }
 
-/** Who asks. */
+/** The process that takes over. */
 export interface Successor {
   /** Such as `proxy`: the elder must be of the same kind. */
   readonly command: string;
@@ -71,10 +71,10 @@ export class Takeover {
   }
 
   /**
-   * Asks for the sockets.
+   * Requests the sockets.
    *
    * @param address A path, or a name behind `@`.
-   * @returns `undefined`: nobody is there, or nobody of ours.
+   * @returns `undefined`: there is no process, or none of ours.
    * @throws {TakeoverRefused}
    * @throws A system error with its `code`.
    */
@@ -85,7 +85,7 @@ export class Takeover {
   ): Promise<Takeover | undefined> {
     const socket = connectPackets(address);
     if (socket === undefined) return undefined;
-    // A name may be anybody's; another program's says nothing.
+    // A name may belong to any program; another one's means nothing.
     if (!isTrusted(socket.peer)) return void socket.close();
     const received = new Set<string>();
     try {
@@ -100,7 +100,7 @@ export class Takeover {
       socket.close();
       store.close((key) => received.has(key));
       // One that drains may have ended just now.
-      if (isUnheard(error) && !isAnybodyAt(address)) return undefined;
+      if (isUnanswered(error) && !isAnybodyAt(address)) return undefined;
       throw error;
     }
   }
@@ -123,7 +123,8 @@ export class Takeover {
     if (this.#state === "over") return;
     const answered = new Promise<void>((resolve) => this.#answered = resolve);
     this.#socket.send({ take: keys ?? "all" });
-    // Who does not answer does not accept either, and lets go when it wakes.
+    // A process that does not answer does not accept either, and lets go when
+    // it wakes.
     await atMost(
       systemTimers,
       ANSWER_MS,
@@ -133,7 +134,7 @@ export class Takeover {
     else this.#store.start((key) => keys.includes(key));
   }
 
-  /** The elder goes on as if nobody had asked. */
+  /** The elder goes on as before. */
   abandon(): void {
     this.#state = "over";
     this.#store.close();
@@ -141,7 +142,7 @@ export class Takeover {
   }
 
   async #listen(): Promise<void> {
-    while (await this.#socket.receiveWords() !== null) this.#answered?.();
+    while (await this.#socket.receiveFields() !== null) this.#answered?.();
     if (this.#state === "holding") this.#finish();
   }
 
@@ -159,7 +160,7 @@ function refusal(no: unknown, pid: number): TakeoverRefused {
 }
 
 /** It has ended the conversation. */
-function isUnheard(error: unknown): boolean {
+function isUnanswered(error: unknown): boolean {
   return error instanceof TakeoverRefused && error.problem === "other";
 }
 

@@ -41,7 +41,7 @@ export class ConnectAnswerReader {
   readonly #reader: ResponseReader;
   #refusal: Refusal | undefined;
 
-  /** @param who Answers, for errors: "the server". */
+  /** @param who Names the answering end in errors: "the server". */
   constructor(who: string) {
     this.#reader = new ResponseReader(who);
   }
@@ -94,13 +94,13 @@ function bytesOfBody(head: ResponseHead): number {
       return Math.min(length.bytes, REFUSAL_BODY_BYTES_MAX);
     case "untilClose":
       return REFUSAL_BODY_BYTES_MAX;
-    // Which nobody who serves CONNECT does: the phrase has to do.
+    // Which no server of CONNECT sends: the phrase has to do.
     case "chunked":
       return 0;
   }
 }
 
-/** What others wrote must not move the cursor of whoever reads it. */
+/** A peer's text must not move the cursor of its reader's terminal. */
 function oneLine(text: string): string {
   return text.replace(/[\s\p{Cc}]+/gu, " ").trim();
 }

@@ -1,6 +1,6 @@
 /**
- * The caller's side of HTTP CONNECT: asks on a connection to a frontend, and is
- * the conduit that the connection becomes once that is granted.
+ * The caller's side of HTTP CONNECT: sends the request on a connection to a
+ * frontend, and is the conduit that the connection becomes once it is granted.
  *
  * @module
  */
@@ -34,7 +34,7 @@ export interface ConnectOptions {
 }
 
 /**
- * Asks for `address` and reports once.
+ * Requests `address` and reports once.
  *
  * @param socket A fresh connection to the frontend; nothing attached yet.
  * @param address `host:port`, IPv6 in brackets.
@@ -60,14 +60,14 @@ interface Asking {
   readonly outcome: DialEvents;
 }
 
-/** Granted; what comes is kept until somebody receives it. */
+/** Granted; what comes is kept until a receiver attaches. */
 interface Held {
   readonly kind: "held";
   /** Bounded by what the socket delivers ahead: one read. */
   readonly chunks: Uint8Array[];
   hasEnded: boolean;
   close?: ConduitEnd;
-  /** Who will receive it, in a moment. */
+  /** The receiver that attached, and gets it in a moment. */
   events?: ConduitEvents;
 }
 
@@ -104,7 +104,7 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
       throw new TypeError("Cannot attach to a conduit twice");
     }
     phase.events = events;
-    // Not now: whoever joins two conduits has yet to attach to the other one.
+    // Not now: a transfer has yet to attach to the other conduit.
     queueMicrotask(() => this.#open(phase, events));
   }
 
@@ -227,7 +227,7 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
   }
 
   #refused(phase: Asking, { status, sentence }: ConnectRefusal): void {
-    // Konnectivity tells a dial that took too long by this status alone.
+    // Konnectivity marks a dial that took too long by this status alone.
     this.#fail(phase, status === 504 ? "timeout" : "endpoint", sentence);
   }
 

@@ -1,6 +1,6 @@
 /**
- * What a CONNECT request asks for: which targets there are (RFC 9110 §9.3.6),
- * and what of ours may stand among its fields.
+ * The content of a CONNECT request: its target (RFC 9110 §9.3.6), and our own
+ * fields.
  *
  * It knows nothing about sockets, agents or what becomes of the target.
  *
@@ -15,7 +15,7 @@ import {
 import type { RequestHead } from "./head.ts";
 import { MessageError, quote } from "./message_error.ts";
 
-/** For who does not know what is wanted here. */
+/** For callers that send another request. */
 export const CONNECT_EXAMPLE = "CONNECT host:port";
 
 /** A request that can be served. */
@@ -56,7 +56,7 @@ function targetProblem(target: string): string | undefined {
   return PLAIN_TARGET.test(target) ? undefined : problemOf(target);
 }
 
-/** What nearly all are: nothing to say about it. Ports up to 59999. */
+/** Nearly all targets, which need no further checks. Ports up to 59999. */
 const PLAIN_TARGET = /^[0-9A-Za-z._-]+:[1-9](?:[0-9]{0,3}|(?<=[1-5])[0-9]{4})$/;
 
 function problemOf(target: string): string | undefined {

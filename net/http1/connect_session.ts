@@ -1,15 +1,15 @@
 /**
  * One HTTP CONNECT client, from its first byte to the transfer.
  *
- * It wraps the client's socket conduit. First it listens itself, for the
- * request head; once the dial is answered it is a conduit like any other, with
- * two rules of its own:
+ * It wraps the client's socket conduit. First it reads the request head; once
+ * the dial is answered it is a conduit like any other, with two rules of its
+ * own:
  * - the 200 leaves strictly before the target's first byte;
  * - that byte waits for the client's first one, or not long: see `FirstHold`.
  *
  * Where the 200 is given early, it leaves before the dial is answered, and what
- * the client says to it follows the dial at once. The price: a dial that fails
- * then can only be told by a reset.
+ * the client sends then follows the dial at once. The price: a dial that fails
+ * then can only end in a reset.
  *
  * @module
  */
@@ -56,8 +56,9 @@ export const REFUSED_LINGER_MS = 2_000;
  */
 export const ENDED_WAIT_MS = 300;
 
-/** A dial as a CONNECT client asks for it. */
-export interface ConnectOrder<Caller> extends Omit<ConnectRequest, "target"> {
+/** A dial as a CONNECT client requests it. */
+export interface ConnectDialRequest<Caller>
+  extends Omit<ConnectRequest, "target"> {
   readonly target: DialTarget;
   readonly caller: Caller;
   /** See `DialContext.takeEarlyData`. */
@@ -65,15 +66,15 @@ export interface ConnectOrder<Caller> extends Omit<ConnectRequest, "target"> {
 }
 
 /**
- * What a CONNECT client needs from whoever serves it.
+ * What a CONNECT session needs from its server.
  *
- * @template Caller What is known of who the client is.
+ * @template Caller What is known of the client's identity.
  */
 export interface ConnectSessionOptions<Caller> {
   readonly timers: Timers;
   /** The 200 does not wait for the dial. */
   readonly grantsEarly?: boolean;
-  dial(order: ConnectOrder<Caller>, answer: DialAnswer): PendingDial;
+  dial(order: ConnectDialRequest<Caller>, answer: DialAnswer): PendingDial;
   /** The tunnel is open: join both conduits. */
   join(client: Conduit, target: Conduit): void;
   /**
@@ -113,14 +114,14 @@ export class ConnectSession<Caller>
   #headBytes = 0;
   #phase: Phase = { kind: "head", reader: new RequestReader(CONNECT_EXAMPLE) };
   #timer: Timer | undefined;
-  /** What the client sent behind its head and nobody has taken yet. */
+  /** What the client sent behind its head and is not taken yet. */
   #early = NO_BYTES;
   /** From the dial on, until the client has sent bytes for the target. */
   #hold: FirstHold | undefined;
 
   /**
    * @param socket The client's connection; nothing attached to it yet.
-   * @param caller Who the client is.
+   * @param caller The client's identity.
    * @param shared What it shares with others of its source.
    */
   constructor(
@@ -146,7 +147,7 @@ export class ConnectSession<Caller>
     socket.attach(this);
   }
 
-  // --- What the client's socket tells us -------------------------------------
+  // --- Events of the client's socket -------------------------------------------
 
   onData(chunk: Uint8Array): void {
     switch (this.#phase.kind) {
@@ -199,7 +200,7 @@ export class ConnectSession<Caller>
     if (this.#phase.kind === "open") this.#phase.events.onWritable();
   }
 
-  // --- What the transfer loop asks of us -------------------------------------
+  // --- Calls of the transfer loop ---------------------------------------------
 
   attach(events: ConduitEvents): void {
     const hasEnded = isDialing(this.#phase) && this.#phase.hasEnded;
@@ -279,7 +280,7 @@ export class ConnectSession<Caller>
       hasEnded: false,
     };
     this.#phase = phase;
-    const order: ConnectOrder<Caller> = {
+    const order: ConnectDialRequest<Caller> = {
       target: { protocol: "tcp", address: target },
       node,
       oneAgent,
@@ -298,7 +299,8 @@ export class ConnectSession<Caller>
       reportInternalError("dial", error);
       return this.#onDialFailed(new DialError("endpoint", INTERNAL_ERROR));
     }
-    // Behind the dial: a refusal that is known at once is still told in words.
+    // Behind the dial: a refusal that is known at once is still sent as an
+    // answer.
     if (this.#options.grantsEarly && this.#phase === phase) this.#grant(phase);
   }
 
@@ -372,7 +374,7 @@ export class ConnectSession<Caller>
     this.#socket.end();
     this.#dropEarly();
     // Closing at once could turn the answer into a TCP reset when the client
-    // has sent bytes that nobody read.
+    // has sent bytes that are unread.
     this.#timer = this.#options.timers.after(
       REFUSED_LINGER_MS,
       () => this.#socket.reset("the client did not hang up after a refusal"),

@@ -12,7 +12,7 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import {
   CONNECT_HEAD_TIMEOUT_MS,
-  type ConnectOrder,
+  type ConnectDialRequest,
   ConnectSession,
   type ConnectSessionOptions,
   ENDED_WAIT_MS,
@@ -29,7 +29,7 @@ function setUp(options: Partial<ConnectSessionOptions<string>> = {}) {
   const [client, socket] = MemoryConduit.pair();
   const [target, agentSide] = MemoryConduit.pair();
   const dials: {
-    order: ConnectOrder<string>;
+    order: ConnectDialRequest<string>;
     answer: DialAnswer;
     cancelled: boolean;
   }[] = [];

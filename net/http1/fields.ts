@@ -34,15 +34,17 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 
 /**
  * What `Connection` may not name: taking these away changes what a message
- * means or who it is from.
+ * means or its sender.
  */
 const PROTECTED =
   /^(?:host|authorization|content-length|transfer-encoding|cookie|x-.*)$/;
 
-/** The status of a message that is the fault of whoever asks, or answers. */
+/**
+ * The status of a message that is the fault of the client, or of the server.
+ */
 export type FaultStatus = 400 | 502;
 
-/** See the module description. Taken apart when somebody asks: few do. */
+/** Parsed at the first use: most are never used. */
 export class Fields {
   /**
    * @param lines Bytes as code points.

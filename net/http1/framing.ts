@@ -21,16 +21,18 @@ export type BodyLength =
 /** There is no body. */
 export const NO_BODY: BodyLength = { kind: "bytes", bytes: 0 };
 
-/** Longest line of a chunk's size with extensions, which nobody sends. */
+/**
+ * Longest line of a chunk's size with extensions, which no peer of ours sends.
+ */
 export const CHUNK_LINE_BYTES_MAX = 256;
 
 /** Most bytes of trailer lines: a kubelet sends none. */
 export const TRAILER_BYTES_MAX = 8192;
 
 /**
- * What the head says about the length.
+ * The length of the body, by its head.
  *
- * @param otherwise Without a word in the head.
+ * @param otherwise Without a field for it in the head.
  * @throws {MessageError} For everything that two parsers could read in two ways
  *   (RFC 9112 §6.3).
  */
@@ -66,7 +68,7 @@ export function bodyLength(
 }
 
 /**
- * Where the body of an answer ends; some have none, whatever their heads say
+ * Where the body of an answer ends; some have none, whatever is in their heads
  * (RFC 9112 §6.3).
  *
  * @param method Of the request.

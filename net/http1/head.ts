@@ -2,9 +2,8 @@
  * The heads of HTTP/1.1 messages, read strictly out of bytes that may be cut
  * anywhere (RFC 9112 §2–§5), with one set of limits.
  *
- * It knows request lines, status lines and field lines. What a head means and
- * what becomes of it is for whoever reads it; where the body behind it ends is
- * in `framing.ts`.
+ * It knows request lines, status lines and field lines. The caller decides what
+ * a head means; where the body behind it ends is in `framing.ts`.
  *
  * @module
  */
@@ -96,7 +95,7 @@ export class ResponseReader {
   #gatherer = new HeadGatherer(RESPONSE_HEAD_BYTES_MAX);
   #interimCount = 0;
 
-  /** @param who Answers, for errors: "the kubelet". */
+  /** @param who Names the answering end in errors: "the kubelet". */
   constructor(who: string) {
     this.#who = who;
   }
@@ -111,7 +110,7 @@ export class ResponseReader {
   push(chunk: Uint8Array): WithRest<ResponseHead> | undefined {
     const gathered = this.#gatherer.push(chunk);
     if (typeof gathered === "string") {
-      // Who speaks something else may never say more.
+      // A peer of another protocol may never send more.
       const { start } = this.#gatherer;
       if (!VERSION.startsWith(start.slice(0, VERSION.length))) {
         throw this.#noAnswer(firstLine(start));
@@ -132,8 +131,8 @@ export class ResponseReader {
   }
 
   /**
-   * As {@linkcode push}, for those whom interim answers tell nothing and who
-   * asked for no other protocol.
+   * As {@linkcode push}, for callers that ignore interim answers and requested
+   * no other protocol.
    */
   pushFinal(chunk: Uint8Array): WithRest<ResponseHead> | undefined {
     let read = this.push(chunk);
@@ -176,7 +175,7 @@ const VERSION = "HTTP/";
 /** RFC 9110 §5.6.2. */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** RFC 9112 §3; methods are told apart by whoever serves them. */
+/** RFC 9112 §3; the server of a method checks it. */
 const REQUEST_LINE =
   /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e]+) HTTP\/1\.([01])$/;
 

@@ -77,7 +77,7 @@ const NO_BYTES = new Uint8Array(0);
 /** First size of the buffer; it doubles as bytes really arrive. */
 const GATHER_BYTES_MIN = 512;
 
-/** More is not shown to anybody. */
+/** No more than this is shown. */
 const START_BYTES = 100;
 
 const CR = 13;

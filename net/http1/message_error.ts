@@ -7,7 +7,7 @@
 export class MessageError extends Error {
   override readonly name = "MessageError";
 
-  /** @param status What whoever asked is answered, if there is still time. */
+  /** @param status The status of the answer, if it can still be sent. */
   constructor(readonly status: number, message: string) {
     super(message);
   }

@@ -2,9 +2,9 @@
  * A refusal in HTTP/1.1, and the status of a dial that failed.
  *
  * Statuses follow Konnectivity's, with one difference: a missing agent is 503
- * (upstream says 500), since it is not the server that is broken. The reason
- * phrase carries the sentence because kube-apiserver shows that and nothing
- * else; the body carries it too, for curl and people.
+ * (upstream: 500), since it is not the server that is broken. The reason phrase
+ * carries the sentence because kube-apiserver shows that and nothing else; the
+ * body carries it too, for curl and people.
  *
  * @module
  */

@@ -37,7 +37,7 @@ export interface Http2Engine {
   /** Nothing more is sent; with a write in flight: nor waited for. */
   readonly isFinished: boolean;
   /** Output can wait now, and is useless if the peer leaves. */
-  readonly isDeserted: boolean;
+  readonly isIdle: boolean;
   /** On the clock of the timers; `Infinity` when there is none. */
   readonly nextDeadlineMs: number;
   onDeadline(): void;
@@ -62,7 +62,7 @@ export const LINGER_BYTES_MAX: number = 1024 * 1024;
  * behind each call's last bytes and a program that calls once hangs up right
  * behind it: to answer is a failed write, the dearest thing there is.
  */
-export const DESERTED_HOLD_MS = 5;
+export const IDLE_HOLD_MS = 5;
 
 /** One for all: a chunk is dealt with before the next read. */
 const shared = new Uint8Array(BUFFER_BYTES_MAX);
@@ -96,7 +96,7 @@ class Http2Driver implements StreamUser {
   /** Why nothing can be written any more. */
   #writeError: unknown;
   #flushScheduled = false;
-  /** Runs while output is held back, see {@linkcode DESERTED_HOLD_MS}. */
+  /** Runs while output is held back, see {@linkcode IDLE_HOLD_MS}. */
   #hold: Timer | undefined;
   #timer: Timer | undefined;
   #timerDueMs = Infinity;
@@ -176,7 +176,7 @@ class Http2Driver implements StreamUser {
   #onChunk(chunk: Uint8Array): void {
     if (this.#state !== "running") return this.#onLate(chunk.length);
     this.#connection.receive(chunk);
-    if (this.#hold !== undefined && !this.#connection.isDeserted) {
+    if (this.#hold !== undefined && !this.#connection.isIdle) {
       this.#endHold();
       queueMicrotask(this.#flush);
     }
@@ -202,8 +202,8 @@ class Http2Driver implements StreamUser {
   #scheduleFlush(): void {
     if (this.#flushScheduled || this.#isWriting) return;
     this.#flushScheduled = true;
-    if (!this.#connection.isDeserted) return queueMicrotask(this.#flush);
-    this.#hold = this.#timers.after(DESERTED_HOLD_MS, this.#flush);
+    if (!this.#connection.isIdle) return queueMicrotask(this.#flush);
+    this.#hold = this.#timers.after(IDLE_HOLD_MS, this.#flush);
   }
 
   #endHold(): void {

@@ -3,9 +3,9 @@ import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
 import { slip } from "../../tests/support/watch/heard_faults.ts";
 import { tcpPair } from "../../tests/support/peers/sockets.ts";
 import {
-  DESERTED_HOLD_MS,
   driveHttp2,
   type Http2Engine,
+  IDLE_HOLD_MS,
   LINGER_BYTES_MAX,
   LINGER_MS,
 } from "./http2_driver.ts";
@@ -53,29 +53,29 @@ Deno.test("output during a write waits for it and leaves at once after it", asyn
 Deno.test("what is said to a client without calls is not written if it leaves", async () => {
   const { engine, stream, timers } = drive();
   await Promise.resolve(); // The first look, for what was said before.
-  engine.isDeserted = true;
+  engine.isIdle = true;
   engine.say("pong");
   await Promise.resolve();
   assertEquals(stream.texts, []);
   stream.deliver(null);
   assertEquals([stream.texts, stream.calls], [[], ["close"]]);
   await settled();
-  timers.advance(DESERTED_HOLD_MS);
+  timers.advance(IDLE_HOLD_MS);
   assertEquals([stream.texts, engine.closed], [[], 1]);
 });
 
 Deno.test("a client without calls that stays gets its answer a little later", async () => {
   const { engine, stream, timers } = drive();
   await Promise.resolve(); // The first look, for what was said before.
-  engine.isDeserted = true;
+  engine.isIdle = true;
   engine.say("pong");
-  timers.advance(DESERTED_HOLD_MS);
+  timers.advance(IDLE_HOLD_MS);
   assertEquals(stream.texts, ["pong"]);
   stream.complete();
   await settled();
   engine.say("another");
   // It calls again: nothing is held back any more.
-  engine.onReceive = () => engine.isDeserted = false;
+  engine.onReceive = () => engine.isIdle = false;
   stream.deliver(new Uint8Array(1));
   await Promise.resolve();
   assertEquals([stream.texts, timers.due], [["pong", "another"], []]);
@@ -246,7 +246,7 @@ function drive() {
 
 class FakeEngine implements Http2Engine {
   saidAll = false;
-  isDeserted = false;
+  isIdle = false;
   nextDeadlineMs = Infinity;
   gaveUp = false;
   taken = 0;

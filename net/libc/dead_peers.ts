@@ -1,14 +1,13 @@
 /**
  * Finds out about TCP peers that vanished: a machine that lost its power, or a
- * firewall that forgot a connection, says nothing, and a connection on which
- * nobody writes would wait for it for ever, with all that hangs on it.
+ * firewall that forgot a connection, sends nothing, and a connection on which
+ * we write nothing would wait for ever, with all that it holds.
  *
- * The kernel asks such peers itself once it is told to (TCP keepalive, RFC 9293
- * §3.8.4; Go does so on every socket). Here it is told from time to time, for
- * all sockets that have lived until then: what comes and goes within seconds,
- * which is nearly everything, pays nothing for it. Listening sockets hand it
- * down to what they accept. Where the C library cannot be asked, peers are not
- * asked either.
+ * The kernel probes such peers itself once that is switched on (TCP keepalive,
+ * RFC 9293 §3.8.4; Go does so on every socket). Here it is switched on from
+ * time to time, for all sockets that have lived until then: connections of
+ * seconds, which nearly all are, pay nothing for it. Listening sockets pass it
+ * on to accepted ones. Without a C library there are no probes.
  *
  * @module
  */
@@ -19,12 +18,12 @@ import { DESCRIPTOR_GAP_MAX, type LibC, openLibc } from "./libc.ts";
 /** Between the end of one look and the next. */
 export const LOOK_INTERVAL_MS = 30_000;
 
-/** Descriptors asked about without letting anybody else do something: 1 ms. */
+/** Descriptors looked at in one go, without a turn for others: 1 ms. */
 export const LOOKED_AT_ONCE_MAX = 1_000;
 
 /**
- * After a minute of silence a peer is asked four times, 15 s apart: two minutes
- * for one that is gone. Shorter would cost nodes on metered lines.
+ * After a minute of silence a peer is probed four times, 15 s apart: two
+ * minutes for one that is gone. Shorter would cost nodes on metered lines.
  */
 export const KEEPALIVE = { idleS: 60, intervalS: 15, probes: 4 } as const;
 
@@ -47,7 +46,7 @@ export class DeadPeers {
     if (library !== undefined) this.#wait(library);
   }
 
-  /** Looks no more; sockets keep what they were told. */
+  /** Looks no more; sockets keep their options. */
   stop(): void {
     this.#timer?.cancel();
   }

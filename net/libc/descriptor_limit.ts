@@ -9,7 +9,7 @@ import { openLibc } from "./libc.ts";
 /** Linux's number for it. */
 const RLIMIT_NOFILE = 7;
 
-/** `undefined` where the C library cannot be asked. */
+/** `undefined` without a C library. */
 export function descriptorLimit(): number | undefined {
   // struct rlimit: the soft limit, which is what holds, and the hard one.
   const limits = new BigUint64Array(2);

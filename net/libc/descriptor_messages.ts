@@ -46,7 +46,7 @@ export interface DescriptorMessage {
 /**
  * Sends one message.
  *
- * @param to The address of who is to have it, of a socket that is not connected.
+ * @param to The address of the receiver, for a socket that is not connected.
  * @returns False: there is no room just now.
  * @throws A system error with its `code`.
  */

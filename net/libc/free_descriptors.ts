@@ -1,7 +1,7 @@
 /**
- * Whether there are descriptors left for somebody who is not the last: callers
- * and targets leave some for links, and those leave some for health and
- * administration, so that a process that is full can still be asked why.
+ * Whether there are descriptors left for a use: callers and targets leave some
+ * for links, and those leave some for health and administration, so that a
+ * process that is full can still report why.
  *
  * The kernel gives out the lowest descriptor that is free, so the number of a
  * new one says how many are in use at least.
@@ -12,7 +12,7 @@
 import { descriptorLimit } from "./descriptor_limit.ts";
 import { openLibc } from "./libc.ts";
 
-/** For whom a descriptor is. */
+/** What a descriptor is for. */
 export type DescriptorUse = "caller" | "link" | "administration";
 
 /** Callers and targets leave so many of all descriptors, within bounds. */
@@ -21,13 +21,13 @@ const CALLERS_LEAVE = { share: 1 / 8, min: 12, max: 64 } as const;
 /** Links leave so many of those. */
 const LINKS_LEAVE_SHARE = 1 / 2;
 
-/** Whoever asks takes no more before the next one asks: a socket and a target. */
+/** A caller takes no more before the next one looks: a socket and a target. */
 const PER_ASK_MAX = 4;
 
 /** The limit may be lowered meanwhile (prlimit(1)). */
 const UNASKED_MAX = 256;
 
-/** So few that somebody who runs a tunnel should know of it at the start. */
+/** So few that the operator should know of it at the start. */
 export const SMALL_LIMIT = 1_024;
 
 /** What `use` leaves to others of `limit` descriptors. */
@@ -38,7 +38,7 @@ export function descriptorsLeft(use: DescriptorUse, limit: number): number {
   return use === "link" ? Math.floor(callers * LINKS_LEAVE_SHARE) : 0;
 }
 
-/** So many may be asked about before it is counted again. */
+/** How many may be taken before they are counted again. */
 let unasked = 0;
 
 /** Whether `use` may have another descriptor, or keep the one it just got. */
@@ -55,7 +55,7 @@ export function mayTakeDescriptor(use: DescriptorUse): boolean {
   return free > descriptorsLeft(use, limit);
 }
 
-/** @returns `undefined` where nobody can tell. */
+/** @returns `undefined` where it is unknown. */
 function freeDescriptors(limit: number | undefined): number | undefined {
   const library = openLibc();
   if (library === undefined || limit === undefined) return undefined;
@@ -70,9 +70,9 @@ const EFD_CLOEXEC = 0x80000;
 let spare: number | undefined;
 
 /**
- * Runs `refuse` although there is no descriptor left: one is kept for that. Whom
- * it accepts it has to close itself, or there is none to keep for the next one;
- * waiting in the kernel would be worse.
+ * Runs `refuse` although there is no descriptor left: one is kept for that.
+ * `refuse` has to close what it accepts, or there is none to keep for the next
+ * one; waiting in the kernel would be worse.
  */
 export function withSpareDescriptor<Result>(refuse: () => Result): Result {
   const library = openLibc();
@@ -92,7 +92,7 @@ export function keepSpareDescriptor(): void {
   }
 }
 
-/** What to say at the start, if there are few descriptors. */
+/** The warning at the start, if there are few descriptors. */
 export function smallLimitWarning(): string | undefined {
   const limit = descriptorLimit();
   if (limit === undefined || limit >= SMALL_LIMIT) return undefined;

@@ -1,11 +1,11 @@
 /**
- * Lets a peer hear our last words without being listened to any more.
+ * Lets a peer read our last bytes while we read no more from it.
  *
  * To close a socket with bytes unread answers them with RST, which can destroy
- * what we said last; to go on reading costs us what a flood costs. So the
- * connection is kept open by a second descriptor that nobody reads: what the
+ * what we sent last; to go on reading costs us what a flood costs. So the
+ * connection is kept open by a second descriptor that is not read: what the
  * peer still sends fills the kernel's buffer and then stops it, and our end of
- * the stream comes behind our last words.
+ * the stream comes behind our last bytes.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import type { LibC } from "./libc.ts";
 
 const SHUT_WR = 1;
 
-/** How long the peer has to read what it was told. */
+/** How long the peer has to read our last bytes. */
 export const KERNEL_LINGER_MS = 1_000;
 
 /** What was written in this turn leaves first. */

@@ -1,8 +1,8 @@
 /**
- * What the platform has no call for, asked of the C library.
+ * Calls of the C library that the platform does not have.
  *
- * Linux with glibc, and the permission for FFI; elsewhere `openLibc` says that
- * there is none, and its callers do without.
+ * Linux with glibc, and the permission for FFI; elsewhere `openLibc` gives
+ * none, and its callers do without.
  *
  * @module
  */
@@ -118,13 +118,13 @@ function findLastError(library: LibC): Int32Array {
 
 function load(): LibC | undefined {
   if (Deno.build.os !== "linux") return undefined;
-  // Asked first, because an attempt without the permission would prompt.
+  // Queried first, because an attempt without the permission would prompt.
   if (Deno.permissions.querySync({ name: "ffi" }).state !== "granted") {
     return undefined;
   }
   try {
     const { symbols } = Deno.dlopen("libc.so.6", SYMBOLS);
-    // Found before anything fails: to look for it may change what it says.
+    // Found before anything fails: to look for it may change errno.
     findLastError(symbols);
     return symbols;
   } catch {
@@ -133,8 +133,8 @@ function load(): LibC | undefined {
 }
 
 /**
- * The descriptors of all TCP and UDP sockets of this process. They are tried one by
- * one: `/proc` would list them, but Deno opens it to nobody with less than all
+ * The descriptors of all TCP and UDP sockets of this process. They are tried
+ * one by one: `/proc` would list them, but Deno opens it only with all
  * permissions.
  */
 export function* inetDescriptors(
@@ -153,7 +153,9 @@ export function* inetDescriptors(
   }
 }
 
-/** What `getsockname` or `getpeername` says; nothing unless it is TCP or UDP. */
+/**
+ * The address of `getsockname` or `getpeername`; none unless it is TCP or UDP.
+ */
 export function nameOf(
   call: LibC["getsockname"],
   descriptor: number,
@@ -173,7 +175,7 @@ function readName(): SocketName | undefined {
   if (family === AF_INET) return { address: `${name.subarray(4, 8)}`, port };
   if (family !== AF_INET6) return undefined;
   const address = name.subarray(8, 24);
-  // ::ffff:a.b.c.d on a dual-stack socket is told by its IPv4 address.
+  // ::ffff:a.b.c.d on a dual-stack socket is reported as its IPv4 address.
   const isMapped = address.subarray(0, 10).every((byte) => byte === 0) &&
     address[10] === 0xff && address[11] === 0xff;
   return { address: `${isMapped ? address.subarray(12) : address}`, port };

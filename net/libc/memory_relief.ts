@@ -3,8 +3,8 @@
  *
  * A process that has carried 10,000 connections keeps what they used: the
  * collector runs only while garbage is made, and the C library hands free
- * memory back only from the top of its heap. On a small node that memory is
- * somebody else's. So when nearly nothing happens and much more memory is in
+ * memory back only from the top of its heap. On a small node other programs
+ * need that memory. So when nearly nothing happens and much more memory is in
  * use than after the last time, the garbage is collected and what is free is
  * returned. That takes some 40 ms, which is why it waits for quiet.
  *
@@ -37,7 +37,7 @@ export const WORTHWHILE_BYTES: number = 8 * 1024 * 1024;
 /** Growth that is worth one at once, however long ago the last one was. */
 export const SURGE_BYTES: number = 24 * 1024 * 1024;
 
-/** With a larger part of one core in use, somebody would notice a relief. */
+/** With a larger part of one core in use, a relief would be noticed. */
 export const QUIET_CPU_PART = 0.02;
 
 /** What `MemoryRelief` needs of the machine. */

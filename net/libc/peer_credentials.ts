@@ -1,5 +1,5 @@
 /**
- * Who is at the other end of a unix socket (SO_PEERCRED of unix(7)).
+ * The process at the other end of a unix socket (SO_PEERCRED of unix(7)).
  *
  * @module
  */
@@ -9,7 +9,9 @@ import type { LibC } from "./libc.ts";
 const SOL_SOCKET = 1;
 const SO_PEERCRED = 17;
 
-/** Who made a unix connection, as the kernel saw it then (unix(7)). */
+/**
+ * The process that made a unix connection, as the kernel saw it then (unix(7)).
+ */
 export interface PeerCredentials {
   /**
    * The process; it may have passed the connection on, or be gone. 0: it is none
@@ -19,7 +21,7 @@ export interface PeerCredentials {
   readonly uid: number;
 }
 
-/** @returns `undefined` where nobody can tell. */
+/** @returns `undefined` where it is unknown. */
 export function peerCredentials(
   library: LibC,
   descriptor: number,

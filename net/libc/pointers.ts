@@ -2,12 +2,12 @@
  * Structures for the C library that hold pointers, as words of 32 bits.
  *
  * Linux means x86-64 or arm64 for this platform: pointers of 64 bits, the low
- * word first. Memory that is pointed to must be kept by whoever points.
+ * word first. The caller must keep memory that is pointed to.
  *
  * @module
  */
 
-/** Where `memory` is. It stays there as long as somebody refers to it. */
+/** Where `memory` is. It stays there as long as there is a reference to it. */
 export function pointerTo(
   memory: Uint8Array<ArrayBuffer> | Uint32Array<ArrayBuffer>,
 ): number {

@@ -16,8 +16,8 @@ export interface DatagramAddress {
   readonly hostname: string;
   readonly port: number;
   /**
-   * The address of this machine that was asked, and that answers leave from;
-   * absent: the one of the socket, or which the system likes best.
+   * The address of this machine that the datagram came to, and that answers
+   * leave from; absent: the socket's, or the system's choice.
    */
   readonly local?: string;
 }
@@ -51,7 +51,8 @@ export function encodeSocketAddress(
 }
 
 /**
- * The same for who says it to the kernel at once and needs it no longer.
+ * The same for a caller that passes it to the kernel at once and needs it no
+ * longer.
  *
  * @param into {@linkcode SOCKET_ADDRESS_BYTES} of room.
  * @returns How many bytes it takes; `undefined` as there.
@@ -72,7 +73,7 @@ export function writeSocketAddress(
 }
 
 /**
- * Hosts whose bytes are remembered: whoever is dialed is dialed again, and to
+ * Hosts whose bytes are remembered: a host is dialed again and again, and to
  * read an address takes as long as three system calls.
  */
 const HOSTS_MAX = 256;
@@ -116,7 +117,7 @@ export class SocketAddressReader {
     return undefined;
   }
 
-  /** Most datagrams come from whoever sent the one before. */
+  /** Most datagrams come from the sender of the one before. */
   #read(at: number, bytes: number): string {
     if (this.#isLast(at, bytes)) return this.#lastHost;
     this.#last = this.#bytes.slice(at, at + bytes);

@@ -19,7 +19,8 @@ const SOCK_CLOEXEC = 0x80000;
 const PORT = 53;
 
 /**
- * @returns `undefined`: it cannot be reached; `unknown`: nobody can tell here.
+ * @returns `undefined`: it cannot be reached; `unknown`: that cannot be known
+ *   here.
  */
 export function sourceAddress(
   hostname: string,

@@ -8,7 +8,7 @@
  * @module
  */
 
-/** Numbers that are told apart here; see errno(3). */
+/** Numbers that are distinguished here; see errno(3). */
 export const Errno = {
   EINTR: 4,
   EAGAIN: 11,

@@ -3,8 +3,8 @@
  *
  * A link carries many conduits over one socket, so what matters is that the
  * next frame is chosen late: the scheduler can let a small one overtake only
- * what the kernel has not been given yet. Where the C library cannot be asked,
- * the options stay as the platform set them.
+ * what the kernel has not been given yet. Without a C library the options stay
+ * as the platform set them.
  *
  * @module
  */

@@ -3,9 +3,9 @@
  *
  * A tunnel that turns a reset into an orderly end lies: the peer takes half an
  * answer for a whole one. The platform has no call for it, so the C library's
- * `connect` is asked to dissolve the connection (address family AF_UNSPEC),
- * upon which Linux sends RST; the descriptor is looked up by the connection's
- * two addresses. `SO_LINGER` with a time of 0 would not do: the platform calls
+ * `connect` dissolves the connection (address family AF_UNSPEC), upon which
+ * Linux sends RST; the descriptor is looked up by the connection's two
+ * addresses. `SO_LINGER` with a time of 0 would not do: the platform calls
  * `shutdown` before `close`, so FIN would leave first.
  *
  * Where that is not possible (no Linux, no permission for FFI) the socket is

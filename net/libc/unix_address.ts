@@ -25,8 +25,9 @@ export function encodeUnixAddress(
 }
 
 /**
- * A name of the abstract namespace (unix(7)): it belongs to the network namespace
- * as ports do, needs no folder, and is gone with who has bound it.
+ * A name of the abstract namespace (unix(7)): it belongs to the network
+ * namespace as ports do, needs no folder, and is gone with the process that
+ * bound it.
  *
  * @returns `undefined` when the name is empty or too long.
  */

@@ -1,6 +1,6 @@
 /**
  * Which of a name's addresses comes first (RFC 6724 §6): those that can be
- * reached from here, and of those the ones nearest to what we are.
+ * reached from here, and of those the ones nearest to our own addresses.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import {
   parseIpAddress,
 } from "../../proto/peer/ip_address.ts";
 
-/** A prefix, and what RFC 6724 §2.1 says of addresses in it. */
+/** A prefix, and the policy of RFC 6724 §2.1 for it. */
 interface Policy {
   readonly prefix: readonly number[];
   readonly bits: number;

@@ -7,7 +7,7 @@
 
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
-import { askServers, type DnsOutcome } from "./dns_query.ts";
+import { type DnsOutcome, queryServers } from "./dns_query.ts";
 import { type HostName } from "./host_name.ts";
 import { NAME_LENGTH_MAX } from "../../proto/peer/dns_name.ts";
 import { QuestionPace } from "./question_pace.ts";
@@ -25,7 +25,9 @@ export interface DnsFinding {
 export class DnsClient {
   readonly #timers: Timers;
   readonly #pace: QuestionPace;
-  /** Who answered last is asked first: one that is dead costs one wait. */
+  /**
+   * The server that answered last is queried first: a dead one costs one wait.
+   */
   #lastToAnswer: DatagramAddress | undefined;
   #turn = 0;
 
@@ -35,7 +37,7 @@ export class DnsClient {
   }
 
   /**
-   * @param host As it was asked for, for errors.
+   * @param host As it was requested, for errors.
    * @throws {LookupError} `timeout` or `failed`.
    */
   async find(
@@ -47,7 +49,7 @@ export class DnsClient {
     let ttl = Infinity;
     let failure: LookupError | undefined;
     for (const candidate of candidates(name, isAbsolute, config)) {
-      const outcomes = await askServers({
+      const outcomes = await queryServers({
         name: candidate,
         config,
         servers: this.#order(config),
@@ -60,7 +62,7 @@ export class DnsClient {
       if (found !== undefined && found.addresses.length > 0) return found;
       ttl = Math.min(ttl, found?.ttl ?? 0);
       if (found !== undefined) continue;
-      // Who is silent for one name is not asked for others.
+      // A server that is silent for one name is not queried for others.
       if (outcomes.some(({ kind }) => kind === "timeout")) {
         throw new LookupError(host, "", "timeout");
       }
@@ -83,7 +85,7 @@ function isSame(a: DatagramAddress, b: DatagramAddress | undefined): boolean {
   return a.hostname === b?.hostname && a.port === b.port;
 }
 
-/** The names to be asked for in turn (resolv.conf(5): search, ndots). */
+/** The names to be queried in turn (resolv.conf(5): search, ndots). */
 export function candidates(
   name: string,
   isAbsolute: boolean,
@@ -96,7 +98,7 @@ export function candidates(
   return dots >= ndots ? [name, ...longer] : [...longer, name];
 }
 
-/** @returns `undefined` when somebody who should know does not. */
+/** @returns `undefined` when a server that should know the answer failed. */
 function findingOf(outcomes: readonly DnsOutcome[]): DnsFinding | undefined {
   const answers = outcomes.filter((one) => one.kind === "answer");
   const found = answers.filter(({ addresses }) => addresses.length > 0);

@@ -1,19 +1,19 @@
 /**
- * Questions to name servers and what they answer (RFC 1035, 2181, 2308, 6891):
- * bytes in, bytes out.
+ * Queries to name servers and their answers (RFC 1035, 2181, 2308, 6891): bytes
+ * in, bytes out.
  *
- * Whoever is on the way, or guesses well, may answer. So an answer must have
- * the question's number and repeat the question; nothing else in it is believed
- * but what leads from the name that was asked, alias by alias, to addresses.
- * Reading is bounded: a name points only backwards and has 255 bytes, and so
- * many records are looked at.
+ * An attacker on the path, or one that guesses well, may answer. So an answer
+ * must have the query's id and repeat the question; nothing else in it is
+ * believed but what leads from the name that was queried, alias by alias, to
+ * addresses. Reading is bounded: a name points only backwards and has 255
+ * bytes, and the number of records read is limited.
  *
  * @module
  */
 
 import { formatIpAddress } from "../../proto/peer/ip_address.ts";
 
-/** What can be asked for. */
+/** The record types that are queried. */
 export type RecordType = "A" | "AAAA";
 
 /** One question. */
@@ -23,7 +23,7 @@ export interface DnsQuestion {
   readonly type: RecordType;
 }
 
-/** What a name server said. */
+/** What a name server answered. */
 export type DnsReply =
   /** Addresses of that type, perhaps none; the name may have others. */
   | {
@@ -34,11 +34,11 @@ export type DnsReply =
     /** False: it does not exist, with no type at all. */
     readonly exists: boolean;
   }
-  /** It did not fit: ask by TCP. */
+  /** It did not fit: query by TCP. */
   | { readonly kind: "truncated" }
   /** It does not know EDNS. */
   | { readonly kind: "plainer" }
-  /** It could not say. */
+  /** The server failed. */
   | { readonly kind: "failed"; readonly why: string };
 
 /** Records of an answer that are read. */
@@ -94,7 +94,7 @@ export function idOf(bytes: Uint8Array): number | undefined {
 }
 
 /**
- * Reads what is said to be an answer.
+ * Reads an answer, which is not trusted.
  *
  * @returns `undefined` when it does not answer `question`.
  */
@@ -111,7 +111,7 @@ export function readReply(
   const reader = new Reader(bytes);
   const counts = reader.counts();
   const isPlainer = code === FORMERR || code === NOTIMP;
-  // Who does not understand a question may not be able to repeat it.
+  // A server that does not understand a question may not be able to repeat it.
   if (isPlainer && counts.questions === 0) return { kind: "plainer" };
   try {
     if (counts.questions !== 1 || !reader.repeats(question)) return undefined;
@@ -207,7 +207,7 @@ function keepAddress(
   if (!here.addresses.includes(address)) here.addresses.push(address);
 }
 
-/** For how long there will be nothing (RFC 2308 §5); 0: it does not say. */
+/** For how long there will be nothing (RFC 2308 §5); 0: not given. */
 function negativeTtl(reader: Reader, authorities: number): number {
   for (let index = 0; index < Math.min(authorities, RECORDS_MAX); index++) {
     const record = reader.record();
@@ -255,7 +255,7 @@ class Reader {
     };
   }
 
-  /** Whether the question is the one that was asked. */
+  /** Whether the question is the one that was sent. */
   repeats({ name, type }: DnsQuestion): boolean {
     const asked = this.#name();
     const [askedType, askedClass] = [this.#uint16(), this.#uint16()];

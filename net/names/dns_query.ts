@@ -1,10 +1,10 @@
 /**
- * Asks name servers for the addresses of one name, both types at once.
+ * Queries name servers for the addresses of one name, both types at once.
  *
  * A server that is silent costs its turn and no more: the next one, or the same
- * again, is asked beside it, and whoever answers first is believed. Each try has
- * a socket, and so a port, of its own, and each question a number that nobody
- * can guess (RFC 5452).
+ * again, is queried beside it, and the first answer is used. Each try has a
+ * socket, and so a port, of its own, and each query an id that cannot be
+ * guessed (RFC 5452).
  *
  * @module
  */
@@ -27,7 +27,7 @@ import {
   readReply,
   type RecordType,
 } from "./dns_message.ts";
-import { askByTcp } from "./dns_stream.ts";
+import { queryByTcp } from "./dns_stream.ts";
 import type { QuestionPace } from "./question_pace.ts";
 import type { DnsConfig } from "./resolv_conf.ts";
 
@@ -37,18 +37,18 @@ import type { DnsConfig } from "./resolv_conf.ts";
  */
 export const OTHER_TYPE_MS = 500;
 
-/** Answers that fit nothing, of one try: somebody is guessing. */
+/** Answers that fit nothing, of one try: an attacker is guessing. */
 export const STRAYS_MAX = 100;
 
-/** What {@linkcode askServers} needs. */
-export interface DnsAsking {
+/** What {@linkcode queryServers} needs. */
+export interface DnsQueryOptions {
   /** In small letters, without a dot at its end. */
   readonly name: string;
   readonly config: DnsConfig;
-  /** In the order in which they are to be asked. */
+  /** In the order in which they are to be queried. */
   readonly servers: readonly DatagramAddress[];
   readonly timers: Timers;
-  /** Shared by all who ask the same servers. */
+  /** Shared by all queries to the same servers. */
   readonly pace: QuestionPace;
   /** Gives it up; its reason is what is thrown. */
   readonly signal: AbortSignal;
@@ -61,8 +61,10 @@ export type DnsOutcome =
   | Extract<DnsReply, { kind: "answer" | "failed" }>
   | { readonly kind: "timeout" };
 
-/** @returns One outcome for each type that was asked for. */
-export function askServers(asking: DnsAsking): Promise<readonly DnsOutcome[]> {
+/** @returns One outcome for each type that was queried. */
+export function queryServers(
+  asking: DnsQueryOptions,
+): Promise<readonly DnsOutcome[]> {
   return new Query(asking).run();
 }
 
@@ -70,12 +72,12 @@ export function askServers(asking: DnsAsking): Promise<readonly DnsOutcome[]> {
 interface Pending {
   readonly type: RecordType;
   outcome: DnsOutcome | undefined;
-  /** The last thing that a server said who could not answer. */
+  /** The last failure that a server answered. */
   failure: string;
 }
 
 class Query {
-  readonly asking: DnsAsking;
+  readonly asking: DnsQueryOptions;
   readonly #pending: readonly Pending[];
   readonly #tries: Try[] = [];
   readonly #settled = Promise.withResolvers<readonly DnsOutcome[]>();
@@ -84,7 +86,7 @@ class Query {
   #otherTimer: Timer | undefined;
   #isOver = false;
 
-  constructor(asking: DnsAsking) {
+  constructor(asking: DnsQueryOptions) {
     this.asking = asking;
     const types: readonly RecordType[] = asking.config.hasNoIpv6
       ? ["A"]
@@ -121,7 +123,7 @@ class Query {
     );
   }
 
-  /** Asks the next server, or waits for those that were asked. */
+  /** Queries the next server, or waits for those that were queried. */
   next(): void {
     if (this.#isOver) return;
     this.#timer?.cancel();
@@ -141,7 +143,7 @@ class Query {
     this.asking.pace.run(() => each.begin());
   }
 
-  /** A server has said something final about a question. */
+  /** A server has sent a final answer to a question. */
   take(pending: Pending, outcome: DnsOutcome, server: DatagramAddress): void {
     if (this.#isOver || pending.outcome !== undefined) return;
     if (outcome.kind === "failed") {
@@ -159,7 +161,7 @@ class Query {
     );
   }
 
-  /** All that this try asked for is answered, or never will be by it. */
+  /** All that this try queried is answered, or never will be by it. */
   tryIsOver(each: Try): void {
     if (this.#isOver) return;
     const isLast = this.#tries.at(-1) === each;
@@ -200,11 +202,11 @@ interface Question {
   readonly pending: Pending;
   /** This try will bring nothing more. */
   isOver: boolean;
-  /** It is asked by TCP as well, once however often it is told to. */
+  /** It is queried by TCP as well, once, however many answers are truncated. */
   isByTcp: boolean;
 }
 
-/** One server, asked once, for what nobody has answered yet. */
+/** One server, queried once, for what is not answered yet. */
 class Try {
   readonly #query: Query;
   readonly #server: DatagramAddress;
@@ -238,7 +240,7 @@ class Try {
       isByTcp: false,
     }));
     if (this.#query.asking.config.usesTcp) {
-      for (const question of this.#questions) this.#askByTcp(question);
+      for (const question of this.#questions) this.#queryByTcp(question);
       return;
     }
     const hostname = this.#host.includes(":") ? "::" : "0.0.0.0";
@@ -267,7 +269,7 @@ class Try {
         if (hostname !== this.#host && canonicalIp(hostname) !== this.#host) {
           return;
         }
-        this.#hear(bytes);
+        this.#receive(bytes);
       },
       onError: (error) => this.#failed(error),
     });
@@ -281,7 +283,7 @@ class Try {
     this.#socket?.send(bytes, this.#server);
   }
 
-  #hear(bytes: Uint8Array): void {
+  #receive(bytes: Uint8Array): void {
     const { name } = this.#query.asking;
     for (const question of this.#questions) {
       const { type } = question.pending;
@@ -294,7 +296,7 @@ class Try {
   }
 
   #take(question: Question, reply: DnsReply): void {
-    if (reply.kind === "truncated") return this.#askByTcp(question);
+    if (reply.kind === "truncated") return this.#queryByTcp(question);
     if (reply.kind === "plainer") {
       if (!this.#hasEdns) return this.#over(question, MISBEHAVING);
       this.#hasEdns = false;
@@ -310,12 +312,12 @@ class Try {
     if (!this.#isClosed && this.isOver) this.#end();
   }
 
-  #askByTcp(question: Question): void {
+  #queryByTcp(question: Question): void {
     if (question.isByTcp) return;
     question.isByTcp = true;
     const { name } = this.#query.asking;
     const asked = { name, type: question.pending.type };
-    const asking = askByTcp(this.#server, asked, this.#query.ending).then(
+    const asking = queryByTcp(this.#server, asked, this.#query.ending).then(
       (reply) => {
         const isFinal = reply.kind === "answer" || reply.kind === "failed";
         if (!question.isOver) {
@@ -329,7 +331,7 @@ class Try {
     unawaited("dial", asking, () => this.#failed(new Error(INTERNAL_ERROR)));
   }
 
-  /** Nobody listens there, or there is no socket to ask with. */
+  /** There is no listener, or no socket to send with. */
   #failed(error: Error): void {
     if (this.#isClosed) return;
     for (const question of this.#questions) {
@@ -348,7 +350,7 @@ class Try {
 
 const MISBEHAVING = { kind: "failed", why: "server misbehaving" } as const;
 
-/** Words for what the kernel said. */
+/** Words for errors of the kernel. */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ["ECONNREFUSED", "the name server refuses connections"],
   ["connection refused", "the name server refuses connections"],
@@ -364,7 +366,7 @@ function failureOf(error: unknown): DnsOutcome {
   return { kind: "failed", why };
 }
 
-/** Nobody can guess it, and no two questions of a try have the same. */
+/** It cannot be guessed, and no two questions of a try have the same. */
 function numberFor(index: number): number {
   const [number] = crypto.getRandomValues(new Uint16Array(1));
   return (number! & 0xfffe) | (index & 1);

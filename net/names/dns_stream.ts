@@ -1,5 +1,5 @@
 /**
- * Asks a name server by TCP (RFC 7766), for answers that fit no datagram.
+ * Queries a name server by TCP (RFC 7766), for answers that fit no datagram.
  *
  * @module
  */
@@ -15,12 +15,12 @@ import {
 } from "./dns_message.ts";
 
 /**
- * Asks one question over a connection of its own.
+ * Sends one query over a connection of its own.
  *
  * @throws A system error, or one without a code when the server closes too
  *   early or answers something else.
  */
-export async function askByTcp(
+export async function queryByTcp(
   server: DatagramAddress,
   question: DnsQuestion,
   signal: AbortSignal,

@@ -1,8 +1,9 @@
 /**
  * What stands in a small file, read again when it has changed.
  *
- * Asked of the kernel at once and not by the platform's threads: those are what
- * a stuck look-up takes, and a file's state costs less than asking them.
+ * Read by system calls at once and not by the platform's threads: a stuck
+ * look-up holds those, and reading a file's state costs less than a thread's
+ * turn.
  *
  * @module
  */
@@ -43,7 +44,7 @@ export class FollowedText<Content> {
   }
 }
 
-/** Asked first, because an attempt without the permission would prompt. */
+/** Queried first, because an attempt without the permission would prompt. */
 export function mayRead(path: string): boolean {
   return Deno.permissions.querySync({ name: "read", path }).state === "granted";
 }

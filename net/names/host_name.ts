@@ -1,6 +1,6 @@
 /**
- * A host as people write it, made ready to be asked for: what is an address,
- * what is a name, and what can be neither and need not be asked of anybody.
+ * A host as people write it, made ready for a look-up: what is an address, what
+ * is a name, and what can be neither and needs no query.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import {
 } from "../../proto/peer/dns_name.ts";
 import { isIpAddress } from "../../proto/peer/ip_address.ts";
 
-/** A name that can be asked for. */
+/** A name that can be looked up. */
 export interface HostName {
   /** In small letters, in ASCII, without a dot at its end. */
   readonly name: string;
@@ -53,11 +53,11 @@ export function isIn(name: string, domain: string): boolean {
 }
 
 /**
- * What is limited together: whoever runs the name servers of one name mostly
- * runs those of its neighbours.
+ * The unit of limits: name servers of one name mostly serve its neighbours,
+ * too.
  */
 export function domainOf(name: string): string {
-  // Asked of one network, by mDNS.
+  // Queried on one network, by mDNS.
   if (isIn(name, "local")) return "local";
   return name.split(".").slice(-2).join(".");
 }

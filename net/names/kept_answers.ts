@@ -1,7 +1,8 @@
 /**
- * Keeps what was found for as long as it may be kept, asks once for all who ask
- * at the same time, and has the last answer when there is no other (RFC 8767):
- * a name server that is silent for a while stops nobody who knows the way.
+ * A cache of answers for as long as they may be kept, with one query for all
+ * callers at the same time, and the last answer when there is no other (RFC
+ * 8767): a name server that is silent for a while stops no caller whose name
+ * was found before.
  *
  * @module
  */
@@ -10,9 +11,9 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import { type FoundAddresses, LookupError } from "./resolver.ts";
 
 /**
- * An answer is used for no longer, whatever its records say: who moves a name
- * in a hurry should not have to wait for an hour, and whoever is asked has
- * caches of his own.
+ * An answer is used for no longer, whatever its TTL: an operator who moves a
+ * name in a hurry should not have to wait for an hour, and name servers have
+ * caches of their own.
  */
 export const FRESH_MS_MAX = 30_000;
 
@@ -22,16 +23,16 @@ export const UNKNOWN_MS_MAX = 5_000;
 /** How long the last answer is kept (RFC 8767 §5 has one to three days). */
 export const LAST_ANSWER_MS = 24 * 3_600_000;
 
-/** How long a newer answer is waited for by who could have the last one. */
+/** How long a caller that could have the last answer waits for a newer one. */
 export const STALE_AFTER_MS = 250;
 
-/** When one could not be had, it is not asked for again so soon. */
+/** After a failure there is no further query for so long. */
 export const RETRY_MS = 2_000;
 
 /** Names that are kept; whose use is longest ago goes first. */
 export const NAMES_MAX = 4_096;
 
-/** What somebody who was asked has found; empty: there is no such name. */
+/** The result of a query; empty: there is no such name. */
 export interface Finding {
   readonly addresses: readonly string[];
   /** For how long that is so. */
@@ -66,7 +67,7 @@ export class KeptAnswers {
   }
 
   /**
-   * @param ask Asks for `key`; not called while somebody else does.
+   * @param ask Queries `key`; one call at a time for each.
    * @throws {LookupError}
    */
   find(
@@ -124,7 +125,7 @@ export class KeptAnswers {
     this.#entries.delete(oldest!);
   }
 
-  /** What comes of asking, or the last answer when that takes too long. */
+  /** The result of the query, or the last answer when that takes too long. */
   #orLast(
     asking: Promise<FoundAddresses>,
     last: Entry,

@@ -1,11 +1,12 @@
 /**
  * Lets so many look-ups run at a time, in all and for one domain, so that a
- * domain whose servers are silent takes from nobody else.
+ * domain whose servers are silent takes from no other one.
  *
  * Domains have their turns one after another, one that is new the first: it may
  * be well, and those that came before it have less of their time left. When all
- * places are taken and somebody waits, whoever has had no answer for longest
- * gives way: most answers come within milliseconds, so half a second is long.
+ * places are taken and a look-up waits, the one that has been without an answer
+ * for longest gives way: most answers come within milliseconds, so half a
+ * second is long.
  *
  * @module
  */
@@ -24,7 +25,7 @@ export interface LookupLimits {
   readonly perDomain: number;
   /** That wait for a place, half of it for one domain; more are refused at once. */
   readonly waiting: number;
-  /** From when it is asked for until it is given up, waiting included. */
+  /** From the call until it is given up, waiting included. */
   readonly timeoutMs: number;
 }
 
@@ -155,7 +156,7 @@ export class LookupQueue {
     unawaited("dial", running);
   }
 
-  /** Whoever gives way leaves when its task has heard of it. */
+  /** A look-up that gives way leaves when its task is aborted. */
   #makeRoom(isFull: boolean): void {
     let wanted = this.#waiting;
     for (const job of this.#running) {

@@ -1,7 +1,7 @@
 /**
- * Names to addresses as this machine is set up: `/etc/nsswitch.conf` says who is
- * asked, `/etc/hosts` and name servers are asked from here, whoever else by the
- * platform.
+ * Names to addresses as this machine is set up: `/etc/nsswitch.conf` orders the
+ * sources; `/etc/hosts` is read and name servers are queried from here, other
+ * sources by the platform.
  *
  * The platform alone would do for one name at a time. But it looks names up in
  * few threads and has no deadline, so that a few names whose name servers are
@@ -135,7 +135,7 @@ export class MachineResolver implements KeepingResolver {
 
   /** The order of the machine, of what can be done here. */
   #sourcesOf({ name }: HostName): readonly NameSource[] {
-    // Name servers are asked by UDP.
+    // Name servers are queried by UDP.
     if (Deno.build.os !== "linux" || !hasDatagrams()) return ["platform"];
     const config = this.#dnsConfig;
     return nameSourcesOf(this.#nsswitch.content, name, {
@@ -161,7 +161,7 @@ export class MachineResolver implements KeepingResolver {
     return addresses === undefined ? undefined : inOrder(addresses);
   }
 
-  /** Asks one source after another until one knows the name. */
+  /** Tries one source after another until one knows the name. */
   async #ask(
     name: HostName,
     host: string,
@@ -240,7 +240,8 @@ function found(
 }
 
 function inOrder(addresses: readonly string[]): readonly string[] {
-  // Where nobody can tell, all are equal: IPv4, which came first, stays first.
+  // Where it cannot be known, all are equal: IPv4, which came first, stays
+  // first.
   return orderAddresses(addresses, (address) => {
     const source = sourceAddress(address);
     return source === "unknown" ? address : source;

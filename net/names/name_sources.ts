@@ -1,5 +1,5 @@
 /**
- * Who is asked for names, and in what order: the line `hosts:` of a
+ * The sources of names, and their order: the line `hosts:` of a
  * nsswitch.conf(5) file, as far as it can be done here. What cannot (LDAP, NIS,
  * mDNS and so on) is left to the platform, which has the C library do it.
  *
@@ -10,8 +10,8 @@ import { wordsOf } from "./hosts_file.ts";
 import { isIn } from "./host_name.ts";
 
 /**
- * `platform`: everything from here on. What the platform is asked includes what
- * was asked before, which does no harm.
+ * `platform`: everything from here on. The platform looks in the sources before
+ * it again, which does no harm.
  */
 export type NameSource = "files" | "dns" | "platform";
 
@@ -21,14 +21,14 @@ export interface NameSurroundings {
   readonly hostname: string;
   /** The name servers are systemd-resolved's stub: asking it is `resolve`. */
   readonly asksStub: boolean;
-  /** `/etc/mdns.allow` is there: mDNS may be asked for any name. */
+  /** `/etc/mdns.allow` is there: mDNS may be used for any name. */
   readonly hasMdnsAllow: boolean;
 }
 
 /** As the C library does where there is no such file. */
 const USUAL = ["files", "dns"];
 
-/** What a source says that may be skipped, or stands for another. */
+/** The decision of a source that may be skipped, or stands for another. */
 type Skill = (name: string, around: NameSurroundings) => NameSource | "skip";
 
 const SKILLS: ReadonlyMap<string, Skill> = new Map<string, Skill>([
@@ -56,7 +56,7 @@ export function nameSourcesOf(
   let found: NameSource | "skip" = "skip";
   for (const word of hostsLine(text ?? "") ?? USUAL) {
     if (word.startsWith("[")) {
-      // Of a source that was left out; or it says what happens anyway.
+      // Of a source that was left out; or the default action.
       if (found === "skip" || USUAL_ACTIONS.has(word)) continue;
       found = "platform";
     } else found = (SKILLS.get(word) ?? skillOf(word))(name, around);

@@ -1,9 +1,9 @@
 /**
- * Names asked of the platform, which has the C library look them up
- * (getaddrinfo) in one of few threads. One that is stuck there cannot be freed,
- * and reading files needs the same threads, so few names are asked at a time.
+ * Names looked up by the platform, with the C library (getaddrinfo) in one of
+ * few threads. A thread that is stuck there cannot be freed, and reading files
+ * needs the same threads, so few names are looked up at a time.
  *
- * Not `Deno.resolveDns`: that asks name servers only.
+ * Not `Deno.resolveDns`: that queries name servers only.
  *
  * @module
  */
@@ -23,10 +23,10 @@ export const PLATFORM_LIMITS: LookupLimits = {
   timeoutMs: 10_000,
 };
 
-/** Codes that mean "there is no such name", so that no more is to be said. */
+/** Codes that mean "there is no such name", and no more. */
 const NOT_FOUND: ReadonlySet<string> = new Set(["ENOTFOUND", "ENODATA"]);
 
-/** Asks the platform; handed in, so that tests can answer. */
+/** The platform's look-up; handed in, so that tests can answer. */
 export type PlatformLookup = (host: string) => Promise<readonly string[]>;
 
 export class PlatformNames {

@@ -1,7 +1,7 @@
 /**
  * Keeps questions to name servers from coming all at once: a kernel holds some
  * 250 small datagrams for a program that is slow to read them, and drops the
- * rest, whoever's they are.
+ * rest, of any sender.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Which name servers are asked and how: a resolv.conf(5) file.
+ * Which name servers are queried and how: a resolv.conf(5) file.
  *
  * @module
  */
@@ -9,28 +9,28 @@ import type { DatagramAddress } from "../libc/socket_address.ts";
 import { wordsOf } from "./hosts_file.ts";
 import { readHost } from "./host_name.ts";
 
-/** How names are asked for by DNS. */
+/** How names are queried by DNS. */
 export interface DnsConfig {
   /** At least one. */
   readonly servers: readonly DatagramAddress[];
   /** Put behind names, in this order. */
   readonly search: readonly string[];
-  /** A name with so many dots is first asked for as it stands. */
+  /** A name with so many dots is first queried as it stands. */
   readonly ndots: number;
-  /** How long an answer is waited for when nobody else can be asked. */
+  /** How long an answer is waited for when there is no other server. */
   readonly timeoutMs: number;
-  /** How long before the next server, or the same again, is asked as well. */
+  /** How long before the next server, or the same again, is queried as well. */
   readonly tryMs: number;
-  /** How often each server is asked. */
+  /** How often each server is queried. */
   readonly attempts: number;
   /** Servers take turns. */
   readonly rotates: boolean;
   readonly usesTcp: boolean;
-  /** Only IPv4 addresses are asked for. */
+  /** Only IPv4 addresses are queried. */
   readonly hasNoIpv6: boolean;
 }
 
-/** Those of the C library: `MAXNS`, and what its manual says of the options. */
+/** Those of the C library: `MAXNS`, and the options of its manual. */
 const SERVERS_MAX = 3;
 const SEARCH_MAX = 16;
 const LIMITS = { ndots: 15, timeout: 30, attempts: 5 } as const;
@@ -39,7 +39,7 @@ const LIMITS = { ndots: 15, timeout: 30, attempts: 5 } as const;
 const DNS_PORT = 53;
 
 /**
- * Unless the file says so, the next one is asked sooner than the C library does
+ * Unless the file sets it, the next one is queried sooner than by the C library
  * (after 5 s): a dial has 5 s for all of it, and one name server of three that
  * is dead should not cost all of them.
  */
@@ -53,8 +53,8 @@ const TIMEOUT_MS = 5_000;
  *
  * @param extra What the environment adds: `options` (`RES_OPTIONS`) come last,
  *   `search` (`LOCALDOMAIN`) is instead of the file's.
- * @returns `undefined` when its name servers are such as cannot be asked here
- *   (IPv6 addresses of one interface).
+ * @returns `undefined` when its name servers cannot be queried here (IPv6
+ *   addresses of one interface).
  */
 export function parseResolvConf(
   text: string,

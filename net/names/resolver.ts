@@ -1,5 +1,5 @@
 /**
- * What it means to ask for the addresses of a name; who answers is in
+ * The contract of a look-up of a name's addresses; the process's resolver is in
  * `system_resolver.ts`.
  *
  * @module
@@ -15,14 +15,14 @@ export interface FoundAddresses {
    */
   readonly freshForMs: number;
   /**
-   * The last answer, older than its records say, because no newer one could be
-   * had (RFC 8767): name servers are silent or fail. Never so when they say that
-   * the name is gone.
+   * The last answer, older than its TTL, because there was no newer one (RFC
+   * 8767): name servers are silent or fail. Never so when they answer that the
+   * name is gone.
    */
   readonly isLastAnswer: boolean;
 }
 
-/** Asks for the addresses of a name; handed in, so that tests can answer. */
+/** Looks up the addresses of a name; handed in, so that tests can answer. */
 export interface Resolver {
   /**
    * @returns IP addresses in the resolver's order of preference.
@@ -32,9 +32,9 @@ export interface Resolver {
 }
 
 /**
- * A resolver that keeps what it was told for as long as the records say, and the
- * last answer for when there is no other. Ask it for each use of a name: it
- * waits for name servers only where it knows nothing yet, or for a moment.
+ * A resolver that caches answers for as long as their TTL allows, and the last
+ * answer for when there is no other. Call it for each use of a name: it waits
+ * for name servers only where it knows nothing yet, or for a moment.
  */
 export interface KeepingResolver extends Resolver {
   /** As `lookup`, and how good the answer is. @throws {LookupError} */
@@ -43,8 +43,8 @@ export interface KeepingResolver extends Resolver {
 
 /**
  * - `unknown`: there is no such name, or it has no addresses.
- * - `timeout`: nobody who would know has answered.
- * - `failed`: whoever was asked could not say.
+ * - `timeout`: no server has answered.
+ * - `failed`: the servers failed.
  */
 export type LookupFault = "unknown" | "timeout" | "failed";
 

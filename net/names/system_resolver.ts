@@ -1,5 +1,5 @@
 /**
- * The one resolver of this process, so that all who ask share what is known.
+ * The one resolver of this process, so that all callers share its cache.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { KeepingResolver } from "./resolver.ts";
 
 let machine: MachineResolver | undefined;
 
-/** Made when it is first asked: most commands ask for no name. */
+/** Made at the first use: most commands look up no name. */
 function resolver(): MachineResolver {
   return machine ??= new MachineResolver({ timers: systemTimers });
 }

@@ -357,8 +357,8 @@ export class Poller {
     this.#isLooking = true;
     const { epoll_wait } = this.#library;
     const count = epoll_wait(epoll, this.#eventBytes, EVENTS_MAX, 0);
-    if (this.#unfinished.size > 0) this.#tellUnfinished(count);
-    else this.#tell(count);
+    if (this.#unfinished.size > 0) this.#notifyUnfinished(count);
+    else this.#notifyAll(count);
     this.#isLooking = false;
     // All of them may be closed meanwhile, and others opened.
     if (this.#epoll < 0) return count;
@@ -368,11 +368,11 @@ export class Poller {
     return count;
   }
 
-  #tell(count: number): void {
+  #notifyAll(count: number): void {
     for (let index = 0; index < count; index++) {
       const at = index * EVENT_WORDS;
       const polled = this.#polled[this.#events[at + DATA_AT]!];
-      if (polled !== undefined) tell(polled, this.#events[at]!);
+      if (polled !== undefined) notify(polled, this.#events[at]!);
     }
   }
 
@@ -380,7 +380,7 @@ export class Poller {
    * Those that wait for their turn have it first, and one only: else one that
    * is ready in each look would take theirs for ever.
    */
-  #tellUnfinished(count: number): void {
+  #notifyUnfinished(count: number): void {
     const due = this.#due = this.#unfinished;
     this.#unfinished = new Map();
     for (let index = 0; index < count; index++) {
@@ -389,7 +389,7 @@ export class Poller {
       if (polled === undefined) continue;
       due.set(polled, (due.get(polled) ?? 0) | this.#events[at]!);
     }
-    for (const [polled, ready] of due) tell(polled, ready);
+    for (const [polled, ready] of due) notify(polled, ready);
     this.#due = NOBODY;
   }
 }
@@ -398,7 +398,7 @@ export class Poller {
  * Events come once (`EDGE`), so a fault of one must not keep others from
  * theirs.
  */
-function tell(polled: Pollable, ready: number): void {
+function notify(polled: Pollable, ready: number): void {
   try {
     polled.onReady(ready);
   } catch (error) {

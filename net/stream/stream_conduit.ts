@@ -217,7 +217,7 @@ class StreamConduit implements Conduit, StreamUser {
 
   #onPeerEnd(): void {
     this.#peerEnded = true;
-    if (this.#sending === "broken") return this.#close(UNHEARD);
+    if (this.#sending === "broken") return this.#close(UNREAD_END);
     this.#events!.onEnd();
     this.#tryToClose();
   }
@@ -382,7 +382,7 @@ class StreamConduit implements Conduit, StreamUser {
 }
 
 /** The peer ended in order, but did not read all of ours. */
-const UNHEARD: ConduitEnd = {
+const UNREAD_END: ConduitEnd = {
   kind: "reset",
   reason: "connection closed by peer while bytes were on their way to it",
 };

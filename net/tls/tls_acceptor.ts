@@ -145,14 +145,14 @@ export class TlsAcceptor {
       minVersion,
       ...(tls12Suites === undefined ? {} : { tls12Suites }),
     });
-    if (context instanceof Error) this.#tell(material, context);
+    if (context instanceof Error) this.#report(material, context);
     else this.#used.set(credentials, context);
     // The platform's TLS may be less strict about keys, but knows no suites.
     if (context instanceof Error && tls12Suites === undefined) return undefined;
     return this.#used.get(credentials);
   }
 
-  #tell(material: TlsMaterial, { message }: Error): void {
+  #report(material: TlsMaterial, { message }: Error): void {
     if (this.#refused.has(material)) return;
     this.#refused.add(material);
     const { tls12Suites, onProblem } = this.#options;

@@ -1,6 +1,6 @@
 /**
- * The text of a document to what it says, in YAML or in JSON, and what is wrong
- * with it to a sentence with a line.
+ * Reads the text of a document, in YAML or in JSON, and makes a sentence with a
+ * line of what is wrong with it.
  *
  * @module
  */
@@ -48,7 +48,7 @@ export function parseYamlOrJson(text: string): unknown {
     try {
       return JSON.parse(text);
     } catch {
-      // Either flow-style YAML, or what is wrong is said below, with its line.
+      // Either flow-style YAML, or the error comes below, with its line.
     }
   }
   try {
@@ -75,7 +75,7 @@ export function withLine(text: string, { place, message }: FieldError): string {
   return `line ${lineOf(text, place)}: ${message}`;
 }
 
-/** The first line of what a parser says is enough. */
+/** The first line of a parser's message is enough. */
 function problemOf(error: SyntaxError): string {
   const line = error.message.split("\n")[0]!.trim().replace(/:$/, "");
   // `socket: *` is the beginning of an alias.

@@ -67,8 +67,8 @@ export class DocumentMap {
   }
 
   /**
-   * For documents in which saying nothing is a mistake: what somebody took out
-   * of a field, or of a list in it, must not open what it closed.
+   * For documents in which an empty value is a mistake: a value that was taken
+   * out of a field, or of a list in it, must not open what it closed.
    */
   refuseEmpty(): this {
     for (const [key, value] of Object.entries(this.#map)) {

@@ -1,5 +1,5 @@
 /**
- * What an error says, whatever it was that was thrown.
+ * The code and the message of an error, whatever was thrown.
  *
  * @module
  */

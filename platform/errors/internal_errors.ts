@@ -1,13 +1,13 @@
 /**
- * Errors that nobody foresaw: slips in our own code.
+ * Unforeseen errors: slips in our own code.
  *
  * Each entry of the event loop (readable, accept, timer, handler) has a guard
  * that ends the one thing it was about and reports the error here. So what a
- * peer can provoke costs that peer's connection, not everybody's.
+ * peer can provoke ends that peer's connection, and no other.
  *
- * Errors that are foreseen never come here; who throws them is caught by type.
- * What becomes of a report is for who listens (`internal_error_log.ts`). While
- * nobody does, it is an uncaught error: a short command ends, a test fails.
+ * Errors that are foreseen never come here; they are caught by type. The
+ * listener decides what becomes of a report (`internal_error_log.ts`). Without
+ * a listener it is an uncaught error: a short command ends, a test fails.
  *
  * @module
  */
@@ -44,7 +44,7 @@ export type InternalErrorListener = (where: Where, error: unknown) => void;
 const counts = new Map<Where, number>();
 const listeners = new Set<InternalErrorListener>();
 
-/** To be called by who caught it, once. Does not throw. */
+/** Called where it was caught, once. Does not throw. */
 export function reportInternalError(where: Where, error: unknown): void {
   counts.set(where, (counts.get(where) ?? 0) + 1);
   if (listeners.size === 0) return reportError(error);
@@ -52,7 +52,7 @@ export function reportInternalError(where: Where, error: unknown): void {
     try {
       listener(where, error);
     } catch {
-      // Nobody is left to tell, as when the log cannot be written.
+      // There is nowhere left to report, as when the log cannot be written.
     }
   }
 }
@@ -77,7 +77,7 @@ export function onInternalErrors(listener: InternalErrorListener): () => void {
 }
 
 /** Whether there is a receiver of them, which means to go on. */
-export function areInternalErrorsHeard(): boolean {
+export function hasInternalErrorListener(): boolean {
   return listeners.size > 0;
 }
 
@@ -89,7 +89,7 @@ export function internalErrorCounts(): Iterable<
 }
 
 /**
- * Runs what nobody waits for, and whose errors the caller must not receive.
+ * Runs a task whose errors the caller must not receive.
  *
  * @param failed Ends what it was about.
  */
@@ -110,9 +110,9 @@ export function guarded(
 const NOTHING = () => {};
 
 /**
- * For code that goes on whatever happens, such as a loop that follows something:
- * what is not of the world is reported, and is a failure like others from then
- * on. Else one slip would be the end of what nobody would notice is missing.
+ * For code that goes on whatever happens, such as a loop that follows
+ * something: what is not of the world is reported, and is a failure like others
+ * from then on. Else one slip would end a loop, and no one would notice.
  */
 export function worldly<World extends Error>(
   where: Where,
@@ -125,7 +125,7 @@ export function worldly<World extends Error>(
 }
 
 /**
- * For a promise that nobody waits for, instead of `void`.
+ * For a promise that is not awaited, instead of `void`.
  *
  * @param failed Ends what it was about.
  */

@@ -40,7 +40,7 @@ export async function replaceFile(
 }
 
 /**
- * Puts `text` at `path` unless there is something: of several who try at once,
+ * Puts `text` at `path` unless there is something: of several attempts at once,
  * in however many processes, exactly one wins.
  *
  * @returns Whether it was us.
@@ -80,7 +80,9 @@ export async function finishedFiles(directory: string): Promise<string[]> {
   return names.sort();
 }
 
-/** Removes what a crash has left behind. For when nobody else is writing. */
+/**
+ * Removes what a crash has left behind. For when no other process is writing.
+ */
 export async function removeUnfinished(directory: string): Promise<void> {
   for await (const { name } of Deno.readDir(directory)) {
     if (name.startsWith(UNFINISHED)) await removeFile(`${directory}/${name}`);

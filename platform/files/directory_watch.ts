@@ -20,8 +20,8 @@ export interface FsEvents extends
   AsyncIterable<{
     readonly paths: string[];
     /**
-     * `rename`: it came to the last of the paths as a whole. `access`: whoever
-     * wrote to it has closed it.
+     * `rename`: it came to the last of the paths as a whole. `access`: its
+     * writer has closed it.
      */
     readonly kind?: string;
     /** `rescan`: more has happened at once than could be noted down. */
@@ -33,7 +33,7 @@ export interface FsEvents extends
 /** Opens the news; throws when that is impossible, such as for want of watches. */
 export type OpenFsEvents = (directories: string[]) => FsEvents;
 
-/** `renamed`: into its place. `closed`: by somebody who wrote to it. */
+/** `renamed`: into its place. `closed`: by its writer. */
 export type PathNews = "renamed" | "closed" | "touched";
 
 const NEWS: ReadonlyMap<string, PathNews> = new Map<string, PathNews>(
@@ -114,8 +114,8 @@ export class DirectoryWatch {
   }
 
   /**
-   * The platform gives a path that somebody watches still to a new watch as it
-   * is, with the directory that is gone. So the old one must have ended.
+   * The platform gives a path that is still watched to a new watch as it is,
+   * with the directory that is gone. So the old one must have ended.
    */
   async #restart(): Promise<void> {
     this.#isClosing = true;
@@ -152,7 +152,7 @@ export class DirectoryWatch {
   }
 }
 
-/** What stands at `path` or above it, and what tells it from a successor. */
+/** The directory at `path` or above it, and its identity. */
 function nearestDirectory(path: string): [path: string, identity: string] {
   for (let directory = path;; directory = dirname(directory)) {
     try {

@@ -1,5 +1,5 @@
 /**
- * What is wrong with a file that somebody gave us, in one sentence.
+ * What is wrong with a file that the user gave us, in one sentence.
  *
  * @module
  */
@@ -26,7 +26,7 @@ export function isSystemError(
     typeof error.code === "string" && /^E[A-Z]+$/.test(error.code);
 }
 
-/** What the machine said, as the end of a sentence about a path. */
+/** The machine's error, as the end of a sentence about a path. */
 export function systemProblem(error: unknown): string {
   const code = error instanceof Deno.errors.NotFound
     ? "ENOENT"

@@ -1,9 +1,9 @@
 /**
- * Files that hold what nobody else may have: read only when they are whole and
- * nobody else could have read or changed them.
+ * Files that hold secrets: read only when they are whole and no other user
+ * could have read or changed them.
  *
- * Knows nothing of what is in them; the reader says what a person is to do
- * when one is not as it was written.
+ * Knows nothing of their content; the reader reports what to do when one is not
+ * as it was written.
  *
  * @module
  */
@@ -20,7 +20,7 @@ const OTHERS = 0o077;
 const OTHERS_WRITE = 0o022;
 
 /**
- * Checks who may use a file or folder.
+ * Checks which users may use a file or folder.
  *
  * @param others What others must not be able to do.
  * @throws {PrivateFileError} When they could, it is not ours, or not there.

@@ -1,10 +1,10 @@
 /**
- * What a process wants to know in its next life: one file, replaced as a whole.
+ * What a process keeps for its next run: one file, replaced as a whole.
  *
- * Its first line says what it is, of whom, since when, and the checksum of the
- * rest; each further line is an item in JSON. A file that is damaged, of somebody
- * else or too long is not used and does no harm; a disk that takes no more is a
- * line in the log. What is written may say where connections go, so a file that
+ * Its first line has its format, its owner, its time, and the checksum of the
+ * rest; each further line is an item in JSON. A file that is damaged, of
+ * another owner or too long is not used and does no harm; a full disk is a line
+ * in the log. The content may decide where connections go, so a file that
  * others can write to is not used either.
  *
  * @module
@@ -29,7 +29,7 @@ const SLICE_MS = 2;
 /** What is kept, and how often. */
 export interface SavedFileOptions {
   readonly path: string;
-  /** Tells it from other files, such as `tunnel-proxy-addresses`. */
+  /** Distinguishes it from other files, such as `tunnel-proxy-addresses`. */
   readonly format: string;
   /** Whose it is, in words for the log; another one's is not used. */
   readonly owner: string;
@@ -53,7 +53,7 @@ export interface SavedFileOptions {
   readonly now?: () => number;
 }
 
-/** What was read: as it was written, says the checksum. */
+/** What was read: as it was written, by the checksum. */
 export interface Saved {
   readonly savedMs: number;
   readonly items: readonly unknown[];
@@ -87,7 +87,7 @@ export class SavedFile {
     return this.#problem;
   }
 
-  /** Reads the file. Whatever is wrong with it is said to the log. */
+  /** Reads the file. Whatever is wrong with it is logged. */
   async read(): Promise<Saved | undefined> {
     const { path } = this.#options;
     try {

@@ -23,13 +23,13 @@ import {
 export const WATCHED_FILES_MAX = 256;
 
 /** Names of entries that are kept until they are reported. */
-export const TOLD_ENTRIES_MAX = 1_000;
+export const CHANGED_ENTRIES_MAX = 1_000;
 
 /**
- * Changes that come this close behind each other are looked at once: whoever
- * writes a file does so in pieces, and a key comes behind its certificate. A file
- * that is watched alone and was renamed into its place is looked at immediately,
- * unless it was just now; …
+ * Changes that come this close behind each other are looked at once: a file is
+ * written in pieces, and a key comes behind its certificate. A file that is
+ * watched alone and was renamed into its place is looked at immediately, unless
+ * it was just now; …
  */
 const SETTLE_MS = 100;
 
@@ -148,7 +148,7 @@ class Watch implements FileWatch {
       if (!this.#named.has(directory)) this.#named.set(directory, new Set());
       const names = this.#named.get(directory);
       names?.add(name);
-      if (names !== undefined && names.size > TOLD_ENTRIES_MAX) {
+      if (names !== undefined && names.size > CHANGED_ENTRIES_MAX) {
         this.#named.set(directory, undefined);
       }
     }
@@ -174,7 +174,7 @@ class Watch implements FileWatch {
     });
   }
 
-  /** @param hasGap Names of entries may be missing: nobody watched. */
+  /** @param hasGap Names of entries may be missing: there was no watch. */
   #look(hasGap = false): void {
     this.#settling?.cancel();
     this.#settling = undefined;
@@ -206,7 +206,7 @@ class Watch implements FileWatch {
       try {
         wanted.add(dirname(Deno.realPathSync(file)));
       } catch {
-        // Not there now; it appears where it was asked for.
+        // Not there now; the caller finds it missing.
       }
     }
     return wanted;
@@ -225,7 +225,7 @@ function hasChanged(known: Map<string, string>, path: string): boolean {
 }
 
 /**
- * What tells a file from its successor. The change time is among it: a file
+ * The identity of a version of a file. The change time is part of it: a file
  * that becomes readable has changed, too.
  */
 function fingerprint(path: string): string {

@@ -2,7 +2,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import type { FsEvents } from "./directory_watch.ts";
 import {
-  TOLD_ENTRIES_MAX,
+  CHANGED_ENTRIES_MAX,
   WATCHED_FILES_MAX,
   watchFiles,
 } from "./watch_files.ts";
@@ -226,7 +226,7 @@ Deno.test("entries of a directory are told by name, and as all when too many", a
     "nodes: n1,n2",
   ]);
   const many = Array.from(
-    { length: TOLD_ENTRIES_MAX + 1 },
+    { length: CHANGED_ENTRIES_MAX + 1 },
     (_, index) => `nodes/${index}`,
   );
   assertEquals(await stage.news(...many), ["nodes: all"]);

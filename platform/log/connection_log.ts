@@ -1,10 +1,10 @@
 /**
- * What a log says about connections: that one could not be made (by default),
+ * The log lines about connections: that one could not be made (by default),
  * when each begins and ends (`--v=4`), and which packets pass (`--v=10`).
  *
- * A server, an agent and a service proxy say it in the same words, so that one
- * connection can be followed through all of them. Where a level is off, it costs
- * a look at the level and nothing else.
+ * A server, an agent and a service proxy use the same words, so that one
+ * connection can be followed through all of them. Where a level is off, it
+ * costs a look at the level and nothing else.
  *
  * @module
  */
@@ -16,15 +16,15 @@ import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { Log, LogFields } from "./log.ts";
 
-/** What is known of a connection, as far as who logs it knows. */
+/** What is known of a connection. */
 export interface ConnectionFacts {
-  /** Who asked for it. */
+  /** The caller. */
   readonly who?: string;
   /** Where that is connected from. */
   readonly from?: string;
   /** The node that makes the connection, or was to make it. */
   readonly node?: string;
-  /** What somebody connected to, where that stands for targets. */
+  /** What the caller connected to, where that stands for targets. */
   readonly service?: string;
   /** Absent: there was none to be had. */
   readonly target?: DialTarget;
@@ -39,7 +39,7 @@ export class ConnectionLog {
     this.#clock = clock;
   }
 
-  /** Whether `opened` has anything to say: ask before facts are gathered. */
+  /** Whether `opened` logs anything: check before facts are gathered. */
   get wantsAll(): boolean {
     return this.#log.wantsDetails;
   }
@@ -65,9 +65,9 @@ export class ConnectionLog {
   /**
    * It is open.
    *
-   * @param startMs When it was asked for, by the clock.
-   * @param inner Called as well, where anybody else is to know.
-   * @returns Whom its `ObservedConduit` is to tell.
+   * @param startMs When it was requested, by the clock.
+   * @param inner Called as well, where there is another observer.
+   * @returns The observer for its `ObservedConduit`.
    */
   opened(
     facts: ConnectionFacts,
@@ -150,7 +150,7 @@ function textOf({ protocol, address }: DialTarget): string {
 /**
  * Logs each packet that `observer` counts.
  *
- * @param peer Who sends and receives them, for the line.
+ * @param peer Their sender or receiver, for the line.
  */
 export function withPacketLines<Observer extends PacketObserver>(
   observer: Observer,

@@ -1,9 +1,9 @@
 /**
- * What a program that is to live does about errors that nobody foresaw: it logs
- * each once with its stack, counts the same again, and goes on.
+ * How a long-running program handles unforeseen errors: it logs each once with
+ * its stack, counts repeats, and goes on.
  *
- * Below the guards (`internal_errors.ts`) it spans a net: whatever no guard
- * caught would end the process, and with it everybody's connections.
+ * Below the guards (`internal_errors.ts`) it is a safety net: an error that no
+ * guard caught would end the process, and with it all connections.
  *
  * @module
  */
@@ -62,17 +62,17 @@ export class InternalErrorLog implements Disposable {
 
   [Symbol.dispose](): void {
     this.#timer?.cancel();
-    this.#tell();
+    this.#report();
   }
 
   #tellLater(): void {
     this.#timer ??= this.#timers.after(REPEATS_MS, () => {
       this.#timer = undefined;
-      this.#tell();
+      this.#report();
     });
   }
 
-  #tell(): void {
+  #report(): void {
     for (const repeats of this.#repeats.values()) {
       const { message, where, count } = repeats;
       if (count === 0) continue;
@@ -150,8 +150,8 @@ function messageOf(error: unknown): string {
 }
 
 /**
- * Where it was thrown, in one line. Not with the message, which may tell each
- * peer's from the others'.
+ * Where it was thrown, in one line. Without the message, which may differ for
+ * each peer.
  */
 function stackOf(error: unknown): string {
   const stack = error instanceof Error ? error.stack ?? "" : "";

@@ -23,14 +23,14 @@ export type LogFormat = "text" | "json";
 
 /**
  * A place to log to. Messages are complete sentences or clauses without
- * placeholders; what varies is in `fields` as well where a machine may ask.
+ * placeholders; what varies is in `fields` as well where a machine may read it.
  *
- * A line that may come again and again has a `key`, what it is about and whom:
+ * A line that may come again and again has a `key`, its kind and its subject:
  * of lines with one key the first is written, and the others are counted
  * (`repeated_lines.ts`).
  */
 export interface Log {
-  /** Needs somebody's attention. */
+  /** Needs an operator's attention. */
   error(message: string, fields?: LogFields, key?: string): void;
   /** Works, but is not as it should be. */
   warn(message: string, fields?: LogFields, key?: string): void;
@@ -38,11 +38,13 @@ export interface Log {
   info(message: string, fields?: LogFields, key?: string): void;
   /** Links, refusals, reconnects. `--v=2`, the default. */
   event(message: string, fields?: LogFields, key?: string): void;
-  /** True when every connection is wanted: ask before building a line. */
+  /** True when every connection is wanted: check before building a line. */
   readonly wantsDetails: boolean;
   /** Every connection. `--v=4`. */
   detail(message: string, fields?: LogFields): void;
-  /** True when every packet is wanted: `--v=10`. Ask before building a line. */
+  /**
+   * True when every packet is wanted: `--v=10`. Check before building a line.
+   */
   readonly wantsPackets: boolean;
   /** One packet. */
   packet(message: string): void;

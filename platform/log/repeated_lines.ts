@@ -1,10 +1,10 @@
 /**
- * Lines of a log that say the same again and again: the first is written, the
- * others are counted, and the last of them is written with their count.
+ * Lines of a log that repeat: the first is written, the others are counted, and
+ * the last of them is written with their count.
  *
  * Knows no log and no clock of its own. What it keeps is bounded, so a key may
- * hold what peers choose. Who makes up ever new ones has some lines a second; the
- * others are counted as one.
+ * hold what peers choose. A peer that makes up ever new ones has some lines a
+ * second; the others are counted as one.
  *
  * @module
  */
@@ -29,7 +29,7 @@ const CROWD_KEY = "\0crowd";
 /** Writes a line, with a note behind its message. */
 export type WriteLine = (note: string) => void;
 
-/** What was said under one key. */
+/** The lines of one key. */
 interface Entry {
   /** Index of {@linkcode GATHER_MS}. */
   stage: number;
@@ -61,7 +61,8 @@ export class RepeatedLines {
   /**
    * Takes a line.
    *
-   * @param key Lines of one key say the same: by kind, and about whom.
+   * @param key Lines of one key repeat each other: the same kind, the same
+   *   subject.
    * @param write Called now, later, or never when a later line replaces it.
    */
   add(key: string, write: WriteLine): void {
@@ -80,13 +81,13 @@ export class RepeatedLines {
     entry.lastMs = this.#wallMs();
     entry.timer ??= this.#timers.after(
       entry.untilMs - nowMs,
-      () => this.#tell(entry),
+      () => this.#report(entry),
     );
   }
 
-  /** Writes what is held: nobody may be there to do it later. */
+  /** Writes what is held: there may be no later time. */
   flush(): void {
-    for (const entry of this.#entries.values()) tellHeld(entry);
+    for (const entry of this.#entries.values()) reportHeld(entry);
     this.#entries.clear();
   }
 
@@ -120,12 +121,12 @@ export class RepeatedLines {
   #forgetOldest(): void {
     for (const [key, entry] of this.#entries) {
       this.#entries.delete(key);
-      return tellHeld(entry);
+      return reportHeld(entry);
     }
   }
 
-  #tell(entry: Entry): void {
-    tellHeld(entry);
+  #report(entry: Entry): void {
+    reportHeld(entry);
     entry.stage = Math.min(entry.stage + 1, GATHER_MS.length - 1);
     entry.untilMs = this.#timers.now() + GATHER_MS[entry.stage]!;
   }
@@ -136,7 +137,7 @@ function isOver(entry: Entry, nowMs: number): boolean {
   return entry.held === 0 && nowMs >= entry.untilMs;
 }
 
-function tellHeld(entry: Entry): void {
+function reportHeld(entry: Entry): void {
   entry.timer?.cancel();
   entry.timer = undefined;
   const { held } = entry;

@@ -37,7 +37,7 @@ export class Histogram {
     this.#counts = bounds.map(() => 0);
   }
 
-  /** @param value In the unit that the name says, seconds as a rule. */
+  /** @param value In the unit of the name, seconds as a rule. */
   observe(value: number): void {
     this.#sum += value;
     this.#count++;
@@ -143,7 +143,7 @@ function labelText(
 /** Series of one family, distinguished by the values of its labels. */
 export class LabelledSeries {
   readonly #labels: readonly string[];
-  /** By the labels' values; their text is made when somebody looks. */
+  /** By the labels' values; their text is made at a scrape. */
   readonly #series = new Map<
     string,
     { readonly values: readonly string[]; readonly series: Series }
@@ -192,7 +192,7 @@ export class MetricRegistry {
     return series;
   }
 
-  /** A single series whose value is asked for at each scrape. */
+  /** A single series whose value is computed at each scrape. */
   computed(
     kind: "counter" | "gauge",
     name: string,
@@ -232,7 +232,7 @@ export class MetricRegistry {
   }
 
   /**
-   * Series with labels whose values are asked for at each scrape.
+   * Series with labels whose values are computed at each scrape.
    *
    * @param values Of one set of labels the first counts. `undefined` is none: it lets others
    *   have their turn while many are looked at.
@@ -256,7 +256,9 @@ export class MetricRegistry {
     });
   }
 
-  /** Histograms with labels that are asked for at each scrape, in the same way. */
+  /**
+   * Histograms with labels that are computed at each scrape, in the same way.
+   */
   computedHistograms(
     name: string,
     help: string,
@@ -297,7 +299,7 @@ export class MetricRegistry {
     return [...this.pieces()].join("");
   }
 
-  /** The same, made while it is asked for; an empty piece is a pause. */
+  /** The same, made while it is sent; an empty piece is a pause. */
   *pieces(): Iterable<string> {
     for (const { name, help, kind, lines } of this.#families) {
       let head = `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${kind}\n`;

@@ -1,5 +1,5 @@
 /**
- * What a process tells about itself, under the names every Prometheus client
+ * Metrics of the process itself, under the names every Prometheus client
  * library uses.
  *
  * @module
@@ -8,7 +8,7 @@
 import process from "node:process";
 import type { MetricRegistry } from "./metrics.ts";
 
-/** Adds the `process_*` metrics, read when they are asked for. */
+/** Adds the `process_*` metrics, read at each scrape. */
 export function registerProcessMetrics(registry: MetricRegistry): void {
   registry.computed(
     "counter",
@@ -42,7 +42,7 @@ export function registerProcessMetrics(registry: MetricRegistry): void {
   );
 }
 
-/** `undefined` where the system does not tell. */
+/** `undefined` where the system does not report it. */
 function countDescriptors(): number | undefined {
   try {
     return [...Deno.readDirSync("/proc/self/fd")].length;

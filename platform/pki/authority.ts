@@ -1,6 +1,6 @@
 /**
  * A certificate authority: a P-256 key, its own certificate, and what it signs
- * (RFC 5280). Knows nothing of files, nor whom a certificate is for.
+ * (RFC 5280). Knows nothing of files, nor of a certificate's use.
  *
  * @module
  */
@@ -133,8 +133,8 @@ export class CertificateAuthority {
   }
 
   /**
-   * Vouches for another authority, so that who trusts only this one can verify
-   * what the other one signs. @returns PEM.
+   * Cross-signs another authority, so that peers that trust only this one can
+   * verify what the other one signs. @returns PEM.
    */
   async vouchFor(other: CertificateAuthority): Promise<string> {
     const { publicKey } = other.#keys;

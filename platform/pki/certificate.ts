@@ -1,5 +1,5 @@
 /**
- * Facts of certificates, for those who decide about them.
+ * Facts of certificates, for decisions about them.
  *
  * @module
  */
@@ -63,7 +63,7 @@ export function certificateFacts(
 
 /**
  * Whether `issuer` signed `certificate`: by the signature, not only by names,
- * which anybody may write.
+ * which anyone may write.
  */
 export function isSignedBy(
   certificate: X509Certificate,
@@ -77,7 +77,7 @@ export function isSignedBy(
   }
 }
 
-/** Whether `certificate` says that `issuer` signed it. */
+/** Whether `certificate` names `issuer` as its issuer. */
 export function isNamedBy(
   certificate: X509Certificate,
   issuer: X509Certificate,

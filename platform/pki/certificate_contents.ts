@@ -1,9 +1,9 @@
 /**
- * What a certificate says of its holder, read out of its DER (RFC 5280 §4.1).
+ * What a certificate states of its holder, read out of its DER (RFC 5280 §4.1).
  *
- * Never out of a text that somebody made of it: such a text joins names with
- * commas, and a URI or an e-mail address may have a comma in it, so that one
- * name becomes several (CVE-2021-44532).
+ * Never out of a text made of it: such a text joins names with commas, and a
+ * URI or an e-mail address may have a comma in it, so that one name becomes
+ * several (CVE-2021-44532).
  *
  * It verifies nothing. Names that cannot be read are left out: they prove
  * nothing.
@@ -26,7 +26,7 @@ import {
 export interface CertificateContents {
   /** In hex, upper case, without leading zeros. */
   readonly serialNumber: string;
-  /** When it ends, milliseconds since 1970; NaN: it is not said properly. */
+  /** When it ends, milliseconds since 1970; NaN: it cannot be read. */
   readonly notAfterMs: number;
   /** Of the subject; `undefined` stands for one that cannot be read. */
   readonly commonNames: readonly (string | undefined)[];
@@ -48,7 +48,7 @@ const DNS = 0x82;
 const URI = 0x86;
 const IP_ADDRESS = 0x87;
 
-/** Who made TLS believe in something that cannot be read is nobody by name. */
+/** A peer whose certificate TLS accepts and we cannot read has no names. */
 const NOTHING: CertificateContents = {
   serialNumber: "",
   notAfterMs: NaN,
@@ -58,7 +58,7 @@ const NOTHING: CertificateContents = {
   publicKeyInfo: new Uint8Array(),
 };
 
-/** What `der` says; nothing when it is no certificate. */
+/** The contents of `der`; nothing when it is no certificate. */
 export function certificateContents(der: Uint8Array): CertificateContents {
   try {
     return readCertificate(der);

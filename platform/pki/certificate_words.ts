@@ -1,10 +1,10 @@
 /**
- * What a certificate says about itself, for sentences: never for decisions.
+ * What a certificate states about itself, for sentences: never for decisions.
  *
- * Certificates come here as well that nobody has verified yet.
- * The platform's getters throw at subjects they cannot decode, and give nothing
- * for an empty one (RFC 5280 §4.1.2.6 allows it; SPIFFE's are so). Nothing here
- * throws, whatever the bytes are, and no text is longer than a line.
+ * Unverified certificates come here as well. The platform's getters throw at
+ * subjects they cannot decode, and give nothing for an empty one (RFC 5280
+ * §4.1.2.6 allows it; SPIFFE's are so). Nothing here throws, whatever the bytes
+ * are, and no text is longer than a line.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { X509Certificate } from "node:crypto";
 /** A subject may have 60 KB. */
 export const WORDS_LENGTH_MAX = 200;
 
-/** Whose certificate it is (DER), from whom, and until when. */
+/** The holder of a certificate (DER), its issuer, and its end. */
 export function holderOf(der: Uint8Array<ArrayBuffer>): string {
   const certificate = readable(der);
   if (certificate === undefined) return UNREADABLE;
@@ -24,7 +24,7 @@ export function holderOf(der: Uint8Array<ArrayBuffer>): string {
     validityOf(certificate);
 }
 
-/** When a certificate (DER) is good, and the time here: for who compares clocks. */
+/** When a certificate (DER) is valid, and the time here: to compare clocks. */
 export function clocksOf(
   der: Uint8Array<ArrayBuffer> | undefined,
   nowMs: number,

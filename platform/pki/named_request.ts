@@ -1,10 +1,10 @@
 /**
- * Certificate signing requests (PKCS #10, RFC 2986) that say whom they are for,
- * and nothing besides: for authorities that sign what they are asked for once
- * somebody has approved it, as those of Kubernetes do.
+ * Certificate signing requests (PKCS #10, RFC 2986) that have names, and
+ * nothing besides: for authorities that sign what was requested once it is
+ * approved, as those of Kubernetes do.
  *
- * Who approves reads here what the authority will read with other eyes. So a
- * request is refused unless there is only one way to read it: one subject, at
+ * The approver reads here what the authority will read with another parser. So
+ * a request is refused unless there is only one way to read it: one subject, at
  * most one attribute, at most one extension, names of two kinds.
  *
  * @module
@@ -16,7 +16,7 @@ import { canonicalIp } from "../../proto/peer/ip_address.ts";
 import { P256, PkiError } from "./key_pair.ts";
 import { readSigningRequest, type SigningRequest } from "./signing_request.ts";
 
-/** Whom a certificate is for. */
+/** The names of a certificate. */
 export interface RequestedNames {
   readonly commonName: string;
   readonly organizations: readonly string[];
@@ -57,8 +57,8 @@ export async function makeNamedRequest(
  * Reads a request and checks its signature.
  *
  * @param pem Untrusted; exactly one block.
- * @throws {PkiError} When it cannot be read, its key is not P-256, or it asks
- *   for anything but names.
+ * @throws {PkiError} When it cannot be read, its key is not P-256, or it
+ *   requests anything but names.
  */
 export async function readNamedRequest(pem: string): Promise<NamedRequest> {
   const der = derOf(pem);

@@ -1,6 +1,6 @@
 /**
- * Certificate signing requests (PKCS #10, RFC 2986): how a key asks for a
- * certificate. Names and extensions in one are what its maker asks for, so
+ * Certificate signing requests (PKCS #10, RFC 2986): how the holder of a key
+ * requests a certificate. Names and extensions in one are only requested, so
  * only the key and the proof that its holder made the request are read.
  *
  * @module
@@ -21,7 +21,7 @@ export interface SigningRequest {
   readonly publicKeySha256: string;
 }
 
-/** Makes a request that says nothing but its key. @returns DER. */
+/** Makes a request with nothing but its key. @returns DER. */
 export async function makeSigningRequest(
   keys: CryptoKeyPair,
 ): Promise<Uint8Array<ArrayBuffer>> {

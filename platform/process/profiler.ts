@@ -2,7 +2,7 @@
  * Profiles of this process, by the runtime's own inspector, in process: nothing
  * listens for it.
  *
- * It refuses to know who asks, and how the answer travels.
+ * It refuses to know the client, and how the answer is sent.
  *
  * @module
  */

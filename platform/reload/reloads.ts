@@ -1,10 +1,10 @@
 /**
- * Files that are read again while we run: when they change, and when somebody
- * asks (SIGHUP).
+ * Files that are read again while we run: when they change, and on request
+ * (SIGHUP).
  *
- * A new file that cannot be used leaves the old one in use, and that is said:
- * in the log, in metrics and in the detail of readiness. Knows neither what the
- * files hold nor who uses it.
+ * A new file that cannot be used leaves the old one in use, and that is
+ * reported: in the log, in metrics and in the detail of readiness. Knows
+ * neither the content of the files nor its users.
  *
  * @module
  */
@@ -28,7 +28,7 @@ export const CONTRADICTION_MS = 2_000;
 /** Timers of the platform wait no longer than 24.8 days. */
 const LATER_MS_MAX = 24 * 3600_000;
 
-/** Something that comes from files. */
+/** A source that is read from files. */
 export interface ReloadSource {
   /** For people and labels: one of few words that the code knows. */
   readonly kind: string;
@@ -57,7 +57,7 @@ export interface ReloadsOptions {
   readonly watch?: typeof watchFiles;
 }
 
-/** What the reader of other files says: it is well, or what is wrong. */
+/** The report of a reader of other files: it is well, or what is wrong. */
 export type ReloadReport = (problem?: string) => void;
 
 /** How a kind of files fares. */
@@ -121,7 +121,7 @@ export class Reloads {
   }
 
   /**
-   * For files that somebody else reads and writes about in the log.
+   * For files that other code reads and logs about.
    *
    * @returns What to call after each reading; the first one counts as good.
    */
@@ -152,12 +152,12 @@ export class Reloads {
     this.check();
   }
 
-  /** Looks for changes now; says nothing where there are none. */
+  /** Looks for changes now; reports nothing where there are none. */
   check(): void {
     for (const entry of this.#entries) this.#try(entry);
   }
 
-  /** The user asked, and reads about each source what came of it. */
+  /** On a user's request: reports the result for each source. */
   reloadAll(): void {
     for (const entry of this.#entries) {
       if (this.#try(entry, true) !== "same") continue;

@@ -26,8 +26,8 @@ export function nearest(
 }
 
 /**
- * Whether lengths alone say that it is not near, and to compare them would be
- * work for nothing: a name that a peer says may have as many letters as it likes.
+ * Whether lengths alone show that it is not near, so that no comparison is
+ * needed: a peer's name may have any number of letters.
  */
 function isFar(one: number, other: number): boolean {
   return Math.abs(one - other) > Math.max(1, Math.max(one, other) / 3);

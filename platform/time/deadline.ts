@@ -1,10 +1,10 @@
 /**
- * Waiting no longer than a deadline, and no longer than somebody wants what is
- * waited for.
+ * Waiting no longer than a deadline, and no longer than the caller wants the
+ * result.
  *
- * What can be given up takes a signal ({@linkcode withDeadline}); what cannot is
- * left to itself ({@linkcode orAborted}), and both together are
- * {@linkcode within}. Who does not mind that it takes longer waits
+ * What can be given up takes a signal ({@linkcode withDeadline}); what cannot
+ * is left to itself ({@linkcode orAborted}), and both together are
+ * {@linkcode within}. A caller that does not mind a longer task uses
  * {@linkcode atMost}.
  *
  * @module
@@ -12,7 +12,7 @@
 
 import type { Timers } from "../../proto/sync/clock.ts";
 
-/** How long work may take, and who may give it up. */
+/** How long work may take, and how to give it up. */
 export interface DeadlineOptions {
   readonly timers: Timers;
   readonly timeoutMs: number;
@@ -23,8 +23,8 @@ export interface DeadlineOptions {
   /** What the work is aborted with then; absent: the signal's reason. */
   readonly givenUp?: () => unknown;
   /**
-   * Aborted instead of one made for this work, for who has one for each piece of
-   * work already.
+   * Aborted instead of one made for this work, for callers that have one for
+   * each piece of work already.
    */
   readonly controller?: AbortController | undefined;
 }
@@ -54,10 +54,10 @@ export async function withDeadline<Result>(
 }
 
 /**
- * Waits for what cannot be given up, such as the resolver, no longer than
- * somebody wants it.
+ * Waits for what cannot be given up, such as the resolver, no longer than the
+ * caller wants it.
  *
- * @param discard Gets what comes after that, which is nobody's.
+ * @param discard Gets a late result, to free it.
  * @throws What `promise` rejects with, or the signal's reason.
  */
 export function orAborted<Value>(

@@ -1,13 +1,13 @@
 /**
- * The loop of whatever goes on all the time, whatever happens: it follows
- * something, keeps something, or asks until there is an answer.
+ * The loop of tasks that never end, whatever happens: they follow something,
+ * keep something, or retry until there is an answer.
  *
  * A run that fails is followed by another one after a wait. Waits grow from run
  * to run ({@linkcode Backoff}), and are short again after a run that was a
  * success, or that lived long enough to be taken for one: what ends a young run
  * would end the next one, too.
  *
- * What is run, and what is a problem, is for its owner to say.
+ * The owner decides what is run, and what is a problem.
  *
  * @module
  */
@@ -52,14 +52,14 @@ export interface SuperviseOptions<Problem> extends BackoffOptions {
    * @throws What is to end all runs.
    */
   problemOf(error: unknown): Problem;
-  /** To be reported, and to be remembered; the next run comes in `retryMs`. */
+  /** Reported and remembered; the next run comes in `retryMs`. */
   onProblem(problem: Problem, retryMs: number): void;
-  /** The least wait after this problem, such as one that a server asks for. */
+  /** The least wait after this problem, such as a server's Retry-After. */
   leastMs?(problem: Problem): number;
 }
 
 /**
- * Runs again and again until it is stopped, or a run says that it is done.
+ * Runs again and again until it is stopped, or a run reports that it is done.
  *
  * @throws What `problemOf` throws.
  */

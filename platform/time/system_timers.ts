@@ -53,7 +53,7 @@ function run(callback: () => void): void {
   }
 }
 
-/** One setting of one timer. Spent, it refers to nobody's callback any more. */
+/** One setting of one timer. Spent, it refers to no callback any more. */
 class SlotTimer implements Timer {
   readonly #wheel: TimerWheel;
   /** In the ring of its slot; itself when it is in none. */
@@ -143,9 +143,9 @@ class TimerWheel {
   }
 
   /**
-   * The platform has timers before it has what sockets have to say. A process
-   * that was kept from running would take its own absence for the silence of
-   * others, so it first receives what has come: that takes two turns.
+   * The platform runs timers before it reads sockets. A process that was kept
+   * from running would take its own absence for the silence of peers, so it
+   * first receives what has come: that takes two turns.
    */
   readonly #onWake = () => {
     const lateMs = performance.now() - this.#wakeSlot * this.#slotMs;

@@ -8,7 +8,7 @@
 /** Bytes in every frame header (§4.1). */
 export const FRAME_HEADER_BYTES = 9;
 
-/** SETTINGS_MAX_FRAME_SIZE before the peer says otherwise (§6.5.2). */
+/** SETTINGS_MAX_FRAME_SIZE before the peer sends another (§6.5.2). */
 export const MAX_FRAME_SIZE_DEFAULT = 16_384;
 
 /** The largest SETTINGS_MAX_FRAME_SIZE (§6.5.2). */
@@ -96,8 +96,8 @@ export interface HeadersFrame {
   readonly endHeaders: boolean;
   readonly fragment: Uint8Array;
   /**
-   * The stream it says to depend on, if it has the PRIORITY flag. Deprecated
-   * (§5.3.2), kept because a stream that depends on itself is an error.
+   * The stream it depends on, if it has the PRIORITY flag. Deprecated (§5.3.2),
+   * kept because a stream that depends on itself is an error.
    */
   readonly dependsOn?: number;
 }
@@ -169,7 +169,7 @@ export interface ContinuationFrame {
 }
 
 /**
- * A type we do not know. §4.1 says ignore it: its payload is skipped as it
+ * A type we do not know. §4.1 has it ignored: its payload is skipped as it
  * comes, never gathered, and the engine only counts the frame.
  */
 export interface UnknownFrame {

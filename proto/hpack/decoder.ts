@@ -25,10 +25,9 @@ import { type Cursor, readInteger } from "./integer.ts";
 import { DYNAMIC_INDEX_FIRST, STATIC_TABLE } from "./static_table.ts";
 
 /**
- * The longest header list that is handed on unless the caller says otherwise,
- * by the accounting of RFC 9113 §6.5.2. The value to announce as
- * SETTINGS_MAX_HEADER_LIST_SIZE. Far above any honest request: gRPC peers
- * announce 8–16 KiB.
+ * The longest header list that is handed on by default, by the accounting of
+ * RFC 9113 §6.5.2. The value to announce as SETTINGS_MAX_HEADER_LIST_SIZE. Far
+ * above any honest request: gRPC peers announce 8–16 KiB.
  */
 export const HEADER_LIST_BYTES_MAX_DEFAULT = 64 * 1024;
 

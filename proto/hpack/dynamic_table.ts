@@ -33,7 +33,7 @@ export class DynamicTable {
 
   /**
    * @param sizeMax Bytes, by the rule of §4.1.
-   * @param onEvict Told of each entry that leaves, with its serial number.
+   * @param onEvict Called for each entry that leaves, with its serial number.
    */
   constructor(
     sizeMax: number,

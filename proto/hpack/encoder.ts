@@ -137,8 +137,7 @@ export class HpackEncoder {
     this.#writeSizeUpdates();
     const start = this.#offset;
     for (const field of fields) this.#writeField(field);
-    // Said once, a size update must not be said again; a new entry has moved
-    // all others.
+    // A size update must be sent only once; a new entry has moved all others.
     if (start === 0 && this.#index.insertions === insertions) {
       this.#memo.set(fields, this.#output.slice(0, this.#offset));
     }

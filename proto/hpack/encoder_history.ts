@@ -23,7 +23,7 @@ export interface HistoryStep {
   readonly after: EncoderHistory;
 }
 
-/** See the module description. Lists are told apart as objects (`ListMemo`). */
+/** Lists are compared as objects (`ListMemo`). */
 export class EncoderHistory {
   /** In the order in which they were encoded. */
   readonly lists: readonly (readonly HeaderField[])[];

@@ -1,8 +1,8 @@
 /**
  * Finds fields and names in the encoder's tables, by hash instead of by search.
  *
- * Wraps the dynamic table and hears of every insertion and eviction, so the two
- * cannot differ. Knows nothing of how fields are written.
+ * Wraps the dynamic table and is notified of every insertion and eviction, so
+ * the two cannot differ. Knows nothing of how fields are written.
  *
  * @module
  */

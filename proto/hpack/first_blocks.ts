@@ -48,7 +48,7 @@ export class FirstBlocks {
    * Remembers `bytes`, unless they are many or hold secrets: those are for no
    * other connection.
    *
-   * @param table As they left it, who were the first that it saw.
+   * @param table The dynamic table as `bytes`, its first block, left it.
    */
   add(
     bytes: Uint8Array,

@@ -1,6 +1,6 @@
 /**
  * Which fields are worth a place in the dynamic table, and which must not have
- * one (RFC 7541 §6.2 leaves it to the encoder; §7.1 says why it matters).
+ * one (RFC 7541 §6.2 leaves it to the encoder; §7.1 has the reasons).
  *
  * @module
  */
@@ -11,9 +11,9 @@ import type { HeaderField } from "./header_field.ts";
  * - `index`: values repeat; insert.
  * - `literal`: values change with every message and would push useful entries
  *   out. The name may still be referred to.
- * - `never`: a secret. An attacker who can make requests of his own on the same
- *   connection could guess an indexed one value by value (§7.1.3), and no relay
- *   may index it either.
+ * - `never`: a secret. An attacker that can make requests of its own on the
+ *   same connection could guess an indexed one value by value (§7.1.3), and no
+ *   relay may index it either.
  */
 export type IndexingRule = "index" | "literal" | "never";
 

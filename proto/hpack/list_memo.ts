@@ -1,5 +1,5 @@
 /**
- * What was found out about header lists that come again and again.
+ * A cache of facts about header lists that come again and again.
  *
  * Calls of one kind have the same head: the decoder then hands out the same
  * list, frozen, and senders keep one. Whatever follows from a list alone need
@@ -16,7 +16,7 @@ const LISTS_MAX = 4;
 /** For what is remembered of the lists of all connections. */
 export const SHARED_LISTS_MAX = 16;
 
-/** Values by list. The lists are told apart as objects, not by what they say. */
+/** Values by list. The lists are compared as objects, not by content. */
 export class ListMemo<Value> {
   readonly #lists: (readonly HeaderField[])[] = [];
   readonly #values: Value[] = [];

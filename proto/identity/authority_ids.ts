@@ -1,5 +1,6 @@
 /**
- * Ids of authorities, as nodes say whom they trust and servers write it down.
+ * Ids of authorities, by which nodes report which ones they trust and servers
+ * store it.
  *
  * @module
  */
@@ -7,7 +8,7 @@
 /** Of the SHA-256 of an authority's public key, in hex. */
 export const AUTHORITY_ID_LENGTH = 16;
 
-/** A change of authorities has two; a node that says more is not believed. */
+/** A change of authorities has two; a longer list of a node is ignored. */
 const IDS_MAX = 8;
 
 const ID = /^[0-9a-f]{16}$/;
@@ -19,7 +20,9 @@ export function authorityIdOf(
   return publicKeySha256.slice(0, AUTHORITY_ID_LENGTH);
 }
 
-/** What a node says that it trusts; `undefined` when it is no list of ids. */
+/**
+ * The authorities that a node trusts; `undefined` when it is no list of ids.
+ */
 export function readAuthorityIds(
   said: readonly string[],
 ): readonly string[] | undefined {

@@ -7,8 +7,8 @@
 import type { Enrolment, Pending } from "./identity_messages.ts";
 
 /**
- * The longest request and answer. A certificate signing request has less than
- * 1 KiB, a bundle of two authorities 2 KiB; who is not known yet gets no more.
+ * The longest request and answer. A certificate signing request has less than 1
+ * KiB, a bundle of two authorities 2 KiB; an unauthenticated peer gets no more.
  */
 export const IDENTITY_MESSAGE_BYTES_MAX = 65_536;
 

@@ -1,8 +1,8 @@
 /**
  * The one line that lets a node join: `tnl1.<CA>.<id>.<secret>`.
  *
- * It carries the hash of the server's CA key, so that a node can tell the right
- * server before it shows the secret. Knows nothing of how tokens are kept.
+ * It carries the hash of the server's CA key, so that a node can verify the
+ * server before it sends the secret. Knows nothing of how tokens are kept.
  *
  * @module
  */
@@ -30,7 +30,7 @@ export class JoinTokenError extends Error {
   override readonly name = "JoinTokenError";
 }
 
-/** @throws {JoinTokenError} Saying which part is wrong. */
+/** @throws {JoinTokenError} It names the part that is wrong. */
 export function parseJoinToken(text: string): JoinToken {
   const parts = text.trim().split(".");
   const [prefix, authorityPin = "", id = "", secret = ""] = parts;
@@ -55,7 +55,7 @@ export function parseJoinToken(text: string): JoinToken {
 /** A token, whole or cut: by its first word, or by its last three. */
 const IN_TEXT = /tnl1\.[\w.-]*|[\w-]{43}\.[a-z2-7]{10}\.[\w-]+/g;
 
-/** Text to show, without the tokens that somebody put into it by mistake. */
+/** Text to show, without tokens that were put into it by mistake. */
 export function withoutTokens(text: string): string {
   return text.replaceAll(IN_TEXT, `${PREFIX}.…`);
 }

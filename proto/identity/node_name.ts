@@ -8,7 +8,7 @@
  */
 
 /**
- * Whom an agent with a joined identity expects at the other end, whatever
+ * The name that an agent with a joined identity expects of its server, whatever
  * address it dials: every server certificate of our own CA is for this name.
  */
 export const TUNNEL_SERVER_NAME = "tunnel-server";
@@ -49,7 +49,7 @@ export function isJoinableName(text: string): boolean {
 
 /**
  * Whether a name is nothing but numbers, as inet_aton takes them: an address to
- * some, in one spelling or another, or to nobody (`1.2.3.4.5`, `08`).
+ * some readers, in one spelling or another, or to none (`1.2.3.4.5`, `08`).
  */
 export function isNumericName(text: string): boolean {
   return NUMERIC.test(text);
@@ -67,6 +67,6 @@ export const NODE_NAME_RULE =
   `lower-case letters, digits, ".", "_" and "-", at most ` +
   `${NODE_NAME_BYTES_MAX}, with a letter or digit at both ends`;
 
-/** The same for those who join. */
+/** The same for joining nodes. */
 export const JOINABLE_NAME_RULE =
   `${NODE_NAME_RULE}, and nothing that reads as an IP address`;

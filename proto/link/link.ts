@@ -63,7 +63,7 @@ export interface LinkConnection extends StreamOpener {
   /** Newest round trip. */
   readonly roundTripMs: number | undefined;
   /** Asks for a sign of life. */
-  askForLife(): void;
+  checkLiveness(): void;
   /** Finishes what runs, takes nothing new. */
   shutdown(reason: string): void;
   /** Ends everything now. */
@@ -126,7 +126,7 @@ export interface AgentLink {
   /** Newest round trip; `undefined` until one was measured. */
   readonly roundTripMs: number | undefined;
   /** Asks for a sign of life, which moves `lastHeardMs`. */
-  askForLife(): void;
+  checkLiveness(): void;
   /** Makes the agent dial. Deadlines are the caller's business. */
   dial(
     target: DialTarget,

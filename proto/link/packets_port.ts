@@ -103,17 +103,17 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
 
   /** The peer closes both directions. */
   onClose(packet: CloseRequest | CloseResponse): void {
-    const isQuestion = packet.type === "CLOSE_REQ";
-    const reason = packet.reset || (isQuestion ? "" : packet.error);
+    const isRequest = packet.type === "CLOSE_REQ";
+    const reason = packet.reset || (isRequest ? "" : packet.error);
     this.#mux.forget(this);
-    if (isQuestion && this.#mux.role === "agent") this.#owesCloseRsp = true;
+    if (isRequest && this.#mux.role === "agent") this.#owesCloseRsp = true;
     if (reason !== "") {
       const kind = packet.lost ? "lost" : "reset";
       return this.conduit.close({ kind, reason });
     }
     // What an agent's target still sends when the frontend has gone is dropped;
     // what a frontend still sends when the target has gone is an error.
-    this.conduit.peerGone(isQuestion ? GONE_LINGER_BYTES_MAX : 0);
+    this.conduit.peerGone(isRequest ? GONE_LINGER_BYTES_MAX : 0);
     this.#answerClose();
   }
 

@@ -51,7 +51,7 @@ export interface AgentServiceOptions {
   /** The connection, for what is known of the path. */
   readonly connection: Pick<
     LinkConnection,
-    "lastHeardMs" | "bulkStreams" | "roundTripMs" | "askForLife"
+    "lastHeardMs" | "bulkStreams" | "roundTripMs" | "checkLiveness"
   >;
   /** For the ids of dials; see `dial_id.ts`. */
   readonly randomness: Randomness;
@@ -119,7 +119,7 @@ function readPeer(
 }
 
 /** A dial that the agent has not answered. */
-interface Question {
+interface PendingRequest {
   readonly events: DialEvents;
   readonly earlyData: Uint8Array | undefined;
   readonly datagrams: boolean;
@@ -130,7 +130,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   readonly #call: ServerCall;
   readonly #options: AgentServiceOptions;
   readonly #mux: PacketsMux;
-  readonly #questions = new Map<Int64, Question>();
+  readonly #pending = new Map<Int64, PendingRequest>();
   #state: "admission" | "open" | "over" = "admission";
   #isDraining = false;
 
@@ -165,7 +165,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   }
 
   get load(): number {
-    return this.#questions.size + this.#mux.conduits;
+    return this.#pending.size + this.#mux.conduits;
   }
 
   /** All conduits share one stream here, so this is 0 or 1. */
@@ -177,8 +177,8 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     return this.#options.connection.roundTripMs;
   }
 
-  askForLife(): void {
-    this.#options.connection.askForLife();
+  checkLiveness(): void {
+    this.#options.connection.checkLiveness();
   }
 
   dial(
@@ -188,20 +188,20 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   ): PendingDial {
     if (this.#state !== "open") {
       const reason = "the agent's link is over";
-      events.onFailed(new DialError("link-lost", reason, "unheard"));
+      events.onFailed(new DialError("link-lost", reason, "unprocessed"));
       return { cancel: () => {} };
     }
     let random = randomDialId(this.#options.randomness);
-    while (this.#questions.has(random)) {
+    while (this.#pending.has(random)) {
       random = randomDialId(this.#options.randomness);
     }
     const datagrams = target.protocol === "udp";
-    this.#questions.set(random, { events, earlyData, datagrams });
+    this.#pending.set(random, { events, earlyData, datagrams });
     const { protocol, address } = target;
     this.#mux.say({ type: "DIAL_REQ", protocol, address, random });
     return {
       cancel: () => {
-        if (!this.#questions.delete(random)) return;
+        if (!this.#pending.delete(random)) return;
         this.#mux.say({ type: "DIAL_CLS", random });
       },
     };
@@ -268,7 +268,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
       case "DIAL_RSP":
         return this.#onAnswer(packet);
       case "DIAL_CLS":
-        return tellFailed(
+        return reportFailed(
           this.#take(packet.random),
           new DialError("dial-closed", "dial closed"),
         );
@@ -280,8 +280,8 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   }
 
   #onAnswer({ random, error, connectId }: DialResponse): void {
-    const question = this.#take(random);
-    if (question === undefined) {
+    const request = this.#take(random);
+    if (request === undefined) {
       // Cancelled before, or never requested: there is no caller to use it.
       if (connectId === 0) return;
       this.#mux.rememberClosed(connectId);
@@ -289,38 +289,38 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
       return this.#mux.say({ type: "CLOSE_REQ", connectId, reset });
     }
     if (error !== "") {
-      return tellFailed(question, new DialError("endpoint", error));
+      return reportFailed(request, new DialError("endpoint", error));
     }
     const conduit = connectId === 0
       ? undefined
-      : this.#mux.add(connectId, question.datagrams);
+      : this.#mux.add(connectId, request.datagrams);
     if (conduit === undefined) {
-      return tellFailed(
-        question,
+      return reportFailed(
+        request,
         new DialError(
           "endpoint",
           `the agent answered with connectID ${connectId}, which is in use`,
         ),
       );
     }
-    const { earlyData } = question;
+    const { earlyData } = request;
     if (earlyData !== undefined && earlyData.length > 0) {
-      if (question.datagrams) {
+      if (request.datagrams) {
         this.#mux.sender.sendDatagram(connectId, earlyData);
       } else this.#mux.sender.sendWhole(connectId, earlyData);
     }
     try {
-      question.events.onConnected(conduit);
+      request.events.onConnected(conduit);
     } catch (error) {
       reportFault("link", error);
       conduit.reset(INTERNAL_ERROR);
     }
   }
 
-  #take(random: Int64): Question | undefined {
-    const question = this.#questions.get(random);
-    this.#questions.delete(random);
-    return question;
+  #take(random: Int64): PendingRequest | undefined {
+    const request = this.#pending.get(random);
+    this.#pending.delete(random);
+    return request;
   }
 
   #end(code: StatusCode, reason: string): void {
@@ -336,11 +336,11 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     this.#state = "over";
     // First out of the registry, then the event: no dial reaches a dead link.
     if (wasOpen) this.#options.onLinkClosed(this, reason);
-    const questions = [...this.#questions.values()];
-    this.#questions.clear();
-    for (const question of questions) {
-      tellFailed(
-        question,
+    const pending = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const request of pending) {
+      reportFailed(
+        request,
         new DialError("link-lost", reason, "unanswered"),
       );
     }
@@ -349,9 +349,12 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
 }
 
 /** A slip in the caller's code does not affect the others of the link. */
-function tellFailed(question: Question | undefined, error: DialError): void {
+function reportFailed(
+  request: PendingRequest | undefined,
+  error: DialError,
+): void {
   try {
-    question?.events.onFailed(error);
+    request?.events.onFailed(error);
   } catch (fault) {
     reportFault("link", fault);
   }

@@ -108,7 +108,7 @@ export function dialProxy(
 }
 
 /** What a call has to do, and for which caller. */
-interface Order {
+interface CallRequest {
   readonly target: DialTarget;
   readonly events: DialEvents;
   readonly options: DialProxyOptions;
@@ -119,7 +119,7 @@ interface Order {
 class ProxyCall
   implements PendingDial, ClientCallEvents, PacketReaderEvents, ConduitPort {
   /** Forgotten with the answer: a connection may live for days. */
-  #order: Order | undefined;
+  #request: CallRequest | undefined;
   readonly #onOver: (() => void) | undefined;
   readonly #observer: PacketObserver;
   readonly #reader: PacketReader;
@@ -133,9 +133,9 @@ class ProxyCall
   /** Towards Go peers only. */
   #quiet: QuietClose | undefined;
 
-  constructor(order: Order) {
-    const { options } = order;
-    this.#order = order;
+  constructor(request: CallRequest) {
+    const { options } = request;
+    this.#request = request;
     this.#onOver = options.onOver;
     this.#observer = options.observer ?? SILENT_OBSERVER;
     const { messageBytesMax } = options;
@@ -146,7 +146,7 @@ class ProxyCall
   }
 
   start(connection: StreamOpener): void {
-    const { target, options, early } = this.#order!;
+    const { target, options, early } = this.#request!;
     const { authority, dialId } = options;
     const head = options.head ?? proxyHead(options);
     try {
@@ -157,7 +157,9 @@ class ProxyCall
       );
     } catch (error) {
       if (!(error instanceof GrpcError)) throw error;
-      return this.#fail(new DialError("link-lost", error.message, "unheard"));
+      return this.#fail(
+        new DialError("link-lost", error.message, "unprocessed"),
+      );
     }
     this.#sender = new PacketSender(this.#call, this.#observer);
     this.#sender.send({
@@ -171,8 +173,8 @@ class ProxyCall
 
   /** See `PendingDial.sendEarly`. */
   sendEarly(bytes: Uint8Array): number {
-    if (this.#state !== "dialing" || this.#order === undefined) return 0;
-    const { target, early } = this.#order;
+    if (this.#state !== "dialing" || this.#request === undefined) return 0;
+    const { target, early } = this.#request;
     const sent = early.reduce((sum, { length }) => sum + length, 0);
     const taken = Math.min(bytes.length, EARLY_BYTES_MAX - sent);
     const isCut = taken < bytes.length && target.protocol === "udp";
@@ -218,7 +220,7 @@ class ProxyCall
     const reason = status.message || statusName(status.code);
     if (this.#state === "dialing") {
       this.#over();
-      return this.#order?.events.onFailed(dialErrorOf(status, reason, lost));
+      return this.#request?.events.onFailed(dialErrorOf(status, reason, lost));
     }
     const conduit = this.#conduit!;
     // A stream that the peer reset was given up on purpose, such as one that
@@ -268,7 +270,7 @@ class ProxyCall
   #onAnswer(packet: Exclude<Packet, Data>): void {
     switch (packet.type) {
       case "DIAL_RSP": {
-        if (packet.random !== this.#order?.options.dialId) {
+        if (packet.random !== this.#request?.options.dialId) {
           return this.#giveUp("the answer is for another dial");
         }
         if (packet.error === "") return this.#connect(packet.connectId);
@@ -284,9 +286,9 @@ class ProxyCall
   }
 
   #connect(connectId: Int64): void {
-    const { target, events, options, early } = this.#order!;
+    const { target, events, options, early } = this.#request!;
     const { timers } = options;
-    this.#order = undefined;
+    this.#request = undefined;
     this.#state = "connected";
     this.#connectId = connectId;
     const conduit = new PacketConduit(this, {
@@ -382,7 +384,7 @@ class ProxyCall
     this.#over();
     // There is no call when the connection took none.
     this.#call?.cancel();
-    this.#order?.events.onFailed(error);
+    this.#request?.events.onFailed(error);
   }
 
   #over(): void {
@@ -395,8 +397,8 @@ function dialErrorOf(status: Status, reason: string, lost: boolean): DialError {
   if (lost || status.code === StatusCode.UNAVAILABLE) {
     // A server that answers so has refused the call before it read it; a call
     // that it did read is answered in a message.
-    const isUnheard = !lost || status.isUnprocessed === true;
-    const loss = isUnheard ? "unheard" : "unanswered";
+    const isUnprocessed = !lost || status.isUnprocessed === true;
+    const loss = isUnprocessed ? "unprocessed" : "unanswered";
     return new DialError("link-lost", reason, loss);
   }
   if (status.code === StatusCode.DEADLINE_EXCEEDED) {

@@ -184,8 +184,8 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     return this.#connection.roundTripMs;
   }
 
-  askForLife(): void {
-    this.#connection.askForLife();
+  checkLiveness(): void {
+    this.#connection.checkLiveness();
   }
 
   dial(

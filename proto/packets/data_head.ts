@@ -43,7 +43,7 @@ export const DATA_FRAME_BYTES = 65_536;
  */
 export const GO_DATA_BYTES = 32_768;
 
-/** What DATA says in field 1 of `Packet`. */
+/** The type of DATA, in field 1 of `Packet`. */
 const DATA_TYPE = 4;
 
 // Tags: field number << 3 | wire type.
@@ -124,7 +124,7 @@ function innerHeadBytes(connectId: Int64, dataBytes: number): number {
  * - `more`: the bytes end inside the head;
  * - `data`: a DATA packet in the order every encoder writes, payload last;
  * - `other`: anything else, to be gathered and decoded as a whole. Malformed
- *   bytes too: the full decoder knows what to say about them.
+ *   bytes too: the full decoder makes the error.
  */
 export type DataHeadOutcome = "more" | "data" | "other";
 

@@ -3,11 +3,11 @@
  *
  * These are the cold packets: a few per connection. DATA is written and read in
  * place by `data_head.ts` and `packet_reader.ts`; this module can do it too,
- * for whoever has a whole message.
+ * for callers with a whole message.
  *
  * The fields are walked by hand on protobufjs' writer and reader instead of by
  * its reflection: that one generates code from strings at run time, and it
- * writes a bigint as 0 without a word.
+ * writes a bigint as 0 without an error.
  *
  * Like every protobuf decoder it lets pass what it does not know: unknown
  * fields, known fields of another wire type and unknown packet types. The last

@@ -1,14 +1,14 @@
 /**
  * What can be wrong with a peer's packets.
  *
- * Always the peer's fault: our own mistakes are a `TypeError` or `RangeError`
- * and nobody catches those. The blast radius is the stream that carried the
- * bytes, because the message borders after a bad one cannot be trusted.
+ * Always the peer's fault: our own mistakes are a `TypeError` or `RangeError`,
+ * which are not caught. The blast radius is the stream that carried the bytes,
+ * because the message borders after a bad one cannot be trusted.
  *
  * @module
  */
 
-/** Thrown by the packet codec and reader. The message says what was seen. */
+/** Thrown by the packet codec and reader. The message names what was seen. */
 export class PacketError extends Error {
   override readonly name = "PacketError";
 }

@@ -6,9 +6,9 @@
  * All other packets are small; they are gathered under a limit of theirs.
  * DATA in an order that no known encoder writes is gathered too, and accepted.
  *
- * Credit: every byte pushed is either payload, which whoever consumes it
- * credits, or overhead, which is reported at once. Together they are all bytes
- * of every complete message.
+ * Credit: every byte pushed is either payload, which its consumer credits, or
+ * overhead, which is reported at once. Together they are all bytes of every
+ * complete message.
  *
  * @module
  */
@@ -49,7 +49,7 @@ export interface PacketReaderEvents {
   /**
    * A piece of a DATA packet's payload.
    *
-   * @param connectId Whose it is; 0 when the packet does not say.
+   * @param connectId Its connection; 0 when the packet has none.
    * @param piece A view that is valid only during the call; empty exactly when
    *   the packet has no payload.
    * @param leftBytes What is still to come of this packet.
@@ -309,7 +309,7 @@ export class PacketReader {
   /**
    * Reports overhead, less what was credited early and became payload.
    *
-   * Whoever consumes that payload credits it once more, so a debt is window the
+   * The consumer of that payload credits it once more, so a debt is window the
    * peer gained. It is never more than one message: the next one's early credit
    * pays it back first.
    */

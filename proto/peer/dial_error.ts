@@ -25,7 +25,7 @@ export type DialLoss =
   /**
    * It was certainly not processed: it can be made again, whatever it contains.
    */
-  | "unheard"
+  | "unprocessed"
   /** It may have been: data sent with it must not be sent again. */
   | "unanswered";
 

@@ -170,7 +170,7 @@ export class Connection {
    * Server role: the client has its answers and no requests run. It may close
    * before it reads what is sent now (replies to PING).
    */
-  get isDeserted(): boolean {
+  get isIdle(): boolean {
     return this.#role === "server" && this.#life.isRunning &&
       this.#streams.size === 0 && this.#streams.lastPeerId > 0;
   }
@@ -260,7 +260,7 @@ export class Connection {
   }
 
   /** Sends a PING, whose answer moves `lastHeardMs`. */
-  askForLife(): void {
+  checkLiveness(): void {
     if (!this.#life.isClosed) this.#liveness.ping("life");
   }
 

@@ -43,13 +43,13 @@ Deno.test("a request is read, and answered with a body and trailers", () => {
 Deno.test("a client is away between calls, not before the first and not once we shut down", () => {
   const { engine, peer } = engineAndPeer("server");
   const { connection } = engine;
-  assertEquals(connection.isDeserted, false);
+  assertEquals(connection.isIdle, false);
   peer.headers(1, requestFields(), true);
-  assertEquals(connection.isDeserted, false);
+  assertEquals(connection.isIdle, false);
   engine.accepted[0]!.stream!.sendHeaders(responseFields(), true);
-  assertEquals(connection.isDeserted, true);
+  assertEquals(connection.isIdle, true);
   connection.shutdown("done");
-  assertEquals(connection.isDeserted, false);
+  assertEquals(connection.isIdle, false);
 });
 
 Deno.test("a header block may be cut into frames and chunks anywhere", () => {

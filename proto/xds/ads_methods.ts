@@ -2,7 +2,8 @@
  * Paths of the services that discovery is: all kinds on one stream (ADS), or one
  * kind each, and each of them as state of the world or as differences.
  *
- * The `Fetch…` methods are not served: nobody who follows a catalog polls.
+ * The `Fetch…` methods are not served: clients that follow a catalog do not
+ * poll.
  *
  * @module
  */

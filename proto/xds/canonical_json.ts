@@ -26,8 +26,9 @@ const FRACTIONS = [3, 6, 9] as const;
 const WIDE: ReadonlySet<string> = new Set(["int64", "uint64", "sint64"]);
 
 /**
- * What an `Any` carries, with its type in `@type`. Of a type that we have no
- * text of there is the value as it is on the wire; `error` says what is broken.
+ * What an `Any` carries, with its type in `@type`. For a type without a
+ * `.proto` text here it is the value as it is on the wire; `error` names what
+ * is broken.
  */
 export function canonicalJson({ typeUrl = "", value }: Any): PlainValue {
   const bytes = value ?? new Uint8Array(0);

@@ -1,10 +1,10 @@
 /**
  * The client's side of xDS on the wire: requests out, responses in.
  *
- * Layer: xDS. Unlike a server's (`request_decoder.ts`, `response_encoder.ts`) it is
- * not hot, so requests are written by protobufjs. Responses are walked by hand:
- * resources stay bytes until somebody wants to know what is in them, and one
- * that is broken spoils no other.
+ * Layer: xDS. Unlike a server's (`request_decoder.ts`, `response_encoder.ts`)
+ * it is not hot, so requests are written by protobufjs. Responses are walked by
+ * hand: resources stay bytes until their content is needed, and one that is
+ * broken spoils no other.
  *
  * @module
  */
@@ -146,7 +146,7 @@ function nameIn(resource: Uint8Array): string {
       if (field === OWN_NAME_FIELD) name = readText(value);
     }
   } catch {
-    // Whoever wants to know what is in it will say what is wrong with it.
+    // The reader of its content reports what is wrong with it.
     return "";
   }
   return name;

@@ -1,6 +1,6 @@
 /**
- * What clients and servers of xDS say to each other, as both state machines see
- * it.
+ * The messages between clients and servers of xDS, as both state machines see
+ * them.
  *
  * Layer: xDS. Names and rules are those of the xDS v3 protocol
  * (`envoy.service.discovery.v3`). Bytes are for others: a server has
@@ -14,7 +14,7 @@ import type { Resource } from "./resource.ts";
 /** State of the world, or only what differs. */
 export type DiscoveryMode = "sotw" | "delta";
 
-/** Who asks: `envoy.config.core.v3.Node`. */
+/** The client: `envoy.config.core.v3.Node`. */
 export interface DiscoveryNode {
   readonly id: string;
   readonly cluster: string;
@@ -45,8 +45,8 @@ export interface SotwRequest {
   readonly versionInfo: string;
   /**
    * In the order of the request. Equal lists are the same array for as long as
-   * somebody has it: a thousand clients that ask for the same share one, and
-   * `===` says that nothing is new.
+   * it is in use: a thousand clients that request the same share one, and `===`
+   * means that nothing is new.
    */
   readonly resourceNames: readonly string[];
   /** Empty: not about a response. */
@@ -61,7 +61,7 @@ export interface DeltaRequest {
   readonly typeUrl: string;
   readonly subscribe: readonly string[];
   readonly unsubscribe: readonly string[];
-  /** What a client that comes back has, by name; only in a first request. */
+  /** What a reconnecting client has, by name; only in a first request. */
   readonly initialVersions: ReadonlyMap<string, string>;
   readonly responseNonce: string;
   readonly errorDetail: ErrorDetail | undefined;
@@ -69,19 +69,20 @@ export interface DeltaRequest {
 
 export type DiscoveryRequest = SotwRequest | DeltaRequest;
 
-/** A response, all but its nonce: what many clients can be told alike. */
+/** A response, all but its nonce: the part that many clients can share. */
 export interface ResponseBody {
   readonly typeUrl: string;
   /**
-   * Bodies that say the same have the same array where that costs nothing, so
-   * that it is encoded once.
+   * Equal bodies have the same array where that costs nothing, so that it is
+   * encoded once.
    */
   readonly resources: readonly Resource[];
   /** Delta only: names that are gone, or are not there. */
   readonly removed: readonly string[];
   /**
-   * SotW only, of whole states: names that were asked for and are not there. Who
-   * knows `resource_errors` (gRFC A88) need not wait 15 s to conclude it.
+   * SotW only, of whole states: names that were requested and are not there. A
+   * client that knows `resource_errors` (gRFC A88) need not wait 15 s to
+   * conclude it.
    */
   readonly absent?: readonly string[];
   /** `version_info`, or `system_version_info` of Delta. */
@@ -95,7 +96,7 @@ export interface ReceivedResource {
   /** Its own in Delta, that of the response in SotW. */
   readonly version: string;
   /**
-   * Of what is in `value`. Empty when Delta says that a resource is as it was (a
+   * Of what is in `value`. Empty when Delta reports an unchanged resource (a
    * heartbeat).
    */
   readonly typeUrl: string;

@@ -55,7 +55,7 @@ const BODY: ResponseBody = {
     typeUrl: TYPE_URLS.endpoints,
     responseNonce: "1-17",
   });
-  // Somebody has the list, as a stream does.
+  // The list is in use, as by a stream.
   const known = decoder.decode("sotw", ack);
   Deno.bench(`decode an ACK of ${CLUSTERS} known names`, () => {
     decoder.decode("sotw", ack);

@@ -15,8 +15,11 @@ export const HTTP_OPTIONS_KEY =
 export const PROXY_ADDRESS_KEY =
   "envoy.http11_proxy_transport_socket.proxy_address";
 
-/** What leaves out endpoints that were asked already; it has no settings. */
+/**
+ * The extension that leaves out endpoints that were tried already; it has no
+ * settings.
+ */
 export const PREVIOUS_HOSTS = "envoy.retry_host_predicates.previous_hosts";
 
-/** What leaves out priorities in which somebody was asked already. */
+/** The extension that leaves out priorities that were tried already. */
 export const PREVIOUS_PRIORITIES = "envoy.retry_priorities.previous_priorities";

@@ -1,7 +1,7 @@
 /**
  * One value for equal bytes: what a thousand clients repeat is read once.
  *
- * Layer: xDS. A value is known for as long as somebody else has it; the bytes
+ * Layer: xDS. A value is known for as long as it is in use elsewhere; the bytes
  * that it was read from are kept as long, so that finding it again costs a hash
  * and a comparison and makes nothing.
  *
@@ -12,7 +12,7 @@
  * @module
  */
 
-/** Values of one hash that are told apart. */
+/** Values of one hash that are kept. */
 export const ROW_MAX = 4;
 
 interface Entry<T extends object> {
@@ -83,7 +83,7 @@ export class Interned<T extends object> {
     return value;
   }
 
-  /** Forgets what nobody has any more. */
+  /** Forgets values that are not in use any more. */
   #sweep(hash: number): void {
     const row = this.#rows.get(hash);
     const left = row?.filter(({ value }) => value.deref() !== undefined);

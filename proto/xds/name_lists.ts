@@ -31,12 +31,12 @@ const LENGTH_DELIMITED = 2;
 const KEY_FIELD = 1;
 const VALUE_FIELD = 2;
 
-/** See the module description; one serves all clients. */
+/** One serves all clients. */
 export class NameLists {
   readonly #names = new Interned<readonly string[]>();
   readonly #versions = new Interned<ReadonlyMap<string, string>>();
 
-  /** Different lists that somebody has. */
+  /** Different lists that are in use. */
   get size(): number {
     return this.#names.size + this.#versions.size;
   }

@@ -1,5 +1,5 @@
 /**
- * Nodes: who asks, out of a request and into one.
+ * Nodes (the clients of xDS), out of a request and into one.
  *
  * Layer: xDS. Once per stream. Of Envoy's node the extensions that it was built
  * with are by far the most; they are not kept.

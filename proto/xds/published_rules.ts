@@ -29,7 +29,7 @@ interface FieldPlan {
   readonly keys: readonly Check[];
   /** Of messages: their type, unless there is nothing to be looked at in it. */
   readonly type: protobuf.Type | undefined;
-  /** It is an `Any`: what is in it says of which type it is. */
+  /** It is an `Any`: its content names its type. */
   readonly isAny: boolean;
 }
 

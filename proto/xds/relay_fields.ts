@@ -1,11 +1,11 @@
 /**
- * What a node says in the metadata of a discovery stream that it passes on for
- * a program on it; ours.
+ * Fields that a node puts into the metadata of a discovery stream that it
+ * relays for a program on it; ours.
  *
  * @module
  */
 
-/** Set (to `1`) by nodes that pass on what programs on them say. */
+/** Set (to `1`) by nodes that relay streams of programs on them. */
 export const RELAY_FIELD = "tunnel-relay";
 
 /** `IP:PORT` of the HTTP CONNECT proxy that a relay has for its programs. */
@@ -14,7 +14,7 @@ export const CONNECT_FIELD = "tunnel-connect";
 /**
  * At how many of {@linkcode connectHost} it is, too, at the same port. grpc-go
  * takes all endpoints behind one proxy's address for one, and uses that alone
- * (gRFC A86): there each endpoint is told a proxy of its own.
+ * (gRFC A86): there each endpoint gets a proxy of its own.
  */
 export const MORE_CONNECT_FIELD = "tunnel-connect-more";
 

@@ -35,15 +35,15 @@ import { RpcStatus } from "./xds_messages.ts";
 const { Reader } = protobuf;
 
 /**
- * The longest request, for whoever gathers messages: 20,000 names of 100 bytes.
- * A client can make the server hold one that is not complete.
+ * The longest request, for the reader of messages: 20,000 names of 100 bytes. A
+ * client can make the server hold one that is not complete.
  */
 export const REQUEST_BYTES_MAX = 2_097_152;
 
 /** Bytes of a type URL, a version and a nonce. */
 export const REQUEST_TEXT_BYTES_MAX = 1_024;
 
-/** Characters that are kept of what a client says in a NACK. */
+/** Characters that are kept of a client's message in a NACK. */
 export const ERROR_MESSAGE_MAX = 4_096;
 
 /** Into how many places of a request one field may be strewn. */
@@ -101,11 +101,11 @@ const DELTA_SHAPE: Shape = {
 
 const LENGTH_DELIMITED = 2;
 
-/** See the module description; one serves all clients. */
+/** One serves all clients. */
 export class RequestDecoder {
   readonly #lists = new NameLists();
 
-  /** Different lists of names that somebody has. */
+  /** Different lists of names that are in use. */
   get nameLists(): number {
     return this.#lists.size;
   }

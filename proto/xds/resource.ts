@@ -1,8 +1,8 @@
 /**
  * What xDS calls a resource, and the four kinds of it that are served here.
  *
- * Layer: xDS. A resource is opaque bytes with a name and a version; what is in
- * it is said where it is made, and read where it is used.
+ * Layer: xDS. A resource is opaque bytes with a name and a version; its content
+ * is written where it is made, and read where it is used.
  *
  * @module
  */
@@ -44,14 +44,14 @@ export function isWholeState(kind: ResourceKind): boolean {
   return kind === "cluster" || kind === "listener";
 }
 
-/** One resource. Never changes; `===` says "the same content". */
+/** One resource. Never changes; `===` means the same content. */
 export interface Resource {
   readonly kind: ResourceKind;
-  /** For endpoints the name that their cluster asks for. */
+  /** For endpoints the name that their cluster requests. */
   readonly name: string;
   /**
    * Made of the content and of nothing else, so that it survives a restart of
-   * the server: clients that come back say what they have.
+   * the server: reconnecting clients send what they have.
    */
   readonly version: string;
   /** `google.protobuf.Any`, encoded. */

@@ -1,9 +1,9 @@
 /**
- * What a server tells its clients, as bytes.
+ * A server's responses, as bytes.
  *
- * Layer: xDS. A message is a client's own part, its nonce and who answers, and a
- * body that is the same for everybody who is told the same. Protobuf does not
- * mind the order of fields, so a thousand clients share one body:
+ * Layer: xDS. A message is a client's own part, its nonce and the server's id,
+ * and a body that is the same for all clients that are sent the same. Protobuf
+ * does not mind the order of fields, so a thousand clients share one body:
  *
  *     call.sendMessage(encodeHead(mode, nonce, server), encodeBody(mode, body))
  *
@@ -33,7 +33,7 @@ import {
 
 const UTF8 = new TextEncoder();
 
-/** Bytes, and what they say besides the array that they are found by. */
+/** Bytes, and their content besides the array that they are found by. */
 interface Encoded {
   readonly body: ResponseBody;
   readonly bytes: Uint8Array;

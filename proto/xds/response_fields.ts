@@ -23,7 +23,7 @@ export const ERROR_DETAIL_FIELD = 2;
 export const RESOURCE_NAME_IN_ERROR_FIELD = 1;
 export const STATUS_MESSAGE_FIELD = 2;
 
-/** Who answers: other numbers in each of the two. */
+/** The server's id: other numbers in each of the two. */
 export const CONTROL_PLANE_FIELDS = { sotw: 6, delta: 7 } as const;
 
 /** Of `ControlPlane`. */

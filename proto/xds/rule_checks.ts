@@ -1,5 +1,5 @@
 /**
- * What the published rules (protoc-gen-validate) say of one value, as functions.
+ * The published rules (protoc-gen-validate) for one value, as functions.
  *
  * Layer: xDS. Only the rules that our texts have; any other one is an error, not
  * a rule less.
@@ -18,7 +18,7 @@ export type Check = (value: unknown) => string | undefined;
 export type Rules = Readonly<Record<string, unknown>>;
 
 /**
- * The checks that rules ask for.
+ * The checks of a set of rules.
  *
  * @param kind What the rules are for, such as `string` or `uint32`.
  * @throws {TypeError} For a rule that is not known here.

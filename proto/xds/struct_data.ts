@@ -1,9 +1,9 @@
 /**
  * `google.protobuf.Struct` as plain data, and back.
  *
- * Layer: xDS. Plain data is what JSON can say. It is read within limits, because
- * a node keeps its metadata for as long as it is connected, and written in one
- * order, because versions are made of bytes.
+ * Layer: xDS. Plain data is what JSON can hold. It is read within limits,
+ * because a node keeps its metadata for as long as it is connected, and written
+ * in one order, because versions are made of bytes.
  *
  * @module
  */
@@ -17,7 +17,7 @@ export const STRUCT_DEPTH_MAX = 16;
 /** Characters of all keys and texts, and one for every value. */
 export const STRUCT_SIZE_MAX = 65_536;
 
-/** What JSON can say. */
+/** What JSON can hold. */
 export type PlainValue =
   | null
   | boolean

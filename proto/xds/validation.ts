@@ -50,7 +50,7 @@ export const RESOURCE_MESSAGES: {
   route: RouteConfiguration,
 };
 
-/** Who will get a resource. */
+/** The clients that will get a resource. */
 export interface Clients {
   /**
    * Whether a text is an IP address. Given for clients of others, which know

@@ -59,7 +59,7 @@ export async function listenFrontend(
     const room = new PenaltyQueue<Caller>({
       timers: systemTimers,
       random: Math.random,
-      letIn: ({ stream, admitted, deadline }) => {
+      admit: ({ stream, admitted, deadline }) => {
         deadline.cancel();
         options.accept(stream, admitted);
       },

@@ -124,7 +124,7 @@ export class Duplicates {
     if (others.length === 0) return undefined;
     const { timers, observer } = this.#options;
     const askedMs = timers.now();
-    for (const other of others) other.askForLife();
+    for (const other of others) other.checkLiveness();
     return new Promise((resolve) => {
       const look = () => {
         const still = agent!.othersThan(peer);
@@ -160,7 +160,7 @@ export class Duplicates {
   #ask(agent: Agent): void {
     const { timers } = this.#options;
     const askedMs = timers.now();
-    for (const candidate of agent.candidates) candidate.askForLife();
+    for (const candidate of agent.candidates) candidate.checkLiveness();
     agent.timer = timers.after(ANSWER_MS, () => {
       agent.timer = undefined;
       this.#conclude(agent, askedMs);
@@ -277,8 +277,8 @@ class Instance {
     return this.links.some(({ isDraining }) => !isDraining);
   }
 
-  askForLife(): void {
-    for (const link of this.links) link.askForLife();
+  checkLiveness(): void {
+    for (const link of this.links) link.checkLiveness();
   }
 
   livesSince(atMs: number): boolean {

@@ -26,8 +26,8 @@ class Link extends FakeLink {
     });
   }
 
-  override askForLife(): void {
-    super.askForLife();
+  override checkLiveness(): void {
+    super.checkLiveness();
     if (!this.isAlive) return;
     this.timers.after(5, () => this.lastHeardMs = this.timers.now());
   }

@@ -66,7 +66,7 @@ export class LinkGroup {
   }
 
   add(link: AgentLink): void {
-    for (const member of this.#members) member.link.askForLife();
+    for (const member of this.#members) member.link.checkLiveness();
     this.#members.push({ link, dialedMs: -Infinity });
   }
 

@@ -285,7 +285,7 @@ Deno.test("early data stays with a caller that no agent serves", () => {
 });
 
 Deno.test("a dial whose link went before it answered goes to another agent", async () => {
-  for (const loss of ["unheard", "unanswered"] as const) {
+  for (const loss of ["unprocessed", "unanswered"] as const) {
     const scene = new Scene();
     const first = scene.link("agent-a");
     scene.dial();
@@ -303,15 +303,15 @@ Deno.test("a dial whose link went before it answered goes to another agent", asy
 });
 
 Deno.test("what a caller has sent goes to no second agent, unless the first received nothing", () => {
-  for (const loss of ["unheard", "unanswered"] as const) {
+  for (const loss of ["unprocessed", "unanswered"] as const) {
     const scene = new Scene();
     const first = scene.link("agent-a");
     scene.dial("pay");
     scene.registry.remove(first);
     const second = scene.link("agent-b");
     first.dials[0]!.events.onFailed(new DialError("link-lost", "gone", loss));
-    assertEquals(second.dials.length, loss === "unheard" ? 1 : 0);
-    if (loss === "unheard") {
+    assertEquals(second.dials.length, loss === "unprocessed" ? 1 : 0);
+    if (loss === "unprocessed") {
       assertEquals(second.dials[0]!.earlyData, new TextEncoder().encode("pay"));
     } else assertMatch(scene.error!.message, /link to agent agent-a .* lost/);
   }

@@ -193,7 +193,7 @@ export class OngoingDial implements PendingDial {
     if (loss === undefined || this.#tried.size > RETRIES_MAX) return false;
     if (this.#earlyBytes === 0) return true;
     const isHeldWhole = this.#earlyBytes === this.#earlyData?.length;
-    return loss === "unheard" && isHeldWhole;
+    return loss === "unprocessed" && isHeldWhole;
   }
 
   cancel(): void {

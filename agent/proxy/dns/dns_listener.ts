@@ -92,7 +92,7 @@ async function listenDatagrams(
 ): Promise<Closing> {
   const socket = await openDatagramSocket(at, { isServer: true });
   const broken = Promise.withResolvers<string>();
-  if (isWildcard(at.hostname) && !socket.tellsLocal) {
+  if (isWildcard(at.hostname) && !socket.reportsLocal) {
     log.warn(`DNS: ${ANSWERS_FROM_ANYWHERE}`);
   }
   socket.listen({

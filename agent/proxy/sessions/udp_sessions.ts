@@ -117,7 +117,7 @@ export class UdpSessions implements PortProxy, SessionOwner {
     }).catch((error) => {
       throw listenError(hostPort(hostname, port), error);
     });
-    if (isWildcard(hostname) && !socket.tellsLocal) {
+    if (isWildcard(hostname) && !socket.reportsLocal) {
       this.context.log.warn(`${this.port.key}: ${ANSWERS_FROM_ANYWHERE}`);
     }
     const home: SessionHome = { socket, sessions: new Map() };

@@ -13,7 +13,7 @@ import { pointerTo } from "../../libc/pointers.ts";
 import type { LibSsl } from "./library.ts";
 
 /** Whose handshake is running. */
-export interface Shaking {
+export interface RunningHandshake {
   /** By preference, as a ClientHello has it. */
   readonly alpn: Uint8Array<ArrayBuffer>;
   /** The client called us that: the context to go on with, if it is another. */
@@ -40,12 +40,15 @@ const TLSEXT_OK = 0;
 const TLSEXT_FATAL = 2;
 const TLSEXT_NOT_SPOKEN = 3;
 
-let current: Shaking | undefined;
+let current: RunningHandshake | undefined;
 let callbacks: HandshakeCallbacks | undefined;
 
 /** Runs a call in which OpenSSL may call back. */
-export function shaking<T>(who: Shaking, call: () => T): T {
-  current = who;
+export function duringHandshake<T>(
+  running: RunningHandshake,
+  call: () => T,
+): T {
+  current = running;
   try {
     return call();
   } finally {
@@ -68,14 +71,14 @@ export function handshakeCallbacks(library: LibSsl): HandshakeCallbacks {
  * message of TLS's own: new keys, a ticket, an alert. For sessions that watch
  * for them.
  */
-export const messages = { areHeard: false };
+export const messages = { wereSeen: false };
 
 /** `SSL_set_info_callback(3)`: called for each step of such a message. */
 function messageCallback(): Deno.PointerObject {
   return new Deno.UnsafeCallback(
     { parameters: ["pointer", "i32", "i32"], result: "void" },
     () => {
-      messages.areHeard = true;
+      messages.wereSeen = true;
     },
   ).pointer;
 }

@@ -16,10 +16,10 @@ import {
 } from "../../../proto/streams/token_bucket.ts";
 import {
   derOf,
+  duringHandshake,
   handshakeCallbacks,
   messages,
-  type Shaking,
-  shaking,
+  type RunningHandshake,
 } from "./handshake_callbacks.ts";
 import { cText, type LibSsl } from "./library.ts";
 import type { SecureContext } from "./secure_context.ts";
@@ -163,8 +163,8 @@ export class SecureSession {
    */
   doHandshake(): HandshakeResult {
     const { ssl } = this.#open();
-    const outcome = shaking(
-      this.#shaking(),
+    const outcome = duringHandshake(
+      this.#runningHandshake(),
       () => this.#library.SSL_do_handshake(ssl),
     );
     if (outcome !== 1) return this.#lacking(outcome);
@@ -189,12 +189,12 @@ export class SecureSession {
   read(into: Uint8Array<ArrayBuffer>): number {
     const { ssl, network } = this.#open();
     for (;;) {
-      messages.areHeard = false;
+      messages.wereSeen = false;
       const count = this.#library.SSL_read(ssl, into, into.length);
       if (count > 0) return count;
       if (this.#errorOf(count) === ERROR_ZERO_RETURN) return 0;
       const lacking = this.#lacking(count);
-      if (lacking !== WANT_READ || !messages.areHeard) return lacking;
+      if (lacking !== WANT_READ || !messages.wereSeen) return lacking;
       this.#count();
       if (this.#library.BIO_ctrl_wpending(network) === 0n) return WANT_READ;
     }
@@ -378,7 +378,7 @@ export class SecureSession {
     return outcome === 1;
   }
 
-  #shaking(): Shaking {
+  #runningHandshake(): RunningHandshake {
     const expected = this.#expected;
     return {
       alpn: this.#context.alpn,

@@ -31,7 +31,7 @@ export const QUIET_CONNECTION = {
   lastHeardMs: 0,
   bulkStreams: 0,
   roundTripMs: undefined,
-  askForLife: () => {},
+  checkLiveness: () => {},
 } as const;
 
 let turns = 0;
@@ -84,7 +84,7 @@ export class FakeLink implements AgentLink {
     return { cancel: () => void (dial.cancelled = true) };
   }
 
-  askForLife(): void {
+  checkLiveness(): void {
     this.asked++;
   }
 

@@ -1,5 +1,5 @@
 /**
- * The guard in front of whoever hears a UDP socket.
+ * The guard around the owner of a UDP socket.
  *
  * @module
  */
@@ -7,8 +7,11 @@
 import { reportInternalError } from "../../platform/errors/internal_errors.ts";
 import type { DatagramEvents } from "./datagram_socket.ts";
 
-/** One socket hears of many peers: what one of them says costs the others none. */
-export function hear(
+/**
+ * One socket serves many peers: a fault at one's datagram does not affect the
+ * others.
+ */
+export function deliverDatagram(
   events: DatagramEvents,
   bytes: Uint8Array,
   hostname: string,
