@@ -26,8 +26,8 @@ export function guardNames(
 ): HttpHandler {
   if (!isLoopbackHost(hostname)) return handler;
   return (request) => {
-    const { hostname: asked } = new URL(request.url);
-    const host = withoutBrackets(asked);
+    const { hostname: requested } = new URL(request.url);
+    const host = withoutBrackets(requested);
     const isKnown = parseIpAddress(host) !== undefined ||
       /^(?:.+\.)?localhost\.?$/.test(host);
     if (isKnown) return handler(request);

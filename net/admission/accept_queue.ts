@@ -92,14 +92,14 @@ export function openAcceptQueue(
   );
 }
 
-interface Kernel {
+interface System {
   readonly library: LibC;
   readonly poller: Poller;
 }
 
 export class AcceptQueue implements Pollable {
   readonly #listener: PolledListener;
-  readonly #kernel: Kernel;
+  readonly #system: System;
   readonly #options: AcceptQueueOptions;
   readonly #penalized: PenaltyQueue<PendingConnection>;
   #isClosed = false;
@@ -107,11 +107,11 @@ export class AcceptQueue implements Pollable {
 
   constructor(
     listener: PolledListener,
-    kernel: Kernel,
+    system: System,
     options: AcceptQueueOptions,
   ) {
     this.#listener = listener;
-    this.#kernel = kernel;
+    this.#system = system;
     this.#options = options;
     const { timers, random } = options;
     this.#penalized = new PenaltyQueue({
@@ -133,13 +133,13 @@ export class AcceptQueue implements Pollable {
     const untilMs = timers.now() + ACCEPT_TURN_MS;
     while (this.#isAccepting && this.#acceptOne()) {
       if (timers.now() < untilMs) continue;
-      return this.#kernel.poller.goOn(this);
+      return this.#system.poller.goOn(this);
     }
   }
 
   /** That connection is lost; those behind it are not. */
   onFault(): void {
-    if (!this.#isClosed) this.#kernel.poller.goOn(this);
+    if (!this.#isClosed) this.#system.poller.goOn(this);
   }
 
   /** Another process may have the listener by now. */
@@ -149,7 +149,7 @@ export class AcceptQueue implements Pollable {
 
   /** @returns Whether there may be another one. */
   #acceptOne(): boolean {
-    const { library } = this.#kernel;
+    const { library } = this.#system;
     const { descriptor } = this.#listener;
     nameLength[0] = SOCKET_ADDRESS_BYTES;
     const accepted = library.accept4(
@@ -173,7 +173,7 @@ export class AcceptQueue implements Pollable {
 
   /** What is left is for health and administration. */
   #refuseDescriptor(descriptor: number): true {
-    this.#kernel.library.close(descriptor);
+    this.#system.library.close(descriptor);
     if (!this.#isFailing) {
       const { hostname, port } = this.#listener.address;
       this.#options.onProblem(refusalOn(hostPort(hostname, port)));
@@ -198,7 +198,7 @@ export class AcceptQueue implements Pollable {
     const { limiter, timers, helloTimeoutMs } = this.#options;
     const address = hostPort(names.host(0) ?? "", names.port(0));
     const pending: PendingConnection = new PendingConnection(
-      this.#kernel,
+      this.#system,
       descriptor,
       address,
       {
@@ -282,7 +282,7 @@ interface PendingEvents {
 class PendingConnection implements Pollable {
   /** Set before anything else happens, unless there is no room. */
   admitted: AdmittedConnection | undefined;
-  readonly #kernel: Kernel;
+  readonly #system: System;
   readonly address: string;
   readonly #descriptor: number;
   readonly #events: PendingEvents;
@@ -291,13 +291,13 @@ class PendingConnection implements Pollable {
   #stream: AdmittedStream | undefined;
 
   constructor(
-    kernel: Kernel,
+    system: System,
     descriptor: number,
     address: string,
     events: PendingEvents,
   ) {
     this.address = address;
-    this.#kernel = kernel;
+    this.#system = system;
     this.#descriptor = descriptor;
     this.#events = events;
   }
@@ -310,7 +310,7 @@ class PendingConnection implements Pollable {
   wait(deadline: Timer): void {
     this.#deadline = deadline;
     const interest = Ready.READ | Ready.PEER_END | Ready.EDGE;
-    if (!this.#kernel.poller.add(this.#descriptor, interest, this)) {
+    if (!this.#system.poller.add(this.#descriptor, interest, this)) {
       return this.close();
     }
     this.#look();
@@ -327,7 +327,7 @@ class PendingConnection implements Pollable {
 
   #look(): void {
     if (this.#state !== "silent") return;
-    const { library } = this.#kernel;
+    const { library } = this.#system;
     const count = library.recv(this.#descriptor, hello, HELLO_SIZE, MSG_PEEK);
     if (count < 0 && lastError(library) === Errno.EAGAIN) return;
     if (count <= 0) return this.close();
@@ -344,7 +344,7 @@ class PendingConnection implements Pollable {
   admit(timers: Timers, localAddress: string): AdmittedStream {
     this.#state = "over";
     this.#deadline?.cancel();
-    const { library, poller } = this.#kernel;
+    const { library, poller } = this.#system;
     const descriptor = this.#descriptor;
     poller.release(descriptor);
     tuneDescriptor(library, descriptor);
@@ -373,7 +373,7 @@ class PendingConnection implements Pollable {
     const wasReady = this.#state === "ready";
     this.#state = "over";
     this.#deadline?.cancel();
-    void this.#kernel.poller.close(this.#descriptor);
+    void this.#system.poller.close(this.#descriptor);
     if (wasReady) this.#events.onGone();
     this.admitted?.leave();
   }

@@ -58,26 +58,26 @@ Deno.test("who shows who it is lets in the next one at once, who breaks rules th
   assertEquals(penalty.takeTry(2 * TRY_PACE_MS), true);
 });
 
-/** A room, and who was let in. */
-function roomOf(timers: FakeTimers, seed = 7) {
+/** A queue, and who was let in. */
+function queueOf(timers: FakeTimers, seed = 7) {
   const came: string[] = [];
   const prng = new Prng(seed);
-  const room = new PenaltyQueue<string>({
+  const queue = new PenaltyQueue<string>({
     timers,
     random: () => prng.below(1e6) / 1e6,
     admit: (visitor) => void came.push(visitor),
   });
-  return { came, room };
+  return { came, queue };
 }
 
 Deno.test("two hundred agents behind a source that is slowed down come in one behind the other", () => {
   const timers = new FakeTimers();
   const penalty = penalized(timers.now());
-  const { came, room } = roomOf(timers);
+  const { came, queue } = queueOf(timers);
   let arrived = 0;
   for (let ms = 0; ms < 10_000 && came.length < 200; ms += 10) {
     // Who finds no place comes again a little later.
-    while (arrived < 200 && room.wait(penalty, `agent ${arrived}`)) arrived++;
+    while (arrived < 200 && queue.wait(penalty, `agent ${arrived}`)) arrived++;
     timers.advance(10);
     penalty.ease(timers.now());
   }
@@ -89,10 +89,10 @@ Deno.test("an honest peer beside an attacker who fills the room is let in by lot
   const tookMs = Array.from({ length: 50 }, (_, seed) => {
     const timers = new FakeTimers();
     const penalty = penalized(timers.now());
-    const { came, room } = roomOf(timers, seed + 1);
-    room.wait(penalty, "honest");
+    const { came, queue } = queueOf(timers, seed + 1);
+    queue.wait(penalty, "honest");
     while (!came.includes("honest")) {
-      while (room.wait(penalty, "attacker"));
+      while (queue.wait(penalty, "attacker"));
       timers.advance(TRY_PACE_MS);
       if (came.at(-1) === "attacker") penalty.fault(timers.now());
       assert(timers.now() < 600_000);
@@ -107,17 +107,17 @@ Deno.test("an honest peer beside an attacker who fills the room is let in by lot
 Deno.test("a room is full at its limit, and who leaves makes a place", () => {
   const timers = new FakeTimers();
   const penalty = penalized(timers.now());
-  const { came, room } = roomOf(timers);
+  const { came, queue } = queueOf(timers);
   for (let index = 0; index < WAITING_MAX; index++) {
-    assertEquals(room.wait(penalty, `${index}`), true);
+    assertEquals(queue.wait(penalty, `${index}`), true);
   }
-  assertEquals([room.isFull(penalty), room.wait(penalty, "late")], [
+  assertEquals([queue.isFull(penalty), queue.wait(penalty, "late")], [
     true,
     false,
   ]);
-  assertEquals(room.isFull(penalized(0)), false, "each source has its own");
+  assertEquals(queue.isFull(penalized(0)), false, "each source has its own");
   for (let index = 0; index < WAITING_MAX; index++) {
-    room.leave(penalty, `${index}`);
+    queue.leave(penalty, `${index}`);
   }
   timers.advance(2 * TRY_PACE_MS);
   assertEquals([came, timers.pendingCount], [[], 0]);
@@ -127,8 +127,8 @@ Deno.test("when its faults are forgotten all who wait come in", () => {
   const timers = new FakeTimers();
   const penalty = new Penalty(timers.now());
   for (let index = 0; index <= FAULTS_MAX; index++) penalty.fault(timers.now());
-  const { came, room } = roomOf(timers);
-  for (let index = 0; index < 20; index++) room.wait(penalty, `${index}`);
+  const { came, queue } = queueOf(timers);
+  for (let index = 0; index < 20; index++) queue.wait(penalty, `${index}`);
   for (let index = 0; index < 5; index++) timers.advance(TRY_PACE_MS);
   assertEquals(came.length, 20);
 });

@@ -40,7 +40,7 @@ const INTEREST = Ready.READ | Ready.EDGE;
 const ACCEPTS_PER_TURN = 64;
 
 /** Where it listens. */
-type Place =
+type BindAddress =
   | { readonly kind: "tcp"; readonly address: DatagramAddress }
   | { readonly kind: "unix"; readonly path: string };
 
@@ -73,7 +73,7 @@ export function listenPolledUnix(
 function open(
   name: Uint8Array<ArrayBuffer>,
   backlog: number,
-  place: Place,
+  place: BindAddress,
   poller: Poller | undefined,
 ): PolledListener | undefined {
   const library = openLibc();
@@ -110,7 +110,7 @@ function setNoDelay(library: LibC, descriptor: number): void {
   library.setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, ON, ON.length);
 }
 
-function keyOf(place: Place): string | undefined {
+function keyOf(place: BindAddress): string | undefined {
   return place.kind === "tcp"
     ? keyOfAddress("tcp", place.address)
     : keyOfPath(place.path);
@@ -119,7 +119,7 @@ function keyOf(place: Place): string | undefined {
 /** A socket that listens. */
 interface Bound {
   readonly descriptor: number;
-  readonly place: Place;
+  readonly place: BindAddress;
   /** Another process accepts with it, until `start`. */
   readonly isHeld: boolean;
 }

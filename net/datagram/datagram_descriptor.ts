@@ -188,10 +188,10 @@ export class DatagramDescriptor {
       const host = senders.host(name);
       if (host === undefined) continue;
       const datagram = bytes.subarray(start, start + length);
-      const told = slots.infoLengths[index]!;
-      const local = told === 0
+      const infoLength = slots.infoLengths[index]!;
+      const local = infoLength === 0
         ? undefined
-        : infos.host(index * PACKET_INFO_BYTES, told);
+        : infos.host(index * PACKET_INFO_BYTES, infoLength);
       if (!onDatagram(datagram, host, senders.port(name), local)) break;
     }
     return count;

@@ -83,7 +83,7 @@ export class PacketInfoReader {
    */
   host(at: number, length: number): string | undefined {
     const end = at + length;
-    let asked: string | undefined;
+    let local: string | undefined;
     while (at + HEADER_BYTES <= end) {
       const size = this.#view.getUint32(at, true);
       if (size < HEADER_BYTES || at + size > end) break;
@@ -94,11 +94,11 @@ export class PacketInfoReader {
         return this.#read(data + ANSWER_FROM_AT, 4);
       }
       if (level === SOL_IPV6 && type === IPV6_PKTINFO) {
-        asked = this.#readIpv6(data);
+        local = this.#readIpv6(data);
       }
       at += Math.ceil(size / ALIGNMENT) * ALIGNMENT;
     }
-    return asked;
+    return local;
   }
 
   #readIpv6(at: number): string | undefined {

@@ -136,7 +136,7 @@ export function dialAddress(
   }
   return inTime("tcp", textOf(to), options, async (signal) => {
     const connecting = started?.wait(signal) ?? connectToAddress(to, signal);
-    return conduitOver(await told(to, connecting), options);
+    return conduitOver(await orDialError(to, connecting), options);
   });
 }
 
@@ -276,7 +276,7 @@ function keepDescriptors(): void {
 }
 
 /** `connecting`, or the {@linkcode DialError} of what it failed with. */
-async function told(
+async function orDialError(
   to: DatagramAddress,
   connecting: Promise<Stream>,
 ): Promise<Stream> {

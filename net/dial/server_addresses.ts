@@ -111,13 +111,13 @@ export class NoServerError extends ConnectError {
 
 export class ServerAddresses {
   readonly #options: ServerAddressesOptions;
-  readonly #turns: Turns;
+  readonly #turns: AttemptOrder;
   #addresses: readonly ServerAddress[];
 
   constructor(options: ServerAddressesOptions) {
     this.#options = options;
     this.#addresses = options.addresses;
-    this.#turns = new Turns(options.clock);
+    this.#turns = new AttemptOrder(options.clock);
   }
 
   /** From now on servers are there; at least one. */
@@ -185,7 +185,7 @@ export class ServerAddresses {
 }
 
 /** When each address was tried, and with what success. */
-class Turns {
+class AttemptOrder {
   readonly #clock: Clock;
   #turn = 0;
   readonly #last = new Map<string, { turn: number; failingUntilMs: number }>();

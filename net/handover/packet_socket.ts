@@ -60,12 +60,12 @@ export function isTrusted({ uid }: PeerCredentials): boolean {
   return uid === 0 || uid === Deno.uid();
 }
 
-interface Kernel {
+interface System {
   readonly library: LibC;
   readonly poller: Poller;
 }
 
-function kernel(): Kernel | undefined {
+function system(): System | undefined {
   const [library, poller] = [openLibc(), sharedPoller()];
   return library && poller && { library, poller };
 }
@@ -74,7 +74,7 @@ function kernel(): Kernel | undefined {
 export class PacketSocket implements Pollable {
   /** The process at the other end, as the kernel knows it. */
   readonly peer: PeerCredentials;
-  readonly #kernel: Kernel;
+  readonly #system: System;
   readonly #descriptor: number;
   #waiting: PromiseWithResolvers<HandoverPacket | null> | undefined;
   #isClosed = false;
@@ -83,13 +83,13 @@ export class PacketSocket implements Pollable {
    * @throws {Error} The poller cannot wait for it; the descriptor is closed
    *   then.
    */
-  constructor(kernel: Kernel, descriptor: number) {
-    this.#kernel = kernel;
+  constructor(system: System, descriptor: number) {
+    this.#system = system;
     this.#descriptor = descriptor;
-    this.peer = peerCredentials(kernel.library, descriptor) ?? NOBODY;
+    this.peer = peerCredentials(system.library, descriptor) ?? NOBODY;
     const interest = Ready.READ | Ready.PEER_END | Ready.EDGE;
-    if (kernel.poller.add(descriptor, interest, this)) return;
-    kernel.library.close(descriptor);
+    if (system.poller.add(descriptor, interest, this)) return;
+    system.library.close(descriptor);
     throw cannotWait();
   }
 
@@ -116,7 +116,7 @@ export class PacketSocket implements Pollable {
     const packet = await this.receive();
     if (packet === null) return null;
     for (const descriptor of packet.descriptors) {
-      this.#kernel.library.close(descriptor);
+      this.#system.library.close(descriptor);
     }
     return packet.words;
   }
@@ -124,7 +124,7 @@ export class PacketSocket implements Pollable {
   /** @returns False: the other process has gone, or does not listen. */
   send(words: HandoverFields, descriptors: readonly number[] = []): boolean {
     if (this.#isClosed) return false;
-    const { library } = this.#kernel;
+    const { library } = this.#system;
     const text = JSON.stringify(words);
     try {
       return sendDescriptors(library, this.#descriptor, { text, descriptors });
@@ -136,7 +136,7 @@ export class PacketSocket implements Pollable {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    void this.#kernel.poller.close(this.#descriptor);
+    void this.#system.poller.close(this.#descriptor);
     this.#waiting?.resolve(null);
     this.#waiting = undefined;
   }
@@ -157,7 +157,7 @@ export class PacketSocket implements Pollable {
   /** @returns `undefined`: there is none yet. */
   #receiveNow(): HandoverPacket | null | undefined {
     if (this.#isClosed) return null;
-    const { library } = this.#kernel;
+    const { library } = this.#system;
     try {
       const message = receiveDescriptors(library, this.#descriptor);
       if (message === null || message === undefined) return message;
@@ -174,27 +174,27 @@ export class PacketSocket implements Pollable {
 
 /** Where other processes may connect. */
 export class PacketListener implements Pollable {
-  readonly #kernel: Kernel;
+  readonly #system: System;
   readonly #descriptor: number;
   readonly #path: string | undefined;
   readonly #onSocket: (socket: PacketSocket) => void;
   #isClosed = false;
 
   private constructor(
-    kernel: Kernel,
+    system: System,
     descriptor: number,
     path: string | undefined,
     onSocket: (socket: PacketSocket) => void,
   ) {
-    this.#kernel = kernel;
+    this.#system = system;
     this.#descriptor = descriptor;
     this.#path = path;
     this.#onSocket = onSocket;
     // By edges, not levels: without a descriptor to accept with, a waiting
     // process would be reported for ever.
     const interest = Ready.READ | Ready.EDGE;
-    if (kernel.poller.add(descriptor, interest, this)) return;
-    kernel.library.close(descriptor);
+    if (system.poller.add(descriptor, interest, this)) return;
+    system.library.close(descriptor);
     throw cannotWait();
   }
 
@@ -208,7 +208,7 @@ export class PacketListener implements Pollable {
     address: string,
     onSocket: (socket: PacketSocket) => void,
   ): PacketListener | undefined {
-    const machine = kernel();
+    const machine = system();
     if (machine === undefined) return undefined;
     const { library } = machine;
     const isPath = !address.startsWith(ABSTRACT);
@@ -238,11 +238,11 @@ export class PacketListener implements Pollable {
     this.#isClosed = true;
     // First: once there is no listener, the path may be another process's.
     if (this.#path !== undefined) removeSocket(this.#path);
-    void this.#kernel.poller.close(this.#descriptor);
+    void this.#system.poller.close(this.#descriptor);
   }
 
   onReady(): void {
-    const { library, poller } = this.#kernel;
+    const { library, poller } = this.#system;
     for (let count = 0; !this.#isClosed; count++) {
       if (count === ACCEPTS_PER_TURN) return poller.goOn(this);
       const accepted = library.accept4(
@@ -252,7 +252,7 @@ export class PacketListener implements Pollable {
         SOCK_FLAGS,
       );
       if (accepted < 0) return;
-      const socket = new PacketSocket(this.#kernel, accepted);
+      const socket = new PacketSocket(this.#system, accepted);
       if (isTrusted(socket.peer)) this.#onSocket(socket);
       else socket.close();
     }
@@ -268,7 +268,7 @@ export class PacketListener implements Pollable {
  * @throws A system error with its `code`, such as EACCES.
  */
 export function connectPackets(address: string): PacketSocket | undefined {
-  const machine = kernel();
+  const machine = system();
   if (machine === undefined) return undefined;
   const { library } = machine;
   const name = encode(address);

@@ -50,18 +50,18 @@ export function dialConnect(
 
 type Phase =
   | Asking
-  | Held
+  | HeldBytes
   | { readonly kind: "open"; readonly events: ConduitEvents }
   | { readonly kind: "over" };
 
 interface Asking {
-  readonly kind: "asking";
+  readonly kind: "requested";
   readonly reader: ConnectAnswerReader;
   readonly outcome: DialEvents;
 }
 
 /** Granted; what comes is kept until a receiver attaches. */
-interface Held {
+interface HeldBytes {
   readonly kind: "held";
   /** Bounded by what the socket delivers ahead: one read. */
   readonly chunks: Uint8Array[];
@@ -84,14 +84,14 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
   ) {
     this.#socket = socket;
     const reader = new ConnectAnswerReader("the server");
-    this.#phase = { kind: "asking", reader, outcome };
+    this.#phase = { kind: "requested", reader, outcome };
     socket.attach(this);
     socket.write(request(address, node, oneAgent === true));
     if (earlyData !== undefined) socket.write(earlyData);
   }
 
   cancel(): void {
-    if (this.#phase.kind !== "asking") return;
+    if (this.#phase.kind !== "requested") return;
     this.#phase = { kind: "over" };
     this.#socket.reset("the caller gave up");
   }
@@ -129,7 +129,7 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
   onData(chunk: Uint8Array): void {
     const phase = this.#phase;
     switch (phase.kind) {
-      case "asking":
+      case "requested":
         return this.#onAnswer(phase, chunk);
       case "held":
         phase.chunks.push(chunk.slice());
@@ -144,7 +144,7 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
   onEnd(): void {
     const phase = this.#phase;
     switch (phase.kind) {
-      case "asking": {
+      case "requested": {
         const refusal = phase.reader.end();
         if (refusal !== undefined) return this.#refused(phase, refusal);
         return this.#fail(
@@ -165,7 +165,7 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
   onClose(end: ConduitEnd): void {
     const phase = this.#phase;
     switch (phase.kind) {
-      case "asking":
+      case "requested":
         return this.#onBroken(phase, end);
       case "held":
         phase.close = end;
@@ -208,7 +208,7 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
     this.#socket.consumed(bytes - early.length);
   }
 
-  #open({ chunks, hasEnded, close }: Held, events: ConduitEvents): void {
+  #open({ chunks, hasEnded, close }: HeldBytes, events: ConduitEvents): void {
     this.#phase = { kind: "open", events };
     for (const chunk of chunks) events.onData(chunk);
     if (hasEnded) events.onEnd();

@@ -58,30 +58,30 @@ export class DeadPeers {
     );
   }
 
-  #look(library: LibC, place: Place): void {
-    if (lookFrom(library, place)) return this.#wait(library);
-    this.#timer = this.#timers.after(0, () => this.#look(library, place));
+  #look(library: LibC, position: ScanPosition): void {
+    if (lookFrom(library, position)) return this.#wait(library);
+    this.#timer = this.#timers.after(0, () => this.#look(library, position));
   }
 }
 
 /** How far a look has come. */
-interface Place {
+interface ScanPosition {
   next: number;
   /** The last descriptor that was a socket. */
   last: number;
 }
 
 /** @returns Whether that was the last of them. */
-function lookFrom(library: LibC, place: Place): boolean {
-  const end = place.next + LOOKED_AT_ONCE_MAX;
-  for (; place.next < end; place.next++) {
-    if (place.next - place.last > DESCRIPTOR_GAP_MAX) return true;
-    const protocol = optionOf(library, place.next, SO_PROTOCOL);
+function lookFrom(library: LibC, position: ScanPosition): boolean {
+  const end = position.next + LOOKED_AT_ONCE_MAX;
+  for (; position.next < end; position.next++) {
+    if (position.next - position.last > DESCRIPTOR_GAP_MAX) return true;
+    const protocol = optionOf(library, position.next, SO_PROTOCOL);
     if (protocol === undefined) continue;
-    place.last = place.next;
+    position.last = position.next;
     if (protocol !== IPPROTO_TCP) continue;
-    if (optionOf(library, place.next, SO_KEEPALIVE) !== 0) continue;
-    askPeerOf(library, place.next);
+    if (optionOf(library, position.next, SO_KEEPALIVE) !== 0) continue;
+    askPeerOf(library, position.next);
   }
   return false;
 }

@@ -39,16 +39,16 @@ export function descriptorsLeft(use: DescriptorUse, limit: number): number {
 }
 
 /** How many may be taken before they are counted again. */
-let unasked = 0;
+let unchecked = 0;
 
 /** Whether `use` may have another descriptor, or keep the one it just got. */
 export function mayTakeDescriptor(use: DescriptorUse): boolean {
-  if (use === "administration" || unasked-- > 0) return true;
+  if (use === "administration" || unchecked-- > 0) return true;
   const limit = descriptorLimit();
   const free = freeDescriptors(limit);
   if (limit === undefined || free === undefined) return true;
   const toSpare = free - descriptorsLeft("caller", limit);
-  unasked = Math.min(
+  unchecked = Math.min(
     UNASKED_MAX,
     Math.max(0, Math.floor(toSpare / PER_ASK_MAX)),
   );

@@ -272,8 +272,8 @@ class Reader {
     const at = this.#at;
     this.#skip(bytes);
     // One with its highest bit set is none (RFC 2181 §8).
-    const told = ttl > TTL_MAX ? 0 : ttl;
-    return { name, type, class: recordClass, ttl: told, at, bytes };
+    const limited = ttl > TTL_MAX ? 0 : ttl;
+    return { name, type, class: recordClass, ttl: limited, at, bytes };
   }
 
   data({ at, bytes }: Entry): Uint8Array {

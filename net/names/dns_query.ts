@@ -63,9 +63,9 @@ export type DnsOutcome =
 
 /** @returns One outcome for each type that was queried. */
 export function queryServers(
-  asking: DnsQueryOptions,
+  options: DnsQueryOptions,
 ): Promise<readonly DnsOutcome[]> {
-  return new Query(asking).run();
+  return new Query(options).run();
 }
 
 /** A question, until there is an outcome. */
@@ -77,18 +77,18 @@ interface Pending {
 }
 
 class Query {
-  readonly asking: DnsQueryOptions;
+  readonly options: DnsQueryOptions;
   readonly #pending: readonly Pending[];
-  readonly #tries: Try[] = [];
+  readonly #tries: Attempt[] = [];
   readonly #settled = Promise.withResolvers<readonly DnsOutcome[]>();
   readonly #ending = new AbortController();
   #timer: Timer | undefined;
   #otherTimer: Timer | undefined;
   #isOver = false;
 
-  constructor(asking: DnsQueryOptions) {
-    this.asking = asking;
-    const types: readonly RecordType[] = asking.config.hasNoIpv6
+  constructor(options: DnsQueryOptions) {
+    this.options = options;
+    const types: readonly RecordType[] = options.config.hasNoIpv6
       ? ["A"]
       : ["A", "AAAA"];
     this.#pending = types.map((type) => ({
@@ -108,7 +108,7 @@ class Query {
   }
 
   run(): Promise<readonly DnsOutcome[]> {
-    const { signal } = this.asking;
+    const { signal } = this.options;
     const onAbort = () => {
       this.#settled.reject(signal.reason);
       this.#end();
@@ -127,7 +127,7 @@ class Query {
   next(): void {
     if (this.#isOver) return;
     this.#timer?.cancel();
-    const { servers, config, timers } = this.asking;
+    const { servers, config, timers } = this.options;
     const index = this.#tries.length;
     if (index === servers.length * config.attempts) {
       if (this.#tries.every((each) => each.isOver)) return this.#giveUp();
@@ -138,9 +138,9 @@ class Query {
     this.#timer = timers.after(config.tryMs, () => this.next());
     // What drops questions with options may let those without pass.
     const hasEdns = index < servers.length;
-    const each = new Try(this, servers[index % servers.length]!, hasEdns);
+    const each = new Attempt(this, servers[index % servers.length]!, hasEdns);
     this.#tries.push(each);
-    this.asking.pace.run(() => each.begin());
+    this.options.pace.run(() => each.begin());
   }
 
   /** A server has sent a final answer to a question. */
@@ -151,18 +151,18 @@ class Query {
       return;
     }
     pending.outcome = outcome;
-    this.asking.answered?.(server);
+    this.options.answered?.(server);
     if (this.unanswered.length === 0) return this.#settle();
     const isFound = outcome.kind === "answer" && outcome.addresses.length > 0;
     if (!isFound) return;
-    this.#otherTimer = this.asking.timers.after(
+    this.#otherTimer = this.options.timers.after(
       OTHER_TYPE_MS,
       () => this.#settle(),
     );
   }
 
   /** All that this try queried is answered, or never will be by it. */
-  tryIsOver(each: Try): void {
+  tryIsOver(each: Attempt): void {
     if (this.#isOver) return;
     const isLast = this.#tries.at(-1) === each;
     const isEnd = this.#tries.every((one) => one.isOver);
@@ -207,7 +207,7 @@ interface Question {
 }
 
 /** One server, queried once, for what is not answered yet. */
-class Try {
+class Attempt {
   readonly #query: Query;
   readonly #server: DatagramAddress;
   readonly #host: string;
@@ -239,7 +239,7 @@ class Try {
       isOver: false,
       isByTcp: false,
     }));
-    if (this.#query.asking.config.usesTcp) {
+    if (this.#query.options.config.usesTcp) {
       for (const question of this.#questions) this.#queryByTcp(question);
       return;
     }
@@ -277,14 +277,14 @@ class Try {
   }
 
   #ask({ id, pending }: Question): void {
-    const { name } = this.#query.asking;
+    const { name } = this.#query.options;
     const { type } = pending;
     const bytes = encodeQuestion({ name, type }, id, this.#hasEdns);
     this.#socket?.send(bytes, this.#server);
   }
 
   #receive(bytes: Uint8Array): void {
-    const { name } = this.#query.asking;
+    const { name } = this.#query.options;
     for (const question of this.#questions) {
       const { type } = question.pending;
       const reply = readReply(bytes, { name, type }, question.id);
@@ -315,9 +315,9 @@ class Try {
   #queryByTcp(question: Question): void {
     if (question.isByTcp) return;
     question.isByTcp = true;
-    const { name } = this.#query.asking;
+    const { name } = this.#query.options;
     const asked = { name, type: question.pending.type };
-    const asking = queryByTcp(this.#server, asked, this.#query.ending).then(
+    const answering = queryByTcp(this.#server, asked, this.#query.ending).then(
       (reply) => {
         const isFinal = reply.kind === "answer" || reply.kind === "failed";
         if (!question.isOver) {
@@ -328,7 +328,7 @@ class Try {
         if (!this.#isClosed) this.#over(question, failureOf(error));
       },
     );
-    unawaited("dial", asking, () => this.#failed(new Error(INTERNAL_ERROR)));
+    unawaited("dial", answering, () => this.#failed(new Error(INTERNAL_ERROR)));
   }
 
   /** There is no listener, or no socket to send with. */

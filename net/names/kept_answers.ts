@@ -52,7 +52,7 @@ interface Entry {
 export class KeptAnswers {
   readonly #timers: Timers;
   readonly #entries = new Map<string, Entry>();
-  readonly #asking = new Map<string, Promise<FoundAddresses>>();
+  readonly #queries = new Map<string, Promise<FoundAddresses>>();
 
   constructor(timers: Timers) {
     this.#timers = timers;
@@ -88,8 +88,8 @@ export class KeptAnswers {
     if (last !== undefined && nowMs < last.patienceUntilMs) {
       return Promise.resolve(lastAnswer(last));
     }
-    const asking = this.#asking.get(key) ?? this.#ask(key, host, ask);
-    return last === undefined ? asking : this.#orLast(asking, last);
+    const query = this.#queries.get(key) ?? this.#ask(key, host, ask);
+    return last === undefined ? query : this.#orLast(query, last);
   }
 
   #ask(
@@ -97,13 +97,13 @@ export class KeptAnswers {
     host: string,
     ask: () => Promise<Finding>,
   ): Promise<FoundAddresses> {
-    const asking = ask().then((finding) => {
+    const query = ask().then((finding) => {
       const entry = this.#entryOf(finding);
       this.#keep(key, entry);
       return fresh(entry, host, this.#timers.now());
-    }).finally(() => this.#asking.delete(key));
-    this.#asking.set(key, asking);
-    return asking;
+    }).finally(() => this.#queries.delete(key));
+    this.#queries.set(key, query);
+    return query;
   }
 
   #entryOf({ addresses, ttlMs }: Finding): Entry {
@@ -127,7 +127,7 @@ export class KeptAnswers {
 
   /** The result of the query, or the last answer when that takes too long. */
   #orLast(
-    asking: Promise<FoundAddresses>,
+    query: Promise<FoundAddresses>,
     last: Entry,
   ): Promise<FoundAddresses> {
     return new Promise((resolve, reject) => {
@@ -136,7 +136,7 @@ export class KeptAnswers {
         resolve(lastAnswer(last));
       };
       const timer = this.#timers.after(STALE_AFTER_MS, giveUp);
-      asking.then(resolve, (error) => {
+      query.then(resolve, (error) => {
         const isGone = error instanceof LookupError &&
           error.fault === "unknown";
         if (isGone) reject(error);

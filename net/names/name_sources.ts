@@ -29,9 +29,15 @@ export interface NameSurroundings {
 const USUAL = ["files", "dns"];
 
 /** The decision of a source that may be skipped, or stands for another. */
-type Skill = (name: string, around: NameSurroundings) => NameSource | "skip";
+type SourceRule = (
+  name: string,
+  around: NameSurroundings,
+) => NameSource | "skip";
 
-const SKILLS: ReadonlyMap<string, Skill> = new Map<string, Skill>([
+const SOURCE_RULES: ReadonlyMap<string, SourceRule> = new Map<
+  string,
+  SourceRule
+>([
   ["files", () => "files"],
   ["dns", () => "dns"],
   ["myhostname", knowsItself],
@@ -59,7 +65,7 @@ export function nameSourcesOf(
       // Of a source that was left out; or the default action.
       if (found === "skip" || USUAL_ACTIONS.has(word)) continue;
       found = "platform";
-    } else found = (SKILLS.get(word) ?? skillOf(word))(name, around);
+    } else found = (SOURCE_RULES.get(word) ?? ruleOf(word))(name, around);
     if (found !== "skip" && !sources.includes(found)) sources.push(found);
     if (found === "platform") break;
   }
@@ -80,7 +86,7 @@ function hostsLine(text: string): string[] | undefined {
   return undefined;
 }
 
-function skillOf(source: string): Skill {
+function ruleOf(source: string): SourceRule {
   if (!/^mdns[46]?(?:_minimal)?$/.test(source)) return () => "platform";
   return (name, { hasMdnsAllow }) =>
     isIn(name, "local") || (hasMdnsAllow && !source.endsWith("_minimal"))

@@ -34,8 +34,10 @@ export function socketChoice(): SocketChoice | undefined {
 
 function read(): SocketChoice | undefined {
   // A program that embeds us may not allow it; an attempt would prompt.
-  const asked = { name: "env", variable: SOCKETS_VARIABLE } as const;
-  if (Deno.permissions.querySync(asked).state !== "granted") return undefined;
+  const permission = { name: "env", variable: SOCKETS_VARIABLE } as const;
+  if (Deno.permissions.querySync(permission).state !== "granted") {
+    return undefined;
+  }
   const text = Deno.env.get(SOCKETS_VARIABLE) ?? "";
   return isSocketChoice(text) ? text : undefined;
 }

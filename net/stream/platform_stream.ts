@@ -36,7 +36,7 @@ export interface PlatformConn {
 }
 
 /** What is known of it. */
-export interface PlatformFacts {
+interface PlatformFacts {
   readonly remoteAddress: string;
   readonly localAddress: string;
   readonly alpn?: string;
@@ -62,7 +62,7 @@ export function denoStream(conn: Deno.Conn): Stream {
   });
 }
 
-export class PlatformStream implements Stream {
+class PlatformStream implements Stream {
   readonly remoteAddress: string;
   readonly localAddress: string;
   readonly alpn: string;

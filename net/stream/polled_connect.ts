@@ -69,8 +69,8 @@ export function connectPolledUnix(
   const name = encodeUnixAddress(path);
   if (name === undefined) return undefined;
   const ends = { remoteAddress: path, localAddress: "unix" };
-  const place = { name, bytes: name.length, ends };
-  return finish(signal, () => start(place, poller));
+  const destination = { name, bytes: name.length, ends };
+  return finish(signal, () => start(destination, poller));
 }
 
 function finish(
@@ -95,7 +95,7 @@ interface Ends {
 }
 
 /** Where to connect to. */
-interface Place {
+interface Destination {
   readonly name: Uint8Array<ArrayBuffer>;
   /** How much of it. */
   readonly bytes: number;
@@ -103,12 +103,12 @@ interface Place {
 }
 
 function start(
-  place: Place,
+  destination: Destination,
   poller: Poller | undefined,
 ): StartedConnection | undefined {
   const library = openLibc();
   if (library === undefined || poller === undefined) return undefined;
-  const { name, bytes } = place;
+  const { name, bytes } = destination;
   const descriptor = library.socket(name[0]!, SOCK_STREAM | SOCK_FLAGS, 0);
   if (descriptor < 0) throw systemError(lastError(library));
   // Called twice: on this machine it is connected by then, which saves a turn.
@@ -117,10 +117,10 @@ function start(
     ? ask(library, descriptor, name, bytes)
     : first;
   if (state === CONNECTED) {
-    return streamOf(library, poller, descriptor, place.ends);
+    return streamOf(library, poller, descriptor, destination.ends);
   }
   if (isUnderWay(state)) {
-    return new Connecting(library, poller, descriptor, place);
+    return new Connecting(library, poller, descriptor, destination);
   }
   library.close(descriptor);
   throw systemError(state);
@@ -172,7 +172,7 @@ export class Connecting implements Pollable {
     library: LibC,
     poller: Poller,
     descriptor: number,
-    { name, bytes, ends }: Place,
+    { name, bytes, ends }: Destination,
   ) {
     this.#library = library;
     this.#poller = poller;

@@ -114,7 +114,7 @@ export class HealthService {
 class Watcher {
   readonly #call: ServerCall;
   readonly #current: () => number;
-  #told: number | undefined;
+  #reported: number | undefined;
 
   constructor(call: ServerCall, current: () => number) {
     this.#call = call;
@@ -123,8 +123,8 @@ class Watcher {
 
   update(): void {
     const status = this.#current();
-    if (status === this.#told || this.#call.keptBytes > 0) return;
-    this.#told = status;
+    if (status === this.#reported || this.#call.keptBytes > 0) return;
+    this.#reported = status;
     this.#call.sendMessage(HealthCheckResponse.encode({ status }));
   }
 }

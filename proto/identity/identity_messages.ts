@@ -39,7 +39,7 @@ export const IDENTITY_METHODS = {
    */
   renew: "/tunnel.v1.Identity/Renew",
   /**
-   * Whom to trust, for nodes that have no link over which they are told. The
+   * The authorities to trust, for nodes that have no link to receive them. The
    * answer is the same for everybody; only a node's certificate makes the
    * request count.
    */

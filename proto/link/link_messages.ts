@@ -77,7 +77,7 @@ export interface ServerHello {
   readonly serverCount: number;
   readonly capabilities: readonly string[];
   /**
-   * Another one for each process with this server_id; empty: not told. See
+   * Another one for each process with this server_id; empty: not sent. See
    * `instance_id.ts`.
    */
   readonly instanceId: string;
@@ -105,7 +105,7 @@ export interface AgentHello {
 }
 
 /**
- * All that the node serves for others from now on, in place of what it said
+ * All that the node serves for others from now on, in place of what it sent
  * before, on this link or on another one.
  */
 export interface ServiceAnnouncement {
@@ -121,7 +121,7 @@ export interface AnnouncedService {
   readonly port: number;
   /** "tcp" or "udp"; empty: "tcp". */
   readonly protocol: string;
-  /** Such as "http" or "grpc"; empty: not told. */
+  /** Such as "http" or "grpc"; empty: not sent. */
   readonly appProtocol: string;
   /** An IP address or a host name. */
   readonly host: string;

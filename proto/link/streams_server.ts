@@ -103,7 +103,7 @@ export function openStreamsServer(
 }
 
 /** Where the outcome of the hello goes. */
-interface Opening {
+interface PendingLink {
   resolve(link: StreamsServerLink): void;
   reject(error: LinkError): void;
 }
@@ -111,7 +111,7 @@ interface Opening {
 export class StreamsServerLink implements AgentLink, ClientCallEvents {
   readonly #connection: LinkConnection;
   readonly #options: StreamsServerOptions;
-  readonly #opening: Opening;
+  readonly #pendingLink: PendingLink;
   readonly #reader: MessageReader;
   #control: ClientCall | undefined;
   #peer: LinkPeer | undefined;
@@ -126,11 +126,11 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
   constructor(
     connection: LinkConnection,
     options: StreamsServerOptions,
-    opening: Opening,
+    pendingLink: PendingLink,
   ) {
     this.#connection = connection;
     this.#options = options;
-    this.#opening = opening;
+    this.#pendingLink = pendingLink;
     this.#reader = new MessageReader({
       messageBytesMax: CONTROL_MESSAGE_BYTES_MAX,
       onMessage: (message) => this.#onMessage(message),
@@ -334,7 +334,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     else {
       this.#state = "open";
       this.#say({ type: "admission" });
-      this.#opening.resolve(this);
+      this.#pendingLink.resolve(this);
     }
   }
 
@@ -342,7 +342,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
   #decline(reason: string): void {
     this.#state = "over";
     this.#deadline?.cancel();
-    this.#opening.reject(new LinkDeclinedError(reason));
+    this.#pendingLink.reject(new LinkDeclinedError(reason));
   }
 
   #over(reason: string): void {
@@ -351,7 +351,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     this.#state = "over";
     this.#deadline?.cancel();
     if (before === "open") this.#options.onClosed?.(this, reason);
-    else this.#opening.reject(new LinkError(reason));
+    else this.#pendingLink.reject(new LinkError(reason));
   }
 
   /** What was sent leaves first; conduits that still run are lost. */

@@ -491,7 +491,7 @@ export interface CircuitBreakers_Thresholds {
 
 /**
  * Endpoints that failed are left out for a while. What is about answers (5xx,
- * success rates) is on unless it is told not to be.
+ * success rates) is on by default.
  */
 export interface OutlierDetection {
   /** Between looks at who may come back; 10 s unless given. */
@@ -760,7 +760,7 @@ export interface VirtualHost {
 export interface RouteConfiguration {
   readonly name?: string | undefined;
   readonly virtualHosts?: readonly VirtualHost[] | undefined;
-  /** Whether unknown clusters are an error; not by RDS unless said. */
+  /** Whether unknown clusters are an error; by default not by RDS. */
   readonly validateClusters?: BoolValue | undefined;
   readonly ignorePortInHostMatching?: boolean | undefined;
   readonly metadata?: Metadata | undefined;
@@ -819,7 +819,7 @@ export const Listener: MessageKind<Listener> = SCHEMA.codec<Listener>(
   "envoy.config.listener.v3.Listener",
 );
 
-/** Which HTTP Envoy speaks to a cluster; HTTP/1.1 unless told. */
+/** Which HTTP Envoy speaks to a cluster; HTTP/1.1 by default. */
 export interface HttpProtocolOptions {
   readonly commonHttpProtocolOptions?: CommonHttpProtocolOptions | undefined;
   readonly explicitHttpConfig?:

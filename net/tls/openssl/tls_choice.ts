@@ -21,8 +21,10 @@ export function isTlsChoice(text: string): text is TlsChoice {
 /** The choice of this process; `undefined`: none, or none that is known. */
 export function tlsChoice(): TlsChoice | undefined {
   // A program that embeds us may not allow it; an attempt would prompt.
-  const asked = { name: "env", variable: TLS_VARIABLE } as const;
-  if (Deno.permissions.querySync(asked).state !== "granted") return undefined;
+  const permission = { name: "env", variable: TLS_VARIABLE } as const;
+  if (Deno.permissions.querySync(permission).state !== "granted") {
+    return undefined;
+  }
   const text = Deno.env.get(TLS_VARIABLE) ?? "";
   return isTlsChoice(text) ? text : undefined;
 }
