@@ -18,16 +18,12 @@ class Rig implements AsyncDisposable {
   #tell: (news: News) => void = () => {};
 
   private constructor(readonly folder: string) {
+    this.timers.onSet = (delayMs) => {
+      if (delayMs === 2_000) this.#grace.resolve();
+    };
     this.source = new FileSource({
       path: this.path,
-      timers: {
-        now: () => this.timers.now(),
-        after: (delayMs, callback) => {
-          const timer = this.timers.after(delayMs, callback);
-          if (delayMs === 2_000) this.#grace.resolve();
-          return timer;
-        },
-      },
+      timers: this.timers,
       open: () => this.#open(),
     });
   }

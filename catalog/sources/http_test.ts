@@ -28,20 +28,15 @@ class Rig implements AsyncDisposable {
         return this.answer(request);
       },
     );
+    this.timers.onSet = (delayMs) => {
+      // The other timer is the limit on a question.
+      if (delayMs === POLL_TIMEOUT_MS) return;
+      this.delays.push(delayMs);
+      this.#waiting.resolve();
+    };
     this.source = new HttpSource({
       url: `http://user:secret@127.0.0.1:${this.#server.addr.port}/c?key=1`,
-      timers: {
-        now: () => this.timers.now(),
-        after: (delayMs, callback) => {
-          const timer = this.timers.after(delayMs, callback);
-          // The other timer is the limit on a question.
-          if (delayMs !== POLL_TIMEOUT_MS) {
-            this.delays.push(delayMs);
-            this.#waiting.resolve();
-          }
-          return timer;
-        },
-      },
+      timers: this.timers,
       random: () => 0.5,
     });
   }

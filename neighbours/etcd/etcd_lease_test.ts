@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { Transcript } from "../../tests/support/watch/transcript.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { EtcdClient } from "./client.ts";
 import { bytesOf } from "./keys.ts";
@@ -15,9 +16,8 @@ class Rig implements AsyncDisposable {
   readonly timers = new FakeTimers();
   readonly etcd: FakeEtcd;
   readonly lease: EtcdLease;
-  readonly said: string[] = [];
+  readonly said = new Transcript();
   readonly #client: EtcdClient;
-  #waiting: { readonly count: number; resolve(): void }[] = [];
 
   constructor(members = 1) {
     const { timers } = this;
@@ -36,19 +36,10 @@ class Rig implements AsyncDisposable {
       timers,
       random,
       write: (lease) => this.#client.put("/a", bytesOf("here"), lease),
-      onHeld: (lease) => this.#say(`held ${lease}`),
-      onLost: () => this.#say("lost"),
-      onProblem: ({ message }) => this.#say(`problem: ${message}`),
+      onHeld: (lease) => this.said.add(`held ${lease}`),
+      onLost: () => this.said.add("lost"),
+      onProblem: ({ message }) => this.said.add(`problem: ${message}`),
     });
-  }
-
-  async until(count: number): Promise<string[]> {
-    if (this.said.length < count) {
-      await new Promise<void>((resolve) => {
-        this.#waiting.push({ count, resolve });
-      });
-    }
-    return this.said.slice(0, count);
   }
 
   /** Time for the next renewal, and that it is asked for. */
@@ -66,13 +57,6 @@ class Rig implements AsyncDisposable {
     await this.lease.stop();
     this.#client[Symbol.dispose]();
   }
-
-  #say(word: string): void {
-    this.said.push(word);
-    for (const { count, resolve } of this.#waiting) {
-      if (this.said.length >= count) resolve();
-    }
-  }
 }
 
 function soon(): Promise<void> {
@@ -82,13 +66,13 @@ function soon(): Promise<void> {
 Deno.test("a lease is held, renewed thrice in its life, and ended", async () => {
   await using rig = new Rig();
   rig.lease.start();
-  const [held] = await rig.until(1);
+  const [held] = await rig.said.first(1);
   assertEquals(rig.etcd.keys, ["/a"]);
   await rig.renewal();
   await rig.renewal();
   await rig.lease.stop();
   assertEquals(rig.etcd.keys, []);
-  assertEquals(rig.said, [held]);
+  assertEquals(rig.said.lines, [held]);
   assertEquals(rig.etcd.leases.size, 0);
   const streams = rig.etcd.calls.filter((call) =>
     call.startsWith(LEASE_METHODS.leaseKeepAlive)
@@ -99,13 +83,13 @@ Deno.test("a lease is held, renewed thrice in its life, and ended", async () => 
 Deno.test("a lease that is gone is replaced, and what it held is written again", async () => {
   await using rig = new Rig();
   rig.lease.start();
-  const [first] = await rig.until(1);
+  const [first] = await rig.said.first(1);
   const [lease] = rig.etcd.leases;
   rig.etcd.expire(lease!);
   assertEquals(rig.etcd.keys, []);
   await soon();
   rig.timers.advance(INTERVAL_MS);
-  const said = await rig.until(3);
+  const said = await rig.said.first(3);
   assertEquals(said.slice(0, 2), [first, "lost"]);
   assert(said[2]!.startsWith("held") && said[2] !== first);
   assertEquals(rig.etcd.keys, ["/a"]);
@@ -114,28 +98,28 @@ Deno.test("a lease that is gone is replaced, and what it held is written again",
 Deno.test("when a member goes, the same lease is renewed at the next", async () => {
   await using rig = new Rig(2);
   rig.lease.start();
-  const [held] = await rig.until(1);
+  const [held] = await rig.said.first(1);
   await rig.renewal();
   rig.etcd.kill(2379);
-  const said = await rig.until(2);
+  const said = await rig.said.first(2);
   assert(said[1]!.startsWith("problem: Cannot renew a lease"), said[1]);
   rig.timers.advance(100);
   await rig.etcd.until(() =>
     rig.etcd.calls.includes(`${LEASE_METHODS.leaseKeepAlive} 2380`)
   );
   await rig.renewal();
-  assertEquals(rig.said.slice(0, 1), [held]);
+  assertEquals(rig.said.lines.slice(0, 1), [held]);
   assertEquals(rig.etcd.leases.size, 1, "no other lease was taken");
 });
 
 Deno.test("a member that does not answer is left for the next", async () => {
   await using rig = new Rig(2);
   rig.lease.start();
-  await rig.until(1);
+  await rig.said.first(1);
   rig.etcd.isSilent = true;
   await rig.renewal();
   rig.timers.advance(INTERVAL_MS);
-  const said = await rig.until(2);
+  const said = await rig.said.first(2);
   assert(said[1]!.includes("no answer within 5000 ms"), said[1]);
   rig.etcd.isSilent = false;
   rig.timers.advance(100);
@@ -151,18 +135,18 @@ Deno.test("what cannot be written keeps no lease, and is tried again", async () 
     new GrpcError(StatusCode.PERMISSION_DENIED, denied),
   ]);
   rig.lease.start();
-  const [problem] = await rig.until(1);
+  const [problem] = await rig.said.first(1);
   assert(problem!.includes(denied), problem);
   assertEquals(rig.etcd.leases.size, 0);
   rig.timers.advance(100);
-  assert((await rig.until(2))[1]!.startsWith("held"));
+  assert((await rig.said.first(2))[1]!.startsWith("held"));
 });
 
 Deno.test("stopping ends a lease that had ended without complaint", async () => {
   await using rig = new Rig();
   rig.lease.start();
-  await rig.until(1);
+  await rig.said.first(1);
   rig.etcd.expire([...rig.etcd.leases][0]!);
   await rig.lease.stop();
-  assertEquals(rig.said.length, 1);
+  assertEquals(rig.said.lines.length, 1);
 });

@@ -3,6 +3,7 @@ import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
 import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
 import { slip } from "../../tests/support/watch/heard_faults.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { Transcript } from "../../tests/support/watch/transcript.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { EtcdClient } from "./client.ts";
 import { KV_METHODS, WATCH_METHODS } from "./etcd_messages.ts";
@@ -16,11 +17,10 @@ const DECODER = new TextDecoder();
 class Rig implements AsyncDisposable {
   readonly timers = new FakeTimers();
   readonly etcd: FakeEtcd;
-  readonly said: string[] = [];
+  readonly said = new Transcript();
   onList = () => {};
   readonly follower: PrefixFollower;
   readonly #client: EtcdClient;
-  #waiting: { readonly count: number; resolve(): void }[] = [];
 
   constructor(members = 1) {
     const { timers } = this;
@@ -44,7 +44,7 @@ class Rig implements AsyncDisposable {
         const words = entries.map(({ key, value }) =>
           `${key}=${DECODER.decode(value)}`
         );
-        this.#say(`list ${words.join(" ")}`.trim());
+        this.said.add(`list ${words.join(" ")}`.trim());
       },
       onChanges: (changes) => {
         const words = changes.map((change) =>
@@ -52,10 +52,10 @@ class Rig implements AsyncDisposable {
             ? `-${change.key}`
             : `${change.entry.key}=${DECODER.decode(change.entry.value)}`
         );
-        this.#say(words.join(" "));
+        this.said.add(words.join(" "));
       },
-      onFollowing: () => this.#say("following"),
-      onProblem: ({ message }) => this.#say(`problem: ${message}`),
+      onFollowing: () => this.said.add("following"),
+      onProblem: ({ message }) => this.said.add(`problem: ${message}`),
     });
   }
 
@@ -64,7 +64,7 @@ class Rig implements AsyncDisposable {
     this.follower.start();
     await this.watched();
     this.timers.advance(YOUNG_MS);
-    this.said.length = 0;
+    this.said.lines.length = 0;
   }
 
   /** A watch is open, and its opening was heard. */
@@ -81,27 +81,10 @@ class Rig implements AsyncDisposable {
     }
   }
 
-  /** What was said up to and with the `count`th word. */
-  async until(count: number): Promise<string[]> {
-    if (this.said.length < count) {
-      await new Promise<void>((resolve) => {
-        this.#waiting.push({ count, resolve });
-      });
-    }
-    return this.said.slice(0, count);
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     const stopped = this.follower.stop();
     this.#client[Symbol.dispose]();
     await stopped;
-  }
-
-  #say(word: string): void {
-    this.said.push(word);
-    for (const { count, resolve } of this.#waiting) {
-      if (this.said.length >= count) resolve();
-    }
   }
 }
 
@@ -118,7 +101,7 @@ Deno.test("all there is comes first, then changes, a revision at a time", async 
   rig.etcd.change({ "/a/2": "y", "/a/1": undefined });
   rig.etcd.change({ "/b": undefined });
   rig.etcd.change({ "/a/2": "z" });
-  assertEquals(await rig.until(4), [
+  assertEquals(await rig.said.first(4), [
     "list /a/1=x",
     "following",
     "/a/2=y -/a/1",
@@ -129,7 +112,7 @@ Deno.test("all there is comes first, then changes, a revision at a time", async 
 Deno.test("nothing at all is a list, too", async () => {
   await using rig = new Rig();
   rig.follower.start();
-  assertEquals(await rig.until(2), ["list", "following"]);
+  assertEquals(await rig.said.first(2), ["list", "following"]);
 });
 
 Deno.test("fragments of a revision are one change", async () => {
@@ -137,7 +120,7 @@ Deno.test("fragments of a revision are one change", async () => {
   rig.etcd.fragmentEvents = 2;
   await rig.started();
   rig.etcd.change({ "/a/1": "1", "/a/2": "2", "/a/3": "3" });
-  assertEquals(await rig.until(1), ["/a/1=1 /a/2=2 /a/3=3"]);
+  assertEquals(await rig.said.first(1), ["/a/1=1 /a/2=2 /a/3=3"]);
 });
 
 Deno.test("a watch that broke goes on where it was", async () => {
@@ -145,10 +128,10 @@ Deno.test("a watch that broke goes on where it was", async () => {
   await rig.started();
   rig.etcd.kill(2379);
   rig.etcd.change({ "/a/1": "while away" });
-  const [problem] = await rig.until(1);
+  const [problem] = await rig.said.first(1);
   assert(problem!.startsWith("problem: Cannot watch /a/ in etcd"), problem);
   rig.timers.advance(100);
-  assertEquals((await rig.until(3)).slice(1), [
+  assertEquals((await rig.said.first(3)).slice(1), [
     "following",
     "/a/1=while away",
   ]);
@@ -163,12 +146,12 @@ Deno.test("what was compacted while away is read again", async () => {
   rig.etcd.change({ "/a/1": "x", "/a/2": "y" });
   await rig.started();
   rig.etcd.endWatches(StatusCode.UNAVAILABLE, "etcdserver: no leader");
-  await rig.until(1);
+  await rig.said.first(1);
   rig.etcd.change({ "/a/1": undefined });
   rig.etcd.compact();
   rig.timers.advance(100);
   // etcd opens the watch before it says that it cannot.
-  assertEquals((await rig.until(4)).slice(1), [
+  assertEquals((await rig.said.first(4)).slice(1), [
     "following",
     "list /a/2=y",
     "following",
@@ -180,7 +163,7 @@ Deno.test("a place that is lost again and again is no hot loop", async () => {
   rig.etcd.change({ "/a/1": "x" });
   rig.etcd.loses = true;
   rig.follower.start();
-  const said = await rig.until(5);
+  const said = await rig.said.first(5);
   assertEquals(
     said.slice(0, 4),
     Array(2).fill(["list /a/1=x", "following"])
@@ -188,7 +171,7 @@ Deno.test("a place that is lost again and again is no hot loop", async () => {
   );
   assert(said[4]!.includes("was compacted; all is read again"), said[4]);
   await soon();
-  assertEquals(rig.said.length, 5, "it waits");
+  assertEquals(rig.said.lines.length, 5, "it waits");
 });
 
 Deno.test("a store that went back is read again", async () => {
@@ -198,9 +181,12 @@ Deno.test("a store that went back is read again", async () => {
   await rig.started();
   rig.etcd.endWatches(StatusCode.UNAVAILABLE, "etcdserver: server stopped");
   rig.etcd.restore({ "/a/1": "old" }, 2);
-  await rig.until(1);
+  await rig.said.first(1);
   rig.timers.advance(100);
-  assertEquals((await rig.until(3)).slice(1), ["list /a/1=old", "following"]);
+  assertEquals((await rig.said.first(3)).slice(1), [
+    "list /a/1=old",
+    "following",
+  ]);
 });
 
 Deno.test("another cluster is read anew", async () => {
@@ -208,7 +194,7 @@ Deno.test("another cluster is read anew", async () => {
   await rig.started();
   rig.etcd.clusterId = "7";
   rig.etcd.change({ "/a/1": "theirs" });
-  assertEquals(await rig.until(2), ["list /a/1=theirs", "following"]);
+  assertEquals(await rig.said.first(2), ["list /a/1=theirs", "following"]);
 });
 
 Deno.test("a silent watch is asked, and left when it does not answer", async () => {
@@ -216,14 +202,14 @@ Deno.test("a silent watch is asked, and left when it does not answer", async () 
   await rig.started();
   await rig.pass(SILENCE_MS);
   await rig.etcd.until(() => rig.etcd.calls.includes("progress"));
-  assertEquals(rig.said, [], "it has answered");
+  assertEquals(rig.said.lines, [], "it has answered");
   rig.etcd.isSilent = true;
   await rig.pass(SILENCE_MS + ANSWER_MS);
-  const [problem] = await rig.until(1);
+  const [problem] = await rig.said.first(1);
   assert(problem!.includes("nothing was heard of it"), problem);
   rig.etcd.isSilent = false;
   rig.timers.advance(100);
-  assertEquals((await rig.until(2))[1], "following");
+  assertEquals((await rig.said.first(2))[1], "following");
   assertEquals(rig.etcd.calls.at(-1), `${WATCH_METHODS.watch} 2380`);
 });
 
@@ -231,15 +217,15 @@ Deno.test("only a word without events is a place to go on from", async () => {
   await using rig = new Rig();
   await rig.started();
   rig.etcd.change({ "/a/1": "x" });
-  await rig.until(1);
+  await rig.said.first(1);
   // A batch for one who is behind: its head is ahead of its events.
   const revision = { clusterId: rig.etcd.clusterId, memberId: "1" };
   rig.etcd.say({ header: { ...revision, revision: "90" }, watchId: "-1" });
   rig.etcd.endWatches(StatusCode.UNAVAILABLE, "etcdserver: no leader");
-  await rig.until(2);
+  await rig.said.first(2);
   rig.etcd.change({ "/a/2": "y" });
   rig.timers.advance(100);
-  assertEquals((await rig.until(4)).slice(2), ["following", "/a/2=y"]);
+  assertEquals((await rig.said.first(4)).slice(2), ["following", "/a/2=y"]);
 });
 
 Deno.test("a cluster that is away is asked at longer and longer intervals", async () => {
@@ -247,12 +233,12 @@ Deno.test("a cluster that is away is asked at longer and longer intervals", asyn
   rig.etcd.down.add(2379);
   rig.follower.start();
   for (let tries = 1; tries <= 5; tries++) {
-    await rig.until(tries);
+    await rig.said.first(tries);
     await soon();
     rig.timers.advance(50 * 1.5 ** (tries - 1));
   }
   rig.etcd.down.clear();
-  assertEquals((await rig.until(7)).slice(5), ["list", "following"]);
+  assertEquals((await rig.said.first(7)).slice(5), ["list", "following"]);
 });
 
 Deno.test("reading all again gives what the watch has said meanwhile", async () => {
@@ -263,7 +249,7 @@ Deno.test("reading all again gives what the watch has said meanwhile", async () 
   await rig.etcd.until(() => rig.etcd.calls.includes("progress"));
   rig.etcd.change({ "/a/1": undefined, "/a/3": "z" });
   const entries = await reading;
-  await rig.until(1);
+  await rig.said.first(1);
   const keys = entries?.map(({ key }) => key) ?? [];
   // Whichever came first, the answer or the change: never half of it.
   const isBefore = keys.join() === "/a/1,/a/2";
@@ -302,9 +288,9 @@ Deno.test("a revision without end is not kept", async () => {
   }));
   rig.etcd.say({ events, fragment: true });
   await soon();
-  assertEquals(rig.said, []);
+  assertEquals(rig.said.lines, []);
   rig.etcd.say({ events, fragment: true });
-  const [problem] = await rig.until(1);
+  const [problem] = await rig.said.first(1);
   assert(problem!.includes(`more than ${EVENTS_MAX} changes`), problem);
 });
 
@@ -314,7 +300,7 @@ Deno.test("nothing is said after it was stopped", async () => {
   await rig.follower.stop();
   rig.etcd.change({ "/a/1": "x" });
   await soon();
-  assertEquals(rig.said, []);
+  assertEquals(rig.said.lines, []);
 });
 
 Deno.test("a slip of who is told is not the end of it", async () => {
@@ -325,8 +311,8 @@ Deno.test("a slip of who is told is not the end of it", async () => {
     slip();
   };
   rig.follower.start();
-  assertEquals(await rig.until(1), ["problem: an internal error"]);
+  assertEquals(await rig.said.first(1), ["problem: an internal error"]);
   assertEquals(heard.errors, [{ where: "task", message: "a slip" }]);
   rig.timers.advance(60_000);
-  assertEquals((await rig.until(2)).at(-1), "list");
+  assertEquals((await rig.said.first(2)).at(-1), "list");
 });

@@ -7,6 +7,7 @@ import {
 import {
   failure,
   FakeApiServer,
+  plainClient,
 } from "../../tests/support/peers/fake_apiserver.ts";
 import {
   FakeSigner,
@@ -18,7 +19,7 @@ import {
   publicKeyInfo,
   sha256Hex,
 } from "../../platform/pki/key_pair.ts";
-import { KubernetesClient } from "./client.ts";
+import type { KubernetesClient } from "./client.ts";
 import {
   API_CLIENT_SIGNER,
   CLIENT_USAGES,
@@ -47,17 +48,7 @@ class Rig implements AsyncDisposable {
     readonly server: FakeApiServer,
     readonly signer: FakeSigner,
   ) {
-    this.#client = new KubernetesClient({
-      access: {
-        server: server.url,
-        namespace: "default",
-        authority: () => undefined,
-        credential: () => Promise.resolve({}),
-        rejected: () => {},
-      },
-      timers: this.timers,
-      random: () => 0,
-    });
+    this.#client = plainClient(server.url, this.timers);
   }
 
   static async open(): Promise<Rig> {
@@ -214,18 +205,8 @@ Deno.test("a certificate for another key, or none, is not taken", async () => {
 
 Deno.test("an API server that is away is told at once, not after its deadline", async () => {
   const timers = new FakeTimers();
-  using client = new KubernetesClient({
-    access: {
-      // Nothing listens there.
-      server: "http://127.0.0.1:1",
-      namespace: "default",
-      authority: () => undefined,
-      credential: () => Promise.resolve({}),
-      rejected: () => {},
-    },
-    timers,
-    random: () => 0,
-  });
+  // Nothing listens there.
+  using client = plainClient("http://127.0.0.1:1", timers);
   await assertRejects(
     async () =>
       await requestCertificate(await generateKeyPair(), SPEC, {

@@ -3,11 +3,12 @@ import {
   failure,
   FakeApiServer,
   type FakeWatch,
+  plainClient,
 } from "../../tests/support/peers/fake_apiserver.ts";
 import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
 import { slip } from "../../tests/support/watch/heard_faults.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { KubernetesClient } from "./client.ts";
+import { Transcript } from "../../tests/support/watch/transcript.ts";
 import { YOUNG_MS } from "../../platform/time/supervise.ts";
 import { ListWatch, SILENCE_MS } from "./list_watch.ts";
 import type { KubernetesObject } from "./objects.ts";
@@ -18,25 +19,13 @@ const PATH = "/api/v1/services";
 class Rig implements AsyncDisposable {
   readonly server = FakeApiServer.start();
   readonly timers = new FakeTimers();
-  readonly said: string[] = [];
+  readonly said = new Transcript();
   readonly batches: number[] = [];
   onChanges = () => {};
   readonly listWatch: ListWatch<KubernetesObject>;
-  readonly #client: KubernetesClient;
-  #waiting: { readonly count: number; resolve(): void }[] = [];
+  readonly #client = plainClient(this.server.url, this.timers);
 
   constructor() {
-    this.#client = new KubernetesClient({
-      access: {
-        server: this.server.url,
-        namespace: "default",
-        authority: () => undefined,
-        credential: () => Promise.resolve({}),
-        rejected: () => {},
-      },
-      timers: this.timers,
-      random: () => 0,
-    });
     this.listWatch = new ListWatch({
       client: this.#client,
       path: PATH,
@@ -46,22 +35,12 @@ class Rig implements AsyncDisposable {
         this.onChanges();
         this.batches.push(changes.length);
         for (const { type, object } of changes) {
-          this.#say(`${type} ${object.metadata.name}`);
+          this.said.add(`${type} ${object.metadata.name}`);
         }
       },
-      onSynced: () => this.#say("synced"),
-      onProblem: (error) => this.#say(`problem: ${error.message}`),
+      onSynced: () => this.said.add("synced"),
+      onProblem: (error) => this.said.add(`problem: ${error.message}`),
     });
-  }
-
-  /** What was said up to and with the `count`th word. */
-  async until(count: number): Promise<string[]> {
-    if (this.said.length < count) {
-      await new Promise<void>((resolve) => {
-        this.#waiting.push({ count, resolve });
-      });
-    }
-    return this.said.slice(0, count);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -69,13 +48,6 @@ class Rig implements AsyncDisposable {
     this.#client[Symbol.dispose]();
     await this.server[Symbol.asyncDispose]();
     assertEquals(this.timers.pendingCount, 0, "a timer is left");
-  }
-
-  #say(word: string): void {
-    this.said.push(word);
-    for (const { count, resolve } of this.#waiting) {
-      if (this.said.length >= count) resolve();
-    }
   }
 }
 
@@ -85,7 +57,7 @@ function service(name: string): KubernetesObject {
 
 /** Until the watch is known to be open, and has lasted. */
 async function grow(rig: Rig, watch: FakeWatch, name: string): Promise<void> {
-  const heard = rig.until(rig.said.length + 1);
+  const heard = rig.said.first(rig.said.lines.length + 1);
   watch.send("ADDED", rig.server.put("/elsewhere/probes", service(name)));
   await heard;
   rig.timers.advance(YOUNG_MS);
@@ -108,7 +80,7 @@ Deno.test("what is there comes as one batch, what changes one by one", async () 
   rig.server.put(PATH, service("c"));
   rig.server.put(PATH, service("a"));
   rig.server.remove(PATH, "b");
-  assertEquals(await rig.until(6), [
+  assertEquals(await rig.said.first(6), [
     "added a",
     "added b",
     "synced",
@@ -162,7 +134,7 @@ Deno.test("a watch that ends, or breaks, goes on where it was", async () => {
   second.cut();
   const third = await rig.server.nextWatch();
   assertEquals(third.query.get("resourceVersion"), "102");
-  assertEquals(rig.said, ["synced", "added a", "added b"]);
+  assertEquals(rig.said.lines, ["synced", "added a", "added b"]);
 });
 
 Deno.test("a bookmark moves the place to go on from", async () => {
@@ -207,14 +179,14 @@ for (const tooOld of ["in the stream", "as an answer"]) {
       rig.server.failNext(() => failure(410, "Expired", "old"));
       watch.end();
     }
-    await rig.until(5);
+    await rig.said.first(5);
     assert(rig.listWatch.isStale);
     assertEquals(rig.listWatch.objects.size, 3, "the last good copy stays");
     // Nobody watches now.
     rig.server.remove(PATH, "goes");
     rig.server.put(PATH, service("comes"));
     await pass(rig, 30_000);
-    assertEquals((await rig.until(9)).slice(5).sort(), [
+    assertEquals((await rig.said.first(9)).slice(5).sort(), [
       "added comes",
       "removed goes",
       "removed stranger",
@@ -230,11 +202,11 @@ Deno.test("a line that is no event lists again", async () => {
   const watch = await rig.server.nextWatch();
   watch.sendRaw("<html>\n");
   assertEquals(
-    (await rig.until(2))[1],
+    (await rig.said.first(2))[1],
     'problem: Cannot understand the watch: "<html>" is no JSON',
   );
   await pass(rig, 30_000);
-  assertEquals((await rig.until(3))[2], "synced");
+  assertEquals((await rig.said.first(3))[2], "synced");
 });
 
 Deno.test("half a line at a break is no event", async () => {
@@ -246,7 +218,7 @@ Deno.test("half a line at a break is no event", async () => {
   watch.sendRaw(JSON.stringify({ type: "ADDED", object }));
   watch.end();
   await rig.server.nextWatch();
-  assertEquals(rig.said, ["synced", "added a"]);
+  assertEquals(rig.said.lines, ["synced", "added a"]);
 });
 
 Deno.test("events that come twice or late change nothing", async () => {
@@ -263,7 +235,7 @@ Deno.test("events that come twice or late change nothing", async () => {
   watch.send("DELETED", at(204));
   watch.send("MODIFIED", at(203));
   watch.send("ADDED", at(205));
-  assertEquals(await rig.until(5), [
+  assertEquals(await rig.said.first(5), [
     "synced",
     "added a",
     "updated a",
@@ -278,7 +250,7 @@ Deno.test("a watch that says nothing is given up and made anew", async () => {
   const first = await rig.server.nextWatch();
   first.send("BOOKMARK", { metadata: { resourceVersion: "500" } });
   first.send("ADDED", { metadata: { name: "a", resourceVersion: "501" } });
-  await rig.until(2);
+  await rig.said.first(2);
   rig.timers.advance(SILENCE_MS - 1);
   await grow(rig, first, "b"); // 1 s passes
   rig.timers.advance(SILENCE_MS - 2 * YOUNG_MS);
@@ -295,10 +267,10 @@ Deno.test("an API server that is away is asked again, ever more rarely", async (
   rig.server.failNext(refuse, refuse, refuse);
   rig.listWatch.start();
   for (let round = 1; round <= 3; round++) {
-    await rig.until(round);
+    await rig.said.first(round);
     await pass(rig, 30_000);
   }
-  assertEquals((await rig.until(4))[3], "synced");
+  assertEquals((await rig.said.first(4))[3], "synced");
   assertEquals(rig.server.requests.slice(0, 4).length, 4);
 });
 
@@ -307,13 +279,13 @@ Deno.test("an API server that breaks is a problem at once, not after half a minu
   const broken = () => failure(500, "InternalError", "etcd");
   rig.server.failNext(broken);
   rig.listWatch.start();
-  assertStringIncludes((await rig.until(1))[0]!, "problem: ");
+  assertStringIncludes((await rig.said.first(1))[0]!, "problem: ");
   await pass(rig, 30_000);
-  assertEquals((await rig.until(2))[1], "synced");
+  assertEquals((await rig.said.first(2))[1], "synced");
   const watch = await rig.server.nextWatch();
   await grow(rig, watch, "a");
   rig.server.failNext(broken);
-  const said = rig.until(rig.said.length + 1);
+  const said = rig.said.first(rig.said.lines.length + 1);
   watch.end();
   assertStringIncludes((await said).at(-1)!, "problem: ");
 });
@@ -325,7 +297,7 @@ Deno.test("stopping ends the watch, and nothing is said after it", async () => {
   await rig.listWatch.stop();
   rig.server.put(PATH, service("late"));
   await rig[Symbol.asyncDispose]();
-  assertEquals(rig.said, ["synced"]);
+  assertEquals(rig.said.lines, ["synced"]);
 });
 
 Deno.test("a slip of who is told is not the end of it", async () => {
@@ -337,10 +309,10 @@ Deno.test("a slip of who is told is not the end of it", async () => {
     slip();
   };
   rig.listWatch.start();
-  assertEquals(await rig.until(1), ["problem: an internal error"]);
+  assertEquals(await rig.said.first(1), ["problem: an internal error"]);
   assertEquals(heard.errors, [{ where: "task", message: "a slip" }]);
   await pass(rig, 1_000);
   await rig.server.nextWatch();
   rig.server.put(PATH, service("b"));
-  assertEquals((await rig.until(3)).at(-1), "added b");
+  assertEquals((await rig.said.first(3)).at(-1), "added b");
 });

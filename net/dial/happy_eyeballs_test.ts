@@ -1,4 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import {
   ATTEMPT_DELAY_MS,
   connectAny,
@@ -20,9 +21,9 @@ Deno.test("families take turns, the preferred one first", () => {
 Deno.test("the second address is tried after the head start", async () => {
   const world = new World(["a", "b"]);
   assertEquals(world.tried, ["a"]);
-  world.advance(ATTEMPT_DELAY_MS - 1);
+  world.timers.advance(ATTEMPT_DELAY_MS - 1);
   assertEquals(world.tried, ["a"]);
-  world.advance(1);
+  world.timers.advance(1);
   assertEquals(world.tried, ["a", "b"]);
   world.succeed("b");
   assertEquals(await world.result, "b");
@@ -39,8 +40,8 @@ Deno.test("a failure starts the next attempt at once", async () => {
 
 Deno.test("when all fail, the first address's error is told", async () => {
   const world = new World(["a", "b", "c"]);
-  world.advance(ATTEMPT_DELAY_MS);
-  world.advance(ATTEMPT_DELAY_MS);
+  world.timers.advance(ATTEMPT_DELAY_MS);
+  world.timers.advance(ATTEMPT_DELAY_MS);
   await world.fail("c", "third");
   await world.fail("b", "second");
   await world.fail("a", "first");
@@ -49,7 +50,7 @@ Deno.test("when all fail, the first address's error is told", async () => {
 
 Deno.test("a connection that comes too late is freed", async () => {
   const world = new World(["a", "b"]);
-  world.advance(ATTEMPT_DELAY_MS);
+  world.timers.advance(ATTEMPT_DELAY_MS);
   world.succeed("b");
   await world.result;
   world.succeed("a");
@@ -59,16 +60,17 @@ Deno.test("a connection that comes too late is freed", async () => {
 
 Deno.test("giving up ends every attempt", async () => {
   const world = new World(["a", "b"]);
-  world.advance(ATTEMPT_DELAY_MS);
+  world.timers.advance(ATTEMPT_DELAY_MS);
   world.controller.abort(new Error("deadline"));
   await assertRejects(() => world.result, Error, "deadline");
   assertEquals([world.aborted("a"), world.aborted("b")], [true, true]);
-  world.advance(ATTEMPT_DELAY_MS);
+  world.timers.advance(ATTEMPT_DELAY_MS);
   assertEquals(world.tried.length, 2);
 });
 
 /** Addresses whose attempts end when the test says so. */
 class World {
+  readonly timers = new FakeTimers();
   readonly controller = new AbortController();
   readonly discarded: string[] = [];
   readonly result: Promise<string>;
@@ -76,25 +78,12 @@ class World {
     string,
     PromiseWithResolvers<string> & { signal: AbortSignal }
   >();
-  #now = 0;
-  #timer: { dueMs: number; callback: () => void } | undefined;
 
   constructor(addresses: readonly string[]) {
     this.result = connectAny<string>({
       addresses,
       signal: this.controller.signal,
-      timers: {
-        now: () => this.#now,
-        after: (delayMs, callback) => {
-          const timer = { dueMs: this.#now + delayMs, callback };
-          this.#timer = timer;
-          return {
-            cancel: () => {
-              if (this.#timer === timer) this.#timer = undefined;
-            },
-          };
-        },
-      },
+      timers: this.timers,
       connect: (address, signal) => {
         const attempt = { ...Promise.withResolvers<string>(), signal };
         this.#attempts.set(address, attempt);
@@ -111,14 +100,6 @@ class World {
 
   aborted(address: string): boolean {
     return this.#attempts.get(address)!.signal.aborted;
-  }
-
-  advance(byMs: number): void {
-    this.#now += byMs;
-    const timer = this.#timer;
-    if (timer === undefined || timer.dueMs > this.#now) return;
-    this.#timer = undefined;
-    timer.callback();
   }
 
   succeed(address: string): void {

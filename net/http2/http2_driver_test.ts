@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
 import { slip } from "../../tests/support/watch/heard_faults.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { tcpPair } from "../../tests/support/peers/sockets.ts";
 import {
   driveHttp2,
@@ -78,23 +79,23 @@ Deno.test("a client without calls that stays gets its answer a little later", as
   engine.onReceive = () => engine.isIdle = false;
   stream.deliver(new Uint8Array(1));
   await Promise.resolve();
-  assertEquals([stream.texts, timers.due], [["pong", "another"], []]);
+  assertEquals([stream.texts, timers.pendingMs], [["pong", "another"], []]);
 });
 
 Deno.test("one timer serves all deadlines and moves only to earlier ones", () => {
   const { engine, stream, timers } = drive();
-  engine.nextDeadlineMs = 100;
+  engine.nextDeadlineMs = timers.now() + 100;
   stream.deliver(new Uint8Array(1));
-  engine.nextDeadlineMs = 200;
+  engine.nextDeadlineMs = timers.now() + 200;
   stream.deliver(new Uint8Array(1));
-  assertEquals(timers.due, [100]);
-  engine.nextDeadlineMs = 50;
+  assertEquals(timers.pendingMs, [100]);
+  engine.nextDeadlineMs = timers.now() + 50;
   stream.deliver(new Uint8Array(1));
-  assertEquals(timers.due, [50]);
-  engine.nextDeadlineMs = 300;
+  assertEquals(timers.pendingMs, [50]);
+  engine.nextDeadlineMs = timers.now() + 300;
   timers.advance(50);
-  assertEquals([engine.deadlines, timers.due.join()], [0, "300"]);
-  timers.advance(300);
+  assertEquals([engine.deadlines, timers.pendingMs], [0, [250]]);
+  timers.advance(250);
   assertEquals(engine.deadlines, 1);
 });
 
@@ -109,7 +110,7 @@ Deno.test("a finished engine ends our side, lingers, then closes", async () => {
   assertEquals(stream.calls, ["closeWrite"]);
   stream.deliver(new Uint8Array(1));
   assertEquals(engine.received, 0, "nothing is heard after the end");
-  assertEquals(timers.due, [LINGER_MS]);
+  assertEquals(timers.pendingMs, [LINGER_MS]);
   timers.advance(LINGER_MS);
   assertEquals(stream.calls, ["closeWrite", "close"]);
   await settled();
@@ -140,12 +141,12 @@ Deno.test("an engine that gives up does not wait for its write", async () => {
 
 Deno.test("a lost stream is told to the engine and stops the timer", async () => {
   const { engine, stream, timers } = drive();
-  engine.nextDeadlineMs = 100;
+  engine.nextDeadlineMs = timers.now() + 100;
   stream.deliver(new Uint8Array(1));
   stream.deliver(new Error("gone"));
   await settled();
   assertEquals(engine.closed, 1);
-  assertEquals(timers.due, []);
+  assertEquals(timers.pendingMs, []);
 });
 
 Deno.test("two engines talk over a real socket", async () => {
@@ -193,7 +194,7 @@ const ENTRIES: Readonly<Record<string, (scene: Scene) => void>> = {
   },
   "a deadline": ({ engine, stream, timers }) => {
     engine.onDeadline = slip;
-    engine.nextDeadlineMs = 100;
+    engine.nextDeadlineMs = timers.now() + 100;
     stream.deliver(new Uint8Array(1));
     timers.advance(100);
   },
@@ -226,11 +227,15 @@ Deno.test("an engine that throws at its end is only reported", async () => {
 
 Deno.test("who closes a stream under its engine ends the engine", async () => {
   const { engine, stream, timers } = drive();
-  engine.nextDeadlineMs = 100;
+  engine.nextDeadlineMs = timers.now() + 100;
   stream.deliver(new Uint8Array(1));
   stream.close();
   await settled();
-  assertEquals([engine.closed, engine.lost, timers.due], [1, undefined, []]);
+  assertEquals([engine.closed, engine.lost, timers.pendingMs], [
+    1,
+    undefined,
+    [],
+  ]);
 });
 
 type Scene = ReturnType<typeof drive>;
@@ -307,33 +312,5 @@ class FakeEngine implements Http2Engine {
   onDeadline(): void {
     this.deadlines++;
     this.nextDeadlineMs = Infinity;
-  }
-}
-
-class FakeTimers {
-  #now = 0;
-  #set: { dueMs: number; callback: () => void }[] = [];
-
-  now(): number {
-    return this.#now;
-  }
-
-  after(delayMs: number, callback: () => void): { cancel(): void } {
-    const timer = { dueMs: this.#now + delayMs, callback };
-    this.#set.push(timer);
-    return {
-      cancel: () => this.#set = this.#set.filter((other) => other !== timer),
-    };
-  }
-
-  get due(): number[] {
-    return this.#set.map((timer) => timer.dueMs);
-  }
-
-  advance(toMs: number): void {
-    this.#now = toMs;
-    const due = this.#set.filter((timer) => timer.dueMs <= toMs);
-    this.#set = this.#set.filter((timer) => timer.dueMs > toMs);
-    for (const timer of due) timer.callback();
   }
 }

@@ -1,5 +1,4 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
 import {
   API_CLIENT_SIGNER,
   CLIENT_USAGES,
@@ -11,10 +10,12 @@ import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import {
   failure,
   FakeApiServer,
+  plainClient,
   type SeenRequest,
 } from "../../tests/support/peers/fake_apiserver.ts";
 import { REQUESTS } from "../../tests/support/memory/fake_signer.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { Transcript } from "../../tests/support/watch/transcript.ts";
 import { CONFLICTS_MAX, CsrApprover, LOOK_AGAIN_MS } from "./csr_approver.ts";
 
 const keys = await generateKeyPair();
@@ -54,27 +55,15 @@ function csr(
 class Rig implements AsyncDisposable {
   readonly server = FakeApiServer.start();
   readonly timers = new FakeTimers();
-  readonly lines: string[] = [];
+  readonly said = new Transcript();
   /** Addresses of every node. */
   addresses: string[] = [];
   readonly approver: CsrApprover;
-  readonly #client: KubernetesClient;
-  #waiting: { readonly words: string; resolve(): void }[] = [];
+  readonly #client = plainClient(this.server.url, this.timers);
 
   constructor() {
-    this.#client = new KubernetesClient({
-      access: {
-        server: this.server.url,
-        namespace: "default",
-        authority: () => undefined,
-        credential: () => Promise.resolve({}),
-        rejected: () => {},
-      },
-      timers: this.timers,
-      random: () => 0,
-    });
     const say = (kind: string) => (words: string) =>
-      this.#say(`${kind} ${words}`);
+      this.said.add(`${kind} ${words}`);
     this.approver = new CsrApprover({
       client: this.#client,
       timers: this.timers,
@@ -89,17 +78,6 @@ class Rig implements AsyncDisposable {
         warn: say("warn"),
       },
     });
-  }
-
-  /** Until something was logged that contains these words. */
-  async until(words: string): Promise<string> {
-    const find = () => this.lines.find((line) => line.includes(words));
-    if (find() === undefined) {
-      await new Promise<void>((resolve) =>
-        this.#waiting.push({ words, resolve })
-      );
-    }
-    return find()!;
   }
 
   /** Conditions that were written, by request. */
@@ -118,13 +96,6 @@ class Rig implements AsyncDisposable {
     await this.server[Symbol.asyncDispose]();
     assertEquals(this.timers.pendingCount, 0, "a timer is left");
   }
-
-  #say(line: string): void {
-    this.lines.push(line);
-    for (const { words, resolve } of this.#waiting) {
-      if (line.includes(words)) resolve();
-    }
-  }
 }
 
 /** What the API server's subresource does with a decision. */
@@ -141,12 +112,14 @@ Deno.test("requests are approved, denied or left alone, and that is logged", asy
   rig.server.put(REQUESTS, csr("stranger", "edge1", { spec }));
   rig.approver.start();
   await rig.server.nextWatch();
-  await rig.until("left CertificateSigningRequest stranger");
+  await rig.said.containing("left CertificateSigningRequest stranger");
   rig.server.put(REQUESTS, csr("bad", "edge2"));
-  const line = await rig.until("denied CertificateSigningRequest bad");
+  const line = await rig.said.containing(
+    "denied CertificateSigningRequest bad",
+  );
   assertStringIncludes(line, 'of "system:node:edge2": it comes from node');
   // Both are decided side by side, so either may be first.
-  await rig.until("approved CertificateSigningRequest good");
+  await rig.said.containing("approved CertificateSigningRequest good");
   assertEquals(rig.written.toSorted(), [
     "bad/approval Denied",
     "good/approval Approved",
@@ -160,9 +133,9 @@ Deno.test("what is decided already is not even looked at", async () => {
   rig.approver.start();
   await rig.server.nextWatch();
   rig.server.put(REQUESTS, csr("good"));
-  await rig.until("approved CertificateSigningRequest good");
+  await rig.said.containing("approved CertificateSigningRequest good");
   assertEquals(rig.written, ["good/approval Approved"]);
-  assertEquals(rig.lines.length, 1);
+  assertEquals(rig.said.lines.length, 1);
 });
 
 Deno.test("after a conflict the request is decided about as it is then", async () => {
@@ -172,7 +145,7 @@ Deno.test("after a conflict the request is decided about as it is then", async (
   // Somebody writes something; the request stays as good as it was.
   rig.server.failNext(conflict);
   rig.server.put(REQUESTS, csr("good"));
-  await rig.until("approved CertificateSigningRequest good");
+  await rig.said.containing("approved CertificateSigningRequest good");
   // Another server was faster.
   const conditions = [{ type: "Approved", status: "True" }];
   rig.server.failNext(
@@ -180,7 +153,7 @@ Deno.test("after a conflict the request is decided about as it is then", async (
     () => Response.json({ ...csr("fast"), status: { conditions } }),
   );
   rig.server.put(REQUESTS, csr("fast"));
-  await rig.until("left CertificateSigningRequest fast");
+  await rig.said.containing("left CertificateSigningRequest fast");
   // Somebody has put another request in its place.
   rig.server.failNext(
     conflict,
@@ -188,7 +161,7 @@ Deno.test("after a conflict the request is decided about as it is then", async (
     decide,
   );
   rig.server.put(REQUESTS, csr("swapped"));
-  await rig.until("denied CertificateSigningRequest swapped");
+  await rig.said.containing("denied CertificateSigningRequest swapped");
   // Nobody waits for one that was deleted.
   for (const before of [[conflict], []]) {
     const { promise: asked, resolve } = Promise.withResolvers<void>();
@@ -200,10 +173,10 @@ Deno.test("after a conflict the request is decided about as it is then", async (
     await asked;
   }
   rig.server.put(REQUESTS, csr("last"));
-  await rig.until("approved CertificateSigningRequest last");
+  await rig.said.containing("approved CertificateSigningRequest last");
   assert(
-    !rig.lines.some((line) => line.includes("Request gone")),
-    rig.lines[0],
+    !rig.said.lines.some((line) => line.includes("Request gone")),
+    rig.said.lines[0],
   );
 });
 
@@ -213,15 +186,15 @@ Deno.test("a request that may be good soon is looked at again, and that is logge
   await rig.server.nextWatch();
   const spec = { ...csr("early").spec, request: await encoded("10.0.0.7") };
   rig.server.put(REQUESTS, csr("early", "edge1", { spec }));
-  const line = await rig.until("early of");
+  const line = await rig.said.containing("early of");
   assertStringIncludes(line, "has to wait: 10.0.0.7 is no address of node");
   rig.timers.advance(LOOK_AGAIN_MS);
   rig.server.put(REQUESTS, csr("other"));
-  await rig.until("approved CertificateSigningRequest other");
+  await rig.said.containing("approved CertificateSigningRequest other");
   rig.addresses = ["10.0.0.7"];
   rig.timers.advance(LOOK_AGAIN_MS);
-  await rig.until("approved CertificateSigningRequest early");
-  assertEquals(rig.lines.length, 3);
+  await rig.said.containing("approved CertificateSigningRequest early");
+  assertEquals(rig.said.lines.length, 3);
 });
 
 Deno.test("an API server that does not let us decide is asked again, later", async () => {
@@ -230,10 +203,10 @@ Deno.test("an API server that does not let us decide is asked again, later", asy
   await rig.server.nextWatch();
   rig.server.failNext(() => failure(403, "Forbidden", "cannot update"));
   rig.server.put(REQUESTS, csr("good"));
-  const line = await rig.until("cannot decide about");
+  const line = await rig.said.containing("cannot decide about");
   assertStringIncludes(line, "cannot update; grant this user that verb");
   rig.timers.advance(1_000);
-  await rig.until("approved CertificateSigningRequest good");
+  await rig.said.containing("approved CertificateSigningRequest good");
 });
 
 Deno.test("a whole cluster that asks at once is decided about, each once", async () => {
@@ -244,7 +217,7 @@ Deno.test("a whole cluster that asks at once is decided about, each once", async
   await rig.server.nextWatch();
   for (const name of names.slice(40)) rig.server.put(REQUESTS, csr(name));
   for (const name of names) {
-    await rig.until(`approved CertificateSigningRequest ${name} `);
+    await rig.said.containing(`approved CertificateSigningRequest ${name} `);
   }
   assertEquals(
     rig.written.sort(),
@@ -261,7 +234,7 @@ Deno.test("conflicts without end are given up for a while", async () => {
     if (i < CONFLICTS_MAX) rig.server.failNext(() => Response.json(csr("a")));
   }
   rig.server.put(REQUESTS, csr("a"));
-  await rig.until("cannot decide about CertificateSigningRequest a");
+  await rig.said.containing("cannot decide about CertificateSigningRequest a");
   rig.timers.advance(1_000);
-  await rig.until("approved CertificateSigningRequest a");
+  await rig.said.containing("approved CertificateSigningRequest a");
 });

@@ -1,12 +1,11 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
 import { RENEW_MS } from "../../neighbours/kubernetes/leases.ts";
 import type { Lease } from "../../neighbours/kubernetes/objects.ts";
 import {
   failure,
   FakeApiServer,
+  plainClient,
 } from "../../tests/support/peers/fake_apiserver.ts";
-import type { Timer } from "../../proto/sync/clock.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ServerLease } from "./server_lease.ts";
 
@@ -14,38 +13,16 @@ const LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 const OURS = `${LEASES}/konnectivity-proxy-server-s1`;
 const NOW_MS = Date.UTC(2026, 10, 21, 7, 47, 37, 113);
 
-/** Tells when the pause between two rounds begins. */
-class Pauses extends FakeTimers {
-  onPause = () => {};
-
-  override after(delayMs: number, callback: () => void): Timer {
-    const timer = super.after(delayMs, callback);
-    if (delayMs === RENEW_MS) this.onPause();
-    return timer;
-  }
-}
-
 class Rig implements AsyncDisposable {
   readonly server = FakeApiServer.start();
-  readonly timers = new Pauses();
+  readonly timers = new FakeTimers();
   readonly counts: string[] = [];
   readonly warnings: string[] = [];
   readonly lease: ServerLease;
-  readonly #client: KubernetesClient;
+  readonly #client = plainClient(this.server.url, this.timers);
   nowMs = NOW_MS;
 
   constructor() {
-    this.#client = new KubernetesClient({
-      access: {
-        server: this.server.url,
-        namespace: "default",
-        authority: () => undefined,
-        credential: () => Promise.resolve({}),
-        rejected: () => {},
-      },
-      timers: this.timers,
-      random: () => 0,
-    });
     this.lease = new ServerLease({
       client: this.#client,
       serverId: "s1",
@@ -69,7 +46,9 @@ class Rig implements AsyncDisposable {
   /** Starts, or lets a renewal come, and waits until it is done. */
   async round(): Promise<void> {
     const done = Promise.withResolvers<void>();
-    this.timers.onPause = done.resolve;
+    this.timers.onSet = (delayMs) => {
+      if (delayMs === RENEW_MS) done.resolve();
+    };
     this.nowMs += RENEW_MS;
     if (this.timers.pendingCount === 0) this.lease.start();
     else this.timers.advance(RENEW_MS);

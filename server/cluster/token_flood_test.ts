@@ -1,14 +1,16 @@
 /** Unauthenticated peers with made-up tokens beside an agent with a good one. */
 
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
 import { reviewToken } from "../../neighbours/kubernetes/token_review.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { LinkRefusal } from "../../proto/link/link.ts";
 import { ANONYMOUS } from "../../tests/support/rigs/carrier_rig.ts";
-import { FakeApiServer } from "../../tests/support/peers/fake_apiserver.ts";
+import {
+  FakeApiServer,
+  plainClient,
+} from "../../tests/support/peers/fake_apiserver.ts";
 import { tokenSaying } from "../../tests/support/peers/service_account_tokens.ts";
 import { authorize } from "../links/authorizer.ts";
 import { NodeAddresses } from "./node_addresses.ts";
@@ -23,15 +25,7 @@ const GOOD = tokenSaying({ sub: USER, aud: [AUDIENCE] }, "good");
 /** A server's authenticator, with an API server on loopback. */
 class Rig implements AsyncDisposable {
   readonly api = FakeApiServer.start();
-  readonly #client = new KubernetesClient({
-    access: {
-      server: this.api.url,
-      namespace: "default",
-      authority: () => undefined,
-      credential: () => Promise.resolve({}),
-      rejected: () => {},
-    },
-    timers: systemTimers,
+  readonly #client = plainClient(this.api.url, systemTimers, {
     random: Math.random,
     rate: { perSecond: 10_000, burst: 10_000 },
   });

@@ -18,6 +18,7 @@ import {
 import { Credentials } from "../../../net/tls/trust/credentials.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { inMemoryFolder } from "../../../tests/support/memory/memory_folder.ts";
+import { Transcript } from "../../../tests/support/watch/transcript.ts";
 import { CertificateFiles } from "./certificate_files.ts";
 import { CsrCertificate, RETRY_CAP_MS } from "./csr_certificate.ts";
 
@@ -74,14 +75,13 @@ interface Asked {
 /** A certificate under care in `folder`, in time that a test moves. */
 class Rig implements AsyncDisposable {
   readonly timers = new FakeTimers();
-  readonly said: string[] = [];
+  readonly said = new Transcript();
   readonly certificate: CsrCertificate;
   readonly files: CertificateFiles;
   kept = 0;
   readonly #startMs = Date.now();
   readonly #asked: Asked[] = [];
   readonly #waiting: ((asked: Asked) => void)[] = [];
-  readonly #listeners: { count: number; resolve: () => void }[] = [];
   /** The next wait is drawn at this point. */
   random = 0;
 
@@ -106,10 +106,11 @@ class Rig implements AsyncDisposable {
         }),
       observer: {
         asking: () => this.askings++,
-        pending: (name) => this.#say(`pending ${name}`),
-        obtained: () => this.#say("obtained"),
-        failed: (reason, retryMs) => this.#say(`failed ${reason} ${retryMs}`),
-        warn: (message) => this.#say(`warn ${message}`),
+        pending: (name) => this.said.add(`pending ${name}`),
+        obtained: () => this.said.add("obtained"),
+        failed: (reason, retryMs) =>
+          this.said.add(`failed ${reason} ${retryMs}`),
+        warn: (message) => this.said.add(`warn ${message}`),
       },
     });
   }
@@ -130,14 +131,10 @@ class Rig implements AsyncDisposable {
 
   /** Until that many things were said in all. */
   async until(count: number): Promise<string> {
-    if (this.said.length < count) {
-      await new Promise<void>((resolve) =>
-        this.#listeners.push({ count, resolve })
-      );
-    }
+    const said = await this.said.nth(count);
     // What follows is under way when the words are said.
     await new Promise((resolve) => setImmediate(resolve));
-    return this.said[count - 1]!;
+    return said;
   }
 
   /** Moves time minute by minute, as the clock is looked at. */
@@ -153,13 +150,6 @@ class Rig implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.certificate.stop();
     assertEquals(this.timers.pendingCount, 0, "a timer is left");
-  }
-
-  #say(words: string): void {
-    this.said.push(words);
-    for (const { count, resolve } of this.#listeners) {
-      if (this.said.length >= count) resolve();
-    }
   }
 }
 
@@ -290,7 +280,7 @@ Deno.test("what was kept is used again at the next start", () =>
     await using rig = new Rig(folder, nowMs);
     rig.certificate.start();
     await rig.certificate.first();
-    assertEquals([rig.said, rig.kept], [[], 1]);
+    assertEquals([rig.said.lines, rig.kept], [[], 1]);
   }));
 
 Deno.test("a certificate that has expired is replaced before anything is shown", () =>
@@ -327,7 +317,7 @@ Deno.test("damaged files cost a warning and a new certificate", async (t) => {
         await using rig = new Rig(folder);
         rig.certificate.start();
         const asked = await rig.asked();
-        assertStringIncludes(rig.said[0]!, "agent-current.pem: ");
+        assertStringIncludes(rig.said.lines[0]!, "agent-current.pem: ");
         asked.answer(await issue(asked.keys, rig.nowMs));
         await rig.certificate.first();
       }));
@@ -344,7 +334,10 @@ Deno.test("a certificate for somebody else is used until there is one for us", (
     rig.certificate.start();
     await rig.certificate.first();
     const asked = await rig.asked();
-    assertStringIncludes(rig.said[0]!, "is for O=openyurt:yurttunnel, CN=some");
+    assertStringIncludes(
+      rig.said.lines[0]!,
+      "is for O=openyurt:yurttunnel, CN=some",
+    );
     asked.answer(await issue(asked.keys, nowMs));
     assertEquals(await rig.until(2), "obtained");
   }));
@@ -389,7 +382,7 @@ Deno.test("a file of Kubernetes' own components is read, and their old ones go",
     await using rig = new Rig(folder, nowMs);
     rig.certificate.start();
     await rig.certificate.first();
-    assertEquals(rig.said, []);
+    assertEquals(rig.said.lines, []);
     const { current } = rig.files;
     Credentials.load({ cert: current, key: current });
     await rig.files.keep([leaf!], keys);

@@ -1,12 +1,13 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { ConnectError } from "../../../net/dial/server_connect.ts";
-import { KubernetesClient } from "../../../neighbours/kubernetes/client.ts";
 import type { Node, Service } from "../../../neighbours/kubernetes/objects.ts";
 import {
   failure,
   FakeApiServer,
+  plainClient,
 } from "../../../tests/support/peers/fake_apiserver.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
+import { Transcript } from "../../../tests/support/watch/transcript.ts";
 import { CLOUD_NODES, ServiceDiscovery } from "./service_discovery.ts";
 
 const SERVICES = "/api/v1/namespaces/kube-system/services";
@@ -32,23 +33,11 @@ function onNodes(): Service {
 class Rig implements AsyncDisposable {
   readonly server = FakeApiServer.start();
   readonly timers = new FakeTimers();
-  readonly said: string[] = [];
+  readonly said = new Transcript();
   readonly discovery: ServiceDiscovery;
-  readonly #client: KubernetesClient;
-  #waiting: { readonly count: number; resolve(): void }[] = [];
+  readonly #client = plainClient(this.server.url, this.timers);
 
   constructor() {
-    this.#client = new KubernetesClient({
-      access: {
-        server: this.server.url,
-        namespace: "default",
-        authority: () => undefined,
-        credential: () => Promise.resolve({}),
-        rejected: () => {},
-      },
-      timers: this.timers,
-      random: () => 0,
-    });
     this.discovery = new ServiceDiscovery({
       client: this.#client,
       namespace: "kube-system",
@@ -59,8 +48,8 @@ class Rig implements AsyncDisposable {
       random: () => 0,
       observer: {
         moved: (addresses) =>
-          this.#say(`moved ${addresses.map(({ host }) => host)}`),
-        warn: (message) => this.#say(`warn ${message}`),
+          this.said.add(`moved ${addresses.map(({ host }) => host)}`),
+        warn: (message) => this.said.add(`warn ${message}`),
       },
     });
   }
@@ -69,28 +58,11 @@ class Rig implements AsyncDisposable {
     return (await this.discovery.addresses()).map(({ host }) => host);
   }
 
-  /** Until that many things were said; the last of them. */
-  async until(count: number): Promise<string> {
-    if (this.said.length < count) {
-      await new Promise<void>((resolve) => {
-        this.#waiting.push({ count, resolve });
-      });
-    }
-    return this.said[count - 1]!;
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     await this.discovery.stop();
     this.#client[Symbol.dispose]();
     await this.server[Symbol.asyncDispose]();
     assertEquals(this.timers.pendingCount, 0, "a timer is left");
-  }
-
-  #say(words: string): void {
-    this.said.push(words);
-    for (const { count, resolve } of this.#waiting) {
-      if (this.said.length >= count) resolve();
-    }
   }
 }
 
@@ -103,17 +75,17 @@ Deno.test("each link asks where servers are then", async () => {
   assertEquals(await rig.hosts(), ["203.0.113.1"]);
   rig.server.put(SERVICES, balanced("203.0.113.2"));
   assertEquals(await rig.hosts(), ["203.0.113.2"]);
-  assertEquals(rig.said, ["moved 203.0.113.1", "moved 203.0.113.2"]);
+  assertEquals(rig.said.lines, ["moved 203.0.113.1", "moved 203.0.113.2"]);
 });
 
 Deno.test("a Service that changes is noticed at once, and not asked for again", async () => {
   await using rig = new Rig();
   rig.server.put(SERVICES, balanced("203.0.113.1"));
   rig.discovery.start();
-  assertEquals(await rig.until(1), "moved 203.0.113.1");
+  assertEquals(await rig.said.nth(1), "moved 203.0.113.1");
   await rig.server.nextWatch();
   rig.server.put(SERVICES, balanced("203.0.113.2"));
-  assertEquals(await rig.until(2), "moved 203.0.113.2");
+  assertEquals(await rig.said.nth(2), "moved 203.0.113.2");
   const before = rig.server.requests.length;
   assertEquals(await rig.hosts(), ["203.0.113.2"]);
   assertEquals(rig.server.requests.length, before);
@@ -133,8 +105,8 @@ Deno.test("an API server that is away leaves servers where they were", async () 
   rig.server.failNext(away, away);
   assertEquals(await rig.hosts(), ["203.0.113.1"]);
   assertEquals(await rig.hosts(), ["203.0.113.1"]);
-  assertStringIncludes(rig.said[1]!, "looked for where they were");
-  assertEquals(rig.said.length, 2, "one warning for a row");
+  assertStringIncludes(rig.said.lines[1]!, "looked for where they were");
+  assertEquals(rig.said.lines.length, 2, "one warning for a row");
 });
 
 Deno.test("a Service that is deleted leaves servers where they were", async () => {
@@ -146,10 +118,10 @@ Deno.test("a Service that is deleted leaves servers where they were", async () =
   );
   rig.server.put(SERVICES, balanced("203.0.113.1"));
   rig.discovery.start();
-  await rig.until(1);
+  await rig.said.nth(1);
   await rig.server.nextWatch();
   rig.server.remove(SERVICES, NAME);
-  assertStringIncludes(await rig.until(2), "there is no Service");
+  assertStringIncludes(await rig.said.nth(2), "there is no Service");
   assertEquals(await rig.hosts(), ["203.0.113.1"]);
 });
 
@@ -186,6 +158,6 @@ Deno.test("who may not watch looks for each link", async () => {
   rig.server.put(SERVICES, balanced("203.0.113.1"));
   rig.server.failNext(away);
   rig.discovery.start();
-  assertStringIncludes(await rig.until(1), "it is looked at for each link");
+  assertStringIncludes(await rig.said.nth(1), "it is looked at for each link");
   assertEquals(await rig.hosts(), ["203.0.113.1"]);
 });

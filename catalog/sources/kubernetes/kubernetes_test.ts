@@ -1,5 +1,4 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { KubernetesClient } from "../../../neighbours/kubernetes/client.ts";
 import { connectKubernetes } from "../../../neighbours/kubernetes/connect.ts";
 import type {
   EndpointSlice,
@@ -8,6 +7,7 @@ import type {
 import {
   failure,
   FakeApiServer,
+  plainClient,
 } from "../../../tests/support/peers/fake_apiserver.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { RecordedSink } from "../../../tests/support/watch/recorded_sink.ts";
@@ -24,26 +24,12 @@ class Rig implements AsyncDisposable {
   #grace = Promise.withResolvers<void>();
 
   private constructor(readonly server: FakeApiServer) {
-    const timers = {
-      now: () => this.timers.now(),
-      after: (delayMs: number, callback: () => void) => {
-        const timer = this.timers.after(delayMs, callback);
-        if (delayMs === WATCH_GRACE_MS) this.#grace.resolve();
-        return timer;
-      },
+    const { timers } = this;
+    timers.onSet = (delayMs) => {
+      if (delayMs === WATCH_GRACE_MS) this.#grace.resolve();
     };
     this.source = new KubernetesSource({
-      client: new KubernetesClient({
-        access: {
-          server: server.url,
-          namespace: "default",
-          authority: () => undefined,
-          credential: () => Promise.resolve({}),
-          rejected: () => {},
-        },
-        timers,
-        random: () => 0,
-      }),
+      client: plainClient(server.url, timers),
       timers,
       random: () => 0,
     });

@@ -16,9 +16,17 @@ export class FakeTimers implements Timers {
   #nowMs = 1_000;
   readonly #pending = new Set<Pending>();
 
+  /** Called with the delay of each timer, once it is set. */
+  onSet: (delayMs: number) => void = () => {};
+
   /** Timers that are set. */
   get pendingCount(): number {
     return this.#pending.size;
+  }
+
+  /** In how many milliseconds each of them fires, in the order they were set. */
+  get pendingMs(): number[] {
+    return Array.from(this.#pending, ({ atMs }) => atMs - this.#nowMs);
   }
 
   now(): number {
@@ -28,6 +36,7 @@ export class FakeTimers implements Timers {
   after(delayMs: number, callback: () => void): Timer {
     const pending = { atMs: this.#nowMs + delayMs, callback };
     this.#pending.add(pending);
+    this.onSet(delayMs);
     return { cancel: () => void this.#pending.delete(pending) };
   }
 

@@ -6,11 +6,16 @@
  * @module
  */
 
+import {
+  KubernetesClient,
+  type KubernetesClientOptions,
+} from "../../../neighbours/kubernetes/client.ts";
 import type {
   KubernetesObject,
   ObjectMeta,
   TokenReview,
 } from "../../../neighbours/kubernetes/objects.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
 
 /** A request as it came. */
 export interface SeenRequest {
@@ -264,6 +269,26 @@ export class FakeApiServer implements AsyncDisposable {
       if (watch.collection === collection) watch.send(type, object);
     }
   }
+}
+
+/** A client that shows no credentials, and whose backoff is never drawn. */
+export function plainClient(
+  url: string,
+  timers: Timers,
+  rest: Partial<KubernetesClientOptions> = {},
+): KubernetesClient {
+  return new KubernetesClient({
+    access: {
+      server: url,
+      namespace: "default",
+      authority: () => undefined,
+      credential: () => Promise.resolve({}),
+      rejected: () => {},
+    },
+    timers,
+    random: () => 0,
+    ...rest,
+  });
 }
 
 /** An answer in the API's form for what went wrong. */
