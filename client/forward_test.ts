@@ -4,48 +4,17 @@ import { once } from "node:events";
 import { ListenError } from "../net/bind/listen_error.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import type { Timers } from "../proto/sync/clock.ts";
-import { ConduitProbe } from "../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
-import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
 import { readToEnd, writeAll } from "../tests/support/peers/sockets.ts";
+import { FakeTunnel } from "../tests/support/memory/fake_tunnel.ts";
+import { nextTurn, until } from "../tests/support/watch/event_loop.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import { EARLY_WAIT_MS } from "../net/stream/first_bytes.ts";
 import { type Forward, forward } from "./forward.ts";
 import { REFUSED_PAUSE_MS, UDP_IDLE_TIMEOUT_MS } from "./forward_datagrams.ts";
-import type { TunnelDial, TunnelDialer } from "./tunnel_dialer.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-
-/** Dials that a test answers, with targets in memory. */
-class FakeTunnel implements TunnelDialer {
-  readonly dials: TunnelDial[] = [];
-  readonly #next: ((target: ConduitProbe) => void)[] = [];
-  readonly #early: ConduitProbe[] = [];
-  refusal: TunnelDialError | undefined;
-
-  dial(dial: TunnelDial): Promise<MemoryConduit> {
-    this.dials.push(dial);
-    if (this.refusal !== undefined) return Promise.reject(this.refusal);
-    const datagrams = dial.target.protocol === "udp";
-    const [near, far] = MemoryConduit.pair({ datagrams });
-    const target = new ConduitProbe(far);
-    const waiting = this.#next.shift();
-    if (waiting === undefined) this.#early.push(target);
-    else waiting(target);
-    return Promise.resolve(near);
-  }
-
-  /** The next target that was dialed, once the forward listens to it. */
-  async target(): Promise<ConduitProbe> {
-    const target = this.#early.shift() ??
-      await new Promise<ConduitProbe>((resolve) => this.#next.push(resolve));
-    await turn();
-    return target;
-  }
-
-  close(): void {}
-}
 
 interface Rig {
   readonly route: FakeTunnel;
@@ -144,7 +113,7 @@ Deno.test("a caller that says nothing is dialed for after a moment", async () =>
   const timers = new FakeTimers();
   const { route, opened, connect } = await open("tcp", timers);
   const caller = await connect();
-  while (timers.pendingCount === 0) await turn();
+  await until(() => timers.pendingCount > 0);
   assertEquals(route.dials.length, 0);
   timers.advance(EARLY_WAIT_MS);
   const target = await route.target();
@@ -187,7 +156,7 @@ Deno.test("closing lets those that are connected go on", async () => {
   const target = await route.target();
   let isDrained = false;
   const drained = opened.close().then(() => isDrained = true);
-  await turn();
+  await nextTurn();
   await assertRejects(connect);
   await writeAll(caller, encode("still here"));
   await target.received(10);
@@ -262,8 +231,8 @@ Deno.test("a UDP caller that is silent is forgotten, and its target told", async
   const caller = udpCaller(rig);
   await caller.say("query");
   const target = await rig.route.target();
-  while (timers.pendingCount === 0) await turn();
-  await turn();
+  await until(() => timers.pendingCount > 0);
+  await nextTurn();
   timers.advance(UDP_IDLE_TIMEOUT_MS);
   assertEquals(await target.closed, {
     kind: "reset",
@@ -303,8 +272,3 @@ Deno.test("a refused UDP caller is dialed for again after a pause only", async (
   other.close();
   await rig.opened.close();
 });
-
-/** Lets the event loop turn once. */
-function turn(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
-}

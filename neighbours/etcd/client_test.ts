@@ -2,6 +2,7 @@ import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
 import { assertEquals, assertRejects } from "@std/assert";
 import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { CALL_TIMEOUT_MS, EtcdClient, PAGE_KEYS } from "./client.ts";
 import { EtcdError } from "./errors.ts";
@@ -161,7 +162,7 @@ Deno.test("a read that nobody answers is given up after each member's time", asy
   for (let waitedMs = 0; error === undefined; waitedMs += 1_000) {
     if (waitedMs > 4 * CALL_TIMEOUT_MS) throw new Error("It waits for ever");
     at.timers.advance(1_000);
-    await new Promise((resolve) => setTimeout(resolve, 0));
+    await nextTurn();
   }
   await failed;
   assertEquals((error as EtcdError).code, StatusCode.DEADLINE_EXCEEDED);

@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { Transcript } from "../../tests/support/watch/transcript.ts";
+import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { EtcdClient } from "./client.ts";
 import { bytesOf } from "./keys.ts";
@@ -47,20 +48,16 @@ class Rig implements AsyncDisposable {
     const { calls } = this.etcd;
     const count = () => calls.filter((call) => call.startsWith("renew")).length;
     const before = count();
-    await soon();
+    await nextTurn();
     this.timers.advance(INTERVAL_MS);
     await this.etcd.until(() => count() > before);
-    await soon();
+    await nextTurn();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.lease.stop();
     this.#client[Symbol.dispose]();
   }
-}
-
-function soon(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
 }
 
 Deno.test("a lease is held, renewed thrice in its life, and ended", async () => {
@@ -87,7 +84,7 @@ Deno.test("a lease that is gone is replaced, and what it held is written again",
   const [lease] = rig.etcd.leases;
   rig.etcd.expire(lease!);
   assertEquals(rig.etcd.keys, []);
-  await soon();
+  await nextTurn();
   rig.timers.advance(INTERVAL_MS);
   const said = await rig.said.first(3);
   assertEquals(said.slice(0, 2), [first, "lost"]);

@@ -4,6 +4,7 @@ import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
 import { slip } from "../../tests/support/watch/heard_faults.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { Transcript } from "../../tests/support/watch/transcript.ts";
+import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { EtcdClient } from "./client.ts";
 import { KV_METHODS, WATCH_METHODS } from "./etcd_messages.ts";
@@ -70,14 +71,14 @@ class Rig implements AsyncDisposable {
   /** A watch is open, and its opening was heard. */
   async watched(): Promise<void> {
     await this.etcd.until(() => this.etcd.watchCount === 1);
-    await soon();
+    await nextTurn();
   }
 
   /** Time in which everybody gets to answer pings. */
   async pass(durationMs: number): Promise<void> {
     for (let passedMs = 0; passedMs < durationMs; passedMs += 2_000) {
       this.timers.advance(2_000);
-      await soon();
+      await nextTurn();
     }
   }
 
@@ -86,11 +87,6 @@ class Rig implements AsyncDisposable {
     this.#client[Symbol.dispose]();
     await stopped;
   }
-}
-
-/** What is under way in memory arrives. */
-function soon(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
 }
 
 Deno.test("all there is comes first, then changes, a revision at a time", async () => {
@@ -170,7 +166,7 @@ Deno.test("a place that is lost again and again is no hot loop", async () => {
       .flat(),
   );
   assert(said[4]!.includes("was compacted; all is read again"), said[4]);
-  await soon();
+  await nextTurn();
   assertEquals(rig.said.lines.length, 5, "it waits");
 });
 
@@ -234,7 +230,7 @@ Deno.test("a cluster that is away is asked at longer and longer intervals", asyn
   rig.follower.start();
   for (let tries = 1; tries <= 5; tries++) {
     await rig.said.first(tries);
-    await soon();
+    await nextTurn();
     rig.timers.advance(50 * 1.5 ** (tries - 1));
   }
   rig.etcd.down.clear();
@@ -287,7 +283,7 @@ Deno.test("a revision without end is not kept", async () => {
     kv: null,
   }));
   rig.etcd.say({ events, fragment: true });
-  await soon();
+  await nextTurn();
   assertEquals(rig.said.lines, []);
   rig.etcd.say({ events, fragment: true });
   const [problem] = await rig.said.first(1);
@@ -299,7 +295,7 @@ Deno.test("nothing is said after it was stopped", async () => {
   await rig.started();
   await rig.follower.stop();
   rig.etcd.change({ "/a/1": "x" });
-  await soon();
+  await nextTurn();
   assertEquals(rig.said.lines, []);
 });
 

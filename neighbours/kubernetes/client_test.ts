@@ -10,6 +10,7 @@ import {
   FakeApiServer,
 } from "../../tests/support/peers/fake_apiserver.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { until } from "../../tests/support/watch/event_loop.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { Credential, KubernetesAccess } from "./access.ts";
 import { KubernetesClient, REQUEST_TIMEOUT_MS } from "./client.ts";
@@ -267,7 +268,5 @@ Deno.test("requests beyond the rate wait, and those beyond patience are refused"
 
 /** Until so many timers are set: a request is waiting, and its deadline. */
 async function waitsFor(timers: FakeTimers, count: number): Promise<void> {
-  while (timers.pendingCount < count) {
-    await new Promise((resolve) => setTimeout(resolve, 0));
-  }
+  await until(() => timers.pendingCount >= count);
 }

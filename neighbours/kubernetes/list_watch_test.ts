@@ -9,6 +9,7 @@ import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
 import { slip } from "../../tests/support/watch/heard_faults.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { Transcript } from "../../tests/support/watch/transcript.ts";
+import { nextTurn, until } from "../../tests/support/watch/event_loop.ts";
 import { YOUNG_MS } from "../../platform/time/supervise.ts";
 import { ListWatch, SILENCE_MS } from "./list_watch.ts";
 import type { KubernetesObject } from "./objects.ts";
@@ -65,9 +66,7 @@ async function grow(rig: Rig, watch: FakeWatch, name: string): Promise<void> {
 
 /** Lets a wait of the client or the list begin, then end. */
 async function pass(rig: Rig, durationMs: number): Promise<void> {
-  while (rig.timers.pendingCount === 0) {
-    await new Promise((resolve) => setTimeout(resolve, 0));
-  }
+  await until(() => rig.timers.pendingCount > 0);
   rig.timers.advance(durationMs);
 }
 
@@ -156,7 +155,7 @@ Deno.test("watches that end at once do not become a storm", async () => {
     let next: FakeWatch | undefined;
     rig.server.nextWatch().then((watch) => next = watch);
     while (next === undefined) {
-      await new Promise((resolve) => setTimeout(resolve, 0));
+      await nextTurn();
       rig.timers.advance(10);
     }
     next.end();

@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { Listener } from "../../tests/support/peers/sockets.ts";
+import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 import { isRefusal } from "../../proto/transfer/refusal.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { DatagramConduit, UNCONSUMED_BYTES_MAX } from "./datagram_conduit.ts";
@@ -146,7 +147,7 @@ Deno.test("a reader that is behind loses datagrams, not memory", async () => {
     }
     conduit.write(datagram);
     while (conduit.droppedDatagrams === 0) {
-      await new Promise((resolve) => setTimeout(resolve));
+      await nextTurn();
     }
     assertEquals(heard.receivedBytes, UNCONSUMED_BYTES_MAX);
     conduit.reset("done");

@@ -17,6 +17,7 @@ import {
   readToEnd,
   writeAll,
 } from "../../tests/support/peers/sockets.ts";
+import { soon } from "../../tests/support/watch/event_loop.ts";
 import { conduitOf, DROPPED_BYTES_PER_TURN } from "./stream_conduit.ts";
 import { denoStream } from "./platform_stream.ts";
 import { Socket } from "./socket.ts";
@@ -310,13 +311,4 @@ const KERNEL_BYTES_MAX = 16 << 20;
 function equal(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length &&
     left.every((byte, index) => byte === right[index]);
-}
-
-/** Whether `condition` comes true within some turns of the event loop. */
-async function soon(condition: () => boolean): Promise<boolean> {
-  for (let turn = 0; turn < 20; turn++) {
-    if (condition()) return true;
-    await new Promise((resolve) => setTimeout(resolve));
-  }
-  return condition();
 }

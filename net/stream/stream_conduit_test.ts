@@ -6,6 +6,7 @@ import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { conduitOf, DROPPED_BYTES_PER_TURN } from "./stream_conduit.ts";
 import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
+import { soon } from "../../tests/support/watch/event_loop.ts";
 import { PENDING_BYTES_SOFT_LIMIT } from "../buffers/write_batch.ts";
 
 const text = new TextEncoder();
@@ -187,13 +188,4 @@ Deno.test("misuse is refused", () => {
 function equal(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length &&
     left.every((byte, index) => byte === right[index]);
-}
-
-/** Whether `condition` comes true within some turns of the event loop. */
-async function soon(condition: () => boolean): Promise<boolean> {
-  for (let turn = 0; turn < 20; turn++) {
-    if (condition()) return true;
-    await new Promise((resolve) => setTimeout(resolve));
-  }
-  return condition();
 }

@@ -9,6 +9,7 @@ import {
   type TlsEngine,
 } from "../../tests/support/rigs/tls_engines.ts";
 import { TlsServer } from "../../tests/support/peers/tls_server.ts";
+import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 import { TlsHandshakeError } from "./trust/tls_errors.ts";
 import { conduitOf } from "../stream/stream_conduit.ts";
 import { Socket } from "../stream/socket.ts";
@@ -390,7 +391,7 @@ testEachClient(
 /** A turn in which everything that was ready has happened, many times over. */
 async function idle(turns = 200): Promise<"stalled"> {
   for (let turn = 0; turn < turns; turn++) {
-    await new Promise((resolve) => setTimeout(resolve, 0));
+    await nextTurn();
   }
   return "stalled";
 }

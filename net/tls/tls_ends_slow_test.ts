@@ -7,6 +7,7 @@ import {
   type TlsEngine,
 } from "../../tests/support/rigs/tls_engines.ts";
 import { TlsServer } from "../../tests/support/peers/tls_server.ts";
+import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 import { Socket } from "../stream/socket.ts";
 import type { Stream } from "../stream/stream.ts";
 import { tlsClient } from "./tls_client.ts";
@@ -157,6 +158,6 @@ async function readAll(socket: Socket, prng: Prng): Promise<Uint8Array> {
 /** Lets the event loop, and so the other end, go on. */
 async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn++) {
-    await new Promise((resolve) => setTimeout(resolve));
+    await nextTurn();
   }
 }

@@ -11,6 +11,7 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryPipe } from "../../tests/support/memory/memory_pipe.ts";
 import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import { StreamLog } from "../../tests/support/xds/stream_log.ts";
+import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 import { Connection } from "../streams/connection.ts";
 import type { LocalSettings } from "../streams/settings.ts";
 import type { ClientCall, MethodHandler, ServerCall } from "./call.ts";
@@ -195,7 +196,7 @@ Deno.test("unary calls over the peer's stream limit wait for their turn", async 
   all.then(() => isDone = true);
   while (!isDone) {
     world.pipe.settle();
-    await new Promise((resolve) => setTimeout(resolve, 0));
+    await nextTurn();
   }
   assertEquals(
     (await all).map(([byte]) => byte),

@@ -1,6 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
 import {
-  ANONYMOUS,
   counting,
   CountingObserver,
 } from "../../tests/support/rigs/carrier_rig.ts";
@@ -12,6 +11,7 @@ import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { QUIET_CONNECTION } from "../../tests/support/memory/fake_link.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
+import { ANONYMOUS } from "../peer/peer_identity.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { DialRequest, Int64, Packet } from "../packets/packet.ts";

@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { ANONYMOUS } from "../../tests/support/rigs/carrier_rig.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
+import { ANONYMOUS } from "../peer/peer_identity.ts";
 import type { MethodHandler, ServerCall } from "../grpc/call.ts";
 import { startCall } from "../grpc/client.ts";
 import { GrpcRouter } from "../grpc/server.ts";

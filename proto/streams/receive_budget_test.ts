@@ -21,7 +21,7 @@ import {
 const WINDOW = 1_000_000;
 
 /** A stream that only knows its window, and what the budget did to it. */
-class FakeStream implements Budgeted {
+class FakeBudgeted implements Budgeted {
   readonly receiveWindow: ReceiveWindow = new ReceiveWindow(WINDOW);
   readonly #budget: ReceiveBudget;
   progressTick = 0;
@@ -55,7 +55,7 @@ class FakeStream implements Budgeted {
 
 function fakes(limitBytes: number, count: number) {
   const budget = new ReceiveBudget(limitBytes);
-  const streams = Array.from({ length: count }, () => new FakeStream(budget));
+  const streams = Array.from({ length: count }, () => new FakeBudgeted(budget));
   budget.join({ budgeted: () => streams });
   return { budget, streams };
 }
@@ -104,7 +104,7 @@ Deno.test("who goes beyond it alone is reset itself", () => {
 
 Deno.test("connections that left are not asked", () => {
   const budget = new ReceiveBudget(1000);
-  const stream = new FakeStream(budget);
+  const stream = new FakeBudgeted(budget);
   const member = { budgeted: () => [stream] };
   budget.join(member);
   budget.leave(member);
@@ -120,7 +120,7 @@ Deno.test("whatever happens, it counts what is outstanding and stays at its limi
   forAll(100, (prng) => {
     const limitBytes = 5000;
     const { budget, streams } = fakes(limitBytes, 8);
-    const stalledSince = new Map<FakeStream, number>();
+    const stalledSince = new Map<FakeBudgeted, number>();
     for (let step = 1; step < 300; step++) {
       const stream = prng.pick(streams);
       if (stream.reason !== undefined) continue;

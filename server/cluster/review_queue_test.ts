@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 import {
   ReviewQueue,
   TooManyReviewsError,
@@ -34,13 +35,8 @@ class Rig {
   /** The oldest that is under way ends, and the next one begins. */
   async end(): Promise<void> {
     this.#ends.shift()!();
-    await settled();
+    await nextTurn();
   }
-}
-
-/** All that is only waiting for promises has happened. */
-function settled(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
 }
 
 Deno.test("one source takes half of the room and leaves the other half", async () => {
@@ -48,7 +44,7 @@ Deno.test("one source takes half of the room and leaves the other half", async (
   rig.askOften("one", 10_000);
   assertEquals(rig.begun.length, UNDER_WAY_MAX / 2);
   assertEquals(rig.queue.waiting, WAITING_MAX / 2);
-  await settled();
+  await nextTurn();
   assertEquals(rig.refused.length, 10_000 - (UNDER_WAY_MAX + WAITING_MAX) / 2);
   void rig.ask("two");
   assertEquals(rig.begun.at(-1), "two");

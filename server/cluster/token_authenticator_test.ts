@@ -1,5 +1,4 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { ANONYMOUS } from "../../tests/support/rigs/carrier_rig.ts";
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import { reviewToken } from "../../neighbours/kubernetes/token_review.ts";
 import type {
@@ -11,6 +10,7 @@ import { StatusCode } from "../../proto/grpc/status.ts";
 import { parseIdentifiers } from "../../proto/peer/identifiers.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { tokenSaying } from "../../tests/support/peers/service_account_tokens.ts";
+import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import { authorize } from "../links/authorizer.ts";
 import type { NodeBinding } from "../options.ts";
 import { NodeAddresses } from "./node_addresses.ts";

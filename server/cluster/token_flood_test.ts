@@ -6,12 +6,12 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { LinkRefusal } from "../../proto/link/link.ts";
-import { ANONYMOUS } from "../../tests/support/rigs/carrier_rig.ts";
 import {
   FakeApiServer,
   plainClient,
 } from "../../tests/support/peers/fake_apiserver.ts";
 import { tokenSaying } from "../../tests/support/peers/service_account_tokens.ts";
+import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import { authorize } from "../links/authorizer.ts";
 import { NodeAddresses } from "./node_addresses.ts";
 import { PodNodes } from "./pod_nodes.ts";

@@ -17,6 +17,7 @@ import { Prng } from "../support/memory/prng.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
 import { PromisedReads } from "../support/watch/promised_reads.ts";
 import { portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
+import { until } from "../support/watch/event_loop.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 const PROTOCOLS: readonly FrontendProtocol[] = ["grpc", "http-connect"];
@@ -203,9 +204,7 @@ Deno.test("a UDP port through CONNECT is refused with the way out", async () => 
     { protocol: "udp" },
   );
   caller.send("query", port.port, "127.0.0.1");
-  while (port.refusals.length === 0) {
-    await new Promise((resolve) => setTimeout(resolve, 0));
-  }
+  await until(() => port.refusals.length > 0);
   assertEquals(port.refusals, [
     "Cannot dial udp through CONNECT, which carries tcp only: give " +
     "--proxy-mode=grpc and a server whose frontend speaks it",

@@ -14,6 +14,7 @@ import {
   readExactly,
   writeAll,
 } from "../interop/connect_client.ts";
+import { sleep } from "../support/watch/event_loop.ts";
 
 /** Mean of how long a flapping connection lives, and of the pause after it. */
 const LIFE_MS = 2_500;
@@ -129,10 +130,6 @@ async function endInOrder(conn: Deno.Conn): Promise<void> {
   await conn.closeWrite();
   const count = await conn.read(new Uint8Array(1));
   if (count !== null) throw new Error("bytes came behind the answer");
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 if (import.meta.main) {

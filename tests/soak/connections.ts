@@ -19,6 +19,7 @@ import { Workspace } from "../peers/workspace.ts";
 import { type Holding, holding } from "./holding.ts";
 import { grade, gradeMemory, WARM_UP_SHARE } from "./growth.ts";
 import type { Sample } from "./slope.ts";
+import { sleep } from "../support/watch/event_loop.ts";
 
 const SAMPLE_EVERY_MS = 2_000;
 
@@ -174,8 +175,4 @@ function series(
     atMinutes: round.atMinutes,
     value: value(round),
   }));
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

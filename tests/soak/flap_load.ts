@@ -8,6 +8,7 @@
 
 import { readExactly, writeAll } from "../interop/connect_client.ts";
 import { arrivals } from "../support/peers/sockets.ts";
+import { sleep } from "../support/watch/event_loop.ts";
 
 const ENDPOINTS = 4;
 
@@ -163,8 +164,4 @@ function openSocket(): Deno.DatagramConn {
   return Deno.listenDatagram({
     ...{ transport: "udp", hostname: "127.0.0.1", port: 0 },
   });
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -26,6 +26,7 @@ import {
 } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { type Holding, holding } from "./holding.ts";
+import { sleep } from "../support/watch/event_loop.ts";
 
 const BROKEN_OFF = 200;
 const SETTLE_TIMEOUT_MS = 30_000;
@@ -216,8 +217,4 @@ export async function soakMixedLoad(
   await killAllChildren();
   if (tally.failed === 0) await workspace.remove();
   else console.log(`logs: ${workspace.folder}`);
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,13 +1,8 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { TunnelDialError } from "../../../client/dial_error.ts";
-import type {
-  TunnelDial,
-  TunnelDialer,
-} from "../../../client/tunnel_dialer.ts";
-import { ConduitProbe } from "../../../tests/support/memory/conduit_probe.ts";
-import { MemoryConduit } from "../../../tests/support/memory/memory_conduit.ts";
 import { deadPort } from "../../../tests/support/rigs/proxy_rig.ts";
 import { target } from "../../../tests/support/peers/targets.ts";
+import { FakeTunnel } from "../../../tests/support/memory/fake_tunnel.ts";
 import type { Target } from "../../../catalog/snapshot.ts";
 import {
   AGENT_TIMEOUT_MS_MIN,
@@ -16,24 +11,6 @@ import {
   EndpointDialError,
   MachineDialer,
 } from "./endpoint_dialer.ts";
-
-/** A tunnel that remembers what it was asked for. */
-class FakeTunnel implements TunnelDialer {
-  readonly dials: TunnelDial[] = [];
-  refusal: TunnelDialError | undefined;
-
-  dial(dial: TunnelDial): Promise<MemoryConduit> {
-    this.dials.push(dial);
-    if (this.refusal !== undefined) return Promise.reject(this.refusal);
-    const [near, far] = MemoryConduit.pair({
-      datagrams: dial.target.protocol === "udp",
-    });
-    new ConduitProbe(far);
-    return Promise.resolve(near);
-  }
-
-  close(): void {}
-}
 
 const HOW = { protocol: "tcp", timeoutMs: 250, agentOnFailure: false } as const;
 

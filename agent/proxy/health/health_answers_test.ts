@@ -23,6 +23,7 @@ import {
 } from "../../../tests/support/rigs/proxy_rig.ts";
 import { TLS_ENGINES } from "../../../tests/support/rigs/tls_engines.ts";
 import { TlsServer } from "../../../tests/support/peers/tls_server.ts";
+import { until } from "../../../tests/support/watch/event_loop.ts";
 import { EJECTION_FAILURES } from "../balancer/ejection.ts";
 
 const KEY = "default/web";
@@ -39,10 +40,6 @@ function serveAt(
     endpoints: [endpoints("web", ports)],
   });
   return rig.proxy.served.get(KEY)!.port;
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setTimeout(resolve));
 }
 
 /** A server over HTTP whose status is the test's, and what it is asked. */

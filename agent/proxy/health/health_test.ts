@@ -7,6 +7,7 @@ import {
   ProxyRig,
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
+import { until } from "../../../tests/support/watch/event_loop.ts";
 import type { Backend } from "../balancer/backend.ts";
 
 const KEY = "default/web";
@@ -31,11 +32,6 @@ function serveAt(
     endpoints: [endpoints("web", ports)],
   });
   return [...rig.proxy.served.get(KEY)!.port.balancer.backends];
-}
-
-/** Lets a check that is under way come to its end. */
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setTimeout(resolve));
 }
 
 /** A server whose answer to each request is a text of the test's. */

@@ -15,6 +15,7 @@ import {
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
 import { readToEnd, writeAll } from "../../../tests/support/peers/sockets.ts";
+import { until } from "../../../tests/support/watch/event_loop.ts";
 import { HALF_CLOSED_IDLE_MS } from "../sessions/half_closed.ts";
 
 const KEY = "default/web";
@@ -29,10 +30,6 @@ function serveAt(
     endpoints: [endpoints("web", ports)],
   });
   return rig.proxy.served.get(KEY)!.port;
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setTimeout(resolve));
 }
 
 async function assertReset(conn: Deno.Conn): Promise<void> {

@@ -17,9 +17,9 @@ import { forAll, type Prng } from "../../../tests/support/memory/prng.ts";
 import {
   endpoints,
   ProxyRig,
-  ScriptedSource,
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
+import { ScriptedSource } from "../../../tests/support/watch/scripted_source.ts";
 import type { PortProxy } from "../listeners/proxied_port.ts";
 import { portKey } from "../listeners/proxied_port.ts";
 
@@ -165,7 +165,9 @@ function paperProxies() {
 Deno.test("ports and picks are what three sources say, whatever they said before", async () => {
   await forAll(40, async (prng) => {
     const { open, portProxies } = paperProxies();
-    const others = ["second", "third"].map((name) => new ScriptedSource(name));
+    const others = ["second", "third"].map((name) =>
+      new ScriptedSource(name, "synced")
+    );
     await using rig = new ProxyRig({
       portProxies,
       sources: others,

@@ -15,6 +15,7 @@ import {
   ProxyRig,
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
+import { nextTurn } from "../../../tests/support/watch/event_loop.ts";
 import { LocalAddressBook } from "../addresses/local_address.ts";
 import type { PortProxy } from "../listeners/proxied_port.ts";
 import { BIND_RETRY_MS_MAX } from "../listeners/service_listener.ts";
@@ -36,7 +37,7 @@ async function assertServes(rig: ProxyRig, key: string, text = "hello") {
 
 async function assertClosed(port: number) {
   // The platform closes a listener in the turn after.
-  await new Promise((resolve) => setTimeout(resolve));
+  await nextTurn();
   await assertRejects(
     () => Deno.connect({ hostname: "127.0.0.1", port }),
     Deno.errors.ConnectionRefused,

@@ -6,6 +6,7 @@ import {
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
 import { readToEnd, writeAll } from "../../../tests/support/peers/sockets.ts";
+import { until } from "../../../tests/support/watch/event_loop.ts";
 import { HALF_CLOSED_IDLE_MS, SWEEPS_PER_IDLE } from "./half_closed.ts";
 
 const KEY = "default/web";
@@ -32,10 +33,6 @@ async function endOf(rig: ProxyRig, conn: Deno.TcpConn): Promise<void> {
   const before = rig.timers.pendingCount;
   await conn.closeWrite();
   await until(() => rig.timers.pendingCount > before);
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setTimeout(resolve));
 }
 
 function assertReset(conn: Deno.Conn): Promise<unknown> {

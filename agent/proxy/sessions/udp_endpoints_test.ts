@@ -13,8 +13,8 @@ import {
   move,
   portOf,
   serveAt,
-  until,
 } from "../../../tests/support/peers/udp_echo.ts";
+import { nextTurn, until } from "../../../tests/support/watch/event_loop.ts";
 import { REFUSED_REASON } from "../../../proto/transfer/refusal.ts";
 import { GRACE_MS } from "./udp_sessions.ts";
 
@@ -125,7 +125,7 @@ Deno.test("who never pauses and never listens follows endpoints that flap (stats
   const sending = (async () => {
     while (!isOver) {
       client.send("count:1|c", port);
-      await new Promise((resolve) => setTimeout(resolve));
+      await nextTurn();
     }
   })();
   for (let flap = 0; flap < 10; flap++) {

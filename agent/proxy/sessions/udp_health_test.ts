@@ -15,14 +15,11 @@ import {
 } from "../../../tests/support/rigs/proxy_rig.ts";
 import { GRACE_MS } from "./udp_sessions.ts";
 import { arrivals } from "../../../tests/support/peers/sockets.ts";
+import { until } from "../../../tests/support/watch/event_loop.ts";
 
 const KEY = "default/dns";
 const HOSTS = ["127.0.0.1", "127.0.0.2"] as const;
 const INTERVAL_MS = 1_000;
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setTimeout(resolve));
-}
 
 /** Says under each address how the endpoint there is. */
 class HealthServer implements Disposable {

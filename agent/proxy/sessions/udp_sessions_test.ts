@@ -15,8 +15,8 @@ import {
   loadOf,
   portOf,
   serveAt,
-  until,
 } from "../../../tests/support/peers/udp_echo.ts";
+import { until } from "../../../tests/support/watch/event_loop.ts";
 import {
   REFUSED_PAUSE_MS,
   SHORT_PAUSE_MS,

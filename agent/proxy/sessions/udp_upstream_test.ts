@@ -20,8 +20,8 @@ import {
   portOf,
   serveAt,
   udp,
-  until,
 } from "../../../tests/support/peers/udp_echo.ts";
+import { until } from "../../../tests/support/watch/event_loop.ts";
 
 Deno.test("TestUDPProxy", async () => {
   await using rig = new ProxyRig();

@@ -1,11 +1,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { MetricRegistry } from "../../../platform/metrics/metrics.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
-import {
-  deadPort,
-  ScriptedSource,
-  service,
-} from "../../../tests/support/rigs/proxy_rig.ts";
+import { deadPort, service } from "../../../tests/support/rigs/proxy_rig.ts";
+import { ScriptedSource } from "../../../tests/support/watch/scripted_source.ts";
 import { PROXY_DEFAULTS } from "../defaults.ts";
 import { ServiceProxy } from "../service_proxy.ts";
 
@@ -14,15 +11,8 @@ const at = (name: string, protocol: "tcp" | "udp", port: number) =>
     ports: [{ name: "", port: 80, protocol, listen: { port } }],
   });
 
-/** Says nothing until it is told to. */
-class LateSource extends ScriptedSource {
-  override start(sink: ScriptedSource["sink"]): void {
-    this.sink = sink;
-  }
-}
-
 Deno.test("a proxy is ready when its sources are read and their ports open", async () => {
-  const source = new LateSource();
+  const source = new ScriptedSource();
   const log = new RecordedLog();
   const metrics = new MetricRegistry();
   const proxy = new ServiceProxy({

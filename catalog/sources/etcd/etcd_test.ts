@@ -6,6 +6,7 @@ import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { forAll, type Prng } from "../../../tests/support/memory/prng.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import { RecordedSink } from "../../../tests/support/watch/recorded_sink.ts";
+import { nextTurn } from "../../../tests/support/watch/event_loop.ts";
 import { EtcdSource } from "./etcd.ts";
 import type { EtcdLayout } from "./etcd_layout.ts";
 import { REGISTRY_LAYOUT } from "./etcd_registry_layout.ts";
@@ -30,13 +31,13 @@ class Rig implements AsyncDisposable {
   async started(): Promise<void> {
     this.source.start(this.sink);
     await this.etcd.until(() => this.etcd.watchCount === 1);
-    await soon();
+    await nextTurn();
   }
 
   /** Changes keys, and waits until that is known. */
   async change(changes: Record<string, string | undefined>): Promise<void> {
     this.etcd.change(changes);
-    await soon();
+    await nextTurn();
   }
 
   get services(): string[] {
@@ -58,10 +59,6 @@ class Rig implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.source.stop();
   }
-}
-
-function soon(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
 }
 
 const WEB = "/tunnel/services/default/web";
@@ -188,7 +185,7 @@ Deno.test("what was deleted while nobody watched is gone", async () => {
   rig.etcd.change({ [WEB]: ONE_PORT, [WEB_1]: '{"address": "10.0.0.1"}' });
   await rig.started();
   rig.etcd.endWatches(StatusCode.UNAVAILABLE, "etcdserver: no leader");
-  await soon();
+  await nextTurn();
   const [problem] = rig.sink.calls.slice(-1);
   assert(problem!.startsWith("failed: Cannot watch"), problem);
   rig.etcd.change({ [WEB]: undefined, [WEB_1]: undefined });
@@ -196,7 +193,7 @@ Deno.test("what was deleted while nobody watched is gone", async () => {
   assertEquals(rig.services, ["default/web"], "last known good");
   rig.timers.advance(100);
   await rig.etcd.until(() => rig.etcd.watchCount === 1);
-  await soon();
+  await nextTurn();
   assertEquals([rig.services, rig.endpoints("default/web")], [[], undefined]);
   assertEquals(rig.sink.calls.at(-1), "synced");
 });
@@ -228,13 +225,13 @@ async function happen(rig: Rig, prng: Prng): Promise<void> {
       });
     case 1:
       rig.etcd.endWatches(StatusCode.UNAVAILABLE, "etcdserver: no leader");
-      return await soon();
+      return await nextTurn();
     case 2:
       return rig.etcd.compact();
     case 3:
       return rig.timers.advance(prng.below(2_000));
     case 4:
-      return await soon();
+      return await nextTurn();
     case 5:
       return rig.etcd.change({ [`/tunnel/services/default/${name}`]: service });
     default: {
@@ -250,9 +247,9 @@ Deno.test("whatever happens, in the end the source says what etcd has", async ()
     await rig.started();
     for (let step = 0; step < 60; step++) await happen(rig, prng);
     do {
-      await soon();
+      await nextTurn();
       rig.timers.advance(1_000);
-      await soon();
+      await nextTurn();
     } while (rig.etcd.watchCount !== 1);
     // Who begins now hears the same.
     const fresh = new RecordedSink();

@@ -12,6 +12,7 @@
 import { Child } from "../../peers/child.ts";
 import { findPeer } from "../../peers/peers.ts";
 import type { Workspace } from "../../peers/workspace.ts";
+import { sleep } from "../../support/watch/event_loop.ts";
 
 export const SERVER_HOST = "10.99.0.1";
 export const AGENT_HOST = "10.99.0.2";
@@ -124,10 +125,6 @@ export class Line {
 /** Lines of `ss` about connections with the agent's end. */
 export function connectionsIn(printed: string): number {
   return printed.split("\n").filter((line) => line.includes(AGENT_HOST)).length;
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 /** Names of devices have 15 characters at most, so one letter has to do. */

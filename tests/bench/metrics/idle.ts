@@ -8,6 +8,7 @@ import type { Contender } from "../contender.ts";
 import type { Sample } from "../generator.ts";
 import type { Figure, Metric, Scale } from "../metric.ts";
 import { usageOf } from "../processes.ts";
+import { sleep } from "../../support/watch/event_loop.ts";
 
 const SETTLE_MS = 10_000;
 
@@ -39,10 +40,6 @@ async function rest(contender: Contender, scale: Scale): Promise<Sample> {
     serverCpuPct: percent(0),
     agentCpuPct: percent(1),
   };
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 export const IDLE_METRICS: Readonly<Record<string, Metric>> = {

@@ -11,6 +11,7 @@ import { generate, type Sample, SpoiledRunError } from "../generator.ts";
 import type { Metric, Scale } from "../metric.ts";
 import { usageOf } from "../processes.ts";
 import { startProxy, UDP_PROXIES } from "./start_proxy.ts";
+import { sleep } from "../../support/watch/event_loop.ts";
 
 const SESSIONS = 10_000;
 const SESSIONS_QUICK = 2_000;
@@ -160,10 +161,6 @@ async function openSession(port: number): Promise<Deno.DatagramConn> {
   client.close();
   await answer.catch(() => {});
   throw new SpoiledRunError(`no answer to ${TRIES_MAX} datagrams`);
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 export const DATAGRAM_METRICS: Readonly<Record<string, Metric>> = {

@@ -12,6 +12,7 @@ import type { Workspace } from "../../peers/workspace.ts";
 import { type Sample, SpoiledRunError } from "../generator.ts";
 import type { Metric } from "../metric.ts";
 import { arrivals } from "../../support/peers/sockets.ts";
+import { sleep } from "../../support/watch/event_loop.ts";
 
 const ROUNDS = 12;
 const ROUNDS_QUICK = 4;
@@ -154,10 +155,6 @@ async function until(isSo: () => boolean): Promise<void> {
 
 function middle(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1]!;
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 const milliseconds = { unit: "ms", better: "less", limit: 100 } as const;

@@ -9,6 +9,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { Metadata } from "../../../proto/grpc/metadata.ts";
 import { StatusCode } from "../../../proto/grpc/status.ts";
 import type { OurClient, TestCall } from "./our_client.ts";
+import { nextTurn } from "../../support/watch/event_loop.ts";
 
 const MIB = 1024 * 1024;
 const ENCODER = new TextEncoder();
@@ -182,9 +183,4 @@ function assertSame(actual: Uint8Array, wanted: Uint8Array): void {
   assertEquals(actual.length, wanted.length);
   const differs = wanted.findIndex((byte, index) => byte !== actual[index]);
   assertEquals(differs, -1, `other bytes came back, from ${differs} on`);
-}
-
-/** Lets the socket be read: promises alone would starve it. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
 }

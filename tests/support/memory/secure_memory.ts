@@ -14,6 +14,7 @@ import type { SecureContext } from "../../../net/tls/openssl/secure_context.ts";
 import { SecureSession } from "../../../net/tls/openssl/secure_session.ts";
 import { certificates } from "../certificates/certificates.ts";
 import { clientContext, SecurePair, serverContext } from "./secure_pair.ts";
+import { nextTurn } from "../watch/event_loop.ts";
 
 /** So many times something that must leave nothing behind. */
 interface MemoryCase {
@@ -82,7 +83,7 @@ async function repeat(rounds: number, once: () => void): Promise<void> {
     once();
     if (round % 50 !== 0) continue;
     (globalThis as { gc?: () => void }).gc!();
-    await new Promise((resolve) => setTimeout(resolve));
+    await nextTurn();
   }
 }
 

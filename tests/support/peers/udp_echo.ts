@@ -8,6 +8,7 @@ import type { ProxiedPort } from "../../../agent/proxy/listeners/proxied_port.ts
 import type { Service, ServicePort } from "../../../catalog/model/model.ts";
 import { DatagramPeer } from "./datagrams.ts";
 import { endpoints, type ProxyRig, service } from "../rigs/proxy_rig.ts";
+import { nextTurn } from "../watch/event_loop.ts";
 
 /** The service of these rigs. */
 export const KEY = "default/echo";
@@ -52,11 +53,6 @@ export const portOf = (rig: ProxyRig): ProxiedPort =>
 export const loadOf = (rig: ProxyRig): number =>
   rig.proxy.served.get(KEY)!.proxy.load;
 
-/** Turns of the event loop in which what is closed gets closed. */
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve));
-}
-
 /** A port where nobody is, over UDP or TCP. */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -78,7 +74,7 @@ export async function assertClosed(port: number): Promise<void> {
       return await (await DatagramPeer.open(port))[Symbol.asyncDispose]();
     } catch (error) {
       if (!(error instanceof Deno.errors.AddrInUse)) throw error;
-      await new Promise((resolve) => setTimeout(resolve));
+      await nextTurn();
     }
   }
 }

@@ -9,7 +9,7 @@ import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import { CAPABILITIES } from "../../../proto/link/capabilities.ts";
 import type { DialHandler } from "../../../proto/link/dial_handler.ts";
 import { LINK_VERSION } from "../../../proto/link/hello.ts";
-import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
+import { ANONYMOUS } from "../../../proto/peer/peer_identity.ts";
 import type { DialError, DialTarget } from "../../../proto/peer/dial_error.ts";
 import type { AgentLink, LinkDialOptions } from "../../../proto/link/link.ts";
 import type { PacketObserver } from "../../../proto/link/packet_observer.ts";
@@ -25,14 +25,6 @@ import { QUIET_CONNECTION } from "../memory/fake_link.ts";
 import { FakeTimers } from "../memory/fake_timers.ts";
 import { MemoryConduit } from "../memory/memory_conduit.ts";
 import { CONNECT_PATH } from "../../../proto/link/method_paths.ts";
-
-/** Nobody in particular. */
-export const ANONYMOUS: PeerIdentity = {
-  kind: "anonymous",
-  commonName: "",
-  fingerprint: "",
-  names: [],
-};
 
 /** A dial that arrived at the agent. */
 export interface ArrivedDial {

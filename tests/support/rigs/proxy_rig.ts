@@ -10,8 +10,6 @@ import {
   DEFAULT_NAMESPACE,
   DIRECT,
   type Endpoint,
-  NO_AFFINITY,
-  NO_POLICY,
   type Service,
   type ServiceEndpoints,
 } from "../../../catalog/model/model.ts";
@@ -38,40 +36,14 @@ import { freePort } from "../../peers/ports.ts";
 import { FakeTimers } from "../memory/fake_timers.ts";
 import { RecordedLog } from "../watch/recorded_log.ts";
 import { arrivals } from "../peers/sockets.ts";
-
-/** A source that says what the test says. */
-export class ScriptedSource implements Source {
-  sink!: Sink;
-
-  constructor(readonly name: string = "script") {}
-
-  start(sink: Sink): void {
-    this.sink = sink;
-    sink.synced();
-  }
-
-  stop(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  reconcile(): Promise<void> {
-    return Promise.resolve();
-  }
-}
+import { ScriptedSource, serviceOf } from "../watch/scripted_source.ts";
 
 /** A service with one nameless TCP port, unless `about` says otherwise. */
 export function service(
   name: string,
   about: Partial<Omit<Service, "name">> = {},
 ): Service {
-  return {
-    namespace: DEFAULT_NAMESPACE,
-    name,
-    ports: [{ name: "", port: 80, protocol: "tcp" }],
-    affinity: NO_AFFINITY,
-    policy: NO_POLICY,
-    ...about,
-  };
+  return serviceOf(name, 80, about);
 }
 
 /** Endpoints on 127.0.0.1, each a port or ports by name. */
@@ -165,7 +137,7 @@ export interface ProxyRigOptions {
 
 /** See the module description. */
 export class ProxyRig implements AsyncDisposable {
-  readonly source = new ScriptedSource();
+  readonly source = new ScriptedSource("script", "synced");
   readonly log = new RecordedLog();
   readonly timers = new FakeTimers();
   readonly dialer = new ScriptedDialer();

@@ -20,7 +20,11 @@ export class ScriptedSource implements Source {
   reconciles = 0;
   isStopped = false;
 
-  constructor(readonly name: string) {}
+  /** @param atStart What it says when it is started: nothing, or that this is all. */
+  constructor(
+    readonly name: string = "script",
+    readonly atStart: "silent" | "synced" = "silent",
+  ) {}
 
   /** Where it says it; there after the catalog's start. */
   get sink(): Sink {
@@ -30,6 +34,7 @@ export class ScriptedSource implements Source {
 
   start(sink: Sink): void {
     this.#given = sink;
+    if (this.atStart === "synced") sink.synced();
   }
 
   stop(): Promise<void> {
