@@ -431,7 +431,7 @@ Deno.test("any SET, ADD, REMOVE of three sources with restarts equals a model", 
   });
 });
 
-Deno.test("it is known which source counts, and each shadow is told of once", () => {
+Deno.test("it is known which source counts, and each shadow is reported once", () => {
   const { sinks: [file, etcd], catalog, log } = open("file", "etcd");
   file!.set({ services: [serviceOf("web", 80)] });
   assertEquals(catalog.originOf("default/web"), { service: "file" });
@@ -441,13 +441,13 @@ Deno.test("it is known which source counts, and each shadow is told of once", ()
     endpoints: "etcd",
   });
   assertEquals(catalog.snapshot.endpoints.get("default/web")?.length, 1);
-  const told = () =>
+  const reported = () =>
     log.lines.filter(({ message }) => message.includes("is described by"));
-  assertEquals(told(), []);
+  assertEquals(reported(), []);
   etcd!.add({ services: [serviceOf("web", 81)] });
   etcd!.add({ services: [serviceOf("web", 82)] });
   assertEquals(
-    told().map(({ message }) => message),
+    reported().map(({ message }) => message),
     ["default/web is described by file and etcd: what file says counts"],
   );
   file!.remove({ services: ["default/web"] });

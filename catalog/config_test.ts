@@ -159,14 +159,14 @@ Deno.test("MergeInvoked, MergeFuncInvoked: what one source says is merged as its
   assertServices(seen, [foo]);
 });
 
-Deno.test("Broadcaster: all are told, in the order in which they came", () => {
+Deno.test("Broadcaster: all are notified, in the order in which they came", () => {
   const config = new Config("one");
-  const told: string[] = [];
+  const reported: string[] = [];
   for (const name of ["first", "second"]) {
-    config.catalog.follow(() => void told.push(name));
+    config.catalog.follow(() => void reported.push(name));
   }
   config.sink().add({ services: [serviceOf("foo")] });
-  assertEquals(told, ["first", "second"]);
+  assertEquals(reported, ["first", "second"]);
 });
 
 Deno.test("services are added, modified and deleted: the full list after each", () => {

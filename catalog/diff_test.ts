@@ -27,7 +27,7 @@ function snapshot(
 const said = (before: Snapshot, after: Snapshot) =>
   describeDiff(diffSnapshots(before, after));
 
-Deno.test("services that come, go and change are told by name", () => {
+Deno.test("services that come, go and change are reported by name", () => {
   const [a, b, c] = [serviceOf("a"), serviceOf("b"), serviceOf("x/c")] as const;
   const changed = serviceOf("b", 81);
   assertEquals(
@@ -43,7 +43,7 @@ Deno.test("services that come, go and change are told by name", () => {
   );
 });
 
-Deno.test("endpoints are told by address, port and state", () => {
+Deno.test("endpoints are reported by address, port and state", () => {
   const [one, two] = [
     endpointOf("10.0.0.1:80"),
     endpointOf("fd00::2:80"),

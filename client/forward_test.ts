@@ -123,14 +123,14 @@ Deno.test("a caller that says nothing is dialed for after a moment", async () =>
   await opened.close();
 });
 
-Deno.test("a refused caller sees a reset, and one line is told", async () => {
+Deno.test("a refused caller sees a reset, and one line is reported", async () => {
   const { route, opened, connect, refused, refusal } = await open("tcp");
   route.refusal = new TunnelDialError("endpoint", "no agent serves n1");
-  const told = refusal();
+  const reported = refusal();
   const caller = await connect();
   await writeAll(caller, encode("hello"));
   await assertRejects(() => readToEnd(caller), Deno.errors.ConnectionReset);
-  await told;
+  await reported;
   assertEquals(refused, ["127.0.0.1: no agent serves n1"]);
   caller.close();
   // And the port is still open.
@@ -168,7 +168,7 @@ Deno.test("closing lets those that are connected go on", async () => {
   await drained;
 });
 
-Deno.test("a port in use is told by its address", async () => {
+Deno.test("a port in use is reported by its address", async () => {
   const { opened, port, route } = await open("tcp");
   for (const hostname of ["127.0.0.1"]) {
     const error = await assertRejects(
@@ -198,7 +198,7 @@ function udpCaller({ hostname, port }: Rig) {
       new Promise<void>((resolve) =>
         socket.send(text, port, hostname, () => resolve())
       ),
-    heard: async () => String((await once(socket, "message"))[0]),
+    received: async () => String((await once(socket, "message"))[0]),
     close: () => socket.close(),
   };
 }
@@ -212,7 +212,7 @@ Deno.test("each UDP caller gets a flow, its first datagram with the dial", async
     const target = await route.target();
     assertEquals(decode(route.dials[index]!.earlyData!), `query ${index}`);
     assertEquals(route.dials[index]!.target.protocol, "udp");
-    const answer = caller.heard();
+    const answer = caller.received();
     target.send(`answer ${index}`);
     assertEquals(await answer, `answer ${index}`);
     await caller.say("");
@@ -225,7 +225,7 @@ Deno.test("each UDP caller gets a flow, its first datagram with the dial", async
   await rig.opened.close();
 });
 
-Deno.test("a UDP caller that is silent is forgotten, and its target told", async () => {
+Deno.test("a UDP caller that is silent is forgotten, and its target closed", async () => {
   const timers = new FakeTimers();
   const rig = await open("udp", timers);
   const caller = udpCaller(rig);
@@ -250,14 +250,14 @@ Deno.test("a refused UDP caller is dialed for again after a pause only", async (
   const { route } = rig;
   route.refusal = new TunnelDialError("endpoint", "no agent serves n1");
   const caller = udpCaller(rig);
-  const told = rig.refusal();
+  const reported = rig.refusal();
   await caller.say("one");
-  await told;
+  await reported;
   const other = udpCaller(rig);
-  const toldToo = rig.refusal();
+  const second = rig.refusal();
   await caller.say("two");
   await other.say("from elsewhere"); // It comes behind: "two" was heard by then.
-  await toldToo;
+  await second;
   assertEquals(route.dials.map((dial) => decode(dial.earlyData!)), [
     "one",
     "from elsewhere",

@@ -98,7 +98,7 @@ testEachEngine(
   },
 );
 
-Deno.test("a frontend that cannot be reached is told with its address", async () => {
+Deno.test("a frontend that cannot be reached is reported with its address", async () => {
   using files = await CertificateFiles.write();
   const unused = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = unused.addr;

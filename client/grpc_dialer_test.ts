@@ -245,7 +245,7 @@ Deno.test("more calls than the server allows take a further connection", async (
   dialer.close();
 });
 
-Deno.test("a refusal is told in the words of Konnectivity's client", async () => {
+Deno.test("a refusal is reported in the words of Konnectivity's client", async () => {
   const cases = [
     ["endpoint", "endpoint"],
     ["no-agent", "endpoint"],

@@ -117,7 +117,7 @@ Deno.test("a dial that was given up before it began asks nobody", async () => {
   assertEquals(error.reason, "context");
 });
 
-Deno.test("a refusal is told in the server's words", async () => {
+Deno.test("a refusal is reported in the server's words", async () => {
   using frontend = new ConnectFrontend();
   const dialing = failure(frontend.dialer().dial({ target: TARGET }));
   const { conn } = await frontend.asked();
@@ -163,9 +163,9 @@ Deno.test("the direct route connects, and says early bytes first", async () => {
   const client = new ConduitProbe(await dialing);
   client.send(new Uint8Array([2]));
   client.finish();
-  const heard = await readToEnd(accepted);
-  assertEquals(heard.length, EARLY_BYTES_MAX + 1);
-  assertEquals(heard.indexOf(2), EARLY_BYTES_MAX);
+  const received = await readToEnd(accepted);
+  assertEquals(received.length, EARLY_BYTES_MAX + 1);
+  assertEquals(received.indexOf(2), EARLY_BYTES_MAX);
   accepted.close();
   await client.closed;
 });

@@ -12,7 +12,7 @@ Deno.test("packages are named with scope and version, without their peers", () =
   ]);
 });
 
-Deno.test("copyleft, unknown and unpinned packages are told", () => {
+Deno.test("copyleft, unknown and unpinned packages are reported", () => {
   const lock = {
     npm: {
       "mit@1.0.0": sha,

@@ -107,7 +107,7 @@ const UNHEARD: readonly string[] = [
 ];
 
 for (const source of UNHEARD) {
-  Deno.test(`a promise that nobody hears of: ${source}`, () => {
+  Deno.test(`a promise that nobody handles: ${source}`, () => {
     assertEquals(problemsIn(HOST_FILE, source), ["tunnel/no-void-promise"]);
     assertEquals(problemsIn(PROTO_TEST, source), []);
   });
@@ -120,7 +120,7 @@ const HEARD: readonly string[] = [
 ];
 
 for (const source of HEARD) {
-  Deno.test(`no promise that nobody hears of: ${source}`, () => {
+  Deno.test(`no promise that nobody handles: ${source}`, () => {
     assertEquals(problemsIn(HOST_FILE, source), []);
   });
 }

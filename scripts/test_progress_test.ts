@@ -1,16 +1,16 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { TestProgress } from "./test_progress.ts";
 
-function told(progress: TestProgress, output: string): string[] {
+function reported(progress: TestProgress, output: string): string[] {
   return output.split("\n").map((line) => progress.take(line))
     .filter((line) => line !== undefined);
 }
 
 Deno.test("progress counts what is checked, then files and tests", () => {
   const progress = new TestProgress(3);
-  told(progress, "Check a_test.ts\nCheck b_test.ts");
+  reported(progress, "Check a_test.ts\nCheck b_test.ts");
   assertEquals(progress.status, "types are checked, of 2 of 3 files");
-  const printed = told(
+  const printed = reported(
     progress,
     "running 2 tests from ./a_test.ts\n" +
       "one: a ... b ... ok (1ms)\n" +
@@ -27,7 +27,7 @@ Deno.test("progress counts what is checked, then files and tests", () => {
 
 Deno.test("files that run beside each other are told apart", () => {
   const progress = new TestProgress(2);
-  const printed = told(
+  const printed = reported(
     progress,
     "./b_test.ts => one ... ok (1ms)\n./a_test.ts => one ... FAILED (1ms)\n" +
       "./b_test.ts => x => y ... ok (1ms)\n" +
@@ -42,7 +42,7 @@ Deno.test("files that run beside each other are told apart", () => {
 
 Deno.test("the end is what failed, in full, and one line that is counted", () => {
   const progress = new TestProgress();
-  told(
+  reported(
     progress,
     "running 2 tests from ./a_test.ts\none ... ok (1ms)\ntwo ... FAILED (2s)\n" +
       "\n ERRORS \n\ntwo => ./a_test.ts:1:6\nerror: why\n\n FAILURES \n\n" +
@@ -58,21 +58,21 @@ Deno.test("the end is what failed, in full, and one line that is counted", () =>
 
 Deno.test("a run that breaks down is a failure, and says all that it said", () => {
   const progress = new TestProgress();
-  told(progress, "Check a_test.ts\nerror: TS2322\nwhy");
+  reported(progress, "Check a_test.ts\nerror: TS2322\nwhy");
   const end = progress.end(1, false);
   assertStringIncludes(end, "error: TS2322\nwhy\n");
   assertEquals(end.split("\n").at(-1), "0 passed, 1 failed, 0 skipped");
   const uncaught = new TestProgress();
-  told(uncaught, "running 1 test from ./a_test.ts");
-  assertEquals(told(uncaught, "Uncaught error from ./a_test.ts FAILED"), [
+  reported(uncaught, "running 1 test from ./a_test.ts");
+  assertEquals(reported(uncaught, "Uncaught error from ./a_test.ts FAILED"), [
     "FAIL uncaught error (a_test.ts)",
   ]);
 });
 
 Deno.test("a run that is good says hardly anything", () => {
   const progress = new TestProgress(1);
-  told(progress, "running 1 test from ./a_test.ts\none ... ok (1ms)");
-  told(progress, "\nok | 1 passed | 0 failed | 2 ignored (1ms)\n");
+  reported(progress, "running 1 test from ./a_test.ts\none ... ok (1ms)");
+  reported(progress, "\nok | 1 passed | 0 failed | 2 ignored (1ms)\n");
   assertEquals(
     progress.end(4, true),
     [

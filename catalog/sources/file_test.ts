@@ -137,7 +137,7 @@ Deno.test("reading all again finds nothing when nothing was missed", async () =>
   assertEquals(rig.sink.drift, 0);
 });
 
-Deno.test("a change that no watch told of is found and counted", async () => {
+Deno.test("a change that no watch reported is found and counted", async () => {
   await using rig = await Rig.open(WEB);
   await Deno.writeTextFile(rig.path, DB);
   const reading = rig.source.reconcile();
@@ -149,7 +149,7 @@ Deno.test("a change that no watch told of is found and counted", async () => {
   assertEquals(rig.sink.drift, 2);
 });
 
-Deno.test("a first file that no watch told of is no drift", async () => {
+Deno.test("a first file that no watch reported is no drift", async () => {
   await using rig = await Rig.open();
   await Deno.writeTextFile(rig.path, WEB);
   await rig.source.reconcile();

@@ -28,7 +28,7 @@ async function adsc(...argv: readonly string[]) {
   return { code, out, err };
 }
 
-Deno.test("what a server tells is dumped as JSON", async () => {
+Deno.test("what a server sends is dumped as JSON", async () => {
   await using rig = await DiscoveryRig.serving(PART);
   const server = `--server=127.0.0.1:${rig.port}`;
   const { code, out } = await adsc(

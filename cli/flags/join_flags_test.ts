@@ -20,7 +20,7 @@ Deno.test("a token is a word, a file's, or what standard input says", () => {
   assertEquals(joinTokenText("", "-", READERS), TOKEN);
 });
 
-Deno.test("a token that cannot be had is told in one line, without it", () => {
+Deno.test("a token that cannot be read is reported in one line, without it", () => {
   const cases = [
     [TOKEN, "token", "give one of them"],
     ["", "none", "Cannot use --join-file none: No such file"],

@@ -1,46 +1,46 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
-import { slip } from "../../tests/support/watch/heard_faults.ts";
+import { RecordedErrors } from "../../tests/support/watch/recorded_errors.ts";
+import { slip } from "../../tests/support/watch/recorded_faults.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { untilStopped } from "./until_stopped.ts";
 
 Deno.test("the first signal asks, the second one ends", async () => {
-  const told: string[] = [];
+  const reported: string[] = [];
   const listeners = new Map<string, () => void>();
   const finished = Promise.withResolvers<void>();
   const stopped = untilStopped({
     finished: finished.promise,
-    shutdown: () => told.push("shutdown"),
+    shutdown: () => reported.push("shutdown"),
     stop: (reason) => {
-      told.push(reason);
+      reported.push(reason);
       finished.resolve();
     },
-    reload: () => told.push("reload"),
+    reload: () => reported.push("reload"),
   }, {
     addSignalListener: (signal, listener) => listeners.set(signal, listener),
     removeSignalListener: (signal) => listeners.delete(signal),
   });
   listeners.get("SIGHUP")!();
-  assertEquals(told.splice(0), ["reload"]);
+  assertEquals(reported.splice(0), ["reload"]);
   listeners.get("SIGTERM")!();
-  assertEquals(told, ["shutdown"]);
+  assertEquals(reported, ["shutdown"]);
   listeners.get("SIGINT")!();
   await stopped;
-  assertEquals(told, ["shutdown", "a second signal came"]);
+  assertEquals(reported, ["shutdown", "a second signal came"]);
   assertEquals(listeners.size, 0);
 });
 
 Deno.test("who cannot even begin to end is ended at once", async () => {
-  using heard = new HeardErrors();
-  const told: string[] = [];
+  using recorded = new RecordedErrors();
+  const reported: string[] = [];
   const listeners = new Map<string, () => void>();
   const finished = Promise.withResolvers<void>();
   const stopped = untilStopped({
     finished: finished.promise,
     shutdown: slip,
     stop: (reason) => {
-      told.push(reason);
+      reported.push(reason);
       finished.resolve();
     },
     reload: slip,
@@ -51,8 +51,8 @@ Deno.test("who cannot even begin to end is ended at once", async () => {
   listeners.get("SIGHUP")!();
   listeners.get("SIGTERM")!();
   await stopped;
-  assertEquals(told, ["it could not end in order"]);
-  assertEquals(heard.messages, ["a slip", "a slip"]);
+  assertEquals(reported, ["it could not end in order"]);
+  assertEquals(recorded.messages, ["a slip", "a slip"]);
 });
 
 Deno.test("who waits for the end is told how not to, and nobody else", async () => {

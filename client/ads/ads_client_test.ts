@@ -16,7 +16,7 @@ const MODES: readonly DiscoveryMode[] = ["sotw", "delta"];
 class Rig {
   readonly timers = new FakeTimers();
   readonly said: string[] = [];
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   readonly client: AdsClient<string>;
 
   constructor(
@@ -47,7 +47,7 @@ class Rig {
       timers: this.timers,
       onChanged: (changes) => {
         for (const { kind, name, held } of changes) {
-          this.told.push(`${kind} ${name} ${held?.content ?? "-"}`);
+          this.reported.push(`${kind} ${name} ${held?.content ?? "-"}`);
         }
       },
       ...heldMax === undefined ? {} : { heldMax },
@@ -87,8 +87,8 @@ class Rig {
     return this.said.splice(0);
   }
 
-  takeTold(): string[] {
-    return this.told.splice(0);
+  takeReported(): string[] {
+    return this.reported.splice(0);
   }
 }
 
@@ -165,21 +165,21 @@ Deno.test("a name is awaited, and known not to exist after 15 s or a word of the
     rig.client.want("endpoints", false, ["a", "b"]);
     rig.open();
     rig.answer("endpoints", "1", { a: "x" });
-    assertEquals(rig.takeTold(), ["endpoints a x"]);
+    assertEquals(rig.takeReported(), ["endpoints a x"]);
     rig.timers.advance(ABSENT_AFTER_MS - 1);
-    assertEquals([rig.client.isSynced, rig.takeTold()], [false, []]);
+    assertEquals([rig.client.isSynced, rig.takeReported()], [false, []]);
     rig.timers.advance(1);
-    assertEquals(rig.takeTold(), ["endpoints b -"]);
+    assertEquals(rig.takeReported(), ["endpoints b -"]);
     assertEquals([...rig.client.absent("endpoints")], ["b"]);
     rig.answer("endpoints", "2", { b: "y" });
-    assertEquals(rig.takeTold(), ["endpoints b y"]);
+    assertEquals(rig.takeReported(), ["endpoints b y"]);
     assertEquals([...rig.client.absent("endpoints")], []);
   }
   const rig = new Rig("delta");
   rig.client.want("endpoints", false, ["a"]);
   rig.open();
   rig.answer("endpoints", "1", {}, ["a"]);
-  assertEquals(rig.takeTold(), ["endpoints a -"]);
+  assertEquals(rig.takeReported(), ["endpoints a -"]);
   assertEquals(rig.client.isSynced, true);
 });
 
@@ -192,12 +192,12 @@ Deno.test("nothing is given up while there is no stream", () => {
     rig.timers.advance(ABSENT_AFTER_MS - 1);
     rig.client.closed();
     rig.timers.advance(ABSENT_AFTER_MS);
-    assertEquals(rig.takeTold(), []);
+    assertEquals(rig.takeReported(), []);
     rig.open();
     rig.timers.advance(ABSENT_AFTER_MS - 1);
-    assertEquals(rig.takeTold(), []);
+    assertEquals(rig.takeReported(), []);
     rig.timers.advance(1);
-    assertEquals(rig.takeTold(), ["endpoints a -"]);
+    assertEquals(rig.takeReported(), ["endpoints a -"]);
   }
 });
 
@@ -217,11 +217,11 @@ Deno.test("what a cluster needs is asked for with it, and forgotten with it", ()
         : ["cluster nonce=n1", "endpoints +a +b"],
     );
     rig.answer("endpoints", "2", { a: "x", b: "y" });
-    rig.takeTold();
+    rig.takeReported();
     const second = mode === "sotw"
       ? rig.answer("cluster", "3", { two: "needs b" })
       : rig.answer("cluster", "3", {}, ["one"]);
-    assertEquals(rig.takeTold(), ["cluster one -", "endpoints a -"]);
+    assertEquals(rig.takeReported(), ["cluster one -", "endpoints a -"]);
     assertEquals(
       second,
       mode === "sotw"
@@ -229,7 +229,7 @@ Deno.test("what a cluster needs is asked for with it, and forgotten with it", ()
         : ["cluster nonce=n3", "endpoints -a"],
     );
     const third = rig.answer("cluster", "4", { two: "needs c" });
-    assertEquals(rig.takeTold(), ["cluster two needs c", "endpoints b -"]);
+    assertEquals(rig.takeReported(), ["cluster two needs c", "endpoints b -"]);
     assertMatch(third[1]!, mode === "sotw" ? /\[c\]/ : /\+c -b/);
   }
 });
@@ -241,12 +241,12 @@ Deno.test("a response that is the whole state takes away what it does not name, 
   rig.open();
   rig.answer("cluster", "1", { one: "x", two: "y" });
   rig.answer("endpoints", "2", { a: "x", b: "y" });
-  rig.takeTold();
+  rig.takeReported();
   rig.answer("cluster", "3", { two: "y" });
   rig.answer("endpoints", "4", { b: "z" });
-  assertEquals(rig.takeTold(), ["cluster one -", "endpoints b z"]);
+  assertEquals(rig.takeReported(), ["cluster one -", "endpoints b z"]);
   rig.answer("cluster", "5", {});
-  assertEquals(rig.takeTold(), ["cluster two -"]);
+  assertEquals(rig.takeReported(), ["cluster two -"]);
 });
 
 Deno.test("one resource that is bad is refused by name, and the others are taken", () => {
@@ -255,7 +255,7 @@ Deno.test("one resource that is bad is refused by name, and the others are taken
     rig.client.want("cluster", true);
     rig.open();
     rig.answer("cluster", "1", { one: "old", two: "old" });
-    rig.takeTold();
+    rig.takeReported();
     const [answer] = rig.answer("cluster", "2", { one: "bad", two: "new" });
     assertEquals(
       answer,
@@ -263,11 +263,11 @@ Deno.test("one resource that is bad is refused by name, and the others are taken
         ? "cluster v=1 [] nonce=n2 NACK 3: one: it is bad"
         : "cluster nonce=n2 NACK 3: one: it is bad",
     );
-    assertEquals(rig.takeTold(), ["cluster two new"]);
+    assertEquals(rig.takeReported(), ["cluster two new"]);
     assertEquals(rig.client.held("cluster").get("one")!.content, "old");
     assertEquals(rig.client.status.cluster?.refusal?.message, "one: it is bad");
     rig.answer("cluster", "3", { one: "good", two: "new" });
-    assertEquals(rig.takeTold(), ["cluster one good"]);
+    assertEquals(rig.takeReported(), ["cluster one good"]);
     assertEquals(rig.client.status.cluster?.refusal, undefined);
   }
 });
@@ -295,7 +295,7 @@ Deno.test("a name that is there twice, none, another type and too much are refus
     rig.take()[0]!,
     /NACK 3: a: it is there twice; : it has no name; b: its type is other, .*; d: there are 2 resources already$/,
   );
-  assertEquals(rig.takeTold(), ["cluster a a", "cluster c c"]);
+  assertEquals(rig.takeReported(), ["cluster a a", "cluster c c"]);
 });
 
 Deno.test("a refusal names twenty resources, and is bounded", () => {
@@ -318,16 +318,16 @@ Deno.test("who comes back says what it has", () => {
     rig.answer("cluster", "1", { one: "needs a@v1", two: "x@v2" });
     rig.answer("endpoints", "2", { a: "y@v3" });
     rig.client.closed();
-    rig.takeTold();
+    rig.takeReported();
   }
   assertEquals(sotw.open(), ["cluster node=n1 v=1 []", "endpoints v=2 [a]"]);
   assertEquals(delta.open(), [
     "cluster node=n1 one=v1 two=v2",
     "endpoints +a a=v3",
   ]);
-  assertEquals([sotw.takeTold(), delta.takeTold()], [[], []]);
+  assertEquals([sotw.takeReported(), delta.takeReported()], [[], []]);
   delta.answer("cluster", "3", {}, ["one"]);
-  assertEquals(delta.takeTold(), ["cluster one -", "endpoints a -"]);
+  assertEquals(delta.takeReported(), ["cluster one -", "endpoints a -"]);
 });
 
 Deno.test("what an earlier process held is used, and believed of no server's versions", () => {
@@ -348,7 +348,7 @@ Deno.test("what an earlier process held is used, and believed of no server's ver
       value: encode(content),
     })));
     assertEquals(count, 2);
-    assertEquals(rig.takeTold(), ["cluster one needs a", "endpoints a y"]);
+    assertEquals(rig.takeReported(), ["cluster one needs a", "endpoints a y"]);
     assertEquals(
       rig.open(),
       mode === "sotw"
@@ -356,14 +356,14 @@ Deno.test("what an earlier process held is used, and believed of no server's ver
         : ["cluster node=n1 one=", "endpoints +a a="],
     );
     rig.answer("cluster", "1", { one: "needs a@v1" });
-    assertEquals(rig.takeTold(), []);
+    assertEquals(rig.takeReported(), []);
     rig.client.closed();
     const [again] = rig.open();
     assertMatch(again!, mode === "sotw" ? /v=1 \[\]/ : /one=v1/);
   }
 });
 
-Deno.test("who has more than can be said hears all, and forgets what it does not hear", () => {
+Deno.test("a client that has more than it can say receives all, and forgets what it does not receive", () => {
   const rig = new Rig("delta");
   const names = Array.from({ length: ANNOUNCED_MAX + 1 }, (_, i) => `e${i}`);
   rig.client.want("endpoints", false, names);
@@ -374,17 +374,17 @@ Deno.test("who has more than can be said hears all, and forgets what it does not
   const all = Object.fromEntries(names.map((name) => [name, "x"]));
   rig.answer("endpoints", "1", all);
   rig.client.closed();
-  rig.takeTold();
+  rig.takeReported();
   assertEquals(rig.open().some((request) => request.includes("=1")), false);
   // A server that says nothing yet says nothing by that.
   rig.timers.advance(2 * ABSENT_AFTER_MS);
-  assertEquals(rig.takeTold(), []);
+  assertEquals(rig.takeReported(), []);
   const { e7: _, ...others } = all;
   rig.answer("endpoints", "1", others);
   rig.timers.advance(ABSENT_AFTER_MS - 1);
-  assertEquals(rig.takeTold(), []);
+  assertEquals(rig.takeReported(), []);
   rig.timers.advance(1);
-  assertEquals(rig.takeTold(), ["endpoints e7 -"]);
+  assertEquals(rig.takeReported(), ["endpoints e7 -"]);
 });
 
 Deno.test("what nobody asked for is not taken", () => {
@@ -394,7 +394,7 @@ Deno.test("what nobody asked for is not taken", () => {
     rig.open();
     assertEquals(rig.answer("cluster", "1", { one: "x" }), []);
     assertEquals(rig.answer("endpoints", "2", { a: "x", b: "y" }).length, 1);
-    assertEquals(rig.takeTold(), ["endpoints a x"]);
+    assertEquals(rig.takeReported(), ["endpoints a x"]);
   }
 });
 
@@ -407,7 +407,7 @@ Deno.test("a response that crosses the end of a subscription is answered", () =>
   assertEquals(rig.answer("endpoints", "1", { a: "x" }), [
     "endpoints v=1 [] nonce=n1",
   ]);
-  assertEquals(rig.takeTold(), []);
+  assertEquals(rig.takeReported(), []);
 });
 
 Deno.test("content that stays is no news, whatever its version", () => {
@@ -416,26 +416,26 @@ Deno.test("content that stays is no news, whatever its version", () => {
     rig.client.want("cluster", true);
     rig.open();
     rig.answer("cluster", "1", { one: "x@1" });
-    rig.takeTold();
+    rig.takeReported();
     rig.answer("cluster", "2", { one: "x@2" });
-    assertEquals(rig.takeTold(), []);
+    assertEquals(rig.takeReported(), []);
     assertEquals(rig.client.held("cluster").get("one")!.version, "2");
     rig.answer("cluster", "3", { one: "@3" });
-    assertEquals(rig.takeTold(), []);
+    assertEquals(rig.takeReported(), []);
     assertEquals(rig.client.held("cluster").get("one")!.content, "x");
   }
 });
 
-Deno.test("who is mute takes what it is told, and says nothing", () => {
+Deno.test("a mute client takes what it receives, and sends nothing", () => {
   const rig = new Rig("sotw", { isMute: true });
   rig.client.want("cluster", true);
   rig.open();
   assertEquals(rig.answer("cluster", "1", { one: "x" }), []);
-  assertEquals(rig.takeTold(), ["cluster one x"]);
+  assertEquals(rig.takeReported(), ["cluster one x"]);
 });
 
 for (const mode of MODES) {
-  Deno.test(`${mode}: a server that tells too much is refused the rest by name, and what goes makes room`, () => {
+  Deno.test(`${mode}: a server that sends too much is refused the rest by name, and what goes makes room`, () => {
     const rig = new Rig(mode, { heldBytesMax: 10 });
     rig.client.want("cluster", true);
     rig.open();

@@ -82,7 +82,7 @@ class Run implements AsyncDisposable {
 const BOTH = "endpoints default/echo:80=10.0.0.1:8080,10.0.0.2:8080";
 
 for (const mode of ["sotw", "delta"] as const) {
-  Deno.test(`${mode}: each form is told what it asks for, and what that needs`, async () => {
+  Deno.test(`${mode}: each form receives what it asks for, and what that needs`, async () => {
     await using rig = await DiscoveryRig.serving(PART);
     const all = ["clusters=2", "assignments=2", "listeners=2", BOTH];
     {
@@ -143,7 +143,7 @@ Deno.test("a server that refuses ends the waiting", async () => {
   await waiting;
 });
 
-Deno.test("many clients are in sync, and told a change, with figures", async () => {
+Deno.test("many clients are in sync, and receive a change, with figures", async () => {
   await using rig = await DiscoveryRig.serving(PART);
   const count = 150;
   await using run = new Run(rig.port, { kind: "proxy" }, { count });
@@ -153,9 +153,9 @@ Deno.test("many clients are in sync, and told a change, with figures", async () 
   const { figures } = run.fleet;
   assertEquals([figures.clients, figures.synced.count], [count, count]);
   assertEquals([figures.streams, figures.refused], [count, 0]);
-  const told = figures.changes.filter(({ kind }) => kind === "endpoints");
-  assertEquals(told.at(-1)!.clients, count);
-  assertEquals(told.at(-1)!.spreadMs <= told.at(-1)!.atMs, true);
+  const reported = figures.changes.filter(({ kind }) => kind === "endpoints");
+  assertEquals(reported.at(-1)!.clients, count);
+  assertEquals(reported.at(-1)!.spreadMs <= reported.at(-1)!.atMs, true);
 });
 
 Deno.test("on purpose a client refuses, is mute, and leaves", async () => {

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
-import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
-import { slip } from "../../tests/support/watch/heard_faults.ts";
+import { RecordedErrors } from "../../tests/support/watch/recorded_errors.ts";
+import { slip } from "../../tests/support/watch/recorded_faults.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { Transcript } from "../../tests/support/watch/transcript.ts";
 import { nextTurn } from "../../tests/support/watch/event_loop.ts";
@@ -299,8 +299,8 @@ Deno.test("nothing is said after it was stopped", async () => {
   assertEquals(rig.said.lines, []);
 });
 
-Deno.test("a slip of who is told is not the end of it", async () => {
-  using heard = new HeardErrors();
+Deno.test("a slip of a follower is not the end of it", async () => {
+  using recorded = new RecordedErrors();
   await using rig = new Rig();
   rig.onList = () => {
     rig.onList = () => {};
@@ -308,7 +308,7 @@ Deno.test("a slip of who is told is not the end of it", async () => {
   };
   rig.follower.start();
   assertEquals(await rig.said.first(1), ["problem: an internal error"]);
-  assertEquals(heard.errors, [{ where: "task", message: "a slip" }]);
+  assertEquals(recorded.errors, [{ where: "task", message: "a slip" }]);
   rig.timers.advance(60_000);
   assertEquals((await rig.said.first(2)).at(-1), "list");
 });

@@ -203,7 +203,7 @@ Deno.test("a certificate for another key, or none, is not taken", async () => {
   assertEquals(damaged.needsNewKey, true);
 });
 
-Deno.test("an API server that is away is told at once, not after its deadline", async () => {
+Deno.test("an API server that is away is reported at once, not after its deadline", async () => {
   const timers = new FakeTimers();
   // Nothing listens there.
   using client = plainClient("http://127.0.0.1:1", timers);

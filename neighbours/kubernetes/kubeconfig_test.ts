@@ -231,9 +231,11 @@ Deno.test("a plugin is told its arguments, its environment and the cluster", asy
     },
   );
   assertEquals(await access.credential(), { keyPair: { cert: "c", key: "k" } });
-  const told = Deno.readTextFileSync(`${home.folder}/told`).trim().split("|");
-  assertEquals(told.slice(1), ["login", "me"]);
-  assertEquals(JSON.parse(told[0]!), {
+  const reported = Deno.readTextFileSync(`${home.folder}/told`).trim().split(
+    "|",
+  );
+  assertEquals(reported.slice(1), ["login", "me"]);
+  assertEquals(JSON.parse(reported[0]!), {
     kind: "ExecCredential",
     apiVersion: V1,
     spec: {

@@ -5,8 +5,8 @@ import {
   type FakeWatch,
   plainClient,
 } from "../../tests/support/peers/fake_apiserver.ts";
-import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
-import { slip } from "../../tests/support/watch/heard_faults.ts";
+import { RecordedErrors } from "../../tests/support/watch/recorded_errors.ts";
+import { slip } from "../../tests/support/watch/recorded_faults.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { Transcript } from "../../tests/support/watch/transcript.ts";
 import { nextTurn, until } from "../../tests/support/watch/event_loop.ts";
@@ -58,9 +58,9 @@ function service(name: string): KubernetesObject {
 
 /** Until the watch is known to be open, and has lasted. */
 async function grow(rig: Rig, watch: FakeWatch, name: string): Promise<void> {
-  const heard = rig.said.first(rig.said.lines.length + 1);
+  const recorded = rig.said.first(rig.said.lines.length + 1);
   watch.send("ADDED", rig.server.put("/elsewhere/probes", service(name)));
-  await heard;
+  await recorded;
   rig.timers.advance(YOUNG_MS);
 }
 
@@ -171,7 +171,7 @@ for (const tooOld of ["in the stream", "as an answer"]) {
     rig.server.put(PATH, service("goes"));
     rig.listWatch.start();
     const watch = await rig.server.nextWatch();
-    await grow(rig, watch, "stranger");
+    await grow(rig, watch, "unlisted");
     const gone = { kind: "Status", code: 410, reason: "Expired" };
     if (tooOld === "in the stream") watch.send("ERROR", gone);
     else {
@@ -188,7 +188,7 @@ for (const tooOld of ["in the stream", "as an answer"]) {
     assertEquals((await rig.said.first(9)).slice(5).sort(), [
       "added comes",
       "removed goes",
-      "removed stranger",
+      "removed unlisted",
       "synced",
     ]);
     await rig.server.nextWatch();
@@ -299,8 +299,8 @@ Deno.test("stopping ends the watch, and nothing is said after it", async () => {
   assertEquals(rig.said.lines, ["synced"]);
 });
 
-Deno.test("a slip of who is told is not the end of it", async () => {
-  using heard = new HeardErrors();
+Deno.test("a slip of a follower is not the end of it", async () => {
+  using recorded = new RecordedErrors();
   await using rig = new Rig();
   rig.server.put(PATH, service("a"));
   rig.onChanges = () => {
@@ -309,7 +309,7 @@ Deno.test("a slip of who is told is not the end of it", async () => {
   };
   rig.listWatch.start();
   assertEquals(await rig.said.first(1), ["problem: an internal error"]);
-  assertEquals(heard.errors, [{ where: "task", message: "a slip" }]);
+  assertEquals(recorded.errors, [{ where: "task", message: "a slip" }]);
   await pass(rig, 1_000);
   await rig.server.nextWatch();
   rig.server.put(PATH, service("b"));

@@ -50,7 +50,7 @@ Deno.test("the memory of what was removed has an end", () => {
 Deno.test("however events are doubled, delayed and mixed with lists, the copy ends equal", () => {
   return forAll(200, (random) => {
     const copy = new ObjectCopy();
-    const told = new Set<string>();
+    const reported = new Set<string>();
     const truth = new Map<string, KubernetesObject>();
     const events: { isRemoval: boolean; object: KubernetesObject }[] = [];
     for (let version = 1; version <= 40; version++) {
@@ -67,17 +67,17 @@ Deno.test("however events are doubled, delayed and mixed with lists, the copy en
     }
     const note = (change: { type: string; object: KubernetesObject }) => {
       const name = objectKeyOf(change.object);
-      if (change.type === "removed") told.delete(name);
-      else told.add(name);
+      if (change.type === "removed") reported.delete(name);
+      else reported.add(name);
     };
     for (const { isRemoval, object } of events) {
       const change = isRemoval ? copy.remove(object) : copy.put(object);
       if (change !== undefined) note(change);
     }
     assertEquals(new Map(copy.objects), truth);
-    assertEquals(told, new Set(truth.keys()));
+    assertEquals(reported, new Set(truth.keys()));
     const list = [...truth.values()].filter(() => random.below(2) === 0);
     for (const change of copy.replace(list)) note(change);
-    assertEquals(told, new Set(list.map(objectKeyOf)));
+    assertEquals(reported, new Set(list.map(objectKeyOf)));
   });
 });

@@ -138,9 +138,9 @@ Deno.test("a header of blanks stops nobody", async () => {
   assert(performance.now() - startMs < 2_000);
 });
 
-Deno.test("an answer that cannot be made to its end is cut off and told of", async () => {
-  const heard: unknown[] = [];
-  const stop = onInternalErrors((_where, error) => heard.push(error));
+Deno.test("an answer that cannot be made to its end is cut off and reported", async () => {
+  const received: unknown[] = [];
+  const stop = onInternalErrors((_where, error) => received.push(error));
   const slip = new Error("a slip");
   const pieces = function* () {
     yield "x".repeat(40_000);
@@ -156,5 +156,5 @@ Deno.test("an answer that cannot be made to its end is cut off and told of", asy
   await served;
   stop();
   assert(!answer.endsWith("0\r\n\r\n"));
-  assertEquals(heard, [slip]);
+  assertEquals(received, [slip]);
 });

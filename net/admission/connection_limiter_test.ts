@@ -220,7 +220,7 @@ Deno.test("sources that left are remembered up to a limit", () => {
   assertEquals(visit("10.0.0.1:1"), true);
 });
 
-Deno.test("a source with too many faults is slowed down and told of once, others are not", () => {
+Deno.test("a source with too many faults is slowed down and reported once, others are not", () => {
   const { timers, penalized, enter, arrive } = limiterOf({});
   const isSlow = (address: string) => {
     const admitted = arrive(address);

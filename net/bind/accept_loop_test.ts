@@ -22,11 +22,11 @@ Deno.test("who waits when there is no descriptor left is refused at once", {
   const story = [noDescriptors, () => refused, noDescriptors, () => served];
   const next = (): Conn | undefined => {
     const [step] = story.splice(0, 1);
-    const told = step?.();
-    if (told instanceof Error) throw told;
-    return told;
+    const reported = step?.();
+    if (reported instanceof Error) throw reported;
+    return reported;
   };
-  const heard: Conn[] = [];
+  const received: Conn[] = [];
   const problems: string[] = [];
   await acceptLoop(
     {
@@ -35,12 +35,12 @@ Deno.test("who waits when there is no descriptor left is refused at once", {
     },
     "a port",
     {
-      onConnection: (conn) => heard.push(conn),
+      onConnection: (conn) => received.push(conn),
       onProblem: (line) => problems.push(line),
     },
   );
   // The second time the one with the spare descriptor is `served`.
-  assertEquals([refused.isClosed, served.isClosed, heard], [true, true, []]);
+  assertEquals([refused.isClosed, served.isClosed, received], [true, true, []]);
   assertEquals(problems.length, 1);
   assertMatch(problems[0]!, /^Cannot accept a connection on a port: too many/);
 });

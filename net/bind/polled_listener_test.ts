@@ -107,7 +107,7 @@ test("a crowd lets others have their turn", async (poller) => {
   for (const one of [...peers, listener]) one.close();
 });
 
-test("who has gone again is accepted, and its reset is heard", async (poller) => {
+test("a peer that has gone again is accepted, and its reset is read", async (poller) => {
   const listener = listenPolledTcp(LOOPBACK, BACKLOG, poller)!;
   denoStream(await dial(listener)).reset();
   const peer = await dial(listener);

@@ -111,10 +111,10 @@ test("a path stays with its socket", async () => {
 
 test("a UDP socket that was handed over is read elsewhere and still answers", async () => {
   const old = await openDatagramSocket(LOOPBACK);
-  const heard: string[] = [];
+  const received: string[] = [];
   const hear = (name: string) => ({
     onDatagram: (bytes: Uint8Array) =>
-      void heard.push(`${name} ${new TextDecoder().decode(bytes)}`),
+      void received.push(`${name} ${new TextDecoder().decode(bytes)}`),
     onError: (error: Error) => {
       throw error;
     },
@@ -139,7 +139,7 @@ test("a UDP socket that was handed over is read elsewhere and still answers", as
   });
   client.send(new TextEncoder().encode("x"), young.address);
   await came.promise;
-  assertEquals(heard, ["young x"]);
+  assertEquals(received, ["young x"]);
   old.send(new Uint8Array(1), client.address);
   assertEquals(await answered.promise, old.address.port);
   for (const one of [old, young, client]) {

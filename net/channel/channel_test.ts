@@ -219,7 +219,7 @@ Deno.test("an aborted channel ends all calls, also of connections that were left
   assertEquals(rig.ends, [StatusCode.UNAVAILABLE, StatusCode.UNAVAILABLE]);
 });
 
-Deno.test("an upstream hears of each call whose server has answered", async () => {
+Deno.test("an upstream is notified of each call whose server has answered", async () => {
   using rig = new Rig(true);
   rig.isMute = true;
   const connection = await rig.start();
@@ -232,7 +232,7 @@ Deno.test("an upstream hears of each call whose server has answered", async () =
   assertEquals(rig.used.length, 2);
 });
 
-Deno.test("an upstream hears now and then of calls that last", async () => {
+Deno.test("an upstream is notified now and then of calls that last", async () => {
   using rig = new Rig(true);
   await rig.start();
   for (let i = 2; i < 5; i++) {

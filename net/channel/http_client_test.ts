@@ -199,17 +199,17 @@ Deno.test("only the authority that was given counts", async () => {
   }
 });
 
-Deno.test("a SOCKS proxy is told the name, and its refusal is told", async () => {
+Deno.test("a SOCKS proxy receives the name, and its refusal is reported", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const heard: number[][] = [];
+  const received: number[][] = [];
   const proxy = (async () => {
     for (const status of [0, 5]) {
       using conn = await listener.accept();
       const buffer = new Uint8Array(512);
       const read = async () => buffer.slice(0, (await conn.read(buffer))!);
-      heard.push([...await read()]);
+      received.push([...await read()]);
       await conn.write(Uint8Array.of(5, 0));
-      heard.push([...await read()]);
+      received.push([...await read()]);
       await conn.write(Uint8Array.of(5, status, 0, 1, 127, 0, 0, 1, 0, 9));
       if (status !== 0) continue;
       await read();
@@ -228,7 +228,7 @@ Deno.test("a SOCKS proxy is told the name, and its refusal is told", async () =>
   await proxy;
   listener.close();
   const name = [...new TextEncoder().encode("api.example")];
-  assertEquals(heard.slice(0, 2), [
+  assertEquals(received.slice(0, 2), [
     [5, 1, 0],
     [5, 1, 0, 3, name.length, ...name, 6443 >> 8, 6443 & 0xff],
   ]);

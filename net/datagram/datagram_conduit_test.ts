@@ -12,41 +12,41 @@ const text = new TextEncoder();
 Deno.test("each write is one datagram, an empty one too, and so is each answer", async () => {
   await withEcho(async (port) => {
     const conduit = await open(port);
-    const heard = new Listener(conduit);
+    const received = new Listener(conduit);
     // One at a time, because UDP may change the order.
     for (const word of ["one", "", "three"]) {
-      const seen = heard.chunks.length;
+      const seen = received.chunks.length;
       assertEquals(conduit.write(text.encode(word)), word.length);
-      await heard.until(() => heard.chunks.length > seen);
-      assertEquals(heard.chunks.at(-1), text.encode(word));
+      await received.until(() => received.chunks.length > seen);
+      assertEquals(received.chunks.at(-1), text.encode(word));
     }
     assert(conduit.datagrams);
     conduit.reset("done");
-    assertEquals(await heard.closed(), { kind: "reset", reason: "done" });
+    assertEquals(await received.closed(), { kind: "reset", reason: "done" });
   });
 });
 
-Deno.test("a stranger's datagram is not delivered", async () => {
-  const stranger = createSocket("udp4");
+Deno.test("a datagram from another address is not delivered", async () => {
+  const outsider = createSocket("udp4");
   await withEcho(async (port, echo) => {
     const conduit = await open(port);
-    const heard = new Listener(conduit);
+    const received = new Listener(conduit);
     const asked = new Promise<RemoteInfo>((resolve) =>
       echo.once("message", (_, sender) => resolve(sender))
     );
     conduit.write(text.encode("first"));
     const own = await asked;
-    await heard.until(() => heard.chunks.length === 1);
+    await received.until(() => received.chunks.length === 1);
     await new Promise<void>((resolve) =>
-      stranger.send("forged", own.port, "127.0.0.1", () => resolve())
+      outsider.send("forged", own.port, "127.0.0.1", () => resolve())
     );
     conduit.write(text.encode("second"));
-    await heard.until(() => heard.chunks.length === 2);
-    assertEquals(heard.received, text.encode("firstsecond"));
+    await received.until(() => received.chunks.length === 2);
+    assertEquals(received.received, text.encode("firstsecond"));
     conduit.reset("done");
-    await heard.closed();
+    await received.closed();
   });
-  stranger.close();
+  outsider.close();
 });
 
 async function deadPort(): Promise<number> {
@@ -60,41 +60,41 @@ Deno.test("a flow is over once its target refuses datagrams, a session or not", 
   const port = await deadPort();
   for (const isSession of [true, false]) {
     const conduit = await open(port, Infinity, isSession);
-    const heard = new Listener(conduit);
+    const received = new Listener(conduit);
     conduit.write(text.encode("?"));
     // Nothing more is sent.
-    assert(isRefusal(await heard.closed()));
+    assert(isRefusal(await received.closed()));
     assert(conduit.isOver);
   }
 });
 
-Deno.test("whoever sends again before the refusal was told finds out by that", async () => {
+Deno.test("whoever sends again before the refusal was reported finds out by that", async () => {
   const conduit = await open(await deadPort(), Infinity, true);
-  const heard = new Listener(conduit);
+  const received = new Listener(conduit);
   // On loopback the refusal is there as soon as the datagram has left.
   conduit.write(text.encode("?"));
   await Promise.resolve();
   assert(!conduit.isOver);
   conduit.write(text.encode("?"));
   assert(conduit.isOver);
-  assert(isRefusal(await heard.closed()));
+  assert(isRefusal(await received.closed()));
 });
 
 Deno.test("a session asks the kernel for less, and takes the longest datagrams", async () => {
   await withEcho(async (port) => {
     const conduit = await open(port, Infinity, true);
-    const heard = new Listener(conduit);
+    const received = new Listener(conduit);
     for (let count = 1; count <= 3; count++) {
       conduit.write(new Uint8Array(65_507).fill(count));
     }
-    await heard.until(() => heard.chunks.length === 3);
-    assertEquals(heard.chunks.map(({ length }) => length), [
+    await received.until(() => received.chunks.length === 3);
+    assertEquals(received.chunks.map(({ length }) => length), [
       65_507,
       65_507,
       65_507,
     ]);
     conduit.reset("done");
-    await heard.closed();
+    await received.closed();
   });
 });
 
@@ -115,8 +115,8 @@ Deno.test("a session to where no way leads is not opened", async () => {
 
 Deno.test("silence ends the flow, with its reason", async () => {
   await withEcho(async (port) => {
-    const heard = new Listener(await open(port, 5));
-    assertEquals(await heard.closed(), {
+    const received = new Listener(await open(port, 5));
+    assertEquals(await received.closed(), {
       kind: "reset",
       reason: "no datagram in either direction for 5 ms",
     });
@@ -126,32 +126,32 @@ Deno.test("silence ends the flow, with its reason", async () => {
 Deno.test("answers still arrive after our end, then it is clean", async () => {
   await withEcho(async (port) => {
     const conduit = await open(port, 100);
-    const heard = new Listener(conduit);
+    const received = new Listener(conduit);
     conduit.write(text.encode("query"));
     conduit.end();
-    assertEquals(await heard.closed(), { kind: "clean" });
-    assertEquals(heard.received, text.encode("query"));
-    assert(heard.ended);
+    assertEquals(await received.closed(), { kind: "clean" });
+    assertEquals(received.received, text.encode("query"));
+    assert(received.ended);
   });
 });
 
 Deno.test("a reader that is behind loses datagrams, not memory", async () => {
   await withEcho(async (port) => {
     const conduit = await open(port);
-    const heard = new Listener(conduit, { consume: false });
+    const received = new Listener(conduit, { consume: false });
     const datagram = new Uint8Array(32 * 1024);
-    while (heard.receivedBytes < UNCONSUMED_BYTES_MAX) {
-      const seen = heard.chunks.length;
+    while (received.receivedBytes < UNCONSUMED_BYTES_MAX) {
+      const seen = received.chunks.length;
       conduit.write(datagram);
-      await heard.until(() => heard.chunks.length > seen);
+      await received.until(() => received.chunks.length > seen);
     }
     conduit.write(datagram);
     while (conduit.droppedDatagrams === 0) {
       await nextTurn();
     }
-    assertEquals(heard.receivedBytes, UNCONSUMED_BYTES_MAX);
+    assertEquals(received.receivedBytes, UNCONSUMED_BYTES_MAX);
     conduit.reset("done");
-    await heard.closed();
+    await received.closed();
   });
 });
 

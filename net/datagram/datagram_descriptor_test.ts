@@ -11,10 +11,10 @@ const LOOPBACK = { transport: "udp", hostname: "127.0.0.1" } as const;
 Deno.test("the descriptor of a UDP socket is found, not that of TCP on its port", async () => {
   const { tcp, socket, descriptor } = openBeside();
   const { port } = socket.addr;
-  const heard: number[] = [];
+  const received: number[] = [];
   await socket.send(Uint8Array.of(7), { ...LOOPBACK, port });
-  const count = descriptor!.read((bytes) => heard.push(bytes[0]!) > 0);
-  assertEquals([count, ...heard], [1, 7]);
+  const count = descriptor!.read((bytes) => received.push(bytes[0]!) > 0);
+  assertEquals([count, ...received], [1, 7]);
   assertEquals(descriptor!.read(() => true), 0); // There is no more.
   socket.close();
   tcp.close();

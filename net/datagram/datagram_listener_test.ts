@@ -205,8 +205,8 @@ Deno.test("a port whose socket fails is opened again, with its flows ended", asy
     timers,
     idleTimeoutMs: IDLE_MS,
     onProblem: (line) => said.push(line),
-    async openSocket(at, wish) {
-      const socket = await openDatagramSocket(at, wish);
+    async openSocket(at, options) {
+      const socket = await openDatagramSocket(at, options);
       const { listen, close } = socket;
       socket.listen = (events) => {
         opened.push(events);

@@ -131,7 +131,7 @@ for (const [kind, open] of Object.entries(KINDS)) {
     }
   });
 
-  Deno.test(`${kind}: nothing is heard after closing inside a burst`, async () => {
+  Deno.test(`${kind}: nothing is received after closing inside a burst`, async () => {
     const [one, other] = [await open(LOOPBACK), await open(LOOPBACK)];
     const over = Promise.withResolvers<void>();
     let heard = 0;
@@ -192,9 +192,9 @@ Deno.test("a flood of datagrams lets others have their turn", async () => {
   await closed(one); // All are in the kernel, even one that holds little.
   const over = Promise.withResolvers<void>();
   let heard = 0;
-  const heardByThen: number[] = [];
+  const receivedByThen: number[] = [];
   const look = () => {
-    heardByThen.push(heard);
+    receivedByThen.push(heard);
     if (heard < count) setImmediate(look);
     else over.resolve();
   };
@@ -205,6 +205,6 @@ Deno.test("a flood of datagrams lets others have their turn", async () => {
     onError: over.reject,
   });
   await over.promise;
-  assert(heardByThen[0]! < count, `${heardByThen}`);
+  assert(receivedByThen[0]! < count, `${receivedByThen}`);
   await closed(other);
 });

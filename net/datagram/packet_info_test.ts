@@ -2,21 +2,21 @@ import { assertEquals } from "@std/assert";
 import { encodePacketInfo, PacketInfoReader } from "./packet_info.ts";
 
 /** What the kernel would say of a datagram that came to `local`. */
-function told(local: string): string | undefined {
+function reported(local: string): string | undefined {
   const bytes = encodePacketInfo(local)!;
   return new PacketInfoReader(bytes).host(0, bytes.length);
 }
 
 Deno.test("an address survives, with its interface where it means something there only", () => {
   for (const local of ["127.0.0.5", "10.0.0.1", "::1", "fd00::7"]) {
-    assertEquals(told(local), local);
+    assertEquals(reported(local), local);
   }
-  assertEquals(told("fe80::1%3"), "fe80::1%3");
-  assertEquals(told("::ffff:127.0.0.5"), "127.0.0.5");
+  assertEquals(reported("fe80::1%3"), "fe80::1%3");
+  assertEquals(reported("::ffff:127.0.0.5"), "127.0.0.5");
 });
 
 Deno.test("nobody answers from an address of many, nor from what is none", () => {
-  assertEquals(told("ff02::1"), undefined);
+  assertEquals(reported("ff02::1"), undefined);
   assertEquals(encodePacketInfo("elsewhere"), undefined);
 });
 

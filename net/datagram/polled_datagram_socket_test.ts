@@ -8,7 +8,7 @@ import { PolledDatagramSocket } from "./polled_datagram_socket.ts";
 const library = openLibc()!;
 
 /** What one socket hears. */
-class Heard {
+class Received {
   readonly datagrams: Uint8Array[] = [];
   readonly failed = Promise.withResolvers<Error>();
   #waiting: (() => void) | undefined;
@@ -34,23 +34,23 @@ class Heard {
   }
 }
 
-function open(port: number): Heard {
+function open(port: number): Received {
   const peer = { hostname: "127.0.0.1", port };
-  return new Heard(PolledDatagramSocket.open(library, peer));
+  return new Received(PolledDatagramSocket.open(library, peer));
 }
 
 const to = (port: number) => ({ hostname: "127.0.0.1", port });
 
 Deno.test("datagrams of any length go to the peer and come back", async () => {
   await using echo = await DatagramPeer.echo();
-  const heard = open(echo.port);
+  const received = open(echo.port);
   for (const [index, length] of [0, 1, 65_507].entries()) {
-    heard.socket.send(new Uint8Array(length).fill(7), to(echo.port));
-    await heard.until(index + 1);
-    assertEquals(heard.datagrams[index]!.length, length);
+    received.socket.send(new Uint8Array(length).fill(7), to(echo.port));
+    await received.until(index + 1);
+    assertEquals(received.datagrams[index]!.length, length);
   }
-  assertEquals(heard.socket.address.port > 0, true);
-  await heard.close();
+  assertEquals(received.socket.address.port > 0, true);
+  await received.close();
 });
 
 Deno.test("each of many is woken for what is its own", async () => {
@@ -70,58 +70,58 @@ Deno.test("each of many is woken for what is its own", async () => {
 
 Deno.test("a burst is read to its end", async () => {
   await using echo = await DatagramPeer.echo();
-  const heard = open(echo.port);
+  const received = open(echo.port);
   for (let count = 0; count < 100; count++) {
-    heard.socket.send(Uint8Array.of(count), to(echo.port));
+    received.socket.send(Uint8Array.of(count), to(echo.port));
   }
-  await heard.until(100);
-  await heard.close();
+  await received.until(100);
+  await received.close();
 });
 
-Deno.test("a refusal is told although nothing more is sent", async () => {
+Deno.test("a refusal is reported although nothing more is sent", async () => {
   const gone = await DatagramPeer.open();
   const { port } = gone;
   await gone[Symbol.asyncDispose]();
-  const heard = open(port);
-  heard.socket.send(Uint8Array.of(1), to(port));
-  assertEquals((await heard.failed.promise).message, "connection refused");
-  await heard.close();
+  const received = open(port);
+  received.socket.send(Uint8Array.of(1), to(port));
+  assertEquals((await received.failed.promise).message, "connection refused");
+  await received.close();
 });
 
-Deno.test("strangers are not heard", async () => {
+Deno.test("datagrams from other addresses are not delivered", async () => {
   await using peer = await DatagramPeer.open();
-  await using stranger = await DatagramPeer.open();
-  const heard = open(peer.port);
-  const { port } = heard.socket.address;
-  stranger.send("forged", port);
+  await using outsider = await DatagramPeer.open();
+  const received = open(peer.port);
+  const { port } = received.socket.address;
+  outsider.send("forged", port);
   peer.send("true", port);
-  await heard.until(1);
-  assertEquals(new TextDecoder().decode(heard.datagrams[0]), "true");
-  await heard.close();
+  await received.until(1);
+  assertEquals(new TextDecoder().decode(received.datagrams[0]), "true");
+  await received.close();
 });
 
 Deno.test("whoever comes right after the last one went is waited for, too", async () => {
   await using echo = await DatagramPeer.echo();
   for (let count = 0; count < 20; count++) {
-    const heard = open(echo.port);
-    heard.socket.send(Uint8Array.of(count), to(echo.port));
-    await heard.until(1);
-    heard.socket.close();
+    const received = open(echo.port);
+    received.socket.send(Uint8Array.of(count), to(echo.port));
+    await received.until(1);
+    received.socket.close();
   }
   const last = open(echo.port);
   await last.close();
 });
 
-Deno.test("nothing is heard, and nothing thrown, after closing", async () => {
+Deno.test("nothing is received, and nothing thrown, after closing", async () => {
   await using echo = await DatagramPeer.echo();
-  const heard = open(echo.port);
-  heard.socket.send(Uint8Array.of(1), to(echo.port));
-  await heard.until(1);
-  heard.socket.send(Uint8Array.of(2), to(echo.port));
-  await heard.close();
-  heard.socket.send(Uint8Array.of(3), to(echo.port));
-  await heard.close();
-  assertEquals(heard.datagrams.length, 1);
+  const received = open(echo.port);
+  received.socket.send(Uint8Array.of(1), to(echo.port));
+  await received.until(1);
+  received.socket.send(Uint8Array.of(2), to(echo.port));
+  await received.close();
+  received.socket.send(Uint8Array.of(3), to(echo.port));
+  await received.close();
+  assertEquals(received.datagrams.length, 1);
 });
 
 Deno.test("a peer to which no way leads is an error, and takes nothing", () => {

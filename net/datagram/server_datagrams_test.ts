@@ -42,11 +42,11 @@ async function ask(
 ): Promise<string[]> {
   const socket = await openDatagramSocket({ hostname: from, port: 0 });
   const all = Promise.withResolvers<string[]>();
-  const heard: string[] = [];
+  const received: string[] = [];
   socket.listen({
     onDatagram(_bytes, hostname) {
-      heard.push(hostname);
-      if (heard.length === answers) all.resolve(heard);
+      received.push(hostname);
+      if (received.length === answers) all.resolve(received);
     },
     onError: all.reject,
   });
@@ -55,7 +55,7 @@ async function ask(
   }
   await all.promise;
   await closed(socket);
-  return heard.sort();
+  return received.sort();
 }
 
 const closed = (socket: DatagramSocket) =>
@@ -80,8 +80,8 @@ for (const [at, from, hosts] of WAYS) {
 Deno.test("answers that the kernel cuts leave from the right address, too", async () => {
   const { socket } = await echo("0.0.0.0", 3);
   const hosts = ["127.0.0.5", "127.0.0.6"];
-  const heard = await ask("127.0.0.1", hosts, socket.address.port, 6);
-  assertEquals(heard, [...hosts, ...hosts, ...hosts].sort());
+  const received = await ask("127.0.0.1", hosts, socket.address.port, 6);
+  assertEquals(received, [...hosts, ...hosts, ...hosts].sort());
   await closed(socket);
 });
 

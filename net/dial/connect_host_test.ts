@@ -26,7 +26,7 @@ Deno.test("an address is not looked up, a name is", async () => {
   }
 });
 
-Deno.test("what fails is told as it was", async () => {
+Deno.test("what fails is reported as it was", async () => {
   const unused = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = unused.addr;
   unused.close();

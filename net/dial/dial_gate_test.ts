@@ -55,9 +55,9 @@ async function dialed(target: DialTarget, options: TargetDialOptions) {
   const decisions: RuleDecision[] = [];
   const onDecision = (decision: RuleDecision) => void decisions.push(decision);
   const conduit = await dialTarget(target, { ...options, onDecision });
-  const heard = new Listener(conduit);
+  const received = new Listener(conduit);
   conduit.reset("seen enough");
-  await heard.closed();
+  await received.closed();
   assertEquals(decisions.map(({ isAllowed }) => isAllowed), [true]);
   return decisions[0]!.rule;
 }

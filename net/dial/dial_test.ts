@@ -20,12 +20,12 @@ Deno.test("TCP is dialed by address and by name", async () => {
       }),
       listener.accept(),
     ]);
-    const heard = new Listener(conduit);
+    const received = new Listener(conduit);
     conduit.write(text.encode(host));
     conduit.end();
     assertEquals(await readToEnd(accepted), text.encode(host));
     accepted.close();
-    assertEquals(await heard.closed(), { kind: "clean" });
+    assertEquals(await received.closed(), { kind: "clean" });
   }
 });
 
@@ -37,9 +37,9 @@ Deno.test("all addresses of a name are tried in turn", async () => {
     // Nobody listens on the first two.
     { resolver: answering(["127.0.0.3", "::1", "127.0.0.1"]) },
   );
-  const heard = new Listener(conduit);
+  const received = new Listener(conduit);
   conduit.reset("done");
-  await heard.closed();
+  await received.closed();
 });
 
 const REFUSALS: readonly [protocol: string, address: string, text: string][] = [
@@ -155,11 +155,11 @@ Deno.test(
     const conduit = dialAddress(to, { timers, signal });
     assert(!(conduit instanceof Promise));
     assertEquals(timers.pendingCount, 0);
-    const heard = new Listener(conduit);
+    const received = new Listener(conduit);
     (await listener.accept()).close();
-    await heard.until(() => heard.ended);
+    await received.until(() => received.ended);
     conduit.end();
-    assertEquals(await heard.closed(), { kind: "clean" });
+    assertEquals(await received.closed(), { kind: "clean" });
   },
 );
 
@@ -183,9 +183,9 @@ Deno.test(
     const cancelled = await assertRejects(() => given, DialError);
     assertEquals(cancelled.reason, "cancelled");
     const own = new AbortController();
-    const told = dial({ controller: own });
+    const reported = dial({ controller: own });
     own.abort(new DialError("cancelled", "the caller gave up"));
-    await assertRejects(() => told, DialError, "the caller gave up");
+    await assertRejects(() => reported, DialError, "the caller gave up");
     assertEquals(timers.pendingCount, 0);
   },
 );
@@ -205,11 +205,11 @@ Deno.test("unix sockets are dialed only where allowed", async () => {
     dialTarget(target, { allowUnix: [path] }),
     listener.accept(),
   ]);
-  const heard = new Listener(conduit);
+  const received = new Listener(conduit);
   accepted.close();
-  await heard.until(() => heard.ended);
+  await received.until(() => received.ended);
   conduit.end();
-  assertEquals((await heard.closed()).kind, "clean");
+  assertEquals((await received.closed()).kind, "clean");
   listener.close();
   const gone = await assertRejects(
     () => dialTarget(target, { allowUnix: [path] }),
@@ -222,7 +222,7 @@ Deno.test("unix sockets are dialed only where allowed", async () => {
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("too many open files is told as such, and passes", async () => {
+Deno.test("too many open files is reported as such, and passes", async () => {
   const script = `
     import { dialTarget } from ${
     JSON.stringify(import.meta.resolve("./dial.ts"))

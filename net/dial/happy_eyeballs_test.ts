@@ -38,7 +38,7 @@ Deno.test("a failure starts the next attempt at once", async () => {
   assertEquals(await world.result, "b");
 });
 
-Deno.test("when all fail, the first address's error is told", async () => {
+Deno.test("when all fail, the first address's error is reported", async () => {
   const world = new World(["a", "b", "c"]);
   world.timers.advance(ATTEMPT_DELAY_MS);
   world.timers.advance(ATTEMPT_DELAY_MS);

@@ -119,7 +119,7 @@ Deno.test("a proxy resolves names itself", async () => {
   assertEquals(world.lookups, 0);
 });
 
-Deno.test("when nobody answers, every reason is told once", async () => {
+Deno.test("when nobody answers, every reason is reported once", async () => {
   const world = new World();
   world.down.add("10.0.0.1").add("10.0.0.2");
   const servers = world.servers([A, B, A]);

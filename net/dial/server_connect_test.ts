@@ -38,9 +38,9 @@ for (
       assertEquals(agent.stream.alpn, "tunnel/1");
       assert(seen.stream.remoteAddress.startsWith("127.0.0.1:"));
       await agent.say(text.encode("hello"));
-      assertEquals(await seen.heard(5), "hello");
+      assertEquals(await seen.received(5), "hello");
       await seen.say(text.encode("welcome"));
-      assertEquals(await agent.heard(7), "welcome");
+      assertEquals(await agent.received(7), "welcome");
       agent.stream.closeWrite();
       await seen.ended;
       await agent.ended;
@@ -57,8 +57,8 @@ for (
       await Promise.all([
         agent.say(bytes),
         seen.say(bytes),
-        seen.heard(bytes.length),
-        agent.heard(bytes.length),
+        seen.received(bytes.length),
+        agent.received(bytes.length),
       ]);
       agent.stream.close();
       await seen.closed;
@@ -199,14 +199,14 @@ for (const tls of TLS_CHOICES) {
           `Proxy-Authorization: Basic ${btoa("user:se cret")}\r\n\r\n`,
       );
       await agent.say(text.encode("hello"));
-      assertEquals(await server.heard(5), "hello");
+      assertEquals(await server.received(5), "hello");
       agent.stream.close();
       await server.closed;
       await proxy.close();
     });
   });
 
-  Deno.test(`whoever answers can be looked at, and hears nothing, ${tls}`, async () => {
+  Deno.test(`whoever answers can be looked at, and receives nothing, ${tls}`, async () => {
     const { server } = await certificates();
     await withPort({ clientCertificate: "optional" }, async (port) => {
       const proxy = startProxy(port.port);
@@ -226,7 +226,7 @@ for (const tls of TLS_CHOICES) {
         );
         const seen = await port.connection();
         await seen.ended;
-        assertEquals(await seen.heard(0), "");
+        assertEquals(await seen.received(0), "");
         seen.stream.close();
       }
       await proxy.close();
@@ -234,7 +234,7 @@ for (const tls of TLS_CHOICES) {
   });
 }
 
-Deno.test("a proxy's refusal is told", async () => {
+Deno.test("a proxy's refusal is reported", async () => {
   for (
     const [answer, words] of [
       ["HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "user and passwo"],
@@ -296,7 +296,7 @@ class Ear {
     return this.#socket.writeAll(bytes);
   }
 
-  heard(bytes: number): Promise<string> {
+  received(bytes: number): Promise<string> {
     if (this.#bytes >= bytes) return Promise.resolve(this.#text);
     return new Promise((resolve) => this.#waiters.push({ bytes, resolve }));
   }

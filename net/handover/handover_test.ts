@@ -44,14 +44,14 @@ class Rig implements AsyncDisposable {
     }, { store: socketStore()!, log: this.log });
   }
 
-  takeover(wish: { command?: string; replace?: boolean } = {}) {
-    const successor = { command: "proxy", replace: true, ...wish };
+  takeover(rest: { command?: string; replace?: boolean } = {}) {
+    const successor = { command: "proxy", replace: true, ...rest };
     return Takeover.open(this.address, successor, this.young);
   }
 
-  async refusal(wish: { command?: string; replace?: boolean }) {
+  async refusal(rest: { command?: string; replace?: boolean }) {
     const error = await assertRejects(
-      () => this.takeover(wish),
+      () => this.takeover(rest),
       TakeoverRefused,
     );
     assertEquals(error.pid, Deno.pid);
@@ -144,10 +144,10 @@ test("an elder that dies has let go", async (rig) => {
 
 Deno.test("nobody is there where nobody listens", async () => {
   const store = new SocketStore(openLibc()!);
-  const wish = { command: "proxy", replace: true };
+  const successor = { command: "proxy", replace: true };
   const folder = await Deno.makeTempDir();
   for (const address of [`@tunnel-test-none-${Deno.pid}`, `${folder}/none`]) {
-    assertEquals(await Takeover.open(address, wish, store), undefined);
+    assertEquals(await Takeover.open(address, successor, store), undefined);
   }
   await Deno.remove(folder);
 });
@@ -159,7 +159,7 @@ Deno.test("a path is its owner's, and a left-over one is no hindrance", async ()
     const listener = PacketListener.open(path, (socket) => {
       void socket.receive().then((packet) => {
         // Who only looks whether somebody is there says nothing.
-        if (packet !== null) socket.send({ heard: packet.words["say"] });
+        if (packet !== null) socket.send({ received: packet.words["say"] });
       });
     })!;
     assertEquals(Deno.statSync(path).mode! & 0o777, 0o600);
@@ -170,7 +170,7 @@ Deno.test("a path is its owner's, and a left-over one is no hindrance", async ()
     );
     const socket = connectPackets(path)!;
     socket.send({ say: "x" });
-    assertEquals((await socket.receive())!.words, { heard: "x" });
+    assertEquals((await socket.receive())!.words, { received: "x" });
     assertEquals(socket.peer, { pid: Deno.pid, uid: Deno.uid()! });
     socket.close();
     listener.close();
@@ -180,11 +180,11 @@ Deno.test("a path is its owner's, and a left-over one is no hindrance", async ()
 
 Deno.test("who ends while it is asked is nobody, and who only hangs up is another", async () => {
   const store = new SocketStore(openLibc()!);
-  const wish = { command: "proxy", replace: true };
+  const successor = { command: "proxy", replace: true };
   const address = `@tunnel-test-ends-${Deno.pid}`;
   const listener = PacketListener.open(address, (socket) => socket.close())!;
   const refused = await assertRejects(
-    () => Takeover.open(address, wish, store),
+    () => Takeover.open(address, successor, store),
     TakeoverRefused,
   );
   assertEquals(refused.problem, "other");
@@ -193,7 +193,7 @@ Deno.test("who ends while it is asked is nobody, and who only hangs up is anothe
     ending.close();
     socket.close();
   })!;
-  assertEquals(await Takeover.open(address, wish, store), undefined);
+  assertEquals(await Takeover.open(address, successor, store), undefined);
 });
 
 Deno.test("those who call again and again leave others their turns", async () => {
@@ -220,16 +220,16 @@ Deno.test("those who call again and again leave others their turns", async () =>
 
 Deno.test("what is no packet of ours ends the conversation", async () => {
   const address = `@tunnel-test-odd-${Deno.pid}`;
-  const heard = Promise.withResolvers<unknown>();
+  const received = Promise.withResolvers<unknown>();
   const listener = PacketListener.open(address, (socket) => {
     void socket.receive().then((packet) => {
-      heard.resolve(packet);
+      received.resolve(packet);
       socket.close();
     });
   })!;
   const socket = connectPackets(address)!;
   socket.send([1] as never);
-  assertEquals(await heard.promise, null);
+  assertEquals(await received.promise, null);
   assertEquals(await socket.receive(), null);
   socket.close();
   listener.close();

@@ -97,7 +97,7 @@ Deno.test("what nobody listens to is not consumed", async () => {
   assertEquals(ours.unconsumedBytes, "banner".length);
 });
 
-Deno.test("a reset before anybody listens is told later", async () => {
+Deno.test("a reset before anybody listens is reported later", async () => {
   const { server, outcomes } = dial();
   server.send(GRANTED);
   await settled();
@@ -116,7 +116,7 @@ Deno.test("a loss of an open connection is a loss", async () => {
   assertEquals(await client.closed, { kind: "lost", reason: "cable cut" });
 });
 
-Deno.test("a refusal is told with the server's sentence, once", async () => {
+Deno.test("a refusal is reported with the server's sentence, once", async () => {
   const cases: [string, DialError["reason"], string][] = [
     ["502 No\r\n\r\nconnection refused", "endpoint", "connection refused"],
     ["504 No\r\n\r\ntoo late", "timeout", "too late"],
@@ -189,7 +189,7 @@ Deno.test("a server that goes without an answer is a broken path", async () => {
   }
 });
 
-Deno.test("a refusal that the connection's end cuts off is told as far as it came", async () => {
+Deno.test("a refusal that the connection's end cuts off is reported as far as it came", async () => {
   const { server, outcomes, ours } = dial();
   server.send("HTTP/1.1 502 No\r\nContent-Length: 100\r\n\r\nconnection re");
   await settled();
@@ -198,7 +198,7 @@ Deno.test("a refusal that the connection's end cuts off is told as far as it cam
   assertEquals(outcomes[0].message, "connection re");
 });
 
-Deno.test("a dial that was given up tells nobody and frees the connection", async () => {
+Deno.test("a dial that was given up notifies nobody and frees the connection", async () => {
   const { server, outcomes, pending } = dial();
   pending.cancel();
   assertEquals((await server.closed).kind, "reset");

@@ -35,7 +35,7 @@ function setUp(options: Partial<ConnectSessionOptions<string>> = {}) {
   }[] = [];
   const refusals: number[] = [];
   let sent = "";
-  const heard = listen(client);
+  const received = listen(client);
   const reached = listen(target);
   new ConnectSession(socket, "caller", {
     timers,
@@ -62,7 +62,7 @@ function setUp(options: Partial<ConnectSessionOptions<string>> = {}) {
     target,
     dials,
     refusals,
-    heard,
+    received,
     reached,
     say: async (text: string) => {
       client.write(encode(text));
@@ -77,19 +77,19 @@ function setUp(options: Partial<ConnectSessionOptions<string>> = {}) {
 
 /** Everything a conduit's owner hears, as text. */
 function listen(conduit: MemoryConduit) {
-  const heard = { text: "", pieces: [] as string[], ended: false, end: "" };
+  const received = { text: "", pieces: [] as string[], ended: false, end: "" };
   conduit.attach({
     onData(chunk) {
       const piece = new TextDecoder().decode(chunk);
-      heard.pieces.push(piece);
-      heard.text += piece;
+      received.pieces.push(piece);
+      received.text += piece;
       conduit.consumed(chunk.length);
     },
     onWritable: () => {},
-    onEnd: () => void (heard.ended = true),
-    onClose: ({ kind }) => void (heard.end = kind),
+    onEnd: () => void (received.ended = true),
+    onClose: ({ kind }) => void (received.end = kind),
   });
-  return heard;
+  return received;
 }
 
 /** Lets everything that is only microtasks away happen. */
@@ -105,14 +105,14 @@ Deno.test("a CONNECT client gets exactly the 200, then the tunnel both ways", as
     protocol: "tcp",
     address: "node:443",
   });
-  assertEquals(s.heard.text, "");
+  assertEquals(s.received.text, "");
   await s.connect();
-  assertEquals(s.heard.text, OK);
+  assertEquals(s.received.text, OK);
   await s.say("question");
   assertEquals(s.reached.text, "question");
   s.target.write(encode("answer"));
   await settle();
-  assertEquals(s.heard.pieces, [OK, "answer"]);
+  assertEquals(s.received.pieces, [OK, "answer"]);
 });
 
 Deno.test("a target that speaks first waits for the client's first byte", async () => {
@@ -120,9 +120,9 @@ Deno.test("a target that speaks first waits for the client's first byte", async 
   await s.say(REQUEST);
   s.target.write(encode("banner"));
   await s.connect();
-  assertEquals(s.heard.text, OK);
+  assertEquals(s.received.text, OK);
   await s.say("x");
-  assertEquals(s.heard.text, OK + "banner");
+  assertEquals(s.received.text, OK + "banner");
 });
 
 Deno.test("a target that speaks first waits no longer than the hold", async () => {
@@ -132,10 +132,10 @@ Deno.test("a target that speaks first waits no longer than the hold", async () =
   await s.connect();
   s.timers.advance(FIRST_HOLD_MS - 1);
   await settle();
-  assertEquals(s.heard.text, OK);
+  assertEquals(s.received.text, OK);
   s.timers.advance(1);
   await settle();
-  assertEquals(s.heard.pieces, [OK, "banner"]);
+  assertEquals(s.received.pieces, [OK, "banner"]);
   assertEquals(s.timers.pendingCount, 0);
 });
 
@@ -172,8 +172,8 @@ Deno.test("half-close works both ways", async () => {
   await settle();
   s.target.end();
   await settle();
-  assertEquals(s.heard.text, OK + "still here");
-  assertEquals([s.heard.end, s.reached.end], ["clean", "clean"]);
+  assertEquals(s.received.text, OK + "still here");
+  assertEquals([s.received.end, s.reached.end], ["clean", "clean"]);
 });
 
 Deno.test("a client that hangs up while its dial is pending cancels it", async () => {
@@ -185,7 +185,7 @@ Deno.test("a client that hangs up while its dial is pending cancels it", async (
   s.timers.advance(ENDED_WAIT_MS);
   await settle();
   assertEquals(s.dials[0]?.cancelled, true);
-  assertMatch(s.heard.text, /^HTTP\/1\.1 504 .*ended its side/s);
+  assertMatch(s.received.text, /^HTTP\/1\.1 504 .*ended its side/s);
 });
 
 Deno.test("a client that ended its side at once still reads its refusal", async () => {
@@ -195,10 +195,10 @@ Deno.test("a client that ended its side at once still reads its refusal", async 
   await settle();
   s.dials[0]!.answer.failed(new DialError("endpoint", "connection refused"));
   await settle();
-  assertMatch(s.heard.text, /^HTTP\/1\.1 502 .*connection refused/s);
+  assertMatch(s.received.text, /^HTTP\/1\.1 502 .*connection refused/s);
 });
 
-Deno.test("a client that ended its side at once hears a target that speaks", async () => {
+Deno.test("a client that ended its side at once receives what the target sends", async () => {
   const s = setUp();
   await s.say(REQUEST);
   s.client.end();
@@ -210,9 +210,9 @@ Deno.test("a client that ended its side at once hears a target that speaks", asy
   await settle();
   s.target.end();
   await settle();
-  assertEquals(s.heard.text, OK + "banner");
+  assertEquals(s.received.text, OK + "banner");
   s.timers.advance(ENDED_WAIT_MS);
-  assertEquals([s.heard.end, s.reached.end], ["clean", "clean"]);
+  assertEquals([s.received.end, s.reached.end], ["clean", "clean"]);
 });
 
 Deno.test("a client that sent bytes and ended its side still gets the answer", async () => {
@@ -241,15 +241,15 @@ Deno.test("a failed dial is answered with status, sentence and end", async () =>
   );
   await settle();
   assert(
-    s.heard.text.startsWith(
+    s.received.text.startsWith(
       "HTTP/1.1 502 dial tcp: connect: connection refused\r\n",
     ),
   );
   assertStringIncludes(
-    s.heard.text,
+    s.received.text,
     "\r\n\r\ndial tcp: connect: connection refused\n",
   );
-  assertEquals([s.heard.ended, s.refusals], [true, [502]]);
+  assertEquals([s.received.ended, s.refusals], [true, [502]]);
 });
 
 // deno-fmt-ignore: the columns are the point.
@@ -268,7 +268,7 @@ for (const [reason, message, status] of STATUSES) {
     await s.say(REQUEST);
     s.dials[0]!.answer.failed(new DialError(reason, message));
     await settle();
-    const [statusLine, ...lines] = s.heard.text.split("\r\n");
+    const [statusLine, ...lines] = s.received.text.split("\r\n");
     assertEquals(statusLine!.split(" ")[1], status);
     // Nothing that an agent says may become a header line.
     assert(!lines.slice(0, lines.indexOf("")).includes("X: y"));
@@ -278,8 +278,8 @@ for (const [reason, message, status] of STATUSES) {
 Deno.test("a bad request is refused with a sentence", async () => {
   const s = setUp();
   await s.say("GET / HTTP/1.1\r\n\r\n");
-  assertStringIncludes(s.heard.text, "HTTP/1.1 405 ");
-  assertStringIncludes(s.heard.text, "Allow: CONNECT\r\n");
+  assertStringIncludes(s.received.text, "HTTP/1.1 405 ");
+  assertStringIncludes(s.received.text, "Allow: CONNECT\r\n");
   assertEquals(s.dials.length, 0);
 });
 
@@ -289,7 +289,7 @@ Deno.test("a refused client that stays is disconnected", async () => {
   await s.say("more");
   s.timers.advance(10_000);
   await settle();
-  assertEquals(s.heard.end, "reset");
+  assertEquals(s.received.end, "reset");
 });
 
 Deno.test("a client that never finishes its head is told so", async () => {
@@ -297,13 +297,13 @@ Deno.test("a client that never finishes its head is told so", async () => {
   await s.say("CONNECT a:1 HT");
   s.timers.advance(CONNECT_HEAD_TIMEOUT_MS);
   await settle();
-  assertStringIncludes(s.heard.text, "HTTP/1.1 408 ");
+  assertStringIncludes(s.received.text, "HTTP/1.1 408 ");
 });
 
 Deno.test("an early 200 leaves before the answer, and bytes follow the dial", async () => {
   const s = setUp({ grantsEarly: true });
   await s.say(REQUEST);
-  assertEquals(s.heard.text, OK);
+  assertEquals(s.received.text, OK);
   await s.say("question");
   assertEquals([s.sentEarly(), s.client.unconsumedBytes], ["question", 0]);
   await s.say("s, many of them");
@@ -312,7 +312,7 @@ Deno.test("an early 200 leaves before the answer, and bytes follow the dial", as
   assertEquals(s.reached.text, " many of them");
   s.target.write(encode("answer"));
   await settle();
-  assertEquals(s.heard.pieces, [OK, "answer"]);
+  assertEquals(s.received.pieces, [OK, "answer"]);
 });
 
 Deno.test("behind an early 200 a failed dial is a reset, and logged", async () => {
@@ -320,7 +320,9 @@ Deno.test("behind an early 200 a failed dial is a reset, and logged", async () =
   await s.say(REQUEST);
   s.dials[0]!.answer.failed(new DialError("timeout", "too slow"));
   await settle();
-  assertEquals([s.heard.text, s.heard.end, s.refusals], [OK, "reset", [504]]);
+  assertEquals([s.received.text, s.received.end, s.refusals], [OK, "reset", [
+    504,
+  ]]);
   assertEquals(s.timers.pendingCount, 0);
 });
 
@@ -333,8 +335,8 @@ Deno.test("what is refused at once is refused in words, early 200 or not", async
     },
   });
   await s.say(REQUEST);
-  assertStringIncludes(s.heard.text, "HTTP/1.1 503 No agent available");
-  assertEquals(s.heard.text.includes(OK), false);
+  assertStringIncludes(s.received.text, "HTTP/1.1 503 No agent available");
+  assertEquals(s.received.text.includes(OK), false);
 });
 
 Deno.test("a half-close behind an early 200 is one, even without a word", async () => {
@@ -350,7 +352,7 @@ Deno.test("a half-close behind an early 200 is one, even without a word", async 
   await settle();
   s.timers.advance(FIRST_HOLD_MS);
   await settle();
-  assertEquals(s.heard.text, OK + "banner");
+  assertEquals(s.received.text, OK + "banner");
 });
 
 Deno.test("a client that is reset behind an early 200 gives its dial up", async () => {

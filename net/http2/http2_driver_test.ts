@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
-import { slip } from "../../tests/support/watch/heard_faults.ts";
+import { RecordedErrors } from "../../tests/support/watch/recorded_errors.ts";
+import { slip } from "../../tests/support/watch/recorded_faults.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { tcpPair } from "../../tests/support/peers/sockets.ts";
 import {
@@ -139,7 +139,7 @@ Deno.test("an engine that gives up does not wait for its write", async () => {
   assertEquals(stream.calls, ["close"]);
 });
 
-Deno.test("a lost stream is told to the engine and stops the timer", async () => {
+Deno.test("a lost stream is reported to the engine and stops the timer", async () => {
   const { engine, stream, timers } = drive();
   engine.nextDeadlineMs = timers.now() + 100;
   stream.deliver(new Uint8Array(1));
@@ -202,7 +202,7 @@ const ENTRIES: Readonly<Record<string, (scene: Scene) => void>> = {
 
 for (const [entry, provoke] of Object.entries(ENTRIES)) {
   Deno.test(`an engine that throws at ${entry} costs its connection`, async () => {
-    using heard = new HeardErrors();
+    using heard = new RecordedErrors();
     const scene = drive();
     const { engine, stream } = scene;
     await Promise.resolve();
@@ -217,7 +217,7 @@ for (const [entry, provoke] of Object.entries(ENTRIES)) {
 }
 
 Deno.test("an engine that throws at its end is only reported", async () => {
-  using heard = new HeardErrors();
+  using heard = new RecordedErrors();
   const { engine, stream } = drive();
   engine.transportClosed = slip;
   stream.deliver(new Error("gone"));

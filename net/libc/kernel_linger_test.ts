@@ -5,7 +5,7 @@ import { lingerInKernel } from "./kernel_linger.ts";
 import { openLibc } from "./libc.ts";
 import { listenPolledTcp } from "../bind/polled_listener.ts";
 
-Deno.test("a peer that floods still reads what it was told last, and then the end", async () => {
+Deno.test("a peer that floods still reads what it was sent last, and then the end", async () => {
   const library = openLibc();
   assert(library !== undefined, "these tests run where there is one");
   const listener = listenPolledTcp({ hostname: "127.0.0.1", port: 0 }, 1)!;

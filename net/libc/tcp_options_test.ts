@@ -19,7 +19,7 @@ Deno.test("a link's socket sends at once and keeps little unsent", async () => {
   far.close();
 });
 
-Deno.test("a connection that is gone is told, and nothing is changed", async () => {
+Deno.test("a connection that is gone is reported, and nothing is changed", async () => {
   const [near, far] = await tcpPair();
   const [here, there] = [near.localAddr, near.remoteAddr] as Deno.NetAddr[];
   near.close();

@@ -15,7 +15,7 @@ import type { Stream } from "../stream/stream.ts";
 import { listenAgentPort } from "./agent_listener.ts";
 
 /** A connection as either end hears of it. */
-class Heard {
+class Received {
   readonly closed: Promise<void>;
 
   constructor(readonly stream: Stream) {
@@ -39,7 +39,7 @@ for (const { tls } of TLS_ENGINES) {
     Deno.writeTextFileSync(files.ca, all.ca);
     const source = { ...SOURCE_LIMITS_DEFAULT, unauthenticated: 1 };
     const limiter = usualLimiter({ plan: { all: ALL_LIMITS_DEFAULT, source } });
-    const connected: PromiseWithResolvers<[Heard, AdmittedConnection]>[] = [
+    const connected: PromiseWithResolvers<[Received, AdmittedConnection]>[] = [
       Promise.withResolvers(),
       Promise.withResolvers(),
     ];
@@ -57,7 +57,7 @@ for (const { tls } of TLS_ENGINES) {
       limiter,
     }, {
       onConnection: (transport, admitted) =>
-        connected[count++]!.resolve([new Heard(transport), admitted]),
+        connected[count++]!.resolve([new Received(transport), admitted]),
       onRefused: trouble.report,
       onProblem: trouble.report,
     });
@@ -71,7 +71,7 @@ for (const { tls } of TLS_ENGINES) {
         proxyEnv: {},
         timeoutMs: 10_000,
         tls,
-      }).then((transport) => new Heard(transport));
+      }).then((transport) => new Received(transport));
     const one = await trouble.instead(connect());
     const [seen] = await trouble.instead(connected[0]!.promise);
     const other = await trouble.instead(connect());

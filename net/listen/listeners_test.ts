@@ -10,7 +10,7 @@ const quiet = {
   },
 };
 
-Deno.test("the bound port is told, and accepting works until close", async () => {
+Deno.test("the bound port is reported, and accepting works until close", async () => {
   const accepted = Promise.withResolvers<Stream>();
   const listener = listenTcp({ hostname: "127.0.0.1", port: 0 }, {
     ...quiet,

@@ -157,7 +157,7 @@ Deno.test("a server that is not there costs nothing", {
   );
 });
 
-Deno.test("who never answers is told as that", async () => {
+Deno.test("a server that never answers is reported as that", async () => {
   await using server = DnsServer.open(SILENT);
   const timers = new FakeTimers();
   const about = { tryMs: 1_000, timeoutMs: 5_000 };
@@ -181,7 +181,7 @@ Deno.test("who never answers is told as that", async () => {
   assertEquals(new Set(server.asked.map(({ id }) => id)).size, 4);
 });
 
-Deno.test("a server that cannot say is told as that", async () => {
+Deno.test("a server that cannot say is reported as that", async () => {
   await using server = DnsServer.open((asked) => [
     dnsAnswer(asked, [], { code: 2 }),
   ]);

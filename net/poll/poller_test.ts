@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
+import { RecordedErrors } from "../../tests/support/watch/recorded_errors.ts";
 import { WAKEUPS } from "../../tests/support/memory/socket_kinds.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
 import {
@@ -84,7 +84,7 @@ for (const [name, open] of Object.entries(WAKEUPS)) {
       assertEquals(poller.wakeupKind, undefined, "somebody still waits");
     });
 
-  test("each is told of what is its own, however many", async (poller) => {
+  test("each is notified of what is its own, however many", async (poller) => {
     const bells = Array.from({ length: 500 }, () => new Bell().addTo(poller));
     for (let round = 1; round <= 3; round++) {
       for (const bell of bells) bell.ring();
@@ -96,14 +96,14 @@ for (const [name, open] of Object.entries(WAKEUPS)) {
     await Promise.all(bells.map((bell) => poller.close(bell.descriptor)));
   });
 
-  test("what is ready before it is waited for is told", async (poller) => {
+  test("what is ready before it is waited for is reported", async (poller) => {
     const bell = new Bell();
     bell.ring();
     await bell.addTo(poller).heard(1);
     await poller.close(bell.descriptor);
   });
 
-  test("what one closes in a look, that look tells no more", async (poller) => {
+  test("what one closes in a look, that look reports no more", async (poller) => {
     const [one, other] = [new Bell().addTo(poller), new Bell().addTo(poller)];
     one.act = () => void poller.close(other.descriptor);
     other.act = () => void poller.close(one.descriptor);
@@ -115,8 +115,8 @@ for (const [name, open] of Object.entries(WAKEUPS)) {
     await poller.close(one.rings === 1 ? one.descriptor : other.descriptor);
   });
 
-  test("one that throws is ended, and the others are told", async (poller) => {
-    using heard = new HeardErrors();
+  test("one that throws is ended, and the others are notified", async (poller) => {
+    using heard = new RecordedErrors();
     const bells = Array.from({ length: 9 }, () => new Bell().addTo(poller));
     const bad = bells[4]!;
     bad.act = () => {
@@ -168,7 +168,7 @@ for (const [name, open] of Object.entries(WAKEUPS)) {
     await poller.close(other.descriptor);
   });
 
-  test("what goes on elsewhere is not told of", async (poller) => {
+  test("what goes on elsewhere is not reported", async (poller) => {
     const [gone, here] = [new Bell().addTo(poller), new Bell().addTo(poller)];
     poller.release(gone.descriptor);
     gone.ring();

@@ -84,7 +84,7 @@ testEachKind(
 );
 
 testEachKind(
-  "one byte and an end behind it are both heard",
+  "one byte and an end behind it are both received",
   async ({ peer, stream }) => {
     await writeAll(peer, words("x"));
     peer.close();
@@ -98,7 +98,7 @@ testEachKind(
 );
 
 testEachKind(
-  "an end behind bytes that nobody takes is heard when they are",
+  "an end behind bytes that nobody takes is received when they are",
   async ({ peer, stream }) => {
     const conduit = conduitOf(stream);
     const listener = new Listener(conduit, { consume: false });

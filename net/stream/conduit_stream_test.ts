@@ -85,7 +85,7 @@ Deno.test("ConduitStream that is closed early is given up, and says so to who wa
 });
 
 for (const kind of ["reset", "lost"] as const) {
-  Deno.test(`ConduitStream tells that its conduit was ${kind}`, async () => {
+  Deno.test(`ConduitStream reports that its conduit was ${kind}`, async () => {
     const [near, far] = MemoryConduit.pair();
     const socket = new Socket(new ConduitStream(near, "far"));
     const probe = new ConduitProbe(far);

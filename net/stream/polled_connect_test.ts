@@ -57,7 +57,7 @@ test("a refusal has its code, and where nothing is has its own", async (poller) 
   });
 });
 
-test("on this machine it is there at once, and what was said meanwhile is heard", async (poller) => {
+test("on this machine it is there at once, and what was sent meanwhile is received", async (poller) => {
   using listener = Deno.listen(LOOPBACK);
   const { hostname, port } = listener.addr as Deno.NetAddr;
   const stream = startPolledTcp({ hostname, port }, poller);
@@ -67,9 +67,9 @@ test("on this machine it is there at once, and what was said meanwhile is heard"
   await peer.write(new TextEncoder().encode("hello"));
   peer.close();
   await settled();
-  const heard = new Uint8Array(16);
-  assertEquals(await socket.read(heard), 5);
-  assertEquals(await socket.read(heard), null);
+  const received = new Uint8Array(16);
+  assertEquals(await socket.read(received), 5);
+  assertEquals(await socket.read(received), null);
   socket.close();
 });
 
@@ -138,7 +138,7 @@ test("who gives up while it is under way leaves nothing", async (poller) => {
   assertEquals(await assertRejects(() => connecting), reason);
 });
 
-test("an end that comes together with the connection is heard", async (poller) => {
+test("an end that comes together with the connection is received", async (poller) => {
   using crowd = new Crowd();
   const connecting = connectPolledTcp(crowd.address, NEVER, poller)!;
   await settled();

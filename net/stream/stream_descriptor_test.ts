@@ -15,8 +15,8 @@ const words = (said: string) => new TextEncoder().encode(said);
 
 /** A descriptor, and what the poller has told of it. */
 class End {
-  told = 0;
-  #heard = Promise.withResolvers<void>();
+  reported = 0;
+  #received = Promise.withResolvers<void>();
 
   constructor(readonly stream: Stream) {
     stream.notify(this);
@@ -25,13 +25,13 @@ class End {
   onFault(): void {}
 
   onReady(ready: number): void {
-    this.told |= ready;
-    this.#heard.resolve();
-    this.#heard = Promise.withResolvers();
+    this.reported |= ready;
+    this.#received.resolve();
+    this.#received = Promise.withResolvers();
   }
 
   async until(bits: number): Promise<void> {
-    while ((this.told & bits) !== bits) await this.#heard.promise;
+    while ((this.reported & bits) !== bits) await this.#received.promise;
   }
 
   /** One read; text, the peer's end, or what a read without bytes says. */
@@ -72,20 +72,23 @@ function test(name: string, check: Parameters<typeof connected>[0]): void {
   });
 }
 
-test("a short read is the last one until more is told", async (here, there) => {
-  there.stream.write(words("one"));
-  assertEquals(here.read(), "one");
-  assertEquals(here.read(), WOULD_BLOCK);
-  await here.until(Ready.WRITE);
-  here.told = 0;
-  assertEquals(here.read(), WOULD_BLOCK);
-  there.stream.write(words("two"));
-  assertEquals(here.read(), WOULD_BLOCK, "it was not told yet");
-  await here.until(Ready.READ);
-  assertEquals(here.read(2), "tw");
-  assertEquals(here.read(2), "o");
-  assertEquals(here.read(2), WOULD_BLOCK);
-});
+test(
+  "a short read is the last one until more is reported",
+  async (here, there) => {
+    there.stream.write(words("one"));
+    assertEquals(here.read(), "one");
+    assertEquals(here.read(), WOULD_BLOCK);
+    await here.until(Ready.WRITE);
+    here.reported = 0;
+    assertEquals(here.read(), WOULD_BLOCK);
+    there.stream.write(words("two"));
+    assertEquals(here.read(), WOULD_BLOCK, "it was not told yet");
+    await here.until(Ready.READ);
+    assertEquals(here.read(2), "tw");
+    assertEquals(here.read(2), "o");
+    assertEquals(here.read(2), WOULD_BLOCK);
+  },
+);
 
 test(
   "a read that is filled exactly is followed by another one",
@@ -99,7 +102,7 @@ test(
 );
 
 test(
-  "an end that was told of together with bytes is read behind them",
+  "an end that was reported together with bytes is read behind them",
   async (here, there) => {
     there.stream.write(words("last"));
     there.stream.closeWrite();
@@ -133,23 +136,23 @@ test(
 );
 
 test(
-  "what there is no room for is told of when there is",
+  "what there is no room for is reported when there is",
   async (here, there) => {
     const chunk = new Uint8Array(256 * 1024).fill(1);
     let written = 0;
     for (let count = -1; count !== 0; written += count) {
       count = there.stream.write(chunk);
     }
-    there.told = 0;
+    there.reported = 0;
     await settled();
-    assertEquals(there.told & Ready.WRITE, 0);
+    assertEquals(there.reported & Ready.WRITE, 0);
     await here.until(Ready.READ);
     const into = new Uint8Array(1024 * 1024);
     for (let read = 0; read < written;) {
       const count = here.stream.read(into);
       if (count > 0) read += count;
       else {
-        here.told = 0;
+        here.reported = 0;
         await here.until(Ready.READ);
       }
     }

@@ -271,14 +271,14 @@ testEachClient(
   "a server that does not trust us says so at the first read",
   async (engine) => {
     const all = await certificates();
-    const strangers: TlsAcceptorOptions["credentials"] = {
+    const distrusting: TlsAcceptorOptions["credentials"] = {
       current: { ...all.server, ca: all.otherCa },
     };
     const cases = [
       { credentials: { ...all.otherClient, ca: all.ca } },
       { credentials: { ...all.expiredClient, ca: all.ca } },
       { credentials: { cert: "", key: "", ca: all.ca } },
-      { credentials: { ...all.client, ca: all.ca }, server: strangers },
+      { credentials: { ...all.client, ca: all.ca }, server: distrusting },
     ];
     // The platform does not pass on what OpenSSL does.
     const failures = engine.tls === "platform"
@@ -305,7 +305,7 @@ testEachClient(
 );
 
 testEachClient(
-  "a conduit over TLS ends with the server's verdict on us",
+  "a conduit over TLS ends with the server's refusal",
   async (engine) => {
     const { otherClient, ca } = await certificates();
     await using port = await TlsServer.open(engine, () => {});

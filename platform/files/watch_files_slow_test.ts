@@ -5,12 +5,12 @@ import { watchFiles } from "./watch_files.ts";
 Deno.test("the platform's news of every kind of replacement arrive", async () => {
   const folder = await Deno.makeTempDir();
   const file = `${folder}/certs/tls.crt`;
-  let told = Promise.withResolvers<readonly string[]>();
+  let reported = Promise.withResolvers<readonly string[]>();
   const watch = watchFiles({
     files: [file],
     timers: systemTimers,
-    onFiles: (files) => told.resolve(files),
-    onProblem: (line) => told.reject(new Error(line)),
+    onFiles: (files) => reported.resolve(files),
+    onProblem: (line) => reported.reject(new Error(line)),
   });
   const steps: readonly (() => void)[] = [
     () => Deno.mkdirSync(`${folder}/certs`),
@@ -38,10 +38,12 @@ Deno.test("the platform's news of every kind of replacement arrive", async () =>
     () => Deno.removeSync(`${folder}/certs`, { recursive: true }),
   ];
   for (const [index, step] of steps.entries()) {
-    told = Promise.withResolvers();
+    reported = Promise.withResolvers();
     step();
     // The directory alone is no news of a file in it.
-    if (index > 0) assertEquals(await told.promise, [file], `step ${index}`);
+    if (index > 0) {
+      assertEquals(await reported.promise, [file], `step ${index}`);
+    }
   }
   watch.close();
   await Deno.remove(folder, { recursive: true });

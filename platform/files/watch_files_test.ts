@@ -11,7 +11,7 @@ import {
 class Stage implements AsyncDisposable {
   readonly folder = Deno.makeTempDirSync();
   readonly timers = new FakeTimers();
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   /** The directories of each watch that was opened. */
   readonly opened: string[][] = [];
   readonly problems: string[] = [];
@@ -28,10 +28,10 @@ class Stage implements AsyncDisposable {
       files: files.map((name) => this.path(name)),
       directories: directories.map((name) => this.path(name)),
       timers: this.timers,
-      onFiles: (paths) => this.told.push(this.#short(paths.join(" "))),
-      onWritten: () => this.told.push("written"),
+      onFiles: (paths) => this.reported.push(this.#short(paths.join(" "))),
+      onWritten: () => this.reported.push("written"),
       onEntries: (directory, names) =>
-        this.told.push(`${this.#short(directory)}: ${names ?? "all"}`),
+        this.reported.push(`${this.#short(directory)}: ${names ?? "all"}`),
       onProblem: (line) => this.problems.push(line),
       open: (paths) => this.#open(paths),
     });
@@ -43,7 +43,7 @@ class Stage implements AsyncDisposable {
     await this.tell(...names);
     this.timers.advance(1_000);
     await this.tell(); // A watch that ends lets the next one begin.
-    return this.told.splice(0);
+    return this.reported.splice(0);
   }
 
   async tell(...names: string[]): Promise<void> {
@@ -57,14 +57,14 @@ class Stage implements AsyncDisposable {
     Deno.renameSync(this.path(from), this.path(to));
     this.#tell([this.path(from), this.path(to)], undefined, "rename");
     await this.tell();
-    return this.told.splice(0);
+    return this.reported.splice(0);
   }
 
   /** Whoever wrote to `name` has closed it. */
   async closed(name: string): Promise<string[]> {
     this.#tell([this.path(name)], undefined, "access");
     await this.tell();
-    return this.told.splice(0);
+    return this.reported.splice(0);
   }
 
   /** More happened at once than the platform could note down. */
@@ -98,7 +98,7 @@ class Stage implements AsyncDisposable {
   }
 }
 
-Deno.test("a file is told when it was written, replaced, removed and made", async () => {
+Deno.test("a file is reported when it was written, replaced, removed and made", async () => {
   await using stage = new Stage();
   const path = stage.path("a");
   Deno.writeTextFileSync(path, "1");
@@ -155,7 +155,7 @@ Deno.test("a directory that is replaced, or comes later, is watched anew", async
   assertEquals(stage.opened.length, 3);
 });
 
-Deno.test("changes that come together are told together, but not ever later", async () => {
+Deno.test("changes that come together are reported together, but not ever later", async () => {
   await using stage = new Stage();
   for (const name of ["a", "b"]) Deno.writeTextFileSync(stage.path(name), "1");
   stage.watch(["a", "b"]);
@@ -165,18 +165,18 @@ Deno.test("changes that come together are told together, but not ever later", as
   Deno.writeTextFileSync(stage.path("b"), "22");
   await stage.tell("b");
   stage.timers.advance(99);
-  assertEquals(stage.told.splice(0), []);
+  assertEquals(stage.reported.splice(0), []);
   stage.timers.advance(1);
-  assertEquals(stage.told.splice(0), ["a b"]);
+  assertEquals(stage.reported.splice(0), ["a b"]);
   Deno.writeTextFileSync(stage.path("a"), "333");
   for (let news = 0; news < 20; news++) {
     await stage.tell("noise");
     stage.timers.advance(50);
   }
-  assertEquals(stage.told, ["a"]);
+  assertEquals(stage.reported, ["a"]);
 });
 
-Deno.test("a file that is watched alone is told at once when it was renamed into its place", async () => {
+Deno.test("a file that is watched alone is reported at once when it was renamed into its place", async () => {
   await using stage = new Stage();
   stage.watch(["a"]);
   const write = (text: string) =>
@@ -188,16 +188,16 @@ Deno.test("a file that is watched alone is told at once when it was renamed into
   write("333");
   assertEquals(await stage.rename("new", "a"), [], "it came just now");
   stage.timers.advance(100);
-  assertEquals(stage.told.splice(0), ["a"]);
+  assertEquals(stage.reported.splice(0), ["a"]);
   await using pair = new Stage();
   pair.watch(["a", "key"]);
   Deno.writeTextFileSync(pair.path("new"), "1");
   assertEquals(await pair.rename("new", "a"), [], "its key may come yet");
   pair.timers.advance(100);
-  assertEquals(pair.told, ["a"]);
+  assertEquals(pair.reported, ["a"]);
 });
 
-Deno.test("a file that is watched alone is told when it is closed, and when it has settled", async () => {
+Deno.test("a file that is watched alone is reported when it is closed, and when it has settled", async () => {
   await using stage = new Stage();
   stage.watch(["a"]);
   Deno.writeTextFileSync(stage.path("a"), "1");
@@ -207,9 +207,9 @@ Deno.test("a file that is watched alone is told when it is closed, and when it h
   Deno.writeTextFileSync(stage.path("a"), "22");
   assertEquals(await stage.closed("a"), [], "it was just now");
   stage.timers.advance(99);
-  assertEquals(stage.told, []);
+  assertEquals(stage.reported, []);
   stage.timers.advance(1);
-  assertEquals(stage.told.splice(0), ["a"]);
+  assertEquals(stage.reported.splice(0), ["a"]);
   Deno.writeTextFileSync(stage.path("a"), "333");
   assertEquals(await stage.closed("a"), ["written"]);
   await using pair = new Stage();
@@ -218,7 +218,7 @@ Deno.test("a file that is watched alone is told when it is closed, and when it h
   assertEquals(await pair.closed("a"), [], "its key may come yet");
 });
 
-Deno.test("entries of a directory are told by name, and as all when too many", async () => {
+Deno.test("entries of a directory are reported by name, and as all when too many", async () => {
   await using stage = new Stage();
   Deno.mkdirSync(stage.path("nodes"));
   stage.watch([], ["nodes"]);
@@ -235,7 +235,7 @@ Deno.test("entries of a directory are told by name, and as all when too many", a
   // The kernel's clock for files ticks every few milliseconds only.
   Deno.utimeSync(stage.path("nodes"), 1, 1);
   stage.timers.advance(60_000);
-  assertEquals(stage.told.splice(0), ["nodes: all"]);
+  assertEquals(stage.reported.splice(0), ["nodes: all"]);
   Deno.writeTextFileSync(stage.path("nodes/n4"), "");
   assertEquals(await stage.overflow(), ["nodes: all"]);
 });
@@ -247,7 +247,7 @@ Deno.test("without a watch files are looked at, and it is said once", async () =
   stage.watch(["a"]);
   Deno.writeTextFileSync(stage.path("a"), "22");
   stage.timers.advance(5_000);
-  assertEquals(stage.told.splice(0), ["a"]);
+  assertEquals(stage.reported.splice(0), ["a"]);
   stage.timers.advance(30_000);
   assertEquals(stage.problems, [
     `Cannot watch ${stage.folder}: no space left for watches; files are ` +

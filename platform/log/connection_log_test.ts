@@ -8,14 +8,14 @@ import { ConnectionLog, withPacketLines } from "./connection_log.ts";
 const TARGET = { protocol: "tcp", address: "10.0.0.7:80" };
 const FACTS = { who: "CN=alice", from: "10.0.0.3:5000", target: TARGET };
 
-Deno.test("a connection is told with who, where, how much, how long and how it ended", () => {
+Deno.test("a connection is logged with who, where, how much, how long and how it ended", () => {
   const log = new RecordedLog();
   const timers = new FakeTimers();
-  const told: string[] = [];
+  const reported: string[] = [];
   const inner = {
-    received: (bytes: number) => told.push(`received ${bytes}`),
-    sent: (bytes: number) => told.push(`sent ${bytes}`),
-    ended: ({ kind }: { kind: string }) => told.push(kind),
+    received: (bytes: number) => reported.push(`received ${bytes}`),
+    sent: (bytes: number) => reported.push(`sent ${bytes}`),
+    ended: ({ kind }: { kind: string }) => reported.push(kind),
   };
   const connections = new ConnectionLog(log, timers);
   const startMs = timers.now();
@@ -51,10 +51,10 @@ Deno.test("a connection is told with who, where, how much, how long and how it e
       },
     },
   ]);
-  assertEquals(told, ["sent 3000", "received 5", "received 6", "reset"]);
+  assertEquals(reported, ["sent 3000", "received 5", "received 6", "reset"]);
 });
 
-Deno.test("a failure is told by default, and one that was wanted is a detail", () => {
+Deno.test("a failure is logged by default, and one that was wanted is a detail", () => {
   const log = new RecordedLog();
   const connections = new ConnectionLog(log, new FakeTimers());
   connections.failed(new DialError("endpoint", "refused"), FACTS);
@@ -65,7 +65,7 @@ Deno.test("a failure is told by default, and one that was wanted is a detail", (
   ]);
 });
 
-Deno.test("packets are told only where they are wanted, and counted always", () => {
+Deno.test("packets are logged only where they are wanted, and counted always", () => {
   const log = new RecordedLog();
   const counted: string[] = [];
   const observer = withPacketLines<PacketObserver>(

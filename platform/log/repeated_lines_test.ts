@@ -28,16 +28,16 @@ Deno.test("the first line is written at once, the last with a count", () => {
   assertEquals(take(), [`three (same, 2 more ${UNTIL})`]);
 });
 
-Deno.test("the longer it goes on, the rarer it is told", () => {
+Deno.test("the longer it goes on, the rarer it is logged", () => {
   const { timers, say, take } = rig();
-  let told = 0;
+  let reported = 0;
   for (let second = 0; second < 3600; second++) {
     say("key");
     timers.advance(1_000);
-    told += take().length;
+    reported += take().length;
   }
   // At once, after 10 s, 70 s, and then every ten minutes.
-  assertEquals(told, 3 + 5);
+  assertEquals(reported, 3 + 5);
 });
 
 Deno.test("after a quiet while a line is news again", () => {
@@ -52,7 +52,7 @@ Deno.test("after a quiet while a line is news again", () => {
   assertEquals(timers.pendingCount, 0);
 });
 
-Deno.test("flush tells what is held, once", () => {
+Deno.test("flush logs what is held, once", () => {
   const { timers, repeated, say, take } = rig();
   for (const key of ["a", "a", "b"]) say(key);
   take();
@@ -78,7 +78,7 @@ Deno.test("however many keys there are, few are remembered and few lines written
   ]);
 });
 
-Deno.test("in a crowd of new keys some are heard each second", () => {
+Deno.test("in a crowd of new keys some are logged each second", () => {
   const { timers, say, take } = rig();
   for (let i = 0; i < KEYS_MAX; i++) say(`key ${i}`);
   take();

@@ -89,7 +89,7 @@ Deno.test("a name is taken once", () => {
   assertThrows(() => registry.series("gauge", "g", "G."), TypeError);
 });
 
-Deno.test("a process tells its memory and processor time", () => {
+Deno.test("a process reports its memory and processor time", () => {
   const registry = new MetricRegistry();
   registerProcessMetrics(registry);
   const text = registry.expose();

@@ -35,7 +35,7 @@ async function leaf(
   });
 }
 
-Deno.test("a leaf says what was wished, and names cannot smuggle in others", async () => {
+Deno.test("a leaf says what was requested, and names cannot smuggle in others", async () => {
   const ca = await authority();
   const { publicKey } = await generateKeyPair();
   const { x509 } = certificateFacts(await leaf(ca, publicKey));

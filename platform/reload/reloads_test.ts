@@ -1,6 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
+import { RecordedErrors } from "../../tests/support/watch/recorded_errors.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { FileError } from "../files/file_error.ts";
 import type { FileWatchOptions } from "../files/watch_files.ts";
@@ -125,7 +125,7 @@ Deno.test("a bad file keeps the old one, and log, metrics and readiness say so",
   assertEquals(reloads.notes, []);
 });
 
-Deno.test("who asks is told about every source, and of failures at once", () => {
+Deno.test("who asks receives the state of every source, and failures at once", () => {
   const { reloads, pair, policy, said } = stage();
   pair.there = new FileError("bad");
   policy.there = "2";
@@ -139,7 +139,7 @@ Deno.test("who asks is told about every source, and of failures at once", () => 
   ]);
 });
 
-Deno.test("what is read elsewhere fares as told", () => {
+Deno.test("what is read elsewhere fares as reported", () => {
   const { reloads, metric, said } = stage();
   const outcome = reloads.follow("state");
   const failures = 't_reload_failures_total{kind="state"}';
@@ -159,12 +159,12 @@ Deno.test("what is read elsewhere fares as told", () => {
 });
 
 Deno.test("a slip of ours is no reason not to read the others' files", () => {
-  using heard = new HeardErrors();
+  using recorded = new RecordedErrors();
   const { pair, policy, tell, said } = stage();
   pair.there = new TypeError("ours");
   policy.there = "2";
   tell("a.crt", "p.yaml");
-  assertEquals(heard.errors, [{ where: "file", message: "ours" }]);
+  assertEquals(recorded.errors, [{ where: "file", message: "ours" }]);
   assertEquals(said(), [
     "error: an internal error; what was read before stays in use",
     "info: policy: now 2",

@@ -91,7 +91,7 @@ Deno.test("a timer set from a callback fires too, behind cancelled ones", async 
   });
 });
 
-Deno.test("a process that was held up hears what has come before it calls anything late", async () => {
+Deno.test("a process that was held up reads what has come before it calls anything late", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;
   const ask = async () => {

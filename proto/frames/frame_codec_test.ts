@@ -332,7 +332,7 @@ Deno.test("FrameDecoder hands DATA on before the frame is complete", () => {
   });
 });
 
-Deno.test("FrameDecoder tells the end of the stream behind the padding", () => {
+Deno.test("FrameDecoder reports the end of the stream behind the padding", () => {
   const decoder = new FrameDecoder();
   decoder.push(hex("000004 00 09 00000001 02 61 00"));
   assertEquals((decoder.next() as DataFrame).endStream, false);

@@ -132,7 +132,7 @@ const echo: MethodHandler = (call) => {
 
 /** A method that only writes down what it hears. */
 function quiet(
-  heard: string[],
+  received: string[],
   onCall: (call: ServerCall) => void = () => {},
 ): MethodHandler {
   return (call) => {
@@ -140,11 +140,11 @@ function quiet(
     return {
       onBody(chunk) {
         call.consumed(chunk.length);
-        heard.push("body");
+        received.push("body");
       },
-      onHalfClose: () => heard.push("half-close"),
-      onWritable: () => heard.push("writable"),
-      onCancel: ({ lost }) => heard.push(lost ? "lost" : "cancel"),
+      onHalfClose: () => received.push("half-close"),
+      onWritable: () => received.push("writable"),
+      onCancel: ({ lost }) => received.push(lost ? "lost" : "cancel"),
     };
   };
 }
@@ -252,9 +252,9 @@ Deno.test("frames that the caller builds itself pass through, one DATA each", ()
 });
 
 Deno.test("an answer while the caller is still sending ends the call on both ends", () => {
-  const heard: string[] = [];
+  const received: string[] = [];
   let served: ServerCall | undefined;
-  const world = new World({ "/m": quiet(heard, (call) => served = call) });
+  const world = new World({ "/m": quiet(received, (call) => served = call) });
   const logged = world.call("/m");
   logged.call.sendMessage(new Uint8Array(5 * MIB));
   world.pipe.step();
@@ -262,39 +262,39 @@ Deno.test("an answer while the caller is still sending ends the call on both end
   world.assertNothingLeft();
   assertEquals(logged.statuses, ["NOT_FOUND no"]);
   assertEquals([logged.call.keptBytes, logged.call.room], [0, 0]);
-  assertEquals(heard.filter((what) => what !== "body"), []);
+  assertEquals(received.filter((what) => what !== "body"), []);
 });
 
 Deno.test("a cancelled call is a cancellation over there, kept bytes or not", () => {
   for (const bytes of [10, 5 * MIB]) {
-    const heard: string[] = [];
-    const world = new World({ "/m": quiet(heard) });
+    const received: string[] = [];
+    const world = new World({ "/m": quiet(received) });
     const logged = world.call("/m");
     logged.call.sendMessage(new Uint8Array(bytes));
     world.pipe.step();
     logged.call.cancel();
     world.assertNothingLeft();
-    assertEquals([heard.at(-1), logged.statuses], ["cancel", []]);
+    assertEquals([received.at(-1), logged.statuses], ["cancel", []]);
   }
 });
 
 Deno.test("the caller's deadline ends the call on both ends", () => {
-  const heard: string[] = [];
+  const received: string[] = [];
   let served: ServerCall | undefined;
-  const world = new World({ "/m": quiet(heard, (call) => served = call) });
+  const world = new World({ "/m": quiet(received, (call) => served = call) });
   const logged = world.call("/m", { timeoutMs: 250 });
   world.pipe.settle();
   assertEquals(served!.deadlineMs, world.timers.now() + 250);
   world.timers.advance(250);
   world.assertNothingLeft();
-  assertEquals(heard, ["cancel"]);
+  assertEquals(received, ["cancel"]);
   assertEquals(logged.statuses.length, 1);
   assert(logged.statuses[0]!.startsWith("DEADLINE_EXCEEDED"));
 });
 
 Deno.test("the callee keeps the deadline of a caller that does not", () => {
-  const heard: string[] = [];
-  const world = new World({ "/m": quiet(heard) });
+  const received: string[] = [];
+  const world = new World({ "/m": quiet(received) });
   const statuses: string[] = [];
   startCall(world.client, { path: "/m", authority: "test", timeoutMs: 250 }, {
     onMetadata() {},
@@ -305,17 +305,17 @@ Deno.test("the callee keeps the deadline of a caller that does not", () => {
   world.pipe.settle();
   world.timers.advance(250);
   world.assertNothingLeft();
-  assertEquals([heard, statuses], [["cancel"], ["DEADLINE_EXCEEDED"]]);
+  assertEquals([received, statuses], [["cancel"], ["DEADLINE_EXCEEDED"]]);
 });
 
 Deno.test("a broken path is a loss on both ends, never an answer", () => {
-  const heard: string[] = [];
-  const world = new World({ "/m": quiet(heard) });
+  const received: string[] = [];
+  const world = new World({ "/m": quiet(received) });
   const logged = world.call("/m");
   world.pipe.settle();
   world.client.transportClosed(new Error("cable cut"));
   world.server.transportClosed(new Error("cable cut"));
-  assertEquals(heard, ["lost"]);
+  assertEquals(received, ["lost"]);
   assertEquals(logged.statuses.length, 1);
   const [status] = logged.statuses;
   assert(status!.startsWith("UNAVAILABLE") && status!.endsWith("(lost)"));

@@ -41,7 +41,7 @@ class FakeOpener {
 /** A call that has just been started. */
 class Scene extends FakeOpener {
   readonly timers = new FakeTimers();
-  readonly heard: string[] = [];
+  readonly received: string[] = [];
   readonly call: ClientCall;
   trailers: Metadata | undefined;
 
@@ -56,12 +56,12 @@ class Scene extends FakeOpener {
       ...options,
     }, {
       onMetadata: (metadata) =>
-        this.heard.push(`metadata ${metadata.text("serverid") ?? ""}`),
-      onBody: onBody ?? ((chunk) => this.heard.push(`body ${chunk.length}`)),
-      onWritable: () => this.heard.push("writable"),
+        this.received.push(`metadata ${metadata.text("serverid") ?? ""}`),
+      onBody: onBody ?? ((chunk) => this.received.push(`body ${chunk.length}`)),
+      onWritable: () => this.received.push("writable"),
       onStatus: ({ code, message }, trailers, lost) => {
         this.trailers = trailers;
-        this.heard.push(
+        this.received.push(
           `${statusName(code)} ${message}${lost ? " (lost)" : ""}`,
         );
       },
@@ -96,7 +96,7 @@ Deno.test("the request head is what PROTOCOL-HTTP2 asks for", () => {
 });
 
 Deno.test("head, body and trailers come up, the status once and last", () => {
-  const { call, stream, peer, heard } = new Scene();
+  const { call, stream, peer, received } = new Scene();
   call.halfClose();
   peer.onHeaders(fields({ ...HEAD, serverid: "s" }));
   peer.onData(new Uint8Array(7));
@@ -105,7 +105,7 @@ Deno.test("head, body and trailers come up, the status once and last", () => {
   );
   peer.onEnd();
   peer.onReset({ by: "lost", code: 0, reason: "late" });
-  assertEquals(heard, ["metadata s", "body 7", "NOT_FOUND nö"]);
+  assertEquals(received, ["metadata s", "body 7", "NOT_FOUND nö"]);
   assertEquals(stream.log.slice(1), ["end"]);
 });
 
@@ -118,23 +118,23 @@ Deno.test("trailers are metadata too", () => {
 });
 
 Deno.test("a head with a status that is all there is, is trailers-only", () => {
-  const { heard, trailers } = new Scene().answer({
+  const { received, trailers } = new Scene().answer({
     ...HEAD,
     "grpc-status": "16",
     "grpc-message": "who?",
     "hint": "h",
   });
-  assertEquals(heard, ["UNAUTHENTICATED who?"]);
+  assertEquals(received, ["UNAUTHENTICATED who?"]);
   assertEquals(trailers?.text("hint"), "h");
 });
 
 Deno.test("a head with a status and a body behind it is a head", () => {
-  const { peer, heard } = new Scene();
+  const { peer, received } = new Scene();
   peer.onHeaders(fields({ ...HEAD, "grpc-status": "3", serverid: "s" }));
   peer.onData(new Uint8Array(2));
   peer.onTrailers(fields({ "grpc-status": "0" }));
   peer.onEnd();
-  assertEquals(heard, ["metadata s", "body 2", "OK "]);
+  assertEquals(received, ["metadata s", "body 2", "OK "]);
 });
 
 Deno.test("an answer before our half-close frees the stream with a reset", () => {
@@ -153,30 +153,33 @@ Deno.test("an answer that is not gRPC is told by its HTTP status", () => {
     [{ ...HEAD, ":status": "500" }, "UNKNOWN"],
   ] as const;
   for (const [head, wanted] of cases) {
-    const { heard, stream, peer } = new Scene();
+    const { received, stream, peer } = new Scene();
     peer.onHeaders(fields(head));
     peer.onData(new Uint8Array(10));
-    assertEquals(heard.length, 1);
-    assertStringIncludes(heard[0]!, `${wanted} Cannot read the answer: `);
-    assertStringIncludes(heard[0]!, `HTTP status ${head[":status"]}`);
+    assertEquals(received.length, 1);
+    assertStringIncludes(received[0]!, `${wanted} Cannot read the answer: `);
+    assertStringIncludes(received[0]!, `HTTP status ${head[":status"]}`);
     assertEquals(stream.log.slice(1), ["reset 8"]);
   }
 });
 
 Deno.test("a status counts on any HTTP status when the answer is gRPC", () => {
-  const { heard } = new Scene().answer({
+  const { received } = new Scene().answer({
     ":status": "400",
     "content-type": "application/grpc",
     "grpc-status": "13",
   });
-  assertEquals(heard, ["INTERNAL "]);
+  assertEquals(received, ["INTERNAL "]);
 });
 
 Deno.test("an end without a status is made one", () => {
-  assertStringIncludes(new Scene().answer(HEAD).heard[1]!, "INTERNAL Cannot");
-  const { heard } = new Scene().answer(HEAD, { "x": "y" });
-  assertStringIncludes(heard[1]!, "UNKNOWN Cannot tell how the call ended");
-  assertStringIncludes(heard[1]!, "(lost)");
+  assertStringIncludes(
+    new Scene().answer(HEAD).received[1]!,
+    "INTERNAL Cannot",
+  );
+  const { received } = new Scene().answer(HEAD, { "x": "y" });
+  assertStringIncludes(received[1]!, "UNKNOWN Cannot tell how the call ended");
+  assertStringIncludes(received[1]!, "(lost)");
 });
 
 Deno.test("resets and lost connections are statuses that nobody sent", () => {
@@ -188,37 +191,37 @@ Deno.test("resets and lost connections are statuses that nobody sent", () => {
     ["lost", 0, "UNAVAILABLE why (lost)"],
   ] as const;
   for (const [by, code, wanted] of cases) {
-    const { peer, heard, call, stream } = new Scene({ timeoutMs: 100 });
+    const { peer, received, call, stream } = new Scene({ timeoutMs: 100 });
     peer.onReset({ by, code, reason: "why" });
     call.cancel();
     call.halfClose();
     call.consumed(5);
-    assertEquals(heard, [wanted]);
+    assertEquals(received, [wanted]);
     assertEquals([stream.log.length, stream.consumedBytes], [1, 0]);
   }
 });
 
 Deno.test("a passed deadline gives the call up", () => {
-  const { timers, heard, stream } = new Scene({ timeoutMs: 100 });
+  const { timers, received, stream } = new Scene({ timeoutMs: 100 });
   timers.advance(99);
-  assertEquals(heard, []);
+  assertEquals(received, []);
   timers.advance(1);
-  assertEquals(heard, [
+  assertEquals(received, [
     "DEADLINE_EXCEEDED no answer within the deadline of 100 ms (lost)",
   ]);
   assertEquals(stream.log.slice(1), ["reset 8"]);
 });
 
 Deno.test("the callee's cancel at the deadline is the deadline", () => {
-  const { timers, heard, peer, call } = new Scene({ timeoutMs: 100 });
+  const { timers, received, peer, call } = new Scene({ timeoutMs: 100 });
   const early = new Scene({ timeoutMs: 100 });
   early.peer.onReset({ by: "peer", code: 8, reason: "why" });
-  assertEquals(early.heard, ["CANCELLED why (lost)"]);
+  assertEquals(early.received, ["CANCELLED why (lost)"]);
   timers.after(100, () => {});
   // Ours has not fired yet although its time has come.
   Object.assign(timers, { now: () => 1_100 });
   peer.onReset({ by: "peer", code: 8, reason: "why" });
-  assertStringIncludes(heard[0]!, "DEADLINE_EXCEEDED");
+  assertStringIncludes(received[0]!, "DEADLINE_EXCEEDED");
   call.cancel();
 });
 
@@ -235,21 +238,21 @@ Deno.test("a call that is over leaves no timer behind", () => {
 });
 
 Deno.test("cancel resets the stream and nothing comes up any more", () => {
-  const { call, peer, stream, heard } = new Scene();
+  const { call, peer, stream, received } = new Scene();
   peer.onHeaders(fields(HEAD));
   call.cancel();
   peer.onData(new Uint8Array(1));
   peer.onTrailers(fields({ "grpc-status": "0" }));
   peer.onEnd();
   peer.onWritable();
-  assertEquals(heard, ["metadata "]);
+  assertEquals(received, ["metadata "]);
   assertEquals(stream.log.slice(1), ["reset 8"]);
   assertEquals(call.room, 0);
   assertEquals(call.sendMessage(new Uint8Array(1)), false);
 });
 
 Deno.test("half-close waits behind what is kept", () => {
-  const { call, peer, stream, heard } = new Scene();
+  const { call, peer, stream, received } = new Scene();
   stream.credit = 5;
   assertEquals(call.sendMessage(new Uint8Array(4)), false);
   call.halfClose();
@@ -258,31 +261,31 @@ Deno.test("half-close waits behind what is kept", () => {
   stream.credit = 10;
   peer.onWritable();
   assertEquals(stream.log.slice(2), ["data 4", "end"]);
-  assertEquals(heard, []);
+  assertEquals(received, []);
 });
 
 Deno.test("a GrpcError from onBody gives the call up with that status", () => {
-  const { peer, stream, heard } = new Scene({}, () => {
+  const { peer, stream, received } = new Scene({}, () => {
     throw new GrpcError(8, "too much");
   });
   peer.onHeaders(fields(HEAD));
   peer.onData(new Uint8Array(1));
-  assertEquals(heard, ["metadata ", "RESOURCE_EXHAUSTED too much (lost)"]);
+  assertEquals(received, ["metadata ", "RESOURCE_EXHAUSTED too much (lost)"]);
   assertEquals(stream.log.slice(1), ["reset 8"]);
 });
 
 Deno.test("an answer whose encoding or metadata we cannot read is INTERNAL", () => {
   for (const extra of [{ "grpc-encoding": "zstd" }, { "k-bin": "!" }]) {
-    const { peer, heard } = new Scene();
+    const { peer, received } = new Scene();
     peer.onHeaders(fields({ ...HEAD, ...extra }));
-    assertEquals(heard.length, 1);
-    assertStringIncludes(heard[0]!, "INTERNAL Cannot read ");
+    assertEquals(received.length, 1);
+    assertStringIncludes(received[0]!, "INTERNAL Cannot read ");
   }
-  const { heard } = new Scene().answer(HEAD, {
+  const { received } = new Scene().answer(HEAD, {
     "grpc-status": "0",
     "k-bin": "!",
   });
-  assertStringIncludes(heard[1]!, "INTERNAL Cannot read metadata k-bin");
+  assertStringIncludes(received[1]!, "INTERNAL Cannot read metadata k-bin");
 });
 
 Deno.test("a call without a deadline does not talk of one", () => {
@@ -292,7 +295,7 @@ Deno.test("a call without a deadline does not talk of one", () => {
   }
 });
 
-Deno.test("a call without timers only tells the callee its deadline", () => {
+Deno.test("a call without timers only sends the callee its deadline", () => {
   const opener = new FakeOpener();
   startCall(opener, { ...OPTIONS, timeoutMs: 5 }, {
     onMetadata() {},
@@ -398,15 +401,15 @@ Deno.test("room is asked for only when it can be used", () => {
 });
 
 Deno.test("what arrives after a cancellation is not looked at", () => {
-  const { call, peer, heard } = new Scene();
+  const { call, peer, received } = new Scene();
   call.cancel();
   peer.onHeaders(fields(HEAD));
-  assertEquals(heard, []);
+  assertEquals(received, []);
   const cancelled = new Scene({}, () => {
     cancelled.call.cancel();
     throw new GrpcError(8, "too much");
   });
   cancelled.peer.onHeaders(fields(HEAD));
   cancelled.peer.onData(new Uint8Array(1));
-  assertEquals(cancelled.heard, ["metadata "]);
+  assertEquals(cancelled.received, ["metadata "]);
 });

@@ -80,7 +80,7 @@ Deno.test("a request that is no protobuf is INVALID_ARGUMENT", async () => {
   assertEquals(stream.log[0]!.includes("grpc-status: 3"), true);
 });
 
-Deno.test("List tells all services", async () => {
+Deno.test("List answers with all services", async () => {
   const health = new HealthService();
   health.setStatus("a", "SERVING");
   health.setStatus("b", "NOT_SERVING");
@@ -91,7 +91,7 @@ Deno.test("List tells all services", async () => {
   });
 });
 
-Deno.test("Watch tells the status now and every change, once", () => {
+Deno.test("Watch sends the status now and every change, once", () => {
   const health = new HealthService();
   const request = HealthCheckRequest.encode({ service: "late" });
   const { stream, peer } = ask(health, "Watch", request);

@@ -1,6 +1,9 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { FakeStream, fields } from "../../tests/support/memory/fake_stream.ts";
-import { HeardFaults, slip } from "../../tests/support/watch/heard_faults.ts";
+import {
+  RecordedFaults,
+  slip,
+} from "../../tests/support/watch/recorded_faults.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import type { StreamEvents } from "../streams/stream.ts";
 import type { ServerCall, ServerCallEvents } from "./call.ts";
@@ -23,7 +26,7 @@ const RESPONSE = ":status: 200\ncontent-type: application/grpc";
 class Scene {
   readonly stream = new FakeStream();
   readonly timers = new FakeTimers();
-  readonly heard: string[] = [];
+  readonly recorded: string[] = [];
   readonly peer: StreamEvents;
   call: ServerCall | undefined;
 
@@ -42,11 +45,11 @@ class Scene {
           options.onCall?.(call);
           return {
             onBody: options.onBody ??
-              ((chunk) => this.heard.push(`body ${chunk.length}`)),
-            onHalfClose: () => this.heard.push("half-close"),
-            onWritable: () => this.heard.push("writable"),
+              ((chunk) => this.recorded.push(`body ${chunk.length}`)),
+            onHalfClose: () => this.recorded.push("half-close"),
+            onWritable: () => this.recorded.push("writable"),
             onCancel: ({ lost, message }) =>
-              this.heard.push(`cancel ${lost} ${message}`),
+              this.recorded.push(`cancel ${lost} ${message}`),
           };
         },
       },
@@ -78,9 +81,9 @@ Deno.test("te is not insisted on and Host stands in for :authority", () => {
 });
 
 Deno.test("the head leaves with the first message, then trailers, then a reset", () => {
-  const { call, stream, peer, heard } = new Scene();
+  const { call, stream, peer, recorded } = new Scene();
   peer.onData(new Uint8Array(4));
-  assertEquals(heard, ["body 4"]);
+  assertEquals(recorded, ["body 4"]);
   call!.sendMessage(Uint8Array.of(1));
   call!.finish(OK, new Metadata({ took: "1" }));
   assertEquals(stream.log, [
@@ -116,13 +119,13 @@ Deno.test("metadata can leave early, once", () => {
 });
 
 Deno.test("trailers stay behind everything that is kept", () => {
-  const { call, stream, peer, heard } = new Scene();
+  const { call, stream, peer, recorded } = new Scene();
   stream.credit = 6;
   assertEquals(call!.sendMessage(Uint8Array.of(1, 2, 3)), false);
   call!.finish(OK);
   assertEquals(stream.log, [RESPONSE, "data 6"]);
   peer.onData(new Uint8Array(50));
-  assertEquals([heard, stream.consumedBytes], [[], 50]);
+  assertEquals([recorded, stream.consumedBytes], [[], 50]);
   stream.credit = 1;
   peer.onWritable();
   stream.credit = 10;
@@ -133,30 +136,30 @@ Deno.test("trailers stay behind everything that is kept", () => {
     "grpc-status: 0\n;",
     "reset 0",
   ]);
-  assertEquals(heard, []);
+  assertEquals(recorded, []);
 });
 
 Deno.test("onWritable is passed on once nothing is kept", () => {
-  const { call, stream, peer, heard } = new Scene();
+  const { call, stream, peer, recorded } = new Scene();
   stream.credit = 6;
   call!.sendMessage(new Uint8Array(10));
   stream.credit = 2;
   peer.onWritable();
-  assertEquals(heard, []);
+  assertEquals(recorded, []);
   stream.credit = 20;
   peer.onWritable();
-  assertEquals(heard, ["writable"]);
+  assertEquals(recorded, ["writable"]);
   assertEquals(call!.room, stream.room);
 });
 
 Deno.test("a cancelled and a lost call are told apart, and nothing can be sent", () => {
   for (const by of ["peer", "lost"] as const) {
-    const { call, stream, peer, heard, timers } = new Scene({
+    const { call, stream, peer, recorded, timers } = new Scene({
       ...HEAD,
       "grpc-timeout": "1S",
     });
     peer.onReset({ by, code: 8, reason: "why" });
-    assertEquals(heard, [`cancel ${by === "lost"} why`]);
+    assertEquals(recorded, [`cancel ${by === "lost"} why`]);
     assertEquals(timers.pendingCount, 0);
     assertEquals(call!.room, 0);
     assertEquals(call!.sendMessage(new Uint8Array(1)), false);
@@ -167,32 +170,32 @@ Deno.test("a cancelled and a lost call are told apart, and nothing can be sent",
   }
 });
 
-Deno.test("a call that finished hears of no cancellation", () => {
-  const { call, peer, heard, stream } = new Scene();
+Deno.test("a call that finished is notified of no cancellation", () => {
+  const { call, peer, recorded, stream } = new Scene();
   stream.credit = 5;
   call!.sendMessage(new Uint8Array(10));
   call!.finish(OK);
   peer.onReset({ by: "peer", code: 8, reason: "why" });
-  assertEquals(heard, []);
+  assertEquals(recorded, []);
   assertThrows(() => call!.sendFrame(new Uint8Array(0), new Uint8Array(1)));
 });
 
 Deno.test("a passed deadline cancels the call and answers DEADLINE_EXCEEDED", () => {
-  const { stream, timers, heard } = new Scene({
+  const { stream, timers, recorded } = new Scene({
     ...HEAD,
     "grpc-timeout": "100m",
   });
   timers.advance(99);
-  assertEquals(heard, []);
+  assertEquals(recorded, []);
   timers.advance(1);
-  assertEquals(heard.length, 1);
-  assertStringIncludes(heard[0]!, "cancel false the deadline passed");
+  assertEquals(recorded.length, 1);
+  assertStringIncludes(recorded[0]!, "cancel false the deadline passed");
   assertStringIncludes(stream.log[0]!, "grpc-status: 4");
   assertEquals(stream.log[1], "reset 0");
 });
 
 Deno.test("a deadline that passes behind kept bytes resets the stream", () => {
-  const { call, stream, timers, heard } = new Scene({
+  const { call, stream, timers, recorded } = new Scene({
     ...HEAD,
     "grpc-timeout": "100m",
   });
@@ -201,12 +204,15 @@ Deno.test("a deadline that passes behind kept bytes resets the stream", () => {
   call!.finish(OK);
   timers.advance(100);
   assertEquals(stream.log, [RESPONSE, "data 5", "reset 8"]);
-  assertEquals(heard, []);
+  assertEquals(recorded, []);
 });
 
 Deno.test("a deadline beyond what timers can do sets none", () => {
-  const { timers, heard } = new Scene({ ...HEAD, "grpc-timeout": "99999999H" });
-  assertEquals([timers.pendingCount, heard], [0, []]);
+  const { timers, recorded } = new Scene({
+    ...HEAD,
+    "grpc-timeout": "99999999H",
+  });
+  assertEquals([timers.pendingCount, recorded], [0, []]);
 });
 
 Deno.test("a finished call leaves no timer behind", () => {
@@ -229,27 +235,29 @@ Deno.test("a GrpcError of the method is the status", () => {
     },
   });
   later.peer.onData(new Uint8Array(1));
-  for (const { stream, peer, heard } of [atStart, later]) {
+  for (const { stream, peer, recorded } of [atStart, later]) {
     assertStringIncludes(stream.log[0]!, "grpc-status: 7\ngrpc-message: not");
     peer.onEnd();
     peer.onReset({ by: "peer", code: 0, reason: "" });
-    assertEquals(heard, []);
+    assertEquals(recorded, []);
   }
 });
 
 for (const entry of ["onCall", "onBody"] as const) {
   Deno.test(`a slip in ${entry} is INTERNAL to the caller, and reported`, () => {
-    using heard = new HeardFaults();
-    const { stream, peer, heard: told } = new Scene(HEAD, { [entry]: slip });
+    using recorded = new RecordedFaults();
+    const { stream, peer, recorded: reported } = new Scene(HEAD, {
+      [entry]: slip,
+    });
     peer.onData(new Uint8Array(1));
     assertEquals(
       stream.log[0],
       `${RESPONSE}\ngrpc-status: 13\ngrpc-message: an internal error\n;`,
     );
-    assertEquals(heard.faults, ["stream: a slip"]);
+    assertEquals(recorded.faults, ["stream: a slip"]);
     // What a method holds for its call, it has to let go of.
     const isHeld = entry === "onBody";
-    assertEquals(told, isHeld ? ["cancel false an internal error"] : []);
+    assertEquals(reported, isHeld ? ["cancel false an internal error"] : []);
   });
 }
 
@@ -277,19 +285,19 @@ Deno.test("what is no gRPC request is read to its end and told so", () => {
 });
 
 Deno.test("the fallback answers what is not gRPC, and only that", () => {
-  const heard: string[] = [];
+  const recorded: string[] = [];
   const fallback: NonNullable<GrpcRouterOptions["fallback"]> = (
     stream,
     head,
   ) => {
-    heard.push(head.map(({ value }) => value).join(" "));
+    recorded.push(head.map(({ value }) => value).join(" "));
     return {
-      onHeaders: () => void heard.push("headers"),
+      onHeaders: () => void recorded.push("headers"),
       onData: (chunk) => stream.consumed(chunk.length),
-      onTrailers: () => heard.push("trailers"),
-      onEnd: () => heard.push("end"),
-      onWritable: () => heard.push("writable"),
-      onReset: () => heard.push("reset"),
+      onTrailers: () => recorded.push("trailers"),
+      onEnd: () => recorded.push("end"),
+      onWritable: () => recorded.push("writable"),
+      onReset: () => recorded.push("reset"),
     };
   };
   const head = { ":method": "GET", ":path": "/" };
@@ -300,9 +308,9 @@ Deno.test("the fallback answers what is not gRPC, and only that", () => {
   peer.onWritable();
   peer.onReset({ by: "peer", code: 0, reason: "" });
   assertEquals(stream.consumedBytes, 3);
-  assertEquals(heard, ["GET /", "trailers", "end", "writable", "reset"]);
+  assertEquals(recorded, ["GET /", "trailers", "end", "writable", "reset"]);
   new Scene(HEAD, { fallback });
-  assertEquals(heard.length, 5);
+  assertEquals(recorded.length, 5);
 });
 
 Deno.test("an encoding we lack is UNIMPLEMENTED and says what we have", () => {

@@ -1,6 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { gzipSync } from "node:zlib";
-import { HeardFaults } from "../../tests/support/watch/heard_faults.ts";
+import { RecordedFaults } from "../../tests/support/watch/recorded_faults.ts";
 import { FakeStream, fields } from "../../tests/support/memory/fake_stream.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import type { StreamEvents } from "../streams/stream.ts";
@@ -91,14 +91,14 @@ Deno.test("a GrpcError is the call's status", async () => {
 });
 
 Deno.test("a slip is INTERNAL to the caller, and reported to us", async () => {
-  using heard = new HeardFaults();
+  using recorded = new RecordedFaults();
   const { stream } = ask(
     () => Promise.reject(new TypeError("secret detail")),
     [frameMessage(new Uint8Array(0))],
   );
   assertEquals(await statusOf(stream), "13");
   assertEquals(stream.log.join().includes("secret"), false);
-  assertEquals(heard.faults, ["stream: secret detail"]);
+  assertEquals(recorded.faults, ["stream: secret detail"]);
 });
 
 Deno.test("the answer to a caller that has gone is dropped", async () => {

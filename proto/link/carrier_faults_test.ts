@@ -10,7 +10,10 @@ import {
   streamsRig,
 } from "../../tests/support/rigs/carrier_rig.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
-import { HeardFaults, slip } from "../../tests/support/watch/heard_faults.ts";
+import {
+  RecordedFaults,
+  slip,
+} from "../../tests/support/watch/recorded_faults.ts";
 import { DialError } from "../peer/dial_error.ts";
 import type { Conduit, ConduitEvents } from "../transfer/conduit.ts";
 
@@ -44,12 +47,12 @@ for (
 ) {
   const test = (what: string, spoil: (rig: CarrierRig) => Promise<void>) =>
     Deno.test(`${carrier}: ${what}`, async () => {
-      using heard = new HeardFaults();
+      using recorded = new RecordedFaults();
       const rig = await open();
       const before = await rig.connect();
       await spoil(rig);
       await settled();
-      assertEquals(heard.faults.length, 1, heard.faults.join());
+      assertEquals(recorded.faults.length, 1, recorded.faults.join());
       const after = await rig.connect();
       for (const { caller, target } of [before, after]) {
         caller.send("there");
@@ -68,13 +71,13 @@ for (
     );
   }
 
-  test("who hears of a connection and throws costs that one", (rig) => {
+  test("a handler of a connection that throws costs that one", (rig) => {
     // It is never told that it has its conduit.
     rig.connectUnattached("tcp", {}, slip);
     return settled();
   });
 
-  test("who hears of a failure and throws costs nothing", async (rig) => {
+  test("a handler of a failure that throws costs nothing", async (rig) => {
     rig.link.dial({ protocol: "tcp", address: "target:1" }, {
       onConnected() {},
       onFailed: slip,
@@ -85,12 +88,12 @@ for (
 }
 
 Deno.test("packets: an agent that cannot even begin to dial says so", async () => {
-  using heard = new HeardFaults();
+  using recorded = new RecordedFaults();
   const rig = await packetsRig();
   Object.assign(rig.dials, { push: slip });
   const { outcome } = rig.dial();
   const error = await outcome;
   assertEquals(String(error), "DialError: an internal error");
-  assertEquals(heard.faults, ["link: a slip"]);
+  assertEquals(recorded.faults, ["link: a slip"]);
   await rig.connect();
 });

@@ -141,7 +141,7 @@ Deno.test("what is new is unknown to a version before, and harms nobody", async 
   const old = fromAgent.encode(fromAgent.fromObject({
     hello: { version: 1, agentId: "a1", identifiers: "host=node1" },
   })).finish();
-  const heard = decodeAgentEvent(old);
-  assertEquals(heard.type === "hello" && heard.hello.services, []);
-  assertEquals(heard.type === "hello" && heard.hello.instanceId, "");
+  const received = decodeAgentEvent(old);
+  assertEquals(received.type === "hello" && received.hello.services, []);
+  assertEquals(received.type === "hello" && received.hello.instanceId, "");
 });

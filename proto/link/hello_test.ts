@@ -9,7 +9,7 @@ Deno.test("versions N and N−1 work together, whichever end is newer", () => {
       assertEquals(problem === undefined, works, `${ours} with ${theirs}`);
       if (theirs > 0) {
         const seen = versionProblem(ours, "agent", theirs) === undefined;
-        assertEquals(seen, works, "both ends come to the same verdict");
+        assertEquals(seen, works, "both ends come to the same decision");
       }
     }
   }

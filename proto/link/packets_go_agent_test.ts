@@ -89,8 +89,8 @@ class GoAgent {
 
   constructor(readonly script: ScriptedCaller, readonly link: AgentLink) {}
 
-  get heard(): string[] {
-    return this.script.heard;
+  get received(): string[] {
+    return this.script.received;
   }
 
   /** The newest DIAL_REQ's random. */
@@ -149,7 +149,7 @@ Deno.test("bad metadata is refused in Konnectivity's words (TestNewBackend)", as
     );
     await settled();
     assertEquals(server.links.length, 0);
-    return caller.heard;
+    return caller.received;
   };
   await t.step("no agent id", async () => {
     assertEquals(await refused({}), [
@@ -165,14 +165,14 @@ Deno.test("bad metadata is refused in Konnectivity's words (TestNewBackend)", as
   });
 });
 
-Deno.test("an agent that is not admitted hears why", async () => {
+Deno.test("an agent that is not admitted receives the reason", async () => {
   const server = new Server();
   server.admit = (token) => ({
     code: StatusCode.UNAUTHENTICATED,
     message: `the token "${token}" is not ours`,
   });
   const agent = await server.agent({ authorization: "Bearer abc" });
-  assertEquals(agent.heard, [
+  assertEquals(agent.received, [
     'status UNAUTHENTICATED the token "abc" is not ours',
   ]);
   assertEquals(server.links.length, 0);
@@ -189,7 +189,7 @@ Deno.test("two links with one agentID and equal connectIDs never meet", async ()
   first.send("to one");
   await settled();
   assertEquals([first.text, second.text], ["of one", "of two"]);
-  assertEquals(two.heard.filter((line) => line.startsWith("DATA")), []);
+  assertEquals(two.received.filter((line) => line.startsWith("DATA")), []);
   two.script.say(closeResponse(1));
   await second.ended;
   one.script.data(1, ", still");
@@ -205,7 +205,7 @@ Deno.test("an answer to a cancelled dial is closed, and DIAL_CLS was sent", asyn
   agent.accept(7);
   agent.script.data(7, "a banner");
   await settled();
-  assertEquals(agent.heard.slice(1), ["DIAL_CLS", "CLOSE_REQ 7"]);
+  assertEquals(agent.received.slice(1), ["DIAL_CLS", "CLOSE_REQ 7"]);
   assertEquals(agent.link.load, 0);
 });
 
@@ -216,7 +216,7 @@ Deno.test("an answer to a dial that never was is closed", async () => {
     { type: "DIAL_RSP", error: "boom", connectId: 0, random: 98 },
   );
   await settled();
-  assertEquals(agent.heard, ["CLOSE_REQ 3"]);
+  assertEquals(agent.received, ["CLOSE_REQ 3"]);
 });
 
 Deno.test("DIAL_CLS of an agent fails the dial", async () => {
@@ -244,7 +244,7 @@ Deno.test("DATA for an unknown connectID is answered once", async () => {
   for (let i = 0; i < 5; i++) agent.script.data(44, "who is this");
   agent.script.data(0, "missing id");
   await settled();
-  assertEquals(agent.heard, ["CLOSE_REQ 44"]);
+  assertEquals(agent.received, ["CLOSE_REQ 44"]);
 });
 
 Deno.test("CLOSE_REQ for a Go agent waits until nothing moves", async () => {
@@ -257,11 +257,11 @@ Deno.test("CLOSE_REQ for a Go agent waits until nothing moves", async () => {
   server.timers.advance(CLOSE_QUIET_MS - 1);
   agent.script.data(1, "answer");
   await settled();
-  assertEquals(agent.heard.slice(1), ['DATA 1 "upload"']);
+  assertEquals(agent.received.slice(1), ['DATA 1 "upload"']);
   assertEquals(conduit.text, "answer");
   server.timers.advance(2 * CLOSE_QUIET_MS);
   await settled();
-  assertEquals(agent.heard.at(-1), "CLOSE_REQ 1");
+  assertEquals(agent.received.at(-1), "CLOSE_REQ 1");
   agent.script.say(closeResponse(1));
   assertEquals(await conduit.closed, { kind: "clean" });
   assertEquals(server.timers.pendingCount, 0);
@@ -278,7 +278,7 @@ Deno.test("CLOSE_REQ comes sooner when nobody waits for an answer", async (t) =>
     conduit.finish(true);
     const isClosed = async () => {
       await settled();
-      return agent.heard.at(-1) === "CLOSE_REQ 1";
+      return agent.received.at(-1) === "CLOSE_REQ 1";
     };
     return { timers: server.timers, isClosed };
   };
@@ -327,7 +327,7 @@ Deno.test("DRAIN is seen; unknown packets and DIAL_REQ of an agent are ignored",
   );
   await settled();
   assertEquals(agent.link.isDraining, true);
-  assertEquals(agent.heard, []);
+  assertEquals(agent.received, []);
 });
 
 Deno.test("one DATA message of 5 MiB costs a Go agent nothing", async () => {
@@ -344,7 +344,7 @@ Deno.test("bytes that are no packet end the link with a reason", async () => {
   agent.script.call.sendMessage(Uint8Array.of(0x0a, 0xff));
   assertEquals((await conduit.closed).kind, "lost");
   await settled();
-  assert(agent.heard.at(-1)!.startsWith("status INVALID_ARGUMENT"));
+  assert(agent.received.at(-1)!.startsWith("status INVALID_ARGUMENT"));
   assertEquals(server.closed.length, 1);
   assertEquals(server.observer.failures, [StatusCode.INVALID_ARGUMENT]);
 });
@@ -399,7 +399,7 @@ Deno.test("a conduit that is not read holds the link for 10 s and is then reset 
   assertEquals(server.observer.stalled, 1);
   assertEquals(server.observer.holding, 0);
   assertEquals(
-    agent.heard.filter((line) => line.startsWith("CLOSE_REQ")),
+    agent.received.filter((line) => line.startsWith("CLOSE_REQ")),
     ["CLOSE_REQ 1"],
   );
 });
@@ -456,8 +456,8 @@ Deno.test("closed connectIDs are not remembered for ever", async () => {
   agent.script.data(CLOSED_IDS_MAX + 1, "?");
   agent.script.data(1, "?");
   await settled();
-  assertEquals(agent.heard.length, CLOSED_IDS_MAX + 2);
-  assertEquals(agent.heard.at(-1), "CLOSE_REQ 1");
+  assertEquals(agent.received.length, CLOSED_IDS_MAX + 2);
+  assertEquals(agent.received.at(-1), "CLOSE_REQ 1");
 });
 
 Deno.test("conduits take turns when the window is short", async () => {
@@ -466,11 +466,11 @@ Deno.test("conduits take turns when the window is short", async () => {
   agent.script.isReading = false;
   for (const conduit of conduits) conduit.send(new Uint8Array(1024 * 1024));
   await settled();
-  agent.script.heard.length = 0;
+  agent.script.received.length = 0;
   agent.script.isReading = true;
   agent.script.call.consumed(agent.script.bytes);
   await settled();
-  const order = agent.script.heard.map((line) => line.slice(0, 6));
+  const order = agent.script.received.map((line) => line.slice(0, 6));
   const switches = order.filter((line, index) => line !== order[index - 1]);
   assert(switches.length > 20, `${switches.length} turns`);
 });

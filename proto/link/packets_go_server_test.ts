@@ -101,7 +101,7 @@ class Agent {
   }
 }
 
-Deno.test("an agent says who it is and hears who the server is", async () => {
+Deno.test("an agent says who it is and receives who the server is", async () => {
   const agent = await Agent.linked();
   const { metadata } = agent.server;
   assertEquals(metadata.texts("agentid"), ["agent-x"]);
@@ -124,7 +124,7 @@ Deno.test("a server that does not say who it is gets no agent", async () => {
     agent.server.answer(metadata);
     await settled();
     assert(agent.closed?.startsWith("expected one server"));
-    assertEquals(agent.server.heard, ["cancel"]);
+    assertEquals(agent.server.received, ["cancel"]);
   }
 });
 
@@ -152,7 +152,7 @@ Deno.test("dials are answered with their random (TestServeData_HTTP)", async () 
   target.finish();
   await settled();
   assertEquals(target.text, "GET /");
-  assertEquals(agent.server.heard, [
+  assertEquals(agent.server.received, [
     "DIAL_RSP 1 ok",
     'DATA 1 "200 OK"',
     "CLOSE_RSP 1",
@@ -173,7 +173,7 @@ Deno.test("a dial that failed is answered with the text", async () => {
   await settled();
   agent.answers[0]!.failed(new DialError("endpoint", "connection refused"));
   await settled();
-  assertEquals(agent.server.heard, ["DIAL_RSP 0 connection refused"]);
+  assertEquals(agent.server.received, ["DIAL_RSP 0 connection refused"]);
 });
 
 Deno.test("a target's first bytes wait a moment, or for the caller's", async () => {
@@ -183,10 +183,10 @@ Deno.test("a target's first bytes wait a moment, or for the caller's", async () 
   await settled();
   quiet.agent.timers.advance(FIRST_HOLD_MS - 1);
   await settled();
-  assertEquals(quiet.agent.server.heard, ["DIAL_RSP 1 ok"]);
+  assertEquals(quiet.agent.server.received, ["DIAL_RSP 1 ok"]);
   quiet.agent.timers.advance(1);
   await settled();
-  assertEquals(quiet.agent.server.heard.slice(1), [
+  assertEquals(quiet.agent.server.received.slice(1), [
     'DATA 1 "banner"',
     "CLOSE_RSP 1",
   ]);
@@ -196,7 +196,7 @@ Deno.test("a target's first bytes wait a moment, or for the caller's", async () 
   await settled();
   asked.agent.server.data(1, "hello");
   await settled();
-  assertEquals(asked.agent.server.heard.at(-1), 'DATA 1 "banner"');
+  assertEquals(asked.agent.server.received.at(-1), 'DATA 1 "banner"');
 });
 
 Deno.test("CLOSE_REQ is answered once (TestClose_Client)", async () => {
@@ -206,7 +206,7 @@ Deno.test("CLOSE_REQ is answered once (TestClose_Client)", async () => {
   assertEquals(target.hasEnded, true);
   agent.server.say(closeRequest(1));
   await settled();
-  assertEquals(agent.server.heard.slice(1), [
+  assertEquals(agent.server.received.slice(1), [
     "CLOSE_RSP 1",
     "CLOSE_RSP 1 Unknown connectID",
   ]);
@@ -218,13 +218,13 @@ Deno.test("CLOSE_REQ waits until the target has what came before", async () => {
   agent.server.data(1, new Uint8Array(100_000));
   agent.server.say(closeRequest(1));
   await settled();
-  assertEquals(agent.server.heard.length, 1);
+  assertEquals(agent.server.received.length, 1);
   assertEquals(target.hasEnded, false);
   target.startReading();
   await target.ended;
   await settled();
   assertEquals(target.receivedBytes, 100_000);
-  assertEquals(agent.server.heard.slice(1), ["CLOSE_RSP 1"]);
+  assertEquals(agent.server.received.slice(1), ["CLOSE_RSP 1"]);
 });
 
 Deno.test("DATA for an unknown connection is answered once (TestConnectionMismatch)", async () => {
@@ -232,14 +232,14 @@ Deno.test("DATA for an unknown connection is answered once (TestConnectionMismat
   agent.server.data(8, "a");
   agent.server.data(8, "b");
   await settled();
-  assertEquals(agent.server.heard, ["CLOSE_RSP 8 unrecognized connectID"]);
+  assertEquals(agent.server.received, ["CLOSE_RSP 8 unrecognized connectID"]);
 });
 
 Deno.test("a reset of the target carries its text to the server", async () => {
   const { agent, target } = await Agent.connected();
   target.reset("ECONNRESET");
   await settled();
-  assertEquals(agent.server.heard.slice(1), ["CLOSE_RSP 1 ECONNRESET"]);
+  assertEquals(agent.server.received.slice(1), ["CLOSE_RSP 1 ECONNRESET"]);
 });
 
 Deno.test("DIAL_CLS gives the dial up", async () => {
@@ -251,7 +251,7 @@ Deno.test("DIAL_CLS gives the dial up", async () => {
   const late = agent.connect();
   await settled();
   assertEquals(late.end?.kind, "reset");
-  assertEquals(agent.server.heard, []);
+  assertEquals(agent.server.received, []);
 });
 
 Deno.test("an answer to a dial given up is not taken for a later one", async () => {
@@ -263,7 +263,7 @@ Deno.test("an answer to a dial given up is not taken for a later one", async () 
   first!.failed(new DialError("endpoint", "too late"));
   second!.failed(new DialError("endpoint", "refused"));
   await settled();
-  assertEquals(agent.server.heard, ["DIAL_RSP 0 refused"]);
+  assertEquals(agent.server.received, ["DIAL_RSP 0 refused"]);
 });
 
 Deno.test("DRAIN is sent once, while data flows (TestDrain)", async () => {
@@ -273,7 +273,7 @@ Deno.test("DRAIN is sent once, while data flows (TestDrain)", async () => {
   target.send("still served");
   agent.timers.advance(FIRST_HOLD_MS);
   await settled();
-  assertEquals(agent.server.heard.slice(1), [
+  assertEquals(agent.server.received.slice(1), [
     "DRAIN",
     'DATA 1 "still served"',
   ]);
@@ -299,7 +299,7 @@ Deno.test("a server cannot have more dials under way than the limit", async () =
   agent.server.say(dialRequest(DIALS_MAX + 1), dialRequest(1));
   await settled();
   assertEquals(agent.link.load, DIALS_MAX);
-  assertEquals(agent.server.heard, [
+  assertEquals(agent.server.received, [
     `DIAL_RSP 0 ${DIALS_MAX} dials are under way`,
     "DIAL_RSP 0 a dial with this id is under way",
   ]);

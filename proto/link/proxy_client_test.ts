@@ -181,7 +181,7 @@ Deno.test("a cancelled dial is reset and says nothing more", async () => {
   await server.dial();
   server.pending.cancel();
   await settled();
-  assertEquals(server.callee.heard.at(-1), "cancel");
+  assertEquals(server.callee.received.at(-1), "cancel");
   assertEquals([server.failed, server.conduit], [undefined, undefined]);
   assertEquals(server.overs, 1);
 });
@@ -191,11 +191,11 @@ Deno.test("early data leaves with the dial, and once more for a Go server", asyn
   await t.step("ours", async () => {
     const server = new Server();
     await server.dial({ earlyData });
-    assertEquals(server.callee.heard.slice(1), ['DATA 0 "GET /"']);
+    assertEquals(server.callee.received.slice(1), ['DATA 0 "GET /"']);
     server.callee.answer(OURS);
     server.callee.say(accepted);
     await settled();
-    assertEquals(server.callee.heard.length, 2);
+    assertEquals(server.callee.received.length, 2);
   });
   await t.step("Go", async () => {
     const server = new Server();
@@ -204,7 +204,7 @@ Deno.test("early data leaves with the dial, and once more for a Go server", asyn
     await settled();
     server.conduit!.send(" HTTP/1.1");
     await settled();
-    assertEquals(server.callee.heard.slice(1), [
+    assertEquals(server.callee.received.slice(1), [
       'DATA 0 "GET /"',
       'DATA 1152921504606846976 "GET /"',
       'DATA 1152921504606846976 " HTTP/1.1"',
@@ -279,13 +279,13 @@ Deno.test("a status other than OK is counted, before the answer and after", asyn
   assertEquals(other.observer.failures, [StatusCode.ABORTED]);
 });
 
-Deno.test("our server hears END_STREAM, and its status is the end", async () => {
+Deno.test("our server receives END_STREAM, and its status is the end", async () => {
   const server = new Server();
   const conduit = await server.connected(OURS);
   conduit.send("up");
   conduit.finish();
   await settled();
-  assertEquals(server.callee.heard.at(-1), "half-close");
+  assertEquals(server.callee.received.at(-1), "half-close");
   server.callee.data(accepted.connectId, "down");
   await settled();
   assertEquals([conduit.text, conduit.end], ["down", undefined]);
@@ -294,7 +294,7 @@ Deno.test("our server hears END_STREAM, and its status is the end", async () => 
   assertEquals(conduit.hasEnded, true);
 });
 
-Deno.test("a Go server hears CLOSE_REQ once nothing moves any more", async () => {
+Deno.test("a Go server receives CLOSE_REQ once nothing moves any more", async () => {
   const server = new Server();
   const conduit = await server.connected({});
   conduit.send("request");
@@ -304,11 +304,11 @@ Deno.test("a Go server hears CLOSE_REQ once nothing moves any more", async () =>
   await settled();
   server.timers.advance(CLOSE_QUIET_MS);
   await settled();
-  assert(!server.callee.heard.some((line) => line.startsWith("CLOSE_REQ")));
+  assert(!server.callee.received.some((line) => line.startsWith("CLOSE_REQ")));
   server.timers.advance(CLOSE_QUIET_MS);
   await settled();
   assertEquals(
-    server.callee.heard.at(-1),
+    server.callee.received.at(-1),
     "CLOSE_REQ 1152921504606846976",
   );
   server.callee.say(closeResponse(""));
@@ -325,11 +325,11 @@ Deno.test("CLOSE_REQ waits while something is left to be read", async () => {
   conduit.finish();
   server.timers.advance(5 * CLOSE_QUIET_MS);
   await settled();
-  assertEquals(server.callee.heard.length, 1);
+  assertEquals(server.callee.received.length, 1);
   conduit.startReading();
   server.timers.advance(2 * CLOSE_QUIET_MS);
   await settled();
-  assertEquals(server.callee.heard.length, 2);
+  assertEquals(server.callee.received.length, 2);
 });
 
 Deno.test("a Go server that never answers CLOSE_REQ is not waited for (CloseTimeout)", async () => {
@@ -381,7 +381,7 @@ Deno.test("an empty DATA is nothing, and DATA_END is an end", async () => {
   await conduit.ended;
   conduit.send("the way in is open");
   await settled();
-  assertEquals(server.callee.heard.at(-1)?.endsWith('open"'), true);
+  assertEquals(server.callee.received.at(-1)?.endsWith('open"'), true);
 });
 
 Deno.test("ABORTED is a reset, UNAVAILABLE and a broken link are a loss", async () => {

@@ -17,7 +17,7 @@ Deno.test("a Go caller's connection closes in order (TestServerProxyNormalClose)
   caller.data(1, "hello");
   caller.say(closeRequest(1));
   await settled();
-  assertEquals(caller.heard, ["DIAL_RSP 1 ok", "CLOSE_RSP 1", "status OK"]);
+  assertEquals(caller.received, ["DIAL_RSP 1 ok", "CLOSE_RSP 1", "status OK"]);
   assertEquals(target.text, "hello");
   assertEquals(target.hasEnded, true);
   target.send("nobody reads this");
@@ -174,7 +174,7 @@ Deno.test("a target's half-close is one empty DATA for a Go caller, whose way in
   target.finish();
   caller.data(1, "x"); // ends the hold
   await settled();
-  assertEquals(caller.heard.slice(1), [
+  assertEquals(caller.received.slice(1), [
     'DATA 1 "all there is"',
     'DATA 1 ""',
   ]);
@@ -184,7 +184,7 @@ Deno.test("a target's half-close is one empty DATA for a Go caller, whose way in
   caller.say(closeRequest(1));
   assertEquals(await target.closed, { kind: "clean" });
   await settled();
-  assertEquals(caller.heard.slice(3), ["CLOSE_RSP 1", "status OK"]);
+  assertEquals(caller.received.slice(3), ["CLOSE_RSP 1", "status OK"]);
 });
 
 Deno.test("a target's half-close is DATA_END for our caller", async () => {
@@ -195,13 +195,13 @@ Deno.test("a target's half-close is DATA_END for our caller", async () => {
   const target = frontend.connect();
   target.finish();
   await settled();
-  assertEquals(caller.heard, ["DIAL_RSP 1 ok", "DATA_END 1"]);
+  assertEquals(caller.received, ["DIAL_RSP 1 ok", "DATA_END 1"]);
   caller.data(1, "goes on");
   caller.call.halfClose();
   assertEquals(await target.closed, { kind: "clean" });
   await settled();
   assertEquals(target.text, "goes on");
-  assertEquals(caller.heard.slice(2), ["status OK"]);
+  assertEquals(caller.received.slice(2), ["status OK"]);
 });
 
 Deno.test("no DATA_END stands in front of the status that says it too", async () => {
@@ -214,10 +214,10 @@ Deno.test("no DATA_END stands in front of the status that says it too", async ()
   await target.ended;
   target.finish();
   await settled();
-  assertEquals(caller.heard, ["DIAL_RSP 1 ok", "status OK"]);
+  assertEquals(caller.received, ["DIAL_RSP 1 ok", "status OK"]);
 });
 
-Deno.test("a reset and a loss are told with their reason", async (t) => {
+Deno.test("a reset and a loss are reported with their reason", async (t) => {
   const words = { reset: "ABORTED", lost: "UNAVAILABLE" } as const;
   for (const kind of ["reset", "lost"] as const) {
     await t.step(`${kind}, to our caller`, async () => {
@@ -227,13 +227,13 @@ Deno.test("a reset and a loss are told with their reason", async (t) => {
       await settled();
       frontend.connect().reset("ECONNRESET", kind);
       await settled();
-      assertEquals(caller.heard[1], `status ${words[kind]} ECONNRESET`);
+      assertEquals(caller.received[1], `status ${words[kind]} ECONNRESET`);
     });
     await t.step(`${kind}, to a Go caller`, async () => {
       const { caller, target } = await new MemoryFrontend().dialled();
       target.reset("ECONNRESET", kind);
       await settled();
-      assertEquals(caller.heard.slice(1), [
+      assertEquals(caller.received.slice(1), [
         "CLOSE_RSP 1 ECONNRESET",
         `status ${words[kind]} ECONNRESET`,
       ]);

@@ -23,10 +23,10 @@ Deno.test("what a target says first waits for a Go caller", async (t) => {
     const { caller, target } = await new MemoryFrontend().dialled();
     target.send("banner");
     await settled();
-    assertEquals(caller.heard, ["DIAL_RSP 1 ok"]);
+    assertEquals(caller.received, ["DIAL_RSP 1 ok"]);
     caller.data(1, "hello");
     await settled();
-    assertEquals(caller.heard[1], 'DATA 1 "banner"');
+    assertEquals(caller.received[1], 'DATA 1 "banner"');
   });
   await t.step("no longer than the hold", async () => {
     const frontend = new MemoryFrontend();
@@ -36,20 +36,20 @@ Deno.test("what a target says first waits for a Go caller", async (t) => {
     await settled();
     frontend.timers.advance(FIRST_HOLD_MS - 1);
     await settled();
-    assertEquals(caller.heard.length, 1);
+    assertEquals(caller.received.length, 1);
     frontend.timers.advance(1);
     await settled();
-    assertEquals(caller.heard.slice(1), ['DATA 1 "banner"', 'DATA 1 ""']);
+    assertEquals(caller.received.slice(1), ['DATA 1 "banner"', 'DATA 1 ""']);
   });
   await t.step("even when it says nothing but its end", async () => {
     const frontend = new MemoryFrontend();
     const { caller, target } = await frontend.dialled();
     target.finish();
     await settled();
-    assertEquals(caller.heard.length, 1);
+    assertEquals(caller.received.length, 1);
     frontend.timers.advance(FIRST_HOLD_MS);
     await settled();
-    assertEquals(caller.heard.slice(1), ['DATA 1 ""']);
+    assertEquals(caller.received.slice(1), ['DATA 1 ""']);
   });
   await t.step("and never for ours", async () => {
     const frontend = new MemoryFrontend();
@@ -58,7 +58,7 @@ Deno.test("what a target says first waits for a Go caller", async (t) => {
     await settled();
     frontend.connect().send("banner");
     await settled();
-    assertEquals(caller.heard, ["DIAL_RSP 1 ok", 'DATA 1 "banner"']);
+    assertEquals(caller.received, ["DIAL_RSP 1 ok", 'DATA 1 "banner"']);
   });
 });
 
@@ -74,7 +74,7 @@ Deno.test("DATA for Go callers is at most 32 KiB a packet", async () => {
   target.send(new Uint8Array(200_000));
   await settled();
   assertEquals(caller.bytes, 200_000);
-  assert(caller.heard.length > 200_000 / 32_768);
+  assert(caller.received.length > 200_000 / 32_768);
 });
 
 Deno.test("DATA for our callers fills the frame that they take", async () => {
@@ -87,7 +87,7 @@ Deno.test("DATA for our callers fills the frame that they take", async () => {
   frontend.connect().send(new Uint8Array(65_000));
   await settled();
   assertEquals(caller.bytes, 65_000);
-  assertEquals(caller.heard.length, 2);
+  assertEquals(caller.received.length, 2);
 });
 
 Deno.test("a DATA message longer than any datagram is dropped whole", async () => {

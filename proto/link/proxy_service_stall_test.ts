@@ -30,7 +30,7 @@ const CALLERS = {
 };
 
 for (const [name, call] of Object.entries(CALLERS)) {
-  Deno.test(`a caller (${name}) that reads nothing hears of a reset all the same`, async () => {
+  Deno.test(`a caller (${name}) that reads nothing is sent a reset all the same`, async () => {
     // What is left of the window decides whether a packet had to be kept in
     // front of the status.
     for (let spareBytes = 0; spareBytes < 128; spareBytes += 3) {
@@ -41,7 +41,7 @@ for (const [name, call] of Object.entries(CALLERS)) {
       await settled();
       target.reset("gave up");
       await settled();
-      assertEquals(caller.heard.at(-1), "status ABORTED gave up");
+      assertEquals(caller.received.at(-1), "status ABORTED gave up");
     }
   });
 }

@@ -17,17 +17,17 @@ Deno.test("random is echoed to the bit and connectIDs count up", async () => {
   assertEquals(caller.packets, [
     { type: "DIAL_RSP", error: "", connectId: 1, random: RANDOM },
   ]);
-  assertEquals(other.caller.heard, ["DIAL_RSP 2 ok"]);
+  assertEquals(other.caller.received, ["DIAL_RSP 2 ok"]);
 });
 
-Deno.test("a failed dial tells its text, and its reason to those who read it", async () => {
+Deno.test("a failed dial reports its text, and its reason to those who read it", async () => {
   const frontend = new MemoryFrontend();
   const caller = frontend.goCaller();
   caller.say(dialRequest);
   await settled();
   frontend.answers[0]!.failed(new DialError("no-agent", "No agent available"));
   await settled();
-  assertEquals(caller.heard, ["DIAL_RSP 0 No agent available", "status OK"]);
+  assertEquals(caller.received, ["DIAL_RSP 0 No agent available", "status OK"]);
   assertEquals(caller.metadata.text("tunnel-dial-failure"), "no-agent");
 });
 
@@ -35,7 +35,7 @@ Deno.test("DATA before a dial is answered (TestServerProxyNoDial)", async () => 
   const caller = new MemoryFrontend().goCaller();
   caller.data(1, "too early");
   await settled();
-  assertEquals(caller.heard, [
+  assertEquals(caller.received, [
     "CLOSE_RSP 1 backend not initialized",
     "status INVALID_ARGUMENT backend not initialized",
   ]);
@@ -48,7 +48,7 @@ Deno.test("CLOSE_REQ before a dial is answered and the call goes on", async () =
   await settled();
   frontend.connect();
   await settled();
-  assertEquals(caller.heard, [
+  assertEquals(caller.received, [
     "CLOSE_RSP 7 backend uninitialized",
     "DIAL_RSP 1 ok",
   ]);
@@ -58,7 +58,7 @@ Deno.test("DATA for another connection ends the call (TestServerProxyConnectionM
   const { caller, target } = await new MemoryFrontend().dialled();
   caller.data(99, "for whom");
   await settled();
-  assertEquals(caller.heard.slice(1), [
+  assertEquals(caller.received.slice(1), [
     "CLOSE_RSP 99 mismatched connection IDs",
     "status INVALID_ARGUMENT mismatched connection IDs",
   ]);
@@ -72,7 +72,7 @@ Deno.test("a second DIAL_REQ is refused and the first connection goes on", async
   caller.data(1, "still here");
   await settled();
   assertEquals(frontend.answers.length, 1);
-  assert(caller.heard[1]!.startsWith("DIAL_RSP 0 Cannot dial twice"));
+  assert(caller.received[1]!.startsWith("DIAL_RSP 0 Cannot dial twice"));
   assertEquals(target.text, "still here");
 });
 
@@ -81,7 +81,7 @@ Deno.test("bytes that are no packet are INVALID_ARGUMENT", async () => {
   const { caller, target } = await frontend.dialled();
   caller.call.sendMessage(Uint8Array.of(0x0a, 0xff, 0xff));
   await settled();
-  assert(caller.heard[1]!.startsWith("status INVALID_ARGUMENT Cannot"));
+  assert(caller.received[1]!.startsWith("status INVALID_ARGUMENT Cannot"));
   assertEquals(target.end?.kind, "reset");
 });
 
@@ -102,7 +102,7 @@ Deno.test("DIAL_CLS gives the pending dial up (TestProxyDial_RequestCancelled_GR
   caller.say({ type: "DIAL_CLS", random: RANDOM });
   await settled();
   assertEquals(frontend.cancelled, 1);
-  assertEquals(caller.heard, ["status OK"]);
+  assertEquals(caller.received, ["status OK"]);
 });
 
 Deno.test("a caller that goes during the dial cancels it", async () => {
@@ -126,7 +126,7 @@ Deno.test("a call without a dial ends after a while", async () => {
   await settled();
   frontend.timers.advance(DIAL_REQ_WAIT_MS);
   await settled();
-  assertEquals(caller.heard, [
+  assertEquals(caller.received, [
     "status DEADLINE_EXCEEDED no DIAL_REQ came within 30 s",
   ]);
 });

@@ -55,7 +55,7 @@ const AGENT: AgentHello = {
 class ScriptedAgent {
   readonly timers = new FakeTimers();
   readonly pair: ConnectionPair;
-  readonly heard: string[] = [];
+  readonly received: string[] = [];
   readonly ended: string[] = [];
   call!: ServerCall;
 
@@ -68,7 +68,7 @@ class ScriptedAgent {
           for (let at = 0; at < chunk.length;) {
             const bytes = chunk[at + 3]! * 256 + chunk[at + 4]!;
             const event = chunk.subarray(at + 5, at + 5 + bytes);
-            this.heard.push(describe(decodeServerEvent(event)));
+            this.received.push(describe(decodeServerEvent(event)));
             at += 5 + bytes;
           }
         },
@@ -123,7 +123,7 @@ async function refusal(
   provoke(agent);
   const { message } = await link;
   await settled();
-  assertEquals(agent.heard, ["hello", `refusal: ${message}`]);
+  assertEquals(agent.received, ["hello", `refusal: ${message}`]);
   return { agent, message };
 }
 
@@ -131,7 +131,7 @@ Deno.test("a link stands when both hellos were said", async () => {
   const agent = new ScriptedAgent();
   const opening = agent.open();
   await settled();
-  assertEquals(agent.heard, ["hello"]);
+  assertEquals(agent.received, ["hello"]);
   agent.hello({ identifiers: "host=A" });
   const link = await opening;
   assertEquals(link.peer.identifiers.host, ["a"]);
@@ -147,7 +147,12 @@ Deno.test("an agent is told whom to trust, once it is admitted and later", async
   link.announceAuthorities(new Uint8Array(200));
   link.announceAuthorities(new Uint8Array(100));
   await settled();
-  assertEquals(agent.heard, ["hello", "admission", "ca-bundle", "ca-bundle"]);
+  assertEquals(agent.received, [
+    "hello",
+    "admission",
+    "ca-bundle",
+    "ca-bundle",
+  ]);
 });
 
 const WEB: AnnouncedService = {
@@ -162,10 +167,10 @@ const WEB: AnnouncedService = {
 
 Deno.test("what an agent announces is there when its link stands, and changes with it", async () => {
   const agent = new ScriptedAgent();
-  const heard: (number | "drain")[] = [];
+  const received: (number | "drain")[] = [];
   const opening = agent.open({
     onChanged: ({ isDraining, services }) =>
-      heard.push(isDraining ? "drain" : services!.length),
+      received.push(isDraining ? "drain" : services!.length),
   });
   await settled();
   agent.hello({ services: [WEB] });
@@ -175,10 +180,10 @@ Deno.test("what an agent announces is there when its link stands, and changes wi
   agent.say({ type: "services", services: [] });
   agent.say({ type: "drain" });
   await settled();
-  assertEquals(heard, [2, 0, "drain"]);
+  assertEquals(received, [2, 0, "drain"]);
   link.refuseServices([{ service: "web:80", reason: "it is not yours" }]);
   await settled();
-  assertEquals(agent.heard, ["hello", "admission", "service-refusals"]);
+  assertEquals(agent.received, ["hello", "admission", "service-refusals"]);
 });
 
 Deno.test("an agent of the version before announces nothing", async () => {
@@ -210,7 +215,7 @@ Deno.test("bytes that are no control message end the link", async () => {
   await refusal((agent) => agent.call.sendMessage(Uint8Array.of(0xff)));
 });
 
-Deno.test("an agent that is not admitted hears why, at once or later", async () => {
+Deno.test("an agent that is not admitted receives the reason, at once or later", async () => {
   const no = "this node is not allowed here";
   const denied = { code: StatusCode.PERMISSION_DENIED, message: no };
   const admits: NonNullable<StreamsServerOptions["admit"]>[] = [
@@ -308,12 +313,12 @@ Deno.test("an agent takes no connection before the hellos", async () => {
   const server = new ScriptedServer();
   const caller = new ScriptedCaller(server.pair.client, PROXY_PATH);
   await settled();
-  assertEquals(caller.heard, [
+  assertEquals(caller.received, [
     "status FAILED_PRECONDITION Cannot take a connection: the hellos come first",
   ]);
 });
 
-Deno.test("an agent that hears no hello gives up after 10 s", () => {
+Deno.test("an agent that receives no hello gives up after 10 s", () => {
   const server = new ScriptedServer();
   server.timers.advance(HELLO_DEADLINE_MS);
   assertEquals(server.failed, ["the server said no hello within 10 s"]);

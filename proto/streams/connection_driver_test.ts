@@ -17,33 +17,33 @@ function listened(connection: Connection): { calls: number } {
   return count;
 }
 
-Deno.test("a driver that comes late is told of what waits already", () => {
+Deno.test("a driver that comes late is notified of what waits already", () => {
   const { connection } = new Engine("client");
   assertEquals(listened(connection).calls, 1);
 });
 
-Deno.test("a driver is told once per burst, until it has taken everything", () => {
+Deno.test("a driver is notified once per burst, until it has taken everything", () => {
   const { peer, connection } = engineAndPeer("client");
-  const heard = listened(connection);
+  const received = listened(connection);
   const log = new StreamLog();
   const stream = connection.openStream(requestFields(), false, log);
   stream.write(new Uint8Array(10));
-  assertEquals(heard.calls, 1);
+  assertEquals(received.calls, 1);
   connection.takeOutput();
   stream.write(new Uint8Array(10)); // A write is in flight: it looks again.
   assertEquals(connection.takeOutput(), undefined);
-  assertEquals(heard.calls, 1);
+  assertEquals(received.calls, 1);
   connection.outputWritten();
   peer.wants("DATA 1 10");
   stream.write(new Uint8Array(10));
-  assertEquals(heard.calls, 2);
+  assertEquals(received.calls, 2);
 });
 
-Deno.test("an end without a word is told too, so that the driver can close", () => {
+Deno.test("an end without a word is reported too, so that the driver can close", () => {
   const { connection } = engineAndPeer("client");
-  const heard = listened(connection);
+  const received = listened(connection);
   connection.receiveEnd();
-  assertEquals([heard.calls, connection.isFinished], [1, true]);
+  assertEquals([received.calls, connection.isFinished], [1, true]);
 });
 
 Deno.test("who asks for room that there is gets it with the next output", () => {
@@ -53,9 +53,9 @@ Deno.test("who asks for room that there is gets it with the next output", () => 
   connection.takeOutput();
   connection.outputWritten();
   connection.takeOutput();
-  const heard = listened(connection);
+  const received = listened(connection);
   stream.awaitRoom();
-  assertEquals([heard.calls, log.events], [1, []]);
+  assertEquals([received.calls, log.events], [1, []]);
   log.onRoom = () => stream.write(new Uint8Array(4));
   assertEquals(connection.takeOutput()?.length, 13);
   assertEquals(log.events, ["writable"]);

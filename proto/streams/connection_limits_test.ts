@@ -271,7 +271,7 @@ Deno.test("only the last closed streams are remembered", () => {
     engine.accepted.at(-1)!.stream!.reset(8);
   }
   peer.listen();
-  peer.heard.length = 0;
+  peer.received.length = 0;
   peer.data(3999, 1); // Remembered: it was under way.
   peer.wants();
   peer.data(1, 1); // Forgotten.

@@ -121,7 +121,7 @@ Deno.test("frames that were under way when we reset are ignored", () => {
   assertEquals(engine.accepted[1]!.events, ["headers request", "end"]);
 });
 
-Deno.test("a reset of the peer's is told once, and is the last event", () => {
+Deno.test("a reset of the peer's is reported once, and is the last event", () => {
   const { engine, peer } = engineAndPeer("server");
   peer.headers(1, requestFields());
   peer.reset(1, 8);
@@ -271,7 +271,7 @@ Deno.test("an end of the bytes is in order only between frames and streams", () 
   assert(engine.ends[0]?.error !== undefined);
 });
 
-Deno.test("a transport that breaks is told as such, and nothing is left", () => {
+Deno.test("a transport that breaks is reported as such, and nothing is left", () => {
   const { engine, connection } = engineAndPeer("server");
   connection.abort(0, "no"); // Output is waiting.
   connection.transportClosed(new Error("reset"));

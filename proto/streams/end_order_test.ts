@@ -23,7 +23,7 @@ function openWatched(engine: Engine, count: number): StreamLog[] {
   });
 }
 
-function told(logs: readonly StreamLog[]): string[] {
+function reported(logs: readonly StreamLog[]): string[] {
   return logs.map(({ events }) => events.join(", "));
 }
 
@@ -37,32 +37,32 @@ Deno.test("GOAWAY that refuses every stream, also those that wait, ends the conn
   const logs = openWatched(engine, 4);
   peer.goaway(0);
   assertEquals(
-    told(logs),
+    reported(logs),
     new Array(4).fill("reset refused 7, connections ended: 0"),
   );
   assertEquals(engine.ends.length, 1);
   assertEquals(engine.goaways.length, 1);
 });
 
-Deno.test("the reset of the last stream behind GOAWAY is told before the end", () => {
+Deno.test("the reset of the last stream behind GOAWAY is reported before the end", () => {
   const { engine, peer } = engineAndPeer("client");
   const logs = openWatched(engine, 1);
   peer.goaway(1);
   peer.reset(1, ErrorCode.CANCEL);
-  assertEquals(told(logs), ["reset peer 8, connections ended: 0"]);
+  assertEquals(reported(logs), ["reset peer 8, connections ended: 0"]);
   assertEquals(engine.ends.length, 1);
 });
 
-Deno.test("a mistake that costs the last stream is told before the end", () => {
+Deno.test("a mistake that costs the last stream is reported before the end", () => {
   const { engine, peer } = engineAndPeer("client");
   const logs = openWatched(engine, 1);
   peer.goaway(1);
   peer.data(1, 5); // In front of a response.
-  assertEquals(told(logs), ["reset local 1, connections ended: 0"]);
+  assertEquals(reported(logs), ["reset local 1, connections ended: 0"]);
   assertEquals(engine.ends.length, 1);
 });
 
-Deno.test("a handler that resets the others ends nothing before all have heard", () => {
+Deno.test("a handler that resets the others ends nothing before all were notified", () => {
   const { engine, peer } = engineAndPeer("client");
   const logs = openWatched(engine, 3);
   const [first, second, third] = logs;
@@ -72,7 +72,7 @@ Deno.test("a handler that resets the others ends nothing before all have heard",
     onReset(reset);
   };
   peer.goaway(0);
-  assertEquals(told([first!, second!, third!]), [
+  assertEquals(reported([first!, second!, third!]), [
     "reset refused 7, connections ended: 0",
     "",
     "reset refused 7, connections ended: 0",
@@ -90,7 +90,7 @@ Deno.test("a drain that refuses what waits ends the connection last", () => {
   const logs = openWatched(engine, 2);
   connection.shutdown("enough");
   assertEquals(
-    told(logs),
+    reported(logs),
     new Array(2).fill("reset refused 7, connections ended: 0"),
   );
   assertEquals(engine.ends.map(({ by }) => by), ["local"]);

@@ -8,7 +8,10 @@ import {
   type Engine,
   enginePair,
 } from "../../tests/support/memory/engine_pair.ts";
-import { HeardFaults, slip } from "../../tests/support/watch/heard_faults.ts";
+import {
+  RecordedFaults,
+  slip,
+} from "../../tests/support/watch/recorded_faults.ts";
 import {
   requestFields,
   responseFields,
@@ -58,7 +61,7 @@ const ENTRIES: Readonly<Record<string, Entry>> = {
 
 for (const [name, { spoil, provoke }] of Object.entries(ENTRIES)) {
   Deno.test(`an ${name} that throws ends its stream, and no other`, () => {
-    using heard = new HeardFaults();
+    using recorded = new RecordedFaults();
     const { client, server, pipe } = enginePair();
     const beside = open(client);
     pipe.settle();
@@ -67,7 +70,7 @@ for (const [name, { spoil, provoke }] of Object.entries(ENTRIES)) {
     pipe.settle();
     provoke(spoiled.stream!);
     pipe.settle();
-    assertEquals(heard.faults, ["stream: a slip"]);
+    assertEquals(recorded.faults, ["stream: a slip"]);
     if (name !== "onReset") assertEquals(spoiled.events.at(-1), "reset peer 2");
 
     server.onStream = () => {};
@@ -82,7 +85,7 @@ for (const [name, { spoil, provoke }] of Object.entries(ENTRIES)) {
 }
 
 Deno.test("an onStream that throws refuses the request, and no other", () => {
-  using heard = new HeardFaults();
+  using recorded = new RecordedFaults();
   const { client, server, pipe } = enginePair();
   server.onStream = slip;
   const refused = open(client);
@@ -90,19 +93,19 @@ Deno.test("an onStream that throws refuses the request, and no other", () => {
   server.onStream = () => {};
   open(client).stream!.write(bytes);
   pipe.settle();
-  assertEquals(heard.faults, ["stream: a slip"]);
+  assertEquals(recorded.faults, ["stream: a slip"]);
   assertEquals(refused.events, ["reset peer 2"]);
   assertEquals(server.accepted[1]?.bodyBytes, 5);
 });
 
 Deno.test("all streams hear of a lost path, whoever throws", () => {
-  using heard = new HeardFaults();
+  using recorded = new RecordedFaults();
   const { client, server, pipe } = enginePair();
   const logs = Array.from({ length: 5 }, () => open(client));
   pipe.settle();
   server.accepted[1]!.onReset = slip;
   server.connection.transportClosed(new Error("gone"));
-  assertEquals(heard.faults, ["stream: a slip"]);
+  assertEquals(recorded.faults, ["stream: a slip"]);
   const resets = server.accepted.map(({ resetBy }) => resetBy?.by);
   assertEquals(resets, ["lost", undefined, "lost", "lost", "lost"]);
   assertEquals(server.ends.length, 1);

@@ -56,7 +56,7 @@ Deno.test("a request that waited while the limit fell fails alone", () => {
     return log;
   });
   peer.listen();
-  peer.heard.length = 0;
+  peer.received.length = 0;
   peer.send({
     type: "SETTINGS",
     ack: false,
@@ -80,7 +80,7 @@ for (const part of ["head", "trailers"]) {
     const { stream } = log!;
     if (part === "trailers") stream!.sendHeaders(responseFields(), false);
     peer.listen();
-    peer.heard.length = 0;
+    peer.received.length = 0;
     stream!.sendHeaders([...responseFields(), ...LARGE], part === "trailers");
     peer.wants(`RST_STREAM 1 ${ErrorCode.INTERNAL_ERROR}`);
     assert(log!.resetBy!.reason.includes("at most 500"));

@@ -177,10 +177,10 @@ Deno.test("over the process's budget the longest-stalled stream of any connectio
   assertEquals(receiveBudget.bytes, 70_000);
   const elsewhere = upload(other!.client, other!.pipe, 40_000);
   one!.pipe.settle();
-  const [told] = one!.server.accepted;
-  assertEquals(told!.resetBy?.by, "local");
-  assertEquals(told!.resetBy?.code, ErrorCode.ENHANCE_YOUR_CALM);
-  assert(told!.resetBy?.reason.includes("wait in this process"));
+  const [reported] = one!.server.accepted;
+  assertEquals(reported!.resetBy?.by, "local");
+  assertEquals(reported!.resetBy?.code, ErrorCode.ENHANCE_YOUR_CALM);
+  assert(reported!.resetBy?.reason.includes("wait in this process"));
   assertEquals(stalled.resetBy?.code, ErrorCode.ENHANCE_YOUR_CALM);
   assertEquals([later.resetBy, elsewhere.resetBy], [undefined, undefined]);
   assertEquals(receiveBudget.bytes, 60_000);

@@ -25,7 +25,7 @@ function windowAfter(rounds: number, rttMs: (round: number) => number): number {
   const listen = () => {
     peer.listen();
     let asked = 0;
-    for (const line of peer.heard.splice(0)) {
+    for (const line of peer.received.splice(0)) {
       const [type, id, bytes] = line.split(" ");
       if (type === "PING") asked++;
       if (type === "WINDOW_UPDATE" && id === "0") mayCome += Number(bytes);

@@ -13,7 +13,7 @@ import type { Stream } from "./stream.ts";
 
 // Handlers may do anything from inside an event, except call `receive`.
 
-Deno.test("a stream that is reset in its first event hears nothing more", () => {
+Deno.test("a stream that is reset in its first event gets no more events", () => {
   const { engine, peer } = engineAndPeer("server");
   engine.onStream = (log, stream) => {
     log.onHead = () => stream.reset(8);

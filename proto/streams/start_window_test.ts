@@ -130,7 +130,7 @@ class Model {
         return this.#consume();
       case 5:
         for (let count = this.#prng.below(9); count > 0; count--) {
-          this.#peerHears();
+          this.#peerReceives();
         }
         return;
       default:
@@ -143,7 +143,7 @@ class Model {
   /** Delivers everything, and writes down what the peer may send. */
   settle(): void {
     while (this.#toPeer.length > 0 || this.#toUs.length > 0) {
-      this.#peerHears();
+      this.#peerReceives();
       this.#weHear();
     }
     for (const stream of this.streams) {
@@ -200,7 +200,7 @@ class Model {
     if (update > 0) this.#toPeer.push({ update, id });
   }
 
-  #peerHears(): void {
+  #peerReceives(): void {
     const said = this.#toPeer.shift();
     if (said === undefined) return;
     if ("open" in said) this.#peerWindows.set(said.open, this.#peerStart);
@@ -263,7 +263,7 @@ Deno.test("a stream that is opened before the ACK has the old window until then"
   peer.data(517, 16_384);
   peer.data(517, 16_384);
   peer.listen();
-  peer.heard.length = 0;
+  peer.received.length = 0;
   peer.data(517, 1);
   peer.wants(`RST_STREAM 517 ${ErrorCode.FLOW_CONTROL_ERROR}`);
 });
@@ -280,7 +280,7 @@ Deno.test("a window below the default binds from the ACK, not before", () => {
   assertEquals(engine.accepted[0]!.bodyBytes, 16_384);
   peer.send({ type: "SETTINGS", ack: true, settings: [] });
   peer.listen();
-  peer.heard.length = 0;
+  peer.received.length = 0;
   peer.data(1, 1);
   peer.wants(`RST_STREAM 1 ${ErrorCode.FLOW_CONTROL_ERROR}`);
 });

@@ -147,7 +147,7 @@ Deno.test("who uses half of a window in less than a round trip need not wait for
   assertEquals(bench.tuner.grownBytes, FAST_WINDOW_BYTES - START);
 });
 
-Deno.test("the connection hears what came in each round, whoever began it", () => {
+Deno.test("the connection is given what came in each round, whoever began it", () => {
   const bench = new Bench();
   const stream = tunedStream();
   bench.tuner.onReceived(7); // before the round

@@ -34,7 +34,7 @@ Deno.test("a conduit that calls its early close clean is lost", async () => {
   assertEquals((await result).end.kind, "lost");
 });
 
-Deno.test("a closed conduit hears nothing more", () => {
+Deno.test("a closed conduit gets no more events", () => {
   const source = new ScriptedConduit();
   const sink = new ScriptedConduit();
   transfer(source, sink);

@@ -68,13 +68,13 @@ Deno.test("half-closed is said once, and either can be given up then", async () 
       left: new ConduitProbe(leftLine),
       right: new ConduitProbe(rightLine),
     };
-    const heard: unknown[] = [];
-    const joined = join(a, b, undefined, (which) => heard.push(which));
+    const received: unknown[] = [];
+    const joined = join(a, b, undefined, (which) => received.push(which));
     const other = first === "left" ? "right" : "left";
     ends[first].send("abc");
     ends[first].finish();
     await ends[other].ended;
-    assertEquals(heard, [joined]);
+    assertEquals(received, [joined]);
     assertEquals(joined.bytes, 3);
     joined.giveUp("long enough");
     const reset = { kind: "reset", reason: "long enough" } as const;
@@ -90,8 +90,8 @@ Deno.test("giving up resets the one that is not closed", async () => {
   const [b, rightLine] = MemoryConduit.pair({ windowBytes: 100 });
   const left = new ConduitProbe(leftLine);
   const right = new ConduitProbe(rightLine);
-  const heard: unknown[] = [];
-  const joined = join(a, b, undefined, (which) => heard.push(which));
+  const received: unknown[] = [];
+  const joined = join(a, b, undefined, (which) => received.push(which));
   right.finish();
   await left.ended;
   right.stopReading();
@@ -101,5 +101,5 @@ Deno.test("giving up resets the one that is not closed", async () => {
   assertEquals(b.closed, undefined);
   joined.giveUp("it takes nothing");
   assertEquals((await right.closed).kind, "reset");
-  assertEquals(heard.length, 1);
+  assertEquals(received.length, 1);
 });

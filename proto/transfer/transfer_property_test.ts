@@ -81,7 +81,7 @@ class Schedule {
     if (left.hasEnded) assertEquals(left.receivedBytes, this.#sent.right);
   }
 
-  /** Lets everything go and judges the outcome. */
+  /** Lets everything go and checks the outcome. */
   async finish(): Promise<void> {
     const { left, right, leftLine, rightLine, a, b } = this.#ends;
     for (const path of [leftLine, rightLine, a, b]) path.resume();

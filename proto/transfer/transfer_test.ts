@@ -4,7 +4,10 @@ import {
   settled,
 } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { HeardFaults, slip } from "../../tests/support/watch/heard_faults.ts";
+import {
+  RecordedFaults,
+  slip,
+} from "../../tests/support/watch/recorded_faults.ts";
 import {
   CLEAN,
   joined,
@@ -156,7 +159,7 @@ Deno.test("what nobody waits for is joined all the same", async () => {
 
 for (const entry of ["write", "end", "consumed"] as const) {
   Deno.test(`a conduit whose ${entry} throws is lost, and the other one with it`, async () => {
-    using heard = new HeardFaults();
+    using recorded = new RecordedFaults();
     const { left, a, b, result } = joined();
     const spoiled = entry === "consumed" ? a : b;
     spoiled[entry] = slip;
@@ -164,12 +167,12 @@ for (const entry of ["write", "end", "consumed"] as const) {
     left.finish();
     const { end } = await result;
     assertEquals(end, { kind: "lost", reason: "an internal error" });
-    assertEquals(heard.faults, ["conduit: a slip"]);
+    assertEquals(recorded.faults, ["conduit: a slip"]);
   });
 }
 
 Deno.test("who wants to know of the end and throws is only reported", async () => {
-  using heard = new HeardFaults();
+  using recorded = new RecordedFaults();
   const [a, left] = MemoryConduit.pair();
   const [b, right] = MemoryConduit.pair();
   const probes = [new ConduitProbe(left), new ConduitProbe(right)];
@@ -177,5 +180,5 @@ Deno.test("who wants to know of the end and throws is only reported", async () =
   for (const probe of probes) probe.finish();
   for (const probe of probes) assertEquals(await probe.closed, CLEAN);
   await settled();
-  assertEquals(heard.faults, ["conduit: a slip"]);
+  assertEquals(recorded.faults, ["conduit: a slip"]);
 });

@@ -71,8 +71,8 @@ Deno.test("64 bits are texts, and what nobody knows is shown as it is", () => {
     },
   }]);
   const value = Uint8Array.of(1, 2);
-  const stranger = { typeUrl: "type.googleapis.com/a.B", value };
-  assertEquals(canonicalJson(stranger), {
+  const unknownType = { typeUrl: "type.googleapis.com/a.B", value };
+  assertEquals(canonicalJson(unknownType), {
     "@type": "type.googleapis.com/a.B",
     value: "AQI=",
   });

@@ -41,7 +41,7 @@ function message(
   );
 }
 
-Deno.test("clients are told who answers them", () => {
+Deno.test("clients receive who answers them", () => {
   const controlPlane = { identifier: "server-1" };
   const sotw = encodeHead("sotw", "n", "server-1");
   assertEquals(DiscoveryResponseMessage.decode(sotw), {
@@ -96,18 +96,18 @@ Deno.test("a Delta response is what protobufjs reads in it", () => {
 
 Deno.test("a response without anything is one", () => {
   const said = bodySaying({ resources: [], version: "" });
-  const heard = { typeUrl: TYPE_URLS.cluster, nonce: "1" };
+  const received = { typeUrl: TYPE_URLS.cluster, nonce: "1" };
   assertEquals(
     DiscoveryResponseMessage.decode(message("sotw", said, "1")),
-    heard,
+    received,
   );
   assertEquals(
     DeltaDiscoveryResponseMessage.decode(message("delta", said, "1")),
-    heard,
+    received,
   );
 });
 
-Deno.test("one body serves all clients that are told the same", () => {
+Deno.test("one body serves all clients that are sent the same", () => {
   const said = bodySaying();
   const bytes = encodeBody("sotw", said);
   assertStrictEquals(encodeBody("sotw", { ...said }), bytes);
@@ -129,11 +129,11 @@ Deno.test("one array in bodies that differ otherwise makes other bodies", () => 
     ]
   ) {
     encodeBody("delta", said);
-    const heard = decodeResponse("delta", message("delta", other, "1"));
-    assertEquals(heard.version, other.version);
-    assertEquals(heard.typeUrl, other.typeUrl);
-    assertEquals(heard.removed, other.removed);
-    assertEquals(heard.resources.length, other.resources.length);
+    const received = decodeResponse("delta", message("delta", other, "1"));
+    assertEquals(received.version, other.version);
+    assertEquals(received.typeUrl, other.typeUrl);
+    assertEquals(received.removed, other.removed);
+    assertEquals(received.resources.length, other.resources.length);
   }
 });
 

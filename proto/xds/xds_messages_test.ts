@@ -91,13 +91,13 @@ Deno.test("metadata keeps text and typed values apart, whatever the keys", () =>
     filterMetadata: { tunnel: { fields } },
     typedFilterMetadata: { [PROXY_ADDRESS_KEY]: pack(Address, proxy) },
   };
-  const heard = Metadata.decode(Metadata.encode(said));
+  const received = Metadata.decode(Metadata.encode(said));
   assertEquals(
-    JSON.stringify(heard.filterMetadata),
+    JSON.stringify(received.filterMetadata),
     JSON.stringify(said.filterMetadata),
   );
   assertEquals(
-    unpack(Address, heard.typedFilterMetadata?.[PROXY_ADDRESS_KEY]),
+    unpack(Address, received.typedFilterMetadata?.[PROXY_ADDRESS_KEY]),
     proxy,
   );
 });

@@ -24,7 +24,7 @@ Deno.test("an idle server ends at once", async () => {
   await shutdown.finished;
 });
 
-Deno.test("a busy server tells callers and waits for what runs", async () => {
+Deno.test("a busy server notifies callers and waits for what runs", async () => {
   const { state, shutdown, timers } = setUp(2);
   shutdown.begin(30_000);
   assertEquals([state.did, shutdown.isRunning], [["tell"], false]);

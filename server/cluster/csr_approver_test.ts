@@ -108,11 +108,11 @@ const conflict = () => failure(409, "Conflict", "modified");
 Deno.test("requests are approved, denied or left alone, and that is logged", async () => {
   await using rig = new Rig();
   rig.server.put(REQUESTS, csr("good"));
-  const spec = { ...csr("stranger").spec, request: btoa("nothing") };
-  rig.server.put(REQUESTS, csr("stranger", "edge1", { spec }));
+  const spec = { ...csr("foreign").spec, request: btoa("nothing") };
+  rig.server.put(REQUESTS, csr("foreign", "edge1", { spec }));
   rig.approver.start();
   await rig.server.nextWatch();
-  await rig.said.containing("left CertificateSigningRequest stranger");
+  await rig.said.containing("left CertificateSigningRequest foreign");
   rig.server.put(REQUESTS, csr("bad", "edge2"));
   const line = await rig.said.containing(
     "denied CertificateSigningRequest bad",

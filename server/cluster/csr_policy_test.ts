@@ -87,7 +87,7 @@ Deno.test("nobody gets a certificate for a node that they are not", async () => 
 });
 
 Deno.test("a node gets no other names beside its own", async () => {
-  const wishes = [
+  const requested = [
     { dnsNames: ["edge1", "edge2"] },
     { dnsNames: [] },
     { dnsNames: ["edge1."] },
@@ -95,14 +95,14 @@ Deno.test("a node gets no other names beside its own", async () => {
     { organizations: ["system:masters"] },
     { organizations: [] },
   ];
-  for (const names of wishes) {
+  for (const names of requested) {
     assertStringIncludes(await decide(names), "deny: ", JSON.stringify(names));
   }
 });
 
 Deno.test("an address that its node has not got is waited for", async () => {
-  const wishes = [["10.0.0.8"], ["10.0.0.7", "10.0.0.8"], ["127.0.0.1"]];
-  for (const ipAddresses of wishes) {
+  const requested = [["10.0.0.8"], ["10.0.0.7", "10.0.0.8"], ["127.0.0.1"]];
+  for (const ipAddresses of requested) {
     assertStringIncludes(
       await decide({ ipAddresses }),
       'is no address of node "edge1"',
@@ -113,8 +113,8 @@ Deno.test("an address that its node has not got is waited for", async () => {
 
 Deno.test("the server's own certificate is left to administrators", async () => {
   const names = { commonName: "tunnel-proxy-client", dnsNames: [] };
-  const stranger = { username: "system:serviceaccount:default:anybody" };
-  for (const spec of [EDGE1, stranger]) {
+  const anybody = { username: "system:serviceaccount:default:anybody" };
+  for (const spec of [EDGE1, anybody]) {
     assertEquals(
       await decide(names, spec),
       'ignore: it is for "tunnel-proxy-client"',

@@ -160,8 +160,12 @@ for (const [says, host, upgrade, serverName, wanted] of NAMED) {
 
 Deno.test("the API server tells the address of a node that TLS has named", async () => {
   const lookups = new NodeLookups(new FakeApi(), new FakeTimers());
-  const wish = { lookups, serverName: "edge-1", served: ["edge-1"] };
-  const { node, address } = await route("/metrics", ["Host: api:6443"], wish);
+  const options = { lookups, serverName: "edge-1", served: ["edge-1"] };
+  const { node, address } = await route(
+    "/metrics",
+    ["Host: api:6443"],
+    options,
+  );
   assertEquals([node, address], ["edge-1", "10.0.0.7:10250"]);
 });
 

@@ -298,9 +298,9 @@ export async function tryToHear(
       response = await stream.next("cluster");
       names = [...names, ...namesIn("cluster", response)];
     }
-    return { gotIn: names.includes(SECRET), told: names.join(" ") };
+    return { gotIn: names.includes(SECRET), reported: names.join(" ") };
   } catch (error) {
-    return { gotIn: false, told: (error as Error).message };
+    return { gotIn: false, reported: (error as Error).message };
   }
 }
 
@@ -321,10 +321,10 @@ export async function tryToDial(
       ...node === undefined ? {} : { node },
     });
     conduit.reset("it is enough to be connected");
-    return { gotIn: true, told: "connected" };
+    return { gotIn: true, reported: "connected" };
   } catch (error) {
     if (!(error instanceof TunnelDialError)) throw error;
-    return { gotIn: false, told: error.message };
+    return { gotIn: false, reported: error.message };
   } finally {
     dialer.close();
   }

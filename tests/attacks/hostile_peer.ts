@@ -62,7 +62,7 @@ export function connect(port: Port): Promise<Deno.Conn> {
 /** See the module description. */
 export class HostilePeer {
   /** How often each kind of frame was heard. */
-  readonly heard = new Map<string, number>();
+  readonly received = new Map<string, number>();
   /** Settles when the server has had enough. */
   readonly ended: Promise<Ending>;
   readonly #conn: Deno.Conn;
@@ -144,7 +144,7 @@ export class HostilePeer {
     const name = next.type === "RST_STREAM"
       ? `RST_STREAM ${errorCodeName(next.errorCode)}`
       : next.type;
-    this.heard.set(name, (this.heard.get(name) ?? 0) + 1);
+    this.received.set(name, (this.received.get(name) ?? 0) + 1);
     if (next.type === "GOAWAY") {
       this.#goaway = { ...next, debugData: next.debugData.slice() };
     }

@@ -43,14 +43,14 @@ function attack(one: Http2Attack) {
   });
   engine.start();
   const decoder = new FrameDecoder(0xff_ffff);
-  const heard: Frame[] = [];
+  const received: Frame[] = [];
   let unread = 0;
   const listen = () => {
     for (let batch; (batch = engine.takeOutput()) !== undefined;) {
       unread += batch.length;
       decoder.push(batch.slice());
       for (let frame; (frame = decoder.next()) !== undefined;) {
-        heard.push(frame);
+        received.push(frame);
       }
       engine.outputWritten();
     }
@@ -67,19 +67,19 @@ function attack(one: Http2Attack) {
     say(one.again(rounds++, PATH));
   }
   listen();
-  return { end: ends[0], heard, said, unread };
+  return { end: ends[0], received, said, unread };
 }
 
 for (const one of HTTP2_ATTACKS) {
   Deno.test(`${one.name} (${one.known}) ends in ${one.code}`, () => {
-    const { end, heard, said, unread } = attack(one);
+    const { end, received, said, unread } = attack(one);
     assert(end !== undefined, `still open after ${said} bytes`);
     assert(end.error instanceof WireError, end.reason);
     assertEquals(errorCodeName(end.code), one.code, end.reason);
     const excess = end.error instanceof ExcessError ? end.error.excess : "";
     assertEquals(excess, one.excess, end.reason);
     // The attacker is told, last of all.
-    const last = heard.at(-1);
+    const last = received.at(-1);
     assert(last?.type === "GOAWAY", last?.type);
     assertEquals(errorCodeName(last.errorCode), one.code);
     assert(unread < OUTPUT_BYTES_MAX, `${unread} bytes of answers`);

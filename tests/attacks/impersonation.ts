@@ -24,7 +24,10 @@ import type { Carrier } from "../../proto/link/link.ts";
 import { issueNodeCertificate } from "../../server/identity/node_certificate.ts";
 import { IdentityCaller, IdentityNode } from "../support/rigs/identity_node.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
-import type { AgentWish, TunnelAgent } from "../support/rigs/tunnel_harness.ts";
+import type {
+  AgentConfig,
+  TunnelAgent,
+} from "../support/rigs/tunnel_harness.ts";
 
 const DAY_MS = 24 * 3600_000;
 
@@ -56,7 +59,7 @@ export class Scene implements AsyncDisposable {
 export interface Outcome {
   readonly gotIn: boolean;
   /** What the attacker was told. */
-  readonly told: string;
+  readonly reported: string;
 }
 
 /** One row of the table. */
@@ -494,10 +497,10 @@ async function tryLink(
   { rig, thief }: Scene,
   carrier: Carrier,
   keyPair: CertificatePair | "none",
-  lie: AgentWish,
+  lie: AgentConfig,
 ): Promise<Outcome> {
-  const wish = await rig.wish(thief, { carrier, ...lie, keyPair });
-  const agent = await rig.tunnel.agent(wish);
+  const config = await rig.agentConfig(thief, { carrier, ...lie, keyPair });
+  const agent = await rig.tunnel.agent(config);
   try {
     return await outcomeOf(agent);
   } finally {
@@ -509,7 +512,7 @@ async function tryLink(
 async function outcomeOf({ log }: TunnelAgent): Promise<Outcome> {
   const { message } = await log.until(/^linked to server$|; trying again/);
   const gotIn = message === "linked to server";
-  return { gotIn, told: message.replace(/; trying again.*/, "") };
+  return { gotIn, reported: message.replace(/; trying again.*/, "") };
 }
 
 /** Renews with a certificate whose key the attacker does not have. */
@@ -547,9 +550,9 @@ async function tryAsk(
   try {
     using caller = await IdentityCaller.open(await rig.place(), pair);
     const certificate = await ask(caller);
-    if (certificate === undefined) return { gotIn: false, told: "pending" };
-    return { gotIn: true, told: "here is your certificate" };
+    if (certificate === undefined) return { gotIn: false, reported: "pending" };
+    return { gotIn: true, reported: "here is your certificate" };
   } catch (error) {
-    return { gotIn: false, told: (error as Error).message };
+    return { gotIn: false, reported: (error as Error).message };
   }
 }

@@ -91,7 +91,7 @@ Deno.test("an unauthenticated peer who says too much is told so and ended", asyn
   const round = new Uint8Array(16 * 1024);
   while (await peer.say(round));
   const { code } = await peer.ended;
-  // The first bytes that are no frame may be judged before there are too many.
+  // The first bytes that are no frame may be refused before there are too many.
   assertEquals(["ENHANCE_YOUR_CALM", "PROTOCOL_ERROR"].includes(code), true);
 });
 

@@ -25,7 +25,7 @@ export interface Pair {
 }
 
 /** What is wanted of a number, and what came of it. */
-export interface Verdict {
+export interface Assessment {
   /** `≥1.8x`, `≤16 KB each`; empty when nothing is. */
   readonly bar: string;
   readonly isReached: boolean | undefined;
@@ -34,7 +34,7 @@ export interface Verdict {
 }
 
 /** Numbers of both sides and their ratio. */
-export interface Comparison extends Verdict {
+export interface Comparison extends Assessment {
   readonly ours: number;
   readonly theirs: number;
   /** Median of the ratios of the pairs. */
@@ -44,7 +44,7 @@ export interface Comparison extends Verdict {
 }
 
 /** Numbers of one side alone. */
-export interface Standing extends Verdict {
+export interface Standing extends Assessment {
   readonly ours: number;
   readonly lowest: number;
   readonly highest: number;
@@ -87,7 +87,7 @@ export function compare(
     ratio,
     lowest: Math.min(...ratios),
     highest: Math.max(...ratios),
-    ...judge(figure, ratio, barOf(bars, peer), barOf(moonshots, peer), "x"),
+    ...assess(figure, ratio, barOf(bars, peer), barOf(moonshots, peer), "x"),
   };
 }
 
@@ -108,7 +108,7 @@ export function stand(
     ours,
     lowest: Math.min(...values),
     highest: Math.max(...values),
-    ...judge(
+    ...assess(
       figure,
       ours,
       binds ? figure.limit : undefined,
@@ -136,13 +136,13 @@ export function barsOf(
   return { bars, moonshots: {} };
 }
 
-function judge(
+function assess(
   { better }: Figure,
   value: number,
   bar: number | undefined,
   moonshot: number | undefined,
   unit: string,
-): Verdict {
+): Assessment {
   const sign = better === "more" ? "≥" : "≤";
   const reaches = (wanted: number | undefined) =>
     wanted === undefined

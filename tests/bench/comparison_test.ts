@@ -45,12 +45,14 @@ Deno.test("compare() knows that less may be better", () => {
 
 Deno.test("compare() takes each peer's own bar and moonshot", () => {
   const pairs = [{ ours: { gbps: 3 }, theirs: { gbps: 2 } }];
-  const verdicts = (["konnectivity", "frp", "nginx"] as const).map((peer) => {
-    const result = compare(SPEED, pairs, "ours", peer);
-    assert("ratio" in result);
-    return [result.isReached, result.isMoonshotReached];
-  });
-  assertEquals(verdicts, [
+  const assessments = (["konnectivity", "frp", "nginx"] as const).map(
+    (peer) => {
+      const result = compare(SPEED, pairs, "ours", peer);
+      assert("ratio" in result);
+      return [result.isReached, result.isMoonshotReached];
+    },
+  );
+  assertEquals(assessments, [
     [true, false],
     [false, undefined],
     [undefined, undefined],

@@ -59,7 +59,7 @@ export const WITH_FRONTENDS: readonly ContenderName[] = [
   "konnectivity",
 ];
 
-/** How much load: enough for a judgement, or for a look. */
+/** How much load: enough for an assessment, or for a look. */
 export interface Scale {
   readonly isQuick: boolean;
   /** In all, over all connections. */

@@ -20,7 +20,7 @@ Deno.test("a route that only frontends have is for those that have them", () => 
   assertEquals(who("stall-grpc-client-8"), []);
 });
 
-Deno.test("memory is waited for only where it is judged", () => {
+Deno.test("memory is waited for only where it is assessed", () => {
   const settle = (name: "ours" | "konnectivity") =>
     METRICS["idle"]!.load!(FULL, name).find((it) => it.startsWith("-settle"));
   assertEquals([settle("ours"), settle("konnectivity")], [

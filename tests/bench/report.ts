@@ -5,11 +5,11 @@
  */
 
 import {
+  type Assessment,
   compare,
   isSpoiled,
   type Outcome,
   stand,
-  type Verdict,
 } from "./comparison.ts";
 import type { ContenderName, Figure, Metric } from "./metric.ts";
 import type { Measured } from "./rounds.ts";
@@ -27,12 +27,12 @@ export interface Row {
   readonly ratio: number;
   readonly lowest: number;
   readonly highest: number;
-  readonly verdict: Verdict;
+  readonly assessment: Assessment;
   /** Why there are no numbers. */
   readonly spoiled: string | undefined;
 }
 
-const NO_VERDICT: Verdict = {
+const NO_ASSESSMENT: Assessment = {
   bar: "",
   isReached: undefined,
   moonshot: "",
@@ -72,7 +72,7 @@ const NO_NUMBERS = {
   ratio: NaN,
   lowest: NaN,
   highest: NaN,
-  verdict: NO_VERDICT,
+  assessment: NO_ASSESSMENT,
 };
 
 function besidePeers(
@@ -95,7 +95,7 @@ function besidePeers(
     if (Number.isNaN(ratio) && result.bar === "") continue;
     const numbers = { ours, theirs, ratio, lowest, highest };
     const spoiled = Number.isNaN(ratio) ? "a number is missing" : undefined;
-    rows.push({ ...base, ...numbers, peer, verdict: result, spoiled });
+    rows.push({ ...base, ...numbers, peer, assessment: result, spoiled });
   }
   return rows;
 }
@@ -117,7 +117,7 @@ function alone(
     ...base,
     ...{ ours, theirs: NaN, ratio: NaN, lowest, highest },
     peer: undefined,
-    verdict: result,
+    assessment: result,
     spoiled: Number.isNaN(ours) ? "the number is missing" : undefined,
   };
 }
@@ -125,7 +125,7 @@ function alone(
 /** Whether every number is there and every bar reached. */
 export function isGood(rows: readonly Row[]): boolean {
   return rows.every((row) =>
-    row.spoiled === undefined && row.verdict.isReached !== false
+    row.spoiled === undefined && row.assessment.isReached !== false
   );
 }
 
@@ -145,7 +145,7 @@ export function renderText(rows: readonly Row[]): string {
     lines.push(
       `${head} ${format(row.ours).padStart(8)} ${theirs.padStart(8)} ${
         row.unit.padEnd(10)
-      } ${ratioOf(row).padEnd(22)} ${verdictOf(row)}`.trimEnd(),
+      } ${ratioOf(row).padEnd(22)} ${assessmentOf(row)}`.trimEnd(),
     );
   }
   return lines.join("\n");
@@ -173,10 +173,10 @@ export function renderMarkdown(
         row.peer ?? "",
         row.peer === undefined ? "" : format(row.theirs),
         ratioOf(row),
-        wordsOf(row.verdict.bar, row.verdict.isReached, "**missed**"),
+        wordsOf(row.assessment.bar, row.assessment.isReached, "**missed**"),
         wordsOf(
-          row.verdict.moonshot,
-          row.verdict.isMoonshotReached,
+          row.assessment.moonshot,
+          row.assessment.isMoonshotReached,
           "not reached",
         ),
       ]
@@ -191,14 +191,16 @@ function ratioOf(row: Row): string {
   return row.peer === undefined ? spread : `${format(row.ratio)}x ${spread}`;
 }
 
-function verdictOf({ verdict }: Row): string {
+function assessmentOf({ assessment }: Row): string {
   return [
-    wordsOf(verdict.bar, verdict.isReached, "MISSED"),
-    verdict.moonshot === ""
-      ? ""
-      : `moonshot ${
-        wordsOf(verdict.moonshot, verdict.isMoonshotReached, "not reached")
-      }`,
+    wordsOf(assessment.bar, assessment.isReached, "MISSED"),
+    assessment.moonshot === "" ? "" : `moonshot ${
+      wordsOf(
+        assessment.moonshot,
+        assessment.isMoonshotReached,
+        "not reached",
+      )
+    }`,
   ].filter((text) => text !== "").join(", ");
 }
 

@@ -60,7 +60,7 @@ Deno.test("a number that a bar needs must be there", () => {
   assert(!isGood(rows(OURS, { cpu: 5, rss: 90 })));
 });
 
-Deno.test("text and table show ratio, spread, bar, verdict and moonshot", () => {
+Deno.test("text and table show ratio, spread, bar, assessment and moonshot", () => {
   const result = rows(OURS, { gbps: 2, cpu: 5, rss: 90 }, {
     spoiled: "a |\nb",
   });

@@ -61,7 +61,7 @@ function unescapeXml(text: string): string {
 }
 
 /** Counts the cases of one run, with `exceptions` as they should be. */
-export function judge(
+export function assess(
   arrangement: string,
   cases: readonly CaseResult[],
   exceptions: readonly Exception[],
@@ -116,7 +116,7 @@ async function runArrangement(
   await running.stop();
   try {
     const cases = readReport(await Deno.readTextFile(report));
-    judge(name, cases, EXCEPTIONS, tally);
+    assess(name, cases, EXCEPTIONS, tally);
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
     const said = new TextDecoder().decode(stdout).slice(-400);

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { Tally } from "../interop/tally.ts";
-import { judge, readReport } from "./h2spec.ts";
+import { assess, readReport } from "./h2spec.ts";
 
 const REPORT = `<?xml version="1.0" encoding="UTF-8"?>
 <testsuites>
@@ -37,13 +37,13 @@ Deno.test("readReport() tells passed, failed and skipped cases apart", () => {
   ]);
 });
 
-Deno.test("judge() counts an exception that passes as a failure", () => {
+Deno.test("assess() counts an exception that passes as a failure", () => {
   const tally = new Tally(() => {});
   const exceptions = [
     { case: "http2/3.5: Sends a client preface", reason: "stale" },
     { case: 'http2/3.5: Sends "junk"', reason: "RFC 9113 §3.4" },
   ];
-  judge("x", readReport(REPORT), exceptions, tally);
+  assess("x", readReport(REPORT), exceptions, tally);
   // The stale exception, the case that h2spec itself skipped, and too few.
   assertEquals([tally.passed, tally.failed, tally.skipped], [0, 3, 1]);
 });

@@ -31,7 +31,7 @@ const NO_BYTES: Uint8Array = new Uint8Array(0);
 export class StreamStory {
   readonly #assertMayTell: () => void;
   #chapter: Chapter = "nothing";
-  #told = "";
+  #reported = "";
   #data = "";
 
   /** @param assertMayTell Throws when no stream may tell anything any more. */
@@ -45,8 +45,8 @@ export class StreamStory {
    * seen depends on the cutting.
    */
   get text(): string {
-    const isBroken = this.#told.includes("reset by local");
-    return isBroken ? this.#told : `${this.#told} body=${this.#data}`;
+    const isBroken = this.#reported.includes("reset by local");
+    return isBroken ? this.#reported : `${this.#reported} body=${this.#data}`;
   }
 
   /** @throws {Error} If the engine has forgotten the stream. */
@@ -80,7 +80,7 @@ export class StreamStory {
       onReset: ({ by, code }) => {
         this.#assertGoesOn();
         this.#chapter = "reset";
-        this.#told += ` reset by ${by} ${code}`;
+        this.#reported += ` reset by ${by} ${code}`;
       },
     };
   }
@@ -104,7 +104,7 @@ export class StreamStory {
     this.#assertMayTell();
     assertEquals(this.#chapter, after, `Out of order: ${this.text}, ${what}`);
     this.#chapter = next;
-    if (what !== "") this.#told += ` ${what}`;
+    if (what !== "") this.#reported += ` ${what}`;
   }
 }
 

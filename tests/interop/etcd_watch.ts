@@ -89,7 +89,7 @@ async function storm(
 }
 
 export const ETCD_WATCH_CASES: EtcdCases = {
-  "what is put and deleted is heard in order, by prefix only": async (
+  "what is put and deleted is received in order, by prefix only": async (
     { cluster },
   ) => {
     await cluster.put("/order/before", "1");

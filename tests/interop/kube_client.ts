@@ -209,8 +209,8 @@ export const KUBE_CLIENT_CASES: KubeCases = {
   "a new client certificate is used for the next request": async (context) => {
     const { cluster } = context;
     const name = "rotating";
-    const wish = { commonName: "nobody", usage: "client" } as const;
-    const pair = await cluster.issue(name, wish);
+    const spec = { commonName: "nobody", usage: "client" } as const;
+    const pair = await cluster.issue(name, spec);
     const user = { "client-certificate": pair.cert, "client-key": pair.key };
     const kubeconfig = await cluster.kubeconfig(name, user);
     using client = clientOf(context, kubeconfig);
@@ -220,7 +220,7 @@ export const KUBE_CLIENT_CASES: KubeCases = {
       KubernetesError,
     );
     assertEquals(before.code, 403);
-    await cluster.issue(name, { ...wish, organizations: ["system:masters"] });
+    await cluster.issue(name, { ...spec, organizations: ["system:masters"] });
     // A second client stands for the minute until files are looked at again.
     using later = clientOf(context, kubeconfig);
     await later.get(nodes);
@@ -229,7 +229,7 @@ export const KUBE_CLIENT_CASES: KubeCases = {
   "an API server that cannot prove itself is not believed": async (context) => {
     const { cluster, workspace } = context;
     const token = await readerToken(context);
-    const kubeconfig = await cluster.kubeconfig("stranger", { token });
+    const kubeconfig = await cluster.kubeconfig("unauthorized", { token });
     const config = JSON.parse(await Deno.readTextFile(kubeconfig));
     config.clusters[0].cluster["certificate-authority"] =
       workspace.certificates.ca;

@@ -382,7 +382,7 @@ export const KUBE_CSR_CASES: KubeCases = {
       await getsIn(server, agent);
     },
 
-  "a denied request is told with its reason": async (context) => {
+  "a denied request is reported with its reason": async (context) => {
     await using stage = new CsrCase(context);
     const flags = ["--tunnelserver-addr=127.0.0.1:1"];
     const agent = stage.agent("edge5", await stage.node("edge5"), flags);

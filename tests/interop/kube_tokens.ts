@@ -30,7 +30,7 @@ async function getsIn(
  * Until a log says this, the agent's or, since Konnectivity's agent does not
  * look at why it is refused, the server's; the agent must have no link then.
  */
-async function isToldNo(
+async function isRefused(
   agent: RunningAgent,
   words: string,
   heardBy = agent.child,
@@ -79,7 +79,7 @@ function refuses(
       }
       const agent = await tunnels.agent(server, maker, flags);
       const heardBy = maker === "ours" ? agent.child : server.child;
-      await isToldNo(agent, words, heardBy);
+      await isRefused(agent, words, heardBy);
       await agent.child.stop("SIGKILL");
     }
   };
@@ -159,7 +159,7 @@ export const KUBE_TOKEN_CASES: KubeCases = {
     const file = await tunnels.tokenFile(await tokenOf(context, "other"));
     const server = await tunnels.server("ours");
     const agent = await tunnels.agent(server, "ours", [tokenFlag(file)]);
-    await isToldNo(agent, "its token is of ServiceAccount kube-system/other");
+    await isRefused(agent, "its token is of ServiceAccount kube-system/other");
     await Deno.writeTextFile(file, `${await tokenOf(context, "agent")}\n`);
     await getsIn(server, agent);
   },
@@ -170,7 +170,7 @@ export const KUBE_TOKEN_CASES: KubeCases = {
     const file = context.workspace.path("late-token");
     const server = await tunnels.server("ours");
     const agent = await tunnels.agent(server, "ours", [tokenFlag(file)]);
-    await isToldNo(agent, "there is no such file");
+    await isRefused(agent, "there is no such file");
     await Deno.writeTextFile(file, token);
     await getsIn(server, agent);
   },
@@ -189,7 +189,7 @@ export const KUBE_TOKEN_CASES: KubeCases = {
     const file = await tunnels.tokenFile(await tokenOf(context, "agent"));
     const server = await tunnels.server("ours", [], kubeconfig);
     const agent = await tunnels.agent(server, "ours", [tokenFlag(file)]);
-    await isToldNo(agent, "the server cannot ask the Kubernetes API server");
+    await isRefused(agent, "the server cannot ask the Kubernetes API server");
     const log = await Deno.readTextFile(server.child.logFile);
     assertStringIncludes(log, "403 Forbidden");
     assertStringIncludes(log, "grant this user that verb by a Role");
@@ -208,7 +208,7 @@ export const KUBE_TOKEN_CASES: KubeCases = {
         `--agent-identifiers=host=${node}`,
       ];
       const impostor = await tunnels.agent(server, "ours", named("edge2"));
-      await isToldNo(impostor, 'its token is bound to node "edge1"');
+      await isRefused(impostor, 'its token is bound to node "edge1"');
       const agent = await tunnels.agent(server, "ours", named("edge1"));
       await getsIn(server, agent);
     },
@@ -229,7 +229,7 @@ export const KUBE_TOKEN_CASES: KubeCases = {
       const flags = [tokenFlag(file), ...thief];
       const agent = await tunnels.agent(server, maker, flags);
       const heardBy = maker === "ours" ? agent.child : server.child;
-      await isToldNo(agent, "names no node, for it is bound to no", heardBy);
+      await isRefused(agent, "names no node, for it is bound to no", heardBy);
       await agent.child.stop("SIGKILL");
     }
   },

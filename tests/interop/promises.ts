@@ -71,7 +71,7 @@ const writeThenClose = (bytes: number) => async (tunnel: TunnelProcesses) => {
   await target.ended;
   assert(sameBytes(target.bytes, sent), `${target.receivedBytes} have arrived`);
   target.finish();
-  await caller.hears(/^CLOSE_RSP/);
+  await caller.receives(/^CLOSE_RSP/);
   caller.close();
 };
 

@@ -20,7 +20,7 @@ export type ProxyCases = Readonly<
 >;
 
 /** How a service flaps. */
-export interface FlapWish {
+export interface FlapConfig {
   readonly protocol?: "tcp" | "udp";
   /** `ip:port` each. */
   readonly endpoints: readonly string[];
@@ -33,18 +33,18 @@ export class FlappingService implements AsyncDisposable {
   readonly port: number;
   /** Times that the file was rewritten. */
   changes = 0;
-  readonly #wish: FlapWish;
+  readonly #config: FlapConfig;
   readonly #proxy: ServiceProxyProcess;
   readonly #over = Promise.withResolvers<void>();
   readonly #flapping: Promise<void>;
   #isOver = false;
 
   private constructor(
-    wish: FlapWish,
+    config: FlapConfig,
     port: number,
     proxy: ServiceProxyProcess,
   ) {
-    this.#wish = wish;
+    this.#config = config;
     this.port = port;
     this.#proxy = proxy;
     this.#flapping = this.#flap();
@@ -52,13 +52,13 @@ export class FlappingService implements AsyncDisposable {
 
   static async start(
     workspace: Workspace,
-    wish: FlapWish,
+    config: FlapConfig,
   ): Promise<FlappingService> {
     const port = freePort();
     const proxy = await ServiceProxyProcess.start(workspace, [
-      serviceOf(wish, port, wish.endpoints),
+      serviceOf(config, port, config.endpoints),
     ]);
-    return new FlappingService(wish, port, proxy);
+    return new FlappingService(config, port, proxy);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -70,14 +70,14 @@ export class FlappingService implements AsyncDisposable {
 
   /** Another subset each time, and never nothing. */
   async #flap(): Promise<void> {
-    const { endpoints, steady = [] } = this.#wish;
+    const { endpoints, steady = [] } = this.#config;
     while (!this.#isOver) {
       const keep = Math.floor(Math.random() * endpoints.length);
       const some = endpoints
         .filter((each, at) =>
           at === keep || steady.includes(each) || Math.random() < 0.4
         );
-      await this.#proxy.rewrite([serviceOf(this.#wish, this.port, some)]);
+      await this.#proxy.rewrite([serviceOf(this.#config, this.port, some)]);
       this.changes++;
       const wait = 2 * FLAP_EVERY_MS * Math.random();
       await Promise.race([this.#over.promise, sleep(wait)]);
@@ -86,7 +86,7 @@ export class FlappingService implements AsyncDisposable {
 }
 
 function serviceOf(
-  { protocol = "tcp" }: FlapWish,
+  { protocol = "tcp" }: FlapConfig,
   listen: number,
   endpoints: readonly string[],
 ) {

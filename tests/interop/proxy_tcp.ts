@@ -83,14 +83,16 @@ function startHttp() {
 async function echo(port: number, count: number): Promise<void> {
   const socket = new WebSocket(`ws://127.0.0.1:${port}/`);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  let heard = 0;
+  let received = 0;
   socket.onopen = () => socket.send("0");
-  socket.onclose = () => reject(new Error(`closed after ${heard} messages`));
+  socket.onclose = () => reject(new Error(`closed after ${received} messages`));
   socket.onmessage = async ({ data }) => {
-    if (data !== String(heard)) reject(new Error(`${data} came, not ${heard}`));
-    if (++heard === count) return resolve();
+    if (data !== String(received)) {
+      reject(new Error(`${data} came, not ${received}`));
+    }
+    if (++received === count) return resolve();
     await sleep(5);
-    socket.send(String(heard));
+    socket.send(String(received));
   };
   try {
     await promise;

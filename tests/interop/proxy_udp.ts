@@ -126,14 +126,14 @@ async function startStatsds(
 }
 
 /** The first of them that has heard anything. */
-async function toldNow(servers: readonly Statsd[]): Promise<Statsd> {
-  let told: Statsd | undefined;
+async function reportedNow(servers: readonly Statsd[]): Promise<Statsd> {
+  let reported: Statsd | undefined;
   await eventually("one is told", async () => {
     const counts = await Promise.all(servers.map((each) => each.count()));
-    told = servers[counts.findIndex((count) => count > 0)];
-    return told !== undefined;
+    reported = servers[counts.findIndex((count) => count > 0)];
+    return reported !== undefined;
   });
-  return told!;
+  return reported!;
 }
 
 /** Until the word that ends each of its answers. */
@@ -194,7 +194,7 @@ export const PROXY_UDP_CASES: ProxyCases = {
     assertEquals(long.match(/x{250}/g)?.length, LONG_TEXTS, long);
   },
 
-  "statsd is told everything while statsds come and go": async (workspace) => {
+  "statsd receives everything while statsds come and go": async (workspace) => {
     await using stack = new AsyncDisposableStack();
     const servers = await startStatsds(workspace, stack);
     await using service = await FlappingService.start(workspace, {
@@ -236,11 +236,11 @@ export const PROXY_UDP_CASES: ProxyCases = {
         services(servers),
       );
       stack.defer(() => proxy.stop());
-      const told = tell(port, TOLD, true);
+      const reported = tell(port, TOLD, true);
       let counted = 0;
       let left = servers;
       while (left.length > 1) {
-        const used = await toldNow(left);
+        const used = await reportedNow(left);
         left = left.filter((each) => each !== used);
         await proxy.rewrite(services(left));
         await eventually("the proxy knows", async () => {
@@ -252,7 +252,7 @@ export const PROXY_UDP_CASES: ProxyCases = {
         counted += await used.count();
         await used[Symbol.asyncDispose]();
       }
-      await told;
+      await reported;
       const [last] = left as [Statsd];
       await eventually(
         "everything is counted",

@@ -67,17 +67,17 @@ export function rate(mistake: Mistake, answer: Answer): Rating {
   const wanted = mistake.exit === "runs on" ? undefined : mistake.exit;
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
   // What a program did before is no answer, and may be said.
-  const told = lines.filter((line) => !DONE.test(line))
+  const reported = lines.filter((line) => !DONE.test(line))
     .findLast((line) => mistake.says.test(line));
   if (FALL.test(stderr)) return bad("it fell");
   if (lines.length === 0) return bad("it says nothing");
-  if (told === undefined) return bad(`nothing says ${mistake.says}`);
+  if (reported === undefined) return bad(`nothing says ${mistake.says}`);
   if (code !== wanted) {
     return bad(`ended with ${code ?? "nothing"}, not ${wanted ?? "nothing"}`);
   }
-  if (!mistake.next.test(told)) return poor(`no word of ${mistake.next}`);
-  if (told.length > LINE_CHARACTERS_MAX) {
-    return poor(`a line of ${told.length} characters`);
+  if (!mistake.next.test(reported)) return poor(`no word of ${mistake.next}`);
+  if (reported.length > LINE_CHARACTERS_MAX) {
+    return poor(`a line of ${reported.length} characters`);
   }
   const others = lines.filter((line) => !DONE.test(line)).length - 1;
   if (mistake.exit !== "runs on" && others > 0) {

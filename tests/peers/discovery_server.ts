@@ -43,7 +43,7 @@ export interface Reject {
 }
 
 /** How one is started. */
-export interface DiscoveryWish {
+export interface DiscoveryServerConfig {
   readonly maker: DiscoveryMaker;
   readonly services?: readonly DiscoveredService[];
   /** Prints nothing of requests: it is measured. */
@@ -64,34 +64,38 @@ export class DiscoveryServer implements AsyncDisposable {
   /** Of the process that runs, or ran last. */
   child!: Child;
   readonly #workspace: Workspace;
-  readonly #wish: DiscoveryWish;
+  readonly #config: DiscoveryServerConfig;
   readonly #logFile: string;
   readonly #healthPort: number = freePort();
   readonly #socket: string;
 
-  private constructor(workspace: Workspace, wish: DiscoveryWish, file: string) {
+  private constructor(
+    workspace: Workspace,
+    config: DiscoveryServerConfig,
+    file: string,
+  ) {
     this.#workspace = workspace;
-    this.#wish = wish;
-    this.maker = wish.maker;
+    this.#config = config;
+    this.maker = config.maker;
     this.file = file;
-    this.#logFile = workspace.path(`discovery-${wish.maker}.log`);
+    this.#logFile = workspace.path(`discovery-${config.maker}.log`);
     this.#socket = workspace.path("front.sock");
   }
 
   /** Starts one, and waits until it listens. */
   static async start(
     workspace: Workspace,
-    wish: DiscoveryWish,
+    config: DiscoveryServerConfig,
   ): Promise<DiscoveryServer> {
-    let { file } = wish;
+    let { file } = config;
     if (file === undefined) {
       // A folder of its own: the servers watch the one that their file is in.
       const folder = workspace.path("catalog");
       await Deno.mkdir(folder);
       file = `${folder}/services.json`;
-      await Deno.writeTextFile(file, documentOf(wish.services ?? []));
+      await Deno.writeTextFile(file, documentOf(config.services ?? []));
     }
-    const server = new DiscoveryServer(workspace, wish, file);
+    const server = new DiscoveryServer(workspace, config, file);
     await server.begin();
     return server;
   }
@@ -156,7 +160,7 @@ export class DiscoveryServer implements AsyncDisposable {
       `-cache=${this.maker === "gcp-linear" ? "linear" : "snapshot"}`,
       `-listen=127.0.0.1:${this.port}`,
       `-catalog=${this.file}`,
-      ...(this.#wish.isQuiet ? ["-quiet"] : []),
+      ...(this.#config.isQuiet ? ["-quiet"] : []),
     ];
   }
 
@@ -173,7 +177,7 @@ export class DiscoveryServer implements AsyncDisposable {
       ...[`--admin-port=${this.adminPort}`, "--admin-debug=open"],
       ...[`--cluster-cert=${server.cert}`, `--cluster-key=${server.key}`],
       `--cluster-ca-cert=${ca}`,
-      ...this.#wish.flags ?? [],
+      ...this.#config.flags ?? [],
     ];
   }
 

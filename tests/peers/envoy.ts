@@ -10,7 +10,7 @@ import { freePort } from "./ports.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** How one is started. */
-export interface EnvoyWish {
+export interface EnvoyConfig {
   /** Where ADS is on 127.0.0.1. */
   readonly port: number;
   readonly isDelta?: boolean;
@@ -28,12 +28,15 @@ export class Envoy implements AsyncDisposable {
   ) {}
 
   /** Starts one, and waits for nothing but its admin port. */
-  static async start(workspace: Workspace, wish: EnvoyWish): Promise<Envoy> {
+  static async start(
+    workspace: Workspace,
+    config: EnvoyConfig,
+  ): Promise<Envoy> {
     const adminPort = freePort();
     const file = workspace.path("envoy.json");
     await Deno.writeTextFile(
       file,
-      JSON.stringify(bootstrapOf(wish, adminPort)),
+      JSON.stringify(bootstrapOf(config, adminPort)),
     );
     const child = new Child({
       name: "envoy",
@@ -113,7 +116,7 @@ const ADS_PROTOCOL = {
 };
 
 function bootstrapOf(
-  { port, isDelta = false, id = "envoy-1", metadata = {}, zone }: EnvoyWish,
+  { port, isDelta = false, id = "envoy-1", metadata = {}, zone }: EnvoyConfig,
   adminPort: number,
 ): unknown {
   const loopback = (port: number) => ({

@@ -14,7 +14,7 @@ import { freePort } from "./ports.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** See the module description. */
-export interface EtcdWish {
+export interface EtcdConfig {
   readonly members?: number;
   /** TLS, and certificates of clients are asked for. */
   readonly withTls?: boolean;
@@ -42,7 +42,7 @@ const READY_MS = 30_000;
 export class EtcdCluster implements AsyncDisposable {
   readonly members: readonly Member[];
   readonly #workspace: Workspace;
-  readonly #wish: EtcdWish;
+  readonly #config: EtcdConfig;
   readonly #http: Deno.HttpClient | undefined;
   /** For the gateway, once users are asked for. */
   #token = "";
@@ -50,14 +50,14 @@ export class EtcdCluster implements AsyncDisposable {
 
   private constructor(
     workspace: Workspace,
-    wish: EtcdWish,
+    config: EtcdConfig,
     http: Deno.HttpClient | undefined,
   ) {
     this.#workspace = workspace;
-    this.#wish = wish;
+    this.#config = config;
     this.#http = http;
     const folder = workspace.path("etcd");
-    this.members = Array.from({ length: wish.members ?? 1 }, (_, i) => ({
+    this.members = Array.from({ length: config.members ?? 1 }, (_, i) => ({
       name: `${folder}-${i}`,
       port: freePort(),
       peerPort: freePort(),
@@ -68,17 +68,17 @@ export class EtcdCluster implements AsyncDisposable {
   /** Starts all members, and waits until they have a leader. */
   static async start(
     workspace: Workspace,
-    wish: EtcdWish = {},
+    config: EtcdConfig = {},
   ): Promise<EtcdCluster> {
     const { ca, client } = workspace.certificates;
-    const http = wish.withTls
+    const http = config.withTls
       ? Deno.createHttpClient({
         caCerts: [await Deno.readTextFile(ca)],
         cert: await Deno.readTextFile(client.cert),
         key: await Deno.readTextFile(client.key),
       })
       : undefined;
-    const cluster = new EtcdCluster(workspace, wish, http);
+    const cluster = new EtcdCluster(workspace, config, http);
     await Promise.all(
       cluster.members.keys().map((i) => cluster.startMember(i)),
     );
@@ -112,7 +112,7 @@ export class EtcdCluster implements AsyncDisposable {
         `--initial-advertise-peer-urls=${peer(member)}`,
         "--initial-cluster=" +
         this.members.map((it) => `${it.name}=${peer(it)}`).join(","),
-        ...this.#wish.withTls
+        ...this.#config.withTls
           ? [
             `--cert-file=${server.cert}`,
             `--key-file=${server.key}`,
@@ -253,7 +253,7 @@ export class EtcdCluster implements AsyncDisposable {
   }
 
   #url({ port }: Member): string {
-    return `${this.#wish.withTls ? "https" : "http"}://127.0.0.1:${port}`;
+    return `${this.#config.withTls ? "https" : "http"}://127.0.0.1:${port}`;
   }
 }
 

@@ -41,7 +41,7 @@ const CONTROLLERS = [
 ];
 
 /** What a cluster is to have. */
-export interface ClusterWish {
+export interface ClusterConfig {
   /** Of kube-apiserver, such as `--egress-selector-config-file=…`. */
   readonly flags?: readonly string[];
   readonly controllerManager?: boolean;
@@ -76,11 +76,11 @@ export class KubeCluster implements AsyncDisposable {
    */
   static async start(
     folder: string,
-    wish: ClusterWish = {},
+    config: ClusterConfig = {},
   ): Promise<KubeCluster> {
     const cluster = new KubeCluster(folder, await Pki.make(folder));
     try {
-      await cluster.#startAll(wish);
+      await cluster.#startAll(config);
     } catch (error) {
       await cluster[Symbol.asyncDispose]();
       throw error;
@@ -110,8 +110,8 @@ export class KubeCluster implements AsyncDisposable {
   }
 
   /** Issues a certificate of the cluster's CA. */
-  issue(name: string, wish: PkiWish): Promise<PkiPair> {
-    return this.#pki.issue(name, wish);
+  issue(name: string, spec: PkiSpec): Promise<PkiPair> {
+    return this.#pki.issue(name, spec);
   }
 
   /** A kubeconfig file with these fields of a user. */
@@ -176,7 +176,9 @@ export class KubeCluster implements AsyncDisposable {
     this.#httpClient.close();
   }
 
-  async #startAll({ flags = [], controllerManager, prefix = [] }: ClusterWish) {
+  async #startAll(
+    { flags = [], controllerManager, prefix = [] }: ClusterConfig,
+  ) {
     this.#flags = flags;
     this.#prefix = prefix;
     this.#kubectl = await findPeer("kubectl");
@@ -331,7 +333,7 @@ export interface PkiPair {
 }
 
 /** What a certificate is to say. */
-export interface PkiWish {
+export interface PkiSpec {
   readonly commonName: string;
   readonly organizations?: readonly string[];
   readonly usage: "server" | "client" | "both";
@@ -363,13 +365,13 @@ class Pki {
     return `${this.folder}/pki/${name}`;
   }
 
-  async issue(name: string, wish: PkiWish): Promise<PkiPair> {
+  async issue(name: string, spec: PkiSpec): Promise<PkiPair> {
     const { publicKey, privateKey } = await generateKeyPair();
     const cert = await this.authority.issue({
-      ...wish,
+      ...spec,
       publicKey,
       notAfter: new Date(Date.now() + DAY_MS),
-      names: (wish.names ?? []).map((value) => ({
+      names: (spec.names ?? []).map((value) => ({
         type: /^[0-9.]+$/.test(value) ? "ip" : "dns",
         value,
       })),

@@ -15,7 +15,7 @@ export const XDS_CLIENTS = ["grpc-go", "grpc-js", "C-core"] as const;
 export type XdsClientName = typeof XDS_CLIENTS[number];
 
 /** How one is started. */
-export interface XdsClientWish {
+export interface XdsClientConfig {
   readonly name: XdsClientName;
   /** Where ADS is on 127.0.0.1. */
   readonly port: number;
@@ -50,29 +50,29 @@ export class XdsClient implements AsyncDisposable {
   /** Starts one; nobody waits for its first answer. */
   static async start(
     workspace: Workspace,
-    wish: XdsClientWish,
+    config: XdsClientConfig,
   ): Promise<XdsClient> {
-    const { command, env } = await PROGRAMS[wish.name]();
-    const { name } = wish;
+    const { command, env } = await PROGRAMS[config.name]();
+    const { name } = config;
     const child = new Child({
       name,
-      command: [...command, wish.target ?? `xds:///${wish.service}`],
+      command: [...command, config.target ?? `xds:///${config.service}`],
       logFile: workspace.path(`${name}.log`),
       env: {
         ...env,
-        ...wish.env,
+        ...config.env,
         GRPC_XDS_BOOTSTRAP_CONFIG: JSON.stringify({
-          xds_servers: [wish.port, wish.fallbackPort ?? []].flat()
+          xds_servers: [config.port, config.fallbackPort ?? []].flat()
             .map((port) => ({
               server_uri: `127.0.0.1:${port}`,
               channel_creds: [{ type: "insecure" }],
               server_features: ["xds_v3"],
             })),
           node: {
-            id: wish.id ?? `${name}-1`,
+            id: config.id ?? `${name}-1`,
             // grpc-js cannot do without.
             locality: {},
-            metadata: wish.metadata ?? {},
+            metadata: config.metadata ?? {},
           },
         }),
       },

@@ -70,7 +70,7 @@ Deno.test("a mode that is not served says which one is", async () => {
 Deno.test("an unknown gRPC method is UNIMPLEMENTED, by its name", async () => {
   await using tunnel = await Tunnel.open();
   const caller = await RawCaller.open(tunnel.socketPath, "/No/Such");
-  await caller.hears(/^status UNIMPLEMENTED .*\/No\/Such/);
+  await caller.receives(/^status UNIMPLEMENTED .*\/No\/Such/);
   caller.close();
 });
 
@@ -79,7 +79,7 @@ Deno.test("bad protobuf is INVALID_ARGUMENT; other calls go on", async () => {
   const fine = await tunnel.connect("grpc");
   const caller = await RawCaller.open(tunnel.socketPath);
   caller.script.call.sendMessage(Uint8Array.of(0xff, 0xff, 0xff));
-  await caller.hears(/^status INVALID_ARGUMENT ./);
+  await caller.receives(/^status INVALID_ARGUMENT ./);
   caller.close();
   fine.caller.send("fine");
   await fine.target.received(4);

@@ -59,12 +59,12 @@ for (const carrier of ["streams", "packets"] as const) {
       await using tunnel = await Tunnel.open();
       const keyPair = wrong.keyPair(await certificates());
       const agent = await tunnel.agent({ carrier, keyPair });
-      const [seen, heard] = await Promise.all([
+      const [seen, received] = await Promise.all([
         tunnel.log.until(wrong.server),
         agent.log.until(/trying again/),
       ]);
-      assertMatch(heard.message, wrong.agent);
-      assert(!seen.message.includes("\n") && !heard.message.includes("\n"));
+      assertMatch(received.message, wrong.agent);
+      assert(!seen.message.includes("\n") && !received.message.includes("\n"));
       agent.running.stop("seen enough");
       const lines = tunnel.log.matching(/Cannot/).length;
       assertEquals(await tunnel.metric(REFUSED_AGENTS), lines);

@@ -82,12 +82,12 @@ Deno.test("interrupted, bench prints what it has", async () => {
   await using tunnel = await Tunnel.linked("streams");
   const route = flagsOf(await tunnel.route("grpc"));
   const flags = ["--duration=30s", ...route];
-  const wish = { isTerminal: true, interruptAt: /round trip .*█/ };
-  const first = await bench(flags, wish);
+  const config = { isTerminal: true, interruptAt: /round trip .*█/ };
+  const first = await bench(flags, config);
   assertEquals(first.code, ExitCode.OK);
   assertMatch(first.output, /^agent .*\n {2}round trip .*\n$/);
   assertMatch(first.errors, /interrupted\n$/);
-  const json = await bench([...flags, "--json"], wish);
+  const json = await bench([...flags, "--json"], config);
   const { interrupted, figures } = JSON.parse(json.output);
   assertEquals([interrupted, figures.length], [true, 1]);
 });
@@ -102,7 +102,7 @@ Deno.test("an agent with --bench-target=false says so", async () => {
   }
 });
 
-Deno.test("what is no bench target is told as that", async () => {
+Deno.test("what is no bench target is reported as that", async () => {
   await using tunnel = await Tunnel.linked("streams");
   const route = flagsOf(await tunnel.route("grpc"));
   const target = `--target=${tunnel.server.addresses.health}`;

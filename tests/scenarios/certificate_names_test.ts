@@ -13,7 +13,7 @@ import {
   commonName,
   general,
   NameCa,
-  type NameWish,
+  type NameSpec,
   utf8,
 } from "../support/certificates/name_certificates.ts";
 import { portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
@@ -21,7 +21,7 @@ import { portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
 /** Reads like three names where names are split at commas. */
 const SMUGGLED = "x, DNS:victim, IP Address:10.9.0.2";
 
-const ODD: readonly (readonly [what: string, wish: NameWish])[] = [
+const ODD: readonly (readonly [what: string, spec: NameSpec])[] = [
   ["a URI", { names: [[general.uri(`spiffe://corp/?a=${SMUGGLED}`)]] }],
   ["an e-mail address", { names: [[general.email(SMUGGLED)]] }],
   ["a DNS name", { names: [[general.dns(SMUGGLED)]] }],
@@ -38,8 +38,8 @@ const ODD: readonly (readonly [what: string, wish: NameWish])[] = [
 
 const ca = new NameCa();
 
-function issue(wish: NameWish): CertificatePair {
-  return ca.issue({ subject: [commonName(utf8("evil"))], ...wish });
+function issue(spec: NameSpec): CertificatePair {
+  return ca.issue({ subject: [commonName(utf8("evil"))], ...spec });
 }
 
 async function caFile(files: Tunnel): Promise<string> {
@@ -51,8 +51,8 @@ Deno.test("with --node-binding=enforce one name proves one name", async () => {
   await using tunnel = await Tunnel.open({
     serverAgents: { nodeBinding: "enforce", caFile: await caFile(files) },
   });
-  for (const [what, wish] of ODD) {
-    const keyPair = issue(wish);
+  for (const [what, spec] of ODD) {
+    const keyPair = issue(spec);
     for (const agentId of ["victim", "evil"]) {
       const agent = await tunnel.agent({
         agentId,
@@ -131,8 +131,8 @@ Deno.test("a policy's subjectAltName is about whole names", async () => {
     },
   });
   await attacked.link();
-  for (const [what, wish] of ODD) {
-    const outcome = await dials(attacked, issue(wish));
+  for (const [what, spec] of ODD) {
+    const outcome = await dials(attacked, issue(spec));
     assert(outcome !== "connected", `${what}: ${outcome}`);
   }
   const honest = issue({ names: [[general.uri("u"), general.dns("victim")]] });

@@ -74,21 +74,21 @@ Deno.test("reasons of refusals are Konnectivity's, over both frontends", async (
   }
 });
 
-Deno.test("a server that does not trust our certificate is told as that", async () => {
+Deno.test("a server that does not trust our certificate is reported as that", async () => {
   await using tunnel = await Tunnel.linked("streams", { frontend: "tcp" });
   const { otherClient, otherCa } = await certificates();
   for (const protocol of ["grpc", "http-connect"] as const) {
     const route = await tunnel.route(protocol);
     assert(route.kind === "tunnel" && route.address.kind === "tcp");
     const { address } = route;
-    const stranger = {
+    const untrusted = {
       ...address.tls,
       certFile: await tunnel.file(otherClient.cert),
       keyFile: await tunnel.file(otherClient.key),
     };
     const strange = await failure("127.0.0.1:1", {
       ...route,
-      address: { ...address, tls: stranger },
+      address: { ...address, tls: untrusted },
     });
     // The platform does not pass on what OpenSSL does.
     assertMatch(

@@ -92,7 +92,7 @@ for (const carrier of CARRIERS) {
       });
     }
 
-    Deno.test(`${carrier}, ${way}: a target that speaks first is heard, 50 of 50 times`, async () => {
+    Deno.test(`${carrier}, ${way}: what a target sends first arrives, 50 of 50 times`, async () => {
       await using tunnel = await Tunnel.linked(carrier);
       await using target = new ProbeTarget("SSH-2.0-banner\r\n");
       await using port = await Forwarded.open(tunnel, way, target.address);

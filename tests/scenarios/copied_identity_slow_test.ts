@@ -121,7 +121,9 @@ for (const carrier of ["streams", "packets"] as const) {
     await using rig = await IdentityRig.open({ duplicateIdentity: "refuse" });
     const node = await rig.joined("gw");
     const first = await rig.link(node, { carrier });
-    const second = await rig.tunnel.agent(await rig.wish(node, { carrier }));
+    const second = await rig.tunnel.agent(
+      await rig.agentConfig(node, { carrier }),
+    );
     await second.log.until(/another process that lives has the same key/);
     assertEquals(rig.tunnel.log.matching(/^agent linked$/).length, 1);
     await rig.tunnel.log.until(
@@ -185,7 +187,7 @@ Deno.test("several links of one process are no copy, nor is one cut off", async 
     strategies: ["default"],
   });
   const node = await rig.joined("gw");
-  const options = await rig.tunnel.agentOptions(await rig.wish(node));
+  const options = await rig.tunnel.agentOptions(await rig.agentConfig(node));
   const line = rig.tunnel.newLine();
   const agent = rig.tunnel.startAgent({
     ...options,

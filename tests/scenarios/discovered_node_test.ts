@@ -69,7 +69,7 @@ function proxyOf(...argv: readonly string[]) {
   };
 }
 
-Deno.test("a node that has joined is told services, and reaches those behind other nodes", async () => {
+Deno.test("a node that has joined is sent services, and reaches those behind other nodes", async () => {
   await using backends = new ProxyRig();
   const via = { kind: "agent", agent: { key: "host", value: "far" } } as const;
   await using rig = await serving({
@@ -111,7 +111,7 @@ Deno.test("a node that has joined is told services, and reaches those behind oth
   );
 });
 
-Deno.test("a node that was forgotten is told nothing, and serves what it knew", async () => {
+Deno.test("a node that was forgotten is sent nothing, and serves what it knew", async () => {
   await using backends = new ProxyRig();
   await using rig = await serving({
     services: [service("web")],

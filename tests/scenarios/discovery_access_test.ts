@@ -33,7 +33,7 @@ function subscribe(probe: XdsProbe, id: string): SotwProbe {
   return stream;
 }
 
-Deno.test("a node is told of what the policy lets it see, also when that changes", async () => {
+Deno.test("a node is sent what the policy lets it see, also when that changes", async () => {
   const { client } = await certificates();
   const policyFile = `${await Deno.makeTempDir()}/policy.json`;
   const write = (allow: readonly string[]) =>
@@ -60,7 +60,7 @@ Deno.test("a node is told of what the policy lets it see, also when that changes
   await Deno.remove(policyFile);
 });
 
-Deno.test("a revoked node is told nothing any more, a pending one not yet", async () => {
+Deno.test("a revoked node is sent nothing any more, a pending one not yet", async () => {
   const source = new ScriptedSource("script");
   await using rig = await IdentityRig.open({}, memoryFolder(), {
     discovery: { sources: [source], windowMinMs: 50, windowMaxMs: 1_000 },

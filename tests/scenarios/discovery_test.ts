@@ -61,7 +61,7 @@ async function subscribed(probe: XdsProbe, node = NODE): Promise<SotwProbe> {
   return stream;
 }
 
-Deno.test("a client on loopback is told of services, and of what changes", async () => {
+Deno.test("a client on loopback is sent services, and what changes", async () => {
   await using rig = await DiscoveryRig.serving(oneService);
   const stream = (await rig.plain()).sotw();
   stream.send({ node: NODE, typeUrl: TYPE_URLS.cluster });
@@ -76,7 +76,7 @@ Deno.test("a client on loopback is told of services, and of what changes", async
   assertEquals(addressesIn(second), ["10.0.0.1:8080", "10.0.0.2:8080"]);
 });
 
-Deno.test("a client of differences is told what changed, and what is gone", async () => {
+Deno.test("a client of differences is sent what changed, and what is gone", async () => {
   await using rig = await DiscoveryRig.serving(oneService);
   const stream = (await rig.plain()).delta();
   const typeUrl = TYPE_URLS.cluster;
@@ -266,7 +266,7 @@ Deno.test("what a client refuses is seen, counted, and not sent again", async ()
   assert(namesIn("cluster", await stream.next()).includes("default/db:5432"));
 });
 
-Deno.test("what a client has and should have is told name by name", async () => {
+Deno.test("what a client has and should have is reported name by name", async () => {
   await using rig = await DiscoveryRig.serving({
     services: [serviceOf("web"), serviceOf("far", 90)],
     endpoints: [
@@ -323,7 +323,7 @@ Deno.test("what a client should have is dumped in full", async () => {
   ]);
 });
 
-Deno.test("a client that comes back to a restarted server is told what differs", async () => {
+Deno.test("a client that comes back to a restarted server is sent what differs", async () => {
   const versions = new Map<string, string>();
   let sotwVersion = "";
   {

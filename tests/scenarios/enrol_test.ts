@@ -106,9 +106,11 @@ for (const what of ["expired", "missing"] as const) {
     await machine.link(rig);
     const { notAfterMs } = certificateFacts(await machine.read("cert.pem"));
     assert(notAfterMs > Date.now());
-    const told = machine.log.matching(/expired on/).map((line) => line.message);
-    assertEquals(told.length, what === "expired" ? 1 : 0);
-    for (const line of told) assertMatch(line, /; it renews itself before/);
+    const reported = machine.log.matching(/expired on/).map((line) =>
+      line.message
+    );
+    assertEquals(reported.length, what === "expired" ? 1 : 0);
+    for (const line of reported) assertMatch(line, /; it renews itself before/);
   });
 }
 
@@ -284,7 +286,7 @@ for (const [what, damage] of DAMAGES) {
 
 /** Somebody in the middle, who hears what is said inside of TLS. */
 async function middleman(chain: string, keys: CryptoKeyPair) {
-  const heard: number[] = [];
+  const received: number[] = [];
   let connections = 0;
   const server = tls.createServer({
     cert: chain,
@@ -293,7 +295,7 @@ async function middleman(chain: string, keys: CryptoKeyPair) {
     requestCert: true,
     rejectUnauthorized: false,
   }, (socket) => {
-    socket.on("data", (chunk: Uint8Array) => heard.push(...chunk));
+    socket.on("data", (chunk: Uint8Array) => received.push(...chunk));
     socket.on("error", () => {});
     socket.on("end", () => socket.end());
   });
@@ -303,7 +305,7 @@ async function middleman(chain: string, keys: CryptoKeyPair) {
     server.listen(0, "127.0.0.1", () => resolve())
   );
   return {
-    heard,
+    received,
     connections: () => connections,
     address: {
       host: "127.0.0.1",
@@ -313,7 +315,7 @@ async function middleman(chain: string, keys: CryptoKeyPair) {
   };
 }
 
-Deno.test("somebody in the middle hears neither the secret nor a request", async () => {
+Deno.test("somebody in the middle receives neither the secret nor a request", async () => {
   await using rig = await IdentityRig.open();
   const token = await rig.token();
   const { bundle } = await rig.authorities();
@@ -347,7 +349,7 @@ Deno.test("somebody in the middle hears neither the secret nor a request", async
     });
     await assertRejects(() => joining, EnrolmentError, words);
     assert(middle.connections() > 0);
-    assertEquals(middle.heard, []);
+    assertEquals(middle.received, []);
     assertEquals(hasJoined(stateDirectory), false);
   }
   assertEquals(rig.nodes.read("edge-7"), undefined);

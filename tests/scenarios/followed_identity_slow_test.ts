@@ -76,7 +76,7 @@ Deno.test("authorities that were replaced on disk are taken when a handshake fai
   identity.stop();
 });
 
-Deno.test("who has no link hears of the next authority, says so, and renews when it issues", async () => {
+Deno.test("a node without a link learns of the next authority, says so, and renews when it issues", async () => {
   await using rig = await IdentityRig.open();
   using machine = new Machine("edge-7");
   await join(rig, machine);

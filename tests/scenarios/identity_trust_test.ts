@@ -193,33 +193,33 @@ Deno.test("anonymous agents announce nothing that a joined node was granted", as
   });
   await rig.tunnel.log.until(/any target but joined nodes$/);
   const { ca } = await rig.place();
-  const stranger = { keyPair: "none", ca } as const;
+  const anonymous = { keyPair: "none", ca } as const;
   for (const [given, claim] of TAKEN) {
     const identifiers = { ...NO_IDENTIFIERS, ...given };
-    const wish = { ...stranger, agentId: "stranger", identifiers };
-    const { log, running } = await rig.tunnel.agent(wish);
+    const config = { ...anonymous, agentId: "anonymous", identifiers };
+    const { log, running } = await rig.tunnel.agent(config);
     await log.until(
       new RegExp(`identifier ${claim}: the node edge-7 was granted that`),
     );
     running.stop("seen");
   }
   const free = { ...NO_IDENTIFIERS, ipv4: ["10.3.0.1"], cidr: ["10.4.0.0/16"] };
-  await rig.tunnel.link({ ...stranger, agentId: "free", identifiers: free });
+  await rig.tunnel.link({ ...anonymous, agentId: "free", identifiers: free });
 });
 
 Deno.test("an anonymous agent goes when a node is granted what it announces", async () => {
   await using rig = await IdentityRig.open({ allowAnonymous: true });
   const { ca } = await rig.place();
   const identifiers = { ...NO_IDENTIFIERS, ipv4: ["10.0.0.7"] };
-  const wish = {
+  const config = {
     keyPair: "none",
     ca,
-    agentId: "stranger",
+    agentId: "anonymous",
     identifiers,
   } as const;
-  const { log } = await rig.tunnel.link(wish);
+  const { log } = await rig.tunnel.link(config);
   const other = { ...identifiers, ipv4: ["10.0.0.8"] };
-  await rig.tunnel.link({ ...wish, agentId: "other", identifiers: other });
+  await rig.tunnel.link({ ...config, agentId: "other", identifiers: other });
   await rig.joined("edge-7", { identifiers: "cidr=10.0.0.7/32" });
   await log.until(/identifier ipv4=10\.0\.0\.7: the node edge-7 was granted/);
   assertEquals(rig.tunnel.log.matching(/^agent gone/).length, 1);

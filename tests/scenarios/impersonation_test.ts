@@ -12,10 +12,10 @@ import { IdentityRig } from "../support/rigs/identity_rig.ts";
 
 async function attempt(attack: Attack, carrier: "streams" | "packets") {
   await using scene = await Scene.open();
-  const { gotIn, told } = await attack.run(scene, carrier);
+  const { gotIn, reported } = await attack.run(scene, carrier);
   assertEquals(gotIn, false, attack.name);
   // What is not explained is a bug of another kind.
-  assertEquals(/^Cannot |^tls|^the server/.test(told), true, told);
+  assertEquals(/^Cannot |^tls|^the server/.test(reported), true, reported);
 }
 
 for (const carrier of ["streams", "packets"] as const) {

@@ -85,14 +85,14 @@ Deno.test("a hasty agent: nothing stands behind the 200 in one read", async () =
   dismiss();
 });
 
-Deno.test("a hasty agent: a Go client hears of its connection in a read of its own", async () => {
+Deno.test("a hasty agent: a Go client receives its connection in a read of its own", async () => {
   await using tunnel = await Tunnel.open();
   const dismiss = await hastyAgent(tunnel);
   let apart = 0;
   for (let index = 0; index < HASTY_DIALS; index++) {
     const caller = await RawCaller.open(tunnel.socketPath);
     await caller.dial("node:80");
-    await caller.hears(/^DATA/);
+    await caller.receives(/^DATA/);
     if (caller.readsHeard.length === 2) apart++;
     caller.close();
   }
@@ -121,14 +121,14 @@ for (const carrier of CARRIERS) {
     await greeter.close();
   });
 
-  Deno.test(`${carrier}: a Go client hears of its connection before any data, 200 of 200 times`, async () => {
+  Deno.test(`${carrier}: a Go client receives its connection before any data, 200 of 200 times`, async () => {
     await using tunnel = await Tunnel.linked(carrier);
     const greeter = new ProbeTarget(BANNER);
     await manyTimes(async () => {
       const caller = await RawCaller.open(tunnel.socketPath);
       const { connectId } = await caller.dial(greeter.address);
-      await caller.hears(/^DATA/);
-      assertEquals(caller.script.heard, [
+      await caller.receives(/^DATA/);
+      assertEquals(caller.script.received, [
         `DIAL_RSP ${connectId} ok`,
         `DATA ${connectId} ${JSON.stringify(BANNER)}`,
       ]);

@@ -1,6 +1,6 @@
 /**
  * Everything that the kubelet port has from files changes under its callers:
- * what stands goes on, what is new is judged by the new files.
+ * what stands goes on, what is new is authorized by the new files.
  *
  * @module
  */
@@ -20,13 +20,13 @@ async function busy(rig: KubeletRig): Promise<{
     "GET /containerLogs/default/web/main?follow=true HTTP/1.1\r\n" +
       `Host: ${rig.host}\r\n\r\n`,
   );
-  await follower.hears(/the first line\n\r\n$/);
+  await follower.receives(/the first line\n\r\n$/);
   const attached = await rig.caller();
   await attached.say(
     `POST /attach/default/web/main HTTP/1.1\r\nHost: ${rig.host}\r\n` +
       "Content-Length: 0\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n",
   );
-  await attached.hears(/\r\n\r\n$/);
+  await attached.receives(/\r\n\r\n$/);
   await rig.kubelet.followedBy(1);
   return { follower, attached };
 }
@@ -74,7 +74,7 @@ Deno.test("new certificates and authorities drop no caller of the kubelet port",
   });
 
   await rig.kubelet.log("another one");
-  assertEquals(await follower.hears(/\r\n$/), "c\r\nanother one\n\r\n");
+  assertEquals(await follower.receives(/\r\n$/), "c\r\nanother one\n\r\n");
   const saying = attached.say("still here")
     .then(() => attached.socket.closeWrite());
   assertEquals(await attached.rest(), "still here");
@@ -95,9 +95,9 @@ Deno.test("another authority of kubelets counts from the next request on", async
   const ask = "GET /pods HTTP/1.1\r\nHost: HOST\r\n\r\n";
   assertMatch(await rig.ask(ask), /^HTTP\/1\.1 502 .*not signed by a CA/);
   await rig.kubelet.log("another one");
-  await follower.hears(/another one\n\r\n$/);
+  await follower.receives(/another one\n\r\n$/);
   await attached.say("still here");
-  assertEquals(await attached.hears(/here$/), "still here");
+  assertEquals(await attached.receives(/here$/), "still here");
   for (const { socket } of [follower, attached]) socket.close();
   await rig.kubelet.followedBy(0);
 });
@@ -113,7 +113,7 @@ Deno.test("a bad certificate of the kubelet port keeps the old one", async () =>
   const ask = "GET /pods HTTP/1.1\r\nHost: HOST\r\n\r\n";
   assertMatch(await rig.ask(ask), /^HTTP\/1\.1 200 /);
   await rig.kubelet.log("another one");
-  await follower.hears(/another one\n\r\n$/);
+  await follower.receives(/another one\n\r\n$/);
   follower.socket.close();
   await rig.kubelet.followedBy(0);
 });

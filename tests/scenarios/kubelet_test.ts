@@ -59,11 +59,11 @@ for (const carrier of CARRIERS) {
       "GET /containerLogs/default/web/main?follow=true HTTP/1.1\r\n" +
         `Host: ${rig.host}\r\n\r\n`,
     );
-    await caller.hears(/the first line\n\r\n$/);
+    await caller.receives(/the first line\n\r\n$/);
     await rig.kubelet.followedBy(1);
     await rig.kubelet.log("another one");
     assertEquals(
-      await caller.hears(/\r\n$/),
+      await caller.receives(/\r\n$/),
       "c\r\nanother one\n\r\n",
     );
     const inFlight = "tunnel_server_kubelet_requests_in_flight" +
@@ -114,13 +114,13 @@ for (const carrier of CARRIERS) {
     );
     const head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n" +
       "Upgrade: SPDY/3.1\r\n\r\n";
-    let heard = await caller.hears(/early$/);
-    assertEquals(heard, `${head}early`);
+    let received = await caller.receives(/early$/);
+    assertEquals(received, `${head}early`);
     const much = "x".repeat(300_000);
     const saying = caller.say(much).then(() => caller.socket.closeWrite());
-    heard = await caller.rest();
+    received = await caller.rest();
     await saying;
-    assertEquals(heard.length, much.length);
+    assertEquals(received.length, much.length);
   });
 
   Deno.test(`${carrier}: a reset after a change of protocol is a reset at the other end`, async () => {
@@ -130,7 +130,7 @@ for (const carrier of CARRIERS) {
       `GET /attach/default/web/main HTTP/1.1\r\nHost: ${rig.host}\r\n` +
         "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n",
     );
-    await caller.hears(/\r\n\r\n$/);
+    await caller.receives(/\r\n\r\n$/);
     for (const { running } of rig.tunnel.agents) running.stop("lost");
     await assertRejects(() => caller.rest());
   });
@@ -151,10 +151,13 @@ Deno.test("exec by WebSocket: what a command says, and how it ended", async () =
       await caller.say(clientFrame(0, input));
       await caller.say(Uint8Array.of(0x82, 0x82, 0, 0, 0, 0, 255, 0));
     }
-    const heard = await caller.rest();
+    const received = await caller.rest();
     // RFC 6455 §1.3 has this pair.
-    assertMatch(heard, /Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=\r/);
-    return heard;
+    assertMatch(
+      received,
+      /Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=\r/,
+    );
+    return received;
   };
   const said = (channel: number, text: string) =>
     String.fromCharCode(channel) + text;
@@ -202,7 +205,7 @@ Deno.test("stopping ends changed protocols and callers that do not read, too", a
     `GET /attach/a/b HTTP/1.1\r\nHost: ${rig.host}\r\n` +
       "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n",
   );
-  await switched.hears(/\r\n\r\n$/);
+  await switched.receives(/\r\n\r\n$/);
   const deaf = await rig.caller();
   const body = "x".repeat(8 << 20);
   const saying = deaf.say(
@@ -352,7 +355,7 @@ Deno.test("resets after a change of protocol pass in both directions", async () 
       `GET ${path} HTTP/1.1\r\nHost: ${rig.host}\r\n` +
         "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n",
     );
-    await caller.hears(/\r\n\r\n$/);
+    await caller.receives(/\r\n\r\n$/);
     return caller;
   };
   const one = await open("/attach/reset");
@@ -360,7 +363,7 @@ Deno.test("resets after a change of protocol pass in both directions", async () 
   await assertRejects(() => one.rest());
   const other = await open("/attach/echo");
   await other.say("x");
-  await other.hears(/x/);
+  await other.receives(/x/);
   other.socket.reset();
   await eventually(
     "the kubelet sees it",
@@ -368,7 +371,7 @@ Deno.test("resets after a change of protocol pass in both directions", async () 
   );
 });
 
-Deno.test("the policy judges callers by their certificates, and the audit log names them", async () => {
+Deno.test("the policy authorizes callers by their certificates, and the audit log names them", async () => {
   const folder = await Deno.makeTempDir();
   const policyFile = `${folder}/policy.json`;
   const path = `${folder}/audit.log`;

@@ -263,10 +263,10 @@ function dial(link: AgentLink) {
 
 Deno.test("a server that is going tells agents of ours and sends callers away, and keeps what runs", async () => {
   const { port, connector, timers, links } = setUp();
-  const heard: string[] = [];
+  const received: string[] = [];
   await connector.connect({
-    ...events((reason) => heard.push(`closed: ${reason}`)),
-    draining: () => heard.push("draining"),
+    ...events((reason) => received.push(`closed: ${reason}`)),
+    draining: () => received.push("draining"),
   });
   const caller = () => {
     const [server, client] = MemoryStream.pair("h2", certified("node2"));
@@ -291,7 +291,7 @@ Deno.test("a server that is going tells agents of ours and sends callers away, a
   assertEquals(port.leaving, 1);
   await settled();
   await settled();
-  assertEquals(heard, ["draining"]);
+  assertEquals(received, ["draining"]);
   assertEquals([busy.isUsable, ended], [false, []]);
   // Whom nobody else serves is served.
   const late = caller();
@@ -303,11 +303,11 @@ Deno.test("a server that is going tells agents of ours and sends callers away, a
 
 Deno.test("a link of the packets carrier gets no GOAWAY: what it carries would be lost", async () => {
   const { port, connector, links } = setUp({ alpn: "h2" });
-  const heard: string[] = [];
-  await connector.connect(events((reason) => heard.push(reason)));
+  const received: string[] = [];
+  await connector.connect(events((reason) => received.push(reason)));
   port.drain("going");
   await settled();
-  assertEquals([port.leaving, heard, links.length], [0, [], 1]);
+  assertEquals([port.leaving, received, links.length], [0, [], 1]);
   assertEquals(links[0]!.isDraining, false);
 });
 

@@ -34,13 +34,13 @@ import type { DialError } from "../../proto/peer/dial_error.ts";
 import type { ConduitEvents } from "../../proto/transfer/conduit.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { FakeTimers } from "../support/memory/fake_timers.ts";
-import { slip } from "../support/watch/heard_faults.ts";
+import { slip } from "../support/watch/recorded_faults.ts";
 import {
   FrontendPort,
   type FrontendPortOptions,
 } from "../../server/frontends/frontend_port.ts";
 import { settled } from "../support/memory/conduit_probe.ts";
-import { HeardErrors } from "../support/watch/heard_errors.ts";
+import { RecordedErrors } from "../support/watch/recorded_errors.ts";
 import { RecordedLog } from "../support/watch/recorded_log.ts";
 import { RecordedSink } from "../support/watch/recorded_sink.ts";
 import { ScriptedSource, serviceOf } from "../support/watch/scripted_source.ts";
@@ -60,9 +60,9 @@ function entry(
   provoke: () => Promise<void>,
 ): void {
   Deno.test(`loop entry: ${name}`, async () => {
-    using heard = new HeardErrors();
+    using recorded = new RecordedErrors();
     await provoke();
-    assertEquals(heard.errors, [{ where, message: "a slip" }] as never);
+    assertEquals(recorded.errors, [{ where, message: "a slip" }] as never);
   });
 }
 
@@ -97,12 +97,12 @@ entry("a connection that the platform accepts", "accept", async () => {
         ? Promise.resolve(conns[accepts++]!)
         : Promise.reject(new Deno.errors.BadResource()),
   };
-  const heard: Closable[] = [];
+  const recorded: Closable[] = [];
   await acceptLoop(listener, "a port", {
-    onConnection: (conn) => heard.push(conn) === 1 && slip(),
+    onConnection: (conn) => recorded.push(conn) === 1 && slip(),
     onProblem: slip,
   });
-  assertEquals(heard, conns);
+  assertEquals(recorded, conns);
   assertEquals(conns.map(({ isClosed }) => isClosed), [true, false]);
 });
 
@@ -122,7 +122,7 @@ const SILENT: ConduitEvents = {
 
 for (const event of ["onData", "onEnd", "onWritable", "onClose"] as const) {
   testEachKind(`an ${event} that throws costs its conduit`, async (pair) => {
-    using heard = new HeardErrors();
+    using recorded = new RecordedErrors();
     const { peer, stream } = pair;
     const conduit = conduitOf(stream);
     const closed = Promise.withResolvers<unknown>();
@@ -140,7 +140,7 @@ for (const event of ["onData", "onEnd", "onWritable", "onClose"] as const) {
     if (event === "onWritable") {
       while (conduit.write(new Uint8Array(1 << 20)) > 0);
       const sink = new Uint8Array(1 << 20);
-      while (heard.errors.length === 0) {
+      while (recorded.errors.length === 0) {
         // A reset is what it may hear of it.
         await peer.read(sink).catch(() => {});
       }
@@ -149,7 +149,7 @@ for (const event of ["onData", "onEnd", "onWritable", "onClose"] as const) {
     if (event !== "onClose") {
       assertEquals(end, { kind: "lost", reason: "an internal error" });
     }
-    assertEquals(heard.messages, ["a slip"]);
+    assertEquals(recorded.messages, ["a slip"]);
     peer.close();
   });
 }
@@ -157,7 +157,7 @@ for (const event of ["onData", "onEnd", "onWritable", "onClose"] as const) {
 testEachKind(
   "a user of a stream that throws costs it",
   async ({ peer, stream }) => {
-    using heard = new HeardErrors();
+    using recorded = new RecordedErrors();
     const faulty = Promise.withResolvers<void>();
     stream.notify({ onReady: slip, onFault: faulty.resolve });
     assertEquals(stream.read(new Uint8Array(1)), WOULD_BLOCK);
@@ -165,7 +165,7 @@ testEachKind(
     await faulty.promise;
     stream.close();
     await settled();
-    assert(heard.messages.every((message) => message === "a slip"));
+    assert(recorded.messages.every((message) => message === "a slip"));
     peer.close();
   },
 );
@@ -183,18 +183,18 @@ for (
 ) {
   entry(`a datagram (${kind})`, "datagram", async () => {
     const [socket, peer] = await Promise.all([open(), open()]);
-    const heard = Promise.withResolvers<void>();
+    const recorded = Promise.withResolvers<void>();
     let count = 0;
     socket.listen({
       onDatagram() {
         if (count++ === 0) slip();
-        heard.resolve();
+        recorded.resolve();
       },
-      onError: heard.reject,
+      onError: recorded.reject,
     });
     peer.listen({ onDatagram() {}, onError() {} });
     for (let sent = 0; sent < 2; sent++) peer.send(BYTES, socket.address);
-    await heard.promise;
+    await recorded.promise;
     for (const one of [socket, peer]) {
       await new Promise<void>((resolve) => one.close(resolve));
     }
@@ -433,11 +433,11 @@ entry("a change of the catalog", "catalog", () => {
     random: () => 0.5,
   });
   catalog.start();
-  let told = 0;
+  let reported = 0;
   catalog.follow(slip);
-  catalog.follow(() => void told++);
+  catalog.follow(() => void reported++);
   source.sink.set({ services: [serviceOf("db", 5432)] });
-  assertEquals(told, 1);
+  assertEquals(reported, 1);
   return Promise.resolve();
 });
 

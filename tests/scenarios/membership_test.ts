@@ -1,6 +1,6 @@
 /**
  * Services that nodes announce, reached from other nodes through whole tunnels:
- * over ADS by proxies, and by dials of nodes, which the server judges.
+ * over ADS by proxies, and by dials of nodes, which the server authorizes.
  *
  * @module
  */
@@ -235,8 +235,10 @@ Deno.test("what a node may not announce is said at both ends", async () => {
     ],
   });
   await isSaid;
-  const told = await agent.log.until(/^the server does not take default\/web/);
-  assertMatch(told.message, /no rule of the server lets edge-1 announce/);
+  const reported = await agent.log.until(
+    /^the server does not take default\/web/,
+  );
+  assertMatch(reported.message, /no rule of the server lets edge-1 announce/);
   const own = await agent.log.until(/^the server does not take shop\/meta:80/);
   assertMatch(own.message, /"169\.254\.169\.254" is not the agent's own/);
   assertEquals(agent.log.matching(/does not take/).length, 2);

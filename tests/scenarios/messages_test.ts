@@ -56,8 +56,8 @@ for (const carrier of CARRIERS) {
     const { connectId } = await caller.dial(tunnel.target.address);
     const target = await tunnel.target.next();
     caller.script.data(connectId, new Uint8Array(2 * MIB));
-    await caller.hears(/^status (RESOURCE_EXHAUSTED|INVALID_ARGUMENT)/);
-    const status = caller.script.heard.at(-1)!;
+    await caller.receives(/^status (RESOURCE_EXHAUSTED|INVALID_ARGUMENT)/);
+    const status = caller.script.received.at(-1)!;
     assert(status.includes(String(MIB)), status);
     assert((await target.closed).kind !== "clean");
     caller.close();
@@ -87,16 +87,16 @@ for (const carrier of CARRIERS) {
     const target = await tunnel.target.next();
     target.send("bye");
     target.finish();
-    await caller.hears(/^DATA \d+ ""/);
+    await caller.receives(/^DATA \d+ ""/);
     // Its way in goes on.
     caller.script.data(connectId, "still here");
     await target.received(10);
-    const empty = caller.script.heard.filter((line) =>
+    const empty = caller.script.received.filter((line) =>
       /^DATA .* ""$/.test(line)
     );
     assertEquals(empty.length, 1);
     caller.script.say({ type: "CLOSE_REQ", connectId, reset: "" });
-    await caller.hears(/^CLOSE_RSP/);
+    await caller.receives(/^CLOSE_RSP/);
     assertEquals(await target.closed, { kind: "clean" });
     caller.close();
   });
@@ -113,7 +113,8 @@ Deno.test("a Go agent's single message of 5 MiB arrives whole", async () => {
   assert(sameBytes(caller.bytes, sent));
   caller.send(sent);
   await eventually("all bytes", () => agent.bytes === sent.length);
-  const pieces = agent.heard.filter((line) => line.startsWith("DATA")).length;
+  const pieces =
+    agent.received.filter((line) => line.startsWith("DATA")).length;
   assert(pieces >= sent.length / 65_536, `ours were split in ${pieces}`);
   agent.call.cancel();
 });
@@ -127,9 +128,9 @@ Deno.test("a Go agent's message over the limit ends its link, with both sizes", 
   assertEquals((await caller.closed).kind, "lost");
   await eventually(
     "a status",
-    () => agent.heard.some((line) => line.startsWith("status")),
+    () => agent.received.some((line) => line.startsWith("status")),
   );
-  const status = agent.heard.at(-1)!;
+  const status = agent.received.at(-1)!;
   assert(status.includes(String(MIB)), status);
 });
 
@@ -168,9 +169,9 @@ Deno.test("an agent that is not what it should be is told why", async () => {
     const agent = await scriptedAgent(tunnel, metadata);
     await eventually(
       `an answer to ${JSON.stringify(metadata)}`,
-      () => agent.heard.length > 0,
+      () => agent.received.length > 0,
     );
-    assertMatch(agent.heard[0]!, wanted);
+    assertMatch(agent.received[0]!, wanted);
     assertEquals(tunnel.log.matching(/^agent linked$/), []);
   }
 });

@@ -18,7 +18,7 @@ const GRANTED = "host=DB.internal&uid=ABC&ipv4=10.9.0.2&ipv6=fd00::9" +
 
 const EVERYTHING = { rule: parseRule("*:*:*"), label: "--deny *:*:*" };
 
-/** What a stranger says of itself, unread as yet, and as whom. */
+/** What an anonymous agent says of itself, unread as yet, and as whom. */
 const CLAIMS: readonly (readonly [
   identifiers: Partial<Identifiers>,
   agentId?: string,
@@ -52,11 +52,11 @@ const CLAIMS: readonly (readonly [
   [{ cidr: ["10.1.0.0/016"] }],
 ];
 
-Deno.test("a stranger gets nothing of a node's by another spelling", async () => {
+Deno.test("an anonymous agent gets nothing of a node's by another spelling", async () => {
   await using rig = await IdentityRig.open({ allowAnonymous: true });
   await rig.joined("gw", { identifiers: GRANTED });
   const { ca } = await rig.place();
-  for (const [identifiers, agentId = "stranger"] of CLAIMS) {
+  for (const [identifiers, agentId = "anonymous"] of CLAIMS) {
     const agent = await rig.tunnel.agent({
       agentId,
       identifiers,
@@ -80,7 +80,7 @@ Deno.test("a name where an address belongs is found by nobody", async () => {
   await rig.link(gateway, { identifiers: { host: ["gw"] } });
   const { ca } = await rig.place();
   await rig.tunnel.link({
-    agentId: "stranger",
+    agentId: "anonymous",
     identifiers: { ipv4: ["gw"], ipv6: ["gw"], cidr: ["gw"] },
     keyPair: "none",
     ca,
@@ -109,19 +109,23 @@ Deno.test("a node called like an address has no right to the address", async () 
   });
   const keyPair = { ...await old.pair(), cert };
   for (const identifiers of [{ host: [name] }, { uid: [name] }]) {
-    const wish = await rig.wish(old, { agentId: name, keyPair, identifiers });
-    const agent = await rig.tunnel.agent(wish);
+    const config = await rig.agentConfig(old, {
+      agentId: name,
+      keyPair,
+      identifiers,
+    });
+    const agent = await rig.tunnel.agent(config);
     await agent.log.until(/that name reads as an address/);
     agent.running.stop("it was refused");
   }
   // The name itself stays its own, and what it is granted.
-  await rig.tunnel.link(await rig.wish(old, { agentId: name, keyPair }));
+  await rig.tunnel.link(await rig.agentConfig(old, { agentId: name, keyPair }));
   await rig.nodes.change(name, (record) => ({
     ...record,
     identifiers: `ipv4=${name}`,
   }));
   await rig.tunnel.link(
-    await rig.wish(old, {
+    await rig.agentConfig(old, {
       agentId: name,
       keyPair,
       identifiers: { host: [name], ipv4: [name] },

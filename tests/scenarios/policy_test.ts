@@ -102,7 +102,7 @@ for (const carrier of CARRIERS) {
     });
   }
 
-  Deno.test(`${carrier}: a policy judges callers, nodes and targets before an agent is asked`, async () => {
+  Deno.test(`${carrier}: a policy authorizes callers, nodes and targets before an agent is asked`, async () => {
     await using files = await Tunnel.open();
     const policyFile = await policyOf(files, [
       { socket: "*/f.sock", nodes: ["edge-*"], allow: ["tcp:127.0.0.1:*"] },

@@ -25,7 +25,7 @@ import { GrpcError } from "../../proto/grpc/status.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { PolicyError, readPolicy } from "../../server/policy/authorization.ts";
 import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
-import { HeardErrors } from "../support/watch/heard_errors.ts";
+import { RecordedErrors } from "../support/watch/recorded_errors.ts";
 import { IdentityNode } from "../support/rigs/identity_node.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 import { KubeletRig } from "../support/rigs/kubelet_rig.ts";
@@ -42,9 +42,9 @@ const LOWER = NAMES.map((name) => name.toLowerCase());
 /** A test in which nothing may be unforeseen. */
 function test(what: string, run: () => void | Promise<void>): void {
   Deno.test(`names of Object.prototype: ${what}`, async () => {
-    using heard = new HeardErrors();
+    using recorded = new RecordedErrors();
     await run();
-    assertEquals(heard.errors, []);
+    assertEquals(recorded.errors, []);
   });
 }
 
@@ -105,7 +105,7 @@ test("methods and metadata of gRPC", async () => {
   for (const name of NAMES) {
     for (const path of [`/${name}`, `/${name}/${name}`, name]) {
       const caller = await RawCaller.open(tunnel.socketPath, path);
-      await caller.hears(/^status (?:UNIMPLEMENTED|INTERNAL|UNKNOWN)/);
+      await caller.receives(/^status (?:UNIMPLEMENTED|INTERNAL|UNKNOWN)/);
       caller.close();
     }
   }

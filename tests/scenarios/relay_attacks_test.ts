@@ -58,7 +58,7 @@ class Scene implements AsyncDisposable {
   }
 
   /** All that is answered to bytes, if their sender waits for the end. */
-  async heard(port: number, text: string): Promise<string> {
+  async received(port: number, text: string): Promise<string> {
     const conn = await Deno.connect({ hostname: "127.0.0.1", port });
     try {
       const bytes = Uint8Array.from(text, (char) => char.charCodeAt(0));
@@ -113,14 +113,14 @@ Deno.test("a page in a browser gets nothing out of a relay, whatever it posts", 
     "POST / HTTP/1.1\r\nhost: rebound.example\r\n" +
     `content-length: ${body.length}\r\n\r\n${body}`;
   // Only one answer: what is posted is no second request.
-  const answer = await scene.heard(connect, post(dial));
+  const answer = await scene.received(connect, post(dial));
   assertMatch(answer, /^HTTP\/1\.1 405 /);
   assertEquals(answer.match(/HTTP\/1\.1 /g)?.length, 1);
   assert(!answer.includes("edge-1: "), answer);
   // HTTP/2 begins with the connection's first byte or not at all.
   const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
   for (const text of [post(preface), "GET / HTTP/1.1\r\n\r\n", "\r\n\r\n"]) {
-    const answer = await scene.heard(xds, text.padEnd(100));
+    const answer = await scene.received(xds, text.padEnd(100));
     assert(!answer.includes("default/web"), answer);
   }
   assertEquals(await metricAt(scene.health, "tunnel_relay_streams"), 0);
@@ -146,7 +146,7 @@ Deno.test("heads that two readers might read differently are refused, and no wor
     [`CONNECT ${target} HTTP/1.1\r\n${"x: y\r\n".repeat(9_999)}`, /^HTTP\/1\.1 431 /],
   ];
   for (const [head, says] of cases) {
-    const answer = await scene.heard(connect, `${head}\r\n\r\nhello`);
+    const answer = await scene.received(connect, `${head}\r\n\r\nhello`);
     assertMatch(answer, says, JSON.stringify(head.slice(0, 100)));
     assert(!answer.includes("edge-1: "), answer);
   }

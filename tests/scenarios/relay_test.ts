@@ -69,7 +69,7 @@ async function connect(
 const SERVED = `${ESTABLISHED}edge-1: hello`;
 
 /** All that a program hears that says hello at once, up to an echo of it. */
-async function heard(port: number, target: string): Promise<string> {
+async function received(port: number, target: string): Promise<string> {
   const { conn, answer } = await connect(port, target, "hello");
   let text = answer;
   const into = new Uint8Array(4_096);
@@ -251,7 +251,7 @@ Deno.test("a node that is revoked relays for nobody any more", async () => {
   assertMatch(message, /the node was revoked/);
 });
 
-Deno.test("an agent that ends tells its programs", async () => {
+Deno.test("an agent that ends notifies its programs", async () => {
   const { rig, agent } = await relayed(1);
   await using _ = rig;
   using probe = await XdsProbe.plain(portsOf(agent).xds);
@@ -274,7 +274,7 @@ Deno.test("a relay finds the server again, and clients that come back are served
   using probe = await XdsProbe.plain(ports.xds);
   const [address] = await endpointsOf(probe);
   const target = address!.replace(/^(.*):(\d+)$/, "[$1]:$2");
-  assertEquals(await heard(ports.connect, target), SERVED);
+  assertEquals(await received(ports.connect, target), SERVED);
   await rig.restart(async () => {
     const { conn, answer } = await connect(ports.connect, target);
     conn.close();
@@ -283,7 +283,7 @@ Deno.test("a relay finds the server again, and clients that come back are served
   // The address from before still means the same endpoint.
   await eventually(
     "the endpoint is reached again",
-    async () => await heard(ports.connect, target) === SERVED,
+    async () => await received(ports.connect, target) === SERVED,
   );
   await eventually("discovery is passed on again", async () => {
     const stream = probe.sotw();

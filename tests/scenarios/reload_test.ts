@@ -7,7 +7,7 @@ import {
 } from "../support/rigs/tunnel_harness.ts";
 
 // Certificates and authorities change under a tunnel that is in use: what
-// stands goes on, what is new is judged by the new files.
+// stands goes on, what is new is authorized by the new files.
 
 Deno.test("another authority counts for the next agent, and conduits go on", async () => {
   const all = await certificates();

@@ -22,7 +22,7 @@ import { Trouble } from "../support/memory/trouble.ts";
 import {
   portOf,
   Tunnel,
-  type TunnelWish,
+  type TunnelConfig,
 } from "../support/rigs/tunnel_harness.ts";
 
 const FRONTENDS = ["unix", "tcp"] as const;
@@ -42,9 +42,9 @@ const PATIENT_TIMERS: Timers = {
 
 /** A tunnel of the streams carrier and its line, which the agent goes `up`. */
 async function open(
-  wish: TunnelWish,
+  config: TunnelConfig,
 ): Promise<{ tunnel: Tunnel; line: CuttableLine }> {
-  const tunnel = await Tunnel.open(wish);
+  const tunnel = await Tunnel.open(config);
   const line = tunnel.newLine();
   await tunnel.link({ carrier: "streams", serverPort: line.port });
   return { tunnel, line };

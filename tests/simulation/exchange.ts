@@ -165,18 +165,18 @@ export class Exchange {
     return new Pattern(2 * this.plan.number + direction);
   }
 
-  // --- Judgement -------------------------------------------------------------
+  // --- The check -------------------------------------------------------------
 
   /** Says what does not fit; to be called once it is over. */
-  judge(circumstances: Circumstances): void {
+  check(circumstances: Circumstances): void {
     const failure = this.failure ?? this.failureBehindGrant;
-    if (failure !== undefined) this.#judgeFailure(failure, circumstances);
-    this.#judgeEnd("caller", circumstances);
-    this.#judgeEnd("target", circumstances);
-    if (this.#isUndisturbed(circumstances)) this.#judgeUndisturbed();
+    if (failure !== undefined) this.#checkFailure(failure, circumstances);
+    this.#checkEnd("caller", circumstances);
+    this.#checkEnd("target", circumstances);
+    if (this.#isUndisturbed(circumstances)) this.#checkUndisturbed();
   }
 
-  #judgeFailure(
+  #checkFailure(
     error: DialError,
     { mayReset, mayHoldDials }: Circumstances,
   ): void {
@@ -210,7 +210,7 @@ export class Exchange {
     }
   }
 
-  #judgeEnd(who: "caller" | "target", { mayReset }: Circumstances): void {
+  #checkEnd(who: "caller" | "target", { mayReset }: Circumstances): void {
     const [one, other] = who === "caller"
       ? [this.caller, this.target]
       : [this.target, this.caller];
@@ -248,7 +248,7 @@ export class Exchange {
       !this.#mayHaveStalled;
   }
 
-  #judgeUndisturbed(): void {
+  #checkUndisturbed(): void {
     for (
       const [who, one] of [["caller", this.caller!], [
         "target",

@@ -36,7 +36,7 @@ for (
     const exchange = new Exchange(sim, DIAL, true);
     exchange.link = on;
     exchange.dialFailed(new DialError("timeout", "no answer within 1 s"));
-    exchange.judge(circumstances);
+    exchange.check(circumstances);
     assertEquals(sim.failure !== undefined, isFault);
   });
 }

@@ -1,5 +1,5 @@
 /**
- * Runs one scenario from its plan to its verdict.
+ * Runs one scenario from its plan to its outcome.
  *
  * @module
  */
@@ -90,7 +90,7 @@ async function play(
     longestStallMs >= plan.dialTimeoutMs / 2
   );
   for (const exchange of world.exchanges) {
-    exchange.judge({ mayReset, mayHoldDials });
+    exchange.check({ mayReset, mayHoldDials });
   }
   sim.note("everybody leaves");
   world.stop();

@@ -26,7 +26,7 @@ export interface TalkerOptions {
   readonly sentBytes: number;
 }
 
-/** What one end must know of the other to judge what it hears. */
+/** What one end must know of the other to check what it receives. */
 export interface OtherEnd {
   /** What its conduit took. */
   readonly sent: number;

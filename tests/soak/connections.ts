@@ -90,7 +90,7 @@ async function soak(
   if (counts.errors === 0 && counts.idle === idle && counts.rounds > 0) {
     tally.pass(`${counts.rounds} connections came and went, ${idle} stayed`);
   } else tally.fail("connections come and go", JSON.stringify(counts));
-  judge(rounds, minutes, tally);
+  assess(rounds, minutes, tally);
 }
 
 function startCallers(workspace: Workspace, args: string[]): Child {
@@ -149,7 +149,7 @@ async function watch(
   }
 }
 
-function judge(
+function assess(
   rounds: readonly Round[],
   minutes: number,
   tally: Tally,

@@ -79,8 +79,8 @@ export class EchoLoad implements AsyncDisposable {
       while (!this.#isOver) {
         crypto.getRandomValues(said);
         await writeAll(conn, said);
-        const heard = await readExactly(conn, said.length);
-        if (heard.some((byte, at) => byte !== said[at])) {
+        const received = await readExactly(conn, said.length);
+        if (received.some((byte, at) => byte !== said[at])) {
           throw new Error("other bytes came back than went");
         }
         this.#messages++;

@@ -63,7 +63,7 @@ export async function soakFlap(minutes: number, tally: Tally): Promise<void> {
     );
     await using load = new FlapLoad(ports.tcp, ports.udp);
     const stage = { proxy, endpoints, load, ports };
-    judge(await watch(stage, minutes), stage, minutes, tally);
+    assess(await watch(stage, minutes), stage, minutes, tally);
   } finally {
     await killAllChildren();
     if (tally.failed === 0) await workspace.remove();
@@ -124,7 +124,7 @@ async function sample(proxy: ServiceProxyProcess) {
   };
 }
 
-function judge(
+function assess(
   rounds: readonly Round[],
   { proxy, load }: Stage,
   minutes: number,

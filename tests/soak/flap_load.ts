@@ -109,8 +109,8 @@ export class FlapLoad implements AsyncDisposable {
     const said = crypto.getRandomValues(new Uint8Array(MESSAGE_BYTES));
     for (let count = 0; count < messages && !this.#isOver; count++) {
       await writeAll(conn, said);
-      const heard = await readExactly(conn, said.length);
-      if (heard.some((byte, at) => byte !== said[at])) {
+      const received = await readExactly(conn, said.length);
+      if (received.some((byte, at) => byte !== said[at])) {
         throw new Error("other bytes came back than went");
       }
       this.counts.messages++;

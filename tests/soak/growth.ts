@@ -1,5 +1,5 @@
 /**
- * Judges whether something that was sampled for a while has grown.
+ * Decides whether something that was sampled for a while has grown.
  *
  * @module
  */

@@ -151,7 +151,7 @@ async function holdings(stage: Stage): Promise<Holdings> {
   };
 }
 
-function judge(first: Holdings, last: Holdings, tally: Tally): void {
+function assess(first: Holdings, last: Holdings, tally: Tally): void {
   for (const end of ["server", "agent"] as const) {
     const [before, after] = [first[end], last[end]];
     const memoryMax = before.memoryKib * MEMORY_GROWTH_MAX + MEMORY_SLACK_KIB;
@@ -190,7 +190,7 @@ async function soak(
       }
     }
   }
-  judge(first!, last!, tally);
+  assess(first!, last!, tally);
 }
 
 /** Runs the mixed load for so many minutes, on programs of `maker`. */

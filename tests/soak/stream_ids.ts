@@ -93,7 +93,7 @@ async function soak(workspace: Workspace, tally: Tally): Promise<void> {
   });
   await stayers.openUntil(load.ended);
   const log = await Deno.readTextFile(agent.child.logFile);
-  judge(
+  assess(
     JSON.parse((await load.logTail()).trim()),
     log.match(REPLACED)?.length ?? 0,
     tally,
@@ -122,7 +122,7 @@ function shortLinksServer(): string[] {
   ];
 }
 
-function judge(counts: Counts, replaced: number, tally: Tally): void {
+function assess(counts: Counts, replaced: number, tally: Tally): void {
   const seen = `${Math.round(counts.per_s)} conduits/s, ` +
     `${replaced} links replaced after ${CONDUITS_PER_LINK} conduits each`;
   const problems = [

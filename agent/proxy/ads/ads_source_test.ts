@@ -191,12 +191,12 @@ Deno.test("what cannot be used is refused by name, and the rest is taken", async
     endpoints("web", [80]),
     endpoints("other", [81]),
   ]);
-  const stranger = { name: "stranger", type: 3 };
+  const foreign = { name: "foreign", type: 3 };
   const clusters: readonly Resource[] = [
     ...all.cluster,
     {
-      ...{ kind: "cluster", name: "stranger", version: "1" },
-      any: encodeAny(Cluster, stranger),
+      ...{ kind: "cluster", name: "foreign", version: "1" },
+      any: encodeAny(Cluster, foreign),
     },
     {
       ...{ kind: "cluster", name: "typed", version: "1" },
@@ -207,7 +207,7 @@ Deno.test("what cannot be used is refused by name, and the rest is taken", async
   assertEquals(errorDetail?.code, 3);
   assertMatch(
     errorDetail!.message!,
-    /^stranger: it has no metadata of a tunnel server; typed: its type is type.googleapis.com\/.*Listener, wanted /,
+    /^foreign: it has no metadata of a tunnel server; typed: its type is type.googleapis.com\/.*Listener, wanted /,
   );
   await tell(call, "listener", "1", all.listener);
   await tell(call, "endpoints", "1", all.endpoints);

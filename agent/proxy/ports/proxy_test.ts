@@ -338,7 +338,7 @@ Deno.test("a port may change its protocol, and others notice nothing", async () 
   );
 });
 
-Deno.test("whoever serves a port hears of endpoints that are gone", async () => {
+Deno.test("whoever serves a port is notified of endpoints that are gone", async () => {
   const { left, portProxies } = recordingProxies();
   await using rig = new ProxyRig({ portProxies });
   rig.sink.set({

@@ -111,7 +111,7 @@ Deno.test("a client that ends at once is dialed for, and its end follows", async
   conn.close();
 });
 
-Deno.test("a client that listens is dialed for after a moment, and hears who speaks first", async () => {
+Deno.test("a client that listens is dialed for after a moment, and receives what the target sends", async () => {
   await using stage = new Stage();
   stage.serves(1);
   stage.answers(0, "connected");
@@ -185,7 +185,7 @@ Deno.test("what went with a dial that failed goes to nobody else, even if somebo
   assertEquals(port.counts.refused, 1);
 });
 
-Deno.test("a client that has said nothing is dialed for again, and then heard from the beginning", async () => {
+Deno.test("a client that has sent nothing is dialed for again, and then read from the beginning", async () => {
   await using stage = new Stage();
   stage.serves(1);
   stage.answers(0, "refused");

@@ -2,7 +2,7 @@ import { assertEquals, assertStrictEquals } from "@std/assert";
 import { forAll } from "../../../tests/support/memory/prng.ts";
 import { IdleLink, IdleList } from "./idle_list.ts";
 
-Deno.test("the oldest is who was not heard of for longest, whatever happens", async () => {
+Deno.test("the oldest is the one that was idle for longest, whatever happens", async () => {
   await forAll(20, (random) => {
     const list = new IdleList<IdleLink>();
     const model: IdleLink[] = [];

@@ -133,8 +133,8 @@ Deno.test("who never pauses and never listens follows endpoints that flap (stats
       move(rig, [now.port]);
       await now.next();
       const seen = before.count;
-      const heard = now.count;
-      await until(() => now.count >= heard + 3);
+      const received = now.count;
+      await until(() => now.count >= received + 3);
       // One may have been read by the time of the change.
       assert(before.count - seen <= 1, `${before.count - seen} went astray`);
       move(rig, []);

@@ -144,12 +144,12 @@ Deno.test("a socket that fails is opened again, later each time, and it is said"
 Deno.test("only the endpoint may answer", async () => {
   await using rig = new ProxyRig();
   await using backend = await DatagramPeer.open();
-  await using stranger = await DatagramPeer.open();
+  await using outsider = await DatagramPeer.open();
   await using client = await DatagramPeer.open();
   const port = await serveAt(rig, [backend.port]);
   client.send("query", port);
   const { from } = await backend.next();
-  stranger.send("forged", from.port);
+  outsider.send("forged", from.port);
   backend.send("true", from.port);
   assertEquals(await client.nextText(), "true");
 });
@@ -250,12 +250,12 @@ Deno.test("through the tunnel each session has a conduit, and waits for it", asy
   const dialed = Promise.withResolvers<MemoryConduit>();
   const [near, far] = MemoryConduit.pair({ datagrams: true });
   rig.dialer.answers.set("127.0.0.1:9", () => dialed.promise);
-  const heard: string[] = [];
+  const received: string[] = [];
   far.attach({
     onData(bytes) {
-      heard.push(new TextDecoder().decode(bytes));
+      received.push(new TextDecoder().decode(bytes));
       far.consumed(bytes.length);
-      if (heard.length === 2) far.write(new TextEncoder().encode("both"));
+      if (received.length === 2) far.write(new TextEncoder().encode("both"));
     },
     onWritable() {},
     onEnd() {},
@@ -267,6 +267,6 @@ Deno.test("through the tunnel each session has a conduit, and waits for it", asy
   await rig.dialer.dialed(1);
   dialed.resolve(near);
   assertEquals(await client.nextText(), "both");
-  assertEquals(heard, ["one", "two"]);
+  assertEquals(received, ["one", "two"]);
   assertEquals(rig.dialer.dials.length, 1);
 });

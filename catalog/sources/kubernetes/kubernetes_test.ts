@@ -98,9 +98,9 @@ Deno.test("NewServicesSourceApi_UpdatesAndMultipleServices", async () => {
     [() => rig.server.remove(SERVICES, "s2"), []],
   ];
   for (const [act, expected] of steps) {
-    const heard = rig.sink.next(/remove/);
+    const received = rig.sink.next(/remove/);
     act();
-    await heard;
+    await received;
     const seen = [...rig.sink.entries.services.values()]
       .map(({ name, ports: [first] }) => `${name} ${first!.port}`);
     assertEquals(seen, expected);
@@ -119,9 +119,9 @@ Deno.test("NewEndpointsSourceApi_UpdatesAndMultipleEndpoints", async () => {
     [() => rig.server.remove(SLICES, "e2"), {}],
   ];
   for (const [act, expected] of steps) {
-    const heard = rig.sink.next(/remove/);
+    const received = rig.sink.next(/remove/);
     act();
-    await heard;
+    await received;
     const seen = [...rig.sink.entries.endpoints].map(([key, endpoints]) => [
       key.replace("shop/", ""),
       endpoints.map(({ address }) => address),
@@ -146,16 +146,16 @@ Deno.test("what is there is said whole, then what changes", async () => {
       "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name",
     );
   }
-  let heard = rig.sink.next(/remove/);
+  let received = rig.sink.next(/remove/);
   server.put(SLICES, slice("web-1", "web", "10.0.0.1", "10.0.0.3"));
-  await heard;
+  await received;
   assertEquals(
     rig.sink.addresses("shop/web"),
     ["10.0.0.1", "10.0.0.3", "10.0.0.2"],
   );
-  heard = rig.sink.next(/remove/);
+  received = rig.sink.next(/remove/);
   server.remove(SERVICES, "web");
-  await heard;
+  await received;
   assertEquals(rig.names, []);
 });
 
@@ -163,9 +163,9 @@ Deno.test("a service that becomes headless is gone", async () => {
   const server = FakeApiServer.start();
   server.put(SERVICES, service("web"));
   await using rig = await Rig.open(server);
-  const heard = rig.sink.next(/remove/);
+  const received = rig.sink.next(/remove/);
   server.put(SERVICES, service("web", 80, "None"));
-  await heard;
+  await received;
   assertEquals(rig.names, []);
 });
 
@@ -173,9 +173,9 @@ Deno.test("a slice that changes its service leaves the other without it", async 
   const server = FakeApiServer.start();
   server.put(SLICES, slice("a", "web", "10.0.0.1"));
   await using rig = await Rig.open(server);
-  const heard = rig.sink.next(/remove/);
+  const received = rig.sink.next(/remove/);
   server.put(SLICES, slice("a", "db", "10.0.0.1"));
-  await heard;
+  await received;
   assertEquals(rig.sink.addresses("shop/web"), []);
   assertEquals(rig.sink.addresses("shop/db"), ["10.0.0.1"]);
 });
@@ -183,9 +183,9 @@ Deno.test("a slice that changes its service leaves the other without it", async 
 Deno.test("an address that is none is refused once, and the others are used", async () => {
   await using rig = await Rig.open();
   for (const last of ["10.0.0.2", "10.0.0.3"]) {
-    const heard = rig.sink.next(/remove/);
+    const received = rig.sink.next(/remove/);
     rig.server.put(SLICES, slice("web-1", "web", "not/one", last));
-    await heard;
+    await received;
     assertEquals(rig.sink.addresses("shop/web"), [last]);
   }
   assertEquals(rig.sink.refusals, [
@@ -219,13 +219,13 @@ Deno.test("an annotation that cannot be used is said once", async () => {
   const put = async (at: string, balance: string) => {
     const { metadata, spec } = service("web");
     const annotations = { "proxy.tunnel/balance": balance };
-    const heard = rig.sink.next(/remove/);
+    const received = rig.sink.next(/remove/);
     const object: Service = {
       metadata: { ...metadata, annotations, labels: { at } },
       ...spec === undefined ? {} : { spec },
     };
     rig.server.put(SERVICES, object);
-    await heard;
+    await received;
   };
   const refused = () =>
     rig.sink.calls.filter((call) => call.startsWith("refused"));
@@ -273,9 +273,9 @@ Deno.test("reading all again repairs nothing that the watch says, too", async ()
   server.mute(() => server.put(SERVICES, service("late")));
   const reconciling = rig.source.reconcile();
   await rig.grace();
-  const heard = rig.sink.next(/add/);
+  const received = rig.sink.next(/add/);
   watch.send("ADDED", server.find(`${SERVICES}/late`));
-  await heard;
+  await received;
   rig.timers.advance(WATCH_GRACE_MS);
   await reconciling;
   const same = rig.sink.next(/add|repair/);

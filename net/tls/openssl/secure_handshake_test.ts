@@ -16,8 +16,8 @@ import {
   serverHandshakeError,
 } from "../trust/tls_errors.ts";
 import { certificates } from "../../../tests/support/certificates/certificates.ts";
-import { HeardErrors } from "../../../tests/support/watch/heard_errors.ts";
-import { slip } from "../../../tests/support/watch/heard_faults.ts";
+import { RecordedErrors } from "../../../tests/support/watch/recorded_errors.ts";
+import { slip } from "../../../tests/support/watch/recorded_faults.ts";
 import { rawSsl } from "../../../tests/support/peers/raw_ssl.ts";
 import {
   clientContext,
@@ -141,10 +141,10 @@ test("another name is shown another certificate", async () => {
 });
 
 test("who fails to name a certificate fails alone", () => {
-  using heard = new HeardErrors();
+  using recorded = new RecordedErrors();
   using pair = securePair({ client, server, contextFor: slip });
   assert(pair.doHandshake().server instanceof SslError);
-  assertEquals(heard.errors, [{ where: "callback", message: "a slip" }]);
+  assertEquals(recorded.errors, [{ where: "callback", message: "a slip" }]);
   assertEquals(shake({ client, server }), COMPLETE);
 });
 
@@ -231,17 +231,17 @@ const otherCa = await ThrowawayCa.create("other CA");
 const FAULTS: Readonly<
   Record<
     string,
-    (ca: ThrowawayCa, wish: CertificateSpec) => Promise<CertificatePair>
+    (ca: ThrowawayCa, spec: CertificateSpec) => Promise<CertificatePair>
   >
 > = {
-  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY untrusted-certificate": (_ca, wish) =>
-    otherCa.issue(wish),
-  "CERT_HAS_EXPIRED expired-certificate": (ca, wish) =>
-    ca.issue({ ...wish, ...term(-2, -1) }),
-  "CERT_NOT_YET_VALID not-yet-valid-certificate": (ca, wish) =>
-    ca.issue({ ...wish, ...term(1, 2) }),
-  "INVALID_PURPOSE wrong-usage-certificate": (ca, wish) =>
-    ca.issue({ ...wish, usage: wish.usage === "client" ? "server" : "client" }),
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY untrusted-certificate": (_ca, spec) =>
+    otherCa.issue(spec),
+  "CERT_HAS_EXPIRED expired-certificate": (ca, spec) =>
+    ca.issue({ ...spec, ...term(-2, -1) }),
+  "CERT_NOT_YET_VALID not-yet-valid-certificate": (ca, spec) =>
+    ca.issue({ ...spec, ...term(1, 2) }),
+  "INVALID_PURPOSE wrong-usage-certificate": (ca, spec) =>
+    ca.issue({ ...spec, usage: spec.usage === "client" ? "server" : "client" }),
   "DEPTH_ZERO_SELF_SIGNED_CERT untrusted-certificate": () =>
     selfSigned("localhost"),
 };

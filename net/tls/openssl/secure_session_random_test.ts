@@ -24,14 +24,14 @@ interface Way {
   readonly from: SecureEnd;
   readonly to: SecureEnd;
   written: number;
-  heard: number;
+  received: number;
   hasEnded: boolean;
-  isEndHeard: boolean;
+  isEndReceived: boolean;
 }
 
 function way(from: SecureEnd, to: SecureEnd): Way {
-  const counts = { written: 0, heard: 0 };
-  return { from, to, ...counts, hasEnded: false, isEndHeard: false };
+  const counts = { written: 0, received: 0 };
+  return { from, to, ...counts, hasEnded: false, isEndReceived: false };
 }
 
 Deno.test({
@@ -94,11 +94,11 @@ function hear(one: Way, prng: Prng): boolean {
   const into = new Uint8Array(prng.pick(SIZES));
   for (let isFirst = true;; isFirst = false) {
     const count = one.to.read(into);
-    if (count === 0) one.isEndHeard = true;
+    if (count === 0) one.isEndReceived = true;
     if (count <= 0) return moved > 0 || !isFirst;
-    const expected = script.slice(one.heard, one.heard + count);
+    const expected = script.slice(one.received, one.received + count);
     assertEquals(into.slice(0, count), expected);
-    one.heard += count;
+    one.received += count;
   }
 }
 
@@ -107,9 +107,9 @@ function finish(ways: readonly Way[], prng: Prng): void {
     isMoving = false;
     for (const one of ways) isMoving = hear(one, prng) || isMoving;
   }
-  for (const { written, heard, hasEnded, isEndHeard } of ways) {
-    assertEquals(heard, written);
-    assertEquals(isEndHeard, hasEnded);
+  for (const { written, received, hasEnded, isEndReceived } of ways) {
+    assertEquals(received, written);
+    assertEquals(isEndReceived, hasEnded);
   }
   assertEquals(LIBSSL!.ERR_peek_last_error(), 0n, "nothing is left behind");
 }

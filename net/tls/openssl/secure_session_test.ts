@@ -131,8 +131,8 @@ test("what fails once fails for good, with the same error", ({ client, server })
     ]
   ) assertEquals(assertThrows(again, SslError), error);
   assertEquals(client.read(into), WANT_READ);
-  const told = assertThrows(() => client.receive(server), SslError);
-  assertEquals(told.code, "ERR_SSL_SSLV3_ALERT_BAD_RECORD_MAC");
+  const reported = assertThrows(() => client.receive(server), SslError);
+  assertEquals(reported.code, "ERR_SSL_SSLV3_ALERT_BAD_RECORD_MAC");
 });
 
 test("a session that was freed is used no more, and freed once", ({ client, server }) => {

@@ -262,10 +262,10 @@ async function anyOrder(
   }
   await Promise.all(ends.map(({ probe }) => probe.closed));
   for (const [from, to] of [ends, ends.toReversed()]) {
-    const heard = to!.probe.bytes;
-    assert(isSame(heard, bytes.slice(0, heard.length)), "other bytes");
+    const received = to!.probe.bytes;
+    assert(isSame(received, bytes.slice(0, received.length)), "other bytes");
     if (hasReset) continue;
-    assertEquals(heard.length, from!.sent, "bytes are missing");
+    assertEquals(received.length, from!.sent, "bytes are missing");
     assertEquals(to!.probe.end, { kind: "clean" });
   }
 }

@@ -1,13 +1,13 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { certificates } from "../../../tests/support/certificates/certificates.ts";
-import { HeardErrors } from "../../../tests/support/watch/heard_errors.ts";
+import { RecordedErrors } from "../../../tests/support/watch/recorded_errors.ts";
 import {
   commonName,
   NameCa,
   relative,
   utf8,
 } from "../../../tests/support/certificates/name_certificates.ts";
-import { slip } from "../../../tests/support/watch/heard_faults.ts";
+import { slip } from "../../../tests/support/watch/recorded_faults.ts";
 import { Credentials, CredentialsError } from "./credentials.ts";
 
 Deno.test("good files are read, whatever stands around their blocks", async () => {
@@ -145,8 +145,8 @@ Deno.test("a reload takes effect, and a failed one keeps the old", async () => {
   });
 });
 
-Deno.test("a slip of one who hears of a reload keeps it from nobody else", async () => {
-  using heard = new HeardErrors();
+Deno.test("a slip of one follower of a reload keeps it from nobody else", async () => {
+  using recorded = new RecordedErrors();
   await withFiles(async (write) => {
     const all = await certificates();
     const credentials = Credentials.load({ ca: write("ca", all.ca) });
@@ -155,7 +155,7 @@ Deno.test("a slip of one who hears of a reload keeps it from nobody else", async
     credentials.onChange((material) => seen.push(material.ca));
     write("ca", all.otherCa);
     assertEquals(credentials.reload(), true);
-    assertEquals([seen, heard.messages], [[all.otherCa], ["a slip"]]);
+    assertEquals([seen, recorded.messages], [[all.otherCa], ["a slip"]]);
   });
 });
 

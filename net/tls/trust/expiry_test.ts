@@ -46,7 +46,7 @@ function stage(...terms: CertificateTerm[]) {
   };
 }
 
-Deno.test("the end of a certificate is told at 30, 7 and 1 days, once each", () => {
+Deno.test("the end of a certificate is reported at 30, 7 and 1 days, once each", () => {
   const { expiry, after } = stage(term("tunnel-server", 365, 40));
   const warning = (left: string) => [
     `warn: frontend: the certificate tunnel-server expires in ${left}`,
@@ -121,7 +121,7 @@ Deno.test("a scrape shows when each certificate ends, of many the first", () => 
   assertEquals(lines().at(0)!.endsWith(` ${seconds(1)}`), true);
 });
 
-Deno.test("nothing is told after the end", () => {
+Deno.test("nothing is reported after the end", () => {
   const { expiry, timers, after } = stage(term("one", 365, 40));
   expiry.close();
   assertEquals(timers.pendingCount, 0);

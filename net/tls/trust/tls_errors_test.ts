@@ -3,7 +3,7 @@ import { SslError } from "./ssl_error.ts";
 import { oddCertificates } from "../../../tests/support/certificates/odd_certificates.ts";
 import { clientHandshakeError, serverHandshakeError } from "./tls_errors.ts";
 
-Deno.test("where dates are judged both clocks are shown, of either end", async () => {
+Deno.test("where dates are checked both clocks are shown, of either end", async () => {
   const odd = await oddCertificates();
   const { der } = odd.find(({ name }) => name === "an empty subject")!;
   for (const code of ["CERT_NOT_YET_VALID", "CERT_HAS_EXPIRED"]) {

@@ -44,7 +44,7 @@ Deno.test("a subscriber is authorized as an agent of its node's name would be", 
   );
 });
 
-Deno.test("whom the judges refuse is refused with their words", async () => {
+Deno.test("whom an authorizer refuses is refused with its words", async () => {
   assertThrows(
     () => authorize(byCertificate, new Metadata(), () => REFUSAL),
     GrpcError,

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { HeardErrors } from "../../../tests/support/watch/heard_errors.ts";
+import { RecordedErrors } from "../../../tests/support/watch/recorded_errors.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { Debounce, FLAPPING_MAX, FLAPPING_MS } from "./debounce.ts";
 
@@ -192,7 +192,7 @@ Deno.test("Debounce pushes nothing after it was stopped", () => {
 });
 
 Deno.test("Debounce goes on after a push that could not even begin", () => {
-  using errors = new HeardErrors();
+  using errors = new RecordedErrors();
   const timers = new FakeTimers();
   let pushes = 0;
   const debounce = new Debounce({

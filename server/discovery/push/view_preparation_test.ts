@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { HeardErrors } from "../../../tests/support/watch/heard_errors.ts";
+import { RecordedErrors } from "../../../tests/support/watch/recorded_errors.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { clientGroup } from "../generate/client_group.ts";
 import { SLICE_MS } from "../streams/slices.ts";
@@ -82,7 +82,7 @@ Deno.test("ViewPreparation goes on with the others when one fails", () => {
   }, timers);
   preparation.prepare([ENVOY], () => done.push("envoy"));
   preparation.prepare([GRPC], () => done.push("grpc"));
-  using errors = new HeardErrors();
+  using errors = new RecordedErrors();
   while (preparation.isBusy) timers.advance(0);
   assertEquals(errors.messages, ["a defect"]);
   // Its callers wait no longer, or no client would receive anything again.

@@ -438,15 +438,15 @@ Deno.test("a first view that takes long holds up no change of others, and has it
 
   for (let turn = 0; turn < 200; turn++) rig.timers.advance(0);
   rig.timers.advance(10);
-  const told = late.call.messages.map((one) =>
+  const reported = late.call.messages.map((one) =>
     DiscoveryResponseMessage.decode(one)
   );
-  assertEquals(told.map(({ typeUrl }) => typeUrl), [
+  assertEquals(reported.map(({ typeUrl }) => typeUrl), [
     TYPE_URLS.cluster,
     TYPE_URLS.endpoints,
   ]);
-  assertEquals(told[0]!.resources!.length, 201);
-  const text = new TextDecoder().decode(told[1]!.resources![0]!.value);
+  assertEquals(reported[0]!.resources!.length, 201);
+  const text = new TextDecoder().decode(reported[1]!.resources![0]!.value);
   assert(text.includes("10.0.0.2"), text);
   await rig.discovery.stop("the test is over");
 });

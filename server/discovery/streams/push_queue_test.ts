@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { HeardErrors } from "../../../tests/support/watch/heard_errors.ts";
+import { RecordedErrors } from "../../../tests/support/watch/recorded_errors.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { PushQueue } from "./push_queue.ts";
 import { SLICE_MS } from "./slices.ts";
@@ -141,7 +141,7 @@ Deno.test("PushQueue goes on with the others when the push to one failed", () =>
   rig.onTold = (client) => {
     if (client === "a") throw new TypeError("a bug");
   };
-  using errors = new HeardErrors();
+  using errors = new RecordedErrors();
   rig.addAll("a", "b");
   assertEquals(errors.messages, ["a bug"]);
   rig.run();

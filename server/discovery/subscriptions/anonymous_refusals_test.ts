@@ -93,11 +93,11 @@ Deno.test("a client that refuses all and names nothing is not asked for ever", (
     client.see(world("1", { a: "2", b: "2", c: "1" }));
     client.nack("endpoints", "one is bad");
     let sent = endpointsIn(client.see(world("2", { a: "2", b: "2", c: "1" })));
-    const heard = [...sent];
+    const received = [...sent];
     while (sent.length > 0) {
-      heard.push(...sent = client.nack("endpoints", "no"));
+      received.push(...sent = client.nack("endpoints", "no"));
     }
-    assertEquals(heard, [
+    assertEquals(received, [
       "endpoints a=2",
       "endpoints a=1",
       "endpoints b=2",

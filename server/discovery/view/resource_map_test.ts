@@ -22,9 +22,9 @@ Deno.test("ResourceMap is a map, in the order of services and their claims", () 
   assertEquals([...map.keys()], ["n4", "n1", "n2", "n3"]);
   assertEquals([...map].map(([name]) => name), [...map.keys()]);
   assertEquals([...map.values()].map(({ name }) => name), [...map.keys()]);
-  const told: string[] = [];
-  map.forEach(({ version }, name) => told.push(`${name} ${version}`));
-  assertEquals(told, ["n4 1", "n1 1", "n2 1", "n3 1"]);
+  const reported: string[] = [];
+  map.forEach(({ version }, name) => reported.push(`${name} ${version}`));
+  assertEquals(reported, ["n4 1", "n1 1", "n2 1", "n3 1"]);
   assertEquals(map.size, 4);
   assert(map.has("n1") && !map.has("n5"));
   assertEquals(map.get("n5"), undefined);

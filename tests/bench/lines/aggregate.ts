@@ -19,7 +19,7 @@ function aggregate(links: number | undefined): Metric {
     title: `bulk down, 16 connections, ${flag[0] ?? "links as shipped"}: ` +
       "500 Mbit/s, RTT 100 ms, 0.1 % lost",
     shape: { rttMs: 100, mbit: 500, loss: 0.001 },
-    wish: { agentFlags: flag, links: links ?? LINKS_SHIPPED },
+    config: { agentFlags: flag, links: links ?? LINKS_SHIPPED },
     program: "linegen",
     load: ({ isQuick }) => ["bulk", "-n=16", `-mb=${isQuick ? 100 : 200}`],
     figures: [

@@ -25,7 +25,7 @@ function firstAnswer(
   return lineMetric({
     title: `new connection and first answer, ${title}: RTT 50 ms`,
     shape: { rttMs: 50, mbit: 0, loss: 0 },
-    wish: { entrance, serverFlags },
+    config: { entrance, serverFlags },
     program: "loadgen",
     load: () => ["-mode=conn", "-n=1", "-d=3s"],
     withRtt: inRoundTrips,

@@ -13,7 +13,7 @@ import type { ContenderName, Figure, Metric, Scale } from "../metric.ts";
 import { Line, type LineReport, type LineShape } from "./line.ts";
 import {
   DIRECT_WAY,
-  type OnLineWish,
+  type OnLineConfig,
   startOnLine,
   type TunnelOnLine,
 } from "./tunnel_on_line.ts";
@@ -34,7 +34,7 @@ export interface LineMetric {
   /** Without the seed, which changes from run to run. */
   readonly shape: Omit<LineShape, "seed">;
   /** For our tunnel: CONNECT and a link if not given. */
-  readonly wish?: Partial<OnLineWish>;
+  readonly config?: Partial<OnLineConfig>;
   readonly program: PeerName & ("loadgen" | "linegen");
   /** The generator's flags. */
   load(scale: Scale): readonly string[];
@@ -76,14 +76,14 @@ async function runOverLine(
   { name, workspace, scale, seed }: LineRun,
   metric: LineMetric,
 ): Promise<Sample> {
-  const wish: OnLineWish = {
+  const config: OnLineConfig = {
     ...{ entrance: "connect", serverFlags: [], agentFlags: [], links: 1 },
-    ...metric.wish,
+    ...metric.config,
   };
   const line = await Line.open(workspace, { ...metric.shape, seed });
   let sample: Sample;
   try {
-    const tunnel = await startOnLine(name, line, workspace, wish);
+    const tunnel = await startOnLine(name, line, workspace, config);
     try {
       sample = await measure(line, tunnel, workspace, metric, scale);
     } finally {

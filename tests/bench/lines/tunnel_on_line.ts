@@ -26,7 +26,7 @@ export const DIRECT_WAY: readonly string[] = [`-addr=${TARGET}`];
  */
 export type Entrance = "connect" | "forward";
 
-export interface OnLineWish {
+export interface OnLineConfig {
   readonly entrance: Entrance;
   /** For our programs alone. */
   readonly serverFlags: readonly string[];
@@ -49,7 +49,7 @@ export async function startOnLine(
   name: ContenderName,
   line: Line,
   workspace: Workspace,
-  wish: OnLineWish,
+  config: OnLineConfig,
 ): Promise<TunnelOnLine> {
   const target = new Child({
     name: "target",
@@ -71,11 +71,11 @@ export async function startOnLine(
       serverSide: line.prefix("server"),
       agentSide: line.prefix("agent"),
     };
-    const tunnel = await start(name, site, wish);
+    const tunnel = await start(name, site, config);
     pieces.push(...tunnel.pieces);
     if (name !== "ours") return { way: tunnel.flags, pieces, stop };
-    await line.untilConnected(wish.links);
-    if (wish.entrance === "connect") {
+    await line.untilConnected(config.links);
+    if (config.entrance === "connect") {
       return { way: tunnel.flags, pieces, stop };
     }
     pieces.push(await startForward(site, tunnel));
@@ -89,7 +89,7 @@ export async function startOnLine(
 function start(
   name: ContenderName,
   site: Site,
-  { entrance, serverFlags, agentFlags }: OnLineWish,
+  { entrance, serverFlags, agentFlags }: OnLineConfig,
 ): Promise<Tunnel> {
   if (name !== "ours") return startTunnel(name, site);
   const route = entrance === "connect" ? "connect-uds" : "grpc-uds";

@@ -37,8 +37,8 @@ async function echo(
   { isQuick }: Scale,
 ): Promise<Sample> {
   const target = `127.0.0.1:${freePort()}`;
-  const wish = { workspace, protocol: "udp", targets: [target] } as const;
-  const proxy = await startProxy(name, wish);
+  const config = { workspace, protocol: "udp", targets: [target] } as const;
+  const proxy = await startProxy(name, config);
   try {
     return await generate({
       workspace,
@@ -73,8 +73,11 @@ async function sessions(
   { isQuick }: Scale,
 ): Promise<Sample> {
   using target = new EchoTarget();
-  const wish = { workspace, protocol: "udp" } as const;
-  const proxy = await startProxy(name, { ...wish, targets: [target.address] });
+  const config = { workspace, protocol: "udp" } as const;
+  const proxy = await startProxy(name, {
+    ...config,
+    targets: [target.address],
+  });
   const count = isQuick ? SESSIONS_QUICK : SESSIONS;
   const clients: Deno.DatagramConn[] = [];
   try {

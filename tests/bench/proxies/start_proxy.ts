@@ -21,7 +21,7 @@ export const TCP_PROXIES = ["ours", "nginx", "haproxy"] as const;
 export const UDP_PROXIES = ["ours", "nginx"] as const;
 
 /** What a proxy is to do. */
-export interface ProxyWish {
+export interface ProxyConfig {
   readonly workspace: Workspace;
   readonly protocol?: "tcp" | "udp";
   /** `ip:port` each. */
@@ -52,18 +52,18 @@ async function untilBound(port: number): Promise<void> {
  */
 export async function startProxy(
   name: ContenderName,
-  { workspace, protocol = "tcp", targets }: ProxyWish,
+  { workspace, protocol = "tcp", targets }: ProxyConfig,
 ): Promise<RunningProxy> {
   const port = freePort();
   const listen = `127.0.0.1:${port}`;
   const start = async () => {
     switch (name) {
       case "ours": {
-        const wish = {
+        const config = {
           ...{ name: "bench", protocol, listen: port, endpoints: targets },
         };
         const flags = ["--udp-idle=1h"];
-        return (await ServiceProxyProcess.start(workspace, [wish], flags))
+        return (await ServiceProxyProcess.start(workspace, [config], flags))
           .child;
       }
       case "nginx":

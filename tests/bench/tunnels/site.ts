@@ -32,8 +32,8 @@ export function loopback(workspace: Workspace, target: string): Site {
   };
 }
 
-/** What a metric may wish for; not every peer has every wish. */
-export interface Wish {
+/** What a metric may ask of a tunnel; not every peer can do all of it. */
+export interface SiteConfig {
   readonly route: Route;
   /** For our server or agent, or Konnectivity's. */
   readonly serverFlags?: readonly string[];

@@ -12,20 +12,20 @@ import { startDirect } from "./direct.ts";
 import { startChisel, startFrp } from "./forwarders.ts";
 import { startHaproxy } from "./haproxy.ts";
 import { startNginx } from "./nginx.ts";
-import type { Site, Tunnel, Wish } from "./site.ts";
+import type { Site, SiteConfig, Tunnel } from "./site.ts";
 import { startSsh } from "./ssh.ts";
 import { startWithFrontend } from "./with_frontend.ts";
 
 const STARTERS: Readonly<
-  Record<ContenderName, (site: Site, wish: Wish) => Promise<Tunnel>>
+  Record<ContenderName, (site: Site, config: SiteConfig) => Promise<Tunnel>>
 > = {
-  "ours": (site, wish) => startWithFrontend(site, wish, "ours", "ours"),
-  "ours-server": (site, wish) =>
-    startWithFrontend(site, wish, "ours", "konnectivity"),
-  "ours-agent": (site, wish) =>
-    startWithFrontend(site, wish, "konnectivity", "ours"),
-  "konnectivity": (site, wish) =>
-    startWithFrontend(site, wish, "konnectivity", "konnectivity"),
+  "ours": (site, config) => startWithFrontend(site, config, "ours", "ours"),
+  "ours-server": (site, config) =>
+    startWithFrontend(site, config, "ours", "konnectivity"),
+  "ours-agent": (site, config) =>
+    startWithFrontend(site, config, "konnectivity", "ours"),
+  "konnectivity": (site, config) =>
+    startWithFrontend(site, config, "konnectivity", "konnectivity"),
   "frp": startFrp,
   "chisel": startChisel,
   "ssh": startSsh,
@@ -86,9 +86,9 @@ export async function preparePrograms(name: ContenderName): Promise<void> {
 export async function startTunnel(
   name: ContenderName,
   site: Site,
-  wish: Wish = { route: "connect-uds" },
+  config: SiteConfig = { route: "connect-uds" },
 ): Promise<Tunnel> {
-  const tunnel = await STARTERS[name](site, wish);
+  const tunnel = await STARTERS[name](site, config);
   try {
     await generate({
       workspace: site.workspace,

@@ -12,16 +12,16 @@ import {
   stopTunnel,
 } from "../../peers/tunnel.ts";
 import type { Workspace } from "../../peers/workspace.ts";
-import type { Site, Tunnel, Wish } from "./site.ts";
+import type { Site, SiteConfig, Tunnel } from "./site.ts";
 
 /** @throws {TypeError} For the route `port`, which neither has by itself. */
 export async function startWithFrontend(
   site: Site,
-  wish: Wish,
+  config: SiteConfig,
   serverMaker: Maker,
   agentMaker: Maker,
 ): Promise<Tunnel> {
-  const { route } = wish;
+  const { route } = config;
   if (route === "port") throw new TypeError(`${serverMaker} forwards no port`);
   const server = await startServer(site.workspace, {
     maker: serverMaker,
@@ -29,13 +29,13 @@ export async function startWithFrontend(
     transport: route === "connect-tls" ? "tcp" : "uds",
     prefix: site.serverSide,
     agentHost: site.serverHost,
-    extraFlags: wish.serverFlags ?? [],
+    extraFlags: config.serverFlags ?? [],
   });
   const agent = await startAgent(
     site.workspace,
     server,
     agentMaker,
-    wish.agentFlags,
+    config.agentFlags,
     site.agentSide,
   );
   const { flags, words } = wayIn(server.frontend, route, site.workspace);
@@ -50,7 +50,7 @@ export async function startWithFrontend(
 
 function wayIn(
   frontend: Frontend,
-  route: Wish["route"],
+  route: SiteConfig["route"],
   workspace: Workspace,
 ): { readonly flags: readonly string[]; readonly words: string } {
   if (frontend.transport === "tcp") {

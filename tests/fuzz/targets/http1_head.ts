@@ -1,5 +1,5 @@
 /**
- * Heads of HTTP/1.1: any bytes give a head, a refusal or the wish for more,
+ * Heads of HTTP/1.1: any bytes give a head, a refusal or a request for more,
  * whatever the cutting; and a head that is a request to CONNECT has a port.
  *
  * @module

@@ -203,7 +203,7 @@ async function hearsOfAbsence(context: XdsContext): Promise<void> {
 }
 
 export const ABSENCE_CASES: XdsCases = {
-  "C-core hears at once that there is no such service": hearsOfAbsence,
+  "C-core learns at once that there is no such service": hearsOfAbsence,
   ...Object.fromEntries(
     FALLING_BACK.map((name) => [
       `${name} asks its other server while the first one's source is away`,

@@ -11,7 +11,7 @@ import {
   type DiscoveredService,
   type DiscoveryMaker,
   DiscoveryServer,
-  type DiscoveryWish,
+  type DiscoveryServerConfig,
 } from "../../peers/discovery_server.ts";
 import { findPeer } from "../../peers/peers.ts";
 import type { Workspace } from "../../peers/workspace.ts";
@@ -55,7 +55,7 @@ export async function startBackends(workspace: Workspace): Promise<Backends> {
 export async function startDiscovery(
   { workspace, maker }: XdsContext,
   services: readonly DiscoveredService[],
-  more: Partial<DiscoveryWish> = {},
+  more: Partial<DiscoveryServerConfig> = {},
 ): Promise<DiscoveryServer> {
   return await DiscoveryServer.start(workspace, { maker, services, ...more });
 }

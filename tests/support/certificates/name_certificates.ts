@@ -1,7 +1,7 @@
 /**
  * Client certificates that say names in ways that good manners forbid: any
  * encoding, byte by byte, verified by an authority that signs it all. What
- * strangers show unverified is in `odd_certificates.ts`.
+ * unauthenticated peers show is in `odd_certificates.ts`.
  *
  * @module
  */
@@ -63,7 +63,7 @@ export function utf8(text: string): Uint8Array {
 }
 
 /** What a certificate is to say, as DER. */
-export interface NameWish {
+export interface NameSpec {
   /** Relative distinguished names; none: an empty subject. */
   readonly subject?: readonly Uint8Array[];
   /** Each is the list of names of one SubjectAltName extension. */
@@ -88,7 +88,7 @@ export class NameCa {
   }
 
   /** A client's certificate and its key. */
-  issue({ subject = [], names = [] }: NameWish): CertificatePair {
+  issue({ subject = [], names = [] }: NameSpec): CertificatePair {
     const { publicKey, privateKey } = newKeys();
     const cert = this.#sign(tlv(0x30, ...subject), publicKey, [
       extension("2.5.29.37", tlv(0x30, oid("1.3.6.1.5.5.7.3.2"))),

@@ -1,5 +1,5 @@
 /**
- * Certificates as no honest authority writes them, byte by byte: what strangers
+ * Certificates as no honest authority writes them, byte by byte: what unauthenticated peers
  * may show to a TLS port before anybody has looked at it.
  *
  * @module
@@ -41,8 +41,8 @@ export async function oddAuthority(): Promise<OddAuthority> {
     tlv(0x01, bytesOf(0xff)),
     tlv(0x04, sequence(tlv(0x01, bytesOf(0xff)))),
   );
-  const wish = { subject, extensions: [isAuthority] };
-  const der = await certificateOf(wish, keys, undefined);
+  const spec = { subject, extensions: [isAuthority] };
+  const der = await certificateOf(spec, keys, undefined);
   return { cert: pemOf(der), subject, privateKey: keys.privateKey };
 }
 

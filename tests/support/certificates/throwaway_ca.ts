@@ -61,13 +61,13 @@ export class ThrowawayCa {
   }
 
   /** Makes a key and signs it. */
-  async issue(wish: CertificateSpec): Promise<CertificatePair> {
+  async issue(spec: CertificateSpec): Promise<CertificatePair> {
     const { publicKey, privateKey } = await generateKeyPair();
     const cert = await this.#authority.issue({
       notAfter: new Date(Date.now() + DAY_MS),
-      ...wish,
+      ...spec,
       publicKey,
-      names: (wish.names ?? []).map(leafName),
+      names: (spec.names ?? []).map(leafName),
     });
     return { cert, key: await exportPrivateKey(privateKey) };
   }

@@ -11,7 +11,7 @@ import {
 } from "../../../net/datagram/datagram_socket.ts";
 
 /** What came, and from where. */
-export interface Heard {
+export interface Received {
   readonly bytes: Uint8Array;
   readonly from: DatagramAddress;
 }
@@ -19,10 +19,10 @@ export interface Heard {
 /** See the module description. */
 export class DatagramPeer implements AsyncDisposable {
   readonly #socket: DatagramSocket;
-  readonly #heard: Heard[] = [];
+  readonly #received: Received[] = [];
   #waiting: (() => void)[] = [];
   /** Says something at once to each datagram. */
-  answer: ((heard: Heard) => Uint8Array | undefined) | undefined;
+  answer: ((received: Received) => Uint8Array | undefined) | undefined;
   /** Datagrams that came, ever. */
   count = 0;
 
@@ -67,11 +67,11 @@ export class DatagramPeer implements AsyncDisposable {
   }
 
   /** The next datagram that nobody has asked for yet. */
-  async next(): Promise<Heard> {
-    while (this.#heard.length === 0) {
+  async next(): Promise<Received> {
+    while (this.#received.length === 0) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
-    return this.#heard.shift()!;
+    return this.#received.shift()!;
   }
 
   async nextText(): Promise<string> {
@@ -89,11 +89,11 @@ export class DatagramPeer implements AsyncDisposable {
     return new Promise((resolve) => this.#socket.close(resolve));
   }
 
-  #hear(heard: Heard): void {
+  #hear(received: Received): void {
     this.count++;
-    const answer = this.answer?.(heard);
-    if (answer !== undefined) return this.#socket.send(answer, heard.from);
-    this.#heard.push(heard);
+    const answer = this.answer?.(received);
+    if (answer !== undefined) return this.#socket.send(answer, received.from);
+    this.#received.push(received);
     for (const wake of this.#waiting.splice(0)) wake();
   }
 }

@@ -22,7 +22,7 @@ export class FakeSystemd implements Disposable {
   readonly #library: LibC = openLibc()!;
   readonly #notices: number;
   /** Each with its lines; what came with it is in `kept`. */
-  readonly heard: string[] = [];
+  readonly received: string[] = [];
   /** Descriptors that it was given, open here. */
   readonly kept: number[] = [];
   readonly #opened: number[] = [];
@@ -74,20 +74,20 @@ export class FakeSystemd implements Disposable {
 
   /** Resolves when it has heard this. */
   async until(pattern: RegExp): Promise<void> {
-    while (!this.heard.some((text) => pattern.test(text))) {
+    while (!this.received.some((text) => pattern.test(text))) {
       const message = receiveDescriptors(this.#library, this.#notices);
       if (!message) {
         await new Promise((resolve) => setTimeout(resolve, POLL_MS));
         continue;
       }
-      this.heard.push(message.text);
+      this.received.push(message.text);
       this.kept.push(...message.descriptors);
     }
   }
 
   /** Forgets what it has heard. */
   clear(): void {
-    this.heard.length = 0;
+    this.received.length = 0;
   }
 
   /** Keeps nothing, as where a unit has FileDescriptorStoreMax=0. */

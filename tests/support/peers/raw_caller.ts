@@ -54,17 +54,17 @@ export class RawCaller {
   /** Dials as a Go client does. @returns The connectID. */
   async dial(address: string): Promise<Packet & { type: "DIAL_RSP" }> {
     this.script.say({ type: "DIAL_REQ", protocol: "tcp", address, random: 7n });
-    await this.hears(/^DIAL_RSP/);
+    await this.receives(/^DIAL_RSP/);
     const [answer] = this.script.packets;
     if (answer?.type !== "DIAL_RSP") throw new Error("Expected a DIAL_RSP");
     return answer;
   }
 
   /** Waits until a line of `script.heard` matches. */
-  async hears(pattern: RegExp): Promise<void> {
+  async receives(pattern: RegExp): Promise<void> {
     await eventually(
-      `${pattern} in ${this.script.heard}`,
-      () => this.script.heard.some((line) => pattern.test(line)),
+      `${pattern} in ${this.script.received}`,
+      () => this.script.received.some((line) => pattern.test(line)),
     );
   }
 
@@ -114,9 +114,9 @@ export class RawCaller {
       for (;;) {
         const count = await this.#conn.read(buffer);
         if (count === null) return;
-        const before = this.script.heard.length;
+        const before = this.script.received.length;
         this.#connection.receive(buffer.subarray(0, count));
-        const { length } = this.script.heard;
+        const { length } = this.script.received;
         if (length > before) this.readsHeard.push(length);
       }
     } catch {

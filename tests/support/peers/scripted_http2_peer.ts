@@ -20,7 +20,7 @@ import { CLIENT_PREFACE } from "../../../proto/streams/frame_writer.ts";
 /** See the module description. */
 export class ScriptedHttp2Peer {
   /** What the engine has said and no `wants` has taken, as text. */
-  readonly heard: string[] = [];
+  readonly received: string[] = [];
   readonly #engine: Connection;
   readonly #decoder = new FrameDecoder(0xff_ffff);
   readonly #hpackDecoder = new HpackDecoder();
@@ -40,7 +40,7 @@ export class ScriptedHttp2Peer {
     this.send({ type: "SETTINGS", ack: false, settings });
     this.send({ type: "SETTINGS", ack: true, settings: [] });
     this.listen();
-    this.heard.length = 0;
+    this.received.length = 0;
   }
 
   /** Sends frames in one chunk. */
@@ -107,7 +107,7 @@ export class ScriptedHttp2Peer {
       this.#prefaceLeft -= skipped;
       this.#decoder.push(batch.slice(skipped));
       for (let frame; (frame = this.#decoder.next()) !== undefined;) {
-        this.heard.push(this.#describe(frame));
+        this.received.push(this.#describe(frame));
       }
       this.#engine.outputWritten();
     }
@@ -116,7 +116,7 @@ export class ScriptedHttp2Peer {
   /** The engine said exactly this since the last time. */
   wants(...expected: readonly string[]): void {
     this.listen();
-    assertEquals(this.heard.splice(0), expected);
+    assertEquals(this.received.splice(0), expected);
   }
 
   #describe(frame: Frame): string {

@@ -15,7 +15,7 @@ export interface BenchOutcome {
 }
 
 /** How {@linkcode bench} is to be run. */
-export interface BenchWish {
+export interface BenchConfig {
   readonly isTerminal?: boolean;
   /** Interrupt it as soon as it has printed what matches. */
   readonly interruptAt?: RegExp;
@@ -24,18 +24,18 @@ export interface BenchWish {
 /** Runs `tunnel bench` with `flags`. */
 export async function bench(
   flags: readonly string[],
-  wish: BenchWish = {},
+  config: BenchConfig = {},
 ): Promise<BenchOutcome> {
   let output = "";
   let errors = "";
   const listeners = new Set<() => void>();
   const printed = () => {
-    const { interruptAt } = wish;
+    const { interruptAt } = config;
     if (interruptAt === undefined || !interruptAt.test(output + errors)) return;
     for (const listener of listeners) listener();
   };
   const command = benchCommand({
-    isTerminal: () => wish.isTerminal ?? false,
+    isTerminal: () => config.isTerminal ?? false,
     signals: {
       addSignalListener: (_signal, listener) => void listeners.add(listener),
       removeSignalListener: (_signal, listener) =>

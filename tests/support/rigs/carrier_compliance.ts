@@ -41,7 +41,7 @@ const PROMISES: Readonly<Record<string, Check>> = {
   "1 KiB written and then closed arrive, both ways": writeThenClose(KIB),
   "8 MiB written and then closed arrive, both ways": writeThenClose(8 * MIB),
 
-  "a target that speaks first is heard": async (rig) => {
+  "what a target sends first arrives": async (rig) => {
     const { caller, target } = await rig.connect();
     target.send("SSH-2.0-banner\r\n");
     await caller.received(16);
@@ -65,7 +65,7 @@ const PROMISES: Readonly<Record<string, Check>> = {
     assertEquals((await new ConduitProbe(lost.conduit).closed).kind, "lost");
   },
 
-  "early data is the first that the target hears": async (rig) => {
+  "early data is the first that the target receives": async (rig) => {
     const earlyData = new TextEncoder().encode("early ");
     const { caller, target } = await rig.connect("tcp", { earlyData });
     caller.send("and late");
@@ -300,7 +300,7 @@ const PROMISES: Readonly<Record<string, Check>> = {
     await target.received(6);
   },
 
-  "closing the link loses its conduits and tells the agent why": async (
+  "closing the link loses its conduits and sends the agent the reason": async (
     rig,
   ) => {
     const { caller, target } = await rig.connect();

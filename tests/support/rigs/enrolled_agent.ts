@@ -14,7 +14,7 @@ import { RecordedLog } from "../watch/recorded_log.ts";
 import type { TunnelAgent } from "./tunnel_harness.ts";
 
 /** How an agent starts, where it is not as usual. */
-export interface EnrolledWish {
+export interface EnrolledConfig {
   /** Absent: only the state directory counts. */
   readonly token?: string;
   /** The rig's when absent; none: those that the node remembers. */
@@ -34,16 +34,22 @@ export class Machine implements Disposable {
   constructor(readonly name: string) {}
 
   /** Starts the machine's agent and waits until it is linked. */
-  async link(rig: IdentityRig, wish: EnrolledWish = {}): Promise<TunnelAgent> {
+  async link(
+    rig: IdentityRig,
+    config: EnrolledConfig = {},
+  ): Promise<TunnelAgent> {
     const isLinked = this.log.next(/^linked to server$/);
-    const agent = await this.start(rig, wish);
+    const agent = await this.start(rig, config);
     await isLinked;
     return agent;
   }
 
   /** Starts it, linked or not. The rig stops it. */
-  async start(rig: IdentityRig, wish: EnrolledWish = {}): Promise<TunnelAgent> {
-    const { token, servers, links = 1, carriers, random = () => 0 } = wish;
+  async start(
+    rig: IdentityRig,
+    config: EnrolledConfig = {},
+  ): Promise<TunnelAgent> {
+    const { token, servers, links = 1, carriers, random = () => 0 } = config;
     const { identifiers: _, ...usual } = await rig.tunnel.agentOptions();
     const running = await startJoinedAgent({
       ...usual,

@@ -19,7 +19,11 @@ import {
 import type { ServerOptions } from "../../../server/options.ts";
 import { IdentityNode, type ServerPlace } from "./identity_node.ts";
 import { memoryFolder } from "../memory/memory_folder.ts";
-import { type AgentWish, Tunnel, type TunnelAgent } from "./tunnel_harness.ts";
+import {
+  type AgentConfig,
+  Tunnel,
+  type TunnelAgent,
+} from "./tunnel_harness.ts";
 
 const HOUR_MS = 3600_000;
 const USUAL_TOKEN: TokenRequest = {
@@ -107,14 +111,17 @@ export class IdentityRig implements AsyncDisposable {
   }
 
   /** How an agent of that node starts; the test may lie in what it adds. */
-  async wish(node: IdentityNode, lie: AgentWish = {}): Promise<AgentWish> {
+  async agentConfig(
+    node: IdentityNode,
+    lie: AgentConfig = {},
+  ): Promise<AgentConfig> {
     const { ca } = await this.place();
     return { agentId: node.name, keyPair: await node.pair(), ca, ...lie };
   }
 
   /** Links an agent of that node. */
-  async link(node: IdentityNode, lie: AgentWish = {}): Promise<TunnelAgent> {
-    return await this.tunnel.link(await this.wish(node, lie));
+  async link(node: IdentityNode, lie: AgentConfig = {}): Promise<TunnelAgent> {
+    return await this.tunnel.link(await this.agentConfig(node, lie));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

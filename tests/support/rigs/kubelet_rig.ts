@@ -53,7 +53,7 @@ async function make(): Promise<KubeletCertificates> {
 }
 
 /** What a test's front end is like, where it is not as usual. */
-export interface KubeletWish {
+export interface KubeletConfig {
   readonly carrier?: Carrier;
   readonly kubelet?: Partial<KubeletOptions>;
   /** Left out of the options. */
@@ -77,7 +77,7 @@ export class KubeletRig implements AsyncDisposable {
     this.#folder = folder;
   }
 
-  static async open(wish: KubeletWish = {}): Promise<KubeletRig> {
+  static async open(config: KubeletConfig = {}): Promise<KubeletRig> {
     const all = await (made ??= make());
     const { server, ca } = await certificates();
     const folder = await Deno.makeTempDir({ prefix: "kubelet-" });
@@ -97,18 +97,18 @@ export class KubeletRig implements AsyncDisposable {
       clientKeyPair: await pair("client", all.client),
       kubeletCaFile: await file("kubelets.crt", all.ca),
       localhostPorts: [kubelet.port],
-      ...wish.kubelet,
+      ...config.kubelet,
     };
     const wanted = Object.fromEntries(
       Object.entries(options)
-        .filter(([name]) => !wish.without?.some((each) => each === name)),
+        .filter(([name]) => !config.without?.some((each) => each === name)),
     ) as unknown as KubeletOptions;
     const tunnel = await Tunnel.open({
-      server: { kubelet: wanted, ...wish.server },
+      server: { kubelet: wanted, ...config.server },
     });
-    if (wish.isUnlinked !== true) {
+    if (config.isUnlinked !== true) {
       await tunnel.link({
-        ...(wish.carrier === undefined ? {} : { carrier: wish.carrier }),
+        ...(config.carrier === undefined ? {} : { carrier: config.carrier }),
         agentId: "edge-1",
         identifiers: { host: ["edge-1"], ipv4: ["10.1.2.3"] },
       });
@@ -183,25 +183,25 @@ export class RawHttpCaller {
   }
 
   /** Reads until `pattern` fits what has come since the last call. */
-  async hears(pattern: RegExp): Promise<string> {
-    let heard = "";
-    while (!pattern.test(heard)) {
-      if (!await this.socket.fill()) throw new Error(`only ${heard}`);
-      heard += decoder.decode(this.socket.bytes);
+  async receives(pattern: RegExp): Promise<string> {
+    let received = "";
+    while (!pattern.test(received)) {
+      if (!await this.socket.fill()) throw new Error(`only ${received}`);
+      received += decoder.decode(this.socket.bytes);
       this.socket.drop(this.socket.bytes.length);
     }
-    return heard;
+    return received;
   }
 
   /** Everything to the end. */
   async rest(): Promise<string> {
-    let heard = "";
+    let received = "";
     const decoder = new TextDecoder();
     while (await this.socket.fill()) {
-      heard += decoder.decode(this.socket.bytes, { stream: true });
+      received += decoder.decode(this.socket.bytes, { stream: true });
       this.socket.drop(this.socket.bytes.length);
     }
     this.socket.close();
-    return heard;
+    return received;
   }
 }

@@ -33,10 +33,10 @@ import type { IdentityNode } from "./identity_node.ts";
 import { IdentityRig } from "./identity_rig.ts";
 import { memoryFolder } from "../memory/memory_folder.ts";
 import { RecordedLog } from "../watch/recorded_log.ts";
-import type { AgentWish, Tunnel, TunnelAgent } from "./tunnel_harness.ts";
+import type { AgentConfig, Tunnel, TunnelAgent } from "./tunnel_harness.ts";
 
 /** What a test's server is like, where it is not as usual. */
-export interface NodeRigWish {
+export interface NodeRigConfig {
   readonly sources?: readonly Source[];
   readonly server?: Partial<ServerOptions>;
   readonly agents?: Partial<ServerOptions["agents"]>;
@@ -86,13 +86,13 @@ export class NodeRig implements AsyncDisposable {
     this.#identity = identity;
   }
 
-  static async open(wish: NodeRigWish = {}): Promise<NodeRig> {
+  static async open(config: NodeRigConfig = {}): Promise<NodeRig> {
     // A server that is started again must find its port free.
     const address = { hostname: "127.0.0.1", port: freePort() };
-    const agents = { address, ...wish.agents };
+    const agents = { address, ...config.agents };
     const identity = await IdentityRig.open(agents, memoryFolder(), {
-      discovery: { ...DISCOVERY, sources: wish.sources ?? [] },
-      ...wish.server,
+      discovery: { ...DISCOVERY, sources: config.sources ?? [] },
+      ...config.server,
     });
     return new NodeRig(identity);
   }
@@ -110,8 +110,8 @@ export class NodeRig implements AsyncDisposable {
   }
 
   /** Links an agent of a node. */
-  link(node: IdentityNode, wish: AgentWish = {}): Promise<TunnelAgent> {
-    return this.#identity.link(node, wish);
+  link(node: IdentityNode, config: AgentConfig = {}): Promise<TunnelAgent> {
+    return this.#identity.link(node, config);
   }
 
   /** Ends the server, and has another one like it at the same place. */
@@ -137,7 +137,9 @@ export class NodeRig implements AsyncDisposable {
 
   /** How an agent of a node starts. */
   async agentOptions(node: IdentityNode): Promise<AgentOptions> {
-    return await this.tunnel.agentOptions(await this.#identity.wish(node));
+    return await this.tunnel.agentOptions(
+      await this.#identity.agentConfig(node),
+    );
   }
 
   /** From a node into the tunnel. */

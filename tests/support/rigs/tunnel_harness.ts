@@ -36,7 +36,7 @@ const HOUR_MS = 3600_000;
 const MIB = 1024 * 1024;
 
 /** What a test's tunnel is like, where it is not as usual. */
-export interface TunnelWish {
+export interface TunnelConfig {
   readonly frontend?: "unix" | "tcp";
   readonly mode?: FrontendMode;
   readonly connectEarly200?: boolean;
@@ -45,7 +45,7 @@ export interface TunnelWish {
 }
 
 /** What a test's agent is like, where it is not as usual. */
-export interface AgentWish {
+export interface AgentConfig {
   readonly agentId?: string;
   readonly carrier?: Carrier;
   readonly identifiers?: Partial<Identifiers>;
@@ -83,11 +83,11 @@ export class Tunnel implements AsyncDisposable {
   }
 
   /** A tunnel without agents. */
-  static async open(wish: TunnelWish = {}): Promise<Tunnel> {
+  static async open(config: TunnelConfig = {}): Promise<Tunnel> {
     // Short: a unix socket's path has 107 bytes at most.
     const tunnel = new Tunnel(await Deno.makeTempDir({ prefix: "t-" }));
     try {
-      const options = await tunnel.serverOptions(wish);
+      const options = await tunnel.serverOptions(config);
       tunnel.#running = await startServer(options, tunnel.log);
       return tunnel;
     } catch (error) {
@@ -99,9 +99,9 @@ export class Tunnel implements AsyncDisposable {
   /** A tunnel with one agent that is linked, over a route that can be cut. */
   static async linked(
     carrier: Carrier,
-    wish: TunnelWish = {},
+    config: TunnelConfig = {},
   ): Promise<Tunnel> {
-    const tunnel = await Tunnel.open(wish);
+    const tunnel = await Tunnel.open(config);
     await tunnel.link({ carrier, serverPort: tunnel.newLine().port });
     return tunnel;
   }
@@ -130,8 +130,8 @@ export class Tunnel implements AsyncDisposable {
     return path;
   }
 
-  /** As usual, but for what is wished. */
-  async serverOptions(wish: TunnelWish = {}): Promise<ServerOptions> {
+  /** As usual, but for what `config` says. */
+  async serverOptions(config: TunnelConfig = {}): Promise<ServerOptions> {
     const { ca, server } = await certificates();
     const keyPair = await this.#keyPair(server);
     const caFile = await this.file(ca);
@@ -139,10 +139,10 @@ export class Tunnel implements AsyncDisposable {
       serverId: "server-1",
       serverCount: 1,
       frontend: {
-        mode: wish.mode ?? "auto",
+        mode: config.mode ?? "auto",
         keepaliveMs: HOUR_MS,
-        connectEarly200: wish.connectEarly200 ?? false,
-        listen: wish.frontend === "tcp"
+        connectEarly200: config.connectEarly200 ?? false,
+        listen: config.frontend === "tcp"
           ? { kind: "tcp", address: LOOPBACK, keyPair, caFile }
           : { kind: "unix", path: this.socketPath, deleteExisting: true },
       },
@@ -153,7 +153,7 @@ export class Tunnel implements AsyncDisposable {
         allowAnonymous: false,
         alpnProtocols: [],
         keepaliveMs: HOUR_MS,
-        ...wish.serverAgents,
+        ...config.serverAgents,
       },
       tls: { minVersion: "TLSv1.2" },
       strategies: ["default"],
@@ -162,23 +162,23 @@ export class Tunnel implements AsyncDisposable {
       dialTimeoutMs: 10_000,
       shutdownTimeoutMs: 10_000,
       messageBytesMax: 32 * MIB,
-      ...wish.server,
+      ...config.server,
     };
   }
 
-  /** As usual, but for what is wished. */
-  async agentOptions(wish: AgentWish = {}): Promise<AgentOptions> {
+  /** As usual, but for what `config` says. */
+  async agentOptions(config: AgentConfig = {}): Promise<AgentOptions> {
     const { ca, client } = await certificates();
-    const { carrier, keyPair = client } = wish;
+    const { carrier, keyPair = client } = config;
     return {
-      agentId: wish.agentId ?? "agent-1",
-      identifiers: identifiers(wish.identifiers),
+      agentId: config.agentId ?? "agent-1",
+      identifiers: identifiers(config.identifiers),
       server: {
         addresses: [{
           host: "127.0.0.1",
-          port: wish.serverPort ?? this.agentPort,
+          port: config.serverPort ?? this.agentPort,
         }],
-        caFile: await this.file(wish.ca ?? ca),
+        caFile: await this.file(config.ca ?? ca),
         ...keyPair === "none" ? {} : { keyPair: await this.#keyPair(keyPair) },
         alpnProtocols: [],
         ...carrier === undefined ? {} : { carriers: [carrier] },
@@ -190,12 +190,12 @@ export class Tunnel implements AsyncDisposable {
         timeoutMs: 5_000,
         allowUnix: [],
         hasBenchTarget: true,
-        ...wish.dials,
+        ...config.dials,
       },
-      ...wish.audit === undefined ? {} : { audit: wish.audit },
-      ...wish.services === undefined ? {} : { services: wish.services },
-      ...wish.relay === undefined ? {} : { relay: wish.relay },
-      drainTimeoutMs: wish.drainTimeoutMs ?? 10_000,
+      ...config.audit === undefined ? {} : { audit: config.audit },
+      ...config.services === undefined ? {} : { services: config.services },
+      ...config.relay === undefined ? {} : { relay: config.relay },
+      drainTimeoutMs: config.drainTimeoutMs ?? 10_000,
       health: LOOPBACK,
       admin: LOOPBACK,
       messageBytesMax: 32 * MIB,
@@ -203,8 +203,8 @@ export class Tunnel implements AsyncDisposable {
   }
 
   /** Starts an agent, linked or not. */
-  async agent(wish: AgentWish = {}): Promise<TunnelAgent> {
-    return this.startAgent(await this.agentOptions(wish));
+  async agent(config: AgentConfig = {}): Promise<TunnelAgent> {
+    return this.startAgent(await this.agentOptions(config));
   }
 
   /** Starts an agent whose options a test has made. */
@@ -222,9 +222,9 @@ export class Tunnel implements AsyncDisposable {
   }
 
   /** Starts an agent and waits until both ends say that it is linked. */
-  async link(wish: AgentWish = {}): Promise<TunnelAgent> {
+  async link(config: AgentConfig = {}): Promise<TunnelAgent> {
     const isLinked = this.log.next(/^agent linked$/);
-    const agent = await this.agent(wish);
+    const agent = await this.agent(config);
     await Promise.all([isLinked, agent.log.until(/^linked to server$/)]);
     return agent;
   }

@@ -25,7 +25,7 @@ import { ConduitProbe } from "../memory/conduit_probe.ts";
 import { ProbeTarget } from "../peers/probe_target.ts";
 
 /** What a tunnel is to be made of. */
-export interface ProcessesWish {
+export interface ProcessesConfig {
   readonly server?: Maker;
   /** `none`: for later. */
   readonly agent?: Maker | "none";
@@ -45,17 +45,17 @@ export class TunnelProcesses implements AsyncDisposable {
   ) {}
 
   /** Starts a server and an agent and waits until they are linked. */
-  static async start(wish: ProcessesWish = {}): Promise<TunnelProcesses> {
+  static async start(config: ProcessesConfig = {}): Promise<TunnelProcesses> {
     const workspace = await Workspace.make();
     const server = await startServer(workspace, {
-      maker: wish.server ?? "ours",
-      mode: wish.mode ?? "auto",
+      maker: config.server ?? "ours",
+      mode: config.mode ?? "auto",
       transport: "uds",
-      extraFlags: wish.serverFlags ?? [],
+      extraFlags: config.serverFlags ?? [],
     });
     const processes = new TunnelProcesses(workspace, server, []);
-    const { agent = "ours" } = wish;
-    if (agent !== "none") await processes.addAgent(agent, wish.agentFlags);
+    const { agent = "ours" } = config;
+    if (agent !== "none") await processes.addAgent(agent, config.agentFlags);
     return processes;
   }
 

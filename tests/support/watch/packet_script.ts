@@ -24,7 +24,7 @@ import {
 /** What a scripted peer heard, in one line per packet. */
 class Script implements PacketReaderEvents {
   /** Such as `DATA 1 "hello"`, `DIAL_RSP 1 ok`, `status OK`. */
-  readonly heard: string[] = [];
+  readonly received: string[] = [];
   /** The packets themselves, DATA excepted. */
   readonly packets: Exclude<Packet, Data>[] = [];
   /** Payload of all DATA. */
@@ -57,13 +57,13 @@ class Script implements PacketReaderEvents {
     this.bytes += piece.length;
     if (this.bytes < 4096) this.#text += new TextDecoder().decode(piece);
     if (leftBytes > 0) return;
-    this.heard.push(`DATA ${connectId} ${JSON.stringify(this.#text)}`);
+    this.received.push(`DATA ${connectId} ${JSON.stringify(this.#text)}`);
     this.#text = "";
   }
 
   onPacket(packet: Exclude<Packet, Data>): void {
     this.packets.push(packet);
-    this.heard.push(describe(packet));
+    this.received.push(describe(packet));
   }
 
   onOverhead(): void {}
@@ -91,7 +91,7 @@ export class ScriptedCaller extends Script {
       onBody: (chunk) => this.onBody(chunk),
       onWritable() {},
       onStatus: ({ code, message }) => {
-        this.heard.push(`status ${statusName(code)} ${message}`.trim());
+        this.received.push(`status ${statusName(code)} ${message}`.trim());
       },
     });
     this.body = this.call;
@@ -121,11 +121,11 @@ export class ScriptedCallee extends Script implements ServerCallEvents {
   }
 
   onHalfClose(): void {
-    this.heard.push("half-close");
+    this.received.push("half-close");
   }
 
   onCancel(): void {
-    this.heard.push("cancel");
+    this.received.push("cancel");
   }
 }
 

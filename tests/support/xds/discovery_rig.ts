@@ -8,7 +8,7 @@ import type { CatalogPart } from "../../../catalog/model/source.ts";
 
 import type { CertificatePair } from "../certificates/throwaway_ca.ts";
 import { ScriptedSource } from "../watch/scripted_source.ts";
-import { portOf, Tunnel, type TunnelWish } from "../rigs/tunnel_harness.ts";
+import { portOf, Tunnel, type TunnelConfig } from "../rigs/tunnel_harness.ts";
 import { XdsProbe } from "./xds_probe.ts";
 import type { DiscoveryServerOptions } from "../../../server/options.ts";
 
@@ -25,7 +25,7 @@ export class DiscoveryRig implements AsyncDisposable {
 
   /** A server whose catalog has said nothing yet. */
   static async open(
-    wish: TunnelWish = {},
+    config: TunnelConfig = {},
     options: Partial<DiscoveryServerOptions> = {},
   ): Promise<DiscoveryRig> {
     const source = new ScriptedSource("script");
@@ -39,8 +39,8 @@ export class DiscoveryRig implements AsyncDisposable {
       ...options,
     };
     const tunnel = await Tunnel.open({
-      ...wish,
-      server: { ...wish.server, discovery },
+      ...config,
+      server: { ...config.server, discovery },
     });
     return new DiscoveryRig(tunnel, source);
   }
@@ -48,10 +48,10 @@ export class DiscoveryRig implements AsyncDisposable {
   /** A server whose catalog is this, and whole. */
   static async serving(
     part: CatalogPart,
-    wish: TunnelWish = {},
+    config: TunnelConfig = {},
     options: Partial<DiscoveryServerOptions> = {},
   ): Promise<DiscoveryRig> {
-    const rig = await DiscoveryRig.open(wish, options);
+    const rig = await DiscoveryRig.open(config, options);
     rig.source.sink.set(part);
     rig.source.sink.synced();
     return rig;

@@ -38,7 +38,7 @@ class Ledger {
   /** Names in responses that the client ever acknowledged. */
   readonly acked = new Set<string>();
   /** Names that were ever sent. */
-  readonly told = new Set<string>();
+  readonly reported = new Set<string>();
   /** The last whole state. */
   whole = "";
   /** The client asked for something since the last response. */
@@ -302,7 +302,7 @@ export class DiscoveryWorld {
     else if (wasThere) {
       const { cluster, listener } = this.#ledgers;
       // What went before the client asked, it may hear of in any order.
-      const isLate = !cluster.told.has(name) || listener.lastNonce === "";
+      const isLate = !cluster.reported.has(name) || listener.lastNonce === "";
       if (isLate) this.#goneSinceMs.delete(name);
       else this.#goneSinceMs.set(name, this.nowMs);
     }
@@ -446,7 +446,7 @@ export class DiscoveryWorld {
         ledger.sent.get(name) !== version;
       if (kind === "cluster" && isNew) this.#ledgers.endpoints.forced.add(name);
       ledger.sent.set(name, version);
-      ledger.told.add(name);
+      ledger.reported.add(name);
       const now = this.#view!.resources[kind].get(name)?.version;
       if (version === now) ledger.touched.delete(name);
       ledger.forced.delete(name);

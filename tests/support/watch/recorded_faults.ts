@@ -1,5 +1,5 @@
 /**
- * Slips that a test provokes in `proto`, and hears of as a process would.
+ * Slips that a test provokes in `proto`, and reads as a process would.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import { setFaultReporter } from "../../../proto/sync/faults.ts";
 
 /** See the module description. Until it is disposed of. */
-export class HeardFaults implements Disposable {
+export class RecordedFaults implements Disposable {
   /** Such as `stream: a slip`, oldest first. */
   readonly faults: string[] = [];
 

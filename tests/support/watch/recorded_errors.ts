@@ -1,5 +1,5 @@
 /**
- * Internal errors that a test provokes, and hears of instead of failing.
+ * Internal errors that a test provokes, and reads instead of failing.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import {
 } from "../../../platform/errors/internal_errors.ts";
 
 /** See the module description. Until it is disposed of. */
-export class HeardErrors implements Disposable {
+export class RecordedErrors implements Disposable {
   readonly errors: { readonly where: Where; readonly message: string }[] = [];
   readonly #stop: () => void;
 
