@@ -10,7 +10,7 @@ import { fields } from "../../tests/support/memory/fake_stream.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryPipe } from "../../tests/support/memory/memory_pipe.ts";
 import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
-import { StreamLog } from "../../tests/support/xds/stream_log.ts";
+import { StreamLog } from "../../tests/support/watch/stream_log.ts";
 import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 import { Connection } from "../streams/connection.ts";
 import type { LocalSettings } from "../streams/settings.ts";

@@ -3,7 +3,7 @@ import { enginePair } from "../../tests/support/memory/engine_pair.ts";
 import {
   requestFields,
   StreamLog,
-} from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { LINK_CONDUITS_MAX, LINK_LIMITS } from "./link_limits.ts";
 

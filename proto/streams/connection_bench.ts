@@ -3,7 +3,7 @@ import {
   requestFields,
   responseFields,
   StreamLog,
-} from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
 import { Connection } from "./connection.ts";
 import type { Role } from "./connection_events.ts";
 import { LARGE_FRAME_SIZE, type LocalSettings } from "./settings.ts";

@@ -8,7 +8,7 @@ import {
   requestFields,
   responseFields,
   StreamLog,
-} from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
 import type { Frame } from "../frames/frame.ts";
 import { ConnectionUnavailableError } from "./connection_events.ts";
 import { STREAM_IDS_RESERVED } from "./stream_table.ts";

@@ -6,7 +6,7 @@ import {
 import {
   requestFields,
   StreamLog,
-} from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
 import type { Connection } from "./connection.ts";
 
 // What a driver can rely on: it is told once, and never too late.

@@ -4,7 +4,7 @@ import type { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2
 import {
   requestFields,
   responseFields,
-} from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
 import type { Frame } from "../frames/frame.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import {

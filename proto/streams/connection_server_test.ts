@@ -6,7 +6,7 @@ import {
 import {
   requestFields,
   responseFields,
-} from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
 import { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2_peer.ts";
 import type { Frame } from "../frames/frame.ts";
 import { encodeFrame } from "../../tests/support/peers/encoded_frame.ts";

@@ -4,7 +4,7 @@ import type { Engine } from "../../tests/support/memory/engine_pair.ts";
 import {
   requestFields,
   StreamLog,
-} from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 
 // A stream hears of its end before the connection's owner hears of its.

@@ -16,7 +16,7 @@ import {
   requestFields,
   responseFields,
   StreamLog,
-} from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
 
 /** A handler of the server's that throws, and what makes it run. */
 interface Entry {

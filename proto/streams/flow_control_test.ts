@@ -7,7 +7,7 @@ import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import {
   requestFields,
   StreamLog,
-} from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { ReceiveWindow, SendWindow } from "./flow_window.ts";
 import { OUTPUT_HIGH_WATER_BYTES } from "./sending_side.ts";

@@ -3,8 +3,8 @@ import { engineAndPeer } from "../../tests/support/memory/engine_pair.ts";
 import {
   requestFields,
   StreamLog,
-} from "../../tests/support/xds/stream_log.ts";
-import { responseFields } from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
+import { responseFields } from "../../tests/support/watch/stream_log.ts";
 import { SettingId } from "../frames/frame.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { ConnectionUnavailableError } from "./connection_events.ts";

@@ -8,7 +8,7 @@ import type { MemoryPipe } from "../../tests/support/memory/memory_pipe.ts";
 import {
   requestFields,
   StreamLog,
-} from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { ReceiveWindow } from "./flow_window.ts";
 import {

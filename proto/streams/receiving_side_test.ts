@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { engineAndPeer } from "../../tests/support/memory/engine_pair.ts";
-import { requestFields } from "../../tests/support/xds/stream_log.ts";
+import { requestFields } from "../../tests/support/watch/stream_log.ts";
 import { encodeFrame } from "../../tests/support/peers/encoded_frame.ts";
 import { PingPurpose } from "./liveness.ts";
 import { LOCAL_SETTINGS_DEFAULT } from "./settings.ts";

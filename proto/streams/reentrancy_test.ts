@@ -8,7 +8,7 @@ import {
   requestFields,
   responseFields,
   StreamLog,
-} from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
 import type { Stream } from "./stream.ts";
 
 // Handlers may do anything from inside an event, except call `receive`.

@@ -4,7 +4,7 @@ import { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2_peer
 import {
   requestFields,
   StreamLog,
-} from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { ExcessError } from "./abuse_limits.ts";
 import { Connection } from "./connection.ts";

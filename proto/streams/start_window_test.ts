@@ -9,7 +9,7 @@ import { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2_peer
 import {
   requestFields,
   StreamLog,
-} from "../../tests/support/xds/stream_log.ts";
+} from "../../tests/support/watch/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { ReceiveWindow, WINDOW_BYTES_DEFAULT } from "./flow_window.ts";
 import { SETTINGS_CHANGE_ACK_TIMEOUT_MS } from "./settings_exchange.ts";

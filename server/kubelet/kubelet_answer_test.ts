@@ -3,7 +3,7 @@ import { MessageError } from "../../net/http1/message_error.ts";
 import {
   requestHeadOf,
   responseHeadOf,
-} from "../../tests/support/http1_heads.ts";
+} from "../../tests/support/peers/http1_heads.ts";
 import { type KubeletAnswer, kubeletAnswerOf } from "./kubelet_answer.ts";
 import { kubeletRequestOf } from "./kubelet_request.ts";
 

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { FIELD_LINES_MAX } from "../../net/http1/fields.ts";
 import { MessageError } from "../../net/http1/message_error.ts";
-import { requestHeadOf } from "../../tests/support/http1_heads.ts";
+import { requestHeadOf } from "../../tests/support/peers/http1_heads.ts";
 import { forwardedHead, kubeletRequestOf } from "./kubelet_request.ts";
 
 const LINE = "GET /pods HTTP/1.1";

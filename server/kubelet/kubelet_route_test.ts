@@ -4,7 +4,7 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { type KubeletRoute, routeOf } from "./kubelet_route.ts";
 import { MessageError } from "../../net/http1/message_error.ts";
 import { LOOKUP_BELIEVED_MS, NodeLookups } from "./node_lookups.ts";
-import { requestHeadOf } from "../../tests/support/http1_heads.ts";
+import { requestHeadOf } from "../../tests/support/peers/http1_heads.ts";
 import { kubeletRequestOf } from "./kubelet_request.ts";
 
 /** An API server with one pod on one node. */

@@ -14,7 +14,7 @@ import {
   type KubeletRequest,
   kubeletRequestOf,
 } from "../../../server/kubelet/kubelet_request.ts";
-import { requestHeadOf } from "../../support/http1_heads.ts";
+import { requestHeadOf } from "../../support/peers/http1_heads.ts";
 import { cut, prngOf } from "../cutting.ts";
 import type { FuzzTarget } from "../target.ts";
 

@@ -16,7 +16,7 @@ import { FakeTimers } from "./fake_timers.ts";
 import { MemoryPipe } from "./memory_pipe.ts";
 import type { Prng } from "./prng.ts";
 import { ScriptedHttp2Peer } from "../peers/scripted_http2_peer.ts";
-import { StreamLog } from "../xds/stream_log.ts";
+import { StreamLog } from "../watch/stream_log.ts";
 
 /** What may differ between tests. */
 export type EngineOptions = Partial<

@@ -9,7 +9,7 @@ import {
   RequestReader,
   type ResponseHead,
   ResponseReader,
-} from "../../net/http1/head.ts";
+} from "../../../net/http1/head.ts";
 
 /** @param lines Request line and field lines, bytes as code points. */
 export function requestHeadOf(...lines: readonly string[]): RequestHead {
