@@ -126,14 +126,14 @@ async function startStatsds(
 }
 
 /** The first of them that has heard anything. */
-async function reportedNow(servers: readonly Statsd[]): Promise<Statsd> {
-  let reported: Statsd | undefined;
+async function receiverNow(servers: readonly Statsd[]): Promise<Statsd> {
+  let receiver: Statsd | undefined;
   await eventually("one is told", async () => {
     const counts = await Promise.all(servers.map((each) => each.count()));
-    reported = servers[counts.findIndex((count) => count > 0)];
-    return reported !== undefined;
+    receiver = servers[counts.findIndex((count) => count > 0)];
+    return receiver !== undefined;
   });
-  return reported!;
+  return receiver!;
 }
 
 /** Until the word that ends each of its answers. */
@@ -236,11 +236,11 @@ export const PROXY_UDP_CASES: ProxyCases = {
         services(servers),
       );
       stack.defer(() => proxy.stop());
-      const reported = tell(port, TOLD, true);
+      const sent = tell(port, TOLD, true);
       let counted = 0;
       let left = servers;
       while (left.length > 1) {
-        const used = await reportedNow(left);
+        const used = await receiverNow(left);
         left = left.filter((each) => each !== used);
         await proxy.rewrite(services(left));
         await eventually("the proxy knows", async () => {
@@ -252,7 +252,7 @@ export const PROXY_UDP_CASES: ProxyCases = {
         counted += await used.count();
         await used[Symbol.asyncDispose]();
       }
-      await reported;
+      await sent;
       const [last] = left as [Statsd];
       await eventually(
         "everything is counted",

@@ -188,7 +188,7 @@ async function fallsBack(
 }
 
 /** It need not conclude it after 15 s of silence (gRFC A88). */
-async function hearsOfAbsence(context: XdsContext): Promise<void> {
+async function learnsOfAbsence(context: XdsContext): Promise<void> {
   await using server = await startDiscovery(context, []);
   await using client = await XdsClient.start(context.workspace, {
     ...{ name: "C-core", port: server.port, service: "nobody" },
@@ -203,7 +203,7 @@ async function hearsOfAbsence(context: XdsContext): Promise<void> {
 }
 
 export const ABSENCE_CASES: XdsCases = {
-  "C-core learns at once that there is no such service": hearsOfAbsence,
+  "C-core learns at once that there is no such service": learnsOfAbsence,
   ...Object.fromEntries(
     FALLING_BACK.map((name) => [
       `${name} asks its other server while the first one's source is away`,
