@@ -21,7 +21,7 @@ import {
 import { plainUpstream } from "../../net/channel/server_upstream.ts";
 import { needsOf, readResource } from "./read_resource.ts";
 
-/** A client that wants all clusters, and what it hears of its streams. */
+/** A client that wants all clusters, and what it learns of its streams. */
 class Rig implements AsyncDisposable {
   readonly client: AdsClient<string>;
   readonly connection: AdsConnection<string>;

@@ -76,7 +76,7 @@ for (const [kind, open] of Object.entries(KINDS)) {
     one.send(new Uint8Array(3), to);
     assertEquals((await heard)[0].length, 3);
     await Promise.all([closed(one), closed(other)]);
-    one.send(new Uint8Array(3), to); // Nobody hears it, nothing throws.
+    one.send(new Uint8Array(3), to); // Nobody receives it, nothing throws.
   });
 
   Deno.test(`${kind}: a burst comes whole`, async () => {

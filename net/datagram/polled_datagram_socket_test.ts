@@ -7,7 +7,7 @@ import { PolledDatagramSocket } from "./polled_datagram_socket.ts";
 
 const library = openLibc()!;
 
-/** What one socket hears. */
+/** What one socket receives. */
 class Received {
   readonly datagrams: Uint8Array[] = [];
   readonly failed = Promise.withResolvers<Error>();

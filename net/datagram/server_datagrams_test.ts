@@ -13,7 +13,7 @@ import {
 } from "./datagram_socket.ts";
 import { PolledDatagramSocket } from "./polled_datagram_socket.ts";
 
-/** A server that sends back what it hears, once for each in `times`. */
+/** A server that sends back what it receives, once for each in `times`. */
 async function echo(hostname: string, times = 1) {
   const socket = await openDatagramSocket({ hostname, port: 0 }, {
     isServer: true,

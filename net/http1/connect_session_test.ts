@@ -75,7 +75,7 @@ function setUp(options: Partial<ConnectSessionOptions<string>> = {}) {
   };
 }
 
-/** Everything a conduit's owner hears, as text. */
+/** Everything a conduit's owner receives, as text. */
 function listen(conduit: MemoryConduit) {
   const received = { text: "", pieces: [] as string[], ended: false, end: "" };
   conduit.attach({

@@ -14,7 +14,7 @@ import { Socket } from "../stream/socket.ts";
 import type { Stream } from "../stream/stream.ts";
 import { listenAgentPort } from "./agent_listener.ts";
 
-/** A connection as either end hears of it. */
+/** A connection as either end learns of it. */
 class Received {
   readonly closed: Promise<void>;
 

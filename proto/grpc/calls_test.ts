@@ -130,7 +130,7 @@ const echo: MethodHandler = (call) => {
   };
 };
 
-/** A method that only writes down what it hears. */
+/** A method that only writes down what it receives. */
 function quiet(
   received: string[],
   onCall: (call: ServerCall) => void = () => {},

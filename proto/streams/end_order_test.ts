@@ -7,7 +7,7 @@ import {
 } from "../../tests/support/watch/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 
-// A stream hears of its end before the connection's owner hears of its.
+// A stream learns of its end before the connection's owner learns of its.
 
 /** Opens requests that write down whether the connection was over before them. */
 function openWatched(engine: Engine, count: number): StreamLog[] {

@@ -164,7 +164,7 @@ Deno.test("rotate, activate, retire: every user of an identity follows by itself
     90_000,
   );
   assertMatch((await rig.ca("show")).stdout, /Not yet known .*: edge-3/);
-  // The first hears of it, the next one says that it has.
+  // The first learns of it, the next one says that it has.
   await run(dial, "hello");
   assertEquals((await run(dial, "hello")).stdout, "edge-1: hello");
   assertEquals(await rig.nodesOf("next", "knownTo"), [

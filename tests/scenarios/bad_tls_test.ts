@@ -18,7 +18,7 @@ const REFUSED_CALLERS = "tunnel_server_refused_callers_total";
 const NOT_HTTP2 = new TextEncoder().encode("\x00\x01 what is this\r\n\r\n");
 const PLAIN_REQUEST = new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n");
 
-/** What an agent with the wrong certificate hears, and what the server says. */
+/** What an agent with the wrong certificate receives, and what the server says. */
 const AGENT_CERTIFICATES: readonly {
   readonly name: string;
   readonly keyPair: (

@@ -8,7 +8,7 @@ import {
   tryToHear,
 } from "../attacks/discovery_impersonation.ts";
 
-// No node hears of, or reaches, what is another's: the whole table, by sockets.
+// No node learns of, or reaches, what is another's: the whole table, by sockets.
 
 /** TLS 1.3 tells a client that its certificate is none when it has gone on. */
 const EXPLAINED =

@@ -341,7 +341,7 @@ Deno.test("a client that comes back to a restarted server is sent what differs",
     sotwVersion = (await sotw.next()).versionInfo!;
   }
   assertEquals([...versions.keys()].sort(), ["default/db:5432", WEB]);
-  // The order in which it hears of things is another one.
+  // The order in which it learns of things is another one.
   await using rig = await DiscoveryRig.serving({
     services: [serviceOf("db", 5432), serviceOf("web")],
   });

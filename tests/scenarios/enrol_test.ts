@@ -284,7 +284,7 @@ for (const [what, damage] of DAMAGES) {
   });
 }
 
-/** Somebody in the middle, who hears what is said inside of TLS. */
+/** Somebody in the middle, who receives what is said inside of TLS. */
 async function middleman(chain: string, keys: CryptoKeyPair) {
   const received: number[] = [];
   let connections = 0;

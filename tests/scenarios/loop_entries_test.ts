@@ -1,7 +1,7 @@
 /**
  * A slip of ours at each entry of the event loop costs the one thing that the
  * entry was about. Without its guard each of these is an uncaught error, and
- * whoever is beside it hears nothing more.
+ * whoever is beside it receives nothing more.
  *
  * Entries above sockets have their tests beside their code: streams of HTTP/2
  * (`proto/streams/faults_test.ts`), its driver (`net/http2/http2_driver_test.ts`),

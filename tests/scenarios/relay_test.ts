@@ -68,7 +68,7 @@ async function connect(
 
 const SERVED = `${ESTABLISHED}edge-1: hello`;
 
-/** All that a program hears that says hello at once, up to an echo of it. */
+/** All that a program receives that says hello at once, up to an echo of it. */
 async function received(port: number, target: string): Promise<string> {
   const { conn, answer } = await connect(port, target, "hello");
   let text = answer;

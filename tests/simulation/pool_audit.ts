@@ -16,7 +16,7 @@ export class PoolAudit {
   readonly #complain: (what: string) => void;
   #bytes = 0;
 
-  /** @param complain Hears of what was given back twice or never borrowed. */
+  /** @param complain Called for what was given back twice or never borrowed. */
   constructor(complain: (what: string) => void) {
     this.#complain = complain;
     const pool = sharedBufferPool;

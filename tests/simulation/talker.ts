@@ -1,6 +1,6 @@
 /**
  * One end of a tunneled connection as its owner would use it: sends what it is
- * planned to, checks what it hears byte for byte, stalls, ends, gives up.
+ * planned to, checks what it receives byte for byte, stalls, ends, gives up.
  *
  * @module
  */
@@ -104,7 +104,7 @@ export class Talker implements ConduitEvents {
 
   onData(chunk: Uint8Array): void {
     this.#mustBeOpen("data");
-    if (this.peerEnded) this.#fail("hears data behind the end");
+    if (this.peerEnded) this.#fail("receives data behind the end");
     if (this.#conduit.datagrams) this.#hearDatagram(chunk);
     else this.#hear(chunk);
     this.lastReceivedMs = this.#sim.now();
@@ -120,7 +120,7 @@ export class Talker implements ConduitEvents {
 
   onEnd(): void {
     this.#mustBeOpen("an end");
-    if (this.peerEnded) this.#fail("hears two ends");
+    if (this.peerEnded) this.#fail("receives two ends");
     this.peerEnded = true;
     this.#sim.note(`${this.#name} hears the end`, this.received);
     this.#mustHaveAll("an end");
@@ -142,16 +142,16 @@ export class Talker implements ConduitEvents {
     this.#mustHaveAll("a clean close");
   }
 
-  // --- What it hears ---------------------------------------------------------
+  // --- What it receives ------------------------------------------------------
 
   #hear(chunk: Uint8Array): void {
     const at = this.#incoming.differenceAt(this.received, chunk);
-    if (at >= 0) this.#fail(`hears another byte at ${at} than was sent`);
+    if (at >= 0) this.#fail(`receives another byte at ${at} than was sent`);
     this.received += chunk.length;
     this.#sim.note(this.#name, this.received);
     const sent = this.#other?.sent ?? 0;
     if (this.received > sent) {
-      this.#fail(`hears ${this.received} bytes where ${sent} were sent`);
+      this.#fail(`receives ${this.received} bytes where ${sent} were sent`);
     }
   }
 
@@ -160,9 +160,9 @@ export class Talker implements ConduitEvents {
     // An empty one has no number.
     if (datagram.length === 0) return;
     const number = this.#incoming.numberOf(datagram);
-    if (number < 0) this.#fail("hears a datagram that is not whole");
+    if (number < 0) this.#fail("receives a datagram that is not whole");
     if (number <= this.#lastDatagram) {
-      this.#fail(`hears datagram ${number} behind ${this.#lastDatagram}`);
+      this.#fail(`receives datagram ${number} behind ${this.#lastDatagram}`);
     }
     this.#lastDatagram = number;
   }
@@ -170,16 +170,18 @@ export class Talker implements ConduitEvents {
   #mustHaveAll(what: string): void {
     const other = this.#other;
     if (other === undefined || !other.hasEnded) {
-      return this.#fail(`hears ${what} although the other end has not ended`);
+      return this.#fail(
+        `receives ${what} although the other end has not ended`,
+      );
     }
     if (this.#conduit.datagrams || this.received === other.sent) return;
     this.#fail(
-      `hears ${what} with ${this.received} bytes of ${other.sent}`,
+      `receives ${what} with ${this.received} bytes of ${other.sent}`,
     );
   }
 
   #mustBeOpen(what: string): void {
-    if (this.end !== undefined) this.#fail(`hears ${what} behind its close`);
+    if (this.end !== undefined) this.#fail(`receives ${what} behind its close`);
   }
 
   #answer(bytes: number): void {

@@ -14,7 +14,7 @@ export interface TapOptions {
   readonly isClient: boolean;
   /** See `FrameTap`. */
   readonly mayCalm: boolean;
-  /** Hears of frames that accuse the other end. */
+  /** Called for frames that accuse the other end. */
   readonly complain: (what: string) => void;
 }
 

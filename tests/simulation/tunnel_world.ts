@@ -172,7 +172,7 @@ export class TunnelWorld implements AgentWorld {
         mayCalm: !isPackets &&
           this.#plan.budgetBytes <= MEMORY_IS_SHORT_BYTES,
         complain: (what) => {
-          // A peer that hears nothing may well run out of patience.
+          // A peer that receives nothing may well run out of patience.
           if (link.trouble !== undefined || link.heldUntilMs > 0) return;
           this.#sim.fail(`the ${end} end of link ${number} sends ${what}`);
         },

@@ -251,7 +251,7 @@ Deno.test("whatever happens, in the end the source says what etcd has", async ()
       rig.timers.advance(1_000);
       await nextTurn();
     } while (rig.etcd.watchCount !== 1);
-    // Who begins now hears the same.
+    // Who begins now receives the same.
     const fresh = new RecordedSink();
     const { members, connect } = rig.etcd;
     const { timers, log } = rig;

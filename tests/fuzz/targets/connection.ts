@@ -3,7 +3,7 @@
  *
  * It never throws, tells each stream's story in order and ends once; what it
  * sends is legal HTTP/2 and not much more than what it was sent. Where the
- * application only listens, what it hears does not depend on the cutting.
+ * application only listens, what it receives does not depend on the cutting.
  *
  * An input is what the peer sends; the roles have a target each.
  *

@@ -137,7 +137,7 @@ async function rejects(context: XdsContext, isDelta: boolean): Promise<void> {
   };
   await server.rewrite([...services, taken]);
   await eventually(
-    "the server hears of it",
+    "the server learns of it",
     async () => (await server.rejects()).length > 0,
   );
   const [reject] = await server.rejects();

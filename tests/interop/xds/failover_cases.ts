@@ -147,7 +147,7 @@ async function listensAfterAll(
     ...{ port: server.port, isDelta },
   });
   await eventually(
-    "the server hears of it",
+    "the server learns of it",
     async () => (await server.rejects()).length > 0,
   );
   squatter.close();

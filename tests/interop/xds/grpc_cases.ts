@@ -94,7 +94,7 @@ async function survives({ server, client, a, b, c }: Site): Promise<void> {
 async function rejects({ server, client, a, b, c }: Site): Promise<void> {
   await server.rewrite([{ ...echo(b, c), spoilt: true }]);
   await eventually(
-    "the server hears of it",
+    "the server learns of it",
     async () => (await server.rejects()).length > 0,
   );
   const [reject] = await server.rejects();

@@ -157,7 +157,7 @@ async function goRejects(context: XdsContext): Promise<void> {
   });
   await client.untilFailed();
   await eventually(
-    "the server hears of it",
+    "the server learns of it",
     async () => (await server.rejects()).length > 0,
   );
   const [reject] = await server.rejects();

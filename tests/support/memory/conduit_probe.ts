@@ -1,6 +1,6 @@
 /**
  * The owner of a conduit, as tests want it: it writes what it is told, keeps
- * what it hears and can wait for it.
+ * what it receives and can wait for it.
  *
  * @module
  */

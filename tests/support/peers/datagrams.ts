@@ -43,7 +43,7 @@ export class DatagramPeer implements AsyncDisposable {
     return new DatagramPeer(await openDatagramSocket({ hostname, port }));
   }
 
-  /** One that sends back what it hears, behind `prefix`. */
+  /** One that sends back what it receives, behind `prefix`. */
   static async echo(prefix = "", hostname?: string): Promise<DatagramPeer> {
     const peer = await DatagramPeer.open(0, hostname);
     const before = new TextEncoder().encode(prefix);

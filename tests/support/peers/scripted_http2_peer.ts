@@ -1,7 +1,7 @@
 /**
  * The other end of a connection, played frame by frame by a test.
  *
- * It speaks any frame, legal or not, and hears everything that the engine under
+ * It speaks any frame, legal or not, and receives everything that the engine under
  * test says. Reads as a dialogue: `peer.send(...)`, then `peer.wants(...)`.
  *
  * @module
@@ -30,7 +30,7 @@ export class ScriptedHttp2Peer {
   /** @param role The role of the peer, opposite to the engine's. */
   constructor(engine: Connection, role: "client" | "server") {
     this.#engine = engine;
-    // A server hears the preface of the engine first.
+    // A server receives the preface of the engine first.
     this.#prefaceLeft = role === "server" ? CLIENT_PREFACE.length : 0;
     if (role === "client") engine.receive(CLIENT_PREFACE);
   }

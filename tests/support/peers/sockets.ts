@@ -64,7 +64,7 @@ export async function writeAll(
   }
 }
 
-/** Hears a conduit's events and lets a test wait for any of them. */
+/** Receives a conduit's events and lets a test wait for any of them. */
 export class Listener implements ConduitEvents {
   readonly #parts: Uint8Array[] = [];
   #waiters: { until: () => boolean; resolve: () => void }[] = [];

@@ -20,7 +20,7 @@ export const udp = (name: string, port: number): ServicePort => ({
   protocol: "udp",
 });
 
-/** A service that answers what it hears. */
+/** A service that answers what it receives. */
 export const echo = (about: Partial<Omit<Service, "name">> = {}): Service =>
   service("echo", { ports: [udp("", 53)], ...about });
 

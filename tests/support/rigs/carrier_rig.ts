@@ -124,7 +124,7 @@ export class CarrierRig {
     return { caller, target };
   }
 
-  /** The same, while nobody hears the conduit but `attach`, if anybody. */
+  /** The same, while nobody listens to the conduit but `attach`, if anybody. */
   async connectUnattached(
     protocol = "tcp",
     options: LinkDialOptions = {},

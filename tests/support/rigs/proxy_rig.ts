@@ -205,7 +205,7 @@ export class ProxyRig implements AsyncDisposable {
     return Deno.connect({ hostname: "127.0.0.1", port: this.portOf(key) });
   }
 
-  /** A server that sends back what it hears, each line behind `prefix`. */
+  /** A server that sends back what it receives, each line behind `prefix`. */
   echo(prefix = ""): number {
     return this.serve(async (conn) => {
       const buffer = new Uint8Array(65_536);

@@ -204,7 +204,7 @@ export class DiscoveryWorld {
   deliverDown(): boolean {
     const response = this.#down.shift();
     if (response === undefined) return false;
-    this.log.push(`client hears ${textOf(response.kind, response.body)}`);
+    this.log.push(`client receives ${textOf(response.kind, response.body)}`);
     this.#delivered = response.nonce;
     this.model.take(response, this.nowMs);
     return true;

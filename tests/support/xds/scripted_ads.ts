@@ -128,7 +128,7 @@ export class ScriptedAdsCall implements ServerCallEvents {
 
 /** See the module description. */
 export class ScriptedAds implements Disposable {
-  /** Hears nothing any more, and so says nothing: as when its machine is gone. */
+  /** Receives nothing any more, and so says nothing: as when its machine is gone. */
   isFrozen = false;
   readonly calls: ScriptedAdsCall[] = [];
   readonly #listener: Deno.TcpListener;
