@@ -114,7 +114,7 @@ export const CLIENT_CASES: Readonly<
     assertEquals((await failure).code, StatusCode.FAILED_PRECONDITION);
   },
 
-  async "cancel: the server learns of it"(client) {
+  async "cancel: the server hears of it"(client) {
     const call = client.start("Hang");
     await call.send(pattern(10));
     // The server must have seen the call before it can see its end.
