@@ -121,7 +121,7 @@ export class ConnectionLimiter {
     close: () => void,
     process?: number,
   ): AdmittedConnection | undefined {
-    const admitted = this.#comeFrom(remoteAddress, close);
+    const admitted = this.#admit(remoteAddress, close);
     if (process !== undefined) this.#watch(admitted, process);
     if (admitted === undefined || !admitted.isUnauthenticated) return admitted;
     if (admitted.takeHandshake()) return admitted;
@@ -139,7 +139,7 @@ export class ConnectionLimiter {
     remoteAddress: string,
     close: () => void,
   ): AdmittedConnection | undefined {
-    const admitted = this.#comeFrom(remoteAddress, close);
+    const admitted = this.#admit(remoteAddress, close);
     if (admitted === undefined) return undefined;
     const name = sourceOf(remoteAddress);
     const { penalty } = this.#sources.get(name)!;
@@ -162,7 +162,7 @@ export class ConnectionLimiter {
     });
   }
 
-  #comeFrom(
+  #admit(
     remoteAddress: string | undefined,
     close: () => void,
   ): AdmittedConnection | undefined {

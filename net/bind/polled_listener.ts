@@ -310,14 +310,14 @@ export class PolledListener implements Pollable, ListeningSocket {
         nameLengthBytes,
         SOCK_FLAGS,
       );
-      if (descriptor >= 0) return this.#welcome(descriptor);
+      if (descriptor >= 0) return this.#streamOf(descriptor);
       const number = lastError(this.#library);
       if (number === Errno.EAGAIN) return undefined;
       if (number !== Errno.EINTR) throw systemError(number);
     }
   }
 
-  #welcome(descriptor: number): StreamDescriptor {
+  #streamOf(descriptor: number): StreamDescriptor {
     if (this.#acceptedInTurn++ === 0) setImmediate(this.#nextTurn);
     const host = names.host(0);
     const remoteAddress = host === undefined

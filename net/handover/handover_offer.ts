@@ -31,7 +31,7 @@ import {
 } from "./packet_socket.ts";
 
 /** Sockets that another process accepts with from now on. */
-export interface Handed {
+export interface HandedOver {
   /** All of them: this process is to end when what runs has ended. */
   readonly isAll: boolean;
   /** The successor's process. */
@@ -44,7 +44,7 @@ export interface Incumbent {
   readonly command: string;
   /** It is about to end, so a successor need not insist. */
   readonly isDraining: () => boolean;
-  readonly handedOver: (handed: Handed) => void;
+  readonly handedOver: (handed: HandedOver) => void;
   /** How many agents are linked, for a successor that has to wait for them. */
   readonly agents?: () => number;
 }

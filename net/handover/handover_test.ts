@@ -4,7 +4,7 @@ import { listenTcp } from "../listen/listeners.ts";
 import { openLibc } from "../libc/libc.ts";
 import { SocketStore, socketStore } from "../bind/socket_store.ts";
 import type { Stream } from "../stream/stream.ts";
-import { type Handed, HandoverOffer } from "./handover_offer.ts";
+import { type HandedOver, HandoverOffer } from "./handover_offer.ts";
 import {
   ACCEPTS_PER_TURN,
   connectPackets,
@@ -25,7 +25,7 @@ let names = 0;
 class Rig implements AsyncDisposable {
   readonly address = `@tunnel-test-${Deno.pid}-${names++}`;
   readonly log = new RecordedLog();
-  readonly handed: Handed[] = [];
+  readonly handed: HandedOver[] = [];
   /** In earnest each process has one. */
   readonly young = new SocketStore(openLibc()!);
   readonly listeners = [

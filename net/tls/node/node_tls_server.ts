@@ -64,7 +64,7 @@ export function nodeTlsServer(
           reject(serverHandshakeError(CLOSED, stream.remoteAddress))
         ),
     );
-    const welcome = (secure: tls.TLSSocket) => {
+    const onSecure = (secure: tls.TLSSocket) => {
       const refusal = refuseClient(
         secure,
         options.clientCertificate,
@@ -83,7 +83,7 @@ export function nodeTlsServer(
     server.on(
       "secureConnection",
       (secure: tls.TLSSocket) =>
-        guarded("handshake", () => welcome(secure), slipped),
+        guarded("handshake", () => onSecure(secure), slipped),
     );
     gate.onNetworkEnd = () =>
       refuse(serverHandshakeError(CLOSED, stream.remoteAddress));
