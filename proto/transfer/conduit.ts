@@ -48,6 +48,7 @@ export interface ConduitEvents {
   onClose(end: ConduitEnd): void;
 }
 
+/** One end of a tunneled connection, or of a flow of datagrams. */
 export interface Conduit {
   /** True when `onData` and `write` carry whole datagrams, never parts. */
   readonly datagrams: boolean;
