@@ -102,7 +102,7 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
     if (descriptor !== undefined && !isConnected) this.#enlist(descriptor);
   }
 
-  /** @param wish `isPlain`: to do without the C library. */
+  /** @param options `isPlain`: to do without the C library. */
   // deno-lint-ignore require-await -- what it throws is to be a rejection
   static async open(
     { hostname, port }: DatagramAddress,

@@ -39,7 +39,7 @@ export class ServerLimiter {
   #penaltiesUnlogged = 0;
 
   constructor(
-    wish: LimitConfig,
+    config: LimitConfig,
     parts: {
       readonly log: Log;
       readonly metrics: MetricRegistry;
@@ -70,7 +70,7 @@ export class ServerLimiter {
         "because those before broke rules.",
     );
     this.limiter = new ConnectionLimiter({
-      plan: limitPlan(wish, descriptorLimit()),
+      plan: limitPlan(config, descriptorLimit()),
       clock,
       reached: (limit, scope) => this.reached(limit, scope),
       penalized: (source) => this.#penalized(source),
