@@ -86,7 +86,7 @@ export class HttpClient implements Disposable {
         return responseOf(await connection.ask({ method, bytes, signal }));
       } catch (error) {
         const isStale = kept !== undefined && error instanceof NoAnswerYetError;
-        if (isStale && IDEMPOTENT.has(method)) continue;
+        if (isStale && REPEATABLE.has(method)) continue;
         throw error;
       }
     }
@@ -193,8 +193,11 @@ async function throughProxy(
   return way;
 }
 
-/** Requests that may be sent twice (RFC 9110 §9.2.2). */
-const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT"]);
+/**
+ * Requests that may be sent twice, as in Go's client. A PUT of a Kubernetes
+ * object that was answered to nobody would be a conflict the second time.
+ */
+const REPEATABLE: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 function requestBytes(request: HttpRequest, url: URL): Uint8Array {
   const { method, headers, body } = request;

@@ -115,7 +115,10 @@ export function proxyOf(
   if (scheme === undefined) {
     throw new ProxyAddressError(
       `Cannot use ${who}: its scheme is ${url.protocol.slice(0, -1)}, ` +
-        `wanted ${WANTED.get(schemes.length) ?? schemes.join(", ")}`,
+        `wanted ${schemes.join(", ")}` +
+        (schemes.includes("https")
+          ? ""
+          : " (a proxy that is itself reached in plain)"),
     );
   }
   return {
@@ -126,9 +129,5 @@ export function proxyOf(
     password: decodeURIComponent(url.password),
   };
 }
-
-const WANTED: ReadonlyMap<number, string> = new Map([
-  [1, "http (a proxy that is itself reached in plain)"],
-]);
 
 const DEFAULT_PORTS = { http: 80, https: 443, socks5: 1080 } as const;
