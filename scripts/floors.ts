@@ -70,6 +70,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["server/identity"],
   ["server/policy"],
   ["server/cluster"],
+  ["server/peers"],
   ["server/routing"],
   ["server/discovery/view"],
   ["server/discovery/generate"],

@@ -18,6 +18,7 @@ import { ServerLimiter } from "./server_admission.ts";
 import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 import type { ServerOptions } from "../options.ts";
 import { Authorization } from "../policy/authorization.ts";
+import { NO_PEERS, type Peers } from "../peers/peers.ts";
 import { Registry } from "../routing/registry.ts";
 import { ServerMetrics } from "./server_metrics.ts";
 
@@ -40,6 +41,8 @@ export class ServerCore {
   /** Who may reach what. */
   readonly authorization: Authorization;
   readonly dialer: Dialer;
+  /** The other servers, and which of them may have an agent. */
+  readonly peers: Peers = NO_PEERS;
 
   /** To be called when less may be under way: the shutdown may wait for that. */
   readonly loadChanged: () => void;
