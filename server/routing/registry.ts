@@ -13,7 +13,8 @@ import type { AgentLink } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { LinkGroup, Rank } from "../links/link_choice.ts";
-import { AgentIndex } from "./agent_index.ts";
+import { AgentIndex } from "../strategies/agent_index.ts";
+import { AgentList } from "../strategies/agent_list.ts";
 import { createStrategy } from "../strategies/create_strategy.ts";
 import type { StrategyName } from "../options.ts";
 import type { Strategy } from "../strategies/strategy.ts";
@@ -47,7 +48,7 @@ export interface Picked {
 export class Registry {
   readonly #options: RegistryOptions;
   readonly #strategies: readonly Strategy[];
-  readonly #index = new AgentIndex();
+  readonly #index = new AgentIndex<AgentLink>(newList);
   readonly #links = new Set<AgentLink>();
   readonly #groups = new Map<string, LinkGroup>();
   readonly #groupOf = new Map<AgentLink, LinkGroup>();
@@ -57,7 +58,9 @@ export class Registry {
 
   constructor(options: RegistryOptions) {
     this.#options = options;
-    this.#strategies = options.strategies.map(createStrategy);
+    this.#strategies = options.strategies.map((name) =>
+      createStrategy(name, newList)
+    );
     this.#lastSeen = new LastSeen(options.clock);
   }
 
@@ -219,6 +222,8 @@ export class Registry {
     return { kind: "noAgent", message, wasSeen: this.#lastSeen.has(key) };
   }
 }
+
+const newList = () => new AgentList();
 
 /** Not a possible host, so it cannot collide with one. */
 const ANY_AGENT = "*";

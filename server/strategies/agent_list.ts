@@ -6,10 +6,11 @@
  */
 
 import type { AgentLink } from "../../proto/link/link.ts";
+import type { CandidateList } from "./strategy.ts";
 import { LinkGroup } from "../links/link_choice.ts";
 
 /** Links, and one of each agent. */
-export class AgentList {
+export class AgentList implements CandidateList<AgentLink> {
   /** All links of each agent. */
   readonly #agents = new Map<string, AgentLink[]>();
   // A sparse place is never left behind: the array is handed out as it is.

@@ -10,28 +10,28 @@ import {
   parseIpPrefix,
   prefixContains,
 } from "../../proto/peer/ip_address.ts";
-import type { AgentLink } from "../../proto/link/link.ts";
 import { addressOf } from "../../proto/peer/normal_form.ts";
-import { AgentList } from "./agent_list.ts";
-import type { Strategy } from "./strategy.ts";
+import type { Candidate, CandidateList, Strategy } from "./strategy.ts";
 
-interface Route {
+interface Route<C extends Candidate> {
   readonly prefix: IpPrefix;
-  readonly links: AgentList;
+  readonly links: CandidateList<C>;
 }
 
 /** Makes the strategy `cidr`. */
-export function cidrStrategy(): Strategy {
+export function cidrStrategy<C extends Candidate>(
+  newList: () => CandidateList<C>,
+): Strategy<C> {
   // Longest first, so the first match is the answer. A scan is enough: routes
   // are counted in hundreds, and a dial costs far more than a scan.
-  let routes: Route[] = [];
+  let routes: Route<C>[] = [];
   return {
     name: "cidr",
     add(link) {
       for (const prefix of prefixesOf(link)) {
         let route = routes.find((route) => isSame(route.prefix, prefix));
         if (route === undefined) {
-          route = { prefix, links: new AgentList() };
+          route = { prefix, links: newList() };
           routes.push(route);
           routes.sort((a, b) => b.prefix.length - a.prefix.length);
         }
@@ -57,7 +57,7 @@ export function cidrStrategy(): Strategy {
 }
 
 /** The link's prefixes, each once; what is not a prefix was refused before. */
-function prefixesOf(link: AgentLink): IpPrefix[] {
+function prefixesOf(link: Candidate): IpPrefix[] {
   const prefixes: IpPrefix[] = [];
   for (const text of link.peer.identifiers.cidr) {
     const prefix = parseIpPrefix(text);

@@ -6,20 +6,21 @@
  */
 
 import { cidrStrategy } from "./cidr.ts";
-import type { AgentLink } from "../../proto/link/link.ts";
-import { AgentList } from "./agent_list.ts";
 import { keyedStrategy } from "./keyed.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { StrategyName } from "../options.ts";
-import type { Strategy } from "./strategy.ts";
+import type { Candidate, CandidateList, Strategy } from "./strategy.ts";
 
 /** Makes an empty strategy. */
-export function createStrategy(name: StrategyName): Strategy {
+export function createStrategy<C extends Candidate>(
+  name: StrategyName,
+  newList: () => CandidateList<C>,
+): Strategy<C> {
   switch (name) {
     case "default":
-      return anyTargetStrategy("default", () => true);
+      return anyTargetStrategy("default", newList, () => true);
     case "destHost":
-      return keyedStrategy("destHost", ({ host, ipv4, ipv6 }) => [
+      return keyedStrategy("destHost", newList, ({ host, ipv4, ipv6 }) => [
         ...host,
         ...ipv4,
         ...ipv6,
@@ -27,21 +28,23 @@ export function createStrategy(name: StrategyName): Strategy {
     case "defaultRoute":
       return anyTargetStrategy(
         "defaultRoute",
+        newList,
         ({ defaultRoute }) => defaultRoute,
       );
     case "cidr":
-      return cidrStrategy();
+      return cidrStrategy(newList);
     case "uid":
-      return keyedStrategy("uid", ({ uid }) => uid);
+      return keyedStrategy("uid", newList, ({ uid }) => uid);
   }
 }
 
 /** Agents that qualify serve every target. */
-function anyTargetStrategy(
+function anyTargetStrategy<C extends Candidate>(
   name: StrategyName,
+  newList: () => CandidateList<C>,
   qualifies: (identifiers: Identifiers) => boolean,
-): Strategy {
-  const links = new AgentList();
+): Strategy<C> {
+  const links = newList();
   return {
     name,
     add: (link) => {
@@ -49,6 +52,6 @@ function anyTargetStrategy(
     },
     remove: (link) => links.remove(link),
     find: () => links.all,
-    links: (): Iterable<AgentLink> => links.all,
+    links: (): Iterable<C> => links.all,
   };
 }

@@ -9,30 +9,28 @@
  */
 
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
-import type { AgentLink } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
-import { AgentList } from "./agent_list.ts";
 import type { StrategyName } from "../options.ts";
-import type { Strategy } from "./strategy.ts";
+import type { Candidate, CandidateList, Strategy } from "./strategy.ts";
 
 /**
  * @param keysOf Which identifiers of an agent count.
  * @param keyOf The spelling under which they are indexed.
  */
-export function keyedStrategy(
+export function keyedStrategy<C extends Candidate>(
   name: StrategyName,
+  newList: () => CandidateList<C>,
   keysOf: (identifiers: Identifiers) => readonly string[],
   keyOf: (text: string) => string = nameKey,
-): Strategy {
-  const index = new Map<string, AgentList>();
-  const keys = (link: AgentLink) =>
-    new Set(keysOf(link.peer.identifiers).map(keyOf));
+): Strategy<C> {
+  const index = new Map<string, CandidateList<C>>();
+  const keys = (link: C) => new Set(keysOf(link.peer.identifiers).map(keyOf));
   return {
     name,
     add(link) {
       for (const key of keys(link)) {
         let list = index.get(key);
-        if (list === undefined) index.set(key, list = new AgentList());
+        if (list === undefined) index.set(key, list = newList());
         list.add(link);
       }
     },

@@ -6,32 +6,42 @@
  * @module
  */
 
-import type { AgentLink } from "../../proto/link/link.ts";
 import { prefixKey } from "../../proto/peer/normal_form.ts";
-import { createStrategy } from "../strategies/create_strategy.ts";
-import { keyedStrategy } from "../strategies/keyed.ts";
-import { AgentList } from "../strategies/agent_list.ts";
-import type { Strategy } from "../strategies/strategy.ts";
+import { createStrategy } from "./create_strategy.ts";
+import { keyedStrategy } from "./keyed.ts";
+import type { Candidate, CandidateList, Strategy } from "./strategy.ts";
 
 /** An index of agents by all their names. */
-export class AgentIndex {
-  readonly #byHost = createStrategy("destHost");
-  readonly #byUid = createStrategy("uid");
+export class AgentIndex<C extends Candidate> {
+  readonly #newList: () => CandidateList<C>;
+  readonly #byHost: Strategy<C>;
+  readonly #byUid: Strategy<C>;
   /** Agents that announced this very prefix; one inside it is another one. */
-  readonly #byCidr = keyedStrategy("cidr", ({ cidr }) => cidr, prefixKey);
-
+  readonly #byCidr: Strategy<C>;
   /** As it is spelled: two agents may differ in case alone. */
-  readonly #byId = new Map<string, AgentList>();
+  readonly #byId = new Map<string, CandidateList<C>>();
 
-  add(link: AgentLink): void {
+  constructor(newList: () => CandidateList<C>) {
+    this.#newList = newList;
+    this.#byHost = createStrategy("destHost", newList);
+    this.#byUid = createStrategy("uid", newList);
+    this.#byCidr = keyedStrategy(
+      "cidr",
+      newList,
+      ({ cidr }) => cidr,
+      prefixKey,
+    );
+  }
+
+  add(link: C): void {
     for (const strategy of this.#all) strategy.add(link);
     const { agentId } = link.peer;
     let links = this.#byId.get(agentId);
-    if (links === undefined) this.#byId.set(agentId, links = new AgentList());
+    if (links === undefined) this.#byId.set(agentId, links = this.#newList());
     links.add(link);
   }
 
-  remove(link: AgentLink): void {
+  remove(link: C): void {
     for (const strategy of this.#all) strategy.remove(link);
     const { agentId } = link.peer;
     const links = this.#byId.get(agentId);
@@ -39,7 +49,7 @@ export class AgentIndex {
     if (links?.all.length === 0) this.#byId.delete(agentId);
   }
 
-  find(name: string): readonly AgentLink[] {
+  find(name: string): readonly C[] {
     // No host has an equals sign in it.
     const [, key, value = ""] = /^(uid|cidr|host|id)=(.*)$/.exec(name) ?? [];
     switch (key) {
@@ -54,7 +64,7 @@ export class AgentIndex {
     }
   }
 
-  get #all(): readonly Strategy[] {
+  get #all(): readonly Strategy<C>[] {
     return [this.#byHost, this.#byUid, this.#byCidr];
   }
 }
