@@ -7,9 +7,11 @@
 
 import type { Stream } from "../../net/stream/stream.ts";
 import { openClientConnection } from "../../net/http2/client_connection.ts";
+import { probePeer } from "../../net/libc/tcp_options.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { VERSION } from "../../platform/process/version.ts";
+import { ErrorCode } from "../../proto/frames/wire_error.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { CAPABILITIES } from "../../proto/link/capabilities.ts";
 import type { ServerEvent } from "../../proto/link/control_messages.ts";
@@ -29,10 +31,10 @@ import { formatIdentifiers } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import {
+  ForeignPings,
   LINK_CONDUITS_MAX,
   LINK_LIMITS,
-  LINK_PING_TIMEOUT_MS,
-  PACKETS_PING,
+  linkKeepalive,
 } from "../../proto/link/link_limits.ts";
 import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import { openPacketsAgent } from "../../proto/link/packets_agent.ts";
@@ -111,6 +113,7 @@ class UnwantedServerError extends LinkError {}
 
 export class Connector {
   readonly #options: ConnectorOptions;
+  readonly #foreignPings = new ForeignPings();
   #linkIndex = 0;
 
   constructor(options: ConnectorOptions) {
@@ -201,7 +204,7 @@ export class Connector {
     const connection = new Connection({
       role: "server",
       clock: timers,
-      keepalive: { intervalMs: keepaliveMs, timeoutMs: LINK_PING_TIMEOUT_MS },
+      keepalive: linkKeepalive(keepaliveMs),
       settings: {
         maxFrameSize: LARGE_FRAME_SIZE,
         maxConcurrentStreams: LINK_CONDUITS_MAX,
@@ -251,13 +254,20 @@ export class Connector {
     const { instanceId } = this.#options;
     const connection = openClientConnection(stream, {
       timers,
-      keepalive: {
-        intervalMs: Math.max(keepaliveMs, PACKETS_PING.leastMs),
-        timeoutMs: PACKETS_PING.timeoutMs,
-      },
+      keepalive: this.#foreignPings.keepalive(keepaliveMs),
       receiveBudget: this.#options.receiveBudget,
-      events: { onClosed: (end) => pending.disconnected(end.reason) },
+      events: {
+        onClosed: (end) => {
+          const { code, by } = end;
+          if (by === "peer" && code === ErrorCode.ENHANCE_YOUR_CALM) {
+            this.#foreignPings.complained();
+          }
+          pending.disconnected(end.reason);
+        },
+      },
     });
+    // Its kernel is asked instead: that costs the server nothing.
+    probePeer(stream.descriptor, keepaliveMs);
     const link = openPacketsAgent(connection, {
       agentId,
       identifiers: formatIdentifiers(identifiers),
@@ -278,6 +288,7 @@ export class Connector {
         }
         const hasOfferedStreams = this.#options.carriers.includes("streams");
         if (isOurs && hasOfferedStreams) this.#options.fellBack(serverId);
+        if (isOurs) connection.keepAlive(linkKeepalive(keepaliveMs));
         if (this.#services.length > 0) this.#options.notAnnounced?.(serverId);
         pending.succeed({
           serverId,

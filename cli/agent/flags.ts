@@ -77,9 +77,10 @@ export const AGENT_FLAGS = {
   "keepalive-time": durationFlag(4_000, 1, {
     group: SERVERS,
     help: "Send a PING to a server that has been silent for this long. The " +
-      "server is lost when it does not answer for 6s. With " +
-      "Konnectivity's protocol both are at least 10s. Konnectivity: " +
-      "1h0m0s.",
+      "server is lost when it does not answer within 1.4 times that, from " +
+      "1s to 5.6s, or within four round trips. Servers of Konnectivity " +
+      "take a PING every 35s; their kernels are asked instead. " +
+      "Konnectivity: 1h0m0s.",
   }),
   "links": countFlag(2, 1, 16, {
     group: SERVERS,

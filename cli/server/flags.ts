@@ -141,9 +141,8 @@ export const SERVER_FLAGS = {
   "keepalive-time": durationFlag(4_000, 1, {
     group: AGENTS,
     help: "Send a PING to an agent that has been silent for this long. The " +
-      "agent is lost when it does not answer for 6s. With " +
-      "Konnectivity's protocol both are at least 10s. Konnectivity: " +
-      "1h0m0s.",
+      "agent is lost when it does not answer within 1.4 times that, from " +
+      "1s to 5.6s, or within four round trips. Konnectivity: 1h0m0s.",
   }),
   "server-id": textFlag("", {
     group: AGENTS,

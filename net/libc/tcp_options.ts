@@ -12,9 +12,14 @@
 import { parseIpAddress } from "../../proto/peer/ip_address.ts";
 import { inetDescriptors, type LibC, nameOf, openLibc } from "./libc.ts";
 
-/** From `netinet/in.h` and `netinet/tcp.h`. */
+/** From `asm-generic/socket.h`, `netinet/in.h` and `netinet/tcp.h`. */
+const SOL_SOCKET = 1;
+const SO_KEEPALIVE = 9;
 const IPPROTO_TCP = 6;
 const TCP_NODELAY = 1;
+const TCP_KEEPIDLE = 4;
+const TCP_KEEPINTVL = 5;
+const TCP_KEEPCNT = 6;
 const TCP_USER_TIMEOUT = 18;
 const TCP_NOTSENT_LOWAT = 25;
 
@@ -93,6 +98,42 @@ export function setUserTimeout(
     bytes.length,
   );
 }
+
+/**
+ * Finds within 10 s that the peer's machine is gone, or the way to it, where no
+ * PING may ask the peer itself: the kernel probes it (TCP keepalive), and gives up
+ * what waits for its acknowledgement.
+ *
+ * @param descriptor `undefined`: it is the platform's, which has no such options.
+ * @param silentMs After so long; nothing is done from a minute on, as that is when
+ *   all peers are probed (`dead_peers.ts`).
+ */
+export function probePeer(
+  descriptor: number | undefined,
+  silentMs: number,
+): void {
+  const library = openLibc();
+  if (descriptor === undefined || library === undefined) return;
+  const idleS = Math.max(1, Math.ceil(silentMs / 1000));
+  if (idleS >= PROBED_ANYWAY_S) return;
+  const set = (level: number, option: number, value: number) => {
+    const bytes = new Uint8Array(new Uint32Array([value]).buffer);
+    library.setsockopt(descriptor, level, option, bytes, bytes.length);
+  };
+  set(IPPROTO_TCP, TCP_KEEPIDLE, idleS);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, PROBE_INTERVAL_S);
+  set(IPPROTO_TCP, TCP_KEEPCNT, PROBES);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 1_000 * (idleS + PROBES));
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+/** See `dead_peers.ts`. */
+const PROBED_ANYWAY_S = 60;
+
+const PROBE_INTERVAL_S = 1;
+
+/** With the usual 4 s before the first, all is over within 10 s. */
+const PROBES = 5;
 
 function keyOf({ hostname, port }: SocketEnd): string {
   return `${parseIpAddress(hostname)} ${port}`;

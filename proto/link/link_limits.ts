@@ -7,6 +7,7 @@
  */
 
 import type { ConnectionLimits } from "../streams/abuse_limits.ts";
+import type { KeepaliveOptions } from "../streams/keepalive.ts";
 
 /**
  * Conduits on one link. A server may open as many as agents serve; each may pin
@@ -32,16 +33,72 @@ export const LINK_LIMITS: Partial<ConnectionLimits> = {
   controlBytesMax: 256 * LINK_CONDUITS_MAX,
 };
 
-/**
- * How long the other end of a link may leave a PING unanswered. With the usual
- * `--keepalive-time` of 4 s a peer that is gone is found within 10 s, and one
- * that stands still for 5 s, as a busy machine may, is not taken for gone.
- */
-export const LINK_PING_TIMEOUT_MS = 6_000;
+/** The longest wait for an answer to PING. */
+const PING_TIMEOUT_MS_MAX = 5_600;
+
+/** The shortest: an event loop may be busy for so long. */
+const PING_TIMEOUT_MS_MIN = 1_000;
 
 /**
- * The same over the packets carrier. Konnectivity's servers close a connection
- * with too many PINGs (grpc-go's enforcement policy), and its agents send one
- * an hour.
+ * Of the time between PINGs. With the usual `--keepalive-time` of 4 s a peer that
+ * is gone is found within 10 s, and one that stands still for 5 s, as a busy
+ * machine may, is not taken for gone; with 1 s, within 3 s.
  */
-export const PACKETS_PING = { leastMs: 10_000, timeoutMs: 10_000 } as const;
+const PING_TIMEOUT_SHARE = 1.4;
+
+/**
+ * Firewalls and NATs on the way forget a silent connection, the first of them
+ * after some minutes; so a link is silent for no longer than this, however seldom
+ * its peer is to be asked whether it lives.
+ */
+const REFRESH_MS = 60_000;
+
+/** @param intervalMs `--keepalive-time`. */
+export function linkKeepalive(intervalMs: number): KeepaliveOptions {
+  const timeoutMs = Math.min(
+    Math.max(PING_TIMEOUT_MS_MIN, intervalMs * PING_TIMEOUT_SHARE),
+    PING_TIMEOUT_MS_MAX,
+  );
+  return {
+    intervalMs,
+    timeoutMs,
+    timeoutMsMax: PING_TIMEOUT_MS_MAX,
+    refreshMs: REFRESH_MS,
+  };
+}
+
+/**
+ * Konnectivity's servers end a connection on which PINGs come less than 30 s
+ * apart (grpc-go's enforcement policy, MinTime; it counts three of them). Its
+ * agents answer as many as are sent.
+ */
+const FOREIGN_PING_MS_MIN = 35_000;
+
+/** An older one wants 5 minutes: what it complains of is doubled, up to this. */
+const FOREIGN_PING_MS_MAX = 600_000;
+
+/** How often a server of others may be sent a PING, by what it has said of that. */
+export class ForeignPings {
+  #leastMs = FOREIGN_PING_MS_MIN;
+
+  /** @param intervalMs `--keepalive-time`. */
+  keepalive(intervalMs: number): KeepaliveOptions {
+    return {
+      intervalMs: Math.max(intervalMs, this.#leastMs),
+      timeoutMs: PING_TIMEOUT_MS_MAX,
+    };
+  }
+
+  /** It has ended a connection because there were too many (ENHANCE_YOUR_CALM). */
+  complained(): void {
+    this.#leastMs = Math.min(2 * this.#leastMs, FOREIGN_PING_MS_MAX);
+  }
+}
+
+/**
+ * The same for callers of the agents' port that have no link: nobody's
+ * connections depend on them.
+ */
+export function callerKeepalive(intervalMs: number): KeepaliveOptions {
+  return { intervalMs: Math.max(intervalMs, 10_000), timeoutMs: 10_000 };
+}

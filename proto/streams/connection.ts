@@ -38,6 +38,7 @@ import { ConnectionLife } from "./connection_life.ts";
 import { EngineStream } from "./engine_stream.ts";
 import { FrameReceiver } from "./frame_receiver.ts";
 import type { SectionFacts } from "./header_sections.ts";
+import type { KeepaliveOptions } from "./keepalive.ts";
 import { Liveness } from "./liveness.ts";
 import { ReceiveBudget } from "./receive_budget.ts";
 import type { ReceiverHost } from "./receiver_host.ts";
@@ -257,6 +258,11 @@ export class Connection {
     if (overdue !== undefined) return this.#life.fail(overdue);
     const lost = this.#liveness.check(nowMs);
     if (lost !== undefined) this.#life.transportClosed(lost);
+  }
+
+  /** Another keepalive than it began with: more is known of the peer. */
+  keepAlive(options: KeepaliveOptions): void {
+    this.#liveness.keepAlive(options);
   }
 
   /** Sends a PING, whose answer moves `lastHeardMs`. */

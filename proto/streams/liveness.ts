@@ -15,7 +15,7 @@ export class Liveness {
   readonly rtt: PathRtt = new PathRtt();
   lastHeardMs: number;
   readonly #pings = new PingTracker();
-  readonly #keepalive: Keepalive | undefined;
+  #keepalive: Keepalive | undefined;
   readonly #writer: FrameWriter;
   readonly #clock: Clock;
 
@@ -32,7 +32,17 @@ export class Liveness {
 
   /** When {@linkcode check} is due. */
   get nextDeadlineMs(): number {
-    return this.#keepalive?.nextDeadlineMs(this.lastHeardMs) ?? Infinity;
+    return this.#keepalive?.nextDeadlineMs(this.lastHeardMs, this.#rttMs) ??
+      Infinity;
+  }
+
+  /** From now on; what was asked before is not waited for. */
+  keepAlive(options: KeepaliveOptions): void {
+    this.#keepalive = new Keepalive(options);
+  }
+
+  get #rttMs(): number {
+    return this.rtt.smoothedMs ?? 0;
   }
 
   /** Sends a PING. */
@@ -52,7 +62,8 @@ export class Liveness {
    * up.
    */
   check(nowMs: number): Error | undefined {
-    switch (this.#keepalive?.due(this.lastHeardMs, nowMs)) {
+    switch (this.#keepalive?.due(this.lastHeardMs, this.#rttMs, nowMs)) {
+      case "refresh":
       case "ping":
         this.ping("keepalive");
         return undefined;

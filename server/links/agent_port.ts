@@ -32,9 +32,9 @@ import type {
   LinkRefusal,
 } from "../../proto/link/link.ts";
 import {
+  callerKeepalive,
   LINK_LIMITS,
-  LINK_PING_TIMEOUT_MS,
-  PACKETS_PING,
+  linkKeepalive,
 } from "../../proto/link/link_limits.ts";
 import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import { agentService } from "../../proto/link/packets_server.ts";
@@ -299,6 +299,8 @@ export class AgentPort {
           onLink: (link) => {
             admitted?.known();
             this.#calls.delete(connection);
+            // Go's clients answer every PING; its servers count them.
+            connection.keepAlive(linkKeepalive(this.#options.keepaliveMs));
             observer.counted(1);
             observer.linked(link);
           },
@@ -328,11 +330,8 @@ export class AgentPort {
       role,
       clock: timers,
       keepalive: isLink
-        ? { intervalMs: keepaliveMs, timeoutMs: LINK_PING_TIMEOUT_MS }
-        : {
-          intervalMs: Math.max(keepaliveMs, PACKETS_PING.leastMs),
-          timeoutMs: PACKETS_PING.timeoutMs,
-        },
+        ? linkKeepalive(keepaliveMs)
+        : callerKeepalive(keepaliveMs),
       settings: isLink
         ? { maxFrameSize: LARGE_FRAME_SIZE, ...this.#options.linkSettings }
         : {},
