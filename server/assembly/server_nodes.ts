@@ -62,10 +62,13 @@ export class ServerNodes {
     const { options, authorization, log } = core;
     if (options.discovery === undefined) return undefined;
     // Loaded when wanted: most servers have no catalog.
-    const { MemberFiles, ServerDiscovery } = await import(
+    const { MemberFiles, PeerFiles, ServerDiscovery } = await import(
       "../discovery/serving/server_discovery.ts"
     );
     const state = options.agents.identity?.stateDirectory;
+    const files = state === undefined
+      ? undefined
+      : new MemberFiles(`${state}/discovery`, options.serverId, log);
     this.#discovery = new ServerDiscovery(options.discovery, {
       log: core.log,
       timers: systemTimers,
@@ -76,8 +79,9 @@ export class ServerNodes {
       admit: this.#admit,
       rules: authorization,
       letsAnonymous: options.agents.allowAnonymous,
-      ...(state === undefined ? {} : {
-        memory: new MemberFiles(`${state}/discovery`, options.serverId, log),
+      ...(files === undefined ? {} : {
+        memory: files,
+        peers: new PeerFiles(files, systemTimers),
       }),
     });
     const { catalog } = this.#discovery;

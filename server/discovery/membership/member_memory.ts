@@ -25,6 +25,8 @@ export interface RememberedAgent {
   readonly offers: readonly Offer[];
   /** Milliseconds since 1970. */
   readonly seenMs: number;
+  /** Absent: it had no link then, or the server that saved it did not say. */
+  readonly state?: "ready" | "serving";
 }
 
 /** Where `MembershipSource` saves agents. */
@@ -44,8 +46,9 @@ const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
 /** See the module description. */
 export class MemberFiles implements MemberMemory {
+  /** This server's own. */
+  readonly path: string;
   readonly #folder: string;
-  readonly #path: string;
   readonly #log: Log;
   #warned: string | undefined;
 
@@ -53,14 +56,14 @@ export class MemberFiles implements MemberMemory {
   constructor(folder: string, serverId: string, log: Log) {
     this.#folder = folder;
     const id = sha256Hex(new TextEncoder().encode(serverId)).slice(0, 16);
-    this.#path = `${folder}/members-${id}.json`;
+    this.path = `${folder}/members-${id}.json`;
     this.#log = log;
   }
 
   async load(): Promise<readonly RememberedAgent[]> {
     const newest = new Map<string, RememberedAgent>();
-    for (const path of await this.#files()) {
-      for (const agent of await this.#read(path)) {
+    for (const path of await this.files() ?? []) {
+      for (const agent of await this.read(path) ?? []) {
         const known = newest.get(agent.id);
         if (known === undefined || known.seenMs < agent.seenMs) {
           newest.set(agent.id, agent);
@@ -74,14 +77,15 @@ export class MemberFiles implements MemberMemory {
     try {
       await Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 });
       const kept = { format: FORMAT, version: VERSION, agents };
-      await replaceFile(this.#path, JSON.stringify(kept) + "\n");
+      await replaceFile(this.path, JSON.stringify(kept) + "\n");
       this.#warned = undefined;
     } catch (error) {
-      this.#warn(`Cannot keep what agents announce in ${this.#path}`, error);
+      this.#warn(`Cannot keep what agents announce in ${this.path}`, error);
     }
   }
 
-  async #files(): Promise<string[]> {
+  /** Those of all servers, its own too; `undefined`: they cannot be seen. */
+  async files(): Promise<readonly string[] | undefined> {
     const found: string[] = [];
     try {
       for await (const { name, isFile } of Deno.readDir(this.#folder)) {
@@ -90,18 +94,20 @@ export class MemberFiles implements MemberMemory {
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return [];
       this.#warn(`Cannot read ${this.#folder}`, error);
+      return undefined;
     }
     return found.sort().slice(0, FILES_MAX);
   }
 
-  async #read(path: string): Promise<readonly RememberedAgent[]> {
+  /** What a server has saved; `undefined`: that cannot be used. */
+  async read(path: string): Promise<readonly RememberedAgent[] | undefined> {
     try {
       const { size } = await Deno.stat(path);
       if (size > FILE_BYTES_MAX) throw new Error(`it has ${size} bytes`);
       return parseMembers(await Deno.readTextFile(path));
     } catch (error) {
       this.#warn(`Cannot use what agents announced by ${path}`, error);
-      return [];
+      return undefined;
     }
   }
 
@@ -121,8 +127,11 @@ function parseMembers(text: string): RememberedAgent[] {
   if (!Array.isArray(found.agents) || !found.agents.every(isAgent)) {
     throw new Error("it names no agents");
   }
-  return found.agents.map(({ id, node, offers, seenMs }: RememberedAgent) => ({
+  return found.agents.map((
+    { id, node, offers, seenMs, state }: RememberedAgent,
+  ) => ({
     ...{ id, node, seenMs },
+    ...state === "ready" || state === "serving" ? { state } : {},
     offers: Object.freeze(offers.map(offerOf)),
   }));
 }

@@ -14,6 +14,10 @@
  * (`member_memory.ts`) is awaited a little longer, and then it is an agent whose
  * link is lost.
  *
+ * An agent without a link here that is linked to another server (`peer_offers.ts`)
+ * is what that server says it is, as far as the rules here allow: a client finds
+ * the same at every server. A link of our own says more.
+ *
  * It refuses to know what an agent may announce (`announcement.ts`), and which
  * link a dial will take.
  *
@@ -33,6 +37,7 @@ import { provenNames } from "../../identity/proven_names.ts";
 import type { AnnouncementDecision, Offer } from "./announcement.ts";
 import type { MemberMemory } from "./member_memory.ts";
 import { endpointsFrom, type Member, serviceFrom } from "./offered_service.ts";
+import type { PeerAgent, PeerOffers } from "./peer_offers.ts";
 
 /** How long an agent without a link is remembered. */
 export const FORGET_MS = 600_000;
@@ -87,6 +92,8 @@ export interface MembershipOptions {
   readonly settleMs?: number;
   /** Absent: a server starts without remembered agents. */
   readonly memory?: MemberMemory;
+  /** Absent: of other servers nothing is known. */
+  readonly peers?: PeerOffers;
   /** Milliseconds since 1970; for what is saved. */
   readonly now?: () => number;
   /** Whether a node may still offer a service; absent: every node every one. */
@@ -130,10 +137,11 @@ export class MembershipSource implements Source {
     this.#sink = sink;
     this.#report(this.#offers.keys());
     const { settleMs = RECONNECT_WAIT_MS, timers, memory } = this.#options;
-    if (settleMs === 0) return sink.synced();
-    this.#settling = timers.after(settleMs, () => this.#settle());
-    if (memory === undefined) return;
-    this.#recalling = this.#recall(memory, settleMs);
+    if (settleMs === 0) sink.synced();
+    else this.#settling = timers.after(settleMs, () => this.#settle());
+    if (memory === undefined || settleMs === 0) return this.#listen();
+    this.#recalling = this.#recall(memory, settleMs)
+      .finally(() => this.#listen());
     unawaited("catalog", this.#recalling);
     this.#keepIn(KEEP_AGAIN_MS);
   }
@@ -141,6 +149,7 @@ export class MembershipSource implements Source {
   async stop(): Promise<void> {
     await this.#recalling;
     this.#sink = undefined;
+    await this.#options.peers?.stop();
     this.#settling?.cancel();
     this.#gathering?.cancel();
     this.#keeping?.cancel();
@@ -208,10 +217,11 @@ export class MembershipSource implements Source {
     const { now = Date.now, memory } = this.#options;
     const nowMs = now();
     const agents = [...this.#agents.values()]
-      .filter(({ offers }) => offers.length > 0)
-      .map(({ id, node, offers, links, seenMs }) => ({
+      .filter(({ offers, isHeard }) => offers.length > 0 && !isHeard)
+      .map(({ id, node, offers, links, seenMs, own }) => ({
         ...{ id, node, offers },
         seenMs: links.size > 0 ? nowMs : seenMs,
+        ...own === undefined ? {} : { state: own },
       }));
     this.#saving = this.#saving.then(() => memory!.save(agents));
   }
@@ -230,6 +240,8 @@ export class MembershipSource implements Source {
     }
     if (this.#lost.delete(agent)) this.#stopTimer(agent);
     agent.links.add(link);
+    agent.isHeard = false;
+    agent.elsewhere = undefined;
     agent.node = provenNames(link.peer.identity)?.[0] ?? "";
     this.#onAnnounced(agent, link);
     const isLast = this.#awaited.delete(agent) && this.#awaited.size === 0;
@@ -249,11 +261,69 @@ export class MembershipSource implements Source {
     this.#report(agent.services());
     if (agent.links.size > 0) return;
     agent.seenMs = (this.#options.now ?? Date.now)();
+    const elsewhere = this.#options.peers?.current.get(agent.id);
+    if (elsewhere !== undefined && elsewhere.state !== "unready") {
+      return this.#believe(agent, elsewhere);
+    }
     if (agent.offers.length === 0) return this.#forget(agent);
+    this.#lose(agent, FORGET_MS);
+  }
+
+  /** It has no link, here or elsewhere, and is remembered for a while. */
+  #lose(agent: Agent, ms: number): void {
+    agent.elsewhere = undefined;
     this.#lost.add(agent);
-    this.#setTimer(agent, FORGET_MS, () => this.#forget(agent));
+    this.#setTimer(agent, ms, () => this.#forget(agent));
     const [oldest] = this.#lost;
     if (this.#lost.size > LOST_AGENTS_MAX) this.#forget(oldest!);
+  }
+
+  #listen(): void {
+    if (this.#sink === undefined) return;
+    this.#options.peers?.start(() => this.#hear());
+  }
+
+  /** Other servers have other agents, or those have something else. */
+  #hear(): void {
+    const { peers } = this.#options;
+    if (this.#sink === undefined || peers === undefined) return;
+    const { current } = peers;
+    for (const [id, elsewhere] of current) {
+      const known = this.#agents.get(id);
+      if (known === undefined) this.#believe(new Agent(id), elsewhere);
+      // Lost here as there: what we have seen ourselves counts.
+      else if (known.isHeard || elsewhere.state !== "unready") {
+        if (known.links.size === 0) this.#believe(known, elsewhere);
+      }
+    }
+    for (const agent of this.#agents.values()) {
+      if (agent.isHeard && !current.has(agent.id)) this.#forget(agent);
+    }
+  }
+
+  /** An agent without a link here is what another server says. */
+  #believe(agent: Agent, { node, offers, state, seenMs }: PeerAgent): void {
+    const { now = Date.now, mayOffer } = this.#options;
+    const leftMs = FORGET_MS - Math.max(0, now() - seenMs);
+    if (state === "unready" && leftMs <= 0) return this.#forget(agent);
+    this.#agents.set(agent.id, agent);
+    const before = agent.isHeard ? agent.state : undefined;
+    agent.isHeard = true;
+    agent.node = node;
+    agent.seenMs = seenMs;
+    if (state === "unready") this.#lose(agent, leftMs);
+    else {
+      this.#lost.delete(agent);
+      this.#stopTimer(agent);
+      agent.elsewhere = state;
+    }
+    const allowed = offers.filter(({ service }) =>
+      mayOffer?.(node, service) ?? true
+    );
+    // A server saves all of its agents each time.
+    const isSame = before === agent.state &&
+      JSON.stringify(allowed) === JSON.stringify(agent.offers);
+    if (!isSame) this.#offer(agent, allowed);
   }
 
   #forget(agent: Agent): void {
@@ -271,6 +341,7 @@ export class MembershipSource implements Source {
       if (link !== undefined && agent.links.has(link)) this.#take(agent, link);
       else if (link === undefined) this.#authorizeRemembered(agent);
     }
+    this.#hear();
   }
 
   /** An agent without a link cannot be authorized as a whole: each service is. */
@@ -309,8 +380,10 @@ export class MembershipSource implements Source {
   #offer(agent: Agent, offers: readonly Offer[]): void {
     const touched = new Set(agent.services());
     agent.offers = offers;
-    if (!this.#isChanged) this.#keepIn(KEEP_MS);
-    this.#isChanged = true;
+    if (!agent.isHeard) {
+      if (!this.#isChanged) this.#keepIn(KEEP_MS);
+      this.#isChanged = true;
+    }
     for (const { service } of offers) touched.add(service);
     const now = new Set(agent.services());
     for (const service of touched) {
@@ -414,11 +487,20 @@ class Agent implements Member {
   node = "";
   /** When its last link was lost, or it was last known to have one. */
   seenMs = 0;
+  /** All that is known of it is what another server says. */
+  isHeard = false;
+  /** Without a link here: what its links to another server are. */
+  elsewhere: "ready" | "serving" | undefined;
 
   constructor(readonly id: string) {}
 
   get state(): "ready" | "serving" | "unready" {
-    if (this.links.size === 0) return "unready";
+    return this.own ?? this.elsewhere ?? "unready";
+  }
+
+  /** What its links here are; `undefined`: there is none. */
+  get own(): "ready" | "serving" | undefined {
+    if (this.links.size === 0) return undefined;
     const isDraining = [...this.links].every((link) => link.isDraining);
     return isDraining ? "serving" : "ready";
   }

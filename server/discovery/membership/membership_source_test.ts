@@ -18,6 +18,7 @@ import {
 } from "../../../tests/support/watch/scripted_source.ts";
 import { authorizeAnnouncement } from "./announcement.ts";
 import type { MemberMemory, RememberedAgent } from "./member_memory.ts";
+import type { PeerAgent, PeerOffers } from "./peer_offers.ts";
 import {
   ANNOUNCE_INTERVAL_MS,
   FORGET_MS,
@@ -74,7 +75,41 @@ class KeptMembers implements MemberMemory {
   }
 }
 
-function setUp(settleMs = 0, memory?: MemberMemory) {
+/** Other servers, played by the test. */
+class ScriptedPeers implements PeerOffers {
+  current: ReadonlyMap<string, PeerAgent> = new Map();
+  #changed: () => void = () => {};
+
+  start(changed: () => void): void {
+    this.#changed = changed;
+    changed();
+  }
+
+  stop(): Promise<void> {
+    this.#changed = () => {};
+    return Promise.resolve();
+  }
+
+  say(...agents: readonly PeerAgent[]): void {
+    this.current = new Map(agents.map((agent) => [agent.id, agent]));
+    this.#changed();
+  }
+}
+
+/** `edge-1` as another server has it. */
+function elsewhere(
+  state: PeerAgent["state"],
+  { port = 9090, seenMs = 0, id = "edge-1" } = {},
+): PeerAgent {
+  const accepted = {
+    ...{ service: "default/web", namespace: "default", name: "web" },
+    ...{ port: 80, protocol: "tcp" as const, appProtocol: "" },
+    ...{ address: "127.0.0.1", targetPort: port },
+  };
+  return { id, node: id, offers: [accepted], state, seenMs };
+}
+
+function setUp(settleMs = 0, memory?: MemberMemory, peers?: PeerOffers) {
   const timers = new FakeTimers();
   const log = new RecordedLog();
   let denied = "";
@@ -83,6 +118,7 @@ function setUp(settleMs = 0, memory?: MemberMemory) {
     timers,
     settleMs,
     ...(memory === undefined ? {} : { memory }),
+    ...(peers === undefined ? {} : { peers }),
     now: () => timers.now(),
     mayOffer: (_node, service) => service !== denied,
     authorize: (peer, services) =>
@@ -406,4 +442,95 @@ Deno.test("who is back before it is recalled need not be waited for", async () =
   link("edge-1", offer());
   await settled();
   assertEquals(catalog.isSynced, true);
+});
+
+Deno.test("an agent that is linked to another server only is served as that one says", () => {
+  const peers = new ScriptedPeers();
+  const { endpoints, timers, deny } = setUp(0, undefined, peers);
+  peers.say(elsewhere("ready"));
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:9090 ready"]);
+  timers.advance(REPORT_INTERVAL_MS);
+  peers.say(elsewhere("serving", { port: 9091 }));
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:9091 serving"]);
+  timers.advance(REPORT_INTERVAL_MS);
+  deny("default/web");
+  assertEquals(endpoints(), undefined);
+  timers.advance(REPORT_INTERVAL_MS);
+  deny("");
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:9091 serving"]);
+  timers.advance(REPORT_INTERVAL_MS);
+  // It announces it no more.
+  peers.say();
+  assertEquals(endpoints(), undefined);
+});
+
+Deno.test("an agent with a link here counts once, and as that link says", () => {
+  const peers = new ScriptedPeers();
+  const { endpoints, source, timers, link, unlink } = setUp(
+    0,
+    undefined,
+    peers,
+  );
+  const one = link("edge-1", offer());
+  peers.say(elsewhere("ready"));
+  timers.advance(REPORT_INTERVAL_MS);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 ready"]);
+  assertEquals(source.agents, 1);
+  unlink(one);
+  timers.advance(REPORT_INTERVAL_MS);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:9090 ready"]);
+  timers.advance(ANNOUNCE_INTERVAL_MS);
+  link("edge-1", offer());
+  timers.advance(REPORT_INTERVAL_MS);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 ready"]);
+});
+
+Deno.test("agents of a server that is gone stay for as long as those of our own", () => {
+  const peers = new ScriptedPeers();
+  const { endpoints, timers } = setUp(0, undefined, peers);
+  peers.say(elsewhere("ready"));
+  const seenMs = timers.now() + 50_000;
+  timers.advance(60_000);
+  peers.say(elsewhere("unready", { seenMs }));
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:9090 unready"]);
+  timers.advance(FORGET_MS - 10_000 - 1);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:9090 unready"]);
+  timers.advance(1);
+  assertEquals(endpoints(), undefined);
+  peers.say(elsewhere("unready", { seenMs }));
+  timers.advance(REPORT_INTERVAL_MS);
+  assertEquals(endpoints(), undefined);
+});
+
+Deno.test("a server saves what it has seen itself, and whether it has a link", async () => {
+  const peers = new ScriptedPeers();
+  const memory = new KeptMembers();
+  const { source, link, unlink } = setUp(RECONNECT_WAIT_MS, memory, peers);
+  await settled();
+  peers.say(elsewhere("ready", { id: "far" }));
+  link("near", offer());
+  unlink(link("lost", offer()));
+  await source.stop();
+  assertEquals(
+    memory.agents.map(({ id, state }) => [id, state]),
+    [["near", "ready"], ["lost", undefined]],
+  );
+});
+
+Deno.test("agents of other servers are heard of when those of our own were recalled", async () => {
+  const memory = await keptBy("edge-1");
+  const peers = new ScriptedPeers();
+  peers.say(elsewhere("ready"));
+  const { catalog, endpoints, first, timers } = setUp(
+    RECONNECT_WAIT_MS,
+    memory,
+    peers,
+  );
+  first.sink.synced();
+  await settled();
+  // It is expected here as well, for as long as ever.
+  timers.advance(KNOWN_RECONNECT_WAIT_MS - 1);
+  assertEquals(catalog.isSynced, false);
+  timers.advance(1);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:9090 ready"]);
 });

@@ -24,13 +24,15 @@ import {
   authorizeAnnouncement,
 } from "../membership/announcement.ts";
 import { MemberFiles, type MemberMemory } from "../membership/member_memory.ts";
+import { PeerFiles } from "../membership/peer_files.ts";
+import type { PeerOffers } from "../membership/peer_offers.ts";
 import { MembershipSource } from "../membership/membership_source.ts";
 
 import type { SubscriberLink } from "../streams/open_streams.ts";
 import type { Visibility } from "../../policy/visibility.ts";
 import type { DiscoveryServerOptions } from "../../options.ts";
 
-export { MemberFiles };
+export { MemberFiles, PeerFiles };
 
 /** What is taken from the server. */
 export interface ServerDiscoveryEnvironment {
@@ -47,6 +49,8 @@ export interface ServerDiscoveryEnvironment {
   readonly letsAnonymous: boolean;
   /** Absent: a server starts without remembered agents. */
   readonly memory?: MemberMemory;
+  /** What agents of other servers offer; absent: nothing is known of it. */
+  readonly peers?: PeerOffers;
 }
 
 /** Which services nodes may see, and which they may announce. */
@@ -67,13 +71,14 @@ export class ServerDiscovery {
     options: DiscoveryServerOptions,
     environment: ServerDiscoveryEnvironment,
   ) {
-    const { log, timers, rules, letsAnonymous, memory } = environment;
+    const { log, timers, rules, letsAnonymous, memory, peers } = environment;
     const { settleMs } = options;
     this.membership = new MembershipSource({
       log,
       timers,
       ...(settleMs === undefined ? {} : { settleMs }),
       ...(memory === undefined ? {} : { memory }),
+      ...(peers === undefined ? {} : { peers }),
       mayOffer: (node, service) => rules.mayOffer(node, service),
       authorize: (peer, services) =>
         authorizeAnnouncement(peer, services, {
