@@ -80,8 +80,9 @@ export const EGRESS_CONFIG_COMMAND = defineCommand({
     refuseOperands(reading.operands);
     const options = serverOptions(
       reading,
-      () => "any",
       defaultStateDirectory("server", environment),
+      { readFile: () => "unread" },
+      () => "any",
     );
     const route = routeTo(options, reading.values);
     const contexts = new Set(reading.values["contexts"]);

@@ -65,6 +65,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   // The control network.
   ["server/metrics"],
   ["server/options.ts"],
+  ["server/state"],
   ["server/links"],
   ["server/strategies"],
   ["server/identity"],

@@ -14,6 +14,7 @@ import type { ReloadSource } from "../platform/reload/reloads.ts";
 import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
 import type { SecureVersion } from "node:tls";
 import type { AuditLogOptions } from "../policy/audit_log.ts";
+import type { EtcdOptions } from "../neighbours/etcd/connect.ts";
 import type { KubernetesOptions } from "../neighbours/kubernetes/connect.ts";
 import type { Source } from "../catalog/model/source.ts";
 
@@ -43,9 +44,35 @@ export type FrontendListen =
     readonly caFile: string;
   };
 
+/** Where servers keep what they have in common; see `state/`. */
+export type StateLocation =
+  /** One server's, or several servers' on a common file system. */
+  | { readonly kind: "directory"; readonly root: string }
+  | {
+    readonly kind: "etcd";
+    readonly etcd: EtcdOptions;
+    /** Of every key; begins and ends with a slash. */
+    readonly prefix: string;
+  }
+  | {
+    readonly kind: "kubernetes";
+    readonly kubernetes: KubernetesOptions;
+    /** Absent: the one that this process runs, or works, in. */
+    readonly namespace?: string;
+  };
+
+/** What keys of authorities are encrypted with where they are kept. */
+export type StateKeySource =
+  | { readonly kind: "file"; readonly path: string }
+  /** The user said so: whoever can read the state can issue certificates. */
+  | { readonly kind: "none" };
+
 /** The server's own authority, and what it issues; see `identity/`. */
 export interface ServerIdentityOptions {
-  /** Made on the first start. */
+  /**
+   * What is this machine's alone: the server's own certificate, sockets. Made on
+   * the first start.
+   */
   readonly stateDirectory: string;
   /** In the server's certificate beside `tunnel-server`; DNS names, addresses. */
   readonly serverNames: readonly string[];
@@ -123,6 +150,14 @@ export interface ServerOptions {
   readonly serverId: string;
   /** How many servers an agent should be connected to; sent to agents. */
   readonly serverCount: number;
+
+  /**
+   * Where the authority, tokens and nodes are kept, and who the other servers
+   * are; absent: in the identity's directory, if there is one.
+   */
+  readonly state?: StateLocation;
+  /** Absent: keys of authorities are kept as they are. */
+  readonly stateKey?: StateKeySource;
 
   readonly frontend: {
     readonly mode: FrontendMode;

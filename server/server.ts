@@ -135,6 +135,7 @@ class Server {
   async open(): Promise<RunningServer> {
     const { options, log, files, metricRegistry } = this.#core;
     // Everything is checked before anything is offered.
+    await this.#core.connectState();
     this.#kubernetes = await this.#openKubernetes();
     const agentFiles = await this.#agents.openTrust(
       this.#kubernetes?.authenticators,
@@ -189,7 +190,10 @@ class Server {
   abandon(reason: string): void {
     this.#frontends.drain(reason);
     this.#stopPorts(reason);
-    unawaited("task", this.#nodes.stop(reason));
+    unawaited(
+      "task",
+      this.#nodes.stop(reason).finally(() => this.#core.closeState()),
+    );
   }
 
   #running(addresses: RunningServer["addresses"]): RunningServer {
@@ -311,6 +315,7 @@ class Server {
       this.#kubernetes?.stop(),
       this.#nodes.stop(reason),
     ]);
+    this.#core.closeState();
   }
 
   #stopPorts(reason: string): void {

@@ -80,7 +80,7 @@ export function etcdOptions(
     flags["etcd-key"],
   );
   const ca = flags["etcd-ca-cert"];
-  const user = userOf(flags, context);
+  const user = etcdUser(flags, context);
   const hasTls = pair !== undefined || ca !== "";
   if (configFile !== "") {
     if (servers.length > 0 || hasTls) {
@@ -120,8 +120,9 @@ export function etcdPrefix(flags: EtcdFlagValues): string {
   );
 }
 
-function userOf(
-  flags: EtcdFlagValues,
+/** As whom etcd is asked. @throws {UsageError} One line. */
+export function etcdUser(
+  flags: Pick<EtcdFlagValues, "etcd-user" | "etcd-password-file">,
   context: Pick<FlagSources, "readFile">,
 ): Pick<EtcdOptions, "user"> | undefined {
   const { "etcd-user": name, "etcd-password-file": file } = flags;

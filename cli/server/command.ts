@@ -57,8 +57,8 @@ export function serverCommand(start: StartServer): Command {
       refuseOperands(reading.operands);
       const options = serverOptions(
         reading,
-        () => crypto.randomUUID(),
         defaultStateDirectory("server", context.environment),
+        context,
       );
       const { values } = reading;
       const log = openLog("server", {

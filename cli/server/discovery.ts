@@ -20,6 +20,7 @@ import {
   type FlagValues,
   textFlag,
 } from "../flags/flag.ts";
+import { ETCD_ACCESS_FLAGS } from "../flags/state_flags.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import {
   WINDOW_MAX_MS,
@@ -77,9 +78,10 @@ export interface DiscoveryReading {
  * @throws {UsageError} One line.
  */
 export function discoveryConfig(
-  { values, given }: DiscoveryReading,
+  reading: DiscoveryReading,
   context: Pick<FlagSources, "readFile">,
 ): DiscoveryConfig | undefined {
+  const { values, given } = withoutStateAccess(reading);
   if (!values["discovery"]) {
     const idle = [...given].find((name) =>
       Object.hasOwn(DISCOVERY_FLAGS, name) && name !== "discovery"
@@ -103,6 +105,26 @@ export function discoveryConfig(
     ...(listen === undefined ? {} : { listen }),
     windowMinMs,
     windowMaxMs,
+  };
+}
+
+/** Whether flags name members of etcd that have services. */
+export function namesEtcd(given: ReadonlySet<string>): boolean {
+  return ["etcd", "etcd-servers", "etcd-config"]
+    .some((name) => given.has(name));
+}
+
+/** Files and a user of etcd may be for the state alone; see `--state`. */
+function withoutStateAccess(reading: DiscoveryReading): DiscoveryReading {
+  const { values, given } = reading;
+  if (!given.has("state") || namesEtcd(given)) return reading;
+  const none = ETCD_ACCESS_FLAGS.map((name) => [name, ""]);
+  const others = [...given].filter((name) =>
+    !ETCD_ACCESS_FLAGS.some((own) => own === name)
+  );
+  return {
+    values: { ...values, ...Object.fromEntries(none) },
+    given: new Set(others),
   };
 }
 

@@ -28,6 +28,7 @@ import { SERVER_KUBERNETES_FLAGS } from "./kubernetes.ts";
 import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { stateDirectoryFlag } from "../flags/state_directory.ts";
+import { stateFlags } from "../flags/state_flags.ts";
 import { SOURCE_LIMITS_DEFAULT } from "../../net/admission/connection_limits.ts";
 
 /** Seven days: a node that is off for longer renews by proof of its key. */
@@ -157,6 +158,7 @@ export const SERVER_FLAGS = {
   }),
 
   "state-dir": stateDirectoryFlag("server", IDENTITY),
+  ...stateFlags(IDENTITY),
   "server-names": listFlag([], {
     group: IDENTITY,
     help: "Names and addresses in the server's own certificate, besides " +

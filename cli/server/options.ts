@@ -20,7 +20,9 @@ import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { keyPair } from "../flags/key_pair.ts";
 import { kubeletOptions } from "./kubelet.ts";
 import { serverKubernetes } from "./kubernetes.ts";
-import type { FlagReading } from "../flags/read_flags.ts";
+import type { FlagReading, FlagSources } from "../flags/read_flags.ts";
+import { stateKey, stateLocation } from "../flags/state_flags.ts";
+import { namesEtcd } from "./discovery.ts";
 import { FRONTEND_SOCKET } from "../flags/state_directory.ts";
 import {
   allowedSuites,
@@ -32,14 +34,15 @@ import { isOpensslUsed } from "../../net/tls/tls_in_use.ts";
 /**
  * Combines and checks.
  *
- * @param newId Makes an id when none was given.
  * @param stateDirectory Where the server keeps its identity by default.
+ * @param newId Makes an id when none was given.
  * @throws {UsageError} One line.
  */
 export function serverOptions(
   reading: FlagReading<typeof SERVER_FLAGS>,
-  newId: () => string,
   stateDirectory: string,
+  context: Pick<FlagSources, "readFile">,
+  newId: () => string = () => crypto.randomUUID(),
 ): ServerOptions {
   const flags = reading.values;
   const agentsKeyPair = keyPair(
@@ -66,6 +69,7 @@ export function serverOptions(
   return {
     serverId,
     serverCount: flags["server-count"],
+    ...stateOptions(reading, identity, context),
     frontend: {
       mode: flags["mode"],
       listen: frontendListen(reading, identity),
@@ -131,20 +135,43 @@ function identityOptions(
   pair: KeyPairFiles | undefined,
   stateDirectory: string,
 ): ServerIdentityOptions | undefined {
-  if (pair === undefined || given.has("state-dir")) {
+  const isMeant = ["state-dir", "state"].some((name) => given.has(name));
+  if (pair === undefined || isMeant) {
     return {
       stateDirectory: values["state-dir"] || stateDirectory,
       serverNames: values["server-names"],
       nodeCertificateLifeMs: values["node-certificate-ttl"],
     };
   }
-  const idle = (["server-names", "node-certificate-ttl"] as const)
-    .find((name) => given.has(name));
+  const idle =
+    (["server-names", "node-certificate-ttl", "state-key-file"] as const)
+      .find((name) => given.has(name));
   if (idle === undefined) return undefined;
   throw new UsageError(
     `Cannot use --${idle} with --cluster-cert alone: it is about the ` +
       "server's own CA; add --state-dir to have one beside it",
   );
+}
+
+/** Absent: all is in the identity's directory, or there is no identity. */
+function stateOptions(
+  { values, given }: FlagReading<typeof SERVER_FLAGS>,
+  identity: ServerIdentityOptions | undefined,
+  context: Pick<FlagSources, "readFile">,
+): Pick<ServerOptions, "state" | "stateKey"> {
+  if (identity === undefined) return {};
+  const { stateDirectory } = identity;
+  const hasOtherEtcd = namesEtcd(given) || !given.has("state");
+  const state = stateLocation(
+    values,
+    { stateDirectory, hasOtherEtcd },
+    context,
+  );
+  const key = stateKey(values, state);
+  return {
+    ...(given.has("state") ? { state } : {}),
+    ...(key === undefined ? {} : { stateKey: key }),
+  };
 }
 
 function frontendListen(

@@ -25,7 +25,7 @@ function options(...argv: string[]): ServerOptions {
     readFile: () => "",
   };
   const reading = readFlags("server", SERVER_FLAGS, sources);
-  return serverOptions(reading, () => "random-id", "/state");
+  return serverOptions(reading, "/state", sources, () => "random-id");
 }
 
 Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says so", () => {

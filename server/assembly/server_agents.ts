@@ -35,6 +35,7 @@ import {
 } from "../links/authorizer.ts";
 import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
 import { Duplicates } from "../links/duplicates.ts";
+import { StateError } from "../identity/state_directory.ts";
 import type { Readiness } from "./readiness.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 import type { ServerNodes } from "./server_nodes.ts";
@@ -70,6 +71,11 @@ export class ServerAgents {
     tokenAuthenticators?: readonly Authorizer[],
   ): Promise<CredentialFiles> {
     const { options, log, metricRegistry, authorization, files } = this.#core;
+    if (options.state !== undefined && options.state.kind !== "directory") {
+      throw new StateError(
+        `Cannot use --state=${options.state.kind}: it is not built yet`,
+      );
+    }
     const trust = this.#trust = await openAgentTrust(
       options.agents,
       log,

@@ -17,6 +17,12 @@ import { Dialer } from "../routing/dialer.ts";
 import { ServerLimiter } from "./server_admission.ts";
 import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 import type { ServerOptions } from "../options.ts";
+import {
+  closeConnection,
+  connectState,
+  type StateConnection,
+  stateLocationOf,
+} from "../state/state_connection.ts";
 import { Authorization } from "../policy/authorization.ts";
 import { NO_PEERS, type Peers } from "../peers/peers.ts";
 import { Registry } from "../routing/registry.ts";
@@ -43,6 +49,8 @@ export class ServerCore {
   readonly dialer: Dialer;
   /** The other servers, and which of them may have an agent. */
   readonly peers: Peers = NO_PEERS;
+
+  #state: StateConnection | undefined;
 
   /** To be called when less may be under way: the shutdown may wait for that. */
   readonly loadChanged: () => void;
@@ -84,5 +92,26 @@ export class ServerCore {
       observer: this.metrics.dialObserver(loadChanged),
       log: new ConnectionLog(log, systemTimers),
     });
+  }
+
+  /**
+   * Opens the way to what servers have in common; nothing is sent yet.
+   *
+   * @throws {EtcdConfigError | KubernetesConfigError} One sentence.
+   */
+  async connectState(): Promise<void> {
+    const location = stateLocationOf(this.options);
+    if (location === undefined) return;
+    this.#state = await connectState(location, systemTimers);
+  }
+
+  /** Where servers keep what they have in common; `undefined`: nowhere. */
+  get state(): StateConnection | undefined {
+    return this.#state;
+  }
+
+  /** Behind all who use it. */
+  closeState(): void {
+    if (this.#state !== undefined) closeConnection(this.#state);
   }
 }

@@ -1,0 +1,228 @@
+/**
+ * Flags about where servers keep what they have in common, for every command
+ * that reads or changes it, and what they mean.
+ *
+ * @module
+ */
+
+import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
+import { parseMember } from "../../neighbours/etcd/member_address.ts";
+import type { StateKeySource, StateLocation } from "../../server/options.ts";
+import { ETCD_FLAGS, etcdUser } from "./etcd_flags.ts";
+import { fileFlag, type Flag, type FlagValues, textFlag } from "./flag.ts";
+import { keyPair } from "./key_pair.ts";
+import type { FlagSources } from "./read_flags.ts";
+import { stateDirectoryFlag } from "./state_directory.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** Every key in etcd begins with it unless the URL says another one. */
+export const STATE_PREFIX = "/tunnel/state/";
+
+/** Longer ones leave too little of a key for its name. */
+const PREFIX_LENGTH_MAX = 200;
+
+/** A namespace: RFC 1123's label, as the API has it. */
+const NAMESPACE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
+
+/** As a value of `--state-key-file`: nothing is encrypted. */
+const NO_KEY = "none";
+
+/** Flags with texts as values. */
+type TextFlags<Name extends string> = Readonly<Record<Name, Flag<string>>>;
+
+/** `--state` and `--state-key-file`. */
+export function stateFlags(
+  group: string,
+): TextFlags<"state" | "state-key-file"> {
+  return {
+    "state": textFlag("", {
+      group,
+      placeholder: "PLACE",
+      help: "Where all servers have their CA, tokens and nodes in common: " +
+        "DIRECTORY, etcd://HOST:PORT[,HOST:PORT…][/PREFIX] (etcds:// with " +
+        "TLS), or kubernetes[:NAMESPACE] (docs/ha.md).",
+      defaultText: "--state-dir",
+    }),
+    "state-key-file": fileFlag({
+      group,
+      help:
+        "Encrypt the keys of the CA in --state with this file's bytes, 32 " +
+        "or more; all servers have the same one. etcd and kubernetes want " +
+        "it, or none, which encrypts nothing.",
+    }),
+  };
+}
+
+/** The flags of commands that work on the state of servers. */
+export function stateCommandFlags(
+  group: string,
+): TextFlags<"state-dir" | keyof StateFlagValues> {
+  return {
+    "state-dir": stateDirectoryFlag("server", group),
+    ...stateFlags(group),
+    ...stateAccessFlags(group),
+  };
+}
+
+/** Files and user of etcd, which the state and other things there share. */
+export const ETCD_ACCESS_FLAGS = [
+  "etcd-ca-cert",
+  "etcd-cert",
+  "etcd-key",
+  "etcd-user",
+  "etcd-password-file",
+] as const;
+
+/** How etcd and the API server are reached. */
+function stateAccessFlags(
+  group: string,
+): TextFlags<typeof ETCD_ACCESS_FLAGS[number] | "kubeconfig"> {
+  const own = { group };
+  return {
+    "etcd-ca-cert": { ...ETCD_FLAGS["etcd-ca-cert"], ...own },
+    "etcd-cert": { ...ETCD_FLAGS["etcd-cert"], ...own },
+    "etcd-key": { ...ETCD_FLAGS["etcd-key"], ...own },
+    "etcd-user": { ...ETCD_FLAGS["etcd-user"], ...own },
+    "etcd-password-file": { ...ETCD_FLAGS["etcd-password-file"], ...own },
+    "kubeconfig": fileFlag({
+      group,
+      help: "How to reach the API server of --state=kubernetes.",
+      defaultText: "in-cluster",
+    }),
+  };
+}
+
+/** Values of what {@linkcode stateLocation} reads. */
+export type StateFlagValues =
+  & FlagValues<ReturnType<typeof stateFlags>>
+  & FlagValues<ReturnType<typeof stateAccessFlags>>;
+
+/** What a command knows beside its flags. */
+export interface StatePlace {
+  /** Meant when `--state` is not given. */
+  readonly stateDirectory: string;
+  /** Other flags say that the files and the user are for etcd, too. */
+  readonly hasOtherEtcd?: boolean;
+}
+
+/**
+ * Where the state is.
+ *
+ * @throws {UsageError} One line.
+ */
+export function stateLocation(
+  flags: StateFlagValues,
+  { stateDirectory, hasOtherEtcd = false }: StatePlace,
+  context: Pick<FlagSources, "readFile">,
+): StateLocation {
+  const text = flags["state"];
+  const etcd = /^(etcds?):\/\/([^/]*)(\/.*)?$/.exec(text);
+  if (etcd !== null) {
+    const [, scheme, hosts, prefix] = etcd;
+    const isTls = scheme === "etcds";
+    const servers = membersOf(text, hosts!, isTls);
+    return {
+      kind: "etcd",
+      prefix: prefixOf(text, prefix ?? ""),
+      etcd: {
+        servers,
+        tls: tlsOf(flags, isTls, hasOtherEtcd),
+        ...etcdUser(flags, context),
+      },
+    };
+  }
+  const idle = ETCD_ACCESS_FLAGS.find((name) => flags[name] !== "");
+  if (idle !== undefined && !hasOtherEtcd) {
+    throw new UsageError(
+      `Cannot use --${idle}: nothing is in etcd; wanted --state=etcds://` +
+        "HOST:PORT, or remove it",
+    );
+  }
+  const kubernetes = /^kubernetes(?::(.*))?$/.exec(text);
+  if (kubernetes !== null) {
+    const [, namespace] = kubernetes;
+    if (namespace !== undefined && !NAMESPACE.test(namespace)) {
+      throw refusal(text, "a namespace behind kubernetes:");
+    }
+    const { kubeconfig } = flags;
+    return {
+      kind: "kubernetes",
+      kubernetes: kubeconfig === "" ? {} : { kubeconfig },
+      ...(namespace === undefined ? {} : { namespace }),
+    };
+  }
+  if (/^[a-z0-9+.-]+:\/\//i.test(text)) {
+    throw refusal(
+      text,
+      "a directory, etcd://HOST:PORT, etcds://HOST:PORT or kubernetes",
+    );
+  }
+  return { kind: "directory", root: text || stateDirectory };
+}
+
+/**
+ * What keys of authorities are encrypted with.
+ *
+ * @throws {UsageError} One line.
+ */
+export function stateKey(
+  flags: Pick<StateFlagValues, "state-key-file">,
+  { kind }: StateLocation,
+  flag = "state-key-file",
+): StateKeySource | undefined {
+  const path = flags["state-key-file"];
+  if (path === NO_KEY) return { kind: "none" };
+  if (path !== "") return { kind: "file", path };
+  if (kind === "directory") return undefined;
+  throw new UsageError(
+    `Cannot keep keys of a CA in ${kind} as they are: whoever can read them ` +
+      `there can issue certificates; give --${flag} FILE (head -c 32 ` +
+      "/dev/urandom > FILE, the same on all servers), or accept the risk " +
+      `with --${flag}=none`,
+  );
+}
+
+function membersOf(text: string, hosts: string, isTls: boolean): string[] {
+  const scheme = isTls ? "https" : "http";
+  const servers = hosts.split(",").map((host) => `${scheme}://${host.trim()}`);
+  try {
+    for (const server of servers) parseMember(server, isTls);
+    return servers;
+  } catch (error) {
+    if (!(error instanceof EtcdConfigError)) throw error;
+    throw refusal(text, "etcd://HOST:PORT[,HOST:PORT…][/PREFIX]");
+  }
+}
+
+function prefixOf(text: string, path: string): string {
+  if (path === "" || path === "/") return STATE_PREFIX;
+  const prefix = path.endsWith("/") ? path : `${path}/`;
+  const isGood = /^(?:\/[A-Za-z0-9._-]+)+\/$/.test(prefix) &&
+    prefix.length <= PREFIX_LENGTH_MAX;
+  if (isGood) return prefix;
+  throw refusal(text, `a prefix such as ${STATE_PREFIX} behind the hosts`);
+}
+
+function tlsOf(flags: StateFlagValues, isTls: boolean, hasOtherEtcd: boolean) {
+  const pair = keyPair(
+    "etcd-cert",
+    flags["etcd-cert"],
+    "etcd-key",
+    flags["etcd-key"],
+  );
+  const ca = flags["etcd-ca-cert"];
+  if (isTls) {
+    return { cert: pair?.certFile, key: pair?.keyFile, ca: ca || undefined };
+  }
+  if ((pair === undefined && ca === "") || hasOtherEtcd) return {};
+  throw new UsageError(
+    `Cannot use --${ca === "" ? "etcd-cert" : "etcd-ca-cert"} with --state=` +
+      "etcd://…: nothing there is encrypted; wanted etcds://",
+  );
+}
+
+function refusal(text: string, wanted: string): UsageError {
+  return new UsageError(
+    `Cannot use --state: saw "${text.slice(0, 200)}", wanted ${wanted}`,
+  );
+}
