@@ -56,6 +56,8 @@ export interface LinkPeer {
 export interface LinkConnection extends StreamOpener {
   /** Milliseconds (clock) when anything last arrived. */
   readonly lastHeardMs: number;
+  /** Since when a PING waits and nothing has come; `undefined`: none waits. */
+  readonly askedMs: number | undefined;
   /** False when new streams should be opened elsewhere (GOAWAY, ids run out). */
   readonly isUsable: boolean;
   /** Streams that move in bulk now. */
@@ -119,6 +121,11 @@ export interface AgentLink {
   readonly services?: readonly AnnouncedService[];
   /** Milliseconds (clock) when anything last arrived from the agent. */
   readonly lastHeardMs: number;
+  /**
+   * Since when the agent was asked for a sign of life and nothing has come;
+   * `undefined`: it was not, or something has.
+   */
+  readonly askedMs: number | undefined;
   /** Conduits and pending dials now. */
   readonly load: number;
   /** Conduits that move in bulk now, in either direction. */

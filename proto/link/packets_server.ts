@@ -51,7 +51,7 @@ export interface AgentServiceOptions {
   /** The connection, for what is known of the path. */
   readonly connection: Pick<
     LinkConnection,
-    "lastHeardMs" | "bulkStreams" | "roundTripMs" | "checkLiveness"
+    "lastHeardMs" | "askedMs" | "bulkStreams" | "roundTripMs" | "checkLiveness"
   >;
   /** For the ids of dials; see `dial_id.ts`. */
   readonly randomness: Randomness;
@@ -162,6 +162,10 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
 
   get lastHeardMs(): number {
     return this.#options.connection.lastHeardMs;
+  }
+
+  get askedMs(): number | undefined {
+    return this.#options.connection.askedMs;
   }
 
   get load(): number {

@@ -172,6 +172,10 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     return this.#connection.lastHeardMs;
   }
 
+  get askedMs(): number | undefined {
+    return this.#connection.askedMs;
+  }
+
   get load(): number {
     return this.#load;
   }

@@ -128,6 +128,11 @@ export class Connection {
     return this.#liveness.lastHeardMs;
   }
 
+  /** Since when a PING waits and nothing has come; `undefined`: none waits. */
+  get askedMs(): number | undefined {
+    return this.#liveness.askedMs;
+  }
+
   /** Smoothed round trip time; `undefined` until a PING was answered. */
   get rttMs(): number | undefined {
     return this.#liveness.rtt.smoothedMs;

@@ -16,6 +16,8 @@ export class Liveness {
   lastHeardMs: number;
   readonly #pings = new PingTracker();
   #keepalive: Keepalive | undefined;
+  /** When the first PING left that nothing may have answered. */
+  #askedMs = -Infinity;
   readonly #writer: FrameWriter;
   readonly #clock: Clock;
 
@@ -45,8 +47,14 @@ export class Liveness {
     return this.rtt.smoothedMs ?? 0;
   }
 
+  /** Since when a PING waits and nothing has come; `undefined`: none waits. */
+  get askedMs(): number | undefined {
+    return this.#askedMs > this.lastHeardMs ? this.#askedMs : undefined;
+  }
+
   /** Sends a PING. */
   ping(purpose: PingPurpose): void {
+    if (this.askedMs === undefined) this.#askedMs = this.#clock.now();
     this.#writer.ping(false, this.#pings.begin(purpose, this.#clock.now()));
   }
 

@@ -13,10 +13,10 @@ import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { type CallerDial, Dialer, type DialerOptions } from "./dialer.ts";
-import { SECOND_OPINION_MS } from "./ongoing_dial.ts";
+import { SECOND_OPINION_MS, SILENT_MS } from "./ongoing_dial.ts";
 import { DialAuthorizer } from "../policy/dial_authorizer.ts";
 import { Policy } from "../policy/policy.ts";
-import { Registry } from "./registry.ts";
+import { Registry, STILL_MS } from "./registry.ts";
 
 const TARGET = { protocol: "tcp", address: "10.0.0.7:5432" };
 
@@ -58,7 +58,7 @@ class Scene {
   }
 
   link(agentId = "agent-a"): FakeLink {
-    const link = new FakeLink(agentId);
+    const link = new FakeLink(agentId, {}, this.timers);
     this.registry.add(link);
     return link;
   }
@@ -421,6 +421,41 @@ Deno.test("nobody else is asked where words went along, the agent is named alone
   same.dial();
   same.timers.advance(SECOND_OPINION_MS);
   assertEquals(same.asked(), 1);
+});
+
+Deno.test("a link that was silent is asked for a sign of life with the dial, others are not", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  link.lastHeardMs = scene.timers.now() + 1;
+  scene.timers.advance(SILENT_MS);
+  scene.dial();
+  assertEquals(link.asked, 0);
+  scene.timers.advance(1);
+  // Words go along, so nobody else is asked; that it stands still is news anyway.
+  scene.dial("words");
+  assertEquals(link.asked, 1);
+});
+
+Deno.test("an agent that stands still costs the dials that wait for it, and none of those that follow", () => {
+  const scene = new Scene();
+  const links = [scene.link("agent-a"), scene.link("agent-b")];
+  scene.dial("words");
+  const frozen = scene.firstAsked(links);
+  const other = links.find((link) => link !== frozen)!;
+  scene.timers.advance(SECOND_OPINION_MS + STILL_MS);
+  assertEquals(frozen.asked, 1);
+  for (let count = 0; count < 20; count++) scene.dial("words");
+  assertEquals([frozen.dials.length, other.dials.length], [1, 20]);
+  // Nobody else is left, so it is asked again.
+  scene.registry.remove(other);
+  scene.dial("words");
+  assertEquals(frozen.dials.length, 2);
+  // It lives.
+  scene.registry.add(other);
+  frozen.heard(scene.timers.now());
+  other.load = 5;
+  scene.dial("words");
+  assertEquals(frozen.dials.length, 3);
 });
 
 Deno.test("what is another machine on each node is refused, also for callers that may not know their names", () => {

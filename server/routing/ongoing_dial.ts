@@ -30,6 +30,12 @@ import { callerName } from "../policy/caller.ts";
  */
 export const SECOND_OPINION_MS = 1_000;
 
+/**
+ * Whoever was silent for so long is asked for a sign of life together with a dial:
+ * one that stands still is then known before the next dials come.
+ */
+export const SILENT_MS = 1_000;
+
 /** The link that a dial goes to. */
 export interface Choice {
   readonly link: AgentLink;
@@ -97,12 +103,7 @@ export class OngoingDial implements PendingDial {
     const earlyData = this.#request.takeEarlyData();
     this.#earlyBytes = earlyData.length;
     if (earlyData.length > 0) this.#earlyData = earlyData;
-    if (this.#mayAskTwo) {
-      this.#patience = timers.after(
-        SECOND_OPINION_MS,
-        () => this.#askAnother(),
-      );
-    }
+    this.#patience = timers.after(SECOND_OPINION_MS, () => this.#doubt());
     this.#ask();
   }
 
@@ -114,8 +115,20 @@ export class OngoingDial implements PendingDial {
       onConnected: (conduit) => this.#onConnected(conduit),
       onFailed: (error) => this.#onFailed(error),
     }, earlyData === undefined ? {} : { earlyData });
+    const silentMs = this.#options.timers.now() - link.lastHeardMs;
+    if (silentMs >= SILENT_MS) this.#askForLife();
     // It may have failed at once, and another one be asked by now.
     if (link === this.#link) this.#pending = pending;
+  }
+
+  #askForLife(): void {
+    if (this.#link.askedMs === undefined) this.#link.checkLiveness();
+  }
+
+  /** The agent, its link or its target may stand still. */
+  #doubt(): void {
+    this.#askForLife();
+    this.#askAnother();
   }
 
   /** That a link was lost means nothing for the target: another is asked. */

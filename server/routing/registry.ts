@@ -21,6 +21,12 @@ import type { Strategy } from "../strategies/strategy.ts";
 import { targetHost } from "./target_host.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";
 
+/**
+ * An agent that leaves a PING unanswered for so long gets no dials that others can
+ * serve. Few paths take longer; those that do lose nothing but a choice.
+ */
+export const STILL_MS = 500;
+
 /** What `Registry` needs from outside. */
 export interface RegistryOptions {
   /** Asked in this order; the first that finds an agent decides. */
@@ -209,9 +215,15 @@ export class Registry {
     // An agent that lost its line without a FIN comes back on a new link while
     // the old one still looks alive. A link that received nothing since is silent.
     const newest = this.#newest.get(link.peer.agentId);
-    const isSilent = newest !== undefined && link.lastHeardMs < newest.atMs;
-    return isSilent ? Rank.silent : Rank.healthy;
+    const isOlder = newest !== undefined && link.lastHeardMs < newest.atMs;
+    return isOlder || this.#isStill(link) ? Rank.silent : Rank.healthy;
   };
+
+  /** It was asked for a sign of life and gives none: its process may be frozen. */
+  #isStill({ askedMs }: AgentLink): boolean {
+    return askedMs !== undefined &&
+      this.#options.clock.now() - askedMs >= STILL_MS;
+  }
 
   #refuse(wanted: string): NoAgent {
     const key = nameKey(wanted.slice(wanted.indexOf("=") + 1));

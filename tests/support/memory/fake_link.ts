@@ -6,6 +6,7 @@
 
 import type { DialTarget } from "../../../proto/peer/dial_error.ts";
 import type { Identifiers } from "../../../proto/peer/identifiers.ts";
+import type { Clock } from "../../../proto/sync/clock.ts";
 import type {
   AgentLink,
   DialEvents,
@@ -29,6 +30,7 @@ export function identifiers(given: Partial<Identifiers> = {}): Identifiers {
 /** A connection on which nothing happens, for a link of the packets carrier. */
 export const QUIET_CONNECTION = {
   lastHeardMs: 0,
+  askedMs: undefined,
   bulkStreams: 0,
   roundTripMs: undefined,
   checkLiveness: () => {},
@@ -41,6 +43,7 @@ export class FakeLink implements AgentLink {
   readonly peer;
   isDraining = false;
   lastHeardMs = 0;
+  askedMs: number | undefined;
   load = 0;
   bulkConduits = 0;
   roundTripMs: number | undefined;
@@ -57,7 +60,12 @@ export class FakeLink implements AgentLink {
     turn: number;
   }[] = [];
 
-  constructor(agentId: string, given: Partial<Identifiers> = {}) {
+  /** @param clock Absent: it does not matter when it is asked. */
+  constructor(
+    agentId: string,
+    given: Partial<Identifiers> = {},
+    readonly clock?: Clock,
+  ) {
     this.peer = {
       agentId,
       identifiers: identifiers(given),
@@ -84,8 +92,15 @@ export class FakeLink implements AgentLink {
     return { cancel: () => void (dial.cancelled = true) };
   }
 
+  /** Something came from the agent. */
+  heard(nowMs: number): void {
+    this.lastHeardMs = nowMs;
+    this.askedMs = undefined;
+  }
+
   checkLiveness(): void {
     this.asked++;
+    this.askedMs ??= this.clock?.now();
   }
 
   close(reason: string): void {
