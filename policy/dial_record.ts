@@ -30,6 +30,8 @@ export interface DialFacts {
   readonly from?: string;
   /** The agent that makes the connection; absent when there is none. */
   readonly node?: string;
+  /** The server that is asked for the connection; absent: an agent here is. */
+  readonly forwardedTo?: string;
   readonly target: DialTarget;
 }
 
@@ -179,12 +181,15 @@ export class DialRecord implements ConduitObserver {
 
   /** What both lines begin with. */
   #begin(event: "dial" | "end", timeMs: number): JsonLine {
-    const { who, from, node, target } = this.#facts;
+    const { who, from, node, forwardedTo, target } = this.#facts;
     const line = this.#trail.lineAt(timeMs).raw('Z","event":').text(event)
       .raw(',"dial":').number(this.#id);
     if (who !== undefined) addMembers(line.raw(',"who":'), who);
     if (from !== undefined) line.raw(',"from":').text(from);
     if (node !== undefined) line.raw(',"node":').text(node);
+    if (forwardedTo !== undefined) {
+      line.raw(',"forwardedTo":').text(forwardedTo);
+    }
     return line
       .raw(',"protocol":').text(clipped(target.protocol, TEXT_LENGTH_MAX))
       .raw(',"target":').text(clipped(target.address, TEXT_LENGTH_MAX));

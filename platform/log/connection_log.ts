@@ -24,6 +24,8 @@ export interface ConnectionFacts {
   readonly from?: string;
   /** The node that makes the connection, or was to make it. */
   readonly node?: string;
+  /** Another server that has that node's agent, and makes it connect. */
+  readonly forwardedTo?: string;
   /** What the caller connected to, where that stands for targets. */
   readonly service?: string;
   /** Absent: there was none to be had. */
@@ -132,12 +134,13 @@ class LoggedConnection implements ConduitObserver {
 }
 
 function fieldsOf(
-  { who, from, node, service, target }: ConnectionFacts,
+  { who, from, node, forwardedTo, service, target }: ConnectionFacts,
 ): LogFields {
   return {
     ...(who === undefined ? {} : { who }),
     ...(from === undefined ? {} : { from }),
     ...(node === undefined ? {} : { node }),
+    ...(forwardedTo === undefined ? {} : { forwardedTo }),
     ...(service === undefined ? {} : { service }),
     ...(target === undefined ? {} : { target: textOf(target) }),
   };

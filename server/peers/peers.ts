@@ -12,6 +12,8 @@ export interface Peer {
   readonly serverId: string;
   /** `HOST:PORT` of its agent port. */
   readonly address: string;
+  /** Which agents it has is known; absent: it may have any. */
+  readonly agentsAreKnown?: boolean;
 }
 
 /** All other servers that are known, without those that are gone. */

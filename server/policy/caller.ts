@@ -19,6 +19,11 @@ export interface Caller {
   peerCredentials?(): PeerCredentials | undefined;
   /** It came to the agent port, as this node. */
   readonly node?: string;
+  /**
+   * It came to another server, of this id, which proved that it is one of ours
+   * and says who it is. Never forwarded again.
+   */
+  readonly forwardedBy?: string;
 }
 
 /** The socket that a caller without a certificate came through. */
@@ -28,6 +33,12 @@ export function socketOf({ identity, localAddress }: Caller): string {
 
 /** For a sentence. */
 export function callerName(caller: Caller): string {
+  const { forwardedBy } = caller;
+  const name = ownName(caller);
+  return forwardedBy === undefined ? name : `${name} by server ${forwardedBy}`;
+}
+
+function ownName(caller: Caller): string {
   if (caller.node !== undefined) return `node ${caller.node}`;
   return caller.identity.kind === "certificate"
     ? `CN=${caller.identity.commonName}`
@@ -38,6 +49,12 @@ export function callerName(caller: Caller): string {
 export function callerFacts(
   caller: Caller,
 ): Readonly<Record<string, string | number>> {
+  const { forwardedBy } = caller;
+  const facts = ownFacts(caller);
+  return forwardedBy === undefined ? facts : { ...facts, forwardedBy };
+}
+
+function ownFacts(caller: Caller): Readonly<Record<string, string | number>> {
   const { kind, commonName, fingerprint } = caller.identity;
   if (caller.node !== undefined) return { node: caller.node, fingerprint };
   return kind === "certificate"

@@ -67,7 +67,7 @@ export class DialAuthorizer {
    * Whether another agent may be asked for what one was: no caller has asked for
    * it by name, so nothing is logged, counted or recorded.
    */
-  permits(dial: RequestedDial, agent: LinkPeer): boolean {
+  permits(dial: RequestedDial, agent: LinkPeer | undefined): boolean {
     return this.#evaluate(dial, agent).isAllowed;
   }
 
@@ -76,15 +76,20 @@ export class DialAuthorizer {
    *
    * @param agent The one that would be asked. Absent: there is none, which a
    *   caller that may not reach the node it names is not to learn.
+   * @param forwardedTo The server that would be asked instead of an agent.
    */
-  authorize(dial: RequestedDial, agent: LinkPeer | undefined): DialDecision {
+  authorize(
+    dial: RequestedDial,
+    agent: LinkPeer | undefined,
+    forwardedTo?: string,
+  ): DialDecision {
     const { policy, trail } = this.#options;
     const { target, caller } = dial;
     const isFree = policy === undefined && trail === undefined &&
       caller.node === undefined;
     if (isFree) return ADMITTED;
     const decision = this.#evaluate(dial, agent);
-    const record = trail?.begin(recordedFacts(dial, agent));
+    const record = trail?.begin(recordedFacts(dial, agent, forwardedTo));
     record?.decided(decision, record.startMs);
     if (!decision.isAllowed) {
       const refusal = this.#refuse(target, decision);
@@ -121,9 +126,11 @@ export class DialAuthorizer {
 function recordedFacts(
   { caller, target }: RequestedDial,
   agent: LinkPeer | undefined,
+  forwardedTo: string | undefined,
 ): DialFacts {
   const who = callerFacts(caller);
   const from = caller.remoteAddress;
+  if (forwardedTo !== undefined) return { who, from, forwardedTo, target };
   if (agent === undefined) return { who, from, target };
   return { who, from, node: agent.agentId, target };
 }

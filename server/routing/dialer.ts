@@ -1,21 +1,36 @@
 /**
- * From a target to a conduit: chooses an agent, or says why there is none; how it
- * is asked is `ongoing_dial.ts`'s business. Both frontends dial through here.
+ * From a target to a conduit: chooses an agent, or another server that has one,
+ * or says why there is neither; how it is asked is `ongoing_dial.ts`'s business.
+ * All frontends dial through here.
+ *
+ * An agent that is linked here comes first, by whatever strategy it was found:
+ * what is known of other servers' agents is second-hand, and a hop more. Only
+ * one that is silent or draining stands behind them.
  *
  * @module
  */
 
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
-import type { AgentLink, PendingDial } from "../../proto/link/link.ts";
+import type {
+  AgentLink,
+  LinkPeer,
+  PendingDial,
+} from "../../proto/link/link.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { DialRecord } from "../../policy/dial_record.ts";
-import type {
-  ConnectionFacts,
-  ConnectionLog,
-} from "../../platform/log/connection_log.ts";
-import { type Choice, dialFacts, OngoingDial } from "./ongoing_dial.ts";
+import type { ConnectionLog } from "../../platform/log/connection_log.ts";
+import { type DialWay, LinkWay } from "./dial_way.ts";
+import {
+  type Another,
+  type Choice,
+  dialFacts,
+  OngoingDial,
+  pathOf,
+} from "./ongoing_dial.ts";
+import { NO_PEERS, type Peer, type Peers } from "../peers/peers.ts";
+import { peersHint } from "./peers_hint.ts";
 
 import type {
   DialAuthorizer,
@@ -41,14 +56,28 @@ export type DialFailureCause =
   | "refused"
   | Extract<DialError["reason"], "no-agent" | "link-lost" | "dial-closed">;
 
+/** How a dial passes servers: not at all, on to one, or from one. */
+export type DialPath = "direct" | "to_peer" | "from_peer";
+
 /** What is counted about dials and what they lead to. */
 export interface DialObserver {
   dialStarted(): void;
   /** Paired with `dialStarted`, after a success as after a failure. */
   dialEnded(): void;
-  dialFailed(cause: DialFailureCause): void;
-  connected(tookMs: number): ConduitObserver;
+  dialFailed(cause: DialFailureCause, path: DialPath): void;
+  connected(tookMs: number, path: DialPath): ConduitObserver;
 }
+
+/** Sends dials to other servers. */
+export interface Forwarder {
+  wayTo(peer: Peer, request: CallerDial): DialWay;
+}
+
+/**
+ * Other servers that are asked for one dial. Where nobody knows which agents
+ * they have, each that has none costs a round trip.
+ */
+export const PEERS_ASKED_MAX = 4;
 
 /** What `Dialer` needs from outside. */
 export interface DialerOptions {
@@ -63,6 +92,10 @@ export interface DialerOptions {
   readonly authorizer?: DialAuthorizer;
   /** Absent: connections are not logged. */
   readonly log?: ConnectionLog;
+  /** Absent: this server is alone. */
+  readonly peers?: Peers;
+  /** Absent: callers are told which server to call instead. */
+  readonly forwarder?: Forwarder;
 }
 
 /** A dial as a frontend asks for it. */
@@ -89,65 +122,112 @@ export class Dialer {
     if (authorizer === undefined && request.caller.node !== undefined) {
       throw new TypeError("Cannot dial for a node: there is no authorizer");
     }
-    const decision = authorizer?.authorize(request, link?.peer);
+    const way = this.#wayOf(request, link, []);
+    const agent = agentOf(way);
+    const decision = authorizer?.authorize(request, agent, way?.forwardedTo);
     if (decision?.refusal !== undefined) {
-      return this.#fail(
-        decision.refusal,
-        "refused",
-        dialFacts(request, link),
-        answer,
-      );
+      return this.#fail(decision.refusal, "refused", request, way, answer);
     }
     const record = decision?.record;
-    const error = this.#unserved(request, picked);
-    if (picked.kind === "noAgent" || error !== undefined) {
+    const error = this.#unserved(request, picked, way);
+    if (way === undefined || error !== undefined) {
       return this.#refuse(request, error!, record, answer);
     }
-    const choice = { link: picked.link, record };
     const dial = new OngoingDial(
-      choice,
+      { way, record },
       request,
       answer,
       this.#options,
-      (isWanted) => this.#another(request, picked.link, isWanted),
+      (tried, place) => this.#another(request, tried, place),
     );
     dial.start();
     return dial;
   }
 
-  /** The link that may be asked beside or after the first, if there is one. */
+  /** The way that may be taken beside or after others, if there is one. */
   #another(
     request: CallerDial,
-    first: AgentLink,
-    isWanted: (link: AgentLink) => boolean,
+    ...[tried, place]: Parameters<Another>
   ): Choice | undefined {
     const { registry, authorizer } = this.#options;
+    const [first] = tried;
     const link = registry.pickSuch(
       request.target,
       request.node,
       (link) =>
-        isWanted(link) &&
+        isUntried(link, tried, place) &&
         // Each agent has a loopback of its own.
-        (request.oneAgent !== true || link.peer.agentId === first.peer.agentId),
+        (request.oneAgent !== true || link.peer.agentId === first!.agentId),
     );
-    if (link === undefined) return undefined;
+    const way = this.#wayOf(request, link, tried);
+    if (way === undefined) return undefined;
+    const agent = agentOf(way);
     // What the first agent may be asked for, another one may not.
-    if (authorizer?.permits(request, link.peer) === false) return undefined;
-    const decision = authorizer?.authorize(request, link.peer);
+    if (authorizer?.permits(request, agent) === false) return undefined;
+    const decision = authorizer?.authorize(request, agent, way.forwardedTo);
     if (decision?.refusal !== undefined) return undefined;
-    return { link, record: decision?.record };
+    return { way, record: decision?.record };
   }
 
-  /** Why no agent is asked, for a caller who may know it. */
+  /** @param link The best that there is here. */
+  #wayOf(
+    request: CallerDial,
+    link: AgentLink | undefined,
+    tried: readonly DialWay[],
+  ): DialWay | undefined {
+    const { forwarder, registry } = this.#options;
+    const mayBeHere = link !== undefined && (
+      forwarder === undefined || request.oneAgent === true ||
+      registry.isHealthy(link)
+    );
+    const way = mayBeHere ? undefined : this.#wayToPeer(request, tried);
+    return way ?? (link && new LinkWay(link, request.target));
+  }
+
+  #wayToPeer(
+    request: CallerDial,
+    tried: readonly DialWay[],
+  ): DialWay | undefined {
+    const { forwarder } = this.#options;
+    if (forwarder === undefined) return undefined;
+    // Each of several has agents of its own, and so have we.
+    const isForOne = request.oneAgent === true && request.node === undefined;
+    if (isForOne && tried.length > 0) return undefined;
+    const peers = this.#peersWith(request);
+    if (isForOne && peers.length > 1) return undefined;
+    for (const peer of peers.slice(0, PEERS_ASKED_MAX)) {
+      const way = forwarder.wayTo(peer, request);
+      if (!tried.some(({ leadsTo }) => leadsTo === way.leadsTo)) return way;
+    }
+    return undefined;
+  }
+
+  /** A dial that came from one goes to no other: it could go round for ever. */
+  #peersWith({ target, node, caller }: CallerDial): readonly Peer[] {
+    const { peers = NO_PEERS } = this.#options;
+    return caller.forwardedBy === undefined ? peers.find(target, node) : [];
+  }
+
+  /** Why nobody is asked, for a caller who may know it. */
   #unserved(
-    { target, node, oneAgent, caller }: CallerDial,
+    request: CallerDial,
     picked: Picked | NoAgent,
+    way: DialWay | undefined,
   ): DialError | undefined {
-    const { registry, authorizer } = this.#options;
+    const { registry, authorizer, forwarder } = this.#options;
+    const { target, node, oneAgent, caller } = request;
     // A caller that a policy keeps from nodes does not learn their names.
     const seesNodes = authorizer?.hidesNodes !== true &&
       caller.node === undefined;
-    if (picked.kind === "noAgent") {
+    if (way === undefined && picked.kind === "noAgent") {
+      const peers = this.#peersWith(request);
+      if (forwarder !== undefined && peers.length > 0) {
+        // One of several, and only for want of a node's name.
+        return new DialError("refused", ambiguousTarget(target.address));
+      }
+      if (peers.length > 0 && seesNodes) {
+        return new DialError("no-agent", peersHint(picked.wanted, peers));
+      }
       const hint = node === undefined || !seesNodes || picked.wasSeen
         ? ""
         : nodeHint(node, connectedNodes(registry.links));
@@ -168,18 +248,34 @@ export class Dialer {
   ): PendingDial {
     record?.failed(error);
     const cause = error.reason === "no-agent" ? "no-agent" : "refused";
-    return this.#fail(error, cause, dialFacts(request, undefined), answer);
+    return this.#fail(error, cause, request, undefined, answer);
   }
 
   #fail(
     error: DialError,
     cause: DialFailureCause,
-    facts: ConnectionFacts,
+    request: CallerDial,
+    way: DialWay | undefined,
     answer: DialAnswer,
   ): PendingDial {
-    this.#options.observer.dialFailed(cause);
-    this.#options.log?.failed(error, facts);
+    this.#options.observer.dialFailed(cause, pathOf(request, way));
+    this.#options.log?.failed(error, dialFacts(request, way));
     answer.failed(error);
     return { cancel: () => {} };
   }
+}
+
+function agentOf(way: DialWay | undefined): LinkPeer | undefined {
+  return way instanceof LinkWay ? way.leadsTo.peer : undefined;
+}
+
+/** Beside a silent agent another one is wanted, and one that stays. */
+function isUntried(
+  link: AgentLink,
+  ...[tried, place]: Parameters<Another>
+): boolean {
+  return place === "instead"
+    ? tried.every(({ leadsTo }) => leadsTo !== link)
+    : !link.isDraining &&
+      tried.every(({ agentId }) => agentId !== link.peer.agentId);
 }

@@ -1,7 +1,6 @@
 /**
- * A dial under way: asks an agent, another one when its link is lost or when it
- * does not answer soon, waits no longer than the deadline, and counts what came
- * of it.
+ * A dial under way: takes one way, another one when that is lost or when it does
+ * not answer soon, waits no longer than the deadline, and counts what came of it.
  *
  * What a caller has sent never reaches two targets: a dial that carries such
  * bytes goes to another agent only if the first certainly did not receive them.
@@ -13,15 +12,20 @@
  */
 
 import type { DialRecord } from "../../policy/dial_record.ts";
-import { isRefusalByRule } from "../../policy/refusal.ts";
 import type { ConnectionFacts } from "../../platform/log/connection_log.ts";
 import { abandon, type DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
-import type { AgentLink, PendingDial } from "../../proto/link/link.ts";
+import { EARLY_BYTES_MAX, type PendingDial } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ObservedConduit } from "../../proto/transfer/observed_conduit.ts";
-import type { CallerDial, DialerOptions, DialFailureCause } from "./dialer.ts";
+import type {
+  CallerDial,
+  DialerOptions,
+  DialFailureCause,
+  DialPath,
+} from "./dialer.ts";
+import type { DialWay } from "./dial_way.ts";
 import { callerName } from "../policy/caller.ts";
 
 /**
@@ -36,15 +40,21 @@ export const SECOND_OPINION_MS = 1_000;
  */
 export const SILENT_MS = 1_000;
 
-/** The link that a dial goes to. */
+/** The way that a dial takes. */
 export interface Choice {
-  readonly link: AgentLink;
+  readonly way: DialWay;
   readonly record: DialRecord | undefined;
 }
 
-/** Another link that may be asked, of those that are wanted; mostly there is none. */
+/**
+ * Another way, of those that were not tried; mostly there is none.
+ *
+ * @param place `instead`: the one before was lost. `beside`: it is silent, and
+ *   another agent is wanted.
+ */
 export type Another = (
-  isWanted: (link: AgentLink) => boolean,
+  tried: readonly DialWay[],
+  place: "instead" | "beside",
 ) => Choice | undefined;
 
 /** Another agent that is asked beside the first. */
@@ -53,21 +63,22 @@ interface Rival extends Choice {
 }
 
 /**
- * How many links are tried in place of one that went before it answered: those of
- * one agent go one after the other.
+ * How many ways are tried in place of one that was lost before it answered: the
+ * links of one agent go one after the other, and so do servers that know of no
+ * such agent.
  */
 const RETRIES_MAX = 4;
 
 /** One dial, from the first question to an agent to its answer. */
 export class OngoingDial implements PendingDial {
-  #link: AgentLink;
+  #way: DialWay;
   #record: DialRecord | undefined;
   readonly #request: CallerDial;
   readonly #answer: DialAnswer;
   readonly #options: DialerOptions;
   readonly #another: Another;
   readonly #startedMs: number;
-  readonly #tried = new Set<AgentLink>();
+  readonly #tried: DialWay[] = [];
   #rival: Rival | undefined;
   #patience: Timer | undefined;
   /** What went with the dial, until an agent has answered. */
@@ -79,13 +90,13 @@ export class OngoingDial implements PendingDial {
   #earlyBytes = 0;
 
   constructor(
-    { link, record }: Choice,
+    { way, record }: Choice,
     request: CallerDial,
     answer: DialAnswer,
     options: DialerOptions,
     another: Another,
   ) {
-    this.#link = link;
+    this.#way = way;
     this.#record = record;
     this.#request = request;
     this.#answer = answer;
@@ -108,26 +119,22 @@ export class OngoingDial implements PendingDial {
   }
 
   #ask(): void {
-    const link = this.#link;
+    const way = this.#way;
     const earlyData = this.#earlyData;
-    this.#tried.add(link);
-    const pending = link.dial(this.#request.target, {
+    this.#tried.push(way);
+    const pending = way.dial({
       onConnected: (conduit) => this.#onConnected(conduit),
       onFailed: (error) => this.#onFailed(error),
     }, earlyData === undefined ? {} : { earlyData });
-    const silentMs = this.#options.timers.now() - link.lastHeardMs;
-    if (silentMs >= SILENT_MS) this.#askForLife();
+    const silentMs = this.#options.timers.now() - way.lastHeardMs;
+    if (silentMs >= SILENT_MS) way.checkLiveness();
     // It may have failed at once, and another one be asked by now.
-    if (link === this.#link) this.#pending = pending;
-  }
-
-  #askForLife(): void {
-    if (this.#link.askedMs === undefined) this.#link.checkLiveness();
+    if (way === this.#way) this.#pending = pending;
   }
 
   /** The agent, its link or its target may stand still. */
   #doubt(): void {
-    this.#askForLife();
+    this.#way.checkLiveness();
     this.#askAnother();
   }
 
@@ -135,17 +142,17 @@ export class OngoingDial implements PendingDial {
   #onFailed(error: DialError): void {
     if (this.#isOver) return;
     if (error.loss !== undefined && this.#rival !== undefined) {
-      this.#record?.failed(this.#named(error));
+      this.#record?.failed(this.#way.named(error));
       return this.#follow(this.#rival);
     }
     const next = this.#canGoAgain(error)
-      ? this.#another((link) => !this.#tried.has(link))
+      ? this.#another(this.#tried, "instead")
       : undefined;
     if (next === undefined) {
-      return this.#fail(this.#named(error), causeOf(error));
+      return this.#fail(this.#way.named(error), causeOf(error));
     }
-    this.#record?.failed(this.#named(error));
-    this.#link = next.link;
+    this.#record?.failed(this.#way.named(error));
+    this.#way = next.way;
     this.#record = next.record;
     this.#ask();
   }
@@ -155,26 +162,17 @@ export class OngoingDial implements PendingDial {
    * counts if it connects: that it cannot may be its own problem.
    */
   #askAnother(): void {
-    const { target } = this.#request;
-    if (!this.#mayAskTwo) return;
-    const asked = new Set([...this.#tried].map(({ peer }) => peer.agentId));
-    const choice = this.#another(({ peer, isDraining }) =>
-      !asked.has(peer.agentId) && !isDraining
-    );
+    if (!this.#mayAskTwo || this.#tried.length > RETRIES_MAX) return;
+    const choice = this.#another(this.#tried, "beside");
     if (choice === undefined) return;
     const rival: Rival = this.#rival = { ...choice };
-    this.#tried.add(rival.link);
-    const pending = rival.link.dial(target, {
+    this.#tried.push(rival.way);
+    const pending = rival.way.dial({
       onConnected: (conduit) => this.#rivalConnected(rival, conduit),
-      onFailed: (error) => {
-        // It may be the one that is asked by now.
-        if (this.#rival !== rival) return this.#onFailed(error);
-        this.#rival = undefined;
-        rival.record?.failed(error);
-      },
-    });
+      onFailed: (error) => this.#rivalFailed(rival, error),
+    }, {});
     rival.pending = pending;
-    if (this.#link === rival.link) this.#pending = pending;
+    if (this.#way === rival.way) this.#pending = pending;
   }
 
   /** Nothing was sent, and a connection alone sends nothing either. */
@@ -193,17 +191,26 @@ export class OngoingDial implements PendingDial {
     this.#onConnected(conduit);
   }
 
-  /** From now on it is the one that is asked. */
-  #follow({ link, record, pending }: Rival): void {
+  #rivalFailed(rival: Rival, error: DialError): void {
+    // It may be the one that is asked by now.
+    if (this.#rival !== rival) return this.#onFailed(error);
     this.#rival = undefined;
-    this.#link = link;
+    rival.record?.failed(error);
+    // It said nothing about the target: the next one may.
+    if (error.loss !== undefined) this.#askAnother();
+  }
+
+  /** From now on it is the one that is asked. */
+  #follow({ way, record, pending }: Rival): void {
+    this.#rival = undefined;
+    this.#way = way;
     this.#record = record;
     this.#pending = pending;
   }
 
   /** What the caller sent may have been received, and is not sent twice. */
   #canGoAgain({ loss }: DialError): boolean {
-    if (loss === undefined || this.#tried.size > RETRIES_MAX) return false;
+    if (loss === undefined || this.#tried.length > RETRIES_MAX) return false;
     if (this.#earlyBytes === 0) return true;
     const isHeldWhole = this.#earlyBytes === this.#earlyData?.length;
     return loss === "unprocessed" && isHeldWhole;
@@ -219,16 +226,39 @@ export class OngoingDial implements PendingDial {
   sendEarly(bytes: Uint8Array): number {
     // With two that are asked it waits for the one that answers.
     if (this.#isOver || this.#rival !== undefined) return 0;
+    const isKept = this.#way.forwardedTo !== undefined;
+    if (isKept && !this.#canKeep(bytes)) return 0;
     const sent = this.#pending?.sendEarly?.(bytes) ?? 0;
     this.#earlyBytes += sent;
+    if (isKept && sent > 0) this.#keep(bytes.subarray(0, sent));
     return sent;
+  }
+
+  /**
+   * What another server has may be out of date, and its refusal costs a caller
+   * nothing: what is sent early there is kept for the next one.
+   */
+  #canKeep({ length }: Uint8Array): boolean {
+    return this.#request.target.protocol === "tcp" &&
+      this.#earlyBytes + length <= EARLY_BYTES_MAX;
+  }
+
+  #keep(bytes: Uint8Array): void {
+    const kept = this.#earlyData ?? new Uint8Array(0);
+    const joined = new Uint8Array(kept.length + bytes.length);
+    joined.set(kept);
+    joined.set(bytes, kept.length);
+    this.#earlyData = joined;
   }
 
   #onConnected(conduit: Conduit): void {
     if (this.#isOver) return abandon(conduit, "the caller gave up");
     this.#finish();
     const { timers, observer, log } = this.#options;
-    const counter = observer.connected(timers.now() - this.#startedMs);
+    const counter = observer.connected(
+      timers.now() - this.#startedMs,
+      this.#path,
+    );
     const recorded = this.#record?.observing(counter) ?? counter;
     const observed = log?.wantsAll
       ? log.opened(this.#facts(), this.#startedMs, recorded)
@@ -238,30 +268,11 @@ export class OngoingDial implements PendingDial {
   }
 
   #facts(): ConnectionFacts {
-    return dialFacts(this.#request, this.#link);
+    return dialFacts(this.#request, this.#way);
   }
 
-  /** A link knows what went wrong; the caller wants to know on which node. */
-  #named(error: DialError): DialError {
-    const { agentId } = this.#link.peer;
-    // It names its rule, the same over either carrier.
-    if (isRefusalByRule(error.message)) return error;
-    if (error.reason === "endpoint" || error.reason === "timeout") {
-      return /^[\x21-\x7e]{1,63}$/.test(agentId)
-        ? new DialError(error.reason, `${error.message} (agent ${agentId})`)
-        : error;
-    }
-    if (error.reason !== "link-lost") return error;
-    return new DialError(
-      "link-lost",
-      `Cannot dial ${this.#request.target.address}: the link to ` +
-        `${this.#agentName()} was lost: ${error.message}`,
-    );
-  }
-
-  #agentName(): string {
-    const { agentId, remoteAddress } = this.#link.peer;
-    return `agent ${agentId} (${remoteAddress})`;
+  get #path(): DialPath {
+    return pathOf(this.#request, this.#way);
   }
 
   #onDeadline(): void {
@@ -269,7 +280,7 @@ export class OngoingDial implements PendingDial {
     this.#fail(
       new DialError(
         "timeout",
-        `timed out waiting for backend dial: ${this.#agentName()} ` +
+        `timed out waiting for backend dial: ${this.#way.name} ` +
           `did not answer for ${this.#request.target.address} ` +
           `within ${this.#options.dialTimeoutMs} ms`,
       ),
@@ -285,7 +296,7 @@ export class OngoingDial implements PendingDial {
   }
 
   #count(error: DialError, cause: DialFailureCause): void {
-    this.#options.observer.dialFailed(cause);
+    this.#options.observer.dialFailed(cause, this.#path);
     this.#options.log?.failed(error, this.#facts());
     this.#record?.failed(error);
   }
@@ -304,19 +315,34 @@ export class OngoingDial implements PendingDial {
   }
 }
 
-/** For the log. */
+/** For the log. @param way Absent: there was none. */
 export function dialFacts(
   { caller, node, target }: CallerDial,
-  link: AgentLink | undefined,
+  way: DialWay | undefined,
 ): ConnectionFacts {
-  const known = { who: callerName(caller), from: caller.remoteAddress, target };
-  const agent = link?.peer.agentId ?? node;
-  return agent === undefined ? known : { ...known, node: agent };
+  const agent = way?.agentId ?? node;
+  return {
+    who: callerName(caller),
+    from: caller.remoteAddress,
+    target,
+    ...(agent === undefined ? {} : { node: agent }),
+    ...(way?.forwardedTo === undefined ? {} : { forwardedTo: way.forwardedTo }),
+  };
 }
 
-/** How `error`, which came from the agent's link, is counted. */
+/** How a dial passes servers. @param way Absent: there was none. */
+export function pathOf(
+  { caller }: CallerDial,
+  way: DialWay | undefined,
+): DialPath {
+  if (caller.forwardedBy !== undefined) return "from_peer";
+  return way?.forwardedTo === undefined ? "direct" : "to_peer";
+}
+
+/** How `error`, which is a way's, is counted. */
 function causeOf({ reason }: DialError): DialFailureCause {
-  return reason === "link-lost" || reason === "dial-closed"
+  return reason === "link-lost" || reason === "dial-closed" ||
+      reason === "no-agent"
     ? reason
     : "answered";
 }

@@ -40,6 +40,8 @@ export interface RegistryOptions {
 export interface NoAgent {
   readonly kind: "noAgent";
   readonly message: string;
+  /** What no agent serves, such as `host=node7`. */
+  readonly wanted: string;
   /** It was here, so its name is no slip. */
   readonly wasSeen: boolean;
 }
@@ -161,6 +163,11 @@ export class Registry {
     return link !== undefined && isWanted(link) ? link : undefined;
   }
 
+  /** Whether a link of ours is neither silent nor draining. */
+  isHealthy(link: AgentLink): boolean {
+    return this.#rankOf(link) === Rank.healthy;
+  }
+
   #candidates(
     target: DialTarget,
     node: string | undefined,
@@ -231,7 +238,8 @@ export class Registry {
       ? `no agent is connected (${this.#lastSeen.describe(ANY_AGENT)})`
       : `no agent serves ${wanted}; ${this.#lastSeen.describe(key)}`;
     const message = `No agent available: ${which}`;
-    return { kind: "noAgent", message, wasSeen: this.#lastSeen.has(key) };
+    const wasSeen = this.#lastSeen.has(key);
+    return { kind: "noAgent", message, wanted, wasSeen };
   }
 }
 

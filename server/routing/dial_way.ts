@@ -1,0 +1,93 @@
+/**
+ * A way that a dial may take: over an agent's link, or to another server that
+ * has one. `OngoingDial` knows no other difference between the two.
+ *
+ * @module
+ */
+
+import { isRefusalByRule } from "../../policy/refusal.ts";
+import type {
+  AgentLink,
+  DialEvents,
+  LinkDialOptions,
+  PendingDial,
+} from "../../proto/link/link.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
+
+/** See the module description; made for one dial. */
+export interface DialWay {
+  /** The link, or the server: two ways with the same one are one. */
+  readonly leadsTo: object;
+  /** The agent that connects, where this server knows it. */
+  readonly agentId: string | undefined;
+  /** The server that is asked, for records; absent: the agent is linked here. */
+  readonly forwardedTo?: string;
+  /** For a sentence, such as `agent edge-7 (10.0.0.7:4711)`. */
+  readonly name: string;
+  /** Milliseconds (clock) when anything last arrived from its other end. */
+  readonly lastHeardMs: number;
+  /** Asks its other end for a sign of life, unless one is waited for. */
+  checkLiveness(): void;
+  /**
+   * Asks for the connection. Deadlines are the caller's business.
+   *
+   * An error with a `loss` is no answer of the target's: another way may be
+   * asked, and what had been sent early may be sent again if it is
+   * `unprocessed`.
+   */
+  dial(events: DialEvents, options: LinkDialOptions): PendingDial;
+  /** What it says of its failure, for a caller that knows no ways. */
+  named(error: DialError): DialError;
+}
+
+/** Over the link of an agent. */
+export class LinkWay implements DialWay {
+  readonly leadsTo: AgentLink;
+  readonly #target: DialTarget;
+
+  constructor(link: AgentLink, target: DialTarget) {
+    this.leadsTo = link;
+    this.#target = target;
+  }
+
+  get agentId(): string {
+    return this.leadsTo.peer.agentId;
+  }
+
+  get name(): string {
+    const { agentId, remoteAddress } = this.leadsTo.peer;
+    return `agent ${agentId} (${remoteAddress})`;
+  }
+
+  get lastHeardMs(): number {
+    return this.leadsTo.lastHeardMs;
+  }
+
+  checkLiveness(): void {
+    if (this.leadsTo.askedMs === undefined) this.leadsTo.checkLiveness();
+  }
+
+  dial(events: DialEvents, options: LinkDialOptions): PendingDial {
+    return this.leadsTo.dial(this.#target, events, options);
+  }
+
+  /** A link knows what went wrong; the caller wants to know on which node. */
+  named(error: DialError): DialError {
+    // It names its rule, the same over either carrier.
+    if (isRefusalByRule(error.message)) return error;
+    if (error.reason === "endpoint" || error.reason === "timeout") {
+      return /^[\x21-\x7e]{1,63}$/.test(this.agentId)
+        ? new DialError(
+          error.reason,
+          `${error.message} (agent ${this.agentId})`,
+        )
+        : error;
+    }
+    if (error.reason !== "link-lost") return error;
+    return new DialError(
+      "link-lost",
+      `Cannot dial ${this.#target.address}: the link to ${this.name} was ` +
+        `lost: ${error.message}`,
+    );
+  }
+}
