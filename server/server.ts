@@ -27,7 +27,6 @@ import { guardDebug } from "./assembly/admin_access.ts";
 import type { ServerKubernetes } from "./cluster/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
 import { Readiness } from "./assembly/readiness.ts";
-import type { Registry } from "./routing/registry.ts";
 import { ServerAgents } from "./assembly/server_agents.ts";
 import { ServerCore } from "./assembly/server_core.ts";
 import { ServerFrontends } from "./assembly/server_frontends.ts";
@@ -216,10 +215,10 @@ class Server {
         return !shutdown.isRunning;
       },
       get agents() {
-        return agentsOf(registry);
+        return registry.agents;
       },
       whenReady: (agents) =>
-        untilReady(() => !shutdown.isRunning || agentsOf(registry) >= agents),
+        untilReady(() => !shutdown.isRunning || registry.agents >= agents),
       shutdown: (why = "asked to end") => {
         if (shutdown.isRunning) {
           log.info(`${why}: draining, ${this.#load}; who comes is served`);
@@ -339,8 +338,4 @@ async function untilReady(isReady: () => boolean): Promise<void> {
       systemTimers.after(AGENTS_LOOK_MS, resolve)
     );
   }
-}
-
-function agentsOf({ links }: Registry): number {
-  return new Set([...links].map(({ peer }) => peer.agentId)).size;
 }

@@ -84,8 +84,12 @@ export function parseIpPrefix(text: string): IpPrefix | undefined {
   const address = parseIpAddress(match[1]!);
   const length = Number(match[2]);
   if (address === undefined || length > address.length * 8) return undefined;
-  const masked = address.map((byte, index) => byte & mask(length, index));
-  return { address: masked, length };
+  return { address: maskedAddress(address, length), length };
+}
+
+/** `address` with the bits behind its first `length` cleared. */
+export function maskedAddress(address: IpAddress, length: number): IpAddress {
+  return address.map((byte, index) => byte & mask(length, index));
 }
 
 /** Whether `address` lies in `prefix`; families never mix. */

@@ -149,7 +149,10 @@ export class ServerAgents {
    * @param node The only one whose record may have changed.
    */
   reconsider(node?: string): void {
-    const links = [...this.#core.registry.links, ...this.#nodes.links];
+    const { registry } = this.#core;
+    // A change of one node's record is no reason to look at ten thousand others.
+    const agents = node === undefined ? registry.links : registry.about(node);
+    const links = [...agents, ...this.#nodes.links];
     reconsider(this.#trust!, links, node);
     this.#nodes.reconsider(node);
   }

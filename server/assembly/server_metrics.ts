@@ -80,17 +80,15 @@ export class ServerMetrics {
       `${SERVER_PREFIX}links`,
       "Agents' links, by carrier.",
       ["carrier"],
-      () => {
-        const counts = new Map([["streams", 0], ["packets", 0]]);
-        for (const { peer } of agents.links) {
-          counts.set(peer.carrier, counts.get(peer.carrier)! + 1);
-        }
-        return [...counts].map(([carrier, count]) => [[carrier], count]);
-      },
+      () =>
+        [...agents.linksPerCarrier]
+          .map(([carrier, count]) => [[carrier], count]),
     );
     const bulkOf = (isCounted: (bulkConduits: number) => number) => () => {
       let sum = 0;
-      for (const link of agents.links) sum += isCounted(link.bulkConduits);
+      for (const link of agents.loadedLinks()) {
+        sum += isCounted(link.bulkConduits);
+      }
       return sum;
     };
     this.#registry.computed(

@@ -91,8 +91,9 @@ function used() {
     random: () => 0,
   });
   const link = new FakeLink("a");
-  link.bulkConduits = 3;
   agents.add(link);
+  agents.pick({ protocol: "tcp", address: "x:1" });
+  link.bulkConduits = link.load = 3;
   agents.add(new FakeLink("b"));
   metrics.watch(agents);
   metrics.watchBudget(new ReceiveBudget());

@@ -76,6 +76,8 @@ export interface DuplicatesOptions {
 export class Duplicates {
   readonly #options: DuplicatesOptions;
   readonly #agents = new Map<string, Agent>();
+  /** Those that two processes speak for now. */
+  readonly #found = new Set<Agent>();
 
   constructor(options: DuplicatesOptions) {
     this.#options = options;
@@ -83,9 +85,7 @@ export class Duplicates {
 
   /** How many agents there are that two processes speak for now. */
   get count(): number {
-    let count = 0;
-    for (const { found } of this.#agents.values()) if (found) count++;
-    return count;
+    return this.#found.size;
   }
 
   linked(link: AgentLink): void {
@@ -146,6 +146,7 @@ export class Duplicates {
   stop(): void {
     for (const agent of this.#agents.values()) agent.timer?.cancel();
     this.#agents.clear();
+    this.#found.clear();
   }
 
   #agentOf(peer: LinkPeer): Agent | undefined {
@@ -180,6 +181,7 @@ export class Duplicates {
     const duplicate = this.#describe(agent, living, living[0]!.peer);
     const message = before?.message ?? observer.found(duplicate);
     agent.found = { duplicate, message };
+    this.#found.add(agent);
     if (before !== undefined) observer.lasts(duplicate);
     for (const instance of living) instance.warn(message);
     this.#watch(agent, RECHECK_MS);
@@ -203,6 +205,7 @@ export class Duplicates {
     if (agent.found === undefined) return;
     const { duplicate } = agent.found;
     agent.found = undefined;
+    this.#found.delete(agent);
     this.#options.observer.over(duplicate);
   }
 

@@ -49,7 +49,13 @@ interface Member {
 
 /** The links of one agent. */
 export class LinkGroup {
+  /** Who it is, what it proved, and what all of its links announce. */
+  readonly peer: Pick<LinkPeer, "agentId" | "identity" | "identifiers">;
   readonly #members: Member[] = [];
+
+  constructor({ agentId, identity, identifiers }: LinkPeer) {
+    this.peer = { agentId, identity, identifiers };
+  }
 
   /** The name under which a peer's links are found. */
   static keyOf({ agentId, identity, identifiers }: LinkPeer): string {
@@ -63,6 +69,16 @@ export class LinkGroup {
   /** Conduits and pending dials of all links. */
   get load(): number {
     return this.#members.reduce((sum, { link }) => sum + link.load, 0);
+  }
+
+  /** In order of arrival. */
+  get links(): readonly AgentLink[] {
+    return this.#members.map(({ link }) => link);
+  }
+
+  /** Whether one of its links is. */
+  has(isWanted: (link: AgentLink) => boolean): boolean {
+    return this.#members.some(({ link }) => isWanted(link));
   }
 
   add(link: AgentLink): void {
@@ -79,10 +95,20 @@ export class LinkGroup {
    * The link for a new conduit.
    *
    * @param rankOf Only those of the best rank are asked.
+   * @param isWanted Which may be chosen; all when it is absent.
+   * @returns `undefined` when none is wanted.
    */
-  pick(rankOf: (link: AgentLink) => Rank, nowMs: number): AgentLink {
-    const best = this.rank(rankOf);
-    const able = this.#members.filter(({ link }) => rankOf(link) === best);
+  pick(
+    rankOf: (link: AgentLink) => Rank,
+    nowMs: number,
+    isWanted?: (link: AgentLink) => boolean,
+  ): AgentLink | undefined {
+    const wanted = isWanted === undefined
+      ? this.#members
+      : this.#members.filter(({ link }) => isWanted(link));
+    if (wanted.length === 0) return undefined;
+    const best = bestRank(wanted, rankOf);
+    const able = wanted.filter(({ link }) => rankOf(link) === best);
     const member = able.length === 1 ? able[0]! : chooseLink(able, nowMs);
     member.dialedMs = nowMs;
     return member.link;
@@ -90,13 +116,20 @@ export class LinkGroup {
 
   /** That of its best link. */
   rank(rankOf: (link: AgentLink) => Rank): Rank {
-    let best: Rank = Rank.draining;
-    for (const { link } of this.#members) {
-      const rank = rankOf(link);
-      if (rank < best) best = rank;
-    }
-    return best;
+    return bestRank(this.#members, rankOf);
   }
+}
+
+function bestRank(
+  members: readonly Member[],
+  rankOf: (link: AgentLink) => Rank,
+): Rank {
+  let best: Rank = Rank.draining;
+  for (const { link } of members) {
+    const rank = rankOf(link);
+    if (rank < best) best = rank;
+  }
+  return best;
 }
 
 /**

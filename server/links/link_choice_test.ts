@@ -10,7 +10,7 @@ type Given = Partial<Pick<FakeLink, "bulkConduits" | "roundTripMs" | "load">>;
 class Agent {
   nowMs = 0;
   readonly links: FakeLink[] = [];
-  readonly #group = new LinkGroup();
+  readonly #group = new LinkGroup(new FakeLink("agent").peer);
 
   constructor(...links: readonly Given[]) {
     for (const given of links) {

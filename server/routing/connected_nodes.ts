@@ -33,18 +33,6 @@ export function connectedNodes(links: Iterable<AgentLink>): readonly string[] {
   return [...names.values()].sort();
 }
 
-/** Whether these are links of two agents at least, whatever they are called. */
-export function areSeveral(links: Iterable<AgentLink>): boolean {
-  let first: string | undefined;
-  let looked = 0;
-  for (const { peer: { agentId } } of links) {
-    if (++looked > LOOKED_AT_MAX) break;
-    first ??= agentId;
-    if (agentId !== first) return true;
-  }
-  return false;
-}
-
 /** Such as `did you mean node1?` or `connected: node1, node2`. */
 export function nodeHint(wanted: string, nodes: readonly string[]): string {
   const near = nearest(wanted, nodes);

@@ -2,7 +2,6 @@ import { assertEquals } from "@std/assert";
 import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import {
   ambiguousTarget,
-  areSeveral,
   connectedNodes,
   LOOKED_AT_MAX,
   nodeHint,
@@ -45,14 +44,4 @@ Deno.test("a loopback of several nodes is refused with their names", () => {
     "Cannot dial 127.0.0.1:80: it is another machine on each of 2 nodes; say " +
       "which with --node (connected: node1, node2)",
   );
-});
-
-Deno.test("agents are several whatever they are called, and few links are looked at", () => {
-  const odd = "evil\nname";
-  assertEquals(areSeveral([new FakeLink("a"), new FakeLink("a")]), false);
-  assertEquals(areSeveral([new FakeLink("a"), new FakeLink(odd)]), true);
-  function* links() {
-    for (;;) yield new FakeLink("a");
-  }
-  assertEquals(areSeveral(links()), false);
 });

@@ -38,7 +38,6 @@ import type {
 } from "../policy/dial_authorizer.ts";
 import {
   ambiguousTarget,
-  areSeveral,
   connectedNodes,
   nodeHint,
 } from "./connected_nodes.ts";
@@ -235,7 +234,7 @@ export class Dialer {
       return new DialError("no-agent", text);
     }
     if (oneAgent !== true || node !== undefined) return undefined;
-    if (!areSeveral(registry.links)) return undefined;
+    if (registry.agents < 2) return undefined;
     const nodes = seesNodes ? connectedNodes(registry.links) : undefined;
     return new DialError("refused", ambiguousTarget(target.address, nodes));
   }

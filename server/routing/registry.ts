@@ -5,19 +5,24 @@
  * Links are kept by object, never by agent id: two links of one agent are two
  * entries, and nothing of one can leak into the other.
  *
+ * No dial, no link that comes or goes and no question about counts costs more
+ * with ten thousand agents than with ten (`registry_scale_test.ts`).
+ *
  * @module
  */
 
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
-import type { AgentLink } from "../../proto/link/link.ts";
+import type { AgentLink, Carrier } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { LinkGroup, Rank } from "../links/link_choice.ts";
 import { AgentIndex } from "../strategies/agent_index.ts";
 import { AgentList } from "../strategies/agent_list.ts";
+import { AgentTally } from "../strategies/agent_tally.ts";
 import { createStrategy } from "../strategies/create_strategy.ts";
 import type { StrategyName } from "../options.ts";
 import type { Strategy } from "../strategies/strategy.ts";
+import { LinkedNames } from "./linked_names.ts";
 import { targetHost } from "./target_host.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";
 
@@ -52,12 +57,27 @@ export interface Picked {
   readonly link: AgentLink;
 }
 
+/** A strategy, and how many agents it has. */
+interface CountedStrategy {
+  readonly strategy: Strategy<LinkGroup, AgentList>;
+  readonly tally: AgentTally;
+}
+
+const newList = () => new AgentList();
+
 /** All links, and the strategies that choose among their agents. */
 export class Registry {
   readonly #options: RegistryOptions;
-  readonly #strategies: readonly Strategy[];
-  readonly #index = new AgentIndex<AgentLink>(newList);
+  readonly #strategies: readonly CountedStrategy[];
+  readonly #index = new AgentIndex<LinkGroup, AgentList>(newList);
+  readonly #names = new LinkedNames();
   readonly #links = new Set<AgentLink>();
+  readonly #carriers = new Map<Carrier, number>([["streams", 0], [
+    "packets",
+    0,
+  ]]);
+  /** Those that were dialed on, until they are found to carry nothing. */
+  readonly #dialed = new Set<AgentLink>();
   readonly #groups = new Map<string, LinkGroup>();
   readonly #groupOf = new Map<AgentLink, LinkGroup>();
   readonly #lastSeen: LastSeen;
@@ -66,9 +86,10 @@ export class Registry {
 
   constructor(options: RegistryOptions) {
     this.#options = options;
-    this.#strategies = options.strategies.map((name) =>
-      createStrategy(name, newList)
-    );
+    this.#strategies = options.strategies.map((name) => ({
+      strategy: createStrategy(name, newList),
+      tally: new AgentTally(),
+    }));
     this.#lastSeen = new LastSeen(options.clock);
   }
 
@@ -79,21 +100,46 @@ export class Registry {
 
   /** True when a dial has a chance: the first strategy has an agent. */
   get isReady(): boolean {
-    return this.agentCounts()[0]?.agents !== 0;
+    return this.#strategies[0]?.tally.size !== 0;
+  }
+
+  /** Distinct agent ids. */
+  get agents(): number {
+    return this.#index.agents;
   }
 
   /** Distinct agent ids per strategy, in the order of the strategies. */
   agentCounts(): { strategy: StrategyName; agents: number }[] {
-    return this.#strategies.map((strategy) => {
-      const ids = new Set<string>();
-      for (const link of strategy.links()) ids.add(link.peer.agentId);
-      return { strategy: strategy.name, agents: ids.size };
-    });
+    return this.#strategies.map(({ strategy, tally }) => ({
+      strategy: strategy.name,
+      agents: tally.size,
+    }));
+  }
+
+  /** How many links there are of each carrier. */
+  get linksPerCarrier(): ReadonlyMap<Carrier, number> {
+    return this.#carriers;
+  }
+
+  /** Links that may carry something now; all others carry nothing. */
+  loadedLinks(): Iterable<AgentLink> {
+    for (const link of this.#dialed) {
+      if (link.load === 0) this.#dialed.delete(link);
+    }
+    return this.#dialed;
+  }
+
+  /**
+   * Links that may have been let in as what this node is, or was granted: among
+   * them all that proved nothing.
+   */
+  about(node: string): readonly AgentLink[] {
+    return this.#names.about(node).flatMap(({ links }) => links);
   }
 
   /** Whether an agent has announced this very host or address. */
   serves(host: string): boolean {
-    return this.#index.find(`host=${host}`).length > 0;
+    return this.#index.list(`host=${host}`) !== undefined;
   }
 
   add(link: AgentLink): void {
@@ -101,24 +147,40 @@ export class Registry {
     this.#links.add(link);
     const count = (this.#newest.get(agentId)?.count ?? 0) + 1;
     this.#newest.set(agentId, { atMs: link.lastHeardMs, count });
+    this.#countCarrier(link, 1);
     this.#join(link);
-    this.#index.add(link);
-    for (const strategy of this.#strategies) strategy.add(link);
   }
 
   #join(link: AgentLink): void {
     const key = LinkGroup.keyOf(link.peer);
-    let group = this.#groups.get(key);
-    if (group === undefined) this.#groups.set(key, group = new LinkGroup());
+    const known = this.#groups.get(key);
+    const group = known ?? new LinkGroup(link.peer);
     group.add(link);
     this.#groupOf.set(link, group);
+    this.#index.add(group);
+    for (const { strategy, tally } of this.#strategies) {
+      if (strategy.add(group) && known === undefined) tally.add(group);
+    }
+    if (known !== undefined) return;
+    this.#groups.set(key, group);
+    this.#names.add(group);
   }
 
   #leave(link: AgentLink): void {
     const group = this.#groupOf.get(link)!;
     this.#groupOf.delete(link);
     group.remove(link);
-    if (group.isEmpty) this.#groups.delete(LinkGroup.keyOf(link.peer));
+    if (!group.isEmpty) return;
+    this.#groups.delete(LinkGroup.keyOf(link.peer));
+    this.#names.remove(group);
+    this.#index.remove(group);
+    for (const { strategy, tally } of this.#strategies) {
+      if (strategy.remove(group)) tally.remove(group);
+    }
+  }
+
+  #countCarrier({ peer: { carrier } }: AgentLink, change: 1 | -1): void {
+    this.#carriers.set(carrier, this.#carriers.get(carrier)! + change);
   }
 
   /** Forgets `link`; harmless when it is not there. */
@@ -127,9 +189,9 @@ export class Registry {
     const { agentId, remoteAddress } = link.peer;
     const newest = this.#newest.get(agentId)!;
     if (--newest.count === 0) this.#newest.delete(agentId);
+    this.#countCarrier(link, -1);
+    this.#dialed.delete(link);
     this.#leave(link);
-    this.#index.remove(link);
-    for (const strategy of this.#strategies) strategy.remove(link);
     for (const key of namesOf(link)) this.#lastSeen.note(key, remoteAddress);
     this.#lastSeen.note(ANY_AGENT, remoteAddress);
   }
@@ -158,9 +220,7 @@ export class Registry {
     node: string | undefined,
     isWanted: (link: AgentLink) => boolean,
   ): AgentLink | undefined {
-    const candidates = this.#candidates(target, node);
-    const link = this.#choose(candidates.filter(isWanted));
-    return link !== undefined && isWanted(link) ? link : undefined;
+    return this.#choose(this.#candidates(target, node), isWanted);
   }
 
   /** Whether a link of ours is neither silent nor draining. */
@@ -171,50 +231,29 @@ export class Registry {
   #candidates(
     target: DialTarget,
     node: string | undefined,
-  ): readonly AgentLink[] {
-    if (node !== undefined) return this.#index.find(node);
+  ): AgentList | undefined {
+    if (node !== undefined) return this.#index.list(node);
     const host = targetHost(target.address);
-    for (const strategy of this.#strategies) {
-      const found = strategy.find(host);
-      if (found.length > 0) return found;
+    for (const { strategy } of this.#strategies) {
+      const found = strategy.list(host);
+      if (found !== undefined) return found;
     }
-    return [];
+    return undefined;
   }
 
-  /**
-   * The best agent of `candidates`: healthy before silent before draining, then
-   * the less loaded of two drawn at random, which spreads load almost as well as
-   * looking at all of them (Mitzenmacher's "power of two choices").
-   *
-   * @param candidates One link of each agent.
-   */
-  #choose(candidates: readonly AgentLink[]): AgentLink | undefined {
-    if (candidates.length === 0) return undefined;
-    const best = this.#bestOf(candidates);
-    return best.pick(this.#rankOf, this.#options.clock.now());
-  }
-
-  #bestOf(candidates: readonly AgentLink[]): LinkGroup {
-    const { random } = this.#options;
-    const { length } = candidates;
-    const groupAt = (index: number) =>
-      this.#groupOf.get(candidates[index % length]!)!;
-    if (length === 1) return groupAt(0);
-    const one = Math.floor(random() * length);
-    const other = one + 1 + Math.floor(random() * (length - 1));
-    const best = this.#better(groupAt(one), groupAt(other));
-    if (best.rank(this.#rankOf) === Rank.healthy) return best;
-    return candidates.reduce(
-      (group, link) => this.#better(group, this.#groupOf.get(link)!),
-      best,
+  #choose(
+    candidates: AgentList | undefined,
+    isWanted?: (link: AgentLink) => boolean,
+  ): AgentLink | undefined {
+    const agent = candidates?.choose(
+      this.#rankOf,
+      this.#options.random,
+      isWanted && ((agent) => agent.has(isWanted)),
     );
-  }
-
-  #better(a: LinkGroup, b: LinkGroup): LinkGroup {
-    if (a === b) return a;
-    const difference = a.rank(this.#rankOf) - b.rank(this.#rankOf);
-    if (difference !== 0) return difference < 0 ? a : b;
-    return b.load < a.load ? b : a;
+    const nowMs = this.#options.clock.now();
+    const link = agent?.pick(this.#rankOf, nowMs, isWanted);
+    if (link !== undefined) this.#dialed.add(link);
+    return link;
   }
 
   readonly #rankOf = (link: AgentLink): Rank => {
@@ -242,8 +281,6 @@ export class Registry {
     return { kind: "noAgent", message, wanted, wasSeen };
   }
 }
-
-const newList = () => new AgentList();
 
 /** Not a possible host, so it cannot collide with one. */
 const ANY_AGENT = "*";

@@ -12,16 +12,19 @@ import { keyedStrategy } from "./keyed.ts";
 import type { Candidate, CandidateList, Strategy } from "./strategy.ts";
 
 /** An index of agents by all their names. */
-export class AgentIndex<C extends Candidate> {
-  readonly #newList: () => CandidateList<C>;
-  readonly #byHost: Strategy<C>;
-  readonly #byUid: Strategy<C>;
+export class AgentIndex<
+  C extends Candidate,
+  List extends CandidateList<C> = CandidateList<C>,
+> {
+  readonly #newList: () => List;
+  readonly #byHost: Strategy<C, List>;
+  readonly #byUid: Strategy<C, List>;
   /** Agents that announced this very prefix; one inside it is another one. */
-  readonly #byCidr: Strategy<C>;
+  readonly #byCidr: Strategy<C, List>;
   /** As it is spelled: two agents may differ in case alone. */
-  readonly #byId = new Map<string, CandidateList<C>>();
+  readonly #byId = new Map<string, List>();
 
-  constructor(newList: () => CandidateList<C>) {
+  constructor(newList: () => List) {
     this.#newList = newList;
     this.#byHost = createStrategy("destHost", newList);
     this.#byUid = createStrategy("uid", newList);
@@ -33,38 +36,49 @@ export class AgentIndex<C extends Candidate> {
     );
   }
 
-  add(link: C): void {
-    for (const strategy of this.#all) strategy.add(link);
-    const { agentId } = link.peer;
-    let links = this.#byId.get(agentId);
-    if (links === undefined) this.#byId.set(agentId, links = this.#newList());
-    links.add(link);
+  /** Distinct agent ids. */
+  get agents(): number {
+    return this.#byId.size;
   }
 
-  remove(link: C): void {
-    for (const strategy of this.#all) strategy.remove(link);
-    const { agentId } = link.peer;
-    const links = this.#byId.get(agentId);
-    links?.remove(link);
-    if (links?.all.length === 0) this.#byId.delete(agentId);
+  /** Adds it, or looks at it anew. */
+  add(candidate: C): void {
+    for (const strategy of this.#all) strategy.add(candidate);
+    const { agentId } = candidate.peer;
+    let list = this.#byId.get(agentId);
+    if (list === undefined) this.#byId.set(agentId, list = this.#newList());
+    list.add(candidate);
+  }
+
+  remove(candidate: C): void {
+    for (const strategy of this.#all) strategy.remove(candidate);
+    const { agentId } = candidate.peer;
+    const list = this.#byId.get(agentId);
+    list?.remove(candidate);
+    if (list?.all.length === 0) this.#byId.delete(agentId);
   }
 
   find(name: string): readonly C[] {
+    return this.list(name)?.all ?? [];
+  }
+
+  /** The same as a list; `undefined`: there is none. */
+  list(name: string): List | undefined {
     // No host has an equals sign in it.
     const [, key, value = ""] = /^(uid|cidr|host|id)=(.*)$/.exec(name) ?? [];
     switch (key) {
       case "id":
-        return this.#byId.get(value)?.all ?? [];
+        return this.#byId.get(value);
       case "uid":
-        return this.#byUid.find(value);
+        return this.#byUid.list(value);
       case "cidr":
-        return this.#byCidr.find(value);
+        return this.#byCidr.list(value);
       default:
-        return this.#byHost.find(key === undefined ? name : value);
+        return this.#byHost.list(key === undefined ? name : value);
     }
   }
 
-  get #all(): readonly Strategy<C>[] {
+  get #all(): readonly Strategy<C, List>[] {
     return [this.#byHost, this.#byUid, this.#byCidr];
   }
 }

@@ -1,46 +1,188 @@
 /**
- * Agents, each by one of its links: however many links an agent has, and
- * whenever they came, it is drawn as often as any other.
+ * Agents among which dials choose, each once, however many links it has and
+ * whenever they came.
+ *
+ * Adding, removing and choosing cost the same with ten agents and with ten
+ * thousand. So those that are thought to be healthy stand in front, and dials
+ * draw among them. One that turns out otherwise when it is drawn moves behind
+ * them; with each choice a few of those behind are looked at again, and come back
+ * when they have recovered. With few agents that is all of them, and exact.
  *
  * @module
  */
 
 import type { AgentLink } from "../../proto/link/link.ts";
+import { type LinkGroup, Rank } from "../links/link_choice.ts";
 import type { CandidateList } from "./strategy.ts";
-import { LinkGroup } from "../links/link_choice.ts";
 
-/** Links, and one of each agent. */
-export class AgentList implements CandidateList<AgentLink> {
-  /** All links of each agent. */
-  readonly #agents = new Map<string, AgentLink[]>();
-  // A sparse place is never left behind: the array is handed out as it is.
-  readonly #heads: AgentLink[] = [];
+/** How good a link is now. */
+export type RankOf = (link: AgentLink) => Rank;
 
-  /** One link of each; which of its links is used is its group's business. */
-  get all(): readonly AgentLink[] {
-    return this.#heads;
+/** Which agents may be chosen; all when it is absent. */
+export type IsWanted = (agent: LinkGroup) => boolean;
+
+/** How many that are not healthy are looked at again with each choice. */
+const REVIEWED = 2;
+
+/** The same where nobody is healthy: the best of so many is chosen. */
+export const LOOKED_AT_MAX = 64;
+
+/** Up to so many are searched for one by one; it is quicker, and needs no table. */
+const SEARCHED_MAX = 8;
+
+/** See the module description. */
+export class AgentList implements CandidateList<LinkGroup> {
+  /** The first `#healthy` of them are thought to be healthy. */
+  readonly #agents: LinkGroup[] = [];
+  #healthy = 0;
+  /** Where in `#agents` each one is, once they are many. */
+  #places: Map<LinkGroup, number> | undefined;
+  /** Which of those that are not healthy is looked at next. */
+  #reviewedNext = 0;
+
+  /** In no order. */
+  get all(): readonly LinkGroup[] {
+    return this.#agents;
   }
 
-  add(link: AgentLink): void {
-    const key = LinkGroup.keyOf(link.peer);
-    const links = this.#agents.get(key);
-    if (links !== undefined) return void links.push(link);
-    this.#agents.set(key, [link]);
-    this.#heads.push(link);
+  /** Adds `agent`, or looks at it anew: it may have another link. */
+  add(agent: LinkGroup): void {
+    let place = this.#placeOf(agent);
+    if (place === -1) {
+      place = this.#agents.length;
+      this.#put(agent, place);
+    }
+    this.#promote(place);
+    if (this.#places === undefined && this.#agents.length > SEARCHED_MAX) {
+      this.#places = new Map(this.#agents.map((one, at) => [one, at]));
+    }
   }
 
-  /** Forgets `link`; harmless when it is not there. */
-  remove(link: AgentLink): void {
-    const key = LinkGroup.keyOf(link.peer);
-    const links = this.#agents.get(key);
-    const index = links?.indexOf(link) ?? -1;
-    if (links === undefined || index === -1) return;
-    const [head, next] = links;
-    links.splice(index, 1);
-    if (links.length === 0) this.#agents.delete(key);
-    if (link !== head) return;
-    const place = this.#heads.indexOf(link);
-    if (next !== undefined) this.#heads[place] = next;
-    else this.#heads.splice(place, 1);
+  /** Forgets `agent`; harmless when it is not there. */
+  remove(agent: LinkGroup): void {
+    let place = this.#placeOf(agent);
+    if (place === -1) return;
+    if (place < this.#healthy) place = this.#demote(place);
+    const last = this.#agents.pop()!;
+    if (last !== agent) this.#put(last, place);
+    this.#places?.delete(agent);
   }
+
+  /**
+   * The best agent: healthy before silent before draining, then the less loaded of
+   * two drawn at random, which spreads load almost as well as looking at all of
+   * them (Mitzenmacher's "power of two choices").
+   *
+   * @param random Uniform in [0, 1).
+   */
+  choose(
+    rankOf: RankOf,
+    random: () => number,
+    isWanted?: IsWanted,
+  ): LinkGroup | undefined {
+    if (this.#agents.length === 0) return undefined;
+    this.#review(rankOf, REVIEWED);
+    const drawn = this.#drawHealthy(rankOf, random, isWanted);
+    if (drawn !== undefined) return drawn;
+    this.#review(rankOf, LOOKED_AT_MAX);
+    return this.#drawHealthy(rankOf, random, isWanted) ??
+      this.#bestOfSome(rankOf, random, isWanted);
+  }
+
+  /** The less loaded of two that are healthy, and wanted. */
+  #drawHealthy(
+    rankOf: RankOf,
+    random: () => number,
+    isWanted: IsWanted | undefined,
+  ): LinkGroup | undefined {
+    let first: LinkGroup | undefined;
+    // Those that are not wanted are few: they have been tried.
+    let draws = isWanted === undefined
+      ? Infinity
+      : Math.min(LOOKED_AT_MAX, 2 * this.#healthy);
+    let start = this.#healthy > 1 ? Math.floor(random() * this.#healthy) : 0;
+    while (this.#healthy > 0 && draws-- > 0) {
+      const place = start % this.#healthy;
+      const agent = this.#agents[place]!;
+      // Once around: there is no second one.
+      if (agent === first) return first;
+      if (agent.rank(rankOf) !== Rank.healthy) {
+        this.#demote(place);
+        continue;
+      }
+      start = place + 1;
+      if (isWanted !== undefined && !isWanted(agent)) continue;
+      if (first !== undefined) return agent.load < first.load ? agent : first;
+      first = agent;
+      // Any of the others, alike.
+      const others = this.#healthy - 1;
+      if (others > 1) start += Math.floor(random() * others);
+    }
+    return first;
+  }
+
+  /** Nobody is healthy, or wanted: the best of those that are looked at. */
+  #bestOfSome(
+    rankOf: RankOf,
+    random: () => number,
+    isWanted: IsWanted | undefined,
+  ): LinkGroup | undefined {
+    const { length } = this.#agents;
+    const first = Math.floor(random() * length);
+    const looks = Math.min(length, LOOKED_AT_MAX);
+    let best: LinkGroup | undefined;
+    for (let look = 0; look < looks; look++) {
+      const agent = this.#agents[(first + look) % length]!;
+      if (isWanted !== undefined && !isWanted(agent)) continue;
+      best = best === undefined ? agent : better(best, agent, rankOf);
+    }
+    return best;
+  }
+
+  /** Some of those that are not healthy may be so again. */
+  #review(rankOf: RankOf, most: number): void {
+    const behind = this.#agents.length - this.#healthy;
+    for (let look = Math.min(behind, most); look > 0; look--) {
+      const { length } = this.#agents;
+      const place = this.#healthy +
+        this.#reviewedNext % (length - this.#healthy);
+      this.#reviewedNext = (this.#reviewedNext + 1) % length;
+      const isHealthy = this.#agents[place]!.rank(rankOf) === Rank.healthy;
+      if (isHealthy) this.#promote(place);
+    }
+  }
+
+  #promote(place: number): void {
+    if (place < this.#healthy) return;
+    this.#swap(place, this.#healthy++);
+  }
+
+  /** @returns Where it is then. */
+  #demote(place: number): number {
+    this.#swap(place, --this.#healthy);
+    return this.#healthy;
+  }
+
+  #swap(one: number, other: number): void {
+    if (one === other) return;
+    const agent = this.#agents[one]!;
+    this.#put(this.#agents[other]!, one);
+    this.#put(agent, other);
+  }
+
+  #put(agent: LinkGroup, place: number): void {
+    this.#agents[place] = agent;
+    this.#places?.set(agent, place);
+  }
+
+  #placeOf(agent: LinkGroup): number {
+    if (this.#places !== undefined) return this.#places.get(agent) ?? -1;
+    return this.#agents.indexOf(agent);
+  }
+}
+
+function better(a: LinkGroup, b: LinkGroup, rankOf: RankOf): LinkGroup {
+  const difference = a.rank(rankOf) - b.rank(rankOf);
+  if (difference !== 0) return difference < 0 ? a : b;
+  return b.load < a.load ? b : a;
 }

@@ -1,73 +1,107 @@
 /**
- * Strategy `cidr`: the agent that announced the longest prefix around the
+ * Strategy `cidr`: the agents that announced the longest prefix around the
  * target's address. (Upstream parses `cidr=` and uses it for nothing.)
+ *
+ * Each node of a cluster may announce the prefix of its pods, so routes are as
+ * many as agents. A search costs one look for each length of which there is a
+ * prefix, of which clusters have a few; there are 33 and 129 at most.
  *
  * @module
  */
 
 import {
+  type IpAddress,
   type IpPrefix,
+  maskedAddress,
   parseIpPrefix,
-  prefixContains,
 } from "../../proto/peer/ip_address.ts";
 import { addressOf } from "../../proto/peer/normal_form.ts";
 import type { Candidate, CandidateList, Strategy } from "./strategy.ts";
 
-interface Route<C extends Candidate> {
-  readonly prefix: IpPrefix;
-  readonly links: CandidateList<C>;
-}
-
 /** Makes the strategy `cidr`. */
-export function cidrStrategy<C extends Candidate>(
-  newList: () => CandidateList<C>,
-): Strategy<C> {
-  // Longest first, so the first match is the answer. A scan is enough: routes
-  // are counted in hundreds, and a dial costs far more than a scan.
-  let routes: Route<C>[] = [];
+export function cidrStrategy<
+  C extends Candidate,
+  List extends CandidateList<C>,
+>(newList: () => List): Strategy<C, List> {
+  const families = new Map(
+    [4, 16].map((bytes) => [bytes, new Family<C, List>(newList)]),
+  );
+  const familyOf = (address: IpAddress) => families.get(address.length)!;
+  const list = (host: string) => {
+    const address = addressOf(host);
+    return address && familyOf(address).find(address);
+  };
   return {
     name: "cidr",
-    add(link) {
-      for (const prefix of prefixesOf(link)) {
-        let route = routes.find((route) => isSame(route.prefix, prefix));
-        if (route === undefined) {
-          route = { prefix, links: newList() };
-          routes.push(route);
-          routes.sort((a, b) => b.prefix.length - a.prefix.length);
-        }
-        route.links.add(link);
+    add(candidate) {
+      const prefixes = prefixesOf(candidate);
+      for (const prefix of prefixes) {
+        familyOf(prefix.address).add(prefix, candidate);
       }
+      return prefixes.length > 0;
     },
-    remove(link) {
-      for (const route of routes) route.links.remove(link);
-      routes = routes.filter((route) => route.links.all.length > 0);
+    remove(candidate) {
+      const prefixes = prefixesOf(candidate);
+      for (const prefix of prefixes) {
+        familyOf(prefix.address).remove(prefix, candidate);
+      }
+      return prefixes.length > 0;
     },
-    find(host) {
-      const address = addressOf(host);
-      if (address === undefined) return [];
-      const route = routes.find(({ prefix }) =>
-        prefixContains(prefix, address)
-      );
-      return route?.links.all ?? [];
-    },
-    *links() {
-      for (const route of routes) yield* route.links.all;
-    },
+    list,
+    find: (host) => list(host)?.all ?? [],
   };
 }
 
-/** The link's prefixes, each once; what is not a prefix was refused before. */
-function prefixesOf(link: Candidate): IpPrefix[] {
-  const prefixes: IpPrefix[] = [];
-  for (const text of link.peer.identifiers.cidr) {
-    const prefix = parseIpPrefix(text);
-    if (prefix === undefined) continue;
-    if (!prefixes.some((other) => isSame(other, prefix))) prefixes.push(prefix);
+/** Prefixes of IPv4, or those of IPv6. */
+class Family<C extends Candidate, List extends CandidateList<C>> {
+  readonly #newList: () => List;
+  /** By length: the agents of each prefix, by its address. */
+  readonly #lengths = new Map<number, Map<string, List>>();
+  /** The longest first, so that the first match is the answer. */
+  #order: readonly number[] = [];
+
+  constructor(newList: () => List) {
+    this.#newList = newList;
   }
-  return prefixes;
+
+  add({ address, length }: IpPrefix, candidate: C): void {
+    let prefixes = this.#lengths.get(length);
+    if (prefixes === undefined) {
+      this.#lengths.set(length, prefixes = new Map());
+      this.#sort();
+    }
+    const key = address.join();
+    let list = prefixes.get(key);
+    if (list === undefined) prefixes.set(key, list = this.#newList());
+    list.add(candidate);
+  }
+
+  remove({ address, length }: IpPrefix, candidate: C): void {
+    const prefixes = this.#lengths.get(length);
+    const key = address.join();
+    const list = prefixes?.get(key);
+    list?.remove(candidate);
+    if (list?.all.length === 0) prefixes!.delete(key);
+    if (prefixes?.size !== 0) return;
+    this.#lengths.delete(length);
+    this.#sort();
+  }
+
+  find(address: IpAddress): List | undefined {
+    for (const length of this.#order) {
+      const key = maskedAddress(address, length).join();
+      const list = this.#lengths.get(length)!.get(key);
+      if (list !== undefined) return list;
+    }
+    return undefined;
+  }
+
+  #sort(): void {
+    this.#order = [...this.#lengths.keys()].sort((a, b) => b - a);
+  }
 }
 
-function isSame(a: IpPrefix, b: IpPrefix): boolean {
-  return a.length === b.length && a.address.length === b.address.length &&
-    prefixContains(a, b.address);
+/** What is not a prefix was refused before. */
+function prefixesOf({ peer }: Candidate): IpPrefix[] {
+  return peer.identifiers.cidr.flatMap((text) => parseIpPrefix(text) ?? []);
 }

@@ -12,10 +12,10 @@ import type { StrategyName } from "../options.ts";
 import type { Candidate, CandidateList, Strategy } from "./strategy.ts";
 
 /** Makes an empty strategy. */
-export function createStrategy<C extends Candidate>(
-  name: StrategyName,
-  newList: () => CandidateList<C>,
-): Strategy<C> {
+export function createStrategy<
+  C extends Candidate,
+  List extends CandidateList<C> = CandidateList<C>,
+>(name: StrategyName, newList: () => List): Strategy<C, List> {
   switch (name) {
     case "default":
       return anyTargetStrategy("default", newList, () => true);
@@ -39,19 +39,28 @@ export function createStrategy<C extends Candidate>(
 }
 
 /** Agents that qualify serve every target. */
-function anyTargetStrategy<C extends Candidate>(
+function anyTargetStrategy<
+  C extends Candidate,
+  List extends CandidateList<C>,
+>(
   name: StrategyName,
-  newList: () => CandidateList<C>,
+  newList: () => List,
   qualifies: (identifiers: Identifiers) => boolean,
-): Strategy<C> {
-  const links = newList();
+): Strategy<C, List> {
+  const all = newList();
+  const does = ({ peer }: C) => qualifies(peer.identifiers);
   return {
     name,
-    add: (link) => {
-      if (qualifies(link.peer.identifiers)) links.add(link);
+    add(candidate) {
+      if (!does(candidate)) return false;
+      all.add(candidate);
+      return true;
     },
-    remove: (link) => links.remove(link),
-    find: () => links.all,
-    links: (): Iterable<C> => links.all,
+    remove(candidate) {
+      all.remove(candidate);
+      return does(candidate);
+    },
+    list: () => all.all.length === 0 ? undefined : all,
+    find: () => all.all,
   };
 }

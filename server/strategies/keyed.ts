@@ -17,33 +17,39 @@ import type { Candidate, CandidateList, Strategy } from "./strategy.ts";
  * @param keysOf Which identifiers of an agent count.
  * @param keyOf The spelling under which they are indexed.
  */
-export function keyedStrategy<C extends Candidate>(
+export function keyedStrategy<
+  C extends Candidate,
+  List extends CandidateList<C>,
+>(
   name: StrategyName,
-  newList: () => CandidateList<C>,
+  newList: () => List,
   keysOf: (identifiers: Identifiers) => readonly string[],
   keyOf: (text: string) => string = nameKey,
-): Strategy<C> {
-  const index = new Map<string, CandidateList<C>>();
-  const keys = (link: C) => new Set(keysOf(link.peer.identifiers).map(keyOf));
+): Strategy<C, List> {
+  const index = new Map<string, List>();
+  const keys = ({ peer }: C) => new Set(keysOf(peer.identifiers).map(keyOf));
+  const list = (host: string) => index.get(keyOf(host));
   return {
     name,
-    add(link) {
-      for (const key of keys(link)) {
+    add(candidate) {
+      const found = keys(candidate);
+      for (const key of found) {
         let list = index.get(key);
         if (list === undefined) index.set(key, list = newList());
-        list.add(link);
+        list.add(candidate);
       }
+      return found.size > 0;
     },
-    remove(link) {
-      for (const key of keys(link)) {
+    remove(candidate) {
+      const found = keys(candidate);
+      for (const key of found) {
         const list = index.get(key);
-        list?.remove(link);
+        list?.remove(candidate);
         if (list?.all.length === 0) index.delete(key);
       }
+      return found.size > 0;
     },
-    find: (host) => index.get(keyOf(host))?.all ?? [],
-    *links() {
-      for (const list of index.values()) yield* list.all;
-    },
+    list,
+    find: (host) => list(host)?.all ?? [],
   };
 }

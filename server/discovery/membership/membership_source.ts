@@ -105,6 +105,8 @@ export class MembershipSource implements Source {
   readonly name = "agents";
   readonly #options: MembershipOptions;
   readonly #agents = new Map<string, Agent>();
+  /** How many of them offer something. */
+  #offering = 0;
   /** By service: the agents that offer it, by id. */
   readonly #offers = new Map<string, Map<string, Agent>>();
   /** Agents without a link, the longest lost first. */
@@ -129,8 +131,7 @@ export class MembershipSource implements Source {
 
   /** Agents that offer something, and those that did until they were lost. */
   get agents(): number {
-    return [...this.#agents.values()]
-      .filter(({ offers }) => offers.length > 0).length;
+    return this.#offering;
   }
 
   start(sink: Sink): void {
@@ -379,6 +380,8 @@ export class MembershipSource implements Source {
   /** From now on `agent` offers these, and no others. */
   #offer(agent: Agent, offers: readonly Offer[]): void {
     const touched = new Set(agent.services());
+    this.#offering += Math.sign(offers.length) -
+      Math.sign(agent.offers.length);
     agent.offers = offers;
     if (!agent.isHeard) {
       if (!this.#isChanged) this.#keepIn(KEEP_MS);
