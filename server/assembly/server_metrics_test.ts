@@ -99,8 +99,8 @@ function used() {
   metrics.watchBudget(new ReceiveBudget());
   const dials = metrics.dialObserver(() => {});
   dials.dialStarted();
-  dials.connected(20);
-  dials.dialFailed("deadline");
+  dials.connected(20, "direct");
+  dials.dialFailed("deadline", "direct");
   const observer = metrics.packetObserver("agent");
   observer.packetReceived("DATA", 1);
   observer.packetSent("DATA", 1);
@@ -130,10 +130,10 @@ Deno.test("every family is documented", () => {
 Deno.test("a dial's failure has upstream's reason", () => {
   const { registry, dials } = used();
   for (const cause of ["answered", "no-agent", "cancelled"] as const) {
-    dials.dialFailed(cause);
+    dials.dialFailed(cause, "direct");
   }
-  dials.dialFailed("link-lost");
-  dials.dialFailed("dial-closed");
+  dials.dialFailed("link-lost", "direct");
+  dials.dialFailed("dial-closed", "direct");
   const lines = registry.expose().split("\n")
     .filter((line) => line.includes("dial_failure_count{"))
     .map((line) => line.slice(line.indexOf("{")));
