@@ -79,6 +79,19 @@ export interface ServerIdentityOptions {
   readonly nodeCertificateLifeMs: number;
 }
 
+/** How servers find each other; where they meet is where their state is. */
+export interface MembershipOptions {
+  /** `HOST:PORT` where agents reach this server; absent: if that is certain. */
+  readonly advertiseAddress?: string;
+  /** A server that says nothing for so long is gone. */
+  readonly timeoutMs: number;
+  /** Servers that somebody has named, perhaps this one too. */
+  readonly fixed: readonly {
+    readonly serverId: string;
+    readonly address: string;
+  }[];
+}
+
 /** How an agent is chosen for a dial; tried in the configured order. */
 export type StrategyName =
   | "default"
@@ -156,6 +169,8 @@ export interface ServerOptions {
    * are; absent: in the identity's directory, if there is one.
    */
   readonly state?: StateLocation;
+  /** Absent: they meet, and this one is found by those who know its address. */
+  readonly membership?: MembershipOptions;
   /** Absent: keys of authorities are kept as they are. */
   readonly stateKey?: StateKeySource;
 

@@ -191,7 +191,8 @@ class Server {
     this.#stopPorts(reason);
     unawaited(
       "task",
-      this.#nodes.stop(reason).finally(() => this.#core.closeState()),
+      Promise.all([this.#nodes.stop(reason), this.#core.peers.stop()])
+        .finally(() => this.#core.closeState()),
     );
   }
 
@@ -302,6 +303,7 @@ class Server {
   #announceEnd(): void {
     this.#readiness.report();
     this.#kubernetes?.retire();
+    this.#core.peers.retire();
     // A client whose stream ends makes the next one elsewhere, not on this connection.
     this.#agents.drain("the server is stopping");
     this.#nodes.drain("the server is stopping");
@@ -312,6 +314,7 @@ class Server {
     this.#stopPorts(reason);
     await Promise.all([
       this.#kubernetes?.stop(),
+      this.#core.peers.stop(),
       this.#nodes.stop(reason),
     ]);
     this.#core.closeState();

@@ -23,6 +23,7 @@ import {
   textFlag,
 } from "../flags/flag.ts";
 import { DISCOVERY_FLAGS } from "./discovery.ts";
+import { PEER_FLAGS } from "./peers.ts";
 import { KUBELET_FLAGS } from "./kubelet.ts";
 import { SERVER_KUBERNETES_FLAGS } from "./kubernetes.ts";
 import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
@@ -154,7 +155,8 @@ export const SERVER_FLAGS = {
   }),
   "server-count": countFlag(1, 1, 65_535, {
     group: AGENTS,
-    help: "Number of servers, which agents are sent.",
+    help: "Number of servers, which agents are sent. More are counted where " +
+      "servers know of each other.",
   }),
 
   "state-dir": stateDirectoryFlag("server", IDENTITY),
@@ -180,6 +182,8 @@ export const SERVER_FLAGS = {
       "and key: a cloned machine, or a stolen key. refuse: the first " +
       "one stays.",
   }),
+
+  ...PEER_FLAGS,
 
   "proxy-strategies": choicesFlag(
     ["default", "destHost", "defaultRoute", "cidr", "uid"],

@@ -18,6 +18,7 @@ import type { SERVER_FLAGS } from "./flags.ts";
 import type { LimitConfig } from "../../net/admission/connection_limits.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { keyPair } from "../flags/key_pair.ts";
+import { membershipOptions } from "./peers.ts";
 import { kubeletOptions } from "./kubelet.ts";
 import { serverKubernetes } from "./kubernetes.ts";
 import type { FlagReading, FlagSources } from "../flags/read_flags.ts";
@@ -69,13 +70,9 @@ export function serverOptions(
   return {
     serverId,
     serverCount: flags["server-count"],
+    membership: membershipOptions(flags),
     ...stateOptions(reading, identity, context),
-    frontend: {
-      mode: flags["mode"],
-      listen: frontendListen(reading, identity),
-      keepaliveMs: flags["frontend-keepalive-time"],
-      connectEarly200: flags["connect-early-200"],
-    },
+    frontend: frontendOptions(reading, identity),
     agents: {
       address: { hostname: agentHost, port: flags["agent-port"] },
       ...(agentsKeyPair === undefined ? {} : { keyPair: agentsKeyPair }),
@@ -171,6 +168,19 @@ function stateOptions(
   return {
     ...(given.has("state") ? { state } : {}),
     ...(key === undefined ? {} : { stateKey: key }),
+  };
+}
+
+function frontendOptions(
+  reading: FlagReading<typeof SERVER_FLAGS>,
+  identity: ServerIdentityOptions | undefined,
+): ServerOptions["frontend"] {
+  const flags = reading.values;
+  return {
+    mode: flags["mode"],
+    listen: frontendListen(reading, identity),
+    keepaliveMs: flags["frontend-keepalive-time"],
+    connectEarly200: flags["connect-early-200"],
   };
 }
 

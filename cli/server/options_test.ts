@@ -32,6 +32,7 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
   assertEquals(options(...AGENTS, ...TCP), {
     serverId: "random-id",
     serverCount: 1,
+    membership: { fixed: [], timeoutMs: 10_000 },
     frontend: {
       mode: "auto",
       listen: {
@@ -77,6 +78,39 @@ Deno.test("limits on connections are those of the process unless they are chosen
     unauthenticatedMax: 50,
     sourceUnauthenticatedMax: 40,
   });
+});
+
+Deno.test("other servers are named by id and address", () => {
+  const read = (...flags: string[]) =>
+    options(...AGENTS, ...UNIX, ...flags).membership;
+  assertEquals(read(), { fixed: [], timeoutMs: 10_000 });
+  assertEquals(
+    read(
+      "--peers=a=a.example:8091,b=[fd00::7]:1",
+      "--advertise-address=a.example:8091",
+      "--peer-timeout=3s",
+    ),
+    {
+      fixed: [
+        { serverId: "a", address: "a.example:8091" },
+        { serverId: "b", address: "[fd00::7]:1" },
+      ],
+      timeoutMs: 3_000,
+      advertiseAddress: "a.example:8091",
+    },
+  );
+  const wrong: readonly (readonly [flag: string, words: string])[] = [
+    ["--peers=a.example:8091", "wanted ID=HOST:PORT"],
+    ["--peers=a=a.example", "wanted HOST:PORT"],
+    ["--peers=a=x:1,a=y:1", '"a" stands there twice'],
+    ["--peers=a=x/y:1", "wanted HOST:PORT"],
+    ["--advertise-address=a.example", "wanted HOST:PORT"],
+    ["--advertise-address=0.0.0.0:8091", "that others can connect to"],
+    ["--peer-timeout=1s", "2s"],
+  ];
+  for (const [flag, words] of wrong) {
+    assertThrows(() => read(flag), UsageError, words, flag);
+  }
 });
 
 Deno.test("the server's command line in Konnectivity's suite is accepted", () => {

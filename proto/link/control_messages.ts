@@ -11,6 +11,7 @@ import {
   type AnnouncedService,
   FromAgent,
   FromServer,
+  type PeerServer,
   type ServerHello,
   type ServiceRefusal,
 } from "./link_messages.ts";
@@ -24,7 +25,12 @@ export type ServerEvent =
     readonly reason: string;
     readonly delayMs: number;
   }
-  | { readonly type: "peer-addresses"; readonly addresses: readonly string[] }
+  /** All other servers, and how many there are with the one that sends it. */
+  | {
+    readonly type: "peer-addresses";
+    readonly servers: readonly PeerServer[];
+    readonly serverCount: number;
+  }
   | { readonly type: "ca-bundle"; readonly pem: Uint8Array }
   | { readonly type: "announced-services"; readonly names: readonly string[] }
   /** The agent's hello was accepted: the link stands. */

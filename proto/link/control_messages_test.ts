@@ -25,7 +25,14 @@ const SERVER_EVENTS: readonly Exclude<ServerEvent, { type: "unknown" }>[] = [
   },
   { type: "drain" },
   { type: "reconnect", reason: "stream ids run out", delayMs: 250 },
-  { type: "peer-addresses", addresses: ["10.0.0.1:8091", "[::1]:8091"] },
+  {
+    type: "peer-addresses",
+    servers: [
+      { serverId: "b", instanceId: "12345678", address: "10.0.0.1:8091" },
+      { serverId: "c", instanceId: "", address: "[::1]:8091" },
+    ],
+    serverCount: 3,
+  },
   { type: "ca-bundle", pem: Uint8Array.of(0, 255, 10) },
   { type: "announced-services", names: ["dns"] },
   { type: "admission" },

@@ -21,7 +21,8 @@ export const SCHEMA: Schema = new Schema({
     Trust: { fields: { authorities: { rule: "repeated", type: "string", id: 1 } } },
     Drain: { fields: {} },
     Reconnect: { fields: { reason: { type: "string", id: 1 }, delayMs: { type: "uint32", id: 2 } } },
-    PeerAddresses: { fields: { addresses: { rule: "repeated", type: "string", id: 1 } } },
+    PeerAddresses: { fields: { servers: { rule: "repeated", type: "PeerServer", id: 2 }, serverCount: { type: "uint32", id: 3 } } },
+    PeerServer: { fields: { serverId: { type: "string", id: 1 }, instanceId: { type: "string", id: 2 }, address: { type: "string", id: 3 } } },
     CaBundle: { fields: { pem: { type: "bytes", id: 1 } } },
     AnnouncedServices: { fields: { names: { rule: "repeated", type: "string", id: 1 } } },
     ServiceRefusals: { fields: { refused: { rule: "repeated", type: "ServiceRefusal", id: 1 } } },
@@ -145,9 +146,21 @@ export interface Reconnect {
   readonly delayMs: number;
 }
 
-/** Where the server's peers can be reached. */
+/** Where the other servers can be reached, in place of what was sent before. */
 export interface PeerAddresses {
-  readonly addresses: readonly string[];
+  /** At most 256; the field 1 was never sent. */
+  readonly servers: readonly PeerServer[];
+  /** How many servers there are, in place of what the hello said. */
+  readonly serverCount: number;
+}
+
+/** Another server of the same service. */
+export interface PeerServer {
+  readonly serverId: string;
+  /** Of its process; empty: not known. See `instance_id.ts`. */
+  readonly instanceId: string;
+  /** HOST:PORT where agents link to it. */
+  readonly address: string;
 }
 
 /** The certificates that the agent is to trust from now on. */

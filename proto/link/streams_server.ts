@@ -28,6 +28,7 @@ import {
   type AgentHello,
   type AnnouncedService,
   LINK_METHODS,
+  type PeerServer,
   type ServerHello,
   type ServiceRefusal,
 } from "./link_messages.ts";
@@ -223,6 +224,14 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
   /** Sends the authorities to trust from now on, PEM; the issuing one first. */
   announceAuthorities(pem: Uint8Array): void {
     this.#say({ type: "ca-bundle", pem });
+  }
+
+  /** Sends where the other servers are, and how many there are. */
+  announcePeers(
+    servers: readonly PeerServer[],
+    serverCount: number,
+  ): void {
+    this.#say({ type: "peer-addresses", servers, serverCount });
   }
 
   /** Asks the agent to make a new link, after `delayMs`, and drain this one. */

@@ -16,7 +16,6 @@ import type {
   Credentials,
 } from "../../net/tls/trust/credentials.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../../proto/link/hello.ts";
-import { newInstanceId } from "../../proto/peer/instance_id.ts";
 import type {
   AgentLink,
   LinkAuthorization,
@@ -36,6 +35,9 @@ import {
 import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
 import { Duplicates } from "../links/duplicates.ts";
 import { StateError } from "../identity/state_directory.ts";
+import { PEER_TIMEOUT_MS } from "../peers/member_engine.ts";
+import { openEngine } from "../peers/open_engine.ts";
+import { authorityIdsIn, certainAddress } from "../peers/own_facts.ts";
 import type { Readiness } from "./readiness.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 import type { ServerNodes } from "./server_nodes.ts";
@@ -135,6 +137,26 @@ export class ServerAgents {
     });
     await identity?.noteAddress(address);
     if (options.agents.allowAnonymous) this.#warnOfAnonymous(address);
+    await this.#meetPeers(address);
+  }
+
+  /** From now on other servers know this one, and agents are told of others. */
+  async #meetPeers(listening: string): Promise<void> {
+    const { options, peers, state, instanceId } = this.#core;
+    const { membership, serverId } = options;
+    const engine = state && await openEngine(state, {
+      serverId,
+      instanceId,
+      timeoutMs: membership?.timeoutMs ?? PEER_TIMEOUT_MS,
+      timers: systemTimers,
+      random: Math.random,
+    });
+    peers.start({
+      address: membership?.advertiseAddress ?? certainAddress(listening),
+      ...(engine === undefined ? {} : { engine }),
+      authorities: () => authorityIdsIn(this.#credentials!.current.ca),
+      onAnnouncement: (news) => this.#port.announcePeers(news),
+    });
   }
 
   /** Whether a peer may link. */
@@ -191,12 +213,13 @@ export class ServerAgents {
   }
 
   #createPort(): AgentPort {
-    const { agents, serverId, serverCount, messageBytesMax } =
-      this.#core.options;
+    const { options, peers } = this.#core;
+    const { agents, serverId, messageBytesMax } = options;
     return new AgentPort({
       serverId,
-      serverCount,
-      instanceId: newInstanceId((bytes) => crypto.getRandomValues(bytes)),
+      serverCount: () => peers.serverCount,
+      peers: () => peers.announcement,
+      instanceId: this.#core.instanceId,
       keepaliveMs: agents.keepaliveMs,
       ...(agents.firstStreamId === undefined
         ? {}
@@ -276,6 +299,7 @@ export class ServerAgents {
 
   #linked(link: AgentLink): void {
     this.#core.registry.add(link);
+    this.#core.peers.linked(link.peer);
     this.#duplicates.linked(link);
     this.#nodes.announced("linked", link);
     this.#readiness.report();
@@ -290,6 +314,7 @@ export class ServerAgents {
 
   #unlinked(link: AgentLink, reason: string): void {
     this.#core.registry.remove(link);
+    this.#core.peers.unlinked(link.peer);
     this.#duplicates.unlinked(link);
     this.#nodes.unlinked(link);
     this.#readiness.report();

@@ -11,6 +11,8 @@ import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
 import { WatchedFiles } from "../../net/tls/trust/watched_files.ts";
+import { lineKey } from "../../platform/log/line_key.ts";
+import { VERSION } from "../../platform/process/version.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { Dialer } from "../routing/dialer.ts";
@@ -24,8 +26,9 @@ import {
   stateLocationOf,
 } from "../state/state_connection.ts";
 import { Authorization } from "../policy/authorization.ts";
-import { NO_PEERS, type Peers } from "../peers/peers.ts";
+import { Membership } from "../peers/membership.ts";
 import { Registry } from "../routing/registry.ts";
+import { newInstanceId } from "../../proto/peer/instance_id.ts";
 import { ServerMetrics } from "./server_metrics.ts";
 
 /** How long a TLS handshake may take. */
@@ -47,8 +50,10 @@ export class ServerCore {
   /** Who may reach what. */
   readonly authorization: Authorization;
   readonly dialer: Dialer;
+  /** Of this process; agents and other servers tell it from a successor by it. */
+  readonly instanceId = newInstanceId((bytes) => crypto.getRandomValues(bytes));
   /** The other servers, and which of them may have an agent. */
-  readonly peers: Peers = NO_PEERS;
+  readonly peers: Membership;
 
   #state: StateConnection | undefined;
 
@@ -83,6 +88,19 @@ export class ServerCore {
       log,
       timers: systemTimers,
       metrics: this.metricRegistry,
+    });
+    this.peers = new Membership({
+      serverId: options.serverId,
+      instanceId: this.instanceId,
+      software: `tunnel/${VERSION}`,
+      serverCount: options.serverCount,
+      fixed: options.membership?.fixed ?? [],
+      strategies: options.strategies,
+      timers: systemTimers,
+      wallClock: Date.now,
+      metrics: this.metricRegistry,
+      warn: (line) => log.warn(line, {}, lineKey(line)),
+      event: (line) => log.event(line, {}, lineKey(line)),
     });
     this.dialer = new Dialer({
       authorizer: this.authorization.dials,

@@ -22,7 +22,7 @@ import {
 } from "./authority.ts";
 import { KUBELET_PORT, type NodeLookups } from "./node_lookups.ts";
 import type { KubeletRequest } from "./kubelet_request.ts";
-import { targetHost } from "../routing/target_host.ts";
+import { targetHost } from "../strategies/target_host.ts";
 
 /** Where a request goes. */
 export interface KubeletRoute {

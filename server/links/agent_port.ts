@@ -36,6 +36,7 @@ import {
   LINK_LIMITS,
   linkKeepalive,
 } from "../../proto/link/link_limits.ts";
+import type { PeerServer } from "../../proto/link/link_messages.ts";
 import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import { agentService } from "../../proto/link/packets_server.ts";
 import {
@@ -102,6 +103,14 @@ export interface AgentPortObserver extends PacketObserver {
   left?(): void;
 }
 
+/** What agents are told of all servers. */
+export interface PeerAnnouncement {
+  /** The others, as far as their addresses are known. */
+  readonly servers: readonly PeerServer[];
+  /** All there are, the one that sends it included. */
+  readonly serverCount: number;
+}
+
 /** Who is at the other end of a connection. */
 export interface ConnectionPeer {
   readonly identity: PeerIdentity;
@@ -114,7 +123,8 @@ export interface ConnectionPeer {
 /** What `AgentPort` needs from outside. */
 export interface AgentPortOptions {
   readonly serverId: string;
-  readonly serverCount: number;
+  /** How many servers there are now, as agents are told. */
+  readonly serverCount: () => number;
   /** See `ServerHello.instanceId`. */
   readonly instanceId: string;
   readonly keepaliveMs: number;
@@ -135,6 +145,8 @@ export interface AgentPortOptions {
   ) => Readonly<Record<string, MethodHandler>>;
   /** Sent to each agent once it is admitted: the authorities to trust, PEM. */
   readonly authorities?: () => Uint8Array | undefined;
+  /** Sent to each agent as well: the other servers; absent: nothing is known. */
+  readonly peers?: () => PeerAnnouncement | undefined;
   /** Of links; see `ConnectionOptions.firstStreamId`. For tests of the end. */
   readonly firstStreamId?: number;
   /** Of links, beside their frame size. For tests of other windows. */
@@ -202,6 +214,11 @@ export class AgentPort {
     for (const link of this.#links) link.announceAuthorities(bundle);
   }
 
+  /** Sends every agent where the other servers are from now on. */
+  announcePeers({ servers, serverCount }: PeerAnnouncement): void {
+    for (const link of this.#links) link.announcePeers(servers, serverCount);
+  }
+
   /** HTTP/2's client is the server here: it calls its agent. */
   async #openStreams(
     stream: ByteStream,
@@ -222,7 +239,7 @@ export class AgentPort {
           version: LINK_VERSION,
           software: `tunnel/${VERSION}`,
           serverId,
-          serverCount,
+          serverCount: serverCount(),
           capabilities: CAPABILITIES,
           instanceId: this.#options.instanceId,
         },
@@ -244,6 +261,10 @@ export class AgentPort {
       this.#links.add(link);
       const bundle = this.#options.authorities?.();
       if (bundle !== undefined) link.announceAuthorities(bundle);
+      const peers = this.#options.peers?.();
+      if (peers !== undefined) {
+        link.announcePeers(peers.servers, peers.serverCount);
+      }
       observer.linked(link);
     } catch (error) {
       if (!(error instanceof LinkError)) throw error;
@@ -287,7 +308,7 @@ export class AgentPort {
         }),
         [CONNECT_PATH]: agentService({
           serverId,
-          serverCount: () => serverCount,
+          serverCount,
           remoteAddress,
           identity,
           connection,

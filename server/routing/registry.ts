@@ -23,7 +23,7 @@ import { createStrategy } from "../strategies/create_strategy.ts";
 import type { StrategyName } from "../options.ts";
 import type { Strategy } from "../strategies/strategy.ts";
 import { LinkedNames } from "./linked_names.ts";
-import { targetHost } from "./target_host.ts";
+import { targetHost } from "../strategies/target_host.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";
 
 /**

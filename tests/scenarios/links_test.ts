@@ -71,7 +71,7 @@ function setUp(options: {
   const port = new AgentPort({
     ...shared,
     serverId: "s1",
-    serverCount: 3,
+    serverCount: () => 3,
     instanceId: "first",
     admit: (candidate) => authorize(authorizers, candidate),
     randomness: (bytes) => crypto.getRandomValues(bytes),

@@ -112,7 +112,7 @@ export class SimulatedServer {
     let random = 0;
     return new AgentPort({
       serverId: "server-1",
-      serverCount: 1,
+      serverCount: () => 1,
       instanceId: "",
       keepaliveMs: plan.keepaliveMs,
       receiveBudget: this.budget,

@@ -1,0 +1,151 @@
+/**
+ * Which agents a server has, as texts that others read: an agent's name decides
+ * in which of a few texts it stands, so that one that comes or goes changes only
+ * one of them.
+ *
+ * @module
+ */
+
+import {
+  formatIdentifiers,
+  type Identifiers,
+  IdentifiersError,
+  parseIdentifiers,
+} from "../../proto/peer/identifiers.ts";
+import type { LinkPeer } from "../../proto/link/link.ts";
+
+/** Texts among which a server's agents are divided. */
+export const SHARDS = 16;
+
+/**
+ * Longest text: annotations of one Kubernetes object have 256 KiB, a request of
+ * etcd 1.5 MiB. Sixteen of them hold 30,000 agents with 100 bytes each.
+ */
+export const SHARD_MAX = 200 * 1024;
+
+/** Agents of one text of another server that are looked at. */
+export const SHARD_AGENTS_MAX = 20_000;
+
+/** An agent that another server has. */
+export interface ListedAgent {
+  readonly agentId: string;
+  readonly identifiers: Identifiers;
+}
+
+/** The agents in one text. */
+export interface AgentShard {
+  /** By a text that is the same as long as the agent is. */
+  readonly agents: ReadonlyMap<string, ListedAgent>;
+  /** False: there are more agents than the text has. */
+  readonly isWhole: boolean;
+}
+
+export const NO_AGENTS: AgentShard = { agents: new Map(), isWhole: true };
+
+/** `agents-00` to `agents-15`. */
+export function shardPart(shard: number): string {
+  return `agents-${`${shard}`.padStart(2, "0")}`;
+}
+
+/** The agents that are linked here, and their texts. */
+export class AgentShards {
+  /** In each shard how many links an agent has, by what is written of it. */
+  readonly #shards = Array.from(
+    { length: SHARDS },
+    () => new Map<string, number>(),
+  );
+  readonly #changed = new Set<number>();
+
+  /** @returns Whether there is something to be written. */
+  add(peer: LinkPeer): boolean {
+    const [shard, entry] = placeOf(peer);
+    const links = this.#shards[shard]!;
+    const count = links.get(entry) ?? 0;
+    links.set(entry, count + 1);
+    if (count === 0) this.#changed.add(shard);
+    return this.hasChanged;
+  }
+
+  /** The same; harmless when it is not there. */
+  remove(peer: LinkPeer): boolean {
+    const [shard, entry] = placeOf(peer);
+    const links = this.#shards[shard]!;
+    const count = links.get(entry) ?? 0;
+    if (count > 1) links.set(entry, count - 1);
+    else if (links.delete(entry)) this.#changed.add(shard);
+    return this.hasChanged;
+  }
+
+  get hasChanged(): boolean {
+    return this.#changed.size > 0;
+  }
+
+  /** What is to be written now, by part; without text: nothing. */
+  *take(): Iterable<readonly [part: string, text: string | undefined]> {
+    for (const shard of this.#changed) {
+      yield [shardPart(shard), textOf([...this.#shards[shard]!.keys()])];
+    }
+    this.#changed.clear();
+  }
+}
+
+/** Two links of an agent that says the same on both are written once. */
+function placeOf({ agentId, identifiers }: LinkPeer): [number, string] {
+  const entry = JSON.stringify([agentId, formatIdentifiers(identifiers)]);
+  return [shardOf(agentId), entry];
+}
+
+/** FNV-1a: all that matters is that agents are spread. */
+function shardOf(agentId: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < agentId.length; at++) {
+    hash = Math.imul(hash ^ agentId.charCodeAt(at), 0x01000193);
+  }
+  return (hash >>> 8) % SHARDS;
+}
+
+/** @param entries In JSON. */
+function textOf(entries: readonly string[]): string | undefined {
+  if (entries.length === 0) return undefined;
+  const fitting: string[] = [];
+  let length = 0;
+  for (const entry of entries) {
+    length += 1 + new TextEncoder().encode(entry).length;
+    if (length > SHARD_MAX - 64) break;
+    fitting.push(entry);
+  }
+  const isWhole = fitting.length === entries.length;
+  return `{"isWhole":${isWhole},"agents":[${fitting.join(",")}]}`;
+}
+
+/** What another server has written; what cannot be read is left out. */
+export function parseShard(text: string): AgentShard {
+  if (text.length > 2 * SHARD_MAX) return { ...NO_AGENTS, isWhole: false };
+  let said: { isWhole?: unknown; agents?: unknown };
+  try {
+    said = JSON.parse(text) ?? {};
+  } catch {
+    return { ...NO_AGENTS, isWhole: false };
+  }
+  const list = Array.isArray(said.agents) ? said.agents : [];
+  const agents = new Map<string, ListedAgent>();
+  for (const item of list.slice(0, SHARD_AGENTS_MAX)) {
+    const agent = agentOf(item);
+    if (agent !== undefined) agents.set(JSON.stringify(item), agent);
+  }
+  return { agents, isWhole: said.isWhole === true };
+}
+
+function agentOf(item: unknown): ListedAgent | undefined {
+  if (!Array.isArray(item)) return undefined;
+  const [agentId, identifiers]: unknown[] = item;
+  if (typeof agentId !== "string" || typeof identifiers !== "string") {
+    return undefined;
+  }
+  try {
+    return { agentId, identifiers: parseIdentifiers(identifiers, "server") };
+  } catch (error) {
+    if (!(error instanceof IdentifiersError)) throw error;
+    return undefined;
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * What a server publishes about itself, as a text.
+ *
+ * @module
+ */
+
+import { isAddress } from "../../proto/peer/server_address.ts";
+import { readInstanceId } from "../../proto/peer/instance_id.ts";
+
+/** One server, as it says itself. */
+export interface MemberRecord {
+  readonly serverId: string;
+  /** Another one for each process; see `instance_id.ts`. */
+  readonly instanceId: string;
+  /** `HOST:PORT` of its agent port as agents reach it; empty: it is not known. */
+  readonly address: string;
+  /** Milliseconds since 1970. */
+  readonly startedMs: number;
+  /** Its clock when it wrote this. */
+  readonly nowMs: number;
+  /** Ids of the authorities that it trusts; see `authority_ids.ts`. */
+  readonly authorities: readonly string[];
+  /** Such as `tunnel/0.1.0`. */
+  readonly software: string;
+}
+
+/** Longest id of a server; Kubernetes' names have 253 characters. */
+const SERVER_ID_MAX = 253;
+
+/** More authorities than a change has are no help to anybody. */
+export const AUTHORITIES_MAX = 16;
+
+/** Longest text that is read. */
+export const RECORD_MAX = 8 * 1024;
+
+export function formatMember(record: MemberRecord): string {
+  return JSON.stringify(record);
+}
+
+/** What another server has written; `undefined` when it is no such thing. */
+export function parseMember(text: string): MemberRecord | undefined {
+  if (text.length > RECORD_MAX) return undefined;
+  const said = objectOf(text);
+  const instanceId = readInstanceId(textOf(said["instanceId"]));
+  const serverId = textOf(said["serverId"]);
+  if (instanceId === undefined || serverId === "") return undefined;
+  if (serverId.length > SERVER_ID_MAX) return undefined;
+  const address = textOf(said["address"]);
+  return {
+    serverId,
+    instanceId,
+    address: isAddress(address) ? address : "",
+    startedMs: numberOf(said["startedMs"]),
+    nowMs: numberOf(said["nowMs"]),
+    authorities: textsOf(said["authorities"]),
+    software: textOf(said["software"]).slice(0, 100),
+  };
+}
+
+function objectOf(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null
+      ? value as Record<string, unknown>
+      : {};
+  } catch {
+    return {};
+  }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function numberOf(value: unknown): number {
+  return typeof value === "number" && Number.isFinite(value) ? value : 0;
+}
+
+function textsOf(value: unknown): readonly string[] {
+  if (!Array.isArray(value)) return [];
+  return value.slice(0, AUTHORITIES_MAX)
+    .filter((item): item is string =>
+      typeof item === "string" && /^[0-9a-f]{16}$/.test(item)
+    );
+}

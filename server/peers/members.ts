@@ -1,0 +1,276 @@
+/**
+ * The servers that are there, as an engine sees them, this one included.
+ *
+ * What an engine says is gone is gone, but for one case: it says that this very
+ * server is gone, which is here and has published itself. Then somebody has
+ * emptied the place, or answers with an empty list, and the others are no more
+ * gone than this one: they stay until this server is seen again and they had
+ * the time to come back, or for `KEEP_MS`. So they do while nothing is seen.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import {
+  type AgentShard,
+  type ListedAgent,
+  NO_AGENTS,
+  parseShard,
+} from "./agent_shards.ts";
+import {
+  MEMBER_PART,
+  MEMBERS_MAX,
+  PART_NAME,
+  type PartChange,
+} from "./member_engine.ts";
+import { type MemberRecord, parseMember } from "./member_record.ts";
+import type { PeerAgent, PeerIndex } from "./peer_index.ts";
+import type { Peer } from "./peers.ts";
+
+/**
+ * How long servers are kept while nothing can be seen of them. They run most
+ * likely; those that do not cost agents and callers a connection that fails.
+ */
+export const KEEP_MS = 3600_000;
+
+/** How long others may take to come back after everything was lost. */
+export const RETURN_MS = 30_000;
+
+/** Another server. */
+export interface Member {
+  readonly record: MemberRecord;
+  /** The same object while it is the same server at the same address. */
+  readonly peer: Peer;
+  /** Milliseconds (clock) since when it is known. */
+  readonly sinceMs: number;
+}
+
+/** Whether its agents are known changes while it is known. */
+type KnownPeer = { -readonly [Key in keyof Peer]: Peer[Key] };
+
+/** What is kept of one of them. */
+interface Known {
+  member: (Omit<Member, "peer"> & { readonly peer: KnownPeer }) | undefined;
+  readonly shards: Map<string, Map<string, PeerAgent>>;
+  readonly cut: Set<string>;
+  /** Parts as they came, for when there is no member yet, and to compare. */
+  readonly texts: Map<string, string>;
+}
+
+/** What `Members` needs from outside. */
+export interface MembersOptions {
+  /** Of this server. */
+  readonly instanceId: string;
+  readonly index: PeerIndex;
+  readonly timers: Timers;
+  /** Others are there, or say something else of themselves. */
+  readonly onChanged: () => void;
+}
+
+export class Members {
+  readonly #options: MembersOptions;
+  readonly #known = new Map<string, Known>();
+  /** What was said to be gone and is not believed, by server. */
+  readonly #doubted = new Map<string, Set<string>>();
+  #keeping: Timer | undefined;
+  #returning: Timer | undefined;
+  /** Whether this server itself is seen: not yet, now, or no more. */
+  #own: "unseen" | "seen" | "lost" | "retired" = "unseen";
+
+  constructor(options: MembersOptions) {
+    this.#options = options;
+  }
+
+  /** All but this one. */
+  *others(): Iterable<Member> {
+    for (const { member } of this.#known.values()) {
+      if (member !== undefined) yield member;
+    }
+  }
+
+  /** Takes over what an engine reports. */
+  apply(changes: readonly PartChange[]): void {
+    const { instanceId: own } = this.#options;
+    const about = changes.findLast((change) =>
+      change.instanceId === own && change.part === MEMBER_PART
+    );
+    if (about !== undefined) this.#sawOwn(about.text !== undefined);
+    let hasChanged = false;
+    for (const change of changes) {
+      if (change.instanceId === own || !PART_NAME.test(change.part)) continue;
+      hasChanged = this.#take(change) || hasChanged;
+    }
+    if (hasChanged) this.#options.onChanged();
+  }
+
+  /** This server is not published any more: that it is not seen means nothing. */
+  retire(): void {
+    this.#own = "retired";
+  }
+
+  /** Nothing can be seen now. */
+  away(): void {
+    this.#keeping ??= this.#options.timers.after(KEEP_MS, () => {
+      this.#keeping = undefined;
+      for (const id of [...this.#known.keys()]) this.#forget(id);
+      this.#doubted.clear();
+      this.#options.onChanged();
+    });
+  }
+
+  /** Everything is seen again. */
+  back(): void {
+    if (this.#doubted.size > 0) return;
+    this.#keeping?.cancel();
+    this.#keeping = undefined;
+  }
+
+  stop(): void {
+    this.#keeping?.cancel();
+    this.#returning?.cancel();
+  }
+
+  #sawOwn(isThere: boolean): void {
+    if (this.#own === "retired") return;
+    if (!isThere) {
+      this.#returning?.cancel();
+      this.#returning = undefined;
+      if (this.#own === "unseen") return;
+      this.#own = "lost";
+      return this.away();
+    }
+    this.#own = "seen";
+    if (this.#doubted.size === 0) return this.back();
+    this.#returning ??= this.#options.timers.after(RETURN_MS, () => {
+      this.#returning = undefined;
+      for (const [id, parts] of this.#doubted) {
+        for (const part of parts) this.#remove(id, part);
+      }
+      this.#doubted.clear();
+      this.back();
+      this.#options.onChanged();
+    });
+  }
+
+  /** @returns Whether it is news to others than this file. */
+  #take({ instanceId, part, text }: PartChange): boolean {
+    const doubted = this.#doubted.get(instanceId);
+    if (text === undefined) {
+      if (this.#own !== "lost") return this.#remove(instanceId, part);
+      if (this.#known.get(instanceId)?.texts.has(part) !== true) return false;
+      if (doubted !== undefined) doubted.add(part);
+      else this.#doubted.set(instanceId, new Set([part]));
+      return false;
+    }
+    if (doubted?.delete(part) && doubted.size === 0) {
+      this.#doubted.delete(instanceId);
+    }
+    return this.#put(instanceId, part, text);
+  }
+
+  #put(instanceId: string, part: string, text: string): boolean {
+    let known = this.#known.get(instanceId);
+    if (known === undefined) {
+      if (this.#known.size >= MEMBERS_MAX) return false;
+      known = {
+        member: undefined,
+        shards: new Map(),
+        cut: new Set(),
+        texts: new Map(),
+      };
+      this.#known.set(instanceId, known);
+    }
+    if (known.texts.get(part) === text) return false;
+    known.texts.set(part, text);
+    if (part !== MEMBER_PART) {
+      if (known.member !== undefined) this.#readShard(known, part);
+      return known.member !== undefined;
+    }
+    const record = parseMember(text);
+    if (record === undefined || record.instanceId !== instanceId) {
+      return this.#remove(instanceId, part);
+    }
+    this.#name(known, record);
+    return true;
+  }
+
+  /** It says who it is: only now its agents are somebody's. */
+  #name(known: Known, record: MemberRecord): void {
+    const { member } = known;
+    const isSame = member?.record.serverId === record.serverId &&
+      member.record.address === record.address;
+    const { serverId, address } = record;
+    const peer = isSame
+      ? member!.peer
+      : { serverId, address, agentsAreKnown: true };
+    if (!isSame) this.#dropAgents(known);
+    known.member = {
+      record,
+      peer,
+      sinceMs: member?.sinceMs ?? this.#options.timers.now(),
+    };
+    if (isSame) return;
+    for (const part of known.texts.keys()) this.#readShard(known, part);
+  }
+
+  #readShard(known: Known, part: string): void {
+    if (part === MEMBER_PART) return;
+    const text = known.texts.get(part);
+    const { agents, isWhole } = text === undefined
+      ? NO_AGENTS
+      : parseShard(text) satisfies AgentShard;
+    if (isWhole) known.cut.delete(part);
+    else known.cut.add(part);
+    this.#replaceAgents(known, part, agents);
+    known.member!.peer.agentsAreKnown = known.cut.size === 0;
+  }
+
+  #replaceAgents(
+    known: Known,
+    part: string,
+    agents: ReadonlyMap<string, ListedAgent>,
+  ): void {
+    const { index } = this.#options;
+    const before = known.shards.get(part);
+    for (const [key, agent] of before ?? []) {
+      if (!agents.has(key)) index.remove(agent);
+    }
+    const now = new Map<string, PeerAgent>();
+    for (const [key, peer] of agents) {
+      let agent = before?.get(key);
+      if (agent === undefined) {
+        index.add(agent = { peer, server: known.member!.peer });
+      }
+      now.set(key, agent);
+    }
+    if (now.size === 0) known.shards.delete(part);
+    else known.shards.set(part, now);
+  }
+
+  #dropAgents(known: Known): void {
+    const { index } = this.#options;
+    for (const agents of known.shards.values()) {
+      for (const agent of agents.values()) index.remove(agent);
+    }
+    known.shards.clear();
+    known.cut.clear();
+  }
+
+  #remove(instanceId: string, part: string): boolean {
+    const known = this.#known.get(instanceId);
+    if (known === undefined || !known.texts.delete(part)) return false;
+    const wasMember = known.member !== undefined;
+    if (part === MEMBER_PART) {
+      this.#dropAgents(known);
+      known.member = undefined;
+    } else if (wasMember) this.#readShard(known, part);
+    if (known.texts.size === 0) this.#known.delete(instanceId);
+    return wasMember;
+  }
+
+  #forget(instanceId: string): void {
+    const known = this.#known.get(instanceId);
+    if (known !== undefined) this.#dropAgents(known);
+    this.#known.delete(instanceId);
+  }
+}

@@ -1,0 +1,317 @@
+/**
+ * This server among the others: publishes that it is there and which agents it
+ * has, knows the same of the others, and tells the rest of the server.
+ *
+ * Nothing here stops a server. Without the place where servers meet it goes on
+ * with those that it has seen.
+ *
+ * @module
+ */
+
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import type { DialTarget } from "../../proto/peer/dial_error.ts";
+import type { LinkPeer } from "../../proto/link/link.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { SERVER_PREFIX } from "../metrics/metric_families.ts";
+import type { PeerAnnouncement } from "../links/agent_port.ts";
+import type { StrategyName } from "../options.ts";
+import { AgentShards } from "./agent_shards.ts";
+import {
+  type EngineEvents,
+  MEMBER_PART,
+  type MemberEngine,
+  type PartChange,
+} from "./member_engine.ts";
+import {
+  formatMember,
+  type MemberRecord,
+  parseMember,
+} from "./member_record.ts";
+import { Members } from "./members.ts";
+import { PeerIndex } from "./peer_index.ts";
+import { PeerProblems } from "./peer_problems.ts";
+import type { Peer, Peers } from "./peers.ts";
+
+/** Changes of agents that come this close together are written at once. */
+export const GATHER_MS = 50;
+
+/** Least time between two writes: agents come and go in crowds. */
+export const WRITE_MS = 1_000;
+
+/** How often a server writes what its clock shows. */
+export const CLOCK_PUBLISH_MS = 20_000;
+
+/** What `Membership` needs from outside. */
+export interface MembershipOptions {
+  readonly serverId: string;
+  readonly instanceId: string;
+  readonly software: string;
+  /** Fewer servers than this are not reported to agents. */
+  readonly serverCount: number;
+  /** Servers that somebody has named, whose agents are not known. */
+  readonly fixed: readonly Peer[];
+  readonly strategies: readonly StrategyName[];
+  readonly timers: Timers;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+  readonly metrics: MetricRegistry;
+  warn(line: string): void;
+  event(line: string): void;
+}
+
+/** What is known once the server listens. */
+export interface MembershipStart {
+  /** Where agents reach it; empty when that is not certain. */
+  readonly address: string;
+  /** Absent: servers do not meet. */
+  readonly engine?: MemberEngine;
+  /** Ids of those that this server trusts now. */
+  readonly authorities: () => readonly string[];
+  /** Agents have to be told. */
+  readonly onAnnouncement: (announcement: PeerAnnouncement) => void;
+}
+
+export class Membership implements Peers {
+  readonly #options: MembershipOptions;
+  readonly #index: PeerIndex;
+  readonly #members: Members;
+  readonly #problems: PeerProblems;
+  readonly #agents = new AgentShards();
+  readonly #startedMs: number;
+  readonly #aheadMs = new Map<string, number>();
+  #started: MembershipStart | undefined;
+  #all: readonly Peer[] = [];
+  #announced = "";
+  /** Whether what the engine reports is new, and since when it is not. */
+  #view: "unknown" | "followed" | "away" = "unknown";
+  #hasWarned = false;
+  #writing: Timer | undefined;
+  #clock: Timer | undefined;
+  #writtenMs = -Infinity;
+  #isRetired = false;
+  #stopped: Promise<void> | undefined;
+
+  constructor(options: MembershipOptions) {
+    this.#options = options;
+    this.#startedMs = options.wallClock();
+    this.#index = new PeerIndex(options.strategies);
+    this.#members = new Members({
+      instanceId: options.instanceId,
+      index: this.#index,
+      timers: options.timers,
+      onChanged: () => this.#changed(),
+    });
+    this.#problems = new PeerProblems(options);
+    this.#all = options.fixed
+      .filter(({ serverId }) => serverId !== options.serverId);
+    options.metrics.computed(
+      "gauge",
+      `${SERVER_PREFIX}peers`,
+      "Other servers that are known.",
+      () => this.#others().size,
+    );
+  }
+
+  get all(): readonly Peer[] {
+    return this.#all;
+  }
+
+  find(target: DialTarget, node: string | undefined): readonly Peer[] {
+    const having = this.#index.find(target, node)
+      .filter(({ address }) => address !== "");
+    return [...having, ...this.#vague.filter((peer) => !having.includes(peer))];
+  }
+
+  /** How many servers there are, for agents; this one included. */
+  get serverCount(): number {
+    const { serverId, serverCount } = this.#options;
+    return Math.max(serverCount, new Set(this.#others()).add(serverId).size);
+  }
+
+  /** For an agent that has just linked; absent: there is nothing to say. */
+  get announcement(): PeerAnnouncement | undefined {
+    const isKnown = this.#started?.engine === undefined
+      ? this.#options.fixed.length > 0
+      : this.#view !== "unknown";
+    return isKnown ? this.#announcement() : undefined;
+  }
+
+  /** The server listens: others may know. */
+  start(start: MembershipStart): void {
+    this.#started = start;
+    if (start.engine === undefined) return;
+    start.engine.start(this.#events());
+    this.#publishMember();
+    this.#agentsChanged();
+  }
+
+  linked(peer: LinkPeer): void {
+    if (this.#agents.add(peer)) this.#agentsChanged();
+  }
+
+  unlinked(peer: LinkPeer): void {
+    if (this.#agents.remove(peer)) this.#agentsChanged();
+  }
+
+  /** The server is going: others do not count it any more; it sees them. */
+  retire(): void {
+    if (this.#isRetired) return;
+    this.#isRetired = true;
+    this.#writing?.cancel();
+    this.#clock?.cancel();
+    this.#members.retire();
+    this.#started?.engine?.publish(MEMBER_PART, undefined);
+  }
+
+  /** Settles when what was published is taken back, or cannot be. */
+  stop(): Promise<void> {
+    this.retire();
+    return this.#stopped ??= this.#end();
+  }
+
+  async #end(): Promise<void> {
+    this.#members.stop();
+    await this.#started?.engine?.stop();
+  }
+
+  // --- What this server publishes ----------------------------------------------
+
+  get #record(): MemberRecord {
+    const { serverId, instanceId, software, wallClock } = this.#options;
+    return {
+      serverId,
+      instanceId,
+      address: this.#started?.address ?? "",
+      startedMs: this.#startedMs,
+      nowMs: wallClock(),
+      authorities: this.#started?.authorities() ?? [],
+      software,
+    };
+  }
+
+  #publishMember(): void {
+    if (this.#isRetired) return;
+    this.#started!.engine!.publish(MEMBER_PART, formatMember(this.#record));
+    this.#look();
+    this.#clock = this.#options.timers.after(
+      CLOCK_PUBLISH_MS,
+      () => this.#publishMember(),
+    );
+  }
+
+  #agentsChanged(): void {
+    const { timers } = this.#options;
+    const engine = this.#started?.engine;
+    if (engine === undefined || this.#isRetired) return;
+    if (this.#writing !== undefined || !this.#agents.hasChanged) {
+      return;
+    }
+    const dueMs = this.#writtenMs + WRITE_MS - timers.now();
+    this.#writing = timers.after(Math.max(GATHER_MS, dueMs), () => {
+      this.#writing = undefined;
+      this.#writtenMs = timers.now();
+      for (const [part, text] of this.#agents.take()) {
+        engine.publish(part, text);
+      }
+    });
+  }
+
+  // --- What others publish -----------------------------------------------------
+
+  #events(): EngineEvents {
+    const { warn, event } = this.#options;
+    return {
+      changed: (changes) => {
+        if (this.#stopped !== undefined) return;
+        if (this.#view === "followed") this.#compareClocks(changes);
+        this.#members.apply(changes);
+      },
+      following: () => {
+        this.#view = "followed";
+        this.#members.back();
+        if (this.#hasWarned) event("the other servers are followed again");
+        this.#hasWarned = false;
+        this.#changed();
+      },
+      problem: (message) => {
+        this.#members.away();
+        if (this.#view === "followed") this.#view = "away";
+        // One line for a row of failures.
+        if (this.#hasWarned) return;
+        this.#hasWarned = true;
+        warn(
+          this.#view === "unknown"
+            ? `${message}; agents are not told of other servers`
+            : `${message}; the servers that were seen last count for an hour`,
+        );
+      },
+    };
+  }
+
+  /** Only of what was written just now. */
+  #compareClocks(changes: readonly PartChange[]): void {
+    const now = this.#options.wallClock();
+    for (const { instanceId, part, text } of changes) {
+      if (part !== MEMBER_PART) continue;
+      const record = text === undefined ? undefined : parseMember(text);
+      if (record === undefined) this.#aheadMs.delete(instanceId);
+      else this.#aheadMs.set(instanceId, record.nowMs - now);
+    }
+  }
+
+  /** Ids of the others. */
+  #others(): Set<string> {
+    const ids = new Set(this.#options.fixed.map(({ serverId }) => serverId));
+    for (const { record } of this.#members.others()) ids.add(record.serverId);
+    ids.delete(this.#options.serverId);
+    return ids;
+  }
+
+  #changed(): void {
+    const { serverId, fixed } = this.#options;
+    const seen = new Map<string, Peer>();
+    const ids = new Set<string>([serverId]);
+    for (const { record, peer } of this.#members.others()) {
+      ids.add(record.serverId);
+      if (peer.address !== "") seen.set(peer.address, peer);
+    }
+    this.#all = [
+      ...seen.values(),
+      ...fixed.filter((peer) => !ids.has(peer.serverId)),
+    ];
+    this.#look();
+    const { announcement } = this;
+    if (announcement === undefined) return;
+    const text = JSON.stringify(announcement);
+    if (text === this.#announced) return;
+    this.#announced = text;
+    this.#started?.onAnnouncement(announcement);
+  }
+
+  #announcement(): PeerAnnouncement {
+    const instances = new Map<Peer, string>();
+    for (const { record, peer } of this.#members.others()) {
+      instances.set(peer, record.instanceId);
+    }
+    const servers = this.#all.map((peer) => ({
+      serverId: peer.serverId,
+      address: peer.address,
+      instanceId: instances.get(peer) ?? "",
+    })).sort((a, b) => a.address < b.address ? -1 : 1);
+    return { servers, serverCount: this.serverCount };
+  }
+
+  /** Those of whose agents not all are known. */
+  get #vague(): readonly Peer[] {
+    return this.#all.filter(({ agentsAreKnown }) => agentsAreKnown !== true);
+  }
+
+  #look(): void {
+    const { timers } = this.#options;
+    this.#problems.look({
+      record: this.#record,
+      nowMs: timers.now(),
+      aheadMs: this.#aheadMs,
+    }, this.#members.others());
+  }
+}

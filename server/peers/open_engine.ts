@@ -1,0 +1,42 @@
+/**
+ * The engine of membership that belongs to where the state is.
+ *
+ * @module
+ */
+
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { StateConnection } from "../state/state_connection.ts";
+import type { MemberEngine } from "./member_engine.ts";
+
+/** Where servers meet in a state directory. */
+export const PEERS_DIRECTORY = "peers";
+
+/** Who publishes, and what it needs from outside. */
+export interface EngineOptions {
+  readonly serverId: string;
+  readonly instanceId: string;
+  readonly timeoutMs: number;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** Nothing is sent or written yet. Loaded when wanted, as the clients are. */
+export async function openEngine(
+  state: StateConnection,
+  options: EngineOptions,
+): Promise<MemberEngine | undefined> {
+  switch (state.kind) {
+    case "directory": {
+      const { DirectoryEngine } = await import("./directory_engine.ts");
+      const path = `${state.root}/${PEERS_DIRECTORY}`;
+      return new DirectoryEngine({ ...options, path });
+    }
+    case "etcd": {
+      const { EtcdEngine } = await import("./etcd_engine.ts");
+      return new EtcdEngine({ ...options, ...state });
+    }
+    case "kubernetes":
+      return undefined;
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * Which of the other servers have an agent for a dial, by the same rules by
+ * which a server finds its own. The search costs the same with ten agents and
+ * with ten thousand: each list has every server once.
+ *
+ * @module
+ */
+
+import type { DialTarget } from "../../proto/peer/dial_error.ts";
+import { targetHost } from "../strategies/target_host.ts";
+import type { StrategyName } from "../options.ts";
+import { AgentIndex } from "../strategies/agent_index.ts";
+import { createStrategy } from "../strategies/create_strategy.ts";
+import type { CandidateList, Strategy } from "../strategies/strategy.ts";
+import type { ListedAgent } from "./agent_shards.ts";
+import type { Peer } from "./peers.ts";
+
+/** An agent, and who has it. */
+export interface PeerAgent {
+  readonly peer: ListedAgent;
+  /** The same object for all agents of a server. */
+  readonly server: Peer;
+}
+
+export class PeerIndex {
+  readonly #strategies: readonly Strategy<PeerAgent>[];
+  readonly #index = new AgentIndex<PeerAgent>(() => new ServerList());
+
+  constructor(strategies: readonly StrategyName[]) {
+    this.#strategies = strategies.map((name) =>
+      createStrategy<PeerAgent>(name, () => new ServerList())
+    );
+  }
+
+  add(agent: PeerAgent): void {
+    this.#index.add(agent);
+    for (const strategy of this.#strategies) strategy.add(agent);
+  }
+
+  remove(agent: PeerAgent): void {
+    this.#index.remove(agent);
+    for (const strategy of this.#strategies) strategy.remove(agent);
+  }
+
+  /** Each server once. See `Peers.find`. */
+  find(target: DialTarget, node: string | undefined): readonly Peer[] {
+    return this.#candidates(target, node).map(({ server }) => server);
+  }
+
+  #candidates(
+    target: DialTarget,
+    node: string | undefined,
+  ): readonly PeerAgent[] {
+    if (node !== undefined) return this.#index.find(node);
+    const host = targetHost(target.address);
+    for (const strategy of this.#strategies) {
+      const found = strategy.find(host);
+      if (found.length > 0) return found;
+    }
+    return [];
+  }
+}
+
+/** Agents, and one of each server. */
+class ServerList implements CandidateList<PeerAgent> {
+  readonly #servers = new Map<Peer, Set<PeerAgent>>();
+  #all: readonly PeerAgent[] = [];
+
+  get all(): readonly PeerAgent[] {
+    return this.#all;
+  }
+
+  add(agent: PeerAgent): void {
+    const agents = this.#servers.get(agent.server);
+    if (agents !== undefined) return void agents.add(agent);
+    this.#servers.set(agent.server, new Set([agent]));
+    this.#all = [...this.#all, agent];
+  }
+
+  remove(agent: PeerAgent): void {
+    const agents = this.#servers.get(agent.server);
+    if (agents === undefined || !agents.delete(agent)) return;
+    const [next] = agents;
+    if (next === undefined) this.#servers.delete(agent.server);
+    const isShown = this.#all.includes(agent);
+    if (!isShown) return;
+    const others = this.#all.filter((shown) => shown !== agent);
+    this.#all = next === undefined ? others : [...others, next];
+  }
+}
