@@ -54,5 +54,6 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   forward: async () => (await import("./forward.ts")).FORWARD_COMMAND,
   bench: async () => (await import("./bench/command.ts")).BENCH_COMMAND,
   demo: async () => (await import("./demo/command.ts")).DEMO_COMMAND,
+  upgrade: async () => (await import("./upgrade.ts")).UPGRADE_COMMAND,
   version: async () => (await import("./version.ts")).VERSION_COMMAND,
 };

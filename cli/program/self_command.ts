@@ -68,6 +68,9 @@ const LISTENS = [
 /** Files of a state directory, and no network. */
 const FILES = [...LOOK, "--allow-write"] as const;
 
+/** Looks at a program by running it, and asks a process to start it (FFI). */
+const UPGRADES = [...LOOK, "--allow-ffi", "--allow-run"] as const;
+
 /** Starts servers and agents of its own. */
 const SELF = [...LISTENS, "--allow-run"] as const;
 
@@ -83,6 +86,7 @@ const SPECIAL: ReadonlyMap<string, readonly string[]> = new Map<
   node: FILES,
   ca: FILES,
   "egress-config": FILES,
+  upgrade: UPGRADES,
   version: LOOK,
   help: LOOK,
 }));

@@ -6,6 +6,7 @@
  */
 
 import { HandoverOffer } from "../../net/handover/handover_offer.ts";
+import { UpgradeRequests } from "../../net/handover/upgrade_requests.ts";
 import {
   Takeover,
   type TakeoverProblem,
@@ -207,7 +208,10 @@ export class Succession {
         command,
         isDraining: () => running.isDraining,
         agents: () => running.agents ?? 0,
-        handedOver: ({ isAll, pid }) => {
+        upgrades: this.#upgrades(running),
+        handedOver: ({ isAll, pid, isOurs }) => {
+          // Only from this process does the manager take that another is it.
+          if (isOurs) this.#manager?.ready(`MAINPID=${pid}`);
           if (isAll) running.handedOver(pid);
           else running.handedOverEarly?.(pid);
         },
@@ -218,6 +222,18 @@ export class Succession {
           (error as Error).message,
       );
     }
+  }
+
+  #upgrades(running: Replaceable): UpgradeRequests {
+    return new UpgradeRequests({
+      command: this.#options.command,
+      words: Deno.args,
+      environment: () => Deno.env.toObject(),
+      isBusy: () => running.isDraining,
+      timers: systemTimers,
+      log: this.#log,
+      forward: (bytes) => void Deno.stderr.writeSync(bytes),
+    });
   }
 
   async #ask(): Promise<void> {

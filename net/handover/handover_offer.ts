@@ -5,6 +5,7 @@
  * successor                          elder
  *   ask: sockets, command, replace ─►
  *                                   ◄─ yes: pid, agents    or no: why, pid
+ *                                      (and stderr, if the elder has started it)
  *   more ───────────────────────────►
  *                                   ◄─ sockets: count, and the descriptors
  *   take: [some of them] ───────────►  does not accept with these for now
@@ -29,6 +30,7 @@ import {
   PacketListener,
   type PacketSocket,
 } from "./packet_socket.ts";
+import type { UpgradeRequests } from "./upgrade_requests.ts";
 
 /** Sockets that another process accepts with from now on. */
 export interface HandedOver {
@@ -36,6 +38,8 @@ export interface HandedOver {
   readonly isAll: boolean;
   /** The successor's process. */
   readonly pid: number;
+  /** This process has started it. */
+  readonly isOurs: boolean;
 }
 
 /** The process that makes the offer. */
@@ -47,7 +51,12 @@ export interface Incumbent {
   readonly handedOver: (handed: HandedOver) => void;
   /** How many agents are linked, for a successor that has to wait for them. */
   readonly agents?: () => number;
+  /** Absent: it starts no successors itself. */
+  readonly upgrades?: UpgradeRequests;
 }
+
+/** Where this process writes its log. */
+const STDERR = 2;
 
 export class HandoverOffer {
   readonly #incumbent: Incumbent;
@@ -88,6 +97,8 @@ export class HandoverOffer {
     try {
       const first = await socket.receiveFields();
       if (first === null) return;
+      const { upgrades } = this.#incumbent;
+      if (upgrades?.takes(first)) return await upgrades.serve(socket, first);
       const refusal = this.#refusal(first);
       if (refusal !== undefined) {
         socket.send({ no: refusal, pid: Deno.pid });
@@ -117,7 +128,8 @@ export class HandoverOffer {
     this.#log.info(`process ${pid} gets ready to take over`);
     const left = [...this.#store.listening.keys()];
     const agents = this.#incumbent.agents?.() ?? 0;
-    socket.send({ yes: true, pid: Deno.pid, agents });
+    const isOurs = this.#incumbent.upgrades?.isUnderWay === true;
+    socket.send({ yes: true, pid: Deno.pid, agents }, isOurs ? [STDERR] : []);
     for (;;) {
       const words = await socket.receiveFields();
       if (words === null) break;
@@ -148,7 +160,8 @@ export class HandoverOffer {
     else this.#store.hold((key) => keys.has(key));
     // Before the answer: the successor offers its sockets there itself.
     if (isAll) this.#listener?.close();
-    this.#incumbent.handedOver({ isAll, pid });
+    const isOurs = isAll && this.#incumbent.upgrades?.handedOver() === true;
+    this.#incumbent.handedOver({ isAll, pid, isOurs });
     socket.send({ taken: true });
     return isAll;
   }

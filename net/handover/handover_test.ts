@@ -102,8 +102,8 @@ test("sockets are let go of when the younger one says so, some of them earlier",
   await takeover!.over;
   assertEquals([...socketStore()!.listening.values()], []);
   assertEquals(rig.handed, [
-    { isAll: false, pid: Deno.pid },
-    { isAll: true, pid: Deno.pid },
+    { isAll: false, pid: Deno.pid, isOurs: false },
+    { isAll: true, pid: Deno.pid, isOurs: false },
   ]);
   // The name is free for the younger one's own offer.
   assertEquals(connectPackets(rig.address), undefined);
@@ -114,7 +114,7 @@ test("who fails before it takes over has done no harm", async (rig) => {
   await failing!.take([rig.keys[0]!]);
   failing!.abandon();
   await rig.log.until(/has ended before it took over; this one goes on/);
-  assertEquals(rig.handed, [{ isAll: false, pid: Deno.pid }]);
+  assertEquals(rig.handed, [{ isAll: false, pid: Deno.pid, isOurs: false }]);
   const all = [...socketStore()!.listening.keys()];
   assertEquals(all.map(({ isHeld }) => isHeld), [false, false]);
   (await rig.takeover())!.abandon();

@@ -18,6 +18,7 @@ import {
   isTrusted,
   type PacketSocket,
 } from "./packet_socket.ts";
+import { becomeStderr } from "./spawned_process.ts";
 
 /** How long the elder may take for an answer. */
 export const ANSWER_MS = 5_000;
@@ -54,6 +55,7 @@ export class Takeover {
   readonly #socket: PacketSocket;
   readonly #store: SocketStore;
   readonly #gone = Promise.withResolvers<void>();
+  #stderr: number | undefined;
   #answered: (() => void) | undefined;
   #state: "holding" | "over" = "holding";
 
@@ -64,7 +66,10 @@ export class Takeover {
     socket: PacketSocket,
     store: SocketStore,
     agents: unknown,
+    /** Where the elder writes its log, when it has started this process. */
+    stderr: number | undefined,
   ) {
+    this.#stderr = stderr;
     this.#socket = socket;
     this.#store = store;
     this.agents = typeof agents === "number" ? agents : 0;
@@ -90,10 +95,10 @@ export class Takeover {
     const received = new Set<string>();
     try {
       socket.send({ ask: "sockets", command, replace });
-      const { words } = await answerOf(socket);
+      const { words, descriptors: [stderr] } = await answerOf(socket);
       if (words.yes !== true) throw refusal(words.no, socket.peer.pid);
       await receiveAll(socket, store, received);
-      const takeover = new Takeover(socket, store, words.agents);
+      const takeover = new Takeover(socket, store, words.agents, stderr);
       unawaited("socket", takeover.#listen(), () => socket.close());
       return takeover;
     } catch (error) {
@@ -148,6 +153,9 @@ export class Takeover {
 
   #finish(): void {
     this.#state = "over";
+    // Until now the elder has read what this process writes, and soon it ends.
+    if (this.#stderr !== undefined) becomeStderr(this.#stderr);
+    this.#stderr = undefined;
     this.#socket.close();
     this.#store.start();
     this.#gone.resolve();

@@ -1,0 +1,276 @@
+/**
+ * `tunnel upgrade`: the process that runs here goes on as another program.
+ *
+ * What can be said of the file is said before the process hears of it; the process
+ * itself starts it (`net/handover/upgrade.ts`) and stays if that comes to nothing.
+ *
+ * @module
+ */
+
+import {
+  ProcessRefusal,
+  RunningProcess,
+} from "../net/handover/running_process.ts";
+import { messageOf } from "../platform/errors/error_code.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
+import { choiceFlag, durationFlag, textFlag } from "./flags/flag.ts";
+import { handoverAddress } from "./flags/handover_flags.ts";
+import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { defaultStateDirectory } from "./flags/state_directory.ts";
+import { UsageError } from "./flags/usage_error.ts";
+import { PROXY_ADMIN_PORT } from "./proxy/query.ts";
+import { type CommandContext, defineCommand } from "./program/command.ts";
+import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
+
+const WHICH = "Which process";
+
+const KINDS = ["server", "agent", "proxy"] as const;
+
+type Kind = typeof KINDS[number];
+
+const FLAGS = {
+  "command": choiceFlag(["any", ...KINDS], "any", {
+    group: WHICH,
+    help: "What it runs as.",
+    defaultText: "the one that runs here",
+  }),
+  "state-dir": textFlag("", {
+    group: WHICH,
+    placeholder: "DIRECTORY",
+    help: "Its --state-dir, when that is not the usual one.",
+  }),
+  "handover-socket": textFlag("", {
+    group: WHICH,
+    placeholder: "PATH",
+    help: "Its --handover-socket: a path, or @NAME. A process without an " +
+      "identity has @tunnel-COMMAND-HOST-PORT; see docs/operations.md.",
+  }),
+  "timeout": durationFlag(60_000, 1_000, {
+    group: "How",
+    help: "The new program is ended, and the old one goes on, when it has " +
+      "not taken over within this time.",
+  }),
+  ...GENERAL_FLAGS,
+} as const;
+
+/** Where those without an identity are told apart, if nobody has moved them. */
+const USUAL_PORTS = { server: 8091, agent: 8093 } as const;
+
+/** How long a file may take to say its version: it may have to unpack itself. */
+const VERSION_MS = 30_000;
+
+/** How long the new process may take to listen where the old one did. */
+const SUCCESSOR_MS = 3_000;
+
+const SUCCESSOR_LOOK_MS = 50;
+
+/** Of what a file has written. */
+const WORDS_MAX = 500;
+
+/** See the module description. */
+export const UPGRADE_COMMAND = defineCommand({
+  name: "upgrade",
+  summary: "Replace a server, agent or proxy while it runs",
+  operands: "FILE [flags]",
+  about: [
+    "Asks the running process to start FILE in its place, with its own flags " +
+    "and environment. The new process takes over the ports when it is ready, so " +
+    "that nobody is refused; the old one ends when its connections have ended. " +
+    "If the new one fails, or is not ready in time, the old one goes on, and the " +
+    "reason is printed. Only root and the process's own user may ask.",
+  ],
+  examples: [
+    "tunnel upgrade /usr/local/bin/tunnel-1.2.0",
+    "tunnel upgrade ./tunnel --command agent",
+  ],
+  flags: FLAGS,
+  async run({ values, operands }, context) {
+    const [name, ...others] = operands;
+    if (name === undefined) {
+      throw new UsageError("Nothing to do: wanted tunnel upgrade FILE");
+    }
+    if (others.length > 0) {
+      throw new UsageError(`Unexpected word "${others[0]}"`);
+    }
+    const file = await executable(name);
+    const version = await versionOf(file);
+    const { process, address } = await findProcess(values, context);
+    const { command, pid } = process;
+    const before = `${process.version} (process ${pid})`;
+    try {
+      const outcome = await process.upgrade(file, values["timeout"]);
+      if (outcome.kind === "failed") {
+        throw failure(
+          `Cannot upgrade the ${command}, process ${pid} goes on: ${file} was ` +
+            `started, and ${outcome.reason}${lastWords(outcome.words)}`,
+        );
+      }
+    } catch (error) {
+      if (!(error instanceof ProcessRefusal)) throw error;
+      throw failure(`Cannot upgrade the ${command}: ${error.message}`);
+    } finally {
+      process.close();
+    }
+    const successor = await successorAt(address, pid);
+    const now = successor === undefined ? "" : ` (process ${successor})`;
+    context.print(`${command}: was ${before}, is ${version}${now}\n`);
+    return ExitCode.OK;
+  },
+});
+
+/** @returns Its whole path. */
+async function executable(name: string): Promise<string> {
+  const file = name.startsWith("/")
+    ? name
+    : `${Deno.cwd()}/${name.replace(/^\.\//, "")}`;
+  try {
+    const { isFile, mode } = await Deno.stat(file);
+    if (!isFile) throw new Error("it is no file");
+    if (((mode ?? 0) & 0o111) === 0) {
+      throw new Error("it may not be executed; chmod +x it");
+    }
+    return file;
+  } catch (error) {
+    throw failure(`Cannot upgrade to ${name}: ${messageOf(error)}`);
+  }
+}
+
+/** @throws {CommandFailure} It is no program of ours, or cannot be upgraded to. */
+async function versionOf(file: string): Promise<string> {
+  const text = await outputOf(file, "version", "--output=json");
+  let version: unknown;
+  try {
+    version = JSON.parse(text).tunnel;
+  } catch {
+    // No JSON: something else.
+  }
+  if (typeof version !== "string") {
+    throw failure(
+      `Cannot upgrade to ${file}: it is no tunnel; it answers \`version\` with ` +
+        JSON.stringify(text.slice(0, 80)),
+    );
+  }
+  // A program that knows how to ask knows what it is to do when it was asked for.
+  await outputOf(file, "upgrade", "--help");
+  return version;
+}
+
+async function outputOf(
+  file: string,
+  ...args: readonly string[]
+): Promise<string> {
+  const problem = (why: string) =>
+    failure(`Cannot upgrade to ${file}: \`${args[0]}\` ${why}`);
+  const signal = AbortSignal.timeout(VERSION_MS);
+  let output: Deno.CommandOutput;
+  try {
+    output = await new Deno.Command(file, {
+      args: [...args],
+      stdin: "null",
+      signal,
+    }).output();
+  } catch (error) {
+    throw problem(`cannot be run: ${messageOf(error)}`);
+  }
+  const { code, stdout, stderr } = output;
+  if (signal.aborted) {
+    throw problem(`was not answered within ${VERSION_MS / 1000} s`);
+  }
+  if (code === 0) return new TextDecoder().decode(stdout);
+  throw problem(
+    `ends with exit code ${code}${lastWords(new TextDecoder().decode(stderr))}`,
+  );
+}
+
+interface Found {
+  readonly process: RunningProcess;
+  readonly address: string;
+}
+
+interface Which {
+  readonly "command": "any" | Kind;
+  readonly "state-dir": string;
+  readonly "handover-socket": string;
+}
+
+async function findProcess(
+  values: Which,
+  { environment }: Pick<CommandContext, "environment">,
+): Promise<Found> {
+  const wanted = values["command"];
+  const found: Found[] = [];
+  const problems: string[] = [];
+  for (const address of addressesOf(values, environment)) {
+    try {
+      const process = await RunningProcess.find(address);
+      if (process === undefined) continue;
+      if (wanted === "any" || process.command === wanted) {
+        found.push({ process, address });
+      } else process.close();
+    } catch (error) {
+      problems.push(`${address}: ${messageOf(error)}`);
+    }
+  }
+  const [first, ...others] = found;
+  if (first !== undefined && others.length === 0) return first;
+  for (const { process } of found) process.close();
+  const what = wanted === "any" ? "server, agent or proxy" : wanted;
+  if (first === undefined) {
+    throw failure(
+      `No ${what} was found that runs here${
+        problems.length === 0 ? "" : ` (${problems.join("; ")})`
+      }; name it with --state-dir or --handover-socket`,
+    );
+  }
+  const list = found
+    .map(({ process, address }) => `${process.command} at ${address}`);
+  throw failure(
+    `Several run here (${list.join(", ")}): say which with --command or ` +
+      "--handover-socket",
+  );
+}
+
+/** Where those are that nobody has given another place. */
+function addressesOf(
+  values: Which,
+  environment: CommandContext["environment"],
+): ReadonlySet<string> {
+  const { "handover-socket": flag, "state-dir": directory } = values;
+  if (flag !== "") return new Set([flag]);
+  if (directory !== "") return new Set([`${directory}/handover.sock`]);
+  const at = (command: Kind, hostname: string, port: number) =>
+    handoverAddress({ command, flag, port: { hostname, port } })!;
+  return new Set([
+    `${defaultStateDirectory("server", environment)}/handover.sock`,
+    `${defaultStateDirectory("agent", environment)}/handover.sock`,
+    at("server", "", USUAL_PORTS.server),
+    at("agent", "", USUAL_PORTS.agent),
+    at("proxy", "127.0.0.1", PROXY_ADMIN_PORT),
+  ]);
+}
+
+/** @returns The process that is there now. */
+async function successorAt(
+  address: string,
+  before: number,
+): Promise<number | undefined> {
+  const untilMs = systemTimers.now() + SUCCESSOR_MS;
+  while (systemTimers.now() < untilMs) {
+    const process = await RunningProcess.find(address).catch(() => undefined);
+    process?.close();
+    if (process !== undefined && process.pid !== before) return process.pid;
+    await new Promise<void>((resolve) =>
+      systemTimers.after(SUCCESSOR_LOOK_MS, resolve)
+    );
+  }
+  return undefined;
+}
+
+function lastWords(words: string): string {
+  const text = words.trim().slice(-WORDS_MAX);
+  return text === "" ? "; it said nothing" : `; its last words: ${text}`;
+}
+
+function failure(sentence: string): CommandFailure {
+  return new CommandFailure(ExitCode.FAILURE, sentence);
+}

@@ -1,0 +1,113 @@
+/**
+ * A running process of ours, for one that is not its successor: who it is, and the
+ * wish that it starts another program in its place. The conversation is in
+ * `upgrade_requests.ts`.
+ *
+ * @module
+ */
+
+import { within } from "../../platform/time/deadline.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import {
+  connectPackets,
+  type HandoverFields,
+  isTrusted,
+  type PacketSocket,
+} from "./packet_socket.ts";
+import type { UpgradeOutcome } from "./upgrade.ts";
+
+/** How long it may take for an answer that costs it nothing. */
+const ANSWER_MS = 5_000;
+
+/** Beyond what the new program may take: the process itself keeps that time. */
+const OUTCOME_GRACE_MS = 5_000;
+
+/** It was found, and cannot be spoken with, or says no. */
+export class ProcessRefusal extends Error {
+  override readonly name = "ProcessRefusal";
+}
+
+export class RunningProcess {
+  readonly #socket: PacketSocket;
+
+  private constructor(
+    socket: PacketSocket,
+    /** Such as `server`. */
+    readonly command: string,
+    readonly version: string,
+  ) {
+    this.#socket = socket;
+  }
+
+  /**
+   * @param address A path, or a name behind `@`.
+   * @returns `undefined`: nobody is there.
+   * @throws {ProcessRefusal}
+   * @throws A system error with its `code`, such as EACCES.
+   */
+  static async find(address: string): Promise<RunningProcess | undefined> {
+    const socket = connectPackets(address);
+    if (socket === undefined) return undefined;
+    const { peer } = socket;
+    try {
+      // Root may ask anybody: what is asked of is its own.
+      if (!isTrusted(peer) && Deno.uid() !== 0) {
+        throw new ProcessRefusal(`process ${peer.pid} is another user's`);
+      }
+      socket.send({ ask: "who" });
+      const { command, version } = await answerOf(socket, ANSWER_MS);
+      if (typeof command !== "string" || typeof version !== "string") {
+        throw new ProcessRefusal(
+          `process ${peer.pid} is too old to be asked: start the new program ` +
+            "with its flags and --replace",
+        );
+      }
+      return new RunningProcess(socket, command, version);
+    } catch (error) {
+      socket.close();
+      throw error;
+    }
+  }
+
+  get pid(): number {
+    return this.#socket.peer.pid;
+  }
+
+  /**
+   * @param file Its whole path.
+   * @returns What became of it.
+   * @throws {ProcessRefusal}
+   */
+  async upgrade(file: string, timeoutMs: number): Promise<UpgradeOutcome> {
+    this.#socket.send({ ask: "upgrade", file, timeoutMs });
+    const { no, pid } = await answerOf(this.#socket, ANSWER_MS);
+    if (typeof pid !== "number") {
+      throw new ProcessRefusal(`process ${this.pid} refuses: ${String(no)}`);
+    }
+    const answer = await answerOf(this.#socket, timeoutMs + OUTCOME_GRACE_MS);
+    return answer.done === true ? { kind: "done" } : {
+      kind: "failed",
+      reason: String(answer.failed),
+      words: String(answer.words ?? ""),
+    };
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+}
+
+/** @throws {ProcessRefusal} There is none. */
+async function answerOf(
+  socket: PacketSocket,
+  timeoutMs: number,
+): Promise<HandoverFields> {
+  const { pid } = socket.peer;
+  const answer = await within({
+    timers: systemTimers,
+    timeoutMs,
+    late: () => new ProcessRefusal(`process ${pid} does not answer`),
+  }, socket.receiveFields());
+  if (answer !== null) return answer;
+  throw new ProcessRefusal(`process ${pid} has ended the conversation`);
+}

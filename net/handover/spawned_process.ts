@@ -1,0 +1,221 @@
+/**
+ * Another program as a process of its own that may outlive this one, by the C
+ * library's `posix_spawn`.
+ *
+ * The platform would start one, too, and would need a permission for that which
+ * the packaged program gives no server: everything that its kubeconfig names could
+ * be run. Who is asked to start a program here has the rights of this user anyway
+ * (`upgrade.ts`).
+ *
+ * @module
+ */
+
+import { lastError, openLibc } from "../libc/libc.ts";
+import { pointerTo, pointTo } from "../libc/pointers.ts";
+import { systemError } from "../libc/system_error.ts";
+
+const SYMBOLS = {
+  posix_spawn: {
+    parameters: ["buffer", "buffer", "buffer", "buffer", "buffer", "buffer"],
+    result: "i32",
+  },
+  posix_spawn_file_actions_init: { parameters: ["buffer"], result: "i32" },
+  posix_spawn_file_actions_adddup2: {
+    parameters: ["buffer", "i32", "i32"],
+    result: "i32",
+  },
+  posix_spawn_file_actions_addopen: {
+    parameters: ["buffer", "i32", "buffer", "i32", "u32"],
+    result: "i32",
+  },
+  /** Of glibc 2.34. */
+  posix_spawn_file_actions_addclosefrom_np: {
+    parameters: ["buffer", "i32"],
+    result: "i32",
+    optional: true,
+  },
+  posix_spawn_file_actions_destroy: { parameters: ["buffer"], result: "i32" },
+  posix_spawnattr_init: { parameters: ["buffer"], result: "i32" },
+  posix_spawnattr_setflags: { parameters: ["buffer", "i16"], result: "i32" },
+  posix_spawnattr_setsigdefault: {
+    parameters: ["buffer", "buffer"],
+    result: "i32",
+  },
+  posix_spawnattr_destroy: { parameters: ["buffer"], result: "i32" },
+  waitpid: { parameters: ["i32", "buffer", "i32"], result: "i32" },
+  kill: { parameters: ["i32", "i32"], result: "i32" },
+  socketpair: { parameters: ["i32", "i32", "i32", "buffer"], result: "i32" },
+  dup2: { parameters: ["i32", "i32"], result: "i32" },
+} as const;
+
+type Calls = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
+
+/** More than both structures have with any C library (80 and 336 bytes). */
+const STRUCTURE_BYTES = 512;
+
+const SIGNAL_SET_BYTES = 128;
+const SIGPIPE = 13;
+const SIGKILL = 9;
+/** POSIX_SPAWN_SETSIGDEF */
+const SET_DEFAULT_SIGNALS = 4;
+const WNOHANG = 1;
+const AF_UNIX = 1;
+/** SOCK_STREAM, SOCK_CLOEXEC */
+const STREAM_CLOEXEC = 0x80001;
+const STDIN = 0;
+const STDERR = 2;
+
+let calls: Calls | undefined | "unavailable";
+
+function openCalls(): Calls | undefined {
+  calls ??= load() ?? "unavailable";
+  return calls === "unavailable" ? undefined : calls;
+}
+
+function load(): Calls | undefined {
+  if (openLibc() === undefined) return undefined;
+  try {
+    return Deno.dlopen("libc.so.6", SYMBOLS).symbols;
+  } catch {
+    return undefined; // Another C library.
+  }
+}
+
+/** What is started. */
+export interface ProcessStart {
+  readonly file: string;
+  /** Behind the program's name. */
+  readonly words: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** How a process has ended. */
+export type ProcessEnd =
+  | { readonly kind: "exit"; readonly code: number }
+  | { readonly kind: "signal"; readonly number: number };
+
+/** A process that was started here. */
+export class SpawnedProcess {
+  readonly #calls: Calls;
+
+  private constructor(
+    calls: Calls,
+    readonly pid: number,
+    /** What it writes to stderr can be read here; the caller closes it. */
+    readonly stderr: number,
+  ) {
+    this.#calls = calls;
+  }
+
+  /**
+   * Nothing of this process is open there but stdout and what is written to
+   * `stderr`.
+   *
+   * @returns `undefined` where there is no C library.
+   * @throws A system error with its `code`.
+   */
+  static start(start: ProcessStart): SpawnedProcess | undefined {
+    const calls = openCalls();
+    if (calls === undefined) return undefined;
+    const pair = new Int32Array(2);
+    if (calls.socketpair(AF_UNIX, STREAM_CLOEXEC, 0, bytesOf(pair)) !== 0) {
+      throw systemError(lastError(openLibc()!));
+    }
+    const [near, far] = pair as unknown as [number, number];
+    const pid = spawn(calls, start, far);
+    openLibc()!.close(far);
+    if (typeof pid === "number") return new SpawnedProcess(calls, pid, near);
+    openLibc()!.close(near);
+    throw pid;
+  }
+
+  /** @returns `undefined`: it runs. To be called no more once it has ended. */
+  end(): ProcessEnd | undefined {
+    const status = new Int32Array(1);
+    const found = this.#calls.waitpid(this.pid, bytesOf(status), WNOHANG);
+    if (found === 0) return undefined;
+    const word = status[0]!;
+    const number = word & 0x7f;
+    return number === 0
+      ? { kind: "exit", code: (word >> 8) & 0xff }
+      : { kind: "signal", number };
+  }
+
+  kill(): void {
+    this.#calls.kill(this.pid, SIGKILL);
+  }
+}
+
+/** From now on this process writes there to stderr, whoever held it before. */
+export function becomeStderr(descriptor: number): void {
+  openCalls()?.dup2(descriptor, STDERR);
+  openLibc()?.close(descriptor);
+}
+
+/** @returns Its id, or why there is none. */
+function spawn(
+  calls: Calls,
+  { file, words, environment }: ProcessStart,
+  stderr: number,
+): number | Error {
+  const [actions, attributes] = [structure(), structure()];
+  calls.posix_spawn_file_actions_init(actions);
+  calls.posix_spawnattr_init(attributes);
+  try {
+    const nowhere = textOf("/dev/null");
+    calls.posix_spawn_file_actions_addopen(actions, STDIN, nowhere, 0, 0);
+    calls.posix_spawn_file_actions_adddup2(actions, stderr, STDERR);
+    // A service manager's are passed on, where nobody has forbidden that.
+    calls.posix_spawn_file_actions_addclosefrom_np?.(actions, STDERR + 1);
+    // The platform ignores it, and shells pass on what is ignored.
+    const defaults = new Uint8Array(SIGNAL_SET_BYTES);
+    defaults[(SIGPIPE - 1) >> 3] = 1 << ((SIGPIPE - 1) & 7);
+    calls.posix_spawnattr_setsigdefault(attributes, defaults);
+    calls.posix_spawnattr_setflags(attributes, SET_DEFAULT_SIGNALS);
+    const list = new TextList([file, ...words]);
+    const variables = new TextList(
+      Object.entries(environment).map(([name, value]) => `${name}=${value}`),
+    );
+    const pid = new Int32Array(1);
+    const failed = calls.posix_spawn(
+      bytesOf(pid),
+      textOf(file),
+      actions,
+      attributes,
+      bytesOf(list.pointers),
+      bytesOf(variables.pointers),
+    );
+    return failed === 0 ? pid[0]! : systemError(failed);
+  } finally {
+    calls.posix_spawn_file_actions_destroy(actions);
+    calls.posix_spawnattr_destroy(attributes);
+  }
+}
+
+/** A null-terminated list of C strings, which lives as long as this object. */
+class TextList {
+  readonly texts: readonly Uint8Array<ArrayBuffer>[];
+  readonly pointers: Uint32Array<ArrayBuffer>;
+
+  constructor(texts: readonly string[]) {
+    this.texts = texts.map(textOf);
+    this.pointers = new Uint32Array(2 * (texts.length + 1));
+    this.texts.forEach((text, index) =>
+      pointTo(this.pointers, 2 * index, pointerTo(text))
+    );
+  }
+}
+
+function textOf(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(`${text}\0`);
+}
+
+function structure(): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(STRUCTURE_BYTES);
+}
+
+function bytesOf(
+  array: Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>,
+): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(array.buffer);
+}

@@ -1,0 +1,265 @@
+/**
+ * `tunnel upgrade` of real processes, with conduits held and requests running:
+ * nobody is refused, and a new program that comes to nothing changes nothing.
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { openDialer } from "../../client/tunnel_dialer.ts";
+import { Child } from "../peers/child.ts";
+import { freePort } from "../peers/ports.ts";
+import {
+  launchAgent,
+  ourCommand,
+  type RunningServer,
+  startServer,
+} from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
+import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import { ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { FakeSystemd } from "../support/peers/fake_systemd.ts";
+import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
+
+/** Programs to upgrade to, and what runs. */
+class Stage implements AsyncDisposable {
+  readonly targets = new ProxyRig();
+  readonly target = this.targets.echo();
+  readonly children: Child[] = [];
+  /** Started by those that they took over from. */
+  readonly successors: number[] = [];
+  readonly #handovers = new Map<string, string>();
+
+  constructor(readonly workspace: Workspace) {}
+
+  /** A program that answers as ours does, and then does `rest` when it is started. */
+  async program(name: string, rest = ""): Promise<string> {
+    const file = this.workspace.path(name);
+    const ours = ourCommand().map((word) => `'${word}'`).join(" ");
+    const look = `case $1 in version|upgrade) exec ${ours} "$@" ;; esac\n`;
+    const script = `#!/bin/sh\n${look}${rest}\nexec ${ours} "$@"\n`;
+    await Deno.writeTextFile(file, script, { mode: 0o755 });
+    return file;
+  }
+
+  handover(name: string): string {
+    const path = this.#handovers.get(name) ??
+      this.workspace.path(`${name}.handover`);
+    this.#handovers.set(name, path);
+    return path;
+  }
+
+  run(name: string, command: readonly string[]): Child {
+    const logFile = this.workspace.path(`${name}.log`);
+    const child = new Child({ name, command, logFile });
+    this.children.push(child);
+    return child;
+  }
+
+  /** @returns What it printed, and how it ended. */
+  async upgrade(file: string, name: string, ...flags: readonly string[]) {
+    const [program, ...args] = ourCommand(
+      ...["upgrade", file, `--handover-socket=${this.handover(name)}`],
+      ...flags,
+    );
+    const { code, stdout, stderr } = await new Deno.Command(program!, { args })
+      .output();
+    const text = new TextDecoder().decode(stdout) +
+      new TextDecoder().decode(stderr);
+    const [, pid] = /is [^ ]* \(process (\d+)\)/.exec(text) ?? [];
+    if (pid !== undefined) this.successors.push(Number(pid));
+    return { code, text };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const pid of this.successors) {
+      try {
+        Deno.kill(pid, "SIGKILL");
+      } catch {
+        // It has ended by itself.
+      }
+    }
+    for (const child of this.children) await child.stop("SIGKILL");
+    await this.targets[Symbol.asyncDispose]();
+    await this.workspace.remove();
+  }
+}
+
+async function startTunnel(stage: Stage): Promise<RunningServer> {
+  const server = await startServer(stage.workspace, {
+    maker: "ours",
+    mode: "auto",
+    transport: "uds",
+    extraFlags: ["--v=1", `--handover-socket=${stage.handover("server")}`],
+  });
+  stage.children.push(server.child);
+  const { child, healthUrl } = await launchAgent(
+    stage.workspace,
+    server,
+    "ours",
+    ["--v=1", "--agent-id=a", `--handover-socket=${stage.handover("agent")}`],
+  );
+  stage.children.push(child);
+  await child.untilReady(`${healthUrl}/readyz`);
+  return server;
+}
+
+/** A conduit to the target over a caller's connection of its own. */
+async function dial(stage: Stage, server: RunningServer) {
+  const { frontend } = server;
+  if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
+  const address = { kind: "unix", path: frontend.path } as const;
+  const dialer = openDialer({ kind: "tunnel", protocol: "grpc", address });
+  const target = { protocol: "tcp", address: `127.0.0.1:${stage.target}` };
+  try {
+    return new ConduitProbe(await dialer.dial({ target }));
+  } finally {
+    dialer.close();
+  }
+}
+
+async function startProxy(stage: Stage): Promise<number> {
+  const [port, adminPort] = [freePort(), freePort()];
+  const config = stage.workspace.path("services.json");
+  const ports = [{ port: 80, listen: `127.0.0.1:${port}` }];
+  const endpoints = [{ address: "127.0.0.1", port: stage.target }];
+  await Deno.writeTextFile(
+    config,
+    JSON.stringify({ services: [{ name: "web", ports, endpoints }] }),
+  );
+  const proxy = stage.run(
+    "proxy",
+    ourCommand(
+      ...["proxy", `--config=${config}`, `--admin-port=${adminPort}`],
+      `--handover-socket=${stage.handover("proxy")}`,
+    ),
+  );
+  await proxy.untilReady(`http://127.0.0.1:${adminPort}/readyz`);
+  return port;
+}
+
+Deno.test("server, agent and proxy go on as another program, and nobody is refused", async () => {
+  await using stage = new Stage(await Workspace.make());
+  const file = await stage.program("tunnel-new");
+  const server = await startTunnel(stage);
+  const proxied = await startProxy(stage);
+  const held = await dial(stage, server);
+  const dials = new SteadyRequests(async () => {
+    const conduit = await dial(stage, server);
+    conduit.send("hello");
+    await conduit.received(5);
+    conduit.reset("asked enough");
+  }, 2);
+  const services = new SteadyRequests(askEcho(proxied));
+  await Promise.all([dials.more(20), services.more(20)]);
+  for (const name of ["server", "agent", "proxy"]) {
+    const { code, text } = await stage.upgrade(file, name);
+    assertEquals(code, 0, text);
+    assertMatch(
+      text,
+      new RegExp(
+        `^${name}: was \\d[^ ]* \\(process \\d+\\), is \\d[^ ]* \\(process \\d+\\)`,
+      ),
+    );
+    await Promise.all([dials.more(20), services.more(20)]);
+  }
+  for (const requests of [dials, services]) {
+    const { answered, failures } = await requests.stop();
+    assertEquals(Object.fromEntries(failures), {}, `${answered} were answered`);
+    assert(answered > 60, `only ${answered} were asked`);
+  }
+  held.send("still");
+  await held.received(5);
+  held.reset("over");
+  // The new one's log is where the old one's was.
+  const log = await Deno.readTextFile(server.child.logFile);
+  assertMatch(log, /upgrade: starts \/.*\n(.*\n)*.*took over from process/);
+  // And it can be upgraded itself.
+  const again = await stage.upgrade(file, "server");
+  assertEquals(again.code, 0, again.text);
+});
+
+Deno.test("a new program that comes to nothing is ended, and the old one goes on", async () => {
+  await using stage = new Stage(await Workspace.make());
+  const server = await startTunnel(stage);
+  const held = await dial(stage, server);
+  const cases: readonly [file: string, flags: string[], words: RegExp][] = [
+    [
+      await stage.program("crashes", "echo boom: no such disk >&2; exit 3"),
+      [],
+      /process \d+ goes on: .* ended with exit code 3; its last words: boom: no such disk/,
+    ],
+    [
+      await stage.program("hangs", "exec sleep 60"),
+      ["--timeout=1s"],
+      /goes on: .* it was not ready within 1 s/,
+    ],
+    // It is ours, and cannot use what the old one has told it.
+    [
+      await stage.program("wrong", 'set -- "$@" --no-such-flag'),
+      [],
+      /goes on: .* exit code 2; its last words: .*--no-such-flag/,
+    ],
+    ["/bin/true", [], /it is no tunnel/],
+    [
+      stage.workspace.path("crashes.not"),
+      [],
+      /Cannot upgrade to .*No such file/,
+    ],
+  ];
+  for (const [file, flags, words] of cases) {
+    const { code, text } = await stage.upgrade(file, "server", ...flags);
+    assertEquals(code, 1, text);
+    assertMatch(text, words);
+  }
+  const full = stage.workspace.path("full");
+  const script = "#!/bin/sh\nfail() { echo tunnel: $1 >&2; exit 1; }\n" +
+    "echo >/dev/full || fail 'Cannot unpack into /x: the disk is full'\n";
+  await Deno.writeTextFile(full, script, { mode: 0o755 });
+  const unpacked = await stage.upgrade(full, "server");
+  assertEquals(unpacked.code, 1);
+  assertMatch(
+    unpacked.text,
+    /`version` ends with exit code 1; .*disk is full/s,
+  );
+  const plain = stage.workspace.path("plain");
+  await Deno.writeTextFile(plain, script, { mode: 0o644 });
+  assertMatch((await stage.upgrade(plain, "server")).text, /chmod \+x/);
+  assertMatch(
+    (await stage.upgrade("/bin/true", "nobody")).text,
+    /it is no tunnel/,
+  );
+  const good = await stage.program("good");
+  assertMatch(
+    (await stage.upgrade(good, "nobody")).text,
+    /No server, agent or proxy was found that runs here/,
+  );
+  held.send("still");
+  await held.received(5);
+  const conduit = await dial(stage, server);
+  conduit.reset("done");
+  held.reset("done");
+});
+
+Deno.test("a service manager hears which process is the service from now on", async () => {
+  await using stage = new Stage(await Workspace.make());
+  using manager = new FakeSystemd(stage.workspace.path("notify"));
+  const ports = ["agent", "health", "admin"]
+    .map((name) => `--${name}-port=${freePort()}`);
+  const server = stage.run(
+    "server",
+    manager.passing(
+      [],
+      ourCommand(
+        ...["server", ...ports, `--state-dir=${stage.workspace.path("state")}`],
+        ...["--agent-bind-address=127.0.0.1", "--v=1"],
+        `--handover-socket=${stage.handover("server")}`,
+      ),
+    ),
+  );
+  await manager.until(/^READY=1/);
+  await server.untilPrinted(/server started/);
+  const file = await stage.program("tunnel-new");
+  const { code, text } = await stage.upgrade(file, "server");
+  assertEquals(code, 0, text);
+  const [pid] = stage.successors;
+  await manager.until(new RegExp(`^READY=1\nMAINPID=${pid}`));
+});
