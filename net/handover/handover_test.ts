@@ -121,19 +121,33 @@ test("who fails before it takes over has done no harm", async (rig) => {
 });
 
 test("an elder keeps no descriptor that it is sent", async (rig) => {
-  const { fcntl } = openLibc()!;
-  const F_GETFD = 1;
-  const open = () =>
-    Array.from({ length: 1_024 }, (_, number) => fcntl(number, F_GETFD, 0))
-      .filter((flags) => flags >= 0).length;
-  const before = open();
-  const socket = connectPackets(rig.address)!;
-  socket.send({ ask: "sockets", command: "agent" }, [0, 1, 2]);
-  assertEquals((await socket.receive())!.words["no"], "other");
-  assertEquals(await socket.receive(), null);
-  socket.close();
-  assertEquals(open(), before);
+  const path = await Deno.makeTempFile();
+  try {
+    using _file = await Deno.open(path);
+    const socket = connectPackets(rig.address)!;
+    const [ours] = descriptorsOf(path);
+    socket.send({ ask: "sockets", command: "agent" }, [ours!, ours!, ours!]);
+    assertEquals((await socket.receive())!.words["no"], "other");
+    assertEquals(await socket.receive(), null);
+    socket.close();
+    assertEquals(descriptorsOf(path), [ours!]);
+  } finally {
+    await Deno.remove(path);
+  }
 });
+
+/** Of this process; all others come and go with the tests that run beside. */
+function descriptorsOf(path: string): number[] {
+  const isOf = (descriptor: string) => {
+    try {
+      return Deno.readLinkSync(`/proc/self/fd/${descriptor}`) === path;
+    } catch {
+      return false; // Closed meanwhile.
+    }
+  };
+  return [...Deno.readDirSync("/proc/self/fd")]
+    .map(({ name }) => name).filter(isOf).map(Number);
+}
 
 test("an elder that dies has let go", async (rig) => {
   const takeover = await rig.takeover();
