@@ -5,13 +5,14 @@
  */
 
 import { conduitOf } from "../net/stream/stream_conduit.ts";
+import { abandon } from "../proto/link/dial_handler.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
 import { dialConnect } from "../net/http1/connect_client.ts";
 import { openFrontendStream } from "./frontend_stream.ts";
 import type { FrontendAddress } from "./tunnel_route.ts";
-import type { DialStarter, TunnelDial } from "./tunnel_dialer.ts";
+import type { DialStarter, TunnelDial } from "./dial_starter.ts";
 
 export class ConnectDialer implements DialStarter {
   readonly #address: FrontendAddress;
@@ -23,7 +24,11 @@ export class ConnectDialer implements DialStarter {
     this.#timers = timers;
   }
 
-  async start(dial: TunnelDial, signal: AbortSignal): Promise<Conduit> {
+  async start(
+    dial: TunnelDial,
+    signal: AbortSignal,
+    onSending?: () => void,
+  ): Promise<Conduit> {
     const { target, node, oneAgent, earlyData } = dial;
     if (target.protocol !== "tcp") {
       throw new DialError(
@@ -40,6 +45,10 @@ export class ConnectDialer implements DialStarter {
       stream.close();
       signal.throwIfAborted();
     }
+    // A socket that was connected says nothing of the server, a handshake does:
+    // what may be sent once only waits for an answer then.
+    const isLater = onSending !== undefined && this.#address.kind === "unix";
+    if (!isLater) onSending?.();
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
     const pending = dialConnect(conduitOf(stream), target.address, {
       onConnected: resolve,
@@ -47,10 +56,20 @@ export class ConnectDialer implements DialStarter {
     }, {
       ...(node === undefined ? {} : { node }),
       ...(oneAgent === undefined ? {} : { oneAgent }),
-      ...(earlyData === undefined ? {} : { earlyData }),
+      ...(earlyData === undefined || isLater ? {} : { earlyData }),
     });
     signal.addEventListener("abort", () => pending.cancel());
-    return await promise;
+    const conduit = await promise;
+    if (!isLater) return conduit;
+    try {
+      onSending();
+    } catch (error) {
+      abandon(conduit, "another server was quicker");
+      throw error;
+    }
+    // A fresh socket takes all of it.
+    if (earlyData !== undefined) conduit.write(earlyData);
+    return conduit;
   }
 
   close(): void {}

@@ -15,7 +15,7 @@ import { tlsClient } from "../net/tls/tls_client.ts";
 import { Credentials } from "../net/tls/trust/credentials.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { TunnelDialError } from "./dial_error.ts";
-import type { FrontendAddress } from "./tunnel_route.ts";
+import { describeFrontend, type FrontendAddress } from "./tunnel_route.ts";
 
 /** For all of it: name, TCP and handshake. */
 export const CONNECT_TIMEOUT_MS = 10_000;
@@ -56,7 +56,7 @@ export async function openFrontendStream(
     );
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
-    throw asDialError(error, addressText(address));
+    throw asDialError(error, describeFrontend(address));
   }
 }
 
@@ -105,10 +105,4 @@ function asDialError(error: unknown, address: string): unknown {
       WORDS.get(codeOf(error)) ?? error.message
     }`;
   return new TunnelDialError("streamsetup", sentence, error);
-}
-
-function addressText(address: FrontendAddress): string {
-  return address.kind === "unix"
-    ? `unix:${address.path}`
-    : hostPort(address.host, address.port);
 }

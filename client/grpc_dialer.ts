@@ -14,13 +14,28 @@ import { Metadata } from "../proto/grpc/metadata.ts";
 import { LARGE_FRAME_SIZE } from "../proto/streams/settings.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
-import type { DialStarter, TunnelDial } from "./tunnel_dialer.ts";
+import { orAborted } from "../platform/time/deadline.ts";
+import {
+  canGoAgain,
+  type DialStarter,
+  saysNothing,
+  type TunnelDial,
+} from "./dial_starter.ts";
 
 /** PING a silent server after this long; the link is lost after the second. */
 const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
 
 /** How often one dial is made again, over another connection. */
 const RETRIES_MAX = 3;
+
+/**
+ * A server that was heard so long ago may stand still by now: what may be sent
+ * once only is kept until it has answered a PING.
+ */
+const FRESH_MS = 1_000;
+
+/** One that is suspected to stand still has so long to say anything. */
+const SUSPECT_MS = 10_000;
 
 export class GrpcDialer implements DialStarter {
   readonly #channel: Channel;
@@ -37,7 +52,12 @@ export class GrpcDialer implements DialStarter {
     });
   }
 
-  async start(dial: TunnelDial, signal: AbortSignal): Promise<Conduit> {
+  async start(
+    dial: TunnelDial,
+    signal: AbortSignal,
+    onSending?: () => void,
+  ): Promise<Conduit> {
+    const isCareful = onSending !== undefined && !saysNothing(dial);
     for (let retries = 0;;) {
       signal.throwIfAborted();
       if (this.#isClosed) {
@@ -50,6 +70,11 @@ export class GrpcDialer implements DialStarter {
         continue;
       }
       try {
+        if (isCareful && !connection.isFresh(FRESH_MS)) {
+          await answered(connection, signal);
+          continue;
+        }
+        onSending?.();
         return await this.#dialOn(connection, dial, signal);
       } catch (error) {
         // Who refuses our certificate will do so again.
@@ -61,6 +86,10 @@ export class GrpcDialer implements DialStarter {
       }
       connection.leave("the server takes no more calls");
     }
+  }
+
+  suspect(): () => boolean {
+    return this.#channel.suspect(SUSPECT_MS, "the server stands still");
   }
 
   close(): void {
@@ -97,13 +126,16 @@ export class GrpcDialer implements DialStarter {
   }
 }
 
-/**
- * The connection went, or its server is going, before there was an answer. What
- * the client had to say may have been heard then, and must not be said twice; a
- * connection to a target on which nothing was said does no harm.
- */
-function canGoAgain(error: unknown, { earlyData }: TunnelDial): boolean {
-  if (!(error instanceof DialError) || error.loss === undefined) return false;
-  const saidNothing = earlyData === undefined || earlyData.length === 0;
-  return error.loss === "unprocessed" || saidNothing;
+/** @throws {DialError} When the connection ends instead: nothing was sent. */
+async function answered(
+  connection: ChannelConnection,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await orAborted(connection.answer(), signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    const { message } = error as Error;
+    throw new DialError("link-lost", message, "unprocessed");
+  }
 }

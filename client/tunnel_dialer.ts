@@ -7,7 +7,7 @@
 import { dialTarget } from "../net/dial/dial.ts";
 import { orAborted, withDeadline } from "../platform/time/deadline.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
-import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
+import { DialError } from "../proto/peer/dial_error.ts";
 import { abandon } from "../proto/link/dial_handler.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
@@ -15,34 +15,23 @@ import type { Upstream } from "../net/channel/upstream.ts";
 import { frontendUpstream, nodeUpstream } from "./tunnel_upstream.ts";
 import { ConnectDialer } from "./connect_dialer.ts";
 import { toTunnelDialError, TunnelDialError } from "./dial_error.ts";
+import type { DialStarter, TunnelDial } from "./dial_starter.ts";
+import { FailoverDialer, type NamedServer } from "./failover_dialer.ts";
 import { GrpcDialer } from "./grpc_dialer.ts";
-import { describeRoute, type TunnelRoute } from "./tunnel_route.ts";
+import {
+  describeFrontend,
+  describeRoute,
+  type FrontendAddress,
+  type FrontendProtocol,
+  type TunnelRoute,
+} from "./tunnel_route.ts";
 import { EARLY_BYTES_MAX } from "../proto/link/link.ts";
+import { hostPort } from "../proto/peer/host_port.ts";
+
+export type { TunnelDial };
 
 /** How long a dial may take (upstream's backstop). */
 export const DIAL_TIMEOUT_MS = 30_000;
-
-/** One dial. */
-export interface TunnelDial {
-  /** What is wanted behind the tunnel. */
-  readonly target: DialTarget;
-  /**
-   * The `host` identifier of the only node wanted; `uid=` and `cidr=` in front
-   * mean those identifiers, `id=` the agent's own name.
-   */
-  readonly node?: string;
-  /** See `ONE_AGENT_FIELD`; only where no node is named. */
-  readonly oneAgent?: boolean;
-  /**
-   * What the caller has to say at once, at most `EARLY_BYTES_MAX` bytes;
-   * saves a round trip where it can.
-   */
-  readonly earlyData?: Uint8Array;
-  /** Gives the dial up. */
-  readonly signal?: AbortSignal;
-  /** {@linkcode DIAL_TIMEOUT_MS} unless given. */
-  readonly timeoutMs?: number;
-}
 
 /** Makes conduits until it is closed. */
 export interface TunnelDialer {
@@ -56,12 +45,6 @@ export interface TunnelDialer {
    */
   dial(dial: TunnelDial): Promise<Conduit>;
   /** Ends what is shared between dials; conduits that are open go on. */
-  close(): void;
-}
-
-/** How one kind of route starts a dial. Rejects with `DialError` or its own. */
-export interface DialStarter {
-  start(dial: TunnelDial, signal: AbortSignal): Promise<Conduit>;
   close(): void;
 }
 
@@ -102,10 +85,31 @@ function dialerOf(
 
 function createStarter(route: TunnelRoute, timers: Timers): DialStarter {
   if (route.kind === "direct") return DIRECT;
-  if (route.kind === "node") return new GrpcDialer(nodeUpstream(route), timers);
-  return route.protocol === "grpc"
-    ? new GrpcDialer(frontendUpstream(route.address, timers), timers)
-    : new ConnectDialer(route.address, timers);
+  const servers = route.kind === "node"
+    ? route.addresses.map((address): NamedServer => ({
+      name: hostPort(address.host, address.port),
+      starter: new GrpcDialer(
+        nodeUpstream({ ...route, addresses: [address] }),
+        timers,
+      ),
+    }))
+    : [route.address, ...route.others ?? []].map((address): NamedServer => ({
+      name: describeFrontend(address),
+      starter: frontendStarter(address, route.protocol, timers),
+    }));
+  return servers.length === 1
+    ? servers[0]!.starter
+    : new FailoverDialer(servers, timers);
+}
+
+function frontendStarter(
+  address: FrontendAddress,
+  protocol: FrontendProtocol,
+  timers: Timers,
+): DialStarter {
+  return protocol === "grpc"
+    ? new GrpcDialer(frontendUpstream(address, timers), timers)
+    : new ConnectDialer(address, timers);
 }
 
 const DIRECT: DialStarter = {

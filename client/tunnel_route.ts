@@ -44,6 +44,11 @@ export type TunnelRoute =
     readonly kind: "tunnel";
     readonly protocol: FrontendProtocol;
     readonly address: FrontendAddress;
+    /**
+     * Frontends of further servers, for dials that the first one cannot serve:
+     * when it is away, stands still, is about to go, or has no agent for them.
+     */
+    readonly others?: readonly FrontendAddress[];
   };
 
 /**
@@ -78,8 +83,14 @@ export function describeRoute(route: TunnelRoute): string {
     );
     return `as a node over ${servers.join(", ")}`;
   }
-  const { protocol, address } = route;
+  const { protocol, address, others = [] } = route;
+  const servers = [address, ...others].map(describeFrontend);
+  return `${protocol} over ${servers.join(", ")}`;
+}
+
+/** Such as `unix:/run/front.sock`. */
+export function describeFrontend(address: FrontendAddress): string {
   return address.kind === "unix"
-    ? `${protocol} over unix:${address.path}`
-    : `${protocol} over ${address.host}:${address.port}`;
+    ? `unix:${address.path}`
+    : hostPort(address.host, address.port);
 }

@@ -46,6 +46,32 @@ export function parseHostPort(what: string, text: string): HostPort {
   return parsePlace(what, text, 1);
 }
 
+/** Servers that are named in one place. */
+export const SERVERS_MAX = 16;
+
+/** A comma that cannot be part of a path: a path or a port follows. */
+const BETWEEN_SERVERS = /,\s*(?=unix:|[^,/]*(?:,|$))/;
+
+/**
+ * Reads `ADDRESS[,ADDRESS…]`: each address once, as it stands there.
+ *
+ * @throws {UsageError} One line.
+ */
+export function parseServerList(what: string, text: string): readonly string[] {
+  const servers = new Set(text.split(BETWEEN_SERVERS));
+  if (servers.has("")) {
+    throw new UsageError(
+      `Cannot use ${what}: saw "${text}", wanted an address on either side of ` +
+        "each comma",
+    );
+  }
+  if (servers.size <= SERVERS_MAX) return [...servers];
+  throw new UsageError(
+    `Cannot use ${what}: it names ${servers.size} servers, wanted ` +
+      `${SERVERS_MAX} at most`,
+  );
+}
+
 /** The default port on which agents and nodes find a server. */
 const AGENT_PORT = 8091;
 

@@ -4,6 +4,8 @@ import {
   formatHostPort,
   parseForwardSpec,
   parseHostPort,
+  parseServerList,
+  SERVERS_MAX,
 } from "./addresses.ts";
 
 const at = (host: string, port: number) => ({ host, port });
@@ -88,4 +90,18 @@ Deno.test("parseForwardSpec() names a port that cannot be", () => {
     UsageError,
     "wanted 1 to 65535",
   );
+});
+
+Deno.test("a list of servers is read at the commas between them", () => {
+  const read = (text: string) => parseServerList("--server", text);
+  assertEquals(read("unix:/a"), ["unix:/a"]);
+  assertEquals(read("unix:/a,unix:/b, c:1"), ["unix:/a", "unix:/b", "c:1"]);
+  assertEquals(read("a:1,[::1]:2,a:1"), ["a:1", "[::1]:2"]);
+  assertEquals(read("a,b"), ["a", "b"]);
+  assertEquals(read("unix:/a,b/c"), ["unix:/a,b/c"]);
+  for (const text of ["a:1,", ",a:1", "a:1,,b:1"]) {
+    assertThrows(() => read(text), UsageError, "either side of each comma");
+  }
+  const many = Array.from({ length: SERVERS_MAX + 1 }, (_, i) => `a:${i + 1}`);
+  assertThrows(() => read(many.join()), UsageError, "names 17 servers");
 });

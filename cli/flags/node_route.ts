@@ -14,7 +14,7 @@ import {
 } from "../../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { UsageError } from "./usage_error.ts";
-import { parseAgentServer } from "./addresses.ts";
+import { parseAgentServer, parseServerList } from "./addresses.ts";
 import { followIdentity } from "../../agent/identity/followed_identity.ts";
 import { joinedRoute, readJoined } from "./joined_node.ts";
 import { keyPair } from "./key_pair.ts";
@@ -56,7 +56,8 @@ export function nodeRouteOf(
   const proxyEnv = proxyEnvironment(sources.environment);
   const addresses = flags["server"] === ""
     ? undefined
-    : [parseAgentServer("--server", flags["server"])];
+    : parseServerList("--server", flags["server"])
+      .map((server) => parseAgentServer("--server", server));
   const pair = keyPair(
     "agent-cert",
     flags["agent-cert"],
@@ -153,12 +154,12 @@ function refuseFrontend(
         "agents speaks gRPC only; remove it",
     );
   }
-  if (flags["server"].startsWith("unix:")) {
+  const frontend = flags["server"].split(",")
+    .find((server) => server.trim().startsWith("unix:"));
+  if (frontend !== undefined) {
     throw new UsageError(
-      `Cannot connect as a node to ${
-        flags["server"]
-      }: that is a frontend; wanted ` +
-        "HOST:PORT of the server's port for agents",
+      `Cannot connect as a node to ${frontend.trim()}: that is a frontend; ` +
+        "wanted HOST:PORT of the server's port for agents",
     );
   }
 }

@@ -79,6 +79,10 @@ Deno.test("files say who a node is that has not joined", () =>
       proxyEnv: { httpsProxy: undefined, noProxy: undefined },
     };
     assertEquals(route(...argv, "--server=t:1"), expected);
+    assertEquals<TunnelRoute>(route(...argv, "--server=t:1,u"), {
+      ...expected,
+      addresses: [...expected.addresses, { host: "u", port: 8091 }],
+    });
     assertEquals(route(...argv, "--server=t:1", "--tls-server-name=x"), {
       ...expected,
       serverName: "x",
@@ -94,6 +98,7 @@ Deno.test("what says two things about a node's route is refused in one line", ()
       [[state, "--cert=c", "--key=k"],         "Cannot use --cert as a node: it is for a frontend; use --agent-cert"],
       [[state, "--proxy-mode=http-connect"],   "Cannot use --proxy-mode=http-connect as a node"],
       [[state, "--server=unix:/s"],            "Cannot connect as a node to unix:/s: that is a frontend"],
+      [[state, "--server=t:1,unix:/s"],        "Cannot connect as a node to unix:/s: that is a frontend"],
       [[state, "--ca-cert=ca"],                "Cannot use --ca-cert for a node that has joined"],
       [[state, ...pair],                       "Cannot use --state-dir together with --agent-cert"],
       [[...pair, "--ca-cert=ca"],              "Cannot use --agent-cert without --ca-cert and --server"],

@@ -10,10 +10,13 @@ import {
   parseEgressConfig,
 } from "../../client/egress_config.ts";
 import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
-import type { TunnelRoute } from "../../client/tunnel_route.ts";
+import type {
+  FrontendAddress,
+  TunnelRoute,
+} from "../../client/tunnel_route.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { UsageError } from "./usage_error.ts";
-import { parseHostPort } from "./addresses.ts";
+import { parseHostPort, parseServerList } from "./addresses.ts";
 import {
   booleanFlag,
   choiceFlag,
@@ -54,9 +57,10 @@ const NODE_FLAGS = ["as-node", "state-dir", "agent-cert", "agent-key"] as const;
 export const ROUTE_ONLY_FLAGS = {
   "server": textFlag("", {
     group: GROUP,
-    placeholder: "ADDRESS",
-    help: "Frontend of the server: unix:/path or host:port. For a node: the " +
-      "server's port for agents.",
+    placeholder: "ADDRESS[,…]",
+    help: "Frontend of the server: unix:/path or host:port; of several, the " +
+      "next one is asked where one cannot serve. For a node: the server's " +
+      "port for agents.",
     defaultText: "the socket of a server on this machine, or where this node " +
       "has joined",
   }),
@@ -243,26 +247,37 @@ function routeFromFlags(
   flags: FlagReading<typeof ROUTE_ONLY_FLAGS>["values"],
   localFrontend: () => string,
 ): TunnelRoute {
-  const server = flags["server"] || localFrontend();
-  const protocol = flags["proxy-mode"];
-  const pair = keyPair("cert", flags["cert"], "key", flags["key"]);
-  const caFile = flags["ca-cert"];
-  if (/^unix:/.test(server)) {
+  const servers = flags["server"] === ""
+    ? [localFrontend()]
+    : parseServerList("--server", flags["server"]);
+  const [address, ...others] = servers.map((server) =>
+    frontendOf(server, flags)
+  );
+  if (servers.every((server) => UNIX.test(server))) refuseCertificates(flags);
+  return {
+    kind: "tunnel",
+    protocol: flags["proxy-mode"],
+    address: address!,
+    ...(others.length === 0 ? {} : { others }),
+  };
+}
+
+const UNIX = /^unix:/;
+
+function frontendOf(
+  server: string,
+  flags: FlagReading<typeof ROUTE_ONLY_FLAGS>["values"],
+): FrontendAddress {
+  if (UNIX.test(server)) {
     const path = server.replace(/^unix:(?:\/\/(?=\/))?/, "");
-    if (path === "") {
-      throw new UsageError(
-        `Cannot use --server: saw "${server}", wanted unix:/path`,
-      );
-    }
-    if (pair !== undefined || caFile !== "") {
-      throw new UsageError(
-        "Cannot use --ca-cert, --cert or --key with a unix socket: there is " +
-          "no TLS on it; remove them",
-      );
-    }
-    return { kind: "tunnel", protocol, address: { kind: "unix", path } };
+    if (path !== "") return { kind: "unix", path };
+    throw new UsageError(
+      `Cannot use --server: saw "${server}", wanted unix:/path`,
+    );
   }
   const { host, port } = parseHostPort("--server", server);
+  const pair = keyPair("cert", flags["cert"], "key", flags["key"]);
+  const caFile = flags["ca-cert"];
   if (pair === undefined || caFile === "") {
     throw new UsageError(
       `Cannot connect to ${server} without --ca-cert, --cert and --key: ` +
@@ -275,9 +290,16 @@ function routeFromFlags(
     ...pair,
     ...(serverName === "" ? {} : { serverName }),
   };
-  return {
-    kind: "tunnel",
-    protocol,
-    address: { kind: "tcp", host, port, tls },
-  };
+  return { kind: "tcp", host, port, tls };
+}
+
+function refuseCertificates(
+  flags: FlagReading<typeof ROUTE_ONLY_FLAGS>["values"],
+): void {
+  const pair = keyPair("cert", flags["cert"], "key", flags["key"]);
+  if (pair === undefined && flags["ca-cert"] === "") return;
+  throw new UsageError(
+    "Cannot use --ca-cert, --cert or --key with a unix socket: there is " +
+      "no TLS on it; remove them",
+  );
 }

@@ -52,6 +52,21 @@ Deno.test("a route leads over TCP with certificates", () => {
   });
 });
 
+Deno.test("a route leads over several servers, of either kind", () => {
+  const argv = ["--server=unix:/a.sock,b:8090,c:8090", ...TLS];
+  const files = { caFile: "ca.crt", certFile: "me.crt", keyFile: "me.key" };
+  const tls = files;
+  assertEquals<TunnelRoute>(route(...argv), {
+    kind: "tunnel",
+    protocol: "grpc",
+    address: { kind: "unix", path: "/a.sock" },
+    others: [
+      { kind: "tcp", host: "b", port: 8090, tls },
+      { kind: "tcp", host: "c", port: 8090, tls },
+    ],
+  });
+});
+
 Deno.test("a route is taken from kube-apiserver's file", () => {
   assertEquals(route("--egress-config=egress.yaml"), {
     kind: "tunnel",
@@ -78,6 +93,11 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
     "Cannot use --ca-cert, --cert or --key with a unix socket: there is no TLS on it; remove them"],
   ["a socket without a path", ["--server=unix:"],
     'Cannot use --server: saw "unix:", wanted unix:/path'],
+  ["certificates for several sockets", ["--server=unix:/s,unix:/t", ...TLS],
+    "Cannot use --ca-cert, --cert or --key with a unix socket: there is no TLS on it; remove them"],
+  ["a port among sockets without certificates", ["--server=unix:/s,a:1"],
+    "Cannot connect to a:1 without --ca-cert, --cert and --key: a frontend on a port asks for a " +
+      "certificate; give all three"],
   ["a URL", ["--server=https://a:1"],
     'Cannot use --server: saw "https://a:1", wanted HOST:PORT'],
   ["a network without a file", ["--server=unix:/s", "--network=etcd"],

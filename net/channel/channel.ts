@@ -30,6 +30,9 @@ export const USED_MS = 30_000;
 /** Servers that get too many PINGs refuse them; no longer wait is needed. */
 export const KEEPALIVE_MS_MAX = 600_000;
 
+/** One question whether a server is there stands for those that follow so soon. */
+const SUSPECTED_MS = 1_000;
+
 /** What a channel is made of. */
 export interface ChannelOptions {
   readonly upstream: Upstream;
@@ -55,6 +58,14 @@ export interface ChannelConnection extends RequestTarget {
    * will do so again.
    */
   readonly hasAnswered: boolean;
+  /** Whether the server has been heard within `ms`. */
+  isFresh(ms: number): boolean;
+  /**
+   * Settles when the server has answered a PING: nothing but that has been sent.
+   *
+   * @throws {Error} Why the connection ended before.
+   */
+  answer(): Promise<void>;
   /**
    * It will not do: the next call goes over another one, to the next server.
    * What runs on this one goes on.
@@ -107,6 +118,17 @@ export class Channel {
     // Other waiting callers may have filled it, or it is gone already: the call
     // finds out.
     return this.take() ?? made;
+  }
+
+  /**
+   * Asks whether the server is there at all, and ends connections on which it
+   * has said nothing by `waitMs` from now; calls on them are lost then.
+   *
+   * @returns Whether it has said anything since.
+   */
+  suspect(waitMs: number, reason: string): () => boolean {
+    const heard = [...this.#open].map((one) => one.suspect(waitMs, reason));
+    return () => heard.some((isHeard) => isHeard());
   }
 
   /**
@@ -168,8 +190,9 @@ export class Channel {
           onGoaway: ({ code }) => {
             if (code === ErrorCode.ENHANCE_YOUR_CALM) this.#askLess();
           },
-          onClosed: () => {
-            connection.closed();
+          onAlive: () => connection.alive(),
+          onClosed: ({ reason }) => {
+            connection.closed(reason);
             this.#open.delete(connection);
           },
         },
@@ -199,6 +222,10 @@ class ServerConnection implements ChannelConnection {
   #isLeft = false;
   /** Set while calls may last. */
   #timer: Timer | undefined;
+  /** Set while an answer to a PING is awaited. */
+  #asked: PromiseWithResolvers<void> | undefined;
+  #suspected: { readonly atMs: number; isHeard(): boolean } | undefined;
+  #suspicion: Timer | undefined;
 
   constructor(
     readonly http2: Connection,
@@ -248,7 +275,49 @@ class ServerConnection implements ChannelConnection {
     this.http2.shutdown(reason);
   }
 
-  closed(): void {
+  isFresh(ms: number): boolean {
+    return this.#hasAnswered &&
+      this.#timers.now() - this.http2.lastHeardMs < ms;
+  }
+
+  answer(): Promise<void> {
+    if (this.#asked === undefined) {
+      this.#asked = Promise.withResolvers();
+      // Who asked may have given up by the time at which it ends.
+      this.#asked.promise.catch(() => {});
+      this.http2.checkLiveness();
+    }
+    return this.#asked.promise;
+  }
+
+  alive(): void {
+    this.#asked?.resolve();
+    this.#asked = undefined;
+  }
+
+  suspect(waitMs: number, reason: string): () => boolean {
+    const { http2 } = this;
+    const nowMs = this.#timers.now();
+    const last = this.#suspected;
+    // Many calls may wait: a PING each would be an attack.
+    if (last !== undefined && nowMs - last.atMs < SUSPECTED_MS) {
+      return last.isHeard;
+    }
+    const { lastHeardMs } = http2;
+    const isHeard = () => http2.lastHeardMs > lastHeardMs;
+    this.#suspected = { atMs: nowMs, isHeard };
+    http2.checkLiveness();
+    this.#suspicion ??= this.#timers.after(waitMs, () => {
+      this.#suspicion = undefined;
+      if (!isHeard()) http2.abort(ErrorCode.NO_ERROR, reason);
+    });
+    return isHeard;
+  }
+
+  closed(reason: string): void {
     this.#timer?.cancel();
+    this.#suspicion?.cancel();
+    this.#asked?.reject(new Error(reason));
+    this.#asked = undefined;
   }
 }

@@ -11,6 +11,7 @@
  */
 
 import type { Clock } from "../../proto/sync/clock.ts";
+import { AttemptOrder, FAILED_MS, REFUSED_MS } from "./attempt_order.ts";
 import { ConnectError } from "./server_connect.ts";
 import { interleaveFamilies } from "./happy_eyeballs.ts";
 import { type ProxyEnvironment, proxyFor } from "./proxy_environment.ts";
@@ -36,12 +37,6 @@ export interface ResolvedServer extends ServerAddress {
 
 /** Machines behind one name that are tried in one attempt. */
 export const ADDRESSES_PER_NAME_MAX = 16;
-
-/** How long an address that failed is tried after the others. */
-export const FAILED_MS = 30_000;
-
-/** The same for one that refused: that takes no time, and is over soon. */
-export const REFUSED_MS = 1_000;
 
 /** What `ServerAddresses` needs from outside. */
 export interface ServerAddressesOptions {
@@ -183,53 +178,6 @@ export class ServerAddresses {
       .map((ip) => ({ ...address, ip }));
   }
 }
-
-/** When each address was tried, and with what success. */
-class AttemptOrder {
-  readonly #clock: Clock;
-  #turn = 0;
-  readonly #last = new Map<string, { turn: number; failingUntilMs: number }>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** Those that have not just failed, then those longest not tried. */
-  order<Item>(
-    items: readonly Item[],
-    keyOf: (item: Item) => string,
-  ): Item[] {
-    const now = this.#clock.now();
-    const rank = (item: Item) => {
-      const last = this.#last.get(keyOf(item));
-      const isFailing = now < (last?.failingUntilMs ?? -Infinity);
-      return { isFailing, turn: last?.turn ?? 0 };
-    };
-    return items.map((item) => ({ item, ...rank(item) }))
-      .sort((a, b) =>
-        Number(a.isFailing) - Number(b.isFailing) || a.turn - b.turn
-      )
-      .map(({ item }) => item);
-  }
-
-  /** @param failingMs How long it comes after the others. */
-  took(key: string, failingMs: number): void {
-    // Machines come and go behind a name; the one tried longest ago is
-    // forgotten.
-    this.#last.delete(key);
-    this.#last.set(key, {
-      turn: ++this.#turn,
-      failingUntilMs: failingMs === 0
-        ? -Infinity
-        : this.#clock.now() + failingMs,
-    });
-    const [oldest] = this.#last.keys();
-    if (this.#last.size > REMEMBERED_MAX) this.#last.delete(oldest!);
-  }
-}
-
-/** Places whose turns are remembered. */
-const REMEMBERED_MAX = 256;
 
 function keyOf({ host, port, ip }: ResolvedServer): string {
   return `${host} ${port} ${ip ?? ""}`;

@@ -1,12 +1,11 @@
+import { FAILED_MS, REFUSED_MS } from "./attempt_order.ts";
 import { assertEquals, assertRejects } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ConnectError } from "./server_connect.ts";
 import { LookupError } from "../names/resolver.ts";
 import {
   ADDRESSES_PER_NAME_MAX,
-  FAILED_MS,
   NoServerError,
-  REFUSED_MS,
   type ResolvedServer,
   type ServerAddress,
   ServerAddresses,

@@ -227,8 +227,7 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
   }
 
   #refused(phase: Asking, { status, sentence }: ConnectRefusal): void {
-    // Konnectivity marks a dial that took too long by this status alone.
-    this.#fail(phase, status === 504 ? "timeout" : "endpoint", sentence);
+    this.#fail(phase, REASONS.get(status) ?? "endpoint", sentence);
   }
 
   #fail(
@@ -238,9 +237,21 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
   ): void {
     this.#phase = { kind: "over" };
     this.#socket.reset(message);
-    outcome.onFailed(new DialError(reason, message));
+    // The request was sent whole, and may have been read.
+    const loss = reason === "link-lost" ? "unanswered" : undefined;
+    outcome.onFailed(new DialError(reason, message, loss));
   }
 }
+
+/**
+ * What a status says beyond its sentence; Konnectivity marks a dial that took too
+ * long by 504 alone.
+ */
+const REASONS: ReadonlyMap<number, DialError["reason"]> = new Map([
+  [403, "refused"],
+  [503, "no-agent"],
+  [504, "timeout"],
+]);
 
 /** kube-apiserver's very words; the Host header is never the target. */
 function request(

@@ -120,7 +120,8 @@ Deno.test("a refusal is reported with the server's sentence, once", async () => 
   const cases: [string, DialError["reason"], string][] = [
     ["502 No\r\n\r\nconnection refused", "endpoint", "connection refused"],
     ["504 No\r\n\r\ntoo late", "timeout", "too late"],
-    ["503 No\r\nContent-Length: 8\r\n\r\nno agent", "endpoint", "no agent"],
+    ["503 No\r\nContent-Length: 8\r\n\r\nno agent", "no-agent", "no agent"],
+    ["403 No\r\n\r\nno rule", "refused", "no rule"],
   ];
   for (const [answer, reason, message] of cases) {
     await forAll(10, async (random) => {

@@ -270,7 +270,7 @@ export class Connection {
     this.#liveness.keepAlive(options);
   }
 
-  /** Sends a PING, whose answer moves `lastHeardMs`. */
+  /** Sends a PING, whose answer moves `lastHeardMs` and is an event. */
   checkLiveness(): void {
     if (!this.#life.isClosed) this.#liveness.ping("life");
   }
@@ -407,6 +407,7 @@ export class Connection {
     }
     if (purpose === "probe") this.#receiving.probeAnswered(this.#nowMs);
     if (purpose === "drain") this.#life.finishDrain();
+    if (purpose === "life") this.#events.onAlive?.();
   }
 
   // --- What streams and the receiver need of us ------------------------------

@@ -52,6 +52,8 @@ export interface ConnectionEvents {
   onPeerSettings?(): void;
   /** The peer will take no new streams: make another connection. */
   onGoaway?(info: GoawayInfo): void;
+  /** The PING of `checkLiveness` is answered. */
+  onAlive?(): void;
   /**
    * The stream ids of this connection will soon be used up: make another and
    * `shutdown` this one. `isUsable` is false from now on.

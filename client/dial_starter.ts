@@ -1,0 +1,72 @@
+/**
+ * The contract between a dialer and whatever makes its dials: over one server, over
+ * several, or straight.
+ *
+ * @module
+ */
+
+import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
+import type { Conduit } from "../proto/transfer/conduit.ts";
+
+/** One dial. */
+export interface TunnelDial {
+  /** What is wanted behind the tunnel. */
+  readonly target: DialTarget;
+  /**
+   * The `host` identifier of the only node wanted; `uid=` and `cidr=` in front
+   * mean those identifiers, `id=` the agent's own name.
+   */
+  readonly node?: string;
+  /** See `ONE_AGENT_FIELD`; only where no node is named. */
+  readonly oneAgent?: boolean;
+  /**
+   * What the caller has to say at once, at most `EARLY_BYTES_MAX` bytes;
+   * saves a round trip where it can.
+   */
+  readonly earlyData?: Uint8Array;
+  /** Gives the dial up. */
+  readonly signal?: AbortSignal;
+  /** `DIAL_TIMEOUT_MS` unless given. */
+  readonly timeoutMs?: number;
+}
+
+/** How one kind of route starts a dial. */
+export interface DialStarter {
+  /**
+   * Starts a dial.
+   *
+   * @param onSending Called just before what the caller has to say leaves, and
+   *   again if it leaves again; what it throws ends the dial instead. With it such
+   *   bytes are not sent to a server that may stand still.
+   * @throws {DialError} The dial was answered, or lost on its way.
+   * @throws {Error} The server was not reached: nothing was sent.
+   */
+  start(
+    dial: TunnelDial,
+    signal: AbortSignal,
+    onSending?: () => void,
+  ): Promise<Conduit>;
+  /**
+   * A dial has not been answered for long: asks whether the server is there at
+   * all. One that says nothing for long is hung up on.
+   *
+   * @returns Whether it has said anything since.
+   */
+  suspect?(): () => boolean;
+  close(): void;
+}
+
+/** Whether nothing goes with the dial that must not be said twice. */
+export function saysNothing({ earlyData }: TunnelDial): boolean {
+  return earlyData === undefined || earlyData.length === 0;
+}
+
+/**
+ * The connection went, or its server is going, before there was an answer. What
+ * the client had to say may have been heard then, and must not be said twice; a
+ * connection to a target on which nothing was said does no harm.
+ */
+export function canGoAgain(error: unknown, dial: TunnelDial): boolean {
+  if (!(error instanceof DialError) || error.loss === undefined) return false;
+  return error.loss === "unprocessed" || saysNothing(dial);
+}

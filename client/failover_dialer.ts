@@ -1,0 +1,294 @@
+/**
+ * Dials over the first of several servers that can serve: one that is away,
+ * refuses us, is about to go or has no agent for a dial is followed by the next at
+ * once; one that is silent is raced by it. Who has failed is tried last for a
+ * while, and afterwards, too, until another one fails.
+ *
+ * What the caller has said never reaches two targets (see
+ * `server/routing/ongoing_dial.ts`, whose rules these are): bytes leave over one
+ * server only, and over a second one if the first certainly did not pass them on.
+ * Connecting twice does no harm; who comes second is hung up on.
+ *
+ * What a target or a policy says is final. It refuses to know how a server is
+ * reached and asked.
+ *
+ * @module
+ */
+
+import {
+  AttemptOrder,
+  FAILED_MS,
+  REFUSED_MS,
+} from "../net/dial/attempt_order.ts";
+import { ConnectError } from "../net/dial/server_connect.ts";
+import { codeOf } from "../platform/errors/error_code.ts";
+import { unawaited } from "../platform/errors/internal_errors.ts";
+import { abandon } from "../proto/link/dial_handler.ts";
+import { DialError } from "../proto/peer/dial_error.ts";
+import type { Timer, Timers } from "../proto/sync/clock.ts";
+import type { Conduit } from "../proto/transfer/conduit.ts";
+import { toTunnelDialError, TunnelDialError } from "./dial_error.ts";
+import {
+  canGoAgain,
+  type DialStarter,
+  saysNothing,
+  type TunnelDial,
+} from "./dial_starter.ts";
+
+/** A server that has not answered for so long is raced by the next. */
+export const SILENT_MS = 1_000;
+
+/** By then it is asked whether it is there at all: its target may be slow. */
+export const SUSPECT_MS = 500;
+
+/** Servers that an error tells of, with so many letters of what each said. */
+const TOLD_MAX = 6;
+const TOLD_LENGTH_MAX = 300;
+
+/** One of several servers. */
+export interface NamedServer {
+  /** For people; the names are different. */
+  readonly name: string;
+  readonly starter: DialStarter;
+}
+
+/** See the module description. */
+export class FailoverDialer implements DialStarter {
+  readonly #servers: readonly NamedServer[];
+  readonly #timers: Timers;
+  readonly #order: AttemptOrder;
+
+  constructor(servers: readonly NamedServer[], timers: Timers) {
+    this.#servers = servers;
+    this.#timers = timers;
+    this.#order = new AttemptOrder(timers);
+  }
+
+  start(dial: TunnelDial, signal: AbortSignal): Promise<Conduit> {
+    const queue = this.#order.order(this.#servers, ({ name }) => name);
+    const going = new FailoverDial(dial, queue, {
+      timers: this.#timers,
+      failed: ({ name }, ms) => this.#order.took(name, ms),
+    });
+    return going.run(signal);
+  }
+
+  close(): void {
+    for (const { starter } of this.#servers) starter.close();
+  }
+}
+
+/** One server that is asked. */
+interface Attempt {
+  readonly server: NamedServer;
+  readonly giveUp: AbortController;
+  patience?: Timer;
+  /** Set when it was asked whether it is there; absent: that cannot be asked. */
+  isHeard?: (() => boolean) | undefined;
+  isSilent: boolean;
+}
+
+/** Why a server did not serve. */
+interface Failure {
+  readonly name: string;
+  readonly error: Error;
+}
+
+interface FailoverDialOptions {
+  readonly timers: Timers;
+  /** It is tried after the others for so long. */
+  failed(server: NamedServer, ms: number): void;
+}
+
+/** One dial, until the first server has answered it for good. */
+class FailoverDial {
+  readonly #dial: TunnelDial;
+  readonly #queue: NamedServer[];
+  readonly #options: FailoverDialOptions;
+  readonly #result = Promise.withResolvers<Conduit>();
+  readonly #asked = new Set<Attempt>();
+  readonly #failures: Failure[] = [];
+  /** What a server has said of the target, while an earlier one may connect. */
+  #verdict: unknown;
+  /** Over which what the caller has said leaves, or has left. */
+  #sender: Attempt | undefined;
+  #isOver = false;
+
+  constructor(
+    dial: TunnelDial,
+    queue: NamedServer[],
+    options: FailoverDialOptions,
+  ) {
+    this.#dial = dial;
+    this.#queue = queue;
+    this.#options = options;
+  }
+
+  async run(signal: AbortSignal): Promise<Conduit> {
+    signal.throwIfAborted();
+    const giveUp = () => this.#fail(signal.reason);
+    signal.addEventListener("abort", giveUp);
+    this.#askNext();
+    try {
+      return await this.#result.promise;
+    } finally {
+      signal.removeEventListener("abort", giveUp);
+    }
+  }
+
+  /** @returns Whether there was another one. */
+  #askNext(): boolean {
+    const server = this.#queue.shift();
+    if (server === undefined) return false;
+    const attempt: Attempt = {
+      server,
+      giveUp: new AbortController(),
+      isSilent: false,
+    };
+    this.#asked.add(attempt);
+    const { timers } = this.#options;
+    attempt.patience = timers.after(SUSPECT_MS, () => {
+      attempt.isHeard = server.starter.suspect?.();
+      attempt.patience = timers.after(
+        SILENT_MS - SUSPECT_MS,
+        () => this.#onSilent(attempt),
+      );
+    });
+    const { signal } = attempt.giveUp;
+    const asking = server.starter
+      .start(this.#dial, signal, () => this.#onSending(attempt))
+      .then(
+        (conduit) => this.#onConnected(attempt, conduit),
+        (error) => this.#onFailed(attempt, error),
+      );
+    unawaited("dial", asking, () => this.#fail(new Error("internal error")));
+    return true;
+  }
+
+  /** @throws {DialError} When another server has it, or may have it. */
+  #onSending(attempt: Attempt): void {
+    if (saysNothing(this.#dial)) return;
+    if (!this.#asked.has(attempt) || this.#isOver) throw QUICKER;
+    this.#sender = attempt;
+    // They may not say it any more; they are asked again if that is lost.
+    for (const other of [...this.#asked].reverse()) {
+      if (other === attempt) continue;
+      this.#end(other);
+      this.#queue.unshift(other.server);
+    }
+  }
+
+  #onConnected(attempt: Attempt, conduit: Conduit): void {
+    if (this.#isOver || !this.#asked.has(attempt)) {
+      return abandon(conduit, "another server was quicker");
+    }
+    this.#over(attempt);
+    this.#result.resolve(conduit);
+  }
+
+  /** The server may stand still, or the target be slow. */
+  #onSilent(attempt: Attempt): void {
+    attempt.isSilent = true;
+    // Those that come later had better begin with another one.
+    if (attempt.isHeard?.() !== true) {
+      this.#options.failed(attempt.server, FAILED_MS);
+    }
+    if (this.#sender === undefined) this.#askNext();
+  }
+
+  #onFailed(attempt: Attempt, error: unknown): void {
+    if (this.#isOver || !this.#asked.has(attempt)) return;
+    this.#end(attempt);
+    if (!isOfServer(error, this.#dial)) return this.#onFinal(error);
+    if (this.#sender === attempt) this.#sender = undefined;
+    const { server } = attempt;
+    if (!isAnswer(error)) this.#options.failed(server, failingMs(error));
+    this.#failures.push({ name: server.name, error });
+    if (this.#askNext() || this.#asked.size > 0) return;
+    this.#fail(this.#verdict ?? together(this.#failures));
+  }
+
+  /** What one server says of the target counts, unless an earlier one connects. */
+  #onFinal(error: unknown): void {
+    const isAwaited = [...this.#asked].some(({ isSilent, isHeard }) =>
+      isSilent && isHeard?.() !== false
+    );
+    if (isAwaited) this.#verdict ??= error;
+    else this.#fail(error);
+  }
+
+  #fail(error: unknown): void {
+    if (this.#isOver) return;
+    this.#over();
+    this.#result.reject(error);
+  }
+
+  #end(attempt: Attempt): void {
+    attempt.patience?.cancel();
+    this.#asked.delete(attempt);
+    attempt.giveUp.abort(QUICKER);
+  }
+
+  #over(winner?: Attempt): void {
+    this.#isOver = true;
+    winner?.patience?.cancel();
+    if (winner !== undefined) this.#asked.delete(winner);
+    for (const other of this.#asked) this.#end(other);
+  }
+}
+
+const QUICKER = new DialError("cancelled", "another server was quicker");
+
+/** Whether another server may do better, and what was said stays said once. */
+function isOfServer(error: unknown, dial: TunnelDial): error is Error {
+  if (error instanceof DialError) {
+    if (isAnswer(error) || canGoAgain(error, dial)) return true;
+    // Its link to the agent went, and it has no other one.
+    return error.reason === "link-lost" && saysNothing(dial);
+  }
+  if (error instanceof TunnelDialError) return error.reason === "streamsetup";
+  // Bugs of ours stay what they are.
+  return error instanceof Error && !(error instanceof TypeError) &&
+    !(error instanceof RangeError);
+}
+
+/** The server is well, and has no agent for the dial. */
+function isAnswer(error: Error): boolean {
+  if (!(error instanceof DialError) || error.loss !== undefined) return false;
+  // Konnectivity's servers have no other sign.
+  return error.reason === "no-agent" || NO_AGENT.test(error.message);
+}
+
+const NO_AGENT = /^(?:No agent available|currently no tunnels available)\b/i;
+
+/** One that is started again is back soon. */
+function failingMs(error: Error): number {
+  if (error instanceof DialError) return REFUSED_MS;
+  const isRefused = error instanceof ConnectError && error.isRefused;
+  const isAway = ["ECONNREFUSED", "ENOENT"].includes(codeOf(error.cause));
+  return isRefused || isAway ? REFUSED_MS : FAILED_MS;
+}
+
+/** Each sentence once, and which servers said it. */
+function together(failures: readonly Failure[]): TunnelDialError {
+  const bySentence = new Map<string, string[]>();
+  for (const { name, error } of failures.slice(0, TOLD_MAX)) {
+    const sentence = error.message.slice(0, TOLD_LENGTH_MAX);
+    const names = bySentence.get(sentence) ?? [];
+    bySentence.set(sentence, [...names, name]);
+  }
+  const told = [...bySentence].map(([sentence, names]) => {
+    const unnamed = names.filter((name) => !sentence.includes(name));
+    return unnamed.length === 0
+      ? sentence
+      : `${sentence} (server ${unnamed.join(", ")})`;
+  });
+  const rest = failures.length - TOLD_MAX;
+  if (rest > 0) told.push(`and ${rest} more servers`);
+  const message = told.join("; ");
+  const answered = failures.map(({ error }) => error)
+    .findLast((error) => error instanceof DialError);
+  return answered === undefined
+    ? new TunnelDialError("streamsetup", message)
+    : toTunnelDialError(new DialError(answered.reason, message));
+}

@@ -1,0 +1,301 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { FAILED_MS } from "../net/dial/attempt_order.ts";
+import { DialError } from "../proto/peer/dial_error.ts";
+import type { Conduit } from "../proto/transfer/conduit.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../tests/support/memory/conduit_probe.ts";
+import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
+import { TunnelDialError } from "./dial_error.ts";
+import type { DialStarter, TunnelDial } from "./dial_starter.ts";
+import { FailoverDialer, SILENT_MS } from "./failover_dialer.ts";
+
+const TARGET = { protocol: "tcp", address: "10.0.0.7:443" } as const;
+const EARLY: TunnelDial = {
+  target: TARGET,
+  earlyData: new TextEncoder().encode("hello"),
+};
+
+/** A server that does as the test says. */
+class ScriptedServer implements DialStarter {
+  /** Dials that wait for what the test says. */
+  readonly asked: PromiseWithResolvers<Conduit>[] = [];
+  readonly targets: MemoryConduit[] = [];
+  /** What was said over it, once for each time. */
+  sent = 0;
+  givenUp = 0;
+  isAlive: boolean | undefined;
+  #onSending: (() => void) | undefined;
+
+  start(
+    dial: TunnelDial,
+    signal: AbortSignal,
+    onSending?: () => void,
+  ): Promise<Conduit> {
+    const asked = Promise.withResolvers<Conduit>();
+    this.asked.push(asked);
+    this.#onSending = () => {
+      onSending?.();
+      if (dial.earlyData !== undefined) this.sent++;
+    };
+    signal.addEventListener("abort", () => {
+      if (signal.reason.message !== "") this.givenUp++;
+      asked.reject(signal.reason);
+    });
+    return asked.promise;
+  }
+
+  suspect(): () => boolean {
+    return () => this.isAlive === true;
+  }
+
+  close(): void {}
+
+  /** The connection stands: what the caller has said leaves. */
+  send(): void {
+    this.#onSending!();
+  }
+
+  connect(): Conduit {
+    const [near, far] = MemoryConduit.pair();
+    this.targets.push(far);
+    this.asked.at(-1)!.resolve(near);
+    return far;
+  }
+
+  async fail(error: Error): Promise<void> {
+    this.asked.at(-1)!.reject(error);
+    await settled();
+  }
+}
+
+function setUp(count = 2) {
+  const timers = new FakeTimers();
+  const servers = Array.from({ length: count }, () => new ScriptedServer());
+  const dialer = new FailoverDialer(
+    servers.map((starter, index) => ({ name: `s${index}:1`, starter })),
+    timers,
+  );
+  const start = (
+    dial: TunnelDial = { target: TARGET },
+    signal = new AbortController().signal,
+  ) => dialer.start(dial, signal);
+  return {
+    timers,
+    dialer,
+    start,
+    first: servers[0]!,
+    second: servers[1]!,
+    servers,
+  };
+}
+
+const AWAY = new TunnelDialError(
+  "streamsetup",
+  "Cannot connect to s0:1: connection refused",
+);
+const NO_AGENT = new DialError("no-agent", "No agent available: none");
+
+Deno.test("the first server serves, and the others are not asked", async () => {
+  const { timers, start, first, second } = setUp();
+  for (let count = 1; count <= 3; count++) {
+    const dialing = start();
+    first.connect();
+    await dialing;
+    assertEquals([first.asked.length, second.asked.length], [count, 0]);
+  }
+  assertEquals(timers.pendingCount, 0);
+});
+
+Deno.test("a server that is away is followed by the next at once, and tried last from then on", async () => {
+  const { timers, start, first, second } = setUp();
+  const dialing = start(EARLY);
+  await first.fail(AWAY);
+  second.send();
+  second.connect();
+  await dialing;
+  for (const waitMs of [0, FAILED_MS]) {
+    timers.advance(waitMs);
+    const again = start();
+    assertEquals(first.asked.length, 1);
+    second.connect();
+    await again;
+  }
+  // Until the other one fails.
+  const back = start();
+  await second.fail(AWAY);
+  first.connect();
+  await back;
+  assertEquals([first.sent, second.sent], [0, 1]);
+});
+
+Deno.test("a server without an agent is followed by the next, and stays the first", async () => {
+  for (
+    const error of [
+      NO_AGENT,
+      new DialError("endpoint", "No agent available"),
+      new DialError("link-lost", "going away", "unprocessed"),
+    ]
+  ) {
+    const { start, first, second } = setUp();
+    const dialing = start(EARLY);
+    first.send();
+    await first.fail(error);
+    second.send();
+    second.connect();
+    await dialing;
+    assertEquals([first.sent, second.sent], [1, 1], error.message);
+    if (error.loss !== undefined) continue;
+    start();
+    assertEquals(first.asked.length, 2);
+  }
+});
+
+Deno.test("what a target or a policy says is final", async () => {
+  for (
+    const error of [
+      new DialError("endpoint", "connection refused"),
+      new DialError("refused", "no rule lets you"),
+      new DialError("timeout", "no answer"),
+    ]
+  ) {
+    const { start, first, second } = setUp();
+    const dialing = assertRejects(() => start(), DialError, error.message);
+    await first.fail(error);
+    await dialing;
+    assertEquals(second.asked.length, 0);
+  }
+});
+
+Deno.test("a silent server is raced, and who connects first counts", async () => {
+  for (const isFirst of [true, false]) {
+    const { timers, start, first, second } = setUp();
+    const dialing = start();
+    timers.advance(SILENT_MS - 1);
+    assertEquals(second.asked.length, 0);
+    timers.advance(1);
+    assertEquals(second.asked.length, 1);
+    const [winner, loser] = isFirst ? [first, second] : [second, first];
+    const target = new ConduitProbe(winner!.connect());
+    const caller = new ConduitProbe(await dialing);
+    caller.send("hi");
+    await target.received(2);
+    assertEquals(loser!.givenUp, 1);
+    assertEquals(timers.pendingCount, 0);
+    // One that says nothing is not begun with the next time.
+    start();
+    assertEquals(second.asked.length, 2);
+  }
+});
+
+Deno.test("a server whose target is slow is raced, and stays the first", async () => {
+  const { timers, start, first, second } = setUp();
+  first.isAlive = true;
+  const dialing = start();
+  timers.advance(SILENT_MS);
+  second.connect();
+  await dialing;
+  start();
+  assertEquals([first.asked.length, second.asked.length], [2, 1]);
+});
+
+Deno.test("what was said over a silent server is not said over another", async () => {
+  const { timers, start, first, second } = setUp();
+  const dialing = assertRejects(() => start(EARLY), DialError, "broke");
+  first.send();
+  timers.advance(10 * SILENT_MS);
+  assertEquals(second.asked.length, 0);
+  await first.fail(new DialError("link-lost", "it broke", "unanswered"));
+  await dialing;
+  // The next one begins with the other.
+  start(EARLY);
+  assertEquals(second.asked.length, 1);
+});
+
+Deno.test("of two that are asked, what the caller has said leaves over one", async () => {
+  const { timers, start, first, second } = setUp();
+  const dialing = start(EARLY);
+  timers.advance(SILENT_MS);
+  second.send();
+  assertEquals(first.givenUp, 1);
+  let refused: unknown;
+  try {
+    first.send();
+  } catch (error) {
+    refused = error;
+  }
+  assert(refused instanceof DialError);
+  assertEquals([first.sent, second.sent], [0, 1]);
+  // It is asked again when that came to nothing.
+  await second.fail(NO_AGENT);
+  assertEquals(first.asked.length, 2);
+  first.send();
+  first.connect();
+  await dialing;
+});
+
+Deno.test("a verdict waits for an earlier server that is alive, not for a dead one", async () => {
+  for (const isAlive of [true, false]) {
+    const { timers, start, first, second } = setUp();
+    first.isAlive = isAlive;
+    const dialing = start();
+    timers.advance(SILENT_MS);
+    const refused = new DialError("endpoint", "connection refused");
+    if (isAlive) {
+      await second.fail(refused);
+      first.connect();
+      await dialing;
+    } else {
+      const failing = assertRejects(() => dialing, DialError, "refused");
+      await second.fail(refused);
+      await failing;
+    }
+  }
+});
+
+Deno.test("an error names every server, each sentence once, and is bounded", async () => {
+  const { start, servers } = setUp(9);
+  const dialing = assertRejects(() => start(), TunnelDialError);
+  await servers[0]!.fail(AWAY);
+  for (const server of servers.slice(1, 3)) await server.fail(NO_AGENT);
+  for (const server of servers.slice(3)) {
+    await server.fail(new Error("x".repeat(10_000)));
+  }
+  const { reason, message } = await dialing;
+  assertEquals(reason, "endpoint");
+  assertEquals(
+    message,
+    "Cannot connect to s0:1: connection refused; " +
+      "No agent available: none (server s1:1, s2:1); " +
+      `${"x".repeat(300)} (server s3:1, s4:1, s5:1); and 3 more servers`,
+  );
+});
+
+Deno.test("a dial that is given up is so everywhere", async () => {
+  const { timers, start, first, second } = setUp();
+  const abort = new AbortController();
+  const dialing = assertRejects(
+    () => start({ target: TARGET }, abort.signal),
+    Error,
+    "enough",
+  );
+  timers.advance(SILENT_MS);
+  abort.abort(new Error("enough"));
+  await dialing;
+  assertEquals([first.givenUp, second.givenUp], [1, 1]);
+  assertEquals(timers.pendingCount, 0);
+});
+
+Deno.test("who connects when another one has is hung up on", async () => {
+  const { timers, start, first, second } = setUp();
+  const dialing = start();
+  timers.advance(SILENT_MS);
+  const target = new ConduitProbe(first.connect());
+  const late = new ConduitProbe(second.connect());
+  const caller = new ConduitProbe(await dialing);
+  assertEquals((await late.closed).kind, "reset");
+  caller.reset("done");
+  await target.closed;
+});

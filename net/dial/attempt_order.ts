@@ -1,0 +1,66 @@
+/**
+ * In which order one of several is tried: those that have just failed come last,
+ * so that a dead one does not cost its deadline each time.
+ *
+ * It refuses to know what is tried; it is known by a text.
+ *
+ * @module
+ */
+
+import type { Clock } from "../../proto/sync/clock.ts";
+
+/** How long an address that failed is tried after the others. */
+export const FAILED_MS = 30_000;
+
+/** The same for one that refused: that takes no time, and is over soon. */
+export const REFUSED_MS = 1_000;
+
+/** Places whose turns are remembered. */
+const REMEMBERED_MAX = 256;
+
+/** When each was tried, and with what success. */
+export class AttemptOrder {
+  readonly #clock: Clock;
+  #turn = 0;
+  readonly #last = new Map<string, { turn: number; failingUntilMs: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Those that have not just failed, then those longest not tried; of those that
+   * never were, the first.
+   */
+  order<Item>(
+    items: readonly Item[],
+    keyOf: (item: Item) => string,
+  ): Item[] {
+    const now = this.#clock.now();
+    const rank = (item: Item) => {
+      const last = this.#last.get(keyOf(item));
+      const isFailing = now < (last?.failingUntilMs ?? -Infinity);
+      return { isFailing, turn: last?.turn ?? 0 };
+    };
+    return items.map((item) => ({ item, ...rank(item) }))
+      .sort((a, b) =>
+        Number(a.isFailing) - Number(b.isFailing) || a.turn - b.turn
+      )
+      .map(({ item }) => item);
+  }
+
+  /** @param failingMs How long it comes after the others. */
+  took(key: string, failingMs: number): void {
+    // Machines come and go behind a name; the one tried longest ago is
+    // forgotten.
+    this.#last.delete(key);
+    this.#last.set(key, {
+      turn: ++this.#turn,
+      failingUntilMs: failingMs === 0
+        ? -Infinity
+        : this.#clock.now() + failingMs,
+    });
+    const [oldest] = this.#last.keys();
+    if (this.#last.size > REMEMBERED_MAX) this.#last.delete(oldest!);
+  }
+}
