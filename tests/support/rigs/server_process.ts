@@ -17,6 +17,7 @@ export class ServerProcess {
   readonly #flags: readonly string[];
   readonly #healthPort = freePort();
   #child: Child | undefined;
+  #starts = 0;
 
   constructor(
     workspace: Workspace,
@@ -57,7 +58,8 @@ export class ServerProcess {
     this.#child = new Child({
       name: `server ${this.serverId}`,
       command: [...ourCommand("server"), ...this.#flags],
-      logFile: this.#workspace.path(`${this.serverId}.log`),
+      // One each time: what an earlier one has printed says nothing of this one.
+      logFile: this.#workspace.path(`${this.serverId}-${++this.#starts}.log`),
     });
     await this.#child.untilReady(
       `http://127.0.0.1:${this.#healthPort}/healthz`,

@@ -1,0 +1,233 @@
+/**
+ * Callers that name several servers, as processes: one of them is killed, stands
+ * still, or has no agent, and callers are served by the other.
+ *
+ * @module
+ */
+
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { openDialer, type TunnelDialer } from "../../client/tunnel_dialer.ts";
+import { TunnelDialError } from "../../client/dial_error.ts";
+import type {
+  FrontendAddress,
+  FrontendProtocol,
+  TunnelRoute,
+} from "../../client/tunnel_route.ts";
+import { Child } from "../peers/child.ts";
+import { freePort } from "../peers/ports.ts";
+import { ourCommand } from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
+import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
+import { ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { ServerProcess } from "../support/rigs/server_process.ts";
+
+/** Two servers, an agent of both, and an echo behind it. */
+class Stage implements AsyncDisposable {
+  readonly #targets = new ProxyRig();
+  readonly echo = this.#targets.echo();
+  readonly #children: Child[] = [];
+
+  private constructor(
+    readonly workspace: Workspace,
+    readonly one: ServerProcess,
+    readonly two: ServerProcess,
+  ) {}
+
+  /** @param of Which servers the agent calls. */
+  static async open(
+    of: (one: string, two: string) => readonly string[] = (one, two) => [
+      one,
+      two,
+    ],
+  ): Promise<Stage> {
+    const workspace = await Workspace.make();
+    const [one, two] = ["s1", "s2"].map((id) =>
+      new ServerProcess(workspace, id, ["--mode=auto"])
+    ) as [ServerProcess, ServerProcess];
+    await Promise.all([one.start(), two.start()]);
+    const stage = new Stage(workspace, one, two);
+    await stage.#startAgent(of(one.address, two.address));
+    return stage;
+  }
+
+  async #startAgent(addresses: readonly string[]): Promise<void> {
+    const { ca, agent } = this.workspace.certificates;
+    this.run("agent", [
+      "agent",
+      `--server=${addresses.join(",")}`,
+      `--ca-cert=${ca}`,
+      `--agent-cert=${agent.cert}`,
+      `--agent-key=${agent.key}`,
+      "--health-server-host=127.0.0.1",
+      `--health-server-port=${freePort()}`,
+      `--admin-server-port=${freePort()}`,
+    ]);
+    const linked = [this.one, this.two]
+      .filter(({ address }) => addresses.includes(address));
+    await Promise.all(linked.map((server) => server.untilLinked()));
+  }
+
+  run(name: string, words: readonly string[]): Child {
+    const child = new Child({
+      name,
+      command: ourCommand(...words),
+      logFile: this.workspace.path(`${name}.log`),
+    });
+    this.#children.push(child);
+    return child;
+  }
+
+  /** The servers' frontends, as `--server` names them. */
+  get servers(): string {
+    return [this.one, this.two].map(({ socket }) => `unix:${socket}`).join();
+  }
+
+  dialer(protocol: FrontendProtocol): TunnelDialer {
+    const [address, other] = [this.one, this.two]
+      .map(({ socket }): FrontendAddress => ({ kind: "unix", path: socket }));
+    const route: TunnelRoute = {
+      kind: "tunnel",
+      protocol,
+      address: address!,
+      others: [other!],
+    };
+    return openDialer(route);
+  }
+
+  /** An echo through the tunnel, over a connection of its own. */
+  async ask(dialer: TunnelDialer, early: string): Promise<void> {
+    const conduit = new ConduitProbe(
+      await dialer.dial({
+        target: { protocol: "tcp", address: `127.0.0.1:${this.echo}` },
+        timeoutMs: 4_000,
+        ...(early === "" ? {} : { earlyData: new TextEncoder().encode(early) }),
+      }),
+    );
+    if (early === "") conduit.send("hello");
+    const ended = conduit.closed.then(({ kind }) => {
+      throw new Error(`the connection was ${kind}`);
+    });
+    const cut = conduit.ended.then(() => {
+      throw new Error("the connection was cut");
+    });
+    await Promise.race([conduit.received(5), ended, cut]);
+    for (const late of [ended, cut]) late.catch(() => {});
+    assertEquals(conduit.text, "hello");
+    conduit.reset("asked enough");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const child of this.#children) await child.stop("SIGKILL");
+    await this.one.stop("SIGKILL");
+    await this.two.stop("SIGKILL");
+    await this.#targets[Symbol.asyncDispose]();
+    await this.workspace.remove();
+  }
+}
+
+for (const protocol of ["grpc", "http-connect"] as const) {
+  Deno.test(`callers over ${protocol} go to the other server when one is killed, and back`, async () => {
+    await using stage = await Stage.open();
+    const dialer = stage.dialer(protocol);
+    const held = new ConduitProbe(
+      await dialer.dial({
+        target: { protocol: "tcp", address: `127.0.0.1:${stage.echo}` },
+      }),
+    );
+    const requests = new SteadyRequests(() => stage.ask(dialer, ""), 4);
+    await requests.more(20);
+    for (const server of [stage.one, stage.two]) {
+      await server.stop("SIGKILL");
+      await requests.more(40);
+      await server.start();
+      await server.untilLinked();
+    }
+    const { answered, failures } = await requests.stop();
+    // Those that were open on the dead server end so; a socket alone cannot
+    // tell a loss from a reset, or from an end.
+    const cut = /^the connection was (?:lost|reset|cut)$/;
+    const others = [...failures].filter(([why]) => !cut.test(why));
+    assertEquals(others, [], `${answered} were answered`);
+    let count = 0;
+    for (const one of failures.values()) count += one;
+    assert(count <= 8, `${count} were cut`);
+    if (protocol === "grpc") assertEquals((await held.closed).kind, "lost");
+    else await held.ended;
+    dialer.close();
+  });
+
+  Deno.test(`a server that stands still costs a caller over ${protocol} a second, once`, async () => {
+    await using stage = await Stage.open();
+    const dialer = stage.dialer(protocol);
+    await stage.ask(dialer, "hello");
+    // Longer than what makes a server's word fresh.
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    stage.one.child.signal("SIGSTOP");
+    for (
+      const [early, mostMs] of [["hello", 3_000], ["", 500], [
+        "hello",
+        500,
+      ]] as const
+    ) {
+      const startedMs = performance.now();
+      await stage.ask(dialer, early);
+      const tookMs = performance.now() - startedMs;
+      assert(tookMs < mostMs, `it took ${tookMs} ms`);
+    }
+    stage.one.child.signal("SIGCONT");
+    dialer.close();
+  });
+
+  Deno.test(`a server without the agent is followed by the next, over ${protocol}`, async () => {
+    await using stage = await Stage.open((_, two) => [two]);
+    const dialer = stage.dialer(protocol);
+    for (let count = 0; count < 10; count++) await stage.ask(dialer, "hello");
+    // Nobody serves this one.
+    const error = await assertRejects(
+      () =>
+        dialer.dial({
+          target: { protocol: "tcp", address: "127.0.0.1:1" },
+          node: "nobody",
+        }),
+      TunnelDialError,
+    );
+    assertEquals(error.reason, "endpoint");
+    assertMatch(error.message, /no agent serves.*nobody/);
+    for (const { socket } of [stage.one, stage.two]) {
+      assert(error.message.includes(socket), error.message);
+    }
+    // What the target says is final, and told as it is.
+    const refused = await assertRejects(
+      () =>
+        dialer.dial({ target: { protocol: "tcp", address: "127.0.0.1:1" } }),
+      TunnelDialError,
+    );
+    assertMatch(refused.message, /connection refused/);
+    dialer.close();
+  });
+}
+
+Deno.test("tunnel forward goes on while servers are killed one after the other", async () => {
+  await using stage = await Stage.open();
+  const forward = stage.run("forward", [
+    "forward",
+    `0:127.0.0.1:${stage.echo}`,
+    `--server=${stage.servers}`,
+  ]);
+  const [, port] = await forward.untilPrinted(/127\.0\.0\.1:(\d+) ->/);
+  const requests = new SteadyRequests(askEcho(Number(port)), 4);
+  await requests.more(20);
+  for (const server of [stage.one, stage.two, stage.one]) {
+    await server.stop("SIGKILL");
+    await requests.more(60);
+    await server.start();
+    await server.untilLinked();
+  }
+  const { answered, failures } = await requests.stop();
+  let lost = 0;
+  for (const count of failures.values()) lost += count;
+  // At most those four that were under way, each time.
+  assert(lost <= 12, `${lost} of ${answered}: ${[...failures.keys()]}`);
+  assert(answered >= 200);
+});
