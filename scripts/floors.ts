@@ -73,6 +73,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["server/cluster"],
   ["server/peers"],
   ["server/routing"],
+  ["server/forwarding"],
   ["server/discovery/view"],
   ["server/discovery/generate"],
   ["server/discovery/subscriptions"],

@@ -75,6 +75,11 @@ export const MODULES: readonly MessageModule[] = [
     ...PLAIN,
   },
   {
+    path: "proto/link/forwarding_messages.ts",
+    protos: ["proto/link/forwarding.proto"],
+    ...PLAIN,
+  },
+  {
     path: "proto/link/link_messages.ts",
     protos: ["proto/link/link.proto"],
     ...PLAIN,

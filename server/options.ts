@@ -208,6 +208,12 @@ export interface ServerOptions {
     readonly firstStreamId?: number;
   };
 
+  /**
+   * Dials that only another server has an agent for go there; absent: callers are
+   * told which one that is. Needs an identity of our own.
+   */
+  readonly peerForwarding?: boolean;
+
   readonly tls: TlsLimits;
 
   /** How many may connect; what is absent has a default. */

@@ -200,6 +200,14 @@ export const SERVER_FLAGS = {
     help: "Limit on a dial, including the agent's part; 0: no limit. " +
       "Konnectivity: 0s.",
   }),
+  "peer-forwarding": booleanFlag(false, {
+    group: ROUTING,
+    help:
+      "Forward a dial to another server when only that one has the agent, " +
+      "and take such dials from others. For servers with one CA of their " +
+      "own (--state-dir, --state). Without it callers are told which server " +
+      "that is.",
+  }),
   "message-size-limit": messageSizeFlag(ROUTING),
 
   "tls-min-version": textFlag("", {

@@ -84,6 +84,7 @@ export function serverOptions(
       alpnProtocols: flags["alpn-proto"],
       keepaliveMs: flags["keepalive-time"],
     },
+    ...forwarding(reading, identity),
     tls: tlsLimits(flags["tls-min-version"], flags["cipher-suites"]),
     limiter: admissionLimits(reading),
     ...authorization(flags),
@@ -182,6 +183,20 @@ function frontendOptions(
     keepaliveMs: flags["frontend-keepalive-time"],
     connectEarly200: flags["connect-early-200"],
   };
+}
+
+/** What a certificate from elsewhere is for only its authority knows. */
+function forwarding(
+  { values }: FlagReading<typeof SERVER_FLAGS>,
+  identity: ServerIdentityOptions | undefined,
+): Pick<ServerOptions, "peerForwarding"> {
+  if (!values["peer-forwarding"]) return {};
+  if (identity !== undefined) return { peerForwarding: true };
+  throw new UsageError(
+    "Cannot use --peer-forwarding with --cluster-cert alone: servers know " +
+      "each other by certificates of a CA of their own; add --state-dir or " +
+      "--state, the same for all of them",
+  );
 }
 
 function frontendListen(

@@ -217,6 +217,9 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
   ["names for a certificate it does not make", [...AGENTS, ...UNIX, "--server-names=a"],
     "Cannot use --server-names with --cluster-cert alone: it is about the server's own CA; " +
       "add --state-dir to have one beside it"],
+  ["dials to servers that no CA of its own knows", [...AGENTS, ...UNIX, "--peer-forwarding"],
+    "Cannot use --peer-forwarding with --cluster-cert alone: servers know each other by " +
+      "certificates of a CA of their own; add --state-dir or --state, the same for all of them"],
   ["unauthenticated agents from everywhere", [...AGENTS.slice(0, 2), ...UNIX],
     "Cannot start without agent authentication: --cluster-ca-cert is not given and agents " +
       "connect on all interfaces; give it, bind agents to loopback, or accept the risk with " +

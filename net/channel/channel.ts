@@ -16,8 +16,10 @@
  */
 
 import { ErrorCode } from "../../proto/frames/wire_error.ts";
+import type { ConnectionLimits } from "../../proto/streams/abuse_limits.ts";
 import type { Connection } from "../../proto/streams/connection.ts";
 import type { KeepaliveOptions } from "../../proto/streams/keepalive.ts";
+import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { LocalSettings } from "../../proto/streams/settings.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { openClientConnection } from "../http2/client_connection.ts";
@@ -43,6 +45,10 @@ export interface ChannelOptions {
    */
   readonly keepalive: KeepaliveOptions;
   readonly settings?: Partial<LocalSettings>;
+  /** What servers may do often, beside the defaults. */
+  readonly limits?: Partial<ConnectionLimits>;
+  /** Shared with other connections of the process; each has its own without. */
+  readonly receiveBudget?: ReceiveBudget;
   /** After a failed attempt its error is thrown for so long; none unless given. */
   readonly failedMs?: number;
 }
@@ -179,12 +185,15 @@ export class Channel {
     stream: Stream,
     target: RequestTarget = this.#options.upstream,
   ): ServerConnection {
-    const { timers, settings, keepalive } = this.#options;
+    const { timers, settings, limits, receiveBudget, keepalive } =
+      this.#options;
     const connection: ServerConnection = new ServerConnection(
       openClientConnection(stream, {
         timers,
         keepalive: { ...keepalive, intervalMs: this.#keepaliveMs },
         ...(settings === undefined ? {} : { settings }),
+        ...(limits === undefined ? {} : { limits }),
+        ...(receiveBudget === undefined ? {} : { receiveBudget }),
         events: {
           onPeerSettings: () => connection.answered(),
           onGoaway: ({ code }) => {

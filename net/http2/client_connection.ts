@@ -16,8 +16,11 @@ import type { Stream } from "../stream/stream.ts";
 import { driveHttp2 } from "./http2_driver.ts";
 
 /** What a client's connection may be given. */
-export interface ClientConnectionOptions
-  extends Pick<ConnectionOptions, "keepalive" | "settings" | "receiveBudget"> {
+export interface ClientConnectionOptions extends
+  Pick<
+    ConnectionOptions,
+    "keepalive" | "settings" | "limits" | "receiveBudget"
+  > {
   readonly timers: Timers;
   readonly events?: Partial<Omit<ConnectionEvents, "onStream">>;
 }

@@ -168,6 +168,13 @@ export class CertificateAuthority {
   }
 }
 
+/** Whether the holder of a certificate may call with it. @param pem One. */
+export function isForCalling(pem: string): boolean {
+  const usage = new x509.X509Certificate(pem)
+    .getExtension(x509.ExtendedKeyUsageExtension);
+  return usage?.usages.includes(x509.ExtendedKeyUsage.clientAuth) === true;
+}
+
 /** @param depth How many authorities may stand below it. */
 async function authorityExtensions(
   publicKey: CryptoKey,

@@ -86,6 +86,7 @@ export class ServerAgents {
       (node) => authorization.grantsOf(node),
     );
     this.#credentials = files.credentials("agent-port", trust.files);
+    this.#core.forwarding.openTrust(trust.identity);
     return trust.files;
   }
 
@@ -199,6 +200,7 @@ export class ServerAgents {
   stop(reason: string): void {
     this.#trust?.identity?.close();
     this.#duplicates.stop();
+    this.#core.forwarding.stop(reason);
     for (const link of [...this.#core.registry.links]) link.close(reason);
     this.#port.stop(reason);
     this.#listener?.close();
@@ -213,7 +215,7 @@ export class ServerAgents {
   }
 
   #createPort(): AgentPort {
-    const { options, peers } = this.#core;
+    const { options, peers, forwarding } = this.#core;
     const { agents, serverId, messageBytesMax } = options;
     return new AgentPort({
       serverId,
@@ -232,8 +234,10 @@ export class ServerAgents {
       methodsFor: (caller) => ({
         ...this.#readiness.methods,
         ...this.#trust?.identity?.methods(caller),
-        ...this.#nodes.methods(caller),
+        ...(forwarding.isServer(caller.identity) ? forwarding : this.#nodes)
+          .methods(caller),
       }),
+      isServer: (identity) => forwarding.isServer(identity),
       authorities: () => this.#trust?.identity?.bundle,
       observer: this.#observer(),
     });

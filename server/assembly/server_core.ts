@@ -29,6 +29,7 @@ import { Authorization } from "../policy/authorization.ts";
 import { Membership } from "../peers/membership.ts";
 import { Registry } from "../routing/registry.ts";
 import { newInstanceId } from "../../proto/peer/instance_id.ts";
+import { ServerForwarding } from "./server_forwarding.ts";
 import { ServerMetrics } from "./server_metrics.ts";
 
 /** How long a TLS handshake may take. */
@@ -52,6 +53,8 @@ export class ServerCore {
   readonly dialer: Dialer;
   /** Of this process; agents and other servers tell it from a successor by it. */
   readonly instanceId = newInstanceId((bytes) => crypto.getRandomValues(bytes));
+  /** Dials to other servers, and from them. */
+  readonly forwarding: ServerForwarding;
   /** The other servers, and which of them may have an agent. */
   readonly peers: Membership;
 
@@ -102,7 +105,17 @@ export class ServerCore {
       warn: (line) => log.warn(line, {}, lineKey(line)),
       event: (line) => log.event(line, {}, lineKey(line)),
     });
+    const { files, metrics, receiveBudget } = this;
+    const { dials } = this.authorization;
+    this.forwarding = new ServerForwarding({
+      ...{ options, log, files, metrics, receiveBudget },
+      hasPolicy: dials.hidesNodes,
+      dial: (request, answer) => this.dialer.dial(request, answer),
+    });
+    const { forwarder } = this.forwarding;
     this.dialer = new Dialer({
+      peers: this.peers,
+      ...(forwarder === undefined ? {} : { forwarder }),
       authorizer: this.authorization.dials,
       registry: this.registry,
       timers: systemTimers,

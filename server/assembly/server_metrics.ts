@@ -12,7 +12,11 @@ import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import type { DialFailureCause, DialObserver } from "../routing/dialer.ts";
+import type {
+  DialFailureCause,
+  DialObserver,
+  DialPath,
+} from "../routing/dialer.ts";
 import {
   type OwnFamilies,
   ownFamilies,
@@ -137,8 +141,8 @@ export class ServerMetrics {
       clock: this.#clock,
       fromAgent: this.#fromAgent,
       toAgent: this.#toAgent,
-      ended: (end, startMs) => {
-        this.#countEnd(end, startMs);
+      ended: (end, startMs, path) => {
+        this.#countEnd(end, startMs, path);
         loadChanged();
       },
     };
@@ -148,17 +152,30 @@ export class ServerMetrics {
         this.#upstream.pendingDials.add(-1);
         queueMicrotask(loadChanged);
       },
-      dialFailed: (cause) =>
-        this.#upstream.dialFailures.with(DIAL_FAILURE[cause]).add(),
-      connected: (tookMs) => {
+      dialFailed: (cause, path) => {
+        const reason = DIAL_FAILURE[cause];
+        this.#upstream.dialFailures.with(reason).add();
+        if (path !== "direct") {
+          this.#ours.forwardedDials.with(path, reason).add();
+        }
+      },
+      connected: (tookMs, path) => {
         this.#upstream.dialSeconds.observe(tookMs / 1000);
         this.#upstream.established.add();
-        return new ConduitCount(counts);
+        if (path !== "direct") {
+          this.#ours.forwardedDials.with(path, "connected").add();
+          this.#ours.forwardedConnections.with(path).add();
+        }
+        return new ConduitCount(counts, path);
       },
     };
   }
 
-  #countEnd({ kind }: ConduitEnd, startMs: number): void {
+  #countEnd({ kind }: ConduitEnd, startMs: number, path: DialPath): void {
+    if (path !== "direct") {
+      this.#ours.forwardedConnections.with(path).add(-1);
+      this.#ours.forwardedEnds.with(path, kind).add();
+    }
     this.#upstream.established.add(-1);
     this.#ours.conduitEnds.with(kind).add();
     this.#upstream.lifeSeconds.observe((this.#clock.now() - startMs) / 1000);
@@ -216,16 +233,18 @@ interface ConduitCounts {
   readonly clock: Clock;
   readonly fromAgent: Series;
   readonly toAgent: Series;
-  ended(end: ConduitEnd, startMs: number): void;
+  ended(end: ConduitEnd, startMs: number, path: DialPath): void;
 }
 
 /** Counts one conduit. Small, because idle conduits are many. */
 class ConduitCount implements ConduitObserver {
   readonly #counts: ConduitCounts;
   readonly #startMs: number;
+  readonly #path: DialPath;
 
-  constructor(counts: ConduitCounts) {
+  constructor(counts: ConduitCounts, path: DialPath) {
     this.#counts = counts;
+    this.#path = path;
     this.#startMs = counts.clock.now();
   }
 
@@ -238,7 +257,7 @@ class ConduitCount implements ConduitObserver {
   }
 
   ended(end: ConduitEnd): void {
-    this.#counts.ended(end, this.#startMs);
+    this.#counts.ended(end, this.#startMs, this.#path);
   }
 }
 

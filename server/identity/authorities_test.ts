@@ -3,7 +3,10 @@ import {
   certificateFacts,
   readCertificates,
 } from "../../platform/pki/certificate.ts";
-import { generateKeyPair } from "../../platform/pki/key_pair.ts";
+import {
+  exportPrivateKey,
+  generateKeyPair,
+} from "../../platform/pki/key_pair.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import {
   activateAuthority,
@@ -103,6 +106,20 @@ Deno.test("steps out of order are refused with the right one", () =>
     await refuse(rotateAuthority(state), "`tunnel ca retire` first");
   }));
 
+/** As servers had it that forwarded nothing. */
+async function forServingOnly({ current, chain }: Authorities) {
+  const { publicKey, privateKey } = await generateKeyPair();
+  const leaf = await current.issue({
+    publicKey,
+    commonName: "tunnel-server",
+    names: ["tunnel-server", "a.b"]
+      .map((value) => ({ type: "dns" as const, value })),
+    usage: "server",
+    notAfter: new Date(Date.now() + SERVER_LEAF_LIFE_MS),
+  });
+  return await exportPrivateKey(privateKey) + leaf + chain;
+}
+
 Deno.test("the server's leaf is issued anew when it should be, and only then", () =>
   inState(async (state) => {
     let authorities = await loadAuthorities(state);
@@ -121,6 +138,11 @@ Deno.test("the server's leaf is issued anew when it should be, and only then", (
     const pem = await Deno.readTextFile(path);
     await Deno.writeTextFile(path, pem.slice(0, 300));
     assertEquals(await ensure(["a.b"]), "its file was damaged");
+    await Deno.writeTextFile(path, await forServingOnly(authorities));
+    assertEquals(
+      await ensure(["a.b"]),
+      "servers could not call others with it",
+    );
     await Deno.truncate(path);
     assertEquals(await ensure(["a.b"]), "there was none");
     await Deno.chmod(path, 0o640);

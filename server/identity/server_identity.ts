@@ -13,6 +13,7 @@ import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
@@ -34,6 +35,7 @@ import {
   type Grants,
   nodeAuthorizer,
   type NodeAuthorizerOptions,
+  ownCertificate,
   reservedNameAuthorizer,
   standingLinkAuthorizer,
 } from "./node_authorizer.ts";
@@ -89,6 +91,11 @@ export class ServerIdentity {
   readonly #duplicates: DuplicateRecords;
   /** One after the other: the last word stays. */
   #keeping: Promise<void> = Promise.resolve();
+  /** Certificates that were looked at, and by which authorities. */
+  readonly #servers = new WeakMap<
+    PeerIdentity,
+    { readonly by: Authorities; readonly isServer: boolean }
+  >();
   #authorities: Authorities;
   #events: IdentityEvents | undefined;
   #stopWatching = () => {};
@@ -204,6 +211,19 @@ export class ServerIdentity {
   /** The node that an agent was admitted as. */
   nodeOf({ identity }: LinkPeer): string | undefined {
     return this.#authorizerOptions.admitted.get(identity);
+  }
+
+  /**
+   * Whether a certificate is that of a server of our authority. Nobody joins by
+   * that name (`isNodeName`), and nodes' common names begin otherwise.
+   */
+  isServer(identity: PeerIdentity): boolean {
+    if (identity.commonName !== TUNNEL_SERVER_NAME) return false;
+    const known = this.#servers.get(identity);
+    if (known?.by === this.#authorities) return known.isServer;
+    const isServer = ownCertificate(this.#authorizerOptions, identity).isOurs;
+    this.#servers.set(identity, { by: this.#authorities, isServer });
+    return isServer;
   }
 
   /** For `tunnel node list`; nothing depends on it. */

@@ -6,7 +6,7 @@
  */
 
 import { replaceFile } from "../../platform/files/atomic_file.ts";
-import type { LeafName } from "../../platform/pki/authority.ts";
+import { isForCalling, type LeafName } from "../../platform/pki/authority.ts";
 import {
   type CertificateFacts,
   isSignedBy,
@@ -54,7 +54,8 @@ export async function ensureServerLeaf(
     publicKey,
     commonName: TUNNEL_SERVER_NAME,
     names: wanted,
-    usage: "server",
+    // It shows it to other servers, too, when it forwards dials to them.
+    usage: "both",
     notAfter: new Date(nowMs + SERVER_LEAF_LIFE_MS),
   });
   await replaceFile(
@@ -95,6 +96,7 @@ async function whyAnew(
   if (leaf.x509.subjectAltName !== subjectAltName(names)) {
     return "its names have changed";
   }
+  if (!isForCalling(leaf.pem)) return "servers could not call others with it";
   const life = leaf.notAfterMs - leaf.notBeforeMs;
   const isDue = nowMs > leaf.notBeforeMs + life * RENEWAL_FRACTION;
   return isDue ? "most of its life was over" : undefined;

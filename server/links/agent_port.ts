@@ -45,7 +45,10 @@ import {
 } from "../../proto/link/streams_server.ts";
 import type { ConnectionLimits } from "../../proto/streams/abuse_limits.ts";
 import { Connection } from "../../proto/streams/connection.ts";
-import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
+import type {
+  ConnectionEnd,
+  ConnectionOptions,
+} from "../../proto/streams/connection_events.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { refusePush } from "../../proto/streams/refuse_push.ts";
 import {
@@ -143,6 +146,8 @@ export interface AgentPortOptions {
   readonly methodsFor: (
     caller: ConnectionPeer,
   ) => Readonly<Record<string, MethodHandler>>;
+  /** Whether a certificate is another server's; absent: no server calls. */
+  readonly isServer?: (identity: PeerIdentity) => boolean;
   /** Sent to each agent once it is admitted: the authorities to trust, PEM. */
   readonly authorities?: () => Uint8Array | undefined;
   /** Sent to each agent as well: the other servers; absent: nothing is known. */
@@ -343,20 +348,14 @@ export class AgentPort {
     onStream: (stream: Stream) => StreamEvents,
     onExhausted: () => void = () => {},
   ): Connection {
-    const { timers, keepaliveMs, receiveBudget } = this.#options;
+    const { timers, receiveBudget } = this.#options;
     const isLink = role === "client";
     const isNode = stream.identity.kind === "certificate";
     const watch: { stop?: () => void; isOver?: true } = {};
     const connection = new Connection({
       role,
       clock: timers,
-      keepalive: isLink
-        ? linkKeepalive(keepaliveMs)
-        : callerKeepalive(keepaliveMs),
-      settings: isLink
-        ? { maxFrameSize: LARGE_FRAME_SIZE, ...this.#options.linkSettings }
-        : {},
-      limits: isLink ? LINK_LIMITS : isNode ? NODE_LIMITS : CALL_LIMITS,
+      ...this.#tuning(stream.identity, isLink),
       receiveBudget,
       ...(admitted === undefined ? {} : { sharedLimits: admitted }),
       ...(isLink ? { firstStreamId: this.#options.firstStreamId ?? 1 } : {}),
@@ -397,6 +396,26 @@ export class AgentPort {
         this.#options.observer.refused(stream.remoteAddress, reason),
     });
     return connection;
+  }
+
+  #tuning(
+    identity: PeerIdentity,
+    isLink: boolean,
+  ): Pick<ConnectionOptions, "keepalive" | "settings" | "limits"> {
+    const { keepaliveMs, linkSettings, isServer } = this.#options;
+    // A server's carries what all of its callers do, as a link does.
+    if (isLink || isServer?.(identity)) {
+      const more = isLink ? linkSettings : {};
+      return {
+        keepalive: linkKeepalive(keepaliveMs),
+        settings: { maxFrameSize: LARGE_FRAME_SIZE, ...more },
+        limits: LINK_LIMITS,
+      };
+    }
+    return {
+      keepalive: callerKeepalive(keepaliveMs),
+      limits: identity.kind === "certificate" ? NODE_LIMITS : CALL_LIMITS,
+    };
   }
 
   /** A call that is refused ends without another word to us. */

@@ -112,6 +112,9 @@ export interface OwnFamilies {
   readonly refusedAgents: Series;
   readonly refusedCallers: Series;
   readonly nodeConnections: Series;
+  readonly forwardedDials: LabelledSeries;
+  readonly forwardedConnections: LabelledSeries;
+  readonly forwardedEnds: LabelledSeries;
 }
 
 /** Registers ours. */
@@ -151,6 +154,26 @@ export function ownFamilies(registry: MetricRegistry): OwnFamilies {
       "gauge",
       `${SERVER_PREFIX}node_connections`,
       "Connections from nodes to other nodes, through the agent port.",
+    ),
+    forwardedDials: registry.labelled(
+      "counter",
+      `${SERVER_PREFIX}forwarded_dials_total`,
+      "Dials forwarded to or from other servers, by what came of them: " +
+        "connected, or a reason as of dial_failure_count.",
+      ["direction", "result"],
+    ),
+    forwardedConnections: registry.labelled(
+      "gauge",
+      `${SERVER_PREFIX}forwarded_connections`,
+      "Connections that go through another server now.",
+      ["direction"],
+    ),
+    forwardedEnds: registry.labelled(
+      "counter",
+      `${SERVER_PREFIX}forwarded_connection_ends_total`,
+      "Connections through another server that ended, by how: clean, reset " +
+        "or lost.",
+      ["direction", "end"],
     ),
   };
 }

@@ -194,11 +194,10 @@ export class Dialer {
     if (isForOne && tried.length > 0) return undefined;
     const peers = this.#peersWith(request);
     if (isForOne && peers.length > 1) return undefined;
-    for (const peer of peers.slice(0, PEERS_ASKED_MAX)) {
-      const way = forwarder.wayTo(peer, request);
-      if (!tried.some(({ leadsTo }) => leadsTo === way.leadsTo)) return way;
-    }
-    return undefined;
+    const ways = peers.slice(0, PEERS_ASKED_MAX)
+      .map((peer) => forwarder.wayTo(peer, request))
+      .filter((way) => tried.every(({ leadsTo }) => leadsTo !== way.leadsTo));
+    return ways.find(({ isStill }) => isStill !== true) ?? ways[0];
   }
 
   /** A dial that came from one goes to no other: it could go round for ever. */

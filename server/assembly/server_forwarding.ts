@@ -1,0 +1,132 @@
+/**
+ * Dials between the servers of one authority: those that this one sends to
+ * others, and those that others send here. Both are for servers with an
+ * authority of their own: a certificate from elsewhere does not say whether it
+ * is a server's.
+ *
+ * @module
+ */
+
+import { tlsUpstream } from "../../net/channel/server_upstream.ts";
+import type { Upstream } from "../../net/channel/upstream.ts";
+import type { Credentials } from "../../net/tls/trust/credentials.ts";
+import type { WatchedFiles } from "../../net/tls/trust/watched_files.ts";
+import { withPacketLines } from "../../platform/log/connection_log.ts";
+import { lineKey } from "../../platform/log/line_key.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
+import { linkKeepalive } from "../../proto/link/link_limits.ts";
+import { PROXY_PATH } from "../../proto/link/method_paths.ts";
+import { hostOf, portOf } from "../../proto/peer/host_port.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import { PeerForwarder } from "../forwarding/peer_forwarder.ts";
+import { PeerFrontend, refuseServers } from "../forwarding/peer_frontend.ts";
+import type { ServerIdentity } from "../identity/server_identity.ts";
+import type { ConnectionPeer } from "../links/agent_port.ts";
+import type { ServerOptions } from "../options.ts";
+import type { Dialer } from "../routing/dialer.ts";
+import type { Peer } from "../peers/peers.ts";
+import type { ServerMetrics } from "./server_metrics.ts";
+
+/** What it takes from the server. */
+export interface ForwardingParts {
+  readonly options: ServerOptions;
+  readonly log: Log;
+  readonly metrics: ServerMetrics;
+  readonly files: WatchedFiles;
+  readonly receiveBudget: ReceiveBudget;
+  /** A policy decides about dials. */
+  readonly hasPolicy: boolean;
+  readonly dial: Dialer["dial"];
+}
+
+/** See the module description. */
+export class ServerForwarding {
+  /** Absent unless it was asked for. */
+  readonly forwarder: PeerForwarder | undefined;
+  readonly #parts: ForwardingParts;
+  readonly #frontend: PeerFrontend | undefined;
+  #identity: ServerIdentity | undefined;
+  #credentials: Credentials | undefined;
+
+  constructor(parts: ForwardingParts) {
+    this.#parts = parts;
+    if (parts.options.peerForwarding !== true) return;
+    if (parts.options.agents.identity === undefined) {
+      throw new TypeError("Cannot forward dials: there is no identity");
+    }
+    this.forwarder = this.#createForwarder();
+    this.#frontend = this.#createFrontend();
+  }
+
+  /** Whom to trust is known. @throws {CredentialsError} */
+  openTrust(identity: ServerIdentity | undefined): void {
+    this.#identity = identity;
+    if (this.forwarder === undefined || identity === undefined) return;
+    const { files } = this.#parts;
+    this.#credentials = files.credentials("other-servers", identity.files);
+  }
+
+  /** Whether a certificate is another server's. */
+  isServer(identity: PeerIdentity): boolean {
+    return this.#identity?.isServer(identity) === true;
+  }
+
+  /** Of a connection that is another server's. */
+  methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
+    return this.#frontend?.methods(caller) ?? { [PROXY_PATH]: refuseServers };
+  }
+
+  stop(reason: string): void {
+    this.forwarder?.stop(reason);
+  }
+
+  #createForwarder(): PeerForwarder {
+    const { options, metrics, log, receiveBudget, hasPolicy } = this.#parts;
+    const { serverId, messageBytesMax, agents } = options;
+    return new PeerForwarder({
+      serverId,
+      hasPolicy,
+      timers: systemTimers,
+      observer: withPacketLines(metrics.packetObserver("agent"), log, "server"),
+      messageBytesMax,
+      keepalive: linkKeepalive(agents.keepaliveMs),
+      receiveBudget,
+      upstreamTo: (peer) => this.#upstreamTo(peer),
+    });
+  }
+
+  #upstreamTo({ address }: Peer): Upstream {
+    return tlsUpstream({
+      addresses: [{ host: hostOf(address), port: portOf(address) }],
+      credentials: () => this.#credentials!.current,
+      // Whatever its address: each server of our authority has this name.
+      serverName: TUNNEL_SERVER_NAME,
+      proxyEnv: {},
+    });
+  }
+
+  #createFrontend(): PeerFrontend {
+    const { options, metrics, log, hasPolicy, dial } = this.#parts;
+    return new PeerFrontend({
+      timers: systemTimers,
+      observer: withPacketLines(
+        metrics.packetObserver("client"),
+        log,
+        "server",
+      ),
+      messageBytesMax: options.messageBytesMax,
+      hasPolicy,
+      isServer: (identity) => this.isServer(identity),
+      dial,
+      refused: (remoteAddress, reason) => {
+        metrics.callerRefused();
+        const line = `${remoteAddress}: ${reason}`;
+        log.event(line, {}, lineKey(line));
+      },
+    });
+  }
+}

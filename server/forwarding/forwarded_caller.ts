@@ -1,0 +1,152 @@
+/**
+ * A caller as one server describes it to another, and back: what policies and
+ * audit logs look at, and nothing that could be shown to anybody as a proof.
+ *
+ * Refuses to know whether who sent it may say so.
+ *
+ * @module
+ */
+
+import {
+  Forwarded,
+  type ForwardedCaller,
+} from "../../proto/link/forwarding_messages.ts";
+import type { Metadata } from "../../proto/grpc/metadata.ts";
+import { GrpcError } from "../../proto/grpc/status.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
+import {
+  ANONYMOUS,
+  type PeerIdentity,
+} from "../../proto/peer/peer_identity.ts";
+import { isNodeName } from "../../proto/identity/node_name.ts";
+import type { Caller } from "../policy/caller.ts";
+
+/** Of a call to `/ProxyService/Proxy`; SPEC.md, "Forwarding". */
+export const FORWARDED_FIELD = "tunnel-forwarded-bin";
+
+/**
+ * A certificate may have names without end, and base64 of this leaves half of a
+ * header list (64 KiB) to the rest.
+ */
+export const FORWARDED_BYTES_MAX: number = 24 * 1024;
+
+/** As in DNS; `--server-id` is mostly a host's name. */
+const SERVER_ID_LENGTH_MAX = 253;
+
+/** What a server says of a dial that it forwards. */
+export interface ForwardedDial {
+  readonly caller: Caller;
+  /** The server that forwards it has a policy. */
+  readonly hasPolicy: boolean;
+}
+
+/**
+ * The value of {@linkcode FORWARDED_FIELD}.
+ *
+ * @param serverId Ours.
+ * @throws {DialError} When it would be too long: a name that is left out could
+ *   be the one that a rule denies.
+ */
+export function encodeForwarded(
+  { caller, hasPolicy }: ForwardedDial,
+  serverId: string,
+): Uint8Array {
+  const { identity, node } = caller;
+  const credentials = caller.peerCredentials?.();
+  const bytes = Forwarded.encode({
+    serverId,
+    hasPolicy,
+    caller: {
+      remoteAddress: caller.remoteAddress,
+      localAddress: caller.localAddress,
+      ...(node === undefined ? {} : { node }),
+      ...(identity.kind === "anonymous" ? {} : {
+        certificate: {
+          commonName: identity.commonName,
+          fingerprint: identity.fingerprint,
+          names: identity.names,
+          organizations: identity.certificate?.organizations ?? [],
+        },
+      }),
+      ...(credentials === undefined ? {} : { process: credentials }),
+    },
+  });
+  if (bytes.length <= FORWARDED_BYTES_MAX) return bytes;
+  throw new DialError(
+    "refused",
+    `Cannot forward this dial: what the caller's certificate says has ` +
+      `${bytes.length} bytes, ${FORWARDED_BYTES_MAX} are allowed; give it ` +
+      "fewer names",
+  );
+}
+
+/** What {@linkcode encodeForwarded} wrote. @throws {DialError} When it is not that. */
+export function decodeForwarded(metadata: Metadata): ForwardedDial {
+  const values = metadata.all(FORWARDED_FIELD);
+  const [bytes] = values;
+  if (values.length !== 1 || !(bytes instanceof Uint8Array)) {
+    throw unreadable(`${values.length} fields ${FORWARDED_FIELD}`);
+  }
+  const { serverId, hasPolicy, caller } = decoded(bytes);
+  if (caller === null) throw unreadable("no caller");
+  if (serverId === "" || serverId.length > SERVER_ID_LENGTH_MAX) {
+    throw unreadable(`a server id of ${serverId.length} characters`);
+  }
+  // As a node it could be let in where only its services allow it.
+  if (caller.node !== "" && !isNodeName(caller.node)) {
+    throw unreadable("a node's name that is none");
+  }
+  return { caller: callerOf(caller, serverId), hasPolicy };
+}
+
+function decoded(bytes: Uint8Array): Forwarded {
+  try {
+    return Forwarded.decode(bytes);
+  } catch (error) {
+    if (!(error instanceof GrpcError)) throw error;
+    throw unreadable(error.message);
+  }
+}
+
+function callerOf(
+  { remoteAddress, localAddress, node, certificate, process }: ForwardedCaller,
+  forwardedBy: string,
+): Caller {
+  return {
+    identity: certificate === null ? ANONYMOUS : identityOf(certificate),
+    remoteAddress,
+    localAddress,
+    ...(node === "" ? {} : { node }),
+    ...(process === null ? {} : { peerCredentials: () => process }),
+    forwardedBy,
+  };
+}
+
+function identityOf(
+  { commonName, fingerprint, names, organizations }: NonNullable<
+    ForwardedCaller["certificate"]
+  >,
+): PeerIdentity {
+  return {
+    kind: "certificate",
+    commonName,
+    fingerprint,
+    names,
+    certificate: {
+      organizations,
+      // Nobody holds its key here, so there is nothing to decide by it.
+      publicKeySha256: "",
+      serialNumber: "",
+      der: new Uint8Array(0),
+      notAfterMs: NaN,
+    },
+  };
+}
+
+function unreadable(seen: string): DialError {
+  return new DialError(
+    "refused",
+    `Cannot take this dial from a server: saw ${seen}, wanted whose dial it ` +
+      "is; run the same version on all servers",
+  );
+}

@@ -1,0 +1,192 @@
+/**
+ * Other servers that forward dials to us, on the agent port: the same method as
+ * callers have, for a certificate of a server of our own authority.
+ *
+ * It believes such a server whose dial it is, and nobody else: what others send
+ * in the same field is not read anywhere. It decides nothing about the dial:
+ * the dialer does, by our policy, and forwards it no further.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
+import {
+  type DialAnswer,
+  type DialContext,
+  NODE_FIELD,
+  nodeProblem,
+  ONE_AGENT_FIELD,
+} from "../../proto/link/dial_handler.ts";
+import type { PendingDial } from "../../proto/link/link.ts";
+import { PROXY_PATH } from "../../proto/link/method_paths.ts";
+import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import { proxyService } from "../../proto/link/proxy_service.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import { transfer } from "../../proto/transfer/transfer.ts";
+import type { CallerDial } from "../routing/dialer.ts";
+import { decodeForwarded } from "./forwarded_caller.ts";
+import { PEER_CONDUITS_MAX } from "./peer_server.ts";
+
+/** What it needs from outside. */
+export interface PeerFrontendOptions {
+  readonly timers: Timers;
+  readonly observer: PacketObserver;
+  readonly messageBytesMax: number;
+  /** We decide by a policy, too. */
+  readonly hasPolicy: boolean;
+  /** Whether a certificate is a server's of our authority, as of now. */
+  isServer(identity: PeerIdentity): boolean;
+  dial(request: CallerDial, answer: DialAnswer): PendingDial;
+  /** A dial was refused before its target was looked at. */
+  refused(remoteAddress: string, reason: string): void;
+}
+
+/** Serves dials of other servers, on all connections to the agent port. */
+export class PeerFrontend {
+  readonly #options: PeerFrontendOptions;
+  /** Dials and conduits, by the id of their server. */
+  readonly #load = new Map<string, number>();
+  /** What is to be done when a conduit to a target is over. */
+  readonly #ends = new WeakMap<Conduit, () => void>();
+
+  constructor(options: PeerFrontendOptions) {
+    this.#options = options;
+  }
+
+  /** Dials and conduits that came from a server. */
+  loadOf(serverId: string): number {
+    return this.#load.get(serverId) ?? 0;
+  }
+
+  /** The method, as one connection that is a server's may call it. */
+  methods(
+    { identity, remoteAddress }: {
+      readonly identity: PeerIdentity;
+      readonly remoteAddress: string;
+    },
+  ): Readonly<Record<string, MethodHandler>> {
+    const { timers, observer, messageBytesMax, isServer } = this.#options;
+    const serve = proxyService({
+      timers,
+      observer,
+      messageBytesMax,
+      onDial: (target, answer, context) =>
+        this.#dialOrRefuse(remoteAddress, target, answer, context),
+      join: (conduit, target) =>
+        unawaited("conduit", this.#join(conduit, target)),
+    });
+    return {
+      [PROXY_PATH]: (call) => {
+        if (isServer(identity)) return serve(call);
+        // It has a newer certificate by now, and makes another connection.
+        throw new GrpcError(
+          StatusCode.UNAVAILABLE,
+          "the authority of this server's certificate is trusted no more",
+        );
+      },
+    };
+  }
+
+  #dialOrRefuse(
+    remoteAddress: string,
+    target: DialTarget,
+    answer: DialAnswer,
+    context: DialContext,
+  ): PendingDial {
+    try {
+      return this.#dial(this.#requested(target, context), answer);
+    } catch (error) {
+      if (!(error instanceof DialError)) throw error;
+      this.#options.refused(remoteAddress, error.message);
+      answer.failed(error);
+      return { cancel() {} };
+    }
+  }
+
+  /** @throws {DialError} */
+  #requested(
+    target: DialTarget,
+    { metadata, takeEarlyData }: DialContext,
+  ): CallerDial {
+    const { caller, hasPolicy } = decodeForwarded(metadata);
+    if (hasPolicy && !this.#options.hasPolicy) {
+      throw new DialError(
+        "refused",
+        `Cannot take this dial: server ${caller.forwardedBy} has a policy, ` +
+          "and this one has none to decide about its nodes; give all servers " +
+          "the same --policy-file",
+      );
+    }
+    const problem = nodeProblem(metadata);
+    if (problem !== undefined) throw problem;
+    return {
+      target,
+      node: metadata.text(NODE_FIELD),
+      oneAgent: metadata.text(ONE_AGENT_FIELD) !== undefined,
+      caller,
+      takeEarlyData,
+    };
+  }
+
+  /** @throws {DialError} */
+  #dial(request: CallerDial, answer: DialAnswer): PendingDial {
+    const over = this.#count(request.caller.forwardedBy!);
+    const pending = this.#options.dial(request, {
+      connected: (conduit) => {
+        this.#ends.set(conduit, over);
+        answer.connected(conduit);
+      },
+      failed: (error) => {
+        over();
+        answer.failed(error);
+      },
+    });
+    return {
+      cancel() {
+        over();
+        pending.cancel();
+      },
+      sendEarly: (bytes) => pending.sendEarly?.(bytes) ?? 0,
+    };
+  }
+
+  /** @returns To be called when it is over. @throws {DialError} */
+  #count(serverId: string): () => void {
+    const load = this.loadOf(serverId);
+    if (load >= PEER_CONDUITS_MAX) {
+      throw new DialError(
+        "refused",
+        `Cannot take this dial: server ${serverId} has ${load} connections ` +
+          "here, and no server may have more",
+      );
+    }
+    this.#load.set(serverId, load + 1);
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      const left = this.loadOf(serverId) - 1;
+      if (left === 0) this.#load.delete(serverId);
+      else this.#load.set(serverId, left);
+    };
+  }
+
+  async #join(conduit: Conduit, target: Conduit): Promise<void> {
+    await transfer(conduit, target);
+    this.#ends.get(target)?.();
+  }
+}
+
+/** A server that forwards to one that takes no forwarded dials. */
+export function refuseServers(): never {
+  throw new GrpcError(
+    StatusCode.UNIMPLEMENTED,
+    "Cannot take a dial from another server: this one was started without " +
+      "--peer-forwarding; give it to all servers",
+  );
+}

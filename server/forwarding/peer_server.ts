@@ -1,0 +1,190 @@
+/**
+ * One other server, as long as dials are sent there: its channel, how many
+ * conduits go over it, and whether it stands still.
+ *
+ * @module
+ */
+
+import { Channel, type ChannelConnection } from "../../net/channel/channel.ts";
+import type { Upstream } from "../../net/channel/upstream.ts";
+import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import { LINK_LIMITS } from "../../proto/link/link_limits.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
+import type { KeepaliveOptions } from "../../proto/streams/keepalive.ts";
+import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { Peer } from "../peers/peers.ts";
+import type { CallerDial } from "../routing/dialer.ts";
+import { peerName } from "../routing/peers_hint.ts";
+import { STILL_MS } from "../routing/registry.ts";
+import { encodeForwarded } from "./forwarded_caller.ts";
+
+/**
+ * Dials and conduits between two servers, in each direction: a quarter of what a
+ * link may carry, as what is forwarded costs two servers and is the exception.
+ */
+export const PEER_CONDUITS_MAX = 16_384;
+
+/** A channel that carries nothing for so long is closed. */
+export const PEER_IDLE_MS = 60_000;
+
+/**
+ * For so long after a connection failed dials go to other servers without
+ * another attempt.
+ */
+export const PEER_FAILED_MS = 1_000;
+
+/** What is the same for all servers. */
+export interface PeerServerOptions {
+  readonly timers: Timers;
+  /** Ours. */
+  readonly serverId: string;
+  /** Our policy decides about dials. */
+  readonly hasPolicy: boolean;
+  readonly observer: PacketObserver;
+  readonly messageBytesMax: number;
+  readonly keepalive: KeepaliveOptions;
+  readonly receiveBudget: ReceiveBudget;
+}
+
+/** See the module description. */
+export class PeerServer {
+  readonly name: string;
+  readonly serverId: string;
+  readonly #options: PeerServerOptions;
+  readonly #channel: Channel;
+  readonly #idle: () => void;
+  /** The connection that was used last. */
+  #last: ChannelConnection | undefined;
+  /** Since when there is an attempt to connect. */
+  #connectingMs: number | undefined;
+  #load = 0;
+  #dials = 0;
+  #timer: Timer | undefined;
+
+  /** @param idle It was not used for a while, and is closed. */
+  constructor(
+    peer: Peer,
+    upstream: Upstream,
+    options: PeerServerOptions,
+    idle: () => void,
+  ) {
+    this.name = peerName(peer);
+    this.serverId = peer.serverId;
+    this.#options = options;
+    this.#idle = idle;
+    const { timers, keepalive, receiveBudget } = options;
+    this.#channel = new Channel({
+      upstream,
+      timers,
+      keepalive,
+      settings: { maxFrameSize: LARGE_FRAME_SIZE },
+      receiveBudget,
+      // It carries what all callers of ours do, as a link does.
+      limits: LINK_LIMITS,
+      failedMs: PEER_FAILED_MS,
+    });
+  }
+
+  get timers(): Timers {
+    return this.#options.timers;
+  }
+
+  get observer(): PacketObserver {
+    return this.#options.observer;
+  }
+
+  get messageBytesMax(): number {
+    return this.#options.messageBytesMax;
+  }
+
+  /** Dials and conduits. */
+  get load(): number {
+    return this.#load;
+  }
+
+  get lastHeardMs(): number {
+    return this.#last?.http2.lastHeardMs ?? Infinity;
+  }
+
+  /** It owes a sign of life, or a connection: others are asked first. */
+  get isStill(): boolean {
+    const connection = this.#last?.http2;
+    const sinceMs = connection?.isUsable
+      ? connection.askedMs
+      : this.#connectingMs;
+    return sinceMs !== undefined && this.timers.now() - sinceMs >= STILL_MS;
+  }
+
+  checkLiveness(): void {
+    const connection = this.#last?.http2;
+    if (connection?.isUsable && connection.askedMs === undefined) {
+      connection.checkLiveness();
+    }
+  }
+
+  /** Begins a dial. @returns Why there may be none. */
+  enter(): DialError | undefined {
+    if (this.#load >= PEER_CONDUITS_MAX) {
+      return new DialError(
+        "refused",
+        `Cannot forward this dial: server ${this.name} carries ` +
+          `${this.#load} connections of ours, and no more are sent there`,
+        "unprocessed",
+      );
+    }
+    this.#load++;
+    this.#timer?.cancel();
+    return undefined;
+  }
+
+  /** The dial failed, or its conduit is over. */
+  leave(): void {
+    this.#load--;
+    if (this.#load > 0) return;
+    this.#timer?.cancel();
+    this.#timer = this.timers.after(PEER_IDLE_MS, () => {
+      this.#channel.close("nothing was forwarded for a while");
+      this.#idle();
+    });
+  }
+
+  /** A connection that takes one more call, which is made in this turn. */
+  take(): ChannelConnection | undefined {
+    const connection = this.#channel.take();
+    if (connection !== undefined) this.#last = connection;
+    return connection;
+  }
+
+  /** @throws {Error} One sentence. */
+  async connect(): Promise<void> {
+    this.#connectingMs ??= this.timers.now();
+    try {
+      await this.#channel.connect();
+    } finally {
+      this.#connectingMs = undefined;
+    }
+  }
+
+  /** What it is told of a dial. @throws {DialError} */
+  describe({ caller }: CallerDial): Uint8Array {
+    const { hasPolicy, serverId } = this.#options;
+    return encodeForwarded({ caller, hasPolicy }, serverId);
+  }
+
+  /** Whether its name is for this caller, as the names of nodes are. */
+  mayBeNamed({ caller }: CallerDial): boolean {
+    return !this.#options.hasPolicy && caller.node === undefined;
+  }
+
+  nextDialId(): number {
+    return ++this.#dials;
+  }
+
+  /** Ends everything. */
+  abort(reason: string): void {
+    this.#timer?.cancel();
+    this.#channel.abort(reason);
+  }
+}

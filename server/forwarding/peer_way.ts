@@ -1,0 +1,238 @@
+/**
+ * A dial's way to another server, and a dial under way there: waits for a
+ * connection, asks over it, asks once more when that one was just going.
+ *
+ * @module
+ */
+
+import {
+  INTERNAL_ERROR,
+  unawaited,
+} from "../../platform/errors/internal_errors.ts";
+import type { ChannelConnection } from "../../net/channel/channel.ts";
+import { Metadata } from "../../proto/grpc/metadata.ts";
+import { NODE_FIELD, ONE_AGENT_FIELD } from "../../proto/link/dial_handler.ts";
+import type {
+  DialEvents,
+  LinkDialOptions,
+  PendingDial,
+} from "../../proto/link/link.ts";
+import { dialProxy } from "../../proto/link/proxy_client.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
+import type { CallerDial } from "../routing/dialer.ts";
+import type { DialWay } from "../routing/dial_way.ts";
+import { FORWARDED_FIELD } from "./forwarded_caller.ts";
+import type { PeerServer } from "./peer_server.ts";
+
+/**
+ * How long one dial waits for a connection to a server. It takes a few round
+ * trips; who has sent something waits for it before another server is asked.
+ */
+export const PEER_CONNECT_MS = 3_000;
+
+/** Connections that are made for one dial, as each takes no call. */
+const CONNECTIONS_MAX = 3;
+
+/** To one server, for one dial. */
+export class PeerWay implements DialWay {
+  readonly leadsTo: PeerServer;
+  readonly agentId = undefined;
+  readonly #request: CallerDial;
+
+  constructor(server: PeerServer, request: CallerDial) {
+    this.leadsTo = server;
+    this.#request = request;
+  }
+
+  get forwardedTo(): string {
+    return this.leadsTo.serverId;
+  }
+
+  get name(): string {
+    return `server ${this.leadsTo.name}`;
+  }
+
+  get isStill(): boolean {
+    return this.leadsTo.isStill;
+  }
+
+  get lastHeardMs(): number {
+    return this.leadsTo.lastHeardMs;
+  }
+
+  checkLiveness(): void {
+    this.leadsTo.checkLiveness();
+  }
+
+  dial(events: DialEvents, options: LinkDialOptions): PendingDial {
+    const dial = new PeerDial(this.leadsTo, this.#request, events, options);
+    dial.start();
+    return dial;
+  }
+
+  /** The other server knows its agents, and says which one it was. */
+  named(error: DialError): DialError {
+    const { reason, message } = error;
+    const { address } = this.#request.target;
+    if (reason === "link-lost") {
+      return new DialError(
+        reason,
+        `Cannot dial ${address}: ${this.name} was lost: ${message}`,
+      );
+    }
+    if (reason !== "no-agent" || !this.leadsTo.mayBeNamed(this.#request)) {
+      return error;
+    }
+    return new DialError(reason, `${message} (asked ${this.name})`);
+  }
+}
+
+class PeerDial implements PendingDial {
+  readonly #server: PeerServer;
+  readonly #request: CallerDial;
+  readonly #events: DialEvents;
+  readonly #options: LinkDialOptions;
+  #state: "waiting" | "asked" | "connected" | "over" = "waiting";
+  /** Connections that were made for it, and how often it was asked. */
+  #connections = 0;
+  #asks = 0;
+  #wait: Timer | undefined;
+  #pending: PendingDial | undefined;
+
+  constructor(
+    server: PeerServer,
+    request: CallerDial,
+    events: DialEvents,
+    options: LinkDialOptions,
+  ) {
+    this.#server = server;
+    this.#request = request;
+    this.#events = events;
+    this.#options = options;
+  }
+
+  start(): void {
+    const refusal = this.#server.enter();
+    if (refusal === undefined) return this.#go();
+    this.#state = "over";
+    this.#events.onFailed(refusal);
+  }
+
+  cancel(): void {
+    if (this.#state === "connected") return;
+    this.#pending?.cancel();
+    this.#over();
+  }
+
+  sendEarly(bytes: Uint8Array): number {
+    return this.#pending?.sendEarly?.(bytes) ?? 0;
+  }
+
+  #go(): void {
+    this.#state = "waiting";
+    const connection = this.#server.take();
+    if (connection !== undefined) return this.#ask(connection);
+    if (++this.#connections > CONNECTIONS_MAX) {
+      return this.#lost("it refuses calls on each new connection");
+    }
+    this.#wait ??= this.#server.timers.after(
+      PEER_CONNECT_MS,
+      () => this.#lost(`no connection within ${PEER_CONNECT_MS} ms`),
+    );
+    const connecting = this.#server.connect().then(
+      () => {
+        if (this.#state === "waiting") this.#go();
+      },
+      (error: Error) => this.#lost(error.message),
+    );
+    unawaited("dial", connecting, () => this.#lost(INTERNAL_ERROR));
+  }
+
+  #ask(connection: ChannelConnection): void {
+    const metadata = this.#metadata();
+    if (metadata instanceof DialError) return this.#fail(metadata);
+    this.#wait?.cancel();
+    this.#state = "asked";
+    const { timers, observer, messageBytesMax } = this.#server;
+    const { authority, scheme, http2 } = connection;
+    const asks = ++this.#asks;
+    const pending = dialProxy(http2, this.#request.target, {
+      onConnected: (conduit) => {
+        this.#pending = undefined;
+        this.#state = "connected";
+        this.#events.onConnected(conduit);
+      },
+      onFailed: (error) => this.#onFailed(error, connection),
+    }, {
+      authority,
+      scheme,
+      metadata,
+      timers,
+      dialId: this.#server.nextDialId(),
+      observer,
+      messageBytesMax,
+      onOver: () => {
+        if (this.#state === "connected") this.#over();
+      },
+      ...this.#options,
+    });
+    // It may have been refused at once, and another one be made by now.
+    const isOpen = this.#state === "asked" && asks === this.#asks;
+    if (isOpen) this.#pending = pending;
+  }
+
+  #metadata(): Metadata | DialError {
+    const { node, oneAgent } = this.#request;
+    try {
+      return new Metadata({
+        [FORWARDED_FIELD]: this.#server.describe(this.#request),
+        ...(node === undefined ? {} : { [NODE_FIELD]: node }),
+        ...(oneAgent === true ? { [ONE_AGENT_FIELD]: "true" } : {}),
+      });
+    } catch (error) {
+      if (error instanceof DialError) return error;
+      throw error;
+    }
+  }
+
+  /** A call that was refused unread is made again, over another connection. */
+  #onFailed(error: DialError, connection: ChannelConnection): void {
+    this.#pending = undefined;
+    if (this.#state === "over") return;
+    if (error.loss !== "unprocessed") return this.#fail(meaningOf(error));
+    connection.leave("the server takes no more calls");
+    this.#go();
+  }
+
+  #lost(why: string): void {
+    if (this.#state !== "waiting") return;
+    this.#fail(new DialError("link-lost", why, "unprocessed"));
+  }
+
+  #fail(error: DialError): void {
+    this.#over();
+    this.#events.onFailed(error);
+  }
+
+  /** The dial, or what came of it. */
+  #over(): void {
+    if (this.#state === "over") return;
+    this.#state = "over";
+    this.#wait?.cancel();
+    this.#server.leave();
+  }
+}
+
+/** What the other server's answer means here, where more servers can be asked. */
+function meaningOf(error: DialError): DialError {
+  const { reason, message } = error;
+  // It looked for an agent, and asked none.
+  if (reason === "no-agent") {
+    return new DialError(reason, message, "unprocessed");
+  }
+  // Its agent was lost while the dial was pending.
+  return reason === "link-lost" && error.loss === undefined
+    ? new DialError(reason, message, "unanswered")
+    : error;
+}
