@@ -14,7 +14,7 @@ import {
   trustedBy,
 } from "../server/identity/authorities.ts";
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
-import { StateDirectory } from "../server/identity/state_directory.ts";
+import { StateDirectory } from "../server/state/state_directory.ts";
 import { defineCommand } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { booleanFlag } from "./flags/flag.ts";

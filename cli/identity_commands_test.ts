@@ -6,7 +6,7 @@ import {
   pinOfCurrent,
 } from "../server/identity/authorities.ts";
 import { NodeStore } from "../server/identity/node_store.ts";
-import { StateDirectory } from "../server/identity/state_directory.ts";
+import { StateDirectory } from "../server/state/state_directory.ts";
 import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
 import { TrustNotes } from "../server/identity/trust_notes.ts";
 import { CA_COMMAND } from "./ca.ts";
@@ -54,7 +54,7 @@ const KEY = "ab".repeat(32);
 async function addNode(state: StateDirectory, name: string) {
   const authority = (await loadAuthorities(state)).current.facts
     .publicKeySha256.slice(0, 16);
-  await new NodeStore(state).write({
+  const record = {
     name,
     state: "approved",
     publicKeySha256: KEY,
@@ -68,7 +68,8 @@ async function addNode(state: StateDirectory, name: string) {
       issuedAt: "2030-01-01T00:00:00.000Z",
       expiresAt: "2030-01-08T00:00:00.000Z",
     },
-  });
+  } as const;
+  await state.transact((change) => new NodeStore(state).write(record, change));
 }
 
 Deno.test("tunnel token create prints the line to run on the node", () =>

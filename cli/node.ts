@@ -11,7 +11,7 @@ import {
   isNow,
 } from "../server/identity/duplicate_records.ts";
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
-import { StateDirectory } from "../server/identity/state_directory.ts";
+import { StateDirectory } from "../server/state/state_directory.ts";
 import { TokenStore } from "../server/identity/token_store.ts";
 import { defineCommand } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";

@@ -10,7 +10,7 @@ import {
   pinOfCurrent,
 } from "../server/identity/authorities.ts";
 import { joinAddress } from "../server/identity/join_address.ts";
-import { StateDirectory } from "../server/identity/state_directory.ts";
+import { StateDirectory } from "../server/state/state_directory.ts";
 import {
   type ListedToken,
   type TokenRecord,

@@ -34,10 +34,10 @@ import {
 } from "../links/authorizer.ts";
 import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
 import { Duplicates } from "../links/duplicates.ts";
-import { StateError } from "../identity/state_directory.ts";
 import { PEER_TIMEOUT_MS } from "../peers/member_engine.ts";
 import { openEngine } from "../peers/open_engine.ts";
 import { authorityIdsIn, certainAddress } from "../peers/own_facts.ts";
+import { StateError } from "../state/state_error.ts";
 import type { Readiness } from "./readiness.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 import type { ServerNodes } from "./server_nodes.ts";
@@ -84,6 +84,7 @@ export class ServerAgents {
       metricRegistry,
       tokenAuthenticators,
       (node) => authorization.grantsOf(node),
+      this.#core.state && { connection: this.#core.state },
     );
     this.#credentials = files.credentials("agent-port", trust.files);
     this.#core.forwarding.openTrust(trust.identity);

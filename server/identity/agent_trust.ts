@@ -26,7 +26,10 @@ import type { ServerOptions } from "../options.ts";
 import { bindingAuthorizer } from "./binding_authorizer.ts";
 import { countBindingMismatches } from "./identity_metrics.ts";
 import type { Grants } from "./node_authorizer.ts";
-import type { ServerIdentity } from "./server_identity.ts";
+import type {
+  ServerIdentity,
+  ServerIdentityEnvironment,
+} from "./server_identity.ts";
 
 /** What the agent port shows, whom it trusts, and who decides about agents. */
 export interface AgentTrust {
@@ -73,6 +76,7 @@ function isAbout(peer: LinkPeer, node: string): boolean {
  *
  * @param tokenAuthenticators About agents that show a token; asked behind our own.
  * @param grants What a policy lets nodes claim, by name.
+ * @param state Where the identity is kept; absent: in its directory.
  * @throws {StateError}
  */
 export async function openAgentTrust(
@@ -81,6 +85,7 @@ export async function openAgentTrust(
   metrics: MetricRegistry,
   tokenAuthenticators: readonly Authorizer[] = [],
   grants: Grants = () => NO_IDENTIFIERS,
+  state?: ServerIdentityEnvironment["state"],
 ): Promise<AgentTrust> {
   const { keyPair, caFile } = agents;
   const identity = agents.identity === undefined
@@ -93,6 +98,7 @@ export async function openAgentTrust(
         grants,
         trustsOthers: caFile !== undefined,
         admitsAnonymous: agents.allowAnonymous,
+        ...(state === undefined ? {} : { state }),
       });
   const authorizers = [
     ...identity?.authorizers ?? [],

@@ -10,7 +10,7 @@
  */
 
 import type { X509Certificate } from "node:crypto";
-import { removeFile, replaceFile } from "../../platform/files/atomic_file.ts";
+import { replaceFile } from "../../platform/files/atomic_file.ts";
 import { CertificateAuthority } from "../../platform/pki/authority.ts";
 import {
   type CertificateFacts,
@@ -25,12 +25,20 @@ import {
   authorityIdOf,
 } from "../../proto/identity/authority_ids.ts";
 import {
-  damaged,
-  parseState,
-  readState,
+  AUTHORITY_ROLES,
   type StateDirectory,
+} from "../state/state_directory.ts";
+import type {
+  StateEngine,
+  StateRecords,
+  StateTransaction,
+} from "../state/state_engine.ts";
+import {
+  damaged,
+  needRecord,
+  parseRecord,
   StateError,
-} from "./state_directory.ts";
+} from "../state/state_error.ts";
 
 /** Ten years, as kubeadm's. */
 const AUTHORITY_LIFE_MS = 10 * 365 * 24 * 3600_000;
@@ -84,22 +92,26 @@ export function issuerOf(
   );
 }
 
-/** Makes the first authority. For a directory that is being made. */
-export async function createAuthorities(state: StateDirectory): Promise<void> {
+const BUNDLE = "ca/bundle.crt";
+
+/** Makes the first authority. For a state that is being made. */
+export async function createAuthorities(
+  change: StateTransaction,
+): Promise<void> {
   const current = await newAuthority();
   const id = authorityIdOf(current.facts);
-  await replaceFile(authorityPath(state, id), await current.export());
-  await replaceRoles(state, { current: id });
-  await replaceFile(state.path("ca/bundle.crt"), current.certificate, 0o644);
+  await change.put(authorityKey(id), await current.export());
+  await putRoles(change, { current: id });
+  await change.put(BUNDLE, current.certificate);
 }
 
 /**
  * Reads the authorities.
  *
- * @throws {StateError} Naming the file that is missing or damaged.
+ * @throws {StateError} Naming the record that is missing or damaged.
  */
 export async function loadAuthorities(
-  state: StateDirectory,
+  state: StateRecords,
 ): Promise<Authorities> {
   const roles = await readRoles(state);
   const current = await loadAuthority(state, roles.current);
@@ -109,13 +121,15 @@ export async function loadAuthorities(
   let previous: CertificateFacts | undefined;
   let chain = current.certificate;
   if (roles.previous !== undefined) {
-    const path = authorityPath(state, roles.previous);
-    previous = readAuthority(path, await readState(path), roles.previous);
-    const bridgeAt = bridgePath(state, roles.current);
-    const bridge = readOrRefuse(bridgeAt, await readState(bridgeAt))[0]!.pem;
+    const key = authorityKey(roles.previous);
+    const pem = await needRecord(state, key);
+    previous = readAuthority(state, key, pem, roles.previous);
+    const bridgeAt = bridgeKey(roles.current);
+    const bridge = await needRecord(state, bridgeAt);
     // The bridge first: OpenSSL takes the first issuer that fits, and from the
     // authority itself no way leads to the one before.
-    chain = bridge + current.certificate + previous.pem;
+    chain = readOrRefuse(state, bridgeAt, bridge)[0]!.pem +
+      current.certificate + previous.pem;
   }
   const bundle = [current.certificate, next?.certificate, previous?.pem]
     .filter((pem) => pem !== undefined).join("");
@@ -128,14 +142,16 @@ export async function loadAuthorities(
   };
 }
 
-/** Writes `ca/bundle.crt` again if it is not what it should be. */
+/** Writes this machine's `ca/bundle.crt` again if it is not what it should be. */
 export async function repairBundle(
-  state: StateDirectory,
+  local: StateDirectory,
   { bundle }: Authorities,
 ): Promise<void> {
-  const path = state.path("ca/bundle.crt");
+  const path = local.path(BUNDLE);
   const found = await Deno.readTextFile(path).catch(() => undefined);
-  if (found !== bundle) await replaceFile(path, bundle, 0o644);
+  if (found === bundle) return;
+  await Deno.mkdir(local.path("ca"), { recursive: true, mode: 0o700 });
+  await replaceFile(path, bundle, 0o644);
 }
 
 /**
@@ -143,9 +159,9 @@ export async function repairBundle(
  *
  * @throws {StateError} When a change is under way already.
  */
-export function rotateAuthority(state: StateDirectory): Promise<Authorities> {
-  return state.exclusively(async () => {
-    const roles = await readRoles(state);
+export function rotateAuthority(state: StateEngine): Promise<Authorities> {
+  return state.transact(async (change) => {
+    const roles = await readRoles(change);
     if (roles.next !== undefined) {
       throw new StateError(
         `Cannot rotate: authority ${roles.next} waits to be activated; run ` +
@@ -160,11 +176,11 @@ export function rotateAuthority(state: StateDirectory): Promise<Authorities> {
     }
     const next = await newAuthority();
     const id = authorityIdOf(next.facts);
-    await replaceFile(authorityPath(state, id), await next.export());
-    const current = await loadAuthority(state, roles.current);
+    await change.put(authorityKey(id), await next.export());
+    const current = await loadAuthority(change, roles.current);
     const bridge = await current.vouchFor(next);
-    await replaceFile(bridgePath(state, id), bridge);
-    return await changeRoles(state, { current: roles.current, next: id });
+    await change.put(bridgeKey(id), bridge);
+    return await changeRoles(change, { current: roles.current, next: id });
   });
 }
 
@@ -173,25 +189,22 @@ export function rotateAuthority(state: StateDirectory): Promise<Authorities> {
  *
  * @throws {StateError} When there is no next one.
  */
-export function activateAuthority(state: StateDirectory): Promise<Authorities> {
-  return state.exclusively(async () => {
-    const roles = await readRoles(state);
+export function activateAuthority(state: StateEngine): Promise<Authorities> {
+  return state.transact(async (change) => {
+    const roles = await readRoles(change);
     if (roles.next === undefined) {
       throw new StateError(
         "Cannot activate: there is no next authority; `tunnel ca rotate` " +
           "makes one",
       );
     }
-    const previous = await loadAuthority(state, roles.current);
-    const changed = await changeRoles(state, {
+    const previous = await loadAuthority(change, roles.current);
+    const changed = await changeRoles(change, {
       current: roles.next,
       previous: roles.current,
     });
     // Last: until here a crash leaves the old authority able to issue.
-    await replaceFile(
-      authorityPath(state, roles.current),
-      previous.certificate,
-    );
+    await change.put(authorityKey(roles.current), previous.certificate);
     return changed;
   });
 }
@@ -202,29 +215,29 @@ export function activateAuthority(state: StateDirectory): Promise<Authorities> {
  *
  * @throws {StateError} When there is none.
  */
-export function retireAuthority(state: StateDirectory): Promise<Authorities> {
-  return state.exclusively(async () => {
-    const { current, previous } = await readRoles(state);
+export function retireAuthority(state: StateEngine): Promise<Authorities> {
+  return state.transact(async (change) => {
+    const { current, previous } = await readRoles(change);
     if (previous === undefined) {
       throw new StateError(
         "Cannot retire: no previous authority is trusted; a change goes " +
           "`tunnel ca rotate`, `tunnel ca activate`, `tunnel ca retire`",
       );
     }
-    const changed = await changeRoles(state, { current });
-    await removeFile(authorityPath(state, previous));
-    await removeFile(bridgePath(state, current));
+    const changed = await changeRoles(change, { current });
+    await change.remove(authorityKey(previous));
+    await change.remove(bridgeKey(current));
     return changed;
   });
 }
 
 async function changeRoles(
-  state: StateDirectory,
+  change: StateTransaction,
   roles: Roles,
 ): Promise<Authorities> {
-  await replaceRoles(state, roles);
-  const authorities = await loadAuthorities(state);
-  await repairBundle(state, authorities);
+  await putRoles(change, roles);
+  const authorities = await loadAuthorities(change);
+  await change.put(BUNDLE, authorities.bundle);
   return authorities;
 }
 
@@ -236,58 +249,66 @@ function newAuthority(): Promise<CertificateAuthority> {
 }
 
 async function loadAuthority(
-  state: StateDirectory,
+  state: StateRecords,
   id: string,
 ): Promise<CertificateAuthority> {
-  const path = authorityPath(state, id);
-  const pem = await state.readSecret(`ca/${id}.pem`);
-  readAuthority(path, pem, id);
+  const key = authorityKey(id);
+  const pem = await needRecord(state, key, "secret");
+  readAuthority(state, key, pem, id);
   try {
     return await CertificateAuthority.load(pem);
   } catch (error) {
     if (!(error instanceof PkiError)) throw error;
-    throw damaged(path, error.message);
+    throw damaged(state, key, error.message);
   }
 }
 
-function readAuthority(path: string, pem: string, id: string) {
-  const [facts] = readOrRefuse(path, pem);
+function readAuthority(
+  state: StateRecords,
+  key: string,
+  pem: string,
+  id: string,
+): CertificateFacts {
+  const [facts] = readOrRefuse(state, key, pem);
   if (authorityIdOf(facts!) === id) return facts!;
-  throw damaged(path, "it holds another authority than its name says");
+  throw damaged(state, key, "it holds another authority than its name says");
 }
 
-function readOrRefuse(path: string, pem: string): CertificateFacts[] {
+function readOrRefuse(
+  state: StateRecords,
+  key: string,
+  pem: string,
+): CertificateFacts[] {
   try {
     return readCertificates(pem);
   } catch (error) {
     if (!(error instanceof PkiError)) throw error;
-    throw damaged(path, error.message);
+    throw damaged(state, key, error.message);
   }
 }
 
-async function readRoles(state: StateDirectory): Promise<Roles> {
-  const path = state.path("ca/roles.json");
-  const roles = parseState(path, await readState(path)) as Partial<Roles>;
+async function readRoles(state: StateRecords): Promise<Roles> {
+  const text = await needRecord(state, AUTHORITY_ROLES);
+  const roles = parseRecord(state, AUTHORITY_ROLES, text) as Partial<Roles>;
   const ids = [roles?.current, roles?.next, roles?.previous];
   const isWhole = typeof roles?.current === "string" &&
     ids.every((id) => id === undefined || ID.test(id));
-  if (!isWhole) throw damaged(path, "it does not name the authorities");
+  if (!isWhole) {
+    throw damaged(state, AUTHORITY_ROLES, "it does not name the authorities");
+  }
   return roles as Roles;
 }
 
-function replaceRoles(state: StateDirectory, roles: Roles): Promise<void> {
-  return replaceFile(
-    state.path("ca/roles.json"),
-    JSON.stringify(roles, null, 2) + "\n",
-  );
+function putRoles(change: StateTransaction, roles: Roles): Promise<void> {
+  return change.put(AUTHORITY_ROLES, JSON.stringify(roles, null, 2) + "\n");
 }
 
-function authorityPath(state: StateDirectory, id: string): string {
-  return state.path(`ca/${id}.pem`);
+function authorityKey(id: string): string {
+  return `ca/${id}.pem`;
 }
 
-function bridgePath(state: StateDirectory, id: string): string {
-  return state.path(`ca/${id}.bridge.pem`);
+function bridgeKey(id: string): string {
+  return `ca/${id}.bridge.pem`;
 }
 
 /** How join tokens name the authority that issues. */

@@ -19,7 +19,8 @@ import {
 } from "./authorities.ts";
 import { issueNodeCertificate } from "./node_certificate.ts";
 import { ensureServerLeaf, SERVER_LEAF_LIFE_MS } from "./server_leaf.ts";
-import { StateDirectory, StateError } from "./state_directory.ts";
+import { StateDirectory } from "../state/state_directory.ts";
+import { StateError } from "../state/state_error.ts";
 
 function inState(test: (state: StateDirectory) => Promise<void>) {
   return inMemoryFolder(async (folder) =>

@@ -1,20 +1,15 @@
 /**
  * What is kept of nodes whose identity was seen twice, for `tunnel node list`:
- * a file for each in the state directory, `duplicates/NAME.json`, written by the
- * server that sees it. It is there until a person has dealt with the node.
+ * a record for each in the state, `duplicates/NAME.json`, written by the server
+ * that sees it. It is there until a person has dealt with the node.
  *
  * Nothing depends on it: who may link says the node's own record.
  *
  * @module
  */
 
-import {
-  finishedFiles,
-  removeFile,
-  replaceFile,
-} from "../../platform/files/atomic_file.ts";
 import { nodeOfFile } from "./node_store.ts";
-import type { StateDirectory } from "./state_directory.ts";
+import type { StateEngine } from "../state/state_engine.ts";
 
 const FOLDER = "duplicates";
 
@@ -35,35 +30,39 @@ export interface DuplicateRecord {
   }[];
 }
 
-/** The records of a state directory. */
+/** The records of a state. */
 export class DuplicateRecords {
-  readonly #state: StateDirectory;
+  readonly #state: StateEngine;
 
-  constructor(state: StateDirectory) {
+  constructor(state: StateEngine) {
     this.#state = state;
   }
 
   async write(record: DuplicateRecord): Promise<void> {
-    const folder = this.#state.path(FOLDER);
-    await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
     const text = JSON.stringify(record, null, 2) + "\n";
-    await replaceFile(this.#path(record.node), text);
+    await this.#state.transact((change) =>
+      change.put(keyOf(record.node), text)
+    );
   }
 
   /** A person has dealt with the node. */
   async remove(node: string): Promise<void> {
-    await removeFile(this.#path(node));
+    // Nearly always there is none, and nothing to wait for.
+    if (await this.#state.look(keyOf(node)) === undefined) return;
+    await this.#state.transact((change) => change.remove(keyOf(node)));
   }
 
   /** Of all nodes that have one; what cannot be read is left out. */
   async list(): Promise<ReadonlyMap<string, DuplicateRecord>> {
     const found = new Map<string, DuplicateRecord>();
-    for (const file of await this.#files()) {
+    for (const file of await this.#state.list(FOLDER)) {
       const node = nodeOfFile(file);
       if (node === undefined) continue;
       try {
-        const text = await Deno.readTextFile(this.#path(node));
-        const record = JSON.parse(text) as Partial<DuplicateRecord> | null;
+        const text = await this.#state.look(keyOf(node));
+        const record = JSON.parse(text ?? "null") as
+          | Partial<DuplicateRecord>
+          | null;
         if (isWhole(record)) found.set(node, record);
       } catch {
         // Removed just now, or not ours: a list goes without it.
@@ -71,18 +70,10 @@ export class DuplicateRecords {
     }
     return found;
   }
+}
 
-  async #files(): Promise<readonly string[]> {
-    try {
-      return await finishedFiles(this.#state.path(FOLDER));
-    } catch {
-      return []; // None was ever seen.
-    }
-  }
-
-  #path(node: string): string {
-    return this.#state.path(`${FOLDER}/${node}.json`);
-  }
+function keyOf(node: string): string {
+  return `${FOLDER}/${node}.json`;
 }
 
 /** Whether it was so a moment ago, as far as the server could say. */

@@ -7,7 +7,7 @@ import {
   isNow,
   REWRITTEN_MS,
 } from "./duplicate_records.ts";
-import { StateDirectory } from "./state_directory.ts";
+import { StateDirectory } from "../state/state_directory.ts";
 
 const SEEN = "2030-01-01T00:00:00Z";
 const RECORD: DuplicateRecord = {

@@ -27,7 +27,7 @@ import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { type Authorizer, isAnonymous, refuse } from "../links/authorizer.ts";
 import type { Grants } from "./node_authorizer.ts";
 import type { NodeStore } from "./node_store.ts";
-import { StateError } from "./state_directory.ts";
+import { StateError } from "../state/state_error.ts";
 
 /** What it needs from outside. */
 export interface GrantedAddressesOptions {

@@ -9,7 +9,7 @@
 import { portOf } from "../../proto/peer/host_port.ts";
 import { hostname } from "node:os";
 import { replaceFile } from "../../platform/files/atomic_file.ts";
-import type { StateDirectory } from "./state_directory.ts";
+import type { StateDirectory } from "../state/state_directory.ts";
 
 const FILE = "serving.json";
 /** Konnectivity's port for agents, and so the default of `--agent-port`. */

@@ -58,7 +58,8 @@ import type { GrantedAddresses } from "./granted_addresses.ts";
 import { issueNodeCertificate } from "./node_certificate.ts";
 import { ownCertificate, standingProblem } from "./node_authorizer.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
-import { type StateDirectory, StateError } from "./state_directory.ts";
+import type { StateEngine, StateTransaction } from "../state/state_engine.ts";
+import { StateAwayError, StateError } from "../state/state_error.ts";
 import type { TrustNotes } from "./trust_notes.ts";
 import { TokenRefusal, type TokenStore } from "./token_store.ts";
 
@@ -67,7 +68,7 @@ const APPROVAL_RETRY_MS = 5_000;
 
 /** What the service needs from outside. */
 export interface JoinServiceOptions {
-  readonly state: StateDirectory;
+  readonly state: StateEngine;
   readonly tokens: TokenStore;
   readonly nodes: NodeStore;
   readonly authorities: () => Authorities;
@@ -189,12 +190,12 @@ export class JoinService {
     const csr = await readSigningRequest(request.csr);
     const { publicKeySha256 } = csr;
     const use = { node, publicKeySha256 };
-    const { state, tokens, nodes, now, log } = this.#options;
+    const { state, tokens, nodes, now, log, granted: taken } = this.#options;
     // Without a token a caller makes no other wait, and learns nothing of names.
     await tokens.check(token, use, now());
-    return await state.exclusively(async () => {
-      const granted = await tokens.check(token, use, now());
-      const known = nodes.read(node);
+    const { answer, joined } = await state.transact(async (change) => {
+      const granted = await tokens.check(token, use, now(), change);
+      const known = await nodes.readNow(node, change);
       const isWaiting = known?.state === "pending" &&
         known.publicKeySha256 === publicKeySha256;
       const problem = known === undefined || isWaiting
@@ -208,9 +209,11 @@ export class JoinService {
       }
       // Nothing about a known node changes: somebody who has seen its request
       // could send it again, with a token that grants less, or more.
-      if (known !== undefined) return await this.#enrol(known, csr);
+      if (known !== undefined) {
+        return { answer: await this.#enrol(known, csr, change) };
+      }
       await this.#checkFree(node, granted.identifiers);
-      await tokens.claim(granted, use);
+      await tokens.claim(granted, use, change);
       const record: NodeRecord = {
         name: node,
         state: granted.needsApproval ? "pending" : "approved",
@@ -220,20 +223,21 @@ export class JoinService {
         tokenId: granted.id,
         joinedFrom: remoteAddress,
       };
-      log.event(
-        granted.needsApproval ? "node waits for approval" : "node joined",
-        {
-          node,
-          from: remoteAddress,
-          token: granted.id,
-          software: request.software.slice(0, 100),
-        },
-      );
-      const answer = await this.#enrol(record, csr);
-      // The next one who joins may come before the change is noticed.
-      this.#options.granted.note(node);
-      return answer;
+      return { answer: await this.#enrol(record, csr, change), joined: record };
     });
+    if (joined === undefined) return answer;
+    log.event(
+      joined.state === "pending" ? "node waits for approval" : "node joined",
+      {
+        node,
+        from: remoteAddress,
+        token: joined.tokenId,
+        software: request.software.slice(0, 100),
+      },
+    );
+    // The next one who joins may come before the change is noticed.
+    taken.note(node);
+    return answer;
   }
 
   /**
@@ -273,8 +277,8 @@ export class JoinService {
     const csr = await readSigningRequest(request.csr);
     if (!isCertified) await this.#checkProof(request, csr, caller);
     const { state, nodes, log } = this.#options;
-    return await state.exclusively(async () => {
-      const record = nodes.read(node);
+    return await state.transact(async (change) => {
+      const record = await nodes.readNow(node, change);
       const problem = standingProblem(node, record, csr.publicKeySha256);
       if (problem !== undefined && record?.state !== "pending") {
         throw new GrpcError(
@@ -289,7 +293,7 @@ export class JoinService {
         from: caller.remoteAddress,
         by: isCertified ? "certificate" : "proof",
       });
-      return await this.#enrol(record!, csr);
+      return await this.#enrol(record!, csr, change);
     });
   }
 
@@ -331,10 +335,11 @@ export class JoinService {
   async #enrol(
     record: NodeRecord,
     { publicKey }: SigningRequest,
+    change: StateTransaction,
   ): Promise<EnrolmentOutcome> {
     const { nodes, authorities, now, certificateLifeMs } = this.#options;
     if (record.state === "pending") {
-      await nodes.write(record);
+      await nodes.write(record, change);
       const reason = `${record.name} waits for approval: ` +
         `\`tunnel node approve ${record.name}\` on the server`;
       return { pending: { reason, retryAfterMs: APPROVAL_RETRY_MS } };
@@ -347,7 +352,10 @@ export class JoinService {
       now(),
       certificateLifeMs,
     );
-    await nodes.write({ ...record, certificate: certificate.record });
+    await nodes.write(
+      { ...record, certificate: certificate.record },
+      change,
+    );
     const encoder = new TextEncoder();
     return {
       enrolment: {
@@ -376,6 +384,14 @@ export class JoinService {
     }
     if (error instanceof PkiError || error instanceof JoinTokenError) {
       return new GrpcError(StatusCode.INVALID_ARGUMENT, error.message);
+    }
+    // Who has it says so; there is nothing that a person could repair.
+    if (error instanceof StateAwayError) {
+      return new GrpcError(
+        StatusCode.UNAVAILABLE,
+        "The server cannot change its state now, which is kept elsewhere; try " +
+          "again in a while, or ask another server",
+      );
     }
     if (!(error instanceof StateError)) throw error;
     this.#options.log.error(error.message);

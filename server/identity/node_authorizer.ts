@@ -28,7 +28,7 @@ import {
 } from "../../proto/identity/node_name.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
-import { StateError } from "./state_directory.ts";
+import { StateError } from "../state/state_error.ts";
 
 /** What a node may call itself beside what its record grants. */
 export type Grants = (node: string) => Identifiers;

@@ -1,19 +1,15 @@
 /**
- * The nodes that joined: one file each, which binds a name to a key.
+ * The nodes that joined: one record each, which binds a name to a key.
  *
- * Read synchronously and without a cache when a link is authorized, so that there
- * is no moment at which a revoked node is still known as a good one.
+ * Read synchronously when a link is authorized: from its file, or, where the
+ * state is not on this machine, as the watch has said last.
  *
  * @module
  */
 
-import {
-  finishedFiles,
-  removeFile,
-  replaceFile,
-} from "../../platform/files/atomic_file.ts";
 import { isNodeName } from "../../proto/identity/node_name.ts";
-import { damaged, parseState, type StateDirectory } from "./state_directory.ts";
+import type { StateEngine, StateTransaction } from "../state/state_engine.ts";
+import { damaged, parseRecord } from "../state/state_error.ts";
 import type { TokenStore } from "./token_store.ts";
 
 /** Whether a node may link. */
@@ -50,44 +46,44 @@ export interface NodeRecord {
   readonly reason?: string;
 }
 
-/** The records of nodes in a state directory. */
-export class NodeStore {
-  readonly #state: StateDirectory;
+const FOLDER = "nodes";
 
-  constructor(state: StateDirectory) {
+/** The records of nodes in a state. */
+export class NodeStore {
+  readonly #state: StateEngine;
+
+  constructor(state: StateEngine) {
     this.#state = state;
   }
 
-  /** The folder, to be watched. */
-  get folder(): string {
-    return this.#state.path("nodes");
+  /** Others may have changed a node, and `read` not know it yet. */
+  get mayLag(): boolean {
+    return this.#state.mayLag;
   }
 
   /** @returns `undefined` for a node nobody knows. @throws {StateError} */
   read(name: string): NodeRecord | undefined {
     if (!isNodeName(name)) return undefined;
-    const path = this.#path(name);
-    let text: string;
-    try {
-      text = Deno.readTextFileSync(path);
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return undefined;
-      throw damaged(path, error instanceof Error ? error.message : `${error}`);
-    }
-    const record = parseState(path, text) as Partial<NodeRecord>;
-    const isWhole = record?.name === name &&
-      STATES.has(record.state ?? "") &&
-      /^[0-9a-f]{64}$/.test(record.publicKeySha256 ?? "") &&
-      typeof record.identifiers === "string" &&
-      typeof record.joinedAt === "string" &&
-      typeof record.joinedFrom === "string";
-    if (!isWhole) throw damaged(path, "it is no whole node");
-    return record as NodeRecord;
+    return this.#parse(name, this.#state.peek(nodeKey(name)));
+  }
+
+  /**
+   * The same inside a change, or as it is now wherever it is kept; `read` knows
+   * it from then on.
+   *
+   * @throws {StateError}
+   */
+  async readNow(
+    name: string,
+    records: Pick<StateTransaction, "read"> = this.#state,
+  ): Promise<NodeRecord | undefined> {
+    if (!isNodeName(name)) return undefined;
+    return this.#parse(name, await records.read(nodeKey(name)));
   }
 
   /** Of all nodes, whose records may be damaged. */
   async names(): Promise<string[]> {
-    const files = await finishedFiles(this.folder);
+    const files = await this.#state.list(FOLDER);
     return files.flatMap((file) => nodeOfFile(file) ?? []);
   }
 
@@ -101,10 +97,10 @@ export class NodeStore {
     return nodes;
   }
 
-  /** Puts a record in place. For use inside `StateDirectory.exclusively`. */
-  write(record: NodeRecord): Promise<void> {
+  /** Puts a record in place, as a part of a change. */
+  write(record: NodeRecord, change: StateTransaction): Promise<void> {
     const text = JSON.stringify(record, null, 2) + "\n";
-    return replaceFile(this.#path(record.name), text);
+    return change.put(nodeKey(record.name), text);
   }
 
   /**
@@ -116,11 +112,11 @@ export class NodeStore {
     name: string,
     change: (record: NodeRecord) => NodeRecord,
   ): Promise<NodeRecord | undefined> {
-    return this.#state.exclusively(async () => {
-      const record = this.read(name);
+    return this.#state.transact(async (transaction) => {
+      const record = await this.readNow(name, transaction);
       if (record === undefined) return undefined;
       const changed = change(record);
-      await this.write(changed);
+      await this.write(changed, transaction);
       return changed;
     });
   }
@@ -134,15 +130,30 @@ export class NodeStore {
    */
   forget(name: string, tokens: Pick<TokenStore, "spend">): Promise<boolean> {
     if (!isNodeName(name)) return Promise.resolve(false);
-    return this.#state.exclusively(async () => {
-      await tokens.spend(name);
-      return await removeFile(this.#path(name));
+    return this.#state.transact(async (change) => {
+      await tokens.spend(name, change);
+      return await change.remove(nodeKey(name));
     });
   }
 
-  #path(name: string): string {
-    return `${this.folder}/${name}.json`;
+  #parse(name: string, text: string | undefined): NodeRecord | undefined {
+    if (text === undefined) return undefined;
+    const key = nodeKey(name);
+    const state = this.#state;
+    const record = parseRecord(state, key, text) as Partial<NodeRecord>;
+    const isWhole = record?.name === name &&
+      STATES.has(record.state ?? "") &&
+      /^[0-9a-f]{64}$/.test(record.publicKeySha256 ?? "") &&
+      typeof record.identifiers === "string" &&
+      typeof record.joinedAt === "string" &&
+      typeof record.joinedFrom === "string";
+    if (!isWhole) throw damaged(state, key, "it is no whole node");
+    return record as NodeRecord;
   }
+}
+
+function nodeKey(name: string): string {
+  return `${FOLDER}/${name}.json`;
 }
 
 const STATES: ReadonlySet<string> = new Set(["approved", "pending", "revoked"]);

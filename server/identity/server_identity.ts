@@ -21,6 +21,14 @@ import type { Authorizer } from "../links/authorizer.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
 import type { ServerIdentityOptions } from "../options.ts";
 import {
+  openOrCreateState,
+  type OpenState,
+  type StateSource,
+} from "../state/open_state.ts";
+import type { StateDirectory } from "../state/state_directory.ts";
+import type { StateEngine } from "../state/state_engine.ts";
+import { StateAwayError, StateError } from "../state/state_error.ts";
+import {
   type Authorities,
   createAuthorities,
   loadAuthorities,
@@ -41,7 +49,6 @@ import {
 } from "./node_authorizer.ts";
 import { NodeStore } from "./node_store.ts";
 import { ensureServerLeaf, SERVER_FILE } from "./server_leaf.ts";
-import { StateDirectory, StateError } from "./state_directory.ts";
 import { watchState } from "./state_watch.ts";
 import { TokenStore } from "./token_store.ts";
 import { TrustNotes } from "./trust_notes.ts";
@@ -67,6 +74,8 @@ export interface IdentityEvents {
 
 /** What the identity needs from outside. */
 export interface ServerIdentityEnvironment {
+  /** Absent: all is in the directory that the options name. */
+  readonly state?: Omit<StateSource, "stateDirectory">;
   readonly log: Log;
   readonly metrics: MetricRegistry;
   /** What nodes may claim besides what their records grant. */
@@ -79,7 +88,9 @@ export interface ServerIdentityEnvironment {
 
 /** The server's own authority and the nodes that it knows, on disk. */
 export class ServerIdentity {
-  readonly #state: StateDirectory;
+  readonly #state: StateEngine;
+  /** What is this server's alone. */
+  readonly #local: StateDirectory;
   readonly #options: ServerIdentityOptions;
   readonly #log: Log;
   readonly #service: JoinService;
@@ -102,13 +113,14 @@ export class ServerIdentity {
   #maintenance: Timer | undefined;
 
   private constructor(
-    state: StateDirectory,
+    { engine: state, local }: OpenState,
     authorities: Authorities,
     options: ServerIdentityOptions,
     { log, metrics, grants, trustsOthers, admitsAnonymous }:
       ServerIdentityEnvironment,
   ) {
     this.#state = state;
+    this.#local = local;
     this.#authorities = authorities;
     this.#options = options;
     this.#log = log;
@@ -152,20 +164,25 @@ export class ServerIdentity {
     options: ServerIdentityOptions,
     environment: ServerIdentityEnvironment,
   ): Promise<ServerIdentity> {
-    const { state, isNew } = await StateDirectory.openOrCreate(
-      options.stateDirectory,
+    const { stateDirectory } = options;
+    const { connection = { kind: "directory", root: stateDirectory } } =
+      environment.state ?? {};
+    const state = await openOrCreateState(
+      { ...environment.state, connection, stateDirectory },
       createAuthorities,
     );
-    const authorities = await loadAuthorities(state);
+    const authorities = await loadAuthorities(state.engine);
     const identity = new ServerIdentity(
       state,
       authorities,
       options,
       environment,
     );
-    if (isNew) {
+    if (state.isNew) {
       environment.log.info("made a certificate authority of our own", {
-        directory: state.root,
+        [connection.kind]: connection.kind === "directory"
+          ? connection.root
+          : connection.name,
         authority: authorityIdOf(authorities.current.facts),
       });
     }
@@ -176,8 +193,8 @@ export class ServerIdentity {
 
   /** For TLS on the agent port; see `Credentials`. */
   get files(): Required<CredentialFiles> {
-    const server = this.#state.path(SERVER_FILE);
-    return { cert: server, key: server, ca: this.#state.path("ca/bundle.crt") };
+    const server = this.#local.path(SERVER_FILE);
+    return { cert: server, key: server, ca: this.#local.path("ca/bundle.crt") };
   }
 
   /** Whom agents are to trust, PEM; the one that issues first. */
@@ -259,13 +276,14 @@ export class ServerIdentity {
       await this.#trust.note(node, certificate.publicKeySha256, trusted);
     } catch (error) {
       if (!(error instanceof StateError)) throw error;
-      this.#log.error(error.message);
+      // It is said again when the agent links again.
+      if (!(error instanceof StateAwayError)) this.#log.error(error.message);
     }
   }
 
   /** Records where agents connect, for `tunnel token create`. */
   noteAddress(agents: string): Promise<void> {
-    return noteAddress(this.#state, {
+    return noteAddress(this.#local, {
       agents,
       names: this.#options.serverNames,
     });
@@ -329,10 +347,10 @@ export class ServerIdentity {
   /** Files that follow from the authorities. @returns Whether the leaf is new. */
   #renewFiles(): Promise<boolean> {
     const { serverNames } = this.#options;
-    return this.#state.exclusively(async () => {
-      await repairBundle(this.#state, this.#authorities);
+    return this.#local.exclusively(async () => {
+      await repairBundle(this.#local, this.#authorities);
       const why = await ensureServerLeaf(
-        this.#state,
+        this.#local,
         this.#authorities,
         serverNames,
         Date.now(),

@@ -24,7 +24,7 @@ import {
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { Authorities } from "./authorities.ts";
-import type { StateDirectory } from "./state_directory.ts";
+import type { StateDirectory } from "../state/state_directory.ts";
 
 const DAY_MS = 24 * 3600_000;
 /** How long a server's certificate is good. */

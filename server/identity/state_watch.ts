@@ -1,15 +1,15 @@
 /**
- * Notices what `tunnel node` and `tunnel ca` change in the state directory.
+ * Notices what `tunnel node` and `tunnel ca`, or other servers, change in the
+ * state.
  *
- * A hint, never the truth: files are read when it matters.
+ * A hint, never the truth: records are read when it matters.
  *
  * @module
  */
 
-import { watchFiles } from "../../platform/files/watch_files.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
+import { AUTHORITY_ROLES } from "../state/state_directory.ts";
+import type { StateEngine } from "../state/state_engine.ts";
 import { nodeOfFile } from "./node_store.ts";
-import type { StateDirectory } from "./state_directory.ts";
 
 /** What is noticed. */
 export interface StateWatchEvents {
@@ -23,23 +23,25 @@ export interface StateWatchEvents {
 
 /** Starts to watch. @returns How to end it. */
 export function watchState(
-  state: StateDirectory,
+  state: StateEngine,
   events: StateWatchEvents,
 ): () => void {
-  const watch = watchFiles({
-    // The file that a change of authorities ends with.
-    files: [state.path("ca/roles.json")],
-    directories: [state.path("nodes")],
-    timers: systemTimers,
-    onFiles: () => events.onAuthorities(),
-    onEntries: (_directory, entries) => {
-      if (entries === undefined) return events.onNode();
-      for (const entry of entries) {
-        const node = nodeOfFile(entry);
+  return state.watch({
+    onChange: (folder, names) => {
+      if (folder === "ca") {
+        // What every change of authorities writes.
+        const isMeant = names?.includes(ROLES_NAME) ?? true;
+        if (isMeant) events.onAuthorities();
+        return;
+      }
+      if (names === undefined) return events.onNode();
+      for (const name of names) {
+        const node = nodeOfFile(name);
         if (node !== undefined) events.onNode(node);
       }
     },
     onProblem: events.onProblem,
   });
-  return () => watch.close();
 }
+
+const ROLES_NAME = AUTHORITY_ROLES.slice(AUTHORITY_ROLES.indexOf("/") + 1);

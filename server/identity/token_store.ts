@@ -1,20 +1,14 @@
 /**
- * Join tokens: files that hold the hash of a secret, and what it is good for.
+ * Join tokens: records that hold the hash of a secret, and what it is good for.
  *
- * A token is read when it is used, so that revoking is removing a file. A use
- * of it is a file of its own that only one can create: two joins at once, or
- * two servers over one directory, never both get the last use.
+ * A token is read when it is used, so that revoking is removing a record. A use
+ * of it is a record of its own that only one can create: two joins at once, or
+ * two servers over one state, never both get the last use.
  *
  * @module
  */
 
 import { createHash, timingSafeEqual } from "node:crypto";
-import {
-  createFile,
-  finishedFiles,
-  removeFile,
-  replaceFile,
-} from "../../platform/files/atomic_file.ts";
 import { Wildcard } from "../../policy/wildcard.ts";
 import {
   formatJoinToken,
@@ -23,13 +17,17 @@ import {
 } from "../../proto/identity/join_token.ts";
 import { parseIdentifiers } from "../../proto/peer/identifiers.ts";
 import { isNamePattern, NAME_PATTERN_RULE } from "./name_pattern.ts";
+import type {
+  StateEngine,
+  StateRecords,
+  StateTransaction,
+} from "../state/state_engine.ts";
 import {
   damaged,
-  parseState,
-  readState,
-  type StateDirectory,
+  parseRecord,
+  readRecord,
   StateError,
-} from "./state_directory.ts";
+} from "../state/state_error.ts";
 
 /** A token may let this many nodes in; its uses are files. */
 const TOKEN_USES_MAX = 10_000;
@@ -73,6 +71,11 @@ export interface TokenUse {
 /** A use that stays used up and lets no node in again. */
 const NOBODY: TokenUse = { node: "", publicKeySha256: "" };
 
+const FOLDER = "tokens";
+
+/** Uses that are removed in one change: etcd takes 128 operations at once. */
+const USES_REMOVED_AT_ONCE = 100;
+
 const USE_FILE = /^[a-z2-7]{10}\.use-\d+$/;
 
 /** A token that may not be used. The message is for the node that shows it. */
@@ -88,11 +91,11 @@ export class TokenRefusal extends Error {
   }
 }
 
-/** The tokens of a state directory. */
+/** The tokens of a state. */
 export class TokenStore {
-  readonly #state: StateDirectory;
+  readonly #state: StateEngine;
 
-  constructor(state: StateDirectory) {
+  constructor(state: StateEngine) {
     this.#state = state;
   }
 
@@ -121,22 +124,19 @@ export class TokenStore {
       ...content,
     };
     const text = JSON.stringify(record, null, 2) + "\n";
-    await this.#state.inWords(() =>
-      replaceFile(this.#path(`${id}.json`), text)
-    );
+    await this.#state.transact((change) => change.put(tokenKey(id), text));
     return { token: formatJoinToken({ authorityPin, id, secret }), record };
   }
 
   /** All tokens, oldest first. @throws {StateError} */
   async list(nowMs: number): Promise<ListedToken[]> {
-    const names = await finishedFiles(this.#path(""));
     const tokens: ListedToken[] = [];
-    for (const name of names) {
+    for (const name of await this.#state.list(FOLDER)) {
       const id = /^(.+)\.json$/.exec(name)?.[1];
       if (id === undefined || !isTokenId(id)) continue;
-      const record = await this.#read(id);
+      const record = await readToken(this.#state, id);
       if (record === undefined) continue; // Revoked just now.
-      const usedBy = (await this.#uses(id))
+      const usedBy = (await usesOf(this.#state, id))
         .map(({ node }) => node || "(forgotten)");
       tokens.push({ ...record, usedBy, state: stateOf(record, usedBy, nowMs) });
     }
@@ -146,9 +146,17 @@ export class TokenStore {
   /** @returns Whether there was such a token. */
   async revoke(id: string): Promise<boolean> {
     if (!isTokenId(id)) return false;
-    const existed = await removeFile(this.#path(`${id}.json`));
-    for (const name of await this.#useNames(id)) {
-      await removeFile(this.#path(name));
+    const state = this.#state;
+    const existed = await state.transact((change) =>
+      change.remove(tokenKey(id))
+    );
+    const names = await useNames(state, id);
+    for (let at = 0; at < names.length; at += USES_REMOVED_AT_ONCE) {
+      await state.transact(async (change) => {
+        for (const name of names.slice(at, at + USES_REMOVED_AT_ONCE)) {
+          await change.remove(`${FOLDER}/${name}`);
+        }
+      });
     }
     return existed;
   }
@@ -156,14 +164,16 @@ export class TokenStore {
   /**
    * Whether a token lets this node in. Uses nothing up.
    *
+   * @param records A change, to be sure; else what is known.
    * @throws {TokenRefusal | StateError}
    */
   async check(
     token: JoinToken,
     use: TokenUse,
     nowMs: number,
+    records: StateRecords = this.#state,
   ): Promise<TokenRecord> {
-    const record = await this.#read(token.id);
+    const record = await readToken(records, token.id);
     if (record === undefined || !isSecret(token.secret, record.secretHash)) {
       throw new TokenRefusal(
         "unknown",
@@ -178,9 +188,11 @@ export class TokenStore {
           `${record.nodePattern}; use such a name, or another token`,
       );
     }
-    const state = stateOf(record, await this.#useNames(token.id), nowMs);
+    const state = stateOf(record, await useNames(records, token.id), nowMs);
     // An answer that was lost: asking again is not another use.
-    if (state === "usable" || await this.#isUsedBy(record, use)) return record;
+    if (state === "usable" || await isUsedBy(records, record, use)) {
+      return record;
+    }
     if (state === "expired") {
       throw new TokenRefusal(
         "expired",
@@ -196,80 +208,93 @@ export class TokenStore {
    *
    * @throws {TokenRefusal} When others were faster.
    */
-  async claim(record: TokenRecord, use: TokenUse): Promise<void> {
-    const taken = new Set(await this.#useNames(record.id));
+  async claim(
+    record: TokenRecord,
+    use: TokenUse,
+    change: StateTransaction,
+  ): Promise<void> {
+    const taken = new Set(await useNames(change, record.id));
     for (let index = 1; index <= record.uses; index++) {
       const name = `${record.id}.use-${index}`;
       if (taken.has(name)) continue;
       const text = JSON.stringify(use) + "\n";
-      if (await createFile(this.#path(name), text)) return;
+      if (await change.create(`${FOLDER}/${name}`, text)) return;
     }
     // A crash between this and the node's record may have left one.
-    if (!await this.#isUsedBy(record, use)) throw usedUp(record);
+    if (!await isUsedBy(change, record, use)) throw usedUp(record);
   }
 
   /**
    * Takes the node's name out of its uses: they stay used up, and it cannot
    * come again by them. For a node that is forgotten.
    */
-  async spend(node: string): Promise<void> {
-    for (const name of await finishedFiles(this.#path(""))) {
+  async spend(node: string, change: StateTransaction): Promise<void> {
+    for (const name of await change.list(FOLDER)) {
       if (!USE_FILE.test(name)) continue;
-      const path = this.#path(name);
-      const text = await readIfThere(path);
+      const key = `${FOLDER}/${name}`;
+      const text = await readRecord(change, key, "look");
       if (text === undefined) continue; // Revoked just now.
-      const use = parseState(path, text) as Partial<TokenUse> | null;
+      const use = parseRecord(change, key, text) as Partial<TokenUse> | null;
       if (use?.node !== node) continue;
-      await replaceFile(path, JSON.stringify(NOBODY) + "\n");
+      await change.put(key, JSON.stringify(NOBODY) + "\n");
     }
   }
+}
 
-  #path(name: string): string {
-    return this.#state.path(`tokens/${name}`);
-  }
+function tokenKey(id: string): string {
+  return `${FOLDER}/${id}.json`;
+}
 
-  async #read(id: string): Promise<TokenRecord | undefined> {
-    const path = this.#path(`${id}.json`);
-    const text = await readIfThere(path);
-    if (text === undefined) return undefined;
-    const record = parseState(path, text) as Partial<TokenRecord>;
-    const isWhole = record?.id === id &&
-      typeof record.secretHash === "string" &&
-      /^[0-9a-f]{64}$/.test(record.secretHash) &&
-      typeof record.uses === "number" &&
-      typeof record.nodePattern === "string" &&
-      typeof record.identifiers === "string" &&
-      typeof record.needsApproval === "boolean" &&
-      typeof record.note === "string" &&
-      !Number.isNaN(Date.parse(record.expiresAt ?? ""));
-    if (!isWhole) throw damaged(path, "it is no whole token");
-    return record as TokenRecord;
-  }
+async function readToken(
+  records: StateRecords,
+  id: string,
+): Promise<TokenRecord | undefined> {
+  const key = tokenKey(id);
+  const text = await readRecord(records, key);
+  if (text === undefined) return undefined;
+  const record = parseRecord(records, key, text) as Partial<TokenRecord>;
+  const isWhole = record?.id === id &&
+    typeof record.secretHash === "string" &&
+    /^[0-9a-f]{64}$/.test(record.secretHash) &&
+    typeof record.uses === "number" &&
+    typeof record.nodePattern === "string" &&
+    typeof record.identifiers === "string" &&
+    typeof record.needsApproval === "boolean" &&
+    typeof record.note === "string" &&
+    !Number.isNaN(Date.parse(record.expiresAt ?? ""));
+  if (!isWhole) throw damaged(records, key, "it is no whole token");
+  return record as TokenRecord;
+}
 
-  async #isUsedBy({ id }: TokenRecord, use: TokenUse): Promise<boolean> {
-    const uses = await this.#uses(id);
-    return uses.some((earlier) => isSameUse(earlier, use));
-  }
+async function isUsedBy(
+  records: StateRecords,
+  { id }: TokenRecord,
+  use: TokenUse,
+): Promise<boolean> {
+  const uses = await usesOf(records, id);
+  return uses.some((earlier) => isSameUse(earlier, use));
+}
 
-  async #uses(id: string): Promise<TokenUse[]> {
-    const uses: TokenUse[] = [];
-    for (const name of await this.#useNames(id)) {
-      const path = this.#path(name);
-      const text = await readIfThere(path);
-      if (text === undefined) continue; // Revoked just now.
-      const use = parseState(path, text) as Partial<TokenUse> | null;
-      if (typeof use?.node !== "string") {
-        throw damaged(path, "it does not say whom the use was for");
-      }
-      uses.push(use as TokenUse);
+async function usesOf(records: StateRecords, id: string): Promise<TokenUse[]> {
+  const uses: TokenUse[] = [];
+  for (const name of await useNames(records, id)) {
+    const key = `${FOLDER}/${name}`;
+    const text = await readRecord(records, key, "look");
+    if (text === undefined) continue; // Revoked just now.
+    const use = parseRecord(records, key, text) as Partial<TokenUse> | null;
+    if (typeof use?.node !== "string") {
+      throw damaged(records, key, "it does not say whom the use was for");
     }
-    return uses;
+    uses.push(use as TokenUse);
   }
+  return uses;
+}
 
-  async #useNames(id: string): Promise<string[]> {
-    const names = await finishedFiles(this.#path(""));
-    return names.filter((name) => name.startsWith(`${id}.use-`));
-  }
+function useNames(
+  records: StateRecords,
+  id: string,
+): Promise<readonly string[]> {
+  return records.list(FOLDER, `${id}.use-`);
 }
 
 function checkRequest({ nodePattern, identifiers, uses }: TokenRequest): void {
@@ -325,14 +350,4 @@ function randomId(): string {
   const letters = "abcdefghijklmnopqrstuvwxyz234567";
   const bytes = crypto.getRandomValues(new Uint8Array(10));
   return [...bytes].map((byte) => letters[byte & 31]).join("");
-}
-
-async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readState(path);
-  } catch (error) {
-    const { cause } = error as StateError;
-    if (cause instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
 }

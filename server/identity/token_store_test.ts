@@ -2,8 +2,15 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { parseJoinToken } from "../../proto/identity/join_token.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import { isNamePattern } from "./name_pattern.ts";
-import { StateDirectory, StateError } from "./state_directory.ts";
-import { TokenRefusal, type TokenRequest, TokenStore } from "./token_store.ts";
+import { StateDirectory } from "../state/state_directory.ts";
+import { StateError } from "../state/state_error.ts";
+import {
+  type TokenRecord,
+  TokenRefusal,
+  type TokenRequest,
+  TokenStore,
+  type TokenUse,
+} from "./token_store.ts";
 
 const PIN = "A".repeat(43);
 const NOW = Date.UTC(2030, 0, 1);
@@ -24,6 +31,16 @@ function inStore(test: (store: TokenStore, folder: string) => Promise<void>) {
     );
     await test(new TokenStore(state), folder);
   });
+}
+
+/** A change that is nothing but a claim. */
+async function claim(
+  folder: string,
+  ...[record, use]: [TokenRecord, TokenUse]
+): Promise<void> {
+  const state = await StateDirectory.open(folder);
+  const store = new TokenStore(state);
+  await state.transact((change) => store.claim(record, use, change));
 }
 
 function use(node: string, key = "aa") {
@@ -54,27 +71,25 @@ Deno.test("a token is kept as a hash, and works until its time is over", () =>
   }));
 
 Deno.test("a use is one node's: it may come again, others may not", () =>
-  inStore(async (store) => {
+  inStore(async (store, folder) => {
     const token = await made(store, { uses: 2 });
     const record = await store.check(token, use("n"), NOW);
-    await store.claim(record, use("n"));
+    await claim(folder, record, use("n"));
     await store.check(token, use("n"), NOW + 5_000); // Even later.
-    await store.claim(record, use("o"));
-    await store.claim(record, use("n"));
+    await claim(folder, record, use("o"));
+    await claim(folder, record, use("n"));
     await refused(store.check(token, use("n", "bb"), NOW), "used-up");
     await refused(store.check(token, use("m"), NOW), "used-up");
-    await refused(store.claim(record, use("m")), "used-up");
+    await refused(claim(folder, record, use("m")), "used-up");
   }));
 
 Deno.test("stores over one directory do not give a use away twice", () =>
   inStore(async (store, folder) => {
-    const other = new TokenStore(await StateDirectory.open(folder));
     const token = await made(store, { uses: 3 });
     const record = await store.check(token, use("n"), NOW);
     const claims = Array.from(
       { length: 8 },
-      (_, index) =>
-        (index % 2 === 0 ? store : other).claim(record, use(`n${index}`)),
+      (_, index) => claim(folder, record, use(`n${index}`)),
     );
     const won = (await Promise.allSettled(claims))
       .filter(({ status }) => status === "fulfilled");
@@ -123,7 +138,7 @@ Deno.test("a damaged token is refused by its file", () =>
 Deno.test("a damaged use counts for nobody, and is refused by its file", () =>
   inStore(async (store, folder) => {
     const token = await made(store, { uses: 2 });
-    await store.claim(await store.check(token, use("n"), NOW), use("n"));
+    await claim(folder, await store.check(token, use("n"), NOW), use("n"));
     const path = `${folder}/tokens/${token.id}.use-1`;
     for (const text of ["", "null", "{}", "[1"]) {
       await Deno.writeTextFile(path, text);

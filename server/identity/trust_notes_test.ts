@@ -6,7 +6,7 @@ import {
   trustedBy,
 } from "./authorities.ts";
 import { type NodeRecord, NodeStore } from "./node_store.ts";
-import { StateDirectory } from "./state_directory.ts";
+import { StateDirectory } from "../state/state_directory.ts";
 import { TrustNotes } from "./trust_notes.ts";
 import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 
@@ -29,7 +29,7 @@ Deno.test("only a node in good standing is written down as knowing an authority"
   const notes = new TrustNotes({ nodes, authorities: () => authorities });
   const ids = trustedBy(authorities).map(authorityIdOf).sort();
   const noted = async (record: NodeRecord, key: string) => {
-    await state.exclusively(() => nodes.write(record));
+    await state.transact((change) => nodes.write(record, change));
     await notes.note("gw", key, ids);
     return nodes.read("gw")?.trusts;
   };

@@ -7,7 +7,7 @@ import {
   createAuthorities,
   loadAuthorities,
 } from "../../server/identity/authorities.ts";
-import { StateDirectory } from "../../server/identity/state_directory.ts";
+import { StateDirectory } from "../../server/state/state_directory.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { IdentityNode } from "../support/rigs/identity_node.ts";

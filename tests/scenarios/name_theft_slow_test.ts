@@ -99,7 +99,9 @@ Deno.test("a node called like an address has no right to the address", async () 
   const old = await rig.joined("old");
   const record = rig.nodes.read("old")!;
   const name = "10.9.0.2";
-  await rig.state.exclusively(() => rig.nodes.write({ ...record, name }));
+  await rig.state.transact((change) =>
+    rig.nodes.write({ ...record, name }, change)
+  );
   const { current } = await rig.authorities();
   const cert = await current.issue({
     commonName: `node:${name}`,

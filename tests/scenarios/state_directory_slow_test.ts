@@ -6,7 +6,7 @@ import {
   trustedBy,
 } from "../../server/identity/authorities.ts";
 import { ensureServerLeaf } from "../../server/identity/server_leaf.ts";
-import { StateDirectory } from "../../server/identity/state_directory.ts";
+import { StateDirectory } from "../../server/state/state_directory.ts";
 import { Prng } from "../support/memory/prng.ts";
 
 // A process that makes or changes a state directory is killed (SIGKILL) at any

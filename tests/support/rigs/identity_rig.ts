@@ -11,7 +11,7 @@ import {
   pinOfCurrent,
 } from "../../../server/identity/authorities.ts";
 import { NodeStore } from "../../../server/identity/node_store.ts";
-import { StateDirectory } from "../../../server/identity/state_directory.ts";
+import { StateDirectory } from "../../../server/state/state_directory.ts";
 import {
   type TokenRequest,
   TokenStore,

@@ -15,7 +15,7 @@ import {
   rotateAuthority,
 } from "../../../server/identity/authorities.ts";
 import { ensureServerLeaf } from "../../../server/identity/server_leaf.ts";
-import { StateDirectory } from "../../../server/identity/state_directory.ts";
+import { StateDirectory } from "../../../server/state/state_directory.ts";
 
 const [what, root] = Deno.args as ["create" | "change", string];
 const encoder = new TextEncoder();

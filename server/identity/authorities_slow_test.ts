@@ -9,7 +9,8 @@ import {
   loadAuthorities,
   rotateAuthority,
 } from "./authorities.ts";
-import { StateDirectory, StateError } from "./state_directory.ts";
+import { StateDirectory } from "../state/state_directory.ts";
+import { StateError } from "../state/state_error.ts";
 
 /** The authority's key, which must never be another one silently. */
 async function openedPin(root: string): Promise<string> {

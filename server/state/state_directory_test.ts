@@ -1,6 +1,7 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { createAuthorities, loadAuthorities } from "./authorities.ts";
-import { damaged, StateDirectory, StateError } from "./state_directory.ts";
+import { createAuthorities, loadAuthorities } from "../identity/authorities.ts";
+import { StateDirectory } from "./state_directory.ts";
+import { damaged, StateError } from "./state_error.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 
 /** The authority's key, which must never be another one silently. */
@@ -111,8 +112,9 @@ Deno.test("a full disk is named in the error, with the directory", () =>
   }));
 
 Deno.test("a damaged token or node can be removed, anything else is restored", () => {
-  const remedyOf = (path: string) =>
-    damaged(`/s/${path}`, "it is empty").message;
+  const records = { noun: "the state", where: (key: string) => `/s/${key}` };
+  const remedyOf = (key: string) =>
+    damaged(records, key, "it is empty").message;
   for (
     const [path, remedy] of [
       ["tokens/abc.json", "`tunnel token revoke abc` removes it"],

@@ -1,0 +1,154 @@
+/**
+ * What is in a state directory as a whole: made, half made, somebody else's; and
+ * how it is made, so that an interrupted making is begun anew.
+ *
+ * A new authority is made only for a directory that is missing or empty: one
+ * that lost its authority is a fault that a person must see, because a new one
+ * would lock every node out.
+ *
+ * @module
+ */
+
+import {
+  finishedFiles,
+  removeUnfinished,
+  replaceFile,
+  syncDirectory,
+} from "../../platform/files/atomic_file.ts";
+import { systemProblem } from "../../platform/files/file_error.ts";
+import {
+  checkPrivate,
+  PrivateFileError,
+} from "../../platform/files/private_files.ts";
+import { StateError } from "./state_error.ts";
+
+export const FORMAT = { format: "tunnel-server-state", version: 1 } as const;
+
+/** There while the directory is being made, gone when it is complete. */
+export const CREATING = "creating";
+export const CREATING_TEXT =
+  "This directory is being made. If this file stays, that " +
+  "was interrupted before anything here was used; the next start begins anew.\n";
+
+/** What making a directory may leave behind when it is interrupted. */
+const MADE: ReadonlySet<string> = new Set([
+  CREATING,
+  "ca",
+  "tokens",
+  "nodes",
+  "lock",
+  "server.pem",
+]);
+
+export const FOLDERS = ["ca", "tokens", "nodes"] as const;
+
+type Content = "nothing" | "unfinished" | "complete" | "foreign";
+
+export async function contentOf(root: string): Promise<Content> {
+  const found = await names(root);
+  if (found.length === 0) return "nothing";
+  if (found.includes("format")) return "complete";
+  const wasCreating = found.includes(CREATING) &&
+    found.every((name) => MADE.has(name));
+  if (!wasCreating) return "foreign";
+  for (const folder of ["tokens", "nodes"]) {
+    if ((await names(`${root}/${folder}`)).length > 0) return "foreign";
+  }
+  return "unfinished";
+}
+
+export async function names(folder: string): Promise<string[]> {
+  try {
+    const found = await finishedFiles(folder);
+    // The file system's own, at the root of a volume.
+    return found.filter((name) => name !== "lost+found");
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw unreadable(folder, error);
+  }
+}
+
+export async function create(
+  root: string,
+  fill: () => Promise<void>,
+): Promise<void> {
+  // What an interrupted run has left: keys that nobody ever used.
+  for (const name of MADE) {
+    if (name !== CREATING) await removeTree(`${root}/${name}`);
+  }
+  await removeUnfinished(root);
+  for (const folder of FOLDERS) await makeFolder(`${root}/${folder}`);
+  await fill();
+  await syncDirectory(root);
+  await replaceFile(`${root}/format`, JSON.stringify(FORMAT) + "\n");
+}
+
+export async function makeFolder(path: string): Promise<void> {
+  try {
+    await Deno.mkdir(path, { recursive: true, mode: 0o700 });
+    await Deno.chmod(path, 0o700);
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+async function removeTree(path: string): Promise<void> {
+  try {
+    await Deno.remove(path, { recursive: true });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
+
+/** Opens a file for its lock, and writes `text` if it is new. */
+export async function openForLock(
+  path: string,
+  text: string,
+): Promise<Deno.FsFile> {
+  try {
+    const options = { read: true, write: true, create: true, mode: 0o600 };
+    const file = await Deno.open(path, options);
+    if (text !== "" && (await file.stat()).size === 0) {
+      await file.write(new TextEncoder().encode(text));
+    }
+    return file;
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+/** @throws {StateError} When others than the owner could do that. */
+export async function checkOwner(
+  path: string,
+  others: "read" | "change",
+): Promise<void> {
+  try {
+    await checkPrivate(path, others);
+  } catch (error) {
+    if (!(error instanceof PrivateFileError)) throw error;
+    const { cause, message } = error;
+    throw cause === undefined
+      ? new StateError(message)
+      : unreadable(path, cause);
+  }
+}
+
+export function unreadable(path: string, error: unknown): StateError {
+  const seen = systemProblem(error);
+  const remedy = error instanceof Deno.errors.NotFound
+    ? "; restore the state directory from a backup (docs/identity.md)"
+    : "";
+  return new StateError(`Cannot use ${path}: ${seen}${remedy}`, {
+    cause: error,
+  });
+}
+
+export function foreignSentence(
+  root: string,
+  found: readonly string[],
+): string {
+  const some = found.slice(0, 5).join(", ") + (found.length > 5 ? ", …" : "");
+  return `Cannot use state directory ${root}: it holds ${some} but no file ` +
+    '"format", so it is not (or no longer) a tunnel server\'s; restore it ' +
+    "from a backup, or name an empty one with --state-dir. No new CA was made";
+}

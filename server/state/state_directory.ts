@@ -1,0 +1,285 @@
+/**
+ * The directory in which a server keeps its identity: made whole or not at
+ * all, and refused when it is not what was made.
+ *
+ * Its files are the interface between a running server and the commands
+ * `tunnel token`, `tunnel node` and `tunnel ca`. What reads, decides and writes
+ * does so inside `exclusively`, which other processes respect too.
+ *
+ *     format             what this directory is; written last
+ *     ca/roles.json      which authority does what
+ *     ca/<id>.pem        an authority's certificate, and its key while it signs
+ *     ca/<id>.bridge.pem the same authority, vouched for by the one before it
+ *     ca/bundle.crt      whom to trust; derived, may be read by anybody
+ *     server.pem         the server's key and certificates
+ *     tokens/ nodes/     see token_store.ts and node_store.ts
+ *     discovery/         what agents announced, by server; see member_memory.ts
+ *     duplicates/        see duplicate_records.ts
+ *     serving.json       where agents connect, for people
+ *     admin.token        lets its readers see what the server knows; admin_access.ts
+ *     frontend.sock      where callers get in, unless flags say otherwise
+ *
+ * As a `StateEngine` its records are its files. Of a server whose state is kept
+ * elsewhere it holds what is this machine's alone, and no `format`.
+ *
+ * @module
+ */
+
+import { removeFile } from "../../platform/files/atomic_file.ts";
+import { isSystemError } from "../../platform/files/file_error.ts";
+import { watchFiles } from "../../platform/files/watch_files.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import {
+  checkOwner,
+  contentOf,
+  create,
+  CREATING,
+  CREATING_TEXT,
+  FOLDERS,
+  foreignSentence,
+  FORMAT,
+  makeFolder,
+  names,
+  openForLock,
+  unreadable,
+} from "./directory_content.ts";
+import { DirectoryTransaction } from "./directory_transaction.ts";
+import type {
+  StateEngine,
+  StateTransaction,
+  StateWatcher,
+} from "./state_engine.ts";
+import { damaged, needRecord, parseRecord, StateError } from "./state_error.ts";
+
+/** The record that every change of authorities ends with. */
+export const AUTHORITY_ROLES = "ca/roles.json";
+
+/**
+ * Somebody without our lock creates records here, too: that often in a row is a
+ * file system that keeps no promises.
+ */
+const ATTEMPTS_MAX = 16;
+
+/** A directory that is complete, and safe for several processes. */
+export class StateDirectory implements StateEngine {
+  readonly root: string;
+  readonly noun = "the state directory";
+  readonly mayLag = false;
+  readonly recordBytesMax = Infinity;
+  readonly outage = undefined;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  private constructor(root: string) {
+    this.root = root;
+  }
+
+  /**
+   * Opens a directory that a server has made.
+   *
+   * @throws {StateError} When there is none, or it is not whole.
+   */
+  static async open(root: string): Promise<StateDirectory> {
+    const content = await contentOf(root);
+    if (content === "complete") return await StateDirectory.#checked(root);
+    throw new StateError(
+      content === "foreign"
+        ? foreignSentence(root, await names(root))
+        : `Cannot use state directory ${root}: there is no identity in it; ` +
+          "start `tunnel server` first, or name its directory with --state-dir",
+    );
+  }
+
+  /**
+   * Opens a directory, or makes it when it is missing or empty.
+   *
+   * @param fill Writes the content. It may run again over what an interrupted
+   *   run has left, and nothing it wrote is used before it is through.
+   * @throws {StateError}
+   */
+  static async openOrCreate(
+    root: string,
+    fill: (transaction: StateTransaction) => Promise<void>,
+  ): Promise<{ readonly state: StateDirectory; readonly isNew: boolean }> {
+    let content = await contentOf(root);
+    if (content === "foreign") {
+      throw new StateError(foreignSentence(root, await names(root)));
+    }
+    let isNew = false;
+    if (content !== "complete") {
+      await makeFolder(root);
+      using marker = await openForLock(`${root}/${CREATING}`, CREATING_TEXT);
+      await marker.lock(true);
+      // Another process may have made it while this one waited.
+      content = await contentOf(root);
+      if (content !== "complete") {
+        const state = new StateDirectory(root);
+        const fillIt = () => state.#attempt(fill);
+        await state.inWords(() => create(root, fillIt));
+        isNew = true;
+      }
+    }
+    await removeFile(`${root}/${CREATING}`);
+    return { state: await StateDirectory.#checked(root), isNew };
+  }
+
+  /**
+   * Opens or makes a directory for what is this machine's alone.
+   *
+   * @throws {StateError}
+   */
+  static async openLocal(root: string): Promise<StateDirectory> {
+    const isThere = (await names(root)).length > 0;
+    if (!isThere) await makeFolder(root);
+    await checkOwner(root, "change");
+    return new StateDirectory(root);
+  }
+
+  /** The path of a file in it. */
+  path(name: string): string {
+    return `${this.root}/${name}`;
+  }
+
+  /**
+   * Runs `change` while nobody else changes anything here, in this process or
+   * another one. Not from inside another change.
+   *
+   * @throws {StateError} When the machine does not let it; else what it throws.
+   */
+  exclusively<Result>(change: () => Promise<Result>): Promise<Result> {
+    const turn = this.#queue.then(async () => {
+      using file = await openForLock(this.path("lock"), "");
+      return await this.inWords(async () => {
+        await file.lock(true);
+        return await change();
+      });
+    });
+    // A change that failed is its caller's; the next one runs all the same.
+    this.#queue = turn.catch(() => {});
+    return turn;
+  }
+
+  /** @throws {StateError} When the machine refuses; else what `act` throws. */
+  async inWords<Result>(act: () => Promise<Result>): Promise<Result> {
+    try {
+      return await act();
+    } catch (error) {
+      throw isSystemError(error) ? unreadable(this.root, error) : error;
+    }
+  }
+
+  /**
+   * Reads a file that only its owner may read.
+   *
+   * @throws {StateError} When it is missing, empty or open to others.
+   */
+  readSecret(name: string): Promise<string> {
+    return needRecord(this, name, "secret");
+  }
+
+  // --- As an engine ------------------------------------------------------------
+
+  where(key: string): string {
+    return this.path(key);
+  }
+
+  peek(key: string): string | undefined {
+    try {
+      return Deno.readTextFileSync(this.path(key));
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return undefined;
+      const seen = error instanceof Error ? error.message : `${error}`;
+      throw damaged(this, key, seen);
+    }
+  }
+
+  async read(key: string, secrecy?: "secret"): Promise<string | undefined> {
+    const path = this.path(key);
+    if (secrecy === "secret") await checkOwner(path, "read");
+    try {
+      return await Deno.readTextFile(path);
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return undefined;
+      throw unreadable(path, error);
+    }
+  }
+
+  look(key: string): Promise<string | undefined> {
+    return this.read(key);
+  }
+
+  /** Whether there is such a record, readable or not. @throws {StateError} */
+  async has(key: string): Promise<boolean> {
+    try {
+      await Deno.lstat(this.path(key));
+      return true;
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return false;
+      throw unreadable(this.path(key), error);
+    }
+  }
+
+  async list(folder: string, prefix = ""): Promise<readonly string[]> {
+    const found = await names(this.path(folder));
+    return prefix === ""
+      ? found
+      : found.filter((name) => name.startsWith(prefix));
+  }
+
+  transact<Result>(
+    change: (transaction: StateTransaction) => Promise<Result>,
+  ): Promise<Result> {
+    return this.exclusively(() => this.#attempt(change));
+  }
+
+  watch(watcher: StateWatcher): () => void {
+    const watch = watchFiles({
+      // The file that a change of authorities ends with.
+      files: [this.path(AUTHORITY_ROLES)],
+      directories: [this.path("nodes")],
+      timers: systemTimers,
+      onFiles: () => watcher.onChange("ca"),
+      onEntries: (_directory, entries) => watcher.onChange("nodes", entries),
+      onProblem: (line) => watcher.onProblem(line),
+    });
+    return () => watch.close();
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async #attempt<Result>(
+    change: (transaction: StateTransaction) => Promise<Result>,
+  ): Promise<Result> {
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+      const transaction = new DirectoryTransaction(this);
+      const result = await change(transaction);
+      if (await transaction.commit()) return result;
+    }
+    throw new StateError(
+      `Cannot change ${this.root}: something else creates the same files all ` +
+        "the time; look which processes use this directory",
+    );
+  }
+
+  static async #checked(root: string): Promise<StateDirectory> {
+    await checkOwner(root, "change");
+    const state = new StateDirectory(root);
+    const text = await needRecord(state, "format");
+    const format = parseRecord(state, "format", text) as Partial<typeof FORMAT>;
+    if (format?.format !== FORMAT.format) {
+      throw damaged(state, "format", "it names another kind of directory");
+    }
+    if (format.version !== FORMAT.version) {
+      throw new StateError(
+        `Cannot use state directory ${root}: it has format ` +
+          `${String(format.version)}, wanted ${FORMAT.version}; was it made ` +
+          "by a newer tunnel? Use that one",
+      );
+    }
+    for (const folder of FOLDERS) {
+      await checkOwner(state.path(folder), "change");
+    }
+    return state;
+  }
+}
