@@ -33,6 +33,12 @@ const FLAGS = {
     help: "What to speak to the server.",
     defaultText: "grpc over a unix socket, else http-connect",
   }),
+  "frontend": textFlag("", {
+    group: APISERVER,
+    placeholder: "unix:/PATH",
+    help: "Go through `tunnel forward --frontend` of this socket on " +
+      "kube-apiserver's machine, in place of one server.",
+  }),
   "server-host": textFlag("", {
     group: APISERVER,
     placeholder: "HOST",
@@ -72,19 +78,22 @@ export const EGRESS_CONFIG_COMMAND = defineCommand({
   examples: [
     "tunnel egress-config > egress.yaml",
     "tunnel egress-config --uds-name /run/tunnel.sock --server-port 0",
+    "tunnel egress-config --frontend unix:/run/konnectivity.sock",
     "tunnel egress-config --config server.yaml --ca-bundle ca.crt \\",
     "  --client-cert apiserver.crt --client-key apiserver.key",
   ],
   flags: FLAGS,
   run(reading, { print, environment }) {
     refuseOperands(reading.operands);
-    const options = serverOptions(
-      reading,
-      defaultStateDirectory("server", environment),
-      { readFile: () => "unread" },
-      () => "any",
+    const route = routeToFrontend(reading) ?? routeTo(
+      serverOptions(
+        reading,
+        defaultStateDirectory("server", environment),
+        { readFile: () => "unread" },
+        () => "any",
+      ),
+      reading.values,
     );
-    const route = routeTo(options, reading.values);
     const contexts = new Set(reading.values["contexts"]);
     print(
       formatEgressConfig(new Map([...contexts].map((name) => [name, route]))),
@@ -92,6 +101,39 @@ export const EGRESS_CONFIG_COMMAND = defineCommand({
     return ExitCode.OK;
   },
 });
+
+/** What may be said of a way that leads to no server in particular. */
+const FRONTEND_FLAGS: readonly string[] = [
+  "frontend",
+  "contexts",
+  "protocol",
+  "v",
+];
+
+function routeToFrontend(
+  { values, given }: FlagReading<typeof FLAGS>,
+): TunnelRoute | undefined {
+  const text = values["frontend"];
+  if (text === "") return undefined;
+  const other = [...given].find((name) => !FRONTEND_FLAGS.includes(name));
+  if (other !== undefined) {
+    throw new UsageError(
+      `Cannot use --${other} together with --frontend: it is about a server, ` +
+        "and tunnel forward knows its servers; remove one of them",
+    );
+  }
+  const path = /^(?:unix:(?:\/\/(?=\/))?)?(\/.+)$/.exec(text)?.[1];
+  if (path === undefined) {
+    throw new UsageError(
+      `Cannot use --frontend: saw "${text}", wanted unix:/path`,
+    );
+  }
+  return {
+    kind: "tunnel",
+    protocol: values["protocol"] || "grpc",
+    address: { kind: "unix", path },
+  };
+}
 
 function routeTo({ frontend }: ServerOptions, flags: Flags): TunnelRoute {
   const { mode, listen } = frontend;

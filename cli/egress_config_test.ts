@@ -104,3 +104,19 @@ for (const [name, argv, words] of REFUSED) {
     assertEquals([code, printed], [ExitCode.USAGE, ""]);
   });
 }
+
+Deno.test("the way through a gateway of this machine is its socket", async () => {
+  const { printed } = await run("--frontend=unix:/run/gate.sock");
+  assertEquals(parseEgressConfig(printed, "x").get("cluster"), {
+    kind: "tunnel",
+    protocol: "grpc",
+    address: { kind: "unix", path: "/run/gate.sock" },
+  });
+  const other = await run("--frontend=/run/g.sock", "--protocol=http-connect");
+  assertMatch(other.printed, /HTTPConnect[^]*udsName: \/run\/g.sock/);
+  const both = await run("--frontend=/g.sock", "--uds-name=/s.sock");
+  assertEquals(both.code, ExitCode.USAGE);
+  assertMatch(both.complaint, /--uds-name together with --frontend/);
+  const wrong = await run("--frontend=host:1");
+  assertMatch(wrong.complaint, /saw "host:1", wanted unix:\/path/);
+});

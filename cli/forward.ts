@@ -6,6 +6,8 @@
 
 import { forward } from "../client/forward.ts";
 import { openDialer } from "../client/tunnel_dialer.ts";
+import { describeRoute } from "../client/tunnel_route.ts";
+import { openGateway } from "../server/frontends/gateway.ts";
 import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { ListenError } from "../net/bind/listen_error.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
@@ -17,7 +19,7 @@ import {
   type ForwardSpec,
   parseForwardSpec,
 } from "./flags/addresses.ts";
-import { booleanFlag } from "./flags/flag.ts";
+import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import { warningsOf } from "./program/warnings.ts";
@@ -30,6 +32,13 @@ const FORWARD_FLAGS = {
     group: "The target",
     help: "Forward datagrams instead of connections.",
   }),
+  "frontend": textFlag("", {
+    group: "A frontend of its own",
+    placeholder: "unix:/PATH",
+    help: "Listen on this socket as a server's frontend does, gRPC and HTTP " +
+      "CONNECT alike, and ask the servers for what its callers dial: for " +
+      "callers that know one server only, such as kube-apiserver.",
+  }),
   ...GENERAL_FLAGS,
 } as const;
 
@@ -37,36 +46,95 @@ const FORWARD_FLAGS = {
 export const FORWARD_COMMAND = defineCommand({
   name: "forward",
   summary: "Forward local ports to targets through the tunnel",
-  operands: "[BIND:]PORT:HOST:PORT[@NODE] … [flags]",
+  operands: "[[BIND:]PORT:HOST:PORT[@NODE] …] [flags]",
   about: [
     "Listens on each PORT, on loopback unless BIND says otherwise (* is every " +
     "interface), and connects each caller to HOST:PORT as an agent sees it. " +
     "Port 0 takes any free one; the bound ones are printed. Runs until it is " +
     "interrupted.",
+    "With several servers each caller is served by the first that can: when one " +
+    "is away, stands still or has no agent for the target, the next is asked. " +
+    "Connections that stand stay where they are.",
   ],
   examples: [
     "tunnel forward 5432:db.internal:5432 --server unix:/run/tunnel.sock",
     "tunnel forward 8080:127.0.0.1:80@node7 2222:127.0.0.1:22@node7 \\",
     "  --server tunnel.example:8090 --ca-cert ca.crt --cert me.crt --key me.key",
     "tunnel forward 5353:10.0.0.2:53 --udp --server unix:/run/tunnel.sock",
+    "tunnel forward --frontend unix:/run/konnectivity.sock \\",
+    "  --server a:8090,b:8090 --ca-cert ca.crt --cert me.crt --key me.key",
   ],
   flags: FORWARD_FLAGS,
   async run(reading, context) {
     const specs = reading.operands.map(parseForwardSpec);
-    if (specs.length === 0) {
+    const frontend = frontendPath(reading);
+    if (specs.length === 0 && frontend === undefined) {
       throw new UsageError(
         "Cannot forward nothing: wanted [BIND:]PORT:HOST:PORT[@NODE], such " +
           "as 5432:db.internal:5432",
       );
     }
     using _net = sayInternalErrors("forward", context);
-    const dialer = openDialer(
-      routeOf(reading, { ...context, log: () => warningsOf("forward") }),
-    );
+    const route = routeOf(reading, {
+      ...context,
+      log: () => warningsOf("forward"),
+    });
+    if (frontend !== undefined && route.kind === "direct") {
+      throw new UsageError(
+        "Cannot use --frontend on a direct route: there is no server to ask; " +
+          "remove it, or name servers",
+      );
+    }
+    const dialer = openDialer(route);
     for (const spec of specs) await open(spec, reading, dialer, context);
+    if (frontend !== undefined) {
+      await openFrontend(frontend, reading, dialer, context);
+      context.print(`unix:${frontend} -> ${describeRoute(route)}\n`);
+    }
     return await new Promise(() => {});
   },
 });
+
+/** @throws {UsageError} When it is no path, or rules out what else is given. */
+function frontendPath(
+  { values, given, operands }: FlagReading<typeof FORWARD_FLAGS>,
+): string | undefined {
+  const text = values["frontend"];
+  if (text === "") return undefined;
+  const path = /^(?:unix:(?:\/\/(?=\/))?)?([^:]+)$/.exec(text)?.[1];
+  if (path === undefined) {
+    throw new UsageError(
+      `Cannot use --frontend: saw "${text}", wanted unix:/path`,
+    );
+  }
+  const idle = ["node", "udp"].find((name) => given.has(name));
+  if (operands.length === 0 && idle !== undefined) {
+    throw new UsageError(
+      `Cannot use --${idle} together with --frontend alone: its callers say ` +
+        "what they dial; remove one of them",
+    );
+  }
+  return path;
+}
+
+async function openFrontend(
+  path: string,
+  { values }: FlagReading<typeof FORWARD_FLAGS>,
+  dialer: ReturnType<typeof openDialer>,
+  { printError }: CommandContext,
+): Promise<void> {
+  try {
+    await openGateway({
+      path,
+      dialer,
+      timeoutMs: values["dial-timeout"],
+      onProblem: (line) => printError(`tunnel forward: ${line}\n`),
+    });
+  } catch (error) {
+    if (!(error instanceof ListenError)) throw error;
+    throw new CommandFailure(ExitCode.FAILURE, error.message, error);
+  }
+}
 
 async function open(
   spec: ForwardSpec,

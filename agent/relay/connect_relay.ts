@@ -10,17 +10,10 @@
  */
 
 import { portOf } from "../../proto/peer/host_port.ts";
-import {
-  INTERNAL_ERROR,
-  reportInternalError,
-  unawaited,
-} from "../../platform/errors/internal_errors.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { TunnelDialer } from "../../client/tunnel_dialer.ts";
-import { type DialFailure, TunnelDialError } from "../../client/dial_error.ts";
-import {
-  type ConnectDialRequest,
-  ConnectSession,
-} from "../../net/http1/connect_session.ts";
+import { relayDial } from "../../client/relayed_dial.ts";
+import { ConnectSession } from "../../net/http1/connect_session.ts";
 import { refusalBytes } from "../../net/http1/refusal.ts";
 import {
   type BoundListener,
@@ -33,9 +26,6 @@ import { conduitOf } from "../../net/stream/stream_conduit.ts";
 import { Socket } from "../../net/stream/socket.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import type { DialAnswer } from "../../proto/link/dial_handler.ts";
-import { DialError } from "../../proto/peer/dial_error.ts";
-import type { PendingDial } from "../../proto/link/link.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { join } from "../../proto/transfer/transfer.ts";
 import { connectHost, MORE_CONNECT_MAX } from "../../proto/xds/relay_fields.ts";
@@ -127,7 +117,12 @@ export class ConnectRelay {
     this.#clients.add(client);
     new ConnectSession(client, conn.remoteAddress, {
       timers: systemTimers,
-      dial: (order, answer) => this.#dial(order, answer),
+      dial: ({ target, node, takeEarlyData }, answer) =>
+        relayDial(
+          this.#options.dialer,
+          { target, node, takeEarlyData },
+          answer,
+        ),
       join,
       refused: (status, message) =>
         this.#options.log.event(
@@ -141,46 +136,6 @@ export class ConnectRelay {
       },
     });
   }
-
-  #dial(
-    { target, node, takeEarlyData }: ConnectDialRequest<string>,
-    answer: DialAnswer,
-  ): PendingDial {
-    const abort = new AbortController();
-    // Sent when there is a connection, and what it is a view of is not kept.
-    const earlyData = takeEarlyData().slice();
-    const dialed = this.#options.dialer.dial({
-      target,
-      ...(node === undefined ? {} : { node }),
-      ...(earlyData.length === 0 ? {} : { earlyData }),
-      signal: abort.signal,
-    }).then(
-      (conduit) => answer.connected(conduit),
-      (error) => answer.failed(asDialError(error)),
-    );
-    unawaited("dial", dialed);
-    return { cancel: () => abort.abort() };
-  }
-}
-
-/** In the words that answers of CONNECT are made of. */
-const REASONS: Readonly<Record<DialFailure, DialError["reason"]>> = {
-  endpoint: "endpoint",
-  timeout: "timeout",
-  context: "cancelled",
-  dialclosed: "dial-closed",
-  tunnelclosed: "link-lost",
-  // Nobody is there to be asked.
-  streamsetup: "no-agent",
-};
-
-function asDialError(error: unknown): DialError {
-  if (!(error instanceof TunnelDialError)) {
-    reportInternalError("dial", error);
-    return new DialError("endpoint", INTERNAL_ERROR);
-  }
-  if (error.cause instanceof DialError) return error.cause;
-  return new DialError(REASONS[error.reason], error.message);
 }
 
 async function turnAway(stream: Stream): Promise<void> {

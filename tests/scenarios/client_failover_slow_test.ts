@@ -83,6 +83,15 @@ class Stage implements AsyncDisposable {
     return [this.one, this.two].map(({ socket }) => `unix:${socket}`).join();
   }
 
+  /** Over a socket alone, as callers go that know one server. */
+  dialerOf(protocol: FrontendProtocol, path: string): TunnelDialer {
+    return openDialer({
+      kind: "tunnel",
+      protocol,
+      address: { kind: "unix", path },
+    });
+  }
+
   dialer(protocol: FrontendProtocol): TunnelDialer {
     const [address, other] = [this.one, this.two]
       .map(({ socket }): FrontendAddress => ({ kind: "unix", path: socket }));
@@ -230,4 +239,50 @@ Deno.test("tunnel forward goes on while servers are killed one after the other",
   // At most those four that were under way, each time.
   assert(lost <= 12, `${lost} of ${answered}: ${[...failures.keys()]}`);
   assert(answered >= 200);
+});
+
+Deno.test("callers that know one socket are served by the server that lives", async () => {
+  await using stage = await Stage.open();
+  const socket = stage.workspace.path("gate.sock");
+  const forward = stage.run("gateway", [
+    "forward",
+    `--frontend=unix:${socket}`,
+    `--server=${stage.servers}`,
+  ]);
+  await forward.untilPrinted(/gate\.sock -> grpc over unix:.*, unix:/);
+  const { mode } = await Deno.stat(socket);
+  assertEquals(mode! & 0o777, 0o770);
+  for (const protocol of ["grpc", "http-connect"] as const) {
+    // A connection each, as kube-apiserver makes them.
+    const requests = new SteadyRequests(async () => {
+      const dialer = stage.dialerOf(protocol, socket);
+      try {
+        await stage.ask(dialer, "");
+      } finally {
+        dialer.close();
+      }
+    }, 4);
+    await requests.more(20);
+    for (const server of [stage.one, stage.two]) {
+      await server.stop("SIGKILL");
+      await requests.more(40);
+      await server.start();
+      await server.untilLinked();
+    }
+    const { answered, failures } = await requests.stop();
+    const cut = /^the connection was (?:lost|reset|cut)$/;
+    const others = [...failures].filter(([why]) => !cut.test(why));
+    assertEquals(others, [], `${answered} were answered`);
+  }
+  // Both are away: that is said in one line that names both.
+  await Promise.all([stage.one, stage.two].map((one) => one.stop("SIGKILL")));
+  const dialer = stage.dialerOf("http-connect", socket);
+  const target = { protocol: "tcp", address: `127.0.0.1:${stage.echo}` };
+  const { message } = await assertRejects(
+    () => dialer.dial({ target }),
+    TunnelDialError,
+  );
+  for (const { socket } of [stage.one, stage.two]) {
+    assert(message.includes(socket), message);
+  }
 });

@@ -1,0 +1,80 @@
+/**
+ * A dial that somebody asks of us and that we ask of a server: what a relay on a
+ * node and a gateway in front of several servers have in common.
+ *
+ * @module
+ */
+
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+  unawaited,
+} from "../platform/errors/internal_errors.ts";
+import type { DialAnswer } from "../proto/link/dial_handler.ts";
+import type { PendingDial } from "../proto/link/link.ts";
+import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
+import { type DialFailure, TunnelDialError } from "./dial_error.ts";
+import type { TunnelDialer } from "./tunnel_dialer.ts";
+
+/** What is asked of us. */
+export interface RelayedDial {
+  readonly target: DialTarget;
+  readonly node?: string | undefined;
+  readonly oneAgent?: boolean | undefined;
+  readonly timeoutMs?: number;
+  /** See `DialContext.takeEarlyData`. */
+  takeEarlyData(): Uint8Array;
+}
+
+/**
+ * Dials over `dialer`, and answers with what came of it.
+ *
+ * @param failed For the log: what it failed with, unless it is our own fault.
+ */
+export function relayDial(
+  dialer: TunnelDialer,
+  { target, node, oneAgent, timeoutMs, takeEarlyData }: RelayedDial,
+  answer: DialAnswer,
+  failed: (error: DialError) => void = () => {},
+): PendingDial {
+  const abort = new AbortController();
+  // Sent when there is a connection, and what it is a view of is not kept.
+  const earlyData = takeEarlyData().slice();
+  const dialed = dialer.dial({
+    target,
+    ...(node === undefined ? {} : { node }),
+    ...(oneAgent === undefined ? {} : { oneAgent }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(earlyData.length === 0 ? {} : { earlyData }),
+    signal: abort.signal,
+  }).then(
+    (conduit) => answer.connected(conduit),
+    (error) => {
+      const told = asDialError(error);
+      if (!abort.signal.aborted) failed(told);
+      answer.failed(told);
+    },
+  );
+  unawaited("dial", dialed);
+  return { cancel: () => abort.abort() };
+}
+
+/** In the words that answers are made of. */
+const REASONS: Readonly<Record<DialFailure, DialError["reason"]>> = {
+  endpoint: "endpoint",
+  timeout: "timeout",
+  context: "cancelled",
+  dialclosed: "dial-closed",
+  tunnelclosed: "link-lost",
+  // Nobody is there to be asked.
+  streamsetup: "no-agent",
+};
+
+function asDialError(error: unknown): DialError {
+  if (!(error instanceof TunnelDialError)) {
+    reportInternalError("dial", error);
+    return new DialError("endpoint", INTERNAL_ERROR);
+  }
+  if (error.cause instanceof DialError) return error.cause;
+  return new DialError(REASONS[error.reason], error.message);
+}

@@ -1,0 +1,109 @@
+/**
+ * A frontend without agents, on a socket of this machine: each dial is asked of
+ * the first of several servers that can serve it.
+ *
+ * It is for callers that know one server only, as kube-apiserver does: its file has
+ * one address for each network. Both protocols of frontends are spoken, and neither
+ * caller nor target sees that somebody stands between; to servers all of them are
+ * who the gateway is.
+ *
+ * @module
+ */
+
+import { type BoundListener, listenUnix } from "../../net/listen/listeners.ts";
+import type { Stream } from "../../net/stream/stream.ts";
+import { relayDial } from "../../client/relayed_dial.ts";
+import type { TunnelDialer } from "../../client/tunnel_dialer.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import type { PendingDial } from "../../proto/link/link.ts";
+import { SILENT_OBSERVER } from "../../proto/link/packet_observer.ts";
+import { MESSAGE_BYTES_MAX } from "../../proto/packets/packet_reader.ts";
+import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import { join } from "../../proto/transfer/transfer.ts";
+import type { CallerDial } from "../routing/dialer.ts";
+import { FrontendPort } from "./frontend_port.ts";
+import { frontendRouter } from "./grpc_frontend.ts";
+
+/** Connections of callers: kube-apiserver makes one for each of its own. */
+export const CALLERS_MAX = 16_384;
+
+/** PING a silent caller after this long, as servers do. */
+const KEEPALIVE_MS = 3_600_000;
+
+/** What a gateway needs from outside. */
+export interface GatewayOptions {
+  /** Of the socket; a left-over there is removed. */
+  readonly path: string;
+  /** Leads to the servers; stays open when the gateway is closed. */
+  readonly dialer: TunnelDialer;
+  /** Limit on each dial. */
+  readonly timeoutMs: number;
+  /** One line about a caller who was not served, or about the socket. */
+  onProblem(line: string): void;
+}
+
+/**
+ * Opens the socket.
+ *
+ * @throws {ListenError}
+ */
+export async function openGateway(
+  options: GatewayOptions,
+): Promise<BoundListener> {
+  const { path, onProblem } = options;
+  const port = gatewayPort(options);
+  let callers = 0;
+  const accept = (stream: Stream) => {
+    if (callers >= CALLERS_MAX) {
+      onProblem(`${CALLERS_MAX} callers are connected: no more are taken`);
+      return stream.close();
+    }
+    callers++;
+    stream.onClosed = () => callers--;
+    port.accept(stream);
+  };
+  return await listenUnix(path, { onConnection: accept, onProblem });
+}
+
+function gatewayPort(
+  { path, dialer, timeoutMs, onProblem }: GatewayOptions,
+): FrontendPort {
+  const timers = systemTimers;
+  const dial = (
+    { target, node, oneAgent, takeEarlyData }: CallerDial,
+    answer: DialAnswer,
+  ): PendingDial =>
+    relayDial(
+      dialer,
+      { target, node, oneAgent, timeoutMs, takeEarlyData },
+      answer,
+      ({ message }) => onProblem(`unix:${path}: ${message}`),
+    );
+  return new FrontendPort({
+    mode: "auto",
+    timers,
+    keepaliveMs: KEEPALIVE_MS,
+    receiveBudget: new ReceiveBudget(),
+    routerFor: (caller) =>
+      frontendRouter(caller, {
+        timers,
+        dial,
+        observer: SILENT_OBSERVER,
+        messageBytesMax: MESSAGE_BYTES_MAX,
+        counted: () => {},
+        publicMethods: {},
+      }),
+    connect: {
+      timers,
+      dial,
+      join,
+      refused: (status, message, isDial) => {
+        if (isDial) return;
+        onProblem(`unix:${path}: CONNECT refused with ${status}: ${message}`);
+      },
+    },
+    turnedAway: (_, reason) => onProblem(`unix:${path}: ${reason}`),
+    counted: () => {},
+  });
+}
