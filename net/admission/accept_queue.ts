@@ -129,13 +129,20 @@ export class AcceptQueue implements Pollable {
   }
 
   onReady(): void {
-    const { timers } = this.#options;
+    const { timers, queue } = this.#options;
     const untilMs = timers.now() + ACCEPT_TURN_MS;
-    while (this.#isAccepting && this.#acceptOne()) {
+    while (this.#isAccepting) {
+      // A crowd waits in the kernel: nobody's turn is taken for a newcomer.
+      if (queue.isFull) return queue.whenRoom(this.#resume);
+      if (!this.#acceptOne()) return;
       if (timers.now() < untilMs) continue;
       return this.#system.poller.goOn(this);
     }
   }
+
+  readonly #resume = () => {
+    guarded("accept", () => this.onReady(), () => this.onFault());
+  };
 
   /** That connection is lost; those behind it are not. */
   onFault(): void {

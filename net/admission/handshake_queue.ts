@@ -13,6 +13,15 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
  */
 export const HANDSHAKE_PACE_MS = 1;
 
+/**
+ * Handshakes that wait before no more connections are accepted: about two
+ * seconds of them. The others wait in the kernel, where they cost nothing, and
+ * each that is begun is of a peer that still waits. When ten thousand agents
+ * came at once and all were accepted, each newcomer took the place of the one
+ * that had waited longest, all tried again, and next to none got in.
+ */
+export const HANDSHAKES_WAITING_MAX = 1_024;
+
 /** Whose handshake is to begin. */
 export interface PendingHandshake {
   /** It takes no turn any more. */
@@ -26,9 +35,21 @@ export class HandshakeQueue {
   readonly #waiting: PendingHandshake[] = [];
   #timer: Timer | undefined;
   #lastMs = -Infinity;
+  /** What has asked to be told when there is room again. */
+  #wantsRoom = new Set<() => void>();
 
   constructor(timers: Timers) {
     this.#timers = timers;
+  }
+
+  /** As many wait as may. */
+  get isFull(): boolean {
+    return this.#waiting.length >= HANDSHAKES_WAITING_MAX;
+  }
+
+  /** Calls `act` once, when half of them have had their turn. */
+  whenRoom(act: () => void): void {
+    this.#wantsRoom.add(act);
   }
 
   /** Begins it when it is its turn. */
@@ -47,10 +68,21 @@ export class HandshakeQueue {
     // A connection that is gone takes no turn.
     let next = this.#waiting.shift();
     while (next?.isGone()) next = this.#waiting.shift();
-    if (next === undefined) return;
-    this.#lastMs = this.#timers.now();
-    next.begin();
-    if (this.#waiting.length === 0) return;
-    this.#timer ??= this.#timers.after(HANDSHAKE_PACE_MS, this.#next);
+    if (next !== undefined) {
+      this.#lastMs = this.#timers.now();
+      next.begin();
+    }
+    if (this.#waiting.length > 0) {
+      this.#timer ??= this.#timers.after(HANDSHAKE_PACE_MS, this.#next);
+    }
+    this.#tellOfRoom();
   };
+
+  #tellOfRoom(): void {
+    if (this.#wantsRoom.size === 0) return;
+    if (this.#waiting.length > HANDSHAKES_WAITING_MAX / 2) return;
+    const wanted = this.#wantsRoom;
+    this.#wantsRoom = new Set();
+    for (const act of wanted) act();
+  }
 }
