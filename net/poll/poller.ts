@@ -24,8 +24,12 @@ import { RingWakeup } from "./ring_wakeup.ts";
 import { socketChoice } from "./socket_choice.ts";
 import { ThreadWakeup } from "./thread_wakeup.ts";
 
-/** Descriptors that one look finds; those beyond come with the next one. */
-const EVENTS_MAX = 128;
+/**
+ * Descriptors that one look finds; those beyond come with the next one, and
+ * timers have their turn in between: with 128 of them, all new links of a crowd,
+ * a turn took 80 ms.
+ */
+const EVENTS_MAX = 32;
 
 /**
  * A look that found so many is followed by another one in the next turn. Below

@@ -14,19 +14,19 @@ import { openLibc } from "../../net/libc/libc.ts";
 import { collectEverything } from "../../platform/process/garbage.ts";
 import { LoopWatch } from "./loop_watch.ts";
 
-const [port, ...flags] = Deno.args;
-const watch = new LoopWatch();
-
-Deno.serve({
-  hostname: "127.0.0.1",
-  port: Number(port),
-  onListen() {},
-}, (request) => {
-  if (request.url.endsWith("/settle")) {
-    collectEverything();
-    openLibc()?.malloc_trim(0n);
-  }
-  return Response.json(watch.take());
-});
-
-Deno.exit(await run(processContext(["server", ...flags])));
+if (import.meta.main) {
+  const [port, ...flags] = Deno.args;
+  const watch = new LoopWatch();
+  Deno.serve({
+    hostname: "127.0.0.1",
+    port: Number(port),
+    onListen() {},
+  }, (request) => {
+    if (request.url.endsWith("/settle")) {
+      collectEverything();
+      openLibc()?.malloc_trim(0n);
+    }
+    return Response.json(watch.take());
+  });
+  Deno.exit(await run(processContext(["server", ...flags])));
+}
