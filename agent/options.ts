@@ -89,6 +89,8 @@ export interface AgentOptions {
     readonly intervalCapMs: number;
     /** Keep looking for more servers than the count that servers report. */
     readonly forever: boolean;
+    /** Addresses that servers say are linked to as well; absent: they are. */
+    readonly learnsServers?: boolean;
   };
 
   /** How servers are counted by their leases; absent: servers say it. */

@@ -33,6 +33,8 @@ import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { parseIdentifiers } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
+import type { PeerServer } from "../../proto/link/link_messages.ts";
+import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 import type { LinkIdentity } from "./link_identity.ts";
 import type { AgentIdentityOptions } from "../options.ts";
 import { type AgentIdentityFiles, AgentState } from "./agent_state.ts";
@@ -59,6 +61,7 @@ export class AgentIdentity implements LinkIdentity {
   readonly #calls: IdentityCalls;
   readonly #log: Log;
   readonly #known: AgentIdentityFiles;
+  readonly #learned: Asking["learned"];
   readonly #renewer: Renewer;
   #credentials: Credentials | undefined;
   /** What a server has said last while linked. */
@@ -66,11 +69,16 @@ export class AgentIdentity implements LinkIdentity {
   /** Trusted already, while damaged files keep it from `#credentials`. */
   #authoritiesAhead: string | undefined;
 
+  /** One after the other: the last word stays. */
+  #keeping: Promise<void> = Promise.resolve();
+
   private constructor(
-    { state, calls }: Asking,
+    { state, calls, learned }: Asking,
     { log, random = Math.random }: AgentIdentityEnvironment,
     known: Required<AgentIdentityFiles>,
+    readonly learnedServers: readonly PeerServer[],
   ) {
+    this.#learned = learned;
     this.#state = state;
     this.#calls = calls;
     this.#log = log;
@@ -110,6 +118,8 @@ export class AgentIdentity implements LinkIdentity {
     const asking = askingOf(state, environment, found);
     const known = found ?? await join(asking, options);
     const { node } = known;
+    const learned = await state.readServers();
+    asking.learned(learned);
     const wanted = options.node;
     if (wanted !== undefined && wanted !== node.name) {
       throw new EnrolmentError(
@@ -118,7 +128,8 @@ export class AgentIdentity implements LinkIdentity {
       );
     }
     const { certificate = (await recover(asking, known)).certificate } = known;
-    return new AgentIdentity(asking, environment, { ...known, certificate });
+    const whole = { ...known, certificate };
+    return new AgentIdentity(asking, environment, whole, learned);
   }
 
   /** The node's name. */
@@ -129,6 +140,20 @@ export class AgentIdentity implements LinkIdentity {
   /** Where its servers are. */
   get servers(): readonly ServerAddress[] {
     return this.#calls.servers;
+  }
+
+  /** Servers have said where servers are: calls may go there, now and later. */
+  keepServers(servers: readonly PeerServer[]): void {
+    this.#learned(servers);
+    this.#keeping = this.#keeping.then(() => this.#state.keepServers(servers))
+      .catch((error) => {
+        if (!(error instanceof PrivateFileError)) throw error;
+        this.#log.event(
+          `${error.message}; after a restart other servers are found by the ` +
+            "address that was given",
+        );
+      });
+    unawaited("identity", this.#keeping);
   }
 
   /** What it serves by default: its name, and what was granted. */
@@ -323,6 +348,8 @@ interface Asking {
   readonly state: AgentState;
   readonly calls: IdentityCalls;
   ask(question: () => Promise<EnrolmentOutcome>): Promise<Enrolment>;
+  /** Calls may go there, too. */
+  readonly learned: (servers: readonly PeerServer[]) => void;
   readonly log: Log;
 }
 
@@ -335,9 +362,18 @@ function askingOf(
   const servers = environment.servers.length > 0
     ? environment.servers
     : found?.node.servers ?? [];
+  const serverAddresses = systemServerAddresses(servers, proxy);
+  const learned: Asking["learned"] = (more) =>
+    serverAddresses.use([
+      ...servers,
+      ...more.map(({ address }) => ({
+        host: hostOf(address),
+        port: portOf(address),
+      })),
+    ]);
   const calls = new IdentityCalls({
     servers,
-    serverAddresses: systemServerAddresses(servers, proxy),
+    serverAddresses,
     connect: { proxyEnv: proxy },
   });
   const ask: Asking["ask"] = (question) =>
@@ -353,7 +389,7 @@ function askingOf(
           reason,
         ),
     });
-  return { state, calls, ask, log };
+  return { state, calls, ask, learned, log };
 }
 
 /**

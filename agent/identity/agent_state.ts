@@ -5,6 +5,7 @@
  *     ca.pem     whom to trust as the server's authority; the first one issues
  *     cert.pem   of the key; may be missing, the key gets a new one
  *     node.json  the node's name, and where it joined; written last
+ *     servers.json  where servers are, as servers have said; may be missing
  *     lock       held by the process that renews: several may have this identity
  *
  * A key that was lost is a fault that a person must see: its name is taken, and
@@ -38,6 +39,7 @@ import {
   publicKeyInfo,
   sha256Hex,
 } from "../../platform/pki/key_pair.ts";
+import type { PeerServer } from "../../proto/link/link_messages.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
 import type { Enrolment } from "../../proto/identity/identity_messages.ts";
@@ -50,6 +52,11 @@ import {
 const FILES = ["key.pem", "ca.pem", "cert.pem", "node.json"] as const;
 type FileName = typeof FILES[number];
 const LOCK = "lock";
+/** What is of use while it is there, and of no harm when it is not. */
+const SERVERS = "servers.json";
+/** A longer one is not ours. */
+const SERVERS_MAX = 64;
+const SERVERS_LENGTH_MAX = 64 * 1024;
 
 /** Who renews has an answer sooner, or will not get one. */
 const LOCK_WAIT_MS = 15_000;
@@ -114,6 +121,7 @@ export class AgentState {
     const found = await inWords(root, () => finishedFiles(root));
     const foreign = found.filter((name) =>
       !FILES.some((known) => known === name) && name !== LOCK &&
+      name !== SERVERS &&
       name !== "lost+found"
     );
     if (foreign.length > 0 && !found.includes("node.json")) {
@@ -207,6 +215,30 @@ export class AgentState {
     await this.#replace("cert.pem", certificate);
     await this.#replace("node.json", formatJoinedNode(identity.node));
     return identity;
+  }
+
+  /** Where servers are, as servers have said it; none when that cannot be read. */
+  async readServers(): Promise<readonly PeerServer[]> {
+    try {
+      const path = this.#path(SERVERS);
+      await checkPrivate(path, "change");
+      const text = await Deno.readTextFile(path);
+      if (text.length > SERVERS_LENGTH_MAX) return [];
+      const found: unknown = JSON.parse(text);
+      return Array.isArray(found)
+        ? found.slice(0, SERVERS_MAX).filter(isPeerServer)
+        : [];
+    } catch {
+      // They are learned anew.
+      return [];
+    }
+  }
+
+  /** @throws {PrivateFileError} */
+  async keepServers(servers: readonly PeerServer[]): Promise<void> {
+    const path = this.#path(SERVERS);
+    const text = JSON.stringify(servers, undefined, 2) + "\n";
+    await inWords(path, () => replaceFile(path, text));
   }
 
   /**
@@ -315,7 +347,7 @@ export class AgentState {
     );
   }
 
-  #path(name: FileName | typeof LOCK): string {
+  #path(name: FileName | typeof LOCK | typeof SERVERS): string {
     return `${this.root}/${name}`;
   }
 }
@@ -335,4 +367,11 @@ async function exists(path: string): Promise<boolean> {
     if (error instanceof Deno.errors.NotFound) return false;
     return true;
   }
+}
+
+function isPeerServer(found: unknown): found is PeerServer {
+  const { serverId, instanceId, address } = Object(found);
+  return [serverId, instanceId, address].every((text) =>
+    typeof text === "string"
+  );
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { PeerServer } from "../../proto/link/link_messages.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import type {
   CredentialFiles,
@@ -16,6 +17,10 @@ export interface LinkIdentity {
   readonly files: CredentialFiles;
   /** What servers' certificates must be for; absent: the address dialed. */
   readonly serverName?: string;
+  /** Servers that an earlier process has learned of servers. */
+  readonly learnedServers?: readonly PeerServer[];
+  /** Keeps those for the next process; absent: it learns them anew. */
+  keepServers?(servers: readonly PeerServer[]): void;
   /** Begins to look after what `credentials` has read from `files`. */
   start(credentials: Credentials): void;
   stop(): void;

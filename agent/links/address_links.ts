@@ -24,8 +24,19 @@ import type {
   LinkClaim,
   ServerName,
 } from "./held_links.ts";
-import type { AttemptEvents, LinkObserver, ServerLink } from "./agent_links.ts";
+import type {
+  AttemptEvents,
+  LinkObserver,
+  PeerNews,
+  ServerLink,
+} from "./agent_links.ts";
 import type { RetryWaits } from "./retry_waits.ts";
+
+/**
+ * A learned address at which no server has answered for so long, since one was
+ * said to be there, is most likely one of another network.
+ */
+const ANSWERED_MS = 60_000;
 
 /** What one address needs from outside. */
 export interface AddressLinksOptions {
@@ -40,8 +51,15 @@ export interface AddressLinksOptions {
   isShort(): boolean;
   /** Whether other addresses lead nowhere, to as many as are missing. */
   isExplained(): boolean;
+  /** A server has said it, and not the user: what else is known of it. */
+  readonly learned?: {
+    /** The server that is said to be there is linked by another address. */
+    isCovered(): boolean;
+  };
   /** What is held has changed, by this address. */
   changed(news: "linked" | "lost" | "other"): void;
+  /** A server says where servers are, and how many. */
+  told(link: ServerLink, news: PeerNews): void;
   readonly observer: LinkObserver;
 }
 
@@ -59,6 +77,8 @@ type State =
   | { readonly kind: "satisfied" }
   /** No attempts any more; what comes of the last one still serves. */
   | { readonly kind: "draining" }
+  /** The same, and the agent goes on: no server says this address any more. */
+  | { readonly kind: "forgotten" }
   | { readonly kind: "stopped" };
 
 export class AddressLinks {
@@ -69,6 +89,10 @@ export class AddressLinks {
   /** More than one has answered here. */
   #isBalancer = false;
   #lastServerId: string | undefined;
+  /** When a server last answered here, and was last said to be here (clock). */
+  #answeredMs = -Infinity;
+  #saidMs = -Infinity;
+  #hasFailed = false;
 
   constructor(options: AddressLinksOptions) {
     this.#options = options;
@@ -79,14 +103,47 @@ export class AddressLinks {
     return this.#options.address;
   }
 
-  /** It leads to no server now. */
+  /** It leads to no server now, and should. */
   get isLost(): boolean {
-    return !this.#hasServer && this.#alias === undefined;
+    return !this.#hasServer && this.#alias === undefined &&
+      this.#options.learned?.isCovered() !== true;
+  }
+
+  /** It is lost, and a server is likely to be found here. */
+  get isPromising(): boolean {
+    return this.isLost &&
+      !(this.#hasFailed && this.#isStrangeSince(this.#answeredMs));
+  }
+
+  /** Whether a link that stands was made here. */
+  get hasLinks(): boolean {
+    return this.#isServerGoing || this.#hasServer;
+  }
+
+  /** Somebody says that a server is here, and that is long ago. */
+  #isStrangeSince(lastMs: number): boolean {
+    const { learned, timers } = this.#options;
+    return learned !== undefined && timers.now() - lastMs > ANSWERED_MS;
   }
 
   /** Begins with the first attempt, at once. */
   start(): void {
     unawaited("link", this.#attempt("server"));
+  }
+
+  /**
+   * A server says that one is here that was not: it is tried after that time,
+   * which differs from agent to agent as all learn it at once.
+   */
+  startAfter(delayMs: number): void {
+    const { waits, timers } = this.#options;
+    this.#saidMs = timers.now();
+    this.#hasFailed = false;
+    waits.saidAnew();
+    if (this.#state.kind === "waiting") this.#state.timer.cancel();
+    else if (this.#state.kind !== "satisfied") return;
+    if (this.#goal() === "server") this.#wait("server", delayMs);
+    else this.#aim(this.#goal());
   }
 
   /**
@@ -109,7 +166,7 @@ export class AddressLinks {
   }
 
   /** Makes no new links. */
-  stopTrying(kind: "draining" | "stopped"): void {
+  stopTrying(kind: "draining" | "stopped" | "forgotten"): void {
     if (this.#state.kind === "waiting") this.#state.timer.cancel();
     this.#state = { kind };
   }
@@ -127,6 +184,12 @@ export class AddressLinks {
         draining: () => {
           attempt.isDraining = true;
           if (attempt.link !== undefined) this.#drains(attempt.link);
+        },
+        peers: (news) => {
+          attempt.news = news;
+          if (attempt.link !== undefined) {
+            this.#options.told(attempt.link, news);
+          }
         },
       });
       // It may have been closed before its promise was looked at.
@@ -149,6 +212,7 @@ export class AddressLinks {
     this.#isBalancer ||= this.#lastServerId !== undefined &&
       this.#lastServerId !== name.serverId;
     this.#lastServerId = name.serverId;
+    this.#answeredMs = this.#options.timers.now();
     const { held } = this.#options;
     attempt.claim = held.claim(name, carrier);
     if (attempt.claim !== undefined) return true;
@@ -165,12 +229,16 @@ export class AddressLinks {
     attempt.link = link;
     this.#alias = undefined;
     waits.linked();
+    this.#hasFailed = false;
     held.add(attempt.claim!, link, this, timers.now());
     if (attempt.isDraining) held.drains(link);
     observer.linked(link, this.address);
     if (this.#state.kind === "draining") link.drain();
-    else this.#state = { kind: "satisfied" };
+    else if (this.#state.kind !== "forgotten") {
+      this.#state = { kind: "satisfied" };
+    }
     this.#options.changed("linked");
+    if (attempt.news !== undefined) this.#options.told(link, attempt.news);
   }
 
   /** The server that answered has all the links that it can use. */
@@ -193,10 +261,13 @@ export class AddressLinks {
     const { waits, timers, observer } = this.#options;
     // Where it led to before, it leads no more.
     this.#alias = undefined;
+    this.#hasFailed = true;
     const isRefused = error instanceof ConnectError && error.isRefused;
     const next = this.#goal();
     const retryMs = goal === "search" && next === "search"
       ? waits.searchMs(this.#isExplained)
+      : this.#isStrangeSince(Math.max(this.#answeredMs, this.#saidMs))
+      ? waits.strangeMs()
       : waits.failedMs(isRefused, timers.now());
     if (next === undefined) this.#state = { kind: "satisfied" };
     else this.#wait(next, retryMs);
@@ -247,6 +318,8 @@ export class AddressLinks {
     const { held, isShort } = this.#options;
     if (this.isLost) return this.#isServerGoing ? "successor" : "server";
     if (held.lacksLinksBy(this)) return "links";
+    // It is one server's: there is nobody else to be found.
+    if (this.#options.learned !== undefined) return undefined;
     if (isShort()) return "search";
     return this.#alias === undefined ? undefined : "look";
   }
@@ -284,7 +357,8 @@ export class AddressLinks {
 
   // A call, because narrowing would outlive what happens during an await.
   #isOver(): boolean {
-    return this.#state.kind === "stopped" || this.#state.kind === "draining";
+    const { kind } = this.#state;
+    return kind === "stopped" || kind === "draining" || kind === "forgotten";
   }
 }
 
@@ -295,5 +369,6 @@ interface Attempt {
   duplicateOf?: HeldServer | undefined;
   link?: ServerLink;
   closedReason?: string;
+  news?: PeerNews;
   isDraining?: boolean;
 }

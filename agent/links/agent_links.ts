@@ -18,7 +18,9 @@
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { AnnouncedService } from "../../proto/link/link_messages.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import { AddressLinks } from "./address_links.ts";
+import type { PeerServer } from "../../proto/link/link_messages.ts";
+import { AddressLinks, type AddressLinksOptions } from "./address_links.ts";
+import { LearnedServers } from "./learned_servers.ts";
 import { HeldLinks, type ServerName } from "./held_links.ts";
 import { RetryWaits } from "./retry_waits.ts";
 
@@ -27,6 +29,18 @@ import { RetryWaits } from "./retry_waits.ts";
  * the other's successor, and gone without a word.
  */
 export const ONE_ID_MS = 30_000;
+
+/**
+ * Within this time agents try an address that they have just learned: all of them
+ * learn it at once.
+ */
+export const LEARNED_WITHIN_MS = 1_000;
+
+/** What a server says of all servers. */
+export interface PeerNews {
+  readonly servers: readonly PeerServer[];
+  readonly serverCount: number;
+}
 
 /** A link that is up, after both hellos. */
 export interface ServerLink extends ServerName {
@@ -51,6 +65,8 @@ export interface AttemptEvents {
   closed(reason: string): void;
   /** The server is going: it still serves what comes. */
   draining(): void;
+  /** The server says where servers are, in place of what it said before. */
+  peers?(news: PeerNews): void;
 }
 
 /** What happens to the links. For the log, the metrics and readiness. */
@@ -86,6 +102,15 @@ export interface LinkAddress {
 export interface AgentLinksOptions {
   /** At least one. */
   readonly addresses: readonly LinkAddress[];
+  /** How a server is linked to at an address that another one has said. */
+  readonly learned?: {
+    /** Absent: not at all. */
+    addressOf(server: PeerServer): LinkAddress | undefined;
+    /** As an earlier process has learned them. */
+    readonly known?: readonly PeerServer[];
+    /** Others than before are known. */
+    changed?(servers: readonly PeerServer[]): void;
+  };
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
@@ -108,7 +133,12 @@ export interface AgentLinksOptions {
 export class AgentLinks {
   readonly #options: AgentLinksOptions;
   readonly #held: HeldLinks;
-  readonly #addresses: readonly AddressLinks[];
+  readonly #given: readonly AddressLinks[];
+  readonly #servers: LearnedServers;
+  /** Links of addresses that servers have said, and of those that were. */
+  readonly #learned = new Map<string, AddressLinks>();
+  readonly #forgotten = new Set<AddressLinks>();
+  #isOver = false;
   /** Servers of one id, until it is clear that they are two. */
   readonly #suspects = new Map<string, Timer>();
   /** How many servers the one that answered last says there are. */
@@ -117,7 +147,8 @@ export class AgentLinks {
   constructor(options: AgentLinksOptions) {
     this.#options = options;
     this.#held = new HeldLinks(options.linksPerServer);
-    this.#addresses = options.addresses.map((address) => this.#of(address));
+    this.#given = options.addresses.map((address) => this.#of(address));
+    this.#servers = new LearnedServers(options.learned?.known);
   }
 
   /** Distinct servers linked now. */
@@ -127,7 +158,8 @@ export class AgentLinks {
 
   /** Begins with the first attempts, at once. */
   start(): void {
-    for (const address of this.#addresses) address.start();
+    for (const address of this.#given) address.start();
+    this.#learn();
   }
 
   /** There may be more servers than were known: look again. */
@@ -154,12 +186,72 @@ export class AgentLinks {
   }
 
   #stopTrying(kind: "draining" | "stopped"): void {
+    this.#isOver = true;
     for (const address of this.#addresses) address.stopTrying(kind);
     for (const timer of this.#suspects.values()) timer.cancel();
     this.#suspects.clear();
   }
 
-  #of({ name, connect }: LinkAddress): AddressLinks {
+  get #addresses(): readonly AddressLinks[] {
+    return [...this.#given, ...this.#learned.values(), ...this.#forgotten];
+  }
+
+  /** What servers say of servers has changed: addresses come and go with it. */
+  #learn(before: ReadonlyMap<string, PeerServer> = new Map()): void {
+    const { learned, addresses, random } = this.#options;
+    if (this.#isOver || learned === undefined) return;
+    const { servers } = this.#servers;
+    const given = new Set(addresses.map(({ name }) => name));
+    for (const [name, links] of this.#learned) {
+      if (servers.has(name)) continue;
+      this.#learned.delete(name);
+      links.stopTrying("forgotten");
+      if (links.hasLinks) this.#forgotten.add(links);
+    }
+    for (const [name, server] of servers) {
+      if (given.has(name)) continue;
+      const known = this.#learned.get(name);
+      if (known !== undefined) {
+        const isSame = before.get(name)?.instanceId === server.instanceId;
+        if (isSame) known.reconsider(false);
+        else known.startAfter(random() * LEARNED_WITHIN_MS);
+        continue;
+      }
+      const address = learned.addressOf(server);
+      if (address === undefined) continue;
+      const links = this.#of(address, {
+        isCovered: () => this.#isCovered(name, links),
+      });
+      this.#learned.set(name, links);
+      links.startAfter(random() * LEARNED_WITHIN_MS);
+    }
+  }
+
+  /** Whether the server that is said to be there is linked by another address. */
+  #isCovered(address: string, links: AddressLinks): boolean {
+    const server = this.#servers.servers.get(address);
+    if (server === undefined) return false;
+    const { serverId, instanceId } = server;
+    return this.#held.live.some((held) =>
+      held.serverId === serverId && !held.isLiveBy(links) &&
+      (instanceId === "" || held.instanceId === instanceId)
+    );
+  }
+
+  #told(link: ServerLink, { servers, serverCount }: PeerNews): void {
+    const before = this.#servers.servers;
+    this.#servers.note(link, servers);
+    this.#reported = Math.max(1, serverCount);
+    this.#learn(before);
+    this.#changed("linked");
+    if (haveSameKeys(before, this.#servers.servers)) return;
+    this.#options.learned?.changed?.([...this.#servers.servers.values()]);
+  }
+
+  #of(
+    { name, connect }: LinkAddress,
+    learned?: AddressLinksOptions["learned"],
+  ): AddressLinks {
     const { timers, random, intervalMs, intervalCapMs, observer } =
       this.#options;
     const waits = new RetryWaits({
@@ -174,7 +266,9 @@ export class AgentLinks {
       waits,
       timers,
       isShort: () => this.#options.forever || this.#missing > 0,
-      isExplained: () => this.#lost >= this.#missing,
+      isExplained: () => this.#promising >= this.#missing,
+      ...learned === undefined ? {} : { learned },
+      told: (link, news) => this.#told(link, news),
       changed: (news) => this.#changed(news),
       observer: {
         ...observer,
@@ -182,6 +276,14 @@ export class AgentLinks {
           this.#reported = Math.max(1, link.serverCount);
           observer.linked(link, address);
           this.#suspect(link.serverId);
+        },
+        lost: (link, reason) => {
+          observer.lost(link, reason);
+          for (const links of this.#forgotten) {
+            if (!links.hasLinks) this.#forgotten.delete(links);
+          }
+          const before = this.#servers.servers;
+          if (this.#servers.forget(link)) this.#learn(before);
         },
       },
     });
@@ -225,9 +327,9 @@ export class AgentLinks {
     return this.#wanted - this.#held.live.length;
   }
 
-  /** Addresses that lead nowhere. */
-  get #lost(): number {
-    return this.#addresses.filter(({ isLost }) => isLost).length;
+  /** Addresses that lead nowhere, and should lead to a server. */
+  get #promising(): number {
+    return this.#addresses.filter(({ isPromising }) => isPromising).length;
   }
 
   get #wanted(): number {
@@ -237,4 +339,12 @@ export class AgentLinks {
   #count(): void {
     this.#options.observer.counted(this.#held.linked, this.#wanted);
   }
+}
+
+function haveSameKeys(
+  one: ReadonlyMap<string, unknown>,
+  other: ReadonlyMap<string, unknown>,
+): boolean {
+  return one.size === other.size &&
+    [...one.keys()].every((key) => other.has(key));
 }

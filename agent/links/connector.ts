@@ -51,7 +51,7 @@ import {
 import type { Timers } from "../../proto/sync/clock.ts";
 import { join } from "../../proto/transfer/transfer.ts";
 import type { ServerName } from "./held_links.ts";
-import type { AttemptEvents, ServerLink } from "./agent_links.ts";
+import type { AttemptEvents, PeerNews, ServerLink } from "./agent_links.ts";
 
 /** What `Connector` needs from outside. */
 export interface ConnectorOptions {
@@ -235,6 +235,8 @@ export class Connector {
         return pending.retire(event.reason);
       case "drain":
         return pending.drains();
+      case "peer-addresses":
+        return pending.peers(event);
       case "ca-bundle": {
         const taken = this.#options.onAuthorities?.(event.pem)
           .then((trusted) => control?.trusts(trusted));
@@ -339,6 +341,11 @@ class PendingLink {
   /** The server is going. */
   drains(): void {
     if (this.#state === "open") this.#events.draining();
+  }
+
+  /** The server says where servers are. */
+  peers(news: PeerNews): void {
+    if (this.#state === "open") this.#events.peers?.(news);
   }
 
   succeed(link: ServerLink): void {

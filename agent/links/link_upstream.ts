@@ -19,10 +19,12 @@ import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { UnheardError } from "./connector.ts";
 import type { LinkEnvironment } from "./link_environment.ts";
 
+/** @param otherNames For which certificates may be, too. */
 export function linkUpstream(
   addresses: readonly ServerAddress[],
   credentials: Credentials,
   { proxy, identity }: LinkEnvironment,
+  otherNames?: readonly string[],
 ): TlsUpstream {
   const serverName = identity?.serverName;
   const findServers = identity?.findServers;
@@ -31,6 +33,9 @@ export function linkUpstream(
     credentials: () => credentials.current,
     proxyEnv: proxy,
     ...(serverName === undefined ? {} : { serverName }),
+    ...(serverName !== undefined || otherNames === undefined
+      ? {}
+      : { otherNames }),
     ...(findServers === undefined
       ? {}
       : { findServers: () => findServers.call(identity) }),

@@ -65,6 +65,7 @@ export class RetryWaits {
   readonly #successors: Backoff;
   readonly #search: Backoff;
   readonly #looks: Backoff;
+  readonly #strange: Backoff;
   /** Since when every attempt was refused by the server's machine. */
   #refusedSinceMs: number | undefined;
 
@@ -90,6 +91,11 @@ export class RetryWaits {
       random,
       ...first,
     });
+    this.#strange = new Backoff({
+      capMs: Math.max(EXPLAINED_CAP_MS, this.#searchCapMs),
+      random,
+      ...first,
+    });
     this.#looks = new Backoff({
       capMs: LOOK_MS.cap,
       firstMs: LOOK_MS.first,
@@ -108,6 +114,7 @@ export class RetryWaits {
   linked(): void {
     this.answered();
     this.#successors.reset();
+    this.#strange.reset();
     this.#search.reset();
     this.#looks.reset();
   }
@@ -116,6 +123,12 @@ export class RetryWaits {
   news(): void {
     this.#search.reset();
     this.#looks.reset();
+  }
+
+  /** A server is said to be there that was not before. */
+  saidAnew(): void {
+    this.answered();
+    this.#strange.reset();
   }
 
   /** A link was lost: the next one is made at once, unless it was young. */
@@ -148,6 +161,11 @@ export class RetryWaits {
   searchMs(isExplained: boolean): number {
     if (!isExplained) return this.#search.nextMs(this.#searchCapMs);
     return Math.max(EXPLAINED_FIRST_MS, this.#search.nextMs());
+  }
+
+  /** Nothing was ever found at an address that a server has said, or not for long. */
+  strangeMs(): number {
+    return this.#strange.nextMs();
   }
 
   lookMs(): number {

@@ -9,7 +9,7 @@ import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { readToken } from "../../neighbours/kubernetes/token_file.ts";
 import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { hostPort } from "../../proto/peer/host_port.ts";
+import { hostOf, hostPort, portOf } from "../../proto/peer/host_port.ts";
 import type { Credentials } from "../../net/tls/trust/credentials.ts";
 import { GIVE_CA } from "../../net/tls/trust/tls_errors.ts";
 import type { DialHandler } from "../../proto/link/dial_handler.ts";
@@ -19,7 +19,11 @@ import type { AgentMetrics } from "../metrics/agent_metrics.ts";
 import type { Announcement } from "./announcement.ts";
 import type { AgentOptions } from "../options.ts";
 import { Connector } from "./connector.ts";
-import { AgentLinks, type LinkAddress } from "./agent_links.ts";
+import {
+  AgentLinks,
+  type AgentLinksOptions,
+  type LinkAddress,
+} from "./agent_links.ts";
 import { linkUpstream } from "./link_upstream.ts";
 import type { LinkEnvironment } from "./link_environment.ts";
 import type { Log } from "../../platform/log/log.ts";
@@ -65,6 +69,7 @@ export function serverLinks(parts: ServerLinksParts): AgentLinks {
   };
   return new AgentLinks({
     addresses: addressesOf(parts),
+    ...(sync.learnsServers === false ? {} : { learned: learnedOf(parts) }),
     timers: systemTimers,
     random: environment.random ?? Math.random,
     linksPerServer: server.links,
@@ -131,15 +136,48 @@ function addressesOf(parts: ServerLinksParts): LinkAddress[] {
   });
 }
 
+/**
+ * Addresses that servers have said. A server there shows the certificate that one
+ * at a given address shows: that may be for the name of a balancer.
+ */
+function learnedOf(
+  parts: ServerLinksParts,
+): NonNullable<AgentLinksOptions["learned"]> {
+  const { identity } = parts.environment;
+  const names = parts.options.server.addresses.map(({ host }) => host);
+  const known = identity?.learnedServers;
+  return {
+    addressOf({ address }) {
+      const place = {
+        host: hostOf(address),
+        port: portOf(address),
+      };
+      const connector = connectorOf(parts, [place], names);
+      return {
+        name: address,
+        connect: (events) => connector.connect(events),
+      };
+    },
+    ...(known === undefined ? {} : { known }),
+    changed: (servers) => identity?.keepServers?.(servers),
+  };
+}
+
 function connectorOf(
   parts: ServerLinksParts,
   addresses: readonly ServerAddress[],
+  otherNames?: readonly string[],
 ): Connector {
   const { options, environment, credentials, metrics, announcement } = parts;
   const { agentId, identifiers, server, messageBytesMax } = options;
   const { tokenFile } = server;
   const { log, identity } = environment;
-  const upstream = linkUpstream(addresses, credentials, environment);
+  const upstream = linkUpstream(
+    addresses,
+    credentials,
+    environment,
+    otherNames,
+  );
   return new Connector({
     ...(tokenFile === undefined ? {} : { token: () => readToken(tokenFile) }),
     agentId,

@@ -104,6 +104,11 @@ export const AGENT_FLAGS = {
     group: SERVERS,
     help: "Look for more servers even when all announced ones are connected.",
   }),
+  "learn-servers": booleanFlag(true, {
+    group: SERVERS,
+    help: "Also link to servers whose addresses a linked server tells. They " +
+      "must show the certificate that is expected of --server.",
+  }),
   "message-size-limit": messageSizeFlag(SERVERS),
 
   "join": textFlag("", {

@@ -67,6 +67,7 @@ export function agentOptions(
       ...(given.has("sync-interval") ? { intervalMs } : {}),
       intervalCapMs,
       forever: flags["sync-forever"],
+      ...(flags["learn-servers"] ? {} : { learnsServers: false }),
     },
     ...(leases === undefined ? {} : { leases }),
     dials: dials(flags),

@@ -53,6 +53,8 @@ export interface TlsUpstreamOptions {
   readonly identity?: UpstreamIdentity;
   /** What servers' certificates must be for; the address dialed unless given. */
   readonly serverName?: string;
+  /** Or for one of these. */
+  readonly otherNames?: readonly string[];
   readonly proxyEnv: ProxyEnvironment;
 }
 
@@ -68,7 +70,8 @@ export interface TlsUpstream extends Upstream {
 
 /** To agent ports of tunnel servers, or to servers of ADS with TLS. */
 export function tlsUpstream(options: TlsUpstreamOptions): TlsUpstream {
-  const { addresses, serverName, proxyEnv, identity, findServers } = options;
+  const { addresses, serverName, otherNames, proxyEnv, identity } = options;
+  const { findServers } = options;
   const servers = systemServerAddresses(addresses, proxyEnv);
   return {
     authority: serverName ?? addresses[0]?.host ?? "",
@@ -83,6 +86,7 @@ export function tlsUpstream(options: TlsUpstreamOptions): TlsUpstream {
           await connectTls({
             ...place,
             ...serverName === undefined ? {} : { serverName },
+            ...otherNames === undefined ? {} : { otherNames },
             credentials: options.credentials(),
             alpn,
             proxyEnv,

@@ -43,6 +43,8 @@ export interface TlsConnectOptions extends ServerConnectOptions {
   readonly alpn: readonly string[];
   /** Name the server's certificate must be for. Default: `host`. */
   readonly serverName?: string;
+  /** Or for one of these. */
+  readonly otherNames?: readonly string[];
   readonly proxyEnv: ProxyEnvironment;
   /** Only this; default: the cheapest there is. */
   readonly tls?: TlsChoice;
@@ -113,11 +115,13 @@ async function secured(
 ): Promise<Stream> {
   const socket = await connectTcp(options, signal);
   tuneLink(socket);
-  const { host, serverName = host, credentials, alpn, tls } = options;
+  const { host, serverName = host, otherNames, credentials, alpn, tls } =
+    options;
   return await tlsClient(socket, {
     ...how,
     credentials,
     serverName,
+    ...(otherNames === undefined ? {} : { otherNames }),
     alpn,
     address: nameOf(options),
     signal,

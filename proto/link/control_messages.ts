@@ -25,7 +25,7 @@ export type ServerEvent =
     readonly reason: string;
     readonly delayMs: number;
   }
-  /** All other servers, and how many there are with the one that sends it. */
+  /** Where servers are, as far as it is known, and how many there are. */
   | {
     readonly type: "peer-addresses";
     readonly servers: readonly PeerServer[];

@@ -146,15 +146,15 @@ export interface Reconnect {
   readonly delayMs: number;
 }
 
-/** Where the other servers can be reached, in place of what was sent before. */
+/** Where servers can be reached, in place of what was sent before. */
 export interface PeerAddresses {
-  /** At most 256; the field 1 was never sent. */
+  /** The sender is among them, if it knows where it is. Agents look at 64 at most. */
   readonly servers: readonly PeerServer[];
   /** How many servers there are, in place of what the hello said. */
   readonly serverCount: number;
 }
 
-/** Another server of the same service. */
+/** A server of the same service as the one that sends it. */
 export interface PeerServer {
   readonly serverId: string;
   /** Of its process; empty: not known. See `instance_id.ts`. */

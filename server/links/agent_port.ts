@@ -108,7 +108,7 @@ export interface AgentPortObserver extends PacketObserver {
 
 /** What agents are told of all servers. */
 export interface PeerAnnouncement {
-  /** The others, as far as their addresses are known. */
+  /** As far as their addresses are known; the one that sends it, too. */
   readonly servers: readonly PeerServer[];
   /** All there are, the one that sends it included. */
   readonly serverCount: number;
@@ -150,7 +150,7 @@ export interface AgentPortOptions {
   readonly isServer?: (identity: PeerIdentity) => boolean;
   /** Sent to each agent once it is admitted: the authorities to trust, PEM. */
   readonly authorities?: () => Uint8Array | undefined;
-  /** Sent to each agent as well: the other servers; absent: nothing is known. */
+  /** Sent to each agent as well: where servers are; absent: nothing is known. */
   readonly peers?: () => PeerAnnouncement | undefined;
   /** Of links; see `ConnectionOptions.firstStreamId`. For tests of the end. */
   readonly firstStreamId?: number;

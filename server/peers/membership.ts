@@ -293,11 +293,17 @@ export class Membership implements Peers {
     for (const { record, peer } of this.#members.others()) {
       instances.set(peer, record.instanceId);
     }
-    const servers = this.#all.map((peer) => ({
+    const { serverId, instanceId } = this.#options;
+    const address = this.#isRetired ? "" : this.#started?.address ?? "";
+    const own = { serverId, instanceId, address };
+    const others = this.#all.map((peer) => ({
       serverId: peer.serverId,
       address: peer.address,
       instanceId: instances.get(peer) ?? "",
-    })).sort((a, b) => a.address < b.address ? -1 : 1);
+    }));
+    const servers = [...others, ...address === "" ? [] : [own]].sort((a, b) =>
+      a.address < b.address ? -1 : 1
+    );
     return { servers, serverCount: this.serverCount };
   }
 

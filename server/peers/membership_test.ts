@@ -21,6 +21,13 @@ const B = "bbbbbbbb";
 const C = "cccccccc";
 const NOW = 1_700_000_000_000;
 
+/** This one, as agents are told of it. */
+const OWN_SERVER = {
+  serverId: "server-a",
+  instanceId: OWN,
+  address: "10.0.0.97:8091",
+};
+
 function record(
   instanceId: string,
   changed: Partial<MemberRecord> = {},
@@ -154,6 +161,7 @@ Deno.test("agents are told of the others, and how many servers there are", async
       `${serverId} ${instanceId} ${address}`
     ),
     [
+      `server-a ${OWN} 10.0.0.97:8091`,
       `server-b ${B} 10.0.0.98:8091`,
       `server-c ${C} 10.0.0.99:8091`,
     ],
@@ -172,7 +180,10 @@ Deno.test("before the first look agents are told nothing", async () => {
   assertEquals(rig.membership.announcement, undefined);
   assertEquals(rig.membership.serverCount, 2);
   rig.events.following();
-  assertEquals(rig.membership.announcement, { servers: [], serverCount: 2 });
+  assertEquals(rig.membership.announcement, {
+    servers: [OWN_SERVER],
+    serverCount: 2,
+  });
 });
 
 Deno.test("a dial finds the servers that have an agent for it", async () => {
@@ -214,11 +225,10 @@ Deno.test("servers that somebody has named may have any agent", async () => {
   rig.open(false);
   assertEquals(rig.find("x:1", "nobody"), ["server-z"]);
   assertEquals(rig.membership.announcement, {
-    servers: [{
-      serverId: "server-z",
-      instanceId: "",
-      address: "10.0.0.26:8091",
-    }],
+    servers: [
+      { serverId: "server-z", instanceId: "", address: "10.0.0.26:8091" },
+      OWN_SERVER,
+    ],
     serverCount: 2,
   });
 });

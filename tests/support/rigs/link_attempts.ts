@@ -24,6 +24,7 @@ export function refusal(): ConnectError {
 export class Attempt {
   closed: string | undefined;
   drained = false;
+  isLinked = false;
   readonly #outcome = Promise.withResolvers<ServerLink>();
 
   constructor(
@@ -44,6 +45,7 @@ export class Attempt {
     if (!this.events.claim(server, kind)) {
       return this.failWith(new Error("linked already"));
     }
+    this.isLinked = true;
     this.#outcome.resolve({
       ...server,
       serverCount: count,
@@ -75,6 +77,18 @@ export class Attempt {
     return settled();
   }
 
+  /** The server says where servers are: `s2/p1 b:1`. */
+  tell(servers: readonly string[], serverCount = servers.length): void {
+    this.events.peers?.({
+      servers: servers.map((text) => {
+        const [name = "", address = ""] = text.split(" ");
+        const [serverId = "", instanceId = ""] = name.split("/");
+        return { serverId, instanceId, address };
+      }),
+      serverCount,
+    });
+  }
+
   drain(): Promise<void> {
     this.events.draining();
     return settled();
@@ -94,7 +108,7 @@ export interface Rig {
 /** The same, with servers that answer. */
 export interface World extends Rig {
   run(ms: number, stepMs?: number): Promise<void>;
-  /** The last attempt that was answered, by address. */
+  /** The last attempt of which a link came, by address. */
   readonly links: Map<string, Attempt>;
   attemptsAt(address: string, sinceMs?: number): number;
 }
@@ -116,6 +130,14 @@ export function setUp(
   const said: string[] = [];
   const retries: number[] = [];
   const { addresses = ["a:1"], intervalMs } = options;
+  const connectTo = (name: string) => ({
+    name,
+    connect: (events: AttemptEvents) => {
+      const attempt = new Attempt(name, timers.now(), events);
+      attempts.push(attempt);
+      return attempt.promise;
+    },
+  });
   const agentLinks = new AgentLinks({
     timers,
     random: () => 0.5,
@@ -124,14 +146,8 @@ export function setUp(
     intervalCapMs: 10_000,
     forever: options.forever ?? false,
     serversWanted: options.wanted ?? ((reported) => reported),
-    addresses: addresses.map((name) => ({
-      name,
-      connect: (events) => {
-        const attempt = new Attempt(name, timers.now(), events);
-        attempts.push(attempt);
-        return attempt.promise;
-      },
-    })),
+    addresses: addresses.map(connectTo),
+    learned: { addressOf: ({ address }) => connectTo(address) },
     observer: {
       linked: (link) => void said.push(`linked ${link.serverId}`),
       lost: (link, reason) =>
@@ -168,7 +184,7 @@ export function setUpWorld(
     turns.set(attempt.address, turn + 1);
     const name = typeof found === "string" ? found : found[turn % found.length];
     await attempt.succeed(name!, options.count ?? 1);
-    links.set(attempt.address, attempt);
+    if (attempt.isLinked) links.set(attempt.address, attempt);
   };
   /** Time goes by, and whoever is asked answers. */
   const run = async (ms: number, stepMs = 50) => {
