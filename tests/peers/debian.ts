@@ -31,7 +31,14 @@ const POSTGRES = [
 ];
 const POSTGRES_FOLDER = "usr/lib/postgresql/15/bin";
 
+/** Machines differ in where Debian puts libraries. */
+const LIBRARIES = `usr/lib/${Deno.build.arch}-linux-gnu`;
+
 const RECIPES = {
+  "libfaketime": {
+    path: `${LIBRARIES}/faketime/libfaketimeMT.so.1`,
+    packages: ["libfaketime"],
+  },
   "nginx": {
     path: "usr/sbin/nginx",
     packages: ["nginx", "libnginx-mod-stream"],
@@ -81,6 +88,17 @@ export async function debianCommand(name: DebianName): Promise<string[]> {
   const { path, libraries } = await findDebianProgram(name);
   if (libraries.length === 0) return [path];
   return ["env", `LD_LIBRARY_PATH=${libraries.join(":")}`, path];
+}
+
+/**
+ * The path of a library that programs are started with (LD_PRELOAD).
+ *
+ * @throws {PeerMissingError} As {@linkcode findDebianProgram} does.
+ */
+export async function debianLibrary(name: "libfaketime"): Promise<string> {
+  const { path } = RECIPES[name];
+  if (await isFile(`/${path}`)) return `/${path}`;
+  return (await findDebianProgram(name)).path;
 }
 
 const SYSTEM_FOLDERS = ["/usr/sbin", "/usr/local/sbin"];

@@ -169,7 +169,12 @@ func main() {
 	seed := flag.Int64("seed", 1, "of the losses: the same packets by number are lost again")
 	name := flag.String("name", "", "suffix of namespaces and devices, so that several lines can be up")
 	px := flag.String("proxy", "", "listen=target,...")
+	many := flag.Bool("hub", false, "many ends instead of two, as lines on standard input say, see hub.go")
 	flag.Parse()
+	if *many {
+		serveHub(*seed)
+		return
+	}
 	if *px != "" {
 		for _, p := range strings.Split(*px, ",") {
 			x := strings.Split(p, "=")

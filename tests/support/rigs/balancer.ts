@@ -1,5 +1,6 @@
 /**
- * A load balancer for TCP on loopback: each connection goes to the next port.
+ * A load balancer for TCP: each connection goes to the next server, or all go
+ * to one.
  *
  * @module
  */
@@ -8,11 +9,15 @@ import { arrivals } from "../peers/sockets.ts";
 
 /** See the module description. */
 export class Balancer {
-  readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  readonly #ports: number[] = [];
+  readonly #listener: Deno.TcpListener;
+  readonly #servers: Deno.ConnectOptions[] = [];
   #next = 0;
+  #only: number | undefined;
+  /** Connections that came. */
+  accepted = 0;
 
-  constructor() {
+  constructor(hostname = "127.0.0.1") {
+    this.#listener = Deno.listen({ hostname, port: 0 });
     void this.#accept();
   }
 
@@ -20,8 +25,13 @@ export class Balancer {
     return this.#listener.addr.port;
   }
 
-  add(port: number): void {
-    this.#ports.push(port);
+  add(port: number, hostname = "127.0.0.1"): void {
+    this.#servers.push({ hostname, port });
+  }
+
+  /** Sends everybody to the server added at `index`; to each in turn without. */
+  sendAllTo(index?: number): void {
+    this.#only = index;
   }
 
   /** Takes no more connections. Those that are open go on. */
@@ -31,16 +41,23 @@ export class Balancer {
 
   async #accept(): Promise<void> {
     for await (const caller of arrivals(this.#listener)) {
-      const port = this.#ports[this.#next++ % this.#ports.length];
-      void join(caller, port);
+      this.accepted++;
+      const next = this.#only ?? this.#next++ % this.#servers.length;
+      void join(caller, this.#servers[next]);
     }
   }
 }
 
-async function join(caller: Deno.TcpConn, port: number | undefined) {
+async function join(
+  caller: Deno.TcpConn,
+  at: Deno.ConnectOptions | undefined,
+) {
   try {
-    if (port === undefined) return caller.close();
-    const server = await Deno.connect({ hostname: "127.0.0.1", port });
+    if (at === undefined) return caller.close();
+    const server = await Deno.connect(at).catch((error) => {
+      caller.close();
+      throw error;
+    });
     await Promise.all([
       caller.readable.pipeTo(server.writable),
       server.readable.pipeTo(caller.writable),

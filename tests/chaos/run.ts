@@ -1,0 +1,178 @@
+/**
+ * One run inside the sandbox: stages, load, faults one by one and in pairs, the
+ * report.
+ *
+ * @module
+ */
+
+import { Tally } from "../interop/tally.ts";
+import { Prng } from "../support/memory/prng.ts";
+import { sleep } from "../support/watch/event_loop.ts";
+import { ALL_FAULTS, SHORT_FAULTS } from "./faults/mod.ts";
+import { FakeClocks } from "./fake_clocks.ts";
+import type { Fault } from "./fault.ts";
+import { Ledger } from "./ledger.ts";
+import { Load } from "./load.ts";
+import { Network } from "./network.ts";
+import { reportTable } from "./report.ts";
+import { addMachines, Stage } from "./stage.ts";
+import { targetsOf, TOPOLOGIES, type Topology } from "./topology.ts";
+import { judge, type Verdict } from "./verdict.ts";
+
+/** What was asked for. */
+export interface RunPlan {
+  readonly seed: number;
+  readonly minutes: number;
+  readonly isCut: boolean;
+  readonly isStrict: boolean;
+  /** Beginnings of faults' names; none: all. */
+  readonly only: readonly string[];
+}
+
+/** Until a stage that was just started is well. */
+const FIRST_WELL_MS = 30_000;
+const BACK_MS_DEFAULT = 10_000;
+/** Beyond its allowance a fault is given so long, for the report. */
+const BACK_GRACE_MS = 20_000;
+const LOOK_MS = 50;
+
+/** Of an agent to each server, unless flags say otherwise. */
+const LINKS = 2;
+
+/** See the module description. */
+export async function playAll(plan: RunPlan, folder: string): Promise<number> {
+  const tally = new Tally();
+  tally.note(`chaos, seed ${plan.seed}`);
+  const prng = new Prng(plan.seed);
+  const network = await Network.open(plan.seed);
+  const [topology] = TOPOLOGIES as [Topology];
+  await addMachines(network, topology);
+  const clocks = await FakeClocks.open(folder, ["s2", "n1"]);
+  const verdicts: Verdict[] = [];
+  for (const topology of TOPOLOGIES) {
+    const player = new Player(plan, topology, prng, tally, verdicts);
+    await player.play(folder, network, clocks);
+  }
+  for (const line of reportTable(verdicts)) tally.note(line);
+  tally.note(`again: deno task chaos --seed ${plan.seed}`);
+  return tally.end();
+}
+
+/** One stage from its start to its end. */
+class Player {
+  readonly #ledger = new Ledger();
+
+  constructor(
+    readonly plan: RunPlan,
+    readonly topology: Topology,
+    readonly prng: Prng,
+    readonly tally: Tally,
+    readonly verdicts: Verdict[],
+  ) {}
+
+  async play(
+    folder: string,
+    network: Network,
+    clocks: FakeClocks,
+  ): Promise<void> {
+    const { topology, tally } = this;
+    const atMs = Date.now();
+    const stage = await Stage.open(topology, folder, network, clocks);
+    const load = new Load(
+      {
+        entrances: stage.entrances,
+        targets: targetsOf(topology),
+        machineAt: (address) => network.machineAt(address),
+      },
+      this.#ledger,
+      this.prng,
+    );
+    load.start();
+    const tookMs = await this.#untilWell(load, atMs, FIRST_WELL_MS);
+    tally.note(`${topology.name}: well ${Math.round(tookMs)} ms after start`);
+    if (Number.isFinite(tookMs)) {
+      for (const fault of this.#faults(stage)) {
+        await this.#one(stage, load, fault);
+      }
+    } else {
+      tally.fail(`${topology.name} starts`, load.complaints(atMs).join("\n"));
+    }
+    await load.stop();
+    await stage[Symbol.asyncDispose]();
+  }
+
+  /** Those that were asked for, as they come: whom they hit is drawn now. */
+  *#faults(stage: Stage): Generator<Fault> {
+    const { only, isCut } = this.plan;
+    const faults = isCut ? SHORT_FAULTS : ALL_FAULTS;
+    for (const [name, make] of Object.entries(faults)) {
+      const isAsked = only.length === 0 ||
+        only.some((begin) => name.startsWith(begin));
+      if (!isAsked) continue;
+      const made = make(stage, this.prng);
+      if (typeof made !== "string") yield made;
+      else if (this.plan.isStrict) this.tally.fail(name, made);
+      else this.tally.skip(name, made);
+    }
+  }
+
+  async #one(stage: Stage, load: Load, fault: Fault): Promise<void> {
+    const { tally } = this;
+    const beginMs = Date.now();
+    const problems: string[] = [];
+    await fault.apply();
+    await sleep(Math.max(0, beginMs + fault.lastsMs - Date.now()));
+    await fault.check?.().catch((error: Error) => problems.push(error.message));
+    await fault.undo();
+    const undoneMs = Date.now();
+    const limitMs = (fault.allows.backMs ?? BACK_MS_DEFAULT) + BACK_GRACE_MS;
+    const backMs = await this.#untilWell(load, undoneMs, limitMs);
+    if (!Number.isFinite(backMs)) problems.push(...load.complaints(undoneMs));
+    problems.push(...await this.#untilLinked(stage, undoneMs + limitMs));
+    const linkedMs = Date.now() - undoneMs;
+    const verdict = judge(this.#ledger.since(beginMs), {
+      ...{ name: fault.name, allows: fault.allows },
+      ...{ backMs, linkedMs, problems },
+    });
+    this.verdicts.push(verdict);
+    const line = `${fault.name}: ${verdict.dials} dials, ${verdict.failed} ` +
+      `failed, slowest ${verdict.slowestDialMs} ms, longest stall ` +
+      `${verdict.longestStallMs} ms, well after ${Math.round(backMs)} ms`;
+    if (verdict.problems.length === 0) tally.pass(line);
+    else tally.fail(line, verdict.problems.join("\n"));
+    for (const [cause, count] of verdict.causes.slice(0, 4)) {
+      tally.note(`     ${count} × ${cause}`);
+    }
+    load.renew(beginMs);
+    await this.#untilWell(load, Date.now(), limitMs);
+  }
+
+  /** Every agent has all its links to every server. @returns Who has not. */
+  async #untilLinked(stage: Stage, deadlineMs: number): Promise<string[]> {
+    const wanted = stage.topology.agents.length * LINKS;
+    for (;;) {
+      const short: string[] = [];
+      for (const server of stage.servers.values()) {
+        const has = await stage.gauge(server, "tunnel_server_links");
+        if (has !== wanted) {
+          short.push(`${server.name} has ${has} links, wanted are ${wanted}`);
+        }
+      }
+      if (short.length === 0 || Date.now() > deadlineMs) return short;
+      await sleep(LOOK_MS * 4);
+    }
+  }
+
+  /** @returns Milliseconds since `sinceMs`; `Infinity` when it takes longer. */
+  async #untilWell(
+    load: Load,
+    sinceMs: number,
+    limitMs: number,
+  ): Promise<number> {
+    while (Date.now() - sinceMs < limitMs) {
+      if (load.complaints(sinceMs).length === 0) return Date.now() - sinceMs;
+      await sleep(LOOK_MS);
+    }
+    return Infinity;
+  }
+}

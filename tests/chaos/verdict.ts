@@ -1,0 +1,172 @@
+/**
+ * Compares what callers went through during a fault with what it may cost.
+ *
+ * @module
+ */
+
+import { type Allowance, USUAL } from "./fault.ts";
+import {
+  type BreakRecord,
+  countCauses,
+  type DialRecord,
+  type Ledger,
+  type Path,
+  type StallRecord,
+  type WrongBytesRecord,
+} from "./ledger.ts";
+
+/** One line of the report. */
+export interface Verdict {
+  readonly name: string;
+  readonly dials: number;
+  /** That no server served, though there was a way. */
+  readonly failed: number;
+  /** That no server served, and none could. */
+  readonly failedAllowed: number;
+  /** That were served after one server did not. */
+  readonly retried: number;
+  /** To targets that have another way. */
+  readonly slowestDialMs: number;
+  /** On paths that lived. */
+  readonly longestStallMs: number;
+  /** Conduits whose path died, and whose path lived. */
+  readonly brokenDead: number;
+  readonly brokenAlive: number;
+  /** Sent and not echoed, on paths that died. */
+  readonly lostBytes: number;
+  /** From the end of the fault until all was well; `Infinity`: never. */
+  readonly backMs: number;
+  /** The same until every agent had all its links again. */
+  readonly linkedMs: number;
+  readonly missed: string | undefined;
+  /** Nothing when the fault cost what it may. */
+  readonly problems: readonly string[];
+  /** What refused dials on the way, most frequent first. */
+  readonly causes: readonly (readonly [cause: string, count: number])[];
+}
+
+/** What is known besides the ledger. */
+export interface Outcome {
+  readonly name: string;
+  readonly allows: Allowance;
+  readonly backMs: number;
+  readonly linkedMs: number;
+  /** Complaints of the load when it was not well in time, and failed checks. */
+  readonly problems: readonly string[];
+}
+
+const SHOWN_MAX = 3;
+
+/** See the module description. */
+export function judge(ledger: Ledger, outcome: Outcome): Verdict {
+  const { allows } = outcome;
+  const { mayBreak = never, mayStand = mayBreak } = allows;
+  const { mayFail = [], mayFailBy = [], mayWait = [], mayWaitBy = [] } = allows;
+  const hasWay = ({ target, protocol }: Path) =>
+    !mayFail.includes(target) && !mayFailBy.includes(protocol);
+  const mustHurry = ({ target, protocol }: Path) =>
+    !mayWait.includes(target) && !mayWaitBy.includes(protocol);
+  const bad = ledger.dials.filter(({ isGood }) => !isGood);
+  const felt: Felt = {
+    failed: bad.filter(({ path }) => hasWay(path)),
+    timed: ledger.dials.filter(({ path }) => hasWay(path) && mustHurry(path)),
+    stalls: ledger.stalls.filter(({ path }) => !mayStand(path)),
+    dead: ledger.breaks.filter(({ path }) => mayBreak(path)),
+    alive: ledger.breaks.filter(({ path }) => !mayBreak(path)),
+    wrong: ledger.wrong,
+  };
+  return {
+    name: outcome.name,
+    dials: ledger.dials.length,
+    failed: felt.failed.length,
+    failedAllowed: bad.length - felt.failed.length,
+    retried:
+      ledger.dials.filter(({ isGood, attempts }) =>
+        isGood && attempts.length > 0
+      ).length,
+    slowestDialMs: longest(felt.timed),
+    longestStallMs: longest(felt.stalls),
+    brokenDead: felt.dead.length,
+    brokenAlive: felt.alive.length,
+    lostBytes: felt.dead.reduce((sum, { lostBytes }) => sum + lostBytes, 0),
+    backMs: outcome.backMs,
+    linkedMs: outcome.linkedMs,
+    missed: allows.missed,
+    problems: [...problemsOf(felt, outcome), ...outcome.problems],
+    causes: countCauses(
+      ledger.dials.flatMap(({ attempts }) =>
+        attempts.map(({ server, cause }) => `${server}: ${cause}`)
+      ),
+    ),
+  };
+}
+
+/** What callers felt, sorted by whether the fault may cost it. */
+interface Felt {
+  readonly failed: readonly DialRecord[];
+  readonly timed: readonly DialRecord[];
+  readonly stalls: readonly StallRecord[];
+  readonly dead: readonly BreakRecord[];
+  readonly alive: readonly BreakRecord[];
+  readonly wrong: readonly WrongBytesRecord[];
+}
+
+/** A few of each kind, in sentences. */
+function problemsOf(felt: Felt, { allows, backMs }: Outcome): string[] {
+  const limits = { ...USUAL, ...allows };
+  const [slowestDialMs, longestStallMs] = [
+    longest(felt.timed),
+    longest(felt.stalls),
+  ];
+  const unsaid = felt.dead.filter(({ isEof, path }) =>
+    isEof && path.protocol === "grpc" && allows.mayEnd !== true
+  );
+  return [
+    ...felt.failed.slice(0, SHOWN_MAX).map(({ path, attempts }) =>
+      `a dial ${describe(path)} failed: ` +
+      attempts.map(({ server, cause }) => `${server}: ${cause}`).join("; ")
+    ),
+    ...felt.alive.slice(0, SHOWN_MAX).map(({ path, cause }) =>
+      `a conduit ${describe(path)} broke, whose path lived: ${cause}`
+    ),
+    ...unsaid.slice(0, SHOWN_MAX).map(({ path, lostBytes }) =>
+      `${lostBytes} bytes were lost ${describe(path)}, and the end looked clean`
+    ),
+    ...felt.wrong.slice(0, SHOWN_MAX).map(({ path, offset }) =>
+      `a conduit ${describe(path)} got wrong bytes at ${offset}`
+    ),
+    ...slowestDialMs > limits.dialMs
+      ? [`a dial took ${slowestDialMs} ms (${limits.dialMs} are allowed)`]
+      : [],
+    ...longestStallMs > limits.stallMs
+      ? [stallText(felt.stalls, longestStallMs, limits.stallMs)]
+      : [],
+    ...backMs > limits.backMs
+      ? [`not well ${limits.backMs} ms after its end`]
+      : [],
+  ];
+}
+
+function stallText(
+  stalls: readonly StallRecord[],
+  worstMs: number,
+  limitMs: number,
+): string {
+  const worst = stalls.find(({ tookMs }) => tookMs === worstMs)!;
+  return `a conduit ${describe(worst.path)} stood still for ${worstMs} ms ` +
+    `(${limitMs} are allowed)`;
+}
+
+function longest(records: readonly { readonly tookMs: number }[]): number {
+  return records.reduce((max, { tookMs }) => Math.max(max, tookMs), 0);
+}
+
+function never(): boolean {
+  return false;
+}
+
+function describe({ protocol, target, server, agent }: Path): string {
+  const by = server === undefined ? protocol : `${protocol} of ${server}`;
+  return `by ${by} to ${target}` +
+    (agent === undefined || agent === target ? "" : ` over ${agent}`);
+}
