@@ -14,7 +14,7 @@ export class ServerProcess {
   readonly agentPort = freePort();
   readonly socket: string;
   readonly #workspace: Workspace;
-  readonly #flags: readonly string[];
+  readonly #flags: string[];
   readonly #healthPort = freePort();
   #child: Child | undefined;
   #starts = 0;
@@ -51,6 +51,11 @@ export class ServerProcess {
 
   get child(): Child {
     return this.#child!;
+  }
+
+  /** Those that need to know where it listens. */
+  addFlags(...flags: readonly string[]): void {
+    this.#flags.push(...flags);
   }
 
   /** Starts it and waits until it listens; agents may not be there. */
