@@ -14,15 +14,12 @@ import {
   trustedBy,
 } from "../server/identity/authorities.ts";
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
-import { StateDirectory } from "../server/state/state_directory.ts";
 import { defineCommand } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { booleanFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
-import {
-  defaultStateDirectory,
-  stateDirectoryFlag,
-} from "./flags/state_directory.ts";
+import { stateCommandFlags } from "./flags/state_flags.ts";
+import { withState } from "./program/server_state.ts";
 import { textTable } from "./program/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
 import { authorityIdOf } from "../proto/identity/authority_ids.ts";
@@ -33,7 +30,7 @@ const SHOW = "tunnel ca show";
 const NAMED_MAX = 5;
 
 const FLAGS = {
-  "state-dir": stateDirectoryFlag("server", WHERE),
+  ...stateCommandFlags(WHERE),
   "json": booleanFlag(false, { group: SHOW, help: "Print JSON." }),
   "pem": booleanFlag(false, {
     group: SHOW,
@@ -68,38 +65,38 @@ export const CA_COMMAND = defineCommand({
   ],
   examples: ["tunnel ca show", "tunnel ca rotate", "tunnel ca show --pem"],
   flags: FLAGS,
-  async run({ values, operands, given }, { print, environment }) {
+  async run({ values, operands, given }, context) {
+    const { print } = context;
     const { verb } = readVerb("ca", VERBS, operands, given);
-    const state = await StateDirectory.open(
-      values["state-dir"] || defaultStateDirectory("server", environment),
-    );
-    const nodes = await new NodeStore(state).list();
-    const show = (authorities: Authorities) =>
-      print(
-        values["pem"]
-          ? authorities.bundle
-          : showText(authorities, nodes, values["json"]),
-      );
-    switch (verb) {
-      case "show":
-        show(await loadAuthorities(state));
-        break;
-      case "rotate":
-        show(await rotateAuthority(state));
-        print("Next: tunnel ca activate, when it is known to all nodes.\n");
-        break;
-      case "activate":
-        show(await activateAuthority(state));
-        print("Next: tunnel ca retire, when no node needs the old one.\n");
-        break;
-      case "retire":
-        if (!values["force"]) {
-          refuseWhileNeeded(await loadAuthorities(state), nodes);
-        }
-        show(await retireAuthority(state));
-        break;
-    }
-    return ExitCode.OK;
+    return await withState(values, context, async ({ engine: state }) => {
+      const nodes = await new NodeStore(state).list();
+      const show = (authorities: Authorities) =>
+        print(
+          values["pem"]
+            ? authorities.bundle
+            : showText(authorities, nodes, values["json"]),
+        );
+      switch (verb) {
+        case "show":
+          show(await loadAuthorities(state));
+          break;
+        case "rotate":
+          show(await rotateAuthority(state));
+          print("Next: tunnel ca activate, when it is known to all nodes.\n");
+          break;
+        case "activate":
+          show(await activateAuthority(state));
+          print("Next: tunnel ca retire, when no node needs the old one.\n");
+          break;
+        case "retire":
+          if (!values["force"]) {
+            refuseWhileNeeded(await loadAuthorities(state), nodes);
+          }
+          show(await retireAuthority(state));
+          break;
+      }
+      return ExitCode.OK;
+    });
   },
 });
 

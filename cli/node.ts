@@ -11,17 +11,14 @@ import {
   isNow,
 } from "../server/identity/duplicate_records.ts";
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
-import { StateDirectory } from "../server/state/state_directory.ts";
 import { TokenStore } from "../server/identity/token_store.ts";
 import { defineCommand } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { grantsFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
-import {
-  defaultStateDirectory,
-  stateDirectoryFlag,
-} from "./flags/state_directory.ts";
+import { stateCommandFlags } from "./flags/state_flags.ts";
+import { withState } from "./program/server_state.ts";
 import { textTable } from "./program/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
 
@@ -30,7 +27,7 @@ const WHERE = "Where";
 const NO_GRANTS = "-";
 
 const FLAGS = {
-  "state-dir": stateDirectoryFlag("server", WHERE),
+  ...stateCommandFlags(WHERE),
   "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
   "identifiers": grantsFlag({
     group: "tunnel node approve",
@@ -71,65 +68,63 @@ export const NODE_COMMAND = defineCommand({
   flags: FLAGS,
   async run({ values, operands, given }, context) {
     const { verb, operand } = readVerb("node", VERBS, operands, given);
-    const state = await StateDirectory.open(
-      values["state-dir"] ||
-        defaultStateDirectory("server", context.environment),
-    );
-    const nodes = new NodeStore(state);
-    const duplicates = new DuplicateRecords(state);
-    const refuseUnknown = async () => {
-      const known = (await nodes.list()).map(({ name }) => name);
-      throw unknown(operand, known);
-    };
-    const change = async (
-      to: (record: NodeRecord) => NodeRecord,
-      say: (record: NodeRecord) => string,
-    ) => {
-      const changed = await nodes.change(operand, to);
-      if (changed === undefined) return await refuseUnknown();
-      if (changed.state === "approved") await duplicates.remove(operand);
-      context.print(say(changed));
-      return ExitCode.OK;
-    };
-    switch (verb) {
-      case "list":
-        context.print(listText(
-          await nodes.list(),
-          await duplicates.list(),
-          values["json"],
-        ));
+    return await withState(values, context, async ({ engine: state }) => {
+      const nodes = new NodeStore(state);
+      const duplicates = new DuplicateRecords(state);
+      const refuseUnknown = async () => {
+        const known = (await nodes.list()).map(({ name }) => name);
+        throw unknown(operand, known);
+      };
+      const change = async (
+        to: (record: NodeRecord) => NodeRecord,
+        say: (record: NodeRecord) => string,
+      ) => {
+        const changed = await nodes.change(operand, to);
+        if (changed === undefined) return await refuseUnknown();
+        if (changed.state === "approved") await duplicates.remove(operand);
+        context.print(say(changed));
         return ExitCode.OK;
-      case "approve":
-        return await change(
-          approval(values["identifiers"]),
-          ({ name, identifiers }) =>
-            `Approved ${name}${
-              identifiers ? ` (${identifiers})` : ""
-            }: it may ` +
-            "link now; a running server knows at once.\n",
-        );
-      case "revoke":
-        return await change(
-          (record) => ({
-            ...record,
-            state: "revoked",
-            reason: values["reason"],
-          }),
-          ({ name }) =>
-            `Revoked ${name}: a running server ends its links at once; the name ` +
-            `stays taken (tunnel node approve ${name} takes this back).\n`,
-        );
-      case "forget":
-        if (!await nodes.forget(operand, new TokenStore(state))) {
-          return await refuseUnknown();
-        }
-        await duplicates.remove(operand);
-        context.print(
-          `Forgot ${operand}: a running server ends its links at once; another ` +
-            "key may join by that name.\n",
-        );
-        return ExitCode.OK;
-    }
+      };
+      switch (verb) {
+        case "list":
+          context.print(listText(
+            await nodes.list(),
+            await duplicates.list(),
+            values["json"],
+          ));
+          return ExitCode.OK;
+        case "approve":
+          return await change(
+            approval(values["identifiers"]),
+            ({ name, identifiers }) =>
+              `Approved ${name}${
+                identifiers ? ` (${identifiers})` : ""
+              }: it may ` +
+              "link now; a running server knows at once.\n",
+          );
+        case "revoke":
+          return await change(
+            (record) => ({
+              ...record,
+              state: "revoked",
+              reason: values["reason"],
+            }),
+            ({ name }) =>
+              `Revoked ${name}: a running server ends its links at once; the name ` +
+              `stays taken (tunnel node approve ${name} takes this back).\n`,
+          );
+        case "forget":
+          if (!await nodes.forget(operand, new TokenStore(state))) {
+            return await refuseUnknown();
+          }
+          await duplicates.remove(operand);
+          context.print(
+            `Forgot ${operand}: a running server ends its links at once; another ` +
+              "key may join by that name.\n",
+          );
+          return ExitCode.OK;
+      }
+    });
   },
 });
 

@@ -10,7 +10,6 @@ import {
   pinOfCurrent,
 } from "../server/identity/authorities.ts";
 import { joinAddress } from "../server/identity/join_address.ts";
-import { StateDirectory } from "../server/state/state_directory.ts";
 import {
   type ListedToken,
   type TokenRecord,
@@ -22,10 +21,8 @@ import { booleanFlag, countFlag, lifeFlag, textFlag } from "./flags/flag.ts";
 import { grantsFlag, namePatternFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
-import {
-  defaultStateDirectory,
-  stateDirectoryFlag,
-} from "./flags/state_directory.ts";
+import { stateCommandFlags } from "./flags/state_flags.ts";
+import { type CommandState, withState } from "./program/server_state.ts";
 import { textTable } from "./program/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
 
@@ -33,7 +30,7 @@ const WHERE = "Where";
 const CREATE = "tunnel token create";
 
 const FLAGS = {
-  "state-dir": stateDirectoryFlag("server", WHERE),
+  ...stateCommandFlags(WHERE),
   "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
   "ttl": lifeFlag(3_600_000, 1, {
     group: CREATE,
@@ -102,40 +99,48 @@ export const TOKEN_COMMAND = defineCommand({
   async run(reading, context) {
     const { values, operands, given } = reading;
     const { verb, operand } = readVerb("token", VERBS, operands, given);
-    const state = await StateDirectory.open(
-      values["state-dir"] ||
-        defaultStateDirectory("server", context.environment),
-    );
-    const tokens = new TokenStore(state);
-    switch (verb) {
-      case "create":
-        return await create(reading, state, tokens, context);
-      case "list":
-        context.print(listText(await tokens.list(Date.now()), values["json"]));
-        return ExitCode.OK;
-      case "revoke":
-        if (await tokens.revoke(operand)) {
+    return await withState(values, context, async (state) => {
+      const tokens = new TokenStore(state.engine);
+      switch (verb) {
+        case "create":
+          return await create(reading, state, tokens, context);
+        case "list":
           context.print(
-            `Revoked token ${operand}: nobody joins with it any more; nodes ` +
-              "that did are as before.\n",
+            listText(await tokens.list(Date.now()), values["json"]),
           );
           return ExitCode.OK;
-        }
-        throw new CommandFailure(
-          ExitCode.FAILURE,
-          `Cannot revoke token ${operand}: there is none; see tunnel token list`,
-        );
-    }
+        case "revoke":
+          return await revoke(operand, tokens, context);
+      }
+    });
   },
 });
 
+async function revoke(
+  id: string,
+  tokens: TokenStore,
+  { print }: CommandContext,
+): Promise<ExitCode> {
+  if (await tokens.revoke(id)) {
+    print(
+      `Revoked token ${id}: nobody joins with it any more; nodes ` +
+        "that did are as before.\n",
+    );
+    return ExitCode.OK;
+  }
+  throw new CommandFailure(
+    ExitCode.FAILURE,
+    `Cannot revoke token ${id}: there is none; see tunnel token list`,
+  );
+}
+
 async function create(
   { values }: FlagReading<typeof FLAGS>,
-  state: StateDirectory,
+  { engine, stateDirectory }: CommandState,
   tokens: TokenStore,
   { print, printError }: CommandContext,
 ): Promise<ExitCode> {
-  const pin = pinOfCurrent(await loadAuthorities(state));
+  const pin = pinOfCurrent(await loadAuthorities(engine));
   const { token, record } = await tokens.create(
     {
       lifeMs: values["ttl"],
@@ -148,7 +153,7 @@ async function create(
     pin,
     Date.now(),
   );
-  const server = values["server"] || await joinAddress(state);
+  const server = values["server"] || await joinAddress(stateDirectory);
   const { id, expiresAt, nodePattern } = record;
   // Else the node would ask to be called by its host name, and be refused.
   const name = isNodeName(nodePattern) ? ` --node ${nodePattern}` : "";

@@ -193,13 +193,17 @@ export class EtcdClient implements Disposable {
    * @throws {EtcdError} As {@linkcode put}.
    */
   async txn(doing: string, request: Draft<TxnRequest>): Promise<boolean> {
-    const { succeeded } = await this.#ask(doing, {
+    return (await this.txnAnswer(doing, request)).succeeded;
+  }
+
+  /** The same, with the revision that it made. @throws {EtcdError} */
+  txnAnswer(doing: string, request: Draft<TxnRequest>): Promise<TxnResponse> {
+    return this.#ask(doing, {
       path: KV_METHODS.txn,
       bytes: TxnRequest.encode(request),
       may: "once",
       codec: TxnResponse,
     });
-    return succeeded;
   }
 
   /**

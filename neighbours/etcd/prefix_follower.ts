@@ -31,6 +31,8 @@ export interface FollowerOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
+  /** {@linkcode RETRY_CAP_MS} unless given. */
+  readonly retryCapMs?: number;
   /** All there is; also when that is nothing. */
   readonly onList: (entries: readonly Entry[]) => void;
   /** Of one moment; never empty. */
@@ -59,11 +61,11 @@ export class PrefixFollower {
   }
 
   start(): void {
-    const { timers, random, onProblem } = this.#options;
+    const { timers, random, retryCapMs, onProblem } = this.#options;
     this.#running ??= supervise({
       timers,
       random,
-      capMs: RETRY_CAP_MS,
+      capMs: retryCapMs ?? RETRY_CAP_MS,
       signal: this.#stopping.signal,
       run: (run) => this.#follow(run),
       problemOf: etcdTrouble,

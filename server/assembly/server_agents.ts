@@ -37,7 +37,6 @@ import { Duplicates } from "../links/duplicates.ts";
 import { PEER_TIMEOUT_MS } from "../peers/member_engine.ts";
 import { openEngine } from "../peers/open_engine.ts";
 import { authorityIdsIn, certainAddress } from "../peers/own_facts.ts";
-import { StateError } from "../state/state_error.ts";
 import type { Readiness } from "./readiness.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 import type { ServerNodes } from "./server_nodes.ts";
@@ -72,19 +71,18 @@ export class ServerAgents {
   async openTrust(
     tokenAuthenticators?: readonly Authorizer[],
   ): Promise<CredentialFiles> {
-    const { options, log, metricRegistry, authorization, files } = this.#core;
-    if (options.state !== undefined && options.state.kind !== "directory") {
-      throw new StateError(
-        `Cannot use --state=${options.state.kind}: it is not built yet`,
-      );
-    }
+    const { options, log, metricRegistry, authorization, files, state } =
+      this.#core;
     const trust = this.#trust = await openAgentTrust(
       options.agents,
       log,
       metricRegistry,
       tokenAuthenticators,
       (node) => authorization.grantsOf(node),
-      this.#core.state && { connection: this.#core.state },
+      state && {
+        connection: state,
+        ...(options.stateKey && { key: options.stateKey }),
+      },
     );
     this.#credentials = files.credentials("agent-port", trust.files);
     this.#core.forwarding.openTrust(trust.identity);

@@ -33,10 +33,12 @@ export function noteAddress(
  * The best guess at `host:port` of the agent port as a node would write it: the
  * address it is bound to, else a name of the server, else of the machine.
  */
-export async function joinAddress(state: StateDirectory): Promise<string> {
+export async function joinAddress(stateDirectory: string): Promise<string> {
   let serving: Partial<Serving> = {};
   try {
-    serving = JSON.parse(await Deno.readTextFile(state.path(FILE)));
+    serving = JSON.parse(
+      await Deno.readTextFile(`${stateDirectory}/${FILE}`),
+    );
   } catch {
     // Never started, or an old file: the defaults are a guess as well.
   }

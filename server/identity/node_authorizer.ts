@@ -87,13 +87,46 @@ export function nodeAuthorizer(options: NodeAuthorizerOptions): Authorizer {
       );
     }
     const { node } = own;
-    const decision = readOrRefuse(
-      options,
-      () => authorizeNode(options, peer, node),
-    );
-    if (decision?.admitted) options.admitted.set(peer.identity, node);
-    return decision;
+    const decide = () => {
+      const decision = readOrRefuse(
+        options,
+        () => authorizeNode(options, peer, node),
+      );
+      if (decision?.admitted) options.admitted.set(peer.identity, node);
+      return decision;
+    };
+    const { publicKeySha256 } = peer.identity.certificate!;
+    if (!isWorthAsking(options.nodes, node, publicKeySha256)) return decide();
+    return askNow(options.nodes, node).then(decide);
   };
+}
+
+/**
+ * It joined, or was approved, on another server just now perhaps, and is faster
+ * here than the word of it.
+ */
+function isWorthAsking(
+  nodes: NodeStore,
+  node: string,
+  publicKeySha256: string,
+): boolean {
+  if (!nodes.mayLag) return false;
+  try {
+    const known = nodes.read(node);
+    return standingProblem(node, known, publicKeySha256) !== undefined;
+  } catch (error) {
+    if (!(error instanceof StateError)) throw error;
+    return true;
+  }
+}
+
+/** What cannot be asked now is decided by what is known. */
+async function askNow(nodes: NodeStore, node: string): Promise<void> {
+  try {
+    await nodes.readNow(node);
+  } catch (error) {
+    if (!(error instanceof StateError)) throw error;
+  }
 }
 
 /** Decides about a link that stands: whether it would still be admitted. */

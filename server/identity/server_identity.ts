@@ -75,7 +75,7 @@ export interface IdentityEvents {
 /** What the identity needs from outside. */
 export interface ServerIdentityEnvironment {
   /** Absent: all is in the directory that the options name. */
-  readonly state?: Omit<StateSource, "stateDirectory">;
+  readonly state?: Omit<StateSource, "warn">;
   readonly log: Log;
   readonly metrics: MetricRegistry;
   /** What nodes may claim besides what their records grant. */
@@ -165,10 +165,16 @@ export class ServerIdentity {
     environment: ServerIdentityEnvironment,
   ): Promise<ServerIdentity> {
     const { stateDirectory } = options;
-    const { connection = { kind: "directory", root: stateDirectory } } =
-      environment.state ?? {};
+    const { log } = environment;
+    const source: StateSource = {
+      connection: { kind: "directory", root: stateDirectory },
+      ...environment.state,
+      warn: (line) => log.warn(line),
+    };
+    const { connection } = source;
     const state = await openOrCreateState(
-      { ...environment.state, connection, stateDirectory },
+      source,
+      stateDirectory,
       createAuthorities,
     );
     const authorities = await loadAuthorities(state.engine);
@@ -338,10 +344,16 @@ export class ServerIdentity {
     );
   }
 
+  /** Where records are kept; for what else is kept there. */
+  get state(): StateEngine {
+    return this.#state;
+  }
+
   close(): void {
     this.#stopWatching();
     this.#maintenance?.cancel();
     this.#events = undefined;
+    unawaited("identity", this.#state.close());
   }
 
   /** Files that follow from the authorities. @returns Whether the leaf is new. */

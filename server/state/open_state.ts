@@ -5,6 +5,13 @@
  * @module
  */
 
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { StateKeySource } from "../options.ts";
+import { checkState, createState } from "./remote_creation.ts";
+import { RemoteEngine } from "./remote_engine.ts";
+import type { RemoteStore } from "./remote_store.ts";
+import { SealedEngine, SealedTransaction } from "./sealed_engine.ts";
+import { readSealingKey } from "./sealing.ts";
 import type { StateConnection } from "./state_connection.ts";
 import { StateDirectory } from "./state_directory.ts";
 import type { StateEngine, StateTransaction } from "./state_engine.ts";
@@ -21,28 +28,106 @@ export interface OpenState {
 /** What is to be opened. */
 export interface StateSource {
   readonly connection: StateConnection;
-  /** What is this machine's alone. */
-  readonly stateDirectory: string;
+  /** What keys of authorities are encrypted with; absent: nothing. */
+  readonly key?: StateKeySource;
+  /** One line: the place is away, or back. */
+  readonly warn: (line: string) => void;
 }
 
 /**
  * Opens the state, or makes it on the first start of the first server.
  *
+ * @param stateDirectory What is this machine's alone.
  * @param fill Writes what a new state holds.
  * @throws {StateError} When it is there and not whole. Never makes a new CA in
  *   place of one that was lost.
  */
 export async function openOrCreateState(
-  { connection, stateDirectory }: StateSource,
+  source: StateSource,
+  stateDirectory: string,
   fill: (transaction: StateTransaction) => Promise<void>,
 ): Promise<OpenState> {
-  if (connection.kind !== "directory") throw new TypeError("not built yet");
-  const { state, isNew } = await StateDirectory.openOrCreate(
-    connection.root,
-    fill,
-  );
-  const local = connection.root === stateDirectory
-    ? state
-    : await StateDirectory.openLocal(stateDirectory);
-  return { engine: state, local, isNew };
+  const { connection } = source;
+  const key = await readSealingKey(source.key);
+  if (connection.kind === "directory") {
+    const { root } = connection;
+    const { state, isNew } = await StateDirectory.openOrCreate(
+      root,
+      (change) => fill(new SealedTransaction(change, key)),
+    );
+    const local = root === stateDirectory
+      ? state
+      : await StateDirectory.openLocal(stateDirectory);
+    return { engine: new SealedEngine(state, key), local, isNew };
+  }
+  if (key === undefined) {
+    source.warn(
+      `keys of the CA are in ${connection.name} as they are: whoever can read ` +
+        "them there can issue certificates; --state-key-file encrypts them",
+    );
+  }
+  const local = await StateDirectory.openLocal(stateDirectory);
+  const engine = new SealedEngine(await openRemote(source), key);
+  try {
+    const isNew = await createState(engine, fill);
+    await checkState(engine);
+    return { engine, local, isNew };
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+/**
+ * Opens a state that a server has made.
+ *
+ * @throws {StateError} When there is none, or it is not whole.
+ */
+export async function openExistingState(
+  source: StateSource,
+): Promise<StateEngine> {
+  const { connection } = source;
+  const key = await readSealingKey(source.key);
+  if (connection.kind === "directory") {
+    return new SealedEngine(await StateDirectory.open(connection.root), key);
+  }
+  const engine = new SealedEngine(await openRemote(source), key);
+  try {
+    await checkState(engine);
+    return engine;
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+async function openRemote(
+  { connection, warn }: StateSource,
+): Promise<RemoteEngine> {
+  return await RemoteEngine.open({
+    store: await storeOf(connection),
+    timers: systemTimers,
+    wallClock: Date.now,
+    random: Math.random,
+    warn,
+  });
+}
+
+/** Loaded when wanted: most servers have a directory. */
+async function storeOf(connection: StateConnection): Promise<RemoteStore> {
+  const tools = { timers: systemTimers, random: Math.random };
+  switch (connection.kind) {
+    case "directory":
+      throw new TypeError("A directory is no store of its own");
+    case "etcd": {
+      const { EtcdStore } = await import("./etcd_store.ts");
+      return new EtcdStore({ ...connection, ...tools });
+    }
+    case "kubernetes": {
+      const { StateError } = await import("./state_error.ts");
+      throw new StateError(
+        "Cannot use --state=kubernetes: it is not built yet",
+      );
+    }
+  }
 }

@@ -45,7 +45,7 @@ export async function needRecord(
   const text = await records.read(key, secrecy);
   if (text === undefined) {
     throw new StateError(
-      `Cannot use ${records.where(key)}: there is no such file; ` +
+      `Cannot use ${records.where(key)}: there is no such record; ` +
         restore(records),
     );
   }

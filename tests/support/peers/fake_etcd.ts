@@ -380,9 +380,11 @@ export class FakeEtcd {
     return this.#write(put.key, put.value, put.lease);
   }
 
-  #holds({ key, createRevision }: Compare): boolean {
+  #holds({ key, createRevision, modRevision }: Compare): boolean {
     const kv = this.#store.get(DECODER.decode(key));
-    return (kv?.createRevision ?? "0") === createRevision;
+    return modRevision === undefined
+      ? (kv?.createRevision ?? "0") === createRevision
+      : (kv?.modRevision ?? "0") === modRevision;
   }
 
   #write(key: Uint8Array, value: Uint8Array, lease: string): FakeEvent[] {

@@ -1,0 +1,100 @@
+/**
+ * The state of servers, for commands that show or change it: opened, used, and
+ * closed again.
+ *
+ * @module
+ */
+
+import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
+import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { StateKeySource, StateLocation } from "../../server/options.ts";
+import {
+  openExistingState,
+  type StateSource,
+} from "../../server/state/open_state.ts";
+import {
+  closeConnection,
+  connectState,
+  type StateConnection,
+} from "../../server/state/state_connection.ts";
+import type { StateEngine } from "../../server/state/state_engine.ts";
+import { defaultStateDirectory } from "../flags/state_directory.ts";
+import {
+  type StateFlagValues,
+  stateKey,
+  stateLocation,
+} from "../flags/state_flags.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import type { CommandContext } from "./command.ts";
+
+/** A state that a command may work on. */
+export interface CommandState {
+  readonly engine: StateEngine;
+  /** What is this machine's alone, if a server runs here. */
+  readonly stateDirectory: string;
+}
+
+/**
+ * Works on the state that flags name.
+ *
+ * @throws {UsageError | StateError} One line; else what `act` throws.
+ */
+export function withState<Result>(
+  values: StateFlagValues & { readonly "state-dir": string },
+  context: Pick<CommandContext, "environment" | "readFile" | "printError">,
+  act: (state: CommandState) => Promise<Result>,
+): Promise<Result> {
+  const stateDirectory = values["state-dir"] ||
+    defaultStateDirectory("server", context.environment);
+  const location = stateLocation(values, { stateDirectory }, context);
+  const key = stateKey(values, location);
+  return usingConnection(location, async (connection) => {
+    const engine = await openExistingState(
+      stateSource(connection, key, context),
+    );
+    try {
+      return await act({ engine, stateDirectory });
+    } finally {
+      await engine.close();
+    }
+  });
+}
+
+/** What is opened there, with warnings for the person who waits. */
+export function stateSource(
+  connection: StateConnection,
+  key: StateKeySource | undefined,
+  { printError }: Pick<CommandContext, "printError">,
+): StateSource {
+  return {
+    connection,
+    ...(key === undefined ? {} : { key }),
+    warn: (line) => printError(`tunnel: ${line}\n`),
+  };
+}
+
+/**
+ * Connects for as long as something is done there.
+ *
+ * @throws {UsageError} When the location cannot be used.
+ */
+export async function usingConnection<Result>(
+  location: StateLocation,
+  act: (connection: StateConnection) => Promise<Result>,
+): Promise<Result> {
+  let connection: StateConnection;
+  try {
+    connection = await connectState(location, systemTimers);
+  } catch (error) {
+    const isConfig = error instanceof EtcdConfigError ||
+      error instanceof KubernetesConfigError;
+    if (!isConfig) throw error;
+    throw new UsageError(error.message);
+  }
+  try {
+    return await act(connection);
+  } finally {
+    closeConnection(connection);
+  }
+}

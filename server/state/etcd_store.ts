@@ -1,0 +1,212 @@
+/**
+ * Records in etcd: a key each, `PREFIX` and the record's key. A change is one
+ * transaction, compared with the revisions of what it read.
+ *
+ * @module
+ */
+
+import type { EtcdClient } from "../../neighbours/etcd/client.ts";
+import { EtcdError, isAboutMember } from "../../neighbours/etcd/errors.ts";
+import {
+  type Compare,
+  Compare_CompareResult,
+  Compare_CompareTarget,
+} from "../../neighbours/etcd/etcd_messages.ts";
+import { bytesOf, type Entry } from "../../neighbours/etcd/keys.ts";
+import { PrefixFollower } from "../../neighbours/etcd/prefix_follower.ts";
+import type { Change } from "../../neighbours/etcd/watch.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import {
+  type CommitOutcome,
+  NO_VERSION,
+  type RecordChange,
+  type RemoteStore,
+  type StoreEvents,
+  type VersionedRecord,
+} from "./remote_store.ts";
+import { FOLLOWED_FOLDERS, type FollowedFolder } from "./state_engine.ts";
+import { StateAwayError, StateError } from "./state_error.ts";
+
+/** etcd takes requests of 1.5 MiB unless it was told otherwise. */
+const RECORD_BYTES_MAX = 1_000_000;
+
+/** Longest wait after failures: whoever was revoked meanwhile is linked. */
+const RETRY_CAP_MS = 2_000;
+
+const DECODER = new TextDecoder();
+
+/** What it needs. */
+export interface EtcdStoreOptions {
+  readonly client: EtcdClient;
+  /** Of every key; ends with a slash. */
+  readonly prefix: string;
+  /** Of the cluster, for sentences. */
+  readonly name: string;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** See the module description. */
+export class EtcdStore implements RemoteStore {
+  readonly noun = "the state in etcd";
+  readonly recordBytesMax = RECORD_BYTES_MAX;
+  readonly #options: EtcdStoreOptions;
+  #followers: readonly PrefixFollower[] = [];
+
+  constructor(options: EtcdStoreOptions) {
+    this.#options = options;
+  }
+
+  get name(): string {
+    return this.#options.name;
+  }
+
+  where(key: string): string {
+    return `${this.#options.prefix}${key} in etcd`;
+  }
+
+  async get(key: string): Promise<VersionedRecord | undefined> {
+    const { client, prefix } = this.#options;
+    const entry = await inWords(client.get(prefix + key));
+    return entry && recordOf(entry);
+  }
+
+  async list(
+    folder: string,
+    prefix: string,
+  ): Promise<ReadonlyMap<string, VersionedRecord>> {
+    const { client, prefix: root } = this.#options;
+    const begin = `${root}${folder}/`;
+    const { entries } = await inWords(client.list(begin + prefix));
+    return new Map(entries.map((entry) => [
+      entry.key.slice(begin.length),
+      recordOf(entry),
+    ]));
+  }
+
+  async commit(
+    writes: readonly RecordChange[],
+    guards: readonly Pick<RecordChange, "key" | "version">[],
+  ): Promise<CommitOutcome> {
+    const { client, prefix } = this.#options;
+    const key = (record: Pick<RecordChange, "key">) =>
+      bytesOf(prefix + record.key);
+    const compare = [...writes, ...guards].map((record): Compare => ({
+      key: key(record),
+      result: Compare_CompareResult.EQUAL,
+      target: Compare_CompareTarget.MOD,
+      modRevision: record.version,
+    }));
+    const success = writes.map((write) =>
+      write.text === undefined
+        ? { requestDeleteRange: { key: key(write) } }
+        : { requestPut: { key: key(write), value: bytesOf(write.text) } }
+    );
+    try {
+      const request = { compare, success };
+      const answer = await client.txnAnswer(`change ${prefix}`, request);
+      if (!answer.succeeded) return { kind: "conflict" };
+      const version = answer.header?.revision ?? NO_VERSION;
+      return { kind: "done", versions: writes.map(() => version) };
+    } catch (error) {
+      if (!(error instanceof EtcdError) || !isAboutMember(error.code)) {
+        throw worded(error);
+      }
+      return await this.#settle(writes, error);
+    }
+  }
+
+  follow(events: StoreEvents): void {
+    const { client, prefix, timers, random } = this.#options;
+    const lost = new Set<FollowedFolder>(FOLLOWED_FOLDERS);
+    this.#followers = FOLLOWED_FOLDERS.map((folder) =>
+      new PrefixFollower({
+        ...{ client, timers, random, retryCapMs: RETRY_CAP_MS },
+        prefix: `${prefix}${folder}/`,
+        onList: (entries) =>
+          events.listed(
+            folder,
+            entries.map((entry) => ({
+              key: entry.key.slice(prefix.length),
+              ...recordOf(entry),
+            })),
+          ),
+        onChanges: (changes) =>
+          events.changed(changes.map((change) => this.#changeOf(change))),
+        onFollowing: () => {
+          lost.delete(folder);
+          if (lost.size === 0) events.following();
+        },
+        onProblem: ({ message }) => {
+          lost.add(folder);
+          events.problem(message);
+        },
+      })
+    );
+    for (const follower of this.#followers) follower.start();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#followers.map((follower) => follower.stop()));
+  }
+
+  /**
+   * The answer is lost. What is there now says whether it was done: all or
+   * nothing was.
+   *
+   * @throws {StateAwayError} When that cannot be seen either.
+   */
+  async #settle(
+    writes: readonly RecordChange[],
+    error: EtcdError,
+  ): Promise<CommitOutcome> {
+    const versions: string[] = [];
+    for (const { key, text, version } of writes) {
+      let now: VersionedRecord | undefined;
+      try {
+        now = await this.get(key);
+      } catch {
+        throw new StateAwayError(
+          `${error.message}; whether the change was made is not known`,
+          { cause: error },
+        );
+      }
+      if (now?.text !== text) return { kind: "conflict" };
+      versions.push(now?.version ?? version);
+    }
+    return { kind: "done", versions };
+  }
+
+  #changeOf(change: Change): RecordChange {
+    const from = this.#options.prefix.length;
+    return change.kind === "put"
+      ? { key: change.entry.key.slice(from), ...recordOf(change.entry) }
+      : {
+        key: change.key.slice(from),
+        text: undefined,
+        version: `${change.modRevision}`,
+      };
+  }
+}
+
+function recordOf({ value, modRevision }: Entry): VersionedRecord {
+  return { text: DECODER.decode(value), version: `${modRevision}` };
+}
+
+async function inWords<Result>(answer: Promise<Result>): Promise<Result> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw worded(error);
+  }
+}
+
+/** @returns What to throw. */
+function worded(error: unknown): unknown {
+  if (!(error instanceof EtcdError)) return error;
+  const { message } = error;
+  return isAboutMember(error.code)
+    ? new StateAwayError(message, { cause: error })
+    : new StateError(message, { cause: error });
+}

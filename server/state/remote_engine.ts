@@ -1,0 +1,274 @@
+/**
+ * A state that is kept elsewhere: followed folders are copied here, so that links
+ * are authorized at once and go on when the place is away; changes are attempted
+ * until nobody else was faster.
+ *
+ * While the place is away nothing is changed and everything known is served. When
+ * it is back all is read again, and whoever watches hears that anything may have
+ * changed.
+ *
+ * @module
+ */
+
+import { atMost } from "../../platform/time/deadline.ts";
+import { pause } from "../../platform/time/pause.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { RecordCache } from "./record_cache.ts";
+import {
+  type RecordChange,
+  type RemoteStore,
+  splitKey,
+  type StoreEvents,
+} from "./remote_store.ts";
+import { RemoteTransaction } from "./remote_transaction.ts";
+import {
+  FOLLOWED_FOLDERS,
+  type FollowedFolder,
+  type StateEngine,
+  type StateOutage,
+  type StateTransaction,
+  type StateWatcher,
+} from "./state_engine.ts";
+import { StateAwayError, StateError } from "./state_error.ts";
+
+/** How long the first reading may take. */
+export const OPEN_TIMEOUT_MS = 15_000;
+
+/**
+ * A change that loses so often is one among hundreds of the same record: its
+ * caller tries again.
+ */
+export const ATTEMPTS_MAX = 32;
+
+/** Longest wait between two attempts. */
+const RETRY_WAIT_MS = 100;
+
+/**
+ * After a request without an answer further ones are refused for so long, so that
+ * they do not wait in a row for the same deadline.
+ */
+const REFUSED_MS = 1_000;
+
+/** What an engine needs beside its store. */
+export interface RemoteEngineOptions {
+  readonly store: RemoteStore;
+  readonly timers: Timers;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** The place is away, and back: one line each, once each. */
+  readonly warn: (line: string) => void;
+}
+
+/** See the module description. */
+export class RemoteEngine implements StateEngine {
+  readonly mayLag = true;
+  readonly #options: RemoteEngineOptions;
+  readonly #store: RemoteStore;
+  readonly #cache = new RecordCache();
+  readonly #watchers = new Set<StateWatcher>();
+  readonly #closing = new AbortController();
+  readonly #opening = Promise.withResolvers<void>();
+  /** One change at a time: those of one process are no rivals of each other. */
+  #queue: Promise<unknown> = Promise.resolve();
+  /** Everything was seen once. */
+  #isOpen = false;
+  #isFollowed = false;
+  #outage: StateOutage | undefined;
+  #refusedUntilMs = -Infinity;
+
+  private constructor(options: RemoteEngineOptions) {
+    this.#options = options;
+    this.#store = options.store;
+  }
+
+  /**
+   * Reads what is followed.
+   *
+   * @throws {StateAwayError} When that is not possible within
+   *   {@linkcode OPEN_TIMEOUT_MS}.
+   */
+  static async open(options: RemoteEngineOptions): Promise<RemoteEngine> {
+    const engine = new RemoteEngine(options);
+    options.store.follow(engine.#events());
+    const { timers } = options;
+    await atMost(timers, OPEN_TIMEOUT_MS, engine.#opening.promise);
+    if (engine.#isOpen) return engine;
+    const { name } = options.store;
+    const why = engine.#outage?.why ?? "it has not sent everything in time";
+    await engine.close();
+    throw new StateAwayError(`Cannot open the state in ${name}: ${why}`);
+  }
+
+  get noun(): string {
+    return this.#store.noun;
+  }
+
+  get recordBytesMax(): number {
+    return this.#store.recordBytesMax;
+  }
+
+  get outage(): StateOutage | undefined {
+    return this.#outage;
+  }
+
+  where(key: string): string {
+    return this.#store.where(key);
+  }
+
+  peek(key: string): string | undefined {
+    return this.#cache.get(key);
+  }
+
+  async read(key: string): Promise<string | undefined> {
+    const record = await this.#asking(() => this.#store.get(key));
+    const [folder] = splitKey(key);
+    if (isFollowed(folder) && record !== undefined) {
+      this.#cache.set({ key, ...record });
+    }
+    return record?.text;
+  }
+
+  look(key: string): Promise<string | undefined> {
+    return this.read(key);
+  }
+
+  async list(folder: string, prefix = ""): Promise<readonly string[]> {
+    if (isFollowed(folder)) {
+      return this.#cache.names(folder).filter((name) =>
+        name.startsWith(prefix)
+      );
+    }
+    const found = await this.#asking(() => this.#store.list(folder, prefix));
+    return [...found.keys()].sort();
+  }
+
+  transact<Result>(
+    change: (transaction: StateTransaction) => Promise<Result>,
+  ): Promise<Result> {
+    const turn = this.#queue.then(() => this.#transact(change));
+    // A change that failed is its caller's; the next one runs all the same.
+    this.#queue = turn.catch(() => {});
+    return turn;
+  }
+
+  watch(watcher: StateWatcher): () => void {
+    this.#watchers.add(watcher);
+    return () => void this.#watchers.delete(watcher);
+  }
+
+  async close(): Promise<void> {
+    this.#watchers.clear();
+    this.#closing.abort(new StateAwayError("The state is closed"));
+    await this.#store.stop();
+  }
+
+  async #transact<Result>(
+    change: (transaction: StateTransaction) => Promise<Result>,
+  ): Promise<Result> {
+    const { timers, random } = this.#options;
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+      const transaction = new RemoteTransaction(this.#store);
+      const result = await this.#asking(() => change(transaction));
+      const { writes } = transaction;
+      const outcome = await this.#asking(() => transaction.commit());
+      if (outcome.kind === "done") {
+        this.#note(writes, outcome.versions);
+        return result;
+      }
+      const waitMs = random() * RETRY_WAIT_MS * attempt / ATTEMPTS_MAX;
+      await pause(timers, waitMs, this.#closing.signal);
+      this.#closing.signal.throwIfAborted();
+    }
+    throw new StateError(
+      `Cannot change ${this.noun}: others changed the same records ` +
+        `${ATTEMPTS_MAX} times meanwhile; try again`,
+    );
+  }
+
+  /** What was changed here is known here, before the watch tells. */
+  #note(writes: readonly RecordChange[], versions: readonly string[]): void {
+    for (const [index, { key, text }] of writes.entries()) {
+      const version = versions[index];
+      if (version !== undefined && isFollowed(splitKey(key)[0])) {
+        this.#cache.set({ key, text, version });
+      }
+    }
+  }
+
+  /** @throws {StateAwayError} At once where it is known to be away. */
+  async #asking<Result>(ask: () => Promise<Result>): Promise<Result> {
+    const { timers } = this.#options;
+    const isRefused = timers.now() < this.#refusedUntilMs;
+    if (this.#outage !== undefined || isRefused) {
+      const why = this.#outage?.why ?? "it did not answer just now";
+      throw new StateAwayError(
+        `Cannot reach ${this.noun} (${this.#store.name}), so nothing is ` +
+          `changed: ${why}`,
+      );
+    }
+    try {
+      return await ask();
+    } catch (error) {
+      if (error instanceof StateAwayError) {
+        this.#refusedUntilMs = timers.now() + REFUSED_MS;
+      }
+      throw error;
+    }
+  }
+
+  #events(): StoreEvents {
+    const { warn, wallClock } = this.#options;
+    const unlisted = new Set<FollowedFolder>(FOLLOWED_FOLDERS);
+    return {
+      listed: (folder, records) => {
+        this.#cache.replace(folder, records);
+        unlisted.delete(folder);
+        if (unlisted.size === 0) this.#isOpen = true;
+        if (this.#isOpen) this.#opening.resolve();
+        if (this.#isFollowed) this.#tell(folder);
+      },
+      changed: (changes) => this.#changed(changes),
+      following: () => {
+        const { sinceMs } = this.#outage ?? {};
+        this.#outage = undefined;
+        this.#refusedUntilMs = -Infinity;
+        this.#isFollowed = true;
+        if (sinceMs === undefined) return;
+        const seconds = Math.round((wallClock() - sinceMs) / 1_000);
+        warn(`${this.noun} is back after ${seconds} s, and was read again`);
+      },
+      problem: (why) => {
+        const isNew = this.#outage === undefined;
+        this.#outage = { sinceMs: this.#outage?.sinceMs ?? wallClock(), why };
+        if (!isNew || !this.#isFollowed) return;
+        warn(
+          `${this.noun} is away: ${why}; what is known goes on, nobody joins ` +
+            "and nothing is changed until it is back",
+        );
+      },
+    };
+  }
+
+  #changed(changes: readonly RecordChange[]): void {
+    const names = new Map<FollowedFolder, string[]>();
+    for (const change of changes) {
+      this.#cache.set(change);
+      const [folder, name] = splitKey(change.key);
+      if (!isFollowed(folder)) continue;
+      const others = names.get(folder) ?? [];
+      others.push(name);
+      names.set(folder, others);
+    }
+    for (const [folder, changed] of names) this.#tell(folder, changed);
+  }
+
+  #tell(folder: FollowedFolder, names?: readonly string[]): void {
+    for (const watcher of [...this.#watchers]) watcher.onChange(folder, names);
+  }
+}
+
+function isFollowed(folder: string): folder is FollowedFolder {
+  return FOLLOWED_FOLDERS.some((followed) => followed === folder);
+}

@@ -1,0 +1,205 @@
+/**
+ * Keys of authorities, encrypted where they are kept: who can read the state
+ * cannot issue certificates by it.
+ *
+ * AES-256-GCM, with a key that HKDF makes of a file. A record names its key, so
+ * that a wrong file is told from damage, and it is bound to its place: no other
+ * record's can be put there.
+ *
+ * @module
+ */
+
+import {
+  checkPrivate,
+  PrivateFileError,
+} from "../../platform/files/private_files.ts";
+import { systemProblem } from "../../platform/files/file_error.ts";
+import type { StateKeySource } from "../options.ts";
+import type { StateRecords } from "./state_engine.ts";
+import { damaged, StateError } from "./state_error.ts";
+
+/** Fewer bytes in the file would be easier to guess than what they protect. */
+export const KEY_FILE_BYTES_MIN = 32;
+
+/** What is longer is no key but some other file. */
+export const KEY_FILE_BYTES_MAX = 1024 * 1024;
+
+/** Records that may hold a private key. */
+const SEALED_KEYS = /^ca\/[0-9a-f]{16}\.pem$/;
+
+/** What such a record must not hold as it is. */
+const SECRET = "PRIVATE KEY";
+
+const ALGORITHM = "A256GCM";
+const NONCE_BYTES = 12;
+
+/** A record as it is kept. */
+interface Sealed {
+  readonly sealed: string;
+  /** Id of the key. */
+  readonly key: string;
+  /** Base64. */
+  readonly nonce: string;
+  readonly text: string;
+}
+
+/** What records are encrypted with. */
+export interface SealingKey {
+  /** Of its bytes; says nothing of them. */
+  readonly id: string;
+  readonly key: CryptoKey;
+  /** The file, for sentences. */
+  readonly path: string;
+}
+
+/**
+ * Reads the file.
+ *
+ * @returns `undefined` when nothing is to be encrypted.
+ * @throws {StateError} When it is no key.
+ */
+export async function readSealingKey(
+  source: StateKeySource | undefined,
+): Promise<SealingKey | undefined> {
+  if (source === undefined || source.kind === "none") return undefined;
+  const { path } = source;
+  let bytes: Uint8Array<ArrayBuffer>;
+  try {
+    await checkPrivate(path, "read");
+    bytes = await Deno.readFile(path);
+  } catch (error) {
+    if (error instanceof PrivateFileError) throw new StateError(error.message);
+    throw new StateError(
+      `Cannot use --state-key-file ${path}: ${systemProblem(error)}`,
+    );
+  }
+  const { length } = bytes;
+  if (length < KEY_FILE_BYTES_MIN || length > KEY_FILE_BYTES_MAX) {
+    throw new StateError(
+      `Cannot use --state-key-file ${path}: it has ${length} bytes, wanted ` +
+        `${KEY_FILE_BYTES_MIN} random ones (head -c 32 /dev/urandom > FILE)`,
+    );
+  }
+  return await sealingKey(bytes, path);
+}
+
+/** @param path For sentences. */
+export async function sealingKey(
+  bytes: Uint8Array<ArrayBuffer>,
+  path: string,
+): Promise<SealingKey> {
+  const secret = await crypto.subtle.importKey("raw", bytes, "HKDF", false, [
+    "deriveKey",
+    "deriveBits",
+  ]);
+  const hkdf = (info: string) => ({
+    ...{ name: "HKDF", hash: "SHA-256", salt: new Uint8Array(32) },
+    info: new TextEncoder().encode(info),
+  });
+  const id = await crypto.subtle
+    .deriveBits(hkdf("tunnel state key id"), secret, 64);
+  const key = await crypto.subtle.deriveKey(
+    hkdf("tunnel state key"),
+    secret,
+    { name: "AES-GCM", length: 256 },
+    false,
+    ["encrypt", "decrypt"],
+  );
+  return { id: new Uint8Array(id).toHex(), key, path };
+}
+
+/** A record's text as it is kept. */
+export async function sealText(
+  key: SealingKey | undefined,
+  record: string,
+  text: string,
+): Promise<string> {
+  const isSecret = SEALED_KEYS.test(record) && text.includes(SECRET);
+  if (key === undefined || !isSecret) return text;
+  const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
+  const bytes = await crypto.subtle.encrypt(
+    { name: "AES-GCM", iv: nonce, additionalData: placeOf(record) },
+    key.key,
+    new TextEncoder().encode(text),
+  );
+  const sealed: Sealed = {
+    sealed: ALGORITHM,
+    key: key.id,
+    nonce: nonce.toBase64(),
+    text: new Uint8Array(bytes).toBase64(),
+  };
+  return JSON.stringify(sealed, null, 2) + "\n";
+}
+
+/**
+ * The text of a record that was kept.
+ *
+ * @throws {StateError} When the key is another one, or it is not encrypted
+ *   although there is a key.
+ */
+export async function openText(
+  key: SealingKey | undefined,
+  records: Pick<StateRecords, "noun" | "where">,
+  record: string,
+  text: string,
+): Promise<string> {
+  if (!SEALED_KEYS.test(record)) return text;
+  const where = records.where(record);
+  if (!text.startsWith("{")) {
+    if (key === undefined || !text.includes(SECRET)) return text;
+    throw new StateError(
+      `Cannot use ${where}: it is not encrypted, and --state-key-file says ` +
+        "that it should be; `tunnel state copy` into an empty place encrypts it",
+    );
+  }
+  const sealed = parsed(text);
+  if (sealed === undefined) {
+    throw damaged(records, record, "it is no whole encrypted key");
+  }
+  const kept = sealed.key.slice(0, 32);
+  if (key === undefined) {
+    throw new StateError(
+      `Cannot use ${where}: it is encrypted with the key ${kept}; give ` +
+        "--state-key-file, the same file as on the other servers",
+    );
+  }
+  if (key.id !== sealed.key) {
+    throw new StateError(
+      `Cannot use ${where}: it is encrypted with the key ${kept}, and ` +
+        `${key.path} is the key ${key.id}; give --state-key-file the same ` +
+        "file as on the other servers",
+    );
+  }
+  try {
+    const bytes = await crypto.subtle.decrypt(
+      {
+        name: "AES-GCM",
+        iv: Uint8Array.fromBase64(sealed.nonce),
+        additionalData: placeOf(record),
+      },
+      key.key,
+      Uint8Array.fromBase64(sealed.text),
+    );
+    return new TextDecoder().decode(bytes);
+  } catch {
+    throw damaged(records, record, "it was changed since it was encrypted");
+  }
+}
+
+function parsed(text: string): Sealed | undefined {
+  try {
+    const found = Object(JSON.parse(text)) as Partial<Sealed>;
+    const isWhole = found.sealed === ALGORITHM &&
+      [found.key, found.nonce, found.text].every((it) =>
+        typeof it === "string"
+      );
+    return isWhole ? found as Sealed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What it is bound to: the record that it is in. */
+function placeOf(record: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(`tunnel state record ${record}`);
+}

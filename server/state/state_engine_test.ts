@@ -1,0 +1,271 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { EtcdClient } from "../../neighbours/etcd/client.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { memoryFolder } from "../../tests/support/memory/memory_folder.ts";
+import {
+  MemoryPlace,
+  MemoryStore,
+} from "../../tests/support/memory/memory_store.ts";
+import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
+import { EtcdStore } from "./etcd_store.ts";
+import { RemoteEngine } from "./remote_engine.ts";
+import type { RemoteStore } from "./remote_store.ts";
+import { SealedEngine } from "./sealed_engine.ts";
+import { sealingKey } from "./sealing.ts";
+import { StateDirectory } from "./state_directory.ts";
+import type { StateEngine } from "./state_engine.ts";
+import { StateError } from "./state_error.ts";
+
+// What every engine promises, whatever it keeps records in: two servers each.
+
+/** Two engines over one place. */
+interface Place extends AsyncDisposable {
+  readonly one: StateEngine;
+  readonly other: StateEngine;
+}
+
+async function directory(): Promise<Place> {
+  const root = memoryFolder();
+  const fill = () => Promise.resolve();
+  const { state } = await StateDirectory.openOrCreate(root, fill);
+  return {
+    one: state,
+    other: await StateDirectory.open(root),
+    [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }),
+  };
+}
+
+async function remote(
+  store: () => RemoteStore,
+  end = () => {},
+): Promise<Place> {
+  const open = () =>
+    RemoteEngine.open({
+      store: store(),
+      timers: systemTimers,
+      wallClock: Date.now,
+      random: Math.random,
+      warn: () => {},
+    });
+  const engines = [await open(), await open()] as const;
+  return {
+    one: engines[0],
+    other: engines[1],
+    [Symbol.asyncDispose]: async () => {
+      for (const engine of engines) await engine.close();
+      end();
+    },
+  };
+}
+
+function memory(): Promise<Place> {
+  const place = new MemoryPlace();
+  return remote(() => new MemoryStore(place));
+}
+
+function etcd(): Promise<Place> {
+  const cluster = new FakeEtcd(systemTimers);
+  const tools = { timers: systemTimers, random: Math.random };
+  const client = new EtcdClient({
+    ...{ members: cluster.members, connect: cluster.connect },
+    ...tools,
+  });
+  const place = { client, prefix: "/tunnel/state/", name: "a fake" };
+  return remote(
+    () => new EtcdStore({ ...place, ...tools }),
+    () => client[Symbol.dispose](),
+  );
+}
+
+async function sealed(): Promise<Place> {
+  const place = await memory();
+  const key = await sealingKey(new Uint8Array(32), "/key");
+  return {
+    one: new SealedEngine(place.one, key),
+    other: new SealedEngine(place.other, key),
+    [Symbol.asyncDispose]: () => place[Symbol.asyncDispose](),
+  };
+}
+
+const PLACES = { directory, memory, sealed, etcd };
+
+/** Settles when the other engine has heard of it. */
+async function until(isSo: () => boolean): Promise<void> {
+  for (let tries = 0; !isSo(); tries++) {
+    if (tries > 200) throw new Error("it never came");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+for (const [name, open] of Object.entries(PLACES)) {
+  const promise = (sentence: string, check: (place: Place) => Promise<void>) =>
+    Deno.test(`${name}: ${sentence}`, async () => {
+      await using place = await open();
+      await check(place);
+    });
+
+  promise("what is put is read, listed, and gone when removed", async (at) => {
+    const { one, other } = at;
+    assertEquals(await one.read("nodes/a.json"), undefined);
+    assertEquals(await one.list("nodes"), []);
+    await one.transact(async (change) => {
+      await change.put("nodes/b.json", "b\n");
+      await change.put("nodes/a.json", "a");
+      assertEquals(await change.read("nodes/a.json"), "a");
+      assertEquals(await change.list("nodes"), ["a.json", "b.json"]);
+      assertEquals(await other.read("nodes/a.json"), undefined);
+    });
+    assertEquals(one.peek("nodes/a.json"), "a", "known here at once");
+    assertEquals(await other.read("nodes/b.json"), "b\n");
+    await until(() => other.peek("nodes/b.json") === "b\n");
+    assertEquals(await other.list("nodes", "b"), ["b.json"]);
+    const isGone = await other.transact((change) =>
+      change.remove("nodes/a.json")
+    );
+    assertEquals(isGone, true);
+    assertEquals(await one.read("nodes/a.json"), undefined);
+    await until(() => one.peek("nodes/a.json") === undefined);
+    assertEquals(
+      await one.transact((change) => change.remove("nodes/a.json")),
+      false,
+    );
+  });
+
+  promise("of many who create a record one wins", async ({ one, other }) => {
+    const create = (index: number) =>
+      (index % 2 === 0 ? one : other).transact((change) =>
+        change.create("tokens/t.use-1", `${index}`)
+      );
+    const won = await Promise.all(
+      Array.from({ length: 8 }, (_, i) => create(i)),
+    );
+    assertEquals(won.filter((isOurs) => isOurs).length, 1, `${won}`);
+    assertEquals(await one.read("tokens/t.use-1"), `${won.indexOf(true)}`);
+  });
+
+  promise("no change is lost under others", async ({ one, other }) => {
+    const count = (engine: StateEngine) =>
+      engine.transact(async (change) => {
+        const before = Number(await change.read("nodes/n.json") ?? "0");
+        await change.put("nodes/n.json", `${before + 1}`);
+      });
+    await Promise.all(
+      [1, 2, 3, 4, 5].flatMap(() => [count(one), count(other)]),
+    );
+    assertEquals(await one.read("nodes/n.json"), "10");
+  });
+
+  promise(
+    "a change that fails changes nothing, and stops nobody",
+    async (at) => {
+      const { one } = at;
+      const failing = one.transact(async (change) => {
+        await change.put("nodes/a.json", "a");
+        throw new Error("no");
+      });
+      await assertRejects(() => failing, Error, "no");
+      assertEquals(await one.read("nodes/a.json"), undefined);
+      await one.transact((change) => change.put("nodes/a.json", "a"));
+    },
+  );
+
+  promise("whoever watches hears which records changed", async (at) => {
+    const { one, other } = at;
+    // A directory's watch reports the roles of a file that is there.
+    await one.transact((change) => change.put("ca/roles.json", "{}"));
+    await one.transact((change) => change.put("nodes/old.json", "a"));
+    const heard: string[] = [];
+    const stop = other.watch({
+      onChange: (folder, names = ["*"]) =>
+        heard.push(...names.map((it) => `${folder}/${it}`)),
+      onProblem: (line) => heard.push(line),
+    });
+    await one.transact((change) => change.put("nodes/new.json", "b"));
+    await until(() => heard.includes("nodes/new.json"));
+    await one.transact((change) => change.remove("nodes/old.json"));
+    await until(() => heard.includes("nodes/old.json"));
+    await one.transact((change) => change.put("ca/roles.json", '{"a":1}'));
+    await until(() => heard.some((it) => it.startsWith("ca/")));
+    stop();
+  });
+
+  promise(
+    "records of a private key are read as they were written",
+    async (at) => {
+      const { one, other } = at;
+      const key = `ca/${"0".repeat(16)}.pem`;
+      const text =
+        "-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n";
+      await one.transact((change) => change.put(key, text));
+      assertEquals(await other.read(key, "secret"), text);
+      const seen = await one.transact((change) => change.read(key, "secret"));
+      assertEquals(seen, text);
+    },
+  );
+}
+
+Deno.test("a state that is away serves what is known, and refuses changes at once", async () => {
+  const place = new MemoryPlace();
+  const said: string[] = [];
+  await using engine = Object.assign(
+    await RemoteEngine.open({
+      store: new MemoryStore(place),
+      timers: systemTimers,
+      wallClock: () => 0,
+      random: () => 0,
+      warn: (line) => said.push(line),
+    }),
+    {
+      async [Symbol.asyncDispose]() {
+        await engine.close();
+      },
+    },
+  );
+  place.set("nodes/a.json", "a");
+  place.leave();
+  place.leave();
+  assertEquals(engine.outage, { sinceMs: 0, why: "it is away" });
+  assertEquals(engine.peek("nodes/a.json"), "a");
+  assertEquals(await engine.list("nodes"), ["a.json"]);
+  await assertRejects(
+    () => engine.transact((change) => change.put("nodes/b.json", "b")),
+    StateError,
+    "Cannot reach the state in memory (a model), so nothing is changed: it is",
+  );
+  const heard: unknown[] = [];
+  engine.watch({
+    onChange: (folder, names) => heard.push([folder, names]),
+    onProblem: () => {},
+  });
+  place.records.delete("nodes/a.json");
+  place.comeBack();
+  assertEquals(engine.peek("nodes/a.json"), undefined);
+  assertEquals(heard, [["nodes", undefined], ["ca", undefined]]);
+  assertEquals(engine.outage, undefined);
+  assertEquals(said.length, 2, said.join("\n"));
+  await engine.transact((change) => change.put("nodes/b.json", "b"));
+});
+
+Deno.test("a change that loses every time is given up, in words", async () => {
+  const place = new MemoryPlace();
+  const engine = await RemoteEngine.open({
+    store: new MemoryStore(place),
+    timers: systemTimers,
+    wallClock: Date.now,
+    random: () => 0,
+    warn: () => {},
+  });
+  let tries = 0;
+  place.meanwhile = () => void place.set("nodes/a.json", `${++tries}`);
+  await assertRejects(
+    () => engine.transact((change) => change.put("nodes/a.json", "mine")),
+    StateError,
+    "others changed the same records 32 times",
+  );
+  await assertRejects(
+    () => engine.transact((it) => it.put("nodes/b.json", "b".repeat(1_001))),
+    StateError,
+    "it has 1001 bytes, at most 1000",
+  );
+  await engine.close();
+});
