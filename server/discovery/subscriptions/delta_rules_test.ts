@@ -6,6 +6,7 @@ import {
   ScriptedSubscriber,
   WORLD,
 } from "../../../tests/support/xds/scripted_subscriber.ts";
+import { PLAIN_PROFILE } from "./client_profile.ts";
 
 Deno.test("Delta: nonces pair ACK and NACK with responses", () => {
   const client = inWorld("delta");
@@ -129,6 +130,15 @@ Deno.test("Delta: endpoints are sent in full to who comes back: a cluster may wa
     client.ask("endpoints", ["a", "old"], { initial: { a: "1", old: "1" } }),
     ["endpoints a=1 -old"],
   );
+});
+
+Deno.test("Delta: a client that keeps its endpoints is sent those that differ", () => {
+  const client = inWorld("delta");
+  client.state.profile = { ...PLAIN_PROFILE, keepsEndpoints: true };
+  const initial = { a: "1", b: "0", old: "1" };
+  assertEquals(client.ask("endpoints", ["a", "b", "old"], { initial }), [
+    "endpoints b=1 -old",
+  ]);
 });
 
 Deno.test("Delta: initial_resource_versions count in a first request only", () => {

@@ -41,9 +41,12 @@ export class DeltaSubscription extends KindSubscription {
   #initial: ReadonlyMap<string, string> | undefined;
   #isKnown = false;
   readonly #knowsWildcard: boolean;
+  /** Whether what it says it has is what it has. */
+  readonly #isTrusted: boolean;
 
   constructor(kind: ResourceKind, profile: ClientProfile) {
     super(kind, "delta", profile);
+    this.#isTrusted = kind !== "endpoints" || profile.keepsEndpoints;
     this.#knowsWildcard = isWholeState(kind);
   }
 
@@ -118,8 +121,8 @@ export class DeltaSubscription extends KindSubscription {
     this.#initial = undefined;
     // A cluster that came on the last stream may still wait for endpoints, and
     // the client asks for them with nothing but the versions that it has.
-    const isTrusted = initial !== undefined && this.kind !== "endpoints";
-    if (isTrusted) return this.#differences(now, initial);
+    const isKnown = initial !== undefined && this.#isTrusted;
+    if (isKnown) return this.#differences(now, initial);
     const named = this.names.isOwn
       ? new Set(this.names.names)
       : this.names.names;

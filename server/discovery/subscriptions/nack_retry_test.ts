@@ -5,6 +5,7 @@ import {
   ScriptedSubscriber,
   WORLD,
 } from "../../../tests/support/xds/scripted_subscriber.ts";
+import { PLAIN_PROFILE } from "./client_profile.ts";
 import {
   NACK_RETRIES_MAX,
   NACK_RETRY_MS_MAX,
@@ -19,7 +20,7 @@ const LISTENERS = { ...WORLD, listener: { a: "1", b: "1" } };
 
 function refusing(mode: Mode): ScriptedSubscriber {
   const client = new ScriptedSubscriber(mode);
-  client.state.profile = { removalPatienceMs: 0, retriesNacked: true };
+  client.state.profile = { ...PLAIN_PROFILE, retriesNacked: true };
   client.see(LISTENERS);
   client.ask("listener");
   client.nack("listener", "b: cannot bind");
@@ -85,7 +86,7 @@ Deno.test("suspects are offered one by one, and some at a time: NACK_RETRIES_MAX
     );
     const endpoints = Object.fromEntries(names.map((name) => [name, "1"]));
     const client = new ScriptedSubscriber(mode);
-    client.state.profile = { removalPatienceMs: 0, retriesNacked: true };
+    client.state.profile = { ...PLAIN_PROFILE, retriesNacked: true };
     client.see({ endpoints });
     client.ask("endpoints", names);
     client.nack("endpoints", "no");

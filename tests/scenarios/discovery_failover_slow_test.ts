@@ -1,0 +1,197 @@
+/**
+ * A client of discovery that goes to another server, as processes: it is sent what
+ * it does not have, and nothing else; and what one server is announced, all of one
+ * directory tell.
+ *
+ * @module
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import { AdsClient } from "../../client/ads/ads_client.ts";
+import { AdsConnection } from "../../client/ads/ads_connection.ts";
+import { plainUpstream } from "../../net/channel/server_upstream.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import {
+  RESOURCE_KINDS,
+  type ResourceKind,
+  TYPE_URLS,
+} from "../../proto/xds/resource.ts";
+import { DiscoveryServer } from "../peers/discovery_server.ts";
+import { Workspace } from "../peers/workspace.ts";
+import { readForProxy } from "../../agent/proxy/ads/proxy_content.ts";
+import { proxyNode } from "../../agent/proxy/ads/discovery_source.ts";
+import type { Content } from "../../agent/proxy/ads/service_assembly.ts";
+import { eventually } from "../support/rigs/tunnel_harness.ts";
+import { namesIn, XdsProbe } from "../support/xds/xds_probe.ts";
+
+const SERVICES = 500;
+
+/** Two servers of one catalog, which share nothing else. */
+class Stage implements AsyncDisposable {
+  private constructor(
+    readonly workspace: Workspace,
+    readonly one: DiscoveryServer,
+    readonly two: DiscoveryServer,
+  ) {}
+
+  static async open(): Promise<Stage> {
+    const workspace = await Workspace.make();
+    const services = Array.from({ length: SERVICES }, (_, index) => ({
+      name: `s${index}`,
+      appProtocol: "http" as const,
+      listen: 20_000 + index,
+      endpoints: [`10.0.${index >> 8}.${index & 255}:80`],
+    }));
+    const config = { maker: "ours", services } as const;
+    const one = await DiscoveryServer.start(workspace, config);
+    const two = await DiscoveryServer.start(workspace, {
+      ...config,
+      file: one.file,
+    });
+    return new Stage(workspace, one, two);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.one.stop("SIGKILL");
+    await this.two.stop("SIGKILL");
+    await this.workspace.remove();
+  }
+}
+
+/** The names that a client of Delta holds, with their versions. */
+type Holdings = Map<ResourceKind, Map<string, string>>;
+
+/** One stream: asks for everything, beginning with what it holds. */
+async function follow(
+  port: number,
+  userAgentName: string,
+  held: Holdings,
+): Promise<Readonly<Record<ResourceKind, number>>> {
+  using probe = await XdsProbe.plain(port);
+  const stream = probe.delta();
+  const sent: Record<string, number> = {};
+  const node = { id: "n", userAgentName };
+  const initialResourceVersions = (kind: ResourceKind) =>
+    Object.fromEntries(held.get(kind) ?? []);
+  // A fence: of this name something is always said.
+  const fence = async (kind: ResourceKind) => {
+    const resourceNamesSubscribe = [`fence-${kind}`];
+    stream.send({ typeUrl: TYPE_URLS[kind], resourceNamesSubscribe });
+    for (;;) {
+      const response = await stream.next(kind);
+      const { resources = [], removedResources = [], nonce } = response;
+      const versions = held.get(kind) ?? new Map<string, string>();
+      for (const { name = "", version = "" } of resources) {
+        versions.set(name, version);
+      }
+      held.set(kind, versions);
+      sent[kind] = (sent[kind] ?? 0) + resources.length;
+      stream.send({ typeUrl: TYPE_URLS[kind], responseNonce: nonce! });
+      if (removedResources.includes(`fence-${kind}`)) return;
+    }
+  };
+  for (const kind of ["cluster", "endpoints", "listener", "route"] as const) {
+    const isAll = kind === "cluster" || kind === "listener";
+    const names = kind === "endpoints"
+      ? [...held.get("cluster")!.keys()]
+      : kind === "route"
+      ? [...held.get("cluster")!.keys()]
+      : [];
+    stream.send({
+      ...(kind === "cluster" ? { node } : {}),
+      typeUrl: TYPE_URLS[kind],
+      resourceNamesSubscribe: isAll ? ["*"] : names,
+      initialResourceVersions: initialResourceVersions(kind),
+    });
+    await fence(kind);
+  }
+  return sent as Record<ResourceKind, number>;
+}
+
+Deno.test("a client of Delta that fails over is sent nothing again", async () => {
+  await using stage = await Stage.open();
+  for (const userAgentName of ["tunnel", "envoy"]) {
+    const held: Holdings = new Map();
+    const first = await follow(stage.one.port, userAgentName, held);
+    assertEquals([first.cluster, first.endpoints], [SERVICES, SERVICES]);
+    const again = await follow(stage.two.port, userAgentName, held);
+    assertEquals([again.cluster, again.listener, again.route], [0, 0, 0]);
+    // Envoy may have dropped them: see `keepsEndpoints`.
+    const expected = userAgentName === "tunnel" ? 0 : SERVICES;
+    assertEquals(again.endpoints, expected, userAgentName);
+  }
+});
+
+Deno.test("two servers of one catalog show the same versions", async () => {
+  await using stage = await Stage.open();
+  const versionsAt = async ({ port }: DiscoveryServer) => {
+    using probe = await XdsProbe.plain(port);
+    const stream = probe.sotw();
+    const versions: string[] = [];
+    let clusters: readonly string[] = [];
+    for (const kind of RESOURCE_KINDS) {
+      const isAll = kind === "cluster" || kind === "listener";
+      stream.send({
+        ...{ node: { id: "n", userAgentName: "envoy" } },
+        typeUrl: TYPE_URLS[kind],
+        resourceNames: isAll ? [] : [...clusters],
+      });
+      const response = await stream.next(kind);
+      if (kind === "cluster") clusters = namesIn(kind, response);
+      versions.push(`${kind} ${response.versionInfo}`);
+      if (kind === "endpoints") break;
+    }
+    return versions;
+  };
+  const versions = await versionsAt(stage.one);
+  assertEquals(versions, await versionsAt(stage.two));
+  assertEquals(new Set(versions).size, versions.length);
+});
+
+Deno.test("a node proxy's client keeps all that it has when its server is killed", async () => {
+  await using stage = await Stage.open();
+  let changes = 0;
+  const client = new AdsClient<Content>({
+    mode: "delta",
+    node: proxyNode("n", ""),
+    read: readForProxy,
+    timers: systemTimers,
+    onChanged: (changed) => changes += changed.length,
+  });
+  client.want("cluster", true);
+  client.want("listener", true);
+  const upstream = plainUpstream([stage.one, stage.two].map(({ port }) => ({
+    host: "127.0.0.1",
+    port,
+  })));
+  const connection = new AdsConnection({
+    ...{ client, upstream, timers: systemTimers, random: Math.random },
+  });
+  connection.start();
+  try {
+    await eventually(
+      "it has all",
+      () =>
+        client.held("endpoints").size === SERVICES &&
+        client.held("cluster").size === SERVICES,
+    );
+    const { state } = connection;
+    assert(state.kind === "open");
+    const isOne = state.server.endsWith(`:${stage.one.port}`);
+    const before = { changes, endpoints: client.status.endpoints!.responses };
+    await (isOne ? stage.one : stage.two).stop("SIGKILL");
+    await eventually(
+      "it is at the other server",
+      () => connection.opened === 2,
+    );
+    // What follows its first response would have come by the time of a change.
+    await stage.one.rewrite([{ name: "new", endpoints: ["10.9.9.9:80"] }]);
+    await eventually("it hears of a change", () => changes > before.changes);
+    await eventually("of all of it", () => client.held("cluster").size === 1);
+    const { responses } = client.status.endpoints!;
+    assertEquals(responses - before.endpoints, 1, "the new one alone");
+    assertEquals(client.held("endpoints").size, 1);
+  } finally {
+    await connection.stop();
+  }
+});
