@@ -65,10 +65,13 @@ export class ServerNodes {
     const { MemberFiles, PeerFiles, ServerDiscovery } = await import(
       "../discovery/serving/server_discovery.ts"
     );
-    const state = options.agents.identity?.stateDirectory;
-    const files = state === undefined
+    // With the others where they share a directory, else for itself.
+    const folder = core.state?.kind === "directory"
+      ? core.state.root
+      : options.agents.identity?.stateDirectory;
+    const files = folder === undefined
       ? undefined
-      : new MemberFiles(`${state}/discovery`, options.serverId, log);
+      : new MemberFiles(`${folder}/discovery`, options.serverId, log);
     this.#discovery = new ServerDiscovery(options.discovery, {
       log: core.log,
       timers: systemTimers,

@@ -16,8 +16,12 @@ import {
   type ResourceKind,
   TYPE_URLS,
 } from "../../proto/xds/resource.ts";
+import { Child } from "../peers/child.ts";
 import { DiscoveryServer } from "../peers/discovery_server.ts";
+import { freePort } from "../peers/ports.ts";
+import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
+import { IdentityStage } from "../soak/identity_stage.ts";
 import { readForProxy } from "../../agent/proxy/ads/proxy_content.ts";
 import { proxyNode } from "../../agent/proxy/ads/discovery_source.ts";
 import type { Content } from "../../agent/proxy/ads/service_assembly.ts";
@@ -193,5 +197,61 @@ Deno.test("a node proxy's client keeps all that it has when its server is killed
     assertEquals(client.held("endpoints").size, 1);
   } finally {
     await connection.stop();
+  }
+});
+
+Deno.test("what one server is announced, all of one directory tell, also when it is killed", async () => {
+  const workspace = await Workspace.make();
+  const one = new IdentityStage(workspace);
+  const two = new IdentityStage(workspace, one);
+  const [port, other] = [freePort(), freePort()];
+  const namesAt = async (at: number): Promise<readonly string[]> => {
+    using probe = await XdsProbe.plain(at);
+    const stream = probe.sotw();
+    stream.send({ node: { id: "n" }, typeUrl: TYPE_URLS.cluster });
+    return namesIn("cluster", await stream.next("cluster"));
+  };
+  let agent: Child | undefined;
+  try {
+    await one.start(
+      ...[
+        "--discovery",
+        "--server-id=s1",
+        `--discovery-listen=127.0.0.1:${port}`,
+      ],
+    );
+    await two.start(
+      ...[
+        "--discovery",
+        "--server-id=s2",
+        `--discovery-listen=127.0.0.1:${other}`,
+      ],
+      `--uds-name=${workspace.path("two.sock")}`,
+      `--handover-socket=${workspace.path("two.handover")}`,
+    );
+    agent = new Child({
+      name: "agent",
+      command: ourCommand(
+        ...["agent", `--server=127.0.0.1:${one.agentPort}`],
+        ...[`--join=${await one.createToken()}`, "--node=edge-1"],
+        `--state-dir=${workspace.path("agent")}`,
+        "--announce=web:80=127.0.0.1:8080",
+        ...["--health-server-port=0", "--admin-server-port=0"],
+        "--health-server-host=127.0.0.1",
+      ),
+      logFile: workspace.path("agent.log"),
+    });
+    const isThere = async (at: number) =>
+      (await namesAt(at)).includes("default/web:80");
+    await eventually("the agent's server tells it", () => isThere(port));
+    await eventually("the other one does", () => isThere(other), 15_000);
+    await one.server!.stop("SIGKILL");
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    assert(await isThere(other));
+  } finally {
+    await agent?.stop("SIGKILL");
+    await one.server?.stop("SIGKILL");
+    await two.server?.stop("SIGKILL");
+    await workspace.remove();
   }
 });
