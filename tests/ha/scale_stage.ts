@@ -4,13 +4,12 @@
  * @module
  */
 
-import { V8_FLAGS } from "../../cli/program/self_command.ts";
 import { Child } from "../peers/child.ts";
 import { freePort } from "../peers/ports.ts";
 import type { Workspace } from "../peers/workspace.ts";
 import { quantile } from "./bars.ts";
 import { dialOnce } from "./connect_caller.ts";
-import type { CrowdLine } from "./light_agents.ts";
+import { crowdLine, haProgram, startCrowd } from "./crowd.ts";
 import type { LoopReport } from "./loop_watch.ts";
 
 /** One process makes as many handshakes as a server takes; some are enough. */
@@ -72,7 +71,7 @@ class WatchedServer {
     this.child = new Child({
       name: `server ${this.#id}`,
       command: [
-        ...program("watched_server.ts"),
+        ...haProgram("watched_server.ts"),
         String(this.#watchPort),
         ...[`--server-id=${this.#id}`, "--v=0", "--server-count=1"],
         ...[`--agent-port=${this.agentPort}`, "--agent-bind-address=127.0.0.1"],
@@ -141,7 +140,7 @@ export class ScaleStage {
     this.#crowds = this.#gather(agents, reached);
     const wanted = agents * this.links * servers;
     await until(async () => {
-      const lines = await Promise.all(this.#crowds.map(lastLine));
+      const lines = await Promise.all(this.#crowds.map(crowdLine));
       const links = lines.map((line) => line?.links ?? 0);
       return links.reduce((sum, one) => sum + one, 0) >= wanted;
     });
@@ -156,21 +155,17 @@ export class ScaleStage {
   }
 
   #gather(agents: number, servers: readonly WatchedServer[]): Child[] {
-    const { ca, agent } = this.#workspace.certificates;
     const share = Math.ceil(agents / CROWDS);
-    return Array.from({ length: CROWDS }, (_, at) =>
-      new Child({
-        name: `crowd ${at}`,
-        command: [
-          ...program("light_agents.ts"),
-          ...[ca, agent.cert, agent.key],
-          String(at * share),
-          String(Math.max(0, Math.min(share, agents - at * share))),
-          String(this.links),
-          ...servers.map(({ agentPort }) => `127.0.0.1:${agentPort}`),
-        ],
-        logFile: this.#workspace.path(`crowd-${at}.log`),
-      }));
+    return Array.from(
+      { length: CROWDS },
+      (_, at) =>
+        startCrowd(this.#workspace, {
+          first: at * share,
+          count: Math.max(0, Math.min(share, agents - at * share)),
+          links: this.links,
+          servers: servers.map(({ agentPort }) => `127.0.0.1:${agentPort}`),
+        }),
+    );
   }
 
   async #disperse(): Promise<void> {
@@ -304,22 +299,6 @@ class ServerLoss {
       `slowest ${this.slowestMs.toFixed(1)} ms, longest turn ` +
       `${this.#turnMs.toFixed(1)} ms`;
   }
-}
-
-function program(file: string): string[] {
-  const config = new URL("../../deno.json", import.meta.url).pathname;
-  const module = new URL(file, import.meta.url).pathname;
-  return [
-    ...[Deno.execPath(), "run", "--quiet", "--no-prompt", V8_FLAGS],
-    // All of it: `/proc` is open to nobody with less.
-    ...["--allow-all", "--unstable-net", `--config=${config}`, module],
-  ];
-}
-
-async function lastLine(crowd: Child): Promise<CrowdLine | undefined> {
-  const text = await Deno.readTextFile(crowd.logFile).catch(() => "");
-  const line = text.split("\n").findLast((one) => /^\{.*\}$/.test(one));
-  return line === undefined ? undefined : JSON.parse(line);
 }
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {
