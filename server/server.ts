@@ -157,7 +157,7 @@ class Server {
             problem: () => discovery.problem,
           }],
         ],
-        notes: () => files.notes,
+        notes: () => [...files.notes, ...this.#agents.notes],
         style: "server",
       }),
     );

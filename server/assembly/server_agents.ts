@@ -27,6 +27,7 @@ import {
   openAgentTrust,
   reconsider,
 } from "../identity/agent_trust.ts";
+import { outageNotes, watchOutages } from "../identity/state_metrics.ts";
 import {
   authorize,
   type Authorizer,
@@ -86,7 +87,16 @@ export class ServerAgents {
     );
     this.#credentials = files.credentials("agent-port", trust.files);
     this.#core.forwarding.openTrust(trust.identity);
+    if (trust.identity !== undefined) {
+      watchOutages(metricRegistry, trust.identity.state);
+    }
     return trust.files;
+  }
+
+  /** What people should know who ask whether the server is ready. */
+  get notes(): readonly string[] {
+    const state = this.#trust?.identity?.state;
+    return state === undefined ? [] : outageNotes(state);
   }
 
   /**

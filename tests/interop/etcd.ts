@@ -15,6 +15,7 @@ import { Workspace } from "../peers/workspace.ts";
 import { ETCD_ACCESS_CASES } from "./etcd_access.ts";
 import type { EtcdCases } from "./etcd_case.ts";
 import { ETCD_SERVICE_CASES } from "./etcd_services.ts";
+import { ETCD_STATE_CASES } from "./etcd_state.ts";
 import { ETCD_WATCH_CASES } from "./etcd_watch.ts";
 import { PROXY_ETCD_CASES } from "./proxy_etcd.ts";
 import { PROXY_ETCD_ACCESS_CASES } from "./proxy_etcd_access.ts";
@@ -27,6 +28,7 @@ const CASES: EtcdCases = {
   ...ETCD_WATCH_CASES,
   ...ETCD_ACCESS_CASES,
   ...ETCD_SERVICE_CASES,
+  ...ETCD_STATE_CASES,
   ...PROXY_ETCD_CASES,
   ...PROXY_ETCD_ACCESS_CASES,
 };

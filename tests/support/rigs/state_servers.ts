@@ -1,0 +1,202 @@
+/**
+ * Real server processes that are one identity, because they have their state in
+ * common: for tests against whatever it is kept in.
+ *
+ * @module
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import { Child } from "../../peers/child.ts";
+import { freePort } from "../../peers/ports.ts";
+import { ourCommand } from "../../peers/tunnel.ts";
+import type { Workspace } from "../../peers/workspace.ts";
+import { eventually } from "./tunnel_harness.ts";
+
+/** One of the servers. */
+export interface StateServer {
+  readonly child: Child;
+  readonly stateDirectory: string;
+  readonly address: string;
+  readonly healthUrl: string;
+}
+
+/** What a command said. */
+export interface Said {
+  readonly success: boolean;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** See the module description. */
+export class StateServers implements AsyncDisposable {
+  readonly #workspace: Workspace;
+  readonly #children: Child[] = [];
+
+  /** @param flags That say where the state is, for servers and commands alike. */
+  constructor(workspace: Workspace, readonly flags: readonly string[]) {
+    this.#workspace = workspace;
+  }
+
+  /** Another server, with a directory of its own. */
+  async start(
+    stateDirectory = this.#workspace.path("state-server"),
+    ...more: readonly string[]
+  ): Promise<StateServer> {
+    const [port, health] = [freePort(), freePort()];
+    const child = new Child({
+      name: "server",
+      command: [
+        ...ourCommand("server"),
+        ...[`--state-dir=${stateDirectory}`, ...this.flags],
+        ...[`--agent-port=${port}`, "--agent-bind-address=127.0.0.1"],
+        ...[`--health-port=${health}`, "--health-bind-address=127.0.0.1"],
+        ...["--admin-port=0", "--server-names=127.0.0.1", ...more],
+      ],
+      logFile: this.#workspace.path("state-server.log"),
+    });
+    this.#children.push(child);
+    await child.untilPrinted(/server started/);
+    const address = `127.0.0.1:${port}`;
+    const healthUrl = `http://127.0.0.1:${health}`;
+    return { child, stateDirectory, address, healthUrl };
+  }
+
+  /** Runs a command on the state, to its end. */
+  run(...words: readonly string[]): Promise<Said> {
+    const none = `--state-dir=${this.#workspace.path("no-server")}`;
+    return said(...words, none, ...this.flags);
+  }
+
+  /** The same; it must succeed. */
+  async must(...words: readonly string[]): Promise<string> {
+    const { success, stdout, stderr } = await this.run(...words);
+    assert(success, `${words.join(" ")}: ${stderr}`);
+    return stdout;
+  }
+
+  async token(...flags: readonly string[]): Promise<string> {
+    const text = await this.must("token", "create", "--json", ...flags);
+    return JSON.parse(text).token;
+  }
+
+  /** A node joins at a server. @returns What was said, and its directory. */
+  async join(
+    name: string,
+    token: string,
+    { address }: Pick<StateServer, "address">,
+  ): Promise<Said & { readonly folder: string }> {
+    const folder = this.#workspace.path(`node-${name}`);
+    const words = [`--server=${address}`, `--node=${name}`];
+    const answer = await said("join", token, ...words, `--state-dir=${folder}`);
+    return { ...answer, folder };
+  }
+
+  /** An agent of a node that joined, linked to servers. */
+  async link(
+    folder: string,
+    ...servers: readonly Pick<StateServer, "address">[]
+  ): Promise<Child> {
+    const child = new Child({
+      name: "agent",
+      command: [
+        ...ourCommand("agent"),
+        `--state-dir=${folder}`,
+        `--server=${servers.map(({ address }) => address).join(",")}`,
+        ...["--health-server-host=127.0.0.1", "--health-server-port=0"],
+        "--admin-server-port=0",
+      ],
+      logFile: this.#workspace.path("state-agent.log"),
+    });
+    this.#children.push(child);
+    await child.untilPrinted(/linked to server/);
+    return child;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const child of this.#children.reverse()) await child.stop("SIGKILL");
+  }
+}
+
+/** What was printed twice. */
+export function again({ source }: RegExp): RegExp {
+  return new RegExp(`${source}[^]*${source}`);
+}
+
+async function said(...words: readonly string[]): Promise<Said> {
+  const [program, ...args] = ourCommand(...words);
+  const output = await new Deno.Command(program!, { args }).output();
+  const decoder = new TextDecoder();
+  return {
+    success: output.success,
+    stdout: decoder.decode(output.stdout),
+    stderr: decoder.decode(output.stderr),
+  };
+}
+
+/** A node joins on one server and is known to the other; then it is not. */
+export async function checkJoinAndRevoke(at: StateServers): Promise<void> {
+  const [one, other] = [await at.start(), await at.start()];
+  const { success, folder, stderr } = await at.join(
+    "edge-1",
+    await at.token("--node=edge-1"),
+    one,
+  );
+  assert(success, stderr);
+  const agent = await at.link(folder, other);
+  const list = JSON.parse(await at.must("node", "list", "--json"));
+  assertEquals(list.map(({ name }: { name: string }) => name), ["edge-1"]);
+  const revoked = other.child.untilPrinted(/node was revoked/);
+  await at.must("node", "revoke", "edge-1");
+  // The command takes longer to end than the word of it.
+  const startMs = performance.now();
+  await revoked;
+  const tookMs = performance.now() - startMs;
+  assert(tookMs < 1_000, `it took ${tookMs} ms`);
+  await agent.untilPrinted(/node was revoked/);
+  await at.must("node", "approve", "edge-1");
+  await agent.untilPrinted(again(/linked to server/));
+  await at.must("node", "forget", "edge-1");
+  await agent.untilPrinted(/knows no such node/);
+}
+
+/** Of many who show a token at two servers at once, one gets in. */
+export async function checkTokenRace(at: StateServers): Promise<void> {
+  const servers = [await at.start(), await at.start()];
+  const token = await at.token("--node=*");
+  const joins = await Promise.all(
+    ["a", "b", "c", "d"].map((name, index) =>
+      at.join(name, token, servers[index % 2]!)
+    ),
+  );
+  const won = joins.filter(({ success }) => success);
+  assertEquals(won.length, 1, joins.map(({ stderr }) => stderr).join("\n"));
+  for (const { success, stderr } of joins) {
+    if (!success) assert(/is used up/.test(stderr), stderr);
+  }
+  const [row] = JSON.parse(await at.must("token", "list", "--json"));
+  assertEquals([row.state, row.usedBy.length], ["used up", 1]);
+}
+
+/** A change of authorities is one on all servers. */
+export async function checkRotation(at: StateServers): Promise<void> {
+  const servers = [await at.start(), await at.start()];
+  for (const step of ["rotate", "activate"]) {
+    const printed = await at.must("ca", step);
+    assert(printed.includes("issues"), printed);
+    const pem = await at.must("ca", "show", "--pem");
+    await eventually(
+      `${step} is known to both`,
+      () =>
+        servers.every(({ stateDirectory }) =>
+          Deno.readTextFileSync(`${stateDirectory}/ca/bundle.crt`) === pem
+        ),
+    );
+  }
+  // Who joins on either gets a certificate that both take.
+  const { folder } = await at.join(
+    "n",
+    await at.token("--node=n"),
+    servers[0]!,
+  );
+  await at.link(folder, servers[1]!);
+}
