@@ -10,6 +10,7 @@ import { isIP } from "node:net";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
 import { StandInKubelet } from "../support/peers/kubelet.ts";
+import { Child } from "../peers/child.ts";
 import { findPeer } from "../peers/peers.ts";
 import { KubeCluster, type PkiPair } from "../peers/kube_cluster.ts";
 import { freePort } from "../peers/ports.ts";
@@ -320,6 +321,60 @@ function byEgress(transport: "uds" | "tcp", protocol: "grpc" | "http-connect") {
   };
 }
 
+/** By a gateway in front of two servers; the one that is used is killed. */
+function byGateway(protocol: "grpc" | "http-connect") {
+  return async ({ workspace }: KubeContext) => {
+    const folder = workspace.path("cluster");
+    await Deno.mkdir(folder);
+    const port = freePort();
+    const [file, socket] = [`${folder}/egress.yaml`, workspace.path("gate")];
+    const options = { transport: "uds", mode: "auto", maker: "ours" } as const;
+    await using stack = new AsyncDisposableStack();
+    const started = <T extends { readonly child: Child }>(running: T): T => {
+      stack.defer(() => running.child.stop("SIGKILL"));
+      return running;
+    };
+    const identifiers = `--agent-identifiers=host=${NODE}&ipv4=127.0.0.1`;
+    const frontends: string[] = [];
+    const servers: RunningServer[] = [];
+    for (let count = 0; count < 2; count++) {
+      const server = started(await startServer(workspace, options));
+      const flags = [`--agent-id=${NODE}`, identifiers];
+      started(await startAgent(workspace, server, "ours", flags));
+      const { frontend } = server;
+      if (frontend.transport === "uds") frontends.push(`unix:${frontend.path}`);
+      servers.push(server);
+    }
+    const { child } = started({
+      child: new Child({
+        name: "gateway",
+        command: ourCommand(
+          ...["forward", `--frontend=unix:${socket}`],
+          `--server=${frontends.join()}`,
+        ),
+        logFile: workspace.path("gateway.log"),
+      }),
+    });
+    await child.untilPrinted(/ -> grpc over /);
+    const flags = [`--frontend=unix:${socket}`];
+    await Deno.writeTextFile(file, await printed(flags, protocol));
+    await using cluster = await KubeCluster.start(folder, {
+      flags: [`--egress-selector-config-file=${file}`],
+    });
+    await using rig = new KubeletCase(cluster, workspace);
+    const place = { hostname: "127.0.0.1", port };
+    const kubelet = await rig.kubelet(["127.0.0.1"], place);
+    await rig.pod("127.0.0.1", port);
+    await operates(cluster, kubelet);
+    await forwards(cluster);
+    // The first one is in use; the other one was never asked.
+    await servers[0]!.child.stop("SIGKILL");
+    for (let count = 0; count < 3; count++) await logs(cluster, kubelet);
+    await operates(cluster, kubelet);
+    await forwards(cluster);
+  };
+}
+
 /** What `tunnel egress-config` prints. */
 async function printed(
   flags: readonly string[],
@@ -464,6 +519,11 @@ export const KUBE_KUBELET_CASES: KubeCases = {
     "uds",
     "http-connect",
   ),
+  "kubectl goes on when a server behind a gateway is killed, gRPC": byGateway(
+    "grpc",
+  ),
+  "kubectl goes on when a server behind a gateway is killed, CONNECT":
+    byGateway("http-connect"),
   "kubectl works through the EgressSelector, CONNECT over TLS": byEgress(
     "tcp",
     "http-connect",
