@@ -70,21 +70,24 @@ egressSelections:
 `,
   );
   const { socketPath } = tunnel;
-  const run = (index: number, route: string, port: number) =>
+  const gone = `${folder}/gone.sock`;
+  const run = (index: number, port: number, ...routes: readonly string[]) =>
     deno(folder, [
       ...["run", "--no-check", "--no-prompt", "--allow-net"],
-      ...[`--allow-read=${socketPath},${egress}`],
-      ...[`--allow-write=${socketPath}`],
-      ...[`${index}.ts`, route, `127.0.0.1:${port}`],
+      ...[`--allow-read=${socketPath},${egress},${gone}`],
+      ...[`--allow-write=${socketPath},${gone}`],
+      ...[`${index}.ts`, ...routes, `127.0.0.1:${port}`],
     ]);
   const { port } = web.addr;
-  const connected = await run(0, socketPath, port);
+  const connected = await run(0, port, socketPath);
   assertStringIncludes(connected, `to 127.0.0.1 ${port}`);
   assertStringIncludes(connected, "hello from behind");
-  assertEquals(await run(1, socketPath, echo.port), "heard ping");
-  assertStringIncludes(await run(2, socketPath, port), "hello from behind");
-  assertStringIncludes(await run(3, egress, port), "hello from behind");
-  assertEquals(programs.length, 4);
+  const other = await run(1, port, gone, socketPath);
+  assertStringIncludes(other, "hello from behind");
+  assertEquals(await run(2, echo.port, socketPath), "heard ping");
+  assertStringIncludes(await run(3, port, socketPath), "hello from behind");
+  assertStringIncludes(await run(4, port, egress), "hello from behind");
+  assertEquals(programs.length, 5);
   await Deno.remove(folder, { recursive: true });
 });
 
