@@ -32,6 +32,8 @@ import { runInSandbox, sandboxFolder, sandboxObstacle } from "./sandbox.ts";
 const USAGE = "Usage: deno task chaos [--seed N] [--minutes M] " +
   "[--only fault,…] [--cut] [--strict] [--program FILE]";
 
+const PEERS = ["wan", "etcd", "kube-apiserver", "kubectl"] as const;
+
 /** Seeds are 32-bit numbers. */
 const SEED_LIMIT = 2 ** 31;
 
@@ -78,7 +80,7 @@ async function outside(plan: RunPlan): Promise<number> {
 
 async function fetchPeers(): Promise<string | undefined> {
   try {
-    await findPeer("wan");
+    for (const peer of PEERS) await findPeer(peer);
     // Faults that want a library that is missing say so themselves.
     await debianLibrary("libfaketime").catch(unlessMissing);
     return undefined;

@@ -8,9 +8,10 @@
 import { Tally } from "../interop/tally.ts";
 import { Prng } from "../support/memory/prng.ts";
 import { sleep } from "../support/watch/event_loop.ts";
-import { ALL_FAULTS, SHORT_FAULTS } from "./faults/mod.ts";
+import { faultsOf } from "./faults/mod.ts";
 import { FakeClocks } from "./fake_clocks.ts";
-import type { Fault } from "./fault.ts";
+import type { Fault, FaultMaker } from "./fault.ts";
+import { LeakWatch } from "./leaks.ts";
 import { Ledger } from "./ledger.ts";
 import { Load } from "./load.ts";
 import { Network } from "./network.ts";
@@ -51,7 +52,12 @@ export async function playAll(plan: RunPlan, folder: string): Promise<number> {
   const verdicts: Verdict[] = [];
   for (const topology of TOPOLOGIES) {
     const player = new Player(plan, topology, prng, tally, verdicts);
-    await player.play(folder, network, clocks);
+    const home = `${folder}/${topology.state}`;
+    try {
+      await player.play(home, network, clocks);
+    } catch (error) {
+      tally.fail(topology.name, error);
+    }
   }
   for (const line of reportTable(verdicts)) tally.note(line);
   tally.note(`again: deno task chaos --seed ${plan.seed}`);
@@ -76,7 +82,9 @@ class Player {
     clocks: FakeClocks,
   ): Promise<void> {
     const { topology, tally } = this;
+    if (this.#asked.length === 0) return;
     const atMs = Date.now();
+    await Deno.mkdir(folder);
     const stage = await Stage.open(topology, folder, network, clocks);
     const load = new Load(
       {
@@ -87,28 +95,34 @@ class Player {
       this.#ledger,
       this.prng,
     );
+    const leaks = new LeakWatch(stage);
     load.start();
     const tookMs = await this.#untilWell(load, atMs, FIRST_WELL_MS);
     tally.note(`${topology.name}: well ${Math.round(tookMs)} ms after start`);
     if (Number.isFinite(tookMs)) {
       for (const fault of this.#faults(stage)) {
         await this.#one(stage, load, fault);
+        leaks.sample();
       }
     } else {
       tally.fail(`${topology.name} starts`, load.complaints(atMs).join("\n"));
     }
     await load.stop();
+    await leaks.judge(tally);
     await stage[Symbol.asyncDispose]();
   }
 
-  /** Those that were asked for, as they come: whom they hit is drawn now. */
-  *#faults(stage: Stage): Generator<Fault> {
+  /** Faults of this stage that were asked for. */
+  get #asked(): [string, FaultMaker][] {
     const { only, isCut } = this.plan;
-    const faults = isCut ? SHORT_FAULTS : ALL_FAULTS;
-    for (const [name, make] of Object.entries(faults)) {
-      const isAsked = only.length === 0 ||
-        only.some((begin) => name.startsWith(begin));
-      if (!isAsked) continue;
+    const all = Object.entries(faultsOf(this.topology.state, isCut));
+    if (only.length === 0) return all;
+    return all.filter(([name]) => only.some((begin) => name.startsWith(begin)));
+  }
+
+  /** As they come: whom each hits is drawn when the one before is over. */
+  *#faults(stage: Stage): Generator<Fault> {
+    for (const [name, make] of this.#asked) {
       const made = make(stage, this.prng);
       if (typeof made !== "string") yield made;
       else if (this.plan.isStrict) this.tally.fail(name, made);

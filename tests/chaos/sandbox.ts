@@ -77,6 +77,8 @@ export async function runInSandbox(
       ...[`${INSIDE_FLAG}${folder}`, ...args],
     ],
     stdin: "null",
+    // Whatever makes a folder for a while makes it in the run's own.
+    env: { TMPDIR: folder },
   }).spawn();
   // The kernel then ends the one inside, and that one's end everything else.
   const end = () => child.kill("SIGKILL");

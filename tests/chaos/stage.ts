@@ -210,6 +210,7 @@ export class Stage implements AsyncDisposable {
         `--handover-socket=${this.folder}/${id}.handover`,
         "--proxy-strategies=destHost",
         `--policy-file=${policy}`,
+        ...this.store.serverFlags,
         ...topology.serverFlags.map((flag) => this.#filled(flag, id)),
       ];
       const program = this.#program(id, id, command, {
@@ -262,6 +263,7 @@ export class Stage implements AsyncDisposable {
       `--health-server-port=${AGENT_HEALTH_PORT}`,
       "--admin-server-port=0",
       `--handover-socket=${this.folder}/${name}.handover`,
+      ...this.store.agentFlags,
       ...this.topology.agentFlags.map((flag) => this.#filled(flag, name)),
     ];
   }

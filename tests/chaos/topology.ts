@@ -6,7 +6,12 @@
  */
 
 /** Where servers keep what they share. */
-export type StateKind = "directory" | "etcd" | "kubernetes";
+export type StateKind =
+  | "directory"
+  | "etcd"
+  | "kubernetes"
+  /** A directory; servers are known by their Lease objects, as upstream's. */
+  | "leases";
 
 /** One agent, on a machine of its own name. */
 export interface AgentPlan {
@@ -41,15 +46,19 @@ const AGENTS: readonly AgentPlan[] = [
 
 const SERVERS = ["s1", "s2", "s3"];
 
+const MEET = ["--advertise-address={address}:8091", "--peer-forwarding"];
+
+function topology(name: string, state: StateKind, serverFlags = MEET) {
+  return {
+    ...{ name, state, serverFlags, agentFlags: [] },
+    ...{ servers: SERVERS, agents: AGENTS },
+  };
+}
+
+/** The first has all faults; the others those of what they stand on. */
 export const TOPOLOGIES: readonly Topology[] = [
-  {
-    name: "shared directory",
-    state: "directory",
-    servers: SERVERS,
-    agents: AGENTS,
-    serverFlags: ["--advertise-address={address}:8091", "--peer-forwarding"],
-    agentFlags: [],
-  },
+  topology("shared directory", "directory"),
+  topology("Kubernetes leases", "leases", []),
 ];
 
 /** What is reached behind the agents. */

@@ -114,8 +114,17 @@ export class KubeCluster implements AsyncDisposable {
     return this.#pki.issue(name, spec);
   }
 
-  /** A kubeconfig file with these fields of a user. */
-  async kubeconfig(name: string, user: object): Promise<string> {
+  /**
+   * A kubeconfig file with these fields of a user.
+   *
+   * @param server Where the API server is reached, when something stands
+   *   before it.
+   */
+  async kubeconfig(
+    name: string,
+    user: object,
+    server = this.server,
+  ): Promise<string> {
     const path = `${this.folder}/${name}.kubeconfig`;
     const text = JSON.stringify({
       apiVersion: "v1",
@@ -124,7 +133,7 @@ export class KubeCluster implements AsyncDisposable {
       clusters: [{
         name: "main",
         cluster: {
-          server: this.server,
+          server,
           "certificate-authority": this.caFile,
         },
       }],

@@ -11,10 +11,10 @@ import type { Program } from "../program.ts";
 import { overAgent, overServer } from "../fault.ts";
 import { agentsOf } from "../topology.ts";
 
-const LASTS_MS = 6_000;
+const LASTS_MS = 4_500;
 
-/** Descriptors that a process may have beyond those it has. */
-const SPARE_DESCRIPTORS = 3;
+/** Descriptors that a process may have beyond those it has: none comes free soon. */
+const SPARE_DESCRIPTORS = -2;
 
 /** Memory that a process may have beyond what it has. */
 const SPARE_MEMORY_KIB = 48 * 1024;

@@ -5,14 +5,21 @@
  */
 
 import type { FaultFamily } from "../fault.ts";
+import type { StateKind } from "../topology.ts";
 import { FREEZE_FAULTS, LONG_FREEZE_FAULTS } from "./freeze.ts";
 import { KILL_FAULTS } from "./kill.ts";
 import { MACHINE_FAULTS } from "./machine.ts";
 import { NAME_FAULTS } from "./names.ts";
 import { LONG_NETWORK_FAULTS, NETWORK_FAULTS } from "./network.ts";
+import {
+  ETCD_FAULTS,
+  KUBERNETES_FAULTS,
+  LONG_ETCD_FAULTS,
+  LONG_KUBERNETES_FAULTS,
+} from "./stores.ts";
 
 /** Those of the cut. */
-export const SHORT_FAULTS: FaultFamily = {
+const SHORT: FaultFamily = {
   ...KILL_FAULTS,
   ...FREEZE_FAULTS,
   ...NETWORK_FAULTS,
@@ -20,8 +27,19 @@ export const SHORT_FAULTS: FaultFamily = {
   ...NAME_FAULTS,
 };
 
-export const ALL_FAULTS: FaultFamily = {
-  ...SHORT_FAULTS,
+const LONG: FaultFamily = {
+  ...SHORT,
   ...LONG_FREEZE_FAULTS,
   ...LONG_NETWORK_FAULTS,
 };
+
+/** What is played on a stage: on others than the first, what is theirs. */
+export function faultsOf(state: StateKind, isCut: boolean): FaultFamily {
+  if (state === "directory") return isCut ? SHORT : LONG;
+  if (state === "etcd") {
+    return isCut ? ETCD_FAULTS : { ...ETCD_FAULTS, ...LONG_ETCD_FAULTS };
+  }
+  return isCut
+    ? KUBERNETES_FAULTS
+    : { ...KUBERNETES_FAULTS, ...LONG_KUBERNETES_FAULTS };
+}

@@ -12,7 +12,7 @@ const MOODS: readonly NameMood[] = ["silent", "servfail", "nxdomain", "empty"];
 const MOOD_MS = 1_200;
 
 /** In which the balancer leads to one server alone. */
-const PINNED_MS = 8_000;
+const PINNED_MS = 6_000;
 
 /** An agent that misses one server of three may ask again so often meanwhile. */
 const ASKS_MAX = 12;

@@ -20,8 +20,8 @@ import { agentsOf } from "../topology.ts";
 import { loneAgents } from "./kill.ts";
 
 /** Longer than it takes to find a link half open. */
-const CUT_MS = 12_000;
-const SLOW_MS = 6_000;
+const CUT_MS = 11_000;
+const SLOW_MS = 4_500;
 
 /** Times that a line goes and comes, for so long each. */
 const FLAPS = 4;
@@ -87,15 +87,6 @@ export const NETWORK_FAULTS: FaultFamily = {
     const name = `cut from ${server} to ${agent} alone`;
     return told(stage, name, [[server, agent]], { cut: true }, CUT_MS, {
       ...{ mayBreak: isOver, dialMs: NEXT_SERVER_MS },
-    });
-  },
-
-  "cut-agent-of-two": (stage, prng) => {
-    const agent = prng.pick(agentsOf(stage.topology, "site"));
-    const ways = between(stage.topology.servers, [agent]);
-    const name = `agent ${agent} cut off`;
-    return told(stage, name, ways, { cut: true }, CUT_MS, {
-      mayBreak: overAgent(agent),
     });
   },
 
@@ -165,6 +156,15 @@ export const LONG_NETWORK_FAULTS: FaultFamily = {
     const name = `agent ${agent} cut off`;
     return told(stage, name, ways, { cut: true }, CUT_MS, {
       ...{ mayBreak: overAgent(agent), mayFail: [agent] },
+    });
+  },
+
+  "cut-agent-of-two": (stage, prng) => {
+    const agent = prng.pick(agentsOf(stage.topology, "site"));
+    const ways = between(stage.topology.servers, [agent]);
+    const name = `agent ${agent} cut off`;
+    return told(stage, name, ways, { cut: true }, CUT_MS, {
+      mayBreak: overAgent(agent),
     });
   },
 

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { sleep } from "../watch/event_loop.ts";
 import { arrivals } from "./sockets.ts";
 
 /** Largest single read. */
@@ -14,19 +15,26 @@ const CHUNK_BYTES = 128 * 1024;
 /** Which way bytes go: `up` from whoever connects, `down` to it. */
 export type LineDirection = "up" | "down";
 
-/** A TCP relay on loopback. See the module description. */
+/** A TCP relay. See the module description. */
 export class CuttableLine {
   readonly port: number;
   readonly #listener: Deno.TcpListener;
   readonly #toPort: number;
+  /** Whoever connects is dropped at once. */
+  isAway = false;
+  /** What every piece waits, in either direction. */
+  delayMs = 0;
   readonly #conns = new Set<Deno.TcpConn>();
   /** Settle when the direction is no longer blocked. */
   readonly #gates = new Map<LineDirection, PromiseWithResolvers<void>>();
 
-  /** @param toPort On loopback, where every connection goes on to. */
-  constructor(toPort: number) {
+  /**
+   * @param toPort On loopback, where every connection goes on to.
+   * @param hostname Where it listens.
+   */
+  constructor(toPort: number, hostname = "127.0.0.1") {
     this.#toPort = toPort;
-    this.#listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    this.#listener = Deno.listen({ hostname, port: 0 });
     this.port = this.#listener.addr.port;
     void this.#accept();
   }
@@ -59,7 +67,7 @@ export class CuttableLine {
 
   async #accept(): Promise<void> {
     for await (const near of arrivals(this.#listener)) {
-      const far = await this.#goOn();
+      const far = this.isAway ? undefined : await this.#goOn();
       if (far === undefined) {
         near.close();
         continue;
@@ -93,6 +101,7 @@ export class CuttableLine {
       for (;;) {
         const count = await from.read(buffer);
         await this.#gates.get(direction)?.promise;
+        if (this.delayMs > 0) await sleep(this.delayMs);
         if (count === null) break;
         for (let at = 0; at < count;) {
           at += await to.write(buffer.subarray(at, count));
