@@ -20,6 +20,7 @@ import {
   listenHttp,
 } from "../net/listen/listeners.ts";
 import { ConnectionLog } from "../platform/log/connection_log.ts";
+import type { HttpUse } from "../net/admin/passed_http.ts";
 import type { Log } from "../platform/log/log.ts";
 import { MetricRegistry } from "../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../platform/log/internal_error_log.ts";
@@ -160,7 +161,8 @@ class Agent {
       receiveBudget: this.#receiveBudget,
       metrics: this.#metrics,
       announcement: this.#announcement,
-      instanceId: newInstanceId((bytes) => crypto.getRandomValues(bytes)),
+      instanceId: options.instanceId ??
+        newInstanceId((bytes) => crypto.getRandomValues(bytes)),
       onDial: this.#dialer.dial,
       serversWanted: (reported) => this.#leases?.servers(reported) ?? reported,
     });
@@ -185,6 +187,7 @@ class Agent {
       ? {}
       : { [PROXY_STATUS_PATH]: (url) => proxy.answer(url) };
     const healthListener = this.#serve(
+      "health",
       health,
       answer({
         metrics: this.#metricRegistry,
@@ -202,6 +205,7 @@ class Agent {
       }, more),
     );
     const adminListener = admin && this.#serve(
+      "admin",
       admin,
       adminHandler({ healthPort: healthListener.port }, {
         ...more,
@@ -369,10 +373,11 @@ class Agent {
   }
 
   #serve(
+    use: HttpUse,
     address: ListenAddress,
     handler: (request: Request) => Response,
   ): BoundListener {
-    const listener = listenHttp(address, handler);
+    const listener = listenHttp(address, handler, undefined, use);
     this.#listeners.push(listener);
     return listener;
   }

@@ -51,6 +51,8 @@ export interface RelayOptions {
 export interface AgentOptions {
   /** Empty: the name that the node has joined with. */
   readonly agentId: string;
+  /** Of the program, where it is several processes; absent: a new one. */
+  readonly instanceId?: string;
   /** What this agent says it serves; absent: what the node was granted. */
   readonly identifiers?: Identifiers;
 

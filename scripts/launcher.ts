@@ -59,7 +59,7 @@ export function permissionCase(): string {
   const patterns = flags.flatMap((flag) => [flag, `${flag}=*`]).join("|");
   return `plugins="${named}"
 # A plain file of flags, for reading a pipe would take what is in it.
-look() { [ ! -f "$1" ] || ! grep -q 'kube[-_]\\{0,1\\}config' "$1" || plugins=yes; }
+look() { [ ! -f "$1" ] || ! grep -q -e 'kube[-_]\\{0,1\\}config' -e workers "$1" || plugins=yes; }
 look "\${TUNNEL_CONFIG:-}"
 before=
 for word do

@@ -19,6 +19,7 @@ import {
   type ListenAddress,
   listenHttp,
 } from "../net/listen/listeners.ts";
+import type { HttpUse } from "../net/admin/passed_http.ts";
 import type { Log } from "../platform/log/log.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { socketStore } from "../net/bind/socket_store.ts";
@@ -144,6 +145,7 @@ class Server {
     const agents = await this.#agents.listen();
     const kubelet = await this.#frontends.listenKubelet(agentFiles);
     const health = this.#serve(
+      "health",
       options.health,
       healthHandler({
         metrics: metricRegistry,
@@ -162,6 +164,7 @@ class Server {
       }),
     );
     const admin = this.#serve(
+      "admin",
       options.admin,
       adminHandler(metricRegistry, {
         ...options.profiling === true ? profileRoutes() : {},
@@ -278,6 +281,7 @@ class Server {
 
   /** @returns Where it listens. */
   #serve(
+    use: HttpUse,
     address: ListenAddress,
     handler: (request: Request) => Response,
   ): string {
@@ -285,6 +289,7 @@ class Server {
       address,
       handler,
       () => this.#core.limiter.reached("http_connections", "all"),
+      use,
     );
     this.#httpListeners.push(listener);
     return listener.address;

@@ -148,6 +148,8 @@ class NodeProxy {
         notes: () => proxy.notes,
         style: "agent",
       }, { [PROXY_STATUS_PATH]: (url) => proxy.answer(url) }),
+      undefined,
+      "admin",
     );
   }
 

@@ -23,6 +23,7 @@ import { liveConfig } from "../flags/live_config.ts";
 import { relayFlags } from "../flags/relay_flags.ts";
 import type { ListenFlag } from "../flags/listen_flags.ts";
 import { type LongRunning, runUntilStopped } from "../program/long_running.ts";
+import { workerFields, workerRole } from "../program/workers/worker_role.ts";
 import type { Replaceable } from "../program/succession.ts";
 
 /** Gets the agent up; rejects when that cannot be. */
@@ -55,15 +56,18 @@ export function agentCommand(start: StartAgent): Command {
     flags: AGENT_FLAGS,
     async run(reading, context) {
       refuseOperands(reading.operands);
+      const role = workerRole(context.environment);
       const options = agentOptions(
         reading,
-        () => crypto.randomUUID(),
+        () => role?.id ?? crypto.randomUUID(),
         defaultStateDirectory("agent", context.environment),
+        role,
       );
       const { values } = reading;
       const log = openLog("agent", {
         format: values["log-format"],
         level: values["v"],
+        ...workerFields(role),
       });
       using _net = surviveInternalErrors(log);
       for (const notice of reading.notices) log.warn(notice);
@@ -78,6 +82,12 @@ export function agentCommand(start: StartAgent): Command {
           ? "a --health-server-port"
           : "a --state-dir and ports",
         listens: listenFlags(options),
+        workers: {
+          count: values["workers"],
+          role,
+          http: { health: options.health, admin: options.admin! },
+          endMs: options.drainTimeoutMs,
+        },
         start: async () => {
           const running = await start(live, log);
           log.detail(tlsInUse());

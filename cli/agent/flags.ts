@@ -26,6 +26,7 @@ import {
   portFlag,
   textFlag,
 } from "../flags/flag.ts";
+import { WORKERS_FLAG } from "../flags/workers_flag.ts";
 import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { joinFileFlag, nodeFlags, serverFlag } from "../flags/join_flags.ts";
@@ -211,6 +212,7 @@ export const AGENT_FLAGS = {
   }),
 
   ...AUDIT_FLAGS,
+  ...WORKERS_FLAG,
   ...HANDOVER_FLAGS,
   ...GENERAL_FLAGS,
   ...LOG_FLAGS,

@@ -11,6 +11,7 @@ import { UsageError } from "../flags/usage_error.ts";
 import { belonging } from "./identity.ts";
 import { announcedServices } from "./announce.ts";
 import type { AGENT_FLAGS } from "./flags.ts";
+import type { WorkerRole } from "../program/workers/worker_role.ts";
 import { auditOptions, kubeconfigOf } from "../flags/server_and_agent.ts";
 import { formatGoDuration } from "../../platform/documents/go_duration.ts";
 import type { LeaseCountOptions } from "../../agent/options.ts";
@@ -29,6 +30,7 @@ export function agentOptions(
   reading: FlagReading<typeof AGENT_FLAGS>,
   newId: () => string,
   stateDirectory: string,
+  worker?: WorkerRole,
 ): AgentOptions {
   const { values: flags, given } = reading;
   if (flags["proxy-server-port"] === 0) {
@@ -78,7 +80,8 @@ export function agentOptions(
       // Beside the agent's directory, which holds nothing else.
       addressFile: `${stateDirectory.replace(/\/+$/, "")}-proxy-addresses`,
     }),
-    ...audited(flags),
+    ...audited(flags, worker),
+    ...(worker === undefined ? {} : { instanceId: instanceIdOf(worker) }),
     drainTimeoutMs: flags["drain-timeout"],
     health: {
       hostname: flags["health-server-host"],
@@ -114,9 +117,15 @@ function relayed(
 
 function audited(
   flags: FlagReading<typeof AGENT_FLAGS>["values"],
+  worker: WorkerRole | undefined,
 ): Pick<AgentOptions, "audit"> {
-  const audit = auditOptions(flags);
+  const audit = auditOptions(flags, worker);
   return audit === undefined ? {} : { audit };
+}
+
+/** Servers see one agent, not duplicates. */
+function instanceIdOf({ id }: WorkerRole): string {
+  return id.replaceAll("-", "");
 }
 
 /** Flags that define together what may be dialed. */

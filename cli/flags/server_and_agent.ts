@@ -42,18 +42,23 @@ export const AUDIT_FLAGS = {
   }),
 } as const;
 
-/** @returns `undefined` when no audit log is wanted. */
+/**
+ * @param worker Each has a file of its own: two could not rotate one.
+ * @returns `undefined` when no audit log is wanted.
+ */
 export function auditOptions(
   flags: {
     readonly "audit-log": string;
     readonly "audit-log-max-size": number;
     readonly "audit-log-max-files": number;
   },
+  worker?: { readonly index: number },
 ): AuditLogOptions | undefined {
   const path = flags["audit-log"];
   if (path === "") return undefined;
+  const { index = 0 } = worker ?? {};
   return {
-    path,
+    path: index === 0 ? path : `${path}.w${index}`,
     bytesMax: flags["audit-log-max-size"],
     filesMax: flags["audit-log-max-files"],
   };

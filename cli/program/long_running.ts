@@ -16,6 +16,10 @@ import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { type Replaceable, Succession } from "./succession.ts";
 import { untilStopped } from "./until_stopped.ts";
+import { startWorkers } from "./workers/start_workers.ts";
+import type { WorkerAddresses } from "./workers/worker_ports.ts";
+import type { WorkerRole } from "./workers/worker_role.ts";
+import { runWorker } from "./workers/worker_side.ts";
 
 /** What is run. */
 export interface LongRunning {
@@ -30,17 +34,46 @@ export interface LongRunning {
   /** Flags that tell a second one of its kind from the first. */
   readonly ownFlags: string;
   readonly listens: readonly ListenFlag[];
+  readonly workers: WorkersWanted;
   /** Gets it up; rejects when that cannot be. */
   start(): Promise<Replaceable> | Replaceable;
 }
 
+/** How many processes there are to be, and which of them this is. */
+export interface WorkersWanted {
+  readonly count: number;
+  /** Absent: it is the parent of them, or the only one. */
+  readonly role: WorkerRole | undefined;
+  /** Where the program answers questions about itself. */
+  readonly http: WorkerAddresses;
+  /** How long one may take to end. */
+  readonly endMs: number;
+}
+
+/**
+ * Whether this process is the parent of workers, which read sources and files
+ * themselves.
+ */
+export function isParent({ count, role }: WorkersWanted): boolean {
+  return count > 1 && role === undefined;
+}
+
 /** Settles when everything has ended. */
 export async function runUntilStopped(
-  { command, flags, stateDirectory, port, ownFlags, listens, start }:
-    LongRunning,
-  { environment }: Pick<CommandContext, "environment">,
+  run: LongRunning,
+  { environment, argv }: Pick<CommandContext, "environment" | "argv">,
   log: Log,
 ): Promise<ExitCode> {
+  const { command, flags, stateDirectory, port, ownFlags, listens } = run;
+  const { workers } = run;
+  if (workers.role !== undefined) {
+    const start = () => namingFlags(listens, run.start);
+    await runWorker(start, workers.role, log);
+    return ExitCode.OK;
+  }
+  const start = workers.count === 1
+    ? run.start
+    : () => startWorkers({ ...workers, argv: [command, ...argv], log });
   const address = handoverAddress({
     command,
     flag: flags["handover-socket"],

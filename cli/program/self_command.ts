@@ -92,14 +92,16 @@ const SPECIAL: ReadonlyMap<string, readonly string[]> = new Map<
 }));
 
 /**
- * A kubeconfig may name a program that gives credentials (exec plugins). Only
- * with one of these flags, in the command's words or in its configuration file,
- * or one of these variables, may a command run others.
+ * A kubeconfig may name a program that gives credentials (exec plugins), and
+ * workers are processes of the same program. Only with one of these flags, in
+ * the command's words or in its configuration file, or one of these variables,
+ * may a command run others.
  */
 export const RUNS_PLUGINS = {
   /** As the shell matches names; `_` is as good as `-`. */
-  flags: ["-*kubeconfig", "-*kube[-_]config"],
+  flags: ["-*kubeconfig", "-*kube[-_]config", "-workers", "--workers"],
   variables: [
+    "TUNNEL_WORKERS",
     "KUBECONFIG",
     "TUNNEL_KUBECONFIG",
     "TUNNEL_KUBE_CONFIG",

@@ -46,6 +46,8 @@ export interface Replaceable extends Running {
   handedOverEarly?(pid: number): void;
   /** How many agents are linked. */
   readonly agents?: number;
+  /** It serves alone: nobody whose place it takes does any more. */
+  tookOver?(): void;
   /** All sockets are: it ends when its connections have ended. */
   handedOver(pid: number): void;
 }
@@ -187,6 +189,7 @@ export class Succession {
     // How many agents were linked before is unknown; one is better than none.
     if (late.size > 0) await running.whenReady(1);
     this.#store!.start();
+    running.tookOver?.();
   }
 
   async #takeOver(takeover: Takeover, running: Replaceable): Promise<void> {
@@ -197,6 +200,7 @@ export class Succession {
     // It may be ending meanwhile; then it takes over nothing.
     if (running.isDraining) return takeover.abandon();
     await takeover.take();
+    running.tookOver?.();
     this.#log.info(`took over from process ${takeover.pid}`);
   }
 

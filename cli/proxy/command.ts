@@ -23,10 +23,21 @@ import {
 } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import { PROXY_FLAGS } from "./flags.ts";
-import { exposureNotice, proxyOptions } from "./options.ts";
+import { adminAddress, exposureNotice, proxyOptions } from "./options.ts";
 import { relayFlags } from "../flags/relay_flags.ts";
 import { readFirst } from "../program/sources.ts";
-import { type LongRunning, runUntilStopped } from "../program/long_running.ts";
+import {
+  isParent,
+  type LongRunning,
+  runUntilStopped,
+  type WorkersWanted,
+} from "../program/long_running.ts";
+import {
+  workerFields,
+  type WorkerRole,
+  workerRole,
+} from "../program/workers/worker_role.ts";
+import type { FlagValues } from "../flags/flag.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { checkSources } from "../../agent/proxy/source_check.ts";
 import { printable } from "../../platform/log/printable.ts";
@@ -63,12 +74,22 @@ export const PROXY_COMMAND = defineCommand({
       : reading.values;
     const isPrinting = values["print-env"] || values["print-hosts"] ||
       isChecking;
+    const role = workerRole(context.environment);
     const log = openLog("proxy", {
       format: values["log-format"],
       // The output is a list and nothing else.
       level: isPrinting ? 0 : values["v"],
+      ...workerFields(role),
     });
     using _net = surviveInternalErrors(log);
+    const workers = workersWanted(values, role);
+    if (isParent(workers) && !isPrinting) {
+      const run = longRunning(values, workers, {
+        listens: [],
+        start: () => Promise.reject(new Error("a parent runs no proxy")),
+      });
+      return await runUntilStopped(run, context, log);
+    }
     const options = proxyOptions({ ...reading, values }, context, log);
     for (const notice of reading.notices) log.warn(notice);
     if (isChecking) return await printCheck(options, context);
@@ -76,21 +97,46 @@ export const PROXY_COMMAND = defineCommand({
     if (isPrinting) return await printNames(values, options, log, context);
     const exposure = exposureNotice(options.addresses);
     if (exposure !== undefined) log.warn(exposure);
-    const run: LongRunning = {
-      command: "proxy",
-      flags: values,
-      stateDirectory: undefined,
-      port: options.admin,
-      ownFlags: "an --admin-port",
+    const run = longRunning(values, workers, {
       listens: [
         ["--admin-port", options.admin, "--admin-bind-address"],
         ...relayFlags(options.relay),
       ],
       start: () => startNodeProxy(options, log),
-    };
+    });
     return await runUntilStopped(run, context, log);
   },
 });
+
+type Values = FlagValues<typeof PROXY_FLAGS>;
+
+function longRunning(
+  values: Values,
+  workers: WorkersWanted,
+  how: Pick<LongRunning, "listens" | "start">,
+): LongRunning {
+  return {
+    command: "proxy",
+    flags: values,
+    stateDirectory: undefined,
+    port: adminAddress(values),
+    ownFlags: "an --admin-port",
+    workers,
+    ...how,
+  };
+}
+
+function workersWanted(
+  values: Values,
+  role: WorkerRole | undefined,
+): WorkersWanted {
+  return {
+    count: values["workers"],
+    role,
+    http: { admin: adminAddress(values) },
+    endMs: values["drain-timeout"],
+  };
+}
 
 /** `--print-env` and `--print-hosts`. */
 async function printNames(

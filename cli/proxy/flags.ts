@@ -28,6 +28,7 @@ import {
 } from "../flags/flag.ts";
 import { parseWholeNumber } from "../flags/go_values.ts";
 import { parseGoDuration } from "../../platform/documents/go_duration.ts";
+import { WORKERS_FLAG } from "../flags/workers_flag.ts";
 import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { PROXY_ADMIN_PORT } from "./query.ts";
@@ -190,6 +191,7 @@ export const PROXY_FLAGS = {
     help: "How long connections may continue after SIGTERM, or after " +
       "another process has taken over. 0: end at once.",
   }),
+  ...WORKERS_FLAG,
   ...HANDOVER_FLAGS,
   ...GENERAL,
   ...LOG_FLAGS,

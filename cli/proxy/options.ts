@@ -103,11 +103,16 @@ export function proxyOptions(
     drainMs: values["service-drain"],
     defaults: connectionDefaults(values),
     ...(dns === undefined ? {} : { dns }),
-    admin: {
-      hostname: values["admin-bind-address"],
-      port: values["admin-port"],
-    },
+    admin: adminAddress(values),
     drainTimeoutMs: values["drain-timeout"],
+  };
+}
+
+/** Where it tells about itself. */
+export function adminAddress(values: Values): ListenAddress {
+  return {
+    hostname: values["admin-bind-address"],
+    port: values["admin-port"],
   };
 }
 

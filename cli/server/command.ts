@@ -10,6 +10,7 @@ import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import type { ServerOptions } from "../../server/options.ts";
 import {
   type Command,
+  type CommandContext,
   defineCommand,
   refuseOperands,
 } from "../program/command.ts";
@@ -19,8 +20,20 @@ import { serverOptions } from "./options.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { liveConfig } from "../flags/live_config.ts";
 import { openSources, readFirst } from "../program/sources.ts";
+import type { FlagReading } from "../flags/read_flags.ts";
+import type { ExitCode } from "../program/exit_codes.ts";
 import type { ListenFlag } from "../flags/listen_flags.ts";
-import { type LongRunning, runUntilStopped } from "../program/long_running.ts";
+import {
+  isParent,
+  type LongRunning,
+  runUntilStopped,
+  type WorkersWanted,
+} from "../program/long_running.ts";
+import {
+  workerFields,
+  type WorkerRole,
+  workerRole,
+} from "../program/workers/worker_role.ts";
 import type { Replaceable } from "../program/succession.ts";
 
 /** Gets the server up; rejects when that cannot be. */
@@ -53,56 +66,78 @@ export function serverCommand(start: StartServer): Command {
       "  --cluster-ca-cert ca.crt",
     ],
     flags: SERVER_FLAGS,
-    async run(reading, context) {
-      refuseOperands(reading.operands);
-      const options = serverOptions(
-        reading,
-        defaultStateDirectory("server", context.environment),
-        context,
-      );
-      const { values } = reading;
-      const log = openLog("server", {
-        format: values["log-format"],
-        level: values["v"],
-      });
-      using _net = surviveInternalErrors(log);
-      for (const notice of reading.notices) log.warn(notice);
-      const config = liveConfig({
-        command: "server",
-        table: SERVER_FLAGS,
-        sources: context,
-        values,
-        log,
-      });
-      const discovery = discoveryConfig(reading, context);
-      const sources = withOwnNames(() =>
-        openSources(discovery?.sources ?? [], { log })
-      );
-      await readFirst(sources);
-      const live = {
-        ...options,
-        ...(config && { config }),
-        ...(discovery && { discovery: { ...discovery, sources } }),
-      };
-      const { identity, address: port } = options.agents;
-      const run: LongRunning = {
-        command: "server",
-        flags: values,
-        stateDirectory: identity?.stateDirectory,
-        port,
-        ownFlags: identity === undefined
-          ? "an --agent-port"
-          : "a --state-dir and ports",
-        listens: listenFlags(live),
-        start: async () => {
-          const running = await start(live, log);
-          log.detail(tlsInUse());
-          return running;
-        },
-      };
-      return await runUntilStopped(run, context, log);
-    },
+    run: (reading, context) => runServer(start, reading, context),
   });
+}
+
+async function runServer(
+  start: StartServer,
+  reading: FlagReading<typeof SERVER_FLAGS>,
+  context: CommandContext,
+): Promise<ExitCode> {
+  refuseOperands(reading.operands);
+  const role = workerRole(context.environment);
+  const options = serverOptions(
+    reading,
+    defaultStateDirectory("server", context.environment),
+    context,
+    () => role?.id ?? crypto.randomUUID(),
+    role,
+  );
+  const { values } = reading;
+  const log = openLog("server", {
+    format: values["log-format"],
+    level: values["v"],
+    ...workerFields(role),
+  });
+  using _net = surviveInternalErrors(log);
+  for (const notice of reading.notices) log.warn(notice);
+  const config = liveConfig({
+    command: "server",
+    table: SERVER_FLAGS,
+    sources: context,
+    values,
+    log,
+  });
+  const workers = workersWanted(options, values["workers"], role);
+  const discovery = isParent(workers)
+    ? undefined
+    : discoveryConfig(reading, context);
+  const sources = withOwnNames(() =>
+    openSources(discovery?.sources ?? [], { log })
+  );
+  await readFirst(sources);
+  const live = {
+    ...options,
+    ...(config && { config }),
+    ...(discovery && { discovery: { ...discovery, sources } }),
+  };
+  const { identity, address: port } = options.agents;
+  const run: LongRunning = {
+    command: "server",
+    flags: values,
+    stateDirectory: identity?.stateDirectory,
+    port,
+    ownFlags: identity === undefined
+      ? "an --agent-port"
+      : "a --state-dir and ports",
+    listens: listenFlags(live),
+    workers,
+    start: async () => {
+      const running = await start(live, log);
+      log.detail(tlsInUse());
+      return running;
+    },
+  };
+  return await runUntilStopped(run, context, log);
+}
+
+function workersWanted(
+  { health, admin, shutdownTimeoutMs }: ServerOptions,
+  count: number,
+  role: WorkerRole | undefined,
+): WorkersWanted {
+  return { count, role, http: { health, admin }, endMs: shutdownTimeoutMs };
 }
 
 function listenFlags(

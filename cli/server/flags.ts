@@ -26,6 +26,7 @@ import { DISCOVERY_FLAGS } from "./discovery.ts";
 import { PEER_FLAGS } from "./peers.ts";
 import { KUBELET_FLAGS } from "./kubelet.ts";
 import { SERVER_KUBERNETES_FLAGS } from "./kubernetes.ts";
+import { WORKERS_FLAG } from "../flags/workers_flag.ts";
 import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { stateDirectoryFlag } from "../flags/state_directory.ts";
@@ -287,6 +288,7 @@ export const SERVER_FLAGS = {
   ),
 
   ...AUDIT_FLAGS,
+  ...WORKERS_FLAG,
   ...HANDOVER_FLAGS,
   ...GENERAL_FLAGS,
   ...LOG_FLAGS,

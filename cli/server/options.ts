@@ -13,6 +13,10 @@ import type {
   TlsLimits,
 } from "../../server/options.ts";
 import { UsageError } from "../flags/usage_error.ts";
+import {
+  type WorkerRole,
+  workerServerId,
+} from "../program/workers/worker_role.ts";
 import { auditOptions } from "../flags/server_and_agent.ts";
 import type { SERVER_FLAGS } from "./flags.ts";
 import type { LimitConfig } from "../../net/admission/connection_limits.ts";
@@ -37,6 +41,7 @@ import { isOpensslUsed } from "../../net/tls/tls_in_use.ts";
  *
  * @param stateDirectory Where the server keeps its identity by default.
  * @param newId Makes an id when none was given.
+ * @param worker Each is a server of its own to agents.
  * @throws {UsageError} One line.
  */
 export function serverOptions(
@@ -44,6 +49,7 @@ export function serverOptions(
   stateDirectory: string,
   context: Pick<FlagSources, "readFile">,
   newId: () => string = () => crypto.randomUUID(),
+  worker?: Pick<WorkerRole, "index">,
 ): ServerOptions {
   const flags = reading.values;
   const agentsKeyPair = keyPair(
@@ -55,7 +61,7 @@ export function serverOptions(
   const identity = identityOptions(reading, agentsKeyPair, stateDirectory);
   const caFile = flags["cluster-ca-cert"];
   const agentHost = flags["agent-bind-address"];
-  const serverId = flags["server-id"] || newId();
+  const serverId = workerServerId(flags["server-id"] || newId(), worker);
   const kubernetes = serverKubernetes(flags, serverId);
   const kubelet = kubeletOptions(reading);
   const isAuthenticated = identity !== undefined || caFile !== "" ||
@@ -69,7 +75,8 @@ export function serverOptions(
   }
   return {
     serverId,
-    serverCount: flags["server-count"],
+    // Each of the servers has as many workers as this one, as far as is known.
+    serverCount: flags["server-count"] * flags["workers"],
     membership: membershipOptions(flags),
     ...stateOptions(reading, identity, context),
     frontend: frontendOptions(reading, identity),
@@ -87,7 +94,7 @@ export function serverOptions(
     ...forwarding(reading, identity),
     tls: tlsLimits(flags["tls-min-version"], flags["cipher-suites"]),
     limiter: admissionLimits(reading),
-    ...authorization(flags),
+    ...authorization(flags, worker),
     ...(kubernetes === undefined ? {} : { kubernetes }),
     ...(kubelet === undefined ? {} : { kubelet }),
     strategies: [...new Set(flags["proxy-strategies"])],
@@ -256,8 +263,9 @@ function frontendListen(
 
 function authorization(
   flags: FlagReading<typeof SERVER_FLAGS>["values"],
+  worker: Pick<WorkerRole, "index"> | undefined,
 ): Pick<ServerOptions, "authorization"> {
-  const audit = auditOptions(flags);
+  const audit = auditOptions(flags, worker);
   const policyFile = flags["policy-file"];
   if (audit === undefined && policyFile === "") return {};
   return {
@@ -295,8 +303,10 @@ export function tlsLimits(
 function admissionLimits(
   { values }: Pick<FlagReading<typeof SERVER_FLAGS>, "values">,
 ): LimitConfig {
-  const connections = values["max-connections"];
-  const unauthenticated = values["max-unauthenticated"];
+  const workers = values["workers"];
+  // Each worker has its part.
+  const connections = Math.ceil(values["max-connections"] / workers);
+  const unauthenticated = Math.ceil(values["max-unauthenticated"] / workers);
   return {
     ...(connections === 0 ? {} : { connectionsMax: connections }),
     ...(unauthenticated === 0 ? {} : { unauthenticatedMax: unauthenticated }),

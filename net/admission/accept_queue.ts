@@ -156,8 +156,12 @@ export class AcceptQueue implements Pollable {
 
   /** @returns Whether there may be another one. */
   #acceptOne(): boolean {
+    return this.#listener.descriptors
+      .some((descriptor) => this.#isAccepting && this.#acceptOf(descriptor));
+  }
+
+  #acceptOf(descriptor: number): boolean {
     const { library } = this.#system;
-    const { descriptor } = this.#listener;
     nameLength[0] = SOCKET_ADDRESS_BYTES;
     const accepted = library.accept4(
       descriptor,

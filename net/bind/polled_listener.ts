@@ -24,7 +24,11 @@ import { StreamDescriptor } from "../stream/stream_descriptor.ts";
 import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
 import { encodeUnixAddress } from "../libc/unix_address.ts";
 import { keyOfAddress, keyOfPath } from "./socket_key.ts";
-import { type ListeningSocket, socketStore } from "./socket_store.ts";
+import {
+  type ListeningSocket,
+  socketStore,
+  type WaitingSocket,
+} from "./socket_store.ts";
 
 const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
@@ -56,8 +60,12 @@ export function listenPolledTcp(
   backlog: number,
   poller: Poller | undefined = sharedPoller(),
 ): PolledListener | undefined {
-  const name = encodeSocketAddress(address);
-  return name && open(name, backlog, { kind: "tcp", address }, poller);
+  const at = address.port !== 0 ? address : {
+    hostname: address.hostname,
+    port: socketStore()?.sharing?.portFor("tcp", address.hostname) ?? 0,
+  };
+  const name = encodeSocketAddress(at);
+  return name && open(name, backlog, { kind: "tcp", address: at }, poller);
 }
 
 /** The same on a path, with the modes that the umask leaves. */
@@ -78,13 +86,17 @@ function open(
 ): PolledListener | undefined {
   const library = openLibc();
   if (library === undefined || poller === undefined) return undefined;
-  const waiting = socketStore()?.take(keyOf(place));
+  const store = socketStore();
+  const [waiting, ...others] = store?.take(keyOf(place)) ?? [];
   if (waiting !== undefined) {
-    const { descriptor, isHeld } = waiting;
-    // The process that bound it may have set other options.
-    if (place.kind === "tcp") setNoDelay(library, descriptor);
-    library.listen(descriptor, backlog);
-    return new PolledListener(library, poller, { descriptor, place, isHeld });
+    for (const { descriptor } of [waiting, ...others]) {
+      // The process that bound it may have set other options.
+      if (place.kind === "tcp") setNoDelay(library, descriptor);
+      library.listen(descriptor, backlog);
+    }
+    const isHeld = waiting.isHeld || isPassed(place);
+    const bound = { descriptor: waiting.descriptor, place, isHeld, others };
+    return new PolledListener(library, poller, bound);
   }
   const descriptor = library.socket(name[0]!, SOCK_STREAM | SOCK_FLAGS, 0);
   if (descriptor < 0) throw systemError(lastError(library));
@@ -92,15 +104,48 @@ function open(
     library.setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, ON, ON.length);
     setNoDelay(library, descriptor);
   }
-  const isUp = library.bind(descriptor, name, name.length) === 0 &&
-    library.listen(descriptor, backlog) === 0;
-  if (isUp) {
-    const bound = { descriptor, place, isHeld: false };
-    return new PolledListener(library, poller, bound);
+  const isBound = bindShared(library, descriptor, name, place);
+  const isHeld = store?.sharing?.isHeld === true || isPassed(place);
+  // Once it listens, the kernel gives it its share of connections.
+  const isLate = isHeld && place.kind === "tcp";
+  if (isBound && (isLate || library.listen(descriptor, backlog) === 0)) {
+    const later = isLate ? { backlog } : {};
+    const bound = { descriptor, place, isHeld, others: [], ...later };
+    const listener = new PolledListener(library, poller, bound);
+    reportChoice(place, listener.address);
+    return listener;
   }
   const error = systemError(lastError(library));
   library.close(descriptor);
   throw error;
+}
+
+/** The kernel shares no path: one process accepts there, and passes on. */
+function isPassed(place: BindAddress): boolean {
+  return place.kind === "unix" && socketStore()?.sharing !== undefined;
+}
+
+/** Where addresses are shared, others may bind this one, too. */
+function bindShared(
+  library: LibC,
+  descriptor: number,
+  name: Uint8Array<ArrayBuffer>,
+  place: BindAddress,
+): boolean {
+  const store = socketStore();
+  const isShared = place.kind === "tcp" && store?.sharing !== undefined;
+  // The system would choose a port that another process shares.
+  const isAlone = store?.sharing?.isAlone === true ||
+    (place.kind === "tcp" && place.address.port === 0);
+  if (isShared && !isAlone) store!.share(descriptor);
+  const isBound = library.bind(descriptor, name, name.length) === 0;
+  if (isShared && isAlone && isBound) store!.share(descriptor);
+  return isBound;
+}
+
+function reportChoice(place: BindAddress, { port }: DatagramAddress): void {
+  if (place.kind !== "tcp" || place.address.port !== 0) return;
+  socketStore()?.sharing?.chose("tcp", place.address.hostname, port);
 }
 
 const ON = new Uint8Array(new Uint32Array([1]).buffer);
@@ -122,6 +167,10 @@ interface Bound {
   readonly place: BindAddress;
   /** Another process accepts with it, until `start`. */
   readonly isHeld: boolean;
+  /** More sockets of the same address, which several processes had. */
+  readonly others: readonly WaitingSocket[];
+  /** It does not listen yet, and does with this. */
+  readonly backlog?: number;
 }
 
 export class PolledListener implements Pollable, ListeningSocket {
@@ -129,8 +178,15 @@ export class PolledListener implements Pollable, ListeningSocket {
   readonly address: DatagramAddress;
   readonly #library: LibC;
   readonly #poller: Poller;
-  /** For a watcher that accepts by itself when the poller notifies it. */
   readonly descriptor: number;
+  /** All, for a watcher that accepts by itself when the poller notifies it. */
+  readonly descriptors: number[];
+  /** Those of `descriptors` that are another process's. */
+  #adopted: number[] = [];
+  /** Connections that another process has accepted for this one. */
+  readonly #passed: StreamDescriptor[] = [];
+  /** It does not listen yet. */
+  #backlog: number | undefined;
   readonly #isTcp: boolean;
   readonly #localAddress: string;
   #waiting: PromiseWithResolvers<StreamDescriptor> | undefined;
@@ -147,12 +203,14 @@ export class PolledListener implements Pollable, ListeningSocket {
   constructor(
     library: LibC,
     poller: Poller,
-    { descriptor, place, isHeld }: Bound,
+    { descriptor, place, isHeld, others, backlog }: Bound,
   ) {
     this.#library = library;
     this.#poller = poller;
     this.descriptor = descriptor;
+    this.descriptors = [descriptor, ...others.map((one) => one.descriptor)];
     this.#state = isHeld ? "held" : "open";
+    this.#backlog = backlog;
     this.#isTcp = place.kind === "tcp";
     this.address = place.kind === "tcp"
       ? boundAddress(library, descriptor) ?? place.address
@@ -160,11 +218,15 @@ export class PolledListener implements Pollable, ListeningSocket {
     this.#localAddress = place.kind === "tcp"
       ? hostPort(this.address.hostname, this.address.port)
       : place.path;
-    if (!isHeld && !poller.add(descriptor, INTEREST, this)) {
-      library.close(descriptor);
+    if (!isHeld && !this.#watch(this)) {
+      for (const descriptor of this.descriptors) library.close(descriptor);
       throw cannotWait();
     }
-    this.#unlist = socketStore()?.opened(this) ?? (() => {});
+    const store = socketStore();
+    const registered = this.descriptors.map((descriptor, index) =>
+      store?.opened(index === 0 ? this : this.#part(descriptor))
+    );
+    this.#unlist = () => registered.forEach((unlist) => unlist?.());
   }
 
   get isHeld(): boolean {
@@ -180,27 +242,60 @@ export class PolledListener implements Pollable, ListeningSocket {
   watchedBy(watcher: Pollable): void {
     this.#watcher = watcher;
     if (this.#state !== "open") return;
-    this.#poller.add(this.descriptor, INTEREST, watcher);
+    this.#watch(watcher);
     // Connections from before the wait are not reported.
     this.#poller.goOn(watcher);
   }
 
   start(): void {
-    if (this.#state !== "held") return;
+    // On a shared path another process accepts, and passes on.
+    const isPassed = !this.#isTcp && socketStore()?.sharing !== undefined;
+    if (this.#state !== "held" || isPassed) return;
     this.#state = "open";
-    if (!this.#poller.add(this.descriptor, INTEREST, this.#watcher)) {
-      throw cannotWait();
+    if (this.#backlog !== undefined) {
+      const failed = this.#library.listen(this.descriptor, this.#backlog);
+      if (failed !== 0) throw systemError(lastError(this.#library));
+      this.#backlog = undefined;
     }
+    if (!this.#watch(this.#watcher)) throw cannotWait();
   }
 
   hold(): void {
     if (this.#state !== "open") return;
     this.#state = "held";
-    unawaited("accept", this.#poller.release(this.descriptor));
+    this.#release();
   }
 
   handedOver(): void {
-    if (this.#end("handed over")) void this.#poller.close(this.descriptor);
+    if (this.#end("handed over")) this.#closeAll();
+  }
+
+  adopt(descriptor: number): void {
+    const isIn = this.isOpen &&
+      this.#poller.add(descriptor, INTEREST, this.#watcher);
+    if (!isIn) return void this.#library.close(descriptor);
+    this.#adopted.push(descriptor);
+    this.descriptors.push(descriptor);
+    // Connections from before the wait are not reported.
+    this.#poller.goOn(this.#watcher);
+  }
+
+  pass(descriptor: number): void {
+    if (this.#state === "closed") return void this.#library.close(descriptor);
+    name[0] = AF_UNIX;
+    const stream = this.#streamOf(descriptor);
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (waiting === undefined) this.#passed.push(stream);
+    else waiting.resolve(stream);
+  }
+
+  letGo(): void {
+    for (const descriptor of this.#adopted.splice(0)) {
+      this.descriptors.splice(this.descriptors.indexOf(descriptor), 1);
+      unawaited("accept", this.#poller.release(descriptor));
+      void this.#poller.close(descriptor);
+    }
   }
 
   /**
@@ -215,9 +310,11 @@ export class PolledListener implements Pollable, ListeningSocket {
       this.close();
       return undefined;
     }
+    this.letGo();
     this.#end("closed");
     this.#rejectWaiting();
-    return store.put(this.descriptor);
+    const keys = this.descriptors.map((descriptor) => store.put(descriptor));
+    return keys[0];
   }
 
   /**
@@ -228,6 +325,8 @@ export class PolledListener implements Pollable, ListeningSocket {
    */
   accept(): Promise<StreamDescriptor> {
     if (this.#state === "closed") return Promise.reject(closed());
+    const passed = this.#passed.shift();
+    if (passed !== undefined) return Promise.resolve(passed);
     if (this.#state === "open" && this.#acceptedInTurn < ACCEPTS_PER_TURN) {
       try {
         const stream = this.#acceptNow();
@@ -256,11 +355,13 @@ export class PolledListener implements Pollable, ListeningSocket {
   close(): void {
     const { isHeld } = this;
     if (this.#end("closed")) {
-      // The process that accepts there goes on, and needs the path.
-      const isKept = isHeld || socketStore()?.areKept === true;
+      // The processes that accept there go on, and need the path.
+      const store = socketStore();
+      const isKept = isHeld || store?.areKept === true ||
+        store?.sharing !== undefined;
       // First: once there is no listener, the path may be another process's.
       if (!this.#isTcp && !isKept) removeSocket(this.#localAddress);
-      void this.#poller.close(this.descriptor);
+      this.#closeAll();
     }
     this.#state = "closed";
     this.#rejectWaiting();
@@ -290,22 +391,64 @@ export class PolledListener implements Pollable, ListeningSocket {
     this.#unlist();
     // Another process that has the socket keeps it open, and the kernel would
     // go on reporting.
-    this.#poller.release(this.descriptor);
+    this.#release();
     return true;
   }
 
+  /** @returns False: the poller cannot wait for all. */
+  #watch(watcher: Pollable): boolean {
+    return this.descriptors.every((descriptor) =>
+      this.#poller.add(descriptor, INTEREST, watcher)
+    );
+  }
+
+  #release(): void {
+    for (const descriptor of this.descriptors) {
+      unawaited("accept", this.#poller.release(descriptor));
+    }
+  }
+
+  #closeAll(): void {
+    for (const descriptor of this.descriptors) {
+      void this.#poller.close(descriptor);
+    }
+  }
+
+  /** For the store alone: what is done with one is done with all. */
+  #part(descriptor: number): ListeningSocket {
+    const isHeld = () => this.isHeld;
+    return {
+      descriptor,
+      get isHeld() {
+        return isHeld();
+      },
+      start: () => this.start(),
+      hold: () => this.hold(),
+      handedOver: () => this.handedOver(),
+    };
+  }
+
   #rejectWaiting(): void {
+    for (const stream of this.#passed.splice(0)) stream.close();
     this.#waiting?.reject(closed());
     this.#waiting = undefined;
   }
 
   /** @returns `undefined`: there is none. */
   #acceptNow(): StreamDescriptor | undefined {
+    for (const descriptor of this.descriptors) {
+      const stream = this.#acceptOf(descriptor);
+      if (stream !== undefined) return stream;
+    }
+    return undefined;
+  }
+
+  #acceptOf(listening: number): StreamDescriptor | undefined {
     for (;;) {
       nameLength[0] = SOCKET_ADDRESS_BYTES;
       name[0] = AF_UNIX; // An unnamed peer leaves it as it is.
       const descriptor = this.#library.accept4(
-        this.descriptor,
+        listening,
         name,
         nameLengthBytes,
         SOCK_FLAGS,

@@ -17,7 +17,6 @@ import {
 
 const SOL_SOCKET = 1;
 const SO_TYPE = 3;
-const SO_ACCEPTCONN = 30;
 const SOCK_STREAM = 1;
 const SOCK_DGRAM = 2;
 const AF_UNIX = 1;
@@ -48,18 +47,19 @@ export function keyOfPath(path: string): string {
 /**
  * The key of a socket that is there.
  *
- * @returns `undefined` for what neither accepts connections nor reads datagrams
- *   of everybody.
+ * @returns `undefined` for what is not bound, or is for one peer.
  */
 export function keyOfDescriptor(
   library: LibC,
   descriptor: number,
 ): string | undefined {
   const type = optionOf(library, descriptor, SO_TYPE);
-  const accepts = optionOf(library, descriptor, SO_ACCEPTCONN) === 1;
-  const kind = type === SOCK_STREAM && accepts
+  // One that is bound and has no peer will accept, if it does not yet.
+  const kind = hasPeer(library, descriptor)
+    ? undefined
+    : type === SOCK_STREAM
     ? "tcp"
-    : type === SOCK_DGRAM && !hasPeer(library, descriptor)
+    : type === SOCK_DGRAM
     ? "udp"
     : undefined;
   if (kind === undefined) return undefined;

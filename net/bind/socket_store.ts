@@ -10,6 +10,10 @@
  * Sockets that a predecessor still accepts with are held: they are open here, and
  * nothing is accepted before {@linkcode SocketStore.start}.
  *
+ * Several processes of one program may each have a socket at one address
+ * (SO_REUSEPORT, {@linkcode Sharing}); one process that takes their place has
+ * them all.
+ *
  * @module
  */
 
@@ -28,6 +32,12 @@ export interface ListeningSocket {
   hold?(): void;
   /** Another process listens with it: nothing more is accepted or read here. */
   handedOver(): void;
+  /** A connection to it that another process has accepted. */
+  pass?(descriptor: number): void;
+  /** Also accepts with the socket of another process, for as long as that cannot. */
+  adopt?(descriptor: number): void;
+  /** Those processes can. */
+  letGo?(): void;
 }
 
 /** A socket that waits for a listener. */
@@ -36,10 +46,31 @@ export interface WaitingSocket {
   readonly isHeld: boolean;
 }
 
+/** How this process shares its addresses with others of its program. */
+export interface Sharing {
+  /**
+   * Nobody else may have an address already: it is bound alone, and shared from
+   * then on, so that a port that is taken by mistake is reported.
+   */
+  readonly isAlone: boolean;
+  /** What is opened waits to be started: others serve meanwhile. */
+  readonly isHeld: boolean;
+  /** The port that another process was given where any would do. */
+  portFor(kind: "tcp" | "udp", hostname: string): number | undefined;
+  /** The system chose a port, which the others are to have as well. */
+  chose(kind: "tcp" | "udp", hostname: string, port: number): void;
+  opened(key: string, socket: ListeningSocket): void;
+  closed(key: string): void;
+}
+
 /** Which sockets are meant, by their keys (`socket_key.ts`). */
 export type SocketChoice = (key: string) => boolean;
 
 const ALL: SocketChoice = () => true;
+
+const SOL_SOCKET = 1;
+const SO_REUSEPORT = 15;
+const SO_COOKIE = 57;
 
 const F_SETFD = 2;
 const FD_CLOEXEC = 1;
@@ -48,7 +79,8 @@ const O_NONBLOCK = 0x800;
 
 export class SocketStore {
   readonly #library: LibC;
-  readonly #waiting = new Map<string, WaitingSocket>();
+  /** Several of one address differ: they were several processes'. */
+  readonly #waiting = new Map<string, readonly WaitingSocket[]>();
   readonly #listening = new Map<ListeningSocket, string>();
 
   constructor(library: LibC) {
@@ -57,6 +89,9 @@ export class SocketStore {
 
   /** Sockets are kept beyond this process: their paths stay. */
   areKept = false;
+
+  /** Absent: addresses are this process's alone. */
+  sharing: Sharing | undefined;
 
   /** Sockets with a listener. */
   get listening(): ReadonlyMap<ListeningSocket, string> {
@@ -73,15 +108,15 @@ export class SocketStore {
   }
 
   /**
-   * Takes a socket in. What is no listening socket is closed, and so is a second
-   * one for the same address.
+   * Takes a socket in. What is no listening socket is closed, and so is one that
+   * waits already, or another one at the same path.
    *
    * @param isHeld Another process accepts with it until it is started.
    * @returns Its key.
    */
   put(descriptor: number, isHeld = false): string | undefined {
     const key = keyOfDescriptor(this.#library, descriptor);
-    if (key === undefined || this.#waiting.has(key)) {
+    if (key === undefined || this.#isKnown(key, descriptor)) {
       this.#library.close(descriptor);
       return undefined;
     }
@@ -89,25 +124,40 @@ export class SocketStore {
     // have it.
     this.#library.fcntl(descriptor, F_SETFL, O_NONBLOCK);
     this.#library.fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-    this.#waiting.set(key, { descriptor, isHeld });
+    const others = this.#waiting.get(key) ?? [];
+    this.#waiting.set(key, [...others, { descriptor, isHeld }]);
     return key;
   }
 
-  /** Gives a socket to a listener, which closes it one day. */
-  take(key: string | undefined): WaitingSocket | undefined {
-    if (key === undefined) return undefined;
-    const socket = this.#waiting.get(key);
+  /** Gives sockets to a listener, which closes them one day. */
+  take(key: string | undefined): readonly WaitingSocket[] {
+    if (key === undefined) return [];
+    const sockets = this.#waiting.get(key) ?? [];
     this.#waiting.delete(key);
-    return socket;
+    if (this.sharing !== undefined) {
+      for (const { descriptor } of sockets) this.share(descriptor);
+    }
+    return sockets;
+  }
+
+  /** Other processes may bind what this socket is, or will be, bound to. */
+  share(descriptor: number): void {
+    this.#library.setsockopt(
+      descriptor,
+      SOL_SOCKET,
+      SO_REUSEPORT,
+      ON,
+      ON.length,
+    );
   }
 
   /** Closes what was not taken. @returns What that was. */
   close(choice: SocketChoice = ALL): readonly string[] {
     const closed: string[] = [];
-    for (const [key, { descriptor }] of [...this.#waiting]) {
+    for (const [key, sockets] of [...this.#waiting]) {
       if (!choice(key)) continue;
       this.#waiting.delete(key);
-      this.#library.close(descriptor);
+      for (const { descriptor } of sockets) this.#library.close(descriptor);
       closed.push(key);
     }
     return closed;
@@ -118,13 +168,22 @@ export class SocketStore {
     const key = keyOfDescriptor(this.#library, socket.descriptor);
     if (key === undefined) return () => {};
     this.#listening.set(socket, key);
-    return () => void this.#listening.delete(socket);
+    this.sharing?.opened(key, socket);
+    return () => {
+      if (!this.#listening.delete(socket)) return;
+      this.sharing?.closed(key);
+    };
   }
 
   /** Those that are held are so no longer, whether they are taken or not. */
   start(choice: SocketChoice = ALL): void {
-    for (const [key, { descriptor }] of this.#waiting) {
-      if (choice(key)) this.#waiting.set(key, { descriptor, isHeld: false });
+    for (const [key, sockets] of this.#waiting) {
+      if (!choice(key)) continue;
+      const started = sockets.map(({ descriptor }) => ({
+        descriptor,
+        isHeld: false,
+      }));
+      this.#waiting.set(key, started);
     }
     for (const [socket, key] of [...this.#listening]) {
       if (choice(key) && socket.isHeld) socket.start();
@@ -138,6 +197,28 @@ export class SocketStore {
     }
   }
 
+  /** A connection that another process of this program has accepted; else closes. */
+  pass(key: string, descriptor: number): void {
+    for (const [socket, own] of this.#listening) {
+      if (own === key && socket.pass) return socket.pass(descriptor);
+    }
+    this.#library.close(descriptor);
+  }
+
+  /** Accepts for another process of this program, which cannot; else closes. */
+  adopt(descriptor: number): void {
+    const key = keyOfDescriptor(this.#library, descriptor);
+    for (const [socket, own] of this.#listening) {
+      if (own === key && socket.adopt) return socket.adopt(descriptor);
+    }
+    this.#library.close(descriptor);
+  }
+
+  /** The processes that were helped out can. */
+  letGo(): void {
+    for (const socket of this.#listening.keys()) socket.letGo?.();
+  }
+
   /** Another process listens with these from now on. */
   handOver(choice: SocketChoice = ALL): void {
     for (const [socket, key] of [...this.#listening]) {
@@ -146,7 +227,38 @@ export class SocketStore {
       socket.handedOver();
     }
   }
+
+  /** Two descriptors of one socket would listen twice. */
+  #isKnown(key: string, descriptor: number): boolean {
+    const waiting = this.#waiting.get(key);
+    if (waiting === undefined) return false;
+    if (key.startsWith("unix ")) return true;
+    const cookie = this.#cookieOf(descriptor);
+    return waiting.some((one) => this.#cookieOf(one.descriptor) === cookie);
+  }
+
+  /** What the kernel tells sockets apart by (SO_COOKIE, since Linux 4.12). */
+  #cookieOf(descriptor: number): bigint {
+    cookie[0] = 0n;
+    cookieLength[0] = cookie.byteLength;
+    this.#library.getsockopt(
+      descriptor,
+      SOL_SOCKET,
+      SO_COOKIE,
+      cookieBytes,
+      cookieLengthBytes,
+    );
+    return cookie[0];
+  }
 }
+
+const ON = new Uint8Array(new Uint32Array([1]).buffer);
+
+// One for all, as each call is dealt with at once.
+const cookie = new BigUint64Array(1);
+const cookieBytes = new Uint8Array(cookie.buffer);
+const cookieLength = new Uint32Array(1);
+const cookieLengthBytes = new Uint8Array(cookieLength.buffer);
 
 let shared: SocketStore | undefined;
 

@@ -127,8 +127,14 @@ export function openDatagramSocket(
   const { peer, kernelBytes } = options;
   if (peer === undefined) {
     const wanted = { ...at, hostname: at.hostname || "0.0.0.0" };
-    const waiting = socketStore()?.take(keyOfAddress("udp", wanted));
-    if (waiting !== undefined) return openWaiting(openLibc()!, waiting);
+    const store = socketStore();
+    const sharing = options.isServer ? store?.sharing : undefined;
+    const port = at.port || (sharing?.portFor("udp", at.hostname) ?? 0);
+    const key = keyOfAddress("udp", { ...wanted, port });
+    const waiting = store?.take(key) ?? [];
+    if (waiting.length > 0) return openWaiting(openLibc()!, waiting);
+    // The platform's own are shared with nobody.
+    if (sharing !== undefined) return bindPolled(openLibc()!, { ...at, port });
   }
   const isForAll = options.isServer && isWildcard(at.hostname);
   if (isForAll && sharedPoller() !== undefined) {
@@ -169,9 +175,35 @@ async function bindPolled(
 // deno-lint-ignore require-await -- what it throws is to be a rejection
 async function openWaiting(
   library: LibC,
-  waiting: WaitingSocket,
+  waiting: readonly WaitingSocket[],
 ): Promise<DatagramSocket> {
-  return PolledDatagramSocket.listenWith(library, waiting);
+  const [first, ...others] = waiting.map((one) =>
+    PolledDatagramSocket.listenWith(library, one)
+  );
+  return others.length === 0 ? first! : joined(first!, others);
+}
+
+/** Sockets of one address, which several processes had, as one. */
+function joined(
+  first: PolledDatagramSocket,
+  others: readonly PolledDatagramSocket[],
+): DatagramSocket {
+  return {
+    address: first.address,
+    reportsLocal: first.reportsLocal,
+    listen(events) {
+      for (const socket of [first, ...others]) socket.listen(events);
+    },
+    send: (bytes, to) => first.send(bytes, to),
+    close(closed) {
+      for (const socket of others) socket.close();
+      first.close(closed);
+    },
+    leave() {
+      for (const socket of others) socket.leave();
+      return first.leave();
+    },
+  };
 }
 
 // deno-lint-ignore require-await -- what it throws is to be a rejection

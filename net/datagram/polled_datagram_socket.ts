@@ -113,13 +113,23 @@ export class PolledDatagramSocket
     const name = encodeSocketAddress(at);
     if (name === undefined) throw systemError(EINVAL);
     const descriptor = create(library, at);
+    const store = socketStore();
+    // The system would choose a port that another process shares.
+    const isAlone = store?.sharing?.isAlone === true || port === 0;
+    if (store?.sharing && !isAlone) store.share(descriptor);
     if (library.bind(descriptor, name, name.length) !== 0) {
       const error = lastError(library);
       library.close(descriptor);
       throw systemError(error);
     }
-    const waiting = { descriptor, isHeld: false };
-    return PolledDatagramSocket.listenWith(library, waiting);
+    if (store?.sharing && isAlone) store.share(descriptor);
+    const isHeld = store?.sharing?.isHeld === true;
+    const waiting = { descriptor, isHeld };
+    const socket = PolledDatagramSocket.listenWith(library, waiting);
+    if (port === 0) {
+      store?.sharing?.chose("udp", hostname, socket.address.port);
+    }
+    return socket;
   }
 
   /**

@@ -60,12 +60,14 @@ export function isTrusted({ uid }: PeerCredentials): boolean {
   return uid === 0 || uid === Deno.uid();
 }
 
-interface System {
+/** What sockets of this file need of the machine. */
+export interface System {
   readonly library: LibC;
   readonly poller: Poller;
 }
 
-function system(): System | undefined {
+/** @returns `undefined` where sockets are the platform's. */
+export function system(): System | undefined {
   const [library, poller] = [openLibc(), sharedPoller()];
   return library && poller && { library, poller };
 }

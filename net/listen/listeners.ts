@@ -13,6 +13,7 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { type AcceptEvents, acceptLoop } from "../bind/accept_loop.ts";
 import { type HttpHandler, HttpPort } from "../admin/http_port.ts";
+import { type HttpUse, passedHttp } from "../admin/passed_http.ts";
 import { guardNames } from "../admin/loopback_names.ts";
 import { ListenError, listenError } from "../bind/listen_error.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
@@ -115,13 +116,17 @@ export async function listenUnix(
  * Serves plain HTTP, for health and administration only.
  *
  * @param evicted A client was ended to make room for another.
+ * @param use Where a parent listens for this process, it has no port of its own.
  * @throws {ListenError}
  */
 export function listenHttp(
   at: ListenAddress,
   handler: HttpHandler,
   evicted: () => void = () => {},
+  use?: HttpUse,
 ): BoundListener & { finished: Promise<void> } {
+  const passed = use && passedHttp()?.serve(use, handler);
+  if (passed !== undefined) return passed;
   const listener = openTcp(at);
   const { hostname, port } = listener.address;
   const address = hostPort(hostname, port);

@@ -95,10 +95,15 @@ export function openLog(
     readonly level: number;
     /** Of the machine, unless given. */
     readonly timers?: Timers;
+    /** In every line. */
+    readonly fields?: LogFields;
   },
 ): LeveledLog {
   writeToStderr(options.format);
-  const logger = getLogger([component]);
+  const base = getLogger([component]);
+  const logger = options.fields === undefined
+    ? base
+    : base.with(options.fields);
   const repeated = new RepeatedLines(options.timers ?? RELAXED_TIMERS);
   globalThis.addEventListener("unload", () => repeated.flush());
   let { level } = options;

@@ -4,103 +4,11 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { Child } from "../peers/child.ts";
-import { freePort } from "../peers/ports.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
-import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { ask } from "../support/rigs/proxy_rig.ts";
+import { ProxyStage } from "../support/rigs/proxy_stage.ts";
 import { FakeSystemd } from "../support/peers/fake_systemd.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 import { DatagramPeer } from "../support/peers/datagrams.ts";
-
-/** A service proxy of processes, one after the other. */
-class ProxyStage implements AsyncDisposable {
-  readonly #rig = new ProxyRig();
-  readonly #children: Child[] = [];
-  readonly port = freePort();
-  readonly udpPort = freePort();
-  readonly adminPort = freePort();
-  readonly #config: string;
-
-  private constructor(
-    readonly workspace: Workspace,
-    readonly udp: DatagramPeer,
-  ) {
-    this.#config = workspace.path("services.json");
-  }
-
-  static async open(): Promise<ProxyStage> {
-    const stage = new ProxyStage(
-      await Workspace.make(),
-      await DatagramPeer.echo(),
-    );
-    await Deno.writeTextFile(
-      stage.#config,
-      JSON.stringify({
-        services: [{
-          name: "web",
-          ports: [{ port: 80, listen: `127.0.0.1:${stage.port}` }],
-          endpoints: [{ address: "127.0.0.1", port: stage.#rig.echo() }],
-        }, {
-          name: "dns",
-          ports: [{
-            port: 53,
-            protocol: "udp",
-            listen: `127.0.0.1:${stage.udpPort}`,
-          }],
-          endpoints: [{ address: "127.0.0.1", port: stage.udp.port }],
-        }],
-      }),
-    );
-    return stage;
-  }
-
-  start(...flags: string[]): Child {
-    return this.run(this.command(...flags));
-  }
-
-  command(...flags: string[]): readonly string[] {
-    return ourCommand(
-      "proxy",
-      `--config=${this.#config}`,
-      `--admin-port=${this.adminPort}`,
-      "--drain-timeout=20s",
-      "--udp-idle=1s",
-      ...flags,
-    );
-  }
-
-  run(command: readonly string[]): Child {
-    const count = this.#children.length;
-    const child = new Child({
-      name: `proxy ${count}`,
-      command,
-      logFile: this.workspace.path(`proxy-${count}.log`),
-    });
-    this.#children.push(child);
-    return child;
-  }
-
-  get readyUrl(): string {
-    return `http://127.0.0.1:${this.adminPort}/readyz`;
-  }
-
-  async readiness(): Promise<string> {
-    const answer = await fetch(this.readyUrl);
-    return `${answer.status} ${await answer.text()}`;
-  }
-
-  connect(): Promise<Deno.TcpConn> {
-    return Deno.connect({ hostname: "127.0.0.1", port: this.port });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const child of this.#children) await child.stop("SIGKILL");
-    await this.#rig[Symbol.asyncDispose]();
-    await this.udp[Symbol.asyncDispose]();
-    await this.workspace.remove();
-  }
-}
 
 /** Asked by what went wrong, so that a failure says what. */
 async function assertAllAnswered(requests: SteadyRequests): Promise<void> {

@@ -1,0 +1,146 @@
+/**
+ * Accepts on a unix socket for several workers, and gives each its turn.
+ *
+ * The kernel spreads connections to a port over sockets (SO_REUSEPORT), and has
+ * nothing of the kind for a path: of several processes that wait for one socket,
+ * nearly all connections go to the same one while there is little to do. What a
+ * connection carries is the worker's alone; here it costs an accept and a send.
+ *
+ * @module
+ */
+
+import { DESCRIPTORS_MAX } from "../../../net/libc/descriptor_messages.ts";
+import { lastError, openLibc } from "../../../net/libc/libc.ts";
+import { Errno } from "../../../net/libc/system_error.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
+import { SOCKET_ADDRESS_BYTES } from "../../../net/libc/socket_address.ts";
+import {
+  type Pollable,
+  Ready,
+  sharedPoller,
+} from "../../../net/poll/poller.ts";
+import { closeAll } from "./worker_channel.ts";
+
+const INTEREST = Ready.READ | Ready.EDGE;
+const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
+
+/** How long accepting rests when there is no descriptor left. */
+const PAUSE_MS = 100;
+
+/** Who is given connections. */
+export interface PathWorker {
+  /** It does not answer: others are asked as long as there are any. */
+  readonly isSilent: boolean;
+  pass(key: string, descriptors: readonly number[]): void;
+}
+
+/** One for each path that workers listen on. */
+export class PathAcceptors {
+  readonly #acceptors = new Map<string, PathAcceptor>();
+
+  /** @param descriptor The worker's copy of the listening socket. */
+  add(key: string, descriptor: number, worker: PathWorker): void {
+    const known = this.#acceptors.get(key);
+    const acceptor = known ?? new PathAcceptor(key, descriptor);
+    this.#acceptors.set(key, acceptor);
+    acceptor.add(worker);
+  }
+
+  remove(key: string, worker: PathWorker): void {
+    const acceptor = this.#acceptors.get(key);
+    if (acceptor === undefined || acceptor.remove(worker)) return;
+    this.#acceptors.delete(key);
+    acceptor.close();
+  }
+}
+
+export class PathAcceptor implements Pollable {
+  readonly #key: string;
+  readonly #descriptor: number;
+  readonly #workers: PathWorker[] = [];
+  #turn = 0;
+
+  /** @param descriptor Of the listening socket; stays the caller's. */
+  constructor(key: string, descriptor: number) {
+    this.#key = key;
+    this.#descriptor = openLibc()!.dup(descriptor);
+  }
+
+  add(worker: PathWorker): void {
+    if (this.#workers.includes(worker)) return;
+    this.#workers.push(worker);
+    if (this.#workers.length > 1) return;
+    const poller = sharedPoller()!;
+    poller.add(this.#descriptor, INTEREST, this);
+    // Connections from before the wait are not reported.
+    poller.goOn(this);
+  }
+
+  /** @returns Whether there are others. */
+  remove(worker: PathWorker): boolean {
+    const at = this.#workers.indexOf(worker);
+    if (at >= 0) this.#workers.splice(at, 1);
+    return this.#workers.length > 0;
+  }
+
+  close(): void {
+    this.#workers.length = 0;
+    const poller = sharedPoller()!;
+    void poller.release(this.#descriptor);
+    void poller.close(this.#descriptor);
+  }
+
+  onReady(): void {
+    if (this.#workers.length === 0) return;
+    const accepted = this.#accept();
+    const shares = new Map<PathWorker, number[]>();
+    for (const descriptor of accepted) {
+      const worker = this.#next();
+      shares.set(worker, [...shares.get(worker) ?? [], descriptor]);
+    }
+    for (const [worker, share] of shares) worker.pass(this.#key, share);
+    closeAll(accepted);
+    if (accepted.length === DESCRIPTORS_MAX) sharedPoller()!.goOn(this);
+  }
+
+  onFault(): void {}
+
+  #accept(): readonly number[] {
+    const library = openLibc()!;
+    const accepted: number[] = [];
+    while (accepted.length < DESCRIPTORS_MAX) {
+      nameLength[0] = name.length;
+      const descriptor = library.accept4(
+        this.#descriptor,
+        name,
+        nameLengthBytes,
+        SOCK_FLAGS,
+      );
+      if (descriptor < 0) {
+        const isEmpty = lastError(library) === Errno.EAGAIN;
+        if (!isEmpty) this.#acceptLater();
+        break;
+      }
+      accepted.push(descriptor);
+    }
+    return accepted;
+  }
+
+  /** There is no descriptor left, or a client has gone. */
+  #acceptLater(): void {
+    systemTimers.after(PAUSE_MS, () => this.onReady());
+  }
+
+  #next(): PathWorker {
+    for (let tries = this.#workers.length; tries > 0; tries--) {
+      const worker = this.#workers[this.#turn++ % this.#workers.length]!;
+      if (!worker.isSilent) return worker;
+    }
+    return this.#workers[0]!;
+  }
+}
+
+// One for all, as each call is dealt with at once.
+const name = new Uint8Array(SOCKET_ADDRESS_BYTES);
+const nameLength = new Uint32Array(1);
+const nameLengthBytes = new Uint8Array(nameLength.buffer);

@@ -1,0 +1,435 @@
+/**
+ * The parent of several workers: starts them, replaces one that dies, and is one
+ * program to signals, to the process that takes its place, and to whoever asks
+ * how it is. No connection of the tunnel goes through it.
+ *
+ * @module
+ */
+
+import type { WaitingSocket } from "../../../net/bind/socket_store.ts";
+import type { SocketStore } from "../../../net/bind/socket_store.ts";
+import { openLibc } from "../../../net/libc/libc.ts";
+import {
+  guarded,
+  unawaited,
+} from "../../../platform/errors/internal_errors.ts";
+import type { Log } from "../../../platform/log/log.ts";
+import { atMost } from "../../../platform/time/deadline.ts";
+import { YOUNG_MS } from "../../../platform/time/supervise.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
+import { Backoff } from "../../../proto/sync/backoff.ts";
+import { CommandFailure, EXIT_CODES, ExitCode } from "../exit_codes.ts";
+import type { Replaceable } from "../succession.ts";
+import { PathAcceptors } from "./path_acceptor.ts";
+import type { WorkerPorts } from "./worker_ports.ts";
+import { WorkerProcess } from "./worker_process.ts";
+import type { ChosenPort } from "./worker_role.ts";
+
+/** One that dies sooner after its start than {@linkcode YOUNG_MS}, so often in a row, ends all. */
+export const YOUNG_DEATHS_MAX = 5;
+
+/** The longest pause before one that died is replaced. */
+const REPLACE_CAP_MS = 5_000;
+
+/** How often workers are asked how they are. */
+const LOOK_MS = 1_000;
+
+/** Beyond the time that it was given to end, a worker is stuck. */
+const STUCK_MS = 10_000;
+
+/** What there are workers for. */
+export interface WorkerGroupOptions {
+  readonly count: number;
+  /** The words behind the program's own. */
+  readonly argv: readonly string[];
+  /** How long a worker may take to end. */
+  readonly endMs: number;
+  readonly store: SocketStore;
+  readonly ports: WorkerPorts;
+  readonly log: Log;
+}
+
+/** The place of one worker, whoever has it. */
+interface Place {
+  worker: WorkerProcess;
+  startedMs: number;
+  youngDeaths: number;
+  readonly backoff: Backoff;
+  /** Another one accepts for it. */
+  helper?: WorkerProcess | undefined;
+}
+
+export class WorkerGroup implements Replaceable {
+  readonly #options: WorkerGroupOptions;
+  readonly #id = crypto.randomUUID();
+  readonly #chosen: ChosenPort[] = [];
+  readonly #acceptors = new PathAcceptors();
+  readonly #places: Place[] = [];
+  readonly #finished = Promise.withResolvers<void>();
+  /** `taking over`: another program serves until its sockets are taken. */
+  #state: "taking over" | "serving" | "ending" | "over";
+  #isHandedOver = false;
+  #failure: CommandFailure | undefined;
+  #restarts = 0;
+
+  private constructor(options: WorkerGroupOptions) {
+    this.#options = options;
+    this.#state = options.store.waiting.length > 0 ? "taking over" : "serving";
+  }
+
+  /**
+   * Starts all of them, the first one before the others: what is wrong with
+   * flags, files or addresses, it says once.
+   *
+   * @throws {CommandFailure} It could not start.
+   */
+  static async start(options: WorkerGroupOptions): Promise<WorkerGroup> {
+    const group = new WorkerGroup(options);
+    group.finished.catch(() => {});
+    const given = group.#given();
+    const first = group.#start(0, given[0]!, true);
+    await first.worker.started;
+    if (!first.worker.isUp) {
+      for (const sockets of given.slice(1)) close(sockets);
+      return await group.finished.then(() => group);
+    }
+    const others = given.slice(1).map((sockets, at) =>
+      group.#start(at + 1, [...sockets, ...group.#paths()], false)
+    );
+    await Promise.all(others.map(({ worker }) => worker.started));
+    for (const place of group.#places) group.#takeUp(place);
+    unawaited("task", group.#watch());
+    options.ports.open(group);
+    options.log.info("workers started", {
+      workers: options.count,
+      processes: group.#places.map(({ worker }) => worker.pid).join(" "),
+      ...options.ports.addresses,
+    });
+    return group;
+  }
+
+  /** Those that are there, in the order of their numbers. */
+  get workers(): readonly WorkerProcess[] {
+    return this.#places.map(({ worker }) => worker).filter(({ isUp }) => isUp);
+  }
+
+  get count(): number {
+    return this.#options.count;
+  }
+
+  /** How many have died and were replaced. */
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  get finished(): Promise<void> {
+    return this.#finished.promise;
+  }
+
+  get isDraining(): boolean {
+    return this.#state === "ending" || this.#state === "over";
+  }
+
+  get agents(): number {
+    return Math.max(0, ...this.workers.map(({ agents }) => agents));
+  }
+
+  get early(): readonly string[] {
+    return this.#places[0]!.worker.early;
+  }
+
+  get late(): readonly string[] {
+    return this.#places[0]!.worker.late;
+  }
+
+  async whenReady(agents: number): Promise<void> {
+    const ready = this.workers.map((worker) => worker.whenReady(agents));
+    await Promise.race([Promise.all(ready), this.finished]);
+  }
+
+  tookOver(): void {
+    if (this.#state !== "taking over") return;
+    this.#state = "serving";
+    for (const { worker } of this.#places) worker.serve(true);
+  }
+
+  handedOverEarly(pid: number): void {
+    for (const worker of this.workers) worker.tell({ order: "early", pid });
+  }
+
+  handedOver(pid: number): void {
+    this.#isHandedOver = true;
+    this.#options.log.info(`handed over to process ${pid}`);
+    this.#end();
+    for (const worker of this.workers) worker.tell({ order: "hand over", pid });
+  }
+
+  shutdown(why: string): void {
+    const { log, store } = this.#options;
+    log.info(`${why}: all workers drain`);
+    this.#end();
+    const { areKept } = store;
+    const order = { order: "shutdown", why, areKept } as const;
+    for (const worker of this.workers) worker.tell(order);
+  }
+
+  stop(reason: string): void {
+    this.#end();
+    for (const { worker } of this.#places) {
+      worker.tell({ order: "stop", reason });
+    }
+    systemTimers.after(STOP_MS, () => this.#killAll());
+  }
+
+  reload(): void {
+    for (const worker of this.workers) worker.tell({ order: "reload" });
+  }
+
+  // --- Starting and replacing ------------------------------------------------
+
+  /** What a predecessor or a service manager has left, for each worker. */
+  #given(): WaitingSocket[][] {
+    const { store, count } = this.#options;
+    const given = Array.from({ length: count }, (): WaitingSocket[] => []);
+    const { dup } = openLibc()!;
+    for (const key of store.waiting) {
+      for (const [at, socket] of store.take(key).entries()) {
+        given[at % count]!.push(socket);
+        // A path has one socket, which all of them accept with.
+        if (!key.startsWith("unix ")) continue;
+        for (const other of given.slice(1)) {
+          other.push({ ...socket, descriptor: dup(socket.descriptor) });
+        }
+      }
+    }
+    return given;
+  }
+
+  /** The sockets of paths that the first one has opened, for the others. */
+  #paths(): readonly WaitingSocket[] {
+    const { dup } = openLibc()!;
+    const [first] = this.workers;
+    return (first?.socketsOf("unix") ?? []).map(({ descriptor }) => ({
+      descriptor: dup(descriptor),
+      isHeld: true,
+    }));
+  }
+
+  #start(
+    index: number,
+    sockets: readonly WaitingSocket[],
+    isFirst: boolean,
+  ): Place {
+    const { argv, store, ports, count } = this.#options;
+    const worker: WorkerProcess = new WorkerProcess({
+      role: {
+        index,
+        count,
+        id: this.#id,
+        isFirst,
+        addresses: ports.passed,
+        chosen: this.#chosen,
+      },
+      argv,
+      sockets,
+      store,
+      acceptors: this.#acceptors,
+    }, {
+      chose: (port) => this.#chosen.push(port),
+      ended: (status) => this.#ended(worker, status),
+    });
+    const backoff = this.#places[index]?.backoff ??
+      new Backoff({ capMs: REPLACE_CAP_MS, random: Math.random });
+    const youngDeaths = this.#places[index]?.youngDeaths ?? 0;
+    const startedMs = systemTimers.now();
+    const place: Place = { worker, startedMs, youngDeaths, backoff };
+    this.#places[index] = place;
+    return place;
+  }
+
+  /** It serves as soon as it has the agents that the others have. */
+  #takeUp(place: Place): void {
+    const { worker } = place;
+    if (this.#state !== "serving") return;
+    worker.serve(false);
+    unawaited("task", this.#serveWhenReady(place));
+  }
+
+  async #serveWhenReady(place: Place): Promise<void> {
+    const { worker } = place;
+    const others = this.workers.filter((one) => one !== worker);
+    const asked = Promise.all(others.map((one) => one.look()));
+    await atMost(systemTimers, LOOK_MS, asked);
+    await worker.whenReady(this.agents);
+    if (this.#state !== "taking over") worker.serve(true);
+    this.#release(place);
+  }
+
+  #ended(worker: WorkerProcess, status: Deno.CommandStatus): void {
+    const place = this.#places[worker.index];
+    if (place?.worker !== worker) return;
+    if (this.isDraining) {
+      close(worker.takeSockets());
+      return this.#endIfAll();
+    }
+    const isYoung = systemTimers.now() - place.startedMs < YOUNG_MS;
+    place.youngDeaths = isYoung ? place.youngDeaths + 1 : 0;
+    const isHopeless = place.youngDeaths >= YOUNG_DEATHS_MAX;
+    if (this.#places.length < this.count || isHopeless) {
+      close(worker.takeSockets());
+      return this.#fail(status.code, isHopeless);
+    }
+    this.#replace(place, status);
+  }
+
+  #replace(place: Place, status: Deno.CommandStatus): void {
+    const { worker, backoff } = place;
+    const waitMs = place.youngDeaths === 0 ? 0 : backoff.nextMs();
+    if (waitMs === 0) backoff.reset();
+    this.#restarts++;
+    this.#options.log.error(
+      `worker ${worker.index} (process ${worker.pid}) has ended ` +
+        `(${wordsOf(status)}): the connections that it carried are lost; ` +
+        "another one takes its place",
+      { worker: worker.index },
+    );
+    this.#help(place, worker.socketsOf("tcp"));
+    const sockets = worker.takeSockets();
+    systemTimers.after(waitMs, () => {
+      if (this.isDraining) return close(sockets);
+      const { helper } = place;
+      guarded("task", () => {
+        const next = this.#start(worker.index, sockets, false);
+        next.helper = helper;
+        unawaited(
+          "task",
+          next.worker.started.then(() => {
+            if (!next.worker.isUp) return;
+            this.#takeUp(next);
+            this.#options.log.info(
+              `worker ${next.worker.index} runs again ` +
+                `(process ${next.worker.pid})`,
+            );
+          }),
+        );
+      }, () => this.#fail(ExitCode.FAILURE, true));
+    });
+  }
+
+  /** Another worker accepts what would wait. */
+  #help(place: Place, sockets: readonly WaitingSocket[]): void {
+    if (place.helper !== undefined || sockets.length === 0) return;
+    const helper = this.workers.find((one) => one !== place.worker);
+    helper?.adopt(sockets);
+    place.helper = helper;
+  }
+
+  #release(place: Place): void {
+    const { helper } = place;
+    place.helper = undefined;
+    const isWanted = this.#places.some((other) => other.helper === helper);
+    if (!isWanted) helper?.tell({ order: "let go" });
+  }
+
+  /** Looks after them until all have ended. */
+  async #watch(): Promise<void> {
+    while (this.#state !== "over") {
+      await new Promise<void>((resolve) =>
+        systemTimers.after(LOOK_MS, resolve)
+      );
+      for (const place of this.#places) this.#look(place);
+    }
+  }
+
+  #look(place: Place): void {
+    const { worker } = place;
+    if (!worker.isUp || this.isDraining) return;
+    const wasSilent = worker.isSilent;
+    unawaited("task", worker.look());
+    if (worker.isSilent === wasSilent) return;
+    const { log } = this.#options;
+    if (wasSilent) {
+      log.warn(`worker ${worker.index} answers again`);
+      return this.#release(place);
+    }
+    log.error(
+      `worker ${worker.index} (process ${worker.pid}) does not answer: ` +
+        "others accept in its place",
+      { worker: worker.index },
+    );
+    this.#help(place, worker.socketsOf("tcp"));
+  }
+
+  // --- The end ---------------------------------------------------------------
+
+  #end(): void {
+    if (this.isDraining) return;
+    this.#state = "ending";
+    const { endMs } = this.#options;
+    if (endMs > 0) systemTimers.after(endMs + STUCK_MS, () => this.#killAll());
+    this.#endIfAll();
+  }
+
+  #endIfAll(): void {
+    if (this.#places.some(({ worker }) => !worker.isGone)) return;
+    if (this.#state === "over") return;
+    this.#state = "over";
+    const { ports, store, log } = this.#options;
+    ports.close();
+    if (!this.#isHandedOver && !store.areKept) removeAll(this.#removable);
+    log.info("all workers have ended");
+    if (this.#failure === undefined) this.#finished.resolve();
+    else this.#finished.reject(this.#failure);
+  }
+
+  /** Paths of sockets that were ours. */
+  get #removable(): ReadonlySet<string> {
+    return new Set(this.#places.flatMap(({ worker }) => [...worker.paths]));
+  }
+
+  #fail(code: number, isHopeless: boolean): void {
+    const known = EXIT_CODES.find(([one]) => one === code && one !== 0)?.[0];
+    this.#failure ??= isHopeless
+      ? new CommandFailure(
+        known ?? ExitCode.FAILURE,
+        `A worker has ended ${YOUNG_DEATHS_MAX} times within a second of its ` +
+          "start: see what it said above",
+      )
+      : notStarted(known ?? ExitCode.FAILURE);
+    this.stop("another worker could not be started");
+    this.#endIfAll();
+  }
+
+  #killAll(): void {
+    if (this.#state === "over") return;
+    for (const { worker } of this.#places) worker.kill();
+  }
+}
+
+/** How long a worker may take to stop at once. */
+const STOP_MS = 5_000;
+
+function notStarted(code: ExitCode): CommandFailure {
+  return new CommandFailure(
+    code,
+    "The first worker could not start: see what it said above",
+  );
+}
+
+function wordsOf({ code, signal }: Deno.CommandStatus): string {
+  return signal === null ? `exit code ${code}` : signal;
+}
+
+function close(sockets: readonly WaitingSocket[]): void {
+  for (const { descriptor } of sockets) openLibc()!.close(descriptor);
+}
+
+function removeAll(paths: Iterable<string>): void {
+  for (const path of paths) {
+    try {
+      Deno.removeSync(path);
+    } catch {
+      // It is removed already, or we may not.
+    }
+  }
+}

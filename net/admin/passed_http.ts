@@ -1,0 +1,76 @@
+/**
+ * HTTP of a process that has no port of its own: its parent listens, and passes
+ * connections on.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import type { Stream } from "../stream/stream.ts";
+import { type HttpHandler, HttpPort } from "./http_port.ts";
+
+/** What a port is for. */
+export type HttpUse = "health" | "admin";
+
+/** Where the parent listens for each; absent: it has no such port. */
+export type PassedAddresses = {
+  readonly [use in HttpUse]?: {
+    readonly address: string;
+    readonly port: number;
+  };
+};
+
+/** A port of the parent's, as far as it is served here. */
+export interface PassedPort {
+  readonly address: string;
+  readonly port: number;
+  close(): void;
+  /** Settles when it is served no more. */
+  readonly finished: Promise<void>;
+}
+
+export class PassedHttp {
+  readonly #addresses: PassedAddresses;
+  readonly #ports = new Map<HttpUse, HttpPort>();
+
+  constructor(addresses: PassedAddresses) {
+    this.#addresses = addresses;
+  }
+
+  /** As `listenHttp` does; `undefined`: the parent has no such port. */
+  serve(use: HttpUse, handler: HttpHandler): PassedPort | undefined {
+    const at = this.#addresses[use];
+    if (at === undefined) return undefined;
+    const port = new HttpPort(handler);
+    this.#ports.set(use, port);
+    const closed = Promise.withResolvers<void>();
+    return {
+      ...at,
+      close: () => {
+        this.#ports.delete(use);
+        port.close();
+        closed.resolve();
+      },
+      finished: closed.promise,
+    };
+  }
+
+  /** A connection that the parent passes on. */
+  accept(use: HttpUse, stream: Stream): void {
+    const port = this.#ports.get(use);
+    if (port === undefined) return stream.close();
+    unawaited("http", port.accept(stream), () => stream.close());
+  }
+}
+
+let passed: PassedHttp | undefined;
+
+/** From now on HTTP is served so; for the start of a process. */
+export function passHttp(http: PassedHttp | undefined): void {
+  passed = http;
+}
+
+/** Of this process; `undefined`: it has ports of its own. */
+export function passedHttp(): PassedHttp | undefined {
+  return passed;
+}

@@ -1,0 +1,135 @@
+/**
+ * Several workers of one program, as real processes, with conduits held and
+ * dials running.
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { Child } from "../peers/child.ts";
+import { Workspace } from "../peers/workspace.ts";
+import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import type { SteadyRequests } from "../support/peers/steady_requests.ts";
+import { ServerStage } from "../support/rigs/server_stage.ts";
+
+const TWO = "--workers=2";
+
+/** The processes of workers, in their order. */
+async function workersOf(child: Child): Promise<readonly number[]> {
+  await child.untilPrinted(/workers started/);
+  const [, pids = ""] = /workers started .*processes="([\d ]+)"/.exec(
+    await child.logTail(),
+  ) ?? [];
+  return pids.split(" ").map(Number);
+}
+
+/** The value of a series without labels, or with these. */
+async function metric(stage: ServerStage, series: string): Promise<number> {
+  const answer = await fetch(`${stage.healthUrl}/metrics`);
+  const lines = (await answer.text()).split("\n");
+  const line = lines.find((one) => one.startsWith(`${series} `));
+  return Number(line?.slice(series.length + 1));
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  for (let count = 0; !await isSo(); count++) {
+    assert(count < 200, "it does not come");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+async function assertNoneFailed(requests: SteadyRequests): Promise<void> {
+  const { answered, failures } = await requests.stop();
+  assertEquals(Object.fromEntries(failures), {}, `${answered} were answered`);
+  assert(answered > 20, `only ${answered} were asked`);
+}
+
+/** An agent is linked to each of so many workers. */
+async function untilLinked(stage: ServerStage, links: number): Promise<void> {
+  await until(async () => await metric(stage, LINKS) === links);
+}
+
+const LINKS = "konnectivity_network_proxy_server_ready_backend_connections";
+
+/** Of held conduits, which still answer. */
+async function alive(held: readonly ConduitProbe[]): Promise<number> {
+  let count = 0;
+  for (const one of held) {
+    one.send("still");
+    const answered = one.received(5).then(() => true);
+    const ended = one.closed.then(() => false);
+    if (await Promise.race([answered, ended])) count++;
+  }
+  return count;
+}
+
+Deno.test("a worker that is killed costs its own conduits, and is replaced", async () => {
+  await using stage = new ServerStage(await Workspace.make());
+  const server = stage.start(TWO);
+  const [, second] = await workersOf(server);
+  await stage.addAgents(1);
+  await untilLinked(stage, 2);
+  const held: ConduitProbe[] = [];
+  for (let count = 0; count < 16; count++) {
+    held.push(await stage.connect(count % 2 === 0 ? "grpc" : "http-connect"));
+  }
+  Deno.kill(second!, "SIGKILL");
+  await server.untilPrinted(/worker 1 .* has ended \(SIGKILL\): the conn/);
+  const requests = [stage.requests("grpc"), stage.requests("http-connect")];
+  const left = await alive(held);
+  assert(left > 0 && left < 16, `${left} of 16 go on`);
+  await server.untilPrinted(/worker 1 runs again \(process \d+\)/);
+  await untilLinked(stage, 2);
+  for (const one of requests) await one.more(40);
+  for (const one of requests) await assertNoneFailed(one);
+  assertEquals(await metric(stage, "tunnel_worker_restarts_total"), 1);
+  for (const one of held) one.reset("over");
+});
+
+Deno.test("SIGTERM drains all workers, SIGHUP reaches all, and they answer as one", async () => {
+  await using stage = new ServerStage(await Workspace.make());
+  const server = stage.start(TWO);
+  await workersOf(server);
+  await stage.addAgents(1);
+  await untilLinked(stage, 2);
+  assertMatch(await stage.readiness(), /^200/);
+  const held: ConduitProbe[] = [];
+  for (let count = 0; count < 8; count++) {
+    held.push(await stage.connect("grpc"));
+  }
+  const established =
+    "konnectivity_network_proxy_server_established_connections";
+  assertEquals(await metric(stage, established), 8);
+  server.signal("SIGHUP");
+  for (const worker of [0, 1]) {
+    await server.untilPrinted(new RegExp(`read again.*worker=${worker}`));
+  }
+  server.signal("SIGTERM");
+  await server.untilPrinted(/SIGTERM: all workers drain/);
+  assertMatch(await stage.readiness(), /^500 the server is stopping/);
+  assertEquals(await alive(held), 8);
+  for (const one of held) one.reset("over");
+  assertEquals((await server.ended).code, 0);
+  assertMatch(await server.logTail(), /all workers have ended/);
+});
+
+for (const [before, after] of [[1, 2], [2, 1], [2, 2]]) {
+  Deno.test(`${before} workers are replaced by ${after} without refusing a dial`, async () => {
+    await using stage = new ServerStage(await Workspace.make());
+    const old = stage.start(`--workers=${before}`);
+    await old.untilReady(`${stage.healthUrl}/healthz`);
+    await stage.addAgents(2);
+    const held = [
+      await stage.connect("grpc"),
+      await stage.connect("http-connect"),
+    ];
+    const requests = [stage.requests("grpc"), stage.requests("http-connect")];
+    for (const one of requests) await one.more(20);
+    const young = stage.start("--replace", `--workers=${after}`);
+    await young.untilPrinted(/took over from process/);
+    await old.untilPrinted(/handed over to process/);
+    for (const one of requests) await one.more(40);
+    for (const one of requests) await assertNoneFailed(one);
+    assertEquals(await alive(held), 2);
+    for (const one of held) one.reset("over");
+    assertEquals((await old.ended).code, 0);
+  });
+}
