@@ -43,6 +43,7 @@ import { AgentDrain } from "./drain.ts";
 import type { AgentEnvironment } from "./environment.ts";
 import { followLeases, type LeaseCount } from "./leases/lease_count.ts";
 import type { AgentLinks } from "./links/agent_links.ts";
+import { MachineWatch } from "./links/machine_watch.ts";
 import { serverLinks } from "./links/server_links.ts";
 import { linkUpstream } from "./links/link_upstream.ts";
 import type { AgentOptions } from "./options.ts";
@@ -118,6 +119,7 @@ class Agent {
   readonly #drain: AgentDrain;
   readonly #proxy: ServiceProxy | undefined;
   #relay: Relay | undefined;
+  #watch: MachineWatch | undefined;
   #leases: LeaseCount | undefined;
 
   constructor(options: AgentOptions, environment: AgentEnvironment) {
@@ -171,6 +173,7 @@ class Agent {
       load: () => this.#load,
       close: (reason) => {
         this.#leases?.stop();
+        this.#watch?.stop();
         identity?.stop();
         this.#links.stop(reason);
         this.#relay?.close(reason);
@@ -238,6 +241,14 @@ class Agent {
     this.#environment.identity?.start(this.#credentials);
     this.#files.start(() => this.#announceNew());
     this.#links.start();
+    this.#watch = new MachineWatch({
+      timers: systemTimers,
+      wallClock: Date.now,
+      changed: (why) => {
+        this.#log.detail(`${why}: looks at its links`);
+        this.#links.recheck();
+      },
+    });
     this.#proxy?.start();
     return this.#running(addresses);
   }

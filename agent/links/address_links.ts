@@ -43,7 +43,7 @@ export interface AddressLinksOptions {
   /** As people know it. */
   readonly address: string;
   /** See `AgentLinksOptions.connect`. */
-  connect(events: AttemptEvents): Promise<ServerLink>;
+  connect(events: AttemptEvents, signal: AbortSignal): Promise<ServerLink>;
   readonly held: HeldLinks;
   readonly waits: RetryWaits;
   readonly timers: Timers;
@@ -64,6 +64,12 @@ export interface AddressLinksOptions {
 }
 
 /**
+ * An attempt that has lasted for so long when the network changed was made in the
+ * network that there was.
+ */
+const HURRIED_MS = 200;
+
+/**
  * What the next attempt is for: a server, the successor of one that is going,
  * more links to the same one, servers beyond those that are linked, or another
  * look at what an alias leads to.
@@ -73,7 +79,11 @@ type Goal = "server" | "successor" | "links" | "search" | "look";
 /** Where an address is between attempts. */
 type State =
   | { readonly kind: "waiting"; readonly goal: Goal; readonly timer: Timer }
-  | { readonly kind: "connecting"; readonly goal: Goal }
+  | {
+    readonly kind: "connecting";
+    readonly goal: Goal;
+    readonly attempt: Attempt;
+  }
   | { readonly kind: "satisfied" }
   /** No attempts any more; what comes of the last one still serves. */
   | { readonly kind: "draining" }
@@ -165,6 +175,24 @@ export class AddressLinks {
     this.#aim(goal);
   }
 
+  /**
+   * What was waited for may be there now. An attempt that is under way may have
+   * been lost on the way: one that has lasted for a while is begun anew.
+   */
+  hurry(): void {
+    const state = this.#state;
+    const { waits, timers } = this.#options;
+    if (state.kind === "waiting") {
+      if (state.goal === "search" || state.goal === "look") return;
+      state.timer.cancel();
+      waits.hurry();
+      this.#wait(state.goal, this.#soonMs());
+    } else if (state.kind === "connecting") {
+      const { sinceMs, controller } = state.attempt;
+      if (timers.now() - sinceMs >= HURRIED_MS) controller.abort();
+    }
+  }
+
   /** Makes no new links. */
   stopTrying(kind: "draining" | "stopped" | "forgotten"): void {
     if (this.#state.kind === "waiting") this.#state.timer.cancel();
@@ -172,8 +200,12 @@ export class AddressLinks {
   }
 
   async #attempt(goal: Goal): Promise<void> {
-    this.#state = { kind: "connecting", goal };
-    const attempt: Attempt = {};
+    const { timers } = this.#options;
+    const attempt: Attempt = {
+      sinceMs: timers.now(),
+      controller: new AbortController(),
+    };
+    this.#state = { kind: "connecting", goal, attempt };
     try {
       const link = await this.#options.connect({
         claim: (name, carrier) => this.#claim(attempt, name, carrier),
@@ -191,7 +223,10 @@ export class AddressLinks {
             this.#options.told(attempt.link, news);
           }
         },
-      });
+        doubted: (isDoubted) => {
+          if (attempt.link !== undefined) this.#doubts(attempt.link, isDoubted);
+        },
+      }, attempt.controller.signal);
       // It may have been closed before its promise was looked at.
       if (attempt.closedReason !== undefined) {
         attempt.claim?.release();
@@ -203,9 +238,24 @@ export class AddressLinks {
       if (attempt.duplicateOf !== undefined) {
         return this.#duplicate(attempt.duplicateOf);
       }
+      if (attempt.controller.signal.aborted) return this.#again();
       const reason = messageOf(error);
       this.#failed(goal, reason, error);
     }
+  }
+
+  /** An attempt was given up for a new one. */
+  #again(): void {
+    if (this.#isOver()) return;
+    this.#options.waits.hurry();
+    const goal = this.#goal();
+    if (goal === undefined) this.#state = { kind: "satisfied" };
+    else this.#wait(goal, this.#soonMs());
+  }
+
+  /** A whole site may have its network back at once. */
+  #soonMs(): number {
+    return this.#options.waits.lostMs(false);
   }
 
   #claim(attempt: Attempt, name: ServerName, carrier: Carrier): boolean {
@@ -294,6 +344,13 @@ export class AddressLinks {
     this.#options.changed("lost");
   }
 
+  /** Another one may be better, while this one keeps what it carries. */
+  #doubts(link: ServerLink, isDoubted: boolean): void {
+    if (this.#options.held.doubts(link, isDoubted)) {
+      this.#options.changed("other");
+    }
+  }
+
   #drains(link: ServerLink): void {
     if (this.#options.held.drains(link)) this.#options.changed("lost");
   }
@@ -364,6 +421,8 @@ export class AddressLinks {
 
 /** What is known of one attempt before its outcome is. */
 interface Attempt {
+  readonly sinceMs: number;
+  readonly controller: AbortController;
   claim?: LinkClaim | undefined;
   /** Who answered, if there was no place for another link to it. */
   duplicateOf?: HeldServer | undefined;

@@ -49,6 +49,8 @@ export interface ServerLink extends ServerName {
   readonly carrier: Carrier;
   /** Tells the server that this agent wants no new conduits. */
   drain(): void;
+  /** Asks the server for a sign of life. */
+  check?(): void;
   /** Sends what this node serves for others; absent where it cannot be sent. */
   announce?(services: readonly AnnouncedService[]): void;
   close(reason: string): void;
@@ -67,6 +69,8 @@ export interface AttemptEvents {
   draining(): void;
   /** The server says where servers are, in place of what it said before. */
   peers?(news: PeerNews): void;
+  /** The server owes a sign of life, or has given one. */
+  doubted(isDoubted: boolean): void;
 }
 
 /** What happens to the links. For the log, the metrics and readiness. */
@@ -95,7 +99,7 @@ export interface LinkAddress {
   /** As people know it; no two have the same. */
   readonly name: string;
   /** Makes one link. Rejects with a sentence; must settle by itself. */
-  connect(events: AttemptEvents): Promise<ServerLink>;
+  connect(events: AttemptEvents, signal: AbortSignal): Promise<ServerLink>;
 }
 
 /** What `AgentLinks` needs from outside. */
@@ -166,6 +170,15 @@ export class AgentLinks {
   reconsider(): void {
     this.#count();
     this.#tellAll(true);
+  }
+
+  /**
+   * The network may be another one, or back, or the machine has slept: links show
+   * whether they live, and what is waited for is tried now.
+   */
+  recheck(): void {
+    for (const link of this.#held.all()) link.check?.();
+    for (const address of this.#addresses) address.hurry();
   }
 
   /** Announces the drain on every link and makes no new ones. */

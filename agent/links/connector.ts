@@ -87,11 +87,13 @@ export interface ConnectorOptions {
   readonly onDial: DialHandler;
   /**
    * Connects with TLS, offering these ALPN names; rejects with a sentence.
-   * `use` gets the stream; what it rejects with is a failure of that server.
+   * `signal` gives up as long as there is no stream; `use` gets the stream;
+   * what it rejects with is a failure of that server.
    */
   openStream<T>(
     alpn: readonly string[],
     use: (stream: Stream) => Promise<T>,
+    signal?: AbortSignal,
   ): Promise<T>;
   /**
    * The server says whom to trust from now on, PEM; the issuing one first.
@@ -121,9 +123,13 @@ export class Connector {
   }
 
   /**
+   * @param signal Gives up, as long as the server was not reached.
    * @throws {LinkError} With the server's words, when it refused.
    */
-  async connect(events: AttemptEvents): Promise<ServerLink> {
+  async connect(
+    events: AttemptEvents,
+    signal?: AbortSignal,
+  ): Promise<ServerLink> {
     const token = await this.#options.token?.() ?? "";
     return await this.#options.openStream(
       this.#alpn(),
@@ -134,6 +140,7 @@ export class Connector {
             this.#serveStreams(stream, token, pending);
           } else this.#callPackets(stream, token, pending);
         }),
+      signal,
     );
   }
 
@@ -188,6 +195,7 @@ export class Connector {
           carrier: "streams",
           drain: () => control.drain(),
           announce: (services) => control.announce(services),
+          check: () => connection.checkLiveness(),
           close: (reason) => {
             control.end(reason);
             connection.shutdown(reason);
@@ -214,6 +222,7 @@ export class Connector {
       receiveBudget: this.#options.receiveBudget,
       events: {
         onStream: (stream) => router.accept(stream),
+        onDoubt: (isDoubted) => pending.doubted(isDoubted),
         onClosed: ({ reason }) => {
           pending.disconnected(reason);
           link.disconnected(reason);
@@ -259,6 +268,7 @@ export class Connector {
       keepalive: this.#foreignPings.keepalive(keepaliveMs),
       receiveBudget: this.#options.receiveBudget,
       events: {
+        onDoubt: (isDoubted) => pending.doubted(isDoubted),
         onClosed: (end) => {
           const { code, by } = end;
           if (by === "peer" && code === ErrorCode.ENHANCE_YOUR_CALM) {
@@ -297,6 +307,7 @@ export class Connector {
           serverCount,
           carrier: "packets",
           drain: () => link.drain(),
+          check: () => connection.checkLiveness(),
           close: (reason) => {
             link.close(reason);
             connection.shutdown(reason);
@@ -346,6 +357,11 @@ class PendingLink {
   /** The server says where servers are. */
   peers(news: PeerNews): void {
     if (this.#state === "open") this.#events.peers?.(news);
+  }
+
+  /** The server owes a sign of life, or has given one. */
+  doubted(isDoubted: boolean): void {
+    if (this.#state === "open") this.#events.doubted(isDoubted);
   }
 
   succeed(link: ServerLink): void {

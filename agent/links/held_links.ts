@@ -34,7 +34,15 @@ interface Held {
   /** By which address it was made. */
   readonly owner: object;
   isDraining: boolean;
+  /** Its server owes a sign of life. */
+  isDoubted: boolean;
 }
+
+/**
+ * Links beyond the usual number, as others are doubted: those that recover stay,
+ * so there are no more than so many times as many.
+ */
+const DOUBLED = 2;
 
 /** One server, with at least a link or a claim. */
 export class HeldServer {
@@ -42,6 +50,12 @@ export class HeldServer {
   claims = 0;
 
   constructor(readonly serverId: string, readonly instanceId: string) {}
+
+  /** How many links are as good as one may hope. */
+  get good(): number {
+    return [...this.links.values()].filter(({ isDoubted }) => !isDoubted)
+      .length;
+  }
 
   /** Whether some link to it takes new conduits. */
   get isLive(): boolean {
@@ -110,8 +124,7 @@ export class HeldLinks {
       this.#servers.set(key, server);
     }
     const isGoing = server.links.size > 0 && !server.isLive;
-    const places = server.links.size + server.claims;
-    if (isGoing || places >= this.#capacity(carrier)) return undefined;
+    if (isGoing || !this.#hasRoom(server, carrier)) return undefined;
     server.claims++;
     let isReleased = false;
     return {
@@ -132,7 +145,10 @@ export class HeldLinks {
     owner: object,
     sinceMs: number,
   ): void {
-    claim.server.links.set(link, { sinceMs, owner, isDraining: false });
+    claim.server.links.set(link, {
+      ...{ sinceMs, owner },
+      ...{ isDraining: false, isDoubted: false },
+    });
     claim.release();
   }
 
@@ -159,13 +175,28 @@ export class HeldLinks {
     return held.isDraining = true;
   }
 
+  /** @returns Whether that is news. */
+  doubts(link: ServerLink, isDoubted: boolean): boolean {
+    const held = this.find(link)?.links.get(link);
+    if (held === undefined || held.isDoubted === isDoubted) return false;
+    held.isDoubted = isDoubted;
+    return true;
+  }
+
   /** Whether a server that this address leads to can use more links. */
   lacksLinksBy(owner: object): boolean {
-    return this.live.some(({ links, claims }) => {
-      const [first] = links;
+    return this.live.some((server) => {
+      const [first] = server.links;
       return first !== undefined && first[1].owner === owner &&
-        links.size + claims < this.#capacity(first[0].carrier);
+        this.#hasRoom(server, first[0].carrier);
     });
+  }
+
+  #hasRoom(server: HeldServer, carrier: Carrier): boolean {
+    const { links, claims, good } = server;
+    const capacity = this.#capacity(carrier);
+    return good + claims < capacity &&
+      links.size + claims < DOUBLED * capacity;
   }
 
   /** One stream carries everything in the packets carrier: a second is useless. */

@@ -131,6 +131,12 @@ export class RetryWaits {
     this.#strange.reset();
   }
 
+  /** The network is another one: what failed before means nothing. */
+  hurry(): void {
+    this.answered();
+    this.#successors.reset();
+  }
+
   /** A link was lost: the next one is made at once, unless it was young. */
   lostMs(wasYoung: boolean): number {
     this.#failures.reset();

@@ -132,7 +132,10 @@ function addressesOf(parts: ServerLinksParts): LinkAddress[] {
   ]));
   return [...named].map(([name, group]) => {
     const connector = connectorOf(parts, group);
-    return { name, connect: (events) => connector.connect(events) };
+    return {
+      name,
+      connect: (events, signal) => connector.connect(events, signal),
+    };
   });
 }
 
@@ -155,7 +158,7 @@ function learnedOf(
       const connector = connectorOf(parts, [place], names);
       return {
         name: address,
-        connect: (events) => connector.connect(events),
+        connect: (events, signal) => connector.connect(events, signal),
       };
     },
     ...(known === undefined ? {} : { known }),
@@ -196,7 +199,7 @@ function connectorOf(
     timers: systemTimers,
     observer: withPacketLines(metrics.packetObserver(), log, "server"),
     onDial: parts.onDial,
-    openStream: (alpn, use) => upstream.connect(use, undefined, alpn),
+    openStream: (alpn, use, signal) => upstream.connect(use, signal, alpn),
     ...(identity?.trust === undefined ? {} : {
       onAuthorities: async (bundle) => await identity.trust?.(bundle) ?? [],
     }),

@@ -79,6 +79,7 @@ export class Connection {
   #nowMs: number;
   #isReceiving = false;
   #isExhausted = false;
+  #isDoubted = false;
 
   constructor(options: ConnectionOptions) {
     const { role, clock, events } = options;
@@ -213,6 +214,7 @@ export class Connection {
     } finally {
       this.#isReceiving = false;
     }
+    if (this.#isDoubted) this.#setDoubt(false);
     this.#sending.scheduler.run();
   }
 
@@ -262,7 +264,14 @@ export class Connection {
     const overdue = this.#settings.check(nowMs) ?? this.#receiver.check(nowMs);
     if (overdue !== undefined) return this.#life.fail(overdue);
     const lost = this.#liveness.check(nowMs);
-    if (lost !== undefined) this.#life.transportClosed(lost);
+    if (lost === "doubt") this.#setDoubt(true);
+    else if (lost !== undefined) this.#life.transportClosed(lost);
+  }
+
+  /** @param isDoubted The peer owes an answer, and it is late. */
+  #setDoubt(isDoubted: boolean): void {
+    this.#isDoubted = isDoubted;
+    this.#events.onDoubt?.(isDoubted);
   }
 
   /** Another keepalive than it began with: more is known of the peer. */
@@ -272,7 +281,7 @@ export class Connection {
 
   /** Sends a PING, whose answer moves `lastHeardMs` and is an event. */
   checkLiveness(): void {
-    if (!this.#life.isClosed) this.#liveness.ping("life");
+    if (!this.#life.isClosed) this.#liveness.askForLife();
   }
 
   // --- Streams ---------------------------------------------------------------

@@ -54,6 +54,8 @@ export interface ConnectionEvents {
   onGoaway?(info: GoawayInfo): void;
   /** The PING of `checkLiveness` is answered. */
   onAlive?(): void;
+  /** The answer to a PING is late (`doubtMs`), or something has come since. */
+  onDoubt?(isDoubted: boolean): void;
   /**
    * The stream ids of this connection will soon be used up: make another and
    * `shutdown` this one. `isUsable` is false from now on.

@@ -20,10 +20,15 @@ export interface KeepaliveOptions {
    * long, too. Nobody waits for its answer.
    */
   readonly refreshMs?: number;
+  /**
+   * From then on an answer is late: the peer may be gone, and another connection
+   * to it may be better.
+   */
+  readonly doubtMs?: number;
 }
 
 /** What is due at a deadline. */
-export type KeepaliveDue = "nothing" | "refresh" | "ping" | "lost";
+export type KeepaliveDue = "nothing" | "refresh" | "ping" | "doubt" | "lost";
 
 /** So many round trips, for one lost packet costs some of them. */
 const TIMEOUT_ROUND_TRIPS = 4;
@@ -32,6 +37,8 @@ export class Keepalive {
   readonly #options: KeepaliveOptions;
   #askedMs = -Infinity;
   #refreshedMs = -Infinity;
+  /** When it was reported that the answer to a PING is late. */
+  #doubtedMs = -Infinity;
 
   constructor(options: KeepaliveOptions) {
     this.#options = options;
@@ -44,8 +51,9 @@ export class Keepalive {
    */
   nextDeadlineMs(lastHeardMs: number, rttMs: number): number {
     const { intervalMs } = this.#options;
-    if (this.#askedMs > lastHeardMs) {
-      return this.#askedMs + this.#timeoutMs(rttMs);
+    if (this.#isAsking(lastHeardMs)) {
+      const lostMs = this.#askedMs + this.#timeoutMs(rttMs);
+      return Math.min(lostMs, this.#nextDoubtMs(rttMs));
     }
     return Math.min(lastHeardMs + intervalMs, this.#nextRefreshMs(lastHeardMs));
   }
@@ -53,13 +61,32 @@ export class Keepalive {
   /** What to do now; `ping` and `refresh` count as done. */
   due(lastHeardMs: number, rttMs: number, nowMs: number): KeepaliveDue {
     if (nowMs < this.nextDeadlineMs(lastHeardMs, rttMs)) return "nothing";
-    if (this.#askedMs > lastHeardMs) return "lost";
+    if (this.#isAsking(lastHeardMs)) {
+      if (nowMs >= this.#askedMs + this.#timeoutMs(rttMs)) return "lost";
+      this.#doubtedMs = this.#askedMs;
+      return "doubt";
+    }
     if (nowMs < lastHeardMs + this.#options.intervalMs) {
       this.#refreshedMs = nowMs;
       return "refresh";
     }
     this.#askedMs = nowMs;
     return "ping";
+  }
+
+  /** A PING was sent for another reason: its answer is waited for as well. */
+  asked(lastHeardMs: number, nowMs: number): void {
+    if (!this.#isAsking(lastHeardMs)) this.#askedMs = nowMs;
+  }
+
+  #isAsking(lastHeardMs: number): boolean {
+    return this.#askedMs > lastHeardMs;
+  }
+
+  #nextDoubtMs(rttMs: number): number {
+    if (this.#doubtedMs === this.#askedMs) return Infinity;
+    const { doubtMs = Infinity } = this.#options;
+    return this.#askedMs + Math.max(doubtMs, TIMEOUT_ROUND_TRIPS * rttMs);
   }
 
   #nextRefreshMs(lastHeardMs: number): number {

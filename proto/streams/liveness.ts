@@ -65,16 +65,26 @@ export class Liveness {
     return answer?.purpose;
   }
 
+  /** Asks for a sign of life, and waits for it as if the peer had been silent. */
+  askForLife(): void {
+    this.#keepalive?.asked(this.lastHeardMs, this.#clock.now());
+    this.ping("life");
+  }
+
   /**
-   * Sends a PING to a silent peer; returns the error once it has to be given
-   * up.
+   * Sends a PING to a silent peer.
+   *
+   * @returns The error once it has to be given up; `doubt` when its answer is
+   *   late.
    */
-  check(nowMs: number): Error | undefined {
+  check(nowMs: number): Error | "doubt" | undefined {
     switch (this.#keepalive?.due(this.lastHeardMs, this.#rttMs, nowMs)) {
       case "refresh":
       case "ping":
         this.ping("keepalive");
         return undefined;
+      case "doubt":
+        return "doubt";
       case "lost":
         return new Error(
           `Cannot reach the peer: no answer to PING, silent for ${

@@ -154,7 +154,7 @@ export class Dialer {
       request.target,
       request.node,
       (link) =>
-        isUntried(link, tried, place) &&
+        isUntried(link, (one) => registry.isHealthy(one), tried, place) &&
         // Each agent has a loopback of its own.
         (request.oneAgent !== true || link.peer.agentId === first!.agentId),
     );
@@ -267,13 +267,19 @@ function agentOf(way: DialWay | undefined): LinkPeer | undefined {
   return way instanceof LinkWay ? way.leadsTo.peer : undefined;
 }
 
-/** Beside a silent agent another one is wanted, and one that stays. */
+/**
+ * Beside a silent agent another one is wanted, and one that stays; where its link
+ * gives no sign of life, another link of its own will do.
+ */
 function isUntried(
   link: AgentLink,
+  isHealthy: (link: AgentLink) => boolean,
   ...[tried, place]: Parameters<Another>
 ): boolean {
-  return place === "instead"
-    ? tried.every(({ leadsTo }) => leadsTo !== link)
-    : !link.isDraining &&
-      tried.every(({ agentId }) => agentId !== link.peer.agentId);
+  if (tried.some(({ leadsTo }) => leadsTo === link)) return false;
+  if (place === "instead") return true;
+  const lives = (way: DialWay) =>
+    !(way instanceof LinkWay) || isHealthy(way.leadsTo);
+  return !link.isDraining &&
+    tried.every((way) => way.agentId !== link.peer.agentId || !lives(way));
 }

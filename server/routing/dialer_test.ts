@@ -59,6 +59,7 @@ class Scene {
 
   link(agentId = "agent-a"): FakeLink {
     const link = new FakeLink(agentId, {}, this.timers);
+    link.lastHeardMs = this.timers.now();
     this.registry.add(link);
     return link;
   }
@@ -416,11 +417,29 @@ Deno.test("nobody else is asked where words went along, the agent is named alone
   named.timers.advance(SECOND_OPINION_MS);
   assertEquals(named.asked(), 1);
   const same = new Scene();
-  same.link("agent-a");
-  same.link("agent-a");
+  for (const link of [same.link("agent-a"), same.link("agent-a")]) {
+    link.heard(same.timers.now());
+  }
   same.dial();
   same.timers.advance(SECOND_OPINION_MS);
   assertEquals(same.asked(), 1);
+});
+
+Deno.test("a link that gives no sign of life is not waited for alone, where its agent has another", async () => {
+  const scene = new Scene();
+  const links = [scene.link("agent-a"), scene.link("agent-a")];
+  for (const link of links) link.heard(scene.timers.now());
+  scene.dial();
+  scene.timers.advance(SECOND_OPINION_MS);
+  const first = scene.firstAsked(links);
+  const second = links.find((link) => link !== first)!;
+  scene.timers.advance(STILL_MS - 1);
+  assertEquals(scene.asked(), 1);
+  scene.timers.advance(1);
+  second.dials[0]!.events.onConnected(target());
+  await settled();
+  assertEquals([first.dials[0]!.cancelled, scene.error], [true, undefined]);
+  assertEquals(scene.timers.pendingCount, 0);
 });
 
 Deno.test("a link that was silent is asked for a sign of life with the dial, others are not", () => {

@@ -26,6 +26,7 @@ import type {
   DialPath,
 } from "./dialer.ts";
 import type { DialWay } from "./dial_way.ts";
+import { STILL_MS } from "./registry.ts";
 import { callerName } from "../policy/caller.ts";
 
 /**
@@ -136,6 +137,12 @@ export class OngoingDial implements PendingDial {
   #doubt(): void {
     this.#way.checkLiveness();
     this.#askAnother();
+    if (this.#rival !== undefined || !this.#mayAskTwo) return;
+    // By then it is known whether the link itself stands still.
+    this.#patience = this.#options.timers.after(
+      STILL_MS,
+      () => this.#askAnother(),
+    );
   }
 
   /** That a link was lost means nothing for the target: another is asked. */

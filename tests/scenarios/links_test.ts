@@ -40,7 +40,7 @@ const ANONYMOUS = { ...certified(""), kind: "anonymous" as const };
 function events(
   closed: (reason: string) => void = () => {},
 ): AttemptEvents {
-  return { claim: () => true, closed, draining: () => {} };
+  return { claim: () => true, closed, draining: () => {}, doubted: () => {} };
 }
 
 const neverAnswers = () => ({

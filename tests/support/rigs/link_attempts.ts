@@ -25,6 +25,8 @@ export class Attempt {
   closed: string | undefined;
   drained = false;
   isLinked = false;
+  /** How often it was asked for a sign of life. */
+  checked = 0;
   readonly #outcome = Promise.withResolvers<ServerLink>();
 
   constructor(
@@ -51,6 +53,7 @@ export class Attempt {
       serverCount: count,
       carrier: kind,
       drain: () => void (this.drained = true),
+      check: () => void this.checked++,
       close: (reason) => {
         this.closed = reason;
         this.events.closed(reason);
@@ -87,6 +90,11 @@ export class Attempt {
       }),
       serverCount,
     });
+  }
+
+  doubt(isDoubted: boolean): Promise<void> {
+    this.events.doubted(isDoubted);
+    return settled();
   }
 
   drain(): Promise<void> {
@@ -132,9 +140,10 @@ export function setUp(
   const { addresses = ["a:1"], intervalMs } = options;
   const connectTo = (name: string) => ({
     name,
-    connect: (events: AttemptEvents) => {
+    connect: (events: AttemptEvents, signal: AbortSignal) => {
       const attempt = new Attempt(name, timers.now(), events);
       attempts.push(attempt);
+      signal.addEventListener("abort", () => void attempt.fail("given up"));
       return attempt.promise;
     },
   });

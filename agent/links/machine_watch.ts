@@ -1,0 +1,68 @@
+/**
+ * Says when links should be looked at: the machine's network has changed, or this
+ * process did not run for a while.
+ *
+ * On a machine where containers come and go something changes all the time, so
+ * changes are gathered for a moment, and after some of them they count only so
+ * often.
+ *
+ * @module
+ */
+
+import { NetworkChanges } from "../../net/poll/network_changes.ts";
+import { LapseWatch } from "../../platform/time/lapses.ts";
+import { TokenBucket } from "../../proto/streams/token_bucket.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+
+/** An address and its route come one after the other. */
+export const GATHER_MS = 100;
+
+/** What a person who pulls a cable causes, and what a busy machine may. */
+export const CHANGES = { burst: 10, perSecond: 0.2 } as const;
+
+/** What it needs. */
+export interface MachineWatchOptions {
+  readonly timers: Timers;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+  /** Links should be looked at. @param why For the log. */
+  readonly changed: (why: string) => void;
+  /** Hears of the network; for tests. */
+  readonly listen?: (onChange: () => void) => { close(): void } | undefined;
+}
+
+export class MachineWatch {
+  readonly #options: MachineWatchOptions;
+  readonly #network: { close(): void } | undefined;
+  readonly #lapses: LapseWatch;
+  readonly #bucket: TokenBucket;
+  #gathering: Timer | undefined;
+
+  constructor(options: MachineWatchOptions) {
+    this.#options = options;
+    const { timers, wallClock, listen = NetworkChanges.listen } = options;
+    this.#bucket = new TokenBucket(CHANGES, timers.now());
+    this.#network = listen(() => this.#gather());
+    this.#lapses = new LapseWatch(timers, wallClock, (ms) => {
+      options.changed(
+        `this process did not run, or the clock was set: ${
+          Math.round(ms / 1000)
+        } s`,
+      );
+    });
+  }
+
+  stop(): void {
+    this.#network?.close();
+    this.#lapses.stop();
+    this.#gathering?.cancel();
+  }
+
+  #gather(): void {
+    const { timers, changed } = this.#options;
+    this.#gathering ??= timers.after(GATHER_MS, () => {
+      this.#gathering = undefined;
+      if (this.#bucket.spend(timers.now())) changed("the network has changed");
+    });
+  }
+}
