@@ -121,32 +121,35 @@ test("who fails before it takes over has done no harm", async (rig) => {
 });
 
 test("an elder keeps no descriptor that it is sent", async (rig) => {
-  const path = await Deno.makeTempFile();
-  try {
-    using _file = await Deno.open(path);
-    const socket = connectPackets(rig.address)!;
-    const [ours] = descriptorsOf(path);
-    socket.send({ ask: "sockets", command: "agent" }, [ours!, ours!, ours!]);
-    assertEquals((await socket.receive())!.words["no"], "other");
-    assertEquals(await socket.receive(), null);
-    socket.close();
-    assertEquals(descriptorsOf(path), [ours!]);
-  } finally {
-    await Deno.remove(path);
-  }
+  const { close } = openLibc()!;
+  const [reading, writing] = pipe();
+  const socket = connectPackets(rig.address)!;
+  socket.send({ ask: "sockets", command: "agent" }, [writing, writing]);
+  assertEquals((await socket.receive())!.words["no"], "other");
+  assertEquals(await socket.receive(), null);
+  socket.close();
+  assertEquals(hasWriter(reading), true);
+  close(writing);
+  assertEquals(hasWriter(reading), false);
+  close(reading);
 });
 
-/** Of this process; all others come and go with the tests that run beside. */
-function descriptorsOf(path: string): number[] {
-  const isOf = (descriptor: string) => {
-    try {
-      return Deno.readLinkSync(`/proc/self/fd/${descriptor}`) === path;
-    } catch {
-      return false; // Closed meanwhile.
-    }
-  };
-  return [...Deno.readDirSync("/proc/self/fd")]
-    .map(({ name }) => name).filter(isOf).map(Number);
+function pipe(): [reading: number, writing: number] {
+  const ends = new Int32Array(2);
+  assertEquals(openLibc()!.pipe2(new Uint8Array(ends.buffer), 0), 0);
+  return [ends[0]!, ends[1]!];
+}
+
+/** Whether somebody still has the other end of a pipe: `EPOLLHUP`, when not. */
+function hasWriter(reading: number): boolean {
+  const { epoll_create1, epoll_ctl, epoll_wait, close } = openLibc()!;
+  const [EPOLL_CTL_ADD, EPOLLHUP] = [1, 0x10];
+  const epoll = epoll_create1(0);
+  const event = new Uint8Array(12);
+  epoll_ctl(epoll, EPOLL_CTL_ADD, reading, event);
+  const found = epoll_wait(epoll, event, 1, 0);
+  close(epoll);
+  return found === 0 || (event[0]! & EPOLLHUP) === 0;
 }
 
 test("an elder that dies has let go", async (rig) => {
