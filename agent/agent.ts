@@ -236,7 +236,7 @@ class Agent {
         leases,
         this.#log,
         this.#metricRegistry,
-        () => this.#links.reconsider(),
+        (areMore) => this.#links.reconsider(areMore),
       );
     this.#environment.identity?.start(this.#credentials);
     this.#files.start(() => this.#announceNew());

@@ -36,20 +36,20 @@ export interface LeaseCount {
  * Starts to follow. While the API server cannot be asked, what was known last
  * counts; before anything is known, what servers say.
  *
- * @param onMore There may be more servers than before.
+ * @param onChanged There may be more servers than before, or fewer.
  * @throws {KubernetesConfigError}
  */
 export function followLeases(
   options: LeaseCountOptions,
   log: Log,
   metrics: MetricRegistry,
-  onMore: () => void,
+  onChanged: (areMore: boolean) => void,
 ): LeaseCount {
   const client = connectKubernetes(options, systemTimers);
   const leases = new ServerLeases({
     clock: systemTimers,
     wallClock: Date.now,
-    onMore,
+    onChanged,
   });
   let lastGood: number | undefined;
   const following = new ListWatch<Lease>({
@@ -145,8 +145,8 @@ export interface ServerLeasesOptions {
   readonly clock: Clock;
   /** Milliseconds since 1970: all there is to judge a lease by at first. */
   readonly wallClock: () => number;
-  /** There may be more servers than before. */
-  readonly onMore: () => void;
+  /** There may be more servers than before, or fewer. */
+  readonly onChanged: (areMore: boolean) => void;
 }
 
 /** What is known of one lease. */
@@ -166,6 +166,8 @@ export class ServerLeases {
   readonly #options: ServerLeasesOptions;
   readonly #known = new Map<string, Known>();
   #isSynced = false;
+  /** What was said of their number last. */
+  #told = 1;
 
   constructor(options: ServerLeasesOptions) {
     this.#options = options;
@@ -186,16 +188,23 @@ export class ServerLeases {
 
   /** For `ListWatch.onChanges`. */
   changed(changes: readonly ObjectChange<Lease>[]): void {
-    const before = this.count;
     for (const change of changes) this.#note(change);
-    if ((this.count ?? 0) > (before ?? 0)) this.#options.onMore();
+    this.#tell();
   }
 
   /** For `ListWatch.onSynced`. */
   synced(): void {
     if (this.#isSynced) return;
     this.#isSynced = true;
-    if (this.count! > 1) this.#options.onMore();
+    this.#tell();
+  }
+
+  #tell(): void {
+    const { count } = this;
+    if (count === undefined || count === this.#told) return;
+    const areMore = count > this.#told;
+    this.#told = count;
+    this.#options.onChanged(areMore);
   }
 
   #note(change: ObjectChange<Lease>): void {

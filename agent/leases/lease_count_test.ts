@@ -8,12 +8,16 @@ const NOW_MS = Date.UTC(2026, 10, 21, 8);
 function setUp() {
   const clock = new FakeTimers();
   let news = 0;
+  const told: (number | undefined)[] = [];
   const leases = new ServerLeases({
     clock,
     wallClock: () => NOW_MS,
-    onMore: () => news++,
+    onChanged: (areMore) => {
+      told.push(leases.count);
+      if (areMore) news++;
+    },
   });
-  return { clock, leases, news: () => news };
+  return { clock, leases, told, news: () => news };
 }
 
 /** Renewed so many seconds ago by the server's clock. */
@@ -84,4 +88,17 @@ Deno.test("a lease that is deleted counts no more", () => {
   assertEquals([leases.count, news()], [1, 1]);
   leases.changed([added(lease("b", 0))]);
   assertEquals([leases.count, news()], [2, 2]);
+});
+
+Deno.test("that there are fewer is told as well, also of leases that had expired", () => {
+  const { clock, leases, told } = setUp();
+  leases.changed(["a", "b", "c", "d"].map((name) => added(lease(name, 0))));
+  leases.synced();
+  leases.changed([{ type: "removed", object: lease("d", 0) }]);
+  assertEquals(told, [4, 3]);
+  clock.advance(20_000);
+  for (const name of ["a", "b"]) leases.changed([updated(lease(name, -20))]);
+  clock.advance(15_000);
+  leases.changed([{ type: "removed", object: lease("c", 0) }]);
+  assertEquals(told, [4, 3, 2]);
 });

@@ -166,10 +166,10 @@ export class AgentLinks {
     this.#learn();
   }
 
-  /** There may be more servers than were known: look again. */
-  reconsider(): void {
+  /** There may be more servers than were known, or fewer: look again. */
+  reconsider(areMore = true): void {
     this.#count();
-    this.#tellAll(true);
+    this.#tellAll(areMore);
   }
 
   /**

@@ -14,6 +14,7 @@ import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { ETCD_ACCESS_CASES } from "./etcd_access.ts";
 import type { EtcdCases } from "./etcd_case.ts";
+import { ETCD_HA_CASES } from "./etcd_ha.ts";
 import { ETCD_SERVICE_CASES } from "./etcd_services.ts";
 import { ETCD_STATE_CASES } from "./etcd_state.ts";
 import { ETCD_WATCH_CASES } from "./etcd_watch.ts";
@@ -29,6 +30,7 @@ const CASES: EtcdCases = {
   ...ETCD_ACCESS_CASES,
   ...ETCD_SERVICE_CASES,
   ...ETCD_STATE_CASES,
+  ...ETCD_HA_CASES,
   ...PROXY_ETCD_CASES,
   ...PROXY_ETCD_ACCESS_CASES,
 };

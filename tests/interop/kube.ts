@@ -17,19 +17,21 @@ import type { KubeCases } from "./kube_case.ts";
 import { KUBE_CATALOG_CASES } from "./kube_catalog.ts";
 import { KUBE_CLIENT_CASES } from "./kube_client.ts";
 import { KUBE_CSR_CASES } from "./kube_csr.ts";
+import { KUBE_HA_CASES } from "./kube_ha.ts";
 import { KUBE_KUBELET_CASES } from "./kube_kubelet.ts";
 import { KUBE_LEASE_CASES } from "./kube_leases.ts";
 import { KUBE_TOKEN_CASES } from "./kube_tokens.ts";
 import { PROXY_KUBE_CASES } from "./proxy_kube.ts";
 import { Tally } from "./tally.ts";
 
-/** For one case; the longest waits for leases to expire. */
-const CASE_TIMEOUT_MS = 90_000;
+/** For one case; the longest scales eight processes three times. */
+const CASE_TIMEOUT_MS = 180_000;
 
 const CASES: KubeCases = {
   ...KUBE_CLIENT_CASES,
   ...KUBE_TOKEN_CASES,
   ...KUBE_LEASE_CASES,
+  ...KUBE_HA_CASES,
   ...KUBE_CATALOG_CASES,
   ...PROXY_KUBE_CASES,
   ...KUBE_CSR_CASES,

@@ -20,6 +20,7 @@ import {
   startServer,
 } from "../peers/tunnel.ts";
 import { Balancer } from "../support/rigs/balancer.ts";
+import { gauge } from "./ha_scale.ts";
 import {
   clientOf,
   eventually,
@@ -105,13 +106,6 @@ class LeaseRig implements AsyncDisposable {
 const AGENT = "konnectivity_network_proxy_agent_open_server_connections";
 const OURS = "konnectivity_network_proxy_agent_known_server_count";
 
-async function gauge({ healthUrl }: RunningAgent, name: string) {
-  const response = await fetch(`${healthUrl}/metrics`).catch(() => undefined);
-  const text = await response?.text() ?? "";
-  const line = new RegExp(`^${name}(?:{[^}]*})? (\\S+)$`, "m").exec(text);
-  return Number(line?.[1] ?? 0);
-}
-
 /** The agent holds a link to each of two servers, each of which says "1". */
 function findsBoth(servers: Maker, agents: Maker) {
   return async (context: KubeContext) => {
@@ -130,10 +124,14 @@ function findsBoth(servers: Maker, agents: Maker) {
     await eventually(
       "the agent counts two servers",
       async () =>
-        await gauge(agent, OURS) === 2 && await gauge(agent, AGENT) === 2,
+        await gauge(agent.healthUrl, OURS) === 2 &&
+        await gauge(agent.healthUrl, AGENT) === 2,
     );
     const lists = "konnectivity_network_proxy_agent_lease_lists_total";
-    assert(await gauge(agent, lists) > 0, "the list of leases is not counted");
+    assert(
+      await gauge(agent.healthUrl, lists) > 0,
+      "the list of leases is not counted",
+    );
   };
 }
 

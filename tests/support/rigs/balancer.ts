@@ -34,6 +34,12 @@ export class Balancer {
     this.#only = index;
   }
 
+  /** Nobody new is led there. */
+  remove(port: number): void {
+    const at = this.#servers.findIndex((server) => server.port === port);
+    if (at !== -1) this.#servers.splice(at, 1);
+  }
+
   /** Takes no more connections. Those that are open go on. */
   close(): void {
     this.#listener.close();
