@@ -272,8 +272,10 @@ export class Membership implements Peers {
     const seen = new Map<string, Peer>();
     const ids = new Set<string>([serverId]);
     for (const { record, peer } of this.#members.others()) {
+      // Somebody may have named the address that it does not know itself.
+      if (peer.address === "") continue;
       ids.add(record.serverId);
-      if (peer.address !== "") seen.set(peer.address, peer);
+      seen.set(peer.address, peer);
     }
     this.#all = [
       ...seen.values(),

@@ -1,0 +1,256 @@
+/**
+ * Dials to agents that another server has, with processes: bytes, ends and
+ * losses through two servers, and what a server that dies or stands still costs.
+ *
+ * @module
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { dialDatagrams } from "../../client/dial.ts";
+import type { FrontendProtocol } from "../../client/tunnel_route.ts";
+import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import { ForwardingServers } from "../support/rigs/forwarding_servers.ts";
+
+const DIALS = "tunnel_server_forwarded_dials_total";
+
+const BYTES = 3 * 1024 * 1024;
+
+/** Bytes of which each position is another one. */
+function pattern(seed: number): Uint8Array {
+  const bytes = new Uint8Array(BYTES);
+  for (let at = 0; at < BYTES; at++) bytes[at] = (at * 31 + (at >> 8)) ^ seed;
+  return bytes;
+}
+
+/** What a program gets that is told to fail. */
+async function failure(promise: Promise<unknown>): Promise<string> {
+  return await promise.then(() => "no failure", (error) => String(error));
+}
+
+Deno.test("a caller gets through to an agent that another server has, byte for byte", async () => {
+  await using rig = await ForwardingServers.start([[1], []]);
+  const [first, second] = rig.servers;
+  await rig.link("edge-7", 1);
+  for (const protocol of ["grpc", "http-connect"] as FrontendProtocol[]) {
+    const { caller, target } = await rig.connect({ protocol, node: "edge-7" });
+    const [up, down] = [pattern(1), pattern(2)];
+    caller.send(up);
+    target.send(down);
+    await Promise.all([target.received(BYTES), caller.received(BYTES)]);
+    assertEquals(target.bytes, up);
+    assertEquals(caller.bytes, down);
+    // The one direction ends, and the other goes on.
+    caller.finish();
+    await target.ended;
+    target.send("last words");
+    await caller.received(BYTES + 10);
+    target.finish();
+    assertEquals((await caller.closed).kind, "clean", protocol);
+    // A unix socket knows no resets.
+    if (protocol === "http-connect") continue;
+    const reset = await rig.connect({ protocol, node: "edge-7" });
+    reset.target.reset("enough");
+    assertEquals((await reset.caller.closed).kind, "reset", protocol);
+    const hungUp = await rig.connect({ protocol, node: "edge-7" });
+    hungUp.caller.reset("enough");
+    assertEquals((await hungUp.target.closed).kind, "reset", protocol);
+  }
+  const ofFirst = `direction="to_peer",result="connected"`;
+  const ofSecond = `direction="from_peer",result="connected"`;
+  assertEquals(await first!.metric(DIALS, ofFirst), 4);
+  assertEquals(await second!.metric(DIALS, ofSecond), 4);
+  const open = "tunnel_server_forwarded_connections{";
+  assertEquals(await first!.metric(open), 0);
+  await first!.child.untilPrinted(/connection opened.*forwardedTo=s2/);
+  await second!.child.untilPrinted(/connection opened.*by server s1/);
+});
+
+Deno.test("tunnel dial and datagrams go through two servers as through one", async () => {
+  await using rig = await ForwardingServers.start([[1], []]);
+  const [first] = rig.servers;
+  await rig.link("edge-7", 1);
+  const answered = rig.target.next().then(async (probe) => {
+    await probe.ended;
+    probe.send("dialed");
+    probe.finish();
+  });
+  // For the only agent there is: the other server knows whether it is so.
+  const { stdout, stderr, code } = await rig.output(
+    ...["dial", rig.target.address, `--server=unix:${first!.socket}`],
+  );
+  await answered;
+  assertEquals([stdout, code], ["dialed", 0], stderr);
+  const echo = Deno.listenDatagram({
+    transport: "udp",
+    hostname: "127.0.0.1",
+    port: 0,
+  });
+  const { port } = echo.addr as Deno.NetAddr;
+  const answering = (async () => {
+    for (let count = 0; count < 3; count++) {
+      const [datagram, from] = await echo.receive();
+      await echo.send(datagram, from);
+    }
+  })();
+  const address = { kind: "unix", path: first!.socket } as const;
+  using flow = await dialDatagrams(`127.0.0.1:${port}`, {
+    via: { kind: "tunnel", protocol: "grpc", address },
+    node: "edge-7",
+  });
+  for (const size of [1, 9, 1_400]) {
+    const sent = new Uint8Array(size).fill(size);
+    await flow.send(sent);
+    assertEquals(await flow.receive(), sent);
+  }
+  await answering;
+  echo.close();
+});
+
+Deno.test("a server that is killed loses what went through it, and says so", async () => {
+  await using rig = await ForwardingServers.start([[1, 2], [], []]);
+  const [, second] = rig.servers;
+  await rig.link("edge-7", 1);
+  const { caller } = await rig.connect({ node: "edge-7" });
+  await second!.child.stop("SIGKILL");
+  assertEquals((await caller.closed).kind, "lost");
+  const startMs = performance.now();
+  const text = await failure(rig.connect({ node: "edge-7" }));
+  assertMatch(text, /no agent|No agent/);
+  assert(performance.now() - startMs < 1_000, "a refusal takes no time");
+});
+
+Deno.test("a server that stands still costs a second, and others are asked first from then on", async () => {
+  await using rig = await ForwardingServers.start([[1, 2], [], []]);
+  const [first, second, third] = rig.servers;
+  await rig.link("edge-7", 1, 2);
+  // With a connection to it, and without one.
+  for (const isWarm of [true, false]) {
+    if (isWarm) await rig.connect({ node: "edge-7" });
+    second!.child.signal("SIGSTOP");
+    const took: number[] = [];
+    for (let round = 0; round < 4; round++) {
+      const startMs = performance.now();
+      const { caller } = await rig.connect({ node: "edge-7" });
+      took.push(Math.round(performance.now() - startMs));
+      caller.reset("done");
+    }
+    second!.child.signal("SIGCONT");
+    assert(Math.max(...took) < 2_500, `${took} ms`);
+    assert(took.at(-1)! < 500, `${took} ms`);
+  }
+  assert(await third!.metric(DIALS) >= 7);
+  assertEquals(
+    await first!.metric("konnectivity_network_proxy_server_dial_failure_count"),
+    0,
+  );
+});
+
+Deno.test("two servers that each believe the other has it do not ask each other for ever", async () => {
+  await using rig = await ForwardingServers.start([[1], [0]]);
+  const [first, second] = rig.servers;
+  const startMs = performance.now();
+  const text = await failure(rig.connect({ node: "edge-7" }));
+  assert(performance.now() - startMs < 1_000);
+  assertMatch(text, /No agent available: .*\(asked server s2 \(127\.0\.0\.1:/);
+  assertEquals(await second!.metric(DIALS, `direction="from_peer"`), 1);
+  assertEquals(await second!.metric(DIALS, `direction="to_peer"`), 0);
+  assertEquals(await first!.metric(DIALS, `direction="from_peer"`), 0);
+});
+
+Deno.test("a server that does not forward says who has the agent, and takes no dials of others", async () => {
+  for (const forwarding of [1, 0]) {
+    await using rig = await ForwardingServers.start(
+      [[1], []],
+      (index) => index === forwarding ? ["--peer-forwarding"] : [],
+    );
+    const [first, second] = rig.servers;
+    await rig.link("edge-7", 1);
+    const text = await failure(rig.connect({ node: "edge-7" }));
+    if (forwarding === 0) {
+      assertMatch(text, /this one was started without --peer-forwarding/);
+      assertEquals(await second!.metric(DIALS), 0);
+    } else {
+      assertMatch(text, /no agent serves host=edge-7 here; server s2 \(127\.0/);
+      assertMatch(
+        text,
+        /may have it: call that one, or start servers with --p/,
+      );
+      assertEquals(await first!.metric(DIALS), 0);
+    }
+  }
+});
+
+Deno.test("each server decides by its policy about the first one's caller, and writes down both", async () => {
+  const rules = (port: number) => ({
+    frontends: [{
+      socket: "*s1.sock",
+      nodes: ["edge-7"],
+      allow: [`tcp:127.0.0.1:${port}`],
+    }],
+  });
+  const folder = await Deno.makeTempDir({ prefix: "forward-" });
+  try {
+    const port = (address: string) => Number(address.split(":")[1]);
+    const policy = `${folder}/policy.json`;
+    const audit = (index: number) => `${folder}/audit-${index}.log`;
+    await Deno.writeTextFile(policy, JSON.stringify(rules(1)));
+    await using rig = await ForwardingServers.start([[1], []], (index) => [
+      "--peer-forwarding",
+      ...(index === 0 ? [] : [`--policy-file=${policy}`]),
+      `--audit-log=${audit(index)}`,
+    ]);
+    const [first, second] = rig.servers;
+    await rig.link("edge-7", 1);
+    const { address } = rig.target;
+    // Of the first there is no policy: what the second forbids stays forbidden.
+    const target = { protocol: "tcp", address };
+    const denied = await failure(
+      first!.dial("grpc", { target, node: "edge-7" }),
+    );
+    assertMatch(denied, /refused, no rule of the server allows it/);
+    await Deno.writeTextFile(policy, JSON.stringify(rules(port(address))));
+    second!.child.signal("SIGHUP");
+    await second!.child.untilPrinted(/it decides about the next dials/);
+    const { caller } = await rig.connect({ node: "edge-7" });
+    caller.reset("done");
+    await first!.child.stop("SIGTERM");
+    await second!.child.stop("SIGTERM");
+    const lines = await Promise.all(
+      [0, 1].map(async (index) =>
+        (await Deno.readTextFile(audit(index))).trim().split("\n")
+          .map((line) => JSON.parse(line))
+          .filter(({ event }) => event === "dial")
+      ),
+    );
+    assertEquals(lines[0]!.map(({ forwardedTo }) => forwardedTo), ["s2", "s2"]);
+    assertEquals(
+      lines[1]!.map(({ decision, node, who }) => [
+        decision,
+        node,
+        who.forwardedBy,
+      ]),
+      [["refused", "edge-7", "s1"], ["allowed", "edge-7", "s1"]],
+    );
+    assertMatch(lines[1]![1].who.socket, /s1\.sock$/);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("what a caller sends before the answer reaches the target once, first", async () => {
+  await using rig = await ForwardingServers.start([[2, 1], [], []]);
+  const [first] = rig.servers;
+  await rig.link("edge-7", 1);
+  // The third is asked first, and has no agent.
+  const earlyData = new TextEncoder().encode("hello, ");
+  const conduit = await first!.dial("grpc", {
+    target: { protocol: "tcp", address: rig.target.address },
+    node: "edge-7",
+    earlyData,
+  });
+  const caller = new ConduitProbe(conduit);
+  caller.send("world");
+  const target = await rig.target.next();
+  await target.received(12);
+  assertEquals(target.text, "hello, world");
+});
