@@ -61,6 +61,8 @@ export interface ListWatchOptions<T> {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
+  /** {@linkcode RETRY_CAP_MS} unless given. */
+  readonly retryCapMs?: number;
   /** All that is new at once; never empty. */
   readonly onChanges: (changes: readonly ObjectChange<T>[]) => void;
   /** The copy is complete: after the first list, and after each later one. */
@@ -101,11 +103,11 @@ export class ListWatch<T extends KubernetesObject> {
   }
 
   start(): void {
-    const { timers, random, onProblem } = this.#options;
+    const { timers, random, retryCapMs, onProblem } = this.#options;
     this.#running ??= supervise({
       timers,
       random,
-      capMs: RETRY_CAP_MS,
+      capMs: retryCapMs ?? RETRY_CAP_MS,
       signal: this.#stopping.signal,
       run: (run) => this.#follow(run),
       problemOf: (error) => worldly("task", error, isKubernetesTrouble),

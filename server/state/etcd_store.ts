@@ -15,6 +15,7 @@ import {
 import { bytesOf, type Entry } from "../../neighbours/etcd/keys.ts";
 import { PrefixFollower } from "../../neighbours/etcd/prefix_follower.ts";
 import type { Change } from "../../neighbours/etcd/watch.ts";
+import { StatusCode } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import {
   type CommitOutcome,
@@ -138,9 +139,9 @@ export class EtcdStore implements RemoteStore {
           lost.delete(folder);
           if (lost.size === 0) events.following();
         },
-        onProblem: ({ message }) => {
+        onProblem: (error) => {
           lost.add(folder);
-          events.problem(message);
+          events.problem(error.message, isLasting(error));
         },
       })
     );
@@ -188,6 +189,11 @@ export class EtcdStore implements RemoteStore {
         version: `${change.modRevision}`,
       };
   }
+}
+
+function isLasting({ code }: EtcdError): boolean {
+  return code === StatusCode.PERMISSION_DENIED ||
+    code === StatusCode.UNAUTHENTICATED || code === StatusCode.INVALID_ARGUMENT;
 }
 
 function recordOf({ value, modRevision }: Entry): VersionedRecord {

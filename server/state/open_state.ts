@@ -124,10 +124,8 @@ async function storeOf(connection: StateConnection): Promise<RemoteStore> {
       return new EtcdStore({ ...connection, ...tools });
     }
     case "kubernetes": {
-      const { StateError } = await import("./state_error.ts");
-      throw new StateError(
-        "Cannot use --state=kubernetes: it is not built yet",
-      );
+      const { KubernetesStore } = await import("./kubernetes_store.ts");
+      return new KubernetesStore({ ...connection, ...tools });
     }
   }
 }

@@ -225,8 +225,6 @@ export class RemoteEngine implements StateEngine {
       listed: (folder, records) => {
         this.#cache.replace(folder, records);
         unlisted.delete(folder);
-        if (unlisted.size === 0) this.#isOpen = true;
-        if (this.#isOpen) this.#opening.resolve();
         if (this.#isFollowed) this.#tell(folder);
       },
       changed: (changes) => this.#changed(changes),
@@ -235,13 +233,16 @@ export class RemoteEngine implements StateEngine {
         this.#outage = undefined;
         this.#refusedUntilMs = -Infinity;
         this.#isFollowed = true;
+        if (unlisted.size === 0) this.#isOpen = true;
+        if (this.#isOpen) this.#opening.resolve();
         if (sinceMs === undefined) return;
         const seconds = Math.round((wallClock() - sinceMs) / 1_000);
         warn(`${this.noun} is back after ${seconds} s, and was read again`);
       },
-      problem: (why) => {
+      problem: (why, isLasting) => {
         const isNew = this.#outage === undefined;
         this.#outage = { sinceMs: this.#outage?.sinceMs ?? wallClock(), why };
+        if (isLasting) this.#opening.resolve();
         if (!isNew || !this.#isFollowed) return;
         warn(
           `${this.noun} is away: ${why}; what is known goes on, nobody joins ` +

@@ -42,8 +42,13 @@ export interface StoreEvents {
   changed(changes: readonly RecordChange[]): void;
   /** Everything is followed. */
   following(): void;
-  /** Something is not: what is known may be old. One sentence, no full stop. */
-  problem(why: string): void;
+  /**
+   * Something is not: what is known may be old.
+   *
+   * @param why One sentence, no full stop.
+   * @param isLasting Waiting does not help: rights, users.
+   */
+  problem(why: string, isLasting: boolean): void;
 }
 
 /** See the module description. All of it throws `StateError`. */

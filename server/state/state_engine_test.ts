@@ -7,7 +7,12 @@ import {
   MemoryStore,
 } from "../../tests/support/memory/memory_store.ts";
 import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
+import {
+  FakeApiServer,
+  plainClient,
+} from "../../tests/support/peers/fake_apiserver.ts";
 import { EtcdStore } from "./etcd_store.ts";
+import { KubernetesStore } from "./kubernetes_store.ts";
 import { RemoteEngine } from "./remote_engine.ts";
 import type { RemoteStore } from "./remote_store.ts";
 import { SealedEngine } from "./sealed_engine.ts";
@@ -37,7 +42,7 @@ async function directory(): Promise<Place> {
 
 async function remote(
   store: () => RemoteStore,
-  end = () => {},
+  end: () => void | Promise<void> = () => {},
 ): Promise<Place> {
   const open = () =>
     RemoteEngine.open({
@@ -53,7 +58,7 @@ async function remote(
     other: engines[1],
     [Symbol.asyncDispose]: async () => {
       for (const engine of engines) await engine.close();
-      end();
+      await end();
     },
   };
 }
@@ -87,7 +92,21 @@ async function sealed(): Promise<Place> {
   };
 }
 
-const PLACES = { directory, memory, sealed, etcd };
+function kubernetes(): Promise<Place> {
+  const api = FakeApiServer.start();
+  const tools = { timers: systemTimers, random: Math.random };
+  const client = plainClient(api.url, systemTimers);
+  const place = { client, namespace: "edge", name: "a fake" };
+  return remote(
+    () => new KubernetesStore({ ...place, ...tools }),
+    async () => {
+      client[Symbol.dispose]();
+      await api[Symbol.asyncDispose]();
+    },
+  );
+}
+
+const PLACES = { directory, memory, sealed, etcd, kubernetes };
 
 /** Settles when the other engine has heard of it. */
 async function until(isSo: () => boolean): Promise<void> {

@@ -20,6 +20,7 @@ import { KUBE_CSR_CASES } from "./kube_csr.ts";
 import { KUBE_HA_CASES } from "./kube_ha.ts";
 import { KUBE_KUBELET_CASES } from "./kube_kubelet.ts";
 import { KUBE_LEASE_CASES } from "./kube_leases.ts";
+import { KUBE_STATE_CASES } from "./kube_state.ts";
 import { KUBE_TOKEN_CASES } from "./kube_tokens.ts";
 import { PROXY_KUBE_CASES } from "./proxy_kube.ts";
 import { Tally } from "./tally.ts";
@@ -32,6 +33,7 @@ const CASES: KubeCases = {
   ...KUBE_TOKEN_CASES,
   ...KUBE_LEASE_CASES,
   ...KUBE_HA_CASES,
+  ...KUBE_STATE_CASES,
   ...KUBE_CATALOG_CASES,
   ...PROXY_KUBE_CASES,
   ...KUBE_CSR_CASES,

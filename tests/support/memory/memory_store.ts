@@ -124,7 +124,7 @@ export class MemoryStore implements RemoteStore {
   }
 
   lose(): void {
-    this.#events?.problem("it is away");
+    this.#events?.problem("it is away", false);
   }
 
   async #arrive(): Promise<void> {

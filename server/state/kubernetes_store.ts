@@ -1,0 +1,339 @@
+/**
+ * Records in Kubernetes: a Secret each, labelled by its folder and named by a
+ * hash, because keys have letters that names must not have. Which record it is
+ * says an annotation.
+ *
+ * The API has no change of several objects at once. Each write is made only if
+ * its object is still the one that was read, in the order in which they were
+ * said; on a conflict the whole change is attempted again, and has to find its
+ * own beginning in order. What was read and not written is looked at once more
+ * before the first write.
+ *
+ * @module
+ */
+
+import type { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
+import {
+  isKubernetesTrouble,
+  KubernetesError,
+} from "../../neighbours/kubernetes/errors.ts";
+import { ListWatch } from "../../neighbours/kubernetes/list_watch.ts";
+import type {
+  KubernetesObject,
+  ObjectList,
+} from "../../neighbours/kubernetes/objects.ts";
+import {
+  type ApiCollection,
+  pathOf,
+} from "../../neighbours/kubernetes/paths.ts";
+import { sha256Hex } from "../../platform/pki/key_pair.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import {
+  type CommitOutcome,
+  NO_VERSION,
+  type RecordChange,
+  type RemoteStore,
+  splitKey,
+  type StoreEvents,
+  type VersionedRecord,
+} from "./remote_store.ts";
+import { FOLLOWED_FOLDERS } from "./state_engine.ts";
+import { StateAwayError, StateError } from "./state_error.ts";
+
+const SECRETS: ApiCollection = { apiVersion: "v1", plural: "secrets" };
+
+/** Says which folder a Secret's record is in. */
+const FOLDER_LABEL = "tunnel/state-folder";
+
+/** Says which record a Secret is. */
+const RECORD_ANNOTATION = "tunnel/state-record";
+
+/** A Secret's data has 1 MiB at most. */
+const RECORD_BYTES_MAX = 900_000;
+
+/** For one request: a change is several of them. */
+const REQUEST_TIMEOUT_MS = 5_000;
+
+/** Longest wait after failures: whoever was revoked meanwhile is linked. */
+const RETRY_CAP_MS = 2_000;
+
+/** Objects in a page of a listing. */
+const PAGE_OBJECTS = 500;
+
+/** Pages of one folder; more records than that are no state of ours. */
+const PAGES_MAX = 400;
+
+/** A `v1 Secret`, as far as it is read and written here. */
+interface Secret extends KubernetesObject {
+  readonly type?: string;
+  /** Base64. */
+  readonly data?: { readonly record?: string };
+}
+
+/** What it needs. */
+export interface KubernetesStoreOptions {
+  readonly client: KubernetesClient;
+  readonly namespace: string;
+  /** Of the API server, for sentences. */
+  readonly name: string;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** See the module description. */
+export class KubernetesStore implements RemoteStore {
+  readonly noun = "the state in Kubernetes";
+  readonly recordBytesMax = RECORD_BYTES_MAX;
+  readonly #options: KubernetesStoreOptions;
+  #listWatch: ListWatch<Secret> | undefined;
+
+  constructor(options: KubernetesStoreOptions) {
+    this.#options = options;
+  }
+
+  get name(): string {
+    return this.#options.name;
+  }
+
+  where(key: string): string {
+    return `${key} (Secret ${this.#options.namespace}/${secretName(key)})`;
+  }
+
+  async get(key: string): Promise<VersionedRecord | undefined> {
+    const { client } = this.#options;
+    try {
+      const secret = await client.get<Secret>(this.#path(key), REQUEST);
+      return this.#recordOf(secret, key);
+    } catch (error) {
+      if (codeOf(error) === 404) return undefined;
+      throw worded(error);
+    }
+  }
+
+  async list(
+    folder: string,
+    prefix: string,
+  ): Promise<ReadonlyMap<string, VersionedRecord>> {
+    const found = new Map<string, VersionedRecord>();
+    let next = "";
+    for (let pages = 0; pages < PAGES_MAX; pages++) {
+      const page = await this.#page(folder, next);
+      for (const secret of page.items ?? []) {
+        const key = keyOf(secret);
+        if (!key?.startsWith(`${folder}/${prefix}`)) continue;
+        found.set(splitKey(key)[1], this.#recordOf(secret, key));
+      }
+      next = page.metadata?.continue ?? "";
+      if (next === "") return found;
+    }
+    throw new StateError(
+      `Cannot read ${folder}/ of ${this.noun}: it has more than ` +
+        `${PAGES_MAX * PAGE_OBJECTS} records`,
+    );
+  }
+
+  async commit(
+    writes: readonly RecordChange[],
+    guards: readonly Pick<RecordChange, "key" | "version">[],
+  ): Promise<CommitOutcome> {
+    for (const { key, version } of guards) {
+      const now = (await this.get(key))?.version ?? NO_VERSION;
+      if (now !== version) return { kind: "conflict" };
+    }
+    const versions: string[] = [];
+    for (const write of writes) {
+      const version = await this.#write(write);
+      if (version === undefined) return { kind: "conflict" };
+      versions.push(version);
+    }
+    return { kind: "done", versions };
+  }
+
+  follow(events: StoreEvents): void {
+    const { client, timers, random } = this.#options;
+    const listWatch = new ListWatch<Secret>({
+      ...{ client, timers, random, retryCapMs: RETRY_CAP_MS },
+      path: this.#path(),
+      query: {
+        labelSelector: `${FOLDER_LABEL} in (${FOLLOWED_FOLDERS.join(",")})`,
+      },
+      onChanges: (changes) => {
+        if (!listWatch.isSynced) return;
+        const news = changes.flatMap(({ type, object }) =>
+          this.#changeOf(object, type === "removed")
+        );
+        if (news.length > 0) events.changed(news);
+      },
+      onSynced: () => {
+        const records = [...listWatch.objects.values()]
+          .flatMap((secret) => this.#changeOf(secret, false));
+        for (const folder of FOLLOWED_FOLDERS) {
+          const its = records.filter(({ key }) => splitKey(key)[0] === folder);
+          events.listed(folder, its);
+        }
+      },
+      onFollowing: () => events.following(),
+      onProblem: (error) => {
+        const isLasting = [401, 403, 404].includes(codeOf(error) ?? 0);
+        events.problem(error.message, isLasting);
+      },
+    });
+    this.#listWatch = listWatch;
+    listWatch.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#listWatch?.stop();
+  }
+
+  async #page(folder: string, next: string): Promise<ObjectList<Secret>> {
+    const { client } = this.#options;
+    try {
+      return await client.get<ObjectList<Secret>>(this.#path(), {
+        ...REQUEST,
+        query: {
+          labelSelector: `${FOLDER_LABEL}=${folder}`,
+          limit: `${PAGE_OBJECTS}`,
+          ...(next === "" ? {} : { continue: next }),
+        },
+      });
+    } catch (error) {
+      throw worded(error);
+    }
+  }
+
+  /** @returns The new version; `undefined` when others were faster. */
+  async #write(write: RecordChange): Promise<string | undefined> {
+    const { key, text, version } = write;
+    const { client } = this.#options;
+    try {
+      if (text === undefined) {
+        const resourceVersion = version;
+        await client.delete(this.#path(key), { ...REQUEST, resourceVersion });
+        return version;
+      }
+      const secret = this.#secretOf(key, text, version);
+      const { metadata } = version === NO_VERSION
+        ? await client.create(this.#path(), secret, REQUEST)
+        : await client.replace(this.#path(key), secret, REQUEST);
+      return metadata.resourceVersion ?? NO_VERSION;
+    } catch (error) {
+      const code = codeOf(error);
+      if (code === 409 || code === 404) {
+        if (isMissingNamespace(error)) throw worded(error);
+        return undefined;
+      }
+      const isOpen = code === 0 || (code ?? 400) >= 500;
+      if (!isOpen) throw worded(error);
+      return await this.#settle(write, error);
+    }
+  }
+
+  /**
+   * The answer is lost. What is there now says whether it was done.
+   *
+   * @throws {StateAwayError} When it was not, or that cannot be seen.
+   */
+  async #settle(
+    { key, text, version }: RecordChange,
+    error: unknown,
+  ): Promise<string | undefined> {
+    const now = await this.get(key);
+    if (now?.text === text) return now?.version ?? version;
+    if ((now?.version ?? NO_VERSION) === version) throw worded(error);
+    return undefined;
+  }
+
+  #secretOf(key: string, text: string, version: string): Secret {
+    const { namespace } = this.#options;
+    return {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: {
+        name: secretName(key),
+        namespace,
+        labels: { [FOLDER_LABEL]: splitKey(key)[0] },
+        annotations: { [RECORD_ANNOTATION]: key },
+        ...(version === NO_VERSION ? {} : { resourceVersion: version }),
+      },
+      type: "Opaque",
+      data: { record: new TextEncoder().encode(text).toBase64() },
+    };
+  }
+
+  /** @throws {StateError} When it is another record, or none. */
+  #recordOf(secret: Secret, key: string): VersionedRecord {
+    const text = textOf(secret);
+    if (keyOf(secret) !== key || text === undefined) {
+      throw new StateError(
+        `Cannot use ${
+          this.where(key)
+        }: it is not what a tunnel server wrote; ` +
+          "look who changed it, and delete it or restore it from a backup",
+      );
+    }
+    return { text, version: secret.metadata.resourceVersion ?? NO_VERSION };
+  }
+
+  /** What is not ours is nobody's: it is looked at again when it is asked for. */
+  #changeOf(secret: Secret, isGone: boolean): RecordChange[] {
+    const key = keyOf(secret);
+    if (key === undefined || secretName(key) !== secret.metadata.name) {
+      return [];
+    }
+    const version = secret.metadata.resourceVersion ?? NO_VERSION;
+    // A text that cannot be read is a damaged record, not a missing one.
+    const text = isGone ? undefined : textOf(secret) ?? "";
+    return [{ key, text, version }];
+  }
+
+  #path(key?: string): string {
+    const { namespace } = this.#options;
+    const name = key === undefined ? {} : { name: secretName(key) };
+    return pathOf(SECRETS, { namespace, ...name });
+  }
+}
+
+const REQUEST = { timeoutMs: REQUEST_TIMEOUT_MS } as const;
+
+/** Of the Secret that a record is in. */
+function secretName(key: string): string {
+  const hash = sha256Hex(new TextEncoder().encode(key)).slice(0, 32);
+  return `tunnel-state-${splitKey(key)[0]}-${hash}`;
+}
+
+function keyOf({ metadata }: Secret): string | undefined {
+  return metadata.annotations?.[RECORD_ANNOTATION];
+}
+
+function textOf({ data }: Secret): string | undefined {
+  const text = data?.record;
+  if (text === undefined) return undefined;
+  try {
+    return new TextDecoder().decode(Uint8Array.fromBase64(text));
+  } catch {
+    return undefined;
+  }
+}
+
+function codeOf(error: unknown): number | undefined {
+  return error instanceof KubernetesError ? error.code : undefined;
+}
+
+/** Nobody makes it while we try. */
+function isMissingNamespace(error: unknown): boolean {
+  return error instanceof KubernetesError && error.code === 404 &&
+    /namespaces? "[^"]*" not found/.test(error.message);
+}
+
+/** @returns What to throw. */
+function worded(error: unknown): unknown {
+  if (!isKubernetesTrouble(error)) return error;
+  const { message } = error;
+  const code = codeOf(error);
+  const isAway = code === 0 || code === 429 || (code ?? 0) >= 500;
+  return isAway
+    ? new StateAwayError(message, { cause: error })
+    : new StateError(message, { cause: error });
+}
