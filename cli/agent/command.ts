@@ -6,6 +6,7 @@
 
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { type LeveledLog, type Log, openLog } from "../../platform/log/log.ts";
+import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
 import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import type { AgentOptions } from "../../agent/options.ts";
 import {
@@ -66,6 +67,7 @@ export function agentCommand(start: StartAgent): Command {
       const { values } = reading;
       const log = openLog("agent", {
         format: values["log-format"],
+        isReady: standardErrorIsReady,
         level: values["v"],
         ...workerFields(role),
       });

@@ -16,6 +16,7 @@ import {
 import { plannedNames } from "../../agent/proxy/dns/planned_names.ts";
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { type Log, openLog } from "../../platform/log/log.ts";
+import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
 import {
   type CommandContext,
   defineCommand,
@@ -77,6 +78,7 @@ export const PROXY_COMMAND = defineCommand({
     const role = workerRole(context.environment);
     const log = openLog("proxy", {
       format: values["log-format"],
+      isReady: standardErrorIsReady,
       // The output is a list and nothing else.
       level: isPrinting ? 0 : values["v"],
       ...workerFields(role),

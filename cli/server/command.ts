@@ -6,6 +6,7 @@
 
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { type Log, openLog } from "../../platform/log/log.ts";
+import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
 import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import type { ServerOptions } from "../../server/options.ts";
 import {
@@ -88,6 +89,7 @@ async function runServer(
   const log = openLog("server", {
     format: values["log-format"],
     level: values["v"],
+    isReady: standardErrorIsReady,
     ...workerFields(role),
   });
   using _net = surviveInternalErrors(log);

@@ -7,6 +7,7 @@
 
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { type Log, openLog } from "../../platform/log/log.ts";
+import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
 import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import {
@@ -60,6 +61,7 @@ export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
       const options = yurttunnelAgentOptions(reading, environment);
       const log = openLog("agent", {
         format: values["log-format"],
+        isReady: standardErrorIsReady,
         level: values["v"],
       });
       using _net = surviveInternalErrors(log);

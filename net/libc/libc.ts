@@ -53,6 +53,7 @@ const SYMBOLS = {
     result: "i32",
     nonblocking: true,
   },
+  poll: { parameters: ["buffer", "usize", "i32"], result: "i32" },
   eventfd: { parameters: ["u32", "i32"], result: "i32" },
   eventfd_read: { parameters: ["i32", "buffer"], result: "i32" },
   eventfd_write: { parameters: ["i32", "u64"], result: "i32" },

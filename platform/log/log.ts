@@ -15,6 +15,7 @@ import {
   type LogRecord,
 } from "@logtape/logtape";
 import type { Timers } from "../../proto/sync/clock.ts";
+import { type LineDevice, LineOutput } from "./line_output.ts";
 import { printable } from "./printable.ts";
 import { RepeatedLines } from "./repeated_lines.ts";
 
@@ -97,15 +98,26 @@ export function openLog(
     readonly timers?: Timers;
     /** In every line. */
     readonly fields?: LogFields;
+    /** See {@linkcode LineDevice}; standard error is always ready if absent. */
+    readonly isReady?: LineDevice["isReady"];
   },
 ): LeveledLog {
-  writeToStderr(options.format);
+  const { timers = RELAXED_TIMERS, isReady = () => true } = options;
   const base = getLogger([component]);
   const logger = options.fields === undefined
     ? base
     : base.with(options.fields);
-  const repeated = new RepeatedLines(options.timers ?? RELAXED_TIMERS);
-  globalThis.addEventListener("unload", () => repeated.flush());
+  const repeated = new RepeatedLines(timers);
+  const output = new LineOutput(
+    { isReady, write: (bytes) => Deno.stderr.writeSync(bytes) },
+    timers,
+    (lines) => logger.warn(`${lines} lines are missing here: nobody read them`),
+  );
+  writeToStderr(options.format, output);
+  globalThis.addEventListener("unload", () => {
+    repeated.flush();
+    output.end();
+  });
   let { level } = options;
   const from = (least: number, kind: LogLevel): Log["error"] => {
     const write = logger[kind].bind(logger);
@@ -143,15 +155,13 @@ export function openLog(
   };
 }
 
-function writeToStderr(logFormat: LogFormat): void {
+function writeToStderr(logFormat: LogFormat, output: LineOutput): void {
   const format = logFormat === "json" ? jsonLinesFormatter : textLine;
   const encoder = new TextEncoder();
   configureSync({
     reset: true,
     sinks: {
-      stderr: (record) => {
-        Deno.stderr.writeSync(encoder.encode(format(record)));
-      },
+      stderr: (record) => output.write(encoder.encode(format(record))),
     },
     loggers: [
       { category: [], sinks: ["stderr"], lowestLevel: "trace" },

@@ -5,7 +5,9 @@
  * @module
  */
 
-import { assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { ourCommand, startAgent, startServer } from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
 import { closedAddress } from "../support/peers/probe_target.ts";
 import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 
@@ -58,4 +60,44 @@ Deno.test("--v=4 has each connection, --v=10 its packets as well", async () => {
     assertMatch(log, / TRACE DIAL_REQ (?:to|from) (?:agent|server): 0 bytes\n/);
     assertMatch(log, / TRACE DATA (?:to|from) (?:agent|server): 5 bytes\n/);
   }
+});
+
+/** Runs a line of shell, with `$0` in it. */
+async function shell(script: string, word: string): Promise<void> {
+  const args = ["-c", script, word];
+  await new Deno.Command("sh", { args, stderr: "null" }).output();
+}
+
+Deno.test("a reader of the log that stands still holds nobody up", async () => {
+  const workspace = await Workspace.make();
+  const pipe = workspace.path("log");
+  await shell('mkfifo "$0"', pipe);
+  // Who could read, and does not.
+  const reader = new Deno.Command("sh", {
+    args: ["-c", 'exec sleep 300 0<>"$0"', pipe],
+  }).spawn();
+  const server = await startServer(workspace, {
+    ...{ maker: "ours", mode: "grpc", transport: "uds" },
+    program: [
+      ...["sh", "-c", 'f="$1"; shift; exec "$@" 2>"$f"', "sh", pipe],
+      ...ourCommand("server"),
+    ],
+    extraFlags: ["--v=4"],
+  });
+  await shell('dd if=/dev/zero of="$0" bs=4096 count=64 oflag=nonblock', pipe);
+  // Both write lines, and the server answers that it is ready.
+  const agent = await startAgent(workspace, server, "ours");
+  await agent.child.stop("SIGKILL");
+  const response = await fetch(`${server.healthUrl}/healthz`, {
+    signal: AbortSignal.timeout(5_000),
+  });
+  assertEquals([response.status, await response.text()], [200, "ok"]);
+  // What it would still say at its end is not waited for either.
+  const startMs = performance.now();
+  server.child.signal("SIGTERM");
+  assertEquals((await server.child.ended).code, 0);
+  assert(performance.now() - startMs < 5_000);
+  reader.kill("SIGKILL");
+  await reader.status;
+  await workspace.remove();
 });
