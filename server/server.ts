@@ -231,7 +231,7 @@ class Server {
       },
       handedOverEarly: (pid) => {
         log.info(`process ${pid} accepts agents; agents here go there`);
-        this.#agents.drain("another process takes over");
+        this.#agents.drain("another process takes over", SPREAD_MS_MAX);
       },
       handedOver: (pid) => {
         log.info(`handed over to process ${pid}: ${this.#load}`);
@@ -310,7 +310,8 @@ class Server {
     this.#kubernetes?.retire();
     this.#core.peers.retire();
     // A client whose stream ends makes the next one elsewhere, not on this connection.
-    this.#agents.drain("the server is stopping");
+    const { shutdownTimeoutMs } = this.#core.options;
+    this.#agents.drain("the server is stopping", shutdownTimeoutMs / 2);
     this.#nodes.drain("the server is stopping");
     this.#frontends.drain("the server is stopping");
   }
@@ -335,6 +336,9 @@ class Server {
 
 /** How long agents may take to come to a server that takes over. */
 const AGENTS_WAIT_MS = 5_000;
+
+/** Over which time they come, then: all before nobody waits any more. */
+const SPREAD_MS_MAX = 3_000;
 
 /** How often it is looked whether they have. */
 const AGENTS_LOOK_MS = 20;

@@ -213,8 +213,9 @@ export class AddressLinks {
           attempt.closedReason ??= reason;
           if (attempt.link !== undefined) this.#lost(attempt.link, reason);
         },
-        draining: () => {
+        draining: (spreadMs) => {
           attempt.isDraining = true;
+          this.#options.waits.spread(spreadMs, timers.now());
           if (attempt.link !== undefined) this.#drains(attempt.link);
         },
         peers: (news) => {
@@ -301,7 +302,8 @@ export class AddressLinks {
       this.#aim(this.#goal());
     } else {
       // It is going: its successor is not there yet.
-      this.#wait(this.#goal() ?? "server", waits.successorMs());
+      const nowMs = this.#options.timers.now();
+      this.#wait(this.#goal() ?? "server", waits.successorMs(nowMs));
     }
     this.#options.changed("other");
   }
@@ -336,7 +338,12 @@ export class AddressLinks {
       if (state.kind === "waiting") state.timer.cancel();
       // What ended it would end the next one too, so the waits go on growing.
       const wasYoung = timers.now() - sinceMs < YOUNG_MS;
-      const retryMs = waits.lostMs(wasYoung);
+      const lostMs = waits.lostMs(wasYoung);
+      // As long as others serve this node, it comes in its turn.
+      const spreadMs = held.live.length > 0
+        ? waits.spreadLeftMs(timers.now())
+        : 0;
+      const retryMs = Math.max(lostMs, spreadMs);
       const goal = this.#goal();
       if (goal === undefined) this.#state = { kind: "satisfied" };
       else this.#wait(goal, retryMs);
@@ -396,7 +403,7 @@ export class AddressLinks {
       case "server":
         return waits.lostMs(false);
       case "successor":
-        return waits.successorMs();
+        return waits.successorMs(this.#options.timers.now());
       case "search":
         return waits.searchMs(this.#isExplained);
       case "look":

@@ -65,8 +65,12 @@ export interface AttemptEvents {
   claim(server: ServerName, carrier: Carrier): boolean;
   /** Called once, for a link that was handed over. */
   closed(reason: string): void;
-  /** The server is going: it still serves what comes. */
-  draining(): void;
+  /**
+   * The server is going: it still serves what comes.
+   *
+   * @param spreadMs Its agents are to look for another one within that time.
+   */
+  draining(spreadMs: number): void;
   /** The server says where servers are, in place of what it said before. */
   peers?(news: PeerNews): void;
   /** The server owes a sign of life, or has given one. */

@@ -243,7 +243,7 @@ export class Connector {
         // Another link takes over while this one serves what it carries.
         return pending.retire(event.reason);
       case "drain":
-        return pending.drains();
+        return pending.drains(event.spreadMs ?? 0);
       case "peer-addresses":
         return pending.peers(event);
       case "ca-bundle": {
@@ -350,8 +350,8 @@ class PendingLink {
   }
 
   /** The server is going. */
-  drains(): void {
-    if (this.#state === "open") this.#events.draining();
+  drains(spreadMs: number): void {
+    if (this.#state === "open") this.#events.draining(spreadMs);
   }
 
   /** The server says where servers are. */

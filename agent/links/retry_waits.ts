@@ -34,6 +34,9 @@ export const RESTART_PACE: readonly {
  */
 export const SUCCESSOR_WAIT_MS = 10_000;
 
+/** No server's word keeps an agent from looking for another one for longer. */
+export const SPREAD_MS_MAX = 20_000;
+
 /**
  * Longest wait between two searches that other addresses make needless: they
  * lead nowhere, and so to the servers that are missing.
@@ -66,10 +69,14 @@ export class RetryWaits {
   readonly #search: Backoff;
   readonly #looks: Backoff;
   readonly #strange: Backoff;
+  readonly #random: () => number;
+  /** When a successor is looked for at the earliest. */
+  #spreadUntilMs = -Infinity;
   /** Since when every attempt was refused by the server's machine. */
   #refusedSinceMs: number | undefined;
 
   constructor({ random, firstMs, searchCapMs }: RetryWaitsOptions) {
+    this.#random = random;
     this.#leastMs = firstMs ?? 0;
     this.#searchCapMs = Math.max(searchCapMs, this.#leastMs);
     const failedCapMs = Math.max(
@@ -113,6 +120,7 @@ export class RetryWaits {
   /** A link was made. */
   linked(): void {
     this.answered();
+    this.#spreadUntilMs = -Infinity;
     this.#successors.reset();
     this.#strange.reset();
     this.#search.reset();
@@ -137,6 +145,11 @@ export class RetryWaits {
     this.#successors.reset();
   }
 
+  /** How long others of the same server's agents come before this one. */
+  spreadLeftMs(nowMs: number): number {
+    return Math.max(0, this.#spreadUntilMs - nowMs);
+  }
+
   /** A link was lost: the next one is made at once, unless it was young. */
   lostMs(wasYoung: boolean): number {
     this.#failures.reset();
@@ -159,8 +172,18 @@ export class RetryWaits {
     );
   }
 
-  successorMs(): number {
-    return this.#successors.nextMs();
+  /**
+   * A server that is going wants its agents to come to others one by one.
+   *
+   * @param windowMs Within which; its word is not believed beyond a limit.
+   */
+  spread(windowMs: number, nowMs: number): void {
+    const withinMs = Math.min(windowMs, SPREAD_MS_MAX);
+    this.#spreadUntilMs = nowMs + withinMs * this.#random();
+  }
+
+  successorMs(nowMs: number): number {
+    return Math.max(this.spreadLeftMs(nowMs), this.#successors.nextMs());
   }
 
   /** @param isExplained Other addresses may lead to the servers missing. */

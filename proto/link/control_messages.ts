@@ -19,7 +19,8 @@ import {
 /** What a server sends. */
 export type ServerEvent =
   | { readonly type: "hello"; readonly hello: ServerHello }
-  | { readonly type: "drain" }
+  /** Agents are to look for another server within that time; absent: at once. */
+  | { readonly type: "drain"; readonly spreadMs?: number }
   | {
     readonly type: "reconnect";
     readonly reason: string;
@@ -82,7 +83,10 @@ export function encodeAgentEvent(
 export function decodeServerEvent(bytes: Uint8Array): ServerEvent {
   const said = read(FromServer, bytes);
   if (said.hello) return { type: "hello", hello: said.hello };
-  if (said.drain) return { type: "drain" };
+  if (said.drain) {
+    const { spreadMs } = said.drain;
+    return { type: "drain", ...(spreadMs > 0 ? { spreadMs } : {}) };
+  }
   if (said.reconnect) return { type: "reconnect", ...said.reconnect };
   if (said.peerAddresses) {
     return { type: "peer-addresses", ...said.peerAddresses };

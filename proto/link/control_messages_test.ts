@@ -24,6 +24,7 @@ const SERVER_EVENTS: readonly Exclude<ServerEvent, { type: "unknown" }>[] = [
     },
   },
   { type: "drain" },
+  { type: "drain", spreadMs: 20_000 },
   { type: "reconnect", reason: "stream ids run out", delayMs: 250 },
   {
     type: "peer-addresses",

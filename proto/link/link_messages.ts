@@ -19,7 +19,7 @@ export const SCHEMA: Schema = new Schema({
     ServiceAnnouncement: { fields: { services: { rule: "repeated", type: "AnnouncedService", id: 1 } } },
     AnnouncedService: { fields: { name: { type: "string", id: 1 }, namespace: { type: "string", id: 2 }, port: { type: "uint32", id: 3 }, protocol: { type: "string", id: 4 }, appProtocol: { type: "string", id: 5 }, host: { type: "string", id: 6 }, targetPort: { type: "uint32", id: 7 } } },
     Trust: { fields: { authorities: { rule: "repeated", type: "string", id: 1 } } },
-    Drain: { fields: {} },
+    Drain: { fields: { spreadMs: { type: "uint32", id: 1 } } },
     Reconnect: { fields: { reason: { type: "string", id: 1 }, delayMs: { type: "uint32", id: 2 } } },
     PeerAddresses: { fields: { servers: { rule: "repeated", type: "PeerServer", id: 2 }, serverCount: { type: "uint32", id: 3 } } },
     PeerServer: { fields: { serverId: { type: "string", id: 1 }, instanceId: { type: "string", id: 2 }, address: { type: "string", id: 3 } } },
@@ -138,7 +138,13 @@ export interface Trust {
 }
 
 /** The sender takes no new conduits if it can be helped; those there are go on. */
-export type Drain = Readonly<Record<never, never>>;
+export interface Drain {
+  /**
+   * Of a server with many agents: each of them looks for another one after a
+   * time of its own within this one, so that they do not come at once.
+   */
+  readonly spreadMs: number;
+}
 
 /** The server asks the agent to make a new link and drain this one. */
 export interface Reconnect {

@@ -216,9 +216,13 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     this.#load--;
   };
 
-  /** Announces that this server is going: no new work is expected. */
-  drain(): void {
-    this.#say({ type: "drain" });
+  /**
+   * Announces that this server is going: no new work is expected.
+   *
+   * @param spreadMs Within which agents look for another one.
+   */
+  drain(spreadMs: number): void {
+    this.#say({ type: "drain", ...(spreadMs > 0 ? { spreadMs } : {}) });
   }
 
   /** Sends the authorities to trust from now on, PEM; the issuing one first. */

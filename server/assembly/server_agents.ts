@@ -201,8 +201,8 @@ export class ServerAgents {
   }
 
   /** Sends agents and callers to other servers; what runs goes on. */
-  drain(reason: string): void {
-    this.#port.drain(reason);
+  drain(reason: string, spreadMsMax: number): void {
+    this.#port.drain(reason, spreadMsMax);
   }
 
   /** Ends every link. */

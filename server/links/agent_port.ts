@@ -88,6 +88,21 @@ export const LEAVE_MS = 1_000;
  */
 export const RETIRED_CHECK_MS = 10_000;
 
+/**
+ * How many agents a second a successor takes beside what it carries: handshakes
+ * of links that come faster make what runs wait.
+ */
+const SPREAD_LINKS_PER_SECOND = 500;
+
+/** Fewer are no storm. */
+const SPREAD_LINKS_MIN = 100;
+
+/** Over which time so many links should come to others. */
+export function spreadOf(links: number, mostMs: number): number {
+  if (links < SPREAD_LINKS_MIN) return 0;
+  return Math.min(Math.round(1_000 * links / SPREAD_LINKS_PER_SECOND), mostMs);
+}
+
 /** What happens on the port. For the registry, the log and the metrics. */
 export interface AgentPortObserver extends PacketObserver {
   linked(link: AgentLink): void;
@@ -197,9 +212,12 @@ export class AgentPort {
    * GOAWAY. What runs goes on, and peers that come all the same are served. Links
    * of the packets carrier stay: Go agents drop what they carry when they receive a
    * GOAWAY.
+   *
+   * @param mostMs Agents of a big fleet are spread over no more than this.
    */
-  drain(reason: string): void {
-    for (const link of this.#links) link.drain();
+  drain(reason: string, mostMs: number): void {
+    const spreadMs = spreadOf(this.#links.size, mostMs);
+    for (const link of this.#links) link.drain(spreadMs);
     for (const connection of this.#calls) this.#leaving.add(connection);
     for (const connection of [...this.#calls]) connection.shutdown(reason);
     if (this.#leaving.size === 0) return;

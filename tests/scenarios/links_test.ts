@@ -287,7 +287,7 @@ Deno.test("a server that is going tells agents of ours and sends callers away, a
     onStatus: ({ message }) => ended.push(message),
   });
   await settled();
-  port.drain("going");
+  port.drain("going", 1_000);
   assertEquals(port.leaving, 1);
   await settled();
   await settled();
@@ -305,7 +305,7 @@ Deno.test("a link of the packets carrier gets no GOAWAY: what it carries would b
   const { port, connector, links } = setUp({ alpn: "h2" });
   const received: string[] = [];
   await connector.connect(events((reason) => received.push(reason)));
-  port.drain("going");
+  port.drain("going", 1_000);
   await settled();
   assertEquals([port.leaving, received, links.length], [0, [], 1]);
   assertEquals(links[0]!.isDraining, false);

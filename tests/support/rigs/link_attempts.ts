@@ -97,8 +97,8 @@ export class Attempt {
     return settled();
   }
 
-  drain(): Promise<void> {
-    this.events.draining();
+  drain(spreadMs = 0): Promise<void> {
+    this.events.draining(spreadMs);
     return settled();
   }
 }
