@@ -264,7 +264,10 @@ class Server {
       "./cluster/server_kubernetes.ts"
     );
     const server = { serverId, nodeBinding: agents.nodeBinding ?? "warn" };
-    return openKubernetes(kubernetes, server, log, metricRegistry);
+    // Whoever meets the other servers there has that lease.
+    const { lease: _, ...others } = kubernetes;
+    const own = this.#core.state?.kind === "kubernetes" ? others : kubernetes;
+    return openKubernetes(own, server, log, metricRegistry);
   }
 
   async #debugRoutes(routes: Routes | undefined): Promise<Routes> {

@@ -56,6 +56,8 @@ export interface EtcdLeaseOptions {
   readonly write: (lease: Int64Text) => Promise<void>;
   /** Written: now it is there. */
   readonly onHeld: (lease: Int64Text) => void;
+  /** It runs on. */
+  readonly onRenewed?: () => void;
   /** It is gone, with all that was bound to it; another one follows. */
   readonly onLost: () => void;
   /** Not renewed or not written; tried again in `retryMs`. */
@@ -155,7 +157,10 @@ export class EtcdLease {
         lease,
         intervalMs,
         signal,
-        onRenewed: () => run.succeeded(),
+        onRenewed: () => {
+          run.succeeded();
+          this.#options.onRenewed?.();
+        },
       });
       const problem = await renewal.ended;
       if (problem !== undefined) throw problem;

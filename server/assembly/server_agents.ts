@@ -152,14 +152,17 @@ export class ServerAgents {
 
   /** From now on other servers know this one, and agents are told of others. */
   async #meetPeers(listening: string): Promise<void> {
-    const { options, peers, state, instanceId } = this.#core;
-    const { membership, serverId } = options;
+    const { options, peers, state, instanceId, metricRegistry } = this.#core;
+    const { membership, serverId, kubernetes } = options;
     const engine = state && await openEngine(state, {
       serverId,
       instanceId,
       timeoutMs: membership?.timeoutMs ?? PEER_TIMEOUT_MS,
       timers: systemTimers,
       random: Math.random,
+      wallClock: Date.now,
+      metrics: metricRegistry,
+      ...(kubernetes?.lease === undefined ? {} : { lease: kubernetes.lease }),
     });
     peers.start({
       address: membership?.advertiseAddress ?? certainAddress(listening),

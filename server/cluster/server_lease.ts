@@ -61,6 +61,10 @@ export interface ServerLeaseOptions {
   readonly namespace: string;
   /** Not empty: agents and the search for expired ones select by them. */
   readonly labels: Readonly<Record<string, string>>;
+  /** Read at each renewal. */
+  readonly annotations?: () => Readonly<Record<string, string>>;
+  /** Between two renewals; upstream's unless given. */
+  readonly renewMs?: number;
   readonly timers: Timers;
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
@@ -78,6 +82,8 @@ export class ServerLease {
   #timer: Timer | undefined;
   #round: Promise<void> = Promise.resolve();
   #hasFailed = false;
+  #isDue = false;
+  #culledMs = -Infinity;
   #stopped: Promise<void> | undefined;
 
   constructor(options: ServerLeaseOptions) {
@@ -92,6 +98,16 @@ export class ServerLease {
     this.#round = this.#work();
   }
 
+  /** What is written of it is something else now. */
+  renew(): void {
+    if (this.#stopping.signal.aborted) return;
+    this.#isDue = true;
+    if (this.#timer === undefined) return;
+    this.#timer.cancel();
+    this.#timer = undefined;
+    this.start();
+  }
+
   /** Deletes the lease, once. Settles soon, come what may. */
   stop(): Promise<void> {
     return this.#stopped ??= this.#end();
@@ -102,10 +118,17 @@ export class ServerLease {
     this.#timer?.cancel();
     await this.#round;
     try {
-      await this.#delete(this.#path, { timeoutMs: DELETE_TIMEOUT_MS });
+      const { resourceVersion } = this.#lease?.metadata ?? {};
+      await this.#delete(this.#path, {
+        timeoutMs: DELETE_TIMEOUT_MS,
+        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      });
     } catch (error) {
       if (!isKubernetesTrouble(error)) throw error;
-      if (error instanceof KubernetesError && error.code === 404) return;
+      // Deleted already, or a successor with this id has written it: it is theirs.
+      const isOver = error instanceof KubernetesError &&
+        (error.code === 404 || error.code === 409);
+      if (isOver) return;
       this.#options.observer.warn(
         `the server's lease stays until it expires: ${error.message}`,
       );
@@ -113,10 +136,19 @@ export class ServerLease {
   }
 
   async #work(): Promise<void> {
+    const { timers, renewMs = RENEW_MS } = this.#options;
+    this.#isDue = false;
     await this.#attempt("renew the server's lease", () => this.#renew());
-    await this.#attempt("remove expired leases", () => this.#cull());
+    if (timers.now() - this.#culledMs >= RENEW_MS) {
+      this.#culledMs = timers.now();
+      await this.#attempt("remove expired leases", () => this.#cull());
+    }
     if (this.#stopping.signal.aborted) return;
-    this.#timer = this.#options.timers.after(RENEW_MS, () => this.start());
+    if (this.#isDue) return await this.#work();
+    this.#timer = timers.after(renewMs, () => {
+      this.#timer = undefined;
+      this.start();
+    });
   }
 
   async #attempt(what: string, action: () => Promise<void>): Promise<void> {
@@ -164,6 +196,7 @@ export class ServerLease {
 
   #fresh(old?: Lease): Lease {
     const { serverId, namespace, labels, wallClock } = this.#options;
+    const annotations = this.#options.annotations?.();
     return {
       apiVersion: LEASES.apiVersion,
       kind: "Lease",
@@ -172,6 +205,9 @@ export class ServerLease {
         name: leaseName(serverId),
         namespace,
         labels: { ...old?.metadata.labels, ...labels },
+        ...(annotations === undefined
+          ? {}
+          : { annotations: { ...old?.metadata.annotations, ...annotations } }),
       },
       spec: {
         ...old?.spec,

@@ -7,9 +7,7 @@
  * @module
  */
 
-import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { atMost } from "../../platform/time/deadline.ts";
-import { pause } from "../../platform/time/pause.ts";
 import type { EtcdClient } from "../../neighbours/etcd/client.ts";
 import { EtcdError } from "../../neighbours/etcd/errors.ts";
 import { EtcdLease } from "../../neighbours/etcd/etcd_lease.ts";
@@ -23,9 +21,7 @@ import {
   PART_NAME,
   type PartChange,
 } from "./member_engine.ts";
-
-/** After a write that failed, the next one comes then. */
-const REWRITE_MS = 1_000;
+import { PartWriter } from "./part_writer.ts";
 
 /** How long the end of a server may wait for the end of its lease. */
 const STOP_MS = 2_000;
@@ -49,21 +45,29 @@ export class EtcdEngine implements MemberEngine {
   readonly #root: string;
   readonly #follower: PrefixFollower;
   readonly #lease: EtcdLease;
-  readonly #stopping = new AbortController();
-  /** What this server publishes, and what of it differs from what is there. */
-  readonly #own = new Map<string, string>();
-  readonly #unwritten = new Set<string>();
+  readonly #writer: PartWriter;
   /** Keys that there are. */
   #seen = new Map<string, PartChange>();
   #events: EngineEvents | undefined;
   #held: string | undefined;
   #isFollowed = false;
-  #isWriting = false;
+  /** False: what is published may end while its lease is not renewed. */
+  #isRenewed = true;
 
   constructor(options: EtcdEngineOptions) {
     const { client, timers, random, timeoutMs } = options;
     this.#options = options;
     this.#root = `${options.prefix}members/`;
+    this.#writer = new PartWriter({
+      timers,
+      isReady: () => this.#held !== undefined,
+      write: (part, text) => this.#write(part, text),
+      problemOf: (error) => {
+        if (error instanceof EtcdError) return error.message;
+        throw error;
+      },
+      onProblem: (message) => this.#events?.problem(message),
+    });
     const common = { client, timers, random };
     this.#follower = new PrefixFollower({
       ...common,
@@ -92,11 +96,15 @@ export class EtcdEngine implements MemberEngine {
       write: (lease) => this.#writeAll(lease),
       onHeld: (lease) => {
         this.#held = lease;
-        this.#works();
-        this.#writeSoon();
+        this.#renewed();
+        this.#writer.resume();
       },
       onLost: () => this.#held = undefined,
-      onProblem: (error) => this.#events?.problem(error.message),
+      onRenewed: () => this.#renewed(),
+      onProblem: (error) => {
+        this.#isRenewed = false;
+        this.#events?.problem(error.message);
+      },
     });
   }
 
@@ -106,17 +114,14 @@ export class EtcdEngine implements MemberEngine {
   }
 
   publish(part: string, text: string | undefined): void {
-    if (text === undefined) this.#own.delete(part);
-    else this.#own.set(part, text);
-    this.#unwritten.add(part);
+    this.#writer.publish(part, text);
     // The lease is wanted once there is something to be bound to it.
     this.#lease.start();
-    this.#writeSoon();
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort();
     const ended = Promise.all([
+      this.#writer.stop(),
       this.#follower.stop(),
       // When it cannot be ended now it ends by itself.
       this.#lease.stop().catch((error: unknown) => {
@@ -131,44 +136,17 @@ export class EtcdEngine implements MemberEngine {
   async #writeAll(lease: string): Promise<void> {
     const { client } = this.#options;
     // One by one: together they may be more than a request of etcd may have.
-    for (const [part, text] of this.#own) {
-      this.#unwritten.delete(part);
+    for (const [part, text] of [...this.#writer.texts]) {
       await client.put(this.#keyOf(part), bytesOf(text), lease);
+      if (this.#writer.texts.get(part) === text) this.#writer.mark(part, true);
     }
   }
 
-  #writeSoon(): void {
-    if (this.#isWriting || this.#held === undefined) return;
-    if (this.#unwritten.size === 0) return;
-    this.#isWriting = true;
-    unawaited(
-      "task",
-      this.#write().finally(() => {
-        this.#isWriting = false;
-        this.#writeSoon();
-      }),
-    );
-  }
-
-  async #write(): Promise<void> {
-    const { client, timers } = this.#options;
-    const { signal } = this.#stopping;
-    const [part] = this.#unwritten;
-    if (part === undefined || this.#held === undefined) return;
-    this.#unwritten.delete(part);
-    const text = this.#own.get(part);
+  async #write(part: string, text: string | undefined): Promise<void> {
+    const { client } = this.#options;
     const key = this.#keyOf(part);
-    try {
-      if (text === undefined) await client.delete(key);
-      else await client.put(key, bytesOf(text), this.#held);
-    } catch (error) {
-      if (!(error instanceof EtcdError)) throw error;
-      this.#unwritten.add(part);
-      if (signal.aborted) return void (this.#held = undefined);
-      this.#events?.problem(error.message);
-      await pause(timers, REWRITE_MS, signal);
-      if (signal.aborted) this.#held = undefined;
-    }
+    if (text === undefined) await client.delete(key);
+    else await client.put(key, bytesOf(text), this.#held);
   }
 
   #keyOf(part: string): string {
@@ -191,6 +169,11 @@ export class EtcdEngine implements MemberEngine {
     const parts: PartChange[] = [];
     for (const [key, part] of changes) {
       if (part === undefined) continue;
+      // Somebody has deleted what this server says: it says so again.
+      const isLost = part.text === undefined &&
+        part.instanceId === this.#options.instanceId &&
+        this.#writer.texts.has(part.part);
+      if (isLost) this.#writer.mark(part.part, false);
       if (part.text === undefined) this.#seen.delete(key);
       else this.#seen.set(key, { ...part, text: "" });
       parts.push(part);
@@ -208,8 +191,14 @@ export class EtcdEngine implements MemberEngine {
     return [key, { instanceId, part, text }];
   }
 
+  #renewed(): void {
+    if (this.#isRenewed) return;
+    this.#isRenewed = true;
+    this.#works();
+  }
+
   #works(): void {
-    if (this.#isFollowed) this.#events?.following();
+    if (this.#isFollowed && this.#isRenewed) this.#events?.following();
   }
 }
 

@@ -120,9 +120,10 @@ export class Members {
 
   /** Everything is seen again. */
   back(): void {
-    if (this.#doubted.size > 0) return;
-    this.#keeping?.cancel();
-    this.#keeping = undefined;
+    // Entries may have ended while nobody could renew them; their owners write again.
+    if (this.#keeping !== undefined && this.#own === "seen") {
+      this.#awaitReturn();
+    }
   }
 
   stop(): void {
@@ -139,15 +140,21 @@ export class Members {
       this.#own = "lost";
       return this.away();
     }
+    const wasLost = this.#own === "lost";
     this.#own = "seen";
-    if (this.#doubted.size === 0) return this.back();
+    if (wasLost) this.#awaitReturn();
+  }
+
+  /** Whoever does not come back in time is gone. */
+  #awaitReturn(): void {
     this.#returning ??= this.#options.timers.after(RETURN_MS, () => {
       this.#returning = undefined;
       for (const [id, parts] of this.#doubted) {
         for (const part of parts) this.#remove(id, part);
       }
       this.#doubted.clear();
-      this.back();
+      this.#keeping?.cancel();
+      this.#keeping = undefined;
       this.#options.onChanged();
     });
   }
@@ -156,7 +163,8 @@ export class Members {
   #take({ instanceId, part, text }: PartChange): boolean {
     const doubted = this.#doubted.get(instanceId);
     if (text === undefined) {
-      if (this.#own !== "lost") return this.#remove(instanceId, part);
+      const isDoubtful = this.#own === "lost" || this.#returning !== undefined;
+      if (!isDoubtful) return this.#remove(instanceId, part);
       if (this.#known.get(instanceId)?.texts.has(part) !== true) return false;
       if (doubted !== undefined) doubted.add(part);
       else this.#doubted.set(instanceId, new Set([part]));

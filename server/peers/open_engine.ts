@@ -4,12 +4,16 @@
  * @module
  */
 
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { StateConnection } from "../state/state_connection.ts";
 import type { MemberEngine } from "./member_engine.ts";
 
 /** Where servers meet in a state directory. */
 export const PEERS_DIRECTORY = "peers";
+
+/** What upstream's agents look for by default. */
+const SERVER_LABELS = { "k8s-app": "konnectivity-server" };
 
 /** Who publishes, and what it needs from outside. */
 export interface EngineOptions {
@@ -19,13 +23,21 @@ export interface EngineOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+  readonly metrics: MetricRegistry;
+  /** Where Konnectivity's agents look for leases, if somebody has said it. */
+  readonly lease?: {
+    readonly namespace: string;
+    readonly labels: Readonly<Record<string, string>>;
+  };
 }
 
 /** Nothing is sent or written yet. Loaded when wanted, as the clients are. */
 export async function openEngine(
   state: StateConnection,
   options: EngineOptions,
-): Promise<MemberEngine | undefined> {
+): Promise<MemberEngine> {
   switch (state.kind) {
     case "directory": {
       const { DirectoryEngine } = await import("./directory_engine.ts");
@@ -36,7 +48,11 @@ export async function openEngine(
       const { EtcdEngine } = await import("./etcd_engine.ts");
       return new EtcdEngine({ ...options, ...state });
     }
-    case "kubernetes":
-      return undefined;
+    case "kubernetes": {
+      const { KubernetesEngine } = await import("./kubernetes_engine.ts");
+      const { client, namespace } = state;
+      const lease = { namespace, labels: SERVER_LABELS, ...options.lease };
+      return new KubernetesEngine({ ...options, client, ...lease });
+    }
   }
 }

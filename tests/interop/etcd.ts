@@ -15,6 +15,7 @@ import { Workspace } from "../peers/workspace.ts";
 import { ETCD_ACCESS_CASES } from "./etcd_access.ts";
 import type { EtcdCases } from "./etcd_case.ts";
 import { ETCD_HA_CASES } from "./etcd_ha.ts";
+import { ETCD_MEMBER_CASES } from "./etcd_members.ts";
 import { ETCD_SERVICE_CASES } from "./etcd_services.ts";
 import { ETCD_STATE_CASES } from "./etcd_state.ts";
 import { ETCD_WATCH_CASES } from "./etcd_watch.ts";
@@ -31,6 +32,7 @@ const CASES: EtcdCases = {
   ...ETCD_SERVICE_CASES,
   ...ETCD_STATE_CASES,
   ...ETCD_HA_CASES,
+  ...ETCD_MEMBER_CASES,
   ...PROXY_ETCD_CASES,
   ...PROXY_ETCD_ACCESS_CASES,
 };

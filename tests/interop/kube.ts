@@ -21,6 +21,7 @@ import { KUBE_HA_CASES } from "./kube_ha.ts";
 import { KUBE_KUBELET_CASES } from "./kube_kubelet.ts";
 import { KUBE_LEASE_CASES } from "./kube_leases.ts";
 import { KUBE_STATE_CASES } from "./kube_state.ts";
+import { KUBE_MEMBER_CASES } from "./kube_members.ts";
 import { KUBE_TOKEN_CASES } from "./kube_tokens.ts";
 import { PROXY_KUBE_CASES } from "./proxy_kube.ts";
 import { Tally } from "./tally.ts";
@@ -34,6 +35,7 @@ const CASES: KubeCases = {
   ...KUBE_LEASE_CASES,
   ...KUBE_HA_CASES,
   ...KUBE_STATE_CASES,
+  ...KUBE_MEMBER_CASES,
   ...KUBE_CATALOG_CASES,
   ...PROXY_KUBE_CASES,
   ...KUBE_CSR_CASES,
