@@ -14,7 +14,8 @@ import type { FrontendAddress, TunnelRoute } from "./tunnel_route.ts";
  * The configuration as YAML. Paths stand in it as they are given, so they had
  * better be absolute.
  *
- * @throws {TypeError} For gRPC over TCP, which kube-apiserver does not know.
+ * @throws {TypeError} For gRPC over TCP and for several servers, neither of which
+ *   kube-apiserver knows.
  */
 export function formatEgressConfig(routes: EgressRoutes): string {
   return stringify({
@@ -30,7 +31,8 @@ export function formatEgressConfig(routes: EgressRoutes): string {
 function connectionOf(route: TunnelRoute): object {
   if (route.kind === "direct") return { proxyProtocol: "Direct" };
   if (route.kind === "node") throw new TypeError("kube-apiserver is no node");
-  const { protocol, address } = route;
+  const { protocol, address, others = [] } = route;
+  if (others.length > 0) throw new TypeError("kube-apiserver asks one server");
   if (protocol === "grpc" && address.kind === "tcp") {
     throw new TypeError("kube-apiserver speaks gRPC over unix sockets only");
   }

@@ -165,6 +165,43 @@ Deno.test("a silent server is gone after the keepalive", async () => {
   assertEquals([http2.isUsable, rig.channel.take()], [false, undefined]);
 });
 
+Deno.test("whether a server is there is asked once for all who want to know", async () => {
+  using rig = new Rig();
+  rig.isMute = true;
+  const connection = await rig.channel.connection();
+  assertEquals(connection.isFresh(1_000), false, "it has said nothing yet");
+  const answers = [connection.answer(), connection.answer()];
+  assertEquals(answers[0], answers[1]);
+  await rig.speak();
+  await Promise.all(answers);
+  assertEquals(connection.isFresh(1_000), true);
+  rig.timers.advance(1_000);
+  assertEquals(connection.isFresh(1_000), false);
+  await connection.answer();
+  assertEquals(connection.isFresh(1_000), true);
+  const lost = connection.answer();
+  connection.http2.transportClosed(new Error("cut"));
+  await assertRejects(() => lost, Error, "cut");
+});
+
+Deno.test("a suspected server that says nothing is hung up on, one that answers is not", async () => {
+  for (const isThere of [true, false]) {
+    using rig = new Rig();
+    const { http2 } = await rig.start();
+    if (!isThere) rig.servers[0]!.receive = () => {};
+    rig.timers.advance(100);
+    const heard = rig.channel.suspect(2_000, "it stands still");
+    // Those who ask a moment later get the same answer.
+    rig.timers.advance(100);
+    const again = rig.channel.suspect(2_000, "it stands still");
+    await settled();
+    assertEquals([heard(), again()], [isThere, isThere]);
+    rig.timers.advance(2_000);
+    await settled();
+    assertEquals(http2.isUsable, isThere);
+  }
+});
+
 Deno.test("a server that is asked too often is asked less, and so is the next", async () => {
   using rig = new Rig();
   await rig.start();
