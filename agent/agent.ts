@@ -49,7 +49,8 @@ import { linkUpstream } from "./links/link_upstream.ts";
 import type { AgentOptions } from "./options.ts";
 import { PROXY_STATUS_PATH } from "./proxy/status/proxy_path.ts";
 import type { ServiceProxy } from "./proxy/service_proxy.ts";
-import type { Relay } from "./relay/relay.ts";
+import type { Relay, RelayEnvironment } from "./relay/relay.ts";
+import { hostPort } from "../proto/peer/host_port.ts";
 import { TargetDialer } from "./dial/target_dialer.ts";
 
 /** An agent that is up; its links may not be. */
@@ -216,7 +217,7 @@ class Agent {
       }),
     );
     this.#relay = this.#environment.openRelay?.({
-      upstream: this.#callUpstream(),
+      ...this.#waysOfCalls(),
       log: this.#log,
       metrics: this.#metricRegistry,
       loadChanged: () => this.#drain.loadChanged(),
@@ -375,12 +376,21 @@ class Agent {
   }
 
   /** For calls as this node; as links, with what the identity is now. */
-  #callUpstream(): Upstream {
-    return linkUpstream(
-      this.#options.server.addresses,
-      this.#credentials,
-      this.#environment,
-    );
+  #callUpstream(addresses = this.#options.server.addresses): Upstream {
+    return linkUpstream(addresses, this.#credentials, this.#environment);
+  }
+
+  /** To all servers, and to each alone where it is known which there are. */
+  #waysOfCalls(): Pick<RelayEnvironment, "upstream" | "servers"> {
+    const { addresses } = this.#options.server;
+    const upstream = this.#callUpstream();
+    const isFound = this.#environment.identity?.findServers !== undefined;
+    if (isFound || addresses.length < 2) return { upstream };
+    const servers = addresses.map((address) => ({
+      name: hostPort(address.host, address.port),
+      upstream: this.#callUpstream([address]),
+    }));
+    return { upstream, servers };
   }
 
   #serve(

@@ -56,17 +56,33 @@ export function openDialer(
   return dialerOf(createStarter(route, timers), describeRoute(route), timers);
 }
 
+/** One of several servers, and the way to it alone. */
+export interface NamedUpstream {
+  /** `HOST:PORT`, for people. */
+  readonly name: string;
+  readonly upstream: Upstream;
+}
+
 /**
- * A dialer whose every dial is a call over `route`.
+ * A dialer whose every dial is a call of the first of these servers that can serve
+ * it.
  *
+ * @param servers At least one.
  * @param name Of the route, for errors.
  */
 export function openUpstreamDialer(
-  route: Upstream,
+  servers: readonly NamedUpstream[],
   name: string,
   timers: Timers = systemTimers,
 ): TunnelDialer {
-  return dialerOf(new GrpcDialer(route, timers), name, timers);
+  const starter = firstOf(
+    servers.map(({ name, upstream }) => ({
+      name,
+      starter: new GrpcDialer(upstream, timers),
+    })),
+    timers,
+  );
+  return dialerOf(starter, name, timers);
 }
 
 function dialerOf(
@@ -97,6 +113,10 @@ function createStarter(route: TunnelRoute, timers: Timers): DialStarter {
       name: describeFrontend(address),
       starter: frontendStarter(address, route.protocol, timers),
     }));
+  return firstOf(servers, timers);
+}
+
+function firstOf(servers: readonly NamedServer[], timers: Timers): DialStarter {
   return servers.length === 1
     ? servers[0]!.starter
     : new FailoverDialer(servers, timers);

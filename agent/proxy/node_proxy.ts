@@ -16,9 +16,8 @@ import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import type { Upstream } from "../../net/channel/upstream.ts";
 import type { RelayOptions } from "../options.ts";
-import { Relay } from "../relay/relay.ts";
+import { Relay, type RelayEnvironment } from "../relay/relay.ts";
 import { ProxyDrain } from "./proxy_drain.ts";
 import { PROXY_STATUS_PATH } from "./status/proxy_path.ts";
 import { ServiceProxy, type ServiceProxyOptions } from "./service_proxy.ts";
@@ -32,7 +31,9 @@ export interface NodeProxyOptions extends ServiceProxyOptions {
   /** Why certificates keep this node from its servers, if they do. */
   readonly identityProblem?: () => string | undefined;
   /** What programs on this machine are passed on, and the way; absent: nothing. */
-  readonly relay?: RelayOptions & { readonly upstream: Upstream };
+  readonly relay?:
+    & RelayOptions
+    & Pick<RelayEnvironment, "upstream" | "servers">;
 }
 
 /** One that is up. */
@@ -182,7 +183,12 @@ function openRelay(
 ): Relay | undefined {
   if (relay === undefined) return undefined;
   try {
-    return new Relay(relay, { ...tools, upstream: relay.upstream });
+    const { upstream, servers } = relay;
+    return new Relay(relay, {
+      ...tools,
+      upstream,
+      ...(servers === undefined ? {} : { servers }),
+    });
   } catch (error) {
     undo();
     throw error;

@@ -6,6 +6,7 @@
 
 import type { Upstream } from "../../net/channel/upstream.ts";
 import {
+  type NamedUpstream,
   openUpstreamDialer,
   type TunnelDialer,
 } from "../../client/tunnel_dialer.ts";
@@ -23,6 +24,11 @@ const PREFIX = "tunnel_relay_";
 export interface RelayEnvironment {
   /** To servers, as the node. */
   readonly upstream: Upstream;
+  /**
+   * To each of them alone, for dials that one cannot serve; absent: it is not known
+   * which there are.
+   */
+  readonly servers?: readonly NamedUpstream[];
   readonly log: Log;
   readonly metrics: MetricRegistry;
   /** After every change of {@linkcode Relay.load}. */
@@ -38,9 +44,10 @@ export class Relay {
   /** @throws {ListenError} Nothing stays open. */
   constructor(
     { xds, connect }: RelayOptions,
-    { upstream, log, metrics, loadChanged }: RelayEnvironment,
+    { upstream, servers, log, metrics, loadChanged }: RelayEnvironment,
   ) {
-    this.#dialer = openUpstreamDialer(upstream, "as a node");
+    const name = "as a node";
+    this.#dialer = openUpstreamDialer(servers ?? [{ name, upstream }], name);
     this.#connect = connect && new ConnectRelay({
       listen: connect,
       dialer: this.#dialer,

@@ -15,6 +15,7 @@ import {
 import type { NodeProxyOptions } from "../../agent/proxy/node_proxy.ts";
 import type { Source } from "../../catalog/model/source.ts";
 import type { SourceConfig } from "../../catalog/sources_of.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import { nodeUpstream } from "../../client/tunnel_upstream.ts";
 import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
@@ -138,7 +139,15 @@ function relayed(
   const relay = relayOptions(values);
   if (relay === undefined) return {};
   if (route?.kind === "node") {
-    return { relay: { ...relay, upstream: nodeUpstream(route) } };
+    const { addresses } = route;
+    const servers = addresses.map((address) => ({
+      name: hostPort(address.host, address.port),
+      upstream: nodeUpstream({ ...route, addresses: [address] }),
+    }));
+    const upstream = nodeUpstream(route);
+    return {
+      relay: { ...relay, upstream, ...servers.length > 1 ? { servers } : {} },
+    };
   }
   const flag = relay.xds === undefined ? "connect-listen" : "xds-listen";
   if (route === undefined) throw relayWithoutIdentity(flag);

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import { AdsClient } from "../../client/ads/ads_client.ts";
 import { AdsConnection } from "../../client/ads/ads_connection.ts";
 import { plainUpstream } from "../../net/channel/server_upstream.ts";
@@ -25,6 +25,7 @@ import { IdentityStage } from "../soak/identity_stage.ts";
 import { readForProxy } from "../../agent/proxy/ads/proxy_content.ts";
 import { proxyNode } from "../../agent/proxy/ads/discovery_source.ts";
 import type { Content } from "../../agent/proxy/ads/service_assembly.ts";
+import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
 import { namesIn, XdsProbe } from "../support/xds/xds_probe.ts";
 
@@ -200,58 +201,124 @@ Deno.test("a node proxy's client keeps all that it has when its server is killed
   }
 });
 
-Deno.test("what one server is announced, all of one directory tell, also when it is killed", async () => {
-  const workspace = await Workspace.make();
-  const one = new IdentityStage(workspace);
-  const two = new IdentityStage(workspace, one);
-  const [port, other] = [freePort(), freePort()];
-  const namesAt = async (at: number): Promise<readonly string[]> => {
-    using probe = await XdsProbe.plain(at);
-    const stream = probe.sotw();
-    stream.send({ node: { id: "n" }, typeUrl: TYPE_URLS.cluster });
-    return namesIn("cluster", await stream.next("cluster"));
-  };
-  let agent: Child | undefined;
-  try {
-    await one.start(
-      ...[
-        "--discovery",
-        "--server-id=s1",
-        `--discovery-listen=127.0.0.1:${port}`,
-      ],
-    );
+/** Two servers of one directory, and programs around them. */
+class Neighbours implements AsyncDisposable {
+  readonly backends = new ProxyRig();
+  readonly target: number = this.backends.echo("edge-1: ");
+  readonly one: IdentityStage;
+  readonly two: IdentityStage;
+  readonly ports = [freePort(), freePort()] as const;
+  readonly #children: Child[] = [];
+
+  private constructor(readonly workspace: Workspace) {
+    this.one = new IdentityStage(workspace);
+    this.two = new IdentityStage(workspace, this.one);
+  }
+
+  static async open(): Promise<Neighbours> {
+    const neighbours = new Neighbours(await Workspace.make());
+    const { one, two, ports, workspace } = neighbours;
+    const flags = (index: 0 | 1) => [
+      ...["--discovery", `--server-id=s${index}`],
+      `--discovery-listen=127.0.0.1:${ports[index]}`,
+    ];
+    await one.start(...flags(0));
     await two.start(
-      ...[
-        "--discovery",
-        "--server-id=s2",
-        `--discovery-listen=127.0.0.1:${other}`,
-      ],
+      ...flags(1),
       `--uds-name=${workspace.path("two.sock")}`,
       `--handover-socket=${workspace.path("two.handover")}`,
     );
-    agent = new Child({
-      name: "agent",
-      command: ourCommand(
-        ...["agent", `--server=127.0.0.1:${one.agentPort}`],
-        ...[`--join=${await one.createToken()}`, "--node=edge-1"],
-        `--state-dir=${workspace.path("agent")}`,
-        "--announce=web:80=127.0.0.1:8080",
-        ...["--health-server-port=0", "--admin-server-port=0"],
-        "--health-server-host=127.0.0.1",
-      ),
-      logFile: workspace.path("agent.log"),
-    });
-    const isThere = async (at: number) =>
-      (await namesAt(at)).includes("default/web:80");
-    await eventually("the agent's server tells it", () => isThere(port));
-    await eventually("the other one does", () => isThere(other), 15_000);
-    await one.server!.stop("SIGKILL");
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
-    assert(await isThere(other));
-  } finally {
-    await agent?.stop("SIGKILL");
-    await one.server?.stop("SIGKILL");
-    await two.server?.stop("SIGKILL");
-    await workspace.remove();
+    return neighbours;
   }
+
+  run(name: string, ...words: readonly string[]): Child {
+    const logFile = this.workspace.path(`${name}.log`);
+    const child = new Child({ name, command: ourCommand(...words), logFile });
+    this.#children.push(child);
+    return child;
+  }
+
+  /** An agent of the first server alone, which announces the target. */
+  async startAgent(): Promise<void> {
+    this.run(
+      "agent",
+      ...["agent", `--server=127.0.0.1:${this.one.agentPort}`],
+      ...[`--join=${await this.one.createToken()}`, "--node=edge-1"],
+      `--state-dir=${this.workspace.path("agent")}`,
+      `--announce=web:80=127.0.0.1:${this.target}`,
+      ...["--health-server-port=0", "--admin-server-port=0"],
+      "--health-server-host=127.0.0.1",
+    );
+  }
+
+  /** A proxy and relay on another node, which asks the second server first. */
+  async startProxy(): Promise<Child> {
+    const { one, two, workspace } = this;
+    const state = `--state-dir=${workspace.path("edge-2")}`;
+    const token = await one.createToken();
+    const [program, ...join] = ourCommand("join", token, "--node=edge-2");
+    const { success, stderr } = await new Deno.Command(program!, {
+      args: [...join, state, `--server=127.0.0.1:${one.agentPort}`],
+    }).output();
+    assert(success, new TextDecoder().decode(stderr));
+    const servers = [two, one].map(({ agentPort }) => `127.0.0.1:${agentPort}`)
+      .join();
+    return this.run(
+      "proxy",
+      ...["proxy", `--discovery=${servers}`, "--discovery-state=none"],
+      ...[`--server=${servers}`, "--as-node", "--admin-port=0", state],
+      "--connect-listen=127.0.0.1:0",
+    );
+  }
+
+  /** Whether the server of this port tells what is announced. */
+  async tells(port: number): Promise<boolean> {
+    using probe = await XdsProbe.plain(port);
+    const stream = probe.sotw();
+    stream.send({ node: { id: "n" }, typeUrl: TYPE_URLS.cluster });
+    const response = await stream.next("cluster");
+    return namesIn("cluster", response).includes("default/web:80");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const child of this.#children) await child.stop("SIGKILL");
+    await this.one.server?.stop("SIGKILL");
+    await this.two.server?.stop("SIGKILL");
+    await this.backends[Symbol.asyncDispose]();
+    await this.workspace.remove();
+  }
+}
+
+/** What is answered at a port of this machine. */
+async function answerAt(port: string | undefined, said: string) {
+  using conn = await Deno.connect({
+    hostname: "127.0.0.1",
+    port: Number(port),
+  });
+  return await ask(conn, said);
+}
+
+Deno.test("what one server is announced, all of one directory tell, also when it is killed", async () => {
+  await using neighbours = await Neighbours.open();
+  const [port, other] = neighbours.ports;
+  await neighbours.startAgent();
+  await eventually("its server tells it", () => neighbours.tells(port));
+  await eventually(
+    "the other one does",
+    () => neighbours.tells(other),
+    15_000,
+  );
+  // A node that asks the other one first gets there all the same.
+  const proxy = await neighbours.startProxy();
+  const [, served] = await proxy.untilPrinted(
+    /default\/web is served on [^ ]*:(\d+)/,
+  );
+  const [, relay] = await proxy.untilPrinted(/connect="?127\.0\.0\.1:(\d+)/);
+  assertEquals(await answerAt(served, "hello"), "edge-1: hello");
+  const head = `CONNECT 127.0.0.1:${neighbours.target} HTTP/1.1\r\n` +
+    "tunnel-node: id=edge-1\r\n\r\n";
+  assertMatch(await answerAt(relay, head), /^HTTP\/1.1 200 /);
+  await neighbours.one.server!.stop("SIGKILL");
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  assert(await neighbours.tells(other));
 });
