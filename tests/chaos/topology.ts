@@ -58,6 +58,7 @@ function topology(name: string, state: StateKind, serverFlags = MEET) {
 /** The first has all faults; the others those of what they stand on. */
 export const TOPOLOGIES: readonly Topology[] = [
   topology("shared directory", "directory"),
+  topology("etcd", "etcd"),
   topology("Kubernetes leases", "leases", []),
 ];
 
