@@ -11,7 +11,10 @@
 
 import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { isRefusalByRule } from "../../policy/refusal.ts";
-import type { DialError } from "../../proto/peer/dial_error.ts";
+import {
+  type DialError,
+  lacksDescriptors,
+} from "../../proto/peer/dial_error.ts";
 
 const encoder = new TextEncoder();
 
@@ -30,7 +33,8 @@ export function refusalBytes(status: number, message: string): Uint8Array {
 }
 
 /** The status for a failed dial (Konnectivity classifies by the text, too). */
-export function dialFailureStatus({ reason, message }: DialError): number {
+export function dialFailureStatus(error: DialError): number {
+  const { reason, message } = error;
   switch (reason) {
     case "no-agent":
       return 503;
@@ -42,7 +46,7 @@ export function dialFailureStatus({ reason, message }: DialError): number {
       // The packets carrier brings an agent's words and nothing else.
       if (isRefusalByRule(message)) return 403;
       if (/i\/o timeout|deadline exceeded|timeout/i.test(message)) return 504;
-      return /too many open files/i.test(message) ? 503 : 502;
+      return lacksDescriptors(error) ? 503 : 502;
     case "cancelled":
     case "link-lost":
     case "dial-closed":

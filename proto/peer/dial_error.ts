@@ -43,6 +43,15 @@ export class DialError extends Error {
   }
 }
 
+/**
+ * Whether an agent could not even make a socket: an answer about its machine, and
+ * none about the target, which it never reached. The words are those of Go's
+ * agents, too, and all that the packets carrier brings.
+ */
+export function lacksDescriptors({ reason, message }: DialError): boolean {
+  return reason === "endpoint" && /too many open files/i.test(message);
+}
+
 /** What is to be dialed. */
 export interface DialTarget {
   /** `tcp`, `udp` or `unix`. */

@@ -332,6 +332,33 @@ Deno.test("an answer is an answer, and a link is asked once", () => {
   assertEquals([lone.error?.reason, link.dials.length], ["link-lost", 1]);
 });
 
+Deno.test("an agent that is out of descriptors says nothing of the target: another agent is asked", async () => {
+  const message = "dial tcp 10.0.0.7:5432: socket: too many open files";
+  const busy = () => new DialError("endpoint", message);
+  const scene = new Scene();
+  const links = [scene.link("agent-a"), scene.link("agent-b")];
+  scene.link("agent-a");
+  scene.dial("pay");
+  const first = scene.firstAsked(links);
+  first.dials[0]!.events.onFailed(busy());
+  const [other] = links.filter((link) => link !== first);
+  assertEquals(scene.asked(), 2);
+  assertEquals(other!.dials[0]!.earlyData, new TextEncoder().encode("pay"));
+  other!.dials[0]!.events.onConnected(target());
+  await settled();
+  assertEquals(scene.error, undefined);
+  // Where there is no other, its words are the answer.
+  const lone = new Scene();
+  const link = lone.link("agent-a");
+  lone.dial();
+  lone.link("agent-a");
+  link.dials[0]!.events.onFailed(busy());
+  assertEquals([lone.error?.message.includes(message), lone.asked()], [
+    true,
+    1,
+  ]);
+});
+
 /** A conduit for a dial that is answered. */
 function target(): MemoryConduit {
   const [near, far] = MemoryConduit.pair();

@@ -14,7 +14,7 @@
 import type { DialRecord } from "../../policy/dial_record.ts";
 import type { ConnectionFacts } from "../../platform/log/connection_log.ts";
 import { abandon, type DialAnswer } from "../../proto/link/dial_handler.ts";
-import { DialError } from "../../proto/peer/dial_error.ts";
+import { DialError, lacksDescriptors } from "../../proto/peer/dial_error.ts";
 import { EARLY_BYTES_MAX, type PendingDial } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
@@ -145,16 +145,15 @@ export class OngoingDial implements PendingDial {
     );
   }
 
-  /** That a link was lost means nothing for the target: another is asked. */
+  /** What means nothing for the target, such as a lost link: another is asked. */
   #onFailed(error: DialError): void {
     if (this.#isOver) return;
-    if (error.loss !== undefined && this.#rival !== undefined) {
+    const saysNothing = error.loss !== undefined || lacksDescriptors(error);
+    if (saysNothing && this.#rival !== undefined) {
       this.#record?.failed(this.#way.named(error));
       return this.#follow(this.#rival);
     }
-    const next = this.#canGoAgain(error)
-      ? this.#another(this.#tried, "instead")
-      : undefined;
+    const next = this.#next(error);
     if (next === undefined) {
       return this.#fail(this.#way.named(error), causeOf(error));
     }
@@ -162,6 +161,17 @@ export class OngoingDial implements PendingDial {
     this.#way = next.way;
     this.#record = next.record;
     this.#ask();
+  }
+
+  /** Whom to ask in place of the one that failed. */
+  #next(error: DialError): Choice | undefined {
+    if (this.#tried.length > RETRIES_MAX) return undefined;
+    // Its other links lead to the same machine.
+    if (lacksDescriptors(error) && this.#isUnsent) {
+      return this.#another(this.#tried, "beside");
+    }
+    if (!this.#canGoAgain(error)) return undefined;
+    return this.#another(this.#tried, "instead");
   }
 
   /**
@@ -217,10 +227,13 @@ export class OngoingDial implements PendingDial {
 
   /** What the caller sent may have been received, and is not sent twice. */
   #canGoAgain({ loss }: DialError): boolean {
-    if (loss === undefined || this.#tried.length > RETRIES_MAX) return false;
-    if (this.#earlyBytes === 0) return true;
-    const isHeldWhole = this.#earlyBytes === this.#earlyData?.length;
-    return loss === "unprocessed" && isHeldWhole;
+    if (loss === undefined) return false;
+    return this.#earlyBytes === 0 || loss === "unprocessed" && this.#isUnsent;
+  }
+
+  /** All that the caller has sent is here, if the one asked passed none on. */
+  get #isUnsent(): boolean {
+    return this.#earlyBytes === (this.#earlyData?.length ?? 0);
   }
 
   cancel(): void {
