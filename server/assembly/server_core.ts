@@ -125,6 +125,14 @@ export class ServerCore {
     });
   }
 
+  /** Whether an agent has announced this very host or address, wherever it is. */
+  serves(host: string): boolean {
+    if (this.registry.serves(host)) return true;
+    if (this.forwarding.forwarder === undefined) return false;
+    return this.peers.find({ protocol: "tcp", address: host }, host)
+      .some(({ agentsAreKnown }) => agentsAreKnown === true);
+  }
+
   /**
    * Opens the way to what servers have in common; nothing is sent yet.
    *

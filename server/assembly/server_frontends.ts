@@ -82,7 +82,7 @@ export class ServerFrontends {
       tls,
       limiter: core.limiter.limiter,
       dial: (order, answer) => core.dialer.dial(order, answer),
-      isServed: (host) => core.registry.serves(host),
+      isServed: (host) => core.serves(host),
       callers: core.files.credentials(
         "kubelet-port",
         callerFiles(kubelet, agentFiles),

@@ -254,3 +254,62 @@ Deno.test("what a caller sends before the answer reaches the target once, first"
   await target.received(12);
   assertEquals(target.text, "hello, world");
 });
+
+Deno.test("servers that share a state know who has an agent, for nodes that dial, too", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "forward-" });
+  const policy = `${folder}/policy.json`;
+  const dials = [{ node: "edge-8", nodes: ["edge-7"], allow: ["tcp:*:*"] }];
+  await Deno.writeTextFile(policy, JSON.stringify({ dials }));
+  try {
+    await using rig = await ForwardingServers.start(
+      [[], [], []],
+      // The first is in no agent's list: it says of itself nowhere to call.
+      (index, { address }) => [
+        "--peer-forwarding",
+        `--policy-file=${policy}`,
+        ...(index === 0 ? [] : [`--advertise-address=${address}`]),
+      ],
+    );
+    const [first] = rig.servers;
+    await rig.link("edge-7", 1);
+    const state = await rig.join("edge-8");
+    const answering = rig.target.next().then((probe) => {
+      probe.send("hello, edge-8");
+      probe.finish();
+    });
+    const dial = (node: string) =>
+      rig.output(
+        ...["dial", rig.target.address, `--node=${node}`],
+        ...[`--server=${first!.address}`, `--state-dir=${state}`],
+      );
+    // It is known within a second or two of the link.
+    const answered = await until(
+      () => dial("edge-7"),
+      ({ code }) => code === 0,
+    );
+    assertEquals(answered.stdout, "hello, edge-8", answered.stderr);
+    await answering;
+    const line = /connection opened.*forwardedTo=s[23].*/;
+    assertMatch(
+      (await first!.child.untilPrinted(line))[0],
+      /who="node edge-8"/,
+    );
+    // Of no server is it said that it has this one: none is asked.
+    const before = await first!.metric(DIALS);
+    const refused = await dial("edge-9");
+    assert(refused.code !== 0);
+    assertEquals(await first!.metric(DIALS), before);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+async function until<Result>(
+  attempt: () => Promise<Result>,
+  isGood: (result: Result) => boolean,
+): Promise<Result> {
+  for (const untilMs = performance.now() + 10_000;;) {
+    const result = await attempt();
+    if (isGood(result) || performance.now() > untilMs) return result;
+  }
+}

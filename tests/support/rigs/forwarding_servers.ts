@@ -108,7 +108,8 @@ export class ForwardingServers implements AsyncDisposable {
    */
   static async start(
     knows: readonly (readonly number[])[],
-    flags: (index: number) => readonly string[] = () => ["--peer-forwarding"],
+    flags: (index: number, server: ForwardingServer) => readonly string[] =
+      () => ["--peer-forwarding"],
   ): Promise<ForwardingServers> {
     const workspace = await Workspace.make();
     const servers = knows.map((_, index) =>
@@ -121,7 +122,7 @@ export class ForwardingServers implements AsyncDisposable {
           .map(({ id, address }) => `${id}=${address}`);
         await server.start(rig.#state, [
           ...(peers.length === 0 ? [] : [`--peers=${peers.join()}`]),
-          ...flags(index),
+          ...flags(index, server),
         ]);
       }
       return rig;
