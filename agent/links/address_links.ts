@@ -53,7 +53,9 @@ export interface AddressLinksOptions {
   isExplained(): boolean;
   /** A server has said it, and not the user: what else is known of it. */
   readonly learned?: {
-    /** The server that is said to be there is linked by another address. */
+    /** How many servers are said to be there. */
+    servers(): number;
+    /** All of them are linked, by whatever address. */
     isCovered(): boolean;
   };
   /** What is held has changed, by this address. */
@@ -374,7 +376,10 @@ export class AddressLinks {
   }
 
   get #isExplained(): boolean {
-    return !this.#isBalancer && this.#options.isExplained();
+    const { learned, isExplained } = this.#options;
+    // A server that is said to be here, where another one answers, is not.
+    if (learned !== undefined) return learned.servers() < 2;
+    return !this.#isBalancer && isExplained();
   }
 
   /** Nothing: there is peace. */
@@ -382,8 +387,11 @@ export class AddressLinks {
     const { held, isShort } = this.#options;
     if (this.isLost) return this.#isServerGoing ? "successor" : "server";
     if (held.lacksLinksBy(this)) return "links";
-    // It is one server's: there is nobody else to be found.
-    if (this.#options.learned !== undefined) return undefined;
+    // It is a few servers': there is nobody else to be found.
+    const { learned } = this.#options;
+    if (learned !== undefined) {
+      return learned.isCovered() ? undefined : "search";
+    }
     if (isShort()) return "search";
     return this.#alias === undefined ? undefined : "look";
   }

@@ -20,7 +20,7 @@ import type { AnnouncedService } from "../../proto/link/link_messages.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import type { PeerServer } from "../../proto/link/link_messages.ts";
 import { AddressLinks, type AddressLinksOptions } from "./address_links.ts";
-import { LearnedServers } from "./learned_servers.ts";
+import { LearnedServers, type ServersByAddress } from "./learned_servers.ts";
 import { HeldLinks, type ServerName } from "./held_links.ts";
 import { RetryWaits } from "./retry_waits.ts";
 
@@ -214,7 +214,7 @@ export class AgentLinks {
   }
 
   /** What servers say of servers has changed: addresses come and go with it. */
-  #learn(before: ReadonlyMap<string, PeerServer> = new Map()): void {
+  #learn(before: ServersByAddress = new Map()): void {
     const { learned, addresses, random } = this.#options;
     if (this.#isOver || learned === undefined) return;
     const { servers } = this.#servers;
@@ -225,18 +225,22 @@ export class AgentLinks {
       links.stopTrying("forgotten");
       if (links.hasLinks) this.#forgotten.add(links);
     }
-    for (const [name, server] of servers) {
+    for (const [name, there] of servers) {
       if (given.has(name)) continue;
       const known = this.#learned.get(name);
       if (known !== undefined) {
-        const isSame = before.get(name)?.instanceId === server.instanceId;
-        if (isSame) known.reconsider(false);
+        const hasNew = there.some(({ instanceId }) =>
+          before.get(name)?.every((old) => old.instanceId !== instanceId) ??
+            true
+        );
+        if (!hasNew) known.reconsider(false);
         else known.startAfter(random() * LEARNED_WITHIN_MS);
         continue;
       }
-      const address = learned.addressOf(server);
+      const address = learned.addressOf(there[0]!);
       if (address === undefined) continue;
       const links = this.#of(address, {
+        servers: () => this.#servers.servers.get(name)?.length ?? 0,
         isCovered: () => this.#isCovered(name, links),
       });
       this.#learned.set(name, links);
@@ -244,14 +248,16 @@ export class AgentLinks {
     }
   }
 
-  /** Whether the server that is said to be there is linked by another address. */
+  /** Whether every server that is said to be there, or its successor, is linked. */
   #isCovered(address: string, links: AddressLinks): boolean {
-    const server = this.#servers.servers.get(address);
-    if (server === undefined) return false;
-    const { serverId, instanceId } = server;
-    return this.#held.live.some((held) =>
-      held.serverId === serverId && !held.isLiveBy(links) &&
-      (instanceId === "" || held.instanceId === instanceId)
+    const servers = this.#servers.servers.get(address) ?? [];
+    const { live } = this.#held;
+    return servers.every(({ serverId, instanceId }) =>
+      live.some((held) =>
+        held.serverId === serverId &&
+        (instanceId === "" || held.instanceId === instanceId ||
+          held.isLiveBy(links))
+      )
     );
   }
 
@@ -262,7 +268,9 @@ export class AgentLinks {
     this.#learn(before);
     this.#changed("linked");
     if (haveSameKeys(before, this.#servers.servers)) return;
-    this.#options.learned?.changed?.([...this.#servers.servers.values()]);
+    this.#options.learned?.changed?.(
+      [...this.#servers.servers.values()].flat(),
+    );
   }
 
   #of(

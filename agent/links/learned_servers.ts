@@ -14,10 +14,13 @@ import { readInstanceId } from "../../proto/peer/instance_id.ts";
 import { isAddress } from "../../proto/peer/server_address.ts";
 
 /**
- * Addresses that are looked at. A service has a few servers; one that names more
- * cannot make an agent connect to all the world.
+ * Servers that are looked at. A service has a few; one that names more cannot
+ * make an agent connect to all the world.
  */
 export const LEARNED_MAX = 64;
+
+/** By address; processes of one machine may share one. */
+export type ServersByAddress = ReadonlyMap<string, readonly PeerServer[]>;
 
 /** Longest id of a server that is compared. */
 const SERVER_ID_MAX = 253;
@@ -25,7 +28,7 @@ const SERVER_ID_MAX = 253;
 export class LearnedServers {
   /** By the link on which it was said. */
   readonly #said = new Map<object, readonly PeerServer[]>();
-  #servers: ReadonlyMap<string, PeerServer> = new Map();
+  #servers: ServersByAddress = new Map();
 
   /** @param servers As an earlier process has learned them. */
   constructor(servers: readonly PeerServer[] = []) {
@@ -33,7 +36,7 @@ export class LearnedServers {
   }
 
   /** By address. */
-  get servers(): ReadonlyMap<string, PeerServer> {
+  get servers(): ServersByAddress {
     return this.#servers;
   }
 
@@ -53,15 +56,21 @@ export class LearnedServers {
 
 function byAddress(
   said: Iterable<readonly PeerServer[]>,
-): ReadonlyMap<string, PeerServer> {
-  const servers = new Map<string, PeerServer>();
+): ServersByAddress {
+  const servers = new Map<string, PeerServer[]>();
+  const known = new Set<string>();
   for (const list of said) {
     for (const server of list.slice(0, LEARNED_MAX)) {
       const { address, serverId } = server;
       const isGood = isAddress(address) && serverId.length <= SERVER_ID_MAX;
-      if (!isGood || servers.size >= LEARNED_MAX) continue;
+      if (!isGood || known.size >= LEARNED_MAX) continue;
       const instanceId = readInstanceId(server.instanceId) ?? "";
-      servers.set(address, { address, serverId, instanceId });
+      const key = JSON.stringify([address, serverId, instanceId]);
+      if (known.has(key)) continue;
+      known.add(key);
+      const there = servers.get(address) ?? [];
+      there.push({ address, serverId, instanceId });
+      servers.set(address, there);
     }
   }
   return servers;

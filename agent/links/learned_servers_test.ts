@@ -104,11 +104,33 @@ Deno.test("when all servers are lost what was said last counts on", async () => 
 Deno.test("a server that two addresses lead to is linked once", async () => {
   const { s } = balanced({ "a:1": "s1/aaaaaaaa", "x:1": "s1/aaaaaaaa" });
   await s.run(100);
-  // Nobody knows which process is there: one look, and never again.
+  // It is not the one that is said to be there, which is looked at seldom.
   s.links.get("lb:1")!.tell(["s9 x:1"], 1);
+  await s.run(300_000, 200);
+  const sinceMs = s.timers.now();
   await s.run(600_000, 200);
-  assertEquals(s.attemptsAt("x:1"), 1);
+  const asked = s.attemptsAt("x:1", sinceMs);
+  assert(asked > 0 && asked <= 20, `${asked} in ten minutes`);
   assertEquals(s.agentLinks.linkedServers, 1);
+});
+
+Deno.test("processes that share an address are all linked by it", async () => {
+  const world = new Map<string, string | readonly string[] | undefined>([
+    ["lb:1", "s1/aaaaaaaa"],
+  ]);
+  const s = setUpWorld(world, { count: 4 });
+  world.set("b:1", ["s2/bbbbbbbb", "s2/bbbbbbbb", "s2-w1/cccccccc"]);
+  await s.run(100);
+  s.links.get("lb:1")!.tell([
+    "s1/aaaaaaaa a:1",
+    "s2/bbbbbbbb b:1",
+    "s2-w1/cccccccc b:1",
+  ]);
+  await s.run(10_000);
+  assertEquals(s.agentLinks.linkedServers, 3);
+  const sinceMs = s.timers.now();
+  await s.run(60_000);
+  assertEquals(s.attemptsAt("b:1", sinceMs), 0);
 });
 
 Deno.test("a hostile server makes an agent connect to few places, and to no nonsense", async () => {

@@ -10,6 +10,7 @@
 
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
+import type { PeerServer } from "../../proto/link/link_messages.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { SERVER_PREFIX } from "../metrics/metric_families.ts";
@@ -269,16 +270,17 @@ export class Membership implements Peers {
 
   #changed(): void {
     const { serverId, fixed } = this.#options;
-    const seen = new Map<string, Peer>();
+    // Several processes may share an address, and what comes there.
+    const seen: Peer[] = [];
     const ids = new Set<string>([serverId]);
     for (const { record, peer } of this.#members.others()) {
       // Somebody may have named the address that it does not know itself.
       if (peer.address === "") continue;
       ids.add(record.serverId);
-      seen.set(peer.address, peer);
+      seen.push(peer);
     }
     this.#all = [
-      ...seen.values(),
+      ...seen,
       ...fixed.filter((peer) => !ids.has(peer.serverId)),
     ];
     this.#look();
@@ -304,7 +306,7 @@ export class Membership implements Peers {
       instanceId: instances.get(peer) ?? "",
     }));
     const servers = [...others, ...address === "" ? [] : [own]].sort((a, b) =>
-      a.address < b.address ? -1 : 1
+      orderOf(a) < orderOf(b) ? -1 : 1
     );
     return { servers, serverCount: this.serverCount };
   }
@@ -322,4 +324,8 @@ export class Membership implements Peers {
       aheadMs: this.#aheadMs,
     }, this.#members.others());
   }
+}
+
+function orderOf({ address, instanceId }: PeerServer): string {
+  return `${address} ${instanceId}`;
 }
