@@ -42,6 +42,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   token: async () => (await import("./token.ts")).TOKEN_COMMAND,
   node: async () => (await import("./node.ts")).NODE_COMMAND,
   ca: async () => (await import("./ca.ts")).CA_COMMAND,
+  state: async () => (await import("./state.ts")).STATE_COMMAND,
   "egress-config": async () =>
     (await import("./egress_config.ts")).EGRESS_CONFIG_COMMAND,
   proxy: async () => (await import("./proxy/command.ts")).PROXY_COMMAND,

@@ -101,6 +101,16 @@ export async function openExistingState(
   }
 }
 
+/**
+ * Opens a place for a state that is to be copied there; not a directory.
+ *
+ * @throws {StateError}
+ */
+export async function openPlace(source: StateSource): Promise<StateEngine> {
+  const key = await readSealingKey(source.key);
+  return new SealedEngine(await openRemote(source), key);
+}
+
 async function openRemote(
   { connection, warn }: StateSource,
 ): Promise<RemoteEngine> {

@@ -14,6 +14,9 @@ import { damaged, needRecord, parseRecord, StateError } from "./state_error.ts";
 /** What the state is; written last. */
 export const FORMAT_RECORD = "format/state.json";
 
+/** There while a state is copied here; see `state_copy.ts`. */
+export const COPYING_RECORD = "format/copying.json";
+
 /** Makes the state if there is none. @returns Whether it did. @throws {StateError} */
 export function createState(
   engine: StateEngine,
@@ -21,6 +24,15 @@ export function createState(
 ): Promise<boolean> {
   return engine.transact(async (change) => {
     if (await change.has(FORMAT_RECORD)) return false;
+    if (await change.has(COPYING_RECORD)) {
+      throw new StateError(
+        `Cannot use ${engine.noun}: a state is being copied there, or that was ` +
+          `interrupted (${
+            engine.where(COPYING_RECORD)
+          }); end it with \`tunnel ` +
+          "state copy`",
+      );
+    }
     for (const folder of ["tokens", "nodes"]) {
       const [found] = await change.list(folder);
       if (found !== undefined) throw incomplete(engine, `${folder}/${found}`);
@@ -31,6 +43,19 @@ export function createState(
     await change.create(FORMAT_RECORD, JSON.stringify(FORMAT) + "\n");
     return true;
   });
+}
+
+/** Everything is there: from now on it is a state. @throws {StateError} */
+export function finishCopy(engine: StateEngine): Promise<void> {
+  return engine.transact(async (change) => {
+    await change.put(FORMAT_RECORD, JSON.stringify(FORMAT) + "\n");
+    await change.remove(COPYING_RECORD);
+  });
+}
+
+/** Whether a state is there that is whole. @throws {StateError} */
+export async function hasState(engine: StateEngine): Promise<boolean> {
+  return await engine.look(FORMAT_RECORD) !== undefined;
 }
 
 /** @throws {StateError} When there is no state, or one that is not ours. */

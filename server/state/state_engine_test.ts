@@ -282,9 +282,9 @@ Deno.test("a change that loses every time is given up, in words", async () => {
     "others changed the same records 32 times",
   );
   await assertRejects(
-    () => engine.transact((it) => it.put("nodes/b.json", "b".repeat(1_001))),
+    () => engine.transact((it) => it.put("nodes/b.json", "b".repeat(10_001))),
     StateError,
-    "it has 1001 bytes, at most 1000",
+    "it has 10001 bytes, at most 10000",
   );
   await engine.close();
 });

@@ -7,6 +7,7 @@
 
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
+import { ourCommand } from "../peers/tunnel.ts";
 import type { Workspace } from "../peers/workspace.ts";
 import {
   checkJoinAndRevoke,
@@ -156,6 +157,33 @@ export const ETCD_STATE_CASES: EtcdCases = {
       await ended;
     },
 
+  "state in etcd: a server moves there from its directory and back, and nobody joins again":
+    async ({ cluster, workspace }) => {
+      await using here = new StateServers(workspace, []);
+      const first = await here.start();
+      const folder = first.stateDirectory;
+      const [state, key] = (await serversOn(workspace, cluster)).flags;
+      const to = state!.slice("--state=".length);
+      const keyFlag = key!.slice("--state-key-file=".length);
+      const own = `--state-dir=${folder}`;
+      const created = await here.run("token", "create", "--json", own);
+      const { token } = JSON.parse(created.stdout);
+      const { folder: node } = await here.join("gw", token, first);
+      await first.child.stop("SIGTERM");
+      const copied = await copy(folder, to, `--to-key-file=${keyFlag}`);
+      assertStringIncludes(copied, "1 nodes");
+      await using there = new StateServers(workspace, [state!, key!]);
+      assertStringIncludes(await there.must("state", "check"), "is whole");
+      const second = await there.start();
+      const agent = await there.link(node, second);
+      await agent.stop("SIGTERM");
+      await second.child.stop("SIGTERM");
+      const back = workspace.path("back");
+      await copy(to, back, `--from-key-file=${keyFlag}`);
+      const third = await here.start(back);
+      await here.link(node, third);
+    },
+
   "state in etcd: TLS with certificates, and only with them": async (
     { workspace },
   ) => {
@@ -177,3 +205,11 @@ export const ETCD_STATE_CASES: EtcdCases = {
     assertStringIncludes(refused.stderr, "Cannot open the state in etcd");
   },
 };
+
+async function copy(...words: readonly string[]): Promise<string> {
+  const [program, ...args] = ourCommand("state", "copy", ...words);
+  const output = await new Deno.Command(program!, { args }).output();
+  const decoder = new TextDecoder();
+  assert(output.success, decoder.decode(output.stderr));
+  return decoder.decode(output.stdout);
+}

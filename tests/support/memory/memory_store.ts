@@ -53,7 +53,7 @@ export class MemoryPlace {
 export class MemoryStore implements RemoteStore {
   readonly noun = "the state in memory";
   readonly name = "a model";
-  readonly recordBytesMax = 1_000;
+  readonly recordBytesMax = 10_000;
   readonly #place: MemoryPlace;
   #events: StoreEvents | undefined;
 

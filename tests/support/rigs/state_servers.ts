@@ -62,15 +62,16 @@ export class StateServers implements AsyncDisposable {
   }
 
   /** Runs a command on the state, to its end. */
-  run(...words: readonly string[]): Promise<Said> {
+  run(command: string, ...words: readonly string[]): Promise<Said> {
     const none = `--state-dir=${this.#workspace.path("no-server")}`;
-    return said(...words, none, ...this.flags);
+    // First: the words may say another one.
+    return said(command, none, ...words, ...this.flags);
   }
 
   /** The same; it must succeed. */
-  async must(...words: readonly string[]): Promise<string> {
-    const { success, stdout, stderr } = await this.run(...words);
-    assert(success, `${words.join(" ")}: ${stderr}`);
+  async must(command: string, ...words: readonly string[]): Promise<string> {
+    const { success, stdout, stderr } = await this.run(command, ...words);
+    assert(success, `${command} ${words.join(" ")}: ${stderr}`);
     return stdout;
   }
 

@@ -1,0 +1,189 @@
+/**
+ * `tunnel state`: moves what servers have in common to another place, and looks
+ * whether it is whole.
+ *
+ * @module
+ */
+
+import { loadAuthorities } from "../server/identity/authorities.ts";
+import { NodeStore } from "../server/identity/node_store.ts";
+import { TokenStore } from "../server/identity/token_store.ts";
+import type { StateKeySource, StateLocation } from "../server/options.ts";
+import { openExistingState, openPlace } from "../server/state/open_state.ts";
+import { SealedTransaction } from "../server/state/sealed_engine.ts";
+import { readSealingKey } from "../server/state/sealing.ts";
+import {
+  copyToDirectory,
+  copyToRemote,
+  countRecords,
+  type RecordCounts,
+} from "../server/state/state_copy.ts";
+import type { StateEngine } from "../server/state/state_engine.ts";
+import { fileFlag } from "./flags/flag.ts";
+import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import type { FlagReading } from "./flags/read_flags.ts";
+import {
+  stateCommandFlags,
+  stateKey,
+  stateLocation,
+} from "./flags/state_flags.ts";
+import { UsageError } from "./flags/usage_error.ts";
+import { type CommandContext, defineCommand } from "./program/command.ts";
+import { ExitCode } from "./program/exit_codes.ts";
+import {
+  stateSource,
+  usingConnection,
+  withState,
+} from "./program/server_state.ts";
+
+const COPY = "tunnel state copy";
+
+const FLAGS = {
+  ...stateCommandFlags("Where"),
+  "from-key-file": fileFlag({
+    group: COPY,
+    help: "--state-key-file of FROM.",
+  }),
+  "to-key-file": fileFlag({
+    group: COPY,
+    help: "--state-key-file of TO; etcd and kubernetes want one, or none.",
+  }),
+  ...GENERAL_FLAGS,
+} as const;
+
+type Reading = FlagReading<typeof FLAGS>;
+
+/** Flags that say where the state is, for `check` alone. */
+const CHECK_FLAGS = ["state", "state-dir", "state-key-file"] as const;
+
+/** See the module description. */
+export const STATE_COMMAND = defineCommand({
+  name: "state",
+  summary: "Copy or check what servers have in common",
+  operands: "copy FROM TO | check [flags]",
+  about: [
+    "copy takes the CA, tokens and nodes of FROM to TO, which must be empty; " +
+    "both are a directory, etcd://HOST:PORT[/PREFIX], etcds://… or " +
+    "kubernetes[:NAMESPACE]. It looks whether both are the same then, and " +
+    "goes on where it was interrupted. Stop the servers first: what they " +
+    "change later stays behind. check reads everything in --state.",
+  ],
+  examples: [
+    "tunnel state copy /var/lib/tunnel/server etcds://10.0.0.1:2379 \\",
+    "  --etcd-ca-cert ca.crt --to-key-file state.key",
+    "tunnel state check --state kubernetes:tunnel-state \\",
+    "  --state-key-file state.key",
+  ],
+  flags: FLAGS,
+  async run(reading, context) {
+    const [verb, from, to, ...others] = reading.operands;
+    if (others.length > 0) {
+      throw new UsageError(`Unexpected word "${others[0]}"`);
+    }
+    if (verb === "copy" && from !== undefined && to !== undefined) {
+      return await copy(reading, from, to, context);
+    }
+    if (verb === "check" && from === undefined) {
+      return await check(reading, context);
+    }
+    throw new UsageError("Nothing to do: wanted copy FROM TO, or check");
+  },
+});
+
+async function copy(
+  { values, given }: Reading,
+  fromText: string,
+  toText: string,
+  context: CommandContext,
+): Promise<ExitCode> {
+  const odd = CHECK_FLAGS.find((name) => given.has(name));
+  if (odd !== undefined) {
+    throw new UsageError(
+      `Cannot use --${odd} with state copy: it says where by FROM and TO`,
+    );
+  }
+  const place = (text: string, other: string) =>
+    stateLocation(
+      { ...values, "state": text },
+      { stateDirectory: "", hasOtherEtcd: /^etcds?:/.test(other) },
+      context,
+    );
+  const from = place(fromText, toText);
+  const to = place(toText, fromText);
+  const fromKey = keyOf(values["from-key-file"], from, "from-key-file");
+  const toKey = keyOf(values["to-key-file"], to, "to-key-file");
+  const counts = await usingConnection(from, async (connection) => {
+    const source = stateSource(connection, fromKey, context);
+    const state = await openExistingState(source);
+    try {
+      return await copyTo(state, to, toKey, context);
+    } finally {
+      await state.close();
+    }
+  });
+  context.print(
+    `Copied ${
+      countsText(counts)
+    } from ${fromText} to ${toText}; both are the ` +
+      "same. Start the servers with --state there; FROM is as it was, remove " +
+      "it when they run.\n",
+  );
+  return ExitCode.OK;
+}
+
+async function copyTo(
+  from: StateEngine,
+  to: StateLocation,
+  toKey: StateKeySource | undefined,
+  context: CommandContext,
+): Promise<RecordCounts> {
+  if (to.kind === "directory") {
+    const key = await readSealingKey(toKey);
+    return await copyToDirectory(
+      from,
+      to.root,
+      (change) => new SealedTransaction(change, key),
+    );
+  }
+  return await usingConnection(to, async (connection) => {
+    const place = await openPlace(stateSource(connection, toKey, context));
+    try {
+      return await copyToRemote(from, place);
+    } finally {
+      await place.close();
+    }
+  });
+}
+
+async function check(
+  { values, given }: Reading,
+  context: CommandContext,
+): Promise<ExitCode> {
+  for (const name of ["from-key-file", "to-key-file"] as const) {
+    if (!given.has(name)) continue;
+    throw new UsageError(
+      `Cannot use --${name} with state check: it belongs to copy`,
+    );
+  }
+  return await withState(values, context, async ({ engine }) => {
+    await loadAuthorities(engine);
+    await new NodeStore(engine).list();
+    await new TokenStore(engine).list(Date.now());
+    const counts = await countRecords(engine);
+    context.print(`Read ${countsText(counts)}: all of it is whole.\n`);
+    return ExitCode.OK;
+  });
+}
+
+function keyOf(
+  path: string,
+  location: StateLocation,
+  flag: "from-key-file" | "to-key-file",
+): StateKeySource | undefined {
+  return stateKey({ "state-key-file": path }, location, flag);
+}
+
+function countsText({ ca, tokens, nodes, duplicates }: RecordCounts): string {
+  return `${ca} records of the CA, ${tokens} of tokens, ${nodes} nodes and ` +
+    `${duplicates} that are linked twice`;
+}

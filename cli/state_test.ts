@@ -1,0 +1,63 @@
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
+import { createAuthorities } from "../server/identity/authorities.ts";
+import { StateDirectory } from "../server/state/state_directory.ts";
+import { run } from "./run.ts";
+
+async function said(...argv: readonly string[]) {
+  const texts = { out: "", error: "" };
+  const code = await run(
+    {
+      argv: ["state", ...argv],
+      environment: () => undefined,
+      readFile: Deno.readTextFileSync,
+      print: (text) => void (texts.out += text),
+      printError: (text) => void (texts.error += text),
+    } as Parameters<typeof run>[0],
+  ).catch((error: Error) => {
+    texts.error += error.message;
+    return 1;
+  });
+  return { code, ...texts };
+}
+
+Deno.test("a state is copied into an empty place, encrypted, and checked", () =>
+  inMemoryFolder(async (folder) => {
+    const [one, two, key] = ["one", "two", "key"].map((it) =>
+      `${folder}/${it}`
+    );
+    await StateDirectory.openOrCreate(one!, createAuthorities);
+    await Deno.writeFile(key!, new Uint8Array(32), { mode: 0o600 });
+    const copied = await said("copy", one!, two!, `--to-key-file=${key}`);
+    assertStringIncludes(copied.out, "Copied 3 records of the CA, 0 of tokens");
+    const check = await said("check", `--state=${two}`);
+    assertStringIncludes(check.error, "it is encrypted with the key");
+    const whole = await said(
+      "check",
+      `--state=${two}`,
+      `--state-key-file=${key}`,
+    );
+    assertEquals([whole.code, whole.error], [0, ""]);
+    const again = await said("copy", one!, two!, `--to-key-file=${key}`);
+    assertStringIncludes(again.error, "name a directory that is empty");
+    const none = await said("copy", `${folder}/none`, `${folder}/three`);
+    assertStringIncludes(none.error, "there is no identity in it");
+  }));
+
+Deno.test("tunnel state refuses what makes no sense, in one line", async () => {
+  const cases: readonly (readonly [argv: readonly string[], words: string])[] =
+    [
+      [[], "wanted copy FROM TO, or check"],
+      [["copy", "/a"], "wanted copy FROM TO, or check"],
+      [["copy", "/a", "/b", "/c"], 'Unexpected word "/c"'],
+      [["copy", "/a", "/b", "--state=/c"], "--state with state copy"],
+      [["copy", "/a", "etcd://h"], "give --to-key-file FILE"],
+      [["copy", "kubernetes", "/a"], "give --from-key-file FILE"],
+      [["check", "--to-key-file=/k"], "it belongs to copy"],
+    ];
+  for (const [argv, words] of cases) {
+    const { code, error } = await said(...argv);
+    assertEquals(code, 2, argv.join(" "));
+    assertStringIncludes(error, words);
+  }
+});

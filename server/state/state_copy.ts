@@ -1,0 +1,199 @@
+/**
+ * Moves a state to another place: every record, then a look whether both are the
+ * same, and only then the mark that makes it a state. What was interrupted is no
+ * state, and is gone on with when it is asked for again.
+ *
+ * @module
+ */
+
+import { removeFile } from "../../platform/files/atomic_file.ts";
+import { systemProblem } from "../../platform/files/file_error.ts";
+import { COPYING_RECORD, finishCopy, hasState } from "./remote_creation.ts";
+import { StateDirectory } from "./state_directory.ts";
+import type { StateEngine, StateTransaction } from "./state_engine.ts";
+import { StateError } from "./state_error.ts";
+
+/**
+ * What makes up a state. What agents announced is not among it: they announce it
+ * again.
+ */
+export const STATE_FOLDERS = ["ca", "tokens", "nodes", "duplicates"] as const;
+
+/** How many records of each folder. */
+export type RecordCounts = Readonly<
+  Record<typeof STATE_FOLDERS[number], number>
+>;
+
+/** Records in one change: etcd takes 128 operations. */
+const RECORDS_AT_ONCE = 50;
+
+/** A state that servers change all the while is not copied in more rounds. */
+const ROUNDS_MAX = 5;
+
+/**
+ * Copies to a place that is not a directory.
+ *
+ * @throws {StateError} When there is a state already, or what is there is not of
+ *   an interrupted copy.
+ */
+export async function copyToRemote(
+  from: StateEngine,
+  to: StateEngine,
+): Promise<RecordCounts> {
+  if (await hasState(to)) throw occupied(to);
+  await beginCopy(from, to);
+  for (let round = 1; round <= ROUNDS_MAX; round++) {
+    const differences = await differencesOf(from, to);
+    if (differences.length === 0) {
+      await finishCopy(to);
+      return await countRecords(to);
+    }
+    for (let at = 0; at < differences.length; at += RECORDS_AT_ONCE) {
+      const some = differences.slice(at, at + RECORDS_AT_ONCE);
+      await to.transact((change) => writeAll(change, some));
+    }
+  }
+  throw changing(from);
+}
+
+/**
+ * Copies to a directory, which is made beside its place and put there when it is
+ * whole.
+ *
+ * @param seal Makes of a change one that encrypts what has to be.
+ * @throws {StateError} When something is there already.
+ */
+export async function copyToDirectory(
+  from: StateEngine,
+  root: string,
+  seal: (change: StateTransaction) => StateTransaction,
+): Promise<RecordCounts> {
+  const target = root.replace(/\/+$/, "");
+  await checkEmpty(target);
+  const unfinished = `${target}.tunnel-copy`;
+  await removeTree(unfinished);
+  const { state } = await StateDirectory.openOrCreate(
+    unfinished,
+    async (change) => {
+      await writeAll(seal(change), await recordsOf(from));
+    },
+  );
+  await removeFile(state.path("lock"));
+  try {
+    await Deno.rename(unfinished, target);
+  } catch (error) {
+    throw new StateError(
+      `Cannot put the copy at ${target}: ${
+        systemProblem(error)
+      }; it is whole ` +
+        `in ${unfinished}, name that one or move it`,
+    );
+  }
+  return await countRecords(await StateDirectory.open(target));
+}
+
+/** Which records both places do not have alike; without text it is to go. */
+export async function differencesOf(
+  from: StateEngine,
+  to: StateEngine,
+): Promise<readonly RecordText[]> {
+  const wanted = new Map(
+    (await recordsOf(from)).map(({ key, text }) => [key, text]),
+  );
+  const differences: RecordText[] = [];
+  for (const { key, text } of await recordsOf(to)) {
+    if (!wanted.has(key)) differences.push({ key, text: undefined });
+    else if (wanted.get(key) === text) wanted.delete(key);
+  }
+  for (const [key, text] of wanted) differences.push({ key, text });
+  return differences;
+}
+
+/** How much there is. @throws {StateError} */
+export async function countRecords(state: StateEngine): Promise<RecordCounts> {
+  const counts: [string, number][] = [];
+  for (const folder of STATE_FOLDERS) {
+    counts.push([folder, (await state.list(folder)).length]);
+  }
+  return Object.fromEntries(counts) as RecordCounts;
+}
+
+/** A record that is to be so; without text not to be. */
+interface RecordText {
+  readonly key: string;
+  readonly text: string | undefined;
+}
+
+async function recordsOf(state: StateEngine): Promise<RecordText[]> {
+  const records: RecordText[] = [];
+  for (const folder of STATE_FOLDERS) {
+    for (const name of await state.list(folder)) {
+      const key = `${folder}/${name}`;
+      const text = await state.look(key);
+      // Removed just now.
+      if (text !== undefined) records.push({ key, text });
+    }
+  }
+  return records;
+}
+
+async function writeAll(
+  change: StateTransaction,
+  records: readonly RecordText[],
+): Promise<void> {
+  for (const { key, text } of records) {
+    if (text === undefined) await change.remove(key);
+    else await change.put(key, text);
+  }
+}
+
+/** Marks the place as being copied to, so that no server makes a CA there. */
+async function beginCopy(from: StateEngine, to: StateEngine): Promise<void> {
+  const counts = Object.values(await countRecords(to));
+  const hasRecords = counts.some((count) => count > 0);
+  await to.transact(async (change) => {
+    if (await change.has(COPYING_RECORD)) return;
+    if (hasRecords) {
+      throw occupied(to);
+    }
+    await change.put(COPYING_RECORD, JSON.stringify({ of: from.noun }) + "\n");
+  });
+}
+
+async function checkEmpty(root: string): Promise<void> {
+  try {
+    for await (const { name } of Deno.readDir(root)) {
+      throw new StateError(
+        `Cannot copy to ${root}: it holds ${name}; name a directory that is ` +
+          "empty or not there. Nothing was changed",
+      );
+    }
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return;
+    if (error instanceof StateError) throw error;
+    throw new StateError(`Cannot copy to ${root}: ${systemProblem(error)}`);
+  }
+}
+
+async function removeTree(path: string): Promise<void> {
+  try {
+    await Deno.remove(path, { recursive: true });
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return;
+    throw new StateError(`Cannot remove ${path}: ${systemProblem(error)}`);
+  }
+}
+
+function occupied(to: StateEngine): StateError {
+  return new StateError(
+    `Cannot copy to ${to.noun}: there are records already (such as ` +
+      `${to.where("ca/roles.json")}); name an empty place. Nothing was changed`,
+  );
+}
+
+function changing({ noun }: StateEngine): StateError {
+  return new StateError(
+    `Cannot copy ${noun}: it changes all the while; stop the servers that use ` +
+      "it, and copy again",
+  );
+}
