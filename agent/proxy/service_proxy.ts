@@ -42,6 +42,8 @@ export interface ServiceProxyOptions {
   readonly addresses: LocalAddresses;
   /** Keeps them over a restart; absent: nothing does. */
   readonly addressFile?: AddressFile;
+  /** Other processes serve the same ports. */
+  readonly isShared?: boolean;
   /** Where a service says nothing. */
   readonly balance: Balance;
   /** Where this machine is; absent: no endpoint is near. */
@@ -103,6 +105,7 @@ export class ServiceProxy {
         udpIdleMs: options.udpIdleMs,
         drainMs: options.drainMs,
         defaults: options.defaults,
+        isShared: options.isShared === true,
       },
       addresses: options.addresses,
       ...(options.addressFile === undefined

@@ -74,11 +74,9 @@ export function agentOptions(
     ...(leases === undefined ? {} : { leases }),
     dials: dials(flags),
     ...announced(flags),
-    ...relayed(flags, identity !== undefined || server.keyPair !== undefined),
-    ...(flags["proxy-config"] === "" ? {} : {
-      servicesFile: flags["proxy-config"],
-      // Beside the agent's directory, which holds nothing else.
-      addressFile: `${stateDirectory.replace(/\/+$/, "")}-proxy-addresses`,
+    ...forNode(flags, identity !== undefined || server.keyPair !== undefined, {
+      stateDirectory,
+      worker,
     }),
     ...audited(flags, worker),
     ...(worker === undefined ? {} : { instanceId: instanceIdOf(worker) }),
@@ -121,6 +119,26 @@ function audited(
 ): Pick<AgentOptions, "audit"> {
   const audit = auditOptions(flags, worker);
   return audit === undefined ? {} : { audit };
+}
+
+/** What programs on the node are served; the first worker does. */
+function forNode(
+  flags: FlagReading<typeof AGENT_FLAGS>["values"],
+  hasIdentity: boolean,
+  { stateDirectory, worker }: {
+    readonly stateDirectory: string;
+    readonly worker: WorkerRole | undefined;
+  },
+): Pick<AgentOptions, "relay" | "servicesFile" | "addressFile"> {
+  const relay = relayed(flags, hasIdentity);
+  if (worker !== undefined && worker.index > 0) return {};
+  if (flags["proxy-config"] === "") return relay;
+  return {
+    ...relay,
+    servicesFile: flags["proxy-config"],
+    // Beside the agent's directory, which holds nothing else.
+    addressFile: `${stateDirectory.replace(/\/+$/, "")}-proxy-addresses`,
+  };
 }
 
 /** Servers see one agent, not duplicates. */

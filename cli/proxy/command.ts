@@ -92,7 +92,7 @@ export const PROXY_COMMAND = defineCommand({
       });
       return await runUntilStopped(run, context, log);
     }
-    const options = proxyOptions({ ...reading, values }, context, log);
+    const options = proxyOptions({ ...reading, values }, context, log, role);
     for (const notice of reading.notices) log.warn(notice);
     if (isChecking) return await printCheck(options, context);
     await readFirst(options.sources);

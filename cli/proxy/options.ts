@@ -22,6 +22,7 @@ import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
+import type { WorkerRole } from "../program/workers/worker_role.ts";
 import type { CommandContext } from "../program/command.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
@@ -47,6 +48,7 @@ export function proxyOptions(
   reading: FlagReading<typeof PROXY_FLAGS>,
   context: CommandContext,
   log: Log,
+  worker?: Pick<WorkerRole, "index">,
 ): NodeProxyOptions {
   const { values } = reading;
   const addresses = localAddresses(reading);
@@ -82,8 +84,10 @@ export function proxyOptions(
     : openAddressFile(addressPath, addresses, {
       log,
       timers: systemTimers,
+      isOthers: worker !== undefined && worker.index > 0,
     });
   return {
+    ...(worker === undefined ? {} : { isShared: true }),
     sources: [
       ...sourcesOf(configs, values, context, log),
       ...(discovery === undefined ? [] : [discovery]),

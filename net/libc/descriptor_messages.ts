@@ -63,16 +63,14 @@ export function sendDescriptors(
   if (descriptors.length > DESCRIPTORS_MAX) {
     throw new RangeError("There are too many descriptors for one message");
   }
-  const frame = new Frame();
+  const frame = sending ??= new Frame();
   frame.text.set(bytes);
   frame.address(bytes.length, descriptors.length);
   frame.control.set(
     [16 + 4 * descriptors.length, 0, SOL_SOCKET, SCM_RIGHTS, ...descriptors],
   );
-  if (to !== undefined) {
-    pointTo(frame.header, NAME_AT, pointerTo(to));
-    frame.header[NAME_LENGTH_AT] = to.length;
-  }
+  pointTo(frame.header, NAME_AT, to === undefined ? 0 : pointerTo(to));
+  frame.header[NAME_LENGTH_AT] = to?.length ?? 0;
   const sent = library.sendmsg(
     socket,
     frame.headerBytes,
@@ -94,7 +92,8 @@ export function receiveDescriptors(
   library: LibC,
   socket: number,
 ): DescriptorMessage | null | undefined {
-  const frame = new Frame();
+  const frame = receiving ??= new Frame();
+  frame.control[0] = 0;
   frame.address(MESSAGE_BYTES_MAX, DESCRIPTORS_MAX);
   const count = Number(
     library.recvmsg(
@@ -119,7 +118,7 @@ export function receiveDescriptors(
   return { text, descriptors };
 }
 
-/** The memory of one call. */
+/** The memory of one call; one for all, as each is dealt with at once. */
 class Frame {
   readonly text = new Uint8Array(MESSAGE_BYTES_MAX);
   readonly control = new Uint32Array(CONTROL_WORDS);
@@ -133,10 +132,13 @@ class Frame {
     this.#piece[2] = bytes;
     pointTo(this.header, PIECES_AT, pointerTo(this.#piece));
     this.header[PIECE_COUNT_AT] = 1;
-    if (descriptors === 0) return;
-    pointTo(this.header, CONTROL_AT, pointerTo(this.control));
+    const hasControl = descriptors > 0;
+    const control = hasControl ? pointerTo(this.control) : 0;
+    pointTo(this.header, CONTROL_AT, control);
     // CMSG_SPACE: rounded up to a word of 64 bits.
-    this.header[CONTROL_LENGTH_AT] = 16 + 8 * Math.ceil(descriptors / 2);
+    this.header[CONTROL_LENGTH_AT] = hasControl
+      ? 16 + 8 * Math.ceil(descriptors / 2)
+      : 0;
   }
 
   /** What the kernel has put into the control message. */
@@ -152,3 +154,6 @@ class Frame {
     ];
   }
 }
+
+let sending: Frame | undefined;
+let receiving: Frame | undefined;

@@ -4,22 +4,13 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { Child } from "../peers/child.ts";
 import { Workspace } from "../peers/workspace.ts";
 import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import type { SteadyRequests } from "../support/peers/steady_requests.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
+import { workersOf } from "../support/rigs/workers.ts";
 
 const TWO = "--workers=2";
-
-/** The processes of workers, in their order. */
-async function workersOf(child: Child): Promise<readonly number[]> {
-  await child.untilPrinted(/workers started/);
-  const [, pids = ""] = /workers started .*processes="([\d ]+)"/.exec(
-    await child.logTail(),
-  ) ?? [];
-  return pids.split(" ").map(Number);
-}
 
 /** The value of a series without labels, or with these. */
 async function metric(stage: ServerStage, series: string): Promise<number> {

@@ -32,6 +32,8 @@ export interface AddressFileOptions {
   readonly count: number;
   readonly log: Log;
   readonly timers: Timers;
+  /** Another process of the same program keeps it. */
+  readonly isOthers?: boolean;
 }
 
 export class AddressFile {
@@ -39,7 +41,8 @@ export class AddressFile {
   readonly #file: SavedFile;
 
   /** Reads it; what is wrong with it is said to the log. */
-  constructor({ path, range, count, log, timers }: AddressFileOptions) {
+  constructor(options: AddressFileOptions) {
+    const { path, range, count, log, timers } = options;
     this.#file = new SavedFile({
       path,
       format: "tunnel-proxy-addresses",
@@ -57,6 +60,7 @@ export class AddressFile {
     this.numbers = new ReservedNumbers(
       items.flatMap((item) => reservedNumberOf(item, count)),
     );
+    if (options.isOthers === true) return;
     this.numbers.onChanged = () => this.#file.changed();
   }
 
@@ -97,7 +101,7 @@ function reservedNumberOf(
 export function openAddressFile(
   path: string,
   addresses: LocalAddresses,
-  tools: Pick<AddressFileOptions, "log" | "timers">,
+  tools: Pick<AddressFileOptions, "log" | "timers" | "isOthers">,
 ): AddressFile | undefined {
   const range = numbersOf(addresses);
   if (range === undefined) return undefined;

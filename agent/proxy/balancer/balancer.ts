@@ -4,7 +4,9 @@
  * Going by the catalog some backends are usable. Of those, ones that are ejected
  * or ill, or of a family that this machine lacks, are left out unless all are; of
  * the rest, near ones come first where the service wants that; among equals the service's strategy chooses. A client
- * with affinity gets its backend back as long as that is not left out.
+ * with affinity gets its backend back as long as that is not left out. Where
+ * several processes serve one port, none knows the others' clients: there the
+ * client's address and the usable backends decide alone.
  *
  * @module
  */
@@ -17,6 +19,7 @@ import {
 } from "../../../catalog/model/model.ts";
 import { type Target, usableTargets } from "../../../catalog/snapshot.ts";
 import { isNear } from "../../../catalog/model/zones.ts";
+import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 import { AffinityTable } from "./affinity.ts";
 import { Backend, backendKeyOf } from "./backend.ts";
@@ -50,6 +53,8 @@ export interface BalancerPolicy {
 export interface BalancerOptions {
   readonly clock: Clock;
   readonly random: Random;
+  /** Other processes serve the same clients, and have to choose the same. */
+  readonly isShared?: boolean;
   /** Of this machine; absent: it has all. */
   readonly families?: Pick<Families, "lacking">;
 }
@@ -110,7 +115,8 @@ export class Balancer {
     }
     this.#policy = policy;
     const { affinity } = policy;
-    if (affinity.kind === "none") this.#affinity = undefined;
+    const hasTable = affinity.kind !== "none" && !this.#options.isShared;
+    if (!hasTable) this.#affinity = undefined;
     else if (this.#affinity !== undefined) {
       this.#affinity.ttlMs = affinity.ttlMs;
     } else {this.#affinity = new AffinityTable(
@@ -171,9 +177,13 @@ export class Balancer {
       const same = this.#affinity?.visit(client);
       if (same !== undefined && isIn(same)) return same;
     }
-    const chosen = this.#nearest(isIn) ?? this.#strategy.choose(isIn) ??
+    const byClient = this.#options.isShared === true &&
+      this.#policy.affinity.kind !== "none";
+    const choose = (isIn: (backend: Backend) => boolean) =>
+      byClient ? this.#ofClient(client, isIn) : this.#strategy.choose(isIn);
+    const chosen = this.#nearest(isIn, choose) ?? choose(isIn) ??
       // All are left out, and even so one of them may be better than nobody.
-      this.#strategy.choose((backend) => !tried.has(backend));
+      choose((backend) => !tried.has(backend));
     if (chosen !== undefined) this.#affinity?.set(client, chosen);
     return chosen;
   }
@@ -189,15 +199,38 @@ export class Balancer {
   }
 
   /** On this node, or else in its zone, where the service wants that. */
-  #nearest(isIn: (backend: Backend) => boolean): Backend | undefined {
+  #nearest(
+    isIn: (backend: Backend) => boolean,
+    choose: (isIn: (backend: Backend) => boolean) => Backend | undefined,
+  ): Backend | undefined {
     const { node, zone } = this.#policy;
-    const here = node === undefined ? undefined : this.#strategy.choose(
+    const here = node === undefined ? undefined : choose(
       (backend) => isIn(backend) && backend.target.endpoint.node === node,
     );
     if (here !== undefined || zone === undefined) return here;
-    return this.#strategy.choose(
+    return choose(
       (backend) => isIn(backend) && isNear(backend.target.endpoint, zone),
     );
+  }
+
+  /**
+   * The same in every process that knows the same backends (rendezvous hashing):
+   * one more or less moves only its own clients.
+   */
+  #ofClient(
+    client: string,
+    isIn: (backend: Backend) => boolean,
+  ): Backend | undefined {
+    let best: Backend | undefined;
+    let most = -1;
+    for (const backend of this.#usable) {
+      if (!isIn(backend)) continue;
+      const score = spread(fnv1a(`${client} ${backend.key}`));
+      if (score <= most) continue;
+      best = backend;
+      most = score;
+    }
+    return best;
   }
 
   /**
@@ -249,6 +282,13 @@ export class Balancer {
 }
 
 /** The strategy by the name that a policy has for it, without backends yet. */
+/** Names that differ in their end alone get numbers that do not (MurmurHash3). */
+function spread(hash: number): number {
+  let mixed = Math.imul(hash ^ hash >>> 16, 0x85ebca6b);
+  mixed = Math.imul(mixed ^ mixed >>> 13, 0xc2b2ae35);
+  return (mixed ^ mixed >>> 16) >>> 0;
+}
+
 function createBalancerStrategy(
   balance: Balance,
   random: Random,

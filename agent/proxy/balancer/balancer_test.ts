@@ -17,6 +17,7 @@ import { EJECTION_FAILURES, EJECTION_MS } from "./ejection.ts";
 interface Setting {
   readonly balance?: Balance;
   readonly affinity?: Affinity;
+  readonly isShared?: boolean;
   readonly zone?: string;
   readonly node?: string;
   readonly lacking?: Family;
@@ -31,6 +32,7 @@ function balancerOf(targets: readonly Target[], setting: Setting = {}) {
     clock: timers,
     random: setting.random ?? (() => 0),
     families: { lacking },
+    isShared: setting.isShared === true,
   });
   balancer.configure({
     balance,
@@ -399,4 +401,36 @@ Deno.test("one address behind two agents is two backends", () => {
     "127.0.0.1:80@id=edge-2",
     "127.0.0.1:80@id=edge-1",
   ]);
+});
+
+const SHARED: Setting = {
+  affinity: { kind: "client-ip", ttlMs: 1_000 },
+  isShared: true,
+};
+
+Deno.test("processes that share a port choose the same for a client", () => {
+  const [one, other] = [
+    balancerOf(three(), SHARED),
+    balancerOf(three(), SHARED),
+  ];
+  one.pick("10.9.9.9");
+  const clients = Array.from({ length: 300 }, (_, at) => `10.0.0.${at}`);
+  const chosen = clients.map((client) => one.pick(client));
+  assertEquals(clients.map((client) => other.pick(client)), chosen);
+  for (const key of ["a:1", "b:1", "c:1"]) {
+    const share = chosen.filter((one) => one === key).length;
+    assert(share > 60 && share < 140, `${key} has ${share} of 300`);
+  }
+});
+
+Deno.test("where ports are shared, an endpoint that goes moves its own clients alone", () => {
+  const { balancer, pick } = balancerOf(three(), SHARED);
+  const clients = Array.from({ length: 100 }, (_, at) => `10.0.0.${at}`);
+  const before = clients.map((client) => pick(client));
+  balancer.update(three().slice(1));
+  for (const [at, client] of clients.entries()) {
+    const now = pick(client);
+    if (before[at] === "a:1") assert(now !== "a:1");
+    else assertEquals(now, before[at]);
+  }
 });

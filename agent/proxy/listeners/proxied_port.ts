@@ -33,6 +33,8 @@ import type { EndpointDialer } from "../endpoints/endpoint_dialer.ts";
 
 /** What a proxy takes from its machine, and what holds where a service is mute. */
 export interface ProxyContext {
+  /** Other processes serve the same ports. */
+  readonly isShared?: boolean;
   readonly log: Log;
   readonly timers: Timers;
   readonly random: Random;
@@ -182,15 +184,16 @@ export class ProxiedPort {
   constructor(
     service: Service,
     port: ServicePort,
-    { timers, random, families }: Pick<
+    { timers, random, families, isShared }: Pick<
       ProxyContext,
-      "timers" | "random" | "families"
+      "timers" | "random" | "families" | "isShared"
     >,
   ) {
     this.service = keyOf(service);
     this.name = port.name;
     this.key = portKey(this.service, port.name);
     this.balancer = new Balancer({
+      ...(isShared === undefined ? {} : { isShared }),
       clock: timers,
       random,
       ...(families === undefined ? {} : { families }),
