@@ -106,6 +106,7 @@ const CRYPTO_SYMBOLS = {
     result: "i32",
   },
   BIO_free: { parameters: ["pointer"], result: "i32" },
+  BIO_ctrl: { parameters: ["pointer", "i32", "i64", "pointer"], result: "i64" },
   BIO_ctrl_wpending: { parameters: ["pointer"], result: "usize" },
   BIO_nread0: { parameters: ["pointer", "buffer"], result: "i32" },
   BIO_nread: { parameters: ["pointer", "buffer", "i32"], result: "i32" },

@@ -2,9 +2,9 @@
  * One TLS connection, without a socket: records of the peer go in, records for
  * the peer come out, and plaintext is on the other side.
  *
- * It knows nothing of sockets or of waiting. Both directions have a ring of
- * fixed size in the library's memory, which the caller reads into and writes
- * from directly, so that a record is copied once on its way.
+ * It knows nothing of sockets or of waiting. Both directions have a ring in the
+ * library's memory, which the caller reads into and writes from directly, so that
+ * a record is copied once on its way.
  *
  * @module
  */
@@ -26,10 +26,11 @@ import type { SecureContext } from "./secure_context.ts";
 import {
   allocateSession,
   CLEAR_BYTES_MAX,
-  OUTPUT_BYTES,
+  enlargeRings,
+  isMuch,
+  outputOf,
   RECORD_BYTES_MAX,
   releaseSession,
-  ringAt,
   type SessionMemory,
 } from "./session_memory.ts";
 import { SslError } from "../trust/ssl_error.ts";
@@ -80,6 +81,8 @@ export class SecureSession {
   #error: SslError | undefined;
   readonly #recordsPerKey: number;
   #records = 0;
+  /** The small ring was: there is more. */
+  #wasFilled = false;
   /** See {@linkcode MESSAGES_MAX}; made for the first one. */
   #messages: TokenBucket | undefined;
 
@@ -123,7 +126,9 @@ export class SecureSession {
 
   /** Where to put what the peer sends; whole when all was taken from it. */
   get input(): Uint8Array<ArrayBuffer> {
-    return this.#living.input;
+    const memory = this.#living;
+    if (this.#wasFilled) this.#enlarge(memory);
+    return memory.input;
   }
 
   /**
@@ -131,23 +136,14 @@ export class SecureSession {
    * To be called only when the session was hungry.
    */
   received(bytes: number): void {
-    const { network, pointerBytes } = this.#living;
+    const { network, pointerBytes, input, isSmall } = this.#living;
     this.#library.BIO_nwrite(network, pointerBytes, bytes);
+    this.#wasFilled = isSmall && bytes === input.length;
   }
 
   /** What the peer is to get next, until the next call of any kind; empty: nothing. */
   get output(): Uint8Array<ArrayBuffer> {
-    const memory = this.#living;
-    const { network, pointer, pointerBytes } = memory;
-    const length = this.#library.BIO_nread0(network, pointerBytes);
-    if (length <= 0) return NOTHING;
-    // The first byte of all stands where the ring begins.
-    const { at: begin, ring } = memory.output ??= {
-      at: pointer[0]!,
-      ring: ringAt(pointer[0]!, OUTPUT_BYTES),
-    };
-    const at = Number(pointer[0]! - begin);
-    return ring.subarray(at, at + length);
+    return outputOf(this.#library, this.#living) ?? NOTHING;
   }
 
   /** So many bytes of `output` are on their way. */
@@ -210,13 +206,24 @@ export class SecureSession {
    * @throws {SslError}
    */
   write(bytes: Uint8Array<ArrayBuffer>): number {
-    const { ssl } = this.#open();
+    const memory = this.#open();
+    const { ssl } = memory;
+    if (memory.isSmall && isMuch(bytes.length)) this.#enlarge(memory);
     const length = Math.min(bytes.length, CLEAR_BYTES_MAX);
     const count = this.#library.SSL_write(ssl, bytes, length);
     if (count <= 0) return this.#lacking(count);
     this.#records += Math.ceil(count / RECORD_BYTES_MAX);
     if (this.#records >= this.#recordsPerKey) this.#changeKeys(ssl);
     return count;
+  }
+
+  #enlarge(memory: SessionMemory): void {
+    this.#wasFilled = false;
+    try {
+      enlargeRings(this.#library, memory);
+    } catch (error) {
+      throw this.#error = error as SslError;
+    }
   }
 
   /** The peer receives that before the next byte. */

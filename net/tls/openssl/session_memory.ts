@@ -1,6 +1,7 @@
 /**
- * What a TLS session has in the library's memory: its state, and a ring of fixed
- * size for each direction, which sockets read into and write from.
+ * What a TLS session has in the library's memory: its state, and a ring for each
+ * direction, which sockets read into and write from. The rings of a session that
+ * has little to say are small: a server has tens of thousands of such.
  *
  * @module
  */
@@ -19,22 +20,45 @@ export const RECORD_BYTES_MAX = 16 * 1024;
 const RECORD_EXTRA_BYTES = 64;
 
 /** What `CLEAR_BYTES_MAX` become, and an alert or two behind them. */
-export const OUTPUT_BYTES: number = CLEAR_BYTES_MAX +
+const OUTPUT_BYTES: number = CLEAR_BYTES_MAX +
   (CLEAR_BYTES_MAX / RECORD_BYTES_MAX + 2) * RECORD_EXTRA_BYTES;
 
 /** What is taken from a socket at once. */
 const INPUT_BYTES = 64 * 1024;
 
+/**
+ * Of either ring at first. A handshake, a PING, a dial and a small request fit;
+ * with 64 KiB from the beginning an idle link had 13 KiB more.
+ */
+const SMALL_BYTES = 2 * 1024;
+
+/** What surely fits a small ring when it is encrypted. */
+const SMALL_CLEAR_BYTES: number = SMALL_BYTES - 2 * RECORD_EXTRA_BYTES;
+
+/** From `openssl/bio.h`. */
+const SET_WRITE_BUF_SIZE = 136;
+const MAKE_BIO_PAIR = 138;
+const DESTROY_BIO_PAIR = 139;
+
 export interface SessionMemory {
   readonly ssl: Deno.PointerObject;
-  /** Our end of the pair whose other end TLS reads and writes. */
+  /** Our end of the pair, and the other one, which TLS reads and writes. */
   readonly network: Deno.PointerObject;
-  readonly input: Uint8Array<ArrayBuffer>;
+  readonly inner: Deno.PointerObject;
+  /** Both rings are small. */
+  isSmall: boolean;
+  input: Uint8Array<ArrayBuffer>;
   /** Known when there was something in it. */
-  output?: { readonly at: bigint; readonly ring: Uint8Array<ArrayBuffer> };
+  output: RingPlace | undefined;
   /** Where calls leave a pointer. */
   readonly pointer: BigUint64Array<ArrayBuffer>;
   readonly pointerBytes: Uint8Array<ArrayBuffer>;
+}
+
+/** Where a ring begins. */
+export interface RingPlace {
+  readonly at: bigint;
+  readonly ring: Uint8Array<ArrayBuffer>;
 }
 
 /** Must be longer than what the platform moves about with small arrays. */
@@ -50,9 +74,9 @@ export function allocateSession(
   const pointerBytes = new Uint8Array(pointer.buffer);
   const made = library.BIO_new_bio_pair(
     pointerBytes.subarray(0, 8),
-    BigInt(OUTPUT_BYTES),
+    BigInt(SMALL_BYTES),
     pointerBytes.subarray(8, 16),
-    BigInt(INPUT_BYTES),
+    BigInt(SMALL_BYTES),
   );
   if (made !== 1) {
     library.SSL_free(ssl);
@@ -62,8 +86,60 @@ export function allocateSession(
   const network = Deno.UnsafePointer.create(pointer[1]!)!;
   library.SSL_set_bio(ssl, inner, inner);
   library.BIO_nwrite0(network, pointerBytes);
-  const input = ringAt(pointer[0]!, INPUT_BYTES);
-  return { ssl, network, input, pointer, pointerBytes };
+  const input = ringAt(pointer[0]!, SMALL_BYTES);
+  return {
+    ...{ ssl, network, inner, input, pointer, pointerBytes },
+    isSmall: true,
+    output: undefined,
+  };
+}
+
+/** What lies in the output ring now. */
+export function outputOf(
+  library: LibSsl,
+  memory: SessionMemory,
+): Uint8Array<ArrayBuffer> | undefined {
+  const { network, pointer, pointerBytes, isSmall } = memory;
+  const length = library.BIO_nread0(network, pointerBytes);
+  if (length <= 0) return undefined;
+  // The first byte of all stands where the ring begins.
+  const { at: begin, ring } = memory.output ??= {
+    at: pointer[0]!,
+    ring: ringAt(pointer[0]!, isSmall ? SMALL_BYTES : OUTPUT_BYTES),
+  };
+  const at = Number(pointer[0]! - begin);
+  return ring.subarray(at, at + length);
+}
+
+/** Whether so many bytes in the clear are worth larger rings. */
+export function isMuch(bytes: number): boolean {
+  return bytes > SMALL_CLEAR_BYTES;
+}
+
+/**
+ * Makes both rings large, if they are small and there is nothing in them: more
+ * is on its way than they hold.
+ *
+ * @throws {SslError} There is no memory left; the session is of no use any more.
+ */
+export function enlargeRings(library: LibSsl, memory: SessionMemory): void {
+  const { network, inner, pointer, pointerBytes } = memory;
+  if (!memory.isSmall || library.BIO_ctrl_wpending(network) !== 0n) return;
+  if (library.BIO_nread0(network, pointerBytes) > 0) return;
+  library.BIO_ctrl(network, DESTROY_BIO_PAIR, 0n, null);
+  const size = (bio: Deno.PointerObject, bytes: number) =>
+    library.BIO_ctrl(bio, SET_WRITE_BUF_SIZE, BigInt(bytes), null);
+  size(inner, OUTPUT_BYTES);
+  size(network, INPUT_BYTES);
+  if (library.BIO_ctrl(inner, MAKE_BIO_PAIR, 0n, network) !== 1n) {
+    throw lastSslError(library);
+  }
+  // Finding nothing in a ring is an error of the library's, for the next caller.
+  library.ERR_clear_error();
+  library.BIO_nwrite0(network, pointerBytes);
+  memory.isSmall = false;
+  memory.input = ringAt(pointer[0]!, INPUT_BYTES);
+  memory.output = undefined;
 }
 
 /** Nothing of it may be touched any more. */
@@ -76,7 +152,7 @@ export function releaseSession(
 }
 
 /** Memory of the library, as long as the session is not released. */
-export function ringAt(at: bigint, bytes: number): Uint8Array<ArrayBuffer> {
+function ringAt(at: bigint, bytes: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(
     Deno.UnsafePointerView.getArrayBuffer(
       Deno.UnsafePointer.create(at)!,
