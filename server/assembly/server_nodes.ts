@@ -10,13 +10,17 @@
 
 import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
+import { PEER_TIMEOUT_MS } from "../peers/member_engine.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { announcedName } from "../../proto/link/announced_services.ts";
 import type { AgentLink, LinkAuthorization } from "../../proto/link/link.ts";
 import type { SubscriberLink } from "../discovery/streams/open_streams.ts";
 import { VirtualAddresses } from "../discovery/generate/virtual_addresses.ts";
-import type { ServerDiscovery } from "../discovery/serving/server_discovery.ts";
+import type {
+  ServerDiscovery,
+  ServerDiscoveryEnvironment,
+} from "../discovery/serving/server_discovery.ts";
 import { type NodeCalls, NodeFrontend } from "../frontends/node_frontend.ts";
 import type { LinkCandidate } from "../links/authorizer.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
@@ -59,19 +63,12 @@ export class ServerNodes {
   /** @throws {ListenError} */
   async openDiscovery(): Promise<ServerDiscovery | undefined> {
     const core = this.#core;
-    const { options, authorization, log } = core;
+    const { options, authorization } = core;
     if (options.discovery === undefined) return undefined;
     // Loaded when wanted: most servers have no catalog.
-    const { MemberFiles, PeerFiles, ServerDiscovery } = await import(
+    const { ServerDiscovery } = await import(
       "../discovery/serving/server_discovery.ts"
     );
-    // With the others where they share a directory, else for itself.
-    const folder = core.state?.kind === "directory"
-      ? core.state.root
-      : options.agents.identity?.stateDirectory;
-    const files = folder === undefined
-      ? undefined
-      : new MemberFiles(`${folder}/discovery`, options.serverId, log);
     this.#discovery = new ServerDiscovery(options.discovery, {
       log: core.log,
       timers: systemTimers,
@@ -82,10 +79,7 @@ export class ServerNodes {
       admit: this.#admit,
       rules: authorization,
       letsAnonymous: options.agents.allowAnonymous,
-      ...(files === undefined ? {} : {
-        memory: files,
-        peers: new PeerFiles(files, systemTimers),
-      }),
+      ...await announcedElsewhere(core),
     });
     const { catalog } = this.#discovery;
     catalog.follow((snapshot) => this.#virtualAddresses.update(snapshot));
@@ -149,4 +143,38 @@ export class ServerNodes {
   async stop(reason: string): Promise<void> {
     await this.#discovery?.stop(reason);
   }
+}
+
+/** What agents have announced before, and what they announce to other servers. */
+async function announcedElsewhere(
+  { state, options, instanceId, log }: ServerCore,
+): Promise<Pick<ServerDiscoveryEnvironment, "memory" | "peers">> {
+  const { EngineOffers, MemberFiles, PeerFiles } = await import(
+    "../discovery/serving/server_discovery.ts"
+  );
+  const { serverId, membership } = options;
+  // With the others where they share a directory, else for itself.
+  const folder = state?.kind === "directory"
+    ? state.root
+    : options.agents.identity?.stateDirectory;
+  const files = folder === undefined
+    ? undefined
+    : new MemberFiles(`${folder}/discovery`, serverId, log);
+  if (state?.kind === "etcd") {
+    const { EtcdEngine } = await import("../peers/etcd_engine.ts");
+    const offers = new EngineOffers({
+      engine: new EtcdEngine({
+        ...{ client: state.client, prefix: `${state.prefix}offers/` },
+        ...{ serverId, instanceId, timers: systemTimers },
+        timeoutMs: membership?.timeoutMs ?? PEER_TIMEOUT_MS,
+        random: Math.random,
+      }),
+      ...{ instanceId, log, now: Date.now },
+      ...(files === undefined ? {} : { kept: files }),
+    });
+    return { memory: offers, peers: offers };
+  }
+  if (files === undefined) return {};
+  if (state?.kind !== "directory") return { memory: files };
+  return { memory: files, peers: new PeerFiles(files, systemTimers) };
 }

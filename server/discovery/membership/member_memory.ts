@@ -119,17 +119,24 @@ export class MemberFiles implements MemberMemory {
 }
 
 /** @throws {Error} When it is no such file. */
-function parseMembers(text: string): RememberedAgent[] {
+function parseMembers(text: string): readonly RememberedAgent[] {
   const found = Object(JSON.parse(text));
   if (found.format !== FORMAT || found.version !== VERSION) {
     throw new Error(`it is not of version ${VERSION}`);
   }
-  if (!Array.isArray(found.agents) || !found.agents.every(isAgent)) {
+  return agentsOf(found.agents);
+}
+
+/**
+ * Agents as somebody has saved them.
+ *
+ * @throws {Error} When they are none.
+ */
+export function agentsOf(list: unknown): RememberedAgent[] {
+  if (!Array.isArray(list) || !list.every(isAgent)) {
     throw new Error("it names no agents");
   }
-  return found.agents.map((
-    { id, node, offers, seenMs, state }: RememberedAgent,
-  ) => ({
+  return list.map(({ id, node, offers, seenMs, state }) => ({
     ...{ id, node, seenMs },
     ...state === "ready" || state === "serving" ? { state } : {},
     offers: Object.freeze(offers.map(offerOf)),
