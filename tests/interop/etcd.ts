@@ -13,6 +13,7 @@ import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { ETCD_ACCESS_CASES } from "./etcd_access.ts";
+import { ETCD_ANNOUNCEMENT_CASES } from "./etcd_announcements.ts";
 import type { EtcdCases } from "./etcd_case.ts";
 import { ETCD_HA_CASES } from "./etcd_ha.ts";
 import { ETCD_MEMBER_CASES } from "./etcd_members.ts";
@@ -32,6 +33,7 @@ const CASES: EtcdCases = {
   ...ETCD_SERVICE_CASES,
   ...ETCD_STATE_CASES,
   ...ETCD_HA_CASES,
+  ...ETCD_ANNOUNCEMENT_CASES,
   ...ETCD_MEMBER_CASES,
   ...PROXY_ETCD_CASES,
   ...PROXY_ETCD_ACCESS_CASES,
