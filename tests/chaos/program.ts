@@ -5,6 +5,7 @@
  */
 
 import { Child } from "../peers/child.ts";
+import { runOrThrow } from "./network.ts";
 import { listProcFolder, readProcFile } from "../support/rigs/proc_files.ts";
 
 /** What a program is. */
@@ -52,8 +53,9 @@ export class Program {
     return this.#child !== undefined && !this.#child.hasEnded;
   }
 
-  /** Starts it; nobody waits until it is ready. */
+  /** Starts it, unless it runs; nobody waits until it is ready. */
   launch(): void {
+    if (this.isRunning) return;
     const { name, command, logFile } = this.#config;
     this.#child = new Child({ name, command, logFile });
     this.lives++;
@@ -77,6 +79,13 @@ export class Program {
   /** Ends it, and waits for its end. */
   async stop(signal: "SIGTERM" | "SIGKILL" = "SIGKILL"): Promise<void> {
     await this.#child?.stop(signal);
+  }
+
+  /** Of the processes that it has started. */
+  async children(): Promise<number[]> {
+    const path = `/proc/${this.pid}/task/${this.pid}/children`;
+    const text = await runOrThrow("cat", path);
+    return text.split(" ").filter((word) => word.trim() !== "").map(Number);
   }
 
   held(): Held {

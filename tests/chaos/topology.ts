@@ -11,7 +11,9 @@ export type StateKind =
   | "etcd"
   | "kubernetes"
   /** A directory; servers are known by their Lease objects, as upstream's. */
-  | "leases";
+  | "leases"
+  /** A directory, and several processes to each server. */
+  | "workers";
 
 /** One agent, on a machine of its own name. */
 export interface AgentPlan {
@@ -28,6 +30,7 @@ export interface AgentPlan {
 /** See the module description. */
 export interface Topology {
   readonly name: string;
+  readonly isInCut: boolean;
   readonly state: StateKind;
   readonly servers: readonly string[];
   readonly agents: readonly AgentPlan[];
@@ -46,20 +49,29 @@ const AGENTS: readonly AgentPlan[] = [
 
 const SERVERS = ["s1", "s2", "s3"];
 
+/** Servers that know of each other, and pass dials on. */
 const MEET = ["--advertise-address={address}:8091", "--peer-forwarding"];
 
-function topology(name: string, state: StateKind, serverFlags = MEET) {
+function topology(
+  name: string,
+  state: StateKind,
+  isInCut: boolean,
+  serverFlags: readonly string[] = MEET,
+): Topology {
   return {
-    ...{ name, state, serverFlags, agentFlags: [] },
+    ...{ name, state, isInCut, serverFlags, agentFlags: [] },
     ...{ servers: SERVERS, agents: AGENTS },
   };
 }
 
 /** The first has all faults; the others those of what they stand on. */
 export const TOPOLOGIES: readonly Topology[] = [
-  topology("shared directory", "directory"),
-  topology("etcd", "etcd"),
-  topology("Kubernetes leases", "leases", []),
+  topology("shared directory", "directory", true),
+  topology("etcd", "etcd", true),
+  topology("Kubernetes", "kubernetes", true),
+  // As upstream's: known by count and leases alone, each on its own.
+  topology("Kubernetes leases", "leases", false, []),
+  topology("workers", "workers", false, [...MEET, "--workers=2"]),
 ];
 
 /** What is reached behind the agents. */

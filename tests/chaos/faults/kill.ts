@@ -11,6 +11,7 @@ import {
   overAgent,
   overServer,
 } from "../fault.ts";
+import { runOrThrow } from "../network.ts";
 import type { Program } from "../program.ts";
 import type { Stage } from "../stage.ts";
 import { agentsOf } from "../topology.ts";
@@ -68,6 +69,45 @@ export const KILL_FAULTS: FaultFamily = {
       mayBreak: ({ protocol }) => protocol === "forward",
       mayFailBy: ["forward"],
     }),
+};
+
+export const WORKER_FAULTS: FaultFamily = {
+  "kill-server": KILL_FAULTS["kill-server"]!,
+
+  "kill-worker": (stage, prng) => {
+    const server = prng.pick([...stage.servers.values()]);
+    return {
+      name: `kill -9 of a worker of server ${server.name}`,
+      lastsMs: AWAY_MS,
+      allows: { mayBreak: overServer(server.name) },
+      async apply() {
+        const workers = await server.children();
+        if (workers.length < 2) throw new Error(`${workers.length} workers`);
+        await runOrThrow("kill", "-KILL", String(prng.pick(workers)));
+      },
+      // Its parent puts another one in its place.
+      undo: () => Promise.resolve(),
+    };
+  },
+
+  "freeze-worker": (stage, prng) => {
+    const server = prng.pick([...stage.servers.values()]);
+    let pid = 0;
+    return {
+      name: `a worker of server ${server.name} stands still for 5 s`,
+      lastsMs: 5_000,
+      allows: {
+        ...{ mayStand: overServer(server.name), dialMs: 4_500 },
+      },
+      async apply() {
+        pid = prng.pick(await server.children());
+        await runOrThrow("kill", "-STOP", String(pid));
+      },
+      async undo() {
+        await runOrThrow("kill", "-CONT", String(pid));
+      },
+    };
+  },
 };
 
 /** Agents whose target is theirs alone. */

@@ -7,7 +7,7 @@
 import type { FaultFamily } from "../fault.ts";
 import type { StateKind } from "../topology.ts";
 import { FREEZE_FAULTS, LONG_FREEZE_FAULTS } from "./freeze.ts";
-import { KILL_FAULTS } from "./kill.ts";
+import { KILL_FAULTS, WORKER_FAULTS } from "./kill.ts";
 import { MACHINE_FAULTS } from "./machine.ts";
 import { NAME_FAULTS } from "./names.ts";
 import { LONG_NETWORK_FAULTS, NETWORK_FAULTS } from "./network.ts";
@@ -36,6 +36,7 @@ const LONG: FaultFamily = {
 /** What is played on a stage: on others than the first, what is theirs. */
 export function faultsOf(state: StateKind, isCut: boolean): FaultFamily {
   if (state === "directory") return isCut ? SHORT : LONG;
+  if (state === "workers") return WORKER_FAULTS;
   if (state === "etcd") {
     return isCut ? ETCD_FAULTS : { ...ETCD_FAULTS, ...LONG_ETCD_FAULTS };
   }
