@@ -8,6 +8,10 @@ import { assertEquals } from "@std/assert";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { EtcdEngine } from "../../server/peers/etcd_engine.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
+import {
+  MeetingServers,
+  serversComeAndGo,
+} from "../support/rigs/meeting_servers.ts";
 import { clientOf, type EtcdCases } from "./etcd_case.ts";
 import { eventually } from "./kube_case.ts";
 import {
@@ -33,6 +37,17 @@ function openerOf(cluster: EtcdCluster, prefix: string): OpenMember {
 }
 
 export const ETCD_MEMBER_CASES: EtcdCases = {
+  "an agent links servers that meet in etcd, as they come and go": async (
+    { cluster },
+  ) => {
+    const [url] = cluster.urls;
+    await using rig = await MeetingServers.open([
+      `--state=etcd://${new URL(url!).host}/come-and-go/`,
+      "--state-key-file=none",
+    ]);
+    await serversComeAndGo(rig);
+  },
+
   "servers that meet in etcd see each other, their agents and their ends":
     async ({ cluster }) => {
       const prefix = "/members-meet/";

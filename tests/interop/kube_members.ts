@@ -12,6 +12,11 @@ import { LEASES, pathOf } from "../../neighbours/kubernetes/paths.ts";
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import type { Lease, ObjectList } from "../../neighbours/kubernetes/objects.ts";
 import { KubernetesEngine } from "../../server/peers/kubernetes_engine.ts";
+import { launchAgent } from "../peers/tunnel.ts";
+import {
+  MeetingServers,
+  serversComeAndGo,
+} from "../support/rigs/meeting_servers.ts";
 import { clientOf, type KubeCases, type KubeContext } from "./kube_case.ts";
 import {
   membersMeet,
@@ -68,6 +73,47 @@ async function leases(
 }
 
 export const KUBE_MEMBER_CASES: KubeCases = {
+  "an agent links servers that meet by leases, as they come and go": async (
+    { cluster },
+  ) => {
+    const namespace = "members-come";
+    await cluster.kubectl(["create", "namespace", namespace]);
+    await using rig = await MeetingServers.open([
+      `--state=kubernetes:${namespace}`,
+      `--kubeconfig=${cluster.adminKubeconfig}`,
+      "--state-key-file=none",
+    ]);
+    await serversComeAndGo(rig);
+  },
+
+  "Konnectivity's agent counts servers that meet by leases": async (
+    context,
+  ) => {
+    const namespace = "members-go";
+    await context.cluster.kubectl(["create", "namespace", namespace]);
+    await using rig = await MeetingServers.open([
+      `--state=kubernetes:${namespace}`,
+      `--kubeconfig=${context.cluster.adminKubeconfig}`,
+      "--state-key-file=none",
+    ]);
+    for (const id of ["s1", "s2"]) {
+      const server = rig.addMeeting(id);
+      await server.start();
+      rig.balancer.add(server.agentPort);
+    }
+    const at = { agentHost: "127.0.0.1", agentPort: rig.balancer.port };
+    const agent = await launchAgent(rig.workspace, at, "konnectivity", [
+      "--count-server-leases",
+      `--lease-namespace=${namespace}`,
+      `--kubeconfig=${context.cluster.adminKubeconfig}`,
+    ]);
+    try {
+      await Promise.all(rig.servers.map((server) => server.untilLinked()));
+    } finally {
+      await agent.child.stop("SIGKILL");
+    }
+  },
+
   "servers that meet by leases see each other, their agents and their ends":
     async (context) => {
       const namespace = "members-meet";
