@@ -140,7 +140,7 @@ class Server {
     const agentFiles = await this.#agents.openTrust(
       this.#kubernetes?.authenticators,
     );
-    const discovery = await this.#nodes.openDiscovery();
+    const discovery = await this.#nodes.openDiscovery(this.#agents.state);
     const frontend = await this.#frontends.listen();
     const agents = await this.#agents.listen();
     const kubelet = await this.#frontends.listenKubelet(agentFiles);

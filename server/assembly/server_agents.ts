@@ -38,6 +38,7 @@ import { Duplicates } from "../links/duplicates.ts";
 import { PEER_TIMEOUT_MS } from "../peers/member_engine.ts";
 import { openEngine } from "../peers/open_engine.ts";
 import { authorityIdsIn, certainAddress } from "../peers/own_facts.ts";
+import type { StateEngine } from "../state/state_engine.ts";
 import type { Readiness } from "./readiness.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 import type { ServerNodes } from "./server_nodes.ts";
@@ -93,10 +94,14 @@ export class ServerAgents {
     return trust.files;
   }
 
+  /** What servers have in common; behind `openTrust`. */
+  get state(): StateEngine | undefined {
+    return this.#trust?.identity?.state;
+  }
+
   /** What people should know who ask whether the server is ready. */
   get notes(): readonly string[] {
-    const state = this.#trust?.identity?.state;
-    return state === undefined ? [] : outageNotes(state);
+    return this.state === undefined ? [] : outageNotes(this.state);
   }
 
   /**

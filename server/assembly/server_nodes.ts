@@ -24,6 +24,7 @@ import type {
 import { type NodeCalls, NodeFrontend } from "../frontends/node_frontend.ts";
 import type { LinkCandidate } from "../links/authorizer.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
+import type { StateEngine } from "../state/state_engine.ts";
 import { CatalogReach } from "../policy/catalog_reach.ts";
 import type { ServerCore } from "./server_core.ts";
 
@@ -60,8 +61,13 @@ export class ServerNodes {
     });
   }
 
-  /** @throws {ListenError} */
-  async openDiscovery(): Promise<ServerDiscovery | undefined> {
+  /**
+   * @param records What servers have in common, if there is such a thing.
+   * @throws {ListenError}
+   */
+  async openDiscovery(
+    records: StateEngine | undefined,
+  ): Promise<ServerDiscovery | undefined> {
     const core = this.#core;
     const { options, authorization } = core;
     if (options.discovery === undefined) return undefined;
@@ -79,7 +85,7 @@ export class ServerNodes {
       admit: this.#admit,
       rules: authorization,
       letsAnonymous: options.agents.allowAnonymous,
-      ...await announcedElsewhere(core),
+      ...await announcedElsewhere(core, records),
     });
     const { catalog } = this.#discovery;
     catalog.follow((snapshot) => this.#virtualAddresses.update(snapshot));
@@ -148,8 +154,9 @@ export class ServerNodes {
 /** What agents have announced before, and what they announce to other servers. */
 async function announcedElsewhere(
   { state, options, instanceId, log }: ServerCore,
+  records: StateEngine | undefined,
 ): Promise<Pick<ServerDiscoveryEnvironment, "memory" | "peers">> {
-  const { EngineOffers, MemberFiles, PeerFiles } = await import(
+  const { EngineOffers, MemberFiles, MemberRecords, PeerFiles } = await import(
     "../discovery/serving/server_discovery.ts"
   );
   const { serverId, membership } = options;
@@ -173,6 +180,10 @@ async function announcedElsewhere(
       ...(files === undefined ? {} : { kept: files }),
     });
     return { memory: offers, peers: offers };
+  }
+  if (state?.kind === "kubernetes" && records !== undefined) {
+    const memory = new MemberRecords(records, serverId, log);
+    return { memory, peers: new PeerFiles(memory, systemTimers) };
   }
   if (files === undefined) return {};
   if (state?.kind !== "directory") return { memory: files };

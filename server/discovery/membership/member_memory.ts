@@ -36,6 +36,30 @@ export interface MemberMemory {
   save(agents: readonly RememberedAgent[]): Promise<void>;
 }
 
+/** What is seen of a server's saved agents without reading them. */
+export interface SavedMembers {
+  /** What changes with its content. */
+  readonly stamp: string;
+  /** When it says that it was there last, in milliseconds since 1970. */
+  readonly aliveMs: number;
+}
+
+/** A memory that servers share, as {@linkcode PeerFiles} looks at it. */
+export interface SharedMemory extends MemberMemory {
+  /** This server's own. */
+  readonly path: string;
+  /** How often it is looked at. */
+  readonly lookMs: number;
+  /** Those of all servers, its own too; `undefined`: they cannot be seen. */
+  files(): Promise<readonly string[] | undefined>;
+  /** `undefined`: it is not there, or cannot be seen. */
+  look(path: string): Promise<Partial<SavedMembers> | undefined>;
+  /** What a server has saved; `undefined`: that cannot be used. */
+  read(path: string): Promise<readonly RememberedAgent[] | undefined>;
+  /** Tells the others that we are there. Never rejects. */
+  renew(): Promise<void>;
+}
+
 const FORMAT = "tunnel-members";
 const VERSION = 1;
 const FILE = /^members-[0-9a-f]{16}\.json$/;
@@ -45,7 +69,8 @@ const FILES_MAX = 32;
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
 /** See the module description. */
-export class MemberFiles implements MemberMemory {
+export class MemberFiles implements SharedMemory {
+  readonly lookMs = 1_000;
   /** This server's own. */
   readonly path: string;
   readonly #folder: string;
@@ -55,29 +80,18 @@ export class MemberFiles implements MemberMemory {
   /** @param folder Made when it is missing. */
   constructor(folder: string, serverId: string, log: Log) {
     this.#folder = folder;
-    const id = sha256Hex(new TextEncoder().encode(serverId)).slice(0, 16);
-    this.path = `${folder}/members-${id}.json`;
+    this.path = `${folder}/${membersOf(serverId)}.json`;
     this.#log = log;
   }
 
-  async load(): Promise<readonly RememberedAgent[]> {
-    const newest = new Map<string, RememberedAgent>();
-    for (const path of await this.files() ?? []) {
-      for (const agent of await this.read(path) ?? []) {
-        const known = newest.get(agent.id);
-        if (known === undefined || known.seenMs < agent.seenMs) {
-          newest.set(agent.id, agent);
-        }
-      }
-    }
-    return [...newest.values()];
+  load(): Promise<readonly RememberedAgent[]> {
+    return newestOf(this);
   }
 
   async save(agents: readonly RememberedAgent[]): Promise<void> {
     try {
       await Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 });
-      const kept = { format: FORMAT, version: VERSION, agents };
-      await replaceFile(this.path, JSON.stringify(kept) + "\n");
+      await replaceFile(this.path, membersText(agents));
       this.#warned = undefined;
     } catch (error) {
       this.#warn(`Cannot keep what agents announce in ${this.path}`, error);
@@ -111,6 +125,26 @@ export class MemberFiles implements MemberMemory {
     }
   }
 
+  async look(path: string): Promise<Partial<SavedMembers> | undefined> {
+    const saved = await stat(path);
+    const aliveMs = millis((await stat(signOf(path)))?.mtime);
+    if (saved === undefined) return { aliveMs };
+    const stamp = `${saved.ino} ${saved.size} ${millis(saved.mtime)}`;
+    return { stamp, aliveMs };
+  }
+
+  async renew(): Promise<void> {
+    const path = signOf(this.path);
+    try {
+      const now = new Date();
+      if (await stat(path) !== undefined) await Deno.utime(path, now, now);
+      else await Deno.writeTextFile(path, "", { mode: 0o600 });
+    } catch {
+      // There is no directory yet, or the disk is in trouble, which saving
+      // reports.
+    }
+  }
+
   #warn(what: string, error: unknown): void {
     const line = `${what}: ${systemProblem(error)}; agents announce it again`;
     if (line !== this.#warned) this.#log.warn(line);
@@ -118,8 +152,57 @@ export class MemberFiles implements MemberMemory {
   }
 }
 
-/** @throws {Error} When it is no such file. */
-function parseMembers(text: string): readonly RememberedAgent[] {
+/** Of several servers that saved an agent, what the last one to see it says. */
+export async function newestOf(
+  memory: Pick<SharedMemory, "files" | "read">,
+): Promise<readonly RememberedAgent[]> {
+  const newest = new Map<string, RememberedAgent>();
+  for (const path of await memory.files() ?? []) {
+    for (const agent of await memory.read(path) ?? []) {
+      const known = newest.get(agent.id);
+      if (known === undefined || known.seenMs < agent.seenMs) {
+        newest.set(agent.id, agent);
+      }
+    }
+  }
+  return [...newest.values()];
+}
+
+/**
+ * The file that is touched. Not the other one: that would be read again each
+ * time.
+ */
+function signOf(path: string): string {
+  return path.replace(/json$/, "alive");
+}
+
+async function stat(path: string): Promise<Deno.FileInfo | undefined> {
+  try {
+    return await Deno.stat(path);
+  } catch {
+    // It was never there, or has just been removed.
+    return undefined;
+  }
+}
+
+function millis(date: Date | null | undefined): number {
+  return date?.getTime() ?? 0;
+}
+
+/** Of all servers: which of them has saved something. */
+export function membersOf(serverId: string): string {
+  return `members-${
+    sha256Hex(new TextEncoder().encode(serverId)).slice(0, 16)
+  }`;
+}
+
+/** How agents are saved. */
+export function membersText(agents: readonly RememberedAgent[]): string {
+  return JSON.stringify({ format: FORMAT, version: VERSION, agents }) + "\n";
+}
+
+/** @throws {Error} When it is nothing of that kind. */
+export function parseMembers(text: string): RememberedAgent[] {
   const found = Object(JSON.parse(text));
   if (found.format !== FORMAT || found.version !== VERSION) {
     throw new Error(`it is not of version ${VERSION}`);

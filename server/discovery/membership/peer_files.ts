@@ -1,9 +1,9 @@
 /**
- * The agents of other servers that share a directory, out of the files in which
- * they save them (`member_memory.ts`).
+ * The agents of other servers that share a state, out of what they save of them
+ * (`member_memory.ts`, `member_records.ts`).
  *
- * A server that is there touches a file beside it every few seconds, and whose
- * file stands still has gone. Only by our own clock: that of another machine may
+ * A server that is there says so every few seconds, and whose word stands still
+ * has gone. Only by our own clock: that of another machine may
  * be wrong. The files are looked at and not watched: news of a directory that
  * machines share (NFS) does not come.
  *
@@ -12,11 +12,8 @@
 
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
-import type { MemberFiles, RememberedAgent } from "./member_memory.ts";
+import type { RememberedAgent, SharedMemory } from "./member_memory.ts";
 import { isBetter, type PeerAgent, type PeerOffers } from "./peer_offers.ts";
-
-/** How often the files are looked at; one that has not changed costs two `stat`. */
-export const LOOK_MS = 1_000;
 
 /** How often a server touches its own. */
 export const RENEW_MS = 5_000;
@@ -41,7 +38,7 @@ interface PeerFile {
 
 /** See the module description. */
 export class PeerFiles implements PeerOffers {
-  readonly #files: MemberFiles;
+  readonly #files: SharedMemory;
   readonly #timers: Timers;
   #peers: ReadonlyMap<string, PeerFile> = new Map();
   #current: ReadonlyMap<string, PeerAgent> = new Map();
@@ -50,7 +47,7 @@ export class PeerFiles implements PeerOffers {
   #looking: Promise<void> = Promise.resolve();
   #renewedMs = -Infinity;
 
-  constructor(files: MemberFiles, timers: Timers) {
+  constructor(files: SharedMemory, timers: Timers) {
     this.#files = files;
     this.#timers = timers;
   }
@@ -73,7 +70,9 @@ export class PeerFiles implements PeerOffers {
   #lookSoon(ms: number): void {
     if (this.#changed === undefined) return;
     this.#timer = this.#timers.after(ms, () => {
-      this.#looking = this.#look().finally(() => this.#lookSoon(LOOK_MS));
+      this.#looking = this.#look().finally(() =>
+        this.#lookSoon(this.#files.lookMs)
+      );
       unawaited("catalog", this.#looking);
     });
   }
@@ -111,15 +110,13 @@ export class PeerFiles implements PeerOffers {
     path: string,
     before: PeerFile | undefined,
   ): Promise<PeerFile | undefined> {
-    const saved = await stat(path);
-    const stamp = saved === undefined
-      ? before?.stamp
-      : `${saved.ino} ${saved.size} ${millis(saved.mtime)}`;
+    const saved = await this.#files.look(path);
+    const stamp = saved?.stamp ?? before?.stamp;
     if (stamp === undefined) return undefined;
     const agents = before?.stamp === stamp
       ? before.agents
       : await this.#files.read(path) ?? before?.agents ?? [];
-    const aliveMs = millis((await stat(signOf(path)))?.mtime);
+    const aliveMs = saved?.aliveMs ?? before?.aliveMs ?? 0;
     const nowMs = this.#timers.now();
     const heardMs = aliveMs === before?.aliveMs
       ? before.heardMs
@@ -129,42 +126,12 @@ export class PeerFiles implements PeerOffers {
     return { agents, stamp, aliveMs, heardMs, isGone };
   }
 
-  /** Tells the others that we are there. */
   async #renew(): Promise<void> {
     const nowMs = this.#timers.now();
     if (nowMs - this.#renewedMs < RENEW_MS) return;
     this.#renewedMs = nowMs;
-    const path = signOf(this.#files.path);
-    try {
-      const now = new Date();
-      if (await stat(path) !== undefined) await Deno.utime(path, now, now);
-      else await Deno.writeTextFile(path, "", { mode: 0o600 });
-    } catch {
-      // There is no directory yet, or the disk is in trouble, which saving
-      // reports.
-    }
+    await this.#files.renew();
   }
-}
-
-/**
- * The file that is touched. Not the other one: that would be read again each
- * time.
- */
-function signOf(path: string): string {
-  return path.replace(/json$/, "alive");
-}
-
-async function stat(path: string): Promise<Deno.FileInfo | undefined> {
-  try {
-    return await Deno.stat(path);
-  } catch {
-    // It was never there, or has just been removed.
-    return undefined;
-  }
-}
-
-function millis(date: Date | null | undefined): number {
-  return date?.getTime() ?? 0;
 }
 
 function mergedAgents(

@@ -4,7 +4,10 @@ import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { inMemoryFolder } from "../../../tests/support/memory/memory_folder.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import { MemberFiles, type RememberedAgent } from "./member_memory.ts";
-import { GONE_MS, LOOK_MS, PeerFiles, RENEW_MS } from "./peer_files.ts";
+import { GONE_MS, PeerFiles, RENEW_MS } from "./peer_files.ts";
+
+/** A look at files. */
+const LOOK_MS = 1_000;
 
 function agent(
   id: string,

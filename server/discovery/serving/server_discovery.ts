@@ -25,6 +25,7 @@ import {
 } from "../membership/announcement.ts";
 import { MemberFiles, type MemberMemory } from "../membership/member_memory.ts";
 import { EngineOffers } from "../membership/engine_offers.ts";
+import { MemberRecords } from "../membership/member_records.ts";
 import { PeerFiles } from "../membership/peer_files.ts";
 import type { PeerOffers } from "../membership/peer_offers.ts";
 import { MembershipSource } from "../membership/membership_source.ts";
@@ -33,7 +34,7 @@ import type { SubscriberLink } from "../streams/open_streams.ts";
 import type { Visibility } from "../../policy/visibility.ts";
 import type { DiscoveryServerOptions } from "../../options.ts";
 
-export { EngineOffers, MemberFiles, PeerFiles };
+export { EngineOffers, MemberFiles, MemberRecords, PeerFiles };
 
 /** What is taken from the server. */
 export interface ServerDiscoveryEnvironment {
