@@ -14,13 +14,24 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 export const HANDSHAKE_PACE_MS = 1;
 
 /**
- * Handshakes that wait before no more connections are accepted: about two
- * seconds of them. The others wait in the kernel, where they cost nothing, and
- * each that is begun is of a peer that still waits. When ten thousand agents
- * came at once and all were accepted, each newcomer took the place of the one
- * that had waited longest, all tried again, and next to none got in.
+ * Handshakes that wait before no more connections are accepted. The others wait
+ * in the kernel, where they cost nothing. When ten thousand agents came at once
+ * and all were accepted, each newcomer took the place of the one that had waited
+ * longest, all tried again, and next to none got in.
  */
 export const HANDSHAKES_WAITING_MAX = 1_024;
+
+/**
+ * The same by how long the last of them would wait, on a machine that has little
+ * time for us: who gives up before its turn was waited for in vain.
+ */
+export const HANDSHAKES_WAIT_MS_MAX = 1_500;
+
+/** Fewer are no crowd, however slow the machine. */
+const WAITING_MIN = 32;
+
+/** Of each turn in the usual time between two of them. */
+const NEWEST_SHARE = 1 / 16;
 
 /** Whose handshake is to begin. */
 export interface PendingHandshake {
@@ -35,6 +46,8 @@ export class HandshakeQueue {
   readonly #waiting: PendingHandshake[] = [];
   #timer: Timer | undefined;
   #lastMs = -Infinity;
+  /** The usual time between two turns, while some wait. */
+  #turnMs = HANDSHAKE_PACE_MS;
   /** What has asked to be told when there is room again. */
   #wantsRoom = new Set<() => void>();
 
@@ -44,7 +57,12 @@ export class HandshakeQueue {
 
   /** As many wait as may. */
   get isFull(): boolean {
-    return this.#waiting.length >= HANDSHAKES_WAITING_MAX;
+    return this.#waiting.length >= this.#waitingMax;
+  }
+
+  get #waitingMax(): number {
+    const inTime = HANDSHAKES_WAIT_MS_MAX / this.#turnMs;
+    return Math.min(HANDSHAKES_WAITING_MAX, Math.max(WAITING_MIN, inTime));
   }
 
   /** Calls `act` once, when half of them have had their turn. */
@@ -69,7 +87,9 @@ export class HandshakeQueue {
     let next = this.#waiting.shift();
     while (next?.isGone()) next = this.#waiting.shift();
     if (next !== undefined) {
-      this.#lastMs = this.#timers.now();
+      const nowMs = this.#timers.now();
+      this.#turnMs += (nowMs - this.#lastMs - this.#turnMs) * NEWEST_SHARE;
+      this.#lastMs = nowMs;
       next.begin();
     }
     if (this.#waiting.length > 0) {
@@ -80,7 +100,7 @@ export class HandshakeQueue {
 
   #tellOfRoom(): void {
     if (this.#wantsRoom.size === 0) return;
-    if (this.#waiting.length > HANDSHAKES_WAITING_MAX / 2) return;
+    if (this.#waiting.length > this.#waitingMax / 2) return;
     const wanted = this.#wantsRoom;
     this.#wantsRoom = new Set();
     for (const act of wanted) act();

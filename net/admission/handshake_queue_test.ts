@@ -1,8 +1,9 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import {
   HANDSHAKE_PACE_MS,
   HandshakeQueue,
+  HANDSHAKES_WAIT_MS_MAX,
   HANDSHAKES_WAITING_MAX,
 } from "./handshake_queue.ts";
 
@@ -39,4 +40,34 @@ Deno.test("who accepts waits while many handshakes do, and goes on in time", () 
   queue.add({ isGone, begin() {} });
   timers.advance(HANDSHAKE_PACE_MS);
   assertEquals(told, 1);
+});
+
+Deno.test("on a slow machine fewer wait, so that none waits too long", () => {
+  let nowMs = 0;
+  let next = () => {};
+  const queue = new HandshakeQueue({
+    now: () => nowMs,
+    after: (_delayMs, act) => {
+      next = act;
+      return { cancel() {} };
+    },
+  });
+  const one = { isGone: () => false, begin() {} };
+  for (let at = 0; at < HANDSHAKES_WAITING_MAX / 2; at++) queue.add(one);
+  assertEquals(queue.isFull, false);
+  for (let turn = 0; turn < 100; turn++) {
+    nowMs += 10;
+    next();
+  }
+  // Each of those that wait now would wait for 10 ms more than the one before.
+  assertEquals(queue.isFull, true);
+  let told = false;
+  queue.whenRoom(() => told = true);
+  let turns = 0;
+  for (; !told; turns++) {
+    nowMs += 10;
+    next();
+  }
+  const left = HANDSHAKES_WAITING_MAX / 2 - 100 - turns;
+  assert(left * 10 <= HANDSHAKES_WAIT_MS_MAX, `${left} are left`);
 });

@@ -46,6 +46,29 @@ const material = {
   cert: Deno.readTextFileSync(cert),
   key: Deno.readTextFileSync(key),
 };
+/**
+ * Attempts under way at a time: real agents have a machine each, and these share
+ * one, where a handshake of one holds up those of all others.
+ */
+const ATTEMPTS_MAX = 64;
+
+let attempts = 0;
+const turns: (() => void)[] = [];
+
+/** Runs `attempt` when fewer than {@linkcode ATTEMPTS_MAX} are under way. */
+async function inTurn<Result>(attempt: () => Promise<Result>): Promise<Result> {
+  if (attempts >= ATTEMPTS_MAX) {
+    await new Promise<void>((resolve) => turns.push(resolve));
+  } else attempts++;
+  try {
+    return await attempt();
+  } finally {
+    const next = turns.shift();
+    if (next === undefined) attempts--;
+    else next();
+  }
+}
+
 const receiveBudget = new ReceiveBudget();
 
 let linked = 0;
@@ -84,15 +107,17 @@ function startAgent(at: number): void {
         return { cancel() {} };
       },
       openStream: async (alpn, use) =>
-        await connectTls({
-          host: hostOf(server),
-          port: portOf(server),
-          serverName: "localhost",
-          credentials: material,
-          alpn,
-          proxyEnv: {},
-          timeoutMs: 10_000,
-        }).then(use),
+        await inTurn(() =>
+          connectTls({
+            host: hostOf(server),
+            port: portOf(server),
+            serverName: "localhost",
+            credentials: material,
+            alpn,
+            proxyEnv: {},
+            timeoutMs: 10_000,
+          }).then(use)
+        ),
       fellBack() {},
     });
   let own = 0;
