@@ -201,3 +201,26 @@ Deno.test("who stands still with an identity keeps nobody waiting for ever", () 
     }
     assertEquals(await state.exclusively(act, 0), "done");
   }));
+
+Deno.test("servers that were learned are kept, and what is no list of them is none", () =>
+  inJoined(async (root) => {
+    const state = await AgentState.open(root);
+    assertEquals(await state.readServers(), []);
+    const server = {
+      serverId: "s2",
+      instanceId: "bbbbbbbb",
+      address: "b.example:8091",
+    };
+    await state.keepServers([server]);
+    const again = await AgentState.open(root);
+    assertEquals(await again.readServers(), [server]);
+    const path = `${root}/servers.json`;
+    for (const text of ["", "{", '{"length": 1}', "[1, null, {}]"]) {
+      await Deno.writeTextFile(path, text);
+      assertEquals(await again.readServers(), [], text);
+    }
+    // Somebody else may have written where to connect.
+    await state.keepServers([server]);
+    await Deno.chmod(path, 0o666);
+    assertEquals(await again.readServers(), []);
+  }));

@@ -34,7 +34,7 @@ export const ONE_ID_MS = 30_000;
  * Within this time agents try an address that they have just learned: all of them
  * learn it at once.
  */
-export const LEARNED_WITHIN_MS = 1_000;
+export const LEARNED_WITHIN_MS = 500;
 
 /** What a server says of all servers. */
 export interface PeerNews {

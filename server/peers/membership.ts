@@ -10,6 +10,7 @@
 
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
+import { quoted } from "../../proto/peer/quoted.ts";
 import type { PeerServer } from "../../proto/link/link_messages.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
@@ -279,10 +280,13 @@ export class Membership implements Peers {
       ids.add(record.serverId);
       seen.push(peer);
     }
+    const before = this.#all;
     this.#all = [
       ...seen,
       ...fixed.filter((peer) => !ids.has(peer.serverId)),
     ];
+    this.#log(before, "gone: agents are told of it no more", this.#all);
+    this.#log(this.#all, "there", before);
     this.#look();
     const { announcement } = this;
     if (announcement === undefined) return;
@@ -290,6 +294,14 @@ export class Membership implements Peers {
     if (text === this.#announced) return;
     this.#announced = text;
     this.#started?.onAnnouncement(announcement);
+  }
+
+  #log(some: readonly Peer[], how: string, others: readonly Peer[]): void {
+    for (const peer of some) {
+      if (others.includes(peer)) continue;
+      const who = `server ${quoted(peer.serverId)} at ${peer.address}`;
+      this.#options.event(`${who} is ${how}`);
+    }
   }
 
   #announcement(): PeerAnnouncement {

@@ -72,6 +72,8 @@ class Rig implements MemberEngine {
   readonly published: [string, string | undefined][] = [];
   readonly told: PeerAnnouncement[] = [];
   readonly said: string[] = [];
+  /** Which servers came and went. */
+  readonly seen: string[] = [];
   readonly metrics = new MetricRegistry();
   readonly membership: Membership;
   events!: EngineEvents;
@@ -91,7 +93,9 @@ class Rig implements MemberEngine {
       wallClock: () => NOW - this.#beganMs + this.timers.now(),
       metrics: this.metrics,
       warn: (line) => this.said.push(line),
-      event: (line) => this.said.push(line),
+      event: (line) => {
+        (line.startsWith("server ") ? this.seen : this.said).push(line);
+      },
     });
   }
 
@@ -169,6 +173,11 @@ Deno.test("agents are told of the others, and how many servers there are", async
   assertEquals(rig.membership.announcement, rig.told.at(-1));
   rig.events.changed([gone(C)]);
   assertEquals(rig.told.at(-1)!.serverCount, 2);
+  assertEquals(rig.seen, [
+    'server "server-b" at 10.0.0.98:8091 is there',
+    'server "server-c" at 10.0.0.99:8091 is there',
+    'server "server-c" at 10.0.0.99:8091 is gone: agents are told of it no more',
+  ]);
   const before = rig.told.length;
   rig.events.changed([member(B, { nowMs: NOW + 1 })]);
   assertEquals(rig.told.length, before, "nothing new for agents");

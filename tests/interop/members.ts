@@ -42,7 +42,9 @@ export class TestMember implements AsyncDisposable {
       wallClock: Date.now,
       metrics: new MetricRegistry(),
       warn: (line) => this.said.push(line),
-      event: (line) => this.said.push(line),
+      event: (line) => {
+        if (!line.startsWith("server ")) this.said.push(line);
+      },
     });
     this.membership.start({
       address: `${serverId}.example:8091`,
