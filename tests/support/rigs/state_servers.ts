@@ -158,6 +158,10 @@ export async function checkJoinAndRevoke(at: StateServers): Promise<void> {
   await agent.untilPrinted(again(/linked to server/));
   await at.must("node", "forget", "edge-1");
   await agent.untilPrinted(/knows no such node/);
+  for (const { child } of [one, other]) {
+    const log = await child.logTail();
+    assert(!/Forbidden|permission denied/.test(log), log);
+  }
 }
 
 /** Of many who show a token at two servers at once, one gets in. */
