@@ -85,6 +85,7 @@ export async function runUntilStopped(
     { command, address, replace, ownFlags, environment },
     log,
   );
+  if (workers.count > 1) succession.writeByItself();
   const running = await succession.start(() => namingFlags(listens, start));
   await untilStopped(running, Deno, log);
   return ExitCode.OK;

@@ -106,6 +106,14 @@ export class Succession {
   }
 
   /**
+   * What this process writes is read by nobody else from now on. Processes that
+   * it starts have its stderr for ever.
+   */
+  writeByItself(): void {
+    this.#takeover?.adoptStderr();
+  }
+
+  /**
    * Starts the new process. If that fails, the running one continues.
    *
    * @throws What `start` throws.

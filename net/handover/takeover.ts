@@ -139,6 +139,15 @@ export class Takeover {
     else this.#store.start((key) => keys.includes(key));
   }
 
+  /**
+   * From now on this process writes where the elder does, when that has started
+   * it: until now the elder has read that, and soon it ends.
+   */
+  adoptStderr(): void {
+    if (this.#stderr !== undefined) becomeStderr(this.#stderr);
+    this.#stderr = undefined;
+  }
+
   /** The elder goes on as before. */
   abandon(): void {
     this.#state = "over";
@@ -153,9 +162,7 @@ export class Takeover {
 
   #finish(): void {
     this.#state = "over";
-    // Until now the elder has read what this process writes, and soon it ends.
-    if (this.#stderr !== undefined) becomeStderr(this.#stderr);
-    this.#stderr = undefined;
+    this.adoptStderr();
     this.#socket.close();
     this.#store.start();
     this.#gone.resolve();
