@@ -51,6 +51,10 @@ export interface Fault {
   /** From `apply` to `undo`. */
   readonly lastsMs: number;
   readonly allows: Allowance;
+  /** Programs and machines that it hits: two faults do not hit the same. */
+  readonly hits?: readonly string[];
+  /** The agent that serves nobody meanwhile, where another one still does. */
+  readonly fells?: string;
   apply(): Promise<void>;
   undo(): Promise<void>;
   /**

@@ -15,6 +15,8 @@ export interface Path {
   readonly server?: string;
   /** The machine of the agent; absent before the target said so. */
   readonly agent?: string;
+  /** When the target had said so; absent before. */
+  readonly openedMs?: number;
 }
 
 /** One attempt of a dial that came to nothing. */

@@ -14,7 +14,7 @@ import type { Prng } from "../support/memory/prng.ts";
 import { sleep } from "../support/watch/event_loop.ts";
 import { Conversation, type Manner } from "./conversation.ts";
 import type { Entrance, Protocol, Wire } from "./entrance.ts";
-import type { Attempt, Ledger } from "./ledger.ts";
+import type { Attempt, Ledger, Path } from "./ledger.ts";
 
 /** How long a caller waits for one server; our own client tries them itself. */
 const PATIENCE_MS = 3_000;
@@ -255,8 +255,14 @@ function causeOf(error: unknown): string {
   return text.split(/[\r\n]/, 1)[0]!;
 }
 
-function pathOf({ protocol, server }: Entrance, target: string, agent: string) {
-  return { protocol, target, agent, ...server === undefined ? {} : { server } };
+function pathOf(
+  { protocol, server }: Entrance,
+  target: string,
+  agent: string,
+): Path {
+  const openedMs = Date.now();
+  const path = { protocol, target, agent, openedMs };
+  return server === undefined ? path : { ...path, server };
 }
 
 /** The target's first line: from where it was dialed. */

@@ -33,6 +33,8 @@ function freeze(
     name: `${kind} ${program.name} stands still for ${lastsMs / 1000} s`,
     lastsMs,
     allows,
+    hits: [program.name],
+    fells: program.name,
     // deno-lint-ignore require-await -- others have to wait.
     apply: async () => program.signal("SIGSTOP"),
     // deno-lint-ignore require-await -- as above.

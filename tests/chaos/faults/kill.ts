@@ -29,6 +29,8 @@ function kill(
     name: `kill -9 of ${kind} ${program.name}`,
     lastsMs: AWAY_MS,
     allows,
+    hits: [program.name],
+    fells: program.name,
     apply: () => program.stop("SIGKILL"),
     undo: () => program.start(),
   };
@@ -80,6 +82,7 @@ export const WORKER_FAULTS: FaultFamily = {
       name: `kill -9 of a worker of server ${server.name}`,
       lastsMs: AWAY_MS,
       allows: { mayBreak: overServer(server.name) },
+      hits: [server.name],
       async apply() {
         const workers = await server.children();
         if (workers.length < 2) throw new Error(`${workers.length} workers`);
@@ -99,6 +102,7 @@ export const WORKER_FAULTS: FaultFamily = {
       allows: {
         ...{ mayStand: overServer(server.name), dialMs: 4_500 },
       },
+      hits: [server.name],
       async apply() {
         pid = prng.pick(await server.children());
         await runOrThrow("kill", "-STOP", String(pid));

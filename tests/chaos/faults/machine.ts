@@ -55,6 +55,7 @@ export const MACHINE_FAULTS: FaultFamily = {
       lastsMs: LASTS_MS,
       // Who asks again for a conduit that broke is refused meanwhile, at once.
       allows: { mayFailBy: ["forward"] },
+      hits: [server.name],
       ...limitedDescriptors(server),
     };
   },
@@ -65,6 +66,7 @@ export const MACHINE_FAULTS: FaultFamily = {
       name: `agent ${name} is out of descriptors`,
       lastsMs: LASTS_MS,
       allows: {},
+      ...{ hits: [name], fells: name },
       ...limitedDescriptors(stage.agents.get(name)!),
     };
   },
@@ -76,6 +78,7 @@ export const MACHINE_FAULTS: FaultFamily = {
       name: `server ${server.name} may have 48 MiB more memory`,
       lastsMs: LASTS_MS,
       allows: {},
+      hits: [server.name],
       async apply() {
         const limitKib = server.held().memoryKib + SPARE_MEMORY_KIB;
         await runOrThrow("mkdir", "-p", group);
@@ -99,6 +102,7 @@ export const MACHINE_FAULTS: FaultFamily = {
       name: `nobody reads the log of server ${server}`,
       lastsMs: LASTS_MS,
       allows: {},
+      hits: [server],
       async apply() {
         stage.logReader.signal("SIGSTOP");
         await stage.fillLogPipe();
@@ -117,6 +121,7 @@ export const MACHINE_FAULTS: FaultFamily = {
       lastsMs: LASTS_MS,
       // Certificates of nodes have ended, for it: it takes nobody anew.
       allows: { mayBreak: overServer(server), backMs: 15_000 },
+      hits: [server],
       apply: () => stage.clocks.set(server, 30 * DAY_SECONDS),
       undo: () => stage.clocks.set(server, 0),
     };
@@ -130,6 +135,7 @@ export const MACHINE_FAULTS: FaultFamily = {
       name: `clock of agent ${agent} is 400 days behind`,
       lastsMs: LASTS_MS,
       allows: { mayBreak: overAgent(agent), backMs: 15_000 },
+      hits: [agent],
       apply: () => stage.clocks.set(agent, -400 * DAY_SECONDS),
       undo: () => stage.clocks.set(agent, 0),
     };

@@ -33,6 +33,13 @@ const LONG: FaultFamily = {
   ...LONG_NETWORK_FAULTS,
 };
 
+/** With which those of a stage are paired: any stage can have them. */
+export const PAIRED_FAULTS: FaultFamily = {
+  ...KILL_FAULTS,
+  ...FREEZE_FAULTS,
+  ...NETWORK_FAULTS,
+};
+
 /** What is played on a stage: on others than the first, what is theirs. */
 export function faultsOf(state: StateKind, isCut: boolean): FaultFamily {
   if (state === "directory") return isCut ? SHORT : LONG;

@@ -25,6 +25,7 @@ export const NAME_FAULTS: FaultFamily = {
       lastsMs: 0,
       // A name that is said not to exist leads nowhere, whoever knew it before.
       allows: { mayBreak: overServer(server.name), mayFailBy: ["forward"] },
+      hits: [server.name, "names"],
       async apply() {
         stage.names.mood = "silent";
         await server.stop("SIGKILL");
@@ -60,6 +61,7 @@ export const NAME_FAULTS: FaultFamily = {
         "started anew",
       lastsMs: PINNED_MS,
       allows: { mayBreak: overServer(id), backMs: 15_000 },
+      hits: [id, "balancer"],
       async apply() {
         const { balancer } = stage;
         balancer.sendAllTo((index + 1) % stage.topology.servers.length);

@@ -55,9 +55,22 @@ function told(
   };
   return {
     ...{ name, lastsMs, allows },
+    hits: [...new Set(ways.flat())],
+    ...felled(stage, ways, rule),
     apply: () => tell(rule),
     undo: () => tell({}),
   };
+}
+
+/** The agent that is cut off from all servers, when it is one. */
+function felled(stage: Stage, ways: readonly Way[], { cut }: WayRule) {
+  const [agent, ...others] = stage.topology.agents.map(({ name }) => name)
+    .filter((name) => ways.some((way) => way.includes(name)));
+  const isAll = stage.topology.servers
+    .every((server) => ways.some((way) => way.includes(server)));
+  return cut === true && isAll && agent !== undefined && others.length === 0
+    ? { fells: agent }
+    : {};
 }
 
 /** A link of a lone agent that calls each server itself. */
@@ -100,6 +113,7 @@ export const NETWORK_FAULTS: FaultFamily = {
       name: `line between ${server} and ${agent} flaps`,
       lastsMs: 0,
       allows: { mayStand: isOver, dialMs: NEXT_SERVER_MS },
+      hits: [server, agent],
       async apply() {
         for (let times = 0; times < FLAPS; times++) {
           await tell({ cut: true });

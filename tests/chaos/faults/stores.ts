@@ -19,7 +19,7 @@ function api(mood: ApiMood, name: string, lastsMs = LASTS_MS): FaultMaker {
   return ({ store: { parts: { api } } }) => {
     if (api === undefined) return WRONG_STAGE;
     return {
-      ...{ name, lastsMs, allows: {} },
+      ...{ name, lastsMs, allows: {}, hits: ["store"] },
       // deno-lint-ignore require-await -- others have to wait.
       apply: async () => {
         api.mood = mood;
@@ -49,6 +49,7 @@ export const KUBERNETES_FAULTS: FaultFamily = {
       name: `kube-apiserver is started anew, and server ${server.name} killed`,
       lastsMs: 0,
       allows: { mayBreak: overServer(server.name), backMs: 15_000 },
+      hits: [server.name, "store"],
       async apply() {
         await server.stop("SIGKILL");
         await cluster.restartApiServer();
@@ -73,7 +74,7 @@ function etcdLine(
     const { line } = stage.store.parts;
     if (line === undefined) return WRONG_STAGE;
     return {
-      ...{ name, lastsMs, allows: {} },
+      ...{ name, lastsMs, allows: {}, hits: ["store"] },
       // deno-lint-ignore require-await -- others have to wait.
       apply: async () => apply(stage),
       // deno-lint-ignore require-await -- as above.
@@ -106,7 +107,7 @@ export const ETCD_FAULTS: FaultFamily = {
     if (etcd === undefined) return WRONG_STAGE;
     return {
       name: "etcd has forgotten the past, and drops its watches",
-      ...{ lastsMs: LASTS_MS, allows: {} },
+      ...{ lastsMs: LASTS_MS, allows: {}, hits: ["store"] },
       async apply() {
         await etcd.put("chaos", "one");
         await etcd.compact();
@@ -123,6 +124,7 @@ export const ETCD_FAULTS: FaultFamily = {
       name: `etcd is killed, and server ${server.name} with it`,
       lastsMs: LASTS_MS,
       allows: { mayBreak: overServer(server.name), backMs: 15_000 },
+      hits: [server.name, "store"],
       async apply() {
         await Promise.all([
           etcd.stopMember(0, "SIGKILL"),
