@@ -7,14 +7,17 @@
 
 import type { FaultFamily } from "../fault.ts";
 import { runOrThrow } from "../network.ts";
+import { sleep } from "../../support/watch/event_loop.ts";
 import type { Program } from "../program.ts";
 import { overAgent, overServer } from "../fault.ts";
 import { agentsOf } from "../topology.ts";
 
 const LASTS_MS = 4_500;
 
-/** Descriptors that a process may have beyond those it has: none comes free soon. */
-const SPARE_DESCRIPTORS = -2;
+/** That a process may have than it has, so that none comes free soon. */
+const FEWER_DESCRIPTORS = 1;
+const LOOKS = 10;
+const LOOK_MS = 30;
 
 /** Memory that a process may have beyond what it has. */
 const SPARE_MEMORY_KIB = 48 * 1024;
@@ -152,7 +155,13 @@ function limitedDescriptors(program: Program) {
         ...["prlimit", `--pid=${program.pid}`, "--nofile"],
         ...["--output=SOFT", "--noheadings"],
       );
-      await limit(String(program.held().descriptors + SPARE_DESCRIPTORS));
+      // Short requests come and go: what stays is the least that was seen.
+      let least = Infinity;
+      for (let look = 0; look < LOOKS; look++) {
+        least = Math.min(least, program.held().descriptors);
+        await sleep(LOOK_MS);
+      }
+      await limit(String(least - FEWER_DESCRIPTORS));
     },
     async undo() {
       await limit(before.trim());
