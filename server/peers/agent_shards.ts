@@ -32,15 +32,12 @@ export interface ListedAgent {
   readonly identifiers: Identifiers;
 }
 
-/** The agents in one text. */
+/** What one text says, unread. */
 export interface AgentShard {
-  /** By a text that is the same as long as the agent is. */
-  readonly agents: ReadonlyMap<string, ListedAgent>;
+  readonly entries: readonly unknown[];
   /** False: there are more agents than the text has. */
   readonly isWhole: boolean;
 }
-
-export const NO_AGENTS: AgentShard = { agents: new Map(), isWhole: true };
 
 /** `agents-00` to `agents-15`. */
 export function shardPart(shard: number): string {
@@ -118,27 +115,29 @@ function textOf(entries: readonly string[]): string | undefined {
   return `{"isWhole":${isWhole},"agents":[${fitting.join(",")}]}`;
 }
 
-/** What another server has written; what cannot be read is left out. */
-export function parseShard(text: string): AgentShard {
-  if (text.length > 2 * SHARD_MAX) return { ...NO_AGENTS, isWhole: false };
-  let said: { isWhole?: unknown; agents?: unknown };
+/** What another server has written; each entry is for {@linkcode parseAgent}. */
+export function parseShard(text: string | undefined): AgentShard {
+  if (text === undefined) return { entries: [], isWhole: true };
+  if (text.length > 2 * SHARD_MAX) return { entries: [], isWhole: false };
   try {
-    said = JSON.parse(text) ?? {};
+    const said: unknown = JSON.parse(text);
+    const { agents, isWhole }: { agents?: unknown; isWhole?: unknown } = Object(
+      said,
+    );
+    const list = Array.isArray(agents) ? agents : [];
+    return {
+      entries: list.slice(0, SHARD_AGENTS_MAX),
+      isWhole: isWhole === true,
+    };
   } catch {
-    return { ...NO_AGENTS, isWhole: false };
+    return { entries: [], isWhole: false };
   }
-  const list = Array.isArray(said.agents) ? said.agents : [];
-  const agents = new Map<string, ListedAgent>();
-  for (const item of list.slice(0, SHARD_AGENTS_MAX)) {
-    const agent = agentOf(item);
-    if (agent !== undefined) agents.set(JSON.stringify(item), agent);
-  }
-  return { agents, isWhole: said.isWhole === true };
 }
 
-function agentOf(item: unknown): ListedAgent | undefined {
-  if (!Array.isArray(item)) return undefined;
-  const [agentId, identifiers]: unknown[] = item;
+/** `undefined`: it is no agent. */
+export function parseAgent(entry: unknown): ListedAgent | undefined {
+  if (!Array.isArray(entry)) return undefined;
+  const [agentId, identifiers]: unknown[] = entry;
   if (typeof agentId !== "string" || typeof identifiers !== "string") {
     return undefined;
   }

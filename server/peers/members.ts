@@ -11,12 +11,7 @@
  */
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import {
-  type AgentShard,
-  type ListedAgent,
-  NO_AGENTS,
-  parseShard,
-} from "./agent_shards.ts";
+import { KnownAgents, type KnownPeer } from "./known_agents.ts";
 import {
   MEMBER_PART,
   MEMBERS_MAX,
@@ -24,8 +19,9 @@ import {
   type PartChange,
 } from "./member_engine.ts";
 import { type MemberRecord, parseMember } from "./member_record.ts";
-import type { PeerAgent, PeerIndex } from "./peer_index.ts";
+import type { PeerIndex } from "./peer_index.ts";
 import type { Peer } from "./peers.ts";
+import { WorkTurns } from "./work_turns.ts";
 
 /**
  * How long servers are kept while nothing can be seen of them. They run most
@@ -45,14 +41,11 @@ export interface Member {
   readonly sinceMs: number;
 }
 
-/** Whether its agents are known changes while it is known. */
-type KnownPeer = { -readonly [Key in keyof Peer]: Peer[Key] };
-
 /** What is kept of one of them. */
 interface Known {
   member: (Omit<Member, "peer"> & { readonly peer: KnownPeer }) | undefined;
-  readonly shards: Map<string, Map<string, PeerAgent>>;
-  readonly cut: Set<string>;
+  /** Of the member; there while it is. */
+  agents: KnownAgents | undefined;
   /** Parts as they came, for when there is no member yet, and to compare. */
   readonly texts: Map<string, string>;
 }
@@ -69,6 +62,9 @@ export interface MembersOptions {
 
 export class Members {
   readonly #options: MembersOptions;
+  readonly #turns: WorkTurns;
+  /** Those that are there: the index may have agents of others for a moment. */
+  readonly #peers = new Set<Peer>();
   readonly #known = new Map<string, Known>();
   /** What was said to be gone and is not believed, by server. */
   readonly #doubted = new Map<string, Set<string>>();
@@ -79,6 +75,7 @@ export class Members {
 
   constructor(options: MembersOptions) {
     this.#options = options;
+    this.#turns = new WorkTurns(options.timers);
   }
 
   /** All but this one. */
@@ -86,6 +83,11 @@ export class Members {
     for (const { member } of this.#known.values()) {
       if (member !== undefined) yield member;
     }
+  }
+
+  /** Whether it is there now. */
+  has(peer: Peer): boolean {
+    return this.#peers.has(peer);
   }
 
   /** Takes over what an engine reports. */
@@ -129,6 +131,7 @@ export class Members {
   stop(): void {
     this.#keeping?.cancel();
     this.#returning?.cancel();
+    this.#turns.stop();
   }
 
   #sawOwn(isThere: boolean): void {
@@ -182,8 +185,7 @@ export class Members {
       if (this.#known.size >= MEMBERS_MAX) return false;
       known = {
         member: undefined,
-        shards: new Map(),
-        cut: new Set(),
+        agents: undefined,
         texts: new Map(),
       };
       this.#known.set(instanceId, known);
@@ -191,7 +193,7 @@ export class Members {
     if (known.texts.get(part) === text) return false;
     known.texts.set(part, text);
     if (part !== MEMBER_PART) {
-      if (known.member !== undefined) this.#readShard(known, part);
+      known.agents?.set(part, text);
       return known.member !== undefined;
     }
     const record = parseMember(text);
@@ -218,50 +220,18 @@ export class Members {
       sinceMs: member?.sinceMs ?? this.#options.timers.now(),
     };
     if (isSame) return;
-    for (const part of known.texts.keys()) this.#readShard(known, part);
-  }
-
-  #readShard(known: Known, part: string): void {
-    if (part === MEMBER_PART) return;
-    const text = known.texts.get(part);
-    const { agents, isWhole } = text === undefined
-      ? NO_AGENTS
-      : parseShard(text) satisfies AgentShard;
-    if (isWhole) known.cut.delete(part);
-    else known.cut.add(part);
-    this.#replaceAgents(known, part, agents);
-    known.member!.peer.agentsAreKnown = known.cut.size === 0;
-  }
-
-  #replaceAgents(
-    known: Known,
-    part: string,
-    agents: ReadonlyMap<string, ListedAgent>,
-  ): void {
     const { index } = this.#options;
-    const before = known.shards.get(part);
-    for (const [key, agent] of before ?? []) {
-      if (!agents.has(key)) index.remove(agent);
+    known.agents = new KnownAgents(peer, index, this.#turns);
+    this.#peers.add(peer);
+    for (const [part, text] of known.texts) {
+      if (part !== MEMBER_PART) known.agents.set(part, text);
     }
-    const now = new Map<string, PeerAgent>();
-    for (const [key, peer] of agents) {
-      let agent = before?.get(key);
-      if (agent === undefined) {
-        index.add(agent = { peer, server: known.member!.peer });
-      }
-      now.set(key, agent);
-    }
-    if (now.size === 0) known.shards.delete(part);
-    else known.shards.set(part, now);
   }
 
   #dropAgents(known: Known): void {
-    const { index } = this.#options;
-    for (const agents of known.shards.values()) {
-      for (const agent of agents.values()) index.remove(agent);
-    }
-    known.shards.clear();
-    known.cut.clear();
+    known.agents?.drop();
+    known.agents = undefined;
+    if (known.member !== undefined) this.#peers.delete(known.member.peer);
   }
 
   #remove(instanceId: string, part: string): boolean {
@@ -271,7 +241,7 @@ export class Members {
     if (part === MEMBER_PART) {
       this.#dropAgents(known);
       known.member = undefined;
-    } else if (wasMember) this.#readShard(known, part);
+    } else known.agents?.set(part, undefined);
     if (known.texts.size === 0) this.#known.delete(instanceId);
     return wasMember;
   }

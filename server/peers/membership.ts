@@ -120,7 +120,7 @@ export class Membership implements Peers {
 
   find(target: DialTarget, node: string | undefined): readonly Peer[] {
     const having = this.#index.find(target, node)
-      .filter(({ address }) => address !== "");
+      .filter((peer) => peer.address !== "" && this.#members.has(peer));
     return [...having, ...this.#vague.filter((peer) => !having.includes(peer))];
   }
 

@@ -1,0 +1,98 @@
+/**
+ * The agents of one other server, as its lists say them, in the index of all.
+ *
+ * @module
+ */
+
+import { parseAgent, parseShard } from "./agent_shards.ts";
+import type { PeerAgent, PeerIndex } from "./peer_index.ts";
+import type { Peer } from "./peers.ts";
+import type { WorkTurns } from "./work_turns.ts";
+
+/** Agents that are looked at in one piece. */
+const PIECE = 32;
+
+/** Whether its agents are known changes while it is known. */
+export type KnownPeer = { -readonly [Key in keyof Peer]: Peer[Key] };
+
+export class KnownAgents {
+  readonly #peer: KnownPeer;
+  readonly #index: PeerIndex;
+  readonly #turns: WorkTurns;
+  /** By list, by what is written of each. */
+  readonly #lists = new Map<string, Map<string, PeerAgent>>();
+  /** Lists that leave something out, and those that are still to be read. */
+  readonly #cut = new Set<string>();
+  readonly #unread = new Map<string, string | undefined>();
+  #isDropped = false;
+
+  constructor(peer: KnownPeer, index: PeerIndex, turns: WorkTurns) {
+    this.#peer = peer;
+    this.#index = index;
+    this.#turns = turns;
+  }
+
+  /** A list is there, in place of what it was; without text not any more. */
+  set(part: string, text: string | undefined): void {
+    const isWaiting = this.#unread.has(part);
+    this.#unread.set(part, text);
+    this.#judge();
+    if (!isWaiting) this.#turns.run(this.#read(part));
+  }
+
+  /** The server is gone, or another one. */
+  drop(): void {
+    this.#isDropped = true;
+    this.#turns.run(this.#dropAll());
+  }
+
+  *#read(part: string): Iterator<unknown> {
+    const text = this.#unread.get(part);
+    this.#unread.delete(part);
+    if (this.#isDropped) return;
+    const { entries, isWhole } = parseShard(text);
+    yield;
+    const before = this.#lists.get(part) ?? new Map<string, PeerAgent>();
+    const now = new Map<string, PeerAgent>();
+    // From here on a drop finds both what was and what is.
+    this.#lists.set(part, now);
+    let pieces = 0;
+    for (const entry of entries) {
+      const key = JSON.stringify(entry);
+      const known = before.get(key);
+      before.delete(key);
+      const agent = known ?? this.#agentOf(entry);
+      if (agent !== undefined) now.set(key, agent);
+      if (known === undefined && agent !== undefined) this.#index.add(agent);
+      if (++pieces % PIECE === 0) yield;
+    }
+    for (const agent of before.values()) {
+      this.#index.remove(agent);
+      if (++pieces % PIECE === 0) yield;
+    }
+    if (now.size === 0) this.#lists.delete(part);
+    if (isWhole) this.#cut.delete(part);
+    else this.#cut.add(part);
+    this.#judge();
+  }
+
+  *#dropAll(): Iterator<unknown> {
+    let pieces = 0;
+    for (const agents of this.#lists.values()) {
+      for (const agent of agents.values()) {
+        this.#index.remove(agent);
+        if (++pieces % PIECE === 0) yield;
+      }
+    }
+    this.#lists.clear();
+  }
+
+  #agentOf(entry: unknown): PeerAgent | undefined {
+    const agent = parseAgent(entry);
+    return agent && { peer: agent, server: this.#peer };
+  }
+
+  #judge(): void {
+    this.#peer.agentsAreKnown = this.#cut.size === 0 && this.#unread.size === 0;
+  }
+}
