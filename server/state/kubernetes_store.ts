@@ -27,7 +27,8 @@ import {
   pathOf,
 } from "../../neighbours/kubernetes/paths.ts";
 import { sha256Hex } from "../../platform/pki/key_pair.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import {
   type CommitOutcome,
   NO_VERSION,
@@ -56,6 +57,12 @@ const REQUEST_TIMEOUT_MS = 5_000;
 
 /** Longest wait after failures: whoever was revoked meanwhile is linked. */
 const RETRY_CAP_MS = 2_000;
+
+/**
+ * How often the API server is asked whether it answers. A watch says nothing for a
+ * minute, and a connection that was cut without a word never does.
+ */
+export const PROBE_MS = 10_000;
 
 /** Objects in a page of a listing. */
 const PAGE_OBJECTS = 500;
@@ -87,6 +94,8 @@ export class KubernetesStore implements RemoteStore {
   readonly recordBytesMax = RECORD_BYTES_MAX;
   readonly #options: KubernetesStoreOptions;
   #listWatch: ListWatch<Secret> | undefined;
+  #probe: Timer | undefined;
+  #isStopped = false;
 
   constructor(options: KubernetesStoreOptions) {
     this.#options = options;
@@ -151,6 +160,17 @@ export class KubernetesStore implements RemoteStore {
   }
 
   follow(events: StoreEvents): void {
+    this.#startWatch(events);
+    this.#probeSoon(events);
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#probe?.cancel();
+    await this.#listWatch?.stop();
+  }
+
+  #startWatch(events: StoreEvents): void {
     const { client, timers, random } = this.#options;
     const listWatch = new ListWatch<Secret>({
       ...{ client, timers, random, retryCapMs: RETRY_CAP_MS },
@@ -183,8 +203,36 @@ export class KubernetesStore implements RemoteStore {
     listWatch.start();
   }
 
-  async stop(): Promise<void> {
-    await this.#listWatch?.stop();
+  #probeSoon(events: StoreEvents): void {
+    if (this.#isStopped) return;
+    this.#probe = this.#options.timers.after(PROBE_MS, () =>
+      unawaited(
+        "task",
+        this.#lookWhetherItAnswers(events).finally(() =>
+          this.#probeSoon(events)
+        ),
+      ));
+  }
+
+  /** A watch that believes to be followed is begun anew when nobody answers. */
+  async #lookWhetherItAnswers(events: StoreEvents): Promise<void> {
+    if (this.#listWatch?.isStale !== false) return;
+    const { client } = this.#options;
+    const labelSelector = `${FOLDER_LABEL}=format`;
+    const query = { labelSelector, limit: "1" };
+    try {
+      await client.get(this.#path(), {
+        ...REQUEST,
+        query,
+        isRepeatable: false,
+      });
+    } catch (error) {
+      if (!isKubernetesTrouble(error)) throw error;
+      if (this.#isStopped || codeOf(error) !== 0) return;
+      events.problem(error.message, false);
+      await this.#listWatch.stop();
+      if (!this.#isStopped) this.#startWatch(events);
+    }
   }
 
   async #page(folder: string, next: string): Promise<ObjectList<Secret>> {

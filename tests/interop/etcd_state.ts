@@ -184,6 +184,32 @@ export const ETCD_STATE_CASES: EtcdCases = {
       await here.link(node, third);
     },
 
+  "state in etcd: a user with rights to its prefix alone is enough, and without them it is said at once":
+    async ({ workspace }) => {
+      await using cluster = await EtcdCluster.start(workspace);
+      const file = async (password: string) => {
+        const path = workspace.path("password");
+        await Deno.writeTextFile(path, `${password}\n`, { mode: 0o600 });
+        return `--etcd-password-file=${path}`;
+      };
+      const user = { name: "edge", password: "a secret" };
+      const good = ["--etcd-user=edge", await file(user.password)];
+      await using at = await serversOn(workspace, cluster, ...good);
+      const prefix = new URL(at.flags[0]!.slice("--state=".length)).pathname;
+      await cluster.enableAuth([{ ...user, prefix }]);
+      await checkJoinAndRevoke(at);
+      const other = at.flags[0]!.replace(prefix, "/other/");
+      const refused = new StateServers(workspace, [
+        other,
+        ...at.flags.slice(1),
+      ]);
+      const beginMs = performance.now();
+      const { success, stderr } = await refused.run("node", "list");
+      assertEquals(success, false);
+      assertStringIncludes(stderr, "permission denied");
+      assert(performance.now() - beginMs < 10_000, "it waited in vain");
+    },
+
   "state in etcd: TLS with certificates, and only with them": async (
     { workspace },
   ) => {
