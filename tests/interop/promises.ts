@@ -75,7 +75,35 @@ const writeThenClose = (bytes: number) => async (tunnel: TunnelProcesses) => {
   caller.close();
 };
 
+const WORKERS = 2;
+
 const PROCESS_PROMISES: Readonly<Record<string, ProcessPromise>> = {
+  "a Go agent links to every worker of a server": {
+    only: (cell) => underOurServer(cell) && overGrpc(cell),
+    check: async () => {
+      await using tunnel = await TunnelProcesses.start({
+        agent: "konnectivity",
+        serverFlags: [`--workers=${WORKERS}`],
+      });
+      const links = () =>
+        metricAt(
+          new URL(tunnel.server.healthUrl).host,
+          `${SERVER}ready_backend_connections`,
+        );
+      await eventually(
+        "it is linked to all of them",
+        async () => await links() === WORKERS,
+        30_000,
+      );
+      // Each worker in turn.
+      for (let count = 0; count < 2 * WORKERS; count++) {
+        const { caller, target } = await tunnel.connect("grpc");
+        caller.send("hello");
+        await target.received(5);
+        caller.reset("over");
+      }
+    },
+  },
   "what a Go client wrote before CLOSE_REQ arrives: 1 KiB": {
     only: (cell) => underOurServer(cell) && overGrpc(cell),
     check: writeThenClose(1024),
