@@ -83,6 +83,9 @@ export class SocketStore {
   readonly #waiting = new Map<string, readonly WaitingSocket[]>();
   readonly #listening = new Map<ListeningSocket, string>();
 
+  /** By key: what was passed on is served here even if nothing more is. */
+  readonly #passed = new Map<string, ListeningSocket>();
+
   constructor(library: LibC) {
     this.#library = library;
   }
@@ -168,6 +171,9 @@ export class SocketStore {
     const key = keyOfDescriptor(this.#library, socket.descriptor);
     if (key === undefined) return () => {};
     this.#listening.set(socket, key);
+    if (this.sharing !== undefined && socket.pass) {
+      this.#passed.set(key, socket);
+    }
     this.sharing?.opened(key, socket);
     return () => {
       if (!this.#listening.delete(socket)) return;
@@ -199,10 +205,9 @@ export class SocketStore {
 
   /** A connection that another process of this program has accepted; else closes. */
   pass(key: string, descriptor: number): void {
-    for (const [socket, own] of this.#listening) {
-      if (own === key && socket.pass) return socket.pass(descriptor);
-    }
-    this.#library.close(descriptor);
+    const socket = this.#passed.get(key);
+    if (socket?.pass === undefined) this.#library.close(descriptor);
+    else socket.pass(descriptor);
   }
 
   /** Accepts for another process of this program, which cannot; else closes. */

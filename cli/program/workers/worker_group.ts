@@ -55,6 +55,8 @@ interface Place {
   startedMs: number;
   youngDeaths: number;
   readonly backoff: Backoff;
+  /** It did not answer when it was looked at last. */
+  isSilent: boolean;
   /** Another one accepts for it. */
   helper?: WorkerProcess | undefined;
 }
@@ -242,7 +244,8 @@ export class WorkerGroup implements Replaceable {
       new Backoff({ capMs: REPLACE_CAP_MS, random: Math.random });
     const youngDeaths = this.#places[index]?.youngDeaths ?? 0;
     const startedMs = systemTimers.now();
-    const place: Place = { worker, startedMs, youngDeaths, backoff };
+    const isSilent = false;
+    const place: Place = { worker, startedMs, youngDeaths, backoff, isSilent };
     this.#places[index] = place;
     return place;
   }
@@ -344,10 +347,11 @@ export class WorkerGroup implements Replaceable {
   #look(place: Place): void {
     const { worker } = place;
     if (!worker.isUp || this.isDraining) return;
-    const wasSilent = worker.isSilent;
-    unawaited("task", worker.look());
-    if (worker.isSilent === wasSilent) return;
     const { log } = this.#options;
+    const wasSilent = place.isSilent;
+    place.isSilent = worker.isSilent;
+    unawaited("task", worker.look());
+    if (place.isSilent === wasSilent) return;
     if (wasSilent) {
       log.warn(`worker ${worker.index} answers again`);
       return this.#release(place);

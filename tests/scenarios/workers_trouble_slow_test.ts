@@ -1,0 +1,103 @@
+/**
+ * Several workers of one program when something goes wrong, as real processes.
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { Workspace } from "../peers/workspace.ts";
+import { ServerStage } from "../support/rigs/server_stage.ts";
+import { workersOf } from "../support/rigs/workers.ts";
+
+const TWO = "--workers=2";
+
+async function linked(stage: ServerStage, links: number): Promise<void> {
+  const series = "konnectivity_network_proxy_server_ready_backend_connections ";
+  for (;;) {
+    const text = await (await fetch(`${stage.healthUrl}/metrics`)).text();
+    if (text.includes(`\n${series}${links}\n`)) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+Deno.test("without their parent workers finish what they carry, and end", async () => {
+  await using stage = new ServerStage(await Workspace.make());
+  const server = stage.start(TWO);
+  await workersOf(server);
+  await stage.addAgents(1);
+  await linked(stage, 2);
+  const held = [await stage.connect("grpc"), await stage.connect("grpc")];
+  server.signal("SIGKILL");
+  for (const worker of [0, 1]) {
+    await server.untilPrinted(
+      new RegExp(`the parent process has ended.*worker=${worker}`),
+    );
+  }
+  for (const one of held) {
+    one.send("still");
+    await one.received(5);
+    one.reset("over");
+  }
+  for (const worker of [0, 1]) {
+    await server.untilPrinted(new RegExp(`has ended worker=${worker}`));
+  }
+  // Nothing of it is left at the ports.
+  const next = stage.start(TWO);
+  await workersOf(next);
+});
+
+Deno.test("a frozen worker costs new callers nothing once it is found out", async () => {
+  await using stage = new ServerStage(await Workspace.make());
+  const server = stage.start(TWO);
+  const [, second] = await workersOf(server);
+  await stage.addAgents(1);
+  await linked(stage, 2);
+  Deno.kill(second!, "SIGSTOP");
+  try {
+    await server.untilPrinted(/worker 1 .* does not answer: others accept/);
+    const requests = stage.requests("http-connect");
+    await requests.more(40);
+    const { failures } = await requests.stop();
+    assertEquals(Object.fromEntries(failures), {});
+    assertMatch(await stage.readiness(), /^200/);
+  } finally {
+    Deno.kill(second!, "SIGCONT");
+  }
+  await server.untilPrinted(/worker 1 answers again/);
+});
+
+Deno.test("what keeps the first worker from starting is said once, with its exit code", async () => {
+  await using stage = new ServerStage(await Workspace.make());
+  using taken = Deno.listen({ hostname: "127.0.0.1", port: stage.agentPort });
+  const server = stage.start(TWO);
+  assertEquals((await server.ended).code, 1);
+  const said = await server.logTail();
+  assertEquals(said.match(/change --agent-port/g)?.length, 1, said);
+  assert(taken.addr);
+  const wrong = stage.start(TWO, "--mode=odd");
+  assertEquals((await wrong.ended).code, 2);
+});
+
+for (
+  const [words, flags, environment] of [
+    [/--workers.* saw "0".*wanted a whole number from 1 to 64/, [
+      "--workers=0",
+    ]],
+    [/--workers.*wanted a whole number from 1 to 64, or auto/, [
+      "--workers=65",
+    ]],
+    [
+      /Cannot use --workers=2: sockets are the platform's here/,
+      [TWO],
+      "platform",
+    ],
+  ] as const
+) {
+  Deno.test(`wrong use of workers ends with 2: ${words.source}`, async () => {
+    await using stage = new ServerStage(await Workspace.make());
+    const prefix = environment === undefined
+      ? []
+      : ["env", `TUNNEL_SOCKETS=${environment}`];
+    const server = stage.run([...prefix, ...stage.command(...flags)]);
+    assertEquals((await server.ended).code, 2);
+    assertMatch(await server.logTail(), words);
+  });
+}
