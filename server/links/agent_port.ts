@@ -33,6 +33,7 @@ import type {
 } from "../../proto/link/link.ts";
 import {
   callerKeepalive,
+  LINK_CONDUITS_MAX,
   LINK_LIMITS,
   linkKeepalive,
 } from "../../proto/link/link_limits.ts";
@@ -423,7 +424,10 @@ export class AgentPort {
     const { keepaliveMs, linkSettings, isServer } = this.#options;
     // A server's carries what all of its callers do, as a link does.
     if (isLink || isServer?.(identity)) {
-      const more = isLink ? linkSettings : {};
+      const more = isLink
+        ? linkSettings
+        // None waits for another one's end.
+        : { maxConcurrentStreams: LINK_CONDUITS_MAX };
       return {
         keepalive: linkKeepalive(keepaliveMs),
         settings: { maxFrameSize: LARGE_FRAME_SIZE, ...more },

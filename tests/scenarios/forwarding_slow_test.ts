@@ -7,6 +7,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { dialDatagrams } from "../../client/dial.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ForwardingServers } from "../support/rigs/forwarding_servers.ts";
@@ -104,6 +105,34 @@ Deno.test("tunnel dial and datagrams go through two servers as through one", asy
   }
   await answering;
   echo.close();
+});
+
+Deno.test("a burst of callers gets through at once, and leaves nothing behind", async () => {
+  await using rig = await ForwardingServers.start([[1], []]);
+  const [first, second] = rig.servers;
+  await rig.link("edge-7", 1);
+  const CALLERS = 300;
+  const address = { kind: "unix", path: first!.socket } as const;
+  const dialers = Array.from(
+    { length: 4 },
+    () => openDialer({ kind: "tunnel", protocol: "grpc", address }),
+  );
+  const target = { protocol: "tcp", address: rig.target.address };
+  // All stay open: none waits for another one's end.
+  const conduits = await Promise.all(
+    Array.from(
+      { length: CALLERS },
+      (_, index) => dialers[index % 4]!.dial({ target, node: "edge-7" }),
+    ),
+  );
+  const open = "tunnel_server_forwarded_connections{";
+  assertEquals(await second!.metric(open), CALLERS);
+  const callers = conduits.map((conduit) => new ConduitProbe(conduit));
+  for (const caller of callers) caller.reset("done");
+  await until(() => second!.metric(open), (count) => count === 0);
+  assertEquals(await first!.metric(open), 0);
+  assertEquals(await second!.metric(open), 0);
+  for (const dialer of dialers) dialer.close();
 });
 
 Deno.test("a server that is killed loses what went through it, and says so", async () => {
