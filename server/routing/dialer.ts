@@ -158,7 +158,15 @@ export class Dialer {
         // Each agent has a loopback of its own.
         (request.oneAgent !== true || link.peer.agentId === first!.agentId),
     );
-    const way = this.#wayOf(request, link, tried);
+    // The agent of a link that lives is slow by itself, and might be the very
+    // one that other servers have.
+    const isSlow = place === "beside" &&
+      tried.some((way) =>
+        way instanceof LinkWay && registry.isHealthy(way.leadsTo)
+      );
+    const way: DialWay | undefined = isSlow
+      ? link && new LinkWay(link, request.target)
+      : this.#wayOf(request, link, tried);
     if (way === undefined) return undefined;
     const agent = agentOf(way);
     // What the first agent may be asked for, another one may not.

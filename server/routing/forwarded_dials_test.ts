@@ -16,7 +16,7 @@ import { DialAuthorizer } from "../policy/dial_authorizer.ts";
 import { Policy } from "../policy/policy.ts";
 import { type CallerDial, Dialer, type DialerOptions } from "./dialer.ts";
 import { SECOND_OPINION_MS } from "./ongoing_dial.ts";
-import { Registry } from "./registry.ts";
+import { Registry, STILL_MS } from "./registry.ts";
 
 const TARGET = { protocol: "tcp", address: "edge-7:5432" };
 const NOBODY = new DialError(
@@ -63,8 +63,9 @@ class Scene {
     return this.forwarder.dials.map(({ server }) => server).join(" ");
   }
 
-  link(agentId: string): FakeLink {
-    const link = new FakeLink(agentId);
+  /** @param clock So that it owes an answer once it is asked for one. */
+  link(agentId: string, clock?: FakeTimers): FakeLink {
+    const link = new FakeLink(agentId, {}, clock);
     this.registry.add(link);
     return link;
   }
@@ -207,6 +208,19 @@ Deno.test("an agent that drains or is silent here comes behind other servers", (
   assertEquals([scene.asked, link.dials.length], ["s2", 0]);
   scene.answer(0, NOBODY);
   assertEquals([scene.asked, link.dials.length], ["s2", 1]);
+});
+
+Deno.test("an agent here that is slow is not dialed again through another server, one that is silent is", () => {
+  const slow = new Scene({ peers: fakePeers(["s2"]) });
+  const link = slow.link("agent-a");
+  slow.dial();
+  slow.timers.advance(SECOND_OPINION_MS + STILL_MS);
+  assertEquals([slow.asked, link.dials.length], ["", 1]);
+  const silent = new Scene({ peers: fakePeers(["s2"]) });
+  const frozen = silent.link("agent-a", silent.timers);
+  silent.dial();
+  silent.timers.advance(SECOND_OPINION_MS + STILL_MS);
+  assertEquals([silent.asked, frozen.dials.length], ["s2", 1]);
 });
 
 Deno.test("a dial for the only agent there is goes to no agent of several servers", () => {
