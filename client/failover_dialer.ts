@@ -29,7 +29,6 @@ import type { Timer, Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
 import { toTunnelDialError, TunnelDialError } from "./dial_error.ts";
 import {
-  canGoAgain,
   type DialStarter,
   saysNothing,
   type TunnelDial,
@@ -199,8 +198,9 @@ class FailoverDial {
   #onFailed(attempt: Attempt, error: unknown): void {
     if (this.#isOver || !this.#asked.has(attempt)) return;
     this.#end(attempt);
-    if (!isOfServer(error, this.#dial)) return this.#onFinal(error);
-    if (this.#sender === attempt) this.#sender = undefined;
+    const hasSaid = this.#sender === attempt;
+    if (!isOfServer(error, hasSaid)) return this.#onFinal(error);
+    if (hasSaid) this.#sender = undefined;
     const { server } = attempt;
     if (!isAnswer(error)) this.#options.failed(server, failingMs(error));
     this.#failures.push({ name: server.name, error });
@@ -239,12 +239,16 @@ class FailoverDial {
 
 const QUICKER = new DialError("cancelled", "another server was quicker");
 
-/** Whether another server may do better, and what was said stays said once. */
-function isOfServer(error: unknown, dial: TunnelDial): error is Error {
+/**
+ * Whether another server may do better, and what was said stays said once.
+ *
+ * @param hasSaid What the caller had to say has left, or may have.
+ */
+function isOfServer(error: unknown, hasSaid: boolean): error is Error {
   if (error instanceof DialError) {
-    if (isAnswer(error) || canGoAgain(error, dial)) return true;
-    // Its link to the agent went, and it has no other one.
-    return error.reason === "link-lost" && saysNothing(dial);
+    if (isAnswer(error) || error.loss === "unprocessed") return true;
+    // The connection to it went, or its link to the agent.
+    return error.reason === "link-lost" && !hasSaid;
   }
   if (error instanceof TunnelDialError) return error.reason === "streamsetup";
   // Bugs of ours stay what they are.

@@ -214,6 +214,16 @@ Deno.test("what was said over a silent server is not said over another", async (
   assertEquals(second.asked.length, 1);
 });
 
+Deno.test("a server that breaks off before anything was said is followed by the next", async () => {
+  const { start, first, second } = setUp();
+  const dialing = start(EARLY);
+  await first.fail(new DialError("link-lost", "it broke", "unanswered"));
+  second.send();
+  second.connect();
+  await dialing;
+  assertEquals([first.sent, second.sent], [0, 1]);
+});
+
 Deno.test("of two that are asked, what the caller has said leaves over one", async () => {
   const { timers, start, first, second } = setUp();
   const dialing = start(EARLY);

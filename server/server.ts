@@ -121,6 +121,11 @@ class Server {
         store.handOver();
         return true;
       },
+      refuse: () => {
+        this.#nodes.drain("the server is stopping");
+        const isCalled = this.#frontends.refuse("the server is stopping");
+        return isCalled || this.#nodes.links.length > 0;
+      },
       closeAll: (reason) => this.#closeAll(reason),
     }, systemTimers);
     this.#readiness = new Readiness({

@@ -101,6 +101,18 @@ export class ServerFrontends {
     this.#port.shutdown(reason);
   }
 
+  /**
+   * The same, and nobody can come any more.
+   *
+   * @returns Whether callers of HTTP/2 are connected.
+   */
+  refuse(reason: string): boolean {
+    this.#listener?.close();
+    this.#listener = undefined;
+    this.#port.shutdown(reason);
+    return this.#port.connections > 0;
+  }
+
   /** Accepts nothing any more, and ends what runs. */
   stop(reason: string): void {
     this.#listener?.close();

@@ -21,6 +21,12 @@ export interface ShutdownSteps {
    * @returns Whether it is so; else new connections would be refused.
    */
   letGo(): boolean;
+  /**
+   * Accept callers no more, and send those elsewhere that came meanwhile.
+   *
+   * @returns Whether there are any: a request of theirs may be on its way.
+   */
+  refuse(): boolean;
   /** Close everything that is left; settles when it is gone. */
   closeAll(reason: string): Promise<void>;
 }
@@ -30,6 +36,12 @@ export interface ShutdownSteps {
  * its request: it has so long.
  */
 export const ARRIVAL_MS = 1_000;
+
+/**
+ * The same where nobody follows: a request that was sent before the caller has
+ * heard that it should go elsewhere is a round trip away.
+ */
+export const LAST_REQUESTS_MS = 200;
 
 /** Takes a server from running to closed, once. Idempotent. */
 export class Shutdown {
@@ -68,7 +80,7 @@ export class Shutdown {
     if (this.#state !== "running" && this.#state !== "draining") return;
     // Again: others may have connected since.
     this.#steps.announce();
-    this.#leave();
+    this.#leave(ARRIVAL_MS);
     this.#limit(timeoutMs);
   }
 
@@ -77,8 +89,11 @@ export class Shutdown {
     const isWaiting = this.#state === "draining" ||
       (this.#state === "leaving" && this.#arrivals === undefined);
     if (!isWaiting || this.#steps.load() > 0) return;
-    if (this.#state === "draining" && this.#steps.letGo()) this.#leave();
-    else this.now("the server is stopping");
+    if (this.#state === "draining") {
+      if (this.#steps.letGo()) return this.#leave(ARRIVAL_MS);
+      if (this.#steps.refuse()) return this.#leave(LAST_REQUESTS_MS);
+    }
+    this.now("the server is stopping");
   }
 
   /** Ends without waiting any longer. */
@@ -100,15 +115,16 @@ export class Shutdown {
       const end = () =>
         this.now(`the server stopped after ${timeoutMs / 1000} s of grace`);
       if (this.#state !== "draining" || !this.#steps.letGo()) return end();
-      this.#leave();
+      this.#leave(ARRIVAL_MS);
       this.#deadline = this.#timers.after(ARRIVAL_MS, end);
     });
   }
 
   /** Nothing is accepted here any more. */
-  #leave(): void {
+  #leave(arrivalMs: number): void {
     this.#state = "leaving";
-    this.#arrivals = this.#timers.after(ARRIVAL_MS, () => {
+    this.#arrivals?.cancel();
+    this.#arrivals = this.#timers.after(arrivalMs, () => {
       this.#arrivals = undefined;
       this.loadChanged();
     });

@@ -1,14 +1,16 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { ARRIVAL_MS, Shutdown } from "./shutdown.ts";
+import { ARRIVAL_MS, LAST_REQUESTS_MS, Shutdown } from "./shutdown.ts";
 
 function setUp(load: number) {
   const timers = new FakeTimers();
-  const state = { load, isKept: false, did: [] as string[] };
+  const did: string[] = [];
+  const state = { load, isKept: false, isCalled: false, did };
   const shutdown = new Shutdown({
     announce: () => void state.did.push("tell"),
     load: () => state.load,
     letGo: () => state.isKept,
+    refuse: () => state.isCalled,
     closeAll: (reason) => {
       state.did.push(`close: ${reason}`);
       return Promise.resolve();
@@ -96,4 +98,19 @@ Deno.test("where sockets are kept, clients that came are served before the end",
   assertEquals(busy.state.did, ["tell"]);
   busy.timers.advance(ARRIVAL_MS);
   assertEquals(busy.state.did.length, 2);
+});
+
+Deno.test("what callers sent before they heard of the end is served", async () => {
+  const { state, shutdown, timers } = setUp(0);
+  state.isCalled = true;
+  shutdown.begin(30_000);
+  timers.advance(LAST_REQUESTS_MS - 1);
+  assertEquals(state.did, ["tell"]);
+  state.load = 1;
+  timers.advance(1);
+  assertEquals(state.did, ["tell"]);
+  state.load = 0;
+  shutdown.loadChanged();
+  await shutdown.finished;
+  assertEquals(state.did, ["tell", "close: the server is stopping"]);
 });

@@ -80,6 +80,11 @@ export class FrontendPort {
     ).start();
   }
 
+  /** Those of HTTP/2 that are open. */
+  get connections(): number {
+    return this.#connections.size;
+  }
+
   /** No new calls on the HTTP/2 connections there are; what runs goes on. */
   shutdown(reason: string): void {
     for (const connection of this.#connections) connection.shutdown(reason);

@@ -241,6 +241,29 @@ Deno.test("tunnel forward goes on while servers are killed one after the other",
   assert(answered >= 200);
 });
 
+for (const protocol of ["grpc", "http-connect"] as const) {
+  Deno.test(`no caller of tunnel forward over ${protocol} fails while servers are restarted in order`, async () => {
+    await using stage = await Stage.open();
+    const forward = stage.run("forward", [
+      "forward",
+      `0:127.0.0.1:${stage.echo}`,
+      `--server=${stage.servers}`,
+      `--proxy-mode=${protocol}`,
+    ]);
+    const [, port] = await forward.untilPrinted(/127\.0\.0\.1:(\d+) ->/);
+    const requests = new SteadyRequests(askEcho(Number(port)), 4);
+    await requests.more(20);
+    for (const server of [stage.one, stage.two, stage.one]) {
+      await server.stop("SIGTERM");
+      await server.start();
+      await server.untilLinked();
+      await requests.more(20);
+    }
+    const { answered, failures } = await requests.stop();
+    assertEquals([...failures], [], `${answered} were answered`);
+  });
+}
+
 Deno.test("callers that know one socket are served by the server that lives", async () => {
   await using stage = await Stage.open();
   const socket = stage.workspace.path("gate.sock");
