@@ -87,7 +87,7 @@ class Player {
     if (this.#asked.length === 0) return;
     const atMs = Date.now();
     await Deno.mkdir(folder);
-    const stage = await Stage.open(topology, folder, network, clocks);
+    await using stage = await Stage.open(topology, folder, network, clocks);
     const load = new Load(
       {
         entrances: stage.entrances,
@@ -99,23 +99,32 @@ class Player {
     );
     const leaks = new LeakWatch(stage);
     load.start();
-    const tookMs = await this.#untilWell(load, atMs, FIRST_WELL_MS);
-    tally.note(`${topology.name}: well ${Math.round(tookMs)} ms after start`);
-    if (Number.isFinite(tookMs)) {
-      for (const fault of this.#faults(stage)) {
-        await this.#one(stage, load, fault);
-        leaks.sample();
-      }
-      for (const fault of this.#pairs(stage)) {
-        await this.#one(stage, load, fault);
-        leaks.sample();
-      }
-    } else {
-      tally.fail(`${topology.name} starts`, load.complaints(atMs).join("\n"));
+    try {
+      await this.#playFaults(stage, load, leaks, atMs);
+    } finally {
+      await load.stop();
     }
-    await load.stop();
     await leaks.judge(tally);
-    await stage[Symbol.asyncDispose]();
+  }
+
+  async #playFaults(
+    stage: Stage,
+    load: Load,
+    leaks: LeakWatch,
+    atMs: number,
+  ): Promise<void> {
+    const { name } = this.topology;
+    const tookMs = await this.#untilWell(load, atMs, FIRST_WELL_MS);
+    this.tally.note(`${name}: well ${Math.round(tookMs)} ms after start`);
+    if (!Number.isFinite(tookMs)) {
+      throw new Error(`never well:\n${load.complaints(atMs).join("\n")}`);
+    }
+    for (const faults of [this.#faults(stage), this.#pairs(stage)]) {
+      for (const fault of faults) {
+        await this.#one(stage, load, fault);
+        leaks.sample();
+      }
+    }
   }
 
   /** Faults of this stage that were asked for. */
