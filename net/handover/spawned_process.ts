@@ -10,7 +10,7 @@
  * @module
  */
 
-import { lastError, openLibc } from "../libc/libc.ts";
+import { lastError, type LibC, openLibc } from "../libc/libc.ts";
 import { pointerTo, pointTo } from "../libc/pointers.ts";
 import { systemError } from "../libc/system_error.ts";
 
@@ -62,6 +62,12 @@ const WNOHANG = 1;
 const AF_UNIX = 1;
 /** SOCK_STREAM, SOCK_CLOEXEC */
 const STREAM_CLOEXEC = 0x80001;
+const SOL_SOCKET = 1;
+const SO_COOKIE = 57;
+const F_SETFD = 2;
+const FD_CLOEXEC = 1;
+/** The platform makes its copies before anything else is opened. */
+const COPY_MAX = 63;
 const STDIN = 0;
 const STDERR = 2;
 
@@ -146,10 +152,38 @@ export class SpawnedProcess {
   }
 }
 
-/** From now on this process writes there to stderr, whoever held it before. */
+/**
+ * From now on this process writes there to stderr, whoever held it before, and so
+ * do the processes that it starts: the platform gives them a copy of its own that
+ * it has made of stderr at the start.
+ */
 export function becomeStderr(descriptor: number): void {
-  openCalls()?.dup2(descriptor, STDERR);
-  openLibc()?.close(descriptor);
+  const [calls, library] = [openCalls(), openLibc()];
+  if (calls === undefined || library === undefined) return;
+  const before = cookieOf(library, STDERR);
+  for (
+    let copy = STDERR + 1;
+    copy <= COPY_MAX && before !== undefined;
+    copy++
+  ) {
+    if (copy === descriptor || cookieOf(library, copy) !== before) continue;
+    calls.dup2(descriptor, copy);
+    library.fcntl(copy, F_SETFD, FD_CLOEXEC);
+  }
+  calls.dup2(descriptor, STDERR);
+  library.close(descriptor);
+}
+
+/** Which socket that is (SO_COOKIE); `undefined` when it is none. */
+function cookieOf(library: LibC, descriptor: number): bigint | undefined {
+  const cookie = new BigUint64Array(1);
+  const length = new Uint32Array([cookie.byteLength]);
+  const failed = library.getsockopt(
+    ...[descriptor, SOL_SOCKET, SO_COOKIE] as const,
+    new Uint8Array(cookie.buffer),
+    new Uint8Array(length.buffer),
+  );
+  return failed === 0 ? cookie[0] : undefined;
 }
 
 /** @returns Its id, or why there is none. */

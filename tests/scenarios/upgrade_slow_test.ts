@@ -263,3 +263,36 @@ Deno.test("a service manager hears which process is the service from now on", as
   const [pid] = stage.successors;
   await manager.until(new RegExp(`^READY=1\nMAINPID=${pid}`));
 });
+
+Deno.test("workers of a new program write to the log of the old one", async () => {
+  await using stage = new Stage(await Workspace.make());
+  const ports = ["agent", "health", "admin"]
+    .map((name) => `--${name}-port=${freePort()}`);
+  const server = stage.run(
+    "server",
+    ourCommand(
+      ...["server", ...ports, `--state-dir=${stage.workspace.path("state")}`],
+      ...["--agent-bind-address=127.0.0.1", "--v=1", "--workers=2"],
+      `--handover-socket=${stage.handover("server")}`,
+    ),
+  );
+  await server.untilPrinted(/workers started/);
+  // The offer comes right behind it.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const { code, text } = await stage.upgrade(
+    await stage.program("tunnel-new"),
+    "server",
+  );
+  assertEquals(code, 0, text);
+  await server.ended;
+  const [pid] = stage.successors;
+  Deno.kill(pid!, "SIGTERM");
+  const said =
+    /all workers drain([^]*server has ended worker=){2}[^]*have ended/;
+  let log = "";
+  for (let looks = 0; !said.test(log) && looks < 100; looks++) {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    log = await Deno.readTextFile(server.logFile);
+  }
+  assertMatch(log, said);
+});
