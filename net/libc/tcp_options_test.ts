@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { tcpPair } from "../../tests/support/peers/sockets.ts";
-import { inetDescriptors, openLibc } from "./libc.ts";
-import { tuneLinkSocket, UNSENT_BYTES_MAX } from "./tcp_options.ts";
+import { inetDescriptors, nameOf, openLibc } from "./libc.ts";
+import { probePeer, tuneLinkSocket, UNSENT_BYTES_MAX } from "./tcp_options.ts";
 
 const IPPROTO_TCP = 6;
 const TCP_NODELAY = 1;
@@ -17,6 +17,26 @@ Deno.test("a link's socket sends at once and keeps little unsent", async () => {
   assert(optionOf(there!, TCP_NOTSENT_LOWAT) !== UNSENT_BYTES_MAX);
   near.close();
   far.close();
+});
+
+Deno.test("a machine that is gone is found within ten seconds by the kernel", async () => {
+  const [near, far] = await tcpPair();
+  const library = openLibc()!;
+  const { port } = near.localAddr as Deno.NetAddr;
+  const own = [...inetDescriptors(library)]
+    .find(({ local, descriptor }) =>
+      local.port === port && nameOf(library.getpeername, descriptor)
+    )!;
+  probePeer(own.descriptor, 4_000);
+  const local = near.localAddr as Deno.NetAddr;
+  const [idle, interval, probes, userTimeoutMs] = [4, 5, 6, 18]
+    .map((option) => optionOf(local, option));
+  assertEquals([idle, interval, probes], [4, 1, 5]);
+  assertEquals(userTimeoutMs, 9_000);
+  near.close();
+  far.close();
+  // What all connections have suffices.
+  probePeer(undefined, 4_000);
 });
 
 Deno.test("a connection that is gone is reported, and nothing is changed", async () => {

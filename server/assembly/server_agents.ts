@@ -10,6 +10,7 @@ import { listenAgentPort } from "../../net/listen/agent_listener.ts";
 import type { BoundListener } from "../../net/listen/listeners.ts";
 import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
+import { LapseWatch } from "../../platform/time/lapses.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type {
   CredentialFiles,
@@ -54,6 +55,7 @@ export class ServerAgents {
   #trust: AgentTrust | undefined;
   #credentials: Credentials | undefined;
   #listener: BoundListener | undefined;
+  #lapses: LapseWatch | undefined;
 
   constructor(core: ServerCore, nodes: ServerNodes, readiness: Readiness) {
     this.#core = core;
@@ -150,6 +152,12 @@ export class ServerAgents {
       onAuthorities: (bundle) => this.#port.announceAuthorities(bundle),
       onNode: (node) => this.reconsider(node),
     });
+    // Who waited while this process did not run may be gone without a word.
+    this.#lapses = new LapseWatch(systemTimers, Date.now, () => {
+      for (const link of this.#core.registry.links) {
+        if (link.askedMs === undefined) link.checkLiveness();
+      }
+    });
     await identity?.noteAddress(address);
     if (options.agents.allowAnonymous) this.#warnOfAnonymous(address);
     await this.#meetPeers(address);
@@ -215,6 +223,7 @@ export class ServerAgents {
 
   /** Ends every link. */
   stop(reason: string): void {
+    this.#lapses?.stop();
     this.#trust?.identity?.close();
     this.#duplicates.stop();
     this.#core.forwarding.stop(reason);
