@@ -70,8 +70,7 @@ function feed(end: SecureEnd, input: Uint8Array, prng: Prng): string {
       if (!wantsRead || at === input.length) return "more";
       end.drain();
       const piece = input.subarray(at, at + 1 + prng.below(input.length));
-      at += piece.length;
-      end.put(piece);
+      at += end.put(piece);
     }
   } catch (error) {
     if (!(error instanceof SslError)) throw error;

@@ -39,9 +39,12 @@ function serverOf(folder: string, id: string, timers: FakeTimers) {
 /** Lets `ms` pass, a look at a time. */
 async function pass(timers: FakeTimers, ms: number): Promise<void> {
   for (let passed = 0; passed <= ms; passed += LOOK_MS) {
+    const running = timers.pendingCount;
     timers.advance(LOOK_MS);
-    // Each look is some calls to the disk.
-    await new Promise((resolve) => setTimeout(resolve, 3));
+    // Each look is some calls to the disk, and then waits for the next one.
+    do await new Promise((resolve) => setTimeout(resolve)); while (
+      timers.pendingCount < running
+    );
     await settled();
   }
 }

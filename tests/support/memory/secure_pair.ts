@@ -152,11 +152,18 @@ export class SecureEnd {
     return count;
   }
 
-  /** Puts bytes in as if the peer had sent them; the session must want to read. */
-  put(bytes: Uint8Array): void {
-    this.session.input.set(bytes);
-    this.session.received(bytes.length);
+  /**
+   * Puts bytes in as if the peer had sent them; the session must want to read.
+   *
+   * @returns How many of them, which is as many as there is room for.
+   */
+  put(bytes: Uint8Array): number {
+    const { input } = this.session;
+    const count = Math.min(bytes.length, input.length);
+    input.set(bytes.subarray(0, count));
+    this.session.received(count);
     this.#wantsRead = false;
+    return count;
   }
 
   /** All that is to be sent, taken away. */
