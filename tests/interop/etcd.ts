@@ -15,6 +15,7 @@ import { Workspace } from "../peers/workspace.ts";
 import { ETCD_ACCESS_CASES } from "./etcd_access.ts";
 import { ETCD_ANNOUNCEMENT_CASES } from "./etcd_announcements.ts";
 import type { EtcdCases } from "./etcd_case.ts";
+import { ETCD_FORWARDING_CASES } from "./etcd_forwarding.ts";
 import { ETCD_HA_CASES } from "./etcd_ha.ts";
 import { ETCD_MEMBER_CASES } from "./etcd_members.ts";
 import { ETCD_SERVICE_CASES } from "./etcd_services.ts";
@@ -33,6 +34,7 @@ const CASES: EtcdCases = {
   ...ETCD_SERVICE_CASES,
   ...ETCD_STATE_CASES,
   ...ETCD_HA_CASES,
+  ...ETCD_FORWARDING_CASES,
   ...ETCD_ANNOUNCEMENT_CASES,
   ...ETCD_MEMBER_CASES,
   ...PROXY_ETCD_CASES,

@@ -45,14 +45,13 @@ export class ForwardingServer {
     return `127.0.0.1:${this.agentPort}`;
   }
 
-  async start(state: string, flags: readonly string[]): Promise<void> {
+  async start(flags: readonly string[]): Promise<void> {
     this.#child = new Child({
       name: `server ${this.id}`,
       command: [
         ...ourCommand("server"),
         "--v=4",
         `--server-id=${this.id}`,
-        `--state-dir=${state}`,
         `--agent-port=${this.agentPort}`,
         "--agent-bind-address=127.0.0.1",
         `--health-port=${this.#healthPort}`,
@@ -91,36 +90,48 @@ export class ForwardingServer {
 /** See the module description. */
 export class ForwardingServers implements AsyncDisposable {
   readonly target = new ProbeTarget();
-  readonly #state: string;
+  readonly #state: readonly string[] | undefined;
+  readonly #directory: string;
   readonly #children: Child[] = [];
 
   private constructor(
     readonly workspace: Workspace,
     readonly servers: readonly ForwardingServer[],
+    state: readonly string[] | undefined,
   ) {
-    this.#state = workspace.path("state");
+    this.#state = state;
+    this.#directory = workspace.path("state");
+  }
+
+  /** Where a server, or a command about all of them, keeps what it has. */
+  #stateFlags(name: string): readonly string[] {
+    if (this.#state === undefined) return [`--state-dir=${this.#directory}`];
+    return [...this.#state, `--state-dir=${this.#directory}-${name}`];
   }
 
   /**
    * Starts servers one after the other: the first makes the authority.
    *
    * @param knows For each the servers that it knows, by their places.
+   * @param state Flags about what they have in common; a directory unless given.
    */
   static async start(
     knows: readonly (readonly number[])[],
     flags: (index: number, server: ForwardingServer) => readonly string[] =
       () => ["--peer-forwarding"],
+    state?: readonly string[],
   ): Promise<ForwardingServers> {
     const workspace = await Workspace.make();
     const servers = knows.map((_, index) =>
       new ForwardingServer(workspace, `s${index + 1}`)
     );
-    const rig = new ForwardingServers(workspace, servers);
+    const rig = new ForwardingServers(workspace, servers, state);
     try {
       for (const [index, server] of servers.entries()) {
         const peers = knows[index]!.map((known) => servers[known]!)
           .map(({ id, address }) => `${id}=${address}`);
-        await server.start(rig.#state, [
+        await server.start([
+          ...rig.#stateFlags(server.id),
           ...(peers.length === 0 ? [] : [`--peers=${peers.join()}`]),
           ...flags(index, server),
         ]);
@@ -157,7 +168,7 @@ export class ForwardingServers implements AsyncDisposable {
   async join(node: string): Promise<string> {
     const at = `--server=${this.servers[0]!.address}`;
     const { stdout } = await this.output(
-      ...["token", "create", `--state-dir=${this.#state}`, at, "--json"],
+      ...["token", "create", ...this.#stateFlags("s1"), at, "--json"],
     );
     const { token } = JSON.parse(stdout);
     const state = this.workspace.path(node);
