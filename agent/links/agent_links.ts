@@ -255,7 +255,8 @@ export class AgentLinks {
     return servers.every(({ serverId, instanceId }) =>
       live.some((held) =>
         held.serverId === serverId &&
-        (instanceId === "" || held.instanceId === instanceId ||
+        (instanceId === "" || held.instanceId === "" ||
+          held.instanceId === instanceId ||
           held.isLiveBy(links))
       )
     );

@@ -291,7 +291,7 @@ export class Connector {
       timers,
       observer,
       messageBytesMax: this.#options.messageBytesMax,
-      onServerInfo: (serverId, serverCount, isOurs) => {
+      onServerInfo: (serverId, serverCount, isOurs, servers) => {
         const unwanted = pending.decline({ serverId }, "packets");
         if (unwanted !== undefined) {
           pending.over(unwanted.message, unwanted);
@@ -313,6 +313,7 @@ export class Connector {
             connection.shutdown(reason);
           },
         });
+        if (servers.length > 0) pending.peers({ servers, serverCount });
       },
       onClosed: (error) => {
         if (connection.isUsable) pending.over(error.message, error);

@@ -25,6 +25,8 @@ import type { PendingDial } from "./link.ts";
 import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
 import { PacketsMux } from "./packets_mux.ts";
 import { CONNECT_PATH } from "./method_paths.ts";
+import type { PeerServer } from "./link_messages.ts";
+import { parseServers, SERVERS_FIELD } from "./server_list.ts";
 
 /** How long the server may take to answer with its id. */
 export const HEAD_WAIT_MS = 10_000;
@@ -57,6 +59,7 @@ export interface PacketsAgentOptions {
     serverId: string,
     serverCount: number,
     isOurs: boolean,
+    servers: readonly PeerServer[],
   ) => void;
   /** It is over or never came to be; a refusal is there word for word. */
   readonly onClosed: (error: LinkError) => void;
@@ -153,7 +156,8 @@ export class PacketsAgentLink implements ClientCallEvents {
     this.#state = "open";
     const isOurs = hasCapability(metadata, "half-close");
     if (isOurs) this.#mux.recognisePeer();
-    this.#options.onServerInfo(ids[0]!, Number(counts[0]), isOurs);
+    const servers = parseServers(metadata.text(SERVERS_FIELD));
+    this.#options.onServerInfo(ids[0]!, Number(counts[0]), isOurs, servers);
   }
 
   onBody(chunk: Uint8Array): void {

@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { parseServers } from "./server_list.ts";
 import {
   counting,
   CountingObserver,
@@ -32,6 +33,12 @@ import {
 } from "./quiet_close.ts";
 import { CONNECT_PATH } from "./method_paths.ts";
 
+const PEER = {
+  serverId: "s2",
+  instanceId: "bbbbbbbb",
+  address: "b.example:8091",
+};
+
 const closeResponse = (connectId: Int64, error = ""): Packet => ({
   type: "CLOSE_RSP",
   error,
@@ -55,6 +62,7 @@ class Server {
         [CONNECT_PATH]: agentService({
           serverId: "server-1",
           serverCount: () => 3,
+          servers: () => [PEER],
           remoteAddress: "10.0.0.7:4711",
           identity: ANONYMOUS,
           connection: QUIET_CONNECTION,
@@ -137,6 +145,16 @@ Deno.test("an agent gets the server's id and count, and is known by its metadata
   assertEquals([agentId, carrier], ["agent-x", "packets"]);
   assertEquals(identifiers.host, ["node1"]);
   assertEquals(identifiers.defaultRoute, true);
+  assertEquals(agent.script.metadata.texts("tunnel-servers"), []);
+});
+
+Deno.test("an agent that says its instance is told where servers are", async () => {
+  const server = new Server();
+  const agent = await server.agent({ "tunnel-instance": "12345678" });
+  assertEquals(
+    parseServers(agent.script.metadata.text("tunnel-servers")),
+    [PEER],
+  );
 });
 
 Deno.test("bad metadata is refused in Konnectivity's words (TestNewBackend)", async (t) => {

@@ -70,7 +70,8 @@ class Agent {
         this.answers.push(answer);
         return { cancel: () => void this.cancelled++ };
       },
-      onServerInfo: (...info) => void (this.info = info),
+      onServerInfo: (id, count, isOurs) =>
+        void (this.info = [id, count, isOurs]),
       onClosed: (error) => void (this.closed = error.message),
     });
   }

@@ -39,6 +39,8 @@ import {
 } from "./link.ts";
 import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
 import { PacketsMux } from "./packets_mux.ts";
+import type { PeerServer } from "./link_messages.ts";
+import { formatServers, SERVERS_FIELD } from "./server_list.ts";
 
 /** See {@linkcode agentService}. */
 export interface AgentServiceOptions {
@@ -46,6 +48,8 @@ export interface AgentServiceOptions {
   readonly serverId: string;
   /** Sent as `servercount`; called once per link. */
   readonly serverCount: () => number;
+  /** Where servers are, sent to agents of ours; called once per link. */
+  readonly servers?: () => readonly PeerServer[];
   readonly remoteAddress: string;
   readonly identity: PeerIdentity;
   /** The connection, for what is known of the path. */
@@ -262,6 +266,10 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     const metadata = announceCapabilities();
     metadata.add("serverid", this.#options.serverId);
     metadata.add("servercount", String(this.#options.serverCount()));
+    const servers = this.peer.instanceId === undefined
+      ? ""
+      : formatServers(this.#options.servers?.() ?? []);
+    if (servers !== "") metadata.add(SERVERS_FIELD, servers);
     this.#call.sendMetadata(metadata);
     this.#state = "open";
     this.#options.onLink(this);

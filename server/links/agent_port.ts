@@ -333,6 +333,7 @@ export class AgentPort {
         [CONNECT_PATH]: agentService({
           serverId,
           serverCount,
+          servers: () => this.#options.peers?.()?.servers ?? [],
           remoteAddress,
           identity,
           connection,
