@@ -16,7 +16,7 @@ import type { LoopReport } from "./loop_watch.ts";
 const CROWDS = 4;
 
 /** Agents arrive no faster than handshakes are made. */
-const ARRIVAL_TIMEOUT_MS = 240_000;
+const ARRIVAL_TIMEOUT_MS = 600_000;
 const LOOK_MS = 50;
 const DIALS = 2_000;
 
