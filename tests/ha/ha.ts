@@ -2,8 +2,8 @@
 /**
  * The bars of high availability, each with what was seen.
  *
- * Usage: `deno task ha [BAR…]`: `kills`, `server-restart`, `agent-restart`,
- * `crowd`, `half-open`; all of them unless given. Five minutes. Real processes on
+ * Usage: `deno task ha [BAR…]`: `kills`, `rolling`, `server-restart`,
+ * `agent-restart`, `crowd`, `half-open`; all of them unless given. Five minutes. Real processes on
  * loopback, as they are shipped; one-way cuts in network namespaces of their
  * own, which need root and are skipped without.
  *
@@ -19,12 +19,13 @@ import { measureCrowd } from "./crowd_return.ts";
 import { measureHalfOpen } from "./half_open.ts";
 import { HaStage } from "./ha_stage.ts";
 import { measureKills } from "./kills.ts";
+import { measureRolling } from "./rolling.ts";
 import { measureServerRestart } from "./server_restart.ts";
 
 type Measure = (workspace: Workspace, tally: Tally) => Promise<void>;
 
 /** Those of three servers and twenty agents. */
-const STAGED = ["kills", "server-restart", "agent-restart"];
+const STAGED = ["kills", "rolling", "server-restart", "agent-restart"];
 
 const ALONE: Readonly<Record<string, Measure>> = {
   crowd: measureCrowd,
@@ -65,6 +66,7 @@ async function measureStaged(
   try {
     await stage.start();
     if (isAsked("kills")) await measureKills(stage, tally);
+    if (isAsked("rolling")) await measureRolling(stage, tally);
     if (isAsked("server-restart")) await measureServerRestart(stage, tally);
     if (isAsked("agent-restart")) await measureAgentRestart(stage, tally);
   } catch (error) {

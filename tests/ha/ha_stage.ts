@@ -10,6 +10,7 @@ import type { FrontendAddress } from "../../client/tunnel_route.ts";
 import { Child } from "../peers/child.ts";
 import { freePort } from "../peers/ports.ts";
 import { ourCommand } from "../peers/tunnel.ts";
+import { arrivals } from "../support/peers/sockets.ts";
 import type { Workspace } from "../peers/workspace.ts";
 import { ServerProcess } from "../support/rigs/server_process.ts";
 
@@ -80,7 +81,7 @@ export class HaStage {
   }
 
   async #serveEcho(): Promise<void> {
-    for await (const caller of this.#echo) {
+    for await (const caller of arrivals(this.#echo)) {
       caller.readable.pipeTo(caller.writable).catch(() => {});
     }
   }
