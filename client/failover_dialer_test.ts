@@ -8,6 +8,15 @@ import {
 } from "../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
+import { abandon } from "../proto/link/dial_handler.ts";
+import { ProxyFrontend } from "../tests/support/peers/proxy_frontend.ts";
+import { ThrowawayCa } from "../tests/support/certificates/throwaway_ca.ts";
+import { openDialer } from "./tunnel_dialer.ts";
+import {
+  describeFrontend,
+  type FrontendAddress,
+  type RouteTls,
+} from "./tunnel_route.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import type { DialStarter, TunnelDial } from "./dial_starter.ts";
 import { FailoverDialer, SILENT_MS } from "./failover_dialer.ts";
@@ -308,4 +317,69 @@ Deno.test("who connects when another one has is hung up on", async () => {
   assertEquals((await late.closed).kind, "reset");
   caller.reset("done");
   await target.closed;
+});
+
+/** Takes connections, and says nothing. */
+class Frozen implements AsyncDisposable {
+  readonly folder: string = Deno.makeTempDirSync();
+  readonly path: string = `${this.folder}/frozen.sock`;
+  readonly #unix = Deno.listen({ transport: "unix", path: this.path });
+  readonly #tcp = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+
+  get port(): number {
+    return this.#tcp.addr.port;
+  }
+
+  /** Certificates for it, as files. */
+  async tls(): Promise<RouteTls> {
+    const authority = await ThrowawayCa.create();
+    const pair = await authority.issue({ commonName: "me", usage: "client" });
+    const file = async (name: string, text: string) => {
+      await Deno.writeTextFile(`${this.folder}/${name}`, text);
+      return `${this.folder}/${name}`;
+    };
+    return {
+      caFile: await file("ca", authority.cert),
+      certFile: await file("cert", pair.cert),
+      keyFile: await file("key", pair.key),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#unix.close();
+    this.#tcp.close();
+    await Deno.remove(this.folder, { recursive: true });
+  }
+}
+
+Deno.test("a server that stands still behind its socket costs a second, also with early data", async () => {
+  await using frozen = new Frozen();
+  const targets: ConduitProbe[] = [];
+  await using lively = new ProxyFrontend((_target, answer) => {
+    const [near, far] = MemoryConduit.pair();
+    targets.push(new ConduitProbe(far));
+    answer.connected(near);
+    return { cancel() {} };
+  });
+  const host = "127.0.0.1";
+  const places: readonly FrontendAddress[] = [
+    { kind: "unix", path: frozen.path },
+    { kind: "tcp", host, port: frozen.port, tls: await frozen.tls() },
+  ];
+  for (const address of places) {
+    const dialer = openDialer({
+      ...{ kind: "tunnel", protocol: "grpc", address },
+      others: [{ kind: "unix", path: lively.path }],
+    });
+    for (const mostMs of [3 * SILENT_MS, SILENT_MS]) {
+      const startedMs = performance.now();
+      const conduit = await dialer.dial(EARLY);
+      const tookMs = performance.now() - startedMs;
+      await targets.at(-1)!.received(5);
+      abandon(conduit, "the test has seen it");
+      assert(tookMs < mostMs, `${tookMs} ms to ${describeFrontend(address)}`);
+    }
+    dialer.close();
+  }
+  assertEquals(targets.map(({ text }) => text), Array(4).fill("hello"));
 });
