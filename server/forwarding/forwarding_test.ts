@@ -330,6 +330,15 @@ Deno.test("a channel is kept while it is used, and closed a minute later", async
   assertEquals(servers.forwarder.servers, 0);
 });
 
+Deno.test("the end of a server ends what it forwards, and leaves no timer", async () => {
+  const servers = new TwoServers();
+  const { caller } = await servers.connected(servers.link());
+  servers.forwarder.stop("the server is stopping");
+  assertEquals((await caller.closed).kind, "lost");
+  await settled();
+  assertEquals(servers.timers.pendingCount, 0);
+});
+
 Deno.test("what one server sends another is bounded", () => {
   const timers = new FakeTimers();
   const [peer] = fakePeers(["s2"]).all;

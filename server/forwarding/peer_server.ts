@@ -62,6 +62,7 @@ export class PeerServer {
   #load = 0;
   #dials = 0;
   #timer: Timer | undefined;
+  #isAborted = false;
 
   /** @param idle It was not used for a while, and is closed. */
   constructor(
@@ -142,7 +143,7 @@ export class PeerServer {
   /** The dial failed, or its conduit is over. */
   leave(): void {
     this.#load--;
-    if (this.#load > 0) return;
+    if (this.#load > 0 || this.#isAborted) return;
     this.#timer?.cancel();
     this.#timer = this.timers.after(PEER_IDLE_MS, () => {
       this.#channel.close("nothing was forwarded for a while");
@@ -184,6 +185,7 @@ export class PeerServer {
 
   /** Ends everything. */
   abort(reason: string): void {
+    this.#isAborted = true;
     this.#timer?.cancel();
     this.#channel.abort(reason);
   }

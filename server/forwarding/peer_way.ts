@@ -53,6 +53,10 @@ export class PeerWay implements DialWay {
     return `server ${this.leadsTo.name}`;
   }
 
+  get load(): number {
+    return this.leadsTo.load;
+  }
+
   get isStill(): boolean {
     return this.leadsTo.isStill;
   }

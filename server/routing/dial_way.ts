@@ -24,6 +24,8 @@ export interface DialWay {
   readonly forwardedTo?: string;
   /** For a sentence, such as `agent edge-7 (10.0.0.7:4711)`. */
   readonly name: string;
+  /** Dials and conduits that take it, where ways are compared by it. */
+  readonly load?: number;
   /** Its other end owes a sign of life: others are asked first. */
   readonly isStill?: boolean;
   /** Milliseconds (clock) when anything last arrived from its other end. */

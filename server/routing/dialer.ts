@@ -202,10 +202,18 @@ export class Dialer {
     if (isForOne && tried.length > 0) return undefined;
     const peers = this.#peersWith(request);
     if (isForOne && peers.length > 1) return undefined;
-    const ways = peers.slice(0, PEERS_ASKED_MAX)
-      .map((peer) => forwarder.wayTo(peer, request))
-      .filter((way) => tried.every(({ leadsTo }) => leadsTo !== way.leadsTo));
-    return ways.find(({ isStill }) => isStill !== true) ?? ways[0];
+    // Those that are known to have the agent stand first, and share the load.
+    const known = peers.filter(({ agentsAreKnown }) => agentsAreKnown);
+    const waysTo = (some: readonly Peer[]) =>
+      some.slice(0, PEERS_ASKED_MAX)
+        .map((peer) => forwarder.wayTo(peer, request))
+        .filter((way) => tried.every(({ leadsTo }) => leadsTo !== way.leadsTo));
+    const lively = (ways: readonly DialWay[]) =>
+      ways.filter(({ isStill }) => isStill !== true);
+    const all = waysTo(peers);
+    const [best] = lively(waysTo(known))
+      .sort((one, other) => (one.load ?? 0) - (other.load ?? 0));
+    return best ?? lively(all)[0] ?? all[0];
   }
 
   /** A dial that came from one goes to no other: it could go round for ever. */

@@ -173,6 +173,16 @@ Deno.test("at most four servers are asked, and what a caller sent is sent to one
   assertEquals([lost.asked, lost.error?.reason], ["s2", "link-lost"]);
 });
 
+Deno.test("servers that are known to have the agent share the dials, others are asked in their order", () => {
+  const known = fakePeers(["s2", "s3"], { agentsAreKnown: true });
+  const scene = new Scene({ peers: known });
+  for (let dials = 0; dials < 4; dials++) scene.dial();
+  assertEquals(scene.asked, "s2 s3 s2 s3");
+  const guessed = new Scene({ peers: fakePeers(["s2", "s3"]) });
+  for (let dials = 0; dials < 3; dials++) guessed.dial();
+  assertEquals(guessed.asked, "s2 s2 s2");
+});
+
 Deno.test("a dial that came from a server goes to no other", () => {
   const scene = new Scene({ peers: fakePeers(["s2"]) });
   const caller = { ...socketCaller(), forwardedBy: "s2" };

@@ -48,6 +48,7 @@ export class FakeForwarder implements Forwarder {
       agentId: undefined,
       forwardedTo: peer.serverId,
       name: `server ${peer.serverId}`,
+      load: this.dials.filter(({ server }) => server === peer.serverId).length,
       lastHeardMs: Infinity,
       checkLiveness: () => {},
       dial: (events, options) => this.#dial(peer, request, events, options),
