@@ -32,7 +32,7 @@ import { ServerAgents } from "./assembly/server_agents.ts";
 import { ServerCore } from "./assembly/server_core.ts";
 import { ServerFrontends } from "./assembly/server_frontends.ts";
 import { ServerNodes } from "./assembly/server_nodes.ts";
-import { Shutdown } from "./assembly/shutdown.ts";
+import { ARRIVAL_MS, Shutdown } from "./assembly/shutdown.ts";
 
 /** A server that is up. */
 export interface RunningServer {
@@ -102,6 +102,8 @@ class Server {
   readonly #shutdown: Shutdown;
   readonly #httpListeners: BoundListener[] = [];
   #kubernetes: ServerKubernetes | undefined;
+  /** 1 while another process may pass connections on. */
+  #arriving: 0 | 1 = 0;
 
   constructor(options: ServerOptions, log: Log) {
     const core = new ServerCore(
@@ -114,13 +116,8 @@ class Server {
       announce: () => this.#announceEnd(),
       load: () =>
         core.metrics.established + core.metrics.pendingDials +
-        this.#agents.leaving,
-      letGo: () => {
-        const store = socketStore();
-        if (store?.areKept !== true) return false;
-        store.handOver();
-        return true;
-      },
+        this.#agents.leaving + this.#arriving,
+      letGo: () => this.#letGo(),
       refuse: () => {
         this.#nodes.drain("the server is stopping");
         const isCalled = this.#frontends.refuse("the server is stopping");
@@ -312,6 +309,25 @@ class Server {
   }
 
   // --- The end ---------------------------------------------------------------
+
+  /** Sockets are another process's from now on, where one keeps them. */
+  #letGo(): boolean {
+    const store = socketStore();
+    if (store?.areKept !== true) return false;
+    store.handOver();
+    const settled = store.sharing?.settled();
+    if (settled === undefined) return true;
+    this.#arriving = 1;
+    const arrived = () => {
+      this.#arriving = 0;
+      this.#shutdown.loadChanged();
+    };
+    unawaited(
+      "task",
+      settled.then(() => void systemTimers.after(ARRIVAL_MS, arrived)),
+    );
+    return true;
+  }
 
   #announceEnd(): void {
     this.#readiness.report();

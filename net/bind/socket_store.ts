@@ -61,6 +61,8 @@ export interface Sharing {
   chose(kind: "tcp" | "udp", hostname: string, port: number): void;
   opened(key: string, socket: ListeningSocket): void;
   closed(key: string): void;
+  /** Settles when nothing is passed on any more to what was closed before. */
+  settled(): Promise<void>;
 }
 
 /** Which sockets are meant, by their keys (`socket_key.ts`). */
@@ -229,6 +231,7 @@ export class SocketStore {
     for (const [socket, key] of [...this.#listening]) {
       if (!choice(key)) continue;
       this.#listening.delete(socket);
+      this.sharing?.closed(key);
       socket.handedOver();
     }
   }

@@ -4,6 +4,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { Workspace } from "../peers/workspace.ts";
+import { FakeSystemd } from "../support/peers/fake_systemd.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { workersOf } from "../support/rigs/workers.ts";
 
@@ -101,3 +102,28 @@ for (
     assertMatch(await server.logTail(), words);
   });
 }
+
+Deno.test("no dial is refused while systemd restarts a server of two workers", async () => {
+  await using stage = new ServerStage(await Workspace.make());
+  using manager = new FakeSystemd(stage.workspace.path("notify"));
+  const start = () =>
+    stage.run(manager.passing(manager.kept, stage.command(TWO)));
+  const old = start();
+  await manager.until(/^READY=1/);
+  await stage.addAgents(1);
+  await linked(stage, 2);
+  const requests = stage.requests("grpc");
+  await requests.more(20);
+  old.signal("SIGTERM");
+  await manager.until(/^FDSTORE=1/);
+  assertEquals((await old.ended).code, 0);
+  manager.clear();
+  const young = start();
+  await young.untilPrinted(/sockets were kept open: .*unix/);
+  await manager.until(/^READY=1/);
+  await requests.more(20);
+  const { failures, answered } = await requests.stop();
+  // Two processes start one after the other: that may take its time.
+  const refused = [...failures].filter(([why]) => why !== "no answer in time");
+  assertEquals(Object.fromEntries(refused), {}, `${answered} were answered`);
+});

@@ -39,6 +39,8 @@ export type Order =
   | { readonly order: "hold"; readonly keys: readonly string[] }
   /** Connections to a path, which the parent accepts. */
   | { readonly order: "pass"; readonly key: string }
+  /** Nothing more is passed on to one that was reported as closed. */
+  | { readonly order: "noted" }
   /** Another worker cannot accept; then it can again. */
   | { readonly order: "adopt" }
   | { readonly order: "let go" }

@@ -273,7 +273,8 @@ export class WorkerProcess implements PathWorker {
       case "opened":
         return this.#opened(report, descriptors[0]!);
       case "closed":
-        return this.#closed(report.key);
+        this.#closed(report.key);
+        return this.tell({ order: "noted" });
       case "chose":
         return this.#events.chose(report.port);
       case "started":

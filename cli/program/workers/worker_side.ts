@@ -68,6 +68,9 @@ class Worker {
   #start: "alone" | "held" | "over";
   #running: Replaceable | undefined;
   #isClosed = false;
+  /** Sockets that are closed here, and that the parent may not know of yet. */
+  #unnoted = 0;
+  readonly #settling: (() => void)[] = [];
 
   constructor(role: WorkerRole, log: Log) {
     this.#log = log;
@@ -126,8 +129,23 @@ class Worker {
         this.#channel.send({ report: "chose", port: { kind, hostname, port } }),
       opened: (key, { descriptor, isHeld }) =>
         this.#channel.send({ report: "opened", key, isHeld }, [descriptor]),
-      closed: (key) => this.#channel.send({ report: "closed", key }),
+      closed: (key) => {
+        this.#unnoted++;
+        this.#channel.send({ report: "closed", key });
+      },
+      settled: () => this.#settled(),
     };
+  }
+
+  #settled(): Promise<void> {
+    if (this.#unnoted === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#settling.push(resolve));
+  }
+
+  #noted(count: number): void {
+    this.#unnoted = Math.max(0, this.#unnoted - count);
+    if (this.#unnoted > 0) return;
+    for (const settle of this.#settling.splice(0)) settle();
   }
 
   #obey(order: Order, descriptors: readonly number[]): void {
@@ -142,6 +160,8 @@ class Worker {
         return this.#http.accept(order.use, streamOf(descriptors[0]!));
       case "start":
         return this.#store.start((key) => order.keys?.includes(key) ?? true);
+      case "noted":
+        return this.#noted(1);
       case "pass":
         return descriptors.forEach((one) => this.#store.pass(order.key, one));
       case "adopt":
@@ -186,6 +206,7 @@ class Worker {
 
   /** What it carries goes on; who comes finds another process, or nobody. */
   #orphaned(): void {
+    this.#noted(this.#unnoted);
     if (this.#isClosed) return;
     const running = this.#running;
     if (running === undefined) Deno.exit(1);
