@@ -19,7 +19,7 @@ import {
   type OpenMember,
   TestMember,
   TIMEOUT_MS,
-} from "./members.ts";
+} from "../support/rigs/test_member.ts";
 
 function openerOf(cluster: EtcdCluster, prefix: string): OpenMember {
   return (who) => {

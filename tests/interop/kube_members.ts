@@ -23,7 +23,7 @@ import {
   type OpenMember,
   TestMember,
   TIMEOUT_MS,
-} from "./members.ts";
+} from "../support/rigs/test_member.ts";
 
 function openerOf(context: KubeContext, namespace: string): OpenMember {
   return (who) => {

@@ -1,18 +1,22 @@
 /**
- * Servers that meet in a real store: what holds for each of them.
+ * Servers that meet in a store, each as its membership alone, and what holds for
+ * all stores.
  *
  * @module
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
-import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
-import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
-import type { LinkPeer } from "../../proto/link/link.ts";
-import type { MemberEngine } from "../../server/peers/member_engine.ts";
-import { Membership } from "../../server/peers/membership.ts";
-import { eventually } from "./kube_case.ts";
+import { MetricRegistry } from "../../../platform/metrics/metrics.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
+import { NO_IDENTIFIERS } from "../../../proto/peer/identifiers.ts";
+import { ANONYMOUS } from "../../../proto/peer/peer_identity.ts";
+import type { LinkPeer } from "../../../proto/link/link.ts";
+import { eventually } from "./tunnel_harness.ts";
+import type { MemberEngine } from "../../../server/peers/member_engine.ts";
+import { Membership } from "../../../server/peers/membership.ts";
+
+/** The machine may be busy. */
+const SEEN_MS = 30_000;
 
 /** Short, so that a crash is seen within a case. */
 export const TIMEOUT_MS = 4_000;
@@ -59,7 +63,7 @@ export class TestMember implements AsyncDisposable {
     return this.membership.all.map(({ serverId }) => serverId).sort().join();
   }
 
-  async sees(others: string, timeoutMs?: number): Promise<void> {
+  async sees(others: string, timeoutMs = SEEN_MS): Promise<void> {
     await eventually(
       `${this.serverId} sees ${others}; it sees ${this.others}; ${this.said}`,
       () => this.others === others,
