@@ -22,6 +22,7 @@ import { FAILOVER_CASES } from "./xds/failover_cases.ts";
 import { GRPC_CASES, SPOILT_GRPC_CASES } from "./xds/grpc_cases.ts";
 import { ORDER_CASES } from "./xds/order_cases.ts";
 import { RELAY_CASES } from "./xds/relay_cases.ts";
+import { SERVER_FAILOVER_CASES } from "./xds/server_failover_cases.ts";
 import { startBackends, type XdsCases } from "./xds/xds_case.ts";
 
 const CONTROL: XdsCases = {
@@ -37,6 +38,7 @@ const CASES: Readonly<Record<DiscoveryMaker, XdsCases>> = {
     ...ABSENCE_CASES,
     ...CATALOG_CASES,
     ...FAILOVER_CASES,
+    ...SERVER_FAILOVER_CASES,
     ...ORDER_CASES,
     ...RELAY_CASES,
   },
