@@ -16,6 +16,7 @@ const GREATEST: readonly RegExp[] = [
   /_server_connections$/,
   /_server_count$/,
   /_duplicate_identities$/,
+  /_peers$/,
   // The catalog.
   /_(services|ports|endpoints|resources|unserved|version)$/,
   /_is_out$/,

@@ -26,8 +26,18 @@ export interface Workers {
   readonly isDraining: boolean;
 }
 
-/** A worker that answers later counts as one that does not. */
-const ANSWER_MS = 5_000;
+/** A worker that answers later counts as one that does not: scrapers wait 10 s. */
+const ANSWER_MS = 3_000;
+
+/** Of one worker: `?worker=N`, else the first one. */
+const PROFILES = "/debug/pprof";
+
+/** An answer of a worker is whole before it is passed on. */
+const PROFILE_SECONDS_MAX = 8;
+const PROFILE_MS = 9_500;
+
+const TOO_LONG = `Cannot profile a worker for so long, wanted at most ` +
+  `?seconds=${PROFILE_SECONDS_MAX}\n`;
 
 /** The parent, among the workers' numbers. */
 const PARENT = -1;
@@ -72,23 +82,35 @@ export class WorkerAnswers {
     }
     const wanted = url.searchParams.get("worker");
     const { workers } = this.#of;
+    const awake = workers.filter(({ isSilent }) => !isSilent);
     const asked = wanted === null
-      ? workers
+      ? awake
       : workers.filter(({ index }) => String(index) === wanted);
     if (asked.length === 0) {
       return plain(503, wanted === null ? "no worker is up" : "no such worker");
     }
-    const answers = await Promise.all(
-      asked.map((worker) => ask(worker, { use, path, token })),
-    );
-    return this.#merged(url, answers, wanted === null);
+    // Of one process, and a question that keeps it busy.
+    const isOfOne = url.pathname.startsWith(PROFILES);
+    if (isOfOne && secondsOf(url) > PROFILE_SECONDS_MAX) {
+      return plain(400, TOO_LONG);
+    }
+    const timeoutMs = isOfOne ? PROFILE_MS : ANSWER_MS;
+    const asking = asked.slice(0, isOfOne ? 1 : Infinity)
+      .map((worker) => ask(worker, { use, path, token, timeoutMs }));
+    // Probes wait a second, which one that is frozen must not cost.
+    const ready = READY.has(url.pathname) && !url.searchParams.has("verbose")
+      ? await firstReady(asking)
+      : undefined;
+    if (ready !== undefined) return asResponse(ready);
+    const answers = await Promise.all(asking);
+    return this.#merged(url, answers, wanted === null && !isOfOne);
   }
 
   #merged(url: URL, all: readonly Answered[], ofAll: boolean): Response {
     const answers = all.flatMap(({ answer }) => answer ?? []);
     const [first] = answers;
     if (first === undefined) return plain(503, "no worker answers");
-    if (url.pathname === "/readyz" || url.pathname === "/ready") {
+    if (READY.has(url.pathname)) {
       return this.#ready(url, all, ofAll);
     }
     const refused = answers.find(({ status }) => status !== 200);
@@ -162,16 +184,36 @@ const BY_WORKER = [
   ["process_resident_memory_bytes", "gauge", "Memory of each worker."],
 ] as const;
 
+const READY: ReadonlySet<string> = new Set(["/readyz", "/ready"]);
+
+/** @returns `undefined`: none of them is. */
+async function firstReady(
+  asking: readonly Promise<Answered>[],
+): Promise<WorkerAnswer | undefined> {
+  const ready = asking.map(async (asked) => {
+    const { answer } = await asked;
+    if (answer?.status !== 200) throw new Error("it is not ready");
+    return answer;
+  });
+  return await Promise.any(ready).catch(() => undefined);
+}
+
+function secondsOf(url: URL): number {
+  const isCpu = url.pathname === `${PROFILES}/profile`;
+  return isCpu ? Number(url.searchParams.get("seconds") ?? Infinity) : 0;
+}
+
 async function ask(
   worker: WorkerProcess,
-  { use, path, token }: {
+  { use, path, token, timeoutMs }: {
     readonly use: HttpUse;
     readonly path: string;
     readonly token: string;
+    readonly timeoutMs: number;
   },
 ): Promise<Answered> {
   try {
-    const signal = AbortSignal.timeout(ANSWER_MS);
+    const signal = AbortSignal.timeout(timeoutMs);
     return { worker, answer: await worker.ask(use, path, token, signal) };
   } catch {
     // It has ended, or is stuck; the log says so.
