@@ -135,6 +135,35 @@ Deno.test("a burst of callers gets through at once, and leaves nothing behind", 
   for (const dialer of dialers) dialer.close();
 });
 
+Deno.test("a target that does not read holds its caller up, through two servers, and nobody else", async () => {
+  await using rig = await ForwardingServers.start([[1], []]);
+  await rig.link("edge-7", 1);
+  const slow = await rig.connect({ node: "edge-7" });
+  slow.target.stopReading();
+  const size = 48 * 1024 * 1024;
+  slow.caller.send(new Uint8Array(size).fill(7));
+  // All that there is room for on the way is full when nothing more leaves.
+  const left = await until(async () => {
+    const before = slow.caller.queuedBytes;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    return before - slow.caller.queuedBytes;
+  }, (moved) => moved === 0);
+  assertEquals(left, 0);
+  assert(
+    slow.caller.queuedBytes > size / 4,
+    `${slow.caller.queuedBytes} bytes`,
+  );
+  const other = await rig.connect({ node: "edge-7" });
+  const bytes = pattern(3);
+  other.caller.send(bytes);
+  await other.target.received(BYTES);
+  assertEquals(other.target.bytes, bytes);
+  slow.target.startReading();
+  slow.caller.finish();
+  await slow.target.ended;
+  assertEquals(slow.target.receivedBytes, size);
+});
+
 Deno.test("a server that is killed loses what went through it, and says so", async () => {
   await using rig = await ForwardingServers.start([[1, 2], [], []]);
   const [, second] = rig.servers;
