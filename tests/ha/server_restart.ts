@@ -15,6 +15,9 @@ const DOWN_MS = 3_000;
 const BAR_MS = 150;
 const TIMEOUT_MS = 30_000;
 
+/** Between two tries: more of them would be a load of their own. */
+const TRY_MS = 10;
+
 /** See the module description. */
 export async function measureServerRestart(
   stage: HaStage,
@@ -51,6 +54,6 @@ async function firstGood(
     if (status !== 0) listensMs ??= beganMs;
     if (status === 200) return performance.now() - listensMs!;
     if (performance.now() > deadlineMs) throw new Error(`no request: ${text}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await new Promise((resolve) => setTimeout(resolve, TRY_MS));
   }
 }
