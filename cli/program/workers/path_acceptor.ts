@@ -9,6 +9,7 @@
  * @module
  */
 
+import { copyDescriptor } from "../../../net/libc/descriptor_copy.ts";
 import { DESCRIPTORS_MAX } from "../../../net/libc/descriptor_messages.ts";
 import { lastError, openLibc } from "../../../net/libc/libc.ts";
 import { Errno } from "../../../net/libc/system_error.ts";
@@ -63,7 +64,7 @@ export class PathAcceptor implements Pollable {
   /** @param descriptor Of the listening socket; stays the caller's. */
   constructor(key: string, descriptor: number) {
     this.#key = key;
-    this.#descriptor = openLibc()!.dup(descriptor);
+    this.#descriptor = copyDescriptor(descriptor);
   }
 
   add(worker: PathWorker): void {

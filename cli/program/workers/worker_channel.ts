@@ -20,6 +20,7 @@
  * @module
  */
 
+import { copyDescriptor } from "../../../net/libc/descriptor_copy.ts";
 import { openLibc } from "../../../net/libc/libc.ts";
 import type {
   HandoverFields,
@@ -107,8 +108,7 @@ export class WorkerChannel<
     ) {
       return;
     }
-    const { dup } = openLibc()!;
-    const copies = descriptors.map((one) => dup(one));
+    const copies = descriptors.map((one) => copyDescriptor(one));
     this.#unsent.push({ words: { ...words }, descriptors: copies });
     if (this.#unsent.length === 1) this.#sendLater();
   }

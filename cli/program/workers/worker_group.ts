@@ -8,6 +8,7 @@
 
 import type { WaitingSocket } from "../../../net/bind/socket_store.ts";
 import type { SocketStore } from "../../../net/bind/socket_store.ts";
+import { copyDescriptor } from "../../../net/libc/descriptor_copy.ts";
 import { openLibc } from "../../../net/libc/libc.ts";
 import {
   guarded,
@@ -193,14 +194,16 @@ export class WorkerGroup implements Replaceable {
   #given(): WaitingSocket[][] {
     const { store, count } = this.#options;
     const given = Array.from({ length: count }, (): WaitingSocket[] => []);
-    const { dup } = openLibc()!;
     for (const key of store.waiting) {
       for (const [at, socket] of store.take(key).entries()) {
         given[at % count]!.push(socket);
         // A path has one socket, which all of them accept with.
         if (!key.startsWith("unix ")) continue;
         for (const other of given.slice(1)) {
-          other.push({ ...socket, descriptor: dup(socket.descriptor) });
+          other.push({
+            ...socket,
+            descriptor: copyDescriptor(socket.descriptor),
+          });
         }
       }
     }
@@ -209,10 +212,9 @@ export class WorkerGroup implements Replaceable {
 
   /** The sockets of paths that the first one has opened, for the others. */
   #paths(): readonly WaitingSocket[] {
-    const { dup } = openLibc()!;
     const [first] = this.workers;
     return (first?.socketsOf("unix") ?? []).map(({ descriptor }) => ({
-      descriptor: dup(descriptor),
+      descriptor: copyDescriptor(descriptor),
       isHeld: true,
     }));
   }
