@@ -8,8 +8,12 @@
  * Usage: `deno task bench:workers [LOAD…] [--share 0.25] [--workers 1,2,4]
  * [--rounds 3] [--seconds 5]`
  *
+ * A machine of two cores has little left beside four workers at a quarter of a
+ * core each: `--share 0.1` shows there what `0.25` shows on a larger one.
+ *
  * Runs of different numbers of workers alternate; the ratio is to the run of the
- * first number in the same round. Needs root, and a machine that is left alone.
+ * first number in the same round. Needs root and all permissions, for control
+ * groups are files of the system's, and a machine that is left alone.
  *
  * @module
  */
