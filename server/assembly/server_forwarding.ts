@@ -18,12 +18,11 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { linkKeepalive } from "../../proto/link/link_limits.ts";
-import { PROXY_PATH } from "../../proto/link/method_paths.ts";
 import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { PeerForwarder } from "../forwarding/peer_forwarder.ts";
-import { PeerFrontend, refuseServers } from "../forwarding/peer_frontend.ts";
+import { PeerFrontend, refuseForwarded } from "../forwarding/peer_frontend.ts";
 import type { ServerIdentity } from "../identity/server_identity.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
 import type { ServerOptions } from "../options.ts";
@@ -48,18 +47,18 @@ export class ServerForwarding {
   /** Absent unless it was asked for. */
   readonly forwarder: PeerForwarder | undefined;
   readonly #parts: ForwardingParts;
-  readonly #frontend: PeerFrontend | undefined;
+  readonly #frontend: PeerFrontend;
   #identity: ServerIdentity | undefined;
   #credentials: Credentials | undefined;
 
   constructor(parts: ForwardingParts) {
     this.#parts = parts;
+    this.#frontend = this.#createFrontend();
     if (parts.options.peerForwarding !== true) return;
     if (parts.options.agents.identity === undefined) {
       throw new TypeError("Cannot forward dials: there is no identity");
     }
     this.forwarder = this.#createForwarder();
-    this.#frontend = this.#createFrontend();
   }
 
   /** Whom to trust is known. @throws {CredentialsError} */
@@ -77,7 +76,7 @@ export class ServerForwarding {
 
   /** Of a connection that is another server's. */
   methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
-    return this.#frontend?.methods(caller) ?? { [PROXY_PATH]: refuseServers };
+    return this.#frontend.methods(caller);
   }
 
   stop(reason: string): void {
@@ -121,7 +120,7 @@ export class ServerForwarding {
       messageBytesMax: options.messageBytesMax,
       hasPolicy,
       isServer: (identity) => this.isServer(identity),
-      dial,
+      dial: options.peerForwarding === true ? dial : refuseForwarded,
       refused: (remoteAddress, reason) => {
         metrics.callerRefused();
         const line = `${remoteAddress}: ${reason}`;

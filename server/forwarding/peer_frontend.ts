@@ -182,11 +182,17 @@ export class PeerFrontend {
   }
 }
 
-/** A server that forwards to one that takes no forwarded dials. */
-export function refuseServers(): never {
-  throw new GrpcError(
-    StatusCode.UNIMPLEMENTED,
-    "Cannot take a dial from another server: this one was started without " +
-      "--peer-forwarding; give it to all servers",
+/** As `no-agent`: the server that asks goes on to the next one. */
+export function refuseForwarded(
+  _request: CallerDial,
+  answer: DialAnswer,
+): PendingDial {
+  answer.failed(
+    new DialError(
+      "no-agent",
+      "No agent available: a server that may have one takes no dials of " +
+        "others; start all servers with --peer-forwarding",
+    ),
   );
+  return { cancel() {} };
 }

@@ -228,6 +228,6 @@ Deno.test("a server that forwards nothing believes no server either", async () =
   await using scene = await Scene.open(false);
   assertMatch(
     await scene.onAgentPort(await scene.serverPair()),
-    /started without --peer-forwarding/,
+    /takes no dials of others; start all servers with --peer-forwarding/,
   );
 });
