@@ -38,6 +38,9 @@ const RENEWALS = 4;
 /** A file that nobody has renewed for so many times that long is removed. */
 const REMOVED_AFTER = 10;
 
+/** What files that are being written begin with. */
+const UNFINISHED = ".unfinished-";
+
 /** Larger files are nobody's; see `agent_shards.ts`. */
 const FILE_MAX = 1024 * 1024;
 
@@ -173,8 +176,8 @@ export class DirectoryEngine implements MemberEngine {
   async #replace(part: string, text: string | undefined): Promise<void> {
     const path = this.#path(part);
     if (text === undefined) return void await removeFile(path);
-    const unfinished = `${this.#options.path}/.unfinished-` +
-      `${this.#options.instanceId}`;
+    const { instanceId } = this.#options;
+    const unfinished = `${this.#options.path}/${UNFINISHED}${instanceId}`;
     await Deno.writeTextFile(unfinished, text, { mode: 0o600 });
     await Deno.rename(unfinished, path);
   }
@@ -188,7 +191,9 @@ export class DirectoryEngine implements MemberEngine {
   async #look(): Promise<void> {
     const { path, instanceId: own } = this.#options;
     const found = new Map<string, Map<string, SeenFile>>();
+    const unfinished: string[] = [];
     for await (const { name } of Deno.readDir(path)) {
+      if (name.startsWith(UNFINISHED)) unfinished.push(`${path}/${name}`);
       const [instanceId = "", part = "", ...more] = name.split(".");
       const isPart = readInstanceId(instanceId) !== undefined &&
         PART_NAME.test(part) && more.length === 0;
@@ -211,8 +216,23 @@ export class DirectoryEngine implements MemberEngine {
     }
     if (this.#isOver) return;
     if (changes.length > 0) this.#events!.changed(changes);
+    await this.#tidy(unfinished, ownFiles);
     for (const part of this.#own.keys()) {
       if (ownFiles?.has(part) !== true) this.#unwritten.add(part);
+    }
+  }
+
+  /** Removes what servers that were killed have not finished. */
+  async #tidy(
+    unfinished: readonly string[],
+    ownFiles: ReadonlyMap<string, SeenFile> | undefined,
+  ): Promise<void> {
+    const olderMs = REMOVED_AFTER * this.#options.timeoutMs;
+    for (const path of unfinished) {
+      const file = await seen(path);
+      const isLeft = file !== undefined &&
+        isLeftOver(new Map([[path, file]]), ownFiles, olderMs);
+      if (isLeft) await removeFile(path);
     }
   }
 

@@ -96,8 +96,11 @@ Deno.test("what a server has left behind long ago is not looked at, and removed"
   await Deno.mkdir(directory.path);
   const left = `${directory.path}/${B}.${MEMBER_PART}`;
   await Deno.writeTextFile(left, "old");
+  const unfinished = `${directory.path}/.unfinished-${B}`;
+  await Deno.writeTextFile(unfinished, "ol");
   const long = new Date(Date.now() - 11 * PEER_TIMEOUT_MS);
   await Deno.utime(left, long, long);
+  await Deno.utime(unfinished, long, long);
   await using a = new Rig(directory.path, A);
   a.start("one");
   assertEquals(await a.look(), ["a member one", "following"]);
