@@ -72,6 +72,7 @@ export function linkKeepalive(intervalMs: number): KeepaliveOptions {
     timeoutMsMax: PING_TIMEOUT_MS_MAX,
     refreshMs: REFRESH_MS,
     doubtMs: DOUBT_MS,
+    asksBack: true,
   };
 }
 

@@ -453,6 +453,7 @@ export class Connection {
         this.#onRequest(streamId, fields, endStream, facts),
       onSettings: (settings) => this.#onSettings(settings),
       onSettingsAck: () => this.#onSettingsAck(),
+      onPing: () => this.#liveness.onPing(this.#nowMs),
       onPingAck: (opaque) => this.#onPingAck(opaque),
       onGoaway: (frame) => this.#life.onGoaway(frame),
       onError: (error) => this.#life.fail(error),

@@ -331,6 +331,9 @@ Deno.test("a silent peer is asked, and lost when it does not answer", () => {
   peer.wants("PING");
   pass(299);
   peer.headers(1, responseFields()); // Any byte is a sign of life.
+  pass(299);
+  const opaque = Uint8Array.of(0, 0, 0, 1, 0, 0, 0, 1);
+  peer.send({ type: "PING", ack: true, opaque });
   pass(700);
   peer.wants();
   pass(300);

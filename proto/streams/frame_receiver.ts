@@ -276,6 +276,7 @@ export class FrameReceiver {
     if (ack) return this.#host.onPingAck(opaque);
     this.#host.guard.count("pings", this.#host.nowMs());
     this.#host.sending.writer.ping(true, opaque);
+    this.#host.onPing();
   }
 
   // --- §6.9 WINDOW_UPDATE ----------------------------------------------------

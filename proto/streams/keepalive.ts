@@ -1,9 +1,12 @@
 /**
  * Finds out that a silent peer is gone, and keeps a silent path open.
  *
- * Any byte proves life. After `intervalMs` of silence a PING is sent, and when
- * nothing at all comes in time after that, the connection is lost. How long that
- * is follows the path: an answer from far away takes longer.
+ * After `intervalMs` of silence a PING is sent, and when neither its answer nor
+ * anything else comes for long enough, the connection is lost. How long that is
+ * follows the path: an answer from far away takes longer, and one behind a slow
+ * download comes when the download lets it. Bytes of a peer that was asked before
+ * put the end off and answer nothing: the way to it may be cut, and the way from it
+ * be open.
  *
  * @module
  */
@@ -25,6 +28,8 @@ export interface KeepaliveOptions {
    * to it may be better.
    */
   readonly doubtMs?: number;
+  /** A peer that sends a PING is sent one together with the answer. */
+  readonly asksBack?: boolean;
 }
 
 /** What is due at a deadline. */
@@ -35,10 +40,12 @@ const TIMEOUT_ROUND_TRIPS = 4;
 
 export class Keepalive {
   readonly #options: KeepaliveOptions;
-  #askedMs = -Infinity;
+  /** When the PING was sent that waits for its answer. */
+  #askedMs: number | undefined;
+  #answeredMs = -Infinity;
   #refreshedMs = -Infinity;
-  /** When it was reported that the answer to a PING is late. */
-  #doubtedMs = -Infinity;
+  /** It was reported that its answer is late. */
+  #isDoubted = false;
 
   constructor(options: KeepaliveOptions) {
     this.#options = options;
@@ -50,43 +57,61 @@ export class Keepalive {
    * @param rttMs What a round trip takes; 0 when it is not known.
    */
   nextDeadlineMs(lastHeardMs: number, rttMs: number): number {
-    const { intervalMs } = this.#options;
-    if (this.#isAsking(lastHeardMs)) {
-      const lostMs = this.#askedMs + this.#timeoutMs(rttMs);
-      return Math.min(lostMs, this.#nextDoubtMs(rttMs));
+    if (this.#askedMs === undefined) {
+      const { intervalMs } = this.#options;
+      const refreshMs = this.#nextRefreshMs(lastHeardMs);
+      return Math.min(lastHeardMs + intervalMs, refreshMs);
     }
-    return Math.min(lastHeardMs + intervalMs, this.#nextRefreshMs(lastHeardMs));
+    const sinceMs = Math.max(this.#askedMs, lastHeardMs);
+    const lostMs = sinceMs + this.#timeoutMs(rttMs);
+    return this.#isDoubted
+      ? lostMs
+      : Math.min(lostMs, sinceMs + this.#doubtMs(rttMs));
   }
 
   /** What to do now; `ping` and `refresh` count as done. */
   due(lastHeardMs: number, rttMs: number, nowMs: number): KeepaliveDue {
     if (nowMs < this.nextDeadlineMs(lastHeardMs, rttMs)) return "nothing";
-    if (this.#isAsking(lastHeardMs)) {
-      if (nowMs >= this.#askedMs + this.#timeoutMs(rttMs)) return "lost";
-      this.#doubtedMs = this.#askedMs;
+    if (this.#askedMs !== undefined) {
+      const sinceMs = Math.max(this.#askedMs, lastHeardMs);
+      if (nowMs >= sinceMs + this.#timeoutMs(rttMs)) return "lost";
+      this.#isDoubted = true;
       return "doubt";
     }
     if (nowMs < lastHeardMs + this.#options.intervalMs) {
       this.#refreshedMs = nowMs;
       return "refresh";
     }
-    this.#askedMs = nowMs;
+    this.asked(nowMs);
     return "ping";
   }
 
-  /** A PING was sent for another reason: its answer is waited for as well. */
-  asked(lastHeardMs: number, nowMs: number): void {
-    if (!this.#isAsking(lastHeardMs)) this.#askedMs = nowMs;
+  /** A PING was sent, for whatever reason: its answer is waited for. */
+  asked(nowMs: number): void {
+    if (this.#askedMs !== undefined) return;
+    this.#askedMs = nowMs;
+    this.#isDoubted = false;
   }
 
-  #isAsking(lastHeardMs: number): boolean {
-    return this.#askedMs > lastHeardMs;
+  /** Any PING was answered: the way there and back is open. */
+  answered(nowMs: number): void {
+    this.#askedMs = undefined;
+    this.#answeredMs = nowMs;
   }
 
-  #nextDoubtMs(rttMs: number): number {
-    if (this.#doubtedMs === this.#askedMs) return Infinity;
+  /**
+   * The peer asks: whether to ask it as well, in the same packet. It is heard, and
+   * that says nothing of the way to it, which may be cut alone.
+   */
+  asksBack(nowMs: number): boolean {
+    const { intervalMs, asksBack = false } = this.#options;
+    return asksBack && this.#askedMs === undefined &&
+      nowMs - this.#answeredMs >= intervalMs / 2;
+  }
+
+  #doubtMs(rttMs: number): number {
     const { doubtMs = Infinity } = this.#options;
-    return this.#askedMs + Math.max(doubtMs, TIMEOUT_ROUND_TRIPS * rttMs);
+    return Math.max(doubtMs, TIMEOUT_ROUND_TRIPS * rttMs);
   }
 
   #nextRefreshMs(lastHeardMs: number): number {

@@ -39,9 +39,47 @@ Deno.test("a path that is silent for long is refreshed, and nobody waits for tha
   assertEquals(keepalive.nextDeadlineMs(120_010, 1), 180_010);
 });
 
-Deno.test("any byte takes back what was asked", () => {
+Deno.test("bytes put the end off, and only an answer takes back what was asked", () => {
   const keepalive = new Keepalive({ intervalMs: 1_000, timeoutMs: 300 });
   assertEquals(keepalive.due(0, 0, 1_000), "ping");
   assertEquals(keepalive.due(1_200, 0, 1_300), "nothing");
-  assertEquals(keepalive.nextDeadlineMs(1_200, 0), 2_200);
+  assertEquals(keepalive.nextDeadlineMs(1_200, 0), 1_500);
+  assertEquals(keepalive.nextDeadlineMs(1_450, 0), 1_750);
+  keepalive.answered(1_460);
+  assertEquals(keepalive.nextDeadlineMs(1_460, 0), 2_460);
+});
+
+Deno.test("a late answer is reported once for each PING, before the end", () => {
+  const keepalive = new Keepalive(linkKeepalive(4_000));
+  assertEquals(keepalive.due(0, 1, 4_000), "ping");
+  assertEquals(keepalive.due(0, 1, 4_500), "doubt");
+  assertEquals(keepalive.due(0, 1, 5_000), "nothing");
+  keepalive.answered(5_100);
+  assertEquals(keepalive.due(5_100, 1, 9_100), "ping");
+  assertEquals(keepalive.due(5_100, 1, 9_600), "doubt");
+  assertEquals(keepalive.due(5_100, 1, 14_700), "lost");
+});
+
+Deno.test("a link that is cut one way is found in time by the end that still hears", () => {
+  const keepalive = new Keepalive(linkKeepalive(4_000));
+  // The last answer came just before the cut, at 0; the peer's own PING at 3,999.
+  keepalive.answered(0);
+  assertEquals(keepalive.asksBack(3_999), true);
+  keepalive.asked(3_999);
+  assertEquals(keepalive.asksBack(4_000), false, "it is asked already");
+  assertEquals(keepalive.due(3_999, 1, 4_499), "doubt");
+  assertEquals(keepalive.nextDeadlineMs(3_999, 1), 9_599);
+});
+
+Deno.test("two ends do not ask each other for ever", () => {
+  const ends = [linkKeepalive(4_000), linkKeepalive(4_000)]
+    .map((options) => new Keepalive(options));
+  const [one, other] = ends as [Keepalive, Keepalive];
+  assertEquals(one.due(0, 1, 4_000), "ping");
+  assertEquals(other.asksBack(4_001), true);
+  other.asked(4_001);
+  // Its answer comes in front of its question.
+  one.answered(4_002);
+  assertEquals(one.asksBack(4_002), false);
+  other.answered(4_003);
 });

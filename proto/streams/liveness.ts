@@ -58,16 +58,24 @@ export class Liveness {
     this.#writer.ping(false, this.#pings.begin(purpose, this.#clock.now()));
   }
 
+  /** The peer asks for a sign of life: it may owe one, too. */
+  onPing(nowMs: number): void {
+    if (this.#keepalive?.asksBack(nowMs) === true) this.askForLife();
+  }
+
   /** Takes an answer; gives what it was for, or `undefined` if not ours. */
   onPingAck(opaque: Uint8Array, nowMs: number): PingPurpose | undefined {
     const answer = this.#pings.answer(opaque, nowMs);
-    if (answer !== undefined) this.rtt.sample(answer.rttMs, nowMs);
+    if (answer !== undefined) {
+      this.rtt.sample(answer.rttMs, nowMs);
+      this.#keepalive?.answered(nowMs);
+    }
     return answer?.purpose;
   }
 
   /** Asks for a sign of life, and waits for it as if the peer had been silent. */
   askForLife(): void {
-    this.#keepalive?.asked(this.lastHeardMs, this.#clock.now());
+    this.#keepalive?.asked(this.#clock.now());
     this.ping("life");
   }
 

@@ -40,6 +40,7 @@ export interface ReceiverHost {
   ): void;
   onSettings(settings: readonly Setting[]): void;
   onSettingsAck(): void;
+  onPing(): void;
   onPingAck(opaque: Uint8Array): void;
   onGoaway(frame: GoawayFrame): void;
   /** The peer broke a rule that costs the connection. */
