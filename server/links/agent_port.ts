@@ -104,6 +104,12 @@ export function spreadOf(links: number, mostMs: number): number {
   return Math.min(Math.round(1_000 * links / SPREAD_LINKS_PER_SECOND), mostMs);
 }
 
+/**
+ * Links that are told something at once: each is a TLS record and a system call,
+ * and ten thousand of them would keep all others waiting for a fifth of a second.
+ */
+const TOLD_AT_ONCE = 64;
+
 /** What happens on the port. For the registry, the log and the metrics. */
 export interface AgentPortObserver extends PacketObserver {
   linked(link: AgentLink): void;
@@ -183,6 +189,8 @@ export class AgentPort {
   readonly #leaving = new Set<Connection>();
   /** Links of the streams carrier, which receive events. */
   readonly #links = new Set<StreamsServerLink>();
+  /** What not all of them have been told yet, by what it is. */
+  readonly #telling = new Map<string, Timer>();
   /** Links that were replaced, until they are over. */
   readonly #retired = new Map<AgentLink, Timer>();
 
@@ -218,7 +226,7 @@ export class AgentPort {
    */
   drain(reason: string, mostMs: number): void {
     const spreadMs = spreadOf(this.#links.size, mostMs);
-    for (const link of this.#links) link.drain(spreadMs);
+    this.#tellAll("drain", (link) => link.drain(spreadMs));
     for (const connection of this.#calls) this.#leaving.add(connection);
     for (const connection of [...this.#calls]) connection.shutdown(reason);
     if (this.#leaving.size === 0) return;
@@ -235,12 +243,34 @@ export class AgentPort {
 
   /** Sends every agent the authorities that it is to trust from now on. */
   announceAuthorities(bundle: Uint8Array): void {
-    for (const link of this.#links) link.announceAuthorities(bundle);
+    this.#tellAll("authorities", (link) => link.announceAuthorities(bundle));
   }
 
   /** Sends every agent where the other servers are from now on. */
   announcePeers({ servers, serverCount }: PeerAnnouncement): void {
-    for (const link of this.#links) link.announcePeers(servers, serverCount);
+    this.#tellAll(
+      "peers",
+      (link) => link.announcePeers(servers, serverCount),
+    );
+  }
+
+  /** What was being told of the same is told no further. */
+  #tellAll(
+    what: "drain" | "authorities" | "peers",
+    tell: (link: StreamsServerLink) => void,
+  ): void {
+    this.#telling.get(what)?.cancel();
+    const links = [...this.#links];
+    const next = (from: number) => {
+      const until = from + TOLD_AT_ONCE;
+      for (const link of links.slice(from, until)) {
+        if (this.#links.has(link)) tell(link);
+      }
+      if (until >= links.length) return void this.#telling.delete(what);
+      const timer = this.#options.timers.after(0, () => next(until));
+      this.#telling.set(what, timer);
+    };
+    next(0);
   }
 
   /** HTTP/2's client is the server here: it calls its agent. */

@@ -321,3 +321,17 @@ Deno.test("an agent that is linked already is no link, and nobody's fault", asyn
   await settled();
   assertEquals([links, said], [[], []]);
 });
+
+Deno.test("a crowd of agents is told of a drain in turns, and not all at once", async () => {
+  const { connector, port, timers } = setUp();
+  let told = 0;
+  const agent = () =>
+    connector.connect({ ...events(), draining: () => void told++ });
+  await Promise.all(Array.from({ length: 130 }, agent));
+  port.drain("the server is stopping", 1_000);
+  await settled();
+  assertEquals(told, 64);
+  timers.advance(0);
+  await settled();
+  assertEquals(told, 130);
+});
