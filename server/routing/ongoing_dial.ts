@@ -41,6 +41,9 @@ export const SECOND_OPINION_MS = 1_000;
  */
 export const SILENT_MS = 1_000;
 
+/** Who was heard so lately lives. */
+const HEARD_MS = 200;
+
 /** The way that a dial takes. */
 export interface Choice {
   readonly way: DialWay;
@@ -127,15 +130,20 @@ export class OngoingDial implements PendingDial {
       onConnected: (conduit) => this.#onConnected(conduit),
       onFailed: (error) => this.#onFailed(error),
     }, earlyData === undefined ? {} : { earlyData });
-    const silentMs = this.#options.timers.now() - way.lastHeardMs;
-    if (silentMs >= SILENT_MS) way.checkLiveness();
+    this.#askForLife(way, SILENT_MS);
     // It may have failed at once, and another one be asked by now.
     if (way === this.#way) this.#pending = pending;
   }
 
+  #askForLife(way: DialWay, silentMs: number): void {
+    const nowMs = this.#options.timers.now();
+    if (nowMs - way.lastHeardMs >= silentMs) way.checkLiveness();
+  }
+
   /** The agent, its link or its target may stand still. */
   #doubt(): void {
-    this.#way.checkLiveness();
+    // Many may wait for slow targets behind one link: no PING for each of them.
+    this.#askForLife(this.#way, HEARD_MS);
     this.#askAnother();
     if (this.#rival !== undefined || !this.#mayAskTwo) return;
     // By then it is known whether the link itself stands still.
