@@ -120,7 +120,10 @@ export class Membership implements Peers {
 
   find(target: DialTarget, node: string | undefined): readonly Peer[] {
     const having = this.#index.find(target, node)
-      .filter((peer) => peer.address !== "" && this.#members.has(peer));
+      .filter((peer) =>
+        peer.address !== "" && this.#members.has(peer) &&
+        !this.#isPredecessor(peer)
+      );
     return [...having, ...this.#vague.filter((peer) => !having.includes(peer))];
   }
 
@@ -261,6 +264,12 @@ export class Membership implements Peers {
     }
   }
 
+  /** What is left of this server's earlier life: whoever dials it finds this one. */
+  #isPredecessor({ serverId, address }: Peer): boolean {
+    return serverId === this.#options.serverId &&
+      address === this.#started?.address;
+  }
+
   /** Ids of the others. */
   #others(): Set<string> {
     const ids = new Set(this.#options.fixed.map(({ serverId }) => serverId));
@@ -276,7 +285,7 @@ export class Membership implements Peers {
     const ids = new Set<string>([serverId]);
     for (const { record, peer } of this.#members.others()) {
       // Somebody may have named the address that it does not know itself.
-      if (peer.address === "") continue;
+      if (peer.address === "" || this.#isPredecessor(peer)) continue;
       ids.add(record.serverId);
       seen.push(peer);
     }

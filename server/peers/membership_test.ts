@@ -338,6 +338,18 @@ Deno.test("two servers with one id, other authorities and other clocks are said 
   );
 });
 
+Deno.test("what is left of an earlier life is no other server", async () => {
+  await using rig = three();
+  const { address } = OWN_SERVER;
+  rig.events.changed([
+    member("dddddddd", { serverId: "server-a", address }),
+    agents("dddddddd", [["one", "host=one"]]),
+  ]);
+  assertEquals(rig.all, ["server-b", "server-c"]);
+  assertEquals(rig.find("x:1", "one"), []);
+  assertEquals(rig.membership.serverCount, 3);
+});
+
 Deno.test("what others write is hostile", async () => {
   await using rig = three();
   const text = formatMember(record("dddddddd"));
