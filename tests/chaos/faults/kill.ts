@@ -74,8 +74,6 @@ export const KILL_FAULTS: FaultFamily = {
 };
 
 export const WORKER_FAULTS: FaultFamily = {
-  "kill-server": KILL_FAULTS["kill-server"]!,
-
   "kill-worker": (stage, prng) => {
     const server = prng.pick([...stage.servers.values()]);
     return {
@@ -112,6 +110,9 @@ export const WORKER_FAULTS: FaultFamily = {
       },
     };
   },
+
+  // Last: workers carry on what they have, and then are nobody's children.
+  "kill-server": KILL_FAULTS["kill-server"]!,
 };
 
 /** Agents whose target is theirs alone. */

@@ -7,17 +7,14 @@
 
 import type { FaultFamily } from "../fault.ts";
 import { runOrThrow } from "../network.ts";
-import { sleep } from "../../support/watch/event_loop.ts";
 import type { Program } from "../program.ts";
 import { overAgent, overServer } from "../fault.ts";
 import { agentsOf } from "../topology.ts";
 
 const LASTS_MS = 4_500;
 
-/** That a process may have than it has, so that none comes free soon. */
-const FEWER_DESCRIPTORS = 1;
-const LOOKS = 10;
-const LOOK_MS = 30;
+/** Numbers below that are all taken: what is open stays, and nothing is added. */
+const DESCRIPTORS_LEFT = 16;
 
 /** Memory that a process may have beyond what it has. */
 const SPARE_MEMORY_KIB = 48 * 1024;
@@ -56,8 +53,8 @@ export const MACHINE_FAULTS: FaultFamily = {
     return {
       name: `server ${server.name} is out of descriptors`,
       lastsMs: LASTS_MS,
-      // Who asks again for a conduit that broke is refused meanwhile, at once.
-      allows: { mayFailBy: ["forward"] },
+      // Nobody is accepted any more: callers wait, and go on to the next server.
+      allows: { dialMs: 4_500 },
       hits: [server.name],
       ...limitedDescriptors(server),
     };
@@ -155,13 +152,7 @@ function limitedDescriptors(program: Program) {
         ...["prlimit", `--pid=${program.pid}`, "--nofile"],
         ...["--output=SOFT", "--noheadings"],
       );
-      // Short requests come and go: what stays is the least that was seen.
-      let least = Infinity;
-      for (let look = 0; look < LOOKS; look++) {
-        least = Math.min(least, program.held().descriptors);
-        await sleep(LOOK_MS);
-      }
-      await limit(String(least - FEWER_DESCRIPTORS));
+      await limit(String(DESCRIPTORS_LEFT));
     },
     async undo() {
       await limit(before.trim());
