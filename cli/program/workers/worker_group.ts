@@ -273,6 +273,9 @@ export class WorkerGroup implements Replaceable {
   #ended(worker: WorkerProcess, status: Deno.CommandStatus): void {
     const place = this.#places[worker.index];
     if (place?.worker !== worker) return;
+    for (const other of this.#places) {
+      if (other.helper === worker) other.helper = undefined;
+    }
     if (this.isDraining) {
       close(worker.takeSockets());
       return this.#endIfAll();
@@ -324,7 +327,9 @@ export class WorkerGroup implements Replaceable {
   /** Another worker accepts what would wait. */
   #help(place: Place, sockets: readonly WaitingSocket[]): void {
     if (place.helper !== undefined || sockets.length === 0) return;
-    const helper = this.workers.find((one) => one !== place.worker);
+    const helper = this.workers.find((one) =>
+      one !== place.worker && !one.isSilent
+    );
     helper?.adopt(sockets);
     place.helper = helper;
   }
