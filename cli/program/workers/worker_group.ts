@@ -35,6 +35,12 @@ const REPLACE_CAP_MS = 5_000;
 /** How often workers are asked how they are. */
 const LOOK_MS = 1_000;
 
+/** How long a worker may take to say how it is before others count alone. */
+const ANSWER_MS = 5_000;
+
+/** Others serve meanwhile, so it has six times as long as a program that starts. */
+const READY_TRIES = 6;
+
 /** Beyond the time that it was given to end, a worker is stuck. */
 const STUCK_MS = 10_000;
 
@@ -262,12 +268,22 @@ export class WorkerGroup implements Replaceable {
 
   async #serveWhenReady(place: Place): Promise<void> {
     const { worker } = place;
-    const others = this.workers.filter((one) => one !== worker);
-    const asked = Promise.all(others.map((one) => one.look()));
-    await atMost(systemTimers, LOOK_MS, asked);
-    await worker.whenReady(this.agents);
+    for (let tries = 0; tries < READY_TRIES; tries++) {
+      const others = this.workers.filter((one) => one !== worker);
+      await this.#lookAt(others);
+      const agents = Math.max(0, ...others.map((one) => one.agents));
+      await worker.whenReady(agents);
+      await this.#lookAt([worker]);
+      if (worker.agents >= agents || worker.isGone) break;
+    }
     if (this.#state !== "taking over") worker.serve(true);
     this.#release(place);
+  }
+
+  /** How they are, as far as they say it soon. */
+  async #lookAt(workers: readonly WorkerProcess[]): Promise<void> {
+    const looks = Promise.all(workers.map((worker) => worker.look()));
+    await atMost(systemTimers, ANSWER_MS, looks);
   }
 
   #ended(worker: WorkerProcess, status: Deno.CommandStatus): void {
