@@ -47,6 +47,8 @@ class TwoServers {
   readonly arrived: CallerDial[] = [];
   readonly refused: string[] = [];
   isTrusted = true;
+  /** So many calls are refused unread. */
+  refusals = 0;
   /** How s2 takes connections. */
   port: "open" | "closed" | "silent" = "open";
   connections = 0;
@@ -61,7 +63,7 @@ class TwoServers {
       observer: SILENT_OBSERVER,
       messageBytesMax: 1024 * 1024,
       hasPolicy: policies.second === true,
-      isServer: () => this.isTrusted,
+      isServer: () => this.isTrusted && this.refusals-- <= 0,
       dial: (request, answer) => {
         this.arrived.push(request);
         return second.dial(request, answer);
@@ -257,6 +259,30 @@ Deno.test("a certificate of an authority that has gone is shown a new connection
   const link = servers.link();
   await servers.dial();
   assertEquals(link.dials.length, 1);
+});
+
+Deno.test("what was sent behind a dial that was refused unread is sent again with it", async () => {
+  using servers = new TwoServers();
+  const link = servers.link();
+  await servers.connected(link);
+  servers.refusals = 1;
+  const encode = (text: string) => new TextEncoder().encode(text);
+  const failures: DialError[] = [];
+  const pending = servers.first.dial({
+    target: TARGET,
+    node: undefined,
+    caller: socketCaller(),
+    takeEarlyData: () => encode("one "),
+  }, { connected() {}, failed: (error) => void failures.push(error) });
+  assertEquals(pending.sendEarly!(encode("two ")), 4);
+  await settled();
+  assertEquals([servers.connections, link.dials.length], [2, 2]);
+  assertEquals(failures, []);
+  const [near, far] = MemoryConduit.pair();
+  const target = new ConduitProbe(far);
+  link.dials.at(-1)!.events.onConnected(near);
+  await target.received(8);
+  assertEquals(target.text, "one two ");
 });
 
 Deno.test("a server that cannot be reached is named with why", async () => {

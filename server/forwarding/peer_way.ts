@@ -96,13 +96,14 @@ class PeerDial implements PendingDial {
   readonly #server: PeerServer;
   readonly #request: CallerDial;
   readonly #events: DialEvents;
-  readonly #options: LinkDialOptions;
   #state: "waiting" | "asked" | "connected" | "over" = "waiting";
   /** Connections that were made for it, and how often it was asked. */
   #connections = 0;
   #asks = 0;
   #wait: Timer | undefined;
   #pending: PendingDial | undefined;
+  /** What leaves with it, and has left behind it: all of it leaves anew. */
+  #early: Uint8Array;
 
   constructor(
     server: PeerServer,
@@ -113,7 +114,7 @@ class PeerDial implements PendingDial {
     this.#server = server;
     this.#request = request;
     this.#events = events;
-    this.#options = options;
+    this.#early = options.earlyData ?? new Uint8Array(0);
   }
 
   start(): void {
@@ -129,8 +130,15 @@ class PeerDial implements PendingDial {
     this.#over();
   }
 
+  /** Of a byte stream: datagrams wait for the answer (`ongoing_dial.ts`). */
   sendEarly(bytes: Uint8Array): number {
-    return this.#pending?.sendEarly?.(bytes) ?? 0;
+    const sent = this.#pending?.sendEarly?.(bytes) ?? 0;
+    if (sent === 0) return 0;
+    const early = new Uint8Array(this.#early.length + sent);
+    early.set(this.#early);
+    early.set(bytes.subarray(0, sent), this.#early.length);
+    this.#early = early;
+    return sent;
   }
 
   #go(): void {
@@ -179,7 +187,7 @@ class PeerDial implements PendingDial {
       onOver: () => {
         if (this.#state === "connected") this.#over();
       },
-      ...this.#options,
+      ...(this.#early.length === 0 ? {} : { earlyData: this.#early }),
     });
     // It may have been refused at once, and another one be made by now.
     const isOpen = this.#state === "asked" && asks === this.#asks;
