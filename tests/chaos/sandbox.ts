@@ -30,6 +30,17 @@ const PREPARE = [
   'exec "$@"',
 ].join("; ");
 
+/** Where cgroups of the first version are, whose memory limits bind at once. */
+export const MEMORY_GROUPS = "/sys/fs/cgroup/memory";
+
+/**
+ * A group of the run whose folder this is, or is in. The only thing that goes
+ * with no namespace: whoever is outside removes what was left.
+ */
+export function memoryGroupOf(folder: string): string {
+  return `${MEMORY_GROUPS}/tunnel-${/chaos-[^/]+/.exec(folder)![0]}`;
+}
+
 /** The folder of the run, when this process is the one inside. */
 export function sandboxFolder(args: readonly string[]): string | undefined {
   return args.find((arg) => arg.startsWith(INSIDE_FLAG))
@@ -86,5 +97,7 @@ export async function runInSandbox(
     Deno.addSignalListener(signal, end);
   }
   const { code } = await child.status;
+  // There is none when nobody needed it, or who did has removed it.
+  await succeeds('rmdir "$0"', memoryGroupOf(folder));
   return code;
 }

@@ -309,11 +309,6 @@ export class Stage implements AsyncDisposable {
       .join();
   }
 
-  /** Distinct from those of runs beside this one. */
-  get runId(): string {
-    return this.folder.split("-").at(-1)!;
-  }
-
   get #logPipe(): string {
     return `${this.folder}/log.fifo`;
   }

@@ -7,6 +7,7 @@
 
 import type { FaultFamily } from "../fault.ts";
 import { runOrThrow } from "../network.ts";
+import { MEMORY_GROUPS, memoryGroupOf } from "../sandbox.ts";
 import type { Program } from "../program.ts";
 import { overAgent, overServer } from "../fault.ts";
 import { agentsOf } from "../topology.ts";
@@ -23,9 +24,6 @@ const SPARE_MEMORY_KIB = 48 * 1024;
 const SAID_MS = 8_000;
 
 const DAY_SECONDS = 24 * 3600;
-
-/** Where cgroups of the first version are, whose limits bind at once. */
-const MEMORY_GROUPS = "/sys/fs/cgroup/memory";
 
 export const MACHINE_FAULTS: FaultFamily = {
   "disk-full": (stage) => ({
@@ -73,7 +71,7 @@ export const MACHINE_FAULTS: FaultFamily = {
 
   "memory": (stage, prng) => {
     const server = prng.pick([...stage.servers.values()]);
-    const group = `${MEMORY_GROUPS}/tunnel-chaos-${stage.runId}`;
+    const group = memoryGroupOf(stage.folder);
     return {
       name: `server ${server.name} may have 48 MiB more memory`,
       lastsMs: LASTS_MS,
