@@ -27,7 +27,12 @@ import { Tally } from "../interop/tally.ts";
 import { debianLibrary } from "../peers/debian.ts";
 import { findPeer, PeerMissingError } from "../peers/peers.ts";
 import { playAll, type RunPlan } from "./run.ts";
-import { runInSandbox, sandboxFolder, sandboxObstacle } from "./sandbox.ts";
+import {
+  runInSandbox,
+  sandboxFolder,
+  sandboxObstacle,
+  STOPPED,
+} from "./sandbox.ts";
 
 const USAGE = "Usage: deno task chaos [--seed N] [--minutes M] " +
   "[--only fault,…] [--cut] [--strict] [--program FILE]";
@@ -73,8 +78,9 @@ async function outside(plan: RunPlan): Promise<number> {
   const folder = await Deno.makeTempDir({ prefix: "chaos-" });
   const all = [...Deno.args, `--seed=${plan.seed}`];
   const code = await runInSandbox(import.meta.url, all, folder);
-  if (code === 0) await Deno.remove(folder, { recursive: true });
-  else console.log(`logs are in ${folder}`);
+  if (code === 0 || code === STOPPED) {
+    await Deno.remove(folder, { recursive: true });
+  } else console.log(`logs are in ${folder}`);
   return code;
 }
 

@@ -9,6 +9,9 @@
 
 import { PERMISSIONS } from "../../cli/program/self_command.ts";
 
+/** Exit status of a run that somebody stopped: its logs say nothing. */
+export const STOPPED = 130;
+
 /** Says that this process is the one inside, and where its folder is. */
 const INSIDE_FLAG = "--inside=";
 
@@ -92,12 +95,16 @@ export async function runInSandbox(
     env: { TMPDIR: folder },
   }).spawn();
   // The kernel then ends the one inside, and that one's end everything else.
-  const end = () => child.kill("SIGKILL");
+  let isStopped = false;
+  const end = () => {
+    isStopped = true;
+    child.kill("SIGKILL");
+  };
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     Deno.addSignalListener(signal, end);
   }
   const { code } = await child.status;
   // There is none when nobody needed it, or who did has removed it.
   await succeeds('rmdir "$0"', memoryGroupOf(folder));
-  return code;
+  return isStopped ? STOPPED : code;
 }
