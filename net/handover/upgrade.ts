@@ -108,6 +108,14 @@ export class Upgrade {
     this.#process.kill();
     const seconds = Math.round(this.#options.timeoutMs / 1000);
     this.#failed(`it was not ready within ${seconds} s`);
+    this.#reap();
+  }
+
+  /** Who was killed stays in the list of processes until its parent has looked. */
+  #reap(): void {
+    this.#options.timers.after(LOOK_MS, () => {
+      if (this.#process.end() === undefined) this.#reap();
+    });
   }
 
   #failed(reason: string): void {

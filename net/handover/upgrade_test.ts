@@ -1,0 +1,45 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
+import { openLibc } from "../libc/libc.ts";
+import { Upgrade, type UpgradeOutcome } from "./upgrade.ts";
+
+Deno.test({
+  name: "a program that is late is ended, and nothing of it stays",
+  ignore: openLibc() === undefined,
+  fn: lateProgram,
+});
+
+async function lateProgram(): Promise<void> {
+  const timers = new FakeTimers();
+  const outcomes: UpgradeOutcome[] = [];
+  const upgrade = Upgrade.begin({
+    start: { file: "/bin/sleep", words: ["600"], environment: {} },
+    timeoutMs: 1_000,
+    timers,
+    log: new RecordedLog(),
+    forward() {},
+    over: (outcome) => void outcomes.push(outcome),
+  })!;
+  timers.advance(1_000);
+  const [outcome] = outcomes;
+  assertEquals(outcome?.kind, "failed");
+  assertMatch(JSON.stringify(outcome), /it was not ready within 1 s/);
+  // The kernel ends it in its own time.
+  while (isListed(upgrade.pid)) {
+    timers.advance(50);
+    await settled();
+  }
+  timers.advance(50);
+  assertEquals(timers.pendingCount, 0);
+}
+
+/** A process that has ended is, too, until its parent has looked. */
+function isListed(pid: number): boolean {
+  try {
+    return Deno.statSync(`/proc/${pid}`).isDirectory;
+  } catch {
+    return false;
+  }
+}
