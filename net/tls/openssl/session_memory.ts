@@ -127,6 +127,9 @@ export function enlargeRings(library: LibSsl, memory: SessionMemory): void {
   if (!memory.isSmall || library.BIO_ctrl_wpending(network) !== 0n) return;
   if (library.BIO_nread0(network, pointerBytes) > 0) return;
   library.BIO_ctrl(network, DESTROY_BIO_PAIR, 0n, null);
+  // Their memory is given back next, and there may be none instead.
+  memory.input = new Uint8Array();
+  memory.output = undefined;
   const size = (bio: Deno.PointerObject, bytes: number) =>
     library.BIO_ctrl(bio, SET_WRITE_BUF_SIZE, BigInt(bytes), null);
   size(inner, OUTPUT_BYTES);
@@ -139,7 +142,6 @@ export function enlargeRings(library: LibSsl, memory: SessionMemory): void {
   library.BIO_nwrite0(network, pointerBytes);
   memory.isSmall = false;
   memory.input = ringAt(pointer[0]!, INPUT_BYTES);
-  memory.output = undefined;
 }
 
 /** Nothing of it may be touched any more. */
