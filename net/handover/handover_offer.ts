@@ -26,6 +26,7 @@ import type { Log } from "../../platform/log/log.ts";
 import { DESCRIPTORS_MAX } from "../libc/descriptor_messages.ts";
 import type { ListeningSocket, SocketStore } from "../bind/socket_store.ts";
 import {
+  ABSTRACT,
   type HandoverFields,
   PacketListener,
   type PacketSocket,
@@ -62,6 +63,7 @@ export class HandoverOffer {
   readonly #incumbent: Incumbent;
   readonly #store: SocketStore;
   readonly #log: Log;
+  readonly #isNamed: boolean;
   readonly #open = new Set<PacketSocket>();
   #listener: PacketListener | undefined;
   #successor: PacketSocket | undefined;
@@ -78,6 +80,7 @@ export class HandoverOffer {
     this.#incumbent = incumbent;
     this.#store = store;
     this.#log = log;
+    this.#isNamed = address.startsWith(ABSTRACT);
     this.#listener = PacketListener.open(
       address,
       (socket) =>
@@ -98,7 +101,9 @@ export class HandoverOffer {
       const first = await socket.receiveFields();
       if (first === null) return;
       const { upgrades } = this.#incumbent;
-      if (upgrades?.takes(first)) return await upgrades.serve(socket, first);
+      if (upgrades?.takes(first)) {
+        return await upgrades.serve(socket, first, this.#isNamed);
+      }
       const refusal = this.#refusal(first);
       if (refusal !== undefined) {
         socket.send({ no: refusal, pid: Deno.pid });

@@ -43,7 +43,7 @@ const OWNERS_ONLY = 0o600;
 export const ACCEPTS_PER_TURN = 8;
 
 /** In front of a name of the abstract namespace, as `ss` writes it. */
-const ABSTRACT = "@";
+export const ABSTRACT = "@";
 
 /** The content of one packet; the receiver checks the sender. */
 export type HandoverFields = Readonly<Record<string, unknown>>;

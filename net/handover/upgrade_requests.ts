@@ -12,8 +12,8 @@
  * ```
  *
  * Only the same user and root can connect there, who could do so without being
- * asked. The file is theirs to check; words and environment are those of this
- * process.
+ * asked; at a name also those of other containers, who could not. The file is
+ * theirs to check; words and environment are those of this process.
  *
  * @module
  */
@@ -23,6 +23,7 @@ import type { Log } from "../../platform/log/log.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { HandoverFields, PacketSocket } from "./packet_socket.ts";
+import { isOfOurContainer } from "./process_namespace.ts";
 import { Upgrade, UPGRADE_MS, type UpgradeOutcome } from "./upgrade.ts";
 
 /** The first process of a container: with its end everything there ends. */
@@ -70,16 +71,28 @@ export class UpgradeRequests {
     return upgrade !== undefined;
   }
 
-  /** Settles when the conversation is over. */
-  async serve(socket: PacketSocket, first: HandoverFields): Promise<void> {
+  /**
+   * Settles when the conversation is over.
+   *
+   * @param isNamed It came by a name that every process of the network can see,
+   *   those in containers too, where a file is another one.
+   */
+  async serve(
+    socket: PacketSocket,
+    first: HandoverFields,
+    isNamed: boolean,
+  ): Promise<void> {
     for (
       let words: HandoverFields | null = first;
       words !== null;
       words = await socket.receiveFields()
     ) {
       if (words.ask === "who") socket.send(this.#facts);
-      else if (words.ask === "upgrade") return await this.#serve(socket, words);
-      else return;
+      else if (words.ask === "upgrade") {
+        const isStrange = isNamed && !isOfOurContainer(socket.peer.pid);
+        if (isStrange) return void socket.send({ no: STRANGER });
+        return await this.#serve(socket, words);
+      } else return;
     }
   }
 
@@ -142,3 +155,8 @@ export class UpgradeRequests {
 }
 
 const REPLACE = "--replace";
+
+const STRANGER =
+  "only processes of its own container, or of its machine where " +
+  "it is in none, may ask at a name with @; ask there, or give both " +
+  "--handover-socket=PATH";

@@ -3,7 +3,9 @@ import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { openLibc } from "../libc/libc.ts";
+import type { HandoverFields, PacketSocket } from "./packet_socket.ts";
 import { Upgrade, type UpgradeOutcome } from "./upgrade.ts";
+import { UpgradeRequests } from "./upgrade_requests.ts";
 
 Deno.test({
   name: "a program that is late is ended, and nothing of it stays",
@@ -34,6 +36,33 @@ async function lateProgram(): Promise<void> {
   timers.advance(50);
   assertEquals(timers.pendingCount, 0);
 }
+
+Deno.test("a process of another container starts no program here by a name", async () => {
+  const said: HandoverFields[] = [];
+  const requests = new UpgradeRequests({
+    command: "proxy",
+    words: [],
+    environment: () => ({}),
+    isBusy: () => true,
+    timers: new FakeTimers(),
+    log: new RecordedLog(),
+    forward() {},
+  });
+  const ask = async (pid: number, isNamed: boolean) => {
+    const socket = {
+      peer: { pid, uid: 0 },
+      send: (words: HandoverFields) => said.push(words),
+    } as unknown as PacketSocket;
+    const first = { ask: "upgrade", file: "/bin/sleep" };
+    await requests.serve(socket, first, isNamed);
+    return String(said.pop()!.no);
+  };
+  // As the kernel says of one that cannot be seen from here.
+  assertMatch(await ask(0, true), /^only processes of its own container/);
+  assertMatch(await ask(0, false), /^another process is about to take/);
+  if (openLibc() === undefined) return;
+  assertMatch(await ask(Deno.pid, true), /^another process is about to take/);
+});
 
 /** A process that has ended is, too, until its parent has looked. */
 function isListed(pid: number): boolean {
