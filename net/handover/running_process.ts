@@ -8,19 +8,27 @@
 
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
+import { printable } from "../../platform/log/printable.ts";
 import {
   connectPackets,
   type HandoverFields,
   isTrusted,
   type PacketSocket,
 } from "./packet_socket.ts";
-import type { UpgradeOutcome } from "./upgrade.ts";
+import { LAST_WORDS_BYTES_MAX, type UpgradeOutcome } from "./upgrade.ts";
 
 /** How long it may take for an answer that costs it nothing. */
 const ANSWER_MS = 5_000;
 
 /** Beyond what the new program may take: the process itself keeps that time. */
 const OUTCOME_GRACE_MS = 5_000;
+
+/**
+ * What is printed of its answers: a name of the abstract namespace may be any
+ * program's, and root asks whoever is there.
+ */
+const NAME_MAX = 64;
+const SENTENCE_MAX = 500;
 
 /** It was found, and cannot be spoken with, or says no. */
 export class ProcessRefusal extends Error {
@@ -62,7 +70,11 @@ export class RunningProcess {
             "with its flags and --replace",
         );
       }
-      return new RunningProcess(socket, command, version);
+      return new RunningProcess(
+        socket,
+        printable(command, NAME_MAX),
+        printable(version, NAME_MAX),
+      );
     } catch (error) {
       socket.close();
       throw error;
@@ -82,19 +94,27 @@ export class RunningProcess {
     this.#socket.send({ ask: "upgrade", file, timeoutMs });
     const { no, pid } = await answerOf(this.#socket, ANSWER_MS);
     if (typeof pid !== "number") {
-      throw new ProcessRefusal(`process ${this.pid} refuses: ${String(no)}`);
+      throw new ProcessRefusal(
+        `process ${this.pid} refuses: ${printable(String(no), SENTENCE_MAX)}`,
+      );
     }
     const answer = await answerOf(this.#socket, timeoutMs + OUTCOME_GRACE_MS);
     return answer.done === true ? { kind: "done" } : {
       kind: "failed",
-      reason: String(answer.failed),
-      words: String(answer.words ?? ""),
+      reason: printable(String(answer.failed), SENTENCE_MAX),
+      words: linesOf(String(answer.words ?? "")),
     };
   }
 
   close(): void {
     this.#socket.close();
   }
+}
+
+/** What a program wrote, as it may be shown. */
+function linesOf(words: string): string {
+  return words.slice(-LAST_WORDS_BYTES_MAX).split("\n")
+    .map((line) => printable(line, LAST_WORDS_BYTES_MAX)).join("\n");
 }
 
 /** @throws {ProcessRefusal} There is none. */
