@@ -285,6 +285,19 @@ Deno.test("what was sent behind a dial that was refused unread is sent again wit
   assertEquals(target.text, "one two ");
 });
 
+Deno.test("a server that refuses a dial unread and is gone then costs it three seconds, too", async () => {
+  using servers = new TwoServers();
+  servers.refusals = 1;
+  const dialing = servers.dial();
+  while (servers.connections === 0) await Promise.resolve();
+  servers.port = "silent";
+  await dialing;
+  assertEquals(servers.connections, 2);
+  servers.timers.advance(PEER_CONNECT_MS);
+  await settled();
+  assertEquals(servers.error?.reason, "link-lost");
+});
+
 Deno.test("a server that cannot be reached is named with why", async () => {
   using servers = new TwoServers();
   servers.port = "closed";

@@ -165,6 +165,7 @@ class PeerDial implements PendingDial {
     const metadata = this.#metadata();
     if (metadata instanceof DialError) return this.#fail(metadata);
     this.#wait?.cancel();
+    this.#wait = undefined;
     this.#state = "asked";
     const { timers, observer, messageBytesMax } = this.#server;
     const { authority, scheme, http2 } = connection;
