@@ -99,8 +99,12 @@ export class PathAcceptor implements Pollable {
       const worker = this.#next();
       shares.set(worker, [...shares.get(worker) ?? [], descriptor]);
     }
-    for (const [worker, share] of shares) worker.pass(this.#key, share);
-    closeAll(accepted);
+    try {
+      for (const [worker, share] of shares) worker.pass(this.#key, share);
+    } finally {
+      // Also where there is no descriptor left for a copy: then most of all.
+      closeAll(accepted);
+    }
     if (accepted.length === DESCRIPTORS_MAX) sharedPoller()!.goOn(this);
   }
 
