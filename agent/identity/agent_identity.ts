@@ -71,6 +71,8 @@ export class AgentIdentity implements LinkIdentity {
 
   /** One after the other: the last word stays. */
   #keeping: Promise<void> = Promise.resolve();
+  /** Servers that wait to be kept. */
+  #unkept: readonly PeerServer[] | undefined;
 
   private constructor(
     { state, calls, learned }: Asking,
@@ -145,7 +147,11 @@ export class AgentIdentity implements LinkIdentity {
   /** Servers have said where servers are: calls may go there, now and later. */
   keepServers(servers: readonly PeerServer[]): void {
     this.#learned(servers);
-    this.#keeping = this.#keeping.then(() => this.#state.keepServers(servers))
+    // However often a server changes its word, one write waits.
+    const isQueued = this.#unkept !== undefined;
+    this.#unkept = servers;
+    if (isQueued) return;
+    this.#keeping = this.#keeping.then(() => this.#keepLatest())
       .catch((error) => {
         if (!(error instanceof PrivateFileError)) throw error;
         this.#log.event(
@@ -154,6 +160,12 @@ export class AgentIdentity implements LinkIdentity {
         );
       });
     unawaited("identity", this.#keeping);
+  }
+
+  async #keepLatest(): Promise<void> {
+    const servers = this.#unkept ?? [];
+    this.#unkept = undefined;
+    await this.#state.keepServers(servers);
   }
 
   /** What it serves by default: its name, and what was granted. */
