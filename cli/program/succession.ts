@@ -44,8 +44,10 @@ export interface Replaceable extends Running {
   readonly late?: readonly string[];
   /** A successor accepts on these of our sockets, and waits until it is ready. */
   handedOverEarly?(pid: number): void;
-  /** How many agents are linked. */
+  /** How many agents are linked; of several processes: when they were asked. */
   readonly agents?: number;
+  /** Asks those who know that, for a while. */
+  askForAgents?(): Promise<void>;
   /** It serves alone: nobody whose place it takes does any more. */
   tookOver?(): void;
   /** All sockets are: it ends when its connections have ended. */
@@ -219,7 +221,10 @@ export class Succession {
       this.#offer = new HandoverOffer(address, {
         command,
         isDraining: () => running.isDraining,
-        agents: () => running.agents ?? 0,
+        agents: async () => {
+          await running.askForAgents?.();
+          return running.agents ?? 0;
+        },
         upgrades: this.#upgrades(running),
         handedOver: ({ isAll, pid, isOurs }) => {
           // Only from this process does the manager take that another is it.

@@ -51,7 +51,7 @@ export interface Incumbent {
   readonly isDraining: () => boolean;
   readonly handedOver: (handed: HandedOver) => void;
   /** How many agents are linked, for a successor that has to wait for them. */
-  readonly agents?: () => number;
+  readonly agents?: () => number | Promise<number>;
   /** Absent: it starts no successors itself. */
   readonly upgrades?: UpgradeRequests;
 }
@@ -132,7 +132,7 @@ export class HandoverOffer {
     const { pid } = socket.peer;
     this.#log.info(`process ${pid} gets ready to take over`);
     const left = [...this.#store.listening.keys()];
-    const agents = this.#incumbent.agents?.() ?? 0;
+    const agents = await this.#incumbent.agents?.() ?? 0;
     const isOurs = this.#incumbent.upgrades?.isUnderWay === true;
     socket.send({ yes: true, pid: Deno.pid, agents }, isOurs ? [STDERR] : []);
     for (;;) {

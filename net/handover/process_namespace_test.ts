@@ -8,6 +8,10 @@ const canNest = openLibc() !== undefined && Deno.uid() === 0 &&
     ...{ stdout: "null", stderr: "null" },
   }).output().catch(() => ({ success: false }))).success;
 
+/** `/proc/self` is the child that reads it; its parent is the shell. */
+const SAY_AND_WAIT =
+  "grep ^PPid: /proc/self/status | { read -r _ own; echo $own; }; cat";
+
 Deno.test({
   name: "processes beside us are of our container, those in another are not",
   ignore: !canNest,
@@ -18,15 +22,15 @@ Deno.test({
       false,
       false,
     ]);
-    // Says that it is there, and ends when nobody listens to it any more.
+    // Says who its child is by the names that hold outside, where `/proc` is of
+    // outside, and ends when nobody listens to it any more.
     const parent = new Deno.Command("unshare", {
-      args: ["--pid", "--fork", "--kill-child", "sh", "-c", "echo up; cat"],
+      args: ["--pid", "--fork", "--kill-child", "sh", "-c", SAY_AND_WAIT],
       ...{ stdin: "piped", stdout: "piped" },
     }).spawn();
     const reader = parent.stdout.getReader();
-    await reader.read();
-    const path = `/proc/${parent.pid}/task/${parent.pid}/children`;
-    const inside = Number((await Deno.readTextFile(path)).trim());
+    const said = new TextDecoder().decode((await reader.read()).value);
+    const inside = Number(said.trim());
     assertEquals(isOfOurContainer(parent.pid), true);
     assertEquals(isOfOurContainer(inside), false);
     await parent.stdin.close();

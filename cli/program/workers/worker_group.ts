@@ -38,6 +38,9 @@ const LOOK_MS = 1_000;
 /** How long a worker may take to say how it is before others count alone. */
 const ANSWER_MS = 5_000;
 
+/** A successor wants to know how they are, and does not wait for ever. */
+const TELL_MS = 1_000;
+
 /** Others serve meanwhile, so it has six times as long as a program that starts. */
 const READY_TRIES = 6;
 
@@ -141,6 +144,11 @@ export class WorkerGroup implements Replaceable {
 
   get agents(): number {
     return Math.max(0, ...this.workers.map(({ agents }) => agents));
+  }
+
+  /** A successor that knows of no agents would serve without any. */
+  async askForAgents(): Promise<void> {
+    await this.#lookAt(this.workers, TELL_MS);
   }
 
   get early(): readonly string[] {
@@ -281,9 +289,12 @@ export class WorkerGroup implements Replaceable {
   }
 
   /** How they are, as far as they say it soon. */
-  async #lookAt(workers: readonly WorkerProcess[]): Promise<void> {
+  async #lookAt(
+    workers: readonly WorkerProcess[],
+    atMostMs: number = ANSWER_MS,
+  ): Promise<void> {
     const looks = Promise.all(workers.map((worker) => worker.look()));
-    await atMost(systemTimers, ANSWER_MS, looks);
+    await atMost(systemTimers, atMostMs, looks);
   }
 
   #ended(worker: WorkerProcess, status: Deno.CommandStatus): void {
