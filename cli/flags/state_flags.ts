@@ -151,7 +151,9 @@ export function stateLocation(
       ...(namespace === undefined ? {} : { namespace }),
     };
   }
-  if (/^[a-z0-9+.-]+:\/\//i.test(text)) {
+  // A slip must not make an authority in a directory by that name; one that is
+  // called so is ./etcd:.
+  if (/^(?:[a-z0-9+.-]+:|etcds?$)/i.test(text)) {
     throw refusal(
       text,
       "a directory, etcd://HOST:PORT, etcds://HOST:PORT or kubernetes",

@@ -65,6 +65,8 @@ Deno.test("--state refuses what is no place, in one line", () => {
     [["--state=etcd://a:1/b c"], "wanted a prefix"],
     [["--state=kubernetes:A_b"], "wanted a namespace"],
     [["--state=redis://a"], "wanted a directory, etcd://HOST:PORT, etcds://"],
+    [["--state=etcd:/a:1"], "wanted a directory, etcd://HOST:PORT, etcds://"],
+    [["--state=etcd"], "wanted a directory, etcd://HOST:PORT, etcds://"],
     [["--state=etcd://a", "--etcd-ca-cert=/ca"], "wanted etcds://"],
     [["--state=etcds://a", "--etcd-cert=/c"], "--etcd-key belongs to it"],
     [["--etcd-ca-cert=/ca"], "nothing is in etcd"],
