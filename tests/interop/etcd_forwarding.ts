@@ -43,6 +43,12 @@ export const ETCD_FORWARDING_CASES: EtcdCases = {
     // What another one links to as well outlives the first of them.
     await rig.servers[2]!.child.untilPrinted(/agent linked/);
     await second!.child.stop("SIGKILL");
+    // What the third has reaches the others once a second.
+    await eventually("the third is asked", async () => {
+      const conduit = await dial().catch(() => undefined);
+      if (conduit !== undefined) await rig.target.next();
+      return conduit !== undefined;
+    });
     const { caller, target: far } = await rig.connect({ node: "edge-7" });
     caller.send("by the third");
     await far.received(12);
