@@ -1,3 +1,4 @@
+import { rememberedAgent as agent } from "../../../tests/support/memory/remembered_agent.ts";
 import { assertEquals, assertMatch } from "@std/assert";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import type {
@@ -50,20 +51,6 @@ class Meeting {
     this.#events.delete(instanceId);
     this.tell(...parts.map((part) => ({ instanceId, part, text: undefined })));
   }
-}
-
-function agent(
-  id: string,
-  state?: RememberedAgent["state"],
-  seenMs = 5,
-): RememberedAgent {
-  const offer = {
-    ...{ service: "shop/web", namespace: "shop", name: "web" },
-    ...{ port: 80, protocol: "tcp" as const, appProtocol: "" },
-    ...{ address: "127.0.0.1", targetPort: 8080 },
-  };
-  const known = { id, node: id, offers: [offer], seenMs };
-  return state === undefined ? known : { ...known, state };
 }
 
 function setUp() {

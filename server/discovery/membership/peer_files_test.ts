@@ -1,27 +1,14 @@
+import { rememberedAgent as agent } from "../../../tests/support/memory/remembered_agent.ts";
 import { assertEquals } from "@std/assert";
 import { settled } from "../../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { inMemoryFolder } from "../../../tests/support/memory/memory_folder.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
-import { MemberFiles, type RememberedAgent } from "./member_memory.ts";
+import { MemberFiles } from "./member_memory.ts";
 import { GONE_MS, PeerFiles, RENEW_MS } from "./peer_files.ts";
 
 /** A look at files. */
 const LOOK_MS = 1_000;
-
-function agent(
-  id: string,
-  state?: RememberedAgent["state"],
-  seenMs = 1,
-): RememberedAgent {
-  const offer = {
-    ...{ service: "shop/web", namespace: "shop", name: "web" },
-    ...{ port: 80, protocol: "tcp" as const, appProtocol: "" },
-    ...{ address: "127.0.0.1", targetPort: 8080 },
-  };
-  const known = { id, node: id, offers: [offer], seenMs };
-  return state === undefined ? known : { ...known, state };
-}
 
 /** A server of a directory: what it saves, and what it knows of the others. */
 function serverOf(folder: string, id: string, timers: FakeTimers) {
