@@ -76,7 +76,8 @@ export const STATE_COMMAND = defineCommand({
   ],
   flags: FLAGS,
   async run(reading, context) {
-    const [verb, from, to, ...others] = reading.operands;
+    const { operands } = reading;
+    const [verb, from, to, ...others] = operands;
     if (others.length > 0) {
       throw new UsageError(`Unexpected word "${others[0]}"`);
     }
@@ -86,7 +87,10 @@ export const STATE_COMMAND = defineCommand({
     if (verb === "check" && from === undefined) {
       return await check(reading, context);
     }
-    throw new UsageError("Nothing to do: wanted copy FROM TO, or check");
+    const seen = operands.length === 0
+      ? "Nothing to do"
+      : `Cannot do "${operands.join(" ").slice(0, 100)}"`;
+    throw new UsageError(`${seen}: wanted copy FROM TO, or check`);
   },
 });
 

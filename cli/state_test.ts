@@ -48,7 +48,8 @@ Deno.test("tunnel state refuses what makes no sense, in one line", async () => {
   const cases: readonly (readonly [argv: readonly string[], words: string])[] =
     [
       [[], "wanted copy FROM TO, or check"],
-      [["copy", "/a"], "wanted copy FROM TO, or check"],
+      [["copy", "/a"], 'Cannot do "copy /a": wanted copy FROM TO, or check'],
+      [["frob"], 'Cannot do "frob": wanted copy FROM TO, or check'],
       [["copy", "/a", "/b", "/c"], 'Unexpected word "/c"'],
       [["copy", "/a", "/b", "--state=/c"], "--state with state copy"],
       [["copy", "/a", "etcd://h"], "give --to-key-file FILE"],
