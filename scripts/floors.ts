@@ -18,7 +18,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["proto/peer"],
   ["proto/packets", "proto/xds"],
   ["proto/transfer"],
-  ["proto/link"],
+  ["proto/link", "proto/admin"],
   // The machine, without its sockets.
   ["platform/text"],
   ["platform/documents"],

@@ -1,0 +1,67 @@
+/**
+ * What a server knows of nodes: those that joined, and those that are linked
+ * without having joined (certificates of another CA, Konnectivity's agents).
+ *
+ * @module
+ */
+
+import type { ConduitInfo } from "./conduit_answer.ts";
+import type { EventInfo } from "./event_answer.ts";
+import type { LinkInfo, Warning } from "./status_answer.ts";
+
+/** One node in a list. */
+export interface NodeSummary {
+  readonly name: string;
+  readonly state: "online" | "offline" | "pending" | "revoked";
+  /** Since when it is in this state, where that is known. */
+  readonly since?: string;
+  /** Why it is offline, or was revoked. */
+  readonly reason?: string;
+  /** Joined, or linked as something else. */
+  readonly isJoined: boolean;
+  readonly version?: string;
+  /** `HOST:PORT` where its newest link comes from now. */
+  readonly address?: string;
+  readonly links: number;
+  readonly conduits: number;
+  readonly toTargetRate: number;
+  readonly fromTargetRate: number;
+  readonly roundTripMs?: number;
+  /** On this server, or on others that it knows. */
+  readonly servers: readonly string[];
+  readonly certificateUntil?: string;
+  /** Two machines use its identity. */
+  readonly isDuplicate?: boolean;
+  /** The worst thing to say of it. */
+  readonly problem?: string;
+}
+
+/**
+ * `GET /v1/nodes`, with `?state=online`, `?limit=`, `?after=NAME`: sorted by
+ * name; what needs attention is told by `state` and `problem`.
+ */
+export interface NodesAnswer {
+  readonly nodes: readonly NodeSummary[];
+  /** How many there are, whatever the limit. */
+  readonly total: number;
+}
+
+/** `GET /v1/nodes/NAME` */
+export interface NodeDetail extends NodeSummary {
+  readonly joinedAt?: string;
+  readonly joinedFrom?: string;
+  /** What it may call itself, and what it calls itself. */
+  readonly grants: readonly string[];
+  readonly identifiers: readonly string[];
+  readonly linkDetails: readonly LinkInfo[];
+  /** What it announces to serve. */
+  readonly services: readonly {
+    readonly name: string;
+    readonly problem?: string;
+  }[];
+  readonly warnings: readonly Warning[];
+  /** The biggest ones; at most fifty. */
+  readonly conduitDetails: readonly ConduitInfo[];
+  /** The last ones, newest first. */
+  readonly events: readonly EventInfo[];
+}

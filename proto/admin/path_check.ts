@@ -1,0 +1,65 @@
+/**
+ * A path walked hop by hop: what `tunnel doctor`, `ping` and `trace` find out,
+ * and what a server finds out for them.
+ *
+ * @module
+ */
+
+/** One hop, or one thing that was looked at. */
+export interface PathStep {
+  /** Such as `dns`, `tcp`, `proxy`, `tls`, `policy`, `agent dial`, `target`. */
+  readonly hop: string;
+  readonly outcome: "ok" | "failed" | "skipped" | "warning";
+  /** What was seen, one sentence. */
+  readonly message: string;
+  /** Of a failure or a warning. */
+  readonly code?: string;
+  /** The command, or the change, that mends it. */
+  readonly remedy?: string;
+  readonly tookMs?: number;
+}
+
+/** `POST /v1/nodes/NAME/ping`: over each of its links, and in its agent. */
+export interface PingAnswer {
+  readonly node: string;
+  readonly links: readonly {
+    readonly address: string;
+    readonly carrier: "streams" | "packets";
+    readonly roundTripMs?: number;
+    readonly problem?: string;
+  }[];
+}
+
+/** `POST /v1/trace`: a dial that carries nothing. */
+export interface TraceQuestion {
+  readonly node?: string;
+  /** `HOST:PORT` */
+  readonly target: string;
+  /** Whose rights count; absent: those of who asks. */
+  readonly as?: string;
+}
+
+/** The hops from this server to the target. */
+export interface TraceAnswer {
+  readonly steps: readonly PathStep[];
+}
+
+/** `POST /v1/policy/test` */
+export interface PolicyQuestion {
+  /** User name of a certificate, or `node:NAME`. */
+  readonly as: string;
+  readonly groups?: readonly string[];
+  readonly node?: string;
+  readonly target: string;
+}
+
+/** Which rule decides. */
+export interface PolicyAnswer {
+  readonly isAllowed: boolean;
+  /** The rule, as it is called in the log; absent: no rule matched. */
+  readonly rule?: string;
+  /** `file:line` of it, where it is known. */
+  readonly place?: string;
+  /** One sentence. */
+  readonly message: string;
+}

@@ -1,0 +1,142 @@
+/**
+ * What a program says of itself at a glance: what needs attention first, then
+ * what it has.
+ *
+ * @module
+ */
+
+import type { ConduitInfo } from "./conduit_answer.ts";
+
+/** Something that an operator should look at although the program works. */
+export interface Warning {
+  /** A stable code that `tunnel explain` knows. */
+  readonly code?: string;
+  readonly severity: "error" | "warning" | "notice";
+  /** One sentence: what was seen, what follows, what to do. */
+  readonly message: string;
+  /** Since when, where that is known. */
+  readonly since?: string;
+  /** The node that it is about. */
+  readonly node?: string;
+}
+
+/** Which program it is. */
+export interface ProgramInfo {
+  readonly program: "server" | "agent" | "proxy";
+  /** Server id, agent id, or name of the proxy's node. */
+  readonly id: string;
+  readonly version: string;
+  readonly pid: number;
+  readonly startedAt: string;
+  /** Of the machine, when the answer was made. */
+  readonly now: string;
+  readonly isReady: boolean;
+  readonly isDraining: boolean;
+  /** Workers of it, where there are several. */
+  readonly workers?: number;
+  /** Where it listens: `agents`, `frontend`, `health`, `admin` … */
+  readonly addresses: Readonly<Record<string, string>>;
+  readonly residentBytes?: number;
+  readonly cpuSeconds?: number;
+}
+
+/** What passes, at present and in all. Rates are of the last ten seconds. */
+export interface Traffic {
+  readonly conduits: number;
+  readonly pendingDials: number;
+  readonly toTargetBytes: number;
+  readonly fromTargetBytes: number;
+  readonly toTargetRate: number;
+  readonly fromTargetRate: number;
+  /** Dials a second. */
+  readonly dialRate: number;
+  readonly failedDials: number;
+  /** Median and 99th percentile of successful dials of the last minutes. */
+  readonly dialP50Ms?: number;
+  readonly dialP99Ms?: number;
+}
+
+/** What expires. */
+export interface Expiry {
+  /** Such as `frontend certificate`, `certificate of node edge-7`, `token t3`. */
+  readonly what: string;
+  readonly at: string;
+  /** Who renews it, or nobody. */
+  readonly renewal: "by itself" | "by hand";
+}
+
+/** A link as its server or its agent sees it. */
+export interface LinkInfo {
+  /** Of this process; stays the same while the link lives. */
+  readonly id: string;
+  /** On a server: the agent's; on an agent: the server's. */
+  readonly peer: string;
+  readonly carrier: "streams" | "packets";
+  /** `HOST:PORT` of the other end. */
+  readonly address: string;
+  readonly since: string;
+  readonly software: string;
+  readonly state: "linked" | "draining" | "still" | "connecting" | "waiting";
+  readonly roundTripMs?: number;
+  /** Since anything last arrived. */
+  readonly silentMs?: number;
+  readonly conduits: number;
+  readonly bulkConduits: number;
+  readonly toTargetRate?: number;
+  readonly fromTargetRate?: number;
+  /** Why it is not linked, or slow. */
+  readonly problem?: string;
+}
+
+/** `GET /v1/status` */
+export interface StatusAnswer {
+  readonly program: ProgramInfo;
+  /** The worst first. */
+  readonly warnings: readonly Warning[];
+  readonly traffic: Traffic;
+  /** What expires next, the soonest first; at most ten. */
+  readonly expiries: readonly Expiry[];
+  /** Servers: nodes that are counted; see `/v1/nodes` for each. */
+  readonly nodes?: {
+    readonly online: number;
+    readonly offline: number;
+    readonly pending: number;
+    readonly revoked: number;
+    readonly links: number;
+    /** Offline ones, the latest gone first; at most twenty. */
+    readonly lastGone: readonly {
+      readonly name: string;
+      readonly since?: string;
+      readonly reason?: string;
+    }[];
+    /** The slowest online nodes; at most five, with the reason. */
+    readonly slowest: readonly {
+      readonly name: string;
+      readonly roundTripMs?: number;
+      readonly why: string;
+    }[];
+  };
+  /** Agents and proxies: links to servers. */
+  readonly links?: readonly LinkInfo[];
+  /** Servers: the others that it knows. */
+  readonly servers?: readonly {
+    readonly id: string;
+    readonly address: string;
+    readonly agents?: number;
+    readonly problem?: string;
+  }[];
+  /** Sources of services, with what is wrong with each. */
+  readonly sources?: readonly {
+    readonly name: string;
+    readonly isSynced: boolean;
+    readonly problem?: string;
+  }[];
+  /** Clients of discovery by state. */
+  readonly discovery?: {
+    readonly clients: number;
+    readonly inSync: number;
+    readonly refused: number;
+  };
+  /** The biggest conduits now; at most ten. */
+  readonly top?: readonly ConduitInfo[];
+}
