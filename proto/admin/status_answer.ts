@@ -114,10 +114,44 @@ export interface StatusAnswer {
       readonly name: string;
       readonly roundTripMs?: number;
       readonly why: string;
+      readonly conduits?: number;
+      /** Who is connected to it, the biggest first; at most five. */
+      readonly callers?: readonly string[];
     }[];
   };
   /** Agents and proxies: links to servers. */
   readonly links?: readonly LinkInfo[];
+  /** Agents: what they announce to serve for others. */
+  readonly announced?: readonly {
+    readonly name: string;
+    readonly problem?: string;
+  }[];
+  /** Proxies, and agents that have one: what is served on the machine. */
+  readonly services?: {
+    readonly services: number;
+    readonly ports: number;
+    readonly endpoints: number;
+    /** Those that get new connections. */
+    readonly endpointsInUse: number;
+    /** Of ports and endpoints, the worst first; at most twenty. */
+    readonly problems: readonly {
+      readonly service: string;
+      /** Of an endpoint; absent: it is about a port. */
+      readonly address?: string;
+      readonly problem: string;
+    }[];
+  };
+  /** Proxies: the discovery server that they follow. */
+  readonly follows?: {
+    readonly state: "following" | "connecting" | "waiting";
+    readonly server?: string;
+    /** Why none is followed. */
+    readonly problem?: string;
+    /** Services of which a part is missing. */
+    readonly waiting: number;
+    /** From when what is served is, where no server has answered yet. */
+    readonly recalledFrom?: string;
+  };
   /** Servers: the others that it knows. */
   readonly servers?: readonly {
     readonly id: string;
