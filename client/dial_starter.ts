@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { ConnectionId } from "../proto/peer/connection_id.ts";
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
 
@@ -19,6 +20,8 @@ export interface TunnelDial {
   readonly node?: string;
   /** See `ONE_AGENT_FIELD`; only where no node is named. */
   readonly oneAgent?: boolean;
+  /** By which all programs on the way know it; made here unless given. */
+  readonly id?: ConnectionId;
   /**
    * What the caller has to say at once, at most `EARLY_BYTES_MAX` bytes;
    * saves a round trip where it can.

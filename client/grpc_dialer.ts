@@ -8,7 +8,8 @@ import { Channel, type ChannelConnection } from "../net/channel/channel.ts";
 import type { Upstream } from "../net/channel/upstream.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import { NODE_FIELD, ONE_AGENT_FIELD } from "../proto/link/dial_handler.ts";
-import { randomDialId } from "../proto/link/dial_id.ts";
+import { dialIdOf } from "../proto/link/dial_id.ts";
+import { newConnectionId } from "../platform/process/connection_ids.ts";
 import { dialProxy } from "../proto/link/proxy_client.ts";
 import { Metadata } from "../proto/grpc/metadata.ts";
 import { LARGE_FRAME_SIZE } from "../proto/streams/settings.ts";
@@ -102,7 +103,7 @@ export class GrpcDialer implements DialStarter {
 
   #dialOn(
     { http2, authority, scheme }: ChannelConnection,
-    { target, node, oneAgent, earlyData }: TunnelDial,
+    { target, node, oneAgent, id, earlyData }: TunnelDial,
     signal: AbortSignal,
   ): Promise<Conduit> {
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
@@ -113,7 +114,7 @@ export class GrpcDialer implements DialStarter {
       authority,
       scheme,
       timers: this.#timers,
-      dialId: randomDialId((bytes) => crypto.getRandomValues(bytes)),
+      dialId: dialIdOf(id ?? newConnectionId()),
       ...(node !== undefined
         ? { metadata: new Metadata({ [NODE_FIELD]: node }) }
         : oneAgent === true

@@ -12,6 +12,7 @@ import {
 } from "../platform/errors/internal_errors.ts";
 import type { DialAnswer } from "../proto/link/dial_handler.ts";
 import type { PendingDial } from "../proto/link/link.ts";
+import type { ConnectionId } from "../proto/peer/connection_id.ts";
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { type DialFailure, TunnelDialError } from "./dial_error.ts";
 import type { TunnelDialer } from "./tunnel_dialer.ts";
@@ -21,6 +22,8 @@ export interface RelayedDial {
   readonly target: DialTarget;
   readonly node?: string | undefined;
   readonly oneAgent?: boolean | undefined;
+  /** What the caller gave, if it gave one. */
+  readonly id?: ConnectionId | undefined;
   readonly timeoutMs?: number;
   /** See `DialContext.takeEarlyData`. */
   takeEarlyData(): Uint8Array;
@@ -33,7 +36,7 @@ export interface RelayedDial {
  */
 export function relayDial(
   dialer: TunnelDialer,
-  { target, node, oneAgent, timeoutMs, takeEarlyData }: RelayedDial,
+  { target, node, oneAgent, id, timeoutMs, takeEarlyData }: RelayedDial,
   answer: DialAnswer,
   failed: (error: DialError) => void = () => {},
 ): PendingDial {
@@ -44,6 +47,7 @@ export function relayDial(
     target,
     ...(node === undefined ? {} : { node }),
     ...(oneAgent === undefined ? {} : { oneAgent }),
+    ...(id === undefined ? {} : { id }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(earlyData.length === 0 ? {} : { earlyData }),
     signal: abort.signal,

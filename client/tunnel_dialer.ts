@@ -7,6 +7,7 @@
 import { dialTarget } from "../net/dial/dial.ts";
 import { orAborted, withDeadline } from "../platform/time/deadline.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
+import { newConnectionId } from "../platform/process/connection_ids.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import { abandon } from "../proto/link/dial_handler.ts";
 import type { Timers } from "../proto/sync/clock.ts";
@@ -26,7 +27,9 @@ import {
   type TunnelRoute,
 } from "./tunnel_route.ts";
 import { EARLY_BYTES_MAX } from "../proto/link/link.ts";
+import { readConnectionId } from "../proto/peer/connection_id.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
+import { quoted } from "../proto/peer/quoted.ts";
 
 export type { TunnelDial };
 
@@ -144,7 +147,13 @@ const DIRECT: DialStarter = {
 };
 
 /** What would be sent as it is: in a request line, in header fields. */
-function check({ target, node, earlyData }: TunnelDial): void {
+function check({ target, node, id, earlyData }: TunnelDial): void {
+  if (id !== undefined && readConnectionId(id) === undefined) {
+    throw new RangeError(
+      `Cannot use ${quoted(id)} as a connection's id: wanted 16 lower-case ` +
+        "hexadecimal digits, the first 8 not all zero",
+    );
+  }
   const early = earlyData?.length ?? 0;
   if (early > EARLY_BYTES_MAX) {
     throw new RangeError(
@@ -168,6 +177,7 @@ async function dialWithin(
   timers: Timers,
 ): Promise<Conduit> {
   const { signal, timeoutMs = DIAL_TIMEOUT_MS } = dial;
+  const { id = newConnectionId() } = dial;
   const late = () =>
     new TunnelDialError(
       "timeout",
@@ -179,7 +189,7 @@ async function dialWithin(
       { timers, timeoutMs, late, signal, givenUp },
       (signal) =>
         orAborted(
-          starter.start(dial, signal),
+          starter.start({ ...dial, id }, signal),
           signal,
           // It may still succeed, and nobody would own it.
           (conduit) => abandon(conduit, "the caller gave up"),

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { Timers } from "../proto/sync/clock.ts";
 import { ConduitProbe } from "../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
@@ -66,7 +66,13 @@ Deno.test("a dial through CONNECT is a connection of its own", async () => {
     const dialing = dialer.dial({ target: TARGET, node, earlyData });
     const { conn, request } = await frontend.asked();
     assert(request.startsWith("CONNECT 10.0.0.7:443 HTTP/1.1\r\n"));
-    assert(request.endsWith(`tunnel-node: ${node}\r\n\r\nhello`));
+    assertMatch(
+      request,
+      new RegExp(
+        `\r\ntunnel-node: ${node}\r\n` +
+          "tunnel-connection-id: [0-7][0-9a-f]{15}\r\n\r\nhello$",
+      ),
+    );
     await writeAll(conn, new TextEncoder().encode(`${GRANTED}welcome`));
     await conn.closeWrite();
     const client = new ConduitProbe(await dialing);
@@ -145,6 +151,11 @@ Deno.test("what cannot be sent as it is, is refused before anything is", async (
     const error = await failure(dialer.dial({ target: TARGET, ...dial }));
     assertEquals([error.reason, error.message], ["endpoint", message]);
   }
+  await assertRejects(
+    () => dialer.dial({ target: TARGET, id: "12\r\nX: y" }),
+    RangeError,
+    'Cannot use "12\\r\\nX: y" as a connection\'s id',
+  );
   const earlyData = new Uint8Array(EARLY_BYTES_MAX + 1);
   await assertRejects(
     () => dialer.dial({ target: TARGET, earlyData }),

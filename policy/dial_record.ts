@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { ConnectionId } from "../proto/peer/connection_id.ts";
 import type { DialError, DialTarget } from "../proto/peer/dial_error.ts";
 import type { Clock } from "../proto/sync/clock.ts";
 import type { ConduitEnd } from "../proto/transfer/conduit.ts";
@@ -25,6 +26,8 @@ const CLOCK_LOOK_MS = 100;
 
 /** What is known of a dial before anything is decided. */
 export interface DialFacts {
+  /** The connection's, in the logs of all programs that it passes. */
+  readonly id?: ConnectionId | undefined;
   /** Who asked, as plain text; absent where it is not known. */
   readonly who?: Readonly<Record<string, string | number>>;
   readonly from?: string;
@@ -181,9 +184,10 @@ export class DialRecord implements ConduitObserver {
 
   /** What both lines begin with. */
   #begin(event: "dial" | "end", timeMs: number): JsonLine {
-    const { who, from, node, forwardedTo, target } = this.#facts;
+    const { id, who, from, node, forwardedTo, target } = this.#facts;
     const line = this.#trail.lineAt(timeMs).raw('Z","event":').text(event)
       .raw(',"dial":').number(this.#id);
+    if (id !== undefined) line.raw(',"id":"').raw(id).raw('"');
     if (who !== undefined) addMembers(line.raw(',"who":'), who);
     if (from !== undefined) line.raw(',"from":').text(from);
     if (node !== undefined) line.raw(',"node":').text(node);

@@ -10,6 +10,7 @@ import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { AuditLog, type AuditLogOptions } from "../../policy/audit_log.ts";
 import { watchAuditLog } from "../../policy/audit_metrics.ts";
 import { AuditTrail, type DialRecord } from "../../policy/dial_record.ts";
+import type { ConnectionId } from "../../proto/peer/connection_id.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 
@@ -36,8 +37,8 @@ export class AgentAudit {
   }
 
   /** A dial begins. */
-  readonly begin = (target: DialTarget): DialRecord =>
-    this.#trail.begin({ node: this.#node, target });
+  readonly begin = (target: DialTarget, id: ConnectionId): DialRecord =>
+    this.#trail.begin({ id, node: this.#node, target });
 
   /** Opens the file anew. */
   reopen(): void {

@@ -11,9 +11,15 @@ import {
   unawaited,
 } from "../../platform/errors/internal_errors.ts";
 import type { DialRecord } from "../../policy/dial_record.ts";
+import { newConnectionId } from "../../platform/process/connection_ids.ts";
 import type { ConnectionLog } from "../../platform/log/connection_log.ts";
 import type { RuleDecision } from "../../policy/rule_set.ts";
-import { abandon, type DialAnswer } from "../../proto/link/dial_handler.ts";
+import {
+  abandon,
+  type DialAnswer,
+  type DialContext,
+} from "../../proto/link/dial_handler.ts";
+import type { ConnectionId } from "../../proto/peer/connection_id.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
@@ -44,7 +50,7 @@ export interface TargetDialerOptions {
     onDecision?: (decision: RuleDecision) => void,
   ): Promise<Conduit>;
   /** Absent: nothing is written down. */
-  begin?(target: DialTarget): DialRecord;
+  begin?(target: DialTarget, id: ConnectionId): DialRecord;
   readonly clock: Clock;
   readonly observer: TargetObserver;
   /** Absent: nothing is said about connections. */
@@ -78,9 +84,13 @@ export class TargetDialer {
   }
 
   /** A `DialHandler`. */
-  readonly dial = (target: DialTarget, answer: DialAnswer): PendingDial => {
+  readonly dial = (
+    target: DialTarget,
+    answer: DialAnswer,
+    { id = newConnectionId() }: Pick<DialContext, "id"> = {},
+  ): PendingDial => {
     const { connect, begin, clock, log } = this.#options;
-    const record = begin?.(target);
+    const record = begin?.(target, id);
     const startMs = record?.startMs ?? clock.now();
     const controller = new AbortController();
     // The deadline aborts it as well, so its signal does not tell.
@@ -99,7 +109,7 @@ export class TargetDialer {
         const counter = this.#conduitObserver;
         const recorded = record?.observing(counter) ?? counter;
         const observer = log?.wantsAll
-          ? log.opened({ target }, startMs, recorded)
+          ? log.opened({ id, target }, startMs, recorded)
           : recorded;
         const observed = new ObservedConduit(conduit, observer);
         try {
@@ -115,7 +125,7 @@ export class TargetDialer {
         const failure = error instanceof DialError ? error : unforeseen(error);
         if (isCancelled) return;
         record?.failed(failure);
-        log?.failed(failure, { target });
+        log?.failed(failure, { id, target });
         this.#options.observer.failed(failure.reason);
         answer.failed(failure);
       },
@@ -126,7 +136,7 @@ export class TargetDialer {
         isCancelled = true;
         const error = new DialError("cancelled", "the caller gave up");
         record?.failed(error);
-        log?.failed(error, { target });
+        log?.failed(error, { id, target });
         controller.abort(error);
       },
     };

@@ -117,10 +117,10 @@ export class ConnectRelay {
     this.#clients.add(client);
     new ConnectSession(client, conn.remoteAddress, {
       timers: systemTimers,
-      dial: ({ target, node, takeEarlyData }, answer) =>
+      dial: ({ target, node, id, takeEarlyData }, answer) =>
         relayDial(
           this.#options.dialer,
-          { target, node, takeEarlyData },
+          { target, node, id, takeEarlyData },
           answer,
         ),
       join,

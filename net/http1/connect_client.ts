@@ -6,6 +6,10 @@
  */
 
 import { NODE_FIELD, ONE_AGENT_FIELD } from "../../proto/link/dial_handler.ts";
+import {
+  CONNECTION_ID_FIELD,
+  type ConnectionId,
+} from "../../proto/peer/connection_id.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
 import type { DialEvents, PendingDial } from "../../proto/link/link.ts";
 import type {
@@ -26,6 +30,8 @@ export interface ConnectOptions {
   readonly node?: string;
   /** See `ONE_AGENT_FIELD`. */
   readonly oneAgent?: boolean;
+  /** The connection's. */
+  readonly id?: ConnectionId;
   /**
    * The first bytes for the target; sent in one write with the request. At
    * most `EARLY_BYTES_MAX`, which a fresh socket always takes.
@@ -80,13 +86,13 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
     socket: Conduit,
     address: string,
     outcome: DialEvents,
-    { node, oneAgent, earlyData }: ConnectOptions,
+    { node, oneAgent, id, earlyData }: ConnectOptions,
   ) {
     this.#socket = socket;
     const reader = new ConnectAnswerReader("the server");
     this.#phase = { kind: "requested", reader, outcome };
     socket.attach(this);
-    socket.write(request(address, node, oneAgent === true));
+    socket.write(request(address, node, oneAgent === true, id));
     if (earlyData !== undefined) socket.write(earlyData);
   }
 
@@ -258,13 +264,16 @@ function request(
   address: string,
   node: string | undefined,
   oneAgent: boolean,
+  id: ConnectionId | undefined,
 ): Uint8Array {
   const nodeLine = node !== undefined
     ? `${NODE_FIELD}: ${node}\r\n`
     : oneAgent
     ? `${ONE_AGENT_FIELD}: true\r\n`
     : "";
+  const idLine = id === undefined ? "" : `${CONNECTION_ID_FIELD}: ${id}\r\n`;
   return new TextEncoder().encode(
-    `CONNECT ${address} HTTP/1.1\r\nHost: 127.0.0.1\r\n${nodeLine}\r\n`,
+    `CONNECT ${address} HTTP/1.1\r\nHost: 127.0.0.1\r\n${nodeLine}${idLine}` +
+      "\r\n",
   );
 }

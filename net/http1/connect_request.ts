@@ -12,6 +12,16 @@ import {
   ONE_AGENT_FIELD,
   TWO_NODES,
 } from "../../proto/link/dial_handler.ts";
+import {
+  CONNECTION_ID_FIELD,
+  type ConnectionId,
+  readConnectionId,
+} from "../../proto/peer/connection_id.ts";
+import {
+  readTraceparent,
+  type TraceContext,
+  TRACEPARENT_FIELD,
+} from "../../proto/peer/trace_context.ts";
 import type { RequestHead } from "./head.ts";
 import { MessageError, quote } from "./message_error.ts";
 
@@ -26,6 +36,9 @@ export interface ConnectRequest {
   readonly node: string | undefined;
   /** See `ONE_AGENT_FIELD`. */
   readonly oneAgent: boolean;
+  /** The client's, or the span that it sent; anything else is no id. */
+  readonly id: ConnectionId | undefined;
+  readonly trace: TraceContext | undefined;
 }
 
 /** @throws {MessageError} With the status to answer. */
@@ -48,7 +61,10 @@ export function connectRequestOf(
     );
   }
   const oneAgent = fields.all(ONE_AGENT_FIELD).length > 0;
-  return { target, node: nodes[0], oneAgent };
+  const trace = readTraceparent(fields.all(TRACEPARENT_FIELD));
+  const ids = fields.all(CONNECTION_ID_FIELD);
+  const id = readConnectionId(ids.length === 1 ? ids[0] : trace?.spanId);
+  return { target, node: nodes[0], oneAgent, id, trace };
 }
 
 /** Why `target` is not a `host:port`, or `undefined` when it is. */

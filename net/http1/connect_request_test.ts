@@ -13,6 +13,8 @@ Deno.test("kube-apiserver's request is read", () => {
     target: "10.0.0.1:443",
     node: undefined,
     oneAgent: false,
+    id: undefined,
+    trace: undefined,
   });
 });
 
@@ -21,11 +23,30 @@ Deno.test("a node, or one agent, is asked for by fields of ours", () => {
     target: "[::1]:80",
     node: "n1",
     oneAgent: false,
+    id: undefined,
+    trace: undefined,
   });
   assertEquals(
     read("CONNECT a:1 HTTP/1.1\r\nTunnel-One-Agent: x").oneAgent,
     true,
   );
+});
+
+Deno.test("the id is the client's own, or the span that it sent", () => {
+  const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  const idOf = (...fields: string[]) =>
+    read(["CONNECT a:1 HTTP/1.1", ...fields].join("\r\n")).id;
+  const own = "tunnel-connection-id: 7edcba9876543210";
+  assertEquals(idOf(own), "7edcba9876543210");
+  assertEquals(idOf(`traceparent: ${trace}`), "00f067aa0ba902b7");
+  assertEquals(idOf(`traceparent: ${trace}`, own), "7edcba9876543210");
+  assertEquals(
+    idOf(`traceparent: ${trace}`, `traceparent: ${trace}`),
+    undefined,
+  );
+  assertEquals(idOf(`traceparent: ${trace}x`), undefined);
+  assertEquals(idOf(own, own), undefined);
+  assertEquals(idOf("tunnel-connection-id: 0000000000000001"), undefined);
 });
 
 // deno-fmt-ignore: the columns are the point.

@@ -273,7 +273,7 @@ export class ConnectSession<Caller>
     this.#headBytes = 0;
   }
 
-  #dial({ target, node, oneAgent }: ConnectRequest): void {
+  #dial({ target, ...request }: ConnectRequest): void {
     const phase: Dialing = {
       kind: "dialing",
       pending: undefined,
@@ -281,9 +281,8 @@ export class ConnectSession<Caller>
     };
     this.#phase = phase;
     const order: ConnectDialRequest<Caller> = {
+      ...request,
       target: { protocol: "tcp", address: target },
-      node,
-      oneAgent,
       caller: this.#caller,
       takeEarlyData: () => this.#takeEarly(),
     };

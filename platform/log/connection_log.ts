@@ -10,6 +10,7 @@
  */
 
 import type { DialError, DialTarget } from "../../proto/peer/dial_error.ts";
+import type { ConnectionId } from "../../proto/peer/connection_id.ts";
 import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
@@ -18,6 +19,8 @@ import type { Log, LogFields } from "./log.ts";
 
 /** What is known of a connection. */
 export interface ConnectionFacts {
+  /** The same in the logs of all programs that it passes. */
+  readonly id?: ConnectionId;
   /** The caller. */
   readonly who?: string;
   /** Where that is connected from. */
@@ -134,9 +137,10 @@ class LoggedConnection implements ConduitObserver {
 }
 
 function fieldsOf(
-  { who, from, node, forwardedTo, service, target }: ConnectionFacts,
+  { id, who, from, node, forwardedTo, service, target }: ConnectionFacts,
 ): LogFields {
   return {
+    ...(id === undefined ? {} : { id }),
     ...(who === undefined ? {} : { who }),
     ...(from === undefined ? {} : { from }),
     ...(node === undefined ? {} : { node }),

@@ -6,6 +6,7 @@
 
 import type { Metadata } from "../grpc/metadata.ts";
 import type { Conduit } from "../transfer/conduit.ts";
+import type { ConnectionId } from "../peer/connection_id.ts";
 import { DialError, type DialTarget } from "../peer/dial_error.ts";
 import type { PendingDial } from "./link.ts";
 
@@ -48,6 +49,8 @@ export interface DialAnswer {
 export interface DialContext {
   /** The metadata of the call; empty in the packets carrier. */
   readonly metadata: Metadata;
+  /** What its DIAL_REQ carries; absent: the asker knows of no ids. */
+  readonly id?: ConnectionId | undefined;
   /**
    * Takes over what the caller has sent already, to send it ahead with the
    * dial. The taker delivers it, before anything else and once: it does not

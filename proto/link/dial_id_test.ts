@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { forAll } from "../../tests/support/memory/prng.ts";
 import { decodePacket, encodePacket } from "../packets/packet_codec.ts";
-import { randomDialId } from "./dial_id.ts";
+import { connectionIdOf, dialIdOf, randomDialId } from "./dial_id.ts";
 
 Deno.test("dial ids are in [0, 2^63) and survive the wire to the bit", async () => {
   await forAll(200, (prng) => {
@@ -22,4 +22,25 @@ Deno.test("a dial id has one representation, so that it can be a key", () => {
     }),
     Number.MAX_SAFE_INTEGER,
   );
+});
+
+Deno.test("a connection id is the same number in digits", async () => {
+  await forAll(200, (prng) => {
+    const id = prng.bytes(8).toHex();
+    const random = dialIdOf(id);
+    const packet = decodePacket(encodePacket({ type: "DIAL_CLS", random }));
+    assertEquals(packet, { type: "DIAL_CLS", random });
+    if (!id.startsWith("00000000")) assertEquals(connectionIdOf(random), id);
+  });
+  assertEquals(dialIdOf("ffffffffffffffff"), -1);
+  assertEquals(connectionIdOf(-1), "ffffffffffffffff");
+  // As the SPEC shows it.
+  assertEquals(connectionIdOf(5577006791947779410n), "4d65822107fcfd52");
+});
+
+Deno.test("a count is no connection id", () => {
+  for (const count of [0, 1, 2 ** 32 - 1]) {
+    assertEquals(connectionIdOf(count), undefined);
+  }
+  assertEquals(connectionIdOf(2 ** 32), "0000000100000000");
 });

@@ -9,6 +9,7 @@ import type { StreamOpener } from "../grpc/client.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { AnnouncedService, ServiceRefusal } from "./link_messages.ts";
 import type { Conduit } from "../transfer/conduit.ts";
+import type { ConnectionId } from "../peer/connection_id.ts";
 import type { DialError, DialTarget } from "../peer/dial_error.ts";
 import type { Identifiers } from "../peer/identifiers.ts";
 import type { PeerIdentity } from "../peer/peer_identity.ts";
@@ -107,6 +108,8 @@ export interface LinkDialOptions {
    * first that the target receives; at most `EARLY_BYTES_MAX` bytes.
    */
   readonly earlyData?: Uint8Array;
+  /** The connection's; absent: the agent makes one. */
+  readonly id?: ConnectionId;
 }
 
 /** A connected agent. */

@@ -19,6 +19,7 @@ import type { Conduit } from "../transfer/conduit.ts";
 import { transfer } from "../transfer/transfer.ts";
 import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
+import { connectionIdOf } from "./dial_id.ts";
 import { LinkError, LinkRefusedError } from "./hello.ts";
 import { INSTANCE_FIELD } from "../peer/instance_id.ts";
 import type { PendingDial } from "./link.ts";
@@ -214,7 +215,11 @@ export class PacketsAgentLink implements ClientCallEvents {
         failed: (error) => {
           if (this.#take(random, dial)) this.#refuse(random, error.message);
         },
-      }, { metadata: new Metadata(), takeEarlyData: () => new Uint8Array(0) });
+      }, {
+        metadata: new Metadata(),
+        id: connectionIdOf(random),
+        takeEarlyData: () => new Uint8Array(0),
+      });
     } catch (error) {
       reportFault("link", error);
       if (this.#take(random, dial)) this.#refuse(random, INTERNAL_ERROR);

@@ -21,7 +21,7 @@ import { PacketError } from "../packets/packet_error.ts";
 import type { Timers } from "../sync/clock.ts";
 import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
 import { announceCapabilities, hasCapability } from "./capabilities.ts";
-import { randomDialId, type Randomness } from "./dial_id.ts";
+import { dialIdOf, randomDialId, type Randomness } from "./dial_id.ts";
 import { parseIdentifiers } from "../peer/identifiers.ts";
 import { INSTANCE_FIELD, readInstanceId } from "../peer/instance_id.ts";
 import type { PeerIdentity } from "../peer/peer_identity.ts";
@@ -192,14 +192,16 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   dial(
     target: DialTarget,
     events: DialEvents,
-    { earlyData }: LinkDialOptions = {},
+    { earlyData, id }: LinkDialOptions = {},
   ): PendingDial {
     if (this.#state !== "open") {
       const reason = "the agent's link is over";
       events.onFailed(new DialError("link-lost", reason, "unprocessed"));
       return { cancel: () => {} };
     }
-    let random = randomDialId(this.#options.randomness);
+    let random = id === undefined
+      ? randomDialId(this.#options.randomness)
+      : dialIdOf(id);
     while (this.#pending.has(random)) {
       random = randomDialId(this.#options.randomness);
     }

@@ -33,6 +33,7 @@ import {
 } from "./capabilities.ts";
 import { DIAL_FAILURE_FIELD } from "../peer/dial_failure.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
+import { connectionIdOf } from "./dial_id.ts";
 import type { DialError, DialTarget } from "../peer/dial_error.ts";
 import { EARLY_BYTES_MAX, type PendingDial } from "./link.ts";
 import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
@@ -297,6 +298,7 @@ class ProxyCallee
       failed: (error) => this.#failed(error),
     }, {
       metadata: this.#call.metadata,
+      id: connectionIdOf(this.#random),
       takeEarlyData: () => this.#conduit!.takeHeld(EARLY_BYTES_MAX),
     });
     // It may have answered before it returned.

@@ -32,6 +32,7 @@ import {
   type ServerHello,
   type ServiceRefusal,
 } from "./link_messages.ts";
+import { dialIdOf } from "./dial_id.ts";
 import { dialProxy, proxyHead } from "./proxy_client.ts";
 import {
   CONTROL_MESSAGE_BYTES_MAX,
@@ -199,15 +200,16 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     options: LinkDialOptions = {},
   ): PendingDial {
     const { timers, observer } = this.#options;
+    const { id, earlyData } = options;
     this.#load++;
     return dialProxy(this.#connection, target, events, {
       authority: AUTHORITY,
       head: DIAL_HEAD,
       timers,
-      dialId: ++this.#dials,
+      dialId: id === undefined ? ++this.#dials : dialIdOf(id),
       onOver: this.#dialIsOver,
       ...(observer === undefined ? {} : { observer }),
-      ...options,
+      ...(earlyData === undefined ? {} : { earlyData }),
     });
   }
 

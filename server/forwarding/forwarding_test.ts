@@ -323,6 +323,7 @@ Deno.test("a server that does not answer costs a dial three seconds", async () =
   const request = { target: TARGET, node: undefined, caller: socketCaller() };
   const way = servers.forwarder.wayTo(peer!, {
     ...request,
+    id: "f0e1d2c3b4a59687",
     takeEarlyData: () => new Uint8Array(0),
   });
   const again = await servers.dial();

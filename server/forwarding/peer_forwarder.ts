@@ -6,7 +6,7 @@
 
 import type { Upstream } from "../../net/channel/upstream.ts";
 import type { Peer } from "../peers/peers.ts";
-import type { CallerDial, Forwarder } from "../routing/dialer.ts";
+import type { Forwarder, IdentifiedDial } from "../routing/dialer.ts";
 import type { DialWay } from "../routing/dial_way.ts";
 import { PeerServer, type PeerServerOptions } from "./peer_server.ts";
 import { PeerWay } from "./peer_way.ts";
@@ -31,7 +31,7 @@ export class PeerForwarder implements Forwarder {
     return this.#servers.size;
   }
 
-  wayTo(peer: Peer, request: CallerDial): DialWay {
+  wayTo(peer: Peer, request: IdentifiedDial): DialWay {
     return new PeerWay(this.#serverOf(peer), request);
   }
 

@@ -111,7 +111,7 @@ export class PeerFrontend {
   /** @throws {DialError} */
   #requested(
     target: DialTarget,
-    { metadata, takeEarlyData }: DialContext,
+    { metadata, id, takeEarlyData }: DialContext,
   ): CallerDial {
     const { caller, hasPolicy } = decodeForwarded(metadata);
     if (hasPolicy && !this.#options.hasPolicy) {
@@ -128,6 +128,7 @@ export class PeerFrontend {
       target,
       node: metadata.text(NODE_FIELD),
       oneAgent: metadata.text(ONE_AGENT_FIELD) !== undefined,
+      id,
       caller,
       takeEarlyData,
     };

@@ -60,7 +60,6 @@ export class PeerServer {
   /** Since when there is an attempt to connect. */
   #connectingMs: number | undefined;
   #load = 0;
-  #dials = 0;
   #timer: Timer | undefined;
   #isAborted = false;
 
@@ -177,10 +176,6 @@ export class PeerServer {
   /** Whether its name is for this caller, as the names of nodes are. */
   mayBeNamed({ caller }: CallerDial): boolean {
     return !this.#options.hasPolicy && caller.node === undefined;
-  }
-
-  nextDialId(): number {
-    return ++this.#dials;
   }
 
   /** Ends everything. */

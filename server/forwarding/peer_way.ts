@@ -20,7 +20,8 @@ import type {
 import { dialProxy } from "../../proto/link/proxy_client.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
-import type { CallerDial } from "../routing/dialer.ts";
+import { dialIdOf } from "../../proto/link/dial_id.ts";
+import type { IdentifiedDial } from "../routing/dialer.ts";
 import type { DialWay } from "../routing/dial_way.ts";
 import { FORWARDED_FIELD } from "./forwarded_caller.ts";
 import type { PeerServer } from "./peer_server.ts";
@@ -38,9 +39,9 @@ const CONNECTIONS_MAX = 3;
 export class PeerWay implements DialWay {
   readonly leadsTo: PeerServer;
   readonly agentId = undefined;
-  readonly #request: CallerDial;
+  readonly #request: IdentifiedDial;
 
-  constructor(server: PeerServer, request: CallerDial) {
+  constructor(server: PeerServer, request: IdentifiedDial) {
     this.leadsTo = server;
     this.#request = request;
   }
@@ -94,7 +95,7 @@ export class PeerWay implements DialWay {
 
 class PeerDial implements PendingDial {
   readonly #server: PeerServer;
-  readonly #request: CallerDial;
+  readonly #request: IdentifiedDial;
   readonly #events: DialEvents;
   #state: "waiting" | "asked" | "connected" | "over" = "waiting";
   /** Connections that were made for it, and how often it was asked. */
@@ -107,7 +108,7 @@ class PeerDial implements PendingDial {
 
   constructor(
     server: PeerServer,
-    request: CallerDial,
+    request: IdentifiedDial,
     events: DialEvents,
     options: LinkDialOptions,
   ) {
@@ -182,7 +183,7 @@ class PeerDial implements PendingDial {
       scheme,
       metadata,
       timers,
-      dialId: this.#server.nextDialId(),
+      dialId: dialIdOf(this.#request.id),
       observer,
       messageBytesMax,
       onOver: () => {

@@ -42,7 +42,7 @@ export function frontendRouter(
     timers,
     observer,
     messageBytesMax,
-    onDial(target, answer, { metadata, takeEarlyData }) {
+    onDial(target, answer, { metadata, id, takeEarlyData }) {
       const problem = nodeProblem(metadata);
       if (problem !== undefined) {
         answer.failed(problem);
@@ -50,7 +50,7 @@ export function frontendRouter(
       }
       const node = metadata.text(NODE_FIELD);
       const oneAgent = metadata.text(ONE_AGENT_FIELD) !== undefined;
-      const request = { target, node, oneAgent, caller, takeEarlyData };
+      const request = { target, node, oneAgent, id, caller, takeEarlyData };
       return options.dial(request, answer);
     },
     join: async (caller, target) => {

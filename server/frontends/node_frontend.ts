@@ -169,7 +169,7 @@ export class NodeFrontend {
     calls: NodeCaller,
     target: DialTarget,
     answer: DialAnswer,
-    { metadata, takeEarlyData }: DialContext,
+    { metadata, id, takeEarlyData }: DialContext,
   ): PendingDial {
     if (refusal !== undefined) {
       const error = new DialError("refused", refusal.message);
@@ -196,7 +196,8 @@ export class NodeFrontend {
       if (!isOver) this.#count(calls, -1);
       isOver = true;
     };
-    const pending = this.#options.dial({ ...meant, caller, takeEarlyData }, {
+    const request = { ...meant, id, caller, takeEarlyData };
+    const pending = this.#options.dial(request, {
       connected: (conduit) => {
         // Counted on by who joins it.
         answer.connected(conduit);

@@ -13,6 +13,7 @@ import type {
 } from "../../policy/dial_record.ts";
 import { refusal } from "../../policy/refusal.ts";
 import { NOT_ALLOWED, type RuleDecision } from "../../policy/rule_set.ts";
+import type { ConnectionId } from "../../proto/peer/connection_id.ts";
 import type { DialError, DialTarget } from "../../proto/peer/dial_error.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import { type Caller, callerFacts } from "./caller.ts";
@@ -25,6 +26,8 @@ export interface RequestedDial {
   readonly caller: Caller;
   /** The node that the caller names, if any. */
   readonly node: string | undefined;
+  /** The connection's, for logs: what the caller gave, if it gave one. */
+  readonly id?: ConnectionId | undefined;
 }
 
 /** Whether a dial may be made, and where to report what becomes of it. */
@@ -124,15 +127,15 @@ export class DialAuthorizer {
 
 /** Spelled out: this is done for each connection. */
 function recordedFacts(
-  { caller, target }: RequestedDial,
+  { id, caller, target }: RequestedDial,
   agent: LinkPeer | undefined,
   forwardedTo: string | undefined,
 ): DialFacts {
   const who = callerFacts(caller);
   const from = caller.remoteAddress;
-  if (forwardedTo !== undefined) return { who, from, forwardedTo, target };
-  if (agent === undefined) return { who, from, target };
-  return { who, from, node: agent.agentId, target };
+  if (forwardedTo !== undefined) return { id, who, from, forwardedTo, target };
+  if (agent === undefined) return { id, who, from, target };
+  return { id, who, from, node: agent.agentId, target };
 }
 
 /** What an agent is called, as policies name nodes. */

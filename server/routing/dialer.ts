@@ -11,6 +11,7 @@
  */
 
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import type { ConnectionId } from "../../proto/peer/connection_id.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
 import type {
   AgentLink,
@@ -20,6 +21,7 @@ import type {
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { DialRecord } from "../../policy/dial_record.ts";
+import { newConnectionId } from "../../platform/process/connection_ids.ts";
 import type { ConnectionLog } from "../../platform/log/connection_log.ts";
 import { type DialWay, LinkWay } from "./dial_way.ts";
 import {
@@ -69,7 +71,7 @@ export interface DialObserver {
 
 /** Sends dials to other servers. */
 export interface Forwarder {
-  wayTo(peer: Peer, request: CallerDial): DialWay;
+  wayTo(peer: Peer, request: IdentifiedDial): DialWay;
 }
 
 /**
@@ -95,6 +97,11 @@ export interface DialerOptions {
   readonly peers?: Peers;
   /** Absent: callers are told which server to call instead. */
   readonly forwarder?: Forwarder;
+  /**
+   * Whether a connection of this id is here already: the next one that comes
+   * with it has an id of its own.
+   */
+  readonly isTaken?: (id: ConnectionId) => boolean;
 }
 
 /** A dial as a frontend asks for it. */
@@ -103,6 +110,11 @@ export interface CallerDial extends RequestedDial {
   readonly oneAgent?: boolean;
   /** See `DialContext.takeEarlyData`. */
   takeEarlyData(): Uint8Array;
+}
+
+/** One that this server knows by an id. */
+export interface IdentifiedDial extends CallerDial {
+  readonly id: ConnectionId;
 }
 
 /** Dials for all frontends of a server. */
@@ -114,8 +126,9 @@ export class Dialer {
   }
 
   /** Starts a dial. The answer may come before this returns. */
-  dial(request: CallerDial, answer: DialAnswer): PendingDial {
+  dial(asked: CallerDial, answer: DialAnswer): PendingDial {
     const { registry, authorizer } = this.#options;
+    const request = { ...asked, id: this.#idOf(asked) };
     const picked = registry.pick(request.target, request.node);
     const link = picked.kind === "noAgent" ? undefined : picked.link;
     if (authorizer === undefined && request.caller.node !== undefined) {
@@ -143,9 +156,16 @@ export class Dialer {
     return dial;
   }
 
+  /** A caller may give any, also one that is another caller's. */
+  #idOf({ id }: CallerDial): ConnectionId {
+    return id === undefined || this.#options.isTaken?.(id) === true
+      ? newConnectionId()
+      : id;
+  }
+
   /** The way that may be taken beside or after others, if there is one. */
   #another(
-    request: CallerDial,
+    request: IdentifiedDial,
     ...[tried, place]: Parameters<Another>
   ): Choice | undefined {
     const { registry, authorizer } = this.#options;
@@ -178,7 +198,7 @@ export class Dialer {
 
   /** @param link The best that there is here. */
   #wayOf(
-    request: CallerDial,
+    request: IdentifiedDial,
     link: AgentLink | undefined,
     tried: readonly DialWay[],
   ): DialWay | undefined {
@@ -192,7 +212,7 @@ export class Dialer {
   }
 
   #wayToPeer(
-    request: CallerDial,
+    request: IdentifiedDial,
     tried: readonly DialWay[],
   ): DialWay | undefined {
     const { forwarder } = this.#options;
@@ -255,7 +275,7 @@ export class Dialer {
   }
 
   #refuse(
-    request: CallerDial,
+    request: IdentifiedDial,
     error: DialError,
     record: DialRecord | undefined,
     answer: DialAnswer,
@@ -268,7 +288,7 @@ export class Dialer {
   #fail(
     error: DialError,
     cause: DialFailureCause,
-    request: CallerDial,
+    request: IdentifiedDial,
     way: DialWay | undefined,
     answer: DialAnswer,
   ): PendingDial {

@@ -124,6 +124,22 @@ Deno.test("a dial leads to a conduit, which is counted to its end", async () => 
   assertEquals(scene.timers.pendingCount, 0);
 });
 
+Deno.test("a caller's id goes on, unless a connection here has it", () => {
+  const taken = new Set<string>();
+  const scene = new Scene({ isTaken: (id) => taken.has(id) });
+  const { dials } = scene.link();
+  const id = "f0e1d2c3b4a59687";
+  scene.dial("", undefined, { id });
+  taken.add(id);
+  scene.dial("", undefined, { id });
+  scene.dial();
+  const [first, second, third] = dials.map(({ id }) => id!);
+  assertEquals(first, id);
+  assertMatch(second!, /^[0-7][0-9a-f]{15}$/);
+  assertMatch(third!, /^[0-7][0-9a-f]{15}$/);
+  assertEquals(new Set([first, second, third]).size, 3);
+});
+
 Deno.test("an agent that does not answer costs its deadline and no more", () => {
   const scene = new Scene();
   const link = scene.link();

@@ -14,16 +14,17 @@
 import type { DialRecord } from "../../policy/dial_record.ts";
 import type { ConnectionFacts } from "../../platform/log/connection_log.ts";
 import { abandon, type DialAnswer } from "../../proto/link/dial_handler.ts";
+import type { ConnectionId } from "../../proto/peer/connection_id.ts";
 import { DialError, lacksDescriptors } from "../../proto/peer/dial_error.ts";
 import { EARLY_BYTES_MAX, type PendingDial } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ObservedConduit } from "../../proto/transfer/observed_conduit.ts";
 import type {
-  CallerDial,
   DialerOptions,
   DialFailureCause,
   DialPath,
+  IdentifiedDial,
 } from "./dialer.ts";
 import type { DialWay } from "./dial_way.ts";
 import { STILL_MS } from "./registry.ts";
@@ -77,7 +78,7 @@ const RETRIES_MAX = 4;
 export class OngoingDial implements PendingDial {
   #way: DialWay;
   #record: DialRecord | undefined;
-  readonly #request: CallerDial;
+  readonly #request: IdentifiedDial;
   readonly #answer: DialAnswer;
   readonly #options: DialerOptions;
   readonly #another: Another;
@@ -95,7 +96,7 @@ export class OngoingDial implements PendingDial {
 
   constructor(
     { way, record }: Choice,
-    request: CallerDial,
+    request: IdentifiedDial,
     answer: DialAnswer,
     options: DialerOptions,
     another: Another,
@@ -107,6 +108,11 @@ export class OngoingDial implements PendingDial {
     this.#options = options;
     this.#another = another;
     this.#startedMs = record?.startMs ?? options.timers.now();
+  }
+
+  /** The connection's. */
+  get id(): ConnectionId {
+    return this.#request.id;
   }
 
   start(): void {
@@ -125,11 +131,12 @@ export class OngoingDial implements PendingDial {
   #ask(): void {
     const way = this.#way;
     const earlyData = this.#earlyData;
+    const { id } = this.#request;
     this.#tried.push(way);
     const pending = way.dial({
       onConnected: (conduit) => this.#onConnected(conduit),
       onFailed: (error) => this.#onFailed(error),
-    }, earlyData === undefined ? {} : { earlyData });
+    }, earlyData === undefined ? { id } : { id, earlyData });
     this.#askForLife(way, SILENT_MS);
     // It may have failed at once, and another one be asked by now.
     if (way === this.#way) this.#pending = pending;
@@ -195,7 +202,7 @@ export class OngoingDial implements PendingDial {
     const pending = rival.way.dial({
       onConnected: (conduit) => this.#rivalConnected(rival, conduit),
       onFailed: (error) => this.#rivalFailed(rival, error),
-    }, {});
+    }, { id: this.#request.id });
     rival.pending = pending;
     if (this.#way === rival.way) this.#pending = pending;
   }
@@ -345,11 +352,12 @@ export class OngoingDial implements PendingDial {
 
 /** For the log. @param way Absent: there was none. */
 export function dialFacts(
-  { caller, node, target }: CallerDial,
+  { id, caller, node, target }: IdentifiedDial,
   way: DialWay | undefined,
 ): ConnectionFacts {
   const agent = way?.agentId ?? node;
   return {
+    id,
     who: callerName(caller),
     from: caller.remoteAddress,
     target,
@@ -360,7 +368,7 @@ export function dialFacts(
 
 /** How a dial passes servers. @param way Absent: there was none. */
 export function pathOf(
-  { caller }: CallerDial,
+  { caller }: Pick<IdentifiedDial, "caller">,
   way: DialWay | undefined,
 ): DialPath {
   if (caller.forwardedBy !== undefined) return "from_peer";

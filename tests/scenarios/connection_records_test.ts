@@ -178,6 +178,27 @@ for (const carrier of CARRIERS) {
     });
   }
 
+  for (const way of WAYS) {
+    Deno.test(`${carrier}, ${way}: the caller's id stands in all logs`, async () => {
+      await using recorded = await Recorded.open(carrier);
+      const { tunnel, agent, folder } = recorded;
+      const target = { protocol: "tcp", address: tunnel.target.address };
+      const id = "f0e1d2c3b4a59687";
+      const conduit = await tunnel.dial(way, { target, id });
+      for (const log of [tunnel.log, agent.log]) {
+        const { fields } = await log.until(/^connection opened$/);
+        assertEquals(fields["id"], id);
+      }
+      abandon(conduit, "the test is over");
+      await recorded.ended();
+      for (const name of ["server", "agent"]) {
+        const lines = (await Deno.readTextFile(`${folder}/${name}`)).trim()
+          .split("\n").map((line) => JSON.parse(line).id);
+        assertEquals(lines, [id, id]);
+      }
+    });
+  }
+
   Deno.test(`${carrier}: a datagram that goes with its dial is recorded at both ends`, async () => {
     await using recorded = await Recorded.open(carrier);
     const { tunnel, agent } = recorded;

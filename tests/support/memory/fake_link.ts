@@ -56,6 +56,7 @@ export class FakeLink implements AgentLink {
     events: DialEvents;
     cancelled: boolean;
     earlyData: Uint8Array | undefined;
+    id: string | undefined;
     /** Before which others it was asked for, of all links. */
     turn: number;
   }[] = [];
@@ -84,10 +85,10 @@ export class FakeLink implements AgentLink {
   dial(
     target: DialTarget,
     events: DialEvents,
-    { earlyData }: LinkDialOptions = {},
+    { earlyData, id }: LinkDialOptions = {},
   ): PendingDial {
     const turn = turns++;
-    const dial = { target, events, cancelled: false, earlyData, turn };
+    const dial = { target, events, cancelled: false, earlyData, id, turn };
     this.dials.push(dial);
     return { cancel: () => void (dial.cancelled = true) };
   }

@@ -10,6 +10,7 @@ import { CAPABILITIES } from "../../../proto/link/capabilities.ts";
 import type { DialHandler } from "../../../proto/link/dial_handler.ts";
 import { LINK_VERSION } from "../../../proto/link/hello.ts";
 import { ANONYMOUS } from "../../../proto/peer/peer_identity.ts";
+import type { ConnectionId } from "../../../proto/peer/connection_id.ts";
 import type { DialError, DialTarget } from "../../../proto/peer/dial_error.ts";
 import type { AgentLink, LinkDialOptions } from "../../../proto/link/link.ts";
 import type { PacketObserver } from "../../../proto/link/packet_observer.ts";
@@ -30,6 +31,8 @@ import { CONNECT_PATH } from "../../../proto/link/method_paths.ts";
 export interface ArrivedDial {
   readonly target: DialTarget;
   readonly answer: Parameters<DialHandler>[1];
+  /** What came with it. */
+  readonly id: ConnectionId | undefined;
   isCancelled: boolean;
 }
 
@@ -93,14 +96,14 @@ export class CarrierRig {
   readonly dials: ArrivedDial[] = [];
   #nextTarget: Conduit | undefined;
 
-  readonly onDial: DialHandler = (target, answer) => {
+  readonly onDial: DialHandler = (target, answer, { id }) => {
     const next = this.#nextTarget;
     this.#nextTarget = undefined;
     if (next !== undefined) {
       answer.connected(next);
       return { cancel: () => {} };
     }
-    const dial = { target, answer, isCancelled: false };
+    const dial = { target, answer, id, isCancelled: false };
     this.dials.push(dial);
     return { cancel: () => void (dial.isCancelled = true) };
   };
@@ -148,7 +151,9 @@ export class CarrierRig {
   }
 
   /** Starts a dial that stays unanswered until the test answers it. */
-  dial(): { outcome: Promise<DialError | "connected">; cancel(): void } {
+  dial(
+    options: LinkDialOptions = {},
+  ): { outcome: Promise<DialError | "connected">; cancel(): void } {
     const { promise, resolve } = Promise.withResolvers<
       DialError | "connected"
     >();
@@ -158,7 +163,7 @@ export class CarrierRig {
         resolve("connected");
       },
       onFailed: resolve,
-    });
+    }, options);
     return { outcome: promise, cancel: () => pending.cancel() };
   }
 }

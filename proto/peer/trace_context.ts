@@ -1,0 +1,57 @@
+/**
+ * The `traceparent` field of W3C Trace Context, levels 1 and 2: to which trace a
+ * call belongs, and which span of it made the call.
+ *
+ * Callers may send anything: what is not exactly right is no context.
+ * `tracestate` is not passed on: it means something to who wrote it, and may be
+ * dropped.
+ *
+ * @module
+ */
+
+/** In a call's metadata, and among the headers of a CONNECT request. */
+export const TRACEPARENT_FIELD = "traceparent";
+
+/** Where a span stands. */
+export interface TraceContext {
+  /** 32 hexadecimal digits, not all zero. */
+  readonly traceId: string;
+  /** 16 hexadecimal digits, not all zero. */
+  readonly spanId: string;
+  readonly flags: number;
+}
+
+/** Of {@linkcode TraceContext.flags}: who calls keeps its spans. */
+export const SAMPLED_FLAG = 1;
+
+/** A later version may add members behind these, and keeps them (§3.2.1). */
+const TRACEPARENT =
+  /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+
+/** Longer ones may be right in a later version, and are nobody's we know. */
+const LENGTH_MAX = 255;
+
+/**
+ * What a caller sent.
+ *
+ * @param values Of all fields of that name: of two none counts.
+ */
+export function readTraceparent(
+  values: readonly string[],
+): TraceContext | undefined {
+  const [value] = values;
+  if (values.length !== 1 || value!.length > LENGTH_MAX) return undefined;
+  const match = TRACEPARENT.exec(value!);
+  if (match === null) return undefined;
+  const [, version, traceId, spanId, flags, more] = match;
+  if (version === "00" && more !== undefined) return undefined;
+  return { traceId: traceId!, spanId: spanId!, flags: parseInt(flags!, 16) };
+}
+
+/** The value of {@linkcode TRACEPARENT_FIELD}, as version 00 writes it. */
+export function formatTraceparent(
+  { traceId, spanId, flags }: TraceContext,
+): string {
+  // Other flags mean something of who set them (§4.2): sampled and random.
+  return `00-${traceId}-${spanId}-0${flags & 3}`;
+}
