@@ -4,8 +4,11 @@
  * @module
  */
 
-import { ADMIN_TOKEN_FILE } from "../server/assembly/admin_access.ts";
-import { isLoopbackHost } from "../proto/peer/ip_address.ts";
+import {
+  type AdminClient,
+  adminClient,
+  AdminError,
+} from "../client/admin/admin_client.ts";
 import type { ClientDiff } from "../server/discovery/status/debug_endpoints.ts";
 import {
   type ClientSummary,
@@ -13,30 +16,17 @@ import {
   type KindSummary,
   SYNCZ_PATH,
 } from "../server/discovery/status/sync_status.ts";
-import { type CommandContext, defineCommand } from "./program/command.ts";
-import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
-import { parseHostPort } from "./flags/addresses.ts";
-import { booleanFlag, textFlag } from "./flags/flag.ts";
+import { ADMIN_FLAGS, answerForm, askedProgram } from "./flags/admin_flags.ts";
+import { booleanFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
-import { SERVER_ADMIN_PORT } from "./flags/server_and_agent.ts";
-import {
-  defaultStateDirectory,
-  stateDirectoryFlag,
-} from "./flags/state_directory.ts";
-import { askAdmin, notAnswered } from "./program/ask_admin.ts";
+import { printAnswer } from "./program/answer_output.ts";
+import { defineCommand } from "./program/command.ts";
+import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { ofOthers, textTable } from "./program/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
 
-const WHERE = "Where";
-
 const FLAGS = {
-  "server": textFlag(`127.0.0.1:${SERVER_ADMIN_PORT}`, {
-    group: WHERE,
-    placeholder: "HOST:PORT",
-    help: "Admin port of the server.",
-  }),
-  "state-dir": stateDirectoryFlag("server", WHERE),
-  "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
+  ...ADMIN_FLAGS,
   "all": booleanFlag(false, {
     group: "tunnel xds diff",
     help: "Also show what is in sync.",
@@ -77,26 +67,36 @@ export const XDS_COMMAND = defineCommand({
   flags: FLAGS,
   async run({ values, operands, given }, context) {
     const { verb, operand } = readVerb("xds", VERBS, operands, given);
-    const query = askerOf(values, context);
+    const asked = askedProgram(values, given, context);
+    const client = adminClient(asked.program, asked.address);
+    const output = {
+      form: answerForm(values),
+      intervalMs: values["watch"] ? values["interval"] : undefined,
+    };
     if (verb === "status") {
-      const answer = await query(SYNCZ_PATH) as SyncAnswer;
-      context.print(values["json"] ? jsonText(answer) : statusText(answer));
-      return ExitCode.OK;
+      return await printAnswer({
+        ...output,
+        ask: () => query<SyncAnswer>(client, SYNCZ_PATH),
+        table: statusText,
+      }, context);
     }
     const path = `${CONFIGZ_PATH}?node=${encodeURIComponent(operand)}`;
-    const { clients } = await query(path) as {
-      readonly clients: readonly ClientDiff[];
-    };
-    if (clients.length === 0) {
-      throw new CommandFailure(
-        ExitCode.FAILURE,
-        `No client of ${operand} is connected; \`tunnel xds status\` has all`,
-      );
-    }
-    context.print(
-      values["json"] ? jsonText(clients) : diffText(clients, values["all"]),
-    );
-    return clients.every(isSame) ? ExitCode.OK : ExitCode.FAILURE;
+    return await printAnswer({
+      ...output,
+      ask: async () => {
+        const { clients } = await query<
+          { readonly clients: readonly ClientDiff[] }
+        >(client, path);
+        if (clients.length > 0) return clients;
+        throw new CommandFailure(
+          ExitCode.FAILURE,
+          `No client of ${operand} is connected; \`tunnel xds status\` has all`,
+        );
+      },
+      table: (clients) => diffText(clients, values["all"]),
+      exitCode: (clients) =>
+        clients.every(isSame) ? ExitCode.OK : ExitCode.FAILURE,
+    }, context);
   },
 });
 
@@ -251,57 +251,16 @@ function isSame({ kinds, summary }: ClientDiff): boolean {
     );
 }
 
-function jsonText(value: unknown): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
-}
-
-/**
- * Asks the server, with the token that it keeps for its own user. A server on
- * another machine is not this one's: it is shown a token only of a directory
- * that somebody has named.
- */
-function askerOf(
-  values: { readonly server: string; readonly "state-dir": string },
-  { environment, readFile }: CommandContext,
-): (path: string) => Promise<unknown> {
-  const directory = values["state-dir"] ||
-    defaultStateDirectory("server", environment);
-  const file = `${directory}/${ADMIN_TOKEN_FILE}`;
-  const { host } = parseHostPort("--server", values.server);
-  const isMeant = values["state-dir"] !== "" || isLoopbackHost(host);
-  let token: string | undefined;
+/** @throws {CommandFailure | AdminError} */
+async function query<T>(client: AdminClient, path: string): Promise<T> {
   try {
-    if (isMeant) token = /[0-9a-f]{64}/.exec(readFile(file))?.[0];
-  } catch {
-    // It may be a server that asks for none.
+    return await client.get<T>(path);
+  } catch (error) {
+    if (!(error instanceof AdminError) || error.status !== 404) throw error;
+    throw new CommandFailure(
+      ExitCode.FAILURE,
+      `Cannot ask ${client.where}: it has no discovery (tunnel server ` +
+        "--discovery)",
+    );
   }
-  const server = { who: "server", at: values.server, flag: "--server" };
-  const refusal = (status: number) => {
-    if (status === 403) {
-      return new CommandFailure(
-        ExitCode.FAILURE,
-        `Cannot ask the server at ${server.at}: it answers only its own ` +
-          `user, and ${tokenProblem(file, token, isLoopbackHost(host))}`,
-      );
-    }
-    return status === 404
-      ? notAnswered(server, "it has no discovery (tunnel server --discovery)")
-      : undefined;
-  };
-  return (path) => askAdmin({ ...server, path, token, refusal });
-}
-
-/** Why what was shown, if anything, is not enough. */
-function tokenProblem(
-  file: string,
-  token: string | undefined,
-  isHere: boolean,
-): string {
-  if (token !== undefined) {
-    return `the token in ${file} is another server's; name its --state-dir`;
-  }
-  return isHere
-    ? `${file} cannot be read; run this as the server's user, or name its ` +
-      "--state-dir"
-    : `${file} is shown to no other machine unless --state-dir names it`;
 }

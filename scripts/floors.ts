@@ -60,6 +60,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["catalog"],
   // Who wants in.
   ["client/ads"],
+  ["client/admin"],
   ["client"],
   ["client/adsc", "client/bench"],
   // The control network.

@@ -13,18 +13,25 @@ import {
   adminHandler,
   healthHandler,
   type Routes,
+  withApi,
 } from "../net/admin/http_endpoints.ts";
 import {
   type BoundListener,
   type ListenAddress,
   listenHttp,
 } from "../net/listen/listeners.ts";
+import {
+  adminApi,
+  type AdminApiOptions,
+  type AdminRoute,
+} from "../net/admin/admin_api.ts";
+import type { HttpHandler } from "../net/admin/http_port.ts";
 import type { HttpUse } from "../net/admin/passed_http.ts";
 import type { Log } from "../platform/log/log.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { socketStore } from "../net/bind/socket_store.ts";
 import { profileRoutes } from "../net/admin/profile_routes.ts";
-import { guardDebug } from "./assembly/admin_access.ts";
+import { guardDebug, tokenAccess } from "./assembly/admin_access.ts";
 import type { ServerKubernetes } from "./cluster/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
 import { Readiness } from "./assembly/readiness.ts";
@@ -168,10 +175,13 @@ class Server {
     const admin = this.#serve(
       "admin",
       options.admin,
-      adminHandler(metricRegistry, {
-        ...options.profiling === true ? profileRoutes() : {},
-        ...await this.#debugRoutes(discovery?.routes),
-      }),
+      withApi(
+        adminApi(ADMIN_ROUTES, await this.#openAdmin()),
+        adminHandler(metricRegistry, {
+          ...options.profiling === true ? profileRoutes() : {},
+          ...await this.#debugRoutes(discovery?.routes),
+        }),
+      ),
     );
     this.#watchFiles();
     this.#kubernetes?.start();
@@ -272,6 +282,12 @@ class Server {
     return openKubernetes(own, server, log, metricRegistry);
   }
 
+  async #openAdmin(): Promise<AdminApiOptions> {
+    const { options, log } = this.#core;
+    const { stateDirectory } = options.agents.identity ?? {};
+    return await tokenAccess(stateDirectory, log);
+  }
+
   async #debugRoutes(routes: Routes | undefined): Promise<Routes> {
     if (routes === undefined) return {};
     const { options, log } = this.#core;
@@ -288,7 +304,7 @@ class Server {
   #serve(
     use: HttpUse,
     address: ListenAddress,
-    handler: (request: Request) => Response,
+    handler: HttpHandler,
   ): string {
     const listener = listenHttp(
       address,
@@ -357,6 +373,9 @@ class Server {
     for (const listener of this.#httpListeners) listener.close();
   }
 }
+
+/** What is asked of a server. */
+const ADMIN_ROUTES: readonly AdminRoute[] = [];
 
 /** How long agents may take to come to a server that takes over. */
 const AGENTS_WAIT_MS = 5_000;

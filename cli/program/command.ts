@@ -28,6 +28,10 @@ export interface CommandContext {
   readonly print: (text: string) => void;
   /** To stderr, as it is. */
   readonly printError: (text: string) => void;
+  /** The size of the terminal that stdout is; absent or `undefined`: it is none. */
+  readonly terminal?: () =>
+    | { readonly columns: number; readonly rows: number }
+    | undefined;
 }
 
 /** A subcommand, ready to run. */

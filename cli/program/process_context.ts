@@ -17,6 +17,10 @@ export function processContext(argv: readonly string[]): CommandContext {
     readFile: (path) => Deno.readTextFileSync(path),
     print: (text) => writeAll(Deno.stdout, text),
     printError: (text) => writeAll(Deno.stderr, text),
+    terminal: () =>
+      Deno.stdout.isTerminal() && Deno.env.get("TERM") !== "dumb"
+        ? Deno.consoleSize()
+        : undefined,
   };
 }
 

@@ -5,6 +5,8 @@
  * @module
  */
 
+import { ADMIN_API } from "../../proto/admin/api.ts";
+import type { HttpHandler } from "./http_port.ts";
 import { jsonPieces, slicedText } from "./sliced_text.ts";
 import {
   type MetricRegistry,
@@ -34,6 +36,19 @@ export interface HealthOptions {
 
 /** Answers one request. */
 export type HttpRouter = (request: Request) => Response;
+
+/**
+ * @param api Answers what is below `/v1`.
+ * @param others Answers everything else.
+ */
+export function withApi(api: HttpHandler, others: HttpHandler): HttpHandler {
+  return (request, peer) => {
+    const { pathname } = new URL(request.url);
+    return pathname === ADMIN_API || pathname.startsWith(`${ADMIN_API}/`)
+      ? api(request, peer)
+      : others(request, peer);
+  };
+}
 
 /** `/healthz`, `/readyz` (and `/ready`), `/metrics`. */
 export function healthHandler(options: HealthOptions): HttpRouter {

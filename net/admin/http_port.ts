@@ -6,7 +6,7 @@
  * one. So each connection gets one short request, one answer and a deadline,
  * and there are only so many: the oldest goes for the next.
  *
- * Bodies are not read, connections are not kept.
+ * A body is small or refused, and connections are not kept.
  *
  * @module
  */
@@ -16,10 +16,10 @@ import {
   INTERNAL_ERROR,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
-import { type RequestHead, RequestReader } from "../http1/head.ts";
 import { MessageError } from "../http1/message_error.ts";
 import { Socket } from "../stream/socket.ts";
 import type { Stream } from "../stream/stream.ts";
+import { readHead, requestOf } from "./http_request.ts";
 
 /** Connections at once: a probe or a scrape takes milliseconds. */
 export const HTTP_CONNECTIONS_MAX = 256;
@@ -35,8 +35,17 @@ export function longAnswer(response: Response, extraMs: number): Response {
   return response;
 }
 
-/** Answers one request. */
-export type HttpHandler = (request: Request) => Response | Promise<Response>;
+/** The other end, as far as its connection says who it is. */
+export type HttpPeer = Pick<
+  Stream,
+  "remoteAddress" | "identity" | "peerCredentials"
+>;
+
+/** Answers one request, whose signal says that the client is gone. */
+export type HttpHandler = (
+  request: Request,
+  peer: HttpPeer,
+) => Response | Promise<Response>;
 
 export class HttpPort {
   readonly #handler: HttpHandler;
@@ -81,9 +90,9 @@ export class HttpPort {
     for (const socket of this.#open) socket.close();
   }
 
-  async #answer(request: Request): Promise<Response> {
+  async #answer(request: Request, peer: HttpPeer): Promise<Response> {
     try {
-      return await this.#handler(request);
+      return await this.#handler(request, peer);
     } catch (error) {
       reportInternalError("http", error);
       return plain(500, `${INTERNAL_ERROR}\n`);
@@ -101,12 +110,16 @@ export class HttpPort {
     socket: Socket,
     extend: (extraMs: number) => void,
   ): Promise<void> {
-    const head = await readHead(socket);
-    if (head === undefined) return;
-    const request = head instanceof MessageError ? head : requestOf(head);
+    const read = await readHead(socket);
+    if (read === undefined) return;
+    const head = read instanceof MessageError ? read : read.head;
+    const gone = new AbortController();
+    const request = read instanceof MessageError
+      ? read
+      : await requestOf(socket, read, gone.signal);
     const response = request instanceof MessageError
       ? plain(request.status, `${request.message}\n`)
-      : await this.#answer(request);
+      : await this.#answer(request, socket.stream);
     const extraMs = LONG_ANSWERS.get(response);
     if (extraMs !== undefined) extend(extraMs);
     const canChunk = !(head instanceof MessageError) && head.version === "1.1";
@@ -121,47 +134,6 @@ export class HttpPort {
     while (await socket.read(rest) !== null);
   }
 }
-
-/** @returns `undefined` when the client left before its request. */
-async function readHead(
-  socket: Socket,
-): Promise<RequestHead | MessageError | undefined> {
-  const reader = new RequestReader("GET /path");
-  const buffer = new Uint8Array(2048);
-  for (;;) {
-    const count = await socket.read(buffer);
-    if (count === null) return undefined;
-    try {
-      const read = reader.push(buffer.subarray(0, count));
-      if (read !== undefined) return read.head;
-    } catch (error) {
-      if (error instanceof MessageError) return error;
-      throw error;
-    }
-  }
-}
-
-/** With the headers that handlers look at. */
-function requestOf(
-  { method, target, fields }: RequestHead,
-): Request | MessageError {
-  if (!target.startsWith("/")) return NO_REQUEST;
-  const [token = "", ...others] = fields.all("authorization");
-  const isOne = others.length === 0 && /^[!-~ ]{1,1000}$/.test(token);
-  try {
-    const host = fields.one("host") || "localhost";
-    const headers = new Headers(isOne ? { authorization: token } : {});
-    return new Request(`http://${host}${target}`, { method, headers });
-  } catch (error) {
-    // A host that is none, or a method that fetch forbids (TRACE).
-    return error instanceof MessageError ? error : NO_REQUEST;
-  }
-}
-
-const NO_REQUEST = new MessageError(
-  400,
-  'Cannot answer this request, wanted such as "GET /path HTTP/1.1"',
-);
 
 /**
  * An answer of one chunk has a length; a longer one is made while it is sent,
@@ -241,15 +213,26 @@ const CHUNK_END = encode("\r\n");
 
 const REASONS: Readonly<Record<number, string>> = {
   200: "OK",
+  204: "No Content",
   301: "Moved Permanently",
+  303: "See Other",
+  304: "Not Modified",
   400: "Bad Request",
+  401: "Unauthorized",
   403: "Forbidden",
   404: "Not Found",
   405: "Method Not Allowed",
+  409: "Conflict",
+  413: "Content Too Large",
+  415: "Unsupported Media Type",
   421: "Misdirected Request",
   431: "Request Header Fields Too Large",
+  429: "Too Many Requests",
   500: "Internal Server Error",
+  501: "Not Implemented",
+  502: "Bad Gateway",
   503: "Service Unavailable",
+  504: "Gateway Timeout",
 };
 
 function plain(status: number, body: string): Response {

@@ -25,12 +25,12 @@ export function guardNames(
   handler: HttpHandler,
 ): HttpHandler {
   if (!isLoopbackHost(hostname)) return handler;
-  return (request) => {
+  return (request, peer) => {
     const { hostname: requested } = new URL(request.url);
     const host = withoutBrackets(requested);
     const isKnown = parseIpAddress(host) !== undefined ||
       /^(?:.+\.)?localhost\.?$/.test(host);
-    if (isKnown) return handler(request);
+    if (isKnown) return handler(request, peer);
     return new Response(
       "This port is of this machine alone: ask it by its address, or as " +
         "localhost\n",

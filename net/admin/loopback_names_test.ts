@@ -1,9 +1,11 @@
 import { assertEquals } from "@std/assert";
+import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
 import { guardNames } from "./loopback_names.ts";
 
 async function statusFor(bound: string, host: string): Promise<number> {
   const handler = guardNames(bound, () => new Response("secrets"));
-  return (await handler(new Request(`http://${host}/debug/syncz`))).status;
+  const request = new Request(`http://${host}/debug/syncz`);
+  return (await handler(request, new ScriptedStream())).status;
 }
 
 Deno.test("a port of loopback answers by address and as localhost, and to no page's own name", async () => {

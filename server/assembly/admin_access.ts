@@ -6,22 +6,14 @@
  * @module
  */
 
-import { timingSafeEqual } from "node:crypto";
-import { replaceFile } from "../../platform/files/atomic_file.ts";
+import { ADMIN_TOKEN_FILE, AdminToken } from "../../net/admin/admin_token.ts";
 import {
-  isSystemError,
-  systemProblem,
-} from "../../platform/files/file_error.ts";
-import {
-  checkPrivate,
-  PrivateFileError,
-} from "../../platform/files/private_files.ts";
+  type AdminApiOptions,
+  AdminFailure,
+} from "../../net/admin/admin_api.ts";
 import { guardedRoutes, type Routes } from "../../net/admin/http_endpoints.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { AdminDebug } from "../options.ts";
-
-/** In the state directory; see `StateDirectory`. */
-export const ADMIN_TOKEN_FILE = "admin.token";
 
 /** What is known of the server. */
 export interface AdminAccessOptions {
@@ -30,8 +22,6 @@ export interface AdminAccessOptions {
   readonly stateDirectory?: string;
   readonly log: Log;
 }
-
-const TOKEN = /^[0-9a-f]{64}$/;
 
 /**
  * `routes` for those who may. The file is made when it is missing; servers that
@@ -42,50 +32,34 @@ export async function guardDebug(
   { access, stateDirectory, log }: AdminAccessOptions,
 ): Promise<Routes> {
   if (access === "open") return routes;
-  const path = stateDirectory && `${stateDirectory}/${ADMIN_TOKEN_FILE}`;
-  if (path !== undefined) await makeToken(path, log);
-  return guardedRoutes(routes, (request) => {
-    const token = path === undefined ? undefined : tokenIn(path);
-    return token !== undefined && isShown(request, token)
-      ? undefined
-      : forbidden(path);
-  });
+  const token = stateDirectory === undefined
+    ? undefined
+    : new AdminToken(`${stateDirectory}/${ADMIN_TOKEN_FILE}`);
+  await token?.make(log, "nobody is shown /debug/*");
+  return guardedRoutes(
+    routes,
+    (request) =>
+      token?.isShown(request) === true ? undefined : forbidden(token?.path),
+  );
 }
 
-async function makeToken(path: string, log: Log): Promise<void> {
-  try {
-    if (tokenIn(path) !== undefined) return await checkPrivate(path, "read");
-  } catch (error) {
-    if (!(error instanceof PrivateFileError)) throw error;
-    log.warn(`${error.message}; another token was put there`);
-  }
-  const token = crypto.getRandomValues(new Uint8Array(32)).toHex();
-  try {
-    await replaceFile(path, `${token}\n`);
-  } catch (error) {
-    if (!isSystemError(error)) throw error;
-    log.warn(
-      `Cannot write ${path}: ${systemProblem(error)}; nobody is shown /debug/*`,
-    );
-  }
-}
-
-/** Read each time: another server may have made it anew. */
-function tokenIn(path: string): string | undefined {
-  try {
-    const text = Deno.readTextFileSync(path).trim();
-    return TOKEN.test(text) ? text : undefined;
-  } catch (error) {
-    if (isSystemError(error)) return undefined;
-    throw error;
-  }
-}
-
-function isShown(request: Request, token: string): boolean {
-  const shown = request.headers.get("authorization") ?? "";
-  const bytes = (text: string) => new TextEncoder().encode(text);
-  const [given, wanted] = [bytes(shown), bytes(`Bearer ${token}`)];
-  return given.length === wanted.length && timingSafeEqual(given, wanted);
+/** The admin API for who can read the token in the state directory. */
+export async function tokenAccess(
+  stateDirectory: string | undefined,
+  log: Log,
+): Promise<AdminApiOptions> {
+  const token = stateDirectory === undefined
+    ? undefined
+    : new AdminToken(`${stateDirectory}/${ADMIN_TOKEN_FILE}`);
+  await token?.make(log, "nobody may use the admin API");
+  return {
+    who: (request) => {
+      if (token?.isShown(request) === true) {
+        return { role: "operate", name: "admin.token" };
+      }
+      throw new AdminFailure(401, { message: "Nobody is known to ask" });
+    },
+  };
 }
 
 function forbidden(path: string | undefined): Response {

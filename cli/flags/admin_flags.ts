@@ -1,0 +1,282 @@
+/**
+ * Flags of every command that asks a running program of ours about itself: whom,
+ * with what right, and how the answer is printed.
+ *
+ * @module
+ */
+
+import type {
+  AdminAddress,
+  AdminTls,
+} from "../../client/admin/admin_client.ts";
+import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
+import {
+  ADMIN_TOKEN_FILE,
+  ADMIN_VIEW_TOKEN_FILE,
+} from "../../net/admin/admin_token.ts";
+import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
+import { parseHostPort } from "./addresses.ts";
+import {
+  booleanFlag,
+  choiceFlag,
+  durationFlag,
+  fileFlag,
+  type FlagValues,
+  textFlag,
+} from "./flag.ts";
+import { keyPair } from "./key_pair.ts";
+import type { FlagSources } from "./read_flags.ts";
+import { SERVER_ADMIN_PORT } from "./server_and_agent.ts";
+import {
+  defaultStateDirectory,
+  proxyStateDirectory,
+} from "./state_directory.ts";
+import { UsageError } from "./usage_error.ts";
+
+const WHERE = "Where";
+const ANSWER = "The answer";
+
+/** The default ports on which agents and proxies answer. */
+export const AGENT_ADMIN_PORT = 8094;
+export const PROXY_ADMIN_PORT = 8096;
+
+/** The program of this machine, wherever it answers. */
+export const LOCAL = "local";
+
+const FORMS = ["table", "wide", "json", "yaml"] as const;
+
+/** How an answer is printed. */
+export type AnswerForm = typeof FORMS[number];
+
+/** How an answer is printed, and how often. */
+export const ANSWER_FLAGS = {
+  "output": choiceFlag(FORMS, "table", {
+    group: ANSWER,
+    short: "o",
+    help: "How the answer is printed: for people, with everything, or for " +
+      "programs.",
+  }),
+  "json": booleanFlag(false, {
+    group: ANSWER,
+    help: "The same as --output json.",
+  }),
+  "watch": booleanFlag(false, {
+    group: ANSWER,
+    short: "w",
+    help: "Ask again and again, until Ctrl-C: a terminal shows the newest " +
+      "answer in place, a pipe gets each one that differs.",
+  }),
+  "interval": durationFlag(2_000, 200, {
+    group: ANSWER,
+    help: "Time between two questions of --watch.",
+  }),
+} as const;
+
+/** Whom to ask, and what to show there. */
+export const ASKED_FLAGS = {
+  "server": textFlag(LOCAL, {
+    group: WHERE,
+    placeholder: "ADDRESS",
+    help: "The server to ask: unix:/PATH of its admin.sock, HOST:PORT of its " +
+      "admin port, or local: that of this machine.",
+  }),
+  "agent": textFlag("", {
+    group: WHERE,
+    placeholder: "ADDRESS",
+    help: "Ask this agent in place of a server; --agent local for that of " +
+      "this machine.",
+  }),
+  "proxy": textFlag("", {
+    group: WHERE,
+    placeholder: "ADDRESS",
+    help: "Ask this proxy in place of a server; --proxy local for that of " +
+      "this machine.",
+  }),
+  "state-dir": textFlag("", {
+    group: WHERE,
+    placeholder: "DIRECTORY",
+    help: "State directory of what is asked: its admin.sock and its " +
+      "admin.token are there.",
+    defaultText: "that of a program of this user on this machine",
+  }),
+  "token-file": fileFlag({
+    group: WHERE,
+    help: "Show what is in this file to an admin port.",
+    defaultText: "admin.token in --state-dir, to this machine alone",
+  }),
+  "ca-cert": fileFlag({
+    group: WHERE,
+    help: "CA of the program's certificate, for an admin port of another " +
+      "machine (--admin-remote-port).",
+  }),
+  "cert": fileFlag({ group: WHERE, help: "Certificate to show there." }),
+  "key": fileFlag({ group: WHERE, help: "Private key of --cert." }),
+  "tls-server-name": textFlag("", {
+    group: WHERE,
+    placeholder: "NAME",
+    help: "Name that the program's certificate must bear.",
+    defaultText: "the host that is asked",
+  }),
+} as const;
+
+/** All of them. */
+export const ADMIN_FLAGS = { ...ASKED_FLAGS, ...ANSWER_FLAGS } as const;
+
+/** The program that is asked. */
+export interface AskedProgram {
+  readonly program: "server" | "agent" | "proxy";
+  readonly address: AdminAddress;
+}
+
+type Asked = FlagValues<typeof ASKED_FLAGS>;
+
+/**
+ * Whom the flags name.
+ *
+ * @throws {UsageError}
+ */
+export function askedProgram(
+  values: Asked,
+  given: ReadonlySet<string>,
+  sources: Pick<FlagSources, "environment" | "readFile">,
+): AskedProgram {
+  const named = (["agent", "proxy"] as const)
+    .filter((name) => values[name] !== "");
+  const rival = given.has("server") ? ["server", ...named] : named;
+  if (rival.length > 1) {
+    throw new UsageError(
+      `Cannot ask --${rival[0]} and --${rival[1]} at once; keep one of them`,
+    );
+  }
+  const program = named[0] ?? "server";
+  const asked: Named = {
+    program,
+    flag: `--${program}`,
+    text: values[program],
+    directory: values["state-dir"] || stateDirectoryOf(program, sources),
+  };
+  return { program, address: addressOf(asked, values, sources) };
+}
+
+/** `--json`, or what `--output` says. */
+export function answerForm(
+  { output, json }: FlagValues<
+    Pick<typeof ANSWER_FLAGS, "output" | "json">
+  >,
+): AnswerForm {
+  return json ? "json" : output;
+}
+
+function stateDirectoryOf(
+  program: AskedProgram["program"],
+  { environment }: Pick<FlagSources, "environment">,
+): string {
+  return program === "proxy"
+    ? proxyStateDirectory(environment)
+    : defaultStateDirectory(program, environment);
+}
+
+const PORTS = {
+  server: SERVER_ADMIN_PORT,
+  agent: AGENT_ADMIN_PORT,
+  proxy: PROXY_ADMIN_PORT,
+} as const;
+
+interface Named {
+  readonly program: AskedProgram["program"];
+  readonly flag: string;
+  readonly text: string;
+  readonly directory: string;
+}
+
+function addressOf(
+  { program, flag, text, directory }: Named,
+  values: Asked,
+  { readFile }: Pick<FlagSources, "readFile">,
+): AdminAddress {
+  const named = /^unix:(?:\/\/(?=\/))?(.*)$/.exec(text)?.[1];
+  if (named !== undefined) {
+    if (named !== "") return { kind: "unix", path: named };
+    throw new UsageError(`Cannot use ${flag}: saw "unix:", wanted unix:/PATH`);
+  }
+  const isLocal = text === LOCAL;
+  const socket = `${directory}/${ADMIN_SOCKET}`;
+  const isForced = values["token-file"] !== "" || values["cert"] !== "";
+  if (isLocal && !isForced && isSocket(socket)) {
+    return { kind: "unix", path: socket };
+  }
+  const { host, port } = isLocal
+    ? { host: "127.0.0.1", port: PORTS[program] }
+    : parseHostPort(flag, text);
+  const tls = tlsOf(values);
+  const to = { kind: "tcp", host, port } as const;
+  if (tls !== undefined) return { ...to, tls };
+  const file = values["token-file"];
+  if (file !== "") {
+    const tokenProblem = `the token in ${file} is another program's`;
+    return { ...to, token: tokenOf(file, readFile), tokenProblem };
+  }
+  // What is on another machine is not this one's: it is shown a token only of a
+  // place that somebody has named.
+  const path = `${directory}/${ADMIN_TOKEN_FILE}`;
+  if (!isLoopbackHost(host) && values["state-dir"] === "") {
+    const tokenProblem = `${path} is shown to no other machine unless ` +
+      "--state-dir names it";
+    return { ...to, tokenProblem };
+  }
+  const token = tokenIn(path, readFile) ??
+    tokenIn(`${directory}/${ADMIN_VIEW_TOKEN_FILE}`, readFile);
+  const tokenProblem = token === undefined
+    ? `${path} cannot be read; run this as the ${program}'s user, or name ` +
+      "its --state-dir"
+    : `the token in ${path} is another ${program}'s; name its --state-dir`;
+  return { ...to, token, tokenProblem };
+}
+
+function tlsOf(values: Asked): AdminTls | undefined {
+  const pair = keyPair("cert", values["cert"], "key", values["key"]);
+  const ca = values["ca-cert"];
+  if (pair === undefined && ca === "") return undefined;
+  if (pair === undefined || ca === "") {
+    throw new UsageError(
+      "Cannot ask over TLS without --ca-cert, --cert and --key; give all three",
+    );
+  }
+  const serverName = values["tls-server-name"];
+  return {
+    ca,
+    cert: pair.certFile,
+    key: pair.keyFile,
+    ...(serverName === "" ? {} : { serverName }),
+  };
+}
+
+/** @throws {UsageError} When there is none in it. */
+function tokenOf(path: string, readFile: (path: string) => string): string {
+  const token = tokenIn(path, readFile);
+  if (token !== undefined) return token;
+  throw new UsageError(
+    `Cannot use --token-file ${path}: it cannot be read, or has no token of ` +
+      "64 hex digits in it",
+  );
+}
+
+/** @returns `undefined`: who is asked may want none. */
+function tokenIn(
+  path: string,
+  readFile: (path: string) => string,
+): string | undefined {
+  try {
+    return /[0-9a-f]{64}/.exec(readFile(path))?.[0];
+  } catch {
+    return undefined;
+  }
+}
+
+function isSocket(path: string): boolean {
+  try {
+    return Deno.statSync(path).isSocket === true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * Prints what a program answered: as a table, with everything, as JSON or as
+ * YAML; once, or again and again.
+ *
+ * @module
+ */
+
+import { stringify } from "../../std/yaml.ts";
+import { messageOf } from "../../platform/errors/error_code.ts";
+import { printable } from "../../platform/log/printable.ts";
+import type { AnswerForm } from "../flags/admin_flags.ts";
+import type { CommandContext } from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+import type { SignalSource } from "./until_stopped.ts";
+
+/** What is printed, and how. */
+export interface AnswerOutput<T> {
+  /** Asks. */
+  readonly ask: () => Promise<T>;
+  /** For people. @param isWide With everything. */
+  readonly table: (answer: T, isWide: boolean) => string;
+  /** For programs; the answer itself unless given. */
+  readonly data?: (answer: T) => unknown;
+  readonly form: AnswerForm;
+  /** Asks again after so long, until Ctrl-C; absent: once. */
+  readonly intervalMs?: number | undefined;
+  /** What the command ends with; OK unless given. */
+  readonly exitCode?: (answer: T) => ExitCode;
+}
+
+/** A terminal's width and height, in characters. */
+export interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** @throws What `ask` throws, at the first time. */
+export async function printAnswer<T>(
+  output: AnswerOutput<T>,
+  context: Pick<CommandContext, "print" | "terminal">,
+  signals: SignalSource = Deno,
+): Promise<ExitCode> {
+  const { intervalMs } = output;
+  if (intervalMs === undefined) {
+    const answer = await output.ask();
+    context.print(answerText(output, answer));
+    return output.exitCode?.(answer) ?? ExitCode.OK;
+  }
+  const stopped = Promise.withResolvers<void>();
+  const stop = () => stopped.resolve();
+  for (const signal of ENDS) signals.addSignalListener(signal, stop);
+  try {
+    await follow(output, context, intervalMs, stopped.promise);
+    return ExitCode.OK;
+  } finally {
+    for (const signal of ENDS) signals.removeSignalListener(signal, stop);
+  }
+}
+
+/** The text of one answer. */
+export function answerText<T>(
+  { table, data, form }: Pick<AnswerOutput<T>, "table" | "data" | "form">,
+  answer: T,
+): string {
+  const value = () => data === undefined ? answer : data(answer);
+  switch (form) {
+    case "json":
+      return `${JSON.stringify(value(), null, 2)}\n`;
+    case "yaml":
+      return yamlText(value());
+    default:
+      return table(answer, form === "wide");
+  }
+}
+
+const ENDS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM"];
+
+async function follow<T>(
+  output: AnswerOutput<T>,
+  context: Pick<CommandContext, "print" | "terminal">,
+  intervalMs: number,
+  stopped: Promise<void>,
+): Promise<void> {
+  let isOver = false;
+  const over = stopped.then(() => void (isOver = true));
+  const screen = new Screen(context);
+  let isFirst = true;
+  try {
+    while (!isOver) {
+      const text = await Promise.race([
+        over.then(() => undefined),
+        isFirst ? asked(output) : asked(output).catch(problemText),
+      ]);
+      if (text === undefined) return;
+      screen.show(text, output.form, isFirst);
+      isFirst = false;
+      await passed(intervalMs, over);
+    }
+  } finally {
+    screen.close();
+  }
+}
+
+/** In a pipe JSON has a line for each answer. */
+async function asked<T>(output: AnswerOutput<T>): Promise<Shown> {
+  const answer = await output.ask();
+  const { data, form } = output;
+  const line = form === "json"
+    ? `${JSON.stringify(data === undefined ? answer : data(answer))}\n`
+    : undefined;
+  return { text: answerText(output, answer), line };
+}
+
+/** Who watches is told that nothing is known now, and goes on watching. */
+function problemText(error: unknown): Shown {
+  const message = printable(messageOf(error), PROBLEM_LENGTH_MAX);
+  return {
+    text: `${message}\n`,
+    line: `${JSON.stringify({ problem: message })}\n`,
+  };
+}
+
+const PROBLEM_LENGTH_MAX = 1_000;
+
+interface Shown {
+  readonly text: string;
+  /** In a pipe, where it is another. */
+  readonly line: string | undefined;
+}
+
+/** A terminal, where the newest answer replaces the last one; or a pipe. */
+class Screen {
+  readonly #context: Pick<CommandContext, "print" | "terminal">;
+  /** What is on it, in lines; in a pipe, the last text. */
+  #lines = 0;
+  #last = "";
+
+  constructor(context: Pick<CommandContext, "print" | "terminal">) {
+    this.#context = context;
+  }
+
+  show({ text, line = text }: Shown, form: AnswerForm, isFirst: boolean): void {
+    const size = this.#context.terminal?.();
+    if (size !== undefined) return this.#redraw(text, size, isFirst);
+    if (line === this.#last) return;
+    const between = isFirst || form === "json"
+      ? ""
+      : form === "yaml"
+      ? "---\n"
+      : "\n";
+    this.#context.print(between + line);
+    this.#last = line;
+  }
+
+  close(): void {
+    if (this.#lines > 0) this.#context.print(SHOW_CURSOR);
+  }
+
+  #redraw(text: string, size: TerminalSize, isFirst: boolean): void {
+    const lines = fitting(text, size);
+    const back = this.#lines === 0 ? "" : `\x1b[${this.#lines}A\r`;
+    const drawn = lines.map((line) => `${line}\x1b[K\n`).join("");
+    this.#context.print(
+      `${isFirst ? HIDE_CURSOR : ""}${back}${drawn}\x1b[J`,
+    );
+    this.#lines = lines.length;
+  }
+}
+
+const HIDE_CURSOR = "\x1b[?25l";
+const SHOW_CURSOR = "\x1b[?25h";
+
+/** The lines that a terminal has room for: it must not scroll. */
+function fitting(
+  text: string,
+  { columns, rows }: TerminalSize,
+): readonly string[] {
+  const all = text.replace(/\n$/, "").split("\n");
+  const room = Math.max(2, rows - 1);
+  const shown = all.length <= room
+    ? all
+    : [...all.slice(0, room - 1), `… ${all.length - room + 1} more lines`];
+  return shown.map((line) => {
+    const characters = [...line];
+    return characters.length < columns
+      ? line
+      : `${characters.slice(0, columns - 2).join("")}…`;
+  });
+}
+
+async function passed(ms: number, over: Promise<void>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const wait = new Promise<void>((resolve) => timer = setTimeout(resolve, ms));
+  await Promise.race([wait, over]);
+  clearTimeout(timer);
+}
+
+/** Absent fields are left out, as in JSON. */
+function yamlText(value: unknown): string {
+  return stringify(JSON.parse(JSON.stringify(value)));
+}

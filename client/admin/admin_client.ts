@@ -1,0 +1,296 @@
+/**
+ * A client of the admin API (`proto/admin/`): over a unix socket, over loopback
+ * with a token, or over TLS with a certificate.
+ *
+ * @module
+ */
+
+import type { AdminProblem } from "../../proto/admin/api.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
+import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
+import { withDeadline } from "../../platform/time/deadline.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { HttpConnection } from "../../net/channel/http_connection.ts";
+import { connectToHost } from "../../net/dial/connect_host.ts";
+import { headBytes } from "../../net/http1/head.ts";
+import { connectToPath } from "../../net/stream/socket_connect.ts";
+import type { Stream } from "../../net/stream/stream.ts";
+import { tlsClient } from "../../net/tls/tls_client.ts";
+import { Credentials } from "../../net/tls/trust/credentials.ts";
+import { ServerSentEvents } from "./server_sent_events.ts";
+
+/** Asks one program about itself. */
+export interface AdminClient {
+  /**
+   * @param path With its query; what stands in it is percent-encoded.
+   * @throws {AdminError}
+   */
+  get<T>(path: string): Promise<T>;
+  /** @throws {AdminError} */
+  post<T>(path: string, body?: unknown): Promise<T>;
+  /**
+   * Follows server-sent events until `signal`, which is no failure.
+   *
+   * @throws {AdminError} When they end before.
+   */
+  watch(
+    path: string,
+    onEvent: (name: string, data: unknown) => void,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** For sentences, such as `the server at 127.0.0.1:8095`. */
+  readonly where: string;
+  /** Ends what is under way. */
+  close(): void;
+}
+
+/** Where the API is, and what is shown there. */
+export type AdminAddress =
+  | { readonly kind: "unix"; readonly path: string }
+  | {
+    readonly kind: "tcp";
+    readonly host: string;
+    readonly port: number;
+    /** What is in its `admin.token`; absent: none is shown. */
+    readonly token?: string | undefined;
+    /** Why that is not enough, where it is not, such as `x cannot be read`. */
+    readonly tokenProblem?: string | undefined;
+    /** Absent: plain HTTP. */
+    readonly tls?: AdminTls;
+  };
+
+/** Files of PEM. */
+export interface AdminTls {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+  /** What the server's certificate must be for; absent: the host. */
+  readonly serverName?: string;
+}
+
+/** Why there is no answer, or none that was wanted: one sentence. */
+export class AdminError extends Error {
+  override readonly name = "AdminError";
+
+  constructor(
+    message: string,
+    /** Of an answer; absent: there was none. */
+    readonly status?: number,
+    /** A stable code that `tunnel explain` knows. */
+    readonly code?: string,
+    cause?: unknown,
+  ) {
+    super(message, cause === undefined ? {} : { cause });
+  }
+}
+
+/** How long an answer may take; a trace waits for a dial. */
+export const ADMIN_ANSWER_MS = 30_000;
+
+/** For name, TCP and handshake. */
+const CONNECT_MS = 10_000;
+
+/** @param program Such as `server`, for sentences. */
+export function adminClient(
+  program: string,
+  address: AdminAddress,
+): AdminClient {
+  const place = address.kind === "unix"
+    ? `unix:${address.path}`
+    : hostPort(address.host, address.port);
+  return new HttpAdminClient(`the ${program} at ${place}`, address);
+}
+
+class HttpAdminClient implements AdminClient {
+  readonly #closing = new AbortController();
+  readonly #address: AdminAddress;
+
+  constructor(readonly where: string, address: AdminAddress) {
+    this.#address = address;
+  }
+
+  get<T>(path: string): Promise<T> {
+    return this.#json<T>("GET", path);
+  }
+
+  post<T>(path: string, body: unknown = {}): Promise<T> {
+    return this.#json<T>("POST", path, body);
+  }
+
+  async watch(
+    path: string,
+    onEvent: (name: string, data: unknown) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const until = AbortSignal.any([signal, this.#closing.signal]);
+    try {
+      const response = await this.#ask("GET", path, undefined, until);
+      const events = new ServerSentEvents(onEvent);
+      const decoder = new TextDecoder();
+      for await (const bytes of response.body ?? []) {
+        events.push(decoder.decode(bytes, { stream: true }));
+      }
+    } catch (error) {
+      if (until.aborted) return;
+      throw this.#failure(error);
+    }
+    throw new AdminError(`Cannot follow ${this.where}: it ended the answer`);
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  async #json<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const late = () =>
+      new Error(`no answer within ${ADMIN_ANSWER_MS / 1_000} s`);
+    try {
+      return await withDeadline({
+        timers: systemTimers,
+        timeoutMs: ADMIN_ANSWER_MS,
+        late,
+        signal: this.#closing.signal,
+      }, async (signal) => {
+        const response = await this.#ask(method, path, body, signal);
+        return await response.json() as T;
+      });
+    } catch (error) {
+      throw this.#failure(error);
+    }
+  }
+
+  async #ask(
+    method: string,
+    path: string,
+    body: unknown,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    const stream = await this.#connect(signal);
+    const connection = new HttpConnection(stream, (idle) => idle.close());
+    const bytes = requestBytes(this.#address, method, path, body);
+    const answer = await connection.ask({ method, bytes, signal });
+    const { status, fields } = answer.head;
+    const isPacked = fields.list("content-encoding").includes("gzip");
+    const content = answer.body !== null && isPacked
+      ? answer.body.pipeThrough(new DecompressionStream("gzip"))
+      : answer.body;
+    const response = new Response(content, { status });
+    if (status === 200) return response;
+    throw await this.#refusal(response);
+  }
+
+  #connect(signal: AbortSignal): Promise<Stream> {
+    const late = () => new Error(`no answer within ${CONNECT_MS / 1_000} s`);
+    const timing = {
+      timers: systemTimers,
+      timeoutMs: CONNECT_MS,
+      late,
+      signal,
+    };
+    return withDeadline(timing, (signal) => connect(this.#address, signal));
+  }
+
+  async #refusal(response: Response): Promise<AdminError> {
+    const { status } = response;
+    const text = (await response.text()).slice(0, PROBLEM_LENGTH_MAX);
+    const { message, code } = problemIn(text);
+    const isUnknown = status === 401 || status === 403 && !text.startsWith("{");
+    const address = this.#address;
+    const tokenProblem = isUnknown && address.kind === "tcp" &&
+      address.tls === undefined && address.tokenProblem;
+    const said = tokenProblem
+      ? `it answers only its own user, and ${tokenProblem}`
+      : message ?? `it answered ${status}`;
+    return new AdminError(`Cannot ask ${this.where}: ${said}`, status, code);
+  }
+
+  #failure(error: unknown): unknown {
+    if (error instanceof AdminError || !(error instanceof Error)) return error;
+    const problem = error instanceof SyntaxError
+      ? "what answers there is no program of ours"
+      : PROBLEMS.get(codeOf(error)) ?? clause(messageOf(error));
+    return new AdminError(
+      `Cannot ask ${this.where}: ${problem}`,
+      undefined,
+      undefined,
+      error,
+    );
+  }
+}
+
+/** A refusal is a sentence; more is what somebody else answers. */
+const PROBLEM_LENGTH_MAX = 2_000;
+
+const PROBLEMS: ReadonlyMap<string, string> = new Map([
+  ["ECONNREFUSED", "nobody answers there; is it running?"],
+  ["ENOENT", "there is no such socket; is it running?"],
+  ["EACCES", "its socket is not for this user; run this as its user or root"],
+  ["ETIMEDOUT", "the connection timed out"],
+  ["EHOSTUNREACH", "there is no route to the host"],
+  ["ENETUNREACH", "the network is unreachable"],
+]);
+
+/** Sentences of TLS and of files, as the end of ours. */
+function clause(sentence: string): string {
+  return sentence.replace(/^Cannot /, "cannot ");
+}
+
+function problemIn(text: string): Partial<AdminProblem> {
+  try {
+    const { message, code } = JSON.parse(text) as Record<string, unknown>;
+    return {
+      ...(typeof message === "string" ? { message } : {}),
+      ...(typeof code === "string" ? { code } : {}),
+    };
+  } catch {
+    const [line = ""] = text.trim().split("\n");
+    return line === "" ? {} : { message: line };
+  }
+}
+
+async function connect(
+  address: AdminAddress,
+  signal: AbortSignal,
+): Promise<Stream> {
+  if (address.kind === "unix") return await connectToPath(address.path, signal);
+  const { host, port, tls } = address;
+  const timers = systemTimers;
+  if (tls === undefined) {
+    return await connectToHost(host, port, { timers, signal });
+  }
+  const credentials = Credentials.load(tls).current;
+  const stream = await connectToHost(host, port, { timers, signal });
+  return await tlsClient(stream, {
+    credentials,
+    serverName: tls.serverName ?? host,
+    alpn: ["http/1.1"],
+    address: hostPort(host, port),
+    signal,
+  });
+}
+
+function requestBytes(
+  address: AdminAddress,
+  method: string,
+  path: string,
+  body: unknown,
+): Uint8Array {
+  const isTcp = address.kind === "tcp";
+  const lines = [
+    `${method} ${path} HTTP/1.1`,
+    `host: ${isTcp ? hostPort(address.host, address.port) : "localhost"}`,
+    "accept-encoding: gzip",
+  ];
+  if (isTcp && address.token !== undefined) {
+    lines.push(`authorization: Bearer ${address.token}`);
+  }
+  if (body === undefined) return headBytes(lines);
+  const content = new TextEncoder().encode(JSON.stringify(body));
+  lines.push(
+    "x-tunnel-admin: 1",
+    "content-type: application/json",
+    `content-length: ${content.length}`,
+  );
+  return joinedBytes([headBytes(lines), content]);
+}

@@ -1,0 +1,117 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { listenHttp, listenUnix } from "../../net/listen/listeners.ts";
+import { HttpPort } from "../../net/admin/http_port.ts";
+import { type AdminAddress, adminClient, AdminError } from "./admin_client.ts";
+
+const TOKEN = "ab".repeat(32);
+
+async function answer(request: Request): Promise<Response> {
+  const { pathname } = new URL(request.url);
+  if (pathname === "/v1/refused") {
+    return Response.json({ code: "TUN600", message: "no" }, { status: 403 });
+  }
+  if (pathname === "/v1/odd") return new Response("<html>");
+  if (pathname === "/v1/watch") {
+    const text = 'event: status\ndata: {"a":1}\n\n: beat\n\ndata: [2]\n\n';
+    return new Response(text);
+  }
+  return Response.json({
+    method: request.method,
+    body: await request.text(),
+    token: request.headers.get("authorization"),
+    guard: request.headers.get("x-tunnel-admin"),
+  });
+}
+
+function onPort() {
+  const listener = listenHttp({ hostname: "127.0.0.1", port: 0 }, answer);
+  const address: AdminAddress = {
+    kind: "tcp",
+    host: "127.0.0.1",
+    port: listener.port,
+    token: TOKEN,
+  };
+  return { listener, client: adminClient("server", address) };
+}
+
+Deno.test("what is asked over loopback shows the token, and what is done says what", async () => {
+  const { listener, client } = onPort();
+  const token = `Bearer ${TOKEN}`;
+  assertEquals(await client.get("/v1/status"), {
+    method: "GET",
+    body: "",
+    token,
+    guard: null,
+  });
+  assertEquals(await client.post("/v1/x", { reason: "stolen" }), {
+    method: "POST",
+    body: '{"reason":"stolen"}',
+    token,
+    guard: "1",
+  });
+  listener.close();
+  await listener.finished;
+});
+
+Deno.test("a unix socket is asked the same", async () => {
+  const path = `${Deno.makeTempDirSync()}/admin.sock`;
+  const port = new HttpPort(answer);
+  const listener = await listenUnix(path, {
+    use: "administration",
+    onConnection: (stream) => void port.accept(stream),
+    onProblem: () => {},
+  });
+  const client = adminClient("agent", { kind: "unix", path });
+  assertEquals(client.where, `the agent at unix:${path}`);
+  const { method } = await client.get<{ method: string }>("/v1/status");
+  assertEquals(method, "GET");
+  listener.close();
+  port.close();
+});
+
+Deno.test("why there is no answer is one sentence, with the code that came", async () => {
+  const { listener, client } = onPort();
+  const at = `127.0.0.1:${listener.port}`;
+  const refused = await assertRejects(
+    () => client.get("/v1/refused"),
+    AdminError,
+    `Cannot ask the server at ${at}: no`,
+  );
+  assertEquals([refused.status, refused.code], [403, "TUN600"]);
+  await assertRejects(
+    () => client.get("/v1/odd"),
+    AdminError,
+    `Cannot ask the server at ${at}: what answers there is no program of ours`,
+  );
+  listener.close();
+  await listener.finished;
+  await assertRejects(
+    () => client.get("/v1/status"),
+    AdminError,
+    `Cannot ask the server at ${at}: nobody answers there; is it running?`,
+  );
+  await assertRejects(
+    () => adminClient("agent", { kind: "unix", path: "/nowhere/x" }).get("/"),
+    AdminError,
+    "Cannot ask the agent at unix:/nowhere/x: there is no such socket; is it " +
+      "running?",
+  );
+});
+
+Deno.test("events are followed until they end", async () => {
+  const { listener, client } = onPort();
+  const seen: unknown[] = [];
+  await assertRejects(
+    () =>
+      client.watch(
+        "/v1/watch",
+        (name, data) => seen.push([name, data]),
+        new AbortController().signal,
+      ),
+    AdminError,
+    "it ended the answer",
+  );
+  assertEquals(seen, [["status", { a: 1 }], ["message", [2]]]);
+  listener.close();
+  await listener.finished;
+});

@@ -1,0 +1,198 @@
+/**
+ * The admin API as it is served: routes with a method and a role, JSON in and
+ * JSON out, and a problem in the same form wherever one is refused.
+ *
+ * It knows neither what is asked for nor how a role is proven.
+ *
+ * @module
+ */
+
+import { INTERNAL_ERROR } from "../../platform/errors/internal_errors.ts";
+import { type AdminProblem, type AdminRole } from "../../proto/admin/api.ts";
+import { jsonAnswer } from "./http_endpoints.ts";
+import type { HttpHandler, HttpPeer } from "./http_port.ts";
+
+/** Who asks, and what they may do. */
+export interface AdminWho {
+  readonly role: AdminRole;
+  /** For logs and audits, such as `uid 1000` or `alice`. */
+  readonly name: string;
+}
+
+/** One request, to be answered. */
+export interface AdminRequest {
+  readonly url: URL;
+  /** The decoded NAME or ID of the path; `""`: it has none. */
+  readonly segment: string;
+  /** JSON; of a GET, `undefined`. */
+  readonly body: unknown;
+  readonly who: AdminWho;
+  /** The client is gone. */
+  readonly signal: AbortSignal;
+}
+
+/** One path of the API. */
+export interface AdminRoute {
+  readonly method: "GET" | "POST";
+  /** Exact, or with one `:segment`, such as `/v1/nodes/:name/drain`. */
+  readonly path: string;
+  /** What it takes. */
+  readonly role: AdminRole;
+  /**
+   * @returns JSON, whose lists may be iterables that are read as they are sent;
+   *   or a `Response`, which is sent as it is.
+   * @throws {AdminFailure}
+   */
+  answer(request: AdminRequest): unknown | Promise<unknown>;
+}
+
+/** An answer that is no success. */
+export class AdminFailure extends Error {
+  override readonly name = "AdminFailure";
+
+  /** @param status 400 and above. */
+  constructor(readonly status: number, readonly problem: AdminProblem) {
+    super(problem.message);
+  }
+}
+
+/** In the state directory of each program. */
+export const ADMIN_SOCKET = "admin.sock";
+
+/** What the API needs of the place where it is served. */
+export interface AdminApiOptions {
+  /** @throws {AdminFailure} When nobody is known to ask. */
+  who(request: Request, peer: HttpPeer): AdminWho;
+  /** Something was done (POST), or was tried. */
+  did?(action: AdminAction): void;
+}
+
+/** For the audit log. */
+export interface AdminAction {
+  readonly who: AdminWho;
+  /** The path, as it was asked for. */
+  readonly path: string;
+  readonly status: number;
+  /** Why it was not done. */
+  readonly problem?: string;
+}
+
+/** Answers what is below `/v1`. */
+export function adminApi(
+  routes: readonly AdminRoute[],
+  options: AdminApiOptions,
+): HttpHandler {
+  const known = routes.map((route) => ({ route, pattern: patternOf(route) }));
+  return async (request, peer) => {
+    const url = new URL(request.url);
+    let who: AdminWho | undefined;
+    let failure: AdminFailure | undefined;
+    try {
+      who = options.who(request, peer);
+      const { route, segment } = routeFor(known, request, url);
+      mayUse(route, who);
+      const body = route.method === "POST" ? await jsonOf(request) : undefined;
+      const { signal } = request;
+      const answer = await route.answer({ url, segment, body, who, signal });
+      return answer instanceof Response ? answer : jsonAnswer(answer);
+    } catch (error) {
+      failure = error instanceof AdminFailure ? error : OURS;
+      if (failure === OURS) throw error;
+      return failureAnswer(failure);
+    } finally {
+      if (request.method === "POST" && who !== undefined) {
+        options.did?.({
+          who,
+          path: url.pathname,
+          status: failure?.status ?? 200,
+          ...(failure && { problem: failure.message }),
+        });
+      }
+    }
+  };
+}
+
+/** As every refusal is answered. */
+export function failureAnswer({ status, problem }: AdminFailure): Response {
+  const answer = jsonAnswer(problem);
+  const headers = new Headers(answer.headers);
+  return new Response(answer.body, { status, headers });
+}
+
+const OURS = new AdminFailure(500, { message: INTERNAL_ERROR });
+
+interface KnownRoute {
+  readonly route: AdminRoute;
+  readonly pattern: RegExp;
+}
+
+function patternOf({ path }: AdminRoute): RegExp {
+  const parts = path.split("/").map((part) =>
+    part.startsWith(":") ? "([^/]+)" : RegExp.escape(part)
+  );
+  return new RegExp(`^${parts.join("/")}$`);
+}
+
+function routeFor(
+  known: readonly KnownRoute[],
+  { method }: Request,
+  { pathname }: URL,
+): { readonly route: AdminRoute; readonly segment: string } {
+  const here = known.flatMap(({ route, pattern }) => {
+    const match = pattern.exec(pathname);
+    return match === null ? [] : [{ route, raw: match[1] ?? "" }];
+  });
+  // An exact path counts before one with a segment.
+  here.sort((a, b) => a.raw.length - b.raw.length);
+  const wanted = method === "HEAD" ? "GET" : method;
+  const found = here.find(({ route }) => route.method === wanted);
+  if (found !== undefined) {
+    return { route: found.route, segment: decoded(found.raw) };
+  }
+  if (here.length === 0) {
+    throw new AdminFailure(404, {
+      message: "This program has nothing to say at this path; " +
+        "docs/admin-api.md has those that there are",
+    });
+  }
+  const methods = [...new Set(here.map(({ route }) => route.method))];
+  throw new AdminFailure(405, {
+    message: `This path is not for ${method}: wanted ${methods.join(" or ")}`,
+  });
+}
+
+function decoded(raw: string): string {
+  try {
+    return decodeURIComponent(raw);
+  } catch {
+    throw new AdminFailure(400, {
+      message: "The name in the path is not percent-encoded UTF-8",
+    });
+  }
+}
+
+function mayUse({ method, role }: AdminRoute, who: AdminWho): void {
+  if (role === "view" || who.role === "operate") return;
+  throw new AdminFailure(403, {
+    message: `${who.name} may look here, and not ${
+      method === "POST" ? "do" : "see"
+    } this: it takes the role "operate"`,
+  });
+}
+
+async function jsonOf(request: Request): Promise<unknown> {
+  const text = await request.text();
+  if (text.trim() === "") return {};
+  const type = request.headers.get("content-type") ?? "";
+  if (!/^application\/json(?:;|$)/i.test(type)) {
+    throw new AdminFailure(415, {
+      message: "The body is not JSON, or does not say so: wanted " +
+        "Content-Type: application/json",
+    });
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new AdminFailure(400, { message: "The body cannot be read as JSON" });
+  }
+}
