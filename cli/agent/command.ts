@@ -7,6 +7,12 @@
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { type LeveledLog, type Log, openLog } from "../../platform/log/log.ts";
 import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
+import {
+  ProxyAddressError,
+  proxyEnvironment,
+  proxyFor,
+} from "../../net/dial/proxy_environment.ts";
+import { UsageError } from "../flags/usage_error.ts";
 import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import type { AgentOptions } from "../../agent/options.ts";
 import {
@@ -64,6 +70,7 @@ export function agentCommand(start: StartAgent): Command {
         defaultStateDirectory("agent", context.environment),
         role,
       );
+      refuseUnusableProxy(options, context);
       const { values } = reading;
       const log = openLog("agent", {
         format: values["log-format"],
@@ -99,6 +106,24 @@ export function agentCommand(start: StartAgent): Command {
       return await runUntilStopped(run, context, log);
     },
   });
+}
+
+/** The environment of a process stays as it is: no attempt would do better. */
+function refuseUnusableProxy(
+  { server }: AgentOptions,
+  { environment }: CommandContext,
+): void {
+  try {
+    for (const { host, port } of server.addresses) {
+      proxyFor(host, port, proxyEnvironment(environment));
+    }
+  } catch (error) {
+    if (!(error instanceof ProxyAddressError)) throw error;
+    throw new UsageError(
+      `${error.message}; or unset it, or name the server ` +
+        "in NO_PROXY",
+    );
+  }
 }
 
 /** Rules and announced services follow the `--config` file while it runs. */

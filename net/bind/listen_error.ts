@@ -69,7 +69,10 @@ export function listenError(address: string, error: unknown): ListenError {
   const text = messageOf(error);
   const [problem, words] = pathProblem(address) ??
     PROBLEMS.get(codeOf(error)) ??
-    ["other", text];
+    // The platform gives no code for a name that it cannot resolve.
+    (/failed to lookup address/.test(text)
+      ? PROBLEMS.get("ENOTFOUND")!
+      : ["other", text]);
   return new ListenError(
     problem,
     address,

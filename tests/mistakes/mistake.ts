@@ -33,18 +33,46 @@ export interface Answer {
   /** `undefined`: it had to be ended. */
   readonly code: number | undefined;
   readonly stderr: string;
+  /** How long it took to end, or to say what is wrong. */
+  readonly tookMs: number;
 }
+
+/** What an answer must be; each is judged by itself. */
+export const POINTS = [
+  /** Names what was seen, and falls over nothing. */
+  "understandable",
+  /** In the same line, which can be read to its end, and alone. */
+  "next step",
+  "exit code",
+  /** Where people and scripts look for it. */
+  "stderr",
+  "no hang",
+] as const;
+
+/** One of {@linkcode POINTS}. */
+export type Point = typeof POINTS[number];
 
 /**
  * - `poor`: one can find out what is wrong, but not what to do, or it is noisy.
  * - `bad`: it misleads, is silent, has the wrong exit code, hangs, or falls.
  */
-export type Rating =
-  | { readonly kind: "good" }
-  | { readonly kind: "poor" | "bad"; readonly because: string };
+export interface Rating {
+  readonly kind: "good" | "poor" | "bad";
+  /** The points that it lacks, and why. */
+  readonly lacks: ReadonlyMap<Point, string>;
+}
+
+/** Of a hundred answers, how many must be good. */
+export const GOOD_PERCENT_MIN = 95;
 
 /** A line that nobody reads to its end. */
 export const LINE_CHARACTERS_MAX = 320;
+
+/**
+ * The longest dial of ours is given up after ten seconds; the rest is for a
+ * machine on which much runs.
+ */
+const ANSWER_MS_MAX = 30_000;
 
 /** Reports of our own faults, and of the platform's. */
 const FALL = new RegExp(
@@ -61,27 +89,44 @@ const DONE = /^\S+Z INFO (?!.*(?:Cannot|trying again))|^\S+Z INFO joining/;
 
 /** See the module description. */
 export function rate(mistake: Mistake, answer: Answer): Rating {
-  const bad = (because: string): Rating => ({ kind: "bad", because });
-  const poor = (because: string): Rating => ({ kind: "poor", because });
-  const { code, stderr } = answer;
+  const lacks = new Map<Point, string>();
+  const { code, stderr, tookMs } = answer;
   const wanted = mistake.exit === "runs on" ? undefined : mistake.exit;
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
   // What a program did before is no answer, and may be said.
-  const reported = lines.filter((line) => !DONE.test(line))
-    .findLast((line) => mistake.says.test(line));
-  if (FALL.test(stderr)) return bad("it fell");
-  if (lines.length === 0) return bad("it says nothing");
-  if (reported === undefined) return bad(`nothing says ${mistake.says}`);
+  const told = lines.filter((line) => !DONE.test(line));
+  const reported = told.findLast((line) => mistake.says.test(line));
+  if (lines.length === 0) lacks.set("stderr", "it says nothing");
+  if (FALL.test(stderr)) lacks.set("understandable", "it fell");
+  else if (reported === undefined) {
+    lacks.set("understandable", `nothing says ${mistake.says}`);
+  }
   if (code !== wanted) {
-    return bad(`ended with ${code ?? "nothing"}, not ${wanted ?? "nothing"}`);
+    lacks.set(
+      code === undefined ? "no hang" : "exit code",
+      `ended with ${code ?? "nothing"}, not ${wanted ?? "nothing"}`,
+    );
+  } else if (tookMs > ANSWER_MS_MAX) {
+    lacks.set("no hang", `an answer after ${(tookMs / 1_000).toFixed(1)} s`);
   }
-  if (!mistake.next.test(reported)) return poor(`no word of ${mistake.next}`);
-  if (reported.length > LINE_CHARACTERS_MAX) {
-    return poor(`a line of ${reported.length} characters`);
+  if (reported !== undefined) {
+    const others = wanted === undefined ? 0 : told.length - 1;
+    const problem = stepProblem(mistake, reported, others);
+    if (problem !== undefined) lacks.set("next step", problem);
   }
-  const others = lines.filter((line) => !DONE.test(line)).length - 1;
-  if (mistake.exit !== "runs on" && others > 0) {
-    return poor(`${others} more lines`);
+  const isBad = [...lacks.keys()].some((point) => point !== "next step");
+  return { kind: isBad ? "bad" : lacks.size > 0 ? "poor" : "good", lacks };
+}
+
+/** @param others Lines beside the one that says what is wrong. */
+function stepProblem(
+  mistake: Mistake,
+  line: string,
+  others: number,
+): string | undefined {
+  if (!mistake.next.test(line)) return `no word of ${mistake.next}`;
+  if (line.length > LINE_CHARACTERS_MAX) {
+    return `a line of ${line.length} characters`;
   }
-  return { kind: "good" };
+  return others > 0 ? `${others} more lines` : undefined;
 }

@@ -38,6 +38,7 @@ export async function answerTo(
   mistake: Mistake,
   home: string,
 ): Promise<Answer> {
+  const beganMs = performance.now();
   const words = [...mistake.prefix ?? [], ...ourCommand(...mistake.args)];
   const [program, ...args] = words;
   const child = new Deno.Command(program!, {
@@ -73,7 +74,8 @@ export async function answerTo(
   });
   const { code } = await ended;
   clearTimeout(limit);
-  return { code: wasEnded ? undefined : code, stderr };
+  const tookMs = performance.now() - beganMs;
+  return { code: wasEnded ? undefined : code, stderr, tookMs };
 }
 
 async function read(

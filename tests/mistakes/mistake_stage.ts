@@ -1,6 +1,6 @@
 /**
- * What mistakes are made beside: a server with an identity of its own, two
- * nodes that have joined it, tokens, certificates, files.
+ * What mistakes are made beside: a server with an identity of its own, nodes
+ * that have joined it and are in every state, tokens, certificates, files.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { IdentityStage } from "../soak/identity_stage.ts";
 
 /** See the module description. */
 export class MistakeStage implements AsyncDisposable {
-  readonly #agents: Child[] = [];
+  readonly #agents = new Map<string, Child>();
 
   private constructor(
     readonly workspace: Workspace,
@@ -22,6 +22,14 @@ export class MistakeStage implements AsyncDisposable {
     readonly token: string,
     /** For `edge-*` only. */
     readonly narrowToken: string,
+    /** For one node, and used. */
+    readonly usedToken: string,
+    /** Who joins with it has to be approved. */
+    readonly slowToken: string,
+    /** A server that has its certificates from somebody else's CA. */
+    readonly foreign: IdentityStage,
+    /** Where its callers show certificates. */
+    readonly tlsPort: number,
     /** A port where nobody listens. */
     readonly closedPort: number,
     /** A port where somebody else listens, who says nothing. */
@@ -32,21 +40,69 @@ export class MistakeStage implements AsyncDisposable {
   static async start(): Promise<MistakeStage> {
     const workspace = await Workspace.make();
     const identity = new IdentityStage(workspace);
-    await identity.start();
+    const foreign = new IdentityStage(workspace);
+    const tlsPort = freePort();
+    const { ca, server } = workspace.certificates;
+    const pair = (side: string) => [
+      `--${side}-cert=${server.cert}`,
+      `--${side}-key=${server.key}`,
+      `--${side}-ca-cert=${ca}`,
+    ];
+    await Promise.all([
+      identity.start(),
+      foreign.start(
+        `--server-port=${tlsPort}`,
+        ...pair("server"),
+        ...pair("cluster"),
+      ),
+    ]);
     const token = await identity.createToken("--uses=100");
     const narrow = await identity.createToken("--node=edge-*", "--uses=100");
+    const used = await identity.createToken("--uses=1");
+    const slow = await identity.createToken("--needs-approval", "--uses=9");
     const taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const stage = new MistakeStage(
       workspace,
       identity,
       token,
       narrow,
+      used,
+      slow,
+      foreign,
+      tlsPort,
       freePort(),
       (taken.addr as Deno.NetAddr).port,
       taken,
     );
-    await Promise.all([stage.#join("node1"), stage.#join("node2")]);
+    await Promise.all([
+      stage.#join("node1"),
+      stage.#join("node2"),
+      stage.#join("strict", "--deny=*:*:9"),
+      stage.#join("exile"),
+      stage.#join("former"),
+      stage.#join("gone", `--join=${used}`),
+      stage.#join("still"),
+    ]);
+    await stage.#trouble();
     return stage;
+  }
+
+  /** Brings nodes into the states that they are called after. */
+  async #trouble(): Promise<void> {
+    for (const name of ["exile", "former", "gone"]) {
+      await this.#agents.get(name)!.stop("SIGKILL");
+    }
+    this.#agents.get("still")!.signal("SIGSTOP");
+    await this.#run("node", "revoke", "exile", "--reason=stolen");
+    await this.#run("node", "forget", "former");
+  }
+
+  async #run(...words: readonly string[]): Promise<void> {
+    const [program, ...args] = ourCommand(...words);
+    const { success, stderr } = await new Deno.Command(program!, {
+      args: [...args, `--state-dir=${this.identity.stateDirectory}`],
+    }).output();
+    if (!success) throw new Error(new TextDecoder().decode(stderr));
   }
 
   /** Where the server's agents come in. */
@@ -90,10 +146,14 @@ export class MistakeStage implements AsyncDisposable {
     return path;
   }
 
-  /** What `node1` has, where no agent runs. */
-  copyOfNode(name: string, change: (path: string) => void = () => {}): string {
+  /** What `node` has, where no agent runs. */
+  copyOfNode(
+    name: string,
+    change: (path: string) => void = () => {},
+    node = "node1",
+  ): string {
     const path = this.directory(name);
-    const from = this.nodeDirectory("node1");
+    const from = this.nodeDirectory(node);
     for (const { name, isFile } of Deno.readDirSync(from)) {
       if (isFile) Deno.copyFileSync(`${from}/${name}`, `${path}/${name}`);
     }
@@ -101,13 +161,16 @@ export class MistakeStage implements AsyncDisposable {
     return path;
   }
 
-  async #join(node: string): Promise<void> {
+  async #join(node: string, ...flags: readonly string[]): Promise<void> {
     const agent = new Child({
       name: node,
       command: [
         ...ourCommand("agent"),
         `--server=${this.server}`,
-        `--join=${this.token}`,
+        ...(flags.some((flag) => flag.startsWith("--join="))
+          ? []
+          : [`--join=${this.token}`]),
+        ...flags,
         `--node=${node}`,
         `--state-dir=${this.nodeDirectory(node)}`,
         "--health-server-port=0",
@@ -115,14 +178,16 @@ export class MistakeStage implements AsyncDisposable {
       ],
       logFile: this.path(`${node}.log`),
     });
-    this.#agents.push(agent);
+    this.#agents.set(node, agent);
     await agent.untilPrinted(/linked to server/);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.taken.close();
-    await Promise.all(this.#agents.map((agent) => agent.stop("SIGKILL")));
+    const agents = [...this.#agents.values()];
+    await Promise.all(agents.map((agent) => agent.stop("SIGKILL")));
     await this.identity.server?.stop("SIGKILL");
+    await this.foreign.server?.stop("SIGKILL");
     await this.workspace.remove();
   }
 }

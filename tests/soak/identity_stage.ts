@@ -15,7 +15,7 @@ export class IdentityStage {
   readonly #workspace: Workspace;
   readonly stateDirectory: string;
   readonly agentPort = freePort();
-  readonly #healthPort = freePort();
+  readonly healthPort = freePort();
   server: Child | undefined;
 
   /** @param other A server whose state directory this one shares. */
@@ -37,7 +37,7 @@ export class IdentityStage {
         `--state-dir=${this.stateDirectory}`,
         `--agent-port=${this.agentPort}`,
         "--agent-bind-address=127.0.0.1",
-        `--health-port=${this.#healthPort}`,
+        `--health-port=${this.healthPort}`,
         "--health-bind-address=127.0.0.1",
         "--admin-port=0",
         ...flags,

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
 import { SslError } from "./ssl_error.ts";
 import { codeOf } from "../../../platform/errors/error_code.ts";
 import { clocksOf } from "../../../platform/pki/certificate_words.ts";
@@ -83,7 +84,7 @@ const NO_VERSION: Row = [
 const NOT_TLS: Row = [
   "not-tls",
   "it does not speak TLS (plain HTTP, or not HTTP at all)",
-  "the server does not speak TLS on this port",
+  "the server does not speak TLS on this port; give the port on which it does",
 ];
 const CLOSED: Row = [
   "closed",
@@ -202,7 +203,7 @@ export function clientHandshakeError(
 ): TlsHandshakeError {
   const [failure, , sentence] = lookUp(error);
   const detail = failure === "wrong-name"
-    ? ` (${textOf(error)})`
+    ? ` (${textOf(error)}); ${nameHint(textOf(error))}`
     : codeOf(error) === OURS_EXPIRED
     ? clockNote("expired-certificate")
     : clockNote(failure, certificateOf(error));
@@ -212,6 +213,13 @@ export function clientHandshakeError(
       (sentence ?? textOf(error)) + detail,
     { cause: error },
   );
+}
+
+/** @param text Which name was asked for, and which the certificate has. */
+function nameHint(text: string): string {
+  return text.endsWith(`DNS:${TUNNEL_SERVER_NAME}`)
+    ? "that is a tunnel server's port for joined nodes, callers use its frontend"
+    : "reach it by a name that it has";
 }
 
 /** Describes a client whose certificate was looked at and refused. */

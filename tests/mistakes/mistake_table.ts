@@ -1,0 +1,88 @@
+/**
+ * All mistakes, made and judged.
+ *
+ * @module
+ */
+
+import { commandLineMistakes } from "./command_line.ts";
+import { dialingMistakes } from "./dialing.ts";
+import { joiningMistakes } from "./joining.ts";
+import { machineMistakes } from "./machines.ts";
+import { type Answer, type Mistake, rate, type Rating } from "./mistake.ts";
+import { answerTo } from "./mistake_runner.ts";
+import type { MistakeStage } from "./mistake_stage.ts";
+import { serviceMistakes } from "./services.ts";
+import { servingMistakes } from "./serving.ts";
+import { stateMistakes } from "./states.ts";
+import { troubledNodeMistakes } from "./troubled_nodes.ts";
+
+/** Programs that run at once. */
+const AT_ONCE = 3;
+
+const AREAS = {
+  "the command line": commandLineMistakes,
+  "joining and linking": joiningMistakes,
+  "state": stateMistakes,
+  "dialing": dialingMistakes,
+  "nodes in trouble": troubledNodeMistakes,
+  "serving": servingMistakes,
+  "services": serviceMistakes,
+  "the machine": machineMistakes,
+} as const;
+
+/** One mistake, what was answered, and what that is worth. */
+export interface Judged {
+  readonly area: string;
+  readonly mistake: Mistake;
+  readonly answer: Answer;
+  readonly rating: Rating;
+}
+
+/** In the order in which they are written down. */
+export async function judgeAll(
+  stage: MistakeStage,
+  onJudged: (done: number, total: number) => void = () => {},
+): Promise<readonly Judged[]> {
+  const home = stage.directory("home");
+  const mistakes = Object.entries(AREAS).flatMap(([area, mistakesOf]) =>
+    mistakesOf(stage).map((mistake) => ({ area, mistake }))
+  );
+  const names = new Set(mistakes.map(({ mistake: { what } }) => what));
+  if (names.size !== mistakes.length) throw new Error("two of one name");
+  const judged: Judged[] = [];
+  let next = 0;
+  let done = 0;
+  await Promise.all(Array.from({ length: AT_ONCE }, async () => {
+    while (next < mistakes.length) {
+      const at = next++;
+      const answer = await answered(mistakes[at]!.mistake, home);
+      const rating = rate(mistakes[at]!.mistake, answer);
+      judged[at] = { ...mistakes[at]!, answer, rating };
+      onJudged(++done, mistakes.length);
+    }
+  }));
+  return judged;
+}
+
+async function answered(mistake: Mistake, home: string): Promise<Answer> {
+  let answer: Answer | undefined;
+  const run = async () => void (answer = await answerTo(mistake, home));
+  await (mistake.around === undefined ? run() : mistake.around(run));
+  return answer!;
+}
+
+/** How many there are of a kind. */
+export function countOf(
+  judged: readonly Judged[],
+  kind: Rating["kind"],
+): number {
+  return judged.filter(({ rating }) => rating.kind === kind).length;
+}
+
+/** What was said to a mistake, for who wants to mend it. */
+export function sayingOf({ mistake, answer, rating }: Judged): string {
+  const because = [...rating.lacks]
+    .map(([point, why]) => `${point}: ${why}`).join("; ");
+  return `${rating.kind} ${mistake.what} (${because})\n` +
+    `    ended with ${answer.code}: ${answer.stderr.trim().slice(0, 800)}`;
+}
