@@ -26,6 +26,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["platform/time"],
   ["platform/metrics"],
   ["platform/log"],
+  ["platform/conduits"],
   ["platform/files"],
   ["platform/pki"],
   ["platform/process"],

@@ -20,6 +20,7 @@ import type {
   Conduit,
   ConduitEnd,
   ConduitEvents,
+  ConduitState,
 } from "../../proto/transfer/conduit.ts";
 import {
   guarded,
@@ -98,6 +99,14 @@ class StreamConduit implements Conduit, StreamUser {
   constructor(stream: Stream) {
     this.#stream = stream;
     stream.notify(this);
+  }
+
+  get state(): ConduitState {
+    return {
+      unreadBytes: this.#unconsumed,
+      unsentBytes: this.#batch.pendingBytes + (this.#rest?.length ?? 0),
+      isFull: this.#wantsRoom || this.#rest !== undefined,
+    };
   }
 
   attach(events: ConduitEvents): void {

@@ -17,6 +17,8 @@ import type { Status } from "./status.ts";
 export interface CallBody {
   /** See `Stream.room`. */
   readonly room: number;
+  /** See `Stream.windowBytes`. */
+  readonly windowBytes?: number | undefined;
   /** Sends one DATA frame of `head` + `body`; see `Stream.sendFrame`. */
   sendFrame(head: Uint8Array, body: Uint8Array): void;
   /** Asks for `onWritable`; see `Stream.awaitRoom`. */

@@ -74,6 +74,10 @@ export class ClientCallStream implements ClientCall, StreamEvents {
     return this.#canSend ? this.#body.room : 0;
   }
 
+  get windowBytes(): number | undefined {
+    return this.#body.windowBytes;
+  }
+
   get keptBytes(): number {
     return this.#body.keptBytes;
   }

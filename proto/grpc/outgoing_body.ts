@@ -39,6 +39,11 @@ export class OutgoingBody {
     return this.#keptBytes === 0 ? this.#stream.room : 0;
   }
 
+  /** See `CallBody.windowBytes`. */
+  get windowBytes(): number | undefined {
+    return this.#stream.windowBytes;
+  }
+
   /** See `CallBody.sendFrame`. */
   sendFrame(head: Uint8Array, body: Uint8Array): void {
     if (this.#keptBytes > 0) {

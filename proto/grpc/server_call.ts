@@ -85,6 +85,10 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     return this.#state === "open" ? this.#body.room : 0;
   }
 
+  get windowBytes(): number | undefined {
+    return this.#body.windowBytes;
+  }
+
   get keptBytes(): number {
     return this.#body.keptBytes;
   }

@@ -15,6 +15,7 @@ import type {
   Conduit,
   ConduitEnd,
   ConduitEvents,
+  ConduitState,
 } from "../transfer/conduit.ts";
 import { DatagramGatherer } from "./datagram_gatherer.ts";
 import type { PacketObserver } from "./packet_observer.ts";
@@ -39,6 +40,8 @@ const NO_BYTES = new Uint8Array(0);
 
 /** How a conduit reaches its peer; one implementation per dialect. */
 export interface ConduitPort {
+  /** See `ConduitState.windowBytes`. */
+  readonly windowBytes?: number | undefined;
   /**
    * Sends the first part of `chunk` that fits, perhaps nothing.
    *
@@ -128,6 +131,16 @@ export class PacketConduit implements Conduit {
   /** Bytes delivered that have not been passed on. */
   get unconsumedBytes(): number {
     return this.#unconsumedBytes;
+  }
+
+  get state(): ConduitState {
+    const windowBytes = this.#port.windowBytes;
+    return {
+      unreadBytes: this.#unconsumedBytes,
+      unsentBytes: 0,
+      isFull: this.#outgoing === "short",
+      ...(windowBytes === undefined ? {} : { windowBytes }),
+    };
   }
 
   get isClosed(): boolean {

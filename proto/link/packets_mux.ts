@@ -103,6 +103,11 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     return this.#ports.size;
   }
 
+  /** Of the one stream that all conduits share. */
+  get windowBytes(): number | undefined {
+    return this.#body.windowBytes;
+  }
+
   /** The peer is one of ours. */
   recognisePeer(): void {
     this.peerIsOurs = true;

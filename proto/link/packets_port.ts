@@ -82,6 +82,10 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
     });
   }
 
+  get windowBytes(): number | undefined {
+    return this.#mux.windowBytes;
+  }
+
   // ---- from the mux ----
 
   /** See `PacketConduit.deliver`. */

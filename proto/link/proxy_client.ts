@@ -145,6 +145,10 @@ class ProxyCall
     );
   }
 
+  get windowBytes(): number | undefined {
+    return this.#call?.windowBytes;
+  }
+
   start(connection: StreamOpener): void {
     const { target, options, early } = this.#request!;
     const { authority, dialId } = options;

@@ -117,6 +117,10 @@ class ProxyCallee
     );
   }
 
+  get windowBytes(): number | undefined {
+    return this.#call.windowBytes;
+  }
+
   // ---- events of the call ----
 
   onBody(chunk: Uint8Array): void {

@@ -174,6 +174,11 @@ export class EngineStream
     return own < shared ? Math.max(0, own) : shared;
   }
 
+  get windowBytes(): number {
+    const shared = this.#host.sending.window.available;
+    return Math.max(0, Math.min(shared, this.sendWindow.available));
+  }
+
   sendFrame(head: Uint8Array, body: Uint8Array, endStream = false): void {
     const bytes = head.length + body.length;
     if (bytes === 0) {

@@ -78,6 +78,9 @@ export interface Stream {
    */
   readonly room: number;
 
+  /** The least of both windows, whatever else holds it up; for people. */
+  readonly windowBytes?: number;
+
   /**
    * Sends `head` and `body` as one DATA frame, built in place in the output
    * (each byte is copied exactly once).

@@ -25,6 +25,8 @@ export type ConduitEnd =
 
 /** What the owner of a conduit is notified of. */
 export interface ConduitEvents {
+  /** What waits in both directions of a transfer, where this is part of one. */
+  readonly queuedBytes?: number;
   /**
    * A piece of the byte stream, or exactly one datagram.
    *
@@ -48,10 +50,25 @@ export interface ConduitEvents {
   onClose(end: ConduitEnd): void;
 }
 
+/** How a conduit stands at the moment. Nobody keeps it: it is made when asked. */
+export interface ConduitState {
+  /** Delivered, and not passed on yet: who reads it is slow. */
+  readonly unreadBytes: number;
+  /** Written, and waiting here for the way to the other end. */
+  readonly unsentBytes: number;
+  /** It took less than was offered, and `onWritable` has not come since. */
+  readonly isFull: boolean;
+  /** What may be sent before the other end gives leave again. */
+  readonly windowBytes?: number;
+}
+
 /** One end of a tunneled connection, or of a flow of datagrams. */
 export interface Conduit {
   /** True when `onData` and `write` carry whole datagrams, never parts. */
   readonly datagrams: boolean;
+
+  /** Absent where nobody knows. For people who ask, not for the hot path. */
+  readonly state?: ConduitState | undefined;
 
   /**
    * Sets the receiver of the events. Called once, before any event can happen.

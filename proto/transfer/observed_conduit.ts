@@ -1,13 +1,20 @@
 /**
- * A conduit that reports to an observer how much it carried and when it ended.
+ * A conduit that counts what it carried, and reports that and its end to an
+ * observer.
  *
  * It is put around a conduit where every path passes once, so counting has one
- * place and the layers around it know nothing of it.
+ * place and the layers around it know nothing of it. What is listed as live
+ * (`platform/conduits`) is this one, extended: no read passes one layer more.
  *
  * @module
  */
 
-import type { Conduit, ConduitEnd, ConduitEvents } from "./conduit.ts";
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+  ConduitState,
+} from "./conduit.ts";
 
 /** What is observed. Called on the hot path: count, do not think. */
 export interface ConduitObserver {
@@ -23,6 +30,8 @@ export class ObservedConduit implements Conduit, ConduitEvents {
   readonly #inner: Conduit;
   readonly #observer: ConduitObserver;
   #events: ConduitEvents | undefined;
+  #receivedBytes = 0;
+  #sentBytes = 0;
 
   constructor(inner: Conduit, observer: ConduitObserver) {
     this.#inner = inner;
@@ -33,6 +42,25 @@ export class ObservedConduit implements Conduit, ConduitEvents {
     return this.#inner.datagrams;
   }
 
+  /** Bytes that came out of it. */
+  get receivedBytes(): number {
+    return this.#receivedBytes;
+  }
+
+  /** Bytes that were put into it. */
+  get sentBytes(): number {
+    return this.#sentBytes;
+  }
+
+  get state(): ConduitState | undefined {
+    return this.#inner.state;
+  }
+
+  /** What waits in the transfer that it is a part of. */
+  get queuedBytes(): number {
+    return this.#events?.queuedBytes ?? 0;
+  }
+
   attach(events: ConduitEvents): void {
     this.#events = events;
     this.#inner.attach(this);
@@ -40,12 +68,19 @@ export class ObservedConduit implements Conduit, ConduitEvents {
 
   write(chunk: Uint8Array): number {
     const taken = this.#inner.write(chunk);
+    this.#sentBytes += taken;
     this.#observer.sent(taken);
     return taken;
   }
 
   end(isGone?: boolean): void {
     this.#inner.end(isGone);
+  }
+
+  /** These left it before it was a conduit: they went with its dial. */
+  sentEarly(bytes: number): void {
+    this.#sentBytes += bytes;
+    this.#observer.sent(bytes);
   }
 
   reset(reason: string, kind?: "reset" | "lost"): void {
@@ -57,6 +92,7 @@ export class ObservedConduit implements Conduit, ConduitEvents {
   }
 
   onData(chunk: Uint8Array): void {
+    this.#receivedBytes += chunk.length;
     this.#observer.received(chunk.length);
     this.#events!.onData(chunk);
   }

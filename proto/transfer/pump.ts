@@ -87,6 +87,11 @@ export class Pump implements ConduitEvents {
     return this.#bytes;
   }
 
+  /** What waits in both directions. */
+  get queuedBytes(): number {
+    return this.#waiting + this.#opposite.#waiting;
+  }
+
   /** Datagrams that the sink did not take. */
   get droppedDatagrams(): number {
     return this.#droppedDatagrams;

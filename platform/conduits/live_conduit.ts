@@ -1,0 +1,84 @@
+/**
+ * A conduit that is listed while it lives. It is the {@linkcode ObservedConduit}
+ * that every connection passes anyway, so being listed costs no read anything.
+ *
+ * @module
+ */
+
+import type { ConnectionFacts } from "../log/connection_log.ts";
+import type { Conduit, ConduitEnd } from "../../proto/transfer/conduit.ts";
+import {
+  type ConduitObserver,
+  ObservedConduit,
+} from "../../proto/transfer/observed_conduit.ts";
+
+/** What carries a conduit, as far as its list wants to know; links are that. */
+export interface ConduitCarrier {
+  /** Newest round trip. */
+  readonly roundTripMs?: number | undefined;
+  /** Since when its other end owes a sign of life, by the clock. */
+  readonly askedMs?: number | undefined;
+}
+
+/** Who lists it. */
+export interface ConduitHome {
+  /** It is over. */
+  left(conduit: LiveConduit): void;
+}
+
+/** What is known of a connection when it is made. */
+export interface LiveFacts extends ConnectionFacts {
+  /** The same in all programs that the connection passes. */
+  readonly id: string;
+  readonly carrier?: ConduitCarrier | undefined;
+  /** When it was asked for, by the clock. */
+  readonly askedMs: number;
+}
+
+/** See the module description. */
+export class LiveConduit extends ObservedConduit {
+  readonly facts: LiveFacts;
+  /** When it was open, by the clock. */
+  readonly openedMs: number;
+  /** Its place in the list. */
+  readonly place: number;
+  readonly #home: ConduitHome;
+  #isEnding = false;
+
+  constructor(
+    conduit: Conduit,
+    observer: ConduitObserver,
+    facts: LiveFacts,
+    list: {
+      readonly home: ConduitHome;
+      readonly place: number;
+      readonly nowMs: number;
+    },
+  ) {
+    super(conduit, observer);
+    this.facts = facts;
+    this.openedMs = list.nowMs;
+    this.place = list.place;
+    this.#home = list.home;
+  }
+
+  /** One of both sides has ended its data. */
+  get isEnding(): boolean {
+    return this.#isEnding;
+  }
+
+  override end(isGone?: boolean): void {
+    this.#isEnding = true;
+    super.end(isGone);
+  }
+
+  override onEnd(isGone?: boolean): void {
+    this.#isEnding = true;
+    super.onEnd(isGone);
+  }
+
+  override onClose(end: ConduitEnd): void {
+    this.#home.left(this);
+    super.onClose(end);
+  }
+}

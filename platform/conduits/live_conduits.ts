@@ -1,0 +1,252 @@
+/**
+ * The conduits that a process has now, and the dials that are under way: what
+ * `conn list`, `top` and a dashboard show. A server, an agent and a service
+ * proxy have one each.
+ *
+ * It is always on. A conduit costs it an entry; what is read and written costs
+ * it nothing beyond the two sums that `ObservedConduit` has anyway; one tick in
+ * five seconds, only while there are conduits, notes how far each has come.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
+import { guarded } from "../errors/internal_errors.ts";
+import type { ConnectionFacts } from "../log/connection_log.ts";
+import { DialTimes } from "./dial_times.ts";
+import { LiveConduit, type LiveFacts } from "./live_conduit.ts";
+import { type Flow, RATE_TICK_MS, RateSamples } from "./rate_samples.ts";
+
+/** Conduits that are looked at in one turn of the event loop, at a tick. */
+export const TICK_SLICE = 10_000;
+
+/** A dial under way, as whoever makes it shows it. */
+export interface LiveDial {
+  readonly id: string;
+  /** When it was asked for, by the clock. */
+  readonly askedMs: number;
+  readonly facts: ConnectionFacts;
+  /** Ends it: its caller is answered with `reason`. */
+  kill(reason: string): void;
+}
+
+/** All of a process together; bytes since it began, rates of the last seconds. */
+export interface Totals {
+  readonly toTargetBytes: number;
+  readonly fromTargetBytes: number;
+  readonly toTargetRate: number;
+  readonly fromTargetRate: number;
+  readonly dialRate: number;
+  readonly failedDials: number;
+}
+
+/** How far all were at a tick. */
+interface Mark {
+  readonly atMs: number;
+  readonly toTarget: number;
+  readonly fromTarget: number;
+  readonly dials: number;
+}
+
+/** See the module description. */
+export class LiveConduits {
+  readonly #timers: Timers;
+  /** Holes are in `#free`. */
+  readonly #conduits: (LiveConduit | undefined)[] = [];
+  readonly #free: number[] = [];
+  readonly #dials = new Set<LiveDial>();
+  readonly #samples: RateSamples;
+  readonly dialTimes = new DialTimes();
+  #size = 0;
+  /** Of those that are over. */
+  #gone = { toTarget: 0, fromTarget: 0 };
+  #dialed = 0;
+  #failed = 0;
+  #last: Mark;
+  #before: Mark;
+  #tick: Timer | undefined;
+  #isStopped = false;
+
+  constructor(timers: Timers) {
+    this.#timers = timers;
+    const nowMs = timers.now();
+    this.#samples = new RateSamples(nowMs);
+    this.#last = { atMs: nowMs, toTarget: 0, fromTarget: 0, dials: 0 };
+    this.#before = this.#last;
+  }
+
+  /** Conduits that are open. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** By the clock that `askedMs` and others are of. */
+  get nowMs(): number {
+    return this.#timers.now();
+  }
+
+  /** A dial begins; {@linkcode dialOver} follows. */
+  dialBegins(dial: LiveDial): void {
+    this.#dialed++;
+    this.#dials.add(dial);
+  }
+
+  dialOver(dial: LiveDial): void {
+    this.#dials.delete(dial);
+  }
+
+  /** A dial has failed, whether or not it ever began. */
+  dialFailed(): void {
+    this.#failed++;
+  }
+
+  /** In place of `new ObservedConduit`: the same, and listed until it is over. */
+  open(
+    conduit: Conduit,
+    observer: ConduitObserver,
+    facts: LiveFacts,
+  ): LiveConduit {
+    const nowMs = this.#timers.now();
+    this.dialTimes.add(nowMs, nowMs - facts.askedMs);
+    const place = this.#free.pop() ?? this.#conduits.length;
+    const list = { home: this, place, nowMs };
+    const live = new LiveConduit(conduit, observer, facts, list);
+    this.#conduits[place] = live;
+    this.#size++;
+    this.#samples.begin(place, nowMs);
+    this.#arm();
+    return live;
+  }
+
+  /** @private For a conduit of this list, which is over. */
+  left(conduit: LiveConduit): void {
+    const { place } = conduit;
+    if (this.#conduits[place] !== conduit) return;
+    this.#conduits[place] = undefined;
+    this.#free.push(place);
+    this.#size--;
+    this.#gone.toTarget += conduit.sentBytes;
+    this.#gone.fromTarget += conduit.receivedBytes;
+  }
+
+  /** All that are open, in no order. */
+  *all(): Iterable<LiveConduit> {
+    for (const conduit of this.#conduits) {
+      if (conduit !== undefined) yield conduit;
+    }
+  }
+
+  /** All that are under way. */
+  get dials(): ReadonlySet<LiveDial> {
+    return this.#dials;
+  }
+
+  find(id: string): LiveConduit | LiveDial | undefined {
+    for (const conduit of this.all()) {
+      if (conduit.facts.id === id) return conduit;
+    }
+    for (const dial of this.#dials) if (dial.id === id) return dial;
+    return undefined;
+  }
+
+  /**
+   * Ends a conduit, which its both sides see as a reset, or a dial.
+   *
+   * @returns Whether there was such a one.
+   */
+  kill(id: string, reason: string): boolean {
+    const found = this.find(id);
+    if (found === undefined) return false;
+    guarded("conduit", () => {
+      if (found instanceof LiveConduit) found.reset(reason);
+      else found.kill(reason);
+    });
+    return true;
+  }
+
+  /** How fast a conduit of this list moves. */
+  flow(conduit: LiveConduit, nowMs: number): Flow {
+    return this.#samples.flow(
+      conduit.place,
+      nowMs,
+      conduit.openedMs,
+      conduit.sentBytes,
+      conduit.receivedBytes,
+    );
+  }
+
+  totals(): Totals {
+    const now = this.#mark();
+    const before = this.#before;
+    const seconds = Math.max(1_000, now.atMs - before.atMs) / 1_000;
+    const rate = (what: "toTarget" | "fromTarget" | "dials") =>
+      (now[what] - before[what]) / seconds;
+    return {
+      toTargetBytes: now.toTarget,
+      fromTargetBytes: now.fromTarget,
+      toTargetRate: Math.round(rate("toTarget")),
+      fromTargetRate: Math.round(rate("fromTarget")),
+      dialRate: Math.round(rate("dials") * 10) / 10,
+      failedDials: this.#failed,
+    };
+  }
+
+  /** Sets no timer any more; what is listed stays so until it is over. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#tick?.cancel();
+    this.#tick = undefined;
+  }
+
+  #mark(): Mark {
+    let { toTarget, fromTarget } = this.#gone;
+    for (const conduit of this.#conduits) {
+      if (conduit === undefined) continue;
+      toTarget += conduit.sentBytes;
+      fromTarget += conduit.receivedBytes;
+    }
+    const atMs = this.#timers.now();
+    return { atMs, toTarget, fromTarget, dials: this.#dialed };
+  }
+
+  #arm(): void {
+    if (this.#tick !== undefined || this.#isStopped) return;
+    // There was nothing for a while: no rate is of that time.
+    if (this.#timers.now() - this.#last.atMs > 2 * RATE_TICK_MS) {
+      this.#last = this.#before = this.#mark();
+      this.#samples.tick(this.#last.atMs);
+      this.#samples.tick(this.#last.atMs);
+    }
+    this.#tick = this.#timers.after(RATE_TICK_MS, () => this.#onTick());
+  }
+
+  #onTick(): void {
+    this.#tick = undefined;
+    this.#before = this.#last;
+    this.#last = this.#mark();
+    this.#samples.tick(this.#last.atMs);
+    this.#note(0);
+  }
+
+  #note(from: number): void {
+    const to = Math.min(this.#conduits.length, from + TICK_SLICE);
+    for (let place = from; place < to; place++) {
+      const conduit = this.#conduits[place];
+      if (conduit === undefined) continue;
+      this.#samples.take(place, conduit.sentBytes, conduit.receivedBytes);
+    }
+    if (to < this.#conduits.length) {
+      this.#tick = this.#timers.after(0, () => {
+        this.#tick = undefined;
+        this.#note(to);
+      });
+    } else if (this.#size > 0) this.#arm();
+    else {
+      // Places of those that are over wait for the next ones until all are.
+      this.#conduits.length = 0;
+      this.#free.length = 0;
+    }
+  }
+}
