@@ -20,12 +20,9 @@ import {
   type ListenAddress,
   listenHttp,
 } from "../net/listen/listeners.ts";
-import {
-  adminApi,
-  type AdminApiOptions,
-  type AdminRoute,
-} from "../net/admin/admin_api.ts";
+import { adminApi, type AdminApiOptions } from "../net/admin/admin_api.ts";
 import type { HttpHandler } from "../net/admin/http_port.ts";
+import { conduitRoutes } from "../net/admin/conduit_routes.ts";
 import type { HttpUse } from "../net/admin/passed_http.ts";
 import type { Log } from "../platform/log/log.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
@@ -176,7 +173,7 @@ class Server {
       "admin",
       options.admin,
       withApi(
-        adminApi(ADMIN_ROUTES, await this.#openAdmin()),
+        adminApi(conduitRoutes(this.#core), await this.#openAdmin()),
         adminHandler(metricRegistry, {
           ...options.profiling === true ? profileRoutes() : {},
           ...await this.#debugRoutes(discovery?.routes),
@@ -373,9 +370,6 @@ class Server {
     for (const listener of this.#httpListeners) listener.close();
   }
 }
-
-/** What is asked of a server. */
-const ADMIN_ROUTES: readonly AdminRoute[] = [];
 
 /** How long agents may take to come to a server that takes over. */
 const AGENTS_WAIT_MS = 5_000;

@@ -111,17 +111,17 @@ function conduitInfo(
   conduit: LiveConduit,
   nowMs: number,
 ): ConduitInfo {
-  const { facts, openedMs, state } = conduit;
+  const { id, facts, askedMs, openedMs, carrier, state } = conduit;
   const { toTargetRate, fromTargetRate, movedMs } = list.flow(conduit, nowMs);
-  const { roundTripMs } = facts.carrier ?? {};
+  const { roundTripMs } = carrier ?? {};
   const waitsFor = waitOf(conduit, nowMs, nowMs - movedMs);
   return {
-    id: facts.id,
+    id,
     state: conduit.isEnding ? "closing" : "open",
     ...who(facts),
-    startedAt: wallTime(facts.askedMs, nowMs),
-    ageMs: Math.round(nowMs - facts.askedMs),
-    dialMs: Math.round(openedMs - facts.askedMs),
+    startedAt: wallTime(askedMs, nowMs),
+    ageMs: Math.round(nowMs - askedMs),
+    dialMs: Math.round(openedMs - askedMs),
     toTargetBytes: conduit.sentBytes,
     fromTargetBytes: conduit.receivedBytes,
     toTargetRate,
@@ -178,7 +178,7 @@ function waitOf(
   nowMs: number,
   idleMs: number,
 ): ConduitInfo["waitsFor"] {
-  const { askedMs } = conduit.facts.carrier ?? {};
+  const { askedMs } = conduit.carrier ?? {};
   if (askedMs !== undefined && nowMs - askedMs >= STILL_MS) return "link";
   const { state } = conduit;
   if (state !== undefined && state.unreadBytes > 0) return "caller";
@@ -197,7 +197,7 @@ function keyOf(
   sort: ConduitSort,
   nowMs: number,
 ): number {
-  if (sort === "age") return nowMs - conduit.facts.askedMs;
+  if (sort === "age") return nowMs - conduit.askedMs;
   if (sort === "bytes") return conduit.sentBytes + conduit.receivedBytes;
   if (sort === "queue") return queuedBytesOf(conduit);
   const flow = list.flow(conduit, nowMs);

@@ -6,6 +6,7 @@
  */
 
 import type { ConnectionFacts } from "../log/connection_log.ts";
+import type { ConnectionId } from "../../proto/peer/connection_id.ts";
 import type { Conduit, ConduitEnd } from "../../proto/transfer/conduit.ts";
 import {
   type ConduitObserver,
@@ -26,18 +27,21 @@ export interface ConduitHome {
   left(conduit: LiveConduit): void;
 }
 
-/** What is known of a connection when it is made. */
-export interface LiveFacts extends ConnectionFacts {
+/** What its list knows of it besides who and whither. */
+export interface LiveOrigin {
   /** The same in all programs that the connection passes. */
-  readonly id: string;
-  readonly carrier?: ConduitCarrier | undefined;
+  readonly id: ConnectionId;
   /** When it was asked for, by the clock. */
   readonly askedMs: number;
+  readonly carrier?: ConduitCarrier;
 }
 
 /** See the module description. */
 export class LiveConduit extends ObservedConduit {
-  readonly facts: LiveFacts;
+  readonly facts: ConnectionFacts;
+  readonly id: ConnectionId;
+  readonly askedMs: number;
+  readonly carrier: ConduitCarrier | undefined;
   /** When it was open, by the clock. */
   readonly openedMs: number;
   /** Its place in the list. */
@@ -48,7 +52,8 @@ export class LiveConduit extends ObservedConduit {
   constructor(
     conduit: Conduit,
     observer: ConduitObserver,
-    facts: LiveFacts,
+    facts: ConnectionFacts,
+    origin: LiveOrigin,
     list: {
       readonly home: ConduitHome;
       readonly place: number;
@@ -57,6 +62,9 @@ export class LiveConduit extends ObservedConduit {
   ) {
     super(conduit, observer);
     this.facts = facts;
+    this.id = origin.id;
+    this.askedMs = origin.askedMs;
+    this.carrier = origin.carrier;
     this.openedMs = list.nowMs;
     this.place = list.place;
     this.#home = list.home;

@@ -10,13 +10,14 @@
  * @module
  */
 
+import type { ConnectionId } from "../../proto/peer/connection_id.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import { guarded } from "../errors/internal_errors.ts";
 import type { ConnectionFacts } from "../log/connection_log.ts";
 import { DialTimes } from "./dial_times.ts";
-import { LiveConduit, type LiveFacts } from "./live_conduit.ts";
+import { LiveConduit, type LiveOrigin } from "./live_conduit.ts";
 import { type Flow, RATE_TICK_MS, RateSamples } from "./rate_samples.ts";
 
 /** Conduits that are looked at in one turn of the event loop, at a tick. */
@@ -24,7 +25,7 @@ export const TICK_SLICE = 10_000;
 
 /** A dial under way, as whoever makes it shows it. */
 export interface LiveDial {
-  readonly id: string;
+  readonly id: ConnectionId;
   /** When it was asked for, by the clock. */
   readonly askedMs: number;
   readonly facts: ConnectionFacts;
@@ -57,6 +58,8 @@ export class LiveConduits {
   readonly #conduits: (LiveConduit | undefined)[] = [];
   readonly #free: number[] = [];
   readonly #dials = new Set<LiveDial>();
+  /** An agent that dials itself has two of one id: the first is there. */
+  readonly #byId = new Map<ConnectionId, LiveConduit>();
   readonly #samples: RateSamples;
   readonly dialTimes = new DialTimes();
   #size = 0;
@@ -106,14 +109,16 @@ export class LiveConduits {
   open(
     conduit: Conduit,
     observer: ConduitObserver,
-    facts: LiveFacts,
+    facts: ConnectionFacts,
+    origin: LiveOrigin,
   ): LiveConduit {
     const nowMs = this.#timers.now();
-    this.dialTimes.add(nowMs, nowMs - facts.askedMs);
+    this.dialTimes.add(nowMs, nowMs - origin.askedMs);
     const place = this.#free.pop() ?? this.#conduits.length;
     const list = { home: this, place, nowMs };
-    const live = new LiveConduit(conduit, observer, facts, list);
+    const live = new LiveConduit(conduit, observer, facts, origin, list);
     this.#conduits[place] = live;
+    if (!this.#byId.has(live.id)) this.#byId.set(live.id, live);
     this.#size++;
     this.#samples.begin(place, nowMs);
     this.#arm();
@@ -125,6 +130,7 @@ export class LiveConduits {
     const { place } = conduit;
     if (this.#conduits[place] !== conduit) return;
     this.#conduits[place] = undefined;
+    if (this.#byId.get(conduit.id) === conduit) this.#byId.delete(conduit.id);
     this.#free.push(place);
     this.#size--;
     this.#gone.toTarget += conduit.sentBytes;
@@ -143,10 +149,14 @@ export class LiveConduits {
     return this.#dials;
   }
 
+  /** Whether one that is open has this id. */
+  has(id: ConnectionId): boolean {
+    return this.#byId.has(id);
+  }
+
   find(id: string): LiveConduit | LiveDial | undefined {
-    for (const conduit of this.all()) {
-      if (conduit.facts.id === id) return conduit;
-    }
+    const conduit = this.#byId.get(id);
+    if (conduit !== undefined) return conduit;
     for (const dial of this.#dials) if (dial.id === id) return dial;
     return undefined;
   }

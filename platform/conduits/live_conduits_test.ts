@@ -4,7 +4,8 @@ import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { join, type TransferResult } from "../../proto/transfer/transfer.ts";
 import { conduitInfoOf, conduitQuery, conduitsAnswer } from "./conduit_info.ts";
-import type { ConduitCarrier, LiveFacts } from "./live_conduit.ts";
+import type { ConnectionFacts } from "../log/connection_log.ts";
+import type { ConduitCarrier } from "./live_conduit.ts";
 import { LiveConduits, type LiveDial } from "./live_conduits.ts";
 import { RATE_TICK_MS } from "./rate_samples.ts";
 
@@ -22,13 +23,16 @@ class Rig {
   readonly list = new LiveConduits(this.timers);
   result: TransferResult | undefined;
 
-  open(id: string, facts: Partial<LiveFacts> = {}, windowBytes = 65_536) {
-    const [caller, near] = MemoryConduit.pair({ windowBytes });
-    const [target, far] = MemoryConduit.pair({ windowBytes });
+  open(id: string, facts: ConnectionFacts = {}, carrier?: ConduitCarrier) {
+    const [caller, near] = MemoryConduit.pair();
+    const [target, far] = MemoryConduit.pair();
     const live = this.list.open(far, NOBODY, {
-      ...{ id, who: "CN=alice", node: "edge-7", askedMs: this.timers.now() },
+      ...{ who: "CN=alice", node: "edge-7" },
       target: { protocol: "tcp", address: "10.0.0.7:5432" },
       ...facts,
+    }, {
+      ...{ id, askedMs: this.timers.now() },
+      ...(carrier === undefined ? {} : { carrier }),
     });
     join(near, live, (result) => this.result = result);
     const ends: string[] = [];
@@ -83,7 +87,7 @@ Deno.test("a killed conduit is a reset for both sides, with the reason", async (
   await settled();
   assertEquals(ends, ["killed by alice", "killed by alice"]);
   assertEquals(rig.result?.end.kind, "reset");
-  assertEquals([...rig.list.all()].map(({ facts }) => facts.id), ["c2"]);
+  assertEquals([...rig.list.all()].map(({ id }) => id), ["c2"]);
 });
 
 Deno.test("it says who does not read, and which link stands still", async () => {
@@ -91,7 +95,7 @@ Deno.test("it says who does not read, and which link stands still", async () => 
   const carrier: { askedMs?: number; roundTripMs: number } = {
     roundTripMs: 12.3456,
   };
-  const { target } = rig.open("c1", { carrier: carrier as ConduitCarrier });
+  const { target } = rig.open("c1", {}, carrier);
   assertEquals(conduitInfoOf(rig.list, "c1")!.roundTripMs, 12.35);
   carrier.askedMs = rig.timers.now();
   rig.timers.advance(1_000);
@@ -106,7 +110,7 @@ Deno.test("it says who does not read, and which link stands still", async () => 
     onClose() {},
   });
   const [slow, far] = MemoryConduit.pair({ windowBytes: 100 });
-  const live = rig.list.open(far, NOBODY, { id: "c2", askedMs: 0 });
+  const live = rig.list.open(far, NOBODY, {}, { id: "c2", askedMs: 0 });
   join(near, live);
   slow.attach({ onData() {}, onWritable() {}, onEnd() {}, onClose() {} });
   slow.write(bytes(100));
@@ -154,12 +158,12 @@ Deno.test("places are used again, and many conduits are kept apart", async () =>
       caller.write(bytes(index + 1));
     }
     await settled();
-    for (const { facts, place, sentBytes } of rig.list.all()) {
+    for (const { id, place, sentBytes } of rig.list.all()) {
       assert(place < 200);
-      assertEquals(sentBytes, Number(facts.id.split("-")[1]) + 1);
+      assertEquals(sentBytes, Number(id.split("-")[1]) + 1);
     }
-    for (const { facts } of [...rig.list.all()]) {
-      rig.list.kill(facts.id, "over");
+    for (const { id } of [...rig.list.all()]) {
+      rig.list.kill(id, "over");
     }
     await settled();
     assertEquals(rig.list.size, 0);

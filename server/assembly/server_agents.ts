@@ -135,6 +135,7 @@ export class ServerAgents {
       onConnection: (stream, admitted) => this.#port.accept(stream, admitted),
       onRefused: (error) => {
         metrics.agentRefused();
+        this.#core.events.note("refused", error.message);
         log.event(error.message, {}, lineKey(error.message));
       },
       onProblem: (line) => log.warn(line),
@@ -319,6 +320,7 @@ export class ServerAgents {
       refused: (remoteAddress, reason) => {
         metrics.agentRefused();
         const line = `${remoteAddress}: ${reason}`;
+        this.#core.events.note("refused", line);
         log.event(line, {}, lineKey(line));
       },
       counted: (change) => metrics.grpcConnections("Connect", change),

@@ -6,7 +6,17 @@
  */
 
 import type { Log } from "../../platform/log/log.ts";
-import { ConnectionLog } from "../../platform/log/connection_log.ts";
+import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
+import {
+  type ConnectionFacts,
+  ConnectionLog,
+} from "../../platform/log/connection_log.ts";
+import {
+  type EventLines,
+  RecentEvents,
+  withEvents,
+} from "../../platform/log/recent_events.ts";
+import type { DialError } from "../../proto/peer/dial_error.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
@@ -32,6 +42,17 @@ import { newInstanceId } from "../../proto/peer/instance_id.ts";
 import { ServerForwarding } from "./server_forwarding.ts";
 import { ServerMetrics } from "./server_metrics.ts";
 
+/** Lines of the log that people are told of as what they are. */
+const EVENT_LINES: EventLines = [
+  ["node joined", "joined"],
+  ["node waits for approval", "joined"],
+  ["join refused", "refused"],
+  ["renew refused", "refused"],
+  ["no second process speaks for the agent", "duplicate"],
+  ["issued a certificate for this server", "certificate"],
+  ["the certificate authorities have changed", "certificate"],
+];
+
 /** How long a TLS handshake may take. */
 export const HANDSHAKE_TIMEOUT_MS = 10_000;
 
@@ -39,6 +60,10 @@ export const HANDSHAKE_TIMEOUT_MS = 10_000;
 export class ServerCore {
   readonly options: ServerOptions;
   readonly log: Log;
+  /** What people are told has happened, beside the log. */
+  readonly events = new RecentEvents();
+  /** What is open now, and being dialed. */
+  readonly conduits = new LiveConduits(systemTimers);
   readonly metricRegistry = new MetricRegistry();
   readonly metrics = new ServerMetrics(this.metricRegistry, systemTimers);
   /** Read again when they change. */
@@ -63,9 +88,9 @@ export class ServerCore {
   /** To be called when less may be under way: the shutdown may wait for that. */
   readonly loadChanged: () => void;
 
-  constructor(options: ServerOptions, log: Log, loadChanged: () => void) {
+  constructor(options: ServerOptions, output: Log, loadChanged: () => void) {
     this.options = options;
-    this.log = log;
+    const log = this.log = withEvents(output, this.events, EVENT_LINES);
     this.loadChanged = loadChanged;
     this.files = new WatchedFiles({
       log,
@@ -122,7 +147,17 @@ export class ServerCore {
       dialTimeoutMs: options.dialTimeoutMs ?? 0,
       observer: this.metrics.dialObserver(loadChanged),
       log: new ConnectionLog(log, systemTimers),
+      conduits: this.conduits,
+      failed: (error, facts) => this.#dialFailed(error, facts),
     });
+  }
+
+  /** A caller who gave up knows why. */
+  #dialFailed({ reason, message }: DialError, facts: ConnectionFacts): void {
+    if (reason === "cancelled") return;
+    const { who, node } = facts;
+    const text = who === undefined ? message : `${who}: ${message}`;
+    this.events.note("dial-failed", text, { node });
   }
 
   /** Whether an agent has announced this very host or address, wherever it is. */
@@ -151,6 +186,7 @@ export class ServerCore {
 
   /** Behind all who use it. */
   closeState(): void {
+    this.conduits.stop();
     if (this.#state !== undefined) closeConnection(this.#state);
   }
 }

@@ -22,7 +22,11 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { DialRecord } from "../../policy/dial_record.ts";
 import { newConnectionId } from "../../platform/process/connection_ids.ts";
-import type { ConnectionLog } from "../../platform/log/connection_log.ts";
+import type { LiveConduits } from "../../platform/conduits/live_conduits.ts";
+import type {
+  ConnectionFacts,
+  ConnectionLog,
+} from "../../platform/log/connection_log.ts";
 import { type DialWay, LinkWay } from "./dial_way.ts";
 import {
   type Another,
@@ -98,10 +102,12 @@ export interface DialerOptions {
   /** Absent: callers are told which server to call instead. */
   readonly forwarder?: Forwarder;
   /**
-   * Whether a connection of this id is here already: the next one that comes
-   * with it has an id of its own.
+   * What is live is listed there; absent: nowhere. The next connection that
+   * comes with the id of one that is there has an id of its own.
    */
-  readonly isTaken?: (id: ConnectionId) => boolean;
+  readonly conduits?: LiveConduits;
+  /** What became of dials that failed, for people who ask. */
+  readonly failed?: (error: DialError, facts: ConnectionFacts) => void;
 }
 
 /** A dial as a frontend asks for it. */
@@ -158,7 +164,7 @@ export class Dialer {
 
   /** A caller may give any, also one that is another caller's. */
   #idOf({ id }: CallerDial): ConnectionId {
-    return id === undefined || this.#options.isTaken?.(id) === true
+    return id === undefined || this.#options.conduits?.has(id) === true
       ? newConnectionId()
       : id;
   }
@@ -293,7 +299,10 @@ export class Dialer {
     answer: DialAnswer,
   ): PendingDial {
     this.#options.observer.dialFailed(cause, pathOf(request, way));
-    this.#options.log?.failed(error, dialFacts(request, way));
+    const facts = dialFacts(request, way);
+    this.#options.conduits?.dialFailed();
+    this.#options.failed?.(error, facts);
+    this.#options.log?.failed(error, facts);
     answer.failed(error);
     return { cancel: () => {} };
   }

@@ -1,3 +1,4 @@
+import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import { assertEquals, assertMatch } from "@std/assert";
 import {
   ConduitProbe,
@@ -125,12 +126,14 @@ Deno.test("a dial leads to a conduit, which is counted to its end", async () => 
 });
 
 Deno.test("a caller's id goes on, unless a connection here has it", () => {
-  const taken = new Set<string>();
-  const scene = new Scene({ isTaken: (id) => taken.has(id) });
+  const conduits = new LiveConduits(new FakeTimers());
+  const scene = new Scene({ conduits });
   const { dials } = scene.link();
   const id = "f0e1d2c3b4a59687";
   scene.dial("", undefined, { id });
-  taken.add(id);
+  const [conduit] = MemoryConduit.pair();
+  const nobody = { received() {}, sent() {}, ended() {} };
+  conduits.open(conduit, nobody, {}, { id, askedMs: 0 });
   scene.dial("", undefined, { id });
   scene.dial();
   const [first, second, third] = dials.map(({ id }) => id!);

@@ -12,6 +12,7 @@
  */
 
 import type { DialRecord } from "../../policy/dial_record.ts";
+import type { LiveDial } from "../../platform/conduits/live_conduits.ts";
 import type { ConnectionFacts } from "../../platform/log/connection_log.ts";
 import { abandon, type DialAnswer } from "../../proto/link/dial_handler.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";
@@ -75,7 +76,7 @@ interface Rival extends Choice {
 const RETRIES_MAX = 4;
 
 /** One dial, from the first question to an agent to its answer. */
-export class OngoingDial implements PendingDial {
+export class OngoingDial implements PendingDial, LiveDial {
   #way: DialWay;
   #record: DialRecord | undefined;
   readonly #request: IdentifiedDial;
@@ -115,9 +116,26 @@ export class OngoingDial implements PendingDial {
     return this.#request.id;
   }
 
+  /** When it was asked for, by the clock. */
+  get askedMs(): number {
+    return this.#startedMs;
+  }
+
+  /** Who asks for what, and who is asked. */
+  get facts(): ConnectionFacts {
+    return dialFacts(this.#request, this.#way);
+  }
+
+  /** Somebody who may ends it. */
+  kill(reason: string): void {
+    this.#pending?.cancel();
+    this.#fail(new DialError("refused", reason), "refused");
+  }
+
   start(): void {
-    const { timers, dialTimeoutMs, observer } = this.#options;
+    const { timers, dialTimeoutMs, observer, conduits } = this.#options;
     observer.dialStarted();
+    conduits?.dialBegins(this);
     if (dialTimeoutMs > 0) {
       this.#deadline = timers.after(dialTimeoutMs, () => this.#onDeadline());
     }
@@ -296,14 +314,16 @@ export class OngoingDial implements PendingDial {
     );
     const recorded = this.#record?.observing(counter) ?? counter;
     const observed = log?.wantsAll
-      ? log.opened(this.#facts(), this.#startedMs, recorded)
+      ? log.opened(this.facts, this.#startedMs, recorded)
       : recorded;
-    if (this.#earlyBytes > 0) observed.sent(this.#earlyBytes);
-    this.#answer.connected(new ObservedConduit(conduit, observed));
-  }
-
-  #facts(): ConnectionFacts {
-    return dialFacts(this.#request, this.#way);
+    const live = this.#options.conduits?.open(
+      conduit,
+      observed,
+      this.facts,
+      { id: this.id, askedMs: this.#startedMs, carrier: this.#way.leadsTo },
+    ) ?? new ObservedConduit(conduit, observed);
+    if (this.#earlyBytes > 0) live.sentEarly(this.#earlyBytes);
+    this.#answer.connected(live);
   }
 
   get #path(): DialPath {
@@ -331,8 +351,11 @@ export class OngoingDial implements PendingDial {
   }
 
   #count(error: DialError, cause: DialFailureCause): void {
+    const { facts } = this;
     this.#options.observer.dialFailed(cause, this.#path);
-    this.#options.log?.failed(error, this.#facts());
+    this.#options.conduits?.dialFailed();
+    this.#options.failed?.(error, facts);
+    this.#options.log?.failed(error, facts);
     this.#record?.failed(error);
   }
 
@@ -346,6 +369,7 @@ export class OngoingDial implements PendingDial {
     );
     this.#rival = undefined;
     this.#deadline?.cancel();
+    this.#options.conduits?.dialOver(this);
     this.#options.observer.dialEnded();
   }
 }

@@ -1,0 +1,92 @@
+/**
+ * What every program of ours answers about its live conduits and about what has
+ * happened lately: `/v1/conduits`, `/v1/events`.
+ *
+ * @module
+ */
+
+import {
+  conduitInfoOf,
+  conduitQuery,
+  conduitsAnswer,
+  limitOf,
+} from "../../platform/conduits/conduit_info.ts";
+import type { LiveConduits } from "../../platform/conduits/live_conduits.ts";
+import type { RecentEvents } from "../../platform/log/recent_events.ts";
+import type { ActionAnswer } from "../../proto/admin/api.ts";
+import type { EventsAnswer } from "../../proto/admin/event_answer.ts";
+import { AdminFailure, type AdminRoute } from "./admin_api.ts";
+
+/** Events that are listed unless a number is said, and at most. */
+const EVENTS_LISTED = { usual: 100, most: 10_000 } as const;
+
+/** Longest name of who kills, in a reason. */
+const NAME_LENGTH_MAX = 100;
+
+/** What they are about. */
+export interface Lists {
+  readonly conduits: LiveConduits;
+  readonly events: RecentEvents;
+}
+
+/** See the module description. */
+export function conduitRoutes(
+  { conduits, events }: Lists,
+): readonly AdminRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/v1/conduits",
+      role: "view",
+      answer: ({ url }) =>
+        conduitsAnswer(conduits, inWords(() => conduitQuery(url.searchParams))),
+    },
+    {
+      method: "GET",
+      path: "/v1/conduits/:id",
+      role: "view",
+      answer: ({ segment }) => conduitInfoOf(conduits, segment) ?? unknown(),
+    },
+    {
+      method: "POST",
+      path: "/v1/conduits/:id/kill",
+      role: "operate",
+      answer: ({ segment, who }): ActionAnswer => {
+        const by = who.name.slice(0, NAME_LENGTH_MAX);
+        if (!conduits.kill(segment, `ended by ${by}`)) unknown();
+        return {
+          message: `Connection ${segment} is ended: both sides see a reset`,
+        };
+      },
+    },
+    {
+      method: "GET",
+      path: "/v1/events",
+      role: "view",
+      answer: ({ url: { searchParams } }): EventsAnswer => ({
+        events: events.list({
+          limit: inWords(() => limitOf(searchParams, EVENTS_LISTED)),
+          node: searchParams.get("node") || undefined,
+          kind: searchParams.get("kind") || undefined,
+        }),
+      }),
+    },
+  ];
+}
+
+/** What is wrong with a question is said to who asks. */
+export function inWords<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new AdminFailure(400, { message: error.message });
+  }
+}
+
+function unknown(): never {
+  throw new AdminFailure(404, {
+    message: "No connection has this id now: it may be over, or be another " +
+      "server's; tunnel conn list shows those that are open",
+  });
+}
