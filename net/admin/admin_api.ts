@@ -91,10 +91,14 @@ export function adminApi(
       who = options.who(request, peer);
       const { route, segment } = routeFor(known, request, url);
       mayUse(route, who);
-      const body = route.method === "POST" ? await jsonOf(request) : undefined;
+      const isAction = route.method === "POST";
+      if (isAction) peer.mayTake?.(ACTION_MS);
+      const body = isAction ? await jsonOf(request) : undefined;
       const { signal } = request;
       const answer = await route.answer({ url, segment, body, who, signal });
-      return answer instanceof Response ? answer : jsonAnswer(answer);
+      return answer instanceof Response
+        ? answer
+        : new Response(jsonAnswer(answer).body, { headers: HEADERS });
     } catch (error) {
       failure = error instanceof AdminFailure ? error : OURS;
       if (failure === OURS) throw error;
@@ -114,10 +118,19 @@ export function adminApi(
 
 /** As every refusal is answered. */
 export function failureAnswer({ status, problem }: AdminFailure): Response {
-  const answer = jsonAnswer(problem);
-  const headers = new Headers(answer.headers);
-  return new Response(answer.body, { status, headers });
+  return new Response(jsonAnswer(problem).body, { status, headers: HEADERS });
 }
+
+/** Answers are of a moment, for programs, and no page. */
+const HEADERS = {
+  "content-type": "application/json",
+  "cache-control": "no-store",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+} as const;
+
+/** What is done may have to wait for a dial, or for an agent's answer. */
+const ACTION_MS = 20_000;
 
 const OURS = new AdminFailure(500, { message: INTERNAL_ERROR });
 

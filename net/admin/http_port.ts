@@ -4,14 +4,14 @@
  * The platform's own server lets a client hold a connection for ever without a
  * byte, which costs a descriptor, and a process without descriptors serves no
  * one. So each connection gets one short request, one answer and a deadline,
- * and there are only so many: the oldest goes for the next.
+ * and there are only so many: the oldest goes for the next. Who follows events
+ * (`event_stream.ts`) stays until he leaves, and has a limit of its own.
  *
  * A body is small or refused, and connections are not kept.
  *
  * @module
  */
 
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import {
   INTERNAL_ERROR,
   reportInternalError,
@@ -19,6 +19,8 @@ import {
 import { MessageError } from "../http1/message_error.ts";
 import { Socket } from "../stream/socket.ts";
 import type { Stream } from "../stream/stream.ts";
+import { isEventStream } from "./event_stream.ts";
+import { answerPieces } from "./http_answer.ts";
 import { readHead, requestOf } from "./http_request.ts";
 
 /** Connections at once: a probe or a scrape takes milliseconds. */
@@ -26,6 +28,15 @@ export const HTTP_CONNECTIONS_MAX = 256;
 
 /** From the first to the last byte, both ways. */
 export const HTTP_DEADLINE_MS = 10_000;
+
+/**
+ * Answers that go on until their client is gone, at once: screens of people.
+ * They are counted apart, so that neither side crowds the other one out.
+ */
+export const WATCHERS_MAX = 32;
+
+/** A watcher that takes nothing for so long is gone, or will never be back. */
+export const WATCHER_STILL_MS = 60_000;
 
 const LONG_ANSWERS = new WeakMap<Response, number>();
 
@@ -36,10 +47,11 @@ export function longAnswer(response: Response, extraMs: number): Response {
 }
 
 /** The other end, as far as its connection says who it is. */
-export type HttpPeer = Pick<
-  Stream,
-  "remoteAddress" | "identity" | "peerCredentials"
->;
+export interface HttpPeer
+  extends Pick<Stream, "remoteAddress" | "identity" | "peerCredentials"> {
+  /** What it asked for may take so much longer: it is somebody who may ask. */
+  mayTake?(extraMs: number): void;
+}
 
 /** Answers one request, whose signal says that the client is gone. */
 export type HttpHandler = (
@@ -51,7 +63,8 @@ export class HttpPort {
   readonly #handler: HttpHandler;
   readonly #evicted: () => void;
   /** The oldest first. */
-  readonly #open = new Set<Socket>();
+  readonly #open = new Set<Exchange>();
+  readonly #watchers = new Set<Exchange>();
 
   /** @param evicted A connection was ended to make room for another. */
   constructor(handler: HttpHandler, evicted: () => void = () => {}) {
@@ -59,35 +72,38 @@ export class HttpPort {
     this.#evicted = evicted;
   }
 
-  /** How many are connected. */
+  /** How many are connected and do not watch. */
   get connections(): number {
     return this.#open.size;
   }
 
+  /** How many follow events. */
+  get watchers(): number {
+    return this.#watchers.size;
+  }
+
   /** Serves one accepted connection until it ends. */
   async accept(stream: Stream): Promise<void> {
-    const socket = new Socket(stream);
     if (this.#open.size >= HTTP_CONNECTIONS_MAX) this.#evictOldest();
-    this.#open.add(socket);
-    let deadline = setTimeout(() => socket.close(), HTTP_DEADLINE_MS);
+    const exchange: Exchange = new Exchange(stream, {
+      answer: (request, peer) => this.#answer(request, peer),
+      watches: () => this.#watches(exchange),
+    });
+    this.#open.add(exchange);
     try {
-      await this.#serve(socket, (extraMs) => {
-        clearTimeout(deadline);
-        const ms = HTTP_DEADLINE_MS + extraMs;
-        deadline = setTimeout(() => socket.close(), ms);
-      });
+      await exchange.run();
     } catch {
       // The client is gone, or was too slow; there is nowhere to report it.
     } finally {
-      clearTimeout(deadline);
-      this.#open.delete(socket);
-      socket.close();
+      this.#open.delete(exchange);
+      this.#watchers.delete(exchange);
+      exchange.close();
     }
   }
 
   /** Ends every connection. */
   close(): void {
-    for (const socket of this.#open) socket.close();
+    for (const one of [...this.#open, ...this.#watchers]) one.close();
   }
 
   async #answer(request: Request, peer: HttpPeer): Promise<Response> {
@@ -99,141 +115,125 @@ export class HttpPort {
     }
   }
 
+  #watches(exchange: Exchange): boolean {
+    if (this.#watchers.size >= WATCHERS_MAX) return false;
+    this.#open.delete(exchange);
+    this.#watchers.add(exchange);
+    return true;
+  }
+
   #evictOldest(): void {
     const [oldest] = this.#open;
     this.#open.delete(oldest!);
     oldest!.close();
     this.#evicted();
   }
+}
 
-  async #serve(
-    socket: Socket,
-    extend: (extraMs: number) => void,
-  ): Promise<void> {
+/** What an exchange asks of its port. */
+interface ExchangeEvents {
+  answer(request: Request, peer: HttpPeer): Promise<Response>;
+  /** It is about to follow events. @returns Whether there is room. */
+  watches(): boolean;
+}
+
+/** One connection: a request, and its answer. */
+class Exchange {
+  readonly #socket: Socket;
+  readonly #events: ExchangeEvents;
+  readonly #gone = new AbortController();
+  #deadline: ReturnType<typeof setTimeout> | undefined;
+  #isWatching = false;
+
+  constructor(stream: Stream, events: ExchangeEvents) {
+    this.#socket = new Socket(stream);
+    this.#events = events;
+    this.#endWithin(HTTP_DEADLINE_MS);
+  }
+
+  close(): void {
+    clearTimeout(this.#deadline);
+    this.#socket.close();
+    this.#gone.abort();
+  }
+
+  async run(): Promise<void> {
+    const socket = this.#socket;
     const read = await readHead(socket);
     if (read === undefined) return;
-    const head = read instanceof MessageError ? read : read.head;
-    const gone = new AbortController();
+    const head = read instanceof MessageError ? undefined : read.head;
     const request = read instanceof MessageError
       ? read
-      : await requestOf(socket, read, gone.signal);
+      : await requestOf(socket, read, this.#gone.signal);
+    const over = this.#untilOver();
+    // It is awaited below, where nothing else fails before.
+    over.catch(() => {});
     const response = request instanceof MessageError
       ? plain(request.status, `${request.message}\n`)
-      : await this.#answer(request, socket.stream);
+      : this.#checked(await this.#events.answer(request, this.#peer));
     const extraMs = LONG_ANSWERS.get(response);
-    if (extraMs !== undefined) extend(extraMs);
-    const canChunk = !(head instanceof MessageError) && head.version === "1.1";
-    const hasBody = request instanceof MessageError ||
-      request.method !== "HEAD";
-    for await (const bytes of answerPieces(response, hasBody, canChunk)) {
+    if (extraMs !== undefined) this.#endWithin(HTTP_DEADLINE_MS + extraMs);
+    const accepted = head?.fields.list("accept-encoding") ?? [];
+    const pieces = answerPieces(response, {
+      hasBody: head?.method !== "HEAD",
+      canChunk: head?.version === "1.1",
+      canGzip: accepted.some((one) =>
+        /^gzip(?:;q=(?!0(?:\.0*)?$)|$)/.test(one)
+      ),
+    });
+    for await (const bytes of pieces) {
       await socket.writeAll(bytes);
+      if (this.#isWatching) this.#endWithin(WATCHER_STILL_MS);
     }
     await socket.closeWrite();
     // Closing with bytes unread would destroy the answer under way.
+    await over;
+  }
+
+  /** A client that has ended its side may still wait for its answer. */
+  async #untilOver(): Promise<void> {
     const rest = new Uint8Array(1024);
-    while (await socket.read(rest) !== null);
-  }
-}
-
-/**
- * An answer of one chunk has a length; a longer one is made while it is sent,
- * and is framed by chunks (RFC 9112 §7.1), or for HTTP/1.0 by the end of the
- * connection.
- */
-async function* answerPieces(
-  response: Response,
-  hasBody: boolean,
-  canChunk: boolean,
-): AsyncIterable<Uint8Array> {
-  const reader = response.body?.getReader();
-  const chunks: Uint8Array[] = [];
-  let isWhole = reader === undefined;
-  while (!isWhole && chunks.length < 2) {
-    const { done, value } = await nextOf(reader!);
-    if (done) isWhole = true;
-    else chunks.push(value);
-  }
-  if (isWhole) {
-    const body = joinedBytes(chunks);
-    const head = headBytes(response, `content-length: ${body.length}`);
-    return yield hasBody ? joinedBytes([head, body]) : head;
-  }
-  yield headBytes(response, canChunk ? "transfer-encoding: chunked" : "");
-  if (!hasBody) return await reader!.cancel();
-  const framed = (chunk: Uint8Array) =>
-    canChunk
-      ? joinedBytes([
-        encode(`${chunk.length.toString(16)}\r\n`),
-        chunk,
-        CHUNK_END,
-      ])
-      : chunk;
-  try {
-    for (const chunk of chunks) yield framed(chunk);
-    for (;;) {
-      const { done, value } = await nextOf(reader!);
-      if (done) break;
-      yield framed(value);
+    try {
+      while (await this.#socket.read(rest) !== null);
+    } catch (error) {
+      this.#gone.abort();
+      throw error;
     }
-  } finally {
-    // A client that is gone reads no more. Failures are reported already.
-    await reader!.cancel().catch(() => {});
+    // Nobody who follows events ends his side and reads on.
+    if (this.#isWatching) this.close();
   }
-  if (canChunk) yield encode("0\r\n\r\n");
-}
 
-/** No socket has a part in it, so what fails here is ours. */
-async function nextOf(reader: ReadableStreamDefaultReader<Uint8Array>) {
-  try {
-    return await reader.read();
-  } catch (error) {
-    reportInternalError("http", error);
-    throw error;
+  #checked(response: Response): Response {
+    if (!isEventStream(response)) return response;
+    if (this.#events.watches()) {
+      this.#isWatching = true;
+      this.#endWithin(WATCHER_STILL_MS);
+      return response;
+    }
+    response.body?.cancel();
+    return new Response(
+      JSON.stringify({
+        message: `So many watch already (${WATCHERS_MAX}): close one of them`,
+      }) + "\n",
+      { status: 503, headers: { "content-type": "application/json" } },
+    );
+  }
+
+  get #peer(): HttpPeer {
+    const { stream } = this.#socket;
+    return {
+      remoteAddress: stream.remoteAddress,
+      identity: stream.identity,
+      peerCredentials: () => stream.peerCredentials(),
+      mayTake: (extraMs) => this.#endWithin(HTTP_DEADLINE_MS + extraMs),
+    };
+  }
+
+  #endWithin(ms: number): void {
+    clearTimeout(this.#deadline);
+    this.#deadline = setTimeout(() => this.close(), ms);
   }
 }
-
-function headBytes(response: Response, length: string): Uint8Array {
-  return encode(
-    [
-      `HTTP/1.1 ${response.status} ${REASONS[response.status] ?? ""}`,
-      ...[...response.headers].map(([name, value]) => `${name}: ${value}`),
-      ...length === "" ? [] : [length],
-      `date: ${new Date().toUTCString()}`,
-      "connection: close",
-      "\r\n",
-    ].join("\r\n"),
-  );
-}
-
-function encode(text: string): Uint8Array {
-  return new TextEncoder().encode(text);
-}
-
-const CHUNK_END = encode("\r\n");
-
-const REASONS: Readonly<Record<number, string>> = {
-  200: "OK",
-  204: "No Content",
-  301: "Moved Permanently",
-  303: "See Other",
-  304: "Not Modified",
-  400: "Bad Request",
-  401: "Unauthorized",
-  403: "Forbidden",
-  404: "Not Found",
-  405: "Method Not Allowed",
-  409: "Conflict",
-  413: "Content Too Large",
-  415: "Unsupported Media Type",
-  421: "Misdirected Request",
-  431: "Request Header Fields Too Large",
-  429: "Too Many Requests",
-  500: "Internal Server Error",
-  501: "Not Implemented",
-  502: "Bad Gateway",
-  503: "Service Unavailable",
-  504: "Gateway Timeout",
-};
 
 function plain(status: number, body: string): Response {
   return new Response(body, { status });
