@@ -56,5 +56,6 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   bench: async () => (await import("./bench/command.ts")).BENCH_COMMAND,
   demo: async () => (await import("./demo/command.ts")).DEMO_COMMAND,
   upgrade: async () => (await import("./upgrade.ts")).UPGRADE_COMMAND,
+  explain: async () => (await import("./explain.ts")).EXPLAIN_COMMAND,
   version: async () => (await import("./version.ts")).VERSION_COMMAND,
 };

@@ -156,7 +156,7 @@ function asFailure(error: unknown): unknown {
   }
   if (error instanceof Deno.errors.BrokenPipe) {
     const line = "Cannot write: nobody reads the output any more";
-    return new CommandFailure(ExitCode.FAILURE, line, error);
+    return new CommandFailure(ExitCode.FAILURE, line, error, "TUN520");
   }
   return error;
 }

@@ -120,6 +120,7 @@ function routeToFrontend(
     throw new UsageError(
       `Cannot use --${other} together with --frontend: it is about a server, ` +
         "and tunnel forward knows its servers; remove one of them",
+      "TUN104",
     );
   }
   const path = /^(?:unix:(?:\/\/(?=\/))?)?(\/.+)$/.exec(text)?.[1];
@@ -177,6 +178,7 @@ function addressOf(
     throw new UsageError(
       `Cannot write a way to a port without --${name}: kube-apiserver and ` +
         "server authenticate each other",
+      "TUN105",
     );
   };
   const { hostname, port } = listen.address;

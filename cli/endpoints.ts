@@ -29,6 +29,7 @@ export const ENDPOINTS_COMMAND = defineCommand({
     if (name === undefined || others.length > 0) {
       throw new UsageError(
         "Cannot show endpoints: wanted tunnel endpoints [NAMESPACE/]SERVICE",
+        "TUN110",
       );
     }
     const service = keyFrom(name);
@@ -38,6 +39,8 @@ export const ENDPOINTS_COMMAND = defineCommand({
         ExitCode.FAILURE,
         `Cannot show endpoints: the proxy knows no service ${service}; ` +
           "tunnel services lists those that it has",
+        undefined,
+        "TUN716",
       );
     }
     context.print(

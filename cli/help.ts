@@ -29,6 +29,7 @@ export function unknownCommand(name: string): UsageError {
   const hint = near === undefined ? "" : `; did you mean ${near}?`;
   return new UsageError(
     `Unknown command "${name}"${hint} (tunnel help lists all)`,
+    "TUN108",
   );
 }
 

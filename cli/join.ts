@@ -60,6 +60,7 @@ export const JOIN_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot join: wanted one token, tunnel join TOKEN --server HOST:PORT; " +
           "`tunnel token create` on the server makes one",
+        "TUN110",
       );
     }
     const servers = serverAddresses(values["server"]);
@@ -67,6 +68,7 @@ export const JOIN_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot join: --server is not given; `tunnel token create` on the " +
           "server says where it is",
+        "TUN110",
       );
     }
     const token = joinTokenText(word, file);
@@ -78,6 +80,8 @@ export const JOIN_COMMAND = defineCommand({
         ExitCode.FAILURE,
         `Cannot join: ${stateDirectory} holds an identity already, with which ` +
           "`tunnel agent` starts; if it is of no use any more, --again",
+        undefined,
+        "TUN308",
       );
     }
     const log = openLog("join", {

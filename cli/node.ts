@@ -146,6 +146,8 @@ function unknown(node: string, known: readonly string[]): CommandFailure {
   return new CommandFailure(
     ExitCode.FAILURE,
     `Cannot find node "${node}": none of that name joined${next}`,
+    undefined,
+    "TUN312",
   );
 }
 

@@ -5,6 +5,7 @@
  */
 
 import { withoutTokens } from "../proto/identity/join_token.ts";
+import { withCode } from "../proto/codes/coded.ts";
 import type { CommandContext } from "./program/command.ts";
 import { COMMANDS } from "./commands.ts";
 import { ExitCode } from "./program/exit_codes.ts";
@@ -59,7 +60,8 @@ export async function run(asked: CommandContext): Promise<ExitCode> {
     return await command.run({ ...context, argv });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    context.printError(`tunnel: ${error.message}\n`);
+    const coded = withCode(error.message, error.tunnelCode);
+    context.printError(`tunnel: ${coded}\n`);
     return ExitCode.USAGE;
   }
 }

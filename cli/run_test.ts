@@ -58,7 +58,7 @@ for (const name of Object.keys(COMMANDS)) {
     assertEquals(
       errors,
       `tunnel ${name}: Unknown flag --hlep; did you mean --help? ` +
-        `(tunnel help ${name} lists all flags)\n`,
+        `(tunnel help ${name} lists all flags) [TUN102]\n`,
     );
   });
 }
@@ -79,7 +79,7 @@ Deno.test("an unknown command is answered with the nearest", async () => {
   assertEquals(
     errors,
     'tunnel: Unknown command "verison"; did you mean version? ' +
-      "(tunnel help lists all)\n",
+      "(tunnel help lists all) [TUN108]\n",
   );
   assertEquals((await tunnel("constructor")).code, ExitCode.USAGE);
   assertEquals((await tunnel("help", "constructor")).code, ExitCode.USAGE);
@@ -176,7 +176,7 @@ Deno.test("a word that belongs to no flag is refused", async () => {
   assertEquals(code, ExitCode.USAGE);
   assertEquals(
     errors,
-    'tunnel version: Unexpected word "now"; flags begin with --\n',
+    'tunnel version: Unexpected word "now"; flags begin with -- [TUN109]\n',
   );
 });
 
@@ -187,7 +187,7 @@ Deno.test("sockets that there are not are one line and exit code 2, at any comma
       code: ExitCode.USAGE,
       output: "",
       errors: 'tunnel: Cannot use $TUNNEL_SOCKETS: saw "Ring", wanted one of ' +
-        "platform, thread, ring\n",
+        "platform, thread, ring [TUN101]\n",
     });
   }
 });
@@ -199,7 +199,7 @@ Deno.test("a TLS that there is not is one line and exit code 2, at any command",
       code: ExitCode.USAGE,
       output: "",
       errors: 'tunnel: Cannot use $TUNNEL_TLS: saw "OpenSSL", wanted one of ' +
-        "platform, openssl\n",
+        "platform, openssl [TUN101]\n",
     });
   }
   for (const TUNNEL_TLS of ["", "platform", "openssl"]) {

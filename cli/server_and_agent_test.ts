@@ -76,7 +76,7 @@ Deno.test("nothing is started when a flag is wrong", async () => {
   assertEquals(
     errors,
     'tunnel server: Cannot use --mode: saw "x", wanted one of auto, grpc, ' +
-      "http-connect\n",
+      "http-connect [TUN101]\n",
   );
 });
 
@@ -86,7 +86,7 @@ Deno.test("a boolean followed by its value is explained", async () => {
   assertEquals(
     errors,
     'tunnel agent: Unexpected word "false"; a boolean is written ' +
-      "--flag=false\n",
+      "--flag=false [TUN109]\n",
   );
 });
 

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../proto/codes/coded.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
 import {
   AGENT_KEYS,
@@ -116,6 +117,7 @@ export const SERVICE_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot register without etcd: wanted --etcd, such as " +
           "--etcd=http://10.0.0.1:2379",
+        "TUN105",
       );
     }
     const prefix = etcdPrefix(values);
@@ -124,7 +126,7 @@ export const SERVICE_COMMAND = defineCommand({
       client = connectEtcd(etcd, systemTimers);
     } catch (error) {
       if (!(error instanceof EtcdConfigError)) throw error;
-      throw new UsageError(error.message);
+      throw new UsageError(error.message, tunnelCodeOf(error));
     }
     using _net = sayInternalErrors("service register", context);
     const ttlSeconds = Math.ceil(values["ttl"] / 1_000);

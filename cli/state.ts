@@ -79,7 +79,7 @@ export const STATE_COMMAND = defineCommand({
     const { operands } = reading;
     const [verb, from, to, ...others] = operands;
     if (others.length > 0) {
-      throw new UsageError(`Unexpected word "${others[0]}"`);
+      throw new UsageError(`Unexpected word "${others[0]}"`, "TUN109");
     }
     if (verb === "copy" && from !== undefined && to !== undefined) {
       return await copy(reading, from, to, context);
@@ -90,7 +90,7 @@ export const STATE_COMMAND = defineCommand({
     const seen = operands.length === 0
       ? "Nothing to do"
       : `Cannot do "${operands.join(" ").slice(0, 100)}"`;
-    throw new UsageError(`${seen}: wanted copy FROM TO, or check`);
+    throw new UsageError(`${seen}: wanted copy FROM TO, or check`, "TUN110");
   },
 });
 
@@ -104,6 +104,7 @@ async function copy(
   if (odd !== undefined) {
     throw new UsageError(
       `Cannot use --${odd} with state copy: it says where by FROM and TO`,
+      "TUN105",
     );
   }
   const place = (text: string, other: string) =>
@@ -167,6 +168,7 @@ async function check(
     if (!given.has(name)) continue;
     throw new UsageError(
       `Cannot use --${name} with state check: it belongs to copy`,
+      "TUN105",
     );
   }
   return await withState(values, context, async ({ engine }) => {

@@ -131,6 +131,8 @@ async function revoke(
   throw new CommandFailure(
     ExitCode.FAILURE,
     `Cannot revoke token ${id}: there is none; see tunnel token list`,
+    undefined,
+    "TUN328",
   );
 }
 

@@ -87,10 +87,13 @@ export const UPGRADE_COMMAND = defineCommand({
   async run({ values, operands }, context) {
     const [name, ...others] = operands;
     if (name === undefined) {
-      throw new UsageError("Nothing to do: wanted tunnel upgrade FILE");
+      throw new UsageError(
+        "Nothing to do: wanted tunnel upgrade FILE",
+        "TUN110",
+      );
     }
     if (others.length > 0) {
-      throw new UsageError(`Unexpected word "${others[0]}"`);
+      throw new UsageError(`Unexpected word "${others[0]}"`, "TUN109");
     }
     const file = await executable(name);
     const version = await versionOf(file);
@@ -272,5 +275,5 @@ function lastWords(words: string): string {
 }
 
 function failure(sentence: string): CommandFailure {
-  return new CommandFailure(ExitCode.FAILURE, sentence);
+  return new CommandFailure(ExitCode.FAILURE, sentence, undefined, "TUN913");
 }

@@ -91,6 +91,8 @@ export const XDS_COMMAND = defineCommand({
         throw new CommandFailure(
           ExitCode.FAILURE,
           `No client of ${operand} is connected; \`tunnel xds status\` has all`,
+          undefined,
+          "TUN717",
         );
       },
       table: (clients) => diffText(clients, values["all"]),
@@ -261,6 +263,8 @@ async function query<T>(client: AdminClient, path: string): Promise<T> {
       ExitCode.FAILURE,
       `Cannot ask ${client.where}: it has no discovery (tunnel server ` +
         "--discovery)",
+      undefined,
+      "TUN123",
     );
   }
 }

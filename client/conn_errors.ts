@@ -4,18 +4,21 @@
  * @module
  */
 
+import type { Code } from "../proto/codes/codes.ts";
 import type { ConduitEnd } from "../proto/transfer/conduit.ts";
 
 /** One end gave the connection up (TCP RST and its like). */
 export class TunnelResetError extends Error {
   /** Tells it from other errors, also by its text. */
   override readonly name = "TunnelResetError";
+  readonly tunnelCode: Code = "TUN515";
 }
 
 /** The connection broke; what the other end saw is unknown. */
 export class TunnelLostError extends Error {
   /** Tells it from other errors, also by its text. */
   override readonly name = "TunnelLostError";
+  readonly tunnelCode: Code = "TUN516";
 }
 
 /** `clean` comes here too: what is written after it reaches nobody. */

@@ -4,6 +4,8 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../proto/codes/coded.ts";
+import type { Code } from "../proto/codes/codes.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 
 /**
@@ -28,6 +30,11 @@ export class TunnelDialError extends Error {
   /** Tells it from other errors, also by its text. */
   override readonly name = "TunnelDialError";
 
+  /** What `tunnel explain` and docs/errors.md say more of. */
+  get tunnelCode(): Code {
+    return tunnelCodeOf(this.cause) ?? FAILURE_CODES[this.reason];
+  }
+
   /**
    * Says why a dial failed.
    *
@@ -39,6 +46,15 @@ export class TunnelDialError extends Error {
     super(message, cause === undefined ? {} : { cause });
   }
 }
+
+const FAILURE_CODES: Readonly<Record<DialFailure, Code>> = {
+  endpoint: "TUN506",
+  timeout: "TUN502",
+  context: "TUN509",
+  dialclosed: "TUN511",
+  tunnelclosed: "TUN510",
+  streamsetup: "TUN415",
+};
 
 const REASONS: Readonly<Record<DialError["reason"], DialFailure>> = {
   endpoint: "endpoint",

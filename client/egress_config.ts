@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Code } from "../proto/codes/codes.ts";
 import { withoutBrackets } from "../proto/peer/host_port.ts";
 import {
   DocumentError,
@@ -34,6 +35,7 @@ export type EgressRoutes = ReadonlyMap<NetworkContext, TunnelRoute>;
 export class EgressConfigError extends Error {
   /** Tells it from other errors, also by its text. */
   override readonly name = "EgressConfigError";
+  readonly tunnelCode: Code = "TUN124";
 }
 
 const API_VERSIONS = [

@@ -5,11 +5,13 @@
  * @module
  */
 
+import type { Code } from "../proto/codes/codes.ts";
 import { codeOf, messageOf } from "../platform/errors/error_code.ts";
 
 /** A path at which no audit log can be. The message is one sentence. */
 export class AuditLogError extends Error {
   override readonly name = "AuditLogError";
+  readonly tunnelCode: Code = "TUN606";
 }
 
 /** A file that is open. */

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Code } from "../proto/codes/codes.ts";
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { clipped } from "../proto/peer/quoted.ts";
 import type { RuleDecision } from "./rule_set.ts";
@@ -17,6 +18,12 @@ export type Refuser = "agent" | "server";
 const REMEDY: Readonly<Record<Refuser, string>> = {
   agent: "add an --allow rule for it there",
   server: "add an allow rule for it to its policy file",
+};
+
+/** Denied by a rule, or allowed by none. */
+const CODES_OF: Readonly<Record<Refuser, readonly [Code, Code]>> = {
+  agent: ["TUN603", "TUN604"],
+  server: ["TUN601", "TUN602"],
 };
 
 /**
@@ -36,7 +43,13 @@ export function refusal(
   const decision = rule === ""
     ? `refused, no rule of the ${who} allows it${why}; ${REMEDY[who]}`
     : `refused by the ${who}'s rule ${rule}${why}`;
-  return new DialError("refused", `Cannot dial ${shown}: ${decision}`);
+  const [denied, unnamed] = CODES_OF[who];
+  return new DialError(
+    "refused",
+    `Cannot dial ${shown}: ${decision}`,
+    undefined,
+    rule === "" ? unnamed : denied,
+  );
 }
 
 /**

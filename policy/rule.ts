@@ -9,6 +9,7 @@
  * @module
  */
 
+import type { Code } from "../proto/codes/codes.ts";
 import { clipped } from "../proto/peer/quoted.ts";
 import { domainToASCII } from "node:url";
 import {
@@ -58,6 +59,7 @@ export type Rule =
 /** A rule that cannot be read; the message is one sentence. */
 export class RuleError extends Error {
   override readonly name = "RuleError";
+  readonly tunnelCode: Code = "TUN611";
 
   /** The message without its verb, for who says what cannot be done. */
   readonly detail: string;

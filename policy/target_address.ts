@@ -65,5 +65,7 @@ function addressError(
   return new DialError(
     "endpoint",
     `dial ${protocol}: address ${address}: ${problem}`,
+    undefined,
+    "TUN514",
   );
 }

@@ -10,7 +10,7 @@
 export const FLOORS: readonly (readonly string[])[] = [
   ["std"],
   // What both ends agree on; no socket, no file, no clock.
-  ["proto/bytes", "proto/sync"],
+  ["proto/bytes", "proto/sync", "proto/codes"],
   ["proto/frames", "proto/hpack"],
   ["proto/streams"],
   ["proto/grpc"],

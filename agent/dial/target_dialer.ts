@@ -160,5 +160,10 @@ function letGo(conduit: Conduit): void {
 /** The caller is answered, whatever it was. */
 function unforeseen(error: unknown): DialError {
   reportInternalError("dial", error);
-  return new DialError("endpoint", `Cannot dial: ${INTERNAL_ERROR}`);
+  return new DialError(
+    "endpoint",
+    `Cannot dial: ${INTERNAL_ERROR}`,
+    undefined,
+    "TUN517",
+  );
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { NoServerError } from "../../net/dial/server_addresses.ts";
 import { LinkRefusedError } from "../../proto/link/hello.ts";
@@ -13,11 +14,13 @@ import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 /** Asking again would be answered in the same way. One sentence. */
 export class EnrolmentError extends Error {
   override readonly name = "EnrolmentError";
+  readonly tunnelCode: Code = "TUN329";
 }
 
 /** The server at an address is not the one that made the token. */
 export class PinError extends Error {
   override readonly name = "PinError";
+  readonly tunnelCode: Code = "TUN306";
 }
 
 /** Statuses that only a person can change. */

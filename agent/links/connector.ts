@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import { openClientConnection } from "../../net/http2/client_connection.ts";
 import { probePeer } from "../../net/libc/tcp_options.ts";
@@ -108,10 +109,14 @@ export interface ConnectorOptions {
 }
 
 /** The server went before it said a word. */
-export class UnheardError extends LinkError {}
+export class UnheardError extends LinkError {
+  override readonly tunnelCode: Code = "TUN401";
+}
 
 /** No link to this server is wanted. */
-class UnwantedServerError extends LinkError {}
+class UnwantedServerError extends LinkError {
+  override readonly tunnelCode: Code = "TUN405";
+}
 
 export class Connector {
   readonly #options: ConnectorOptions;

@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import type { Service, ServiceEndpoints } from "./model.ts";
 
 /** Where services and endpoints come from. */
@@ -36,6 +37,7 @@ export interface Source {
 /** What a person wrote cannot be used. One sentence, with the way to mend it. */
 export class SourceUnusableError extends Error {
   override readonly name = "SourceUnusableError";
+  readonly tunnelCode: Code = "TUN704";
 }
 
 /**

@@ -11,6 +11,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
 import { HttpClients } from "../../neighbours/kubernetes/http_clients.ts";
 import { withDeadline } from "../../platform/time/deadline.ts";
@@ -73,6 +74,7 @@ type Answer =
 /** A server that gave no document. */
 class PollError extends Error {
   override readonly name = "PollError";
+  readonly tunnelCode: Code = "TUN701";
 
   constructor(message: string, readonly retryAfterMs = 0) {
     super(message);

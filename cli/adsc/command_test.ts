@@ -72,7 +72,7 @@ Deno.test("what is asked for and is not there is exit code 1, unless it is meant
   assertEquals(gone.code, 1);
   assertMatch(
     gone.err,
-    /^tunnel adsc: wanted all that is asked for, saw no listener nope after 500 ms\n$/,
+    /^tunnel adsc: wanted all that is asked for, saw no listener nope after 500 ms \[TUN718\]\n$/,
   );
   const meant = ["--expect", "no listener nope"];
   assertEquals((await adsc("grpc", "nope", ...nothing, ...meant)).code, 0);
@@ -92,7 +92,7 @@ Deno.test("a client that is sent away while it stays is exit code 3, at once", a
   stream.finish({ code: StatusCode.PERMISSION_DENIED, message: "revoked" });
   const { code, err } = await running;
   assertEquals(code, 3);
-  assertMatch(err, /PERMISSION_DENIED: revoked\n$/);
+  assertMatch(err, /PERMISSION_DENIED: revoked \[TUN711\]\n$/);
 });
 
 Deno.test("a server that is away is named, one that refuses is exit code 3", async () => {
@@ -111,7 +111,7 @@ Deno.test("a server that is away is named, one that refuses is exit code 3", asy
   assertEquals(refused.code, 3);
   assertMatch(
     refused.err,
-    /^tunnel adsc: Cannot subscribe: .* UNAUTHENTICATED: who are you\?\n$/,
+    /^tunnel adsc: Cannot subscribe: .* UNAUTHENTICATED: who are you\? \[TUN711\]\n$/,
   );
 });
 

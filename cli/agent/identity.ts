@@ -53,6 +53,7 @@ export function belonging(
       throw new UsageError(
         `Cannot use --${odd} together with --ca-cert: a node that joins ` +
           "trusts the server's own CA; give one of them",
+        "TUN104",
       );
     }
     const withPair = pair === undefined ? {} : { keyPair: pair };
@@ -68,12 +69,14 @@ export function belonging(
           }; join with --join and a token of \`tunnel token create\`, or give`
           : "; give") +
         " the CA file that the server's certificate was signed with",
+      "TUN309",
     );
   }
   if (identity.token !== undefined && addresses === undefined) {
     throw new UsageError(
       "Cannot join: --server is not given; `tunnel token create` on the " +
         "server says where it is",
+      "TUN110",
     );
   }
   return { identity, addresses: addresses ?? [], caFile };
@@ -108,6 +111,7 @@ function addressesOf(
     throw new UsageError(
       `Cannot use --server together with --${konnectivitys}: both say where ` +
         "the server is; give one of them",
+      "TUN104",
     );
   }
   return [usual(flags)];

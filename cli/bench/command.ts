@@ -122,6 +122,7 @@ class Bench {
     if (this.#route.kind === "direct" && address === undefined) {
       throw new UsageError(
         "Cannot bench a direct route: there is no agent on it; give --target",
+        "TUN110",
       );
     }
     const dialer = openDialer(this.#route);
@@ -196,7 +197,7 @@ class Bench {
       const why = isInterrupted
         ? "interrupted before anything was measured"
         : `nothing was measured: ${gaps[0]?.reason}`;
-      throw new CommandFailure(ExitCode.FAILURE, why);
+      throw new CommandFailure(ExitCode.FAILURE, why, undefined, "TUN506");
     }
     if (isInterrupted) this.#context.printError("tunnel bench: interrupted\n");
     return ExitCode.OK;

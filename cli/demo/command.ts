@@ -38,7 +38,12 @@ export const DEMO_COMMAND = defineCommand({
     const interrupted = Promise.withResolvers<never>();
     const onSignal = () =>
       interrupted.reject(
-        new CommandFailure(ExitCode.FAILURE, "Interrupted; all is cleaned up"),
+        new CommandFailure(
+          ExitCode.FAILURE,
+          "Interrupted; all is cleaned up",
+          undefined,
+          "TUN118",
+        ),
       );
     for (const signal of SIGNALS) Deno.addSignalListener(signal, onSignal);
     // A signal before the end settles this first; the story then fails unheard.

@@ -58,6 +58,7 @@ export function adsAccess(
       `Cannot use --state-dir together with --${
         pair === undefined ? names.ca : "agent-cert"
       }: both say who this node is; keep one`,
+      "TUN104",
     );
   }
   const isTls = parsed.map(({ scheme, address: { host } }) =>
@@ -98,6 +99,7 @@ function plainAccess(
     throw new UsageError(
       `Cannot use --${names.servers} http://${far.host}:${far.port}: without ` +
         "TLS only servers on this machine are asked; write https://",
+      "TUN105",
     );
   }
   if (hasFiles) {
@@ -120,6 +122,7 @@ function joinedAccess(
       `Cannot verify the discovery server: this node has ` +
         `not joined (there is no identity in ${root}); tunnel join, or give ` +
         `--${names.ca}, --agent-cert and --agent-key`,
+      "TUN309",
     );
   }
   const node = readJoined(root, readFile).name;

@@ -104,6 +104,7 @@ function respell(
         `Cannot read ${word}: its value is missing; write ${word}=${
           table[name]!.placeholder
         }`,
+        "TUN103",
       );
     }
   }
@@ -135,6 +136,7 @@ function splitWord(
   }
   throw new UsageError(
     `Unknown flag ${head}${hint} (tunnel help ${command} lists all flags)`,
+    "TUN102",
   );
 }
 

@@ -125,6 +125,7 @@ export function catalogConfig(
   throw new UsageError(
     "Cannot serve nothing: no flag says where services come from; wanted " +
       `${flags.slice(0, -1).join(", ")} or ${flags.at(-1)}`,
+    "TUN110",
   );
 }
 
@@ -136,6 +137,7 @@ function httpConfig(values: Values): HttpSourceConfig | undefined {
     throw new UsageError(
       `Cannot use --${odd} without --services-url: it is about the server ` +
         "there; give the URL, or remove it",
+      "TUN105",
     );
   }
   const caFile = values["services-ca-cert"];
@@ -170,6 +172,7 @@ function checkUrl(text: string, caFile: string, tokenFile: string): void {
     throw new UsageError(
       "Cannot use --services-token-file with a name or password in " +
         "--services-url: the server is shown one or the other; keep one",
+      "TUN104",
     );
   }
   if (url.protocol === "https:" || isLoopbackHost(url.hostname)) return;
@@ -190,6 +193,7 @@ function clusterOf(values: Values): KubernetesOptions | undefined {
     throw new UsageError(
       `Cannot use ${given.join(" together with ")}: each says where the API ` +
         "server is; keep one of them",
+      "TUN104",
     );
   }
   const masterFiles = apiServerFiles(master, values);
@@ -209,6 +213,7 @@ function* etcdConfigs(
     throw new UsageError(
       "Cannot use --etcd-config together with --etcd-servers: both say where " +
         "etcd is; keep one of them",
+      "TUN104",
     );
   }
   // Credentials are given once, and hold for both.

@@ -87,6 +87,7 @@ export function etcdOptions(
       throw new UsageError(
         "Cannot use --etcd-config together with --etcd or its files: both " +
           "say where etcd is; keep one of them",
+        "TUN104",
       );
     }
     const options = parseEtcdConfigFile(
@@ -99,6 +100,7 @@ export function etcdOptions(
     if (!hasTls && user === undefined) return undefined;
     throw new UsageError(
       "Cannot reach etcd: wanted --etcd, such as --etcd=https://10.0.0.1:2379",
+      "TUN110",
     );
   }
   return {
@@ -133,6 +135,7 @@ export function etcdUser(
       : ["etcd-user", "etcd-password-file"];
     throw new UsageError(
       `Cannot use --${seen} alone: --${lacking} belongs to it; give both`,
+      "TUN105",
     );
   }
   const text = readText("--etcd-password-file", file, context);
@@ -150,6 +153,7 @@ function readText(
   } catch (error) {
     throw new UsageError(
       `Cannot use ${flag}: ${path}: ${(error as Error).message}`,
+      "TUN114",
     );
   }
 }
@@ -210,5 +214,6 @@ function configFileRefusal(path: string, problem: string): UsageError {
   return new UsageError(
     `Cannot use --etcd-config: ${path}: ${problem}, wanted go-etcd's JSON ` +
       'such as {"cluster": {"machines": ["http://10.0.0.1:2379"]}}',
+    "TUN114",
   );
 }

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { hostname } from "node:os";
 import type { AgentIdentityOptions } from "../../agent/options.ts";
 import {
@@ -67,7 +68,7 @@ export function joinRequest(
     parseJoinToken(token);
   } catch (error) {
     if (!(error instanceof JoinTokenError)) throw error;
-    throw new UsageError(error.message);
+    throw new UsageError(error.message, tunnelCodeOf(error));
   }
   return { token, node: nodeName(node) ?? ownNodeName(ownName()) };
 }
@@ -126,6 +127,7 @@ export function joinTokenText(
   if (word !== "" && file !== "") {
     throw new UsageError(
       "Cannot join: a token is given and --join-file as well; give one of them",
+      "TUN104",
     );
   }
   if (word === INPUT || file === INPUT) {
@@ -136,7 +138,10 @@ export function joinTokenText(
     return tokenIn(readers.file(file), file);
   } catch (error) {
     if (error instanceof UsageError || !(error instanceof Error)) throw error;
-    throw new UsageError(`Cannot use --join-file ${file}: ${error.message}`);
+    throw new UsageError(
+      `Cannot use --join-file ${file}: ${error.message}`,
+      tunnelCodeOf(error) ?? "TUN114",
+    );
   }
 }
 
@@ -147,6 +152,7 @@ function tokenIn(text: string, where: string): string {
   throw new UsageError(
     `Cannot join: there is no token in ${where}; wanted what \`tunnel token ` +
       "create` prints",
+    "TUN110",
   );
 }
 

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import {
   type JoinedNode,
   parseJoinedNode,
@@ -37,7 +38,7 @@ export function readJoined(
     const problem = error instanceof PkiError
       ? error.message
       : systemProblem(error);
-    throw new UsageError(`Cannot use ${path}: ${problem}`);
+    throw new UsageError(`Cannot use ${path}: ${problem}`, "TUN114");
   }
 }
 
@@ -69,6 +70,6 @@ export function loadCredentials(
     return Credentials.load(...from);
   } catch (error) {
     if (!(error instanceof CredentialsError)) throw error;
-    throw new UsageError(error.message);
+    throw new UsageError(error.message, tunnelCodeOf(error));
   }
 }

@@ -71,6 +71,7 @@ export function nodeRouteOf(
     throw new UsageError(
       "Cannot use --state-dir together with --agent-cert: both say who this " +
         "node is; keep one",
+      "TUN104",
     );
   }
   const ca = flags["ca-cert"];
@@ -78,6 +79,7 @@ export function nodeRouteOf(
     throw new UsageError(
       "Cannot use --agent-cert without --ca-cert and --server: they say how to " +
         "verify the server, and where it is; give both",
+      "TUN105",
     );
   }
   const serverName = flags["tls-server-name"];
@@ -109,6 +111,7 @@ function routeAsJoined(
       `Cannot connect as a node: there is no identity in ${root}; tunnel join, ` +
         "name another --state-dir, or give --agent-cert, --agent-key, " +
         "--ca-cert and --server",
+      "TUN309",
     );
   }
   const found = addresses ?? joinedServers(root, readFile);

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import { UsageError } from "./usage_error.ts";
@@ -73,6 +74,7 @@ export function readFlags<T extends FlagTable>(
     if (flag.status.kind === "missing") {
       throw new UsageError(
         `Cannot use ${found.origin}: ${flag.status.because}; remove it`,
+        "TUN107",
       );
     }
     notices.push(`${found.origin} has no effect: ${flag.status.because}`);
@@ -108,6 +110,7 @@ function findTexts(
     if (flag.once === true && new Set(onLine).size > 1) {
       throw new UsageError(
         `Cannot use --${name} twice: saw ${onLine.join(" and ")}; keep one`,
+        "TUN106",
       );
     }
     return { texts: onLine, origin: `--${name}` };
@@ -142,7 +145,10 @@ function readText<V>(flag: Flag<V>, text: string, origin: string): V {
   } catch (error) {
     if (!(error instanceof FlagValueError)) throw error;
     const seen = error.quotes ? "" : `saw "${clipped(text)}", `;
-    throw new UsageError(`Cannot use ${origin}: ${seen}${error.message}`);
+    throw new UsageError(
+      `Cannot use ${origin}: ${seen}${error.message}`,
+      tunnelCodeOf(error),
+    );
   }
 }
 
@@ -162,6 +168,7 @@ function configTexts(
   } catch (cause) {
     throw new UsageError(
       `Cannot use --config ${path}: ${systemProblem(cause)}`,
+      "TUN111",
     );
   }
   return { path, texts: readConfig(table, path, content) };
@@ -243,5 +250,5 @@ function asTexts(path: string, key: string, value: unknown): string[] {
 }
 
 function configRefusal(path: string, problem: string): UsageError {
-  return new UsageError(`Cannot use --config ${path}: ${problem}`);
+  return new UsageError(`Cannot use --config ${path}: ${problem}`, "TUN112");
 }

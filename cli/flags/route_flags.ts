@@ -147,6 +147,7 @@ export function routeOf(
       throw new UsageError(
         `Cannot use --${rival} together with --egress-config: the file says ` +
           "where and how to connect; remove one of them",
+        "TUN104",
       );
     }
     return routeFromFile(flags["egress-config"], flags["network"], readFile);
@@ -155,6 +156,7 @@ export function routeOf(
     throw new UsageError(
       "Cannot use --network alone: it picks a route out of a file; give " +
         "--egress-config too",
+      "TUN105",
     );
   }
   const isNode = NODE_FLAGS.some((name) => given.has(name)) ||
@@ -202,7 +204,10 @@ function routeFromFile(
     content = readFile(path);
   } catch (cause) {
     const problem = messageOf(cause);
-    throw new UsageError(`Cannot use --egress-config ${path}: ${problem}`);
+    throw new UsageError(
+      `Cannot use --egress-config ${path}: ${problem}`,
+      "TUN114",
+    );
   }
   // As in kube-apiserver, a context that the file does not name goes direct.
   return parseEgressConfig(content, path).get(network) ?? { kind: "direct" };
@@ -218,6 +223,7 @@ function defaultFrontend(
     `Cannot find the tunnel: --server is not given, and no server listens on ` +
       `${path}; wanted unix:/path or host:port of a server's frontend, or ` +
       "tunnel join on this node",
+    "TUN110",
   );
 }
 
@@ -282,6 +288,7 @@ function frontendOf(
     throw new UsageError(
       `Cannot connect to ${server} without --ca-cert, --cert and --key: ` +
         "a frontend on a port asks for a certificate; give all three",
+      "TUN105",
     );
   }
   const serverName = flags["tls-server-name"];

@@ -5,7 +5,13 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
+
 /** See the module description. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
+
+  constructor(message: string, readonly tunnelCode: Code = "TUN101") {
+    super(message);
+  }
 }

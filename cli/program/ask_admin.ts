@@ -59,6 +59,8 @@ export function notAnswered(
     ExitCode.FAILURE,
     `Cannot ask the ${who} at ${at}: ${problem}; give its admin port with ` +
       flag,
+    undefined,
+    "TUN121",
   );
 }
 

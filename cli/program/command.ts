@@ -5,6 +5,7 @@
  * @module
  */
 
+import { tunnelCodeOf, withCode } from "../../proto/codes/coded.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { printable } from "../../platform/log/printable.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
@@ -113,6 +114,7 @@ export function refuseOperands(operands: readonly string[]): void {
     /^(?:true|false)$/.test(first)
       ? `Unexpected word "${first}"; a boolean is written --flag=${first}`
       : `Unexpected word "${first}"; flags begin with --`,
+    "TUN109",
   );
 }
 
@@ -135,7 +137,8 @@ function reportFailure(
     message.replaceAll(/\s*\n\s*/g, " "),
     MESSAGE_LENGTH_MAX,
   );
-  context.printError(`tunnel ${name}: ${line}\n`);
+  const coded = withCode(line, tunnelCodeOf(error) ?? "TUN119");
+  context.printError(`tunnel ${name}: ${coded}\n`);
   if (error instanceof UsageError) return ExitCode.USAGE;
   if (error instanceof CommandFailure) return error.code;
   if (level >= STACK_LEVEL && error instanceof Error) {

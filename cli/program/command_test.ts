@@ -31,7 +31,7 @@ Deno.test("a failure is one line and exit code 1", async () => {
   const failure = await failWith(new Error("Cannot listen:\n  port in use"));
   assertEquals(failure, {
     code: ExitCode.FAILURE,
-    errors: "tunnel try: Cannot listen: port in use\n",
+    errors: "tunnel try: Cannot listen: port in use [TUN119]\n",
   });
 });
 
@@ -46,6 +46,6 @@ Deno.test("the highest levels add the stack of a failure", async () => {
   const { errors } = await failWith(new Error("Cannot listen"), "--v=6");
   assertMatch(
     errors,
-    /^tunnel try: Cannot listen\nError: Cannot listen\n +at /,
+    /^tunnel try: Cannot listen \[TUN119\]\nError: Cannot listen\n +at /,
   );
 });

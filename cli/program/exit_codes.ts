@@ -5,6 +5,9 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
+import type { Code } from "../../proto/codes/codes.ts";
+
 /** Each code, and what it means for `tunnel help` and the documentation. */
 export const EXIT_CODES = [
   [0, "OK", "The command did what it was asked to."],
@@ -37,7 +40,12 @@ export type ExitCode = ExitRow[0];
 export class CommandFailure extends Error {
   override readonly name = "CommandFailure";
 
-  constructor(readonly code: ExitCode, message: string, cause?: unknown) {
+  constructor(
+    readonly code: ExitCode,
+    message: string,
+    cause?: unknown,
+    readonly tunnelCode: Code = tunnelCodeOf(cause) ?? "TUN119",
+  ) {
     super(message, cause === undefined ? {} : { cause });
   }
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
 import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -90,7 +91,7 @@ export async function usingConnection<Result>(
     const isConfig = error instanceof EtcdConfigError ||
       error instanceof KubernetesConfigError;
     if (!isConfig) throw error;
-    throw new UsageError(error.message);
+    throw new UsageError(error.message, tunnelCodeOf(error));
   }
   try {
     return await act(connection);

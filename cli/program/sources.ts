@@ -6,6 +6,7 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import {
   type Source,
   SourceUnusableError,
@@ -38,7 +39,7 @@ export function openSources(
     const isConfig = error instanceof EtcdConfigError ||
       error instanceof KubernetesConfigError;
     if (!isConfig) throw error;
-    throw new UsageError(error.message);
+    throw new UsageError(error.message, tunnelCodeOf(error));
   }
 }
 

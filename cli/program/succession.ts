@@ -282,7 +282,8 @@ export class Succession {
     }
   }
 
-  #refused({ problem, pid }: TakeoverRefused): CommandFailure {
+  #refused(error: TakeoverRefused): CommandFailure {
+    const { problem, pid } = error;
     const { command, address, ownFlags } = this.#options;
     const sentences: Readonly<Record<TakeoverProblem, string>> = {
       running: `A tunnel ${command} runs here already (process ${pid}): take ` +
@@ -294,6 +295,6 @@ export class Succession {
       silent: `Process ${pid}, whose place is wanted, does not answer at ` +
         `${address}: end it first`,
     };
-    return new CommandFailure(ExitCode.FAILURE, sentences[problem]);
+    return new CommandFailure(ExitCode.FAILURE, sentences[problem], error);
   }
 }

@@ -35,6 +35,7 @@ export function readVerb<Verb extends string>(
         ? `Nothing to do: tunnel ${command} wants`
         : `Cannot do "${word}": tunnel ${command} knows`) +
         ` ${known.join(", ")}`,
+      "TUN108",
     );
   }
   const rules: VerbRules = verbs[verb];
@@ -43,15 +44,19 @@ export function readVerb<Verb extends string>(
       rules.operand === undefined
         ? `Unexpected word "${operand}" behind ${command} ${verb}`
         : `Cannot ${verb}: wanted tunnel ${command} ${verb} ${rules.operand}`,
+      "TUN109",
     );
   }
-  if (others.length > 0) throw new UsageError(`Unexpected word "${others[0]}"`);
+  if (others.length > 0) {
+    throw new UsageError(`Unexpected word "${others[0]}"`, "TUN109");
+  }
   for (const other of known) {
     const flag = (verbs[other].flags ?? [])
       .find((name) => given.has(name) && !rules.flags?.includes(name));
     if (flag === undefined) continue;
     throw new UsageError(
       `Cannot use --${flag} with ${command} ${verb}: it belongs to ${other}`,
+      "TUN105",
     );
   }
   return { verb, operand: operand ?? "" };

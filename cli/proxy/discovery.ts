@@ -108,6 +108,7 @@ export function discoveryConfig(
     throw new UsageError(
       `Cannot use --${odd} without --discovery: it says nothing about other ` +
         "sources of services; remove it, or give --discovery HOST:PORT",
+      "TUN105",
     );
   }
   const stateFile = stateFileOf(values["discovery-state"], environment);

@@ -89,6 +89,7 @@ export function discoveryConfig(
     if (idle === undefined) return undefined;
     throw new UsageError(
       `Cannot use --${idle} without --discovery: it is about that; add it`,
+      "TUN105",
     );
   }
   const windowMinMs = values["discovery-debounce-min"];
@@ -154,7 +155,7 @@ export function withOwnNames<Result>(act: () => Result): Result {
     if (!(error instanceof UsageError)) throw error;
     const renamed = error.message
       .replaceAll(/--(config|kubeconfig)\b/g, "--discovery-$1");
-    throw new UsageError(renamed);
+    throw new UsageError(renamed, error.tunnelCode);
   }
 }
 

@@ -108,6 +108,7 @@ export function kubeletOptions(
     throw new UsageError(
       `Cannot use --${idle} without --kubelet-port: it is about that port; ` +
         "add it",
+      "TUN105",
     );
   }
   const own = keyPair(
@@ -160,6 +161,7 @@ function kubeletCa(flags: Flags): { readonly kubeletCaFile?: string } {
       "Cannot use --kubelet-ca-file together with " +
         "--kubelet-insecure-skip-verify: kubelets are either verified or not; " +
         "remove one of them",
+      "TUN104",
     );
   }
   if (caFile !== "") return { kubeletCaFile: caFile };
@@ -168,6 +170,7 @@ function kubeletCa(flags: Flags): { readonly kubeletCaFile?: string } {
     "Cannot verify kubelets without --kubelet-ca-file: give the " +
       "CA of their certificates, or accept the risk with " +
       "--kubelet-insecure-skip-verify",
+    "TUN105",
   );
 }
 

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import type { KeyPairFiles } from "../../net/tls/trust/credentials.ts";
 import type {
   FrontendListen,
@@ -128,6 +129,7 @@ function mayBeAnonymous(
       `given and agents connect on ${agentHost || "all interfaces"}; give ` +
       "it, bind agents to loopback, or accept the risk with " +
       "--allow-anonymous-agents",
+    "TUN105",
   );
 }
 
@@ -155,6 +157,7 @@ function identityOptions(
   throw new UsageError(
     `Cannot use --${idle} with --cluster-cert alone: it is about the ` +
       "server's own CA; add --state-dir to have one beside it",
+    "TUN105",
   );
 }
 
@@ -203,6 +206,7 @@ function forwarding(
     "Cannot use --peer-forwarding with --cluster-cert alone: servers know " +
       "each other by certificates of a CA of their own; add --state-dir or " +
       "--state, the same for all of them",
+    "TUN105",
   );
 }
 
@@ -218,6 +222,7 @@ function frontendListen(
       throw new UsageError(
         `Cannot use --server-port=${values["server-port"]} together with ` +
           "--uds-name: there is one frontend listener; use --server-port=0",
+        "TUN104",
       );
     }
     const superfluous = tlsFlags.find((name) => values[name] !== "");
@@ -225,6 +230,7 @@ function frontendListen(
       throw new UsageError(
         `Cannot use --${superfluous} together with --uds-name: there is no ` +
           "TLS on a unix socket, its permissions guard it; remove it",
+        "TUN104",
       );
     }
     const deleteExisting = values["delete-existing-uds-file"];
@@ -248,6 +254,7 @@ function frontendListen(
     throw new UsageError(
       `Cannot listen for frontends on a port without ${lacking}: frontends ` +
         "authenticate by certificate; give all three, or --uds-name",
+      "TUN105",
     );
   }
   return {
@@ -295,7 +302,7 @@ export function tlsLimits(
     };
   } catch (error) {
     if (!(error instanceof TlsOptionError)) throw error;
-    throw new UsageError(error.message);
+    throw new UsageError(error.message, tunnelCodeOf(error));
   }
 }
 

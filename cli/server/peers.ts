@@ -61,6 +61,7 @@ export function membershipOptions(
     throw new UsageError(
       `Cannot use --peers: "${twice}" stands there twice; give each server ` +
         "its own --server-id",
+      "TUN106",
     );
   }
   if (fixed.length > PEERS_MAX) {

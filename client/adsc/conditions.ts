@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import {
   type ClusterLoadAssignment,
@@ -31,6 +32,7 @@ export interface Condition {
 /** A text that is no condition; one line that goes on after "saw this, ". */
 export class ConditionError extends Error {
   override readonly name = "ConditionError";
+  readonly tunnelCode: Code = "TUN101";
 }
 
 /** What can be counted. */

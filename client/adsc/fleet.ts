@@ -7,6 +7,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { sameBytes } from "../../proto/bytes/same_bytes.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
@@ -78,11 +79,13 @@ export interface FleetOptions {
 /** A server will not have these clients, now or later. */
 export class FleetRefusedError extends Error {
   override readonly name = "FleetRefusedError";
+  readonly tunnelCode: Code = "TUN711";
 }
 
 /** What was waited for did not come about in time. */
 export class FleetTimeoutError extends Error {
   override readonly name = "FleetTimeoutError";
+  readonly tunnelCode: Code = "TUN718";
 }
 
 /** Answers that waiting does not change. */

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import {
   INTERNAL_ERROR,
   reportInternalError,
@@ -13,6 +14,7 @@ import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 /** An answer that is a failure, or none. `message` is the whole sentence. */
 export class EtcdError extends Error {
   override readonly name = "EtcdError";
+  readonly tunnelCode: Code = "TUN810";
 
   constructor(readonly code: StatusCode, message: string, cause?: unknown) {
     super(message, cause === undefined ? {} : { cause });
@@ -29,6 +31,7 @@ export function etcdTrouble(error: unknown): EtcdError {
 /** A setting that cannot be used. */
 export class EtcdConfigError extends Error {
   override readonly name = "EtcdConfigError";
+  readonly tunnelCode: Code = "TUN101";
 }
 
 /** @param doing Goes on after "Cannot", such as `read /tunnel/`. */

@@ -9,6 +9,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { within } from "../../platform/time/deadline.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import {
@@ -63,6 +64,7 @@ export interface CertificateSpec extends RequestedNames {
 /** No certificate came of it; the message says why and what to do. */
 export class CsrError extends Error {
   override readonly name = "CsrError";
+  readonly tunnelCode: Code = "TUN323";
 
   /** @param needsNewKey Nothing will ever come of asking with this one. */
   constructor(message: string, readonly needsNewKey = false) {

@@ -5,16 +5,19 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import type { StatusObject } from "./objects.ts";
 
 /** Where or as whom to talk to the API server cannot be found out. */
 export class KubernetesConfigError extends Error {
   override readonly name = "KubernetesConfigError";
+  readonly tunnelCode: Code = "TUN101";
 }
 
 /** A request that was refused, or that nobody answered. */
 export class KubernetesError extends Error {
   override readonly name = "KubernetesError";
+  readonly tunnelCode: Code = "TUN809";
 
   /**
    * @param code HTTP's; 0 when there was no answer, or none that is one.

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 
 /** Problems for which a caller has advice. */
@@ -19,6 +20,10 @@ export class ListenError extends Error {
   /** Distinguishes it from other errors, also by its text. */
   override readonly name = "ListenError";
 
+  get tunnelCode(): Code {
+    return CODES_OF[this.problem];
+  }
+
   /** Made by {@linkcode listenError} for most. */
   constructor(
     /** For callers that decide by it. */
@@ -31,6 +36,14 @@ export class ListenError extends Error {
     super(message, options);
   }
 }
+
+const CODES_OF: Readonly<Record<ListenProblem, Code>> = {
+  "in-use": "TUN901",
+  permission: "TUN902",
+  "bad-address": "TUN903",
+  "no-descriptors": "TUN513",
+  other: "TUN904",
+};
 
 const PROBLEMS: ReadonlyMap<string, [ListenProblem, string]> = new Map<
   string,

@@ -7,6 +7,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { LookupError } from "../names/resolver.ts";
@@ -30,6 +31,17 @@ const WORDS: ReadonlyMap<string, string> = new Map(
   }),
 );
 
+const CONNECT_CODES: ReadonlyMap<string, Code> = new Map<string, Code>([
+  ["ECONNREFUSED", "TUN503"],
+  ["ENOENT", "TUN503"],
+  ["ETIMEDOUT", "TUN502"],
+  ["EHOSTUNREACH", "TUN504"],
+  ["ENETUNREACH", "TUN504"],
+  ["EADDRNOTAVAIL", "TUN504"],
+  ["EMFILE", "TUN513"],
+  ["ENFILE", "TUN513"],
+]);
+
 /** The error of a failed attempt to reach `address` (`ip:port` or a path). */
 export function connectError(
   protocol: string,
@@ -39,7 +51,13 @@ export function connectError(
   if (error instanceof DialError) return error;
   if (error instanceof LookupError) {
     const reason = error.fault === "timeout" ? "timeout" : "endpoint";
-    return new DialError(reason, `dial ${protocol}: ${error.message}`);
+    const coded = error.fault === "timeout" ? "TUN502" : "TUN505";
+    return new DialError(
+      reason,
+      `dial ${protocol}: ${error.message}`,
+      undefined,
+      coded,
+    );
   }
   const code = codeOf(error);
   const words = WORDS.get(code) ??
@@ -47,6 +65,8 @@ export function connectError(
   return new DialError(
     code === "ETIMEDOUT" ? "timeout" : "endpoint",
     `dial ${protocol} ${address}: ${words}`,
+    undefined,
+    CONNECT_CODES.get(code) ?? "TUN506",
   );
 }
 
@@ -77,6 +97,8 @@ export function unknownNetwork(protocol: string): DialError {
   return new DialError(
     "endpoint",
     `dial ${network}: unknown network ${network}`,
+    undefined,
+    "TUN514",
   );
 }
 

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { withoutBrackets } from "../../proto/peer/host_port.ts";
 import {
   isLoopbackHost,
@@ -34,6 +35,7 @@ export interface ProxyServer {
 /** A proxy address that cannot be used. */
 export class ProxyAddressError extends Error {
   override readonly name = "ProxyAddressError";
+  readonly tunnelCode: Code = "TUN412";
 }
 
 /** Reads the environment; lower case wins, as with curl. */

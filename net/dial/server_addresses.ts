@@ -10,6 +10,8 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
+import type { Code } from "../../proto/codes/codes.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { AttemptOrder, FAILED_MS, REFUSED_MS } from "./attempt_order.ts";
 import { ConnectError } from "./server_connect.ts";
@@ -94,6 +96,15 @@ export class NoServerError extends ConnectError {
   /** @param errors Why, of each that was tried; at least one. */
   constructor(readonly errors: readonly Error[]) {
     super(together(errors.map(({ message }) => message)));
+  }
+
+  /** Of the first that has one. */
+  override get tunnelCode(): Code {
+    for (const error of this.errors) {
+      const code = tunnelCodeOf(error);
+      if (code !== undefined) return code;
+    }
+    return "TUN401";
   }
 
   /** By each of them. */

@@ -8,6 +8,8 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
+import type { Code } from "../../proto/codes/codes.ts";
 import { type ProxyEnvironment, proxyFor } from "./proxy_environment.ts";
 import { connectToHost } from "./connect_host.ts";
 import { LookupError } from "../names/resolver.ts";
@@ -53,6 +55,12 @@ export interface TlsConnectOptions extends ServerConnectOptions {
 /** A server that could not be reached at all (TLS never began). */
 export class ConnectError extends Error {
   override readonly name = "ConnectError";
+
+  /** Of the proxy's answer or the name's lookup, if it came to that. */
+  get tunnelCode(): Code {
+    if (this.cause instanceof LookupError) return "TUN413";
+    return tunnelCodeOf(this.cause) ?? "TUN401";
+  }
 
   /**
    * The machine is there and refused at once: as a rule, the server is being

@@ -6,6 +6,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { printable } from "../../platform/log/printable.ts";
@@ -33,6 +34,7 @@ const SENTENCE_MAX = 500;
 /** It was found, and cannot be spoken with, or says no. */
 export class ProcessRefusal extends Error {
   override readonly name = "ProcessRefusal";
+  readonly tunnelCode: Code = "TUN917";
 }
 
 export class RunningProcess {

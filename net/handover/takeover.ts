@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { atMost, within } from "../../platform/time/deadline.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -37,6 +38,10 @@ export type TakeoverProblem =
 /** There is an elder, and its place is not to be had. */
 export class TakeoverRefused extends Error {
   override readonly name = "TakeoverRefused";
+
+  get tunnelCode(): Code {
+    return this.problem === "running" ? "TUN811" : "TUN917";
+  }
 
   constructor(readonly problem: TakeoverProblem, readonly pid: number) {
     super(`Cannot take over from process ${pid}: ${problem}`);

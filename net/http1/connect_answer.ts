@@ -7,6 +7,8 @@
  * @module
  */
 
+import { CODE_FIELD, codeNamed } from "../../proto/peer/dial_failure.ts";
+import type { Code } from "../../proto/codes/codes.ts";
 import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { answerLength } from "./framing.ts";
 import { type ResponseHead, ResponseReader } from "./head.ts";
@@ -26,12 +28,15 @@ export interface ConnectRefusal {
   readonly status: number;
   /** The body, or the reason phrase where there is none; one line. */
   readonly sentence: string;
+  /** A server of ours says it. */
+  readonly code?: Code | undefined;
 }
 
 /** A refusal whose body is being gathered. */
 interface Refusal {
   readonly status: number;
   readonly phrase: string;
+  readonly code: Code | undefined;
   /** How much of the body is wanted. */
   readonly wantedBytes: number;
   body: Uint8Array;
@@ -61,7 +66,9 @@ export class ConnectAnswerReader {
     if (head.status < 300) return { kind: "granted", early: rest };
     const { status, phrase } = head;
     const wantedBytes = bytesOfBody(head);
-    this.#refusal = { status, phrase, wantedBytes, body: new Uint8Array(0) };
+    const code = codeNamed(head.fields.all(CODE_FIELD)[0]);
+    const body = new Uint8Array(0);
+    this.#refusal = { status, phrase, code, wantedBytes, body };
     return this.#pushBody(rest);
   }
 
@@ -79,10 +86,15 @@ export class ConnectAnswerReader {
   }
 
   #refused(): ConnectRefusal {
-    const { status, phrase, body } = this.#refusal!;
+    const { status, phrase, code, body } = this.#refusal!;
     const sentence = oneLine(new TextDecoder().decode(body)) ||
       oneLine(phrase) || "no reason was given";
-    return { kind: "refused", status, sentence };
+    return {
+      kind: "refused",
+      status,
+      sentence,
+      ...(code === undefined ? {} : { code }),
+    };
   }
 }
 

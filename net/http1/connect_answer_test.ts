@@ -72,6 +72,11 @@ Deno.test("a refusal is its body, however long that was said to be", () => {
       refused(405, "No"),
     ],
     ["502 x\r\n\r\n\x1b[2Jcleared", refused(502, "[2Jcleared")],
+    [
+      "502 x\r\ntunnel-code: TUN503\r\n\r\nno",
+      { ...refused(502, "no"), code: "TUN503" } as ConnectAnswer,
+    ],
+    ["502 x\r\ntunnel-code: TUN000\r\n\r\nno", refused(502, "no")],
   ];
   for (const [text, answer] of cases) {
     assertEquals(answerTo(`HTTP/1.1 ${text}`).answer, answer);

@@ -5,6 +5,8 @@
  * @module
  */
 
+import { codeOfWords } from "../../proto/peer/dial_failure.ts";
+import type { Code } from "../../proto/codes/codes.ts";
 import { NODE_FIELD, ONE_AGENT_FIELD } from "../../proto/link/dial_handler.ts";
 import {
   CONNECTION_ID_FIELD,
@@ -232,20 +234,22 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
     this.#fail(phase, "link-lost", message);
   }
 
-  #refused(phase: Asking, { status, sentence }: ConnectRefusal): void {
-    this.#fail(phase, REASONS.get(status) ?? "endpoint", sentence);
+  #refused(phase: Asking, { status, sentence, code }: ConnectRefusal): void {
+    const reason = REASONS.get(status) ?? "endpoint";
+    this.#fail(phase, reason, sentence, code ?? codeOfWords(reason, sentence));
   }
 
   #fail(
     { outcome }: Asking,
     reason: DialError["reason"],
     message: string,
+    code?: Code,
   ): void {
     this.#phase = { kind: "over" };
     this.#socket.reset(message);
     // The request was sent whole, and may have been read.
     const loss = reason === "link-lost" ? "unanswered" : undefined;
-    outcome.onFailed(new DialError(reason, message, loss));
+    outcome.onFailed(new DialError(reason, message, loss, code));
   }
 }
 

@@ -14,6 +14,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import {
   INTERNAL_ERROR,
@@ -296,7 +297,9 @@ export class ConnectSession<Caller>
       });
     } catch (error) {
       reportInternalError("dial", error);
-      return this.#onDialFailed(new DialError("endpoint", INTERNAL_ERROR));
+      return this.#onDialFailed(
+        new DialError("endpoint", INTERNAL_ERROR, undefined, "TUN517"),
+      );
     }
     // Behind the dial: a refusal that is known at once is still sent as an
     // answer.
@@ -356,20 +359,25 @@ export class ConnectSession<Caller>
   #onDialFailed(error: DialError): void {
     const status = dialFailureStatus(error);
     if (this.#phase.kind !== "granted") {
-      return this.#refuse(status, error.message, true);
+      return this.#refuse(status, error.message, true, error.tunnelCode);
     }
     this.#over();
     this.#options.refused(status, error.message, true);
     this.#socket.reset(error.message);
   }
 
-  #refuse(status: number, message: string, isDial = false): void {
+  #refuse(
+    status: number,
+    message: string,
+    isDial = false,
+    code?: Code,
+  ): void {
     if (this.#phase.kind === "over") return;
     this.#phase = { kind: "lingering" };
     this.#giveHeadBytes();
     this.#cancelTimer();
     this.#options.refused(status, message, isDial);
-    this.#socket.write(refusalBytes(status, message));
+    this.#socket.write(refusalBytes(status, message, code));
     this.#socket.end();
     this.#dropEarly();
     // Closing at once could turn the answer into a TCP reset when the client

@@ -9,6 +9,8 @@
  * @module
  */
 
+import { CODE_FIELD } from "../../proto/peer/dial_failure.ts";
+import type { Code } from "../../proto/codes/codes.ts";
 import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { isRefusalByRule } from "../../policy/refusal.ts";
 import {
@@ -22,12 +24,17 @@ const encoder = new TextEncoder();
 const PHRASE_LENGTH_MAX = 300;
 
 /** A refusal; the connection ends behind it. */
-export function refusalBytes(status: number, message: string): Uint8Array {
+export function refusalBytes(
+  status: number,
+  message: string,
+  code?: Code,
+): Uint8Array {
   const body = encoder.encode(`${message}\n`);
   const allow = status === 405 ? "Allow: CONNECT\r\n" : "";
   const head = `HTTP/1.1 ${status} ${phrase(message)}\r\n` +
     "Content-Type: text/plain; charset=utf-8\r\n" +
     "X-Content-Type-Options: nosniff\r\n" +
+    (code === undefined ? "" : `${CODE_FIELD}: ${code}\r\n`) +
     `Content-Length: ${body.length}\r\n${allow}Connection: close\r\n\r\n`;
   return joinedBytes([encoder.encode(head), body]);
 }

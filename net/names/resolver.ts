@@ -5,6 +5,8 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
+
 /** What is known of a name. */
 export interface FoundAddresses {
   /** IP addresses in order of preference, at least one. */
@@ -51,6 +53,7 @@ export type LookupFault = "unknown" | "timeout" | "failed";
 /** A name without addresses. The text is Go's, as people and tests know it. */
 export class LookupError extends Error {
   override readonly name = "LookupError";
+  readonly tunnelCode: Code = "TUN505";
 
   /** @param detail Why, when it was not simply a name that does not exist. */
   constructor(

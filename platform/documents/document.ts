@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { parse } from "../../std/yaml.ts";
 import type { FieldError } from "./document_map.ts";
 import { lineOf } from "./line_finder.ts";
@@ -12,6 +13,7 @@ import { lineOf } from "./line_finder.ts";
 /** A text that cannot be read; the message is a clause such as `it is not …`. */
 export class DocumentError extends Error {
   override readonly name = "DocumentError";
+  readonly tunnelCode: Code = "TUN124";
 }
 
 /**

@@ -6,6 +6,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { parseGoDuration } from "./go_duration.ts";
 
@@ -15,6 +16,7 @@ export type DocumentPath = readonly (string | number)[];
 /** What is wrong in one place. */
 export class FieldError extends Error {
   override readonly name = "FieldError";
+  readonly tunnelCode: Code = "TUN124";
 
   constructor(readonly place: DocumentPath, readonly problem: string) {
     super(`${pathText(place) || "the document"}: ${problem}`);

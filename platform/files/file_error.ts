@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { messageOf } from "../errors/error_code.ts";
 
 /** What the machine's errors mean to the user who started the program. */
@@ -42,6 +43,7 @@ export function systemProblem(error: unknown): string {
 /** A file that cannot be used. `message` names it and the remedy. */
 export class FileError extends Error {
   override readonly name: string = "FileError";
+  readonly tunnelCode: Code = "TUN114";
   /** From when it can be used as it is, in Unix milliseconds; absent: never. */
   readonly goodFromMs?: number;
 

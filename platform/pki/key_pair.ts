@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { createHash } from "node:crypto";
 
 /** How keys are made and used; WebCrypto's words. */
@@ -12,6 +13,7 @@ export const P256 = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 /** Keys, certificates or requests that cannot be used. */
 export class PkiError extends Error {
   override readonly name = "PkiError";
+  readonly tunnelCode: Code = "TUN203";
 }
 
 /** A new key, which can be exported. */

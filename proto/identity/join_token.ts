@@ -7,6 +7,8 @@
  * @module
  */
 
+import type { Code } from "../codes/codes.ts";
+
 /** Version and first word of a token. */
 const PREFIX = "tnl1";
 /** SHA-256, base64url without padding. */
@@ -28,6 +30,7 @@ export interface JoinToken {
 /** Thrown for texts that are no token. Does not repeat the text. */
 export class JoinTokenError extends Error {
   override readonly name = "JoinTokenError";
+  readonly tunnelCode: Code = "TUN301";
 }
 
 /** @throws {JoinTokenError} It names the part that is wrong. */

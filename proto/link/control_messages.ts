@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Code } from "../codes/codes.ts";
 import type { MessageDecoder } from "../grpc/message_codec.ts";
 import {
   type AgentHello,
@@ -63,6 +64,7 @@ export type AgentEvent =
 /** Thrown for bytes that are no control message; the peer's fault. */
 export class ControlError extends Error {
   override readonly name = "ControlError";
+  readonly tunnelCode: Code = "TUN417";
 }
 
 /** Encodes a server's event. `unknown` cannot be sent. */

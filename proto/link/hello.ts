@@ -5,6 +5,8 @@
  * @module
  */
 
+import type { Code } from "../codes/codes.ts";
+
 /** The ALPN name that stands for the streams carrier. */
 export const STREAMS_ALPN = "tunnel/1";
 
@@ -23,13 +25,18 @@ export const CONTROL_MESSAGE_BYTES_MAX = 1024 * 1024;
 /** Thrown, or handed over, when a link cannot be made or was refused. */
 export class LinkError extends Error {
   override readonly name = "LinkError";
+  readonly tunnelCode: Code = "TUN403";
 }
 
 /** The agent wants no link to this server: it has all that it can use. */
-export class LinkDeclinedError extends LinkError {}
+export class LinkDeclinedError extends LinkError {
+  override readonly tunnelCode: Code = "TUN405";
+}
 
 /** The server will not have this agent as it is: a person must change that. */
-export class LinkRefusedError extends LinkError {}
+export class LinkRefusedError extends LinkError {
+  override readonly tunnelCode: Code = "TUN404";
+}
 
 /**
  * Whether an end of version `ours` works with one of version `theirs`.

@@ -10,6 +10,7 @@
  * @module
  */
 
+import { codeOfWords } from "../peer/dial_failure.ts";
 import type {
   MethodHandler,
   ServerCall,
@@ -303,7 +304,11 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
       return this.#mux.say({ type: "CLOSE_REQ", connectId, reset });
     }
     if (error !== "") {
-      return reportFailed(request, new DialError("endpoint", error));
+      const code = codeOfWords("endpoint", error);
+      return reportFailed(
+        request,
+        new DialError("endpoint", error, undefined, code),
+      );
     }
     const conduit = connectId === 0
       ? undefined

@@ -10,6 +10,7 @@
  * @module
  */
 
+import type { Code } from "../codes/codes.ts";
 import type { ClientCall, ClientCallEvents } from "../grpc/call.ts";
 import { requestHead, startCall, type StreamOpener } from "../grpc/client.ts";
 import type { Metadata } from "../grpc/metadata.ts";
@@ -31,7 +32,12 @@ import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { DialError, type DialTarget } from "../peer/dial_error.ts";
 import { type DialEvents, EARLY_BYTES_MAX, type PendingDial } from "./link.ts";
 import { PROXY_PATH } from "./method_paths.ts";
-import { dialFailureOf } from "../peer/dial_failure.ts";
+import {
+  CODE_FIELD,
+  codeNamed,
+  codeOfWords,
+  dialFailureOf,
+} from "../peer/dial_failure.ts";
 import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
 import { type ConduitPort, PacketConduit } from "./packet_conduit.ts";
 import { CLOSE_RSP_WAIT_MS, QuietClose } from "./quiet_close.ts";
@@ -130,6 +136,7 @@ class ProxyCall
   #connectId: Int64 = 0;
   #peerIsOurs = false;
   #failure = dialFailureOf(undefined);
+  #failureCode: Code | undefined;
   /** Towards Go peers only. */
   #quiet: QuietClose | undefined;
 
@@ -201,6 +208,7 @@ class ProxyCall
     this.#peerIsOurs = hasCapability(metadata, "half-close");
     if (this.#peerIsOurs) this.#sender.widen();
     this.#failure = dialFailureOf(metadata);
+    this.#failureCode = codeNamed(metadata.text(CODE_FIELD));
   }
 
   onBody(chunk: Uint8Array): void {
@@ -278,7 +286,11 @@ class ProxyCall
           return this.#giveUp("the answer is for another dial");
         }
         if (packet.error === "") return this.#connect(packet.connectId);
-        return this.#fail(new DialError(this.#failure, packet.error));
+        const reason = this.#failure;
+        const code = this.#failureCode ?? codeOfWords(reason, packet.error);
+        return this.#fail(
+          new DialError(reason, packet.error, undefined, code),
+        );
       }
       case "DIAL_CLS":
         return this.#fail(new DialError("dial-closed", "dial closed"));

@@ -31,7 +31,7 @@ import {
   hasCapability,
   OUR_CAPABILITIES,
 } from "./capabilities.ts";
-import { DIAL_FAILURE_FIELD } from "../peer/dial_failure.ts";
+import { CODE_FIELD, DIAL_FAILURE_FIELD } from "../peer/dial_failure.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
 import { connectionIdOf } from "./dial_id.ts";
 import type { DialError, DialTarget } from "../peer/dial_error.ts";
@@ -458,6 +458,7 @@ class ProxyCallee
     if (error === undefined) return this.#call.sendMetadata(OUR_CAPABILITIES);
     const metadata = announceCapabilities();
     metadata.add(DIAL_FAILURE_FIELD, error.reason);
+    metadata.add(CODE_FIELD, error.tunnelCode);
     this.#call.sendMetadata(metadata);
   }
 

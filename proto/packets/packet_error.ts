@@ -8,7 +8,10 @@
  * @module
  */
 
+import type { Code } from "../codes/codes.ts";
+
 /** Thrown by the packet codec and reader. The message names what was seen. */
 export class PacketError extends Error {
   override readonly name = "PacketError";
+  readonly tunnelCode: Code = "TUN417";
 }

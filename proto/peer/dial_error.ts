@@ -4,6 +4,8 @@
  * @module
  */
 
+import type { Code } from "../codes/codes.ts";
+
 /** Why a dial failed. Konnectivity's words stay in `message`. */
 export type DialFailureReason =
   /** The agent tried and could not (`message` is its text). */
@@ -33,15 +35,29 @@ export type DialLoss =
 export class DialError extends Error {
   override readonly name = "DialError";
 
-  /** @param loss Why there was no answer; absent: there was one. */
+  /**
+   * @param loss Why there was no answer; absent: there was one.
+   * @param tunnelCode Where more is known than the reason says.
+   */
   constructor(
     readonly reason: DialFailureReason,
     message: string,
     readonly loss?: DialLoss,
+    readonly tunnelCode: Code = REASON_CODES[reason],
   ) {
     super(message);
   }
 }
+
+const REASON_CODES: Readonly<Record<DialFailureReason, Code>> = {
+  endpoint: "TUN506",
+  timeout: "TUN502",
+  cancelled: "TUN509",
+  "link-lost": "TUN510",
+  "dial-closed": "TUN511",
+  "no-agent": "TUN501",
+  refused: "TUN613",
+};
 
 /**
  * Whether an agent could not even make a socket: an answer about its machine, and

@@ -7,6 +7,7 @@
  * @module
  */
 
+import { type Code, isCode } from "../codes/codes.ts";
 import type { Metadata } from "../grpc/metadata.ts";
 import type { DialFailureReason } from "./dial_error.ts";
 
@@ -29,4 +30,40 @@ export function dialFailureOf(
 ): DialFailureReason {
   const reason = metadata?.text(DIAL_FAILURE_FIELD) ?? "";
   return REASONS.has(reason) ? reason as DialFailureReason : "endpoint";
+}
+
+/**
+ * The metadata field, and the header of a refused CONNECT, with the code of the
+ * problem; ours, and ignored by others.
+ */
+export const CODE_FIELD = "tunnel-code";
+
+/** The code that a peer gave, if it is one that is known here. */
+export function codeNamed(text: string | undefined): Code | undefined {
+  return text !== undefined && isCode(text) ? text : undefined;
+}
+
+/**
+ * What the words of a failed dial mean that came without a code: those of Go's
+ * `net` package, as Konnectivity's agents send them, and those of an agent of
+ * ours over Konnectivity's protocol, which has no room for more.
+ */
+const WORDS: readonly (readonly [RegExp, Code])[] = [
+  [/connection refused|connect: no such file/, "TUN503"],
+  [/i\/o timeout|connection timed out|deadline exceeded/, "TUN502"],
+  [/no route to host|network is unreachable/, "TUN504"],
+  [/no such host|server misbehaving/, "TUN505"],
+  [/too many open files/, "TUN513"],
+  [/unknown network|missing port in address/, "TUN514"],
+  [/^Cannot dial .*: refused by the agent's rule /s, "TUN603"],
+  [/^Cannot dial .*: refused, no rule of the agent /s, "TUN604"],
+];
+
+/** The code of a dial that failed with these words. */
+export function codeOfWords(
+  reason: DialFailureReason,
+  words: string,
+): Code | undefined {
+  if (reason !== "endpoint") return undefined;
+  return WORDS.find(([form]) => form.test(words))?.[1];
 }

@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Code } from "../codes/codes.ts";
 import {
   formatIpAddress,
   parseIpAddress,
@@ -41,6 +42,7 @@ export const IDENTIFIERS_LENGTH_MAX = 64 * 1024;
 /** Thrown for identifiers that cannot be read; the message is for people. */
 export class IdentifiersError extends Error {
   override readonly name = "IdentifiersError";
+  readonly tunnelCode: Code = "TUN101";
 }
 
 /** An agent that serves nothing by name. */

@@ -13,6 +13,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 
 /**
@@ -37,6 +38,7 @@ type Standing = typeof STANDINGS[number];
 /** More wait for the API server than may. */
 export class TooManyReviewsError extends Error {
   override readonly name = "TooManyReviewsError";
+  readonly tunnelCode: Code = "TUN326";
 }
 
 interface Waiting {

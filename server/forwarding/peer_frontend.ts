@@ -120,6 +120,8 @@ export class PeerFrontend {
         `Cannot take this dial: server ${caller.forwardedBy} has a policy, ` +
           "and this one has none to decide about its nodes; give all servers " +
           "the same --policy-file",
+        undefined,
+        "TUN519",
       );
     }
     const problem = nodeProblem(metadata);
@@ -164,6 +166,8 @@ export class PeerFrontend {
         "refused",
         `Cannot take this dial: server ${serverId} has ${load} connections ` +
           "here, and no server may have more",
+        undefined,
+        "TUN512",
       );
     }
     this.#load.set(serverId, load + 1);
@@ -193,6 +197,8 @@ export function refuseForwarded(
       "no-agent",
       "No agent available: a server that may have one takes no dials of " +
         "others; start all servers with --peer-forwarding",
+      undefined,
+      "TUN519",
     ),
   );
   return { cancel() {} };

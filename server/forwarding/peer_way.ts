@@ -89,7 +89,12 @@ export class PeerWay implements DialWay {
     if (reason !== "no-agent" || !this.leadsTo.mayBeNamed(this.#request)) {
       return error;
     }
-    return new DialError(reason, `${message} (asked ${this.name})`);
+    return new DialError(
+      reason,
+      `${message} (asked ${this.name})`,
+      undefined,
+      error.tunnelCode,
+    );
   }
 }
 
@@ -243,10 +248,10 @@ function meaningOf(error: DialError): DialError {
   const { reason, message } = error;
   // It looked for an agent, and asked none.
   if (reason === "no-agent") {
-    return new DialError(reason, message, "unprocessed");
+    return new DialError(reason, message, "unprocessed", error.tunnelCode);
   }
   // Its agent was lost while the dial was pending.
   return reason === "link-lost" && error.loss === undefined
-    ? new DialError(reason, message, "unanswered")
+    ? new DialError(reason, message, "unanswered", error.tunnelCode)
     : error;
 }

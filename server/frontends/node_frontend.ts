@@ -12,6 +12,7 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import {
   INTERNAL_ERROR,
   unawaited,
@@ -140,7 +141,10 @@ export class NodeFrontend {
     unawaited(
       "dial",
       dialing,
-      () => answer.failed(new DialError("endpoint", INTERNAL_ERROR)),
+      () =>
+        answer.failed(
+          new DialError("endpoint", INTERNAL_ERROR, undefined, "TUN517"),
+        ),
     );
     return {
       cancel() {
@@ -172,7 +176,12 @@ export class NodeFrontend {
     { metadata, id, takeEarlyData }: DialContext,
   ): PendingDial {
     if (refusal !== undefined) {
-      const error = new DialError("refused", refusal.message);
+      const error = new DialError(
+        "refused",
+        refusal.message,
+        undefined,
+        tunnelCodeOf(refusal) ?? "TUN320",
+      );
       return this.#fail(calls, error, answer);
     }
     // Here, for many may have waited for one decision.
@@ -182,6 +191,8 @@ export class NodeFrontend {
         "refused",
         `Cannot dial ${target.address}: ${calls.node} has ${load} ` +
           "connections, and no node may have more",
+        undefined,
+        "TUN512",
       );
       return this.#fail(calls, error, answer);
     }
@@ -238,6 +249,8 @@ export class NodeFrontend {
         "no-agent",
         `Cannot dial ${address}: no endpoint that is there has this virtual ` +
           "address",
+        undefined,
+        "TUN518",
       );
     }
     const { agent } = found;

@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Wildcard } from "../../policy/wildcard.ts";
 import {
@@ -82,6 +83,10 @@ const USE_FILE = /^[a-z2-7]{10}\.use-\d+$/;
 export class TokenRefusal extends Error {
   override readonly name = "TokenRefusal";
 
+  get tunnelCode(): Code {
+    return REFUSAL_CODES[this.reason];
+  }
+
   constructor(
     /** `unknown`: what was shown is no token of this server. */
     readonly reason: "unknown" | "expired" | "used-up" | "other-node",
@@ -90,6 +95,13 @@ export class TokenRefusal extends Error {
     super(message);
   }
 }
+
+const REFUSAL_CODES: Readonly<Record<TokenRefusal["reason"], Code>> = {
+  unknown: "TUN302",
+  expired: "TUN303",
+  "used-up": "TUN304",
+  "other-node": "TUN305",
+};
 
 /** The tokens of a state. */
 export class TokenStore {

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
 import { dialFailureStatus } from "../../net/http1/refusal.ts";
@@ -17,6 +18,7 @@ export class CallerLeft extends Error {
 /** A kubelet that could not be reached; `message` says which and why. */
 export class KubeletError extends Error {
   override readonly name = "KubeletError";
+  readonly tunnelCode: Code = "TUN522";
 
   constructor(readonly status: number, message: string, cause: unknown) {
     super(message, { cause });

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { AuditLog } from "../../policy/audit_log.ts";
@@ -112,6 +113,7 @@ export const POLICY_BYTES_MAX = 1024 * 1024;
 /** One sentence that names the file, the place in it and the remedy. */
 export class PolicyError extends FileError {
   override readonly name = "PolicyError";
+  override readonly tunnelCode: Code = "TUN605";
 }
 
 /**

@@ -84,6 +84,8 @@ export class LinkWay implements DialWay {
         ? new DialError(
           error.reason,
           `${error.message} (agent ${this.agentId})`,
+          error.loss,
+          error.tunnelCode,
         )
         : error;
     }

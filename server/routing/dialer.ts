@@ -263,7 +263,12 @@ export class Dialer {
       const peers = this.#peersWith(request);
       if (forwarder !== undefined && peers.length > 0) {
         // One of several, and only for want of a node's name.
-        return new DialError("refused", ambiguousTarget(target.address));
+        return new DialError(
+          "refused",
+          ambiguousTarget(target.address),
+          undefined,
+          "TUN508",
+        );
       }
       if (peers.length > 0 && seesNodes) {
         return new DialError("no-agent", peersHint(picked.wanted, peers));
@@ -277,7 +282,12 @@ export class Dialer {
     if (oneAgent !== true || node !== undefined) return undefined;
     if (registry.agents < 2) return undefined;
     const nodes = seesNodes ? connectedNodes(registry.links) : undefined;
-    return new DialError("refused", ambiguousTarget(target.address, nodes));
+    return new DialError(
+      "refused",
+      ambiguousTarget(target.address, nodes),
+      undefined,
+      "TUN508",
+    );
   }
 
   #refuse(

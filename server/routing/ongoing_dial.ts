@@ -338,6 +338,8 @@ export class OngoingDial implements PendingDial, LiveDial {
         `timed out waiting for backend dial: ${this.#way.name} ` +
           `did not answer for ${this.#request.target.address} ` +
           `within ${this.#options.dialTimeoutMs} ms`,
+        undefined,
+        "TUN507",
       ),
       "deadline",
     );

@@ -5,16 +5,19 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import type { StateRecords } from "./state_engine.ts";
 
 /** A state, or a record of it, that cannot be used. */
 export class StateError extends Error {
   override readonly name: string = "StateError";
+  readonly tunnelCode: Code = "TUN801";
 }
 
 /** What the state is kept in cannot be reached now: nothing is changed. */
 export class StateAwayError extends StateError {
   override readonly name = "StateAwayError";
+  override readonly tunnelCode: Code = "TUN802";
 }
 
 /** How sentences name records. */

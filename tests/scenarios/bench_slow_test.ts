@@ -108,7 +108,10 @@ Deno.test("what is no bench target is reported as that", async () => {
   const target = `--target=${tunnel.server.addresses.health}`;
   const { code, errors } = await bench([...QUICK, ...route, target]);
   assertEquals(code, ExitCode.FAILURE);
-  assertMatch(errors, /no bench target; start one with tunnel bench --serve\n/);
+  assertMatch(
+    errors,
+    /no bench target; start one with tunnel bench --serve \[TUN\d+\]\n/,
+  );
 });
 
 Deno.test("an agent like Konnectivity's is measured against bench --serve", async () => {

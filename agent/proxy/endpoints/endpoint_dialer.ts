@@ -4,6 +4,8 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../../proto/codes/coded.ts";
+import type { Code } from "../../../proto/codes/codes.ts";
 import type { Protocol, Via } from "../../../catalog/model/model.ts";
 import type { Target } from "../../../catalog/snapshot.ts";
 import { TunnelDialError } from "../../../client/dial_error.ts";
@@ -45,6 +47,10 @@ export interface EndpointDial {
 /** A target that could not be reached. The message is for people. */
 export class EndpointDialError extends Error {
   override readonly name = "EndpointDialError";
+
+  get tunnelCode(): Code {
+    return tunnelCodeOf(this.cause) ?? "TUN521";
+  }
 
   constructor(
     /**

@@ -11,6 +11,7 @@
  * @module
  */
 
+import type { Code } from "../../../proto/codes/codes.ts";
 import {
   DocumentError,
   parseYamlOrJson,
@@ -38,6 +39,7 @@ const PROBLEMS_NAMED_MAX = 5;
 /** A document that cannot be used; the message is for people. */
 export class CatalogDocumentError extends Error {
   override readonly name = "CatalogDocumentError";
+  readonly tunnelCode: Code = "TUN704";
 }
 
 /** What a document says. */

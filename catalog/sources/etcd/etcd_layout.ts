@@ -5,11 +5,13 @@
  * @module
  */
 
+import type { Code } from "../../../proto/codes/codes.ts";
 import type { Endpoint, Service } from "../../model/model.ts";
 
 /** A key or a value that says nothing; the message is for people. */
 export class LayoutError extends Error {
   override readonly name = "LayoutError";
+  readonly tunnelCode: Code = "TUN702";
 }
 
 /** What a key is about. */

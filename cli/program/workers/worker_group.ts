@@ -432,6 +432,8 @@ export class WorkerGroup implements Replaceable {
         known ?? ExitCode.FAILURE,
         `A worker has ended ${YOUNG_DEATHS_MAX} times within a second of its ` +
           "start: see what it said above",
+        undefined,
+        "TUN908",
       )
       : notStarted(known ?? ExitCode.FAILURE);
     this.stop("another worker could not be started");
@@ -451,6 +453,8 @@ function notStarted(code: ExitCode): CommandFailure {
   return new CommandFailure(
     code,
     "The first worker could not start: see what it said above",
+    undefined,
+    "TUN908",
   );
 }
 

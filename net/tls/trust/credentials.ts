@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Code } from "../../../proto/codes/codes.ts";
 import { guarded } from "../../../platform/errors/internal_errors.ts";
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import {
@@ -63,6 +64,7 @@ export type Renewal = "by hand" | "by itself";
 /** Credentials that cannot be used. `message` names the file and the remedy. */
 export class CredentialsError extends FileError {
   override readonly name = "CredentialsError";
+  override readonly tunnelCode: Code = "TUN203";
 }
 
 export class Credentials {

@@ -9,6 +9,7 @@
  */
 
 import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
+import type { Code } from "../../../proto/codes/codes.ts";
 import { SslError } from "./ssl_error.ts";
 import { codeOf } from "../../../platform/errors/error_code.ts";
 import { clocksOf } from "../../../platform/pki/certificate_words.ts";
@@ -33,6 +34,10 @@ export type TlsFailure =
 export class TlsHandshakeError extends Error {
   override readonly name = "TlsHandshakeError";
 
+  get tunnelCode(): Code {
+    return FAILURE_CODES[this.failure];
+  }
+
   constructor(
     readonly failure: TlsFailure,
     message: string,
@@ -41,6 +46,22 @@ export class TlsHandshakeError extends Error {
     super(message, options);
   }
 }
+
+const FAILURE_CODES: Readonly<Record<TlsFailure, Code>> = {
+  "no-certificate": "TUN215",
+  "untrusted-certificate": "TUN205",
+  "expired-certificate": "TUN201",
+  "not-yet-valid-certificate": "TUN211",
+  "wrong-usage-certificate": "TUN213",
+  "wrong-name": "TUN207",
+  "no-common-alpn": "TUN209",
+  "no-common-version": "TUN209",
+  "not-tls": "TUN208",
+  "refused-by-peer": "TUN206",
+  timeout: "TUN209",
+  closed: "TUN209",
+  other: "TUN209",
+};
 
 type Row = readonly [failure: TlsFailure, server: string, client: string];
 

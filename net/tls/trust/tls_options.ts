@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Code } from "../../../proto/codes/codes.ts";
 import type { SecureVersion } from "node:tls";
 
 /** Values of `--tls-min-version` that work here. */
@@ -71,6 +72,7 @@ const GO_ONLY_SUITE =
 /** A version or suite that cannot be had. */
 export class TlsOptionError extends Error {
   override readonly name = "TlsOptionError";
+  readonly tunnelCode: Code = "TUN216";
 }
 
 /**

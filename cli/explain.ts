@@ -1,0 +1,148 @@
+/**
+ * `tunnel explain`: what a code means, why it happens, and what to do.
+ *
+ * @module
+ */
+
+import { AREAS, type Code, CODES, isCode } from "../proto/codes/codes.ts";
+import { nearest } from "../platform/text/nearest.ts";
+import { defineCommand } from "./program/command.ts";
+import { ExitCode } from "./program/exit_codes.ts";
+import { textTable } from "./program/text_table.ts";
+import { booleanFlag, choiceFlag } from "./flags/flag.ts";
+import { HELP_COLUMNS, wrap } from "./flags/help_text.ts";
+import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { UsageError } from "./flags/usage_error.ts";
+
+/** See the module description. */
+export const EXPLAIN_COMMAND = defineCommand({
+  name: "explain",
+  summary: "Say what a code such as TUN503 means, and what to do",
+  operands: "CODE | LOG LINE… | --all",
+  about: [
+    "Each refusal, warning and error ends with a code: [TUN503] behind what a " +
+    "command says, code=TUN503 in a log line. Give the code, its name such " +
+    "as target-refused, or the whole line: the code in it is found.",
+  ],
+  examples: [
+    "tunnel explain TUN503",
+    "tunnel explain target-refused",
+    "journalctl -u tunnel-agent -n1 | xargs -0 tunnel explain",
+    "tunnel explain --all",
+  ],
+  flags: {
+    "all": booleanFlag(false, {
+      group: "Output",
+      help: "List all codes with a line for each.",
+    }),
+    "output": choiceFlag(["text", "json"], "text", {
+      group: "Output",
+      short: "o",
+      help: "For people or for machines.",
+    }),
+    "help": GENERAL_FLAGS["help"],
+  },
+  run({ values, operands }, context) {
+    const isJson = values["output"] === "json";
+    if (values["all"]) {
+      if (operands.length > 0) {
+        throw new UsageError(
+          `Cannot explain --all and "${operands[0]}": give one of them`,
+          "TUN104",
+        );
+      }
+      context.print(isJson ? asJson(allCodes()) : codeTable());
+      return ExitCode.OK;
+    }
+    const codes = codesIn(operands);
+    context.print(isJson ? asJson(codes) : codes.map(page).join("\n"));
+    return ExitCode.OK;
+  },
+});
+
+/** Somebody pastes a screen of a log. */
+const EXPLAINED_MAX = 10;
+
+const QUOTE_LENGTH_MAX = 60;
+
+/**
+ * The codes that are meant by what somebody typed or pasted.
+ *
+ * @throws {UsageError} When none is.
+ */
+export function codesIn(words: readonly string[]): Code[] {
+  const text = words.join(" ");
+  if (text.trim() === "") {
+    throw new UsageError(
+      "Cannot explain nothing: wanted a code such as TUN503, or --all",
+      "TUN110",
+    );
+  }
+  const found = [...text.matchAll(/(?<![a-z0-9])tun[-_ ]?(\d{3})(?!\d)/gi)]
+    .map(([, digits]) => `TUN${digits}`);
+  const known = found.filter(isCode);
+  const named = known.length > 0 ? known : withSlugs(text);
+  if (named.length > 0) return [...new Set(named)].slice(0, EXPLAINED_MAX);
+  const shown = JSON.stringify(text.slice(0, QUOTE_LENGTH_MAX));
+  throw new UsageError(
+    `Cannot explain ${shown}: no code of this version is in it` +
+      `${hint(found[0] ?? text.trim())} (tunnel explain --all lists all)`,
+    "TUN120",
+  );
+}
+
+/** Bare digits and names are what people type from memory. */
+function withSlugs(text: string): Code[] {
+  const words = new Set(text.toLowerCase().match(/[a-z0-9]+(-[a-z0-9]+)*/g));
+  return allCodes().filter((code) =>
+    words.has(CODES[code].slug) || text.trim() === code.slice(3)
+  );
+}
+
+function hint(seen: string): string {
+  const slugs = new Map(allCodes().map((code) => [CODES[code].slug, code]));
+  const near = nearest(seen, [...slugs.keys(), ...allCodes()]);
+  if (near === undefined) return "";
+  const code = slugs.get(near);
+  return `; did you mean ${code === undefined ? near : `${near}, ${code}`}?`;
+}
+
+function allCodes(): Code[] {
+  return Object.keys(CODES).filter(isCode);
+}
+
+function asJson(codes: readonly Code[]): string {
+  const rows = codes.map((code) => ({ code, ...CODES[code] }));
+  return `${JSON.stringify(rows, null, 2)}\n`;
+}
+
+function codeTable(): string {
+  return textTable(
+    ["CODE", "NAME", "MEANS"],
+    allCodes().map((code) => [code, CODES[code].slug, CODES[code].title]),
+  );
+}
+
+/** All that is known of one code. */
+function page(code: Code): string {
+  const { slug, title, means, causes, mend, see } = CODES[code];
+  const list = (items: readonly string[]) =>
+    items.flatMap((item) =>
+      wrap(item, HELP_COLUMNS - 4)
+        .map((line, index) => `${index === 0 ? "  - " : "    "}${line}`)
+    );
+  return [
+    `${code}  ${title}`,
+    `(${slug}; ${AREAS[code[3]!]})`,
+    "",
+    ...wrap(means, HELP_COLUMNS),
+    "",
+    "Why:",
+    ...list(causes),
+    "What to do:",
+    ...list(mend),
+    "",
+    `More: docs/${see}`,
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,57 @@
+/**
+ * The table of all problems that users can be told of, by code: `TUN` and three
+ * digits, of which the first is the area. `tunnel explain` and docs/errors.md
+ * say what stands here.
+ *
+ * @module
+ */
+
+import { COMMAND_LINE } from "./command_line.ts";
+import { DIALS } from "./dials.ts";
+import { DISCOVERY } from "./discovery.ts";
+import { JOINING } from "./joining.ts";
+import { LINKS } from "./links.ts";
+import { MACHINE } from "./machine.ts";
+import { POLICY } from "./policy.ts";
+import type { Problem } from "./problem.ts";
+import { SERVERS } from "./servers.ts";
+import { TLS } from "./tls.ts";
+
+const TABLE = {
+  ...COMMAND_LINE,
+  ...TLS,
+  ...JOINING,
+  ...LINKS,
+  ...DIALS,
+  ...POLICY,
+  ...DISCOVERY,
+  ...SERVERS,
+  ...MACHINE,
+} as const;
+
+/** A code that is in the table. */
+export type Code = keyof typeof TABLE;
+
+/** The table. */
+export const CODES: Readonly<Record<Code, Problem>> = TABLE;
+
+/** What the first digit means. */
+export const AREAS: Readonly<Record<string, string>> = {
+  1: "Command line and configuration",
+  2: "TLS and certificates",
+  3: "Identity and joining",
+  4: "Links",
+  5: "Dials and targets",
+  6: "Policy",
+  7: "Services and discovery",
+  8: "Servers and state",
+  9: "The machine",
+};
+
+/** Codes that were in the table once; none of them may come back. */
+export const RETIRED: readonly string[] = [];
+
+/** Whether `text`, which may be a peer's, is a code that is known here. */
+export function isCode(text: string): text is Code {
+  return Object.hasOwn(CODES, text);
+}

@@ -1,0 +1,276 @@
+/**
+ * TUN3: identity and joining.
+ *
+ * @module
+ */
+
+import type { Area } from "./problem.ts";
+
+/** See the module description. */
+export const JOINING = {
+  TUN301: {
+    slug: "token-unreadable",
+    title: "That is no join token",
+    means: "The text is cut, or is something else than `tunnel token create` " +
+      "prints.",
+    causes: ["A part was not copied."],
+    mend: ["Copy the whole line again."],
+    see: "identity.md",
+  },
+  TUN302: {
+    slug: "token-unknown",
+    title: "The server does not know the token",
+    means: "The server has no such token, or its secret is another one.",
+    causes: ["It was revoked.", "It is of another server.", "A typing error."],
+    mend: ["`tunnel token list`, or `tunnel token create`, on the server."],
+    see: "identity.md",
+  },
+  TUN303: {
+    slug: "token-expired",
+    title: "The token has expired",
+    means: "The token was good for a time that is over.",
+    causes: ["The default of `--ttl` is short."],
+    mend: ["`tunnel token create` on the server makes a new one."],
+    see: "identity.md",
+  },
+  TUN304: {
+    slug: "token-used-up",
+    title: "The token has been used by others",
+    means: "All uses of the token are taken.",
+    causes: ["A token is for one node, unless made with `--uses`."],
+    mend: ["`tunnel token create` on the server makes a new one."],
+    see: "identity.md",
+  },
+  TUN305: {
+    slug: "token-of-other-node",
+    title: "The token is for another node",
+    means: "The token names the node that may use it.",
+    causes: ["The machine's host name is not the name in the token."],
+    mend: ["Give `--name` as in the token, or make a token for this name."],
+    see: "identity.md",
+  },
+  TUN306: {
+    slug: "pin-mismatch",
+    title: "The server is not the one that made the token",
+    means: "The server's CA is not the one in the token, so it was told " +
+      "nothing, the token's secret least of all.",
+    causes: ["A wrong `--server`.", "Somebody answers in its place."],
+    mend: ["Compare `--server` with what `tunnel token create` printed."],
+    see: "identity.md",
+  },
+  TUN307: {
+    slug: "name-taken",
+    title: "The node's name is bound to another key",
+    means: "A node of this name has joined, and this is not its key.",
+    causes: ["The machine was set up anew.", "Two machines have one name."],
+    mend: [
+      "Another machine has that name: choose another with `--name`.",
+      "Set up anew: `tunnel node forget NAME` on the server, then join again.",
+    ],
+    see: "identity.md",
+  },
+  TUN308: {
+    slug: "joined-already",
+    title: "This machine has an identity already",
+    means: "The state directory holds one, and it was left as it is.",
+    causes: ["The node joined before."],
+    mend: [
+      "`tunnel agent` goes on with it; `tunnel join --again` replaces it.",
+    ],
+    see: "identity.md",
+  },
+  TUN309: {
+    slug: "not-joined",
+    title: "This machine has not joined",
+    means: "There is no identity in the state directory, and no certificate " +
+      "was given in its place.",
+    causes: [
+      "`tunnel join` was not run.",
+      "It was run with another `--state-dir`.",
+    ],
+    mend: [
+      "`tunnel token create` on the server, then `tunnel join TOKEN` here.",
+    ],
+    see: "identity.md",
+  },
+  TUN310: {
+    slug: "node-pending",
+    title: "The node waits for approval",
+    means: "The server wants a person to look at each node that joins.",
+    causes: ["It runs with `--approve-nodes`, or the token says so."],
+    mend: ["`tunnel node approve NAME` on the server."],
+    see: "identity.md",
+  },
+  TUN311: {
+    slug: "node-revoked",
+    title: "The node was revoked",
+    means: "The server takes no link and no call of this node.",
+    causes: ["`tunnel node revoke NAME` was run."],
+    mend: ["`tunnel node approve NAME` on the server takes that back."],
+    see: "identity.md",
+  },
+  TUN312: {
+    slug: "node-unknown",
+    title: "There is no such node",
+    means: "No node of this name joined the server, or it was forgotten.",
+    causes: ["A typing error.", "It joined another server."],
+    mend: ["`tunnel node list` on the server; join again with a new token."],
+    see: "identity.md",
+  },
+  TUN313: {
+    slug: "duplicate-identity",
+    title: "Two machines use one identity",
+    means: "Two agents that live on have the same key: a copied machine, or " +
+      "a stolen key. Callers reach now one, now the other.",
+    causes: ["An image of a machine that had joined was copied."],
+    mend: [
+      "On the copy: remove the state directory, and join with its own name.",
+      "If the key may be stolen: `tunnel node revoke NAME`.",
+    ],
+    see: "identity.md",
+  },
+  TUN314: {
+    slug: "identity-damaged",
+    title: "The node's own files are damaged",
+    means: "A file of the identity cannot be read, or does not fit the others.",
+    causes: ["A full disk.", "Files were edited or restored in part."],
+    mend: ["Restore the whole directory, or `tunnel join --again TOKEN`."],
+    see: "identity.md",
+  },
+  TUN315: {
+    slug: "renewal-failed",
+    title: "A certificate could not be renewed",
+    means: "The old one stays in use until it expires; it is tried again.",
+    causes: ["The server is away.", "The node was revoked or forgotten."],
+    mend: ["The line says why. `tunnel status` says what expires when."],
+    see: "identity.md",
+  },
+  TUN316: {
+    slug: "identity-repaired",
+    title: "A damaged or missing file of the identity was made again",
+    means: "The agent asked for a new certificate, or wrote its key again.",
+    causes: ["Somebody or some program removed or changed the file."],
+    mend: ["Find out who did that."],
+    see: "identity.md",
+  },
+  TUN317: {
+    slug: "key-unwritable",
+    title: "The node's key cannot be written again",
+    means: "The key is only in this agent's memory. When it ends the node " +
+      "must join again.",
+    causes: ["A full disk.", "A read-only file system."],
+    mend: ["Make room or the file system writable; the agent tries again."],
+    see: "identity.md",
+  },
+  TUN318: {
+    slug: "authorities-not-taken",
+    title: "The server's new CA could not be taken over",
+    means: "The CAs in use stay. When the server retires them this node is " +
+      "locked out.",
+    causes: ["The state directory cannot be written."],
+    mend: ["Put right what the line names, before `tunnel ca retire`."],
+    see: "identity.md",
+  },
+  TUN319: {
+    slug: "anonymous-agents",
+    title: "Agents need no certificate",
+    means: "Anybody who can connect to the agents' port may become an agent, " +
+      "and is given connections for any target.",
+    causes: ["The server was told so, or it has no CA."],
+    mend: ["Give `--state-dir` (nodes join) or `--cluster-ca-cert`."],
+    see: "security.md",
+  },
+  TUN320: {
+    slug: "agent-refused",
+    title: "The server does not admit an agent",
+    means: "The agent said who it is, and may not be that here.",
+    causes: ["The sentence says which rule is not kept."],
+    mend: ["Do what the sentence says; `tunnel node list` shows the nodes."],
+    see: "identity.md",
+  },
+  TUN321: {
+    slug: "identifiers-not-granted",
+    title: "An agent claims identifiers that it was not granted",
+    means: "A node may serve its own name. Addresses and networks are granted.",
+    causes: ["`--agent-identifiers` names more than the server allows."],
+    mend: ["`tunnel node approve NAME --identifiers ipv4=…` on the server."],
+    see: "identity.md",
+  },
+  TUN322: {
+    slug: "agent-impostor",
+    title: "An agent may be somebody else",
+    means: "Its id is not in its certificate or token. It was admitted, as " +
+      "`--node-binding=warn` says.",
+    causes: ["One certificate is shared by several agents."],
+    mend: ["Issue each its own, then `--node-binding=enforce`."],
+    see: "identity.md",
+  },
+  TUN323: {
+    slug: "csr-undecided",
+    title: "A CertificateSigningRequest cannot be decided now",
+    means: "It is tried again.",
+    causes: ["The API server is away, or does not allow the request."],
+    mend: ["`kubectl auth can-i approve csr` as the server's account."],
+    see: "kubernetes.md",
+  },
+  TUN324: {
+    slug: "csr-denied",
+    title: "A CertificateSigningRequest was denied",
+    means: "Who asks may not have the certificate that it asks for.",
+    causes: ["The line says what does not fit."],
+    mend: ["`kubectl get csr NAME -o yaml` shows what was asked for."],
+    see: "kubernetes.md",
+  },
+  TUN325: {
+    slug: "csr-renewed",
+    title: "A stored certificate cannot be used, another one is asked for",
+    means: "The file is damaged, or is for other names.",
+    causes: ["The agent's name or addresses have changed."],
+    mend: ["Nothing, if the next lines say that it came."],
+    see: "kubernetes.md",
+  },
+  TUN326: {
+    slug: "token-unreviewed",
+    title: "An agent's ServiceAccount token cannot be reviewed",
+    means: "The agent has to wait: nobody says whether its token is good.",
+    causes: ["The API server is away, or forbids TokenReviews."],
+    mend: ["`kubectl auth can-i create tokenreviews` as the server's account."],
+    see: "kubernetes.md",
+  },
+  TUN327: {
+    slug: "authority-in-use",
+    title: "A CA cannot be retired yet",
+    means:
+      "Certificates of it are still held: their nodes would be locked out.",
+    causes: ["Nodes were away while the CA changed."],
+    mend: [
+      "Wait for the nodes that the line names, or forget those that are gone.",
+      "`tunnel ca retire ID --force` locks them out.",
+    ],
+    see: "identity.md",
+  },
+  TUN328: {
+    slug: "no-such-token",
+    title: "The server has no such token to revoke",
+    means: "Nothing was changed.",
+    causes: ["A typing error.", "It was revoked before."],
+    mend: ["`tunnel token list`."],
+    see: "identity.md",
+  },
+  TUN329: {
+    slug: "enrolment-refused",
+    title: "The server issues this node no certificate",
+    means: "It would answer the same again: a person has to change something.",
+    causes: ["The sentence says what."],
+    mend: ["Do what the sentence says, and join again."],
+    see: "identity.md",
+  },
+  TUN330: {
+    slug: "duplicate-unkept",
+    title: "That a node is linked twice could not be recorded",
+    means: "`tunnel node list` does not show it; the log does.",
+    causes: ["The state cannot be written now."],
+    mend: ["See the state's own lines (TUN8…)."],
+    see: "identity.md",
+  },
+} as const satisfies Area;

@@ -1,0 +1,164 @@
+/**
+ * TUN4: links between agents and servers, and connections on their way there.
+ *
+ * @module
+ */
+
+import type { Area } from "./problem.ts";
+
+/** See the module description. */
+export const LINKS = {
+  TUN401: {
+    slug: "server-unreachable",
+    title: "No connection to the server",
+    means: "TCP did not reach the server. It is tried again.",
+    causes: [
+      "The server does not run, or listens elsewhere.",
+      "A firewall drops or refuses the connection.",
+    ],
+    mend: [
+      "`tunnel doctor agent` walks the way step by step.",
+      "On the server: `ss -ltn`; its first log lines name its addresses.",
+    ],
+    see: "operations.md",
+  },
+  TUN402: {
+    slug: "no-server-linked",
+    title: "An agent has no link to any server",
+    means: "Nobody reaches this node. It is tried again and again.",
+    causes: ["The network, the server, or this node's certificate."],
+    mend: [
+      "The line says why the last attempt failed.",
+      "`tunnel doctor agent`.",
+    ],
+    see: "operations.md",
+  },
+  TUN403: {
+    slug: "link-lost",
+    title: "A link between agent and server was lost",
+    means: "What it carried is lost as well; the agent links again by itself.",
+    causes: ["The network, a restart, or a peer that was silent too long."],
+    mend: ["`tunnel node describe NAME` shows its last events."],
+    see: "operations.md",
+  },
+  TUN404: {
+    slug: "link-refused",
+    title: "The server does not take the link",
+    means: "The server answered and refused. It says why.",
+    causes: ["The identity, the version, or a limit."],
+    mend: ["Do what the sentence says."],
+    see: "identity.md",
+  },
+  TUN405: {
+    slug: "link-declined",
+    title: "The server does not want a link now",
+    means: "It stops, or has this agent already. The agent tries others.",
+    causes: ["A restart of the server.", "A load balancer chose it again."],
+    mend: ["Nothing, if the agent is linked soon after."],
+    see: "operations.md",
+  },
+  TUN406: {
+    slug: "server-id-shared",
+    title: "Two servers have one id",
+    means: "Agents that find them behind one address link to one of them only.",
+    causes: ["Two servers run with the same `--server-id`."],
+    mend: ["Give each its own `--server-id`."],
+    see: "operations.md",
+  },
+  TUN407: {
+    slug: "server-linked-again",
+    title: "A server is linked again",
+    means: "An outage that was told of is over.",
+    causes: ["The network or the server came back."],
+    mend: ["Nothing."],
+    see: "operations.md",
+  },
+  TUN408: {
+    slug: "peer-breaks-rules",
+    title: "Peers of one address break the protocol's rules",
+    means: "One connection a second is let in from there until they stop.",
+    causes: ["An attack, a scanner, or a program that is not ours."],
+    mend: ["See `tunnel_server_peer_faults_total`, and who has that address."],
+    see: "security.md",
+  },
+  TUN409: {
+    slug: "admission-limit",
+    title: "A limit on connections is reached",
+    means: "Some connections are refused or ended.",
+    causes: ["An attack.", "More agents behind one address than expected."],
+    mend: [
+      "See `tunnel_server_limits_reached_total` for which limit it is.",
+    ],
+    see: "security.md",
+  },
+  TUN410: {
+    slug: "datagrams-cut",
+    title: "Datagrams of a Go agent are too long to be passed on",
+    means: "Konnectivity's agent cuts datagrams at 4096 bytes; they are " +
+      "dropped rather than passed on damaged.",
+    causes: ["A service with long UDP answers behind a Go agent."],
+    mend: ["Run `tunnel agent` on that node."],
+    see: "operations.md",
+  },
+  TUN411: {
+    slug: "announcement-unheard",
+    title: "The link has no word for announced services",
+    means: "It speaks Konnectivity's protocol, so `--announce` has no effect.",
+    causes: ["A Konnectivity server, or a load balancer that changes ALPN."],
+    mend: ["See TUN210; or use a server of ours."],
+    see: "discovery.md",
+  },
+  TUN412: {
+    slug: "http-proxy",
+    title: "The HTTP proxy on the way does not connect us",
+    means: "`HTTPS_PROXY` names it, and it refused or did not answer.",
+    causes: ["It wants a password.", "It does not allow this port."],
+    mend: [
+      "Correct `HTTPS_PROXY`, or put the server into `NO_PROXY`.",
+    ],
+    see: "operations.md",
+  },
+  TUN413: {
+    slug: "server-name-unresolved",
+    title: "The server's name cannot be resolved",
+    means: "DNS has no address for it, or does not answer.",
+    causes: ["A typing error.", "The resolver in `/etc/resolv.conf` is away."],
+    mend: ["`getent hosts NAME`."],
+    see: "operations.md",
+  },
+  TUN414: {
+    slug: "accept-failed",
+    title: "A listener cannot accept connections",
+    means: "Connections wait in the kernel; it is tried again.",
+    causes: ["Too many open files."],
+    mend: ["Raise `LimitNOFILE` of the unit, or `ulimit -n`."],
+    see: "operations.md",
+  },
+  TUN415: {
+    slug: "frontend-unreachable",
+    title: "The frontend of the server cannot be reached",
+    means: "The caller did not get as far as asking for a target.",
+    causes: [
+      "The server does not run, or has another socket.",
+      "This user may not open the socket.",
+    ],
+    mend: ["Give `--frontend`, or run as a user of the socket's group."],
+    see: "operations.md",
+  },
+  TUN416: {
+    slug: "server-draining",
+    title: "The server is stopping",
+    means: "It takes nothing new, and finishes what runs.",
+    causes: ["A restart or an upgrade."],
+    mend: ["Try again, or give several servers."],
+    see: "operations.md",
+  },
+  TUN417: {
+    slug: "protocol-fault",
+    title: "A peer does not keep to the protocol",
+    means: "The connection was ended. Others are not touched.",
+    causes: ["A program that is not ours, or a middlebox that changes bytes."],
+    mend: ["Look what is at that address."],
+    see: "security.md",
+  },
+} as const satisfies Area;

@@ -1,0 +1,101 @@
+/**
+ * TUN8: servers, their state, and each other.
+ *
+ * @module
+ */
+
+import type { Area } from "./problem.ts";
+
+/** See the module description. */
+export const SERVERS = {
+  TUN801: {
+    slug: "state-unusable",
+    title: "The server's state cannot be used",
+    means: "A record cannot be read or is not what it should be.",
+    causes: ["A file was edited.", "Another version wrote it.", "Permissions."],
+    mend: ["`tunnel state check`; restore a backup."],
+    see: "identity.md",
+  },
+  TUN802: {
+    slug: "state-away",
+    title: "The store of the server's state does not answer",
+    means: "What was read stays in use; nothing new can be kept meanwhile.",
+    causes: ["etcd or the API server is away."],
+    mend: ["`etcdctl endpoint health`, `kubectl get --raw /readyz`."],
+    see: "operations.md",
+  },
+  TUN803: {
+    slug: "keys-readable",
+    title: "Keys of the CA lie in the store as they are",
+    means: "Whoever can read the store can issue certificates.",
+    causes: ["`--state-key-file` is not given."],
+    mend: ["Give `--state-key-file` on all servers."],
+    see: "security.md",
+  },
+  TUN804: {
+    slug: "state-not-ours",
+    title: "The directory is not this program's",
+    means: "Others may read or write it, or it holds something else.",
+    causes: ["The owner or mode.", "A wrong `--state-dir`."],
+    mend: ["`chmod 0700` and `chown`, or another `--state-dir`."],
+    see: "identity.md",
+  },
+  TUN805: {
+    slug: "peers-unknown",
+    title: "Servers cannot learn of each other",
+    means: "Dials for agents of other servers may fail meanwhile.",
+    causes: ["The store in common is away."],
+    mend: ["See the line; `tunnel status` lists the servers."],
+    see: "operations.md",
+  },
+  TUN806: {
+    slug: "lease-unpublished",
+    title: "The server's lease cannot be written or removed",
+    means: "Agents learn late how many servers there are.",
+    causes: ["The API server is away or forbids it."],
+    mend: ["`kubectl auth can-i create leases` as the server's account."],
+    see: "kubernetes.md",
+  },
+  TUN807: {
+    slug: "debug-token",
+    title: "The token of the debug paths cannot be kept",
+    means: "Nobody is shown `/debug/*`, or a new token was made.",
+    causes: ["The state directory cannot be written."],
+    mend: ["Put right what the line names."],
+    see: "operations.md",
+  },
+  TUN808: {
+    slug: "service-discovery",
+    title: "The cluster does not say where the servers are",
+    means: "An agent looks again for each link.",
+    causes: ["The API server is away or forbids the request."],
+    mend: ["`kubectl auth can-i get services` as the agent's account."],
+    see: "kubernetes.md",
+  },
+  TUN809: {
+    slug: "kubernetes-failed",
+    title: "The Kubernetes API server cannot be asked",
+    means: "The request failed; the sentence has its answer.",
+    causes: ["It is away.", "The account may not do that."],
+    mend: ["`kubectl auth can-i --list` as the account."],
+    see: "kubernetes.md",
+  },
+  TUN810: {
+    slug: "etcd-failed",
+    title: "etcd cannot be asked",
+    means: "The request failed; the sentence has its answer.",
+    causes: ["It is away.", "User, password or certificate."],
+    mend: ["`etcdctl endpoint health` with the same files."],
+    see: "etcd.md",
+  },
+  TUN811: {
+    slug: "server-running",
+    title: "Another server uses this state",
+    means: "One directory is for one server at a time.",
+    causes: ["It runs already."],
+    mend: [
+      "Stop it, or give another `--state-dir`; `tunnel upgrade` replaces it.",
+    ],
+    see: "operations.md",
+  },
+} as const satisfies Area;

@@ -1,0 +1,10 @@
+import { assert } from "@std/assert";
+import { ERROR_PAGE, errorPage } from "./error_docs.ts";
+
+Deno.test("docs/errors.md says what the table of codes says", async () => {
+  const isCurrent = await Deno.readTextFile(ERROR_PAGE) === errorPage();
+  assert(
+    isCurrent,
+    "Run: deno run --allow-read --allow-write=docs scripts/error_docs.ts",
+  );
+});
