@@ -43,6 +43,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   node: async () => (await import("./node.ts")).NODE_COMMAND,
   ca: async () => (await import("./ca.ts")).CA_COMMAND,
   state: async () => (await import("./state.ts")).STATE_COMMAND,
+  doctor: async () => (await import("./doctor/command.ts")).DOCTOR_COMMAND,
   "egress-config": async () =>
     (await import("./egress_config.ts")).EGRESS_CONFIG_COMMAND,
   proxy: async () => (await import("./proxy/command.ts")).PROXY_COMMAND,

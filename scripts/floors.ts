@@ -63,6 +63,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["client/ads"],
   ["client/admin"],
   ["client"],
+  ["client/doctor"],
   ["client/adsc", "client/bench"],
   // The control network.
   ["server/metrics"],
@@ -86,6 +87,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["server/discovery/serving"],
   ["server/frontends"],
   ["server/kubelet"],
+  ["server/doctor"],
   ["server/assembly"],
   ["server"],
   // The node.
@@ -95,6 +97,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["agent/metrics"],
   ["agent/identity"],
   ["agent/links"],
+  ["agent/doctor"],
   ["agent/relay"],
   ["agent/proxy/balancer"],
   ["agent/proxy/endpoints"],
@@ -112,7 +115,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["cli/flags"],
   ["cli/program"],
   ["cli/adsc", "cli/agent", "cli/bench", "cli/demo", "cli/proxy", "cli/server"],
-  ["cli/yurttunnel_agent"],
+  ["cli/yurttunnel_agent", "cli/doctor"],
   ["cli"],
   ["main.ts"],
 ];

@@ -141,7 +141,7 @@ async function secured(
  * Ends in order: a server whose handshake is cut off in its last message would
  * wait for it.
  */
-function sayGoodbye(stream: Stream): void {
+export function sayGoodbye(stream: Stream): void {
   const socket = new Socket(stream);
   const ending = async () => {
     await socket.closeWrite();

@@ -18,6 +18,8 @@ export const SCHEMA: Schema = new Schema({
     RenewRequest: { fields: { node: { type: "string", id: 1 }, csr: { type: "bytes", id: 2 }, nonce: { type: "bytes", id: 3 }, proof: { type: "bytes", id: 4 } } },
     AuthoritiesRequest: { fields: { trusted: { rule: "repeated", type: "string", id: 1 } } },
     AuthoritiesAnswer: { fields: { authorities: { type: "bytes", id: 1 } } },
+    StandingRequest: { fields: { agentId: { type: "string", id: 1 }, identifiers: { type: "string", id: 2 }, token: { type: "string", id: 3 }, software: { type: "string", id: 4 } } },
+    StandingAnswer: { fields: { refusal: { type: "string", id: 1 }, serverId: { type: "string", id: 2 }, now: { type: "string", id: 3 }, linkedFrom: { rule: "repeated", type: "string", id: 4 }, instances: { type: "uint32", id: 5 } } },
     EnrolmentAnswer: { oneofs: { outcome: { oneof: ["enrolment", "pending"] } }, fields: { enrolment: { type: "Enrolment", id: 1 }, pending: { type: "Pending", id: 2 } } },
     Enrolment: { fields: { node: { type: "string", id: 1 }, certificate: { type: "bytes", id: 2 }, authorities: { type: "bytes", id: 3 }, identifiers: { type: "string", id: 4 } } },
     Pending: { fields: { reason: { type: "string", id: 1 }, retryAfterMs: { type: "uint32", id: 2 } } },
@@ -44,6 +46,11 @@ export const IDENTITY_METHODS = {
    * request count.
    */
   authorities: "/tunnel.v1.Identity/Authorities",
+  /**
+   * Whether the caller, as its connection proves it, would be let in as an
+   * agent, and why not. Changes nothing, and no link comes of it.
+   */
+  standing: "/tunnel.v1.Identity/Standing",
 } as const;
 
 /** `tunnel.v1.ChallengeRequest`. */
@@ -120,6 +127,39 @@ export interface AuthoritiesAnswer {
 export const AuthoritiesAnswer: MessageCodec<AuthoritiesAnswer> = SCHEMA.codec<
   AuthoritiesAnswer
 >("tunnel.v1.AuthoritiesAnswer");
+
+/** `tunnel.v1.StandingRequest`. */
+export interface StandingRequest {
+  /** As in the agent's hello. */
+  readonly agentId: string;
+  readonly identifiers: string;
+  readonly token: string;
+  readonly software: string;
+}
+
+export const StandingRequest: MessageCodec<StandingRequest> = SCHEMA.codec<
+  StandingRequest
+>("tunnel.v1.StandingRequest");
+
+/** `tunnel.v1.StandingAnswer`. */
+export interface StandingAnswer {
+  /** Why it would not be let in, as its agent would be told; empty: it would. */
+  readonly refusal: string;
+  readonly serverId: string;
+  /** The server's clock, RFC 3339. */
+  readonly now: string;
+  /**
+   * Of those that have proven this very key: `ip:port` of each link that this
+   * server has of them.
+   */
+  readonly linkedFrom: readonly string[];
+  /** Processes of them that live beside each other, if there are several. */
+  readonly instances: number;
+}
+
+export const StandingAnswer: MessageCodec<StandingAnswer> = SCHEMA.codec<
+  StandingAnswer
+>("tunnel.v1.StandingAnswer");
 
 /** A newer server may answer something else: neither of the two. */
 export interface EnrolmentAnswer {

@@ -36,6 +36,7 @@ import {
 } from "../links/authorizer.ts";
 import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
 import { Duplicates } from "../links/duplicates.ts";
+import { standingMethods } from "../links/standing_service.ts";
 import { PEER_TIMEOUT_MS } from "../peers/member_engine.ts";
 import { openEngine } from "../peers/open_engine.ts";
 import { authorityIdsIn, certainAddress } from "../peers/own_facts.ts";
@@ -261,6 +262,13 @@ export class ServerAgents {
       methodsFor: (caller) => ({
         ...this.#readiness.methods,
         ...this.#trust?.identity?.methods(caller),
+        ...standingMethods({
+          serverId,
+          wallClock: Date.now,
+          admit: (candidate) => this.admit(candidate),
+          linksOf: (peer) => this.#duplicates.linksOf(peer),
+          instancesOf: (peer) => this.#duplicates.instancesOf(peer),
+        }, caller),
         ...(forwarding.isServer(caller.identity) ? forwarding : this.#nodes)
           .methods(caller),
       }),

@@ -142,6 +142,16 @@ export class Duplicates {
     });
   }
 
+  /** Links of all processes that prove this key for this agent. */
+  linksOf(peer: LinkPeer): readonly AgentLink[] {
+    return this.#agentOf(peer)?.links ?? [];
+  }
+
+  /** How many of them were found to live beside each other; 0: none were. */
+  instancesOf(peer: LinkPeer): number {
+    return this.#agentOf(peer)?.found?.duplicate.instances.length ?? 0;
+  }
+
   /** Forgets its timers. */
   stop(): void {
     for (const agent of this.#agents.values()) agent.timer?.cancel();
@@ -230,6 +240,10 @@ class Agent {
 
   get isEmpty(): boolean {
     return this.#instances.size === 0;
+  }
+
+  get links(): readonly AgentLink[] {
+    return [...this.#instances.values()].flatMap(({ links }) => links);
   }
 
   /** Those that are not draining, in order of arrival. */

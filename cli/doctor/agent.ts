@@ -1,0 +1,281 @@
+/**
+ * `tunnel doctor agent`: from this node's identity to the server's hello, with
+ * the flags of `tunnel agent`.
+ *
+ * @module
+ */
+
+import { checkIdentity } from "../../agent/doctor/identity_check.ts";
+import { linkHops, type ProbedAgent } from "../../agent/doctor/link_probe.ts";
+import type { AgentIdentityFiles } from "../../agent/identity/agent_state.ts";
+import { failed, fine, warned } from "../../client/doctor/faults.ts";
+import { type Finding, walk } from "../../client/doctor/path_walk.ts";
+import { ServerPath } from "../../client/doctor/server_path.ts";
+import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import type { ServerAddress } from "../../net/dial/server_addresses.ts";
+import {
+  Credentials,
+  CredentialsError,
+  type TlsMaterial,
+} from "../../net/tls/trust/credentials.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { PathStep } from "../../proto/admin/path_check.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
+import { HTTP2_ALPN, STREAMS_ALPN } from "../../proto/link/hello.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
+import {
+  type Identifiers,
+  parseIdentifiers,
+} from "../../proto/peer/identifiers.ts";
+import type { AGENT_FLAGS } from "../agent/flags.ts";
+import { serverAddresses } from "../flags/join_flags.ts";
+import type { FlagReading } from "../flags/read_flags.ts";
+import { defaultStateDirectory } from "../flags/state_directory.ts";
+import type { CommandContext } from "../program/command.ts";
+
+type Reading = FlagReading<typeof AGENT_FLAGS>;
+
+/** The server's default; another one is not known here. */
+const SERVER_HEALTH_PORT = 8092;
+
+/** Who is to be let in, where, and with what. */
+interface Subject {
+  readonly finding: Finding;
+  /** Absent: there is nothing to go on with. */
+  readonly way?: {
+    readonly addresses: readonly ServerAddress[];
+    readonly credentials: TlsMaterial;
+    readonly serverName?: string;
+    readonly agent: ProbedAgent;
+  };
+}
+
+/** Walks; the ways to several servers at the same time. */
+export async function examineAgent(
+  reading: Reading,
+  context: Pick<CommandContext, "environment" | "readFile">,
+): Promise<readonly PathStep[]> {
+  let subject: Subject | undefined;
+  const timers = systemTimers;
+  const steps = await walk([{
+    name: "state",
+    look: async () => {
+      subject = await subjectOf(reading, context);
+      return subject.finding;
+    },
+  }], { timers });
+  const way = subject?.way;
+  if (way === undefined) return steps;
+  const walked = await Promise.all(way.addresses.map(async (address) => {
+    const { serverName } = way;
+    const path = new ServerPath({
+      address,
+      credentials: way.credentials,
+      ...(serverName === undefined ? {} : { serverName }),
+      proxyEnv: proxyEnvironment(context.environment),
+      alpn: [STREAMS_ALPN, ...reading.values["alpn-proto"], HTTP2_ALPN],
+      healthPort: SERVER_HEALTH_PORT,
+      timers,
+      wallClock: Date.now,
+    });
+    const steps = await walk(
+      [...path.hops, ...linkHops(path, way.agent)],
+      { timers },
+    );
+    return way.addresses.length === 1
+      ? steps
+      : steps.map((step) => ({ ...step, hop: `${step.hop} ${path.name}` }));
+  }));
+  return [...steps, ...walked.flat()];
+}
+
+async function subjectOf(
+  reading: Reading,
+  context: Pick<CommandContext, "environment" | "readFile">,
+): Promise<Subject> {
+  const { values } = reading;
+  if (values["ca-cert"] !== "") return subjectOfFiles(reading, context);
+  const root = values["state-dir"] ||
+    defaultStateDirectory("agent", context.environment);
+  const check = await checkIdentity(root, Date.now());
+  const { finding, identity, isShowable = false } = check;
+  if (identity === undefined || finding.outcome === "failed") {
+    return { finding };
+  }
+  const addresses = addressesOf(reading) ?? identity.node.servers;
+  if (addresses.length === 0) {
+    return {
+      finding: failed(
+        "TUN402",
+        `${finding.message}: and no server is known`,
+        "give --server HOST:8091",
+      ),
+    };
+  }
+  return {
+    finding,
+    way: {
+      addresses,
+      credentials: materialOf(identity, isShowable, root, context),
+      serverName: TUNNEL_SERVER_NAME,
+      agent: {
+        agentId: values["agent-id"] || identity.node.name,
+        identifiers: identifiersOf(reading, identity),
+        token: "",
+        hasCredential: isShowable,
+      },
+    },
+  };
+}
+
+function materialOf(
+  { authorities }: AgentIdentityFiles,
+  isShowable: boolean,
+  root: string,
+  { readFile }: Pick<CommandContext, "readFile">,
+): TlsMaterial {
+  const ca = authorities.map(({ pem }) => pem).join("");
+  return isShowable
+    ? {
+      ca,
+      cert: readFile(`${root}/cert.pem`),
+      key: readFile(`${root}/key.pem`),
+    }
+    : { ca, cert: "", key: "" };
+}
+
+/** As `AgentIdentity.identifiers`, unless flags say others. */
+function identifiersOf(
+  { values, given }: Reading,
+  { node }: AgentIdentityFiles,
+): Identifiers {
+  if (given.has("agent-identifiers")) return values["agent-identifiers"];
+  const granted = parseIdentifiers(node.identifiers, "server");
+  return { ...granted, host: [...new Set([node.name, ...granted.host])] };
+}
+
+/** @returns `undefined`: no flag names a server. */
+function addressesOf(
+  { values, given }: Reading,
+): readonly ServerAddress[] | undefined {
+  const named = serverAddresses(values["server"]);
+  if (named.length > 0) return named;
+  const isUsual = given.has("proxy-server-host") ||
+    given.has("proxy-server-port");
+  return isUsual ? [usual(values)] : undefined;
+}
+
+function usual(values: Reading["values"]): ServerAddress {
+  return {
+    host: values["proxy-server-host"],
+    port: values["proxy-server-port"],
+  };
+}
+
+/** Of an agent that has not joined: certificates of somebody's own CA. */
+function subjectOfFiles(
+  reading: Reading,
+  { readFile }: Pick<CommandContext, "readFile">,
+): Subject {
+  const { values } = reading;
+  let credentials: Credentials;
+  try {
+    credentials = Credentials.load({
+      ca: values["ca-cert"],
+      cert: values["agent-cert"] || undefined,
+      key: values["agent-key"] || undefined,
+    });
+  } catch (error) {
+    if (!(error instanceof CredentialsError)) throw error;
+    return { finding: unusable(error.message) };
+  }
+  const tokenFile = values["service-account-token-path"];
+  const finding = validity(credentials, values["ca-cert"]);
+  if (finding.outcome === "failed") return { finding };
+  const addresses = addressesOf(reading) ?? [usual(values)];
+  const identifiers = values["agent-identifiers"];
+  return {
+    finding,
+    way: {
+      addresses,
+      credentials: credentials.current,
+      agent: {
+        agentId: values["agent-id"] || identifiers.host[0] ||
+          "tunnel-doctor",
+        identifiers,
+        token: tokenFile === "" ? "" : readFile(tokenFile).trim(),
+        hasCredential: true,
+      },
+    },
+  };
+}
+
+function unusable(message: string): Finding {
+  if (/does not belong/.test(message)) {
+    return failed(
+      "TUN204",
+      message,
+      "give the key that the certificate was made for with --agent-key",
+    );
+  }
+  return failed(
+    "TUN203",
+    message,
+    "correct --ca-cert, --agent-cert and --agent-key",
+  );
+}
+
+function validity({ terms }: Credentials, caFile: string): Finding {
+  const nowMs = Date.now();
+  const leaf = terms.find(({ role }) => role === "leaf");
+  const until = (ms: number) => new Date(ms).toISOString();
+  if (leaf === undefined) {
+    return fine(`trusts ${caFile}, and shows no certificate`);
+  }
+  if (leaf.notAfterMs < nowMs) {
+    return failed(
+      "TUN202",
+      `the certificate of --agent-cert (${leaf.subject}) expired on ` +
+        `${until(leaf.notAfterMs)}; this machine's clock says ${until(nowMs)}`,
+      "issue another one, or correct the clock",
+    );
+  }
+  if (leaf.notBeforeMs > nowMs) {
+    return failed(
+      "TUN916",
+      `the certificate of --agent-cert (${leaf.subject}) is valid from ` +
+        `${until(leaf.notBeforeMs)} on; this machine's clock says ` +
+        until(nowMs),
+      "set the clock (timedatectl set-ntp true, or chronyc makestep)",
+    );
+  }
+  const authority = terms.find(({ role, notAfterMs }) =>
+    role === "authority" && notAfterMs < nowMs
+  );
+  if (authority !== undefined) {
+    return warned(
+      "TUN202",
+      `the CA ${authority.subject} in ${caFile} expired on ` +
+        until(authority.notAfterMs),
+      "give the CA that is in use with --ca-cert",
+    );
+  }
+  return fine(
+    `${leaf.subject}; certificate until ${until(leaf.notAfterMs)}`,
+  );
+}
+
+/** For the heading. */
+export function agentSubject(
+  reading: Reading,
+  { environment }: Pick<CommandContext, "environment">,
+): string {
+  const { values } = reading;
+  if (values["ca-cert"] !== "") {
+    const [server] = addressesOf(reading) ?? [usual(values)];
+    return `agent of ${hostPort(server!.host, server!.port)}`;
+  }
+  return `agent in ${
+    values["state-dir"] || defaultStateDirectory("agent", environment)
+  }`;
+}

@@ -1,0 +1,253 @@
+/**
+ * `tunnel doctor node` and `tunnel doctor target`: what a running server knows of
+ * a node, and what happens to a dial on its way.
+ *
+ * @module
+ */
+
+import {
+  type AdminClient,
+  adminClient,
+  AdminError,
+} from "../../client/admin/admin_client.ts";
+import { failed, fine, skipped, warned } from "../../client/doctor/faults.ts";
+import { type Finding, type Hop, walk } from "../../client/doctor/path_walk.ts";
+import { spanOf } from "../../client/doctor/tls_fault.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import {
+  ADMIN_ACTIONS,
+  ADMIN_API,
+  ADMIN_PATHS,
+} from "../../proto/admin/api.ts";
+import type { NodeDetail } from "../../proto/admin/node_answer.ts";
+import type {
+  PathStep,
+  PingAnswer,
+  TraceAnswer,
+  TraceQuestion,
+} from "../../proto/admin/path_check.ts";
+import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
+import { type ASKED_FLAGS, askedProgram } from "../flags/admin_flags.ts";
+import type { FlagValues } from "../flags/flag.ts";
+import type { CommandContext } from "../program/command.ts";
+
+/** What the flags say. */
+export interface AskedReading {
+  readonly values: FlagValues<typeof ASKED_FLAGS> & {
+    readonly node: string;
+    readonly as: string;
+  };
+  readonly given: ReadonlySet<string>;
+}
+
+type Context = Pick<CommandContext, "environment" | "readFile">;
+
+/** Slower than this is told, though nothing is broken. */
+const SLOW_MS = 1_000;
+
+/** A certificate that ends so soon should have been renewed long ago. */
+const CERTIFICATE_MS = 86_400_000;
+
+/** One node, as its server sees it. */
+export async function examineNode(
+  name: string,
+  reading: AskedReading,
+  context: Context,
+): Promise<readonly PathStep[]> {
+  return await asking(reading, context, async (client) => {
+    let node: NodeDetail | undefined;
+    const path = ADMIN_PATHS.node + encodeURIComponent(name);
+    return await walk([
+      serverHop(client),
+      {
+        name: "joined",
+        look: async () => {
+          try {
+            node = await client.get<NodeDetail>(path);
+            return joined(node);
+          } catch (error) {
+            if (error instanceof AdminError && error.status === 404) {
+              return failed(
+                "TUN312",
+                error.message,
+                "see `tunnel node list`; a node joins with the line that " +
+                  "`tunnel token create` prints",
+              );
+            }
+            throw error;
+          }
+        },
+      },
+      { name: "online", look: () => online(node!) },
+      { name: "identity", look: () => duplicate(node!) },
+      { name: "links", look: () => links(client, name) },
+      {
+        name: "certificate",
+        look: () => certificate(node!),
+        isIndependent: false,
+      },
+      { name: "warnings", look: () => warnings(node!) },
+    ], { timers: systemTimers });
+  });
+}
+
+/** A dial, and what each hop says of it. */
+export async function examineTarget(
+  target: string,
+  reading: AskedReading,
+  context: Context,
+): Promise<readonly PathStep[]> {
+  return await asking(reading, context, async (client) => {
+    const before = await walk([serverHop(client)], { timers: systemTimers });
+    if (before.some(({ outcome }) => outcome === "failed")) return before;
+    const { node, as } = reading.values;
+    const question: TraceQuestion = {
+      target,
+      ...(node === "" ? {} : { node }),
+      ...(as === "" ? {} : { as }),
+    };
+    const { steps } = await client.post<TraceAnswer>(
+      `${ADMIN_API}/${ADMIN_ACTIONS.trace}`,
+      question,
+    );
+    return [...before, ...steps];
+  });
+}
+
+async function asking<Result>(
+  { values, given }: AskedReading,
+  context: Context,
+  act: (client: AdminClient) => Promise<Result>,
+): Promise<Result> {
+  const { program, address } = askedProgram(values, given, context);
+  const client = adminClient(program, address);
+  try {
+    return await act(client);
+  } finally {
+    client.close();
+  }
+}
+
+function serverHop(client: AdminClient): Hop {
+  return {
+    name: "server",
+    look: async () => {
+      try {
+        const { program } = await client.get<StatusAnswer>(ADMIN_PATHS.status);
+        return fine(`${client.where} answers, version ${program.version}`);
+      } catch (error) {
+        if (!(error instanceof AdminError)) throw error;
+        return failed(
+          error.code ?? "TUN121",
+          error.message,
+          "run `tunnel doctor server` where the server runs; --server says " +
+            "where that is",
+        );
+      }
+    },
+  };
+}
+
+function joined(
+  { name, state, reason, isJoined, joinedAt }: NodeDetail,
+): Finding {
+  if (state === "revoked") {
+    return failed(
+      "TUN311",
+      `${name} was revoked${reason === undefined ? "" : ` (${reason})`}`,
+      `tunnel node approve ${name} takes that back`,
+    );
+  }
+  if (state === "pending") {
+    return failed(
+      "TUN310",
+      `${name} waits for approval`,
+      `tunnel node approve ${name}`,
+    );
+  }
+  return fine(
+    isJoined
+      ? `${name} joined${joinedAt === undefined ? "" : ` at ${joinedAt}`}`
+      : `${name} has not joined: it is known by a certificate of another CA`,
+  );
+}
+
+function online(
+  { name, state, since, reason, address, version }: NodeDetail,
+): Finding {
+  if (state === "online") {
+    return fine(
+      `online${since === undefined ? "" : ` since ${since}`} from ` +
+        `${address ?? "another server"}, version ${version ?? "unknown"}`,
+    );
+  }
+  return failed(
+    "TUN402",
+    `${name} is offline${since === undefined ? "" : ` since ${since}`}` +
+      (reason === undefined ? "" : `: ${reason}`),
+    "on the node: systemctl status tunnel-agent, then `tunnel doctor agent`",
+  );
+}
+
+function duplicate({ name, isDuplicate }: NodeDetail): Finding | undefined {
+  return isDuplicate !== true ? undefined : warned(
+    "TUN313",
+    `two machines use the identity of ${name}`,
+    "on the copy: empty the agent's state directory, and join with a new token",
+  );
+}
+
+async function links(client: AdminClient, name: string): Promise<Finding> {
+  const answer = await client.post<PingAnswer>(
+    `${ADMIN_PATHS.node}${encodeURIComponent(name)}/${ADMIN_ACTIONS.ping}`,
+  );
+  const silent = answer.links.filter(({ problem }) => problem !== undefined);
+  const times = answer.links.flatMap(({ roundTripMs }) => roundTripMs ?? []);
+  if (times.length === 0) {
+    const why = silent[0]?.problem;
+    return silent.length === 0
+      ? skipped("it is linked to another server: ping it there")
+      : failed(
+        "TUN507",
+        `no link of ${name} answers: ${why}`,
+        "on the node: the agent or the machine stands still (ps -o stat, " +
+          "dmesg); restart the agent",
+      );
+  }
+  const best = Math.min(...times);
+  const message = `${times.length} of ${answer.links.length} links answer, ` +
+    `the fastest in ${best.toFixed(1)} ms`;
+  if (silent.length > 0) {
+    return warned(
+      "TUN403",
+      `${message}; ${silent[0]!.address}: ${silent[0]!.problem}`,
+      "it is closed and made again by itself; if not, restart the agent",
+    );
+  }
+  return best > SLOW_MS
+    ? warned("TUN403", message, "the way to the node is slow: ping its address")
+    : fine(message);
+}
+
+function certificate({ certificateUntil }: NodeDetail): Finding | undefined {
+  if (certificateUntil === undefined) return undefined;
+  const leftMs = Date.parse(certificateUntil) - Date.now();
+  if (leftMs > CERTIFICATE_MS) return fine(`good until ${certificateUntil}`);
+  return warned(
+    "TUN202",
+    leftMs < 0
+      ? `it expired ${spanOf(-leftMs)} ago`
+      : `it expires in ${spanOf(leftMs)}`,
+    "the agent renews it by itself: see its log (journalctl -u tunnel-agent)",
+  );
+}
+
+function warnings({ warnings }: NodeDetail): Finding | undefined {
+  const [first] = warnings;
+  if (first === undefined) return undefined;
+  return {
+    outcome: "warning",
+    message: first.message,
+    ...(first.code === undefined ? {} : { code: first.code }),
+  };
+}

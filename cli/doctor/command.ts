@@ -1,0 +1,262 @@
+/**
+ * `tunnel doctor`: walks a path hop by hop, and says the first thing that is
+ * wrong, why, and what mends it. Each subject takes the flags of the program that
+ * it is about, so that it looks at what that program would.
+ *
+ * @module
+ */
+
+import { AGENT_FLAGS } from "../agent/flags.ts";
+import { ANSWER_FLAGS, answerForm, ASKED_FLAGS } from "../flags/admin_flags.ts";
+import { textFlag } from "../flags/flag.ts";
+import { type FlagReading, readFlags } from "../flags/read_flags.ts";
+import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
+import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { defaultStateDirectory } from "../flags/state_directory.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import { printAnswer } from "../program/answer_output.ts";
+import {
+  type Command,
+  type CommandContext,
+  defineCommand,
+  refuseOperands,
+} from "../program/command.ts";
+import type { ExitCode } from "../program/exit_codes.ts";
+import { SERVER_FLAGS } from "../server/flags.ts";
+import { agentSubject, examineAgent } from "./agent.ts";
+import { examineNode, examineTarget } from "./asked.ts";
+import {
+  type DoctorReport,
+  exitCodeOf,
+  reportOf,
+  reportText,
+} from "./report.ts";
+import { examineServer } from "./server.ts";
+
+const ABOUT = "Walks the path hop by hop and says the first thing that is " +
+  "wrong, why, and what mends it. It changes nothing, and no running program " +
+  "notices it. Exits with 0 if nothing is wrong, with 1 if something is.";
+
+const OUTPUT = {
+  "output": ANSWER_FLAGS["output"],
+  "json": ANSWER_FLAGS["json"],
+} as const;
+
+const ASKED = {
+  "node": textFlag("", {
+    group: "The target",
+    placeholder: "NAME",
+    help: "tunnel doctor target: from this node, as tunnel dial --node.",
+  }),
+  "as": textFlag("", {
+    group: "The target",
+    placeholder: "NAME",
+    help: "tunnel doctor target: with the rights of this user, or of " +
+      "node:NAME.",
+  }),
+  ...ASKED_FLAGS,
+  ...OUTPUT,
+  ...GENERAL_FLAGS,
+} as const;
+
+type OutputValues = FlagReading<typeof OUTPUT>["values"];
+
+const AGENT = defineCommand({
+  name: "doctor agent",
+  summary: "Find out what keeps this node's agent from its server",
+  operands: "[flags of tunnel agent]",
+  about: [
+    ABOUT,
+    "From the node's identity over DNS, TCP, proxy and TLS to the server's " +
+    "hello, as the agent itself would connect, and no further: nothing is " +
+    "linked.",
+  ],
+  examples: ["tunnel doctor agent", "tunnel doctor agent --server a.example"],
+  flags: { ...AGENT_FLAGS, ...OUTPUT },
+  run: async (reading, context) => {
+    refuseOperands(reading.operands);
+    return await printed(reading.values, context, async () => [
+      await agentReport(reading, context),
+    ]);
+  },
+});
+
+const SERVER = defineCommand({
+  name: "doctor server",
+  summary: "Find out what keeps a server on this machine from serving",
+  operands: "[flags of tunnel server]",
+  about: [
+    ABOUT,
+    "State, ports, certificates, policy, limits and health of the server that " +
+    "runs, or would run, with these flags.",
+  ],
+  examples: ["tunnel doctor server", "tunnel doctor server --config s.yaml"],
+  flags: { ...SERVER_FLAGS, ...OUTPUT },
+  run: async (reading, context) => {
+    refuseOperands(reading.operands);
+    return await printed(reading.values, context, async () => [
+      await serverReport(reading, context),
+    ]);
+  },
+});
+
+const WHOLE = defineCommand({
+  name: "doctor",
+  summary: "Find out what is wrong, and what mends it",
+  operands: "[server | agent | node NAME | target HOST:PORT] [flags]",
+  about: [
+    ABOUT,
+    "Without a word it looks at what this machine is: a server, an agent, or " +
+    "both. server and agent take the flags of tunnel server and tunnel agent " +
+    "(tunnel doctor agent --help) and work whether the program runs or not. " +
+    "node and target ask a running server.",
+  ],
+  examples: [
+    "tunnel doctor",
+    "tunnel doctor agent --server tunnel.example:8091",
+    "tunnel doctor node edge-7",
+    "tunnel doctor target 10.0.0.7:5432 --node edge-7 --as alice",
+  ],
+  flags: ASKED,
+  run: async (reading, context) => {
+    const [subject, operand, ...others] = reading.operands;
+    const { values } = reading;
+    refuseOperands(others);
+    if (subject === undefined) {
+      return await printed(values, context, () => examineMachine(context));
+    }
+    if (subject !== "node" && subject !== "target") {
+      throw new UsageError(
+        `Cannot examine "${subject}": wanted server, agent, node NAME or ` +
+          "target HOST:PORT",
+      );
+    }
+    if (operand === undefined) {
+      throw new UsageError(
+        subject === "node"
+          ? "Cannot examine a node: tunnel doctor node NAME; `tunnel node " +
+            "list` shows them"
+          : "Cannot examine a target: tunnel doctor target HOST:PORT",
+      );
+    }
+    const steps = subject === "node"
+      ? () => examineNode(operand, reading, context)
+      : () => examineTarget(operand, reading, context);
+    return await printed(values, context, async () => [
+      reportOf(`${subject} ${operand}`, await steps()),
+    ]);
+  },
+});
+
+/** See the module description. */
+export const DOCTOR_COMMAND: Command = {
+  name: "doctor",
+  summary: WHOLE.summary,
+  flags: WHOLE.flags,
+  help: () => WHOLE.help(),
+  run(context) {
+    const [subject, ...argv] = context.argv;
+    if (subject === "agent") return AGENT.run({ ...context, argv });
+    if (subject !== "server") return WHOLE.run(context);
+    return runServer({ ...context, argv });
+  },
+};
+
+/** A file that cannot be used is a finding; a flag that cannot is a mistake. */
+async function runServer(context: CommandContext): Promise<ExitCode> {
+  const flags = { ...SERVER_FLAGS, ...OUTPUT };
+  let problem: string | undefined;
+  try {
+    readFlags("doctor server", flags, context);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    problem = error.message;
+  }
+  if (problem === undefined) return await SERVER.run(context);
+  try {
+    const argv = withoutConfig(context.argv);
+    const reading = readFlags("doctor server", flags, { ...context, argv });
+    const steps = await examineServer(reading, context, problem);
+    return await printed(
+      reading.values,
+      context,
+      () => Promise.resolve([reportOf("server", steps)]),
+    );
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return await SERVER.run(context);
+  }
+}
+
+function withoutConfig(argv: readonly string[]): readonly string[] {
+  return argv.filter((word, at) =>
+    !/^--?config(=|$)/.test(word) && !/^--?config$/.test(argv[at - 1] ?? "")
+  );
+}
+
+/** Whatever has its directory here. */
+async function examineMachine(
+  context: CommandContext,
+): Promise<readonly DoctorReport[]> {
+  const { environment } = context;
+  const isServer = isDirectory(defaultStateDirectory("server", environment));
+  const agentRoot = defaultStateDirectory("agent", environment);
+  const isAgent = hasUsableIdentity(agentRoot) || isDirectory(agentRoot);
+  if (!isServer && !isAgent) {
+    throw new UsageError(
+      "Cannot see what this machine is: there is neither a server's nor an " +
+        "agent's state directory; say tunnel doctor server or tunnel doctor " +
+        "agent, with the flags of the program",
+    );
+  }
+  const none = { ...context, argv: [] };
+  const reports: DoctorReport[] = [];
+  if (isServer) {
+    const reading = readFlags("doctor server", SERVER_FLAGS, none);
+    reports.push(await serverReport(reading, context));
+  }
+  if (isAgent) {
+    const reading = readFlags("doctor agent", AGENT_FLAGS, none);
+    reports.push(await agentReport(reading, context));
+  }
+  return reports;
+}
+
+async function serverReport(
+  reading: FlagReading<typeof SERVER_FLAGS>,
+  context: CommandContext,
+): Promise<DoctorReport> {
+  return reportOf("server", await examineServer(reading, context));
+}
+
+async function agentReport(
+  reading: FlagReading<typeof AGENT_FLAGS>,
+  context: CommandContext,
+): Promise<DoctorReport> {
+  const steps = await examineAgent(reading, context);
+  return reportOf(agentSubject(reading, context), steps);
+}
+
+function printed(
+  values: OutputValues,
+  context: CommandContext,
+  ask: () => Promise<readonly DoctorReport[]>,
+): Promise<ExitCode> {
+  return printAnswer({
+    ask,
+    form: answerForm(values),
+    table: (reports, isWide) =>
+      reports.map((report) => reportText(report, isWide)).join("\n"),
+    data: (reports) => reports.length === 1 ? reports[0] : reports,
+    exitCode: exitCodeOf,
+  }, context);
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return Deno.statSync(path).isDirectory;
+  } catch (error) {
+    // There, and another user's: that is what the examination says then.
+    return !(error instanceof Deno.errors.NotFound);
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * What `tunnel doctor` found, for people and for programs: the steps in the order
+ * in which they were walked, and the first thing that is wrong.
+ *
+ * @module
+ */
+
+import { firstFault } from "../../client/doctor/path_walk.ts";
+import type { PathStep } from "../../proto/admin/path_check.ts";
+import { ExitCode } from "../program/exit_codes.ts";
+import { ofOthers } from "../program/text_table.ts";
+
+/** A path that was walked. */
+export interface DoctorReport {
+  /** Such as `agent`, `node edge-7`. */
+  readonly subject: string;
+  /** Nothing failed; there may be warnings. */
+  readonly isFine: boolean;
+  /** The first failure, else the first warning. */
+  readonly fault?: PathStep;
+  readonly steps: readonly PathStep[];
+}
+
+/** Of all that was walked, in order. */
+export function reportOf(
+  subject: string,
+  steps: readonly PathStep[],
+): DoctorReport {
+  const fault = firstFault(steps);
+  return {
+    subject,
+    isFine: steps.every(({ outcome }) => outcome !== "failed"),
+    ...(fault === undefined ? {} : { fault }),
+    steps,
+  };
+}
+
+/** Several reports: what fails makes the command fail. */
+export function exitCodeOf(reports: readonly DoctorReport[]): ExitCode {
+  return reports.every(({ isFine }) => isFine) ? ExitCode.OK : ExitCode.FAILURE;
+}
+
+const MARKS: Readonly<Record<PathStep["outcome"], string>> = {
+  ok: "ok",
+  warning: "odd",
+  failed: "FAILED",
+  skipped: "-",
+};
+
+/** For people. @param isWide With what was not reached. */
+export function reportText(report: DoctorReport, isWide = false): string {
+  const { subject, steps, fault } = report;
+  const shown = isWide ? steps : steps.filter((step) => !isUnreached(step));
+  const width = Math.max(4, ...shown.map(({ hop }) => hop.length));
+  const lines = shown.map(({ outcome, hop, message, tookMs }) =>
+    `  ${MARKS[outcome].padEnd(6)}  ${ofOthers(hop).padEnd(width)}  ` +
+    ofOthers(message) + tookText(tookMs)
+  );
+  const skipped = steps.length - shown.length;
+  const rest = skipped === 0 ? [] : [
+    `  (${skipped} more ${
+      skipped === 1 ? "hop was" : "hops were"
+    } not reached)`,
+  ];
+  return [`${ofOthers(subject)}:`, ...lines, ...rest, ...verdict(fault)]
+    .map((line) => `${line}\n`).join("");
+}
+
+/** It was not looked at, for something before it failed. */
+function isUnreached({ outcome, tookMs }: PathStep): boolean {
+  return outcome === "skipped" && tookMs === undefined;
+}
+
+/** Shorter is not worth reading. */
+const TOOK_MS_MIN = 1;
+
+function tookText(tookMs: number | undefined): string {
+  return tookMs === undefined || tookMs < TOOK_MS_MIN
+    ? ""
+    : ` (${tookMs < 10 ? tookMs.toFixed(1) : Math.round(tookMs)} ms)`;
+}
+
+function verdict(fault: PathStep | undefined): string[] {
+  if (fault === undefined) return ["Nothing is wrong."];
+  const { hop, code, message, remedy, outcome } = fault;
+  const first = outcome === "failed" ? "Wrong" : "Works, but";
+  return [
+    `${first}: ${ofOthers(hop)}: ${ofOthers(message)}` +
+    (code === undefined ? "" : ` [${code}]`),
+    ...remedy === undefined ? [] : [`Do: ${ofOthers(remedy)}`],
+    ...code === undefined ? [] : [`More: tunnel explain ${code}`],
+  ];
+}

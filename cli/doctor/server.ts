@@ -1,0 +1,403 @@
+/**
+ * `tunnel doctor server`: what a server on this machine stands on, with the
+ * flags of `tunnel server`, whether it runs or not.
+ *
+ * @module
+ */
+
+import { failed, fine, skipped, warned } from "../../client/doctor/faults.ts";
+import { type Finding, type Hop, walk } from "../../client/doctor/path_walk.ts";
+import { RunningProcess } from "../../net/handover/running_process.ts";
+import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
+import {
+  type PortOwner,
+  portOwner,
+} from "../../platform/process/port_owner.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { PathStep } from "../../proto/admin/path_check.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
+import { hostOf, hostPort } from "../../proto/peer/host_port.ts";
+import {
+  lookAtCertificate,
+  type ShownCertificate,
+} from "../../server/doctor/certificate_check.ts";
+import {
+  lookAtDirectory,
+  openForDoctor,
+} from "../../server/doctor/state_check.ts";
+import { SERVER_FILE } from "../../server/identity/server_leaf.ts";
+import type { ServerOptions } from "../../server/options.ts";
+import { PolicyError, PolicyFile } from "../../server/policy/authorization.ts";
+import type { SERVER_FLAGS } from "../server/flags.ts";
+import { serverOptions } from "../server/options.ts";
+import { handoverAddress } from "../flags/handover_flags.ts";
+import type { FlagReading } from "../flags/read_flags.ts";
+import { defaultStateDirectory } from "../flags/state_directory.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import type { CommandContext } from "../program/command.ts";
+import { stateSource, usingConnection } from "../program/server_state.ts";
+import { localHealth } from "./local_health.ts";
+
+type Reading = FlagReading<typeof SERVER_FLAGS>;
+type Context = Pick<CommandContext, "environment" | "readFile">;
+
+/** All that is looked at has the same options, and finds the same process. */
+interface Subject {
+  readonly options: ServerOptions;
+  readonly values: Reading["values"];
+  /** The server that runs with this state or these ports. */
+  running: { readonly pid: number; readonly version: string } | undefined;
+}
+
+/** @param problem Why flags from the `--config` file cannot be used. */
+export async function examineServer(
+  reading: Reading,
+  context: Context,
+  problem?: string,
+): Promise<readonly PathStep[]> {
+  let subject: Subject | undefined;
+  const timers = systemTimers;
+  const config: Hop = {
+    name: "configuration",
+    look: () => {
+      if (problem !== undefined) return configFault(problem);
+      try {
+        const options = serverOptions(
+          reading,
+          defaultStateDirectory("server", context.environment),
+          context,
+        );
+        subject = { options, values: reading.values, running: undefined };
+        const file = reading.values["config"];
+        return fine(file === "" ? "flags can be used" : `${file} can be used`);
+      } catch (error) {
+        if (!(error instanceof UsageError)) throw error;
+        return configFault(error.message);
+      }
+    },
+  };
+  const steps = await walk([config], { timers });
+  if (subject === undefined) return steps;
+  return [...steps, ...await walk(hopsOf(subject), { timers })];
+}
+
+function configFault(message: string): Finding {
+  return failed(
+    "TUN112",
+    message,
+    "correct the file; `tunnel server` would end with the same sentence",
+  );
+}
+
+function hopsOf(subject: Subject): readonly Hop[] {
+  const { options } = subject;
+  const independent = (hop: Hop): Hop => ({ ...hop, isIndependent: true });
+  const identity = options.agents.identity;
+  return [
+    independent({ name: "process", look: () => lookAtProcess(subject) }),
+    ...identity === undefined ? [] : [
+      {
+        name: "state",
+        look: () =>
+          lookAtDirectory(
+            identity.stateDirectory,
+            options.state !== undefined && options.state.kind !== "directory",
+          ),
+        isIndependent: true,
+      },
+      { name: "store", look: () => lookAtStore(subject) },
+    ],
+    ...listensOf(options).map((listen) =>
+      independent({
+        name: `port ${listen.name}`,
+        look: () => lookAtPort(listen, subject),
+      })
+    ),
+    ...certificatesOf(options).map((shown) =>
+      independent({
+        name: "certificate",
+        look: () => lookAtCertificate(shown, Date.now()),
+      })
+    ),
+    independent({ name: "policy", look: () => lookAtPolicy(options) }),
+    independent({
+      name: "descriptors",
+      look: () => lookAtDescriptors(subject.running?.pid),
+    }),
+    independent({
+      name: "health",
+      look: async (signal) => {
+        if (subject.running === undefined) return undefined;
+        return await localHealth(options.health, signal);
+      },
+    }),
+  ];
+}
+
+async function lookAtProcess(subject: Subject): Promise<Finding> {
+  const { options, values } = subject;
+  const { identity, address: port } = options.agents;
+  const address = handoverAddress({
+    command: "server",
+    flag: values["handover-socket"],
+    ...identity && { stateDirectory: identity.stateDirectory },
+    port,
+  });
+  if (address === undefined) return skipped("no socket says whether it runs");
+  try {
+    const found = await RunningProcess.find(address);
+    if (found === undefined) return skipped("no server runs with these flags");
+    subject.running = { pid: found.pid, version: found.version };
+    found.close();
+    return fine(`process ${found.pid} runs, version ${found.version}`);
+  } catch (error) {
+    const code = codeOf(error);
+    if (["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes(code)) {
+      return skipped("no server runs with these flags");
+    }
+    if (code === "EACCES" || code === "EPERM") {
+      return skipped(`${address} is another user's: run as its owner`);
+    }
+    return failed(
+      "TUN917",
+      `a server is there, and cannot be spoken with: ${messageOf(error)}`,
+      "if it stands still (ps -o stat,wchan), restart it",
+    );
+  }
+}
+
+async function lookAtStore({ options }: Subject): Promise<Finding> {
+  const { stateDirectory } = options.agents.identity!;
+  const location = options.state ??
+    { kind: "directory" as const, root: stateDirectory };
+  return await usingConnection(location, async (connection) => {
+    const { finding, engine } = await openForDoctor(
+      stateSource(connection, options.stateKey, {
+        printError: () => {},
+      }),
+      Date.now(),
+    );
+    await engine?.close();
+    return finding;
+  });
+}
+
+interface Listen {
+  readonly name: string;
+  readonly flag: string;
+  readonly bindFlag: string;
+  readonly hostname: string;
+  readonly port: number;
+  /** In place of a port. */
+  readonly path?: string;
+}
+
+function listensOf(options: ServerOptions): readonly Listen[] {
+  const { frontend, agents, admin, health, kubelet } = options;
+  const tcp = (
+    name: string,
+    flag: string,
+    address: { readonly hostname: string; readonly port: number },
+  ): Listen => ({
+    name,
+    flag: `--${flag}-port`,
+    bindFlag: `--${flag}-bind-address`,
+    hostname: address.hostname,
+    port: address.port,
+  });
+  return [
+    tcp("agents", "agent", agents.address),
+    frontend.listen.kind === "unix"
+      ? {
+        ...tcp("frontend", "server", { hostname: "", port: 0 }),
+        path: frontend.listen.path,
+      }
+      : tcp("frontend", "server", frontend.listen.address),
+    tcp("admin", "admin", admin),
+    tcp("health", "health", health),
+    ...kubelet === undefined
+      ? []
+      : [tcp("kubelet", "kubelet", kubelet.address)],
+  ];
+}
+
+function lookAtPort(listen: Listen, subject: Subject): Finding | undefined {
+  const { hostname, port, path, flag, bindFlag } = listen;
+  if (path !== undefined) return lookAtPath(path, subject);
+  if (port === 0) return undefined;
+  if (hostname !== "" && !isHere(hostname)) {
+    return failed(
+      "TUN903",
+      `this machine has no address ${hostname}`,
+      `correct ${bindFlag} (ip address shows what there is)`,
+    );
+  }
+  const owner = portOwner(port);
+  const running = subject.running !== undefined;
+  if (owner === undefined) {
+    return running
+      ? failed(
+        "TUN904",
+        `process ${subject.running!.pid} runs, and nothing listens on ` +
+          hostPort(hostname || "*", port),
+        "see its log: it may be starting, draining, or have another " + flag,
+      )
+      : fine(`port ${port} is free`);
+  }
+  if (isOurs(owner, subject)) {
+    return fine(`port ${port} is the server's (process ${owner.pid ?? "?"})`);
+  }
+  const who = owner.pid === undefined
+    ? "another user's process"
+    : `process ${owner.pid} (${owner.command})`;
+  return failed(
+    "TUN901",
+    `port ${port}, for ${listen.name}, is taken by ${who}`,
+    `end it, or give another ${flag}`,
+  );
+}
+
+/** Workers share the ports of their parent, and have its program's name. */
+function isOurs({ pid }: PortOwner, { running }: Subject): boolean {
+  if (running === undefined) return false;
+  if (pid === undefined || pid === running.pid) return true;
+  try {
+    const stat = Deno.readTextFileSync(`/proc/${pid}/stat`);
+    // Behind the name, which may hold anything: state, parent.
+    const [, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return Number(parent) === running.pid;
+  } catch {
+    return false;
+  }
+}
+
+function lookAtPath(path: string, { running }: Subject): Finding {
+  try {
+    const { isSocket } = Deno.statSync(path);
+    if (isSocket !== true) {
+      return failed(
+        "TUN904",
+        `${path} is no socket, so no server can listen there`,
+        "move the file away, or name another path with --uds-name",
+      );
+    }
+    return fine(`${path} is there${running === undefined ? ", unused" : ""}`);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) {
+      return skipped(`${path}: ${messageOf(error)}`);
+    }
+    return running === undefined ? fine(`${path} is free`) : failed(
+      "TUN904",
+      `process ${running.pid} runs, and its socket ${path} is gone: callers ` +
+        "cannot come in",
+      "restart the server; something removes files there",
+    );
+  }
+}
+
+function isHere(hostname: string): boolean {
+  if (/^(0\.0\.0\.0|::|localhost|127\..*|::1)$/.test(hostname)) return true;
+  return Deno.networkInterfaces().some(({ address }) => address === hostname);
+}
+
+function certificatesOf(options: ServerOptions): readonly ShownCertificate[] {
+  const { agents, frontend, membership } = options;
+  const { identity, keyPair, caFile } = agents;
+  const advertised = membership?.advertiseAddress;
+  const names = advertised === undefined ? [] : [hostOf(advertised)];
+  const shown: ShownCertificate[] = [];
+  if (keyPair !== undefined) {
+    shown.push({
+      flag: "--cluster-cert",
+      files: { cert: keyPair.certFile, key: keyPair.keyFile, ca: caFile },
+      names,
+      isRenewed: false,
+    });
+  }
+  if (
+    identity !== undefined &&
+    isFile(`${identity.stateDirectory}/${SERVER_FILE}`)
+  ) {
+    const file = `${identity.stateDirectory}/${SERVER_FILE}`;
+    shown.push({
+      flag: "the server's own certificate",
+      files: { cert: file, key: file },
+      names: [TUNNEL_SERVER_NAME],
+      isRenewed: true,
+    });
+  }
+  const { listen } = frontend;
+  if (listen.kind !== "unix") {
+    const { certFile, keyFile } = listen.keyPair;
+    shown.push({
+      flag: "--server-cert",
+      files: { cert: certFile, key: keyFile, ca: listen.caFile },
+      names: [],
+      isRenewed: false,
+    });
+  }
+  return shown;
+}
+
+function isFile(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
+}
+
+function lookAtPolicy({ authorization }: ServerOptions): Finding | undefined {
+  const file = authorization?.policyFile;
+  if (file === undefined) return undefined;
+  try {
+    PolicyFile.load(file);
+    return fine(`${file} can be read`);
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error;
+    return failed(
+      "TUN605",
+      error.message,
+      "correct the file; a running server keeps the policy that it has",
+    );
+  }
+}
+
+/** Fewer are soon used up: each connection takes one, or two. */
+const DESCRIPTORS_LOW = 1_024;
+
+async function lookAtDescriptors(
+  pid: number | undefined,
+): Promise<Finding | undefined> {
+  const of = pid ?? "self";
+  const text = await Deno.readTextFile(`/proc/${of}/limits`).catch(() => "");
+  const limit = Number(/^Max open files\s+(\d+)/m.exec(text)?.[1] ?? NaN);
+  if (Number.isNaN(limit)) return undefined;
+  let used = 0;
+  try {
+    used = [...Deno.readDirSync(`/proc/${of}/fd`)].length;
+  } catch {
+    // Another user's: how many it has is not ours to know.
+  }
+  const remedy = 'raise "ulimit -n" (LimitNOFILE in systemd), and restart';
+  if (pid !== undefined && used > limit * 0.9) {
+    return failed(
+      "TUN513",
+      `process ${pid} has ${used} of ${limit} descriptors open`,
+      remedy,
+    );
+  }
+  if (limit < DESCRIPTORS_LOW) {
+    return warned(
+      "TUN915",
+      `${pid === undefined ? "a server started here" : `process ${pid}`} may ` +
+        `have only ${limit} descriptors, one for each connection`,
+      remedy,
+    );
+  }
+  return fine(
+    pid === undefined
+      ? `${limit} descriptors may be open`
+      : `${used} of ${limit} descriptors are open`,
+  );
+}

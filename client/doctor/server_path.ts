@@ -1,0 +1,287 @@
+/**
+ * The way to a server's port for agents, hop by hop: name, TCP, proxy, TLS. With
+ * the very code by which agents and nodes connect, so that whoever walks it and
+ * whoever uses it never disagree. Ends before a word of the tunnel is said.
+ *
+ * @module
+ */
+
+import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
+import { orAborted } from "../../platform/time/deadline.ts";
+import {
+  proxyFor,
+  type ProxyServer,
+} from "../../net/dial/proxy_environment.ts";
+import { openTunnel } from "../../net/dial/proxy_tunnel.ts";
+import { connectToHost } from "../../net/dial/connect_host.ts";
+import { ADDRESSES_PER_NAME_MAX } from "../../net/dial/server_addresses.ts";
+import {
+  connectTls,
+  sayGoodbye,
+  type TlsConnectOptions,
+} from "../../net/dial/server_connect.ts";
+import { LookupError } from "../../net/names/resolver.ts";
+import { systemResolver } from "../../net/names/system_resolver.ts";
+import type { Stream } from "../../net/stream/stream.ts";
+import { connectToAddress } from "../../net/stream/socket_connect.ts";
+import { HTTP2_ALPN, STREAMS_ALPN } from "../../proto/link/hello.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
+import { parseIpAddress } from "../../proto/peer/ip_address.ts";
+import { clipped } from "../../proto/peer/quoted.ts";
+import { failed, fine, warned } from "./faults.ts";
+import { type Finding, type Hop, HOP_MS } from "./path_walk.ts";
+import type { ServerPathOptions } from "./server_place.ts";
+import { tlsFault } from "./tls_fault.ts";
+
+/** A machine that does not answer a SYN costs no more than this. */
+const TCP_MS = 1_500;
+
+/** One server, and the way there. */
+export class ServerPath {
+  readonly options: ServerPathOptions;
+  #proxy: ProxyServer | undefined;
+  #ips: readonly string[] = [];
+  #ip: string | undefined;
+
+  constructor(options: ServerPathOptions) {
+    this.options = options;
+  }
+
+  /** `HOST:PORT`. */
+  get name(): string {
+    const { host, port } = this.options.address;
+    return hostPort(host, port);
+  }
+
+  /** The address that answered; behind the hop `tcp`. */
+  get ip(): string | undefined {
+    return this.#ip;
+  }
+
+  /** In order. */
+  get hops(): readonly Hop[] {
+    return [
+      { name: "proxy", look: (signal) => this.#lookAtProxy(signal) },
+      { name: "dns", look: (signal) => this.#resolve(signal) },
+      { name: "tcp", look: (signal) => this.#connect(signal) },
+      { name: "tls", deadlineMs: 3_000, look: () => this.#handshake() },
+    ];
+  }
+
+  /** How agents connect, but for ALPN: to the address that answered. */
+  get connect(): Omit<TlsConnectOptions, "alpn"> {
+    const { address, credentials, serverName, otherNames, proxyEnv } =
+      this.options;
+    return {
+      ...address,
+      ...(this.#ip === undefined ? {} : { ip: this.#ip }),
+      ...(serverName === undefined ? {} : { serverName }),
+      ...(otherNames === undefined ? {} : { otherNames }),
+      credentials,
+      proxyEnv,
+      timeoutMs: HOP_MS,
+    };
+  }
+
+  async #lookAtProxy(signal: AbortSignal): Promise<Finding | undefined> {
+    const { address: { host, port }, proxyEnv, timers } = this.options;
+    try {
+      this.#proxy = proxyFor(host, port, proxyEnv);
+    } catch (error) {
+      return failed(
+        "TUN412",
+        messageOf(error),
+        "correct HTTPS_PROXY, such as http://user:password@proxy:3128, or unset it",
+      );
+    }
+    const proxy = this.#proxy;
+    if (proxy === undefined) return undefined;
+    const where = hostPort(proxy.host, proxy.port);
+    let stream: Stream;
+    try {
+      stream = await connectToHost(proxy.host, proxy.port, { timers, signal });
+    } catch (error) {
+      return failed(
+        "TUN412",
+        `HTTPS_PROXY names the proxy ${where}, and it cannot be reached: ` +
+          connectWords(error),
+        `start the proxy or correct HTTPS_PROXY; for no proxy to ${host}, ` +
+          `NO_PROXY=${host}`,
+      );
+    }
+    try {
+      await openTunnel(stream, this.name, proxy, signal);
+      stream.close();
+      return fine(`${where} makes tunnels to ${this.name}`);
+    } catch (error) {
+      return proxyRefusal(where, this.name, messageOf(error));
+    }
+  }
+
+  async #resolve(signal: AbortSignal): Promise<Finding | undefined> {
+    const { host } = this.options.address;
+    if (this.#proxy !== undefined) return undefined;
+    if (parseIpAddress(host) !== undefined) {
+      this.#ips = [host];
+      return undefined;
+    }
+    try {
+      const found = await orAborted(systemResolver.lookup(host), signal);
+      this.#ips = found.slice(0, ADDRESSES_PER_NAME_MAX);
+      return fine(`${host} is ${this.#ips.join(", ")}`);
+    } catch (error) {
+      const fault = error instanceof LookupError ? error.fault : "timeout";
+      if (fault === "unknown") {
+        return failed(
+          "TUN413",
+          `no name server knows ${host}`,
+          "correct --server, or add the name where this machine looks " +
+            `(getent hosts ${host})`,
+        );
+      }
+      return failed(
+        "TUN413",
+        `${host} cannot be looked up: ${messageOf(error)}`,
+        "see which name servers /etc/resolv.conf names, and whether they " +
+          "answer from here; an address in --server needs none",
+      );
+    }
+  }
+
+  async #connect(signal: AbortSignal): Promise<Finding | undefined> {
+    const { address: { port }, timers } = this.options;
+    if (this.#proxy !== undefined) return undefined;
+    const results = await Promise.all(this.#ips.map(async (ip) => {
+      const give = new AbortController();
+      const timer = timers.after(TCP_MS, () => give.abort(NO_ANSWER));
+      const stop = () => give.abort(signal.reason);
+      signal.addEventListener("abort", stop);
+      try {
+        const stream = await connectToAddress(
+          { hostname: ip, port },
+          give.signal,
+        );
+        stream.close();
+        return { ip, error: undefined };
+      } catch (error) {
+        return { ip, error };
+      } finally {
+        timer.cancel();
+        signal.removeEventListener("abort", stop);
+      }
+    }));
+    this.#ip = results.find(({ error }) => error === undefined)?.ip;
+    const failures = results.filter(({ error }) => error !== undefined);
+    if (this.#ip === undefined) return tcpFault(this.name, port, failures);
+    if (failures.length === 0) {
+      return fine(`${this.name} accepts connections`);
+    }
+    const others = failures.map(({ ip, error }) =>
+      `${ip}: ${connectWords(error)}`
+    );
+    return warned(
+      "TUN401",
+      `${this.#ip} accepts connections, others of ${this.name} do not (${
+        others.join("; ")
+      })`,
+      "start the server there, or take the address out of the name's records",
+    );
+  }
+
+  async #handshake(): Promise<Finding> {
+    try {
+      const stream = await connectTls({
+        ...this.connect,
+        alpn: this.options.alpn,
+      });
+      const { alpn } = stream;
+      sayGoodbye(stream);
+      if (alpn === STREAMS_ALPN || !this.options.alpn.includes(STREAMS_ALPN)) {
+        return fine(`the certificate is good, ALPN is ${alpn}`);
+      }
+      const seen = alpn === "" ? "no ALPN name" : `ALPN ${alpn}`;
+      return warned(
+        "TUN210",
+        `the server is trusted, but chose ${seen} in place of ` +
+          `${STREAMS_ALPN}: something on the way ends TLS or takes ALPN away`,
+        "let load balancers pass TCP through (no TLS termination) to the " +
+          `agents' port; ${HTTP2_ALPN} works, slower`,
+      );
+    } catch (error) {
+      return await tlsFault(error, this.options, this.#ip);
+    }
+  }
+}
+
+const NO_ANSWER = Object.assign(new Error("no answer"), { code: "ETIMEDOUT" });
+
+const WORDS: ReadonlyMap<string, string> = new Map([
+  ["ECONNREFUSED", "connection refused"],
+  ["ETIMEDOUT", `no answer within ${TCP_MS} ms`],
+  ["EHOSTUNREACH", "no route to host"],
+  ["ENETUNREACH", "network is unreachable"],
+  ["EMFILE", "too many open files"],
+  ["ENFILE", "too many open files on this machine"],
+  ["EACCES", "this machine's firewall forbids it"],
+  ["EPERM", "this machine's firewall forbids it"],
+]);
+
+function connectWords(error: unknown): string {
+  return WORDS.get(codeOf(error)) ?? clipped(messageOf(error), 200);
+}
+
+/** Of all addresses that were tried; the worst that can be said of each. */
+function tcpFault(
+  name: string,
+  port: number,
+  failures: readonly { readonly ip: string; readonly error: unknown }[],
+): Finding {
+  const codes = new Set(failures.map(({ error }) => codeOf(error)));
+  const each = failures.map(({ ip, error }) => `${ip}: ${connectWords(error)}`);
+  const message = `nothing accepts connections at ${name} (${each.join("; ")})`;
+  if (codes.has("ECONNREFUSED")) {
+    return failed(
+      "TUN401",
+      message,
+      "start `tunnel server` there, or correct --server; agents connect to " +
+        "its --agent-port, 8091 unless said (`tunnel doctor server` there)",
+    );
+  }
+  if (codes.has("EMFILE") || codes.has("ENFILE")) {
+    return failed(
+      "TUN513",
+      message,
+      'raise "ulimit -n" (LimitNOFILE in systemd)',
+    );
+  }
+  if (codes.has("EHOSTUNREACH") || codes.has("ENETUNREACH")) {
+    return failed(
+      "TUN419",
+      message,
+      "see `ip route get ADDRESS`: this machine has no way there, or one on " +
+        "the way says so",
+    );
+  }
+  return failed(
+    "TUN418",
+    message,
+    `a firewall drops it, or the machine is off: let TCP port ${port} ` +
+      "through to the server, or correct --server",
+  );
+}
+
+function proxyRefusal(where: string, target: string, reason: string): Finding {
+  const message = `the proxy ${where} makes no tunnel to ${target}: ${reason}`;
+  if (/\b407\b/.test(reason)) {
+    return failed(
+      "TUN412",
+      message,
+      "HTTPS_PROXY=http://USER:PASSWORD@" + where,
+    );
+  }
+  return failed(
+    "TUN412",
+    message,
+    `let the proxy pass CONNECT ${target}, or go past it with NO_PROXY`,
+  );
+}

@@ -1,0 +1,297 @@
+/**
+ * Why TLS with a server did not come about: what listens there instead, whose
+ * certificate it shows, and whose clock is wrong.
+ *
+ * @module
+ */
+
+import { messageOf } from "../../platform/errors/error_code.ts";
+import { within } from "../../platform/time/deadline.ts";
+import {
+  type CertificateFacts,
+  certificateFacts,
+} from "../../platform/pki/certificate.ts";
+import {
+  alternativeNamesOf,
+  certificateSubject,
+} from "../../platform/pki/certificate_words.ts";
+import { ConnectError } from "../../net/dial/server_connect.ts";
+import { shownCertificates } from "../../net/dial/server_connect.ts";
+import {
+  type TlsFailure,
+  TlsHandshakeError,
+} from "../../net/tls/trust/tls_errors.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
+import { failed } from "./faults.ts";
+import type { Finding } from "./path_walk.ts";
+import { PORT_KIND_WORDS, type PortKind, portKind } from "./port_kind.ts";
+import type { ServerPathOptions } from "./server_place.ts";
+
+/** Looking what else is there takes no longer. */
+const LOOK_MS = 1_000;
+
+/** @param ip The address that answered, where it was looked up. */
+export async function tlsFault(
+  error: unknown,
+  options: ServerPathOptions,
+  ip: string | undefined,
+): Promise<Finding> {
+  const { host, port } = options.address;
+  const where = hostPort(host, port);
+  const failure: TlsFailure | undefined = error instanceof TlsHandshakeError
+    ? error.failure
+    : error instanceof ConnectError
+    ? "timeout"
+    : undefined;
+  switch (failure) {
+    case undefined:
+      return failed("TUN209", messageOf(error), SEE_LOG);
+    case "not-tls":
+    case "closed":
+    case "timeout":
+      return await noTls(where, failure, options, ip);
+    case "no-common-alpn":
+      return failed(
+        "TUN420",
+        `${where} speaks TLS and is no tunnel server's port for agents: it ` +
+          "knows none of our protocols (ALPN)",
+        AGENT_PORT,
+      );
+    case "untrusted-certificate":
+    case "expired-certificate":
+    case "not-yet-valid-certificate":
+    case "wrong-usage-certificate":
+    case "wrong-name":
+      return await certificateFault(where, failure, options, ip);
+    case "refused-by-peer":
+    case "no-certificate":
+      return refused(messageOf(error));
+    case "no-common-version":
+    case "other":
+      return failed("TUN209", messageOf(error), SEE_LOG);
+  }
+}
+
+const SEE_LOG = "look into the server's log, and run `tunnel doctor server` " +
+  "there";
+
+const AGENT_PORT = "correct the port in --server: agents connect to the " +
+  "server's --agent-port, 8091 unless said";
+
+/** The server does not take what was shown. */
+export function refused(message: string): Finding {
+  if (/expired/.test(message)) {
+    return failed(
+      "TUN206",
+      message,
+      "compare this machine's clock with the server's; a node that joined " +
+        "renews by itself when its agent starts",
+    );
+  }
+  return failed(
+    "TUN206",
+    message,
+    "this node's certificate is of another CA than the server's: join again " +
+      "with a token of `tunnel token create` on that server (tunnel join " +
+      "TOKEN --again), or give --agent-cert of its CA",
+  );
+}
+
+async function noTls(
+  where: string,
+  failure: TlsFailure,
+  { address: { host, port }, timers, proxyEnv }: ServerPathOptions,
+  ip: string | undefined,
+): Promise<Finding> {
+  const isProxied = ip === undefined && !!proxyEnv.httpsProxy;
+  const found: PortKind | undefined = isProxied
+    ? undefined
+    : await quietly((signal) => portKind(ip ?? host, port, timers, signal), {
+      timers,
+    });
+  if (found?.kind === "silent" || found === undefined) {
+    return failed(
+      "TUN421",
+      `${where} accepts connections and says nothing: ` +
+        (failure === "timeout"
+          ? "no TLS handshake within its time"
+          : "it is no TLS server"),
+      "if it is the right port, the server stands still: restart it; else " +
+        AGENT_PORT,
+    );
+  }
+  return failed(
+    "TUN208",
+    `${where} does not speak TLS: it is ${PORT_KIND_WORDS[found.kind]}`,
+    AGENT_PORT,
+  );
+}
+
+async function certificateFault(
+  where: string,
+  failure: TlsFailure,
+  options: ServerPathOptions,
+  ip: string | undefined,
+): Promise<Finding> {
+  const leaf = await leafShown(options, ip);
+  const nowMs = options.wallClock();
+  const subject = leaf === undefined
+    ? "it"
+    : certificateSubject(leaf.x509).slice(0, 100);
+  const isOver = leaf !== undefined && leaf.notAfterMs < nowMs;
+  const isEarly = leaf !== undefined && leaf.notBeforeMs > nowMs;
+  if (failure === "expired-certificate" || isOver) {
+    return await overdue("expired", where, subject, leaf, options, ip);
+  }
+  if (failure === "not-yet-valid-certificate" || isEarly) {
+    return await overdue("early", where, subject, leaf, options, ip);
+  }
+  if (failure === "wrong-name") {
+    const names = leaf === undefined
+      ? "other names"
+      : alternativeNamesOf(new Uint8Array(leaf.x509.raw)).slice(0, 200);
+    const wanted = options.serverName ?? options.address.host;
+    return failed(
+      "TUN207",
+      `${where} shows a certificate for ${names}, wanted ${wanted}`,
+      "name the server in --server as its certificate does, or issue it a " +
+        "certificate for that name",
+    );
+  }
+  if (failure === "wrong-usage-certificate") {
+    return failed(
+      "TUN213",
+      `${where} shows a certificate that is not for servers (${subject})`,
+      "give the server a certificate with the usage serverAuth",
+    );
+  }
+  const isTunnel = leaf?.x509.checkHost(TUNNEL_SERVER_NAME) !== undefined;
+  return failed(
+    "TUN205",
+    `${where} shows a certificate (${subject}) that no CA trusted here has ` +
+      "signed",
+    isTunnel
+      ? "it is another tunnel server, or its CA was made anew: correct " +
+        "--server, or join again with a token of `tunnel token create` " +
+        "there (tunnel join TOKEN --again)"
+      : "correct --server if this is another service; else give the CA of " +
+        "the server with --ca-cert",
+  );
+}
+
+/** A date is over, or not yet come: by which of two clocks is the question. */
+async function overdue(
+  what: "expired" | "early",
+  where: string,
+  subject: string,
+  leaf: CertificateFacts | undefined,
+  options: ServerPathOptions,
+  ip: string | undefined,
+): Promise<Finding> {
+  const nowMs = options.wallClock();
+  const theirsMs = await clockThere(options, ip);
+  const skewMs = theirsMs === undefined ? 0 : theirsMs - nowMs;
+  const dates = leaf === undefined
+    ? ""
+    : ` (valid ${isoOf(leaf.notBeforeMs)} to ${isoOf(leaf.notAfterMs)}; our ` +
+      `clock says ${isoOf(nowMs)}` +
+      (theirsMs === undefined ? "" : `, the server's ${isoOf(theirsMs)}`) +
+      ")";
+  const words = what === "expired" ? "has expired" : "is not valid yet";
+  const message = `the certificate of ${where}, ${subject}, ${words}${dates}`;
+  if (Math.abs(skewMs) > SKEW_MS || (what === "early" && skewMs === 0)) {
+    const by = Math.abs(skewMs) > SKEW_MS
+      ? `, which differs by ${spanOf(Math.abs(skewMs))}`
+      : "";
+    return failed(
+      "TUN916",
+      message,
+      `set this machine's clock${by} (timedatectl set-ntp true, or chronyc ` +
+        "makestep)",
+    );
+  }
+  return failed(
+    what === "expired" ? "TUN201" : "TUN211",
+    message,
+    "renew the server's certificate there; a server with its own CA does " +
+      "that by itself while it runs: see its log, and its clock",
+  );
+}
+
+/** Clocks that differ by less are no reason for anything. */
+export const SKEW_MS = 60_000;
+
+/** What the server's clock says, where its health port can be reached. */
+export async function clockThere(
+  { address: { host }, healthPort, timers }: ServerPathOptions,
+  ip: string | undefined,
+): Promise<number | undefined> {
+  const found = await quietly(
+    (signal) => portKind(ip ?? host, healthPort, timers, signal),
+    { timers },
+  );
+  return found?.dateMs;
+}
+
+async function leafShown(
+  options: ServerPathOptions,
+  ip: string | undefined,
+): Promise<CertificateFacts | undefined> {
+  const { address, serverName, proxyEnv, alpn } = options;
+  const chain = await quietly(() =>
+    shownCertificates({
+      ...address,
+      ...(ip === undefined ? {} : { ip }),
+      ...(serverName === undefined ? {} : { serverName }),
+      proxyEnv,
+      alpn,
+      timeoutMs: LOOK_MS,
+    }), options);
+  const [leaf] = chain ?? [];
+  return leaf === undefined ? undefined : readable(leaf);
+}
+
+function readable(der: Uint8Array): CertificateFacts | undefined {
+  try {
+    return certificateFacts(der);
+  } catch {
+    // A stranger's may be anything, and is only described here.
+    return undefined;
+  }
+}
+
+/** What is only looked at besides: it may fail, and be late. */
+async function quietly<Value>(
+  look: (signal: AbortSignal) => Promise<Value>,
+  { timers }: Pick<ServerPathOptions, "timers">,
+): Promise<Value | undefined> {
+  const give = new AbortController();
+  try {
+    return await within({
+      timers,
+      timeoutMs: LOOK_MS,
+      late: () => new Error("late"),
+      controller: give,
+    }, look(give.signal));
+  } catch {
+    return undefined;
+  }
+}
+
+function isoOf(ms: number): string {
+  return new Date(ms).toISOString().replace(".000Z", "Z");
+}
+
+/** Such as `3 days`, `2 hours`. */
+export function spanOf(ms: number): string {
+  const units: readonly (readonly [number, string])[] = [
+    [86_400_000, "day"],
+    [3_600_000, "hour"],
+    [60_000, "minute"],
+    [1_000, "second"],
+  ];
+  const [size, unit] = units.find(([size]) => ms >= size) ?? units.at(-1)!;
+  const count = Math.round(ms / size);
+  return `${count} ${unit}${count === 1 ? "" : "s"}`;
+}

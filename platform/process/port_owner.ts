@@ -1,0 +1,92 @@
+/**
+ * Which process listens on a port of this machine, as /proc knows it (Linux).
+ * Nothing is opened: a port that is tried by listening on it is taken for a
+ * moment, and a server that starts then would fail.
+ *
+ * @module
+ */
+
+/** Who listens there. */
+export interface PortOwner {
+  /** Absent: another user's, whose descriptors may not be looked at. */
+  readonly pid?: number;
+  /** Its command line, or its name. */
+  readonly command?: string;
+}
+
+/** States of `/proc/net/tcp` (net/tcp_states.h). */
+const LISTENING = "0A";
+
+/**
+ * Whoever listens on a TCP port, on any address.
+ *
+ * @returns `undefined`: nobody does, or it cannot be known.
+ */
+export function portOwner(port: number): PortOwner | undefined {
+  const inodes = new Set(
+    ["/proc/net/tcp", "/proc/net/tcp6"].flatMap((file) =>
+      listeningInodes(textOf(file), port)
+    ),
+  );
+  if (inodes.size === 0) return undefined;
+  return ownerOf(inodes) ?? {};
+}
+
+/** Of a table as the kernel writes it: sockets that listen on a port. */
+export function listeningInodes(table: string, port: number): string[] {
+  return table.split("\n").slice(1).flatMap((line) => {
+    const [, local = "", , state, , , , , , inode] = line.trim().split(/\s+/);
+    const isIt = state === LISTENING &&
+      Number.parseInt(local.split(":").at(-1) ?? "", 16) === port;
+    return isIt && inode !== undefined ? [inode] : [];
+  });
+}
+
+function ownerOf(inodes: ReadonlySet<string>): PortOwner | undefined {
+  for (const name of listOf("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    const holds = listOf(`/proc/${name}/fd`).some((fd) => {
+      const found = /^socket:\[(\d+)\]$/.exec(linkOf(`/proc/${name}/fd/${fd}`));
+      return found !== null && inodes.has(found[1]!);
+    });
+    if (holds) return { pid: Number(name), command: commandOf(name) };
+  }
+  return undefined;
+}
+
+/** A command line may be as long as its owner likes. */
+const COMMAND_LENGTH_MAX = 120;
+
+function commandOf(pid: string): string {
+  const words = textOf(`/proc/${pid}/cmdline`).split("\0");
+  const line = words.join(" ").trim() || textOf(`/proc/${pid}/comm`).trim();
+  return line.length > COMMAND_LENGTH_MAX
+    ? `${line.slice(0, COMMAND_LENGTH_MAX)}…`
+    : line;
+}
+
+// What is gone meanwhile, or another user's, is left out.
+
+function textOf(path: string): string {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch {
+    return "";
+  }
+}
+
+function listOf(path: string): string[] {
+  try {
+    return [...Deno.readDirSync(path)].map(({ name }) => name);
+  } catch {
+    return [];
+  }
+}
+
+function linkOf(path: string): string {
+  try {
+    return Deno.readLinkSync(path);
+  } catch {
+    return "";
+  }
+}
