@@ -19,6 +19,7 @@ import {
   ADMIN_API,
   ADMIN_PATHS,
 } from "../../proto/admin/api.ts";
+import { type Code, isCode } from "../../proto/codes/codes.ts";
 import type { NodeDetail } from "../../proto/admin/node_answer.ts";
 import type {
   PathStep,
@@ -138,7 +139,7 @@ function serverHop(client: AdminClient): Hop {
       } catch (error) {
         if (!(error instanceof AdminError)) throw error;
         return failed(
-          error.code ?? "TUN121",
+          codeOf(error),
           error.message,
           "run `tunnel doctor server` where the server runs; --server says " +
             "where that is",
@@ -146,6 +147,10 @@ function serverHop(client: AdminClient): Hop {
       }
     },
   };
+}
+
+function codeOf({ code = "" }: AdminError): Code {
+  return isCode(code) ? code : "TUN121";
 }
 
 function joined(

@@ -4,11 +4,12 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import type { Finding } from "./path_walk.ts";
 
 /** A fault, or something odd. */
 export function failed(
-  code: string,
+  code: Code,
   message: string,
   remedy: string,
 ): Finding {
@@ -17,7 +18,7 @@ export function failed(
 
 /** Something odd that does not stop anything. */
 export function warned(
-  code: string,
+  code: Code,
   message: string,
   remedy: string,
 ): Finding {

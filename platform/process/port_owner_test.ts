@@ -1,12 +1,16 @@
 import { assertEquals } from "@std/assert";
 import { listeningInodes, portOwner } from "./port_owner.ts";
 
-const TABLE =
-  `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:1F9B 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0000000000000000 100 0 0 10 0
-   1: 0100007F:1F9B 0100007F:D431 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0000000000000000 20 4 30 10 -1
-   2: 00000000000000000000000000000000:1F9B 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4713 1
-`;
+/** A row of the kernel's table, as far as it is read. */
+const row = (local: string, state: string, inode: number) =>
+  `   0: ${local} 00000000:0000 ${state} 0:0 00:0 0 0 0 ${inode} 1 0000 100 0`;
+
+const TABLE = [
+  "  sl  local_address rem_address   st tx_queue rx_queue …",
+  row("0100007F:1F9B", "0A", 4711),
+  row("0100007F:1F9B", "01", 4712),
+  row("00000000000000000000000000000000:1F9B", "0A", 4713),
+].join("\n");
 
 Deno.test("a table of sockets says who listens on a port, and who does not", () => {
   assertEquals(listeningInodes(TABLE, 8091), ["4711", "4713"]);

@@ -273,4 +273,27 @@ export const JOINING = {
     mend: ["See the state's own lines (TUN8…)."],
     see: "identity.md",
   },
+  TUN331: {
+    slug: "identity-forbidden",
+    title: "The node's identity is another user's",
+    means: "The state directory is there, and this user may not read it. " +
+      "Whether the node has joined cannot be told.",
+    causes: ["The command runs as another user than the agent."],
+    mend: ["Run it as the agent's user, with `sudo` for instance."],
+    see: "doctor.md",
+  },
+  TUN332: {
+    slug: "join-unfinished",
+    title: "Joining began and has not ended",
+    means: "The state directory has a key and no identity.",
+    causes: [
+      "The node waits for approval.",
+      "The token was refused, or the server was not reached.",
+    ],
+    mend: [
+      "On the server: `tunnel node list`, then `tunnel node approve NAME`.",
+      "Join again with a new token.",
+    ],
+    see: "doctor.md",
+  },
 } as const satisfies Area;

@@ -161,4 +161,51 @@ export const LINKS = {
     mend: ["Look what is at that address."],
     see: "security.md",
   },
+  TUN418: {
+    slug: "server-filtered",
+    title: "The server's address does not answer at all",
+    means: "Neither an acceptance nor a refusal came back.",
+    causes: [
+      "A firewall drops what goes there.",
+      "The machine is off, or the address is another one's.",
+    ],
+    mend: [
+      "Let the server's `--agent-port` (8091) through.",
+      "Correct `--server`.",
+    ],
+    see: "doctor.md",
+  },
+  TUN419: {
+    slug: "server-unroutable",
+    title: "There is no way to the server's address",
+    means: "This machine, or one on the way, says that it knows no way there.",
+    causes: [
+      "A cable, a VPN or a default route is missing.",
+      "The name has an IPv6 address and this network has no IPv6.",
+    ],
+    mend: ["`ip route get ADDRESS`, `ip -6 route get ADDRESS`."],
+    see: "doctor.md",
+  },
+  TUN420: {
+    slug: "wrong-port",
+    title: "Another service listens at the server's address",
+    means: "It speaks TLS, and none of the tunnel's protocols.",
+    causes: [
+      "The port is that of another service of the server's machine.",
+      "A load balancer ends TLS in front of the server.",
+    ],
+    mend: [
+      "Correct the port: agents connect to `--agent-port`, 8091 unless said.",
+      "Let load balancers pass TCP through.",
+    ],
+    see: "doctor.md",
+  },
+  TUN421: {
+    slug: "server-silent",
+    title: "The server accepts connections and says nothing",
+    means: "The kernel of its machine answers, its program does not.",
+    causes: ["It stands still or is overloaded.", "The port is another's."],
+    mend: ["`tunnel doctor server` on its machine; restart it."],
+    see: "doctor.md",
+  },
 } as const satisfies Area;

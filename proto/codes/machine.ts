@@ -150,4 +150,20 @@ export const MACHINE = {
     mend: ["Give the same `--state-dir`, and run as its user."],
     see: "operations.md",
   },
+  TUN918: {
+    slug: "disk-full",
+    title: "The disk of the state directory is full",
+    means: "Tokens, nodes and certificates cannot be written.",
+    causes: ["Logs, or other programs' files."],
+    mend: ["Make room: `df -h`, `df -i`, `du -xhd1 /`."],
+    see: "doctor.md",
+  },
+  TUN919: {
+    slug: "disk-read-only",
+    title: "The file system of the state directory is read-only",
+    means: "Nothing can be written there, whoever asks.",
+    causes: ["It is mounted so.", "The kernel found errors on the disk."],
+    mend: ["See `dmesg`; mount it with `rw`, or name another directory."],
+    see: "doctor.md",
+  },
 } as const satisfies Area;

@@ -98,4 +98,15 @@ export const SERVERS = {
     ],
     see: "operations.md",
   },
+  TUN812: {
+    slug: "server-not-here",
+    title: "No server has run here with this state directory",
+    means: "The directory that the flags name is not there.",
+    causes: [
+      "The server has never been started.",
+      "It was started with another `--state-dir`, or as another user.",
+    ],
+    mend: ["Start `tunnel server`, or name its directory."],
+    see: "doctor.md",
+  },
 } as const satisfies Area;
