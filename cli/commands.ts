@@ -58,5 +58,17 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   demo: async () => (await import("./demo/command.ts")).DEMO_COMMAND,
   upgrade: async () => (await import("./upgrade.ts")).UPGRADE_COMMAND,
   explain: async () => (await import("./explain.ts")).EXPLAIN_COMMAND,
+  completion: async () => {
+    const { completionCommand } = await import("./reference/completion.ts");
+    return completionCommand(allCommands);
+  },
+  "complete-names": async () =>
+    (await import("./reference/complete_names.ts")).COMPLETE_NAMES_COMMAND,
+  man: async () => (await import("./reference/man.ts")).manCommand(allCommands),
   version: async () => (await import("./version.ts")).VERSION_COMMAND,
 };
+
+/** All of them at once, for what is made of their tables. */
+export function allCommands(): Promise<readonly Command[]> {
+  return Promise.all(Object.values(COMMANDS).map((load) => load()));
+}

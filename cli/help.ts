@@ -46,8 +46,8 @@ async function overview(): Promise<string> {
   const line = (name: string, summary: string) =>
     `  ${name.padEnd(width)}  ${summary}`;
   for (const load of Object.values(COMMANDS)) {
-    const { name, summary } = await load();
-    lines.push(line(name, summary));
+    const { name, summary, isHidden } = await load();
+    if (!isHidden) lines.push(line(name, summary));
   }
   lines.push(
     line("help", "Explain a command: tunnel help COMMAND"),

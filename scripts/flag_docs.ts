@@ -45,6 +45,7 @@ export async function flagPage(): Promise<string> {
   const before: Command[] = [];
   for (const load of Object.values(COMMANDS)) {
     const command = await load();
+    if (command.isHidden) continue;
     parts.push(section(command, before));
     before.push(command);
   }

@@ -116,6 +116,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["cli/program"],
   ["cli/adsc", "cli/agent", "cli/bench", "cli/demo", "cli/proxy", "cli/server"],
   ["cli/yurttunnel_agent", "cli/doctor"],
+  ["cli/reference"],
   ["cli"],
   ["main.ts"],
 ];

@@ -1,7 +1,8 @@
 // deno-lint-ignore-file no-console -- a command that says what it does.
 /**
  * Makes `dist/tunnel-VERSION-linux-x64` and `-arm64`: the whole program in one
- * file that needs nothing but a shell, gzip and glibc.
+ * file that needs nothing but a shell, gzip and glibc; and beside them its manual
+ * pages and completions.
  *
  * Usage: `deno task package [--arch x64] [--out dist]`
  *
@@ -13,6 +14,7 @@ import { toBytes } from "@std/streams";
 import { V8_FLAGS } from "../cli/program/self_command.ts";
 import { VERSION } from "../platform/process/version.ts";
 import { type CarriedFile, launcherScript } from "./launcher.ts";
+import { writeReference } from "./man_pages.ts";
 import { fetchPinned } from "./npm_registry.ts";
 import { type Architecture, RUNTIME_PINS } from "./runtime_pins.ts";
 import { tarEntry } from "./tar_entry.ts";
@@ -138,4 +140,5 @@ if (import.meta.main) {
     const { size } = await Deno.stat(path);
     console.log(`${path} (${(size / 1e6).toFixed(1)} MB)`);
   }
+  await writeReference(String(out));
 }

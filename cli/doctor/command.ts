@@ -150,10 +150,7 @@ const WHOLE = defineCommand({
 
 /** See the module description. */
 export const DOCTOR_COMMAND: Command = {
-  name: "doctor",
-  summary: WHOLE.summary,
-  flags: WHOLE.flags,
-  help: () => WHOLE.help(),
+  ...WHOLE,
   run(context) {
     const [subject, ...argv] = context.argv;
     if (subject === "agent") return AGENT.run({ ...context, argv });

@@ -54,7 +54,18 @@ export interface FlagDetails {
   readonly once?: boolean;
   /** The file that it names gives values to other flags. */
   readonly holdsFlags?: boolean;
+  /** What a shell offers as its value, where that does not follow from the rest. */
+  readonly offers?: Offer;
 }
+
+/** What a shell can offer for a word, beside choices. */
+export type Offer =
+  | "files"
+  | "directories"
+  /** Names that a running program of ours knows. */
+  | "nodes"
+  | "services"
+  | "connections";
 
 /** One flag. `V` is the type of its value once read. */
 export interface Flag<V> extends FlagDetails {
@@ -63,6 +74,8 @@ export interface Flag<V> extends FlagDetails {
   readonly fallback: V;
   readonly placeholder: string;
   readonly defaultText: string;
+  /** All values that there are, or of which a list consists. */
+  readonly choices?: readonly string[];
   /**
    * Reads one text.
    *
@@ -208,10 +221,18 @@ export function choiceFlag<const C extends string>(
   details: FlagDetails,
 ): Flag<C> {
   const placeholder = choices.filter((choice) => choice !== "").join("|");
-  return make("scalar", placeholder, fallback, details, String, (text) => {
-    const found = choices.find((choice) => choice === text);
-    return orRefuse(found, `one of ${oneOf(choices)}`);
-  });
+  const flag = make(
+    "scalar",
+    placeholder,
+    fallback,
+    details,
+    String,
+    (text): C => {
+      const found = choices.find((choice) => choice === text);
+      return orRefuse(found, `one of ${oneOf(choices)}`);
+    },
+  );
+  return { ...flag, choices };
 }
 
 /** Texts, separated by commas, in as many occurrences as one likes. */
@@ -228,12 +249,20 @@ export function choicesFlag<const C extends string>(
   fallback: readonly C[],
   details: FlagDetails,
 ): Flag<readonly C[]> {
-  return make("list", "LIST", fallback, details, formatList, (text) => {
-    return splitList(text).map((item) => {
+  const parse = (text: string): readonly C[] =>
+    splitList(text).map((item) => {
       const found = choices.find((choice) => choice === item);
       return orRefuse(found, `names out of ${oneOf(choices)}`);
     });
-  });
+  const flag = make<readonly C[]>(
+    "list",
+    "LIST",
+    fallback,
+    details,
+    formatList,
+    parse,
+  );
+  return { ...flag, choices };
 }
 
 /** Text that `parse` turns into a value; it throws {@linkcode FlagValueError}. */

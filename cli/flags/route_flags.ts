@@ -109,6 +109,7 @@ export const ROUTE_FLAGS = {
   "node": textFlag("", {
     group: TARGET,
     placeholder: "NAME",
+    offers: "nodes",
     help: "Dial from this node's agent, whatever the target's name is.",
   }),
   // Longer than a server's own limit: the server reports which agent is silent.

@@ -41,6 +41,12 @@ export interface Command {
   /** For the list of commands: less than a line. */
   readonly summary: string;
   readonly flags: FlagTable;
+  /** Words behind the name in the usage line. */
+  readonly operands: string;
+  readonly about: readonly string[];
+  readonly examples: readonly string[];
+  /** For scripts of ours alone: in no list. */
+  readonly isHidden?: boolean;
   /** The page of `tunnel help NAME`. */
   help(): string;
   run(context: CommandContext): Promise<ExitCode>;
@@ -55,6 +61,7 @@ export interface CommandDefinition<T extends FlagTable> {
   readonly about: readonly string[];
   readonly examples: readonly string[];
   readonly flags: T;
+  readonly isHidden?: boolean;
   readonly run: (
     reading: FlagReading<T>,
     context: CommandContext,
@@ -80,6 +87,12 @@ export function defineCommand<T extends FlagTable>(
     name,
     summary,
     flags,
+    operands,
+    about,
+    examples,
+    ...(definition.isHidden === undefined
+      ? {}
+      : { isHidden: definition.isHidden }),
     help,
     async run(context) {
       if (wantsHelp(context.argv)) {

@@ -43,6 +43,9 @@ function commands(): readonly Mistake[] {
     usage("a verb without its operand",      "node revoke",             /revoke/, /NAME/),
     usage("a verb of service that is unknown", "service regster",       /regster/, /register/),
     usage("a verb of xds that is unknown",   "xds stats",               /stats/, /status/),
+    usage("completion for no shell",         "completion",              /no shell/, /bash, zsh, fish/),
+    usage("completion for another shell",    "completion pwsh",         /pwsh/, /bash, zsh, fish/),
+    usage("a manual page of what is not there", "man sever",            /Unknown command.*sever/i, /tunnel help/),
     usage("approve with two names",          "node approve a b",        /Unexpected word "b"/, /"b"/),
   ];
 }
