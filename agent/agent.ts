@@ -20,7 +20,10 @@ import {
   listenHttp,
 } from "../net/listen/listeners.ts";
 import { ConnectionLog } from "../platform/log/connection_log.ts";
+import { actionLog } from "../net/admin/admin_api.ts";
+import type { HttpHandler } from "../net/admin/http_port.ts";
 import type { HttpUse } from "../net/admin/passed_http.ts";
+import { AdminPort, apiBeside } from "../net/listen/admin_port.ts";
 import type { Log } from "../platform/log/log.ts";
 import { MetricRegistry } from "../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../platform/log/internal_error_log.ts";
@@ -208,8 +211,7 @@ class Agent {
         style: "agent",
       }, more),
     );
-    const adminListener = admin && this.#serve(
-      "admin",
+    const adminListener = admin && this.#openAdmin(
       admin,
       adminHandler({ healthPort: healthListener.port }, {
         ...more,
@@ -391,6 +393,23 @@ class Agent {
       upstream: this.#callUpstream([address]),
     }));
     return { upstream, servers };
+  }
+
+  #openAdmin(address: ListenAddress, handler: HttpHandler): AdminPort {
+    const { identity, adminAccess } = this.#options;
+    const port = new AdminPort({
+      address,
+      access: { stateDirectory: identity?.stateDirectory, ...adminAccess },
+      handler: apiBeside(
+        [],
+        () => handler,
+        actionLog(this.#log, (action) => this.#audit?.acted(action)),
+      ),
+      log: this.#log,
+    });
+    this.#listeners.push(port);
+    port.openSoon();
+    return port;
   }
 
   #serve(

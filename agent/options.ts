@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { AdminAccess } from "../net/listen/admin_port.ts";
 import type { ListenAddress } from "../net/listen/listeners.ts";
 import type { ServerAddress } from "../net/dial/server_addresses.ts";
 import type { ReloadSource } from "../platform/reload/reloads.ts";
@@ -139,6 +140,8 @@ export interface AgentOptions {
   readonly health: ListenAddress;
   /** Absent: what it answers is on the health port, too. */
   readonly admin?: ListenAddress;
+  /** How it is reached beside that port; absent: by what is in its state directory. */
+  readonly adminAccess?: AdminAccess;
   /** Whether `/debug/pprof/*` is there; absent: no. */
   readonly profiling?: boolean;
 

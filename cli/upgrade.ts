@@ -18,7 +18,7 @@ import { handoverAddress } from "./flags/handover_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { UsageError } from "./flags/usage_error.ts";
-import { PROXY_ADMIN_PORT } from "./proxy/query.ts";
+import { PROXY_ADMIN_PORT } from "./flags/admin_flags.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 

@@ -38,6 +38,17 @@ export interface DialFacts {
   readonly target: DialTarget;
 }
 
+/** What was asked for on an admin port. */
+export interface OperatorAction {
+  readonly who: Readonly<Record<string, string>>;
+  /** Such as `POST /v1/nodes/edge-7/drain`. */
+  readonly action: string;
+  /** Of the answer. */
+  readonly status: number;
+  /** Why it was not done. */
+  readonly problem?: string;
+}
+
 /** The records of a process, from its start to its end. */
 export class AuditTrail {
   readonly log: AuditLog;
@@ -86,6 +97,22 @@ export class AuditTrail {
     }
     return this.#line.raw('{"time":"').raw(this.#secondText)
       .digits(wallMs - second * 1000, 3);
+  }
+
+  /**
+   * An operator did something, or tried to.
+   *
+   * @param who As the door that they came by knows them.
+   */
+  acted({ who, action, status, problem }: OperatorAction): void {
+    const line = this.lineAt(this.clock.now()).raw('Z","event":"admin","who":');
+    addMembers(line, who);
+    line.raw(',"action":').text(clipped(action, TEXT_LENGTH_MAX))
+      .raw(',"status":').number(status);
+    if (problem !== undefined) {
+      line.raw(',"problem":').text(clipped(problem, TEXT_LENGTH_MAX));
+    }
+    this.log.write(line.raw("}").finish());
   }
 
   /** Ends what is still open, and writes everything. */

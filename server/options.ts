@@ -9,6 +9,7 @@
  */
 
 import type { LimitConfig } from "../net/admission/connection_limits.ts";
+import type { AdminAccess } from "../net/listen/admin_port.ts";
 import type { ListenAddress } from "../net/listen/listeners.ts";
 import type { ReloadSource } from "../platform/reload/reloads.ts";
 import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
@@ -235,6 +236,8 @@ export interface ServerOptions {
   readonly strategies: readonly StrategyName[];
 
   readonly admin: ListenAddress;
+  /** How it is reached beside that port; absent: by what is in its state directory. */
+  readonly adminAccess?: Omit<AdminAccess, "stateDirectory">;
   /** Whether `/debug/pprof/*` is there; absent: no. */
   readonly profiling?: boolean;
   /** Who is shown `/debug/*` there; absent: who can connect. */

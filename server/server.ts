@@ -13,22 +13,22 @@ import {
   adminHandler,
   healthHandler,
   type Routes,
-  withApi,
 } from "../net/admin/http_endpoints.ts";
 import {
   type BoundListener,
   type ListenAddress,
   listenHttp,
 } from "../net/listen/listeners.ts";
-import { adminApi, type AdminApiOptions } from "../net/admin/admin_api.ts";
+import { actionLog } from "../net/admin/admin_api.ts";
 import type { HttpHandler } from "../net/admin/http_port.ts";
 import { conduitRoutes } from "../net/admin/conduit_routes.ts";
 import type { HttpUse } from "../net/admin/passed_http.ts";
+import { AdminPort, apiBeside } from "../net/listen/admin_port.ts";
 import type { Log } from "../platform/log/log.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { socketStore } from "../net/bind/socket_store.ts";
 import { profileRoutes } from "../net/admin/profile_routes.ts";
-import { guardDebug, tokenAccess } from "./assembly/admin_access.ts";
+import { guardDebug } from "./assembly/admin_access.ts";
 import type { ServerKubernetes } from "./cluster/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
 import { Readiness } from "./assembly/readiness.ts";
@@ -46,6 +46,8 @@ export interface RunningServer {
     readonly agents: string;
     readonly health: string;
     readonly admin: string;
+    /** The path where it answers, too. */
+    readonly adminSocket?: string;
     /** Of the kubelet front end, if there is one. */
     readonly kubelet?: string;
     /** Of discovery for programs on this machine, if there is any. */
@@ -106,6 +108,7 @@ class Server {
   readonly #shutdown: Shutdown;
   readonly #httpListeners: BoundListener[] = [];
   #kubernetes: ServerKubernetes | undefined;
+  #admin: AdminPort | undefined;
   /** 1 while another process may pass connections on. */
   #arriving: 0 | 1 = 0;
 
@@ -169,17 +172,8 @@ class Server {
         style: "server",
       }),
     );
-    const admin = this.#serve(
-      "admin",
-      options.admin,
-      withApi(
-        adminApi(conduitRoutes(this.#core), await this.#openAdmin()),
-        adminHandler(metricRegistry, {
-          ...options.profiling === true ? profileRoutes() : {},
-          ...await this.#debugRoutes(discovery?.routes),
-        }),
-      ),
-    );
+    const admin = this.#admin = this.#openAdmin(discovery?.routes ?? {});
+    await admin.open();
     this.#watchFiles();
     this.#kubernetes?.start();
     discovery?.start();
@@ -188,7 +182,8 @@ class Server {
       frontend,
       agents,
       health,
-      admin,
+      admin: admin.address,
+      ...(admin.socket === "" ? {} : { adminSocket: admin.socket }),
       ...(kubelet === undefined ? {} : { kubelet }),
       ...(discovery?.address && { discovery: discovery.address }),
     };
@@ -279,21 +274,29 @@ class Server {
     return openKubernetes(own, server, log, metricRegistry);
   }
 
-  async #openAdmin(): Promise<AdminApiOptions> {
-    const { options, log } = this.#core;
-    const { stateDirectory } = options.agents.identity ?? {};
-    return await tokenAccess(stateDirectory, log);
-  }
-
-  async #debugRoutes(routes: Routes | undefined): Promise<Routes> {
-    if (routes === undefined) return {};
-    const { options, log } = this.#core;
-    const { adminDebug: access = "open", agents } = options;
+  #openAdmin(debug: Routes): AdminPort {
+    const { options, log, limiter, metricRegistry, authorization } = this.#core;
+    const { adminDebug = "open", adminAccess, agents } = options;
     const { stateDirectory } = agents.identity ?? {};
-    return await guardDebug(routes, {
-      access,
-      ...(stateDirectory === undefined ? {} : { stateDirectory }),
+    const handler = adminHandler(metricRegistry, {
+      ...options.profiling === true ? profileRoutes() : {},
+      ...debug,
+    });
+    const guard = {
+      access: adminDebug,
+      stateDirectory,
+      paths: new Set(Object.keys(debug)),
+    };
+    return new AdminPort({
+      address: options.admin,
+      access: { stateDirectory, ...adminAccess },
+      handler: apiBeside(
+        conduitRoutes(this.#core),
+        (door) => guardDebug(handler, door, guard),
+        actionLog(log, (action) => authorization.acted(action)),
+      ),
       log,
+      evicted: () => limiter.reached("http_connections", "all"),
     });
   }
 
@@ -368,6 +371,7 @@ class Server {
     this.#agents.stop(reason);
     this.#frontends.stop(reason);
     for (const listener of this.#httpListeners) listener.close();
+    this.#admin?.close();
   }
 }
 

@@ -9,7 +9,11 @@ import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { AuditLog, type AuditLogOptions } from "../../policy/audit_log.ts";
 import { watchAuditLog } from "../../policy/audit_metrics.ts";
-import { AuditTrail, type DialRecord } from "../../policy/dial_record.ts";
+import {
+  AuditTrail,
+  type DialRecord,
+  type OperatorAction,
+} from "../../policy/dial_record.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
@@ -39,6 +43,11 @@ export class AgentAudit {
   /** A dial begins. */
   readonly begin = (target: DialTarget, id: ConnectionId): DialRecord =>
     this.#trail.begin({ id, node: this.#node, target });
+
+  /** An operator did something, or tried to. */
+  acted(action: OperatorAction): void {
+    this.#trail.acted(action);
+  }
 
   /** Opens the file anew. */
   reopen(): void {

@@ -5,12 +5,14 @@
  * @module
  */
 
+import { actionLog } from "../../net/admin/admin_api.ts";
 import { metaHandler } from "../../net/admin/http_endpoints.ts";
 import {
-  type BoundListener,
-  type ListenAddress,
-  listenHttp,
-} from "../../net/listen/listeners.ts";
+  type AdminAccess,
+  AdminPort,
+  apiBeside,
+} from "../../net/listen/admin_port.ts";
+import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
@@ -26,6 +28,8 @@ import { ServiceProxy, type ServiceProxyOptions } from "./service_proxy.ts";
 export interface NodeProxyOptions extends ServiceProxyOptions {
   /** For health, metrics and `/debug/proxy`. */
   readonly admin: ListenAddress;
+  /** How the admin API is reached; absent: by nobody. */
+  readonly adminAccess?: AdminAccess;
   /** At the end of the process; 0 ends what runs at once. */
   readonly drainTimeoutMs: number;
   /** Why certificates keep this node from its servers, if they do. */
@@ -77,7 +81,7 @@ const READY_LOOK_MS = 20;
 class NodeProxy {
   readonly running: RunningProxy;
   readonly #proxy: ServiceProxy;
-  readonly #admin: BoundListener;
+  readonly #admin: AdminPort;
   readonly #relay: Relay | undefined;
   readonly #drain: ProxyDrain;
 
@@ -87,7 +91,7 @@ class NodeProxy {
     registerProcessMetrics(metrics);
     registerInternalErrors(metrics, "tunnel_proxy");
     const proxy = this.#proxy = new ServiceProxy(options, { log, metrics });
-    this.#admin = this.#listen(options, metrics);
+    this.#admin = this.#listen(options, { log, metrics });
     this.#relay = openRelay(
       options,
       { log, metrics },
@@ -107,6 +111,7 @@ class NodeProxy {
       admin: this.#admin.address,
       ...this.#relay?.addresses,
     });
+    this.#admin.openSoon();
     proxy.start();
     this.running = this.#run(options.drainTimeoutMs);
   }
@@ -129,29 +134,33 @@ class NodeProxy {
   }
 
   #listen(
-    { admin, identityProblem }: NodeProxyOptions,
-    metrics: MetricRegistry,
-  ) {
+    { admin, adminAccess = {}, identityProblem }: NodeProxyOptions,
+    { log, metrics }: {
+      readonly log: Log;
+      readonly metrics: MetricRegistry;
+    },
+  ): AdminPort {
     const proxy = this.#proxy;
-    return listenHttp(
-      admin,
-      metaHandler({
-        metrics,
-        checks: [
-          {
-            name: "not-stopping",
-            problem: () =>
-              this.#drain.isDraining ? "the proxy is stopping" : undefined,
-          },
-          { name: "sources-read", problem: () => proxy.problem },
-          { name: "identity", problem: () => identityProblem?.() },
-        ],
-        notes: () => proxy.notes,
-        style: "agent",
-      }, { [PROXY_STATUS_PATH]: (url) => proxy.answer(url) }),
-      undefined,
-      "admin",
-    );
+    const handler = metaHandler({
+      metrics,
+      checks: [
+        {
+          name: "not-stopping",
+          problem: () =>
+            this.#drain.isDraining ? "the proxy is stopping" : undefined,
+        },
+        { name: "sources-read", problem: () => proxy.problem },
+        { name: "identity", problem: () => identityProblem?.() },
+      ],
+      notes: () => proxy.notes,
+      style: "agent",
+    }, { [PROXY_STATUS_PATH]: (url) => proxy.answer(url) });
+    return new AdminPort({
+      address: admin,
+      access: adminAccess,
+      handler: apiBeside([], () => handler, actionLog(log)),
+      log,
+    });
   }
 
   async #whenReady(): Promise<void> {

@@ -4,6 +4,8 @@
  * @module
  */
 
+import { AGENT_ADMIN_PORT } from "../flags/admin_flags.ts";
+import { ADMIN_ACCESS_FLAGS } from "../flags/admin_access_flags.ts";
 import { announceFlag } from "./announce.ts";
 import {
   AUDIT_FLAGS,
@@ -201,10 +203,11 @@ export const AGENT_FLAGS = {
     placeholder: "ADDRESS",
     help: "Address of the admin endpoint.",
   }),
-  "admin-server-port": portFlag(8094, {
+  "admin-server-port": portFlag(AGENT_ADMIN_PORT, {
     group: OPERATION,
     help: "Port of the admin endpoint.",
   }),
+  ...ADMIN_ACCESS_FLAGS,
   "drain-timeout": durationFlag(30_000, 0, {
     group: OPERATION,
     help: "How long conduits may continue after SIGTERM. 0: end at once. " +

@@ -7,6 +7,7 @@
 
 import type { AgentOptions } from "../../agent/options.ts";
 import type { RuleSet } from "../../policy/rule_set.ts";
+import { adminAccess } from "../flags/admin_access_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { belonging } from "./identity.ts";
 import { announcedServices } from "./announce.ts";
@@ -89,9 +90,18 @@ export function agentOptions(
       hostname: flags["admin-bind-address"],
       port: flags["admin-server-port"],
     },
+    ...admin(flags),
     ...(flags["enable-profiling"] ? { profiling: true } : {}),
     messageBytesMax: flags["message-size-limit"],
   };
+}
+
+/** An agent that has joined keeps its tokens with its identity. */
+function admin(
+  flags: FlagReading<typeof AGENT_FLAGS>["values"],
+): Pick<AgentOptions, "adminAccess"> {
+  const access = adminAccess(flags, flags["state-dir"] || undefined);
+  return Object.keys(access).length === 0 ? {} : { adminAccess: access };
 }
 
 function announced(

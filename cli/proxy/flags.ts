@@ -4,6 +4,7 @@
  * @module
  */
 
+import { ADMIN_ACCESS_FLAGS } from "../flags/admin_access_flags.ts";
 import {
   CONNECTION_DEFAULTS,
   DIAL_TIMEOUTS_MS,
@@ -31,7 +32,7 @@ import { parseGoDuration } from "../../platform/documents/go_duration.ts";
 import { WORKERS_FLAG } from "../flags/workers_flag.ts";
 import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
-import { PROXY_ADMIN_PORT } from "./query.ts";
+import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
 import { RELAY_FLAGS } from "../flags/relay_flags.ts";
 import { ROUTE_ONLY_FLAGS } from "../flags/route_flags.ts";
 
@@ -181,6 +182,7 @@ export const PROXY_FLAGS = {
     group: OPERATION,
     help: "Port of the admin endpoint.",
   }),
+  ...ADMIN_ACCESS_FLAGS,
   "service-drain": durationFlag(SERVICE_DRAIN_MS, 0, {
     group: OPERATION,
     help: "How long connections may continue after their service is " +

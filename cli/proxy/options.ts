@@ -18,12 +18,15 @@ import type { SourceConfig } from "../../catalog/sources_of.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { nodeUpstream } from "../../client/tunnel_upstream.ts";
 import type { TunnelRoute } from "../../client/tunnel_route.ts";
+import type { AdminAccess } from "../../net/listen/admin_port.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { WorkerRole } from "../program/workers/worker_role.ts";
 import type { CommandContext } from "../program/command.ts";
+import { adminAccess } from "../flags/admin_access_flags.ts";
+import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { catalogConfig } from "../flags/catalog_flags.ts";
@@ -109,6 +112,7 @@ export function proxyOptions(
     defaults: connectionDefaults(values),
     ...(dns === undefined ? {} : { dns }),
     admin: adminAddress(values),
+    adminAccess: proxyAdminAccess(values, context),
     drainTimeoutMs: values["drain-timeout"],
   };
 }
@@ -119,6 +123,25 @@ export function adminAddress(values: Values): ListenAddress {
     hostname: values["admin-bind-address"],
     port: values["admin-port"],
   };
+}
+
+/**
+ * By whom and how it is asked. One without a port of its own has no place of
+ * its own either.
+ *
+ * @throws {UsageError} One line.
+ */
+export function proxyAdminAccess(
+  values: Values,
+  { environment }: Pick<CommandContext, "environment">,
+): AdminAccess {
+  const port = values["admin-port"];
+  if (port === 0) return adminAccess(values);
+  const directory = proxyStateDirectory(environment);
+  const socket = port === PROXY_ADMIN_PORT
+    ? {}
+    : { socket: `${directory}/admin-${port}.sock` };
+  return { ...socket, ...adminAccess(values, directory) };
 }
 
 /** @throws {UsageError} One line. */

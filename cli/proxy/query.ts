@@ -7,11 +7,9 @@
 import type { ProxyStatus } from "../../agent/proxy/status/proxy_status.ts";
 import { PROXY_STATUS_PATH } from "../../agent/proxy/status/proxy_path.ts";
 import { askAdmin } from "../program/ask_admin.ts";
+import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
 import { booleanFlag, textFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
-
-/** The default port on which a proxy answers questions about itself. */
-export const PROXY_ADMIN_PORT = 8096;
 
 const WHERE = "Where";
 

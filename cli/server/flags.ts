@@ -6,6 +6,7 @@
  * @module
  */
 
+import { ADMIN_ACCESS_FLAGS } from "../flags/admin_access_flags.ts";
 import {
   AUDIT_FLAGS,
   messageSizeFlag,
@@ -243,6 +244,7 @@ export const SERVER_FLAGS = {
     group: OPERATION,
     help: "Port of the admin endpoint.",
   }),
+  ...ADMIN_ACCESS_FLAGS,
   "admin-debug": choiceFlag(["token", "open"], "token", {
     group: OPERATION,
     help: "Who may read /debug/* there, which is the catalog and its " +

@@ -13,6 +13,7 @@ import type {
   ServerOptions,
   TlsLimits,
 } from "../../server/options.ts";
+import { adminAccess } from "../flags/admin_access_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import {
   type WorkerRole,
@@ -103,6 +104,7 @@ export function serverOptions(
       hostname: flags["admin-bind-address"],
       port: flags["admin-port"],
     },
+    ...admin(flags),
     adminDebug: flags["admin-debug"],
     ...(flags["enable-profiling"] ? { profiling: true } : {}),
     health: {
@@ -159,6 +161,14 @@ function identityOptions(
       "server's own CA; add --state-dir to have one beside it",
     "TUN105",
   );
+}
+
+/** Its tokens, and the socket unless one is named, are with the identity. */
+function admin(
+  flags: FlagReading<typeof SERVER_FLAGS>["values"],
+): Pick<ServerOptions, "adminAccess"> {
+  const access = adminAccess(flags);
+  return Object.keys(access).length === 0 ? {} : { adminAccess: access };
 }
 
 /** Absent: all is in the identity's directory, or there is no identity. */

@@ -7,6 +7,9 @@
  * @module
  */
 
+import type { Log } from "../../platform/log/log.ts";
+import { printable } from "../../platform/log/printable.ts";
+import type { OperatorAction } from "../../policy/dial_record.ts";
 import { INTERNAL_ERROR } from "../../platform/errors/internal_errors.ts";
 import { type AdminProblem, type AdminRole } from "../../proto/admin/api.ts";
 import { jsonAnswer } from "./http_endpoints.ts";
@@ -76,6 +79,35 @@ export interface AdminAction {
   /** Why it was not done. */
   readonly problem?: string;
 }
+
+/** Writes down who did what: into the log, and the audit log where there is one. */
+export function actionLog(
+  log: Pick<Log, "info">,
+  audit?: (action: OperatorAction) => void,
+): (action: AdminAction) => void {
+  return ({ who, path, status, problem }) => {
+    const action = `POST ${path}`;
+    const shown = printable(`${who.name}: ${action}`, SHOWN_LENGTH_MAX);
+    log.info(
+      problem === undefined
+        ? `admin: ${shown}`
+        : `admin: ${shown} was refused: ${
+          printable(problem, SHOWN_LENGTH_MAX)
+        }`,
+      { status },
+    );
+    const { name, role } = who;
+    audit?.({
+      who: { name, role },
+      action,
+      status,
+      ...(problem === undefined ? {} : { problem }),
+    });
+  };
+}
+
+/** A name is a certificate's, and a path whatever was asked for. */
+const SHOWN_LENGTH_MAX = 300;
 
 /** Answers what is below `/v1`. */
 export function adminApi(
@@ -193,7 +225,12 @@ function mayUse({ method, role }: AdminRoute, who: AdminWho): void {
   });
 }
 
-async function jsonOf(request: Request): Promise<unknown> {
+/**
+ * The body of a request; nothing counts as `{}`.
+ *
+ * @throws {AdminFailure}
+ */
+export async function jsonOf(request: Request): Promise<unknown> {
   const text = await request.text();
   if (text.trim() === "") return {};
   const type = request.headers.get("content-type") ?? "";

@@ -62,14 +62,23 @@ export type HttpHandler = (
 export class HttpPort {
   readonly #handler: HttpHandler;
   readonly #evicted: () => void;
+  readonly #isPassed: boolean;
   /** The oldest first. */
   readonly #open = new Set<Exchange>();
   readonly #watchers = new Set<Exchange>();
 
-  /** @param evicted A connection was ended to make room for another. */
-  constructor(handler: HttpHandler, evicted: () => void = () => {}) {
+  /**
+   * @param evicted A connection was ended to make room for another.
+   * @param isPassed Connections are our parent's.
+   */
+  constructor(
+    handler: HttpHandler,
+    evicted: () => void = () => {},
+    isPassed = false,
+  ) {
     this.#handler = handler;
     this.#evicted = evicted;
+    this.#isPassed = isPassed;
   }
 
   /** How many are connected and do not watch. */
@@ -85,7 +94,7 @@ export class HttpPort {
   /** Serves one accepted connection until it ends. */
   async accept(stream: Stream): Promise<void> {
     if (this.#open.size >= HTTP_CONNECTIONS_MAX) this.#evictOldest();
-    const exchange: Exchange = new Exchange(stream, {
+    const exchange: Exchange = new Exchange(stream, this.#isPassed, {
       answer: (request, peer) => this.#answer(request, peer),
       watches: () => this.#watches(exchange),
     });
@@ -140,12 +149,14 @@ interface ExchangeEvents {
 /** One connection: a request, and its answer. */
 class Exchange {
   readonly #socket: Socket;
+  readonly #isPassed: boolean;
   readonly #events: ExchangeEvents;
   readonly #gone = new AbortController();
   #deadline: ReturnType<typeof setTimeout> | undefined;
   #isWatching = false;
 
-  constructor(stream: Stream, events: ExchangeEvents) {
+  constructor(stream: Stream, isPassed: boolean, events: ExchangeEvents) {
+    this.#isPassed = isPassed;
     this.#socket = new Socket(stream);
     this.#events = events;
     this.#endWithin(HTTP_DEADLINE_MS);
@@ -164,7 +175,7 @@ class Exchange {
     const head = read instanceof MessageError ? undefined : read.head;
     const request = read instanceof MessageError
       ? read
-      : await requestOf(socket, read, this.#gone.signal);
+      : await requestOf(socket, read, this.#gone.signal, this.#isPassed);
     const over = this.#untilOver();
     // It is awaited below, where nothing else fails before.
     over.catch(() => {});

@@ -38,16 +38,24 @@ export async function readHead(
   }
 }
 
-/** With the headers that handlers look at, and its body. */
+/**
+ * With the headers that handlers look at, and its body.
+ *
+ * @param isPassed The connection is our parent's.
+ */
 export async function requestOf(
   socket: Socket,
   { head: { method, target, fields }, rest }: WithRest<RequestHead>,
   signal: AbortSignal,
+  isPassed = false,
 ): Promise<Request | MessageError> {
   if (!target.startsWith("/")) return NO_REQUEST;
   try {
     const host = fields.one("host") || "localhost";
-    const headers = headersOf(fields);
+    const headers = headersOf(
+      fields,
+      isPassed ? [...HEADERS, PASSED] : HEADERS,
+    );
     const body = BODILESS.has(method)
       ? undefined
       : await readBody(socket, fields, rest);
@@ -81,13 +89,18 @@ const HEADERS: readonly (readonly [name: string, lengthMax: number])[] = [
   ["x-tunnel-admin", 100],
 ];
 
+/** As whom who asks is known to our parent, whose word counts. */
+export const PASSED_WHO = "x-tunnel-who";
+
+const PASSED = [PASSED_WHO, 1_000] as const;
+
 /**
  * A header that is there twice, or is too long, counts as absent. Its form is
  * looked at first: the platform reads blanks again for each way to part them.
  */
-function headersOf(fields: Fields): Headers {
+function headersOf(fields: Fields, names: typeof HEADERS): Headers {
   const headers = new Headers();
-  for (const [name, lengthMax] of HEADERS) {
+  for (const [name, lengthMax] of names) {
     const [value = "", ...others] = fields.all(name);
     const isOne = others.length === 0 && value.length <= lengthMax &&
       /^[!-~ ]+$/.test(value);

@@ -7,7 +7,9 @@
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { Stream } from "../stream/stream.ts";
+import { AdminFailure, type AdminWho } from "./admin_api.ts";
 import { type HttpHandler, HttpPort } from "./http_port.ts";
+import { PASSED_WHO } from "./http_request.ts";
 
 /** What a port is for. */
 export type HttpUse = "health" | "admin";
@@ -41,7 +43,7 @@ export class PassedHttp {
   serve(use: HttpUse, handler: HttpHandler): PassedPort | undefined {
     const at = this.#addresses[use];
     if (at === undefined) return undefined;
-    const port = new HttpPort(handler);
+    const port = new HttpPort(handler, undefined, true);
     this.#ports.set(use, port);
     const closed = Promise.withResolvers<void>();
     return {
@@ -61,6 +63,18 @@ export class PassedHttp {
     if (port === undefined) return stream.close();
     unawaited("http", port.accept(stream), () => stream.close());
   }
+}
+
+/** Our parent says as whom who asks is known to it. */
+export function passedDoor({ headers }: Pick<Request, "headers">): AdminWho {
+  const text = headers.get(PASSED_WHO);
+  if (text !== null) return JSON.parse(decodeURIComponent(text)) as AdminWho;
+  throw new AdminFailure(401, { message: "Nobody is known to ask" });
+}
+
+/** What the parent says. */
+export function passedWho({ name, role }: AdminWho): string {
+  return encodeURIComponent(JSON.stringify({ name, role }));
 }
 
 let passed: PassedHttp | undefined;

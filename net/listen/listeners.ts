@@ -84,22 +84,24 @@ export function listenTcp(
 }
 
 /**
- * Listens on a unix socket that owner and group may use (mode 0770).
+ * Listens on a unix socket that owner and group may use.
  *
  * A socket file without a listener is a left-over and is removed.
  *
  * @param deleteExisting False: an existing file is never removed.
+ * @param mode Of the file.
  * @throws {ListenError}
  */
 export async function listenUnix(
   path: string,
   events: AcceptEvents<Stream>,
   deleteExisting = true,
+  mode = 0o770,
 ): Promise<BoundListener> {
   const isOpenAlready = socketStore()?.has(keyOfPath(path)) === true;
   if (!isOpenAlready) await clearPath(path, deleteExisting);
   // Set around the call and not by chmod after it: no moment with other modes.
-  const umask = Deno.umask(0o007);
+  const umask = Deno.umask(0o777 & ~mode);
   let listener: SocketListener;
   try {
     listener = listenOnPath(path, PATIENT_BACKLOG);

@@ -42,6 +42,8 @@ export const ADMIN_PATHS = {
   audit: "/v1/audit",
   /** `ConfigAnswer`: flags as they are in effect, without secrets. */
   config: "/v1/config",
+  /** `SessionAnswer`: as whom who asks is known; all programs. */
+  session: "/v1/session",
 } as const;
 
 /**
@@ -63,6 +65,12 @@ export const ADMIN_ACTIONS = {
   trace: "trace",
   /** `/v1/policy/test`, body `PolicyQuestion`: answers `PolicyAnswer`. */
   policyTest: "policy/test",
+  /** `/v1/logins`, body `LoginQuestion`: answers `LoginAnswer`. */
+  logins: "logins",
+  /** `/v1/session`, body `SessionQuestion`: answers `SessionAnswer`. */
+  session: "session",
+  /** `/v1/session/end`: the browser's cookie is good no more. */
+  endSession: "session/end",
 } as const;
 
 /** What somebody may do here. */

@@ -1,72 +1,54 @@
 /**
- * Who is shown what a server knows: `/debug/*` on the admin port. The port is on
- * loopback, where every user of the machine is, and nobody says who he is; so it
- * is shown to who can read a file that only the server's user can read.
+ * Who is shown what a server knows of its catalog: `/debug/*` on the admin port.
+ * The port is on loopback, where every user of the machine is; so it is shown to
+ * those who may use the API there.
  *
  * @module
  */
 
-import { ADMIN_TOKEN_FILE, AdminToken } from "../../net/admin/admin_token.ts";
-import {
-  type AdminApiOptions,
-  AdminFailure,
-} from "../../net/admin/admin_api.ts";
-import { guardedRoutes, type Routes } from "../../net/admin/http_endpoints.ts";
-import type { Log } from "../../platform/log/log.ts";
+import { AdminFailure } from "../../net/admin/admin_api.ts";
+import type { AdminDoor } from "../../net/admin/admin_doors.ts";
+import { ADMIN_TOKEN_FILE } from "../../net/admin/admin_token.ts";
+import type { HttpHandler, HttpPeer } from "../../net/admin/http_port.ts";
 import type { AdminDebug } from "../options.ts";
 
 /** What is known of the server. */
-export interface AdminAccessOptions {
+export interface DebugGuard {
   readonly access: AdminDebug;
-  /** Absent: there is no place for a token, and all requests are refused. */
-  readonly stateDirectory?: string;
-  readonly log: Log;
+  /** Absent: there is no place for a token. */
+  readonly stateDirectory?: string | undefined;
+  /** What is guarded. */
+  readonly paths: ReadonlySet<string>;
 }
 
-/**
- * `routes` for those who may. The file is made when it is missing; servers that
- * share a state directory share it.
- */
-export async function guardDebug(
-  routes: Routes,
-  { access, stateDirectory, log }: AdminAccessOptions,
-): Promise<Routes> {
-  if (access === "open") return routes;
-  const token = stateDirectory === undefined
-    ? undefined
-    : new AdminToken(`${stateDirectory}/${ADMIN_TOKEN_FILE}`);
-  await token?.make(log, "nobody is shown /debug/*");
-  return guardedRoutes(
-    routes,
-    (request) =>
-      token?.isShown(request) === true ? undefined : forbidden(token?.path),
-  );
+/** `handler`, for who came by `door` and may. */
+export function guardDebug(
+  handler: HttpHandler,
+  door: AdminDoor,
+  { access, stateDirectory, paths }: DebugGuard,
+): HttpHandler {
+  if (access === "open") return handler;
+  return (request, peer) =>
+    paths.has(new URL(request.url).pathname) && !isKnown(door, request, peer)
+      ? forbidden(stateDirectory)
+      : handler(request, peer);
 }
 
-/** The admin API for who can read the token in the state directory. */
-export async function tokenAccess(
-  stateDirectory: string | undefined,
-  log: Log,
-): Promise<AdminApiOptions> {
-  const token = stateDirectory === undefined
-    ? undefined
-    : new AdminToken(`${stateDirectory}/${ADMIN_TOKEN_FILE}`);
-  await token?.make(log, "nobody may use the admin API");
-  return {
-    who: (request) => {
-      if (token?.isShown(request) === true) {
-        return { role: "operate", name: "admin.token" };
-      }
-      throw new AdminFailure(401, { message: "Nobody is known to ask" });
-    },
-  };
+function isKnown(door: AdminDoor, request: Request, peer: HttpPeer): boolean {
+  try {
+    door(request, peer);
+    return true;
+  } catch (error) {
+    if (error instanceof AdminFailure) return false;
+    throw error;
+  }
 }
 
-function forbidden(path: string | undefined): Response {
-  const remedy = path === undefined
+function forbidden(stateDirectory: string | undefined): Response {
+  const remedy = stateDirectory === undefined
     ? "this server has no --state-dir to keep a token in"
-    : `send what is in ${path} as "Authorization: Bearer …", as tunnel xds ` +
-      "does where it can read that";
+    : `send what is in ${stateDirectory}/${ADMIN_TOKEN_FILE} as ` +
+      '"Authorization: Bearer …", as tunnel xds does where it can read that';
   return new Response(
     "/debug/* shows services, nodes and addresses, and not to every user of " +
       `this machine: ${remedy}; or start the server with --admin-debug=open\n`,

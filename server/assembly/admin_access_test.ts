@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { adminHandler } from "../../net/admin/http_endpoints.ts";
-import { listenHttp } from "../../net/listen/listeners.ts";
+import { AdminPort, apiBeside } from "../../net/listen/admin_port.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import type { AdminDebug } from "../options.ts";
@@ -10,7 +10,7 @@ import { guardDebug } from "./admin_access.ts";
 class Admin implements AsyncDisposable {
   readonly log = new RecordedLog();
   readonly folder: string = Deno.makeTempDirSync();
-  #listener: ReturnType<typeof listenHttp> | undefined;
+  #port: AdminPort | undefined;
 
   get path(): string {
     return `${this.folder}/admin.token`;
@@ -21,30 +21,36 @@ class Admin implements AsyncDisposable {
   }
 
   async open(access: AdminDebug, hasDirectory = true): Promise<void> {
-    this.#listener?.close();
+    this.#port?.close();
+    const stateDirectory = hasDirectory ? this.folder : undefined;
     const routes = { "/debug/endpointz": () => new Response("the catalog") };
-    const guarded = await guardDebug(routes, {
+    const guard = {
       access,
-      ...(hasDirectory ? { stateDirectory: this.folder } : {}),
+      stateDirectory,
+      paths: new Set(Object.keys(routes)),
+    };
+    const handler = adminHandler(new MetricRegistry(), routes);
+    this.#port = new AdminPort({
+      address: { hostname: "127.0.0.1", port: 0 },
+      access: { stateDirectory, socket: "" },
       log: this.log,
+      handler: apiBeside([], (door) => guardDebug(handler, door, guard)),
     });
-    const handler = adminHandler(new MetricRegistry(), guarded);
-    this.#listener = listenHttp({ hostname: "127.0.0.1", port: 0 }, handler);
+    await this.#port.open();
   }
 
   async ask(
     authorization?: string,
     path = "/debug/endpointz",
   ): Promise<[status: number, text: string]> {
-    const url = `http://${this.#listener!.address}${path}`;
+    const url = `http://${this.#port!.address}${path}`;
     const headers = { ...(authorization && { authorization }) };
     const response = await fetch(url, { headers });
     return [response.status, await response.text()];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#listener?.close();
-    await this.#listener?.finished;
+    this.#port?.close();
     await Deno.remove(this.folder, { recursive: true });
   }
 }

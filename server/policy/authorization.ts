@@ -10,7 +10,7 @@ import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { AuditLog } from "../../policy/audit_log.ts";
 import { watchAuditLog } from "../../policy/audit_metrics.ts";
-import { AuditTrail } from "../../policy/dial_record.ts";
+import { AuditTrail, type OperatorAction } from "../../policy/dial_record.ts";
 import type { ReloadSource } from "../../platform/reload/reloads.ts";
 import {
   type Identifiers,
@@ -81,6 +81,11 @@ export class Authorization {
   /** The services that the policy lets `node` know of; all without one. */
   visibleTo(node: string): Visibility {
     return this.#policy?.current.visibleTo(node) ?? SEES_EVERYTHING;
+  }
+
+  /** An operator did something, or tried to. */
+  acted(action: OperatorAction): void {
+    this.#trail?.acted(action);
   }
 
   /** The policy file, to be read again when it changes. */

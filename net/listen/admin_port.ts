@@ -1,0 +1,227 @@
+/**
+ * Where a program of ours is asked about itself, and told what to do: a port of
+ * loopback for who has a token, a unix socket for who may open it, and, where
+ * its user wants one, a port for other machines with TLS and certificates.
+ *
+ * A worker has none of these: its parent asks it, and says who wants to know.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { isSystemError } from "../../platform/files/file_error.ts";
+import type { Log } from "../../platform/log/log.ts";
+import {
+  ADMIN_SOCKET,
+  adminApi,
+  type AdminApiOptions,
+  type AdminRoute,
+} from "../admin/admin_api.ts";
+import {
+  type AdminDoor,
+  loopbackDoor,
+  refuseOtherSites,
+  socketDoor,
+} from "../admin/admin_doors.ts";
+import { AdminSessions } from "../admin/admin_sessions.ts";
+import {
+  ADMIN_TOKEN_FILE,
+  ADMIN_VIEW_TOKEN_FILE,
+  AdminToken,
+} from "../admin/admin_token.ts";
+import { withApi } from "../admin/http_endpoints.ts";
+import { type HttpHandler, HttpPort } from "../admin/http_port.ts";
+import { passedDoor, passedHttp } from "../admin/passed_http.ts";
+import { ListenError } from "../bind/listen_error.ts";
+import {
+  type BoundListener,
+  type ListenAddress,
+  listenHttp,
+  listenUnix,
+} from "./listeners.ts";
+
+/** Where it is reached, and by whom. */
+export interface AdminAccess {
+  /** For tokens, and for the socket; absent: it has neither. */
+  readonly stateDirectory?: string | undefined;
+  /** In place of `admin.sock` in the state directory; `""`: none. */
+  readonly socket?: string | undefined;
+  /** Who may ask by the socket beside its owner: its number. */
+  readonly socketGroup?: number | undefined;
+}
+
+/** What is served. */
+export interface AdminPortOptions {
+  readonly address: ListenAddress;
+  readonly access: AdminAccess;
+  /** Answers who came by `door`; `routes` are of the port itself. */
+  handler(door: AdminDoor, routes: readonly AdminRoute[]): HttpHandler;
+  readonly log: Log;
+  /** A client was ended to make room for another. */
+  readonly evicted?: () => void;
+}
+
+/** A handler of the API, beside what a port has always answered. */
+export function apiBeside(
+  routes: readonly AdminRoute[],
+  others: (door: AdminDoor) => HttpHandler,
+  did?: AdminApiOptions["did"],
+): AdminPortOptions["handler"] {
+  return (who, own) => {
+    const api = adminApi([...routes, ...own], { who, ...(did && { did }) });
+    return withApi(api, others(who));
+  };
+}
+
+export class AdminPort implements BoundListener {
+  readonly #options: AdminPortOptions;
+  readonly #listeners: BoundListener[] = [];
+  readonly #ports: HttpPort[] = [];
+  readonly #sessions = new AdminSessions(() => `http://${this.#browserHost}`);
+  readonly #loopback: BoundListener;
+  #socket = "";
+  #isClosed = false;
+
+  /** @throws {ListenError} For its port of loopback; nothing stays open. */
+  constructor(options: AdminPortOptions) {
+    this.#options = options;
+    const { address, access, evicted } = options;
+    this.#loopback = listenHttp(
+      address,
+      passedHttp() === undefined
+        ? this.#onLoopback(access)
+        : this.#handler(passedDoor),
+      evicted,
+      "admin",
+    );
+    this.#listeners.push(this.#loopback);
+  }
+
+  /** Of loopback. */
+  get address(): string {
+    return this.#loopback.address;
+  }
+
+  get port(): number {
+    return this.#loopback.port;
+  }
+
+  /** Its path; `""`: there is none, or not yet. */
+  get socket(): string {
+    return this.#socket;
+  }
+
+  /**
+   * Makes tokens and opens the other ways in.
+   *
+   * @throws {ListenError} For what its user has named.
+   */
+  async open(): Promise<void> {
+    const { access: { stateDirectory, socket }, log } = this.#options;
+    if (passedHttp() !== undefined) return;
+    if (stateDirectory !== undefined) {
+      await makeDirectory(stateDirectory);
+      for (const file of [ADMIN_TOKEN_FILE, ADMIN_VIEW_TOKEN_FILE]) {
+        await new AdminToken(`${stateDirectory}/${file}`)
+          .make(log, "nobody can be known by it on the admin port");
+      }
+    }
+    const isNamed = socket !== undefined;
+    const path = socket ??
+      (stateDirectory && `${stateDirectory}/${ADMIN_SOCKET}`);
+    if (path === undefined || path === "") return;
+    try {
+      await this.#listenUnix(path);
+    } catch (error) {
+      if (isNamed || !(error instanceof ListenError)) throw error;
+      log.info(`${error.message}: ask this program on ${this.address}`);
+    }
+  }
+
+  /** The same where nobody waits: what fails is logged. */
+  openSoon(): void {
+    const { log } = this.#options;
+    unawaited(
+      "task",
+      this.open().catch((error) => {
+        if (!(error instanceof ListenError)) throw error;
+        log.error(`${error.message}; change --admin-socket`);
+      }),
+    );
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const listener of this.#listeners) listener.close();
+    for (const port of this.#ports) port.close();
+  }
+
+  async #listenUnix(path: string): Promise<void> {
+    const { access: { socketGroup }, evicted, log } = this.#options;
+    const hasGroup = socketGroup !== undefined;
+    const handler = this.#handler(socketDoor({ hasGroup }));
+    const port = new HttpPort(handler, evicted);
+    const listener = await listenUnix(
+      path,
+      {
+        use: "administration",
+        onConnection: (stream) =>
+          unawaited("http", port.accept(stream), () => stream.close()),
+        onProblem: () => {},
+      },
+      true,
+      0o600,
+    );
+    if (this.#isClosed) return listener.close();
+    this.#listeners.push(listener);
+    this.#ports.push(port);
+    this.#socket = path;
+    if (!hasGroup) return;
+    try {
+      await Deno.chown(path, null, socketGroup);
+      await Deno.chmod(path, 0o660);
+    } catch (error) {
+      if (!isSystemError(error)) throw error;
+      log.warn(
+        `Cannot give ${path} to group ${socketGroup}: ${error.message}; it is ` +
+          "for its owner alone",
+      );
+    }
+  }
+
+  #onLoopback({ stateDirectory }: AdminAccess): HttpHandler {
+    const tokenOf = (file: string) =>
+      stateDirectory === undefined
+        ? undefined
+        : new AdminToken(`${stateDirectory}/${file}`);
+    const handler = this.#handler(
+      loopbackDoor({
+        operate: tokenOf(ADMIN_TOKEN_FILE),
+        view: tokenOf(ADMIN_VIEW_TOKEN_FILE),
+        sessions: this.#sessions,
+      }),
+    );
+    return this.#sessions.handler(handler, refuseOtherSites);
+  }
+
+  #handler(door: AdminDoor): HttpHandler {
+    return this.#options.handler(door, this.#sessions.routes);
+  }
+
+  /** Every address of the machine is also this one. */
+  get #browserHost(): string {
+    const { address, port } = this.#loopback;
+    return /^(?:\[::\]|0\.0\.0\.0):/.test(address)
+      ? `127.0.0.1:${port}`
+      : address;
+  }
+}
+
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await Deno.mkdir(path, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    // Said by whoever writes there.
+    if (!isSystemError(error)) throw error;
+  }
+}

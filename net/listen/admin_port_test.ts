@@ -1,0 +1,285 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { readToEnd } from "../../tests/support/peers/sockets.ts";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
+import { plain } from "../admin/http_endpoints.ts";
+import type { AdminRoute } from "../admin/admin_api.ts";
+import { AdminPort, apiBeside } from "./admin_port.ts";
+import { listenUnix } from "./listeners.ts";
+
+const ROUTES: readonly AdminRoute[] = [
+  {
+    method: "GET",
+    path: "/v1/who",
+    role: "view",
+    answer: ({ who }) => ({ ...who }),
+  },
+  {
+    method: "POST",
+    path: "/v1/do",
+    role: "operate",
+    answer: ({ who }) => ({ did: who.name }),
+  },
+];
+
+class Opened implements AsyncDisposable {
+  readonly folder: string = Deno.makeTempDirSync();
+  readonly log = new RecordedLog();
+  readonly did: string[] = [];
+  readonly port: AdminPort;
+
+  constructor(access: { socket?: string; socketGroup?: number } = {}) {
+    this.port = new AdminPort({
+      address: { hostname: "127.0.0.1", port: 0 },
+      access: { stateDirectory: this.folder, ...access },
+      log: this.log,
+      handler: apiBeside(
+        ROUTES,
+        () => () => plain(200, "metrics"),
+        ({ who, path, status }) =>
+          this.did.push(`${who.name} ${path} ${status}`),
+      ),
+    });
+  }
+
+  static async open(access: { socketGroup?: number } = {}): Promise<Opened> {
+    const opened = new Opened(access);
+    await opened.port.open();
+    return opened;
+  }
+
+  get host(): string {
+    return this.port.address;
+  }
+
+  token(file = "admin.token"): string {
+    return Deno.readTextFileSync(`${this.folder}/${file}`).trim();
+  }
+
+  /** By hand: fetch() does not send such headers. */
+  async ask(
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string>> = {},
+    body = "",
+    at?: Deno.UnixConnectOptions,
+  ) {
+    const { port } = this.port;
+    const conn = at === undefined
+      ? await Deno.connect({ hostname: "127.0.0.1", port })
+      : await Deno.connect(at);
+    const all = { host: this.host, ...headers };
+    const lines = Object.entries(all).map(([name, value]) =>
+      `${name}: ${value}\r\n`
+    );
+    const length = body === "" ? "" : `content-length: ${body.length}\r\n`;
+    const text = `${method} ${path} HTTP/1.0\r\n${lines.join("")}${length}\r\n`;
+    await conn.write(new TextEncoder().encode(text + body));
+    const answer = new TextDecoder().decode(await readToEnd(conn));
+    conn.close();
+    const [head = "", said = ""] = answer.split("\r\n\r\n");
+    const status = Number(head.split(" ")[1]);
+    const json = said.startsWith("{") ? JSON.parse(said) : said;
+    return { status, head, said: json };
+  }
+
+  onSocket(method: string, path: string) {
+    return this.ask(method, path, {}, "", {
+      transport: "unix",
+      path: `${this.folder}/admin.sock`,
+    });
+  }
+
+  bearer(file?: string) {
+    return {
+      authorization: `Bearer ${this.token(file)}`,
+      "x-tunnel-admin": "1",
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.port.close();
+    await Deno.remove(this.folder, { recursive: true });
+  }
+}
+
+Deno.test("a token says who asks, and what he may; without one others are served as ever", async () => {
+  await using one = await Opened.open();
+  const operator = await one.ask("GET", "/v1/who", one.bearer());
+  assertEquals(operator.said, { role: "operate", name: "admin.token" });
+  const viewer = one.bearer("admin-view.token");
+  assertEquals((await one.ask("GET", "/v1/who", viewer)).said.role, "view");
+  assertEquals((await one.ask("POST", "/v1/do", one.bearer())).status, 200);
+  assertEquals((await one.ask("POST", "/v1/do", viewer)).status, 403);
+  for (const authorization of ["", "Bearer x", `Basic ${one.token()}`]) {
+    const refused = await one.ask("GET", "/v1/who", { authorization });
+    assertEquals(refused.status, 401);
+    assertMatch(refused.said.message, /admin\.token/);
+    assert(!refused.said.message.includes(one.token()));
+  }
+  assertEquals((await one.ask("GET", "/metrics")).said, "metrics");
+  assertEquals(one.did, [
+    "admin.token /v1/do 200",
+    "admin-view.token /v1/do 403",
+  ]);
+});
+
+Deno.test("pages of other sites get nothing, with whatever credentials", async () => {
+  await using one = await Opened.open();
+  const token = one.bearer();
+  const plainToken = { authorization: token.authorization };
+  // deno-fmt-ignore: the columns are the point.
+  const cases = [
+    ["GET",  "/v1/who", { ...token, origin: "http://evil.example" },                403],
+    ["GET",  "/v1/who", { ...token, origin: "null" },                               403],
+    ["GET",  "/v1/who", { ...token, origin: "http://127.0.0.1:1" },                 403],
+    ["GET",  "/v1/who", { ...token, "sec-fetch-site": "cross-site" },               403],
+    ["GET",  "/v1/who", { ...token, "sec-fetch-site": "same-site" },                403],
+    ["GET",  "/v1/who", { ...token, host: "evil.example" },                         421],
+    ["GET",  "/v1/who", { ...token, host: "127.0.0.1.nip.io" },                     421],
+    ["POST", "/v1/do",  plainToken,                                                 403],
+    ["POST", "/v1/session", { origin: "http://evil.example", "x-tunnel-admin": "1" }, 403],
+    ["POST", "/v1/session", {},                                                     403],
+    ["OPTIONS", "/v1/do", { origin: "http://evil.example" },                        403],
+    ["GET",  "/v1/who", { ...token, origin: `http://${one.host}` },                 200],
+    ["POST", "/v1/do",  { ...token, origin: `http://${one.host}`, "sec-fetch-site": "same-origin" }, 200],
+  ] as const;
+  for (const [method, path, headers, status] of cases) {
+    const answer = await one.ask(method, path, headers);
+    assertEquals(answer.status, status, `${method} ${JSON.stringify(headers)}`);
+    assert(!/access-control/i.test(answer.head));
+  }
+});
+
+Deno.test("a browser is let in by a code, once, as the one who asked for it", async () => {
+  await using one = await Opened.open();
+  const login = async (file: string, body = "{}") => {
+    const headers = { ...one.bearer(file), "content-type": "application/json" };
+    return (await one.ask("POST", "/v1/logins", headers, body)).said;
+  };
+  const enter = (code: string) =>
+    one.ask(
+      "POST",
+      "/v1/session",
+      { "x-tunnel-admin": "1", "content-type": "application/json" },
+      JSON.stringify({ code }),
+    );
+  const { code, url } = await login("admin.token");
+  assertEquals(url, `http://${one.host}/dashboard/#code=${code}`);
+  const entered = await enter(code);
+  assertEquals(entered.said, {
+    name: "admin.token (browser)",
+    role: "operate",
+  });
+  const set = /set-cookie: (.*)/.exec(entered.head)![1]!;
+  assertMatch(
+    set,
+    /^tunnel_admin_\d+=[0-9a-f]{64}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/,
+  );
+  assertEquals((await enter(code)).status, 401);
+  const cookie = `theme=dark; ${set.split(";")[0]}`;
+  const guard = { cookie, "x-tunnel-admin": "1" };
+  assertEquals((await one.ask("POST", "/v1/do", guard)).status, 200);
+  assertEquals((await one.ask("POST", "/v1/do", { cookie })).status, 403);
+  assertEquals(
+    (await one.ask("GET", "/v1/session", { cookie })).said.role,
+    "operate",
+  );
+  assertEquals((await one.ask("POST", "/v1/session/end", guard)).status, 200);
+  assertEquals((await one.ask("GET", "/v1/session", { cookie })).status, 401);
+  // Who may only look gives no more than that to his browser.
+  for (
+    const [file, body] of [
+      ["admin-view.token", '{"role":"operate"}'],
+      ["admin.token", '{"role":"view"}'],
+    ] as const
+  ) {
+    const { code } = await login(file, body);
+    assertEquals((await enter(code)).said.role, "view");
+  }
+});
+
+Deno.test("the socket is for its owner, who needs no token", async () => {
+  await using one = await Opened.open();
+  const { mode } = await Deno.stat(`${one.folder}/admin.sock`);
+  assertEquals(mode! & 0o777, 0o600);
+  assertEquals((await one.onSocket("GET", "/v1/who")).said, {
+    role: "operate",
+    name: `uid ${Deno.uid()}`,
+  });
+  assertEquals((await one.onSocket("POST", "/v1/do")).status, 200);
+  assertEquals((await one.onSocket("POST", "/v1/logins")).said.code.length, 64);
+  one.port.close();
+  const left = [...Deno.readDirSync(one.folder)].map(({ name }) => name);
+  assertEquals(left.sort(), ["admin-view.token", "admin.token"]);
+});
+
+const isRoot = Deno.uid() === 0;
+const NOBODY = 65_534;
+
+/** As another user: `setpriv` of util-linux. */
+async function asNobody(folder: string, path: string) {
+  const { stdout, code } = await new Deno.Command("setpriv", {
+    args: [
+      `--reuid=${NOBODY}`,
+      `--regid=${NOBODY}`,
+      "--clear-groups",
+      "curl",
+      "-s",
+      ...path.startsWith("/v1/do") ? ["-X", "POST"] : [],
+      "-w",
+      "%{http_code}",
+      "--unix-socket",
+      `${folder}/admin.sock`,
+      `http://localhost${path}`,
+    ],
+    stderr: "null",
+  }).output();
+  return { code, text: new TextDecoder().decode(stdout) };
+}
+
+Deno.test({
+  name:
+    "another user is refused by the file, or by his number, or may look with his group",
+  ignore: !isRoot,
+  async fn() {
+    await using closed = await Opened.open();
+    Deno.chmodSync(closed.folder, 0o755);
+    assertEquals((await asNobody(closed.folder, "/v1/who")).text, "000");
+    // Somebody has opened the file to all.
+    Deno.chmodSync(`${closed.folder}/admin.sock`, 0o666);
+    const refused = await asNobody(closed.folder, "/v1/who");
+    assertMatch(refused.text, /not for user 65534.*403$/s);
+    await using open = await Opened.open({ socketGroup: NOBODY });
+    Deno.chmodSync(open.folder, 0o755);
+    const seen = await asNobody(open.folder, "/v1/who");
+    assertMatch(seen.text, /"role":"view","name":"uid 65534".*200$/s);
+    assertMatch((await asNobody(open.folder, "/v1/do")).text, /403$/);
+    assertEquals(open.did, ["uid 65534 /v1/do 403"]);
+  },
+});
+
+Deno.test("a path that another program has is left to it, and said", async () => {
+  await using one = await Opened.open();
+  const second = new AdminPort({
+    address: { hostname: "127.0.0.1", port: 0 },
+    access: { stateDirectory: one.folder },
+    log: one.log,
+    handler: apiBeside(ROUTES, () => () => plain(200, "")),
+  });
+  await second.open();
+  assertEquals(second.socket, "");
+  assertMatch(one.log.take().join(), /another process listens there: ask this/);
+  second.close();
+  const path = `${one.folder}/named.sock`;
+  const other = await listenUnix(path, {
+    onConnection: (conn) => conn.close(),
+    onProblem: () => {},
+  });
+  const named = new Opened({ socket: path });
+  await named.port.open().then(
+    () => assert(false),
+    (error) => assertMatch(error.message, /another process listens there/),
+  );
+  other.close();
+  await named[Symbol.asyncDispose]();
+});
