@@ -38,6 +38,9 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
       return startKubernetesAgent(agent, kubernetes, { log, proxy });
     });
   },
+  status: async () => (await import("./ask/status.ts")).STATUS_COMMAND,
+  top: async () => (await import("./ask/top/top.ts")).TOP_COMMAND,
+  conn: async () => (await import("./ask/conn.ts")).CONN_COMMAND,
   join: async () => (await import("./join.ts")).JOIN_COMMAND,
   token: async () => (await import("./token.ts")).TOKEN_COMMAND,
   node: async () => (await import("./node.ts")).NODE_COMMAND,

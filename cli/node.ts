@@ -1,34 +1,40 @@
 /**
- * `tunnel node`: the nodes that joined.
+ * `tunnel node`: nodes, as a running server sees them, and as its state keeps
+ * them.
  *
  * @module
  */
 
-import { nearest } from "../platform/text/nearest.ts";
-import {
-  type DuplicateRecord,
-  DuplicateRecords,
-  isNow,
-} from "../server/identity/duplicate_records.ts";
-import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
-import { TokenStore } from "../server/identity/token_store.ts";
-import { defineCommand } from "./program/command.ts";
-import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
-import { booleanFlag, textFlag } from "./flags/flag.ts";
+import { listNodes, NODE_STATES, showNode } from "./ask/node.ts";
+import { ADMIN_FLAGS } from "./flags/admin_flags.ts";
+import { booleanFlag, choiceFlag, textFlag } from "./flags/flag.ts";
 import { grantsFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { stateCommandFlags } from "./flags/state_flags.ts";
-import { withState } from "./program/server_state.ts";
-import { textTable } from "./program/text_table.ts";
+import { defineCommand } from "./program/command.ts";
 import { readVerb } from "./program/verbs.ts";
 
-const WHERE = "Where";
-/** An empty text counts as a flag that was not given. */
+const STATE = "The state, where no server is asked";
+const LIST = "tunnel node list";
+
+/** As a value of `--identifiers`; an empty text counts as a flag not given. */
 const NO_GRANTS = "-";
 
+const { "state-dir": _, ...STATE_FLAGS } = stateCommandFlags(STATE);
+
 const FLAGS = {
-  ...stateCommandFlags(WHERE),
-  "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
+  ...ADMIN_FLAGS,
+  ...STATE_FLAGS,
+  "json": booleanFlag(false, {
+    group: LIST,
+    help: "Print the records of the state as JSON, and ask no server; " +
+      "--output json has what a server says.",
+  }),
+  "only": choiceFlag(["", ...NODE_STATES], "", {
+    group: LIST,
+    help: "Only nodes in this state.",
+    defaultText: "all",
+  }),
   "identifiers": grantsFlag({
     group: "tunnel node approve",
     help: "What the node may call itself besides its name from now on, such " +
@@ -42,7 +48,11 @@ const FLAGS = {
 } as const;
 
 const VERBS = {
-  list: { flags: ["json"] },
+  list: { flags: ["json", "only", "output", "watch", "interval", "server"] },
+  describe: {
+    operand: "NAME",
+    flags: ["output", "watch", "interval", "server"],
+  },
   approve: { operand: "NAME", flags: ["identifiers"] },
   revoke: { operand: "NAME", flags: ["reason"] },
   forget: { operand: "NAME" },
@@ -51,146 +61,56 @@ const VERBS = {
 /** See the module description. */
 export const NODE_COMMAND = defineCommand({
   name: "node",
-  summary: "List, approve, revoke and forget nodes that joined",
-  operands: "list | approve NAME | revoke NAME | forget NAME [flags]",
+  summary: "List, describe, approve, revoke and forget nodes",
+  operands: "list | describe|approve|revoke|forget NAME [flags]",
   about: [
-    "Runs where the server runs, as its user; a running server notices at " +
-    "once. A name is bound to the key that joined with it. Revoking a node " +
-    "ends its links and keeps its name taken; approving takes that back. " +
-    "Forgetting a node ends its links too, and lets another key join by " +
-    "that name.",
+    "list and describe ask the server of this machine, or the one that " +
+    "--server names, which nodes are online, since when, from where, over " +
+    "how many links and with which traffic. Where no server answers, list " +
+    "shows what its state says of the nodes that joined.",
+    "approve, revoke and forget work on the state: they run where the server " +
+    "runs, as its user; a running server notices at once. A name is bound to " +
+    "the key that joined with it. Revoking a node ends its links and keeps " +
+    "its name taken; approving takes that back. Forgetting a node ends its " +
+    "links too, and lets another key join by that name.",
   ],
   examples: [
     "tunnel node list",
+    "tunnel node list --only offline --watch",
+    "tunnel node describe edge-7",
     "tunnel node revoke edge-7 --reason stolen",
     "tunnel node approve edge-7 --identifiers 'cidr=10.1.0.0/16'",
   ],
   flags: FLAGS,
   async run({ values, operands, given }, context) {
     const { verb, operand } = readVerb("node", VERBS, operands, given);
-    return await withState(values, context, async ({ engine: state }) => {
-      const nodes = new NodeStore(state);
-      const duplicates = new DuplicateRecords(state);
-      const refuseUnknown = async () => {
-        const known = (await nodes.list()).map(({ name }) => name);
-        throw unknown(operand, known);
-      };
-      const change = async (
-        to: (record: NodeRecord) => NodeRecord,
-        say: (record: NodeRecord) => string,
-      ) => {
-        const changed = await nodes.change(operand, to);
-        if (changed === undefined) return await refuseUnknown();
-        if (changed.state === "approved") await duplicates.remove(operand);
-        context.print(say(changed));
-        return ExitCode.OK;
-      };
-      switch (verb) {
-        case "list":
-          context.print(listText(
-            await nodes.list(),
-            await duplicates.list(),
-            values["json"],
-          ));
-          return ExitCode.OK;
-        case "approve":
-          return await change(
-            approval(values["identifiers"]),
-            ({ name, identifiers }) =>
-              `Approved ${name}${
-                identifiers ? ` (${identifiers})` : ""
-              }: it may ` +
-              "link now; a running server knows at once.\n",
-          );
-        case "revoke":
-          return await change(
-            (record) => ({
-              ...record,
-              state: "revoked",
-              reason: values["reason"],
-            }),
-            ({ name }) =>
-              `Revoked ${name}: a running server ends its links at once; the name ` +
-              `stays taken (tunnel node approve ${name} takes this back).\n`,
-          );
-        case "forget":
-          if (!await nodes.forget(operand, new TokenStore(state))) {
-            return await refuseUnknown();
-          }
-          await duplicates.remove(operand);
-          context.print(
-            `Forgot ${operand}: a running server ends its links at once; another ` +
-              "key may join by that name.\n",
-          );
-          return ExitCode.OK;
+    if (verb === "describe") {
+      return await showNode(operand, values, given, context);
+    }
+    const isState = Object.keys(STATE_FLAGS).some((name) => given.has(name));
+    let note: string | undefined;
+    if (verb === "list" && !values["json"] && !isState) {
+      const listed = await listNodes(values, given, context);
+      if ("code" in listed) return listed.code;
+      note = `No server answers, so this is what its state says: who is ` +
+        `online is not known (${listed.unanswered})`;
+    }
+    // Loaded when wanted: a server that answers needs none of it.
+    const { changeNode, listFromState } = await import("./node_state.ts");
+    switch (verb) {
+      case "list":
+        return await listFromState(values, { note }, context);
+      case "approve": {
+        const { identifiers } = values;
+        const change = { verb, identifiers } as const;
+        return await changeNode(operand, change, values, context);
       }
-    });
+      case "revoke": {
+        const { reason } = values;
+        return await changeNode(operand, { verb, reason }, values, context);
+      }
+      case "forget":
+        return await changeNode(operand, { verb }, values, context);
+    }
   },
 });
-
-/** @param identifiers Empty: unchanged; `-`: none. */
-function approval(identifiers: string) {
-  const granted = identifiers === NO_GRANTS ? "" : identifiers;
-  return ({ reason: _, ...record }: NodeRecord): NodeRecord => ({
-    ...record,
-    state: "approved",
-    ...(identifiers === "" ? {} : { identifiers: granted }),
-  });
-}
-
-function unknown(node: string, known: readonly string[]): CommandFailure {
-  const near = nearest(node, known);
-  const next = near === undefined
-    ? "; see tunnel node list"
-    : `; did you mean ${near}?`;
-  return new CommandFailure(
-    ExitCode.FAILURE,
-    `Cannot find node "${node}": none of that name joined${next}`,
-    undefined,
-    "TUN312",
-  );
-}
-
-function listText(
-  nodes: readonly NodeRecord[],
-  duplicates: ReadonlyMap<string, DuplicateRecord>,
-  asJson: boolean,
-): string {
-  const nowMs = Date.now();
-  if (asJson) {
-    const shown = nodes.map((node) => {
-      const duplicate = duplicates.get(node.name);
-      if (duplicate === undefined) return node;
-      const { node: _, ...facts } = duplicate;
-      return { ...node, duplicate: { ...facts, now: isNow(duplicate, nowMs) } };
-    });
-    return JSON.stringify(shown, null, 2) + "\n";
-  }
-  const isSeen = nodes.some(({ name }) => duplicates.has(name));
-  const more = isSeen ? ["LINKED TWICE"] : [];
-  return textTable(
-    ["NAME", "STATE", "JOINED", "FROM", "CERTIFICATE UNTIL", "GRANTS", ...more],
-    nodes.map((node) => [
-      node.name,
-      node.state + (node.reason ? ` (${node.reason})` : ""),
-      node.joinedAt,
-      node.joinedFrom,
-      node.certificate?.expiresAt ?? "-",
-      node.identifiers || "-",
-      ...more.map(() => duplicateText(duplicates.get(node.name), nowMs)),
-    ]),
-  );
-}
-
-/** Whether a copy of the node's identity is about, and where. */
-function duplicateText(
-  duplicate: DuplicateRecord | undefined,
-  nowMs: number,
-): string {
-  if (duplicate === undefined) return "-";
-  const places = duplicate.instances.map(({ address }) => address);
-  const when = isNow(duplicate, nowMs)
-    ? `now, since ${duplicate.since}`
-    : `until ${duplicate.lastSeen}`;
-  return `${when}, from ${places.join(" and ")}`;
-}

@@ -114,6 +114,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   // The command line.
   ["cli/flags"],
   ["cli/program"],
+  ["cli/ask"],
   ["cli/adsc", "cli/agent", "cli/bench", "cli/demo", "cli/proxy", "cli/server"],
   ["cli/yurttunnel_agent", "cli/doctor"],
   ["cli/reference"],

@@ -9,6 +9,7 @@ import { stringify } from "../../std/yaml.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { printable } from "../../platform/log/printable.ts";
 import type { AnswerForm } from "../flags/admin_flags.ts";
+import { cutPainted } from "./page.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import type { SignalSource } from "./until_stopped.ts";
@@ -24,6 +25,8 @@ export interface AnswerOutput<T> {
   readonly form: AnswerForm;
   /** Asks again after so long, until Ctrl-C; absent: once. */
   readonly intervalMs?: number | undefined;
+  /** With `intervalMs`: ends after so many answers; absent: it does not. */
+  readonly times?: number;
   /** What the command ends with; OK unless given. */
   readonly exitCode?: (answer: T) => ExitCode;
 }
@@ -85,6 +88,7 @@ async function follow<T>(
   const over = stopped.then(() => void (isOver = true));
   const screen = new Screen(context);
   let isFirst = true;
+  let left = output.times ?? Infinity;
   try {
     while (!isOver) {
       const text = await Promise.race([
@@ -94,6 +98,7 @@ async function follow<T>(
       if (text === undefined) return;
       screen.show(text, output.form, isFirst);
       isFirst = false;
+      if (--left === 0) return;
       await passed(intervalMs, over);
     }
   } finally {
@@ -180,12 +185,7 @@ function fitting(
   const shown = all.length <= room
     ? all
     : [...all.slice(0, room - 1), `… ${all.length - room + 1} more lines`];
-  return shown.map((line) => {
-    const characters = [...line];
-    return characters.length < columns
-      ? line
-      : `${characters.slice(0, columns - 2).join("")}…`;
-  });
+  return shown.map((line) => cutPainted(line, columns));
 }
 
 async function passed(ms: number, over: Promise<void>): Promise<void> {

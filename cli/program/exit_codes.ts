@@ -24,6 +24,7 @@ export const EXIT_CODES = [
   ],
   [4, "RESET", "dial: the other end reset the connection."],
   [5, "LOST", "dial: the connection broke; data may be missing."],
+  [6, "ATTENTION", "status --exit-code: an error is among the warnings."],
 ] as const;
 
 type ExitRow = typeof EXIT_CODES[number];

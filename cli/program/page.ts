@@ -5,6 +5,9 @@
  * @module
  */
 
+import { columnsOf, cutToColumns } from "../../platform/text/columns.ts";
+import type { CommandContext } from "./command.ts";
+
 /** What a piece of text is about, which is what its colour says. */
 export type Tone = "bad" | "warn" | "good" | "dim" | "bold" | "chosen";
 
@@ -34,27 +37,21 @@ export const PLAIN_PAGE: Page = {
   paint: (text) => text,
 };
 
-/** What is known of where a command writes. */
-export interface PageFacts {
-  readonly isTerminal: boolean;
-  /** Of the terminal; 0 where nobody knows. */
-  readonly columns: number;
-  readonly environment: (name: string) => string | undefined;
-  /** Nothing is to be cut. */
-  readonly isWide?: boolean;
-}
-
-/** What programs assume of a terminal that does not say it. */
-const COLUMNS_UNKNOWN = 80;
-
-/** A page for those facts; colours not with `NO_COLOR` (no-color.org). */
+/**
+ * What a command writes on: a terminal of some width, or something that is none.
+ * Colours not with `NO_COLOR` (no-color.org).
+ *
+ * @param isWide Nothing is to be cut.
+ */
 export function pageOf(
-  { isTerminal, columns, environment, isWide }: PageFacts,
+  { terminal, environment }: Pick<CommandContext, "terminal" | "environment">,
+  isWide = false,
 ): Page {
-  if (!isTerminal) return PLAIN_PAGE;
-  const isPlain = !!environment("NO_COLOR") || environment("TERM") === "dumb";
+  const size = terminal?.();
+  if (size === undefined) return PLAIN_PAGE;
+  const isPlain = !!environment("NO_COLOR");
   return {
-    columns: isWide ? Infinity : columns || COLUMNS_UNKNOWN,
+    columns: isWide ? Infinity : size.columns,
     isPlain,
     paint: isPlain
       ? (text) => text
@@ -63,23 +60,20 @@ export function pageOf(
   };
 }
 
-/** Standard output, as it is now. */
-export function outputPage(
-  environment: (name: string) => string | undefined,
-  isWide = false,
-): Page {
-  return pageOf({
-    isTerminal: Deno.stdout.isTerminal(),
-    columns: terminalColumns(),
-    environment,
-    isWide,
-  });
+/** `line`, which may have colours, in at most so many columns. */
+export function cutPainted(line: string, columnsMax: number): string {
+  if (!line.includes("\x1b")) return cutToColumns(line, columnsMax);
+  let [kept, columns] = ["", 0];
+  for (const piece of line.split(COLOUR)) {
+    if (piece.startsWith("\x1b")) kept += piece;
+    else if (columns <= columnsMax) {
+      const room = columnsMax - columns;
+      kept += cutToColumns(piece, room);
+      columns += columnsOf(piece);
+    }
+  }
+  return kept;
 }
 
-function terminalColumns(): number {
-  try {
-    return Deno.consoleSize().columns;
-  } catch {
-    return 0;
-  }
-}
+// deno-lint-ignore no-control-regex -- what `paint` writes
+const COLOUR = /(\x1b\[[\d;]*m)/;

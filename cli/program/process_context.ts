@@ -17,6 +17,9 @@ export function processContext(argv: readonly string[]): CommandContext {
     readFile: (path) => Deno.readTextFileSync(path),
     print: (text) => writeAll(Deno.stdout, text),
     printError: (text) => writeAll(Deno.stderr, text),
+    ...Deno.stdin.isTerminal() && Deno.stdout.isTerminal()
+      ? { confirm: (question: string) => confirm(question) }
+      : {},
     terminal: () =>
       Deno.stdout.isTerminal() && Deno.env.get("TERM") !== "dumb"
         ? Deno.consoleSize()

@@ -8,7 +8,7 @@ import { UsageError } from "../flags/usage_error.ts";
 
 /** What goes with a verb. */
 export interface VerbRules {
-  /** The word behind it, such as `NAME`; absent: none. */
+  /** The word behind it, such as `NAME`; `ID…`: one or more; absent: none. */
   readonly operand?: string;
   /** Flags that only some verbs have; naming them with others is a mistake. */
   readonly flags?: readonly string[];
@@ -25,7 +25,12 @@ export function readVerb<Verb extends string>(
   verbs: Readonly<Record<Verb, VerbRules>>,
   operands: readonly string[],
   given: ReadonlySet<string>,
-): { readonly verb: Verb; readonly operand: string } {
+): {
+  readonly verb: Verb;
+  readonly operand: string;
+  /** Where there may be several. */
+  readonly operands: readonly string[];
+} {
   const [word, operand, ...others] = operands;
   const known = Object.keys(verbs) as Verb[];
   const verb = known.find((name) => name === word);
@@ -47,7 +52,8 @@ export function readVerb<Verb extends string>(
       "TUN109",
     );
   }
-  if (others.length > 0) {
+  const areMany = rules.operand?.endsWith("…") === true;
+  if (others.length > 0 && !areMany) {
     throw new UsageError(`Unexpected word "${others[0]}"`, "TUN109");
   }
   for (const other of known) {
@@ -59,5 +65,5 @@ export function readVerb<Verb extends string>(
       "TUN105",
     );
   }
-  return { verb, operand: operand ?? "" };
+  return { verb, operand: operand ?? "", operands: operands.slice(1) };
 }

@@ -86,6 +86,9 @@ export interface LinkInfo {
   readonly fromTargetRate?: number;
   /** Why it is not linked, or slow. */
   readonly problem?: string;
+  /** On an agent: until the next attempt, and how many failed in a row. */
+  readonly nextAttemptMs?: number;
+  readonly failures?: number;
 }
 
 /** `GET /v1/status` */

@@ -1,0 +1,192 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import {
+  AGENT_STATUS,
+  CONDUITS_ANSWER,
+  NODE,
+  NODES,
+  SERVER_STATUS,
+} from "../../tests/support/rigs/ask_answers.ts";
+import { FakeAdmin, runCommand } from "../../tests/support/rigs/fake_admin.ts";
+
+const [CONDUIT] = CONDUITS_ANSWER.conduits;
+const CONDUIT_PATH = `/v1/conduits/${CONDUIT!.id}`;
+
+const ANSWERS = {
+  "/v1/status": SERVER_STATUS,
+  "/v1/nodes": NODES,
+  "/v1/nodes/edge-7": NODE,
+  "/v1/conduits": CONDUITS_ANSWER,
+  [CONDUIT_PATH]: CONDUIT,
+  [`${CONDUIT_PATH}/kill`]: { message: "" },
+};
+
+Deno.test("status shows a server, and asks it one thing", async () => {
+  await using admin = await FakeAdmin.open(ANSWERS);
+  const { code, stdout } = await runCommand(
+    ["status", "--server", admin.socket],
+  );
+  assertEquals(code, 0);
+  assertMatch(stdout, /^server hub-1 {2}ready {2}up 3d4h/);
+  assertMatch(stdout, /error\[TUN204\]: /);
+  assertEquals(admin.asked, ["GET /v1/status"]);
+});
+
+Deno.test("--exit-code is for scripts: 6 with an error, 0 without", async () => {
+  await using server = await FakeAdmin.open(ANSWERS);
+  await using agent = await FakeAdmin.open({ "/v1/status": AGENT_STATUS });
+  const codeOf = async (...argv: string[]) =>
+    (await runCommand(["status", "--exit-code", ...argv])).code;
+  assertEquals(await codeOf("--server", server.socket), 6);
+  assertEquals(await codeOf("--agent", agent.socket), 0);
+});
+
+Deno.test("status finds what runs on this machine, and shows each", async () => {
+  const home = await Deno.makeTempDir();
+  await using server = await FakeAdmin.open(ANSWERS);
+  await using agent = await FakeAdmin.open({ "/v1/status": AGENT_STATUS });
+  // As an ordinary user; root's programs are elsewhere.
+  const uid = Deno.uid;
+  Deno.uid = () => 1_000;
+  try {
+    const environment = { XDG_STATE_HOME: home };
+    const none = await runCommand(["status"], { environment });
+    // A program of whoever runs this test may be at the usual ports.
+    if (none.code === 1) assertMatch(none.stderr, /name one with --server/);
+    await Deno.mkdir(`${home}/tunnel`);
+    await Deno.symlink(server.directory, `${home}/tunnel/server`);
+    await Deno.symlink(agent.directory, `${home}/tunnel/agent`);
+    const { code, stdout } = await runCommand(["status"], { environment });
+    assertEquals(code, 0);
+    assertMatch(stdout, /^server hub-1 [^]*\n\nagent edge-7 /);
+    const json = await runCommand(["status", "-o", "json"], { environment });
+    const { programs } = JSON.parse(json.stdout);
+    assertEquals(programs.length, 2);
+    assertEquals(programs[1].program.id, "edge-7");
+    // Connections are the server's, as it knows most of them.
+    await runCommand(["conn", "list"], { environment });
+    assertEquals(server.asked.at(-1), "GET /v1/conduits?sort=rate&limit=100");
+  } finally {
+    Deno.uid = uid;
+    await Deno.remove(home, { recursive: true });
+  }
+});
+
+Deno.test("JSON of one that is named is its answer alone", async () => {
+  await using admin = await FakeAdmin.open(ANSWERS);
+  const { stdout } = await runCommand(
+    ["status", "--server", admin.socket, "--json"],
+  );
+  assertEquals(JSON.parse(stdout), SERVER_STATUS);
+});
+
+Deno.test("status ends with 1 when nobody answers", async () => {
+  const { code, stderr } = await runCommand(
+    ["status", "--server", "unix:/nowhere/admin.sock"],
+  );
+  assertEquals(code, 1);
+  assertMatch(stderr, /Cannot ask the server at unix:\/nowhere/);
+});
+
+Deno.test("node list and describe ask the server", async () => {
+  await using admin = await FakeAdmin.open(ANSWERS);
+  const list = await runCommand([
+    ...["node", "list", "--only", "offline", "--server", admin.socket],
+  ]);
+  assertEquals(list.stderr, "");
+  assertMatch(list.stdout, /^NAME +STATE +FOR +VERSION/);
+  const wide = await runCommand(
+    ["node", "list", "-o", "wide", "--server", admin.socket],
+  );
+  assertMatch(wide.stdout, /CERTIFICATE UNTIL/);
+  const one = await runCommand(
+    ["node", "describe", "edge-7", "--server", admin.socket],
+  );
+  assertMatch(one.stdout, /^node edge-7 {2}online/);
+  assertEquals(admin.asked, [
+    "GET /v1/nodes?state=offline",
+    "GET /v1/nodes",
+    "GET /v1/nodes/edge-7",
+  ]);
+});
+
+Deno.test("a name is one segment of the path, whatever is in it", async () => {
+  await using admin = await FakeAdmin.open({});
+  const { code, stderr } = await runCommand(
+    ["node", "describe", "../conduits?x", "--server", admin.socket],
+  );
+  assertEquals(code, 1);
+  assertMatch(stderr, /there is none/);
+  assertEquals(admin.asked, ["GET /v1/nodes/..%2Fconduits%3Fx"]);
+});
+
+Deno.test("conn list asks for what its flags say", async () => {
+  await using admin = await FakeAdmin.open(ANSWERS);
+  const { stdout } = await runCommand([
+    ...["conn", "list", "--server", admin.socket, "--node", "a&b"],
+    ...["--target", ":5432", "--sort", "queue", "--limit", "5"],
+  ]);
+  assertMatch(stdout, /^ID +CALLER +NODE/);
+  assertMatch(stdout, /3 of 10,003 connections; --limit 10003 shows all/);
+  assertEquals(admin.asked, [
+    "GET /v1/conduits?node=a%26b&target=%3A5432&sort=queue&limit=5",
+  ]);
+});
+
+Deno.test("conn kill says what it ended, and asks a person before", async () => {
+  await using admin = await FakeAdmin.open(ANSWERS);
+  const kill = ["conn", "kill", "--server", admin.socket, CONDUIT!.id];
+  const { code, stdout } = await runCommand(kill);
+  assertEquals(code, 0);
+  assertEquals(
+    stdout,
+    "Ended 00c0ffee00c0ffee (alice to tcp 10.0.0.7:5432 at edge-7, 1.2 MB/s)\n",
+  );
+  assertEquals(admin.asked.at(-1), `POST ${CONDUIT_PATH}/kill`);
+  admin.asked.length = 0;
+  const questions: string[] = [];
+  const confirm = (question: string) => questions.push(question) > 1;
+  assertMatch((await runCommand(kill, { confirm })).stdout, /^Left 00c0ffee/);
+  assertEquals(admin.asked.some((line) => line.startsWith("POST")), false);
+  assertMatch((await runCommand(kill, { confirm })).stdout, /^Ended 00c0ffee/);
+  assertMatch(questions[0]!, /^End 00c0ffee00c0ffee \(alice to tcp/);
+  await runCommand([...kill, "--yes"], { confirm });
+  assertEquals(questions.length, 2);
+});
+
+Deno.test("conn kill goes on behind one that is gone, and ends with 1", async () => {
+  await using admin = await FakeAdmin.open(ANSWERS);
+  const { code, stdout, stderr } = await runCommand(
+    ["conn", "kill", "--server", admin.socket, "gone", CONDUIT!.id],
+  );
+  assertEquals(code, 1);
+  assertMatch(stdout, /^Ended 00c0ffee/);
+  assertMatch(stderr, /there is none\n.*Ended 1 of 2/);
+});
+
+Deno.test("top prints blocks in a pipe, and lines of JSON", async () => {
+  await using admin = await FakeAdmin.open(ANSWERS);
+  const top = ["top", "--server", admin.socket, "--interval", "200ms"];
+  const { stdout } = await runCommand([...top, "--count", "1"]);
+  assertMatch(stdout, /^server hub-1 {2}10:03:12 [^]*\nID +CALLER/);
+  const json = await runCommand([...top, "-o", "json", "--count", "1"]);
+  const { conduits } = JSON.parse(json.stdout.split("\n")[0]!);
+  assertEquals(conduits.total, CONDUITS_ANSWER.total);
+});
+
+Deno.test("verbs and flags that do not go together are refused", async () => {
+  for (
+    const [argv, wanted] of [
+      [["conn", "kill"], /wanted tunnel conn kill ID…/],
+      [["conn", "kill", "1", "--sort", "age"], /--sort with conn kill/],
+      [["conn", "list", "x"], /Unexpected word "x"/],
+      [["node", "describe"], /wanted tunnel node describe NAME/],
+      [["node", "list", "--only", "nearby"], /online, offline, pending/],
+      [["status", "now"], /Unexpected word "now"/],
+      [["top", "--sort", "name"], /rate, bytes, age/],
+    ] as const
+  ) {
+    const { code, stderr } = await runCommand(argv);
+    assertEquals(code, 2, stderr);
+    assertMatch(stderr, wanted);
+  }
+});

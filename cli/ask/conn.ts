@@ -1,0 +1,181 @@
+/**
+ * `tunnel conn`: tunneled connections, and an end to some of them.
+ *
+ * @module
+ */
+
+import {
+  type AdminClient,
+  AdminError,
+} from "../../client/admin/admin_client.ts";
+import {
+  type ActionAnswer,
+  ADMIN_ACTIONS,
+  ADMIN_PATHS,
+} from "../../proto/admin/api.ts";
+import type {
+  ConduitInfo,
+  ConduitsAnswer,
+} from "../../proto/admin/conduit_answer.ts";
+import { rateText } from "../../platform/text/quantities.ts";
+import { ADMIN_FLAGS, answerForm } from "../flags/admin_flags.ts";
+import { booleanFlag, choiceFlag, countFlag, textFlag } from "../flags/flag.ts";
+import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { printAnswer } from "../program/answer_output.ts";
+import { type CommandContext, defineCommand } from "../program/command.ts";
+import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
+import { pageOf } from "../program/page.ts";
+import { ofOthers } from "../program/text_table.ts";
+import { readVerb } from "../program/verbs.ts";
+import { type Answering, askAll, askedPrograms } from "./asked.ts";
+import { conduitsText } from "./conduit_text.ts";
+import { conduitsPath } from "./conduits_path.ts";
+import { SORTS } from "./top/top_state.ts";
+
+const LIST = "tunnel conn list";
+
+/** More rows than that nobody reads, and a program filters. */
+export const CONDUITS_MAX = 1_000_000;
+
+const FLAGS = {
+  ...ADMIN_FLAGS,
+  "node": textFlag("", {
+    group: LIST,
+    placeholder: "NAME",
+    help: "Only those of this node.",
+  }),
+  "caller": textFlag("", {
+    group: LIST,
+    placeholder: "NAME",
+    help: "Only those that this user or node has asked for.",
+  }),
+  "target": textFlag("", {
+    group: LIST,
+    placeholder: "TEXT",
+    help: "Only those whose target has this in it, such as :5432.",
+  }),
+  "service": textFlag("", {
+    group: LIST,
+    placeholder: "NAME",
+    help: "Only those of this service.",
+  }),
+  "sort": choiceFlag(SORTS, "rate", {
+    group: LIST,
+    help: "The greatest of this first.",
+  }),
+  "limit": countFlag(100, 1, CONDUITS_MAX, {
+    group: LIST,
+    help: "No more rows than that.",
+  }),
+  "yes": booleanFlag(false, {
+    group: "tunnel conn kill",
+    short: "y",
+    help: "Do not ask on a terminal.",
+  }),
+  ...GENERAL_FLAGS,
+} as const;
+
+const VERBS = {
+  list: {
+    flags: ["node", "caller", "target", "service", "sort", "limit", "watch"],
+  },
+  kill: { operand: "ID…", flags: ["yes"] },
+} as const;
+
+/** See the module description. */
+export const CONN_COMMAND = defineCommand({
+  name: "conn",
+  summary: "List tunneled connections, and end some",
+  operands: "list | kill ID… [flags]",
+  about: [
+    "list shows who asked for each connection, its node, target, age, bytes, " +
+    "rate, round trip, window, what waits in it, and why it does when it " +
+    "does. Asks the server of this machine, or else its agent or proxy, " +
+    "unless a flag names another one.",
+    "kill resets connections: both ends see a reset, never an end. On a " +
+    "terminal it asks before.",
+  ],
+  examples: [
+    "tunnel conn list",
+    "tunnel conn list --node edge-7 --sort queue --watch",
+    "tunnel conn list --caller alice -o wide",
+    "tunnel conn kill 7f3a9c0d12e4b586",
+  ],
+  flags: FLAGS,
+  async run({ values, operands, given }, context) {
+    const read = readVerb("conn", VERBS, operands, given);
+    const programs = askedPrograms(values, given, context);
+    if (read.verb === "kill") {
+      const ids = [...new Set(read.operands)];
+      const [{ client }] = await askAll(
+        programs,
+        (client) => client.get(`${ADMIN_PATHS.conduits}?limit=1`),
+      ) as [Answering<unknown>];
+      return await killAll(client, ids, values["yes"], context);
+    }
+    const path = conduitsPath(values);
+    return await printAnswer({
+      form: answerForm(values),
+      intervalMs: values["watch"] ? values["interval"] : undefined,
+      ask: async () => {
+        const [{ answer }] = await askAll(
+          programs,
+          (client) => client.get<ConduitsAnswer>(path),
+        ) as [Answering<ConduitsAnswer>];
+        return answer;
+      },
+      table: (answer, isWide) =>
+        conduitsText(pageOf(context, isWide), answer, isWide),
+    }, context);
+  },
+});
+
+/** Ends each; one that cannot be ended does not keep the others. */
+async function killAll(
+  client: AdminClient,
+  ids: readonly string[],
+  isSure: boolean,
+  context: CommandContext,
+): Promise<ExitCode> {
+  let failed = 0;
+  for (const id of ids) {
+    try {
+      context.print(`${await killOne(client, id, isSure, context)}\n`);
+    } catch (error) {
+      if (!(error instanceof AdminError)) throw error;
+      failed++;
+      context.printError(`tunnel conn: ${ofOthers(error.message)}\n`);
+    }
+  }
+  if (failed === 0) return ExitCode.OK;
+  throw new CommandFailure(
+    ExitCode.FAILURE,
+    `Ended ${ids.length - failed} of ${ids.length}`,
+  );
+}
+
+/** @returns What was done, one line. */
+async function killOne(
+  client: AdminClient,
+  id: string,
+  isSure: boolean,
+  { confirm }: CommandContext,
+): Promise<string> {
+  const path = ADMIN_PATHS.conduit + encodeURIComponent(id);
+  const what = conduitText(await client.get<ConduitInfo>(path));
+  const isMeant = isSure || confirm === undefined ||
+    confirm(`End ${what}?`);
+  if (!isMeant) return `Left ${what}`;
+  const { message } = await client.post<ActionAnswer>(
+    `${path}/${ADMIN_ACTIONS.kill}`,
+  );
+  return `Ended ${what}${message === "" ? "" : `: ${ofOthers(message)}`}`;
+}
+
+/** Enough to know one again. */
+function conduitText(conduit: ConduitInfo): string {
+  const { id, caller, node, target, toTargetRate, fromTargetRate } = conduit;
+  const where = node === undefined ? target : `${target} at ${node}`;
+  const rate = rateText(toTargetRate + fromTargetRate);
+  return ofOthers(`${id} (${caller} to ${where}, ${rate})`);
+}

@@ -1,0 +1,84 @@
+/**
+ * `tunnel node list` and `describe`, as far as a running server answers them.
+ *
+ * @module
+ */
+
+import { AdminError } from "../../client/admin/admin_client.ts";
+import { ADMIN_PATHS } from "../../proto/admin/api.ts";
+import type { NodeDetail, NodesAnswer } from "../../proto/admin/node_answer.ts";
+import {
+  type ADMIN_FLAGS,
+  answerForm,
+  askedProgram,
+} from "../flags/admin_flags.ts";
+import type { FlagValues } from "../flags/flag.ts";
+import { printAnswer } from "../program/answer_output.ts";
+import type { CommandContext } from "../program/command.ts";
+import type { ExitCode } from "../program/exit_codes.ts";
+import { pageOf } from "../program/page.ts";
+import { ofOthers } from "../program/text_table.ts";
+import { askAll } from "./asked.ts";
+import { nodesText, nodeText } from "./node_text.ts";
+
+/** In which nodes may be; the words of `?state=`. */
+export const NODE_STATES = ["online", "offline", "pending", "revoked"] as const;
+
+type AdminValues = FlagValues<typeof ADMIN_FLAGS>;
+
+/** @returns Or why no server answers, where none was named. */
+export async function listNodes(
+  values: AdminValues & { readonly only: string },
+  given: ReadonlySet<string>,
+  context: CommandContext,
+): Promise<{ readonly code: ExitCode } | { readonly unanswered: string }> {
+  const asked = askedProgram(values, given, context);
+  const query = values.only === "" ? "" : `?state=${values.only}`;
+  const path = ADMIN_PATHS.nodes + query;
+  try {
+    const code = await printAnswer({
+      form: answerForm(values),
+      intervalMs: values.watch ? values.interval : undefined,
+      ask: async () => {
+        const [answering] = await askAll(
+          [asked],
+          (client) => client.get<NodesAnswer>(path),
+        );
+        return answering!.answer;
+      },
+      table: (answer, isWide) =>
+        nodesText(pageOf(context, isWide), answer, {
+          isWide,
+          nowMs: Date.now(),
+        }),
+    }, context);
+    return { code };
+  } catch (error) {
+    if (!(error instanceof AdminError) || given.has("server")) throw error;
+    return { unanswered: ofOthers(error.message) };
+  }
+}
+
+/** `tunnel node describe NAME`. */
+export async function showNode(
+  name: string,
+  values: AdminValues,
+  given: ReadonlySet<string>,
+  context: CommandContext,
+): Promise<ExitCode> {
+  const asked = askedProgram(values, given, context);
+  const path = ADMIN_PATHS.node + encodeURIComponent(name);
+  return await printAnswer({
+    form: answerForm(values),
+    intervalMs: values.watch ? values.interval : undefined,
+    ask: async () => {
+      const [answering] = await askAll(
+        [asked],
+        (client) => client.get<NodeDetail>(path),
+      );
+      return answering!.answer;
+    },
+    table: (answer, isWide) =>
+      nodeText(pageOf(context, isWide), answer, Date.now()),
+  }, context);
+}

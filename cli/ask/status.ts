@@ -1,0 +1,77 @@
+/**
+ * `tunnel status`: how a server, an agent or a proxy is, at a glance.
+ *
+ * @module
+ */
+
+import { ADMIN_PATHS } from "../../proto/admin/api.ts";
+import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
+import { ADMIN_FLAGS, answerForm } from "../flags/admin_flags.ts";
+import { booleanFlag } from "../flags/flag.ts";
+import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { printAnswer } from "../program/answer_output.ts";
+import { defineCommand, refuseOperands } from "../program/command.ts";
+import { ExitCode } from "../program/exit_codes.ts";
+import { pageOf } from "../program/page.ts";
+import { askAll, askedPrograms, isNamed } from "./asked.ts";
+import { statusText } from "./status_text.ts";
+
+const FLAGS = {
+  ...ADMIN_FLAGS,
+  "exit-code": booleanFlag(false, {
+    group: "The answer",
+    help: "End with 6 when an error is among the warnings, for scripts.",
+  }),
+  ...GENERAL_FLAGS,
+} as const;
+
+/** See the module description. */
+export const STATUS_COMMAND = defineCommand({
+  name: "status",
+  summary: "Show what needs attention, who is connected, what expires",
+  operands: "[flags]",
+  about: [
+    "Asks the server, the agent and the proxy of this user on this machine, " +
+    "whichever run, or the one that a flag names. What needs attention comes " +
+    "first, each with its code and the next command; then servers and links, " +
+    "nodes (which are offline since when, which are slow and why, who is " +
+    "connected to those), connections, discovery, and what expires next.",
+    "Ends with 1 when nobody answers. With -o json there is one answer when a " +
+    "flag names whom to ask, and else a list of all of them, in programs.",
+  ],
+  examples: [
+    "tunnel status",
+    "tunnel status --watch",
+    "tunnel status --agent local",
+    "tunnel status --exit-code -o json > status.json",
+  ],
+  flags: FLAGS,
+  async run({ values, operands, given }, context) {
+    refuseOperands(operands);
+    const programs = askedPrograms(values, given, context);
+    const isOne = isNamed(values, given);
+    return await printAnswer({
+      form: answerForm(values),
+      intervalMs: values["watch"] ? values["interval"] : undefined,
+      ask: () => askAll(programs, (client) => client.get<StatusAnswer>(STATUS)),
+      table: (all, isWide) => {
+        const page = pageOf(context, isWide);
+        return all.map(({ answer }) => statusText(page, answer)).join("\n");
+      },
+      data: (all) => {
+        const answers = all.map(({ answer }) => answer);
+        return isOne ? answers[0] : { programs: answers };
+      },
+      exitCode: (all) =>
+        values["exit-code"] && all.some(({ answer }) => hasError(answer))
+          ? ExitCode.ATTENTION
+          : ExitCode.OK,
+    }, context);
+  },
+});
+
+const { status: STATUS } = ADMIN_PATHS;
+
+function hasError({ warnings }: StatusAnswer): boolean {
+  return warnings.some(({ severity }) => severity === "error");
+}

@@ -1,0 +1,186 @@
+/**
+ * `tunnel top` on a terminal: asks each second, and at once when a person wants
+ * something else.
+ *
+ * @module
+ */
+
+import {
+  type AdminClient,
+  AdminError,
+} from "../../../client/admin/admin_client.ts";
+import {
+  type ActionAnswer,
+  ADMIN_ACTIONS,
+  ADMIN_PATHS,
+} from "../../../proto/admin/api.ts";
+import type { ConduitsAnswer } from "../../../proto/admin/conduit_answer.ts";
+import type { StatusAnswer } from "../../../proto/admin/status_answer.ts";
+import type { Page } from "../../program/page.ts";
+import { conduitsPath } from "../conduits_path.ts";
+import type { Key } from "./keys.ts";
+import type { FullScreen } from "./terminal.ts";
+import { type Effect, press, type TopState } from "./top_state.ts";
+import { roomIn, screenLines, type TopFacts } from "./top_text.ts";
+
+/** Rows that are asked for, so that keys have somewhere to go. */
+const ROWS_ASKED = 200;
+
+/** What is known at the moment. */
+export async function topFacts(
+  client: Pick<AdminClient, "get">,
+  { sort, node }: Pick<TopState, "sort" | "node">,
+  limit: number = ROWS_ASKED,
+): Promise<TopFacts> {
+  const [status, conduits] = await Promise.all([
+    client.get<StatusAnswer>(ADMIN_PATHS.status),
+    client.get<ConduitsAnswer>(conduitsPath({ sort, node, limit })),
+  ]);
+  return { status, conduits };
+}
+
+/** What it needs. */
+export interface LiveTopOptions {
+  readonly client: Pick<AdminClient, "get" | "post">;
+  readonly screen: FullScreen;
+  readonly pageOf: () => Page;
+  readonly intervalMs: number;
+  readonly first: TopState;
+  readonly firstFacts: TopFacts;
+}
+
+/** Settles when the person has had enough. */
+export async function liveTop(options: LiveTopOptions): Promise<void> {
+  const top = new LiveTop(options);
+  try {
+    await top.run();
+  } finally {
+    options.screen.close();
+  }
+}
+
+class LiveTop {
+  readonly #options: LiveTopOptions;
+  readonly #over = Promise.withResolvers<void>();
+  #state: TopState;
+  #facts: TopFacts;
+  #isOver = false;
+  /** Which answer is the newest one that was asked for. */
+  #asked = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(options: LiveTopOptions) {
+    this.#options = options;
+    this.#state = options.first;
+    this.#facts = options.firstFacts;
+  }
+
+  async run(): Promise<void> {
+    this.#options.screen.open({
+      keys: (keys) =>
+        this.#guarded(() => keys.forEach((key) => this.#key(key))),
+      resized: () => this.#guarded(() => this.#draw()),
+      ended: () => this.#end(),
+    });
+    this.#draw();
+    this.#later();
+    try {
+      await this.#over.promise;
+    } finally {
+      this.#isOver = true;
+      clearTimeout(this.#timer);
+    }
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#over.resolve();
+  }
+
+  /** A slip ends it, and the terminal is given back. */
+  #guarded(act: () => void): void {
+    if (this.#isOver) return;
+    try {
+      act();
+    } catch (error) {
+      this.#over.reject(error);
+    }
+  }
+
+  #key(key: Key): void {
+    if (this.#isOver) return;
+    const { conduits } = this.#facts.conduits;
+    const room = roomIn(this.#options.screen.size.rows);
+    const { state, effect } = press(this.#state, key, conduits, room);
+    this.#state = state;
+    this.#draw();
+    if (effect !== undefined) this.#do(effect);
+  }
+
+  #do(effect: Effect): void {
+    switch (effect.kind) {
+      case "quit":
+        return this.#end();
+      case "ask":
+        return this.#askNow();
+      case "kill":
+        this.#kill(effect.id).catch((error) => this.#over.reject(error));
+    }
+  }
+
+  async #kill(id: string): Promise<void> {
+    const path = `${ADMIN_PATHS.conduit}${encodeURIComponent(id)}`;
+    const said = await this.#trying(async () => {
+      const { message } = await this.#options.client
+        .post<ActionAnswer>(`${path}/${ADMIN_ACTIONS.kill}`);
+      return message || `ended ${id}`;
+    });
+    if (this.#isOver) return;
+    this.#state = { ...this.#state, said };
+    this.#draw();
+    this.#askNow();
+  }
+
+  /** What an answer says, or why there is none. */
+  async #trying(act: () => Promise<string>): Promise<string> {
+    try {
+      return await act();
+    } catch (error) {
+      if (error instanceof AdminError) return error.message;
+      throw error;
+    }
+  }
+
+  #later(): void {
+    clearTimeout(this.#timer);
+    const { intervalMs } = this.#options;
+    this.#timer = setTimeout(() => this.#askNow(), intervalMs);
+  }
+
+  #askNow(): void {
+    clearTimeout(this.#timer);
+    this.#ask().catch((error) => this.#over.reject(error));
+  }
+
+  async #ask(): Promise<void> {
+    const number = ++this.#asked;
+    const said = await this.#trying(async () => {
+      const facts = await topFacts(this.#options.client, this.#state);
+      // A person may want something else meanwhile.
+      if (number === this.#asked) this.#facts = facts;
+      return "";
+    });
+    if (this.#isOver || number !== this.#asked) return;
+    if (said !== "") this.#state = { ...this.#state, said };
+    this.#draw();
+    this.#later();
+  }
+
+  #draw(): void {
+    if (this.#isOver) return;
+    const { screen, pageOf } = this.#options;
+    const page = pageOf();
+    const lines = screenLines(page, screen.size.rows, this.#state, this.#facts);
+    screen.draw(lines);
+  }
+}

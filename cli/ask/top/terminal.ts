@@ -1,0 +1,133 @@
+/**
+ * A terminal that is ours for a while: the whole of it, key by key. Whatever
+ * ends the program, the terminal is given back as it was.
+ *
+ * @module
+ */
+
+import type { TerminalSize } from "../../program/answer_output.ts";
+import { type Key, keysOf } from "./keys.ts";
+
+/** What a full screen needs of the process; tests make their own. */
+export interface TerminalPort {
+  setRaw(isRaw: boolean): void;
+  /** What was typed; `null`: nobody types any more. */
+  read(into: Uint8Array): Promise<number | null>;
+  print(text: string): void;
+  size(): TerminalSize;
+  /** Calls when the size has changed. @returns An end to that. */
+  onResize(resized: () => void): () => void;
+  /** Calls when the program is to end. @returns An end to that. */
+  onEnd(end: () => void): () => void;
+}
+
+/** An alternate screen (xterm's 1049) without cursor and line wrap. */
+const OPEN = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J";
+const CLOSE = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+
+/** Nothing stays on the screen of what was there. */
+const HOME = "\x1b[H";
+const REST_OF_LINE = "\x1b[K";
+const REST_OF_SCREEN = "\x1b[J";
+
+export class FullScreen {
+  readonly #port: TerminalPort;
+  readonly #undo: (() => void)[] = [];
+  #isOpen = false;
+
+  constructor(port: TerminalPort) {
+    this.#port = port;
+  }
+
+  /** @param keys Is given each key, until the end. */
+  open(
+    events: {
+      keys(keys: readonly Key[]): void;
+      resized(): void;
+      ended(): void;
+    },
+  ): void {
+    this.#isOpen = true;
+    this.#port.setRaw(true);
+    this.#undo.push(
+      this.#port.onResize(() => events.resized()),
+      this.#port.onEnd(() => {
+        // The process may be gone before anybody hears of it.
+        this.close();
+        events.ended();
+      }),
+    );
+    this.#port.print(OPEN);
+    this.#read(events.keys).then(events.ended, events.ended);
+  }
+
+  get size(): TerminalSize {
+    return this.#port.size();
+  }
+
+  /** In one write, so that nobody sees half of it. */
+  draw(lines: readonly string[]): void {
+    if (!this.#isOpen) return;
+    const text = lines.map((line) => line + REST_OF_LINE).join("\r\n");
+    this.#port.print(HOME + text + REST_OF_SCREEN);
+  }
+
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    for (const undo of this.#undo.splice(0)) undo();
+    this.#port.print(CLOSE);
+    this.#port.setRaw(false);
+  }
+
+  async #read(keys: (keys: readonly Key[]) => void): Promise<void> {
+    const buffer = new Uint8Array(256);
+    const decoder = new TextDecoder();
+    while (this.#isOpen) {
+      const count = await this.#port.read(buffer);
+      if (count === null || !this.#isOpen) return;
+      const text = decoder.decode(buffer.subarray(0, count), { stream: true });
+      keys(keysOf(text));
+    }
+  }
+}
+
+const ENDS: readonly Deno.Signal[] = ["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT"];
+
+/** The process's own. */
+export function processTerminal(
+  print: (text: string) => void,
+): TerminalPort {
+  return {
+    print,
+    setRaw: (isRaw) => {
+      try {
+        Deno.stdin.setRaw(isRaw);
+      } catch {
+        // The terminal is gone: there is nothing to give back.
+      }
+    },
+    read: (into) => Deno.stdin.read(into),
+    size: () => Deno.consoleSize(),
+    onResize: (resized) => listening(["SIGWINCH"], resized),
+    onEnd: (end) => {
+      // What nobody foresaw ends the process without a signal.
+      globalThis.addEventListener("unload", end);
+      const quiet = listening(ENDS, end);
+      return () => {
+        globalThis.removeEventListener("unload", end);
+        quiet();
+      };
+    },
+  };
+}
+
+function listening(
+  signals: readonly Deno.Signal[],
+  listener: () => void,
+): () => void {
+  for (const signal of signals) Deno.addSignalListener(signal, listener);
+  return () => {
+    for (const signal of signals) Deno.removeSignalListener(signal, listener);
+  };
+}

@@ -1,0 +1,117 @@
+/**
+ * `tunnel top`: connections as they are now, the biggest first.
+ *
+ * @module
+ */
+
+import { ANSWER_FLAGS, ASKED_FLAGS } from "../../flags/admin_flags.ts";
+import {
+  choiceFlag,
+  countFlag,
+  durationFlag,
+  textFlag,
+} from "../../flags/flag.ts";
+import { GENERAL_FLAGS } from "../../flags/log_flags.ts";
+import {
+  type CommandContext,
+  defineCommand,
+  refuseOperands,
+} from "../../program/command.ts";
+import { ExitCode } from "../../program/exit_codes.ts";
+import { pageOf } from "../../program/page.ts";
+import { printAnswer } from "../../program/answer_output.ts";
+import { type Answering, askAll, askedPrograms } from "../asked.ts";
+import { liveTop, topFacts } from "./live_top.ts";
+import { FullScreen, processTerminal, type TerminalPort } from "./terminal.ts";
+import { firstState, SORTS } from "./top_state.ts";
+import { blockText, type TopFacts } from "./top_text.ts";
+
+const SHOWN = "What is shown";
+
+const FLAGS = {
+  ...ASKED_FLAGS,
+  "output": ANSWER_FLAGS.output,
+  "interval": durationFlag(1_000, 200, {
+    group: SHOWN,
+    help: "Time between two questions.",
+  }),
+  "count": countFlag(0, 0, 1_000_000, {
+    group: SHOWN,
+    help: "Print so many screens, and end; in a pipe, or with --output.",
+    defaultText: "until Ctrl-C",
+  }),
+  "sort": choiceFlag(SORTS, "rate", {
+    group: SHOWN,
+    help: "The greatest of this first.",
+  }),
+  "node": textFlag("", {
+    group: SHOWN,
+    placeholder: "NAME",
+    help: "Only connections of this node.",
+  }),
+  "limit": countFlag(20, 1, 10_000, {
+    group: SHOWN,
+    help: "No more connections than that; in a pipe, or with --output.",
+  }),
+  ...GENERAL_FLAGS,
+} as const;
+
+/** See the module description. */
+export const TOP_COMMAND = topCommand(
+  processTerminal,
+  () => Deno.stdin.isTerminal(),
+);
+
+/** The command; tests give it a terminal of theirs. */
+export function topCommand(
+  terminalOf: (print: CommandContext["print"]) => TerminalPort,
+  isTyped: () => boolean,
+): ReturnType<typeof defineCommand> {
+  return defineCommand({
+    name: "top",
+    summary: "Follow connections live, sort them, end one",
+    operands: "[flags]",
+    about: [
+      "On a terminal: a full screen of any width. Arrows and page keys choose " +
+      "a connection, k ends it after a y; r, b, a, i and u sort by rate, " +
+      "bytes, age, idle time and queue; f shows one node's; ? lists keys; q " +
+      "quits. Asks the server of this machine, or else its agent or proxy.",
+      "In a pipe it prints a block each time, with -o json a line of JSON.",
+    ],
+    examples: [
+      "tunnel top",
+      "tunnel top --node edge-7 --sort queue",
+      "tunnel top -o json --count 1",
+    ],
+    flags: FLAGS,
+    async run({ values, operands, given }, context) {
+      refuseOperands(operands);
+      const { sort, node, limit, output: form, interval, count } = values;
+      const isScreen = context.terminal?.() !== undefined && isTyped() &&
+        !given.has("output") && !given.has("count");
+      const programs = askedPrograms(values, given, context);
+      const facts = (rows?: number) =>
+        askAll(programs, (client) => topFacts(client, { sort, node }, rows));
+      if (!isScreen) {
+        return await printAnswer({
+          form,
+          intervalMs: interval,
+          ...count === 0 ? {} : { times: count },
+          ask: async () => (await facts(limit))[0]!.answer,
+          table: (answer, isWide) =>
+            blockText(pageOf(context, isWide), answer, { sort, node }),
+        }, context);
+      }
+      const [{ client, answer }] = await facts() as [Answering<TopFacts>];
+      await liveTop({
+        client,
+        screen: new FullScreen(terminalOf(context.print)),
+        pageOf: () => pageOf(context),
+        intervalMs: interval,
+        first: firstState(sort, node),
+        firstFacts: answer,
+      });
+      return ExitCode.OK;
+    },
+  });
+}
