@@ -46,6 +46,8 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   node: async () => (await import("./node.ts")).NODE_COMMAND,
   ca: async () => (await import("./ca.ts")).CA_COMMAND,
   state: async () => (await import("./state.ts")).STATE_COMMAND,
+  ping: async () => (await import("./doctor/ping.ts")).PING_COMMAND,
+  trace: async () => (await import("./doctor/trace.ts")).TRACE_COMMAND,
   doctor: async () => (await import("./doctor/command.ts")).DOCTOR_COMMAND,
   "egress-config": async () =>
     (await import("./egress_config.ts")).EGRESS_CONFIG_COMMAND,

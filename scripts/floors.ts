@@ -87,6 +87,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["server/discovery/serving"],
   ["server/frontends"],
   ["server/kubelet"],
+  ["server/admin"],
   ["server/doctor"],
   ["server/assembly"],
   ["server"],

@@ -19,7 +19,7 @@ import {
   type ListenAddress,
   listenHttp,
 } from "../net/listen/listeners.ts";
-import { actionLog } from "../net/admin/admin_api.ts";
+import { actionLog, type AdminRoute } from "../net/admin/admin_api.ts";
 import type { HttpHandler } from "../net/admin/http_port.ts";
 import { conduitRoutes } from "../net/admin/conduit_routes.ts";
 import type { HttpUse } from "../net/admin/passed_http.ts";
@@ -28,6 +28,8 @@ import type { Log } from "../platform/log/log.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { socketStore } from "../net/bind/socket_store.ts";
 import { profileRoutes } from "../net/admin/profile_routes.ts";
+import { pingRoute } from "./admin/ping_route.ts";
+import { traceRoute } from "./admin/trace_route.ts";
 import { guardDebug } from "./assembly/admin_access.ts";
 import type { ServerKubernetes } from "./cluster/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
@@ -291,13 +293,29 @@ class Server {
       address: options.admin,
       access: { stateDirectory, ...adminAccess },
       handler: apiBeside(
-        conduitRoutes(this.#core),
+        [...conduitRoutes(this.#core), ...this.#pathRoutes()],
         (door) => guardDebug(handler, door, guard),
         actionLog(log, (action) => authorization.acted(action)),
       ),
       log,
       evicted: () => limiter.reached("http_connections", "all"),
     });
+  }
+
+  /** What is found out about ways to nodes and targets. */
+  #pathRoutes(): readonly AdminRoute[] {
+    const { options, registry, authorization, peers } = this.#core;
+    const { listen } = options.frontend;
+    const facts = { registry, timers: systemTimers };
+    return [
+      pingRoute(facts),
+      traceRoute({
+        ...facts,
+        peers,
+        authorizer: authorization.dials,
+        socket: listen.kind === "unix" ? listen.path : "",
+      }),
+    ];
   }
 
   /** @returns Where it listens. */

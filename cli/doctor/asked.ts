@@ -28,6 +28,13 @@ import type {
   TraceQuestion,
 } from "../../proto/admin/path_check.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
+import { defaultStateDirectory } from "../flags/state_directory.ts";
+import {
+  type NodeRecord,
+  NodeStore,
+} from "../../server/identity/node_store.ts";
+import { StateDirectory } from "../../server/state/state_directory.ts";
+import { StateError } from "../../server/state/state_error.ts";
 import { type ASKED_FLAGS, askedProgram } from "../flags/admin_flags.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import type { CommandContext } from "../program/command.ts";
@@ -61,6 +68,11 @@ export async function examineNode(
     return await walk([
       serverHop(client),
       {
+        name: "record",
+        isIndependent: true,
+        look: () => recordOf(name, reading, context),
+      },
+      {
         name: "joined",
         look: async () => {
           try {
@@ -90,6 +102,35 @@ export async function examineNode(
       { name: "warnings", look: () => warnings(node!) },
     ], { timers: systemTimers });
   });
+}
+
+/** What the state on this machine says of it, also where no server runs. */
+async function recordOf(
+  name: string,
+  { values }: AskedReading,
+  { environment }: Context,
+): Promise<Finding | undefined> {
+  const root = values["state-dir"] ||
+    defaultStateDirectory("server", environment);
+  let record: NodeRecord | undefined;
+  try {
+    const state = await StateDirectory.open(root);
+    record = new NodeStore(state).read(name);
+  } catch (error) {
+    // It is kept elsewhere, or another user's: the server says it.
+    if (error instanceof StateError) return undefined;
+    throw error;
+  }
+  if (record === undefined) {
+    return failed(
+      "TUN312",
+      `no node ${name} has joined with the state in ${root}`,
+      "`tunnel node list` shows those that have; a node joins with the line " +
+        "that `tunnel token create` prints",
+    );
+  }
+  const { state, reason, joinedAt } = record;
+  return joined({ name, state, reason, isJoined: true, joinedAt });
 }
 
 /** A dial, and what each hop says of it. */
@@ -138,6 +179,8 @@ function serverHop(client: AdminClient): Hop {
         return fine(`${client.where} answers, version ${program.version}`);
       } catch (error) {
         if (!(error instanceof AdminError)) throw error;
+        // One that has no such path is older, and answers the rest.
+        if (error.status === 404) return fine(`${client.where} answers`);
         return failed(
           codeOf(error),
           error.message,
@@ -153,13 +196,17 @@ function codeOf({ code = "" }: AdminError): Code {
   return isCode(code) ? code : "TUN121";
 }
 
-function joined(
-  { name, state, reason, isJoined, joinedAt }: NodeDetail,
-): Finding {
+function joined({ name, state, reason, isJoined, joinedAt }: {
+  readonly name: string;
+  readonly state: string;
+  readonly reason?: string | undefined;
+  readonly isJoined: boolean;
+  readonly joinedAt?: string | undefined;
+}): Finding {
   if (state === "revoked") {
     return failed(
       "TUN311",
-      `${name} was revoked${reason === undefined ? "" : ` (${reason})`}`,
+      `${name} was revoked${reason ? ` (${reason})` : ""}`,
       `tunnel node approve ${name} takes that back`,
     );
   }

@@ -62,8 +62,8 @@ export function reportText(report: DoctorReport, isWide = false): string {
       skipped === 1 ? "hop was" : "hops were"
     } not reached)`,
   ];
-  return [`${ofOthers(subject)}:`, ...lines, ...rest, ...verdict(fault)]
-    .map((line) => `${line}\n`).join("");
+  return [`${ofOthers(subject)}:`, ...lines, ...rest]
+    .map((line) => `${line}\n`).join("") + verdictText(fault);
 }
 
 /** It was not looked at, for something before it failed. */
@@ -80,8 +80,9 @@ function tookText(tookMs: number | undefined): string {
     : ` (${tookMs < 10 ? tookMs.toFixed(1) : Math.round(tookMs)} ms)`;
 }
 
-function verdict(fault: PathStep | undefined): string[] {
-  if (fault === undefined) return ["Nothing is wrong."];
+/** The first thing that is wrong, and what to do. */
+export function verdictText(fault: PathStep | undefined): string {
+  if (fault === undefined) return "Nothing is wrong.\n";
   const { hop, code, message, remedy, outcome } = fault;
   const first = outcome === "failed" ? "Wrong" : "Works, but";
   return [
@@ -89,5 +90,5 @@ function verdict(fault: PathStep | undefined): string[] {
     (code === undefined ? "" : ` [${code}]`),
     ...remedy === undefined ? [] : [`Do: ${ofOthers(remedy)}`],
     ...code === undefined ? [] : [`More: tunnel explain ${code}`],
-  ];
+  ].map((line) => `${line}\n`).join("");
 }

@@ -74,6 +74,11 @@ export class DialAuthorizer {
     return this.#evaluate(dial, agent).isAllowed;
   }
 
+  /** What would be decided, and by which rule: nothing comes of it. */
+  explain(dial: RequestedDial, agent: LinkPeer | undefined): RuleDecision {
+    return this.#evaluate(dial, agent);
+  }
+
   /**
    * Decides about a dial.
    *

@@ -223,6 +223,14 @@ export class Registry {
     return this.#choose(this.#candidates(target, node), isWanted);
   }
 
+  /** The strategy that finds the agents for a target, if one does. */
+  strategyFor({ address }: DialTarget): StrategyName | undefined {
+    const host = targetHost(address);
+    return this.#strategies
+      .find(({ strategy }) => strategy.list(host) !== undefined)
+      ?.strategy.name;
+  }
+
   /** Whether a link of ours is neither silent nor draining. */
   isHealthy(link: AgentLink): boolean {
     return this.#rankOf(link) === Rank.healthy;

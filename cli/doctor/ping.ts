@@ -1,0 +1,200 @@
+/**
+ * `tunnel ping`: how long a node's agent takes to answer, over each of its links,
+ * and how much of it is the way to the server.
+ *
+ * @module
+ */
+
+import {
+  type AdminClient,
+  adminClient,
+  AdminError,
+} from "../../client/admin/admin_client.ts";
+import { messageOf } from "../../platform/errors/error_code.ts";
+import { printable } from "../../platform/log/printable.ts";
+import { ADMIN_ACTIONS, ADMIN_PATHS } from "../../proto/admin/api.ts";
+import type { PingAnswer } from "../../proto/admin/path_check.ts";
+import {
+  ANSWER_FLAGS,
+  ASKED_FLAGS,
+  askedProgram,
+} from "../flags/admin_flags.ts";
+import { booleanFlag, countFlag, durationFlag } from "../flags/flag.ts";
+import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import { type CommandContext, defineCommand } from "../program/command.ts";
+import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
+
+const GROUP = "How often";
+
+const FLAGS = {
+  "count": countFlag(5, 1, 1_000_000, {
+    group: GROUP,
+    short: "c",
+    help: "Pings to send.",
+  }),
+  "interval": durationFlag(1_000, 10, {
+    group: GROUP,
+    help: "Time between two of them.",
+  }),
+  "until": booleanFlag(false, {
+    group: GROUP,
+    help: "Ping until the node answers, however long that takes, and end then.",
+  }),
+  ...ASKED_FLAGS,
+  "json": ANSWER_FLAGS["json"],
+  ...GENERAL_FLAGS,
+} as const;
+
+/** One ping of one link. */
+interface Pong {
+  readonly address: string;
+  readonly roundTripMs?: number;
+  readonly problem?: string;
+}
+
+/** All pings of a run. */
+interface PingTally {
+  sent: number;
+  answered: number;
+  readonly times: number[];
+}
+
+/** See the module description. */
+export const PING_COMMAND = defineCommand({
+  name: "ping",
+  summary: "Ask a node's agent for a sign of life, and time it",
+  operands: "NODE [flags]",
+  about: [
+    "The server pings the agent over each of its links: what answers is the " +
+    "agent's program, not the kernel of its machine. A line for each reply; " +
+    "at the end the statistics. Exits with 1 if no ping was answered.",
+  ],
+  examples: [
+    "tunnel ping edge-7",
+    "tunnel ping edge-7 -c 1",
+    "tunnel ping edge-7 --until",
+  ],
+  flags: FLAGS,
+  async run({ values, operands, given }, context) {
+    const [node, ...others] = operands;
+    if (node === undefined || others.length > 0) {
+      throw new UsageError(
+        "Cannot ping: wanted one node, tunnel ping NODE; `tunnel node list` " +
+          "shows them",
+      );
+    }
+    const { program, address } = askedProgram(values, given, context);
+    const client = adminClient(program, address);
+    const tally: PingTally = { sent: 0, answered: 0, times: [] };
+    try {
+      await pingAll(node, client, values, tally, context);
+    } finally {
+      client.close();
+    }
+    const code = tally.answered > 0 ? ExitCode.OK : ExitCode.FAILURE;
+    context.print(
+      values["json"]
+        ? `${JSON.stringify({ node, ...summaryOf(tally) })}\n`
+        : summaryText(node, tally),
+    );
+    return code;
+  },
+});
+
+type Values = {
+  readonly count: number;
+  readonly interval: number;
+  readonly until: boolean;
+  readonly json: boolean;
+};
+
+async function pingAll(
+  node: string,
+  client: AdminClient,
+  { count, interval, until, json }: Values,
+  tally: PingTally,
+  { print }: Pick<CommandContext, "print">,
+): Promise<void> {
+  const path = `${ADMIN_PATHS.node}${encodeURIComponent(node)}/` +
+    ADMIN_ACTIONS.ping;
+  for (let at = 1; until || at <= count; at++) {
+    if (at > 1) await new Promise((go) => setTimeout(go, interval));
+    const beganMs = performance.now();
+    tally.sent++;
+    let pongs: readonly Pong[];
+    try {
+      pongs = (await client.post<PingAnswer>(path)).links;
+    } catch (error) {
+      pongs = [{ address: "", problem: absence(error) }];
+    }
+    const wholeMs = performance.now() - beganMs;
+    const times = pongs.flatMap(({ roundTripMs }) => roundTripMs ?? []);
+    if (times.length > 0) tally.answered++;
+    tally.times.push(...times);
+    for (const pong of pongs) {
+      print(
+        json
+          ? `${JSON.stringify({ seq: at, ...pong, wholeMs })}\n`
+          : `${lineOf(node, at, pong, wholeMs, client.where)}\n`,
+      );
+    }
+    if (until && times.length > 0) return;
+  }
+}
+
+/**
+ * Why the server has no answer of the node.
+ *
+ * @throws {CommandFailure} When it is the server that does not answer.
+ */
+function absence(error: unknown): string {
+  if (error instanceof AdminError && error.status === 404) {
+    return error.message;
+  }
+  throw new CommandFailure(ExitCode.FAILURE, messageOf(error), error);
+}
+
+/** Of others' words. */
+const WORDS_LENGTH_MAX = 300;
+
+function lineOf(
+  node: string,
+  at: number,
+  { address, roundTripMs, problem }: Pong,
+  wholeMs: number,
+  where: string,
+): string {
+  const shown = (text: string) => printable(text, WORDS_LENGTH_MAX);
+  if (roundTripMs === undefined) return `${at}: ${shown(problem ?? "")}`;
+  return `${at}: ${shown(node)} answers over the link from ${
+    shown(address)
+  }: ` +
+    `${roundTripMs} ms behind ${where}, ${wholeMs.toFixed(1)} ms in all`;
+}
+
+function summaryOf({ sent, answered, times }: PingTally) {
+  if (times.length === 0) return { sent, answered };
+  const sorted = [...times].sort((one, other) => one - other);
+  const mean = sorted.reduce((sum, time) => sum + time, 0) / sorted.length;
+  return {
+    sent,
+    answered,
+    minMs: sorted[0]!,
+    medianMs: sorted[Math.floor(sorted.length / 2)]!,
+    meanMs: Math.round(mean * 100) / 100,
+    maxMs: sorted.at(-1)!,
+  };
+}
+
+function summaryText(node: string, tally: PingTally): string {
+  const { sent, answered, ...times } = summaryOf(tally);
+  const lost = Math.round((1 - answered / Math.max(1, sent)) * 100);
+  const first =
+    `${printable(node, WORDS_LENGTH_MAX)}: ${answered} of ${sent} ` +
+    `pings answered (${lost} % lost)`;
+  if (!("minMs" in times)) return `${first}; tunnel doctor node ${node}\n`;
+  const { minMs, medianMs, meanMs, maxMs } = times;
+  return `${first}; round trip min ${minMs}, median ${medianMs}, mean ` +
+    `${meanMs}, max ${maxMs} ms\n`;
+}
