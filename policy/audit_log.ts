@@ -147,6 +147,7 @@ export class AuditLog {
     this.#log.error(
       `The audit log ${this.#options.path} ends without its last ${lost} ` +
         "lines: they could not be written",
+      { code: "TUN607" },
     );
   }
 
@@ -253,6 +254,7 @@ export class AuditLog {
         this.#log.error(
           `Cannot put the full audit log ${path} aside: ${problem}; it ` +
             "grows on",
+          { code: "TUN608" },
         );
       }
       return;
@@ -273,6 +275,7 @@ export class AuditLog {
       `Cannot write the audit log ${this.#options.path}: ${this.#problem}; ` +
         "connections go on, lines wait in memory, and what finds no room is " +
         "dropped",
+      { code: "TUN606" },
     );
   }
 
@@ -281,7 +284,7 @@ export class AuditLog {
     this.#problem = "";
     this.#log.warn(
       `The audit log ${this.#options.path} can be written again`,
-      { dropped: this.#dropped },
+      { code: "TUN609", dropped: this.#dropped },
     );
   }
 }
