@@ -25,6 +25,9 @@ import {
 /** Most that waits to be written; some 15,000 lines, minutes of a full disk. */
 export const PENDING_BYTES_MAX = 4 * 1024 * 1024;
 
+/** Lines that can be looked at without reading the file. */
+export const TAIL_LINES = 500;
+
 /** How long a line waits for others to be written with. */
 export const FLUSH_MS = 100;
 
@@ -60,6 +63,9 @@ export class AuditLog {
   readonly #buffer: AuditBuffer;
   #file: AuditFile | undefined;
   #fileBytes = 0;
+  /** The last lines, for people: a ring. */
+  readonly #tail: Uint8Array[] = [];
+  #tailAt = 0;
   /** Dropped since the last line that was kept. */
   #gap = 0;
   #dropped = 0;
@@ -117,6 +123,8 @@ export class AuditLog {
     if (this.#gap > 0 && this.#buffer.bytes < PENDING_BYTES_MAX / 2) {
       this.#closeGap();
     }
+    this.#tail[this.#tailAt] = line.slice();
+    this.#tailAt = (this.#tailAt + 1) % TAIL_LINES;
     const isKept = this.#gap === 0 && this.#state !== "closed" &&
       this.#buffer.push(line);
     if (!isKept) {
@@ -128,6 +136,14 @@ export class AuditLog {
     if (this.#buffer.bytes >= CHUNK_BYTES && this.#problem === "") {
       this.#startWork();
     } else this.#schedule();
+  }
+
+  /** The last lines, the newest first, whether or not they are in the file yet. */
+  tail(limit: number): readonly string[] {
+    const decoder = new TextDecoder();
+    const newest = this.#tail.slice(this.#tailAt)
+      .concat(this.#tail.slice(0, this.#tailAt)).reverse();
+    return newest.slice(0, limit).map((line) => decoder.decode(line));
   }
 
   /** Opens the file anew before the next line: it may have been moved away. */
@@ -147,7 +163,6 @@ export class AuditLog {
     this.#log.error(
       `The audit log ${this.#options.path} ends without its last ${lost} ` +
         "lines: they could not be written",
-      { code: "TUN607" },
     );
   }
 
@@ -254,7 +269,6 @@ export class AuditLog {
         this.#log.error(
           `Cannot put the full audit log ${path} aside: ${problem}; it ` +
             "grows on",
-          { code: "TUN608" },
         );
       }
       return;
@@ -275,7 +289,6 @@ export class AuditLog {
       `Cannot write the audit log ${this.#options.path}: ${this.#problem}; ` +
         "connections go on, lines wait in memory, and what finds no room is " +
         "dropped",
-      { code: "TUN606" },
     );
   }
 
@@ -284,7 +297,7 @@ export class AuditLog {
     this.#problem = "";
     this.#log.warn(
       `The audit log ${this.#options.path} can be written again`,
-      { code: "TUN609", dropped: this.#dropped },
+      { dropped: this.#dropped },
     );
   }
 }

@@ -89,6 +89,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["server/kubelet"],
   ["server/admin"],
   ["server/doctor"],
+  ["server/admin"],
   ["server/assembly"],
   ["server"],
   // The node.

@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { ConfigAnswer } from "../proto/admin/list_answers.ts";
 import type { LimitConfig } from "../net/admission/connection_limits.ts";
 import type { AdminAccess } from "../net/listen/admin_port.ts";
 import type { ListenAddress } from "../net/listen/listeners.ts";
@@ -252,6 +253,9 @@ export interface ServerOptions {
 
   /** The file that options came from, if some of them may change in it. */
   readonly config?: ReloadSource;
+
+  /** Flags in effect, secrets left out; absent: no command line started this. */
+  readonly shownFlags?: () => ConfigAnswer["flags"];
 
   /** Largest gRPC message that a peer may send. */
   readonly messageBytesMax: number;

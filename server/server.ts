@@ -21,7 +21,6 @@ import {
 } from "../net/listen/listeners.ts";
 import { actionLog, type AdminRoute } from "../net/admin/admin_api.ts";
 import type { HttpHandler } from "../net/admin/http_port.ts";
-import { conduitRoutes } from "../net/admin/conduit_routes.ts";
 import type { HttpUse } from "../net/admin/passed_http.ts";
 import { AdminPort, apiBeside } from "../net/listen/admin_port.ts";
 import type { Log } from "../platform/log/log.ts";
@@ -34,6 +33,7 @@ import { guardDebug } from "./assembly/admin_access.ts";
 import type { ServerKubernetes } from "./cluster/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
 import { Readiness } from "./assembly/readiness.ts";
+import { ServerAdminApi } from "./assembly/server_admin.ts";
 import { ServerAgents } from "./assembly/server_agents.ts";
 import { ServerCore } from "./assembly/server_core.ts";
 import { ServerFrontends } from "./assembly/server_frontends.ts";
@@ -111,6 +111,7 @@ class Server {
   readonly #httpListeners: BoundListener[] = [];
   #kubernetes: ServerKubernetes | undefined;
   #admin: AdminPort | undefined;
+  #api: ServerAdminApi | undefined;
   /** 1 while another process may pass connections on. */
   #arriving: 0 | 1 = 0;
 
@@ -174,7 +175,15 @@ class Server {
         style: "server",
       }),
     );
-    const admin = this.#admin = this.#openAdmin(discovery?.routes ?? {});
+    const api = this.#api = new ServerAdminApi({
+      ...{ core: this.#core, agents: this.#agents, discovery },
+      readiness: this.#readiness,
+      isDraining: () => !this.#shutdown.isRunning,
+    });
+    const admin = this.#admin = this.#openAdmin(
+      discovery?.routes ?? {},
+      api.routes,
+    );
     await admin.open();
     this.#watchFiles();
     this.#kubernetes?.start();
@@ -189,6 +198,7 @@ class Server {
       ...(kubelet === undefined ? {} : { kubelet }),
       ...(discovery?.address && { discovery: discovery.address }),
     };
+    api.addresses = addresses;
     this.#readiness.report();
     log.info("server started", { server: options.serverId, ...addresses });
     return this.#running(addresses);
@@ -276,7 +286,7 @@ class Server {
     return openKubernetes(own, server, log, metricRegistry);
   }
 
-  #openAdmin(debug: Routes): AdminPort {
+  #openAdmin(debug: Routes, routes: readonly AdminRoute[]): AdminPort {
     const { options, log, limiter, metricRegistry, authorization } = this.#core;
     const { adminDebug = "open", adminAccess, agents } = options;
     const { stateDirectory } = agents.identity ?? {};
@@ -293,7 +303,7 @@ class Server {
       address: options.admin,
       access: { stateDirectory, ...adminAccess },
       handler: apiBeside(
-        [...conduitRoutes(this.#core), ...this.#pathRoutes()],
+        [...routes, ...this.#pathRoutes()],
         (door) => guardDebug(handler, door, guard),
         actionLog(log, (action) => authorization.acted(action)),
       ),
@@ -386,6 +396,7 @@ class Server {
 
   #stopPorts(reason: string): void {
     this.#core.files.close();
+    this.#api?.stop();
     this.#agents.stop(reason);
     this.#frontends.stop(reason);
     for (const listener of this.#httpListeners) listener.close();

@@ -56,9 +56,7 @@ export class Announcement {
     if (text === this.#refusals) return;
     this.#refusals = text;
     for (const { service, reason } of refused) {
-      this.#log.warn(`the server does not take ${service}: ${reason}`, {
-        code: "TUN610",
-      });
+      this.#log.warn(`the server does not take ${service}: ${reason}`);
     }
   }
 
@@ -67,7 +65,7 @@ export class Announcement {
     this.#log.warn(
       "the services of --announce are not announced: the link speaks " +
         "Konnectivity's protocol, which has no word for them",
-      { code: "TUN411", server: serverId },
+      { server: serverId },
     );
   }
 }

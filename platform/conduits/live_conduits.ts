@@ -70,6 +70,8 @@ export class LiveConduits {
   #last: Mark;
   #before: Mark;
   #tick: Timer | undefined;
+  #dueMs = 0;
+  #latenessMs = 0;
   #isStopped = false;
 
   constructor(timers: Timers) {
@@ -88,6 +90,11 @@ export class LiveConduits {
   /** By the clock that `askedMs` and others are of. */
   get nowMs(): number {
     return this.#timers.now();
+  }
+
+  /** By how much the last tick was late: the event loop was busy so long. */
+  get latenessMs(): number {
+    return this.#latenessMs;
   }
 
   /** A dial begins; {@linkcode dialOver} follows. */
@@ -229,6 +236,7 @@ export class LiveConduits {
       this.#samples.tick(this.#last.atMs);
       this.#samples.tick(this.#last.atMs);
     }
+    this.#dueMs = this.#timers.now() + RATE_TICK_MS;
     this.#tick = this.#timers.after(RATE_TICK_MS, () => this.#onTick());
   }
 
@@ -236,6 +244,7 @@ export class LiveConduits {
     this.#tick = undefined;
     this.#before = this.#last;
     this.#last = this.#mark();
+    this.#latenessMs = Math.max(0, this.#last.atMs - this.#dueMs);
     this.#samples.tick(this.#last.atMs);
     this.#note(0);
   }

@@ -14,10 +14,7 @@ export function registerProcessMetrics(registry: MetricRegistry): void {
     "counter",
     "process_cpu_seconds_total",
     "Total user and system CPU time spent in seconds.",
-    () => {
-      const { user, system } = process.cpuUsage();
-      return (user + system) / 1e6;
-    },
+    cpuSeconds,
   );
   registry.computed(
     "gauge",
@@ -40,6 +37,12 @@ export function registerProcessMetrics(registry: MetricRegistry): void {
     "Start time of the process since unix epoch in seconds.",
     () => Math.round(performance.timeOrigin) / 1000,
   );
+}
+
+/** Of user and system, since the start. */
+export function cpuSeconds(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
 }
 
 /** `undefined` where the system does not report it. */

@@ -166,4 +166,18 @@ export const MACHINE = {
     mend: ["See `dmesg`; mount it with `rw`, or name another directory."],
     see: "doctor.md",
   },
+  TUN920: {
+    slug: "loop-busy",
+    title: "The program does not get to its work in time",
+    means: "Its event loop was held up: everything that it carries waited.",
+    causes: [
+      "The machine has too little processor time, or swaps.",
+      "The program has too much to do.",
+    ],
+    mend: [
+      "`top`: who uses the processor? `vmstat 1`: is there swapping?",
+      "Add a server, or start it with `--workers`.",
+    ],
+    see: "operations.md",
+  },
 } as const satisfies Area;

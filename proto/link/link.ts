@@ -5,7 +5,6 @@
  * @module
  */
 
-import type { Code } from "../codes/codes.ts";
 import type { StreamOpener } from "../grpc/client.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { AnnouncedService, ServiceRefusal } from "./link_messages.ts";
@@ -27,8 +26,6 @@ export interface LinkRefusal {
   readonly code: StatusCode;
   /** A sentence that the agent shows. */
   readonly message: string;
-  /** What `tunnel explain` knows more of. */
-  readonly tunnelCode?: Code;
 }
 
 /** The decision about an agent that requests a link. */
@@ -68,6 +65,8 @@ export interface LinkConnection extends StreamOpener {
   readonly bulkStreams: number;
   /** Newest round trip. */
   readonly roundTripMs: number | undefined;
+  /** The shortest one of the path, as far as it is known. */
+  readonly leastRoundTripMs?: number | undefined;
   /** Asks for a sign of life. */
   checkLiveness(): void;
   /** Finishes what runs, takes nothing new. */
@@ -138,6 +137,8 @@ export interface AgentLink {
   readonly bulkConduits: number;
   /** Newest round trip; `undefined` until one was measured. */
   readonly roundTripMs: number | undefined;
+  /** The shortest one of the path; a queue on the way makes the newest longer. */
+  readonly leastRoundTripMs?: number | undefined;
   /** Asks for a sign of life, which moves `lastHeardMs`. */
   checkLiveness(): void;
   /** Makes the agent dial. Deadlines are the caller's business. */

@@ -56,7 +56,12 @@ export interface AgentServiceOptions {
   /** The connection, for what is known of the path. */
   readonly connection: Pick<
     LinkConnection,
-    "lastHeardMs" | "askedMs" | "bulkStreams" | "roundTripMs" | "checkLiveness"
+    | "lastHeardMs"
+    | "askedMs"
+    | "bulkStreams"
+    | "roundTripMs"
+    | "leastRoundTripMs"
+    | "checkLiveness"
   >;
   /** For the ids of dials; see `dial_id.ts`. */
   readonly randomness: Randomness;
@@ -184,6 +189,10 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
 
   get roundTripMs(): number | undefined {
     return this.#options.connection.roundTripMs;
+  }
+
+  get leastRoundTripMs(): number | undefined {
+    return this.#options.connection.leastRoundTripMs;
   }
 
   checkLiveness(): void {

@@ -190,6 +190,10 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     return this.#connection.roundTripMs;
   }
 
+  get leastRoundTripMs(): number | undefined {
+    return this.#connection.leastRoundTripMs;
+  }
+
   checkLiveness(): void {
     this.#connection.checkLiveness();
   }

@@ -144,6 +144,12 @@ export class Connection {
     return this.#liveness.rtt.lastMs;
   }
 
+  /** The shortest round trip of the path, as far as it is known. */
+  get leastRoundTripMs(): number | undefined {
+    const { minMs } = this.#liveness.rtt;
+    return minMs === Infinity ? undefined : minMs;
+  }
+
   /** Streams that are open or wait to be opened. */
   get openStreams(): number {
     return this.#streams.size + this.#streams.pending;

@@ -27,6 +27,15 @@ const LOGGED_EVERY_MS = 60_000;
 /** Which port a peer came to. */
 export type PortName = "agents" | "frontends" | "http";
 
+/** A limit that cost somebody something. */
+export interface ReachedLimit {
+  readonly limit: ConnectionLimit | "http_connections";
+  readonly scope: LimitScope;
+  /** When it did last, by the clock. */
+  readonly atMs: number;
+  readonly times: number;
+}
+
 /** Admission to all ports of one server. */
 export class ServerLimiter {
   readonly limiter: ConnectionLimiter;
@@ -36,6 +45,8 @@ export class ServerLimiter {
   readonly #faults;
   readonly #penalties;
   readonly #loggedMs = new Map<string, number>();
+  /** When each was reached last, and how often. */
+  readonly #lately = new Map<string, ReachedLimit>();
   #penaltiesUnlogged = 0;
 
   constructor(
@@ -89,18 +100,26 @@ export class ServerLimiter {
     );
   }
 
+  /** Those that were ever reached. */
+  get reachedLimits(): Iterable<ReachedLimit> {
+    return this.#lately.values();
+  }
+
   /** A limit was reached: something was refused or ended. */
   reached(
     limit: ConnectionLimit | "http_connections",
     scope: LimitScope,
   ): void {
     this.#reached.with(limit, scope).add();
+    const key = `${limit} ${scope}`;
+    const { times = 0 } = this.#lately.get(key) ?? {};
+    const atMs = this.#clock.now();
+    this.#lately.set(key, { limit, scope, atMs, times: times + 1 });
     if (!this.#mayLog(`${limit} ${scope}`)) return;
     this.#log.warn(
       `too many ${limit.replace("_", " ")} of ` +
         `${scope === "all" ? "all sources together" : "one source"}: ` +
         "some are refused or ended; see tunnel_server_limits_reached_total",
-      { code: "TUN409" },
     );
   }
 
@@ -116,7 +135,6 @@ export class ServerLimiter {
       `peers from ${source} break rules: one connection a second is let in ` +
         `from there until they stop${others}; see ` +
         "tunnel_server_peer_faults_total",
-      { code: "TUN408" },
     );
   }
 

@@ -28,6 +28,10 @@ import {
   openAgentTrust,
   reconsider,
 } from "../identity/agent_trust.ts";
+import { NodeBook } from "../admin/node_book.ts";
+import { NodeHistory } from "../admin/node_history.ts";
+import type { ServerFacts } from "../admin/server_facts.ts";
+import { NodeStore } from "../identity/node_store.ts";
 import { outageNotes, watchOutages } from "../identity/state_metrics.ts";
 import {
   authorize,
@@ -57,11 +61,19 @@ export class ServerAgents {
   #credentials: Credentials | undefined;
   #listener: BoundListener | undefined;
   #lapses: LapseWatch | undefined;
+  /** Where nodes are, and were, for people who ask. */
+  readonly history: NodeHistory;
+  #book: NodeBook | undefined;
 
   constructor(core: ServerCore, nodes: ServerNodes, readiness: Readiness) {
     this.#core = core;
     this.#nodes = nodes;
     this.#readiness = readiness;
+    const { options, log } = core;
+    this.history = new NodeHistory({
+      folder: options.agents.identity?.stateDirectory,
+      ...{ serverId: options.serverId, log, timers: systemTimers },
+    });
     this.#port = this.#createPort();
     this.#duplicates = this.#createDuplicates();
   }
@@ -93,8 +105,31 @@ export class ServerAgents {
     this.#core.forwarding.openTrust(trust.identity);
     if (trust.identity !== undefined) {
       watchOutages(metricRegistry, trust.identity.state);
+      this.#book = new NodeBook(new NodeStore(trust.identity.state));
     }
+    await this.history.load();
     return trust.files;
+  }
+
+  /** Joined nodes, for the admin API; behind `openTrust`. */
+  get identity(): ServerFacts["identity"] {
+    const identity = this.#trust?.identity;
+    const book = this.#book;
+    if (identity === undefined || book === undefined) return undefined;
+    return {
+      ...{ state: identity.state, book },
+      nodeOf: (peer) => identity.nodeOf(peer),
+    };
+  }
+
+  /** Agents that two processes speak for. */
+  get duplicates(): ReadonlyMap<string, number> {
+    return this.#duplicates.current;
+  }
+
+  /** Asks an agent to go elsewhere. @returns Whether its link can say that. */
+  drainLink(link: AgentLink): boolean {
+    return this.#port.drainLink(link);
   }
 
   /** What servers have in common; behind `openTrust`. */
@@ -139,7 +174,7 @@ export class ServerAgents {
         this.#core.events.note("refused", error.message);
         log.event(error.message, {}, lineKey(error.message));
       },
-      onProblem: (line) => log.warn(line, { code: "TUN414" }),
+      onProblem: (line) => log.warn(line),
     });
     return this.#listener.address;
   }
@@ -152,7 +187,10 @@ export class ServerAgents {
       onReloaded: files.follow("authorities"),
       onCredentials: () => files.check(),
       onAuthorities: (bundle) => this.#port.announceAuthorities(bundle),
-      onNode: (node) => this.reconsider(node),
+      onNode: (node) => {
+        this.#book?.changed(node);
+        this.reconsider(node);
+      },
     });
     // Who waited while this process did not run may be gone without a word.
     this.#lapses = new LapseWatch(systemTimers, Date.now, () => {
@@ -220,6 +258,7 @@ export class ServerAgents {
 
   /** Sends agents and callers to other servers; what runs goes on. */
   drain(reason: string, spreadMsMax: number): void {
+    this.history.freeze();
     this.#port.drain(reason, spreadMsMax);
   }
 
@@ -229,6 +268,8 @@ export class ServerAgents {
     this.#trust?.identity?.close();
     this.#duplicates.stop();
     this.#core.forwarding.stop(reason);
+    this.history.freeze();
+    unawaited("file", this.history.close());
     for (const link of [...this.#core.registry.links]) link.close(reason);
     this.#port.stop(reason);
     this.#listener?.close();
@@ -239,7 +280,6 @@ export class ServerAgents {
       `agents need no certificate on ${address}: anybody who can connect there ` +
         "may become an agent and get connections for any target" +
         (this.#trust?.identity === undefined ? "" : " but joined nodes"),
-      { code: "TUN319" },
     );
   }
 
@@ -312,7 +352,7 @@ export class ServerAgents {
         log.warn(
           "Cannot pass on datagrams of 4096 bytes and more from a Go agent: it " +
             "cuts them there, so they are dropped; run tunnel agent on that node",
-          { code: "TUN410" },
+          {},
           "datagram cut",
         ),
       linked: (link) => this.#linked(link),
@@ -338,6 +378,11 @@ export class ServerAgents {
     };
   }
 
+  /** The node that it is, or the agent that is none. */
+  #nameOf({ peer }: AgentLink): string {
+    return this.#trust?.identity?.nodeOf(peer) ?? peer.agentId;
+  }
+
   #linked(link: AgentLink): void {
     this.#core.registry.add(link);
     this.#core.peers.linked(link.peer);
@@ -345,6 +390,12 @@ export class ServerAgents {
     this.#nodes.announced("linked", link);
     this.#readiness.report();
     const { agentId, carrier, remoteAddress, software } = link.peer;
+    this.history.linked(this.#nameOf(link), link);
+    this.#core.events.note(
+      "linked",
+      `linked from ${remoteAddress} by ${software}, over ${carrier}`,
+      { node: this.#nameOf(link) },
+    );
     this.#core.log.event("agent linked", {
       agent: agentId,
       carrier,
@@ -360,6 +411,10 @@ export class ServerAgents {
     this.#nodes.unlinked(link);
     this.#readiness.report();
     const { agentId, remoteAddress } = link.peer;
+    this.history.unlinked(this.#nameOf(link), reason);
+    this.#core.events.note("unlinked", `link lost: ${reason}`, {
+      node: this.#nameOf(link),
+    });
     this.#core.log.event(`agent gone: ${reason}`, {
       agent: agentId,
       from: remoteAddress,

@@ -236,6 +236,16 @@ export class AgentPort {
     });
   }
 
+  /** One agent is asked to go elsewhere. @returns Whether its link can say that. */
+  drainLink(link: AgentLink): boolean {
+    for (const known of this.#links) {
+      if (known !== link) continue;
+      known.drain(0);
+      return true;
+    }
+    return false;
+  }
+
   /** Ends every connection: gracefully what can be, at once what cannot. */
   stop(reason: string): void {
     for (const connection of this.#connections) connection.shutdown(reason);

@@ -88,6 +88,16 @@ export class Duplicates {
     return this.#found.size;
   }
 
+  /** Since when each is found, by agent id; milliseconds since 1970. */
+  get current(): ReadonlyMap<string, number> {
+    const current = new Map<string, number>();
+    for (const { found } of this.#found) {
+      if (found === undefined) continue;
+      current.set(found.duplicate.peer.agentId, found.duplicate.sinceMs);
+    }
+    return current;
+  }
+
   linked(link: AgentLink): void {
     const key = agentKey(link.peer);
     if (key === undefined) return;

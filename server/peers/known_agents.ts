@@ -32,6 +32,13 @@ export class KnownAgents {
     this.#turns = turns;
   }
 
+  /** Ids of those that are known. */
+  *ids(): Iterable<string> {
+    for (const agents of this.#lists.values()) {
+      for (const { peer } of agents.values()) yield peer.agentId;
+    }
+  }
+
   /** A list is there, in place of what it was; without text not any more. */
   set(part: string, text: string | undefined): void {
     const isWaiting = this.#unread.has(part);

@@ -85,6 +85,21 @@ export class Members {
     }
   }
 
+  /** Ids of agents, and of those servers that have them. */
+  agents(): ReadonlyMap<string, readonly string[]> {
+    const found = new Map<string, string[]>();
+    for (const { member, agents } of this.#known.values()) {
+      if (member === undefined || agents === undefined) continue;
+      const { serverId } = member.record;
+      for (const id of agents.ids()) {
+        const servers = found.get(id);
+        if (servers === undefined) found.set(id, [serverId]);
+        else if (!servers.includes(serverId)) servers.push(serverId);
+      }
+    }
+    return found;
+  }
+
   /** Whether it is there now. */
   has(peer: Peer): boolean {
     return this.#peers.has(peer);

@@ -31,7 +31,7 @@ import {
 } from "./member_record.ts";
 import { Members } from "./members.ts";
 import { PeerIndex } from "./peer_index.ts";
-import { PeerProblems } from "./peer_problems.ts";
+import { type PeerProblem, PeerProblems } from "./peer_problems.ts";
 import type { Peer, Peers } from "./peers.ts";
 
 /** Changes of agents that come this close together are written at once. */
@@ -125,6 +125,16 @@ export class Membership implements Peers {
         !this.#isPredecessor(peer)
       );
     return [...having, ...this.#vague.filter((peer) => !having.includes(peer))];
+  }
+
+  /** Ids of agents that other servers say they have, and of those servers. */
+  agentsElsewhere(): ReadonlyMap<string, readonly string[]> {
+    return this.#members.agents();
+  }
+
+  /** What is wrong with other servers, one sentence each. */
+  get problems(): readonly PeerProblem[] {
+    return this.#problems.current;
   }
 
   /** How many servers there are, for agents; this one included. */

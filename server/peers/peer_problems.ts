@@ -31,6 +31,15 @@ export interface PeerProblemsOptions {
   warn(line: string): void;
 }
 
+/** Something that is wrong with another server now. */
+export interface PeerProblem {
+  readonly kind: Kind;
+  readonly serverId: string;
+  readonly message: string;
+  /** Milliseconds (clock) since when it is known. */
+  readonly sinceMs: number;
+}
+
 /** What this server would publish now, and the clocks. */
 export interface Here {
   readonly record: MemberRecord;
@@ -43,7 +52,7 @@ export interface Here {
 export class PeerProblems {
   readonly #options: PeerProblemsOptions;
   /** Those that there are, so that each is said once. */
-  #said = new Set<string>();
+  #said = new Map<string, PeerProblem>();
   readonly #counts = new Map<Kind, number>();
 
   constructor(options: PeerProblemsOptions) {
@@ -58,16 +67,24 @@ export class PeerProblems {
     );
   }
 
+  /** What was wrong when it was looked last. */
+  get current(): readonly PeerProblem[] {
+    return [...this.#said.values()];
+  }
+
   /** Looks at all other servers. */
   look(here: Here, others: Iterable<Member>): void {
-    const said = new Set<string>();
+    const said = new Map<string, PeerProblem>();
     this.#counts.clear();
     for (const member of others) {
       for (const [kind, line] of problemsOf(here, member)) {
         const key = JSON.stringify([kind, member.record.instanceId]);
         this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1);
-        if (!this.#said.has(key)) this.#options.warn(line);
-        said.add(key);
+        const before = this.#said.get(key);
+        if (before === undefined) this.#options.warn(line);
+        const sinceMs = before?.sinceMs ?? here.nowMs;
+        const { serverId } = member.record;
+        said.set(key, { kind, serverId, message: line, sinceMs });
       }
     }
     this.#said = said;

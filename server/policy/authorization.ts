@@ -101,6 +101,12 @@ export class Authorization {
     };
   }
 
+  /** The last lines of the audit log; `undefined`: there is none. */
+  get audited(): ((limit: number) => readonly string[]) | undefined {
+    const audit = this.#audit;
+    return audit && ((limit) => audit.tail(limit));
+  }
+
   /** Opens the audit log anew: somebody may have moved it away. */
   reopen(): void {
     this.#audit?.reopen();

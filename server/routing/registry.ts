@@ -78,6 +78,7 @@ export class Registry {
   ]]);
   /** Those that were dialed on, until they are found to carry nothing. */
   readonly #dialed = new Set<AgentLink>();
+  readonly #unwanted = new WeakSet<AgentLink>();
   readonly #groups = new Map<string, LinkGroup>();
   readonly #groupOf = new Map<AgentLink, LinkGroup>();
   readonly #lastSeen: LastSeen;
@@ -231,6 +232,19 @@ export class Registry {
       ?.strategy.name;
   }
 
+  /**
+   * Its agent was asked to go elsewhere: it counts as one that drains, so that
+   * it is used for what nobody else serves.
+   */
+  preferOthers(link: AgentLink): void {
+    if (this.#links.has(link)) this.#unwanted.add(link);
+  }
+
+  /** Whether its agent was asked to go elsewhere. */
+  isUnwanted(link: AgentLink): boolean {
+    return this.#unwanted.has(link);
+  }
+
   /** Whether a link of ours is neither silent nor draining. */
   isHealthy(link: AgentLink): boolean {
     return this.#rankOf(link) === Rank.healthy;
@@ -265,7 +279,7 @@ export class Registry {
   }
 
   readonly #rankOf = (link: AgentLink): Rank => {
-    if (link.isDraining) return Rank.draining;
+    if (link.isDraining || this.#unwanted.has(link)) return Rank.draining;
     // An agent that lost its line without a FIN comes back on a new link while
     // the old one still looks alive. A link that received nothing since is silent.
     const newest = this.#newest.get(link.peer.agentId);

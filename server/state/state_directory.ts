@@ -16,6 +16,7 @@
  *     discovery/         what agents announced, by server; see member_memory.ts
  *     duplicates/        see duplicate_records.ts
  *     serving.json       where agents connect, for people
+ *     nodes-seen.jsonl   since when nodes are here or gone; node_history.ts
  *     admin.token        lets its readers see what the server knows; admin_access.ts
  *     frontend.sock      where callers get in, unless flags say otherwise
  *

@@ -52,6 +52,8 @@ export interface CertificateTerm {
   readonly role: "leaf" | "authority";
   /** Its common name, or all of its subject when it has none. */
   readonly subject: string;
+  /** The same of its issuer. */
+  readonly issuer: string;
   /** SHA-256, to tell it from its successor. */
   readonly fingerprint: string;
   readonly notBeforeMs: number;
@@ -65,11 +67,6 @@ export type Renewal = "by hand" | "by itself";
 export class CredentialsError extends FileError {
   override readonly name = "CredentialsError";
   override readonly tunnelCode: Code = "TUN203";
-}
-
-/** Certificate and key are of two pairs. */
-class KeyMismatchError extends CredentialsError {
-  override readonly tunnelCode: Code = "TUN204";
 }
 
 export class Credentials {
@@ -356,7 +353,7 @@ function checkPair(
   keyFile: string,
 ): void {
   if (leaf.checkPrivateKey(key)) return;
-  throw new KeyMismatchError(
+  throw new CredentialsError(
     `Cannot use key ${keyFile}: it does not belong to the first certificate ` +
       `in ${certFile} (${certificateSubject(leaf)}); give the pair that was ` +
       `issued together`,
@@ -368,15 +365,20 @@ function termOf(
   certificate: X509Certificate,
 ): CertificateTerm {
   const { fingerprint256, validFrom, validTo } = certificate;
-  const subject = certificateSubject(certificate);
-  const name = /(?:^|, )CN=([^,]+)/.exec(subject)?.[1] ?? subject;
   return {
     role,
-    subject: name.slice(0, SUBJECT_LENGTH_MAX),
+    subject: shortName(certificateSubject(certificate)),
+    issuer: shortName(certificate.issuer.replaceAll("\n", ", ")),
     fingerprint: fingerprint256,
     notBeforeMs: Date.parse(validFrom),
     notAfterMs: Date.parse(validTo),
   };
+}
+
+/** The common name, or all of it when it has none. */
+function shortName(subject: string): string {
+  const name = /(?:^|, )CN=([^,]+)/.exec(subject)?.[1] ?? subject;
+  return name.slice(0, SUBJECT_LENGTH_MAX);
 }
 
 function checkDates(

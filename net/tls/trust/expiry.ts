@@ -70,6 +70,11 @@ export class ExpiryWatch {
     this.#sources.push(source);
   }
 
+  /** All that there are. */
+  get sources(): readonly TermSource[] {
+    return this.#sources;
+  }
+
   /** Warns about what is due, and again when something else is. */
   check(): void {
     // Only what is in use is remembered.
@@ -96,9 +101,7 @@ export class ExpiryWatch {
     // The reader of an expired certificate has reported it.
     const isNews = due < (before ?? Infinity) &&
       (due > 0 || before !== undefined);
-    if (isNews) {
-      this.#options.log.warn(sentence(source, term, now), { code: "TUN202" });
-    }
+    if (isNews) this.#options.log.warn(sentence(source, term, now));
     return Math.min(due, before ?? Infinity);
   }
 

@@ -16,7 +16,11 @@ function term(
   const notAfterMs = START_MS + leftDays * DAY_MS;
   const notBeforeMs = notAfterMs - lifeDays * DAY_MS;
   const fingerprint = `${subject} ${leftDays}`;
-  return { role: "leaf", subject, fingerprint, notBeforeMs, notAfterMs };
+  const issuer = "ca";
+  return {
+    ...{ role: "leaf", subject, issuer, fingerprint },
+    ...{ notBeforeMs, notAfterMs },
+  };
 }
 
 function stage(...terms: CertificateTerm[]) {

@@ -13,7 +13,7 @@ import {
   Credentials,
   type Renewal,
 } from "./credentials.ts";
-import { ExpiryWatch } from "./expiry.ts";
+import { ExpiryWatch, type TermSource } from "./expiry.ts";
 import {
   type ReloadReport,
   Reloads,
@@ -54,9 +54,7 @@ export class WatchedFiles {
     renewal: Renewal = "by hand",
   ): Credentials {
     const credentials = Credentials.load(files, renewal);
-    for (const warning of credentials.warnings) {
-      this.#log.warn(warning, { code: "TUN214" });
-    }
+    for (const warning of credentials.warnings) this.#log.warn(warning);
     this.#reloads.add(new CredentialSource(kind, credentials));
     credentials.onChange(() => this.#expiry.check());
     this.#expiry.add({
@@ -98,6 +96,11 @@ export class WatchedFiles {
   /** Looks for changes now; reports nothing where there are none. */
   check(): void {
     this.#reloads.check();
+  }
+
+  /** Certificates in use, by what they are for. */
+  get certificates(): readonly TermSource[] {
+    return this.#expiry.sources;
   }
 
   /** For the detail of readiness. */

@@ -30,6 +30,7 @@ import { PeerFiles } from "../membership/peer_files.ts";
 import type { PeerOffers } from "../membership/peer_offers.ts";
 import { MembershipSource } from "../membership/membership_source.ts";
 
+import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import type { SubscriberLink } from "../streams/open_streams.ts";
 import type { Visibility } from "../../policy/visibility.ts";
 import type { DiscoveryServerOptions } from "../../options.ts";
@@ -114,6 +115,11 @@ export class ServerDiscovery {
   /** Why subscribers are not answered, if that takes longer than moments. */
   get problem(): string | undefined {
     return this.#discovery.problem;
+  }
+
+  /** Of all subscribers. */
+  get streams(): ReadonlySet<SubscriberStream> {
+    return this.#discovery.streams;
   }
 
   /** For the admin port. */

@@ -1,0 +1,154 @@
+/**
+ * What a server answers over the admin API, and what it does there; see
+ * `proto/admin/`.
+ *
+ * @module
+ */
+
+import { AdminFailure, type AdminRoute } from "../../net/admin/admin_api.ts";
+import { conduitRoutes, inWords } from "../../net/admin/conduit_routes.ts";
+import { limitOf } from "../../platform/conduits/conduit_info.ts";
+import type { NodeSummary } from "../../proto/admin/node_answer.ts";
+import { Expiries } from "./expiries.ts";
+import { auditAnswer, discoveryAnswer, servicesAnswer } from "./lists.ts";
+import { approveNode, drainNode, revokeNode } from "./node_actions.ts";
+import { nodeDetail } from "./node_detail.ts";
+import { type NodeView, viewNodes } from "./node_view.ts";
+import type { ServerFacts } from "./server_facts.ts";
+import { statusAnswer } from "./status.ts";
+import { WatchFeed } from "./watch_feed.ts";
+
+/** Nodes of one answer; all of a fleet of five thousand unless a number is said. */
+const NODES_LISTED = { usual: 100_000, most: 100_000 } as const;
+
+/** Lines of the audit log. */
+const AUDIT_LISTED = { usual: 100, most: 500 } as const;
+
+/** Longest name of who does something, in what is kept of it. */
+const WHO_LENGTH_MAX = 100;
+
+/** What a server serves, and how to end it. */
+export interface ServerAdmin {
+  readonly routes: readonly AdminRoute[];
+  stop(): void;
+}
+
+/** See the module description. */
+export function serverAdmin(facts: ServerFacts): ServerAdmin {
+  const expiries = new Expiries(facts);
+  const feed = new WatchFeed(facts, expiries);
+  const get = (path: string, answer: AdminRoute["answer"]): AdminRoute => ({
+    ...{ method: "GET", role: "view", path, answer },
+  });
+  return {
+    stop: () => feed.stop(),
+    routes: [
+      ...conduitRoutes(facts),
+      ...nodeRoutes(facts),
+      get(
+        "/v1/status",
+        async () => await statusAnswer(facts, await viewNodes(facts), expiries),
+      ),
+      get(
+        "/v1/watch",
+        ({ url, signal }) => feed.watch(url.searchParams, signal),
+      ),
+      get(
+        "/v1/certificates",
+        async () => expiries.certificates(await viewNodes(facts)),
+      ),
+      get("/v1/services", () => servicesAnswer(discoveryOf(facts))),
+      get(
+        "/v1/discovery",
+        () => discoveryAnswer(discoveryOf(facts), facts.timers.now()),
+      ),
+      get("/v1/audit", ({ url: { searchParams } }) => {
+        const limit = inWords(() => limitOf(searchParams, AUDIT_LISTED));
+        if (facts.audit === undefined) {
+          throw new AdminFailure(404, {
+            message: "This server has no audit log: start it with --audit-log",
+          });
+        }
+        return auditAnswer(facts.audit(limit));
+      }),
+      get("/v1/config", () => ({ flags: facts.flags?.() ?? [] })),
+    ],
+  };
+}
+
+function nodeRoutes(facts: ServerFacts): readonly AdminRoute[] {
+  const post = (what: string, answer: AdminRoute["answer"]): AdminRoute => ({
+    ...{ method: "POST", role: "operate", answer },
+    path: `/v1/nodes/:name/${what}`,
+  });
+  const by = (name: string) => name.slice(0, WHO_LENGTH_MAX);
+  return [
+    {
+      method: "GET",
+      path: "/v1/nodes",
+      role: "view",
+      answer: async ({ url: { searchParams } }) =>
+        nodesAnswer(await viewNodes(facts), searchParams),
+    },
+    {
+      method: "GET",
+      path: "/v1/nodes/:name",
+      role: "view",
+      answer: async ({ segment }) => {
+        const view = await viewNodes(facts);
+        const node = view.nodes.get(segment);
+        if (node !== undefined) return nodeDetail(facts, view, node);
+        throw new AdminFailure(404, {
+          code: "TUN312",
+          message: "This server has never seen a node of that name; see " +
+            "tunnel node list",
+        });
+      },
+    },
+    post(
+      "drain",
+      ({ segment, who }) => drainNode(facts, segment, by(who.name)),
+    ),
+    post(
+      "revoke",
+      ({ segment, body, who }) =>
+        revokeNode(facts, segment, body, by(who.name)),
+    ),
+    post(
+      "approve",
+      ({ segment, who }) => approveNode(facts, segment, by(who.name)),
+    ),
+  ];
+}
+
+/** Made while it is sent. */
+function nodesAnswer(
+  { nodes, summaryOf }: NodeView,
+  params: URLSearchParams,
+): { readonly nodes: Iterable<NodeSummary>; readonly total: number } {
+  const limit = inWords(() => limitOf(params, NODES_LISTED));
+  const state = params.get("state") || undefined;
+  const after = params.get("after") ?? "";
+  const all = [...nodes.values()];
+  const wanted = state === undefined
+    ? all
+    : all.filter((node) => node.state === state);
+  const listed = function* () {
+    let left = limit;
+    for (const node of wanted) {
+      if (node.name <= after) continue;
+      if (left-- === 0) return;
+      yield summaryOf(node);
+    }
+  };
+  return { nodes: listed(), total: wanted.length };
+}
+
+function discoveryOf(
+  { discovery }: ServerFacts,
+): NonNullable<ServerFacts["discovery"]> {
+  if (discovery !== undefined) return discovery;
+  throw new AdminFailure(404, {
+    message: "This server has no catalog: start it with --discovery",
+  });
+}

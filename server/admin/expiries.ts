@@ -1,0 +1,148 @@
+/**
+ * What expires, and when: certificates in use, authorities, nodes, tokens.
+ *
+ * @module
+ */
+
+import type { CertificatesAnswer } from "../../proto/admin/list_answers.ts";
+import type { Expiry } from "../../proto/admin/status_answer.ts";
+import { TokenStore } from "../identity/token_store.ts";
+import { StateError } from "../state/state_error.ts";
+import type { NodeView } from "./node_view.ts";
+import type { ServerFacts } from "./server_facts.ts";
+
+/** Of a status. */
+const EXPIRIES_MAX = 10;
+
+/** Nodes whose certificates are listed: the soonest to expire. */
+const NODES_LISTED_MAX = 100;
+
+/** Tokens are files or records, and are read again no sooner. */
+const TOKENS_AGE_MS = 60_000;
+
+type Listed = CertificatesAnswer["certificates"][number];
+
+/** See the module description. */
+export class Expiries {
+  readonly #facts: ServerFacts;
+  #tokens: readonly Expiry[] = [];
+  #readMs = -Infinity;
+
+  constructor(facts: ServerFacts) {
+    this.#facts = facts;
+  }
+
+  /** The soonest first. */
+  async next(view: NodeView): Promise<readonly Expiry[]> {
+    const own = this.#own().map(({ use, subject, notAfter, renewal }) => ({
+      what: use === "authority" ? `authority ${subject}` : `${use} certificate`,
+      at: notAfter,
+      renewal,
+    }));
+    const nodes = soonestNodes(view, EXPIRIES_MAX).map(({ name, until }) => ({
+      what: `certificate of node ${name}`,
+      at: until,
+      renewal: "by itself" as const,
+    }));
+    const all = [...own, ...nodes, ...await this.#readTokens()];
+    const seen = new Set<string>();
+    return all.sort((a, b) => a.at < b.at ? -1 : 1)
+      .filter(({ what }) => !seen.has(what) && seen.add(what))
+      .slice(0, EXPIRIES_MAX);
+  }
+
+  /** For `/v1/certificates`. */
+  certificates(view: NodeView): CertificatesAnswer {
+    const nowMs = Date.now();
+    const nodes = soonestNodes(view, NODES_LISTED_MAX)
+      .map(({ name, from, until }): Listed => ({
+        use: `node ${name}`,
+        subject: `node:${name}`,
+        issuer: "this server's authority",
+        notBefore: from,
+        notAfter: until,
+        renewal: "by itself",
+        ...problemAt(until, nowMs),
+      }));
+    return {
+      certificates: [...this.#own(), ...nodes]
+        .sort((a, b) => a.notAfter < b.notAfter ? -1 : 1),
+    };
+  }
+
+  #own(): Listed[] {
+    const nowMs = Date.now();
+    const found = new Map<string, Listed>();
+    for (const { kind, renewal, terms } of this.#facts.files.certificates) {
+      for (const term of terms) {
+        const isLeaf = term.role === "leaf";
+        const notAfter = new Date(term.notAfterMs).toISOString();
+        // The agent port's own is made by the server itself.
+        const isOurs = isLeaf && term.subject === "tunnel-server";
+        // Several ports trust one authority.
+        found.set(`${isLeaf ? kind : ""} ${term.fingerprint}`, {
+          use: isLeaf ? kind : "authority",
+          subject: term.subject,
+          issuer: term.issuer,
+          notBefore: new Date(term.notBeforeMs).toISOString(),
+          notAfter,
+          renewal: isOurs ? "by itself" : isLeaf ? renewal : "by hand",
+          ...problemAt(notAfter, nowMs),
+        });
+      }
+    }
+    return [...found.values()];
+  }
+
+  /** Those that may still be used. */
+  async #readTokens(): Promise<readonly Expiry[]> {
+    const { identity, timers } = this.#facts;
+    if (identity === undefined) return [];
+    if (timers.now() - this.#readMs < TOKENS_AGE_MS) return this.#tokens;
+    this.#readMs = timers.now();
+    try {
+      const tokens = await new TokenStore(identity.state).list(Date.now());
+      this.#tokens = tokens.filter(({ state }) => state === "usable")
+        .map(({ id, expiresAt }) => ({
+          what: `token ${id}`,
+          at: expiresAt,
+          renewal: "by hand" as const,
+        }));
+    } catch (error) {
+      if (!(error instanceof StateError)) throw error;
+    }
+    return this.#tokens;
+  }
+}
+
+interface NodeTerm {
+  readonly name: string;
+  readonly from: string;
+  readonly until: string;
+}
+
+/** The soonest to expire of those that may link. */
+function soonestNodes({ nodes }: NodeView, most: number): readonly NodeTerm[] {
+  const found: NodeTerm[] = [];
+  for (const { name, record } of nodes.values()) {
+    if (record === undefined || !("state" in record)) continue;
+    const { certificate, state } = record;
+    if (certificate === undefined || state !== "approved") continue;
+    const { issuedAt: from, expiresAt: until } = certificate;
+    // Thousands are looked at, and few are kept.
+    const last = found.at(-1);
+    if (found.length === most && last !== undefined && until >= last.until) {
+      continue;
+    }
+    const at = found.findIndex((other) => until < other.until);
+    found.splice(at === -1 ? found.length : at, 0, { name, from, until });
+    if (found.length > most) found.pop();
+  }
+  return found;
+}
+
+function problemAt(until: string, nowMs: number): { problem?: string } {
+  return Date.parse(until) <= nowMs
+    ? { problem: "it has expired: peers refuse it" }
+    : {};
+}

@@ -1,0 +1,208 @@
+/**
+ * Since when each node is linked to this server or is not, why it went, and
+ * where it was: kept over restarts, so that `offline since` is what it says.
+ *
+ * A file of this server alone, written seldom; nothing depends on it.
+ *
+ * @module
+ */
+
+import { SavedFile } from "../../platform/files/saved_file.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { clipped } from "../../proto/peer/quoted.ts";
+import type { AgentLink } from "../../proto/link/link.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+
+/** In the server's own state directory. */
+export const HISTORY_FILE = "nodes-seen.jsonl";
+
+/** Nodes that are remembered; the longest untouched gives way. */
+export const HISTORY_MAX = 20_000;
+
+/** Longest texts of a peer's that are kept. */
+const NAME_LENGTH_MAX = 253;
+const REASON_LENGTH_MAX = 200;
+
+/** Written so soon after a change, and so often at most. */
+const DELAY_MS = 3_000;
+const INTERVAL_MS = 30_000;
+
+/** What is known of a node's links here. */
+export interface NodePast {
+  /** Milliseconds since 1970: since when it is as it is. */
+  readonly sinceMs: number;
+  readonly isLinked: boolean;
+  /** Why its last link is gone; empty while it has one. */
+  readonly reason: string;
+  /** Of its newest link. */
+  readonly address: string;
+  readonly software: string;
+}
+
+/** Of one link. */
+export interface LinkFacts {
+  /** Of this process. */
+  readonly id: string;
+  /** Milliseconds since 1970. */
+  readonly sinceMs: number;
+}
+
+/** What `NodeHistory` needs. */
+export interface NodeHistoryOptions {
+  /** Absent: nothing is kept. */
+  readonly folder?: string | undefined;
+  readonly serverId: string;
+  readonly log: Log;
+  readonly timers: Timers;
+  /** Milliseconds since 1970. */
+  readonly wallMs?: () => number;
+}
+
+/** See the module description. */
+export class NodeHistory {
+  readonly #wallMs: () => number;
+  readonly #file: SavedFile | undefined;
+  /** The last touched is last. */
+  readonly #nodes = new Map<string, NodePast>();
+  readonly #links = new Map<string, number>();
+  readonly #linkFacts = new WeakMap<AgentLink, LinkFacts>();
+  #numbered = 0;
+  #isFrozen = false;
+
+  constructor(options: NodeHistoryOptions) {
+    const { folder, serverId, log, timers, wallMs = Date.now } = options;
+    this.#wallMs = wallMs;
+    if (folder === undefined) return;
+    this.#file = new SavedFile({
+      path: `${folder}/${HISTORY_FILE}`,
+      format: "tunnel-server-nodes-seen",
+      owner: `server ${serverId}`,
+      what: "when nodes were seen",
+      unusable: "it is not known since when nodes are offline",
+      unkept: "after a restart it will not be known since when nodes are gone",
+      bytesMax: 16 * 1024 * 1024,
+      delayMs: DELAY_MS,
+      intervalMs: INTERVAL_MS,
+      items: () => this.#items(),
+      ...{ log, timers, now: wallMs },
+    });
+  }
+
+  /** What an earlier process has kept; those that were linked then are gone. */
+  async load(): Promise<void> {
+    const saved = await this.#file?.read();
+    if (saved === undefined) return;
+    const known = [...this.#nodes];
+    this.#nodes.clear();
+    for (const item of saved.items) {
+      const [name, past] = readItem(item) ?? [];
+      if (name === undefined || past === undefined) continue;
+      this.#set(
+        name,
+        past.isLinked
+          ? {
+            ...past,
+            isLinked: false,
+            sinceMs: saved.savedMs,
+            reason: "this server was started anew, and it has not come back",
+          }
+          : past,
+      );
+    }
+    for (const [name, past] of known) this.#set(name, past);
+  }
+
+  /** @param name Of the node, or of an agent that is none. */
+  linked(name: string, link: AgentLink): void {
+    const { remoteAddress: address, software } = link.peer;
+    const id = `${++this.#numbered}`;
+    this.#linkFacts.set(link, { id, sinceMs: this.#wallMs() });
+    if (this.#isFrozen) return;
+    const links = (this.#links.get(name) ?? 0) + 1;
+    this.#links.set(name, links);
+    const before = this.#nodes.get(name);
+    const sinceMs = links > 1 && before !== undefined
+      ? before.sinceMs
+      : this.#wallMs();
+    this.#set(name, {
+      ...{ sinceMs, isLinked: true, reason: "", address },
+      software: software.slice(0, NAME_LENGTH_MAX),
+    });
+    if (links === 1) this.#file?.changed();
+  }
+
+  unlinked(name: string, reason: string): void {
+    if (this.#isFrozen) return;
+    const links = (this.#links.get(name) ?? 1) - 1;
+    if (links > 0) return void this.#links.set(name, links);
+    this.#links.delete(name);
+    const before = this.#nodes.get(name);
+    if (before === undefined) return;
+    this.#set(name, {
+      ...before,
+      isLinked: false,
+      sinceMs: this.#wallMs(),
+      reason: clipped(reason, REASON_LENGTH_MAX),
+    });
+    this.#file?.changed();
+  }
+
+  /** Of a link that stands. */
+  linkFacts(link: AgentLink): LinkFacts | undefined {
+    return this.#linkFacts.get(link);
+  }
+
+  of(name: string): NodePast | undefined {
+    return this.#nodes.get(name);
+  }
+
+  /** Of all that are remembered. */
+  get names(): Iterable<string> {
+    return this.#nodes.keys();
+  }
+
+  /** The node is forgotten. */
+  forget(name: string): void {
+    if (this.#links.has(name)) return;
+    if (this.#nodes.delete(name)) this.#file?.changed();
+  }
+
+  /** This server goes: that links end now says nothing of their nodes. */
+  freeze(): void {
+    this.#isFrozen = true;
+  }
+
+  async close(): Promise<void> {
+    this.freeze();
+    this.#file?.changed();
+    await this.#file?.close();
+  }
+
+  #set(name: string, past: NodePast): void {
+    const key = name.slice(0, NAME_LENGTH_MAX);
+    this.#nodes.delete(key);
+    this.#nodes.set(key, past);
+    if (this.#nodes.size <= HISTORY_MAX) return;
+    for (const [oldest, { isLinked }] of this.#nodes) {
+      if (!isLinked) return void this.#nodes.delete(oldest);
+    }
+  }
+
+  *#items(): Iterable<unknown> {
+    for (const [name, past] of this.#nodes) {
+      const { sinceMs, isLinked, reason, address, software } = past;
+      yield [name, sinceMs, isLinked, reason, address, software];
+    }
+  }
+}
+
+function readItem(item: unknown): [string, NodePast] | undefined {
+  if (!Array.isArray(item)) return undefined;
+  const [name, sinceMs, isLinked, reason, address, software] = item;
+  const isWhole = typeof name === "string" && typeof sinceMs === "number" &&
+    Number.isFinite(new Date(sinceMs).getTime()) &&
+    typeof isLinked === "boolean" && typeof reason === "string" &&
+    typeof address === "string" && typeof software === "string";
+  if (!isWhole) return undefined;
+  return [name, { sinceMs, isLinked, reason, address, software }];
+}

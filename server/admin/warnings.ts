@@ -1,0 +1,207 @@
+/**
+ * What an operator should look at although the server works: the first thing
+ * that `tunnel status` says.
+ *
+ * @module
+ */
+
+import { internalErrorCounts } from "../../platform/errors/internal_errors.ts";
+import type { Code } from "../../proto/codes/codes.ts";
+import type { Warning } from "../../proto/admin/status_answer.ts";
+import { clipped } from "../../proto/peer/quoted.ts";
+import { outageNotes } from "../identity/state_metrics.ts";
+import { linkProblem } from "./node_problem.ts";
+import type { NodeView, ViewedNode } from "./node_view.ts";
+import type { ServerFacts } from "./server_facts.ts";
+
+/** Of one kind; the rest is told by a number. */
+export const WARNINGS_OF_KIND_MAX = 10;
+
+/** Who was refused so often in so long has a problem, and does not go away. */
+const REFUSED_TIMES = 3;
+const REFUSED_MS = 600_000;
+
+/** Longest sentence of somebody else's that is repeated. */
+const TEXT_LENGTH_MAX = 400;
+
+const RANK = { error: 0, warning: 1, notice: 2 } as const;
+
+/** The worst first. */
+export function warningsOf(
+  facts: ServerFacts,
+  view: NodeView,
+): readonly Warning[] {
+  return [
+    ...facts.warnings(),
+    ...fileWarnings(facts),
+    ...sourceWarnings(facts),
+    ...stateWarnings(facts),
+    ...peerWarnings(facts),
+    ...refusedPeers(facts),
+    ...nodeWarnings(facts, view),
+    ...ownFaults(),
+  ].sort((a, b) => RANK[a.severity] - RANK[b.severity]);
+}
+
+/** Certificates that expire, and files that cannot be used. */
+function* fileWarnings({ files }: ServerFacts): Iterable<Warning> {
+  for (const note of files.notes) {
+    const isExpired = / expired on /.test(note);
+    const isExpiry = isExpired || / expires in /.test(note);
+    yield {
+      code: code(
+        isExpiry ? "TUN202" : note.startsWith("policy:") ? "TUN605" : "TUN203",
+      ),
+      severity: isExpiry && !isExpired ? "warning" : "error",
+      message: note,
+    };
+  }
+}
+
+function* sourceWarnings({ discovery }: ServerFacts): Iterable<Warning> {
+  if (discovery === undefined) return;
+  for (const { name, isSynced, problem } of discovery.catalog.status) {
+    if (problem === undefined && (isSynced || name === "agents")) continue;
+    const why = problem ?? "it has not answered yet";
+    yield {
+      code: code("TUN701"),
+      severity: isSynced ? "warning" : "error",
+      message: `Source ${name}: ${clipped(why, TEXT_LENGTH_MAX)}; ` +
+        (isSynced
+          ? "what it said last stays in use"
+          : "clients of discovery get nothing until it has answered"),
+    };
+  }
+}
+
+function* stateWarnings({ identity }: ServerFacts): Iterable<Warning> {
+  if (identity === undefined) return;
+  const { outage } = identity.state;
+  for (const message of outageNotes(identity.state)) {
+    yield {
+      code: code("TUN802"),
+      severity: "error",
+      message,
+      ...(outage === undefined
+        ? {}
+        : { since: new Date(outage.sinceMs).toISOString() }),
+    };
+  }
+}
+
+/** Clocks, ids and authorities of other servers. */
+function* peerWarnings({ peers, timers }: ServerFacts): Iterable<Warning> {
+  for (const { kind, message, sinceMs } of peers.problems) {
+    yield {
+      code: code(
+        kind === "other-clock"
+          ? "TUN916"
+          : kind === "duplicate-id"
+          ? "TUN406"
+          : "TUN205",
+      ),
+      severity: kind === "other-clock" ? "warning" : "error",
+      message,
+      since: new Date(Date.now() - (timers.now() - sinceMs)).toISOString(),
+    };
+  }
+}
+
+/** Who tries to get in again and again, and why he does not. */
+function* refusedPeers({ events }: ServerFacts): Iterable<Warning> {
+  const often = events.repeated("refused", Date.now() - REFUSED_MS)
+    .filter(({ event: { times = 1 } }) => times >= REFUSED_TIMES)
+    .sort((a, b) => (b.event.times ?? 1) - (a.event.times ?? 1));
+  for (const { event, since } of often.slice(0, WARNINGS_OF_KIND_MAX)) {
+    yield {
+      code: event.code ?? code("TUN320"),
+      severity: "warning",
+      message: `Refused ${event.times} times: ` +
+        clipped(event.message, TEXT_LENGTH_MAX),
+      since,
+      ...(event.node === undefined ? {} : { node: event.node }),
+    };
+  }
+  yield* theRest(
+    often.length,
+    "peers that are refused; see tunnel_server_refused_agents_total",
+  );
+}
+
+/** Stalled links, copied identities, nodes that wait. */
+function* nodeWarnings(
+  facts: ServerFacts,
+  { nodes }: NodeView,
+): Iterable<Warning> {
+  const duplicates = facts.duplicates();
+  const still: ViewedNode[] = [];
+  let pending = 0;
+  for (const node of nodes.values()) {
+    if (node.state === "pending") pending++;
+    const [first] = node.links;
+    if (first === undefined) continue;
+    const copied = duplicates.get(first.peer.agentId);
+    if (copied !== undefined) yield copiedWarning(node.name, copied);
+    const isStill = node.links.every((link) =>
+      !link.isDraining && !facts.registry.isUnwanted(link) &&
+      !facts.registry.isHealthy(link)
+    );
+    if (isStill) still.push(node);
+  }
+  for (const node of still.slice(0, WARNINGS_OF_KIND_MAX)) {
+    yield {
+      code: code("TUN507"),
+      severity: "warning",
+      message: `Node ${node.name}: ${linkProblem(facts, node.links)}`,
+      node: node.name,
+    };
+  }
+  yield* theRest(still.length, "nodes that give no sign of life");
+  if (pending === 0) return;
+  yield {
+    code: code("TUN310"),
+    severity: "notice",
+    message: `${pending} ${pending === 1 ? "node waits" : "nodes wait"} for ` +
+      "approval: tunnel node list, then tunnel node approve NAME",
+  };
+}
+
+function copiedWarning(name: string, sinceMs: number): Warning {
+  return {
+    code: code("TUN313"),
+    severity: "error",
+    message: `Node ${name}: two machines use its identity, and each gets a ` +
+      `part of its connections; tunnel node describe ${name} says from where`,
+    since: new Date(sinceMs).toISOString(),
+    node: name,
+  };
+}
+
+/** Slips of ours; each ended one thing. */
+function* ownFaults(): Iterable<Warning> {
+  let count = 0;
+  for (const [, times] of internalErrorCounts()) count += times;
+  if (count === 0) return;
+  yield {
+    code: code("TUN907"),
+    severity: "warning",
+    message:
+      `${count} internal ${count === 1 ? "error" : "errors"} since the ` +
+      "start, each of which ended one connection or task; the log has them: " +
+      "please report them",
+  };
+}
+
+/** How many more there are than were told. */
+function* theRest(count: number, what: string): Iterable<Warning> {
+  if (count <= WARNINGS_OF_KIND_MAX) return;
+  yield {
+    severity: "warning",
+    message: `… and ${count - WARNINGS_OF_KIND_MAX} more ${what}`,
+  };
+}
+
+/** Only codes of the table are said. */
+export function code(known: Code): Code {
+  return known;
+}

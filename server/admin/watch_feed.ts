@@ -1,0 +1,267 @@
+/**
+ * `/v1/watch`: what screens follow. One tick a second makes all that any of them
+ * wants, and each is sent what is other since it was sent something last: one
+ * that reads slowly skips ticks. While nobody watches nothing is made.
+ *
+ * @module
+ */
+
+import { setImmediate } from "node:timers";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
+import { AdminFailure } from "../../net/admin/admin_api.ts";
+import { eventAnswer, type ServerEvent } from "../../net/admin/event_stream.ts";
+import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
+import type { NodeSummary } from "../../proto/admin/node_answer.ts";
+import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
+import type { ListChange } from "../../proto/admin/watch.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
+import type { Expiries } from "./expiries.ts";
+import { type NodeView, viewNodes } from "./node_view.ts";
+import type { ServerFacts } from "./server_facts.ts";
+import { statusAnswer } from "./status.ts";
+import { type Changes, VersionedList } from "./versioned_list.ts";
+
+/** Between two looks. */
+export const WATCH_TICK_MS = 1_000;
+
+/** Screens at once. */
+export const WATCHERS_MAX = 32;
+
+/** Items of one event: to make a text of more takes too long at a stretch. */
+export const ITEMS_MAX = 250;
+
+/** Conduits that are followed: the biggest by rate. */
+const CONDUITS_MAX = 200;
+
+/** Events that a new watcher is sent, and at most at once. */
+const EVENTS_MAX = 200;
+
+/** How long summaries are made at a stretch. */
+const SLICE_MS = 3;
+
+const LISTS = ["nodes", "conduits", "events"] as const;
+type ListName = typeof LISTS[number];
+
+/** One screen. */
+interface Watcher {
+  readonly lists: ReadonlySet<ListName>;
+  /** The last tick that it was told of. */
+  seen: number;
+  /** Of each list. */
+  readonly versions: { nodes: number; conduits: number; events: number };
+  /** What of a tick is still to be told. */
+  readonly rest: (() => ServerEvent)[];
+  wake: (() => void) | undefined;
+}
+
+/** See the module description. */
+export class WatchFeed {
+  readonly #facts: ServerFacts;
+  readonly #expiries: Expiries;
+  readonly #watchers = new Set<Watcher>();
+  readonly #nodes = new VersionedList<NodeSummary>(isSameNode);
+  readonly #conduits = new VersionedList<ConduitInfo>(isSameConduit);
+  #status: StatusAnswer | undefined;
+  #tick = 0;
+  #timer: Timer | undefined;
+  #isLooking = false;
+
+  constructor(facts: ServerFacts, expiries: Expiries) {
+    this.#facts = facts;
+    this.#expiries = expiries;
+  }
+
+  /** How many there are. */
+  get watchers(): number {
+    return this.#watchers.size;
+  }
+
+  /** @throws {AdminFailure} */
+  watch(params: URLSearchParams, signal: AbortSignal): Response {
+    if (this.#watchers.size >= WATCHERS_MAX) {
+      throw new AdminFailure(503, {
+        message: `Cannot be watched by more than ${WATCHERS_MAX} at a time: ` +
+          "close another screen",
+      });
+    }
+    const watcher: Watcher = {
+      lists: listsIn(params),
+      seen: 0,
+      versions: { nodes: 0, conduits: 0, events: 0 },
+      rest: [],
+      wake: undefined,
+    };
+    this.#watchers.add(watcher);
+    signal.addEventListener("abort", () => this.#left(watcher));
+    if (signal.aborted) this.#left(watcher);
+    else this.#lookNow();
+    return eventAnswer(() => this.#next(watcher, signal), signal);
+  }
+
+  /** Tells nobody any more. */
+  stop(): void {
+    for (const watcher of [...this.#watchers]) this.#left(watcher);
+  }
+
+  #left(watcher: Watcher): void {
+    this.#watchers.delete(watcher);
+    watcher.wake?.();
+    if (this.#watchers.size > 0) return;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#tick = 0;
+    this.#status = undefined;
+    this.#nodes.clear();
+    this.#conduits.clear();
+  }
+
+  async #next(
+    watcher: Watcher,
+    signal: AbortSignal,
+  ): Promise<readonly ServerEvent[] | undefined> {
+    while (watcher.rest.length === 0) {
+      if (signal.aborted || !this.#watchers.has(watcher)) return undefined;
+      if (watcher.seen < this.#tick && !this.#isLooking) this.#tell(watcher);
+      else await new Promise<void>((wake) => watcher.wake = wake);
+    }
+    return [watcher.rest.shift()!()];
+  }
+
+  /** Puts together what is other since it was told something. */
+  #tell(watcher: Watcher): void {
+    const { lists, versions, rest } = watcher;
+    watcher.seen = this.#tick;
+    const status = this.#status!;
+    rest.push(() => ({ name: "status", data: status }));
+    if (lists.has("nodes") && this.#nodes.version > 0) {
+      tellList(rest, "nodes", this.#nodes, versions.nodes);
+      versions.nodes = this.#nodes.version;
+    }
+    if (lists.has("conduits") && this.#conduits.version > 0) {
+      tellList(rest, "conduits", this.#conduits, versions.conduits);
+      versions.conduits = this.#conduits.version;
+    }
+    if (!lists.has("events")) return;
+    const { events } = this.#facts;
+    if (events.newest === versions.events) return;
+    const data = events.list({ limit: EVENTS_MAX, after: versions.events });
+    versions.events = events.newest;
+    rest.push(() => ({ name: "events", data }));
+  }
+
+  #lookNow(): void {
+    if (this.#isLooking) return;
+    this.#timer?.cancel();
+    unawaited("http", this.#look());
+  }
+
+  async #look(): Promise<void> {
+    this.#isLooking = true;
+    const facts = this.#facts;
+    try {
+      const view = await viewNodes(facts);
+      const status = await statusAnswer(facts, view, this.#expiries);
+      if (this.#wants("nodes")) this.#nodes.update(await summaries(view));
+      if (this.#wants("conduits")) {
+        const query = { sort: "rate", limit: CONDUITS_MAX } as const;
+        const { conduits } = conduitsAnswer(facts.conduits, query);
+        this.#conduits.update(conduits.map((one) => [one.id, one] as const));
+      }
+      this.#status = status;
+      this.#tick++;
+    } finally {
+      this.#isLooking = false;
+      this.#again();
+    }
+    for (const watcher of this.#watchers) watcher.wake?.();
+  }
+
+  #again(): void {
+    if (this.#watchers.size === 0) return;
+    this.#timer = this.#facts.timers.after(
+      WATCH_TICK_MS,
+      () => this.#lookNow(),
+    );
+  }
+
+  #wants(list: ListName): boolean {
+    return [...this.#watchers].some(({ lists }) => lists.has(list));
+  }
+}
+
+/** In pieces; the first of a whole list says so. */
+function tellList<T>(
+  rest: (() => ServerEvent)[],
+  name: ListName,
+  list: VersionedList<T>,
+  version: number,
+): void {
+  const changes: Changes = list.since(version);
+  const { changed, gone } = changes;
+  if (!changes.isWhole && changed.length + gone.length === 0) return;
+  for (let from = 0; from === 0 || from < changed.length; from += ITEMS_MAX) {
+    rest.push(() => {
+      const data: ListChange<T> = {
+        isWhole: changes.isWhole && from === 0,
+        // As they are when it is their turn; who is gone by then is told next.
+        changed: changed.slice(from, from + ITEMS_MAX)
+          .flatMap((key) => list.get(key) ?? []),
+        gone: from === 0 ? gone : [],
+      };
+      return { name, data };
+    });
+  }
+}
+
+async function summaries(
+  { nodes, summaryOf }: NodeView,
+): Promise<readonly (readonly [string, NodeSummary])[]> {
+  const found: (readonly [string, NodeSummary])[] = [];
+  let untilMs = performance.now() + SLICE_MS;
+  for (const [name, node] of nodes) {
+    found.push([name, summaryOf(node)]);
+    if (performance.now() < untilMs) continue;
+    await new Promise((go) => setImmediate(go));
+    untilMs = performance.now() + SLICE_MS;
+  }
+  return found;
+}
+
+function listsIn(params: URLSearchParams): ReadonlySet<ListName> {
+  const asked = (params.get("lists") ?? "").split(",").filter((name) => name);
+  const isList = (name: string): name is ListName =>
+    (LISTS as readonly string[]).includes(name);
+  if (!asked.every(isList)) {
+    throw new AdminFailure(400, {
+      message: `Cannot watch that list: wanted some of ${LISTS.join(",")}`,
+    });
+  }
+  return new Set(asked.filter(isList));
+}
+
+function isSameNode(one: NodeSummary, other: NodeSummary): boolean {
+  return one.state === other.state && one.since === other.since &&
+    one.links === other.links && one.conduits === other.conduits &&
+    one.toTargetRate === other.toTargetRate &&
+    one.fromTargetRate === other.fromTargetRate &&
+    one.roundTripMs === other.roundTripMs && one.problem === other.problem &&
+    one.address === other.address && one.version === other.version &&
+    one.isDuplicate === other.isDuplicate && one.reason === other.reason &&
+    one.certificateUntil === other.certificateUntil &&
+    one.isJoined === other.isJoined &&
+    one.servers.length === other.servers.length &&
+    one.servers.every((id, at) => id === other.servers[at]);
+}
+
+/** Its age is known to who has its start. */
+function isSameConduit(one: ConduitInfo, other: ConduitInfo): boolean {
+  return one.state === other.state &&
+    one.toTargetBytes === other.toTargetBytes &&
+    one.fromTargetBytes === other.fromTargetBytes &&
+    one.toTargetRate === other.toTargetRate &&
+    one.fromTargetRate === other.fromTargetRate &&
+    one.waitsFor === other.waitsFor && one.queuedBytes === other.queuedBytes &&
+    one.windowBytes === other.windowBytes &&
+    one.roundTripMs === other.roundTripMs;
+}
