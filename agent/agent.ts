@@ -34,6 +34,7 @@ import type { Credentials } from "../net/tls/trust/credentials.ts";
 import { VERSION } from "../platform/process/version.ts";
 import { newInstanceId } from "../proto/peer/instance_id.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
+import { AccessLog } from "../policy/access_log.ts";
 import { AgentAudit } from "./dial/agent_audit.ts";
 import {
   AGENT_PREFIX,
@@ -117,6 +118,7 @@ class Agent {
   readonly #files: WatchedFiles;
   readonly #credentials: Credentials;
   readonly #audit: AgentAudit | undefined;
+  readonly #access: AccessLog | undefined;
   readonly #announcement: Announcement;
   readonly #dialer: TargetDialer;
   readonly #links: AgentLinks;
@@ -158,7 +160,16 @@ class Agent {
       timers: systemTimers,
       metrics: this.#metricRegistry,
     });
-    this.#proxy = environment.openProxy?.(this.#metricRegistry);
+    this.#access = AccessLog.open(options.access, {
+      log,
+      timers: systemTimers,
+      metrics: this.#metricRegistry,
+      prefix: AGENT_PREFIX,
+    });
+    this.#proxy = environment.openProxy?.({
+      metrics: this.#metricRegistry,
+      access: this.#access,
+    });
     this.#dialer = this.#createDialer();
     this.#links = serverLinks({
       options,
@@ -263,7 +274,9 @@ class Agent {
       finished: drain.finished
         .then(() => this.#proxy?.stop(0))
         .then(() => this.#log.info("the agent has ended"))
-        .finally(() => this.#audit?.close()),
+        .finally(() =>
+          Promise.all([this.#audit?.close(), this.#access?.close()])
+        ),
       get isDraining() {
         return drain.isDraining;
       },
@@ -283,6 +296,7 @@ class Agent {
         this.#proxy?.reload();
         this.#files.reload();
         this.#audit?.reopen();
+        this.#access?.reopen();
       },
     };
   }
@@ -361,7 +375,7 @@ class Agent {
     return new TargetDialer({
       clock: systemTimers,
       observer: this.#metrics.targetObserver(),
-      log: new ConnectionLog(this.#log, systemTimers),
+      log: new ConnectionLog(this.#log, systemTimers, this.#access),
       ...(this.#audit === undefined ? {} : { begin: this.#audit.begin }),
       connect: (target, controller, onDecision) => {
         const now = liveRules === undefined ? rules : liveRules();

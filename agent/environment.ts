@@ -5,14 +5,15 @@
  * @module
  */
 
-import type { MetricRegistry } from "../platform/metrics/metrics.ts";
 import type { LinkEnvironment } from "./links/link_environment.ts";
-import type { ServiceProxy } from "./proxy/service_proxy.ts";
+import type { ProxyTools, ServiceProxy } from "./proxy/service_proxy.ts";
 import type { Relay, RelayEnvironment } from "./relay/relay.ts";
 
 export interface AgentEnvironment extends LinkEnvironment {
   /** Makes the service proxy that is to run beside; absent: there is none. */
-  readonly openProxy?: (metrics: MetricRegistry) => ServiceProxy;
+  readonly openProxy?: (
+    tools: Pick<ProxyTools, "metrics" | "access">,
+  ) => ServiceProxy;
   /** Opens the relays that the options ask for. */
   readonly openRelay?: (environment: RelayEnvironment) => Relay;
 }

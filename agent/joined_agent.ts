@@ -57,8 +57,8 @@ async function withProxy(
   const { log } = environment;
   return {
     ...environment,
-    openProxy: (metrics) =>
-      openAgentProxy(source, addressFile, { log, metrics }),
+    openProxy: (tools) =>
+      openAgentProxy(source, addressFile, { log, ...tools }),
   };
 }
 

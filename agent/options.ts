@@ -12,6 +12,7 @@ import type { AdminAccess } from "../net/listen/admin_port.ts";
 import type { ListenAddress } from "../net/listen/listeners.ts";
 import type { ServerAddress } from "../net/dial/server_addresses.ts";
 import type { ReloadSource } from "../platform/reload/reloads.ts";
+import type { AccessLogOptions } from "../policy/access_log.ts";
 import type { AuditLogOptions } from "../policy/audit_log.ts";
 import type { RuleSet } from "../policy/rule_set.ts";
 import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
@@ -133,6 +134,9 @@ export interface AgentOptions {
 
   /** Absent: no audit log. */
   readonly audit?: AuditLogOptions;
+
+  /** A line for each connection; absent: none. */
+  readonly access?: AccessLogOptions;
 
   /** After SIGTERM, what runs may go on this long; 0 ends it at once. */
   readonly drainTimeoutMs: number;

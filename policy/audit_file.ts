@@ -46,50 +46,56 @@ const PASSING: ReadonlySet<string> = new Set([
 
 const APPEND: Deno.OpenOptions = { append: true, create: true, mode: 0o600 };
 
-/** The machine's. */
-export const systemAuditFiles: AuditFiles = {
-  check(path) {
-    // Looked at before it is opened: to open a pipe is to wait for a reader.
-    const there = lookedAt(path);
-    if (there !== undefined) checkOwn(path, there);
-    try {
-      Deno.openSync(path, APPEND).close();
-    } catch (error) {
-      if (!PASSING.has(codeOf(error))) throw unusable(path, error);
-    }
-  },
-
-  async open(path) {
-    const before = lookedAt(path);
-    if (before !== undefined) checkOwn(path, before);
-    const file = await Deno.open(path, { ...APPEND, read: true });
-    try {
-      const opened = await file.stat();
-      checkSame(path, opened);
-      const { size } = opened;
-      const isCut = size > 0 && !await endsWithLine(file, size);
-      // A line that a crash has cut must not take the next one along.
-      if (isCut) await writeAll(file, Uint8Array.of(NEWLINE));
-      return new SystemAuditFile(file, size + (isCut ? 1 : 0));
-    } catch (error) {
-      file.close();
-      throw error;
-    }
-  },
-
-  async putAside(path, filesMax) {
-    if (filesMax === 1) return await Deno.remove(path);
-    for (let number = filesMax - 1; number > 0; number--) {
-      const from = number === 1 ? path : `${path}.${number - 1}`;
+/**
+ * The machine's.
+ *
+ * @param flag Which names the path, for sentences.
+ */
+export function systemAuditFiles(flag = "--audit-log"): AuditFiles {
+  return {
+    check(path) {
+      // Looked at before it is opened: to open a pipe is to wait for a reader.
+      const there = lookedAt(path);
+      if (there !== undefined) checkOwn(path, there, flag);
       try {
-        await Deno.rename(from, `${path}.${number}`);
+        Deno.openSync(path, APPEND).close();
       } catch (error) {
-        // There are fewer as long as the log is young.
-        if (!(error instanceof Deno.errors.NotFound)) throw error;
+        if (!PASSING.has(codeOf(error))) throw unusable(path, error, flag);
       }
-    }
-  },
-};
+    },
+
+    async open(path) {
+      const before = lookedAt(path);
+      if (before !== undefined) checkOwn(path, before, flag);
+      const file = await Deno.open(path, { ...APPEND, read: true });
+      try {
+        const opened = await file.stat();
+        checkSame(path, opened, flag);
+        const { size } = opened;
+        const isCut = size > 0 && !await endsWithLine(file, size);
+        // A line that a crash has cut must not take the next one along.
+        if (isCut) await writeAll(file, Uint8Array.of(NEWLINE));
+        return new SystemAuditFile(file, size + (isCut ? 1 : 0));
+      } catch (error) {
+        file.close();
+        throw error;
+      }
+    },
+
+    async putAside(path, filesMax) {
+      if (filesMax === 1) return await Deno.remove(path);
+      for (let number = filesMax - 1; number > 0; number--) {
+        const from = number === 1 ? path : `${path}.${number - 1}`;
+        try {
+          await Deno.rename(from, `${path}.${number}`);
+        } catch (error) {
+          // There are fewer as long as the log is young.
+          if (!(error instanceof Deno.errors.NotFound)) throw error;
+        }
+      }
+    },
+  };
+}
 
 const NEWLINE = 0x0a;
 
@@ -136,9 +142,9 @@ const OTHERS_WRITE = 0o022;
  *
  * @throws {AuditLogError}
  */
-function checkOwn(path: string, seen: Deno.FileInfo): void {
+function checkOwn(path: string, seen: Deno.FileInfo, flag: string): void {
   const refuse = (why: string) => {
-    throw new AuditLogError(`Cannot use --audit-log ${path}: ${why}`);
+    throw new AuditLogError(`Cannot use ${flag} ${path}: ${why}`);
   };
   if (seen.isSymlink) {
     refuse(
@@ -169,13 +175,17 @@ function checkOwn(path: string, seen: Deno.FileInfo): void {
 }
 
 /** Refuses a file that was put there between the look and the opening. */
-function checkSame(path: string, opened: Deno.FileInfo): void {
+function checkSame(
+  path: string,
+  opened: Deno.FileInfo,
+  flag: string,
+): void {
   const there = lookedAt(path);
   if (there?.ino === opened.ino && there.dev === opened.dev) {
-    return checkOwn(path, there);
+    return checkOwn(path, there, flag);
   }
   throw new AuditLogError(
-    `Cannot use --audit-log ${path}: it is being replaced while it is opened`,
+    `Cannot use ${flag} ${path}: it is being replaced while it is opened`,
   );
 }
 
@@ -189,10 +199,10 @@ function lookedAt(path: string): Deno.FileInfo | undefined {
   }
 }
 
-function unusable(path: string, error: unknown): AuditLogError {
+function unusable(path: string, error: unknown, flag: string): AuditLogError {
   const why = messageOf(error);
   return new AuditLogError(
-    `Cannot use --audit-log ${path}: ${why}; give the path of a file in a ` +
+    `Cannot use ${flag} ${path}: ${why}; give the path of a file in a ` +
       "folder that exists and may be written",
   );
 }

@@ -50,8 +50,12 @@ export interface AuditLogOptions {
 export interface AuditLogEnvironment {
   readonly log: Log;
   readonly timers: Timers;
-  /** The machine's; for tests of machines that fail. */
+  /** The machine's for audit logs; others, and for tests of machines that fail. */
   readonly files?: AuditFiles;
+  /** For sentences; the audit log unless given. */
+  readonly what?: string;
+  /** The line that stands for `lines` others; an audit log's unless given. */
+  readonly gapLine?: (lines: number, time: string) => string;
 }
 
 /** One audit log, from its first line to its last. */
@@ -60,6 +64,8 @@ export class AuditLog {
   readonly #log: Log;
   readonly #timers: Timers;
   readonly #files: AuditFiles;
+  readonly #what: string;
+  readonly #gapLine: (lines: number, time: string) => string;
   readonly #buffer: AuditBuffer;
   #file: AuditFile | undefined;
   #fileBytes = 0;
@@ -84,7 +90,9 @@ export class AuditLog {
     this.#options = options;
     this.#log = environment.log;
     this.#timers = environment.timers;
-    this.#files = environment.files ?? systemAuditFiles;
+    this.#files = environment.files ?? systemAuditFiles();
+    this.#what = environment.what ?? "audit log";
+    this.#gapLine = environment.gapLine ?? auditGap;
     this.#buffer = new AuditBuffer(PENDING_BYTES_MAX, options.bytesMax);
   }
 
@@ -161,8 +169,9 @@ export class AuditLog {
     if (lost === 0) return;
     this.#dropped += lost;
     this.#log.error(
-      `The audit log ${this.#options.path} ends without its last ${lost} ` +
+      `The ${this.#what} ${this.#options.path} ends without its last ${lost} ` +
         "lines: they could not be written",
+      { code: "TUN607" },
     );
   }
 
@@ -177,7 +186,7 @@ export class AuditLog {
   /** The reader of the file must not take a gap for silence. */
   #closeGap(): void {
     const time = new Date().toISOString();
-    const line = JSON.stringify({ time, event: "gap", lines: this.#gap });
+    const line = this.#gapLine(this.#gap, time);
     const bytes = new TextEncoder().encode(`${line}\n`);
     if (this.#buffer.push(bytes)) this.#gap = 0;
   }
@@ -267,8 +276,9 @@ export class AuditLog {
       if (problem !== this.#rotationProblem) {
         this.#rotationProblem = problem;
         this.#log.error(
-          `Cannot put the full audit log ${path} aside: ${problem}; it ` +
+          `Cannot put the full ${this.#what} ${path} aside: ${problem}; it ` +
             "grows on",
+          { code: "TUN608" },
         );
       }
       return;
@@ -286,9 +296,10 @@ export class AuditLog {
     this.#problem = messageOf(error);
     if (!isFirst) return;
     this.#log.error(
-      `Cannot write the audit log ${this.#options.path}: ${this.#problem}; ` +
+      `Cannot write the ${this.#what} ${this.#options.path}: ${this.#problem}; ` +
         "connections go on, lines wait in memory, and what finds no room is " +
         "dropped",
+      { code: "TUN606" },
     );
   }
 
@@ -296,8 +307,12 @@ export class AuditLog {
     if (this.#problem === "") return;
     this.#problem = "";
     this.#log.warn(
-      `The audit log ${this.#options.path} can be written again`,
-      { dropped: this.#dropped },
+      `The ${this.#what} ${this.#options.path} can be written again`,
+      { code: "TUN609", dropped: this.#dropped },
     );
   }
+}
+
+function auditGap(lines: number, time: string): string {
+  return JSON.stringify({ time, event: "gap", lines });
 }

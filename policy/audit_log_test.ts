@@ -278,7 +278,7 @@ Deno.test("on disk full files are put aside", () =>
 
 Deno.test("on disk what was written of a failed batch is cut off again", () =>
   onDisk(async (path) => {
-    const file = await systemAuditFiles.open(path);
+    const file = await systemAuditFiles().open(path);
     await file.write(new TextEncoder().encode("whole\nhal"));
     await file.cut(6);
     await file.write(new TextEncoder().encode("next\n"));
@@ -288,7 +288,7 @@ Deno.test("on disk what was written of a failed batch is cut off again", () =>
 
 Deno.test("a file that others may have written, or can redirect, is refused", () =>
   onDisk(async (path) => {
-    const { check, open } = systemAuditFiles;
+    const { check, open } = systemAuditFiles();
     const refused = async (words: string) => {
       const { message } = assertThrows(() => check(path), AuditLogError);
       assert(message.includes(words), message);
@@ -317,7 +317,7 @@ Deno.test("a file that others may have written, or can redirect, is refused", ()
 Deno.test("a path that can never work is refused at the start", () =>
   onDisk((path) => {
     const refused = (bad: string) =>
-      assertThrows(() => systemAuditFiles.check(bad), AuditLogError).message;
+      assertThrows(() => systemAuditFiles().check(bad), AuditLogError).message;
     const folder = path.slice(0, path.lastIndexOf("/"));
     assert(refused(folder).includes("it is no plain file; give the path"));
     const socket = Deno.listen({ transport: "unix", path: `${folder}/s` });

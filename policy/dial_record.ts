@@ -15,14 +15,12 @@ import type { ConduitEnd } from "../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../proto/transfer/observed_conduit.ts";
 import type { AuditLog } from "./audit_log.ts";
 import { JsonLine } from "./json_line.ts";
+import { LineTime } from "./line_time.ts";
 import { clipped } from "../proto/peer/quoted.ts";
 import type { RuleDecision } from "./rule_set.ts";
 
 /** Longest text of a peer's that a line repeats. */
 const TEXT_LENGTH_MAX = 300;
-
-/** The clock of the machine may be set; it is looked at again after so long. */
-const CLOCK_LOOK_MS = 100;
 
 /** What is known of a dial before anything is decided. */
 export interface DialFacts {
@@ -56,16 +54,12 @@ export class AuditTrail {
   readonly #open = new Set<DialRecord>();
   readonly #line = new JsonLine();
   #dials = 0;
-  /** What the machine's clock is ahead of `clock`, in ms. */
-  #aheadMs = 0;
-  #lookedMs = -Infinity;
-  #second = NaN;
-  /** Up to the point in front of the milliseconds. */
-  #secondText = "";
+  readonly #time: LineTime;
 
   constructor(log: AuditLog, clock: Clock) {
     this.log = log;
     this.clock = clock;
+    this.#time = new LineTime(clock);
   }
 
   begin(facts: DialFacts): DialRecord {
@@ -85,18 +79,9 @@ export class AuditTrail {
    * @param ms Of `clock`.
    */
   lineAt(ms: number): JsonLine {
-    if (ms > this.#lookedMs + CLOCK_LOOK_MS) {
-      this.#lookedMs = this.clock.now();
-      this.#aheadMs = Date.now() - this.#lookedMs;
-    }
-    const wallMs = Math.round(ms + this.#aheadMs);
-    const second = Math.floor(wallMs / 1000);
-    if (second !== this.#second) {
-      this.#second = second;
-      this.#secondText = new Date(second * 1000).toISOString().slice(0, -4);
-    }
-    return this.#line.raw('{"time":"').raw(this.#secondText)
-      .digits(wallMs - second * 1000, 3);
+    const millisecond = this.#time.look(ms);
+    return this.#line.raw('{"time":"').raw(this.#time.second)
+      .digits(millisecond, 3);
   }
 
   /**

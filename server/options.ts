@@ -15,6 +15,7 @@ import type { ListenAddress } from "../net/listen/listeners.ts";
 import type { ReloadSource } from "../platform/reload/reloads.ts";
 import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
 import type { SecureVersion } from "node:tls";
+import type { AccessLogOptions } from "../policy/access_log.ts";
 import type { AuditLogOptions } from "../policy/audit_log.ts";
 import type { EtcdOptions } from "../neighbours/etcd/connect.ts";
 import type { KubernetesOptions } from "../neighbours/kubernetes/connect.ts";
@@ -223,6 +224,9 @@ export interface ServerOptions {
 
   /** Who may reach what; absent: every frontend everything, unwritten. */
   readonly authorization?: AuthorizationOptions;
+
+  /** A line for each connection; absent: none. */
+  readonly access?: AccessLogOptions;
 
   /** Agents' tokens and the server's lease; absent: no API server is asked. */
   readonly kubernetes?: KubernetesServerOptions;

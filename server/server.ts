@@ -216,12 +216,12 @@ class Server {
   }
 
   #running(addresses: RunningServer["addresses"]): RunningServer {
-    const { options, log, files, authorization, registry } = this.#core;
+    const { options, log, files, authorization, registry, access } = this.#core;
     const shutdown = this.#shutdown;
     const timeoutMs = options.shutdownTimeoutMs;
     const finished = shutdown.finished
       .then(() => log.info("the server has ended"))
-      .finally(() => authorization.close());
+      .finally(() => Promise.all([authorization.close(), access?.close()]));
     return {
       addresses,
       finished,
@@ -258,6 +258,7 @@ class Server {
         files.reload();
         this.#agents.reload();
         authorization.reopen();
+        access?.reopen();
         this.#agents.reconsider();
       },
     };

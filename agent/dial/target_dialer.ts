@@ -108,7 +108,7 @@ export class TargetDialer {
         this.#options.observer.connected(clock.now() - startMs);
         const counter = this.#conduitObserver;
         const recorded = record?.observing(counter) ?? counter;
-        const observer = log?.wantsAll
+        const observer = log?.wants(id) === true
           ? log.opened({ id, target }, startMs, recorded)
           : recorded;
         const observed = new ObservedConduit(conduit, observer);
@@ -125,7 +125,7 @@ export class TargetDialer {
         const failure = error instanceof DialError ? error : unforeseen(error);
         if (isCancelled) return;
         record?.failed(failure);
-        log?.failed(failure, { id, target });
+        log?.failed(failure, { id, target }, startMs);
         this.#options.observer.failed(failure.reason);
         answer.failed(failure);
       },
@@ -136,7 +136,7 @@ export class TargetDialer {
         isCancelled = true;
         const error = new DialError("cancelled", "the caller gave up");
         record?.failed(error);
-        log?.failed(error, { id, target });
+        log?.failed(error, { id, target }, startMs);
         controller.abort(error);
       },
     };

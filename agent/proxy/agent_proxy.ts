@@ -6,12 +6,10 @@
 
 import type { Source } from "../../catalog/model/source.ts";
 import { FileSource } from "../../catalog/sources/file.ts";
-import type { Log } from "../../platform/log/log.ts";
-import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { openAddressFile } from "./addresses/address_file.ts";
 import { PROXY_DEFAULTS } from "./defaults.ts";
-import { ServiceProxy } from "./service_proxy.ts";
+import { type ProxyTools, ServiceProxy } from "./service_proxy.ts";
 
 /**
  * @param configFile Of services; read now, and again whenever it changes.
@@ -30,7 +28,7 @@ export async function agentServices(configFile: string): Promise<Source> {
 export function openAgentProxy(
   source: Source,
   addressPath: string | undefined,
-  tools: { readonly log: Log; readonly metrics: MetricRegistry },
+  tools: ProxyTools,
 ): ServiceProxy {
   const timers = systemTimers;
   const { log } = tools;

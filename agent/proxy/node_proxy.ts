@@ -13,6 +13,7 @@ import {
   apiBeside,
 } from "../../net/listen/admin_port.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
+import { AccessLog, type AccessLogOptions } from "../../policy/access_log.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
@@ -38,6 +39,8 @@ export interface NodeProxyOptions extends ServiceProxyOptions {
   readonly relay?:
     & RelayOptions
     & Pick<RelayEnvironment, "upstream" | "servers">;
+  /** A line for each connection; absent: none. */
+  readonly access?: AccessLogOptions;
 }
 
 /** One that is up. */
@@ -84,13 +87,21 @@ class NodeProxy {
   readonly #admin: AdminPort;
   readonly #relay: Relay | undefined;
   readonly #drain: ProxyDrain;
+  readonly #access: AccessLog | undefined;
 
-  /** @throws {ListenError} Nothing stays open. */
+  /** @throws {ListenError | AuditLogError} Nothing stays open. */
   constructor(options: NodeProxyOptions, log: Log) {
     const metrics = new MetricRegistry();
     registerProcessMetrics(metrics);
     registerInternalErrors(metrics, "tunnel_proxy");
-    const proxy = this.#proxy = new ServiceProxy(options, { log, metrics });
+    const access = this.#access = AccessLog.open(options.access, {
+      log,
+      timers: systemTimers,
+      metrics,
+      prefix: "tunnel_proxy_",
+    });
+    const tools = { log, metrics, access };
+    const proxy = this.#proxy = new ServiceProxy(options, tools);
     this.#admin = this.#listen(options, { log, metrics });
     this.#relay = openRelay(
       options,
@@ -121,7 +132,7 @@ class NodeProxy {
     return {
       admin: this.#admin.address,
       relay: this.#relay?.addresses ?? {},
-      finished: drain.finished,
+      finished: drain.finished.finally(() => this.#access?.close()),
       whenReady: () => Promise.race([this.#whenReady(), drain.finished]),
       get isDraining() {
         return drain.isDraining;
@@ -129,7 +140,10 @@ class NodeProxy {
       shutdown: (why = "asked to end") => drain.begin(why, drainTimeoutMs),
       handedOver: (pid) => drain.handedOver(pid, drainTimeoutMs),
       stop: (reason) => drain.now(reason),
-      reload: () => this.#proxy.reload(),
+      reload: () => {
+        this.#proxy.reload();
+        this.#access?.reopen();
+      },
     };
   }
 

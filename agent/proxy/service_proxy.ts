@@ -14,6 +14,7 @@ import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import { jsonAnswer } from "../../net/admin/http_endpoints.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
+import type { AccessRecorder } from "../../platform/log/connection_log.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -64,6 +65,14 @@ export interface ServiceProxyOptions {
   readonly dns?: ListenAddress;
 }
 
+/** What it takes from the process. */
+export interface ProxyTools {
+  readonly log: Log;
+  readonly metrics: MetricRegistry;
+  /** Absent: there is no access log. */
+  readonly access?: AccessRecorder | undefined;
+}
+
 export class ServiceProxy {
   readonly #catalog: Catalog;
   readonly #proxy: Proxy;
@@ -78,7 +87,7 @@ export class ServiceProxy {
 
   constructor(
     options: ServiceProxyOptions,
-    { log, metrics }: { readonly log: Log; readonly metrics: MetricRegistry },
+    { log, metrics, access }: ProxyTools,
   ) {
     const { sources, route, zone, node, discovery } = options;
     const dialer = route === undefined ? undefined : openDialer(route);
@@ -95,6 +104,7 @@ export class ServiceProxy {
       catalog: this.#catalog,
       context: {
         log,
+        ...(access === undefined ? {} : { access }),
         timers: systemTimers,
         random: Math.random,
         families: new Families(systemTimers),

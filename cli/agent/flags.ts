@@ -6,6 +6,7 @@
 
 import { AGENT_ADMIN_PORT } from "../flags/admin_flags.ts";
 import { ADMIN_ACCESS_FLAGS } from "../flags/admin_access_flags.ts";
+import { ACCESS_LOG_FLAGS } from "../flags/access_log_flags.ts";
 import { announceFlag } from "./announce.ts";
 import {
   AUDIT_FLAGS,
@@ -215,6 +216,7 @@ export const AGENT_FLAGS = {
   }),
 
   ...AUDIT_FLAGS,
+  ...ACCESS_LOG_FLAGS,
   ...WORKERS_FLAG,
   ...HANDOVER_FLAGS,
   ...GENERAL_FLAGS,

@@ -13,6 +13,7 @@ import { belonging } from "./identity.ts";
 import { announcedServices } from "./announce.ts";
 import type { AGENT_FLAGS } from "./flags.ts";
 import type { WorkerRole } from "../program/workers/worker_role.ts";
+import { accessLog } from "../flags/access_log_flags.ts";
 import { auditOptions, kubeconfigOf } from "../flags/server_and_agent.ts";
 import { formatGoDuration } from "../../platform/documents/go_duration.ts";
 import type { LeaseCountOptions } from "../../agent/options.ts";
@@ -80,6 +81,7 @@ export function agentOptions(
       worker,
     }),
     ...audited(flags, worker),
+    ...accessLog(flags, worker),
     ...(worker === undefined ? {} : { instanceId: instanceIdOf(worker) }),
     drainTimeoutMs: flags["drain-timeout"],
     health: {

@@ -5,6 +5,7 @@
  */
 
 import { ADMIN_ACCESS_FLAGS } from "../flags/admin_access_flags.ts";
+import { ACCESS_LOG_FLAGS } from "../flags/access_log_flags.ts";
 import {
   CONNECTION_DEFAULTS,
   DIAL_TIMEOUTS_MS,
@@ -193,6 +194,7 @@ export const PROXY_FLAGS = {
     help: "How long connections may continue after SIGTERM, or after " +
       "another process has taken over. 0: end at once.",
   }),
+  ...ACCESS_LOG_FLAGS,
   ...WORKERS_FLAG,
   ...HANDOVER_FLAGS,
   ...GENERAL,

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { accessLog } from "../flags/access_log_flags.ts";
 import { openAddressFile } from "../../agent/proxy/addresses/address_file.ts";
 import { discoverySource } from "../../agent/proxy/ads/discovery_source.ts";
 import { followIdentity } from "../../agent/identity/followed_identity.ts";
@@ -113,6 +114,7 @@ export function proxyOptions(
     ...(dns === undefined ? {} : { dns }),
     admin: adminAddress(values),
     adminAccess: proxyAdminAccess(values, context),
+    ...accessLog(values, worker),
     drainTimeoutMs: values["drain-timeout"],
   };
 }

@@ -7,6 +7,7 @@
  */
 
 import { ADMIN_ACCESS_FLAGS } from "../flags/admin_access_flags.ts";
+import { ACCESS_LOG_FLAGS } from "../flags/access_log_flags.ts";
 import {
   AUDIT_FLAGS,
   messageSizeFlag,
@@ -290,6 +291,7 @@ export const SERVER_FLAGS = {
   ),
 
   ...AUDIT_FLAGS,
+  ...ACCESS_LOG_FLAGS,
   ...WORKERS_FLAG,
   ...HANDOVER_FLAGS,
   ...GENERAL_FLAGS,

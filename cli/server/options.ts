@@ -19,6 +19,7 @@ import {
   type WorkerRole,
   workerServerId,
 } from "../program/workers/worker_role.ts";
+import { accessLog } from "../flags/access_log_flags.ts";
 import { auditOptions } from "../flags/server_and_agent.ts";
 import type { SERVER_FLAGS } from "./flags.ts";
 import type { LimitConfig } from "../../net/admission/connection_limits.ts";
@@ -281,11 +282,13 @@ function frontendListen(
 function authorization(
   flags: FlagReading<typeof SERVER_FLAGS>["values"],
   worker: Pick<WorkerRole, "index"> | undefined,
-): Pick<ServerOptions, "authorization"> {
+): Pick<ServerOptions, "authorization" | "access"> {
+  const access = accessLog(flags, worker);
   const audit = auditOptions(flags, worker);
   const policyFile = flags["policy-file"];
-  if (audit === undefined && policyFile === "") return {};
+  if (audit === undefined && policyFile === "") return access;
   return {
+    ...access,
     authorization: {
       ...(policyFile === "" ? {} : { policyFile }),
       ...(audit === undefined ? {} : { audit }),

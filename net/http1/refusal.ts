@@ -1,9 +1,7 @@
 /**
- * A refusal in HTTP/1.1, and the status of a dial that failed.
+ * A refusal in HTTP/1.1.
  *
- * Statuses follow Konnectivity's, with one difference: a missing agent is 503
- * (upstream: 500), since it is not the server that is broken. The reason phrase
- * carries the sentence because kube-apiserver shows that and nothing else; the
+ * The reason phrase carries the sentence because kube-apiserver shows that and nothing else; the
  * body carries it too, for curl and people.
  *
  * @module
@@ -12,11 +10,6 @@
 import { CODE_FIELD } from "../../proto/peer/dial_failure.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
-import { isRefusalByRule } from "../../policy/refusal.ts";
-import {
-  type DialError,
-  lacksDescriptors,
-} from "../../proto/peer/dial_error.ts";
 
 const encoder = new TextEncoder();
 
@@ -37,28 +30,6 @@ export function refusalBytes(
     (code === undefined ? "" : `${CODE_FIELD}: ${code}\r\n`) +
     `Content-Length: ${body.length}\r\n${allow}Connection: close\r\n\r\n`;
   return joinedBytes([encoder.encode(head), body]);
-}
-
-/** The status for a failed dial (Konnectivity classifies by the text, too). */
-export function dialFailureStatus(error: DialError): number {
-  const { reason, message } = error;
-  switch (reason) {
-    case "no-agent":
-      return 503;
-    case "timeout":
-      return 504;
-    case "refused":
-      return 403;
-    case "endpoint":
-      // The packets carrier brings an agent's words and nothing else.
-      if (isRefusalByRule(message)) return 403;
-      if (/i\/o timeout|deadline exceeded|timeout/i.test(message)) return 504;
-      return lacksDescriptors(error) ? 503 : 502;
-    case "cancelled":
-    case "link-lost":
-    case "dial-closed":
-      return 502;
-  }
 }
 
 /** One line of visible ASCII: nothing a peer wrote may end the status line. */

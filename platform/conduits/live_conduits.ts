@@ -58,6 +58,8 @@ export class LiveConduits {
   readonly #conduits: (LiveConduit | undefined)[] = [];
   readonly #free: number[] = [];
   readonly #dials = new Set<LiveDial>();
+  /** Of those. */
+  readonly #dialIds = new Set<ConnectionId>();
   /** An agent that dials itself has two of one id: the first is there. */
   readonly #byId = new Map<ConnectionId, LiveConduit>();
   readonly #samples: RateSamples;
@@ -101,10 +103,12 @@ export class LiveConduits {
   dialBegins(dial: LiveDial): void {
     this.#dialed++;
     this.#dials.add(dial);
+    this.#dialIds.add(dial.id);
   }
 
   dialOver(dial: LiveDial): void {
     this.#dials.delete(dial);
+    this.#dialIds.delete(dial.id);
   }
 
   /** A dial has failed, whether or not it ever began. */
@@ -156,9 +160,9 @@ export class LiveConduits {
     return this.#dials;
   }
 
-  /** Whether one that is open has this id. */
+  /** Whether one that is open, or a dial, has this id. */
   has(id: ConnectionId): boolean {
-    return this.#byId.has(id);
+    return this.#byId.has(id) || this.#dialIds.has(id);
   }
 
   find(id: string): LiveConduit | LiveDial | undefined {

@@ -1,6 +1,7 @@
 /**
  * The log lines about connections: that one could not be made (by default),
- * when each begins and ends (`--v=4`), and which packets pass (`--v=10`).
+ * when each begins and ends (`--v=4`), and which packets pass (`--v=10`); and
+ * what an access log is told of each that is over.
  *
  * A server, an agent and a service proxy use the same words, so that one
  * connection can be followed through all of them. Where a level is off, it
@@ -35,25 +36,66 @@ export interface ConnectionFacts {
   readonly target?: DialTarget;
 }
 
+/** A connection that is over, or could not be made. Times are by the clock. */
+export interface ConnectionRecord {
+  readonly facts: ConnectionFacts;
+  /** When it was requested. */
+  readonly startMs: number;
+  /** When it stood; absent: never. */
+  readonly openedMs?: number;
+  readonly bytesToTarget: number;
+  readonly bytesFromTarget: number;
+  readonly end: ConduitEnd | FailedDial;
+}
+
+/** Why a connection could not be made. */
+export type FailedDial =
+  & { readonly kind: "failed" }
+  & Pick<DialError, "reason" | "message">;
+
+/** Writes a line for each connection that is over; see `policy/access_log.ts`. */
+export interface AccessRecorder {
+  /** Whether this one is written down. Those that fail always are. */
+  takes(id: ConnectionId | undefined): boolean;
+  /** Takes what it needs before it returns. */
+  record(connection: ConnectionRecord): void;
+}
+
 export class ConnectionLog {
   readonly #log: Log;
   readonly #clock: Clock;
+  readonly #access: AccessRecorder | undefined;
 
-  constructor(log: Log, clock: Clock) {
+  /** @param access Absent: there is no access log. */
+  constructor(log: Log, clock: Clock, access?: AccessRecorder) {
     this.#log = log;
     this.#clock = clock;
+    this.#access = access;
   }
 
   /** Whether `opened` logs anything: check before facts are gathered. */
-  get wantsAll(): boolean {
-    return this.#log.wantsDetails;
+  wants(id: ConnectionId | undefined): boolean {
+    return this.#log.wantsDetails || this.#access?.takes(id) === true;
   }
 
-  /** It could not be made. A caller that gave up knows that, so it is a detail. */
+  /**
+   * It could not be made. A caller that gave up knows that, so it is a detail.
+   *
+   * @param startMs When it was requested, by the clock; now unless given.
+   */
   failed(
-    { reason, message }: Pick<DialError, "reason" | "message">,
+    error: Pick<DialError, "reason" | "message">,
     facts: ConnectionFacts,
+    startMs: number = this.#clock.now(),
   ): void {
+    const { reason, message } = error;
+    this.#access?.record({
+      facts,
+      startMs,
+      bytesToTarget: 0,
+      bytesFromTarget: 0,
+      end: { kind: "failed", reason, message },
+    });
     if (reason === "cancelled" && !this.#log.wantsDetails) return;
     const fields = fieldsOf(facts);
     const line = `connection failed: ${message}`;
@@ -79,60 +121,76 @@ export class ConnectionLog {
     startMs: number,
     inner: ConduitObserver = NOBODY,
   ): ConduitObserver {
-    return new LoggedConnection(this.#log, this.#clock, facts, startMs, inner);
+    const { id } = facts;
+    const access = this.#access?.takes(id) === true ? this.#access : undefined;
+    const to = { log: this.#log, clock: this.#clock, access };
+    return new LoggedConnection(to, facts, startMs, inner);
   }
 }
 
 const NOBODY: ConduitObserver = { received() {}, sent() {}, ended() {} };
 
-class LoggedConnection implements ConduitObserver {
-  readonly #log: Log;
-  readonly #clock: Clock;
-  readonly #fields: LogFields;
-  readonly #startMs: number;
+/** Where lines about a connection go. */
+interface Lines {
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly access: AccessRecorder | undefined;
+}
+
+class LoggedConnection implements ConduitObserver, ConnectionRecord {
+  readonly facts: ConnectionFacts;
+  readonly startMs: number;
+  readonly openedMs: number;
+  readonly #to: Lines;
   readonly #inner: ConduitObserver;
-  #fromTarget = 0;
-  #toTarget = 0;
+  bytesFromTarget = 0;
+  bytesToTarget = 0;
+  end: ConduitEnd = { kind: "clean" };
 
   constructor(
-    log: Log,
-    clock: Clock,
+    to: Lines,
     facts: ConnectionFacts,
     startMs: number,
     inner: ConduitObserver,
   ) {
-    this.#log = log;
-    this.#clock = clock;
-    this.#fields = fieldsOf(facts);
-    this.#startMs = startMs;
+    this.facts = facts;
+    this.startMs = startMs;
+    this.openedMs = to.clock.now();
+    this.#to = to;
     this.#inner = inner;
-    log.detail("connection opened", { ...this.#fields, ms: this.#ageMs });
-  }
-
-  get #ageMs(): number {
-    return Math.round(this.#clock.now() - this.#startMs);
+    if (!to.log.wantsDetails) return;
+    const ms = Math.round(this.openedMs - startMs);
+    to.log.detail("connection opened", { ...fieldsOf(facts), ms });
   }
 
   received(bytes: number): void {
-    this.#fromTarget += bytes;
+    this.bytesFromTarget += bytes;
     this.#inner.received(bytes);
   }
 
   sent(bytes: number): void {
-    this.#toTarget += bytes;
+    this.bytesToTarget += bytes;
     this.#inner.sent(bytes);
   }
 
   ended(end: ConduitEnd): void {
-    this.#log.detail("connection ended", {
-      ...this.#fields,
+    this.end = end;
+    const { log, access } = this.#to;
+    if (log.wantsDetails) this.#log(log);
+    access?.record(this);
+    this.#inner.ended(end);
+  }
+
+  #log(log: Log): void {
+    const { end } = this;
+    log.detail("connection ended", {
+      ...fieldsOf(this.facts),
       end: end.kind,
       ...(end.kind === "clean" ? {} : { reason: end.reason }),
-      bytesToTarget: this.#toTarget,
-      bytesFromTarget: this.#fromTarget,
-      ms: this.#ageMs,
+      bytesToTarget: this.bytesToTarget,
+      bytesFromTarget: this.bytesFromTarget,
+      ms: Math.round(this.#to.clock.now() - this.startMs),
     });
-    this.#inner.ended(end);
   }
 }
 

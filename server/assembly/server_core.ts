@@ -35,6 +35,7 @@ import {
   type StateConnection,
   stateLocationOf,
 } from "../state/state_connection.ts";
+import { AccessLog } from "../../policy/access_log.ts";
 import { Authorization } from "../policy/authorization.ts";
 import { Membership } from "../peers/membership.ts";
 import { Registry } from "../routing/registry.ts";
@@ -75,6 +76,7 @@ export class ServerCore {
   readonly registry: Registry;
   /** Who may reach what. */
   readonly authorization: Authorization;
+  readonly access: AccessLog | undefined;
   readonly dialer: Dialer;
   /** Of this process; agents and other servers tell it from a successor by it. */
   readonly instanceId = newInstanceId((bytes) => crypto.getRandomValues(bytes));
@@ -117,6 +119,12 @@ export class ServerCore {
       timers: systemTimers,
       metrics: this.metricRegistry,
     });
+    this.access = AccessLog.open(options.access, {
+      log,
+      timers: systemTimers,
+      metrics: this.metricRegistry,
+      prefix: SERVER_PREFIX,
+    });
     this.peers = new Membership({
       serverId: options.serverId,
       instanceId: this.instanceId,
@@ -146,7 +154,7 @@ export class ServerCore {
       timers: systemTimers,
       dialTimeoutMs: options.dialTimeoutMs ?? 0,
       observer: this.metrics.dialObserver(loadChanged),
-      log: new ConnectionLog(log, systemTimers),
+      log: new ConnectionLog(log, systemTimers, this.access),
       conduits: this.conduits,
       failed: (error, facts) => this.#dialFailed(error, facts),
     });

@@ -313,13 +313,14 @@ export class OngoingDial implements PendingDial, LiveDial {
       this.#path,
     );
     const recorded = this.#record?.observing(counter) ?? counter;
-    const observed = log?.wantsAll
-      ? log.opened(this.facts, this.#startedMs, recorded)
+    const { facts } = this;
+    const observed = log?.wants(this.#request.id) === true
+      ? log.opened(facts, this.#startedMs, recorded)
       : recorded;
     const live = this.#options.conduits?.open(
       conduit,
       observed,
-      this.facts,
+      facts,
       { id: this.id, askedMs: this.#startedMs, carrier: this.#way.leadsTo },
     ) ?? new ObservedConduit(conduit, observed);
     if (this.#earlyBytes > 0) live.sentEarly(this.#earlyBytes);
@@ -357,7 +358,7 @@ export class OngoingDial implements PendingDial, LiveDial {
     this.#options.observer.dialFailed(cause, this.#path);
     this.#options.conduits?.dialFailed();
     this.#options.failed?.(error, facts);
-    this.#options.log?.failed(error, facts);
+    this.#options.log?.failed(error, facts, this.#startedMs);
     this.#record?.failed(error);
   }
 

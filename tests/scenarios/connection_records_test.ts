@@ -270,3 +270,54 @@ Deno.test("that nobody serves a target is said by default", async () => {
   const { level, fields } = await tunnel.log.until(/^connection failed: No ag/);
   assertEquals([level, fields["node"]], ["event", "edge-9"]);
 });
+
+Deno.test("an access log has the same connections at both ends, and is opened anew", async () => {
+  const folder = await Deno.makeTempDir();
+  const access = (name: string) => ({
+    file: { path: `${folder}/${name}`, bytesMax: 1e6, filesMax: 2 },
+    format: "json" as const,
+    sample: 0.5,
+  });
+  const linesOf = async (name: string) =>
+    (await Deno.readTextFile(`${folder}/${name}`)).trim().split("\n")
+      .map((line) => JSON.parse(line));
+  {
+    await using tunnel = await Tunnel.open({
+      server: { access: access("server") },
+    });
+    const agent = await tunnel.link({ access: access("agent") });
+    const target = { protocol: "tcp", address: tunnel.target.address };
+    const [low, high] = ["4000000040000000", "40000000c0000000"];
+    for (const id of [low, high]) {
+      const conduit = await tunnel.dial("grpc", { target, id });
+      abandon(conduit, "enough");
+    }
+    const nobody = { protocol: "tcp", address: closedAddress() };
+    await tunnel.dial("grpc", { target: nobody, id: high }).catch(() => {});
+    const written = (lines: number) =>
+      eventually("both have written", async () => {
+        const both = await Promise.all(
+          ["server", "agent"].map((name) => linesOf(name).catch(() => [])),
+        );
+        return both.every(({ length }) => length === lines);
+      });
+    await written(2);
+    for (const name of ["server", "agent"]) {
+      const [first, second] = await linesOf(name);
+      assertEquals([first.id, first.status, first.end], [low, 200, "reset"]);
+      assertEquals([second.id, second.status], [high, 502]);
+      await Deno.rename(`${folder}/${name}`, `${folder}/${name}.old`);
+    }
+    tunnel.server.reload();
+    agent.running.reload();
+    const conduit = await tunnel.dial("grpc", { target, id: low });
+    abandon(conduit, "enough");
+    await written(1);
+  }
+  for (const name of ["server", "agent"]) {
+    assertEquals((await linesOf(name)).map(({ id }) => id), [
+      "4000000040000000",
+    ]);
+  }
+  await Deno.remove(folder, { recursive: true });
+});

@@ -14,6 +14,7 @@ import { dialAddress, dialTarget } from "../../../net/dial/dial.ts";
 import type { Resolver } from "../../../net/names/resolver.ts";
 import { systemResolver } from "../../../net/names/system_resolver.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
+import type { ConnectionId } from "../../../proto/peer/connection_id.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import { isIpAddress } from "../../../proto/peer/ip_address.ts";
 import { EndpointNames } from "./endpoint_names.ts";
@@ -40,6 +41,8 @@ export interface EndpointDial {
    * which may be so even if the dial then fails.
    */
   readonly takeEarly?: (() => Promise<Uint8Array>) | undefined;
+  /** The connection's, which a tunnel's programs know it by. */
+  readonly id?: ConnectionId;
   /** Gives the dial up. */
   readonly signal?: AbortSignal;
 }
@@ -130,7 +133,7 @@ export class MachineDialer implements EndpointDialer {
   async #throughAgent(
     target: Target,
     { agent }: Extract<Via, { kind: "agent" }>,
-    { protocol, timeoutMs, takeEarly, signal }: EndpointDial,
+    { protocol, timeoutMs, takeEarly, id, signal }: EndpointDial,
   ): Promise<Conduit> {
     const address = hostPort(target.address, target.port);
     if (this.#tunnel === undefined) {
@@ -147,6 +150,7 @@ export class MachineDialer implements EndpointDialer {
         timeoutMs: Math.max(timeoutMs, AGENT_TIMEOUT_MS_MIN),
         ...(agent === undefined ? {} : { node: nodeText(agent) }),
         ...(early.length === 0 ? {} : { earlyData: early }),
+        ...(id === undefined ? {} : { id }),
         ...(signal === undefined ? {} : { signal }),
       });
     } catch (error) {

@@ -24,6 +24,10 @@ import type {
   BoundListener,
   ListenAddress,
 } from "../../../net/listen/listeners.ts";
+import {
+  type AccessRecorder,
+  ConnectionLog,
+} from "../../../platform/log/connection_log.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type { Backend } from "../balancer/backend.ts";
@@ -36,6 +40,8 @@ export interface ProxyContext {
   /** Other processes serve the same ports. */
   readonly isShared?: boolean;
   readonly log: Log;
+  /** Absent: there is no access log. */
+  readonly access?: AccessRecorder;
   readonly timers: Timers;
   readonly random: Random;
   readonly dialer: EndpointDialer;
@@ -49,6 +55,13 @@ export interface ProxyContext {
   readonly drainMs: number;
   /** What holds for TCP connections and dials where a service is mute. */
   readonly defaults: ConnectionDefaults;
+}
+
+/** What is said of the connections of a proxy. */
+export function connectionLog(
+  { log, timers, access }: Pick<ProxyContext, "log" | "timers" | "access">,
+): ConnectionLog {
+  return new ConnectionLog(log, timers, access);
 }
 
 /** See the fields of the same names in `ServicePolicy`. */

@@ -14,6 +14,7 @@
  */
 
 import type { Protocol } from "../../../catalog/model/model.ts";
+import type { ConnectionId } from "../../../proto/peer/connection_id.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import type { Backend } from "../balancer/backend.ts";
 import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
@@ -24,6 +25,8 @@ export interface BackendDial {
   readonly protocol: Protocol;
   /** The client's IP address. */
   readonly clientHost: string;
+  /** The connection's. */
+  readonly id?: ConnectionId;
   /** What the client sends first; see `EndpointDial.takeEarly`. */
   readonly takeEarly?: () => Promise<Uint8Array>;
   /** See `DialLimits`. */
@@ -176,7 +179,7 @@ function tryOne(
   context: ProxyContext,
   { backend, timeoutMs, dial, takeEarly }: Try,
 ): Conduit | EndpointDialError | Promise<Conduit | EndpointDialError> {
-  const { protocol, userTimeoutMs = 0, signal } = dial;
+  const { protocol, userTimeoutMs = 0, id, signal } = dial;
   // Counted from here on, or a burst would all go to one backend.
   backend.opened();
   dial.onTry?.(backend);
@@ -187,6 +190,7 @@ function tryOne(
     agentOnFailure: port.policy.agentOnFailure ?? false,
     takeEarly,
     signal,
+    ...(id === undefined ? {} : { id }),
   });
   if (!(conduit instanceof Promise)) {
     return reached(port, backend, protocol, conduit);

@@ -13,6 +13,7 @@ import {
   type ConnectionFacts,
   ConnectionLog,
 } from "../../../platform/log/connection_log.ts";
+import { newConnectionId } from "../../../platform/process/connection_ids.ts";
 import { setUserTimeout } from "../../../net/libc/tcp_options.ts";
 import { abandon } from "../../../proto/link/dial_handler.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
@@ -50,6 +51,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
   readonly #client: TcpClient;
   readonly #dialing = new AbortController();
   readonly #startMs: number;
+  readonly #id = newConnectionId();
   #backend: Backend | undefined;
   /** The client, looked into; only where that saves a round trip. */
   #looked: Socket | undefined;
@@ -93,6 +95,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
       const found = await dialBackend(this.#port, this.#context, {
         protocol: "tcp",
         clientHost: this.#client.host,
+        id: this.#id,
         userTimeoutMs: this.#client.userTimeoutMs,
         takeEarly: () => this.#takeEarly(),
         signal: this.#dialing.signal,
@@ -155,7 +158,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
 
   #join(far: Conduit): void {
     const { halfClosed, log } = this.#client;
-    const observer = log.wantsAll
+    const observer = log.wants(this.#id)
       ? log.opened(this.#facts(), this.#startMs, this)
       : this;
     const { stream, userTimeoutMs } = this.#client;
@@ -184,6 +187,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
 
   #facts(): ConnectionFacts {
     const known = {
+      id: this.#id,
       service: this.#port.key,
       from: this.#client.stream.remoteAddress,
     };
@@ -196,7 +200,11 @@ export class TcpConnection implements ConduitObserver, ListItem {
     // Who is stopped, or has left, knows why.
     if (!this.#dialing.signal.aborted) {
       const message = this.#port.lastError ?? "no endpoint could be reached";
-      this.#client.log.failed({ reason: "endpoint", message }, this.#facts());
+      this.#client.log.failed(
+        { reason: "endpoint", message },
+        this.#facts(),
+        this.#startMs,
+      );
     }
     this.#refuse();
   }

@@ -16,17 +16,18 @@ import {
 } from "../../../net/listen/listeners.ts";
 import { hostOf } from "../../../proto/peer/host_port.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
-import { ConnectionLog } from "../../../platform/log/connection_log.ts";
+import type { ConnectionLog } from "../../../platform/log/connection_log.ts";
 import type { Timer } from "../../../proto/sync/clock.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { HalfClosedConnections, sweepMs } from "./half_closed.ts";
-import type {
-  ConnectionDefaults,
-  Leaving,
-  PortListener,
-  PortProxy,
-  ProxiedPort,
-  ProxyContext,
+import {
+  type ConnectionDefaults,
+  connectionLog,
+  type Leaving,
+  type PortListener,
+  type PortProxy,
+  type ProxiedPort,
+  type ProxyContext,
 } from "../listeners/proxied_port.ts";
 import { UnorderedList } from "./unordered_list.ts";
 import { TcpConnection } from "./tcp_connection.ts";
@@ -58,7 +59,7 @@ export class TcpPortProxy implements PortProxy {
     this.#port = port;
     this.#context = context;
     this.#connectionsMax = connectionsMax;
-    this.#log = new ConnectionLog(context.log, context.timers);
+    this.#log = connectionLog(context);
     this.#halfClosed = new HalfClosedConnections(
       context.timers,
       () => this.#setting("halfClosedTimeoutMs"),

@@ -15,10 +15,8 @@
  * @module
  */
 
-import {
-  type ConnectionFacts,
-  ConnectionLog,
-} from "../../../platform/log/connection_log.ts";
+import type { ConnectionFacts } from "../../../platform/log/connection_log.ts";
+import { newConnectionId } from "../../../platform/process/connection_ids.ts";
 import { DatagramConduit } from "../../../net/datagram/datagram_conduit.ts";
 import type {
   DatagramAddress,
@@ -41,7 +39,11 @@ import {
   type UnansweredBudget,
   UnansweredDatagram,
 } from "./unanswered_datagram.ts";
-import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
+import {
+  connectionLog,
+  type ProxiedPort,
+  type ProxyContext,
+} from "../listeners/proxied_port.ts";
 
 /** Datagrams that wait for a dial; more are dropped, as by a network. */
 export const WAITING_DATAGRAMS_MAX = 64;
@@ -78,6 +80,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   readonly client: DatagramAddress;
   readonly home: SessionHome;
   readonly #owner: SessionOwner;
+  readonly #id = newConnectionId();
   #state: "dialing" | "open" | "leaving" | "over" = "dialing";
   #backend: Backend | undefined;
   #far: Conduit | undefined;
@@ -122,6 +125,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   get facts(): ConnectionFacts {
     const { hostname, port } = this.client;
     const known = {
+      id: this.#id,
       service: this.#owner.port.key,
       from: hostPort(hostname, port),
     };
@@ -137,6 +141,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     const found = await dialBackend(port, context, {
       protocol: "udp",
       clientHost: this.client.hostname,
+      id: this.#id,
       signal: this.#dialing.signal,
       without: this.#refusers,
       onTry: (backend) => this.#backend = backend,
@@ -251,12 +256,12 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   }
 
   #open(far: Conduit): void {
-    const { log, timers } = this.#owner.context;
+    const { context } = this.#owner;
     this.#state = "open";
     this.#far = far;
-    if (log.wantsDetails) {
-      this.#logged = new ConnectionLog(log, timers)
-        .opened(this.facts, timers.now());
+    const log = connectionLog(context);
+    if (log.wants(this.#id)) {
+      this.#logged = log.opened(this.facts, context.timers.now());
     }
     far.attach(this);
     for (const bytes of this.takeWaiting()) this.#send(bytes);

@@ -13,7 +13,6 @@
  * @module
  */
 
-import { ConnectionLog } from "../../../platform/log/connection_log.ts";
 import {
   INTERNAL_ERROR,
   unawaited,
@@ -37,11 +36,12 @@ import {
   UNANSWERED_TRIES_MAX,
   type UnansweredBudget,
 } from "./unanswered_datagram.ts";
-import type {
-  PortListener,
-  PortProxy,
-  ProxiedPort,
-  ProxyContext,
+import {
+  connectionLog,
+  type PortListener,
+  type PortProxy,
+  type ProxiedPort,
+  type ProxyContext,
 } from "../listeners/proxied_port.ts";
 import {
   type SessionHome,
@@ -195,9 +195,9 @@ export class UdpSessions implements PortProxy, SessionOwner {
   onRefused(session: UdpSession, why: BackendFound["kind"]): void {
     this.port.counts.refused++;
     this.port.counts.datagramsDropped += session.takeWaiting().length;
-    const { log, timers } = this.context;
+    const { timers } = this.context;
     const message = this.port.lastError ?? "no endpoint could be reached";
-    new ConnectionLog(log, timers)
+    connectionLog(this.context)
       .failed({ reason: "endpoint", message }, session.facts);
     const end = () => {
       // It may have made room for another one meanwhile.

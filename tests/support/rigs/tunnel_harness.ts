@@ -56,6 +56,7 @@ export interface AgentConfig {
   readonly serverPort?: number;
   readonly dials?: Partial<AgentOptions["dials"]>;
   readonly audit?: NonNullable<AgentOptions["audit"]>;
+  readonly access?: NonNullable<AgentOptions["access"]>;
   readonly drainTimeoutMs?: number;
   readonly services?: readonly AnnouncedService[];
   readonly relay?: AgentOptions["relay"];
@@ -193,6 +194,7 @@ export class Tunnel implements AsyncDisposable {
         ...config.dials,
       },
       ...config.audit === undefined ? {} : { audit: config.audit },
+      ...config.access === undefined ? {} : { access: config.access },
       ...config.services === undefined ? {} : { services: config.services },
       ...config.relay === undefined ? {} : { relay: config.relay },
       drainTimeoutMs: config.drainTimeoutMs ?? 10_000,

@@ -1,0 +1,147 @@
+/**
+ * The access log: a line for each connection that is over, or could not be made,
+ * in a file that is rotated and opened anew as audit logs are, or on standard
+ * output or error.
+ *
+ * For people and their tools, and no proof: with a sample most connections are
+ * left out, and a file that cannot be written loses lines. What must be complete
+ * is the audit log's business.
+ *
+ * @module
+ */
+
+import type {
+  AccessRecorder,
+  ConnectionRecord,
+} from "../platform/log/connection_log.ts";
+import type { Log } from "../platform/log/log.ts";
+import type { MetricRegistry } from "../platform/metrics/metrics.ts";
+import type { ConnectionId } from "../proto/peer/connection_id.ts";
+import type { Timers } from "../proto/sync/clock.ts";
+import {
+  ACCESS_LINES,
+  type AccessFormat,
+  type AccessLine,
+  commonSecond,
+  LINE_BYTES_MAX,
+} from "./access_format.ts";
+import { type AuditFiles, systemAuditFiles } from "./audit_file.ts";
+import { AuditLog, type AuditLogOptions } from "./audit_log.ts";
+import { LineTime } from "./line_time.ts";
+import { standardStreams } from "./standard_streams.ts";
+
+/** Where to write, what and how. */
+export interface AccessLogOptions {
+  /** `-` is standard output, `stderr` standard error. */
+  readonly file: AuditLogOptions;
+  readonly format: AccessFormat;
+  /** The part of connections that is written down, in (0, 1]. */
+  readonly sample: number;
+}
+
+/** What an access log takes from the process. */
+export interface AccessLogEnvironment {
+  readonly log: Log;
+  readonly timers: Timers;
+  readonly metrics: MetricRegistry;
+  /** In front of its metrics' names, such as `tunnel_server_`. */
+  readonly prefix: string;
+  /** The machine's; for tests. */
+  readonly files?: AuditFiles;
+}
+
+/** See the module description. */
+export class AccessLog implements AccessRecorder {
+  readonly #writer: AuditLog;
+  readonly #timers: Timers;
+  readonly #line: AccessLine;
+  readonly #time: LineTime;
+  readonly #bytes = new Uint8Array(LINE_BYTES_MAX);
+  /** Ids whose last 32 bits are below it are written down. */
+  readonly #below: number;
+  #lines = 0;
+
+  private constructor(
+    { file, format, sample }: AccessLogOptions,
+    { log, timers, metrics, prefix, files }: AccessLogEnvironment,
+  ) {
+    this.#timers = timers;
+    this.#line = ACCESS_LINES[format];
+    this.#below = sample * 2 ** 32;
+    this.#time = format === "common"
+      ? new LineTime(timers, commonSecond)
+      : new LineTime(timers);
+    const stream = standardStreams(file.path);
+    this.#writer = AuditLog.open(
+      stream === undefined ? file : { ...file, bytesMax: Infinity },
+      {
+        log,
+        timers,
+        files: files ?? stream ?? systemAuditFiles("--access-log"),
+        what: "access log",
+        gapLine: (lines, time) => gapLine(format, lines, time),
+      },
+    );
+    metrics.computed(
+      "counter",
+      `${prefix}access_lines_total`,
+      "Lines of the access log, those that could not be written included.",
+      () => this.#lines,
+    );
+    metrics.computed(
+      "counter",
+      `${prefix}access_dropped_lines_total`,
+      "Lines that are missing in the access log: it could not be written.",
+      () => this.#writer.dropped,
+    );
+  }
+
+  /**
+   * @param options Absent: none is wanted.
+   * @throws {AuditLogError} When the path can never work.
+   */
+  static open(
+    options: AccessLogOptions | undefined,
+    environment: AccessLogEnvironment,
+  ): AccessLog | undefined {
+    return options && new AccessLog(options, environment);
+  }
+
+  /** The same for one id in all programs: it is made from the id alone. */
+  takes(id: ConnectionId | undefined): boolean {
+    if (this.#below >= 2 ** 32 || id === undefined) return true;
+    return parseInt(id.slice(8), 16) < this.#below;
+  }
+
+  record(connection: ConnectionRecord): void {
+    const line = this.#line(connection, this.#time, this.#timers.now());
+    const { written } = encoder.encodeInto(line, this.#bytes);
+    this.#lines++;
+    this.#writer.write(this.#bytes.subarray(0, written));
+  }
+
+  /** Opens the file anew: somebody may have moved it away. */
+  reopen(): void {
+    this.#writer.reopen();
+  }
+
+  /** Writes everything. */
+  async close(): Promise<void> {
+    await this.#writer.close();
+  }
+}
+
+const encoder = new TextEncoder();
+
+/** What stands where lines are missing. */
+function gapLine(format: AccessFormat, lines: number, time: string): string {
+  switch (format) {
+    case "json":
+      return JSON.stringify({ time, event: "gap", lines });
+    case "text":
+      return `${time} event=gap lines=${lines}`;
+    case "common":
+      // As parsers of such lines take it.
+      return `- - - [${commonSecond(new Date(time))}] "GAP ${lines} lines" 0 0`;
+  }
+}
