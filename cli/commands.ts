@@ -39,6 +39,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
     });
   },
   status: async () => (await import("./ask/status.ts")).STATUS_COMMAND,
+  dashboard: async () => (await import("./dashboard.ts")).DASHBOARD_COMMAND,
   top: async () => (await import("./ask/top/top.ts")).TOP_COMMAND,
   conn: async () => (await import("./ask/conn.ts")).CONN_COMMAND,
   join: async () => (await import("./join.ts")).JOIN_COMMAND,

@@ -89,7 +89,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["server/kubelet"],
   ["server/admin"],
   ["server/doctor"],
-  ["server/admin"],
+  ["server/dashboard"],
   ["server/assembly"],
   ["server"],
   // The node.

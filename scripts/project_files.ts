@@ -59,14 +59,14 @@ export function resolveRelative(from: string, specifier: string): string {
   return new URL(specifier, `file:///${from}`).pathname.slice(1);
 }
 
-/** All `.ts` files below `directory`, sorted, without hidden folders. */
+/** All `.ts` and `.tsx` files below `directory`, sorted, without hidden folders. */
 export async function typescriptFiles(directory = "."): Promise<string[]> {
   const found: string[] = [];
   for await (const entry of Deno.readDir(directory)) {
     if (entry.name.startsWith(".") || SKIPPED.has(entry.name)) continue;
     const path = directory === "." ? entry.name : `${directory}/${entry.name}`;
     if (entry.isDirectory) found.push(...await typescriptFiles(path));
-    else if (path.endsWith(".ts")) found.push(path);
+    else if (/\.tsx?$/.test(path)) found.push(path);
   }
   return found.sort();
 }

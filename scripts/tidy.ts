@@ -30,7 +30,7 @@ const TEST = /_test\.ts$/;
 // A name that says nothing collects everything.
 const EMPTY_NAME =
   /(?:^|[/_])(?:utils?|types|common|helpers?|misc|manager)\.(?:d\.)?ts$/;
-const SNAKE_CASE = /^[a-z0-9]+(?:_[a-z0-9]+)*(?:\.d)?\.ts$/;
+const SNAKE_CASE = /^[a-z0-9]+(?:_[a-z0-9]+)*(?:\.d)?\.tsx?$/;
 const NOTE_TO_SELF = /\b(?:TODO|FIXME|XXX|HACK)\b/; // tidy: the rule itself
 const MACHINE_PATH = /(?:\/work\/|\/root\/|\/home\/\w)/; // tidy: the rule itself
 const EXEMPT_LINE = /\/\/ tidy: \S+/;

@@ -30,6 +30,7 @@ import { profileRoutes } from "../net/admin/profile_routes.ts";
 import { pingRoute } from "./admin/ping_route.ts";
 import { traceRoute } from "./admin/trace_route.ts";
 import { guardDebug } from "./assembly/admin_access.ts";
+import { withDashboard } from "./dashboard/dashboard.ts";
 import type { ServerKubernetes } from "./cluster/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
 import { Readiness } from "./assembly/readiness.ts";
@@ -305,7 +306,7 @@ class Server {
       access: { stateDirectory, ...adminAccess },
       handler: apiBeside(
         [...routes, ...this.#pathRoutes()],
-        (door) => guardDebug(handler, door, guard),
+        (door) => withDashboard(door, guardDebug(handler, door, guard)),
         actionLog(log, (action) => authorization.acted(action)),
       ),
       log,

@@ -1,0 +1,91 @@
+/**
+ * `tunnel dashboard`: lets a browser in.
+ *
+ * @module
+ */
+
+import { adminClient } from "../client/admin/admin_client.ts";
+import { ADMIN_ACTIONS, ADMIN_API } from "../proto/admin/api.ts";
+import type { LoginAnswer, LoginQuestion } from "../proto/admin/login.ts";
+import { ASKED_FLAGS, askedProgram } from "./flags/admin_flags.ts";
+import { booleanFlag, choiceFlag } from "./flags/flag.ts";
+import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { defineCommand, refuseOperands } from "./program/command.ts";
+import { ExitCode } from "./program/exit_codes.ts";
+
+const BROWSER = "The browser";
+
+const { agent: _agent, proxy: _proxy, ...SERVER_FLAGS } = ASKED_FLAGS;
+
+/** See the module description. */
+export const DASHBOARD_COMMAND = defineCommand({
+  name: "dashboard",
+  summary: "Print a link that opens the server's dashboard in a browser",
+  operands: "[flags]",
+  about: [
+    "Asks the server of this machine, or the one that --server names, to let " +
+    "one browser in. The link is good once, for a minute; the browser then " +
+    "stays let in for twelve hours, and through restarts of the server.",
+    "The dashboard is on the admin port, which is on loopback: from a laptop, " +
+    "run this on the server's machine and carry the port over with ssh -L, as " +
+    "docs/dashboard.md shows.",
+  ],
+  examples: [
+    "tunnel dashboard",
+    "tunnel dashboard --open",
+    "tunnel dashboard --role view",
+  ],
+  flags: {
+    ...SERVER_FLAGS,
+    "open": booleanFlag(false, {
+      group: BROWSER,
+      help: "Open it in the browser of this machine (xdg-open).",
+    }),
+    "role": choiceFlag(["operate", "view"], "operate", {
+      group: BROWSER,
+      help: "What the browser may do: view looks, operate may also drain, " +
+        "approve, revoke and kill. Never more than you may do yourself.",
+    }),
+    ...GENERAL_FLAGS,
+  },
+  async run({ values, operands, given }, context) {
+    refuseOperands(operands);
+    const asked = askedProgram(
+      { ...values, agent: "", proxy: "" },
+      given,
+      context,
+    );
+    const client = adminClient(asked.program, asked.address);
+    try {
+      const question: LoginQuestion = { role: values["role"] };
+      const { url } = await client.post<LoginAnswer>(
+        `${ADMIN_API}/${ADMIN_ACTIONS.logins}`,
+        question,
+      );
+      context.print(`${url}\n`);
+      if (values["open"] && !await hasOpened(url)) {
+        context.printError(
+          "Cannot open a browser here: xdg-open does not run or found none; " +
+            "open the link yourself\n",
+        );
+      }
+      return ExitCode.OK;
+    } finally {
+      client.close();
+    }
+  },
+});
+
+async function hasOpened(url: string): Promise<boolean> {
+  try {
+    const { success } = await new Deno.Command("xdg-open", {
+      args: [url],
+      stdin: "null",
+      stdout: "null",
+      stderr: "null",
+    }).output();
+    return success;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * Small things that stand in many places: states (a shape and a word, never a
+ * colour alone), names, times, notes.
+ *
+ * @module
+ */
+
+import type { ComponentChildren, VNode } from "preact";
+import { peerText } from "./peer_text.ts";
+import { placeLink } from "./place.ts";
+import { clock } from "./server_state.ts";
+import { agoText, timeText, untilText } from "./units.ts";
+
+/** How something is. */
+export type Tone = "good" | "bad" | "warn" | "calm" | "info";
+
+const TONES: ReadonlyMap<string, Tone> = new Map<string, Tone>([
+  ["online", "good"],
+  ["linked", "good"],
+  ["open", "good"],
+  ["in sync", "good"],
+  ["ok", "good"],
+  ["offline", "bad"],
+  ["still", "warn"],
+  ["refused", "bad"],
+  ["failed", "bad"],
+  ["error", "bad"],
+  ["warning", "warn"],
+  ["pending", "warn"],
+  ["waiting", "warn"],
+  ["draining", "warn"],
+  ["dialing", "info"],
+  ["connecting", "info"],
+  ["notice", "info"],
+]);
+
+/** Sentences with names in them are longer than names. */
+const SENTENCE_MAX = 1000;
+
+const SHAPES: Readonly<Record<Tone, string>> = {
+  good: "●",
+  bad: "▲",
+  warn: "◆",
+  info: "◐",
+  calm: "○",
+};
+
+/** Of a state by its word. */
+export function toneOf(state: string): Tone {
+  return TONES.get(state) ?? "calm";
+}
+
+/** A shape and a word. */
+export function State(
+  { state, isShort = false }: {
+    readonly state: string;
+    readonly isShort?: boolean;
+  },
+): VNode {
+  const tone = toneOf(state);
+  return (
+    <span class={`state is-${tone}`}>
+      <span class="shape" aria-hidden="true">{SHAPES[tone]}</span>
+      <span class={isShort ? "unseen" : ""}>{state}</span>
+    </span>
+  );
+}
+
+/** What a peer said, on its own, whatever it is written in. */
+export function Said({ text }: { readonly text: string }): VNode {
+  const shown = peerText(text);
+  return <bdi title={shown}>{shown}</bdi>;
+}
+
+/** A sentence of ours, in which commands stand between backticks. */
+export function Sentence({ text }: { readonly text: string }): VNode {
+  const parts = peerText(text, SENTENCE_MAX).split("`");
+  return (
+    <bdi>
+      {parts.map((part, index) =>
+        index % 2 === 1 && index < parts.length - 1
+          ? <code key={index}>{part}</code>
+          : part
+      )}
+    </bdi>
+  );
+}
+
+/** A node's name that leads to the node. */
+export function NodeLink(
+  { name, isSkipped = false }: {
+    readonly name: string;
+    /** Not in the order of Tab: it stands in a row that is walked by arrows. */
+    readonly isSkipped?: boolean;
+  },
+): VNode {
+  return (
+    <a
+      class="name"
+      href={placeLink("nodes", name)}
+      {...(isSkipped ? { tabIndex: -1 } : {})}
+    >
+      <Said text={name} />
+    </a>
+  );
+}
+
+/** `12 min ago`, and when that was. */
+export function Ago({ at }: { readonly at: string | undefined }): VNode {
+  if (at === undefined) return <span class="faint">–</span>;
+  return (
+    <time dateTime={at} title={timeText(at)}>{agoText(at, clock.value)}</time>
+  );
+}
+
+/** `in 5 d`; how soon is bad is told by the tone. */
+export function Until({ at }: { readonly at: string }): VNode {
+  const left = Date.parse(at) - clock.value;
+  const days = left / 86_400_000;
+  const tone = days < 2 ? "bad" : days < 14 ? "warn" : "calm";
+  return (
+    <time class={`until is-${tone}`} dateTime={at} title={timeText(at)}>
+      {untilText(at, clock.value)}
+    </time>
+  );
+}
+
+/** A heading with what stands under it. */
+export function Panel(
+  { title, note, children, kind = "" }: {
+    readonly title: string;
+    readonly note?: ComponentChildren;
+    readonly children: ComponentChildren;
+    readonly kind?: string;
+  },
+): VNode {
+  const id = `panel-${title.toLowerCase().replaceAll(/[^a-z]+/g, "-")}`;
+  return (
+    <section class={`panel ${kind}`} aria-labelledby={id}>
+      <header>
+        <h2 id={id}>{title}</h2>
+        {note !== undefined && <div class="note">{note}</div>}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+/** Where a list would be. */
+export function Nothing({ children }: { children: ComponentChildren }): VNode {
+  return <p class="nothing">{children}</p>;
+}
+
+/** Pairs of what and how much. */
+export function Facts({ children }: { children: ComponentChildren }): VNode {
+  return <dl class="facts">{children}</dl>;
+}
+
+/** One of them; nothing where it is not known. */
+export function Fact(
+  { name, children }: {
+    readonly name: string;
+    readonly children?: ComponentChildren;
+  },
+): VNode | null {
+  if (children === undefined || children === false || children === "") {
+    return null;
+  }
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

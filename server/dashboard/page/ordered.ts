@@ -1,0 +1,92 @@
+/**
+ * A list as somebody wants to read it: filtered and sorted, and calm. Values
+ * change in place; the order changes every few seconds, and not at all while
+ * somebody points at it, or one would click what has just moved there.
+ *
+ * @module
+ */
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { KeyedList } from "./keyed_list.ts";
+
+/** The order is made anew at most so often. */
+const CALM_MS = 3_000;
+
+/** What is wanted of a list. */
+export interface Wanted<T> {
+  /** Another one where `filter` or `compare` is another one. */
+  readonly key: string;
+  filter(item: T): boolean;
+  compare(a: T, b: T): number;
+}
+
+/**
+ * @param isHeld Somebody points at it.
+ * @returns Keys in order.
+ */
+export function useOrdered<T>(
+  list: KeyedList<T>,
+  wanted: Wanted<T>,
+  isHeld: () => boolean,
+): readonly string[] {
+  const [turn, setTurn] = useState(0);
+  const latest = useRef({ isHeld, version: -1 });
+  latest.current.isHeld = isHeld;
+  const isKnown = list.isKnown.value;
+  useEffect(() => {
+    const timer = setInterval(() => {
+      const { isHeld, version } = latest.current;
+      if (isHeld() || version === list.version.peek()) return;
+      setTurn((before) => before + 1);
+    }, CALM_MS);
+    return () => clearInterval(timer);
+  }, [list]);
+  const order = useMemo(() => {
+    latest.current.version = list.version.peek();
+    const found: [string, T][] = [];
+    for (const entry of list.items) {
+      if (wanted.filter(entry[1])) found.push(entry);
+    }
+    found.sort((a, b) => wanted.compare(a[1], b[1]));
+    return found.map(([key]) => key);
+  }, [list, wanted.key, turn, isKnown]);
+  // What is gone is gone at once.
+  const { value: version } = list.version;
+  return useMemo(
+    () =>
+      order.every((key) => list.items.has(key))
+        ? order
+        : order.filter((key) => list.items.has(key)),
+    [order, version],
+  );
+}
+
+/** Compares by one field, and by name where that is the same. */
+export function by<T>(
+  value: (item: T) => string | number | undefined,
+  isDown: boolean,
+  name: (item: T) => string,
+): (a: T, b: T) => number {
+  const sign = isDown ? -1 : 1;
+  return (a, b) => {
+    const [x, y] = [value(a), value(b)];
+    if (x !== y) {
+      // What is not known comes last, whichever way.
+      if (x === undefined) return 1;
+      if (y === undefined) return -1;
+      if (typeof x === "number" && typeof y === "number") return sign * (x - y);
+      if (typeof x === "string" && typeof y === "string") {
+        return sign * compareNames(x, y);
+      }
+    }
+    return compareNames(name(a), name(b));
+  };
+}
+
+/** `edge-2` before `edge-10`, and fast: ten thousand are sorted while one looks. */
+const NAMES = new Intl.Collator("en", { numeric: true });
+
+/** In the order in which people count. */
+export function compareNames(a: string, b: string): number {
+  return a === b ? 0 : NAMES.compare(a, b);
+}

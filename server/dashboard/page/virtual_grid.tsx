@@ -1,0 +1,383 @@
+/**
+ * A table of any length, of which only what is seen is there. Its rows are walked
+ * with the arrow keys (one of them has the focus, as the ARIA grid pattern has
+ * it) and opened with Enter. Columns that do not fit are left out, the least
+ * wanted first, so that nothing scrolls sideways.
+ *
+ * @module
+ */
+
+import type { ComponentChildren, VNode } from "preact";
+import {
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "preact/hooks";
+
+/** One column. */
+export interface Column<T> {
+  readonly id: string;
+  readonly title: string;
+  /** In pixels; of those that grow, the least. */
+  readonly width: number;
+  readonly grows?: number;
+  /** 1 is never left out; the highest goes first. */
+  readonly need: number;
+  readonly isNumber?: boolean;
+  readonly isSortable?: boolean;
+  cell(item: T): ComponentChildren;
+}
+
+/** How it is sorted. */
+export interface Sorting {
+  readonly column: string;
+  readonly isDown: boolean;
+}
+
+/** A table. */
+export interface GridProps<T> {
+  readonly label: string;
+  readonly columns: readonly Column<T>[];
+  readonly keys: readonly string[];
+  get(key: string): T | undefined;
+  readonly sorting?: Sorting;
+  onSort?(column: string): void;
+  onOpen?(key: string): void;
+  /** The one that is open beside the table. */
+  readonly openKey?: string;
+  /** A second line where the table is narrow. */
+  narrow?(item: T): ComponentChildren;
+  /** Somebody points at it, or walks in it. */
+  onHold?(isHeld: boolean): void;
+  readonly empty: ComponentChildren;
+}
+
+const ROW = 32;
+const ROW_NARROW = 50;
+const NARROW_WIDTH = 560;
+/** Rows beyond both ends, so that a fast wheel finds them there. */
+const SPARE_ROWS = 12;
+/** The window moves in steps, or each pixel would be a render. */
+const STEP_ROWS = 4;
+
+/** See the module description. */
+export function VirtualGrid<T>(props: GridProps<T>): VNode {
+  const { keys, label, columns } = props;
+  const body = useRef<HTMLDivElement>(null);
+  const size = useSize(body);
+  const isNarrow = size.width > 0 && size.width < NARROW_WIDTH;
+  const row = isNarrow && props.narrow ? ROW_NARROW : ROW;
+  const first = useFirstRow(body, row);
+  const walk = useWalk(props, body, row);
+  const shown = isNarrow && props.narrow
+    ? columns.filter(({ need }) => need === 1)
+    : fitting(columns, size.width);
+  const template = shown.map(({ width, grows }) =>
+    grows ? `minmax(0,${grows}fr)` : `${width}px`
+  ).join(" ");
+  const count = Math.ceil((size.height || 600) / row) + STEP_ROWS;
+  const indexes = windowOf(first, count, keys.length, walk.index);
+  const hold = useHold(props.onHold);
+  return (
+    <div
+      class={`grid${isNarrow ? " is-narrow" : ""}`}
+      role="grid"
+      aria-label={label}
+      aria-rowcount={keys.length + 1}
+      aria-colcount={shown.length}
+      onPointerEnter={() => hold({ isOver: true })}
+      onPointerLeave={() => hold({ isOver: false })}
+    >
+      <Head {...props} columns={shown} template={template} />
+      <div
+        class="grid-body"
+        role="rowgroup"
+        ref={body}
+        onKeyDown={walk.onKeyDown}
+        onFocusCapture={() => hold({ hasFocus: true })}
+        onBlurCapture={() => hold({ hasFocus: false })}
+      >
+        <div
+          class="grid-rows"
+          role="presentation"
+          style={{ height: `${keys.length * row}px` }}
+        >
+          {indexes.map((index) => {
+            const key = keys[index]!;
+            const item = props.get(key);
+            if (item === undefined) return null;
+            return (
+              <Row
+                key={key}
+                {...{ item, index, template, isNarrow }}
+                columns={shown}
+                top={index * row}
+                height={row}
+                isOpen={key === props.openKey}
+                isActive={index === walk.index}
+                onClick={() => walk.onClick(index)}
+                {...(props.narrow ? { narrow: props.narrow } : {})}
+              />
+            );
+          })}
+        </div>
+        {keys.length === 0 && <div class="grid-empty">{props.empty}</div>}
+      </div>
+    </div>
+  );
+}
+
+function Head<T>(
+  { columns, template, sorting, onSort }: GridProps<T> & {
+    readonly template: string;
+  },
+): VNode {
+  return (
+    <div class="grid-head" role="rowgroup">
+      <div
+        class="grid-row"
+        role="row"
+        aria-rowindex={1}
+        style={{ gridTemplateColumns: template }}
+      >
+        {columns.map((column, index) => {
+          const isSorted = sorting?.column === column.id;
+          const order = sorting?.isDown ? "descending" : "ascending";
+          return (
+            <div
+              key={column.id}
+              role="columnheader"
+              aria-colindex={index + 1}
+              class={column.isNumber ? "is-number" : ""}
+              {...(column.isSortable
+                ? { "aria-sort": isSorted ? order : "none" }
+                : {})}
+            >
+              {column.isSortable && onSort
+                ? (
+                  <button type="button" onClick={() => onSort(column.id)}>
+                    {column.title}
+                    <span class="arrow" aria-hidden="true">
+                      {isSorted ? (sorting?.isDown ? "↓" : "↑") : ""}
+                    </span>
+                  </button>
+                )
+                : column.title}
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+}
+
+interface RowProps<T> {
+  readonly item: T;
+  readonly index: number;
+  readonly columns: readonly Column<T>[];
+  readonly template: string;
+  readonly top: number;
+  readonly height: number;
+  readonly isOpen: boolean;
+  readonly isActive: boolean;
+  readonly isNarrow: boolean;
+  onClick(): void;
+  narrow?(item: T): ComponentChildren;
+}
+
+function Row<T>(
+  { item, index, columns, isNarrow, narrow, ...row }: RowProps<T>,
+): VNode {
+  const hasSecond = isNarrow && narrow !== undefined;
+  return (
+    <div
+      role="row"
+      class={`grid-row${row.isOpen ? " is-open" : ""}`}
+      aria-rowindex={index + 2}
+      aria-selected={row.isOpen}
+      tabIndex={row.isActive ? 0 : -1}
+      data-index={index}
+      style={{
+        gridTemplateColumns: row.template,
+        transform: `translateY(${row.top}px)`,
+        height: `${row.height}px`,
+      }}
+      onClick={row.onClick}
+    >
+      {columns.map((column, at) => (
+        <div
+          key={column.id}
+          role="gridcell"
+          aria-colindex={at + 1}
+          class={column.isNumber ? "is-number" : ""}
+        >
+          {column.cell(item)}
+          {hasSecond && column.need === 1 && column.grows
+            ? <div class="second">{narrow(item)}</div>
+            : null}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** Columns that fit, the most needed ones. */
+function fitting<T>(
+  columns: readonly Column<T>[],
+  width: number,
+): readonly Column<T>[] {
+  if (width === 0) return columns.filter(({ need }) => need === 1);
+  const gap = 12;
+  let room = width - 24;
+  const kept = new Set<Column<T>>();
+  for (const column of columns.toSorted((a, b) => a.need - b.need)) {
+    room -= column.width + gap;
+    if (room < 0 && column.need > 1) break;
+    kept.add(column);
+  }
+  return columns.filter((column) => kept.has(column));
+}
+
+/** The active row is always among them: it may have the focus. */
+function windowOf(
+  first: number,
+  count: number,
+  rows: number,
+  active: number,
+): number[] {
+  const from = Math.max(0, first - SPARE_ROWS);
+  const to = Math.min(rows, first + count + SPARE_ROWS);
+  const indexes: number[] = [];
+  if (active < from && active < rows) indexes.push(active);
+  for (let index = from; index < to; index++) indexes.push(index);
+  if (active >= to && active < rows) indexes.push(active);
+  return indexes;
+}
+
+function useSize(
+  box: { readonly current: HTMLElement | null },
+): { width: number; height: number } {
+  const [size, setSize] = useState({ width: 0, height: 0 });
+  useLayoutEffect(() => {
+    const measure = () => {
+      const { clientWidth: width, clientHeight: height } = box.current!;
+      setSize((old) =>
+        old.width === width && old.height === height ? old : { width, height }
+      );
+    };
+    const observer = new ResizeObserver(measure);
+    observer.observe(box.current!);
+    measure();
+    return () => observer.disconnect();
+  }, []);
+  return size;
+}
+
+function useFirstRow(
+  box: { readonly current: HTMLElement | null },
+  row: number,
+): number {
+  const [first, setFirst] = useState(0);
+  useEffect(() => {
+    const element = box.current!;
+    const move = () => {
+      const at = Math.floor(element.scrollTop / row);
+      setFirst(at - at % STEP_ROWS);
+    };
+    move();
+    element.addEventListener("scroll", move, { passive: true });
+    return () => element.removeEventListener("scroll", move);
+  }, [row]);
+  return first;
+}
+
+interface Hold {
+  readonly isOver?: boolean;
+  readonly hasFocus?: boolean;
+}
+
+function useHold(tell: GridProps<unknown>["onHold"]): (by: Hold) => void {
+  const held = useRef<Hold>({});
+  return (by) => {
+    held.current = { ...held.current, ...by };
+    const { isOver, hasFocus } = held.current;
+    tell?.(isOver === true || hasFocus === true);
+  };
+}
+
+interface Walk {
+  readonly index: number;
+  onClick(index: number): void;
+  onKeyDown(event: KeyboardEvent): void;
+}
+
+function useWalk<T>(
+  { keys, onOpen, openKey }: GridProps<T>,
+  body: { readonly current: HTMLDivElement | null },
+  row: number,
+): Walk {
+  const [active, setActive] = useState("");
+  const wantsFocus = useRef(false);
+  const found = keys.indexOf(active || (openKey ?? ""));
+  const index = Math.max(0, found);
+  useLayoutEffect(() => {
+    if (!wantsFocus.current) return;
+    wantsFocus.current = false;
+    const selector = `[data-index="${index}"]`;
+    body.current?.querySelector<HTMLElement>(selector)
+      ?.focus({ preventScroll: true });
+  });
+  const moveTo = useCallback((to: number) => {
+    const next = Math.max(0, Math.min(keys.length - 1, to));
+    const element = body.current!;
+    const top = next * row;
+    if (top < element.scrollTop) element.scrollTop = top;
+    const over = top + row - element.scrollTop - element.clientHeight;
+    if (over > 0) element.scrollTop += over;
+    wantsFocus.current = true;
+    setActive(keys[next] ?? "");
+  }, [keys, row]);
+  return {
+    index,
+    onClick(at) {
+      setActive(keys[at]!);
+      onOpen?.(keys[at]!);
+    },
+    onKeyDown(event) {
+      const target = event.target as HTMLElement;
+      if (target.getAttribute("role") !== "row") return;
+      const page = Math.floor(body.current!.clientHeight / row) - 1;
+      const to = destination(event.key, index, page, keys.length);
+      if (to !== undefined) moveTo(to);
+      else if (event.key === "Enter" && onOpen) onOpen(keys[index]!);
+      else return;
+      event.preventDefault();
+    },
+  };
+}
+
+function destination(
+  key: string,
+  from: number,
+  page: number,
+  rows: number,
+): number | undefined {
+  switch (key) {
+    case "ArrowDown":
+      return from + 1;
+    case "ArrowUp":
+      return from - 1;
+    case "PageDown":
+      return from + page;
+    case "PageUp":
+      return from - page;
+    case "Home":
+      return 0;
+    case "End":
+      return rows - 1;
+    default:
+      return undefined;
+  }
+}
