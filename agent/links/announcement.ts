@@ -56,7 +56,9 @@ export class Announcement {
     if (text === this.#refusals) return;
     this.#refusals = text;
     for (const { service, reason } of refused) {
-      this.#log.warn(`the server does not take ${service}: ${reason}`);
+      this.#log.warn(`the server does not take ${service}: ${reason}`, {
+        code: "TUN610",
+      });
     }
   }
 
@@ -65,7 +67,7 @@ export class Announcement {
     this.#log.warn(
       "the services of --announce are not announced: the link speaks " +
         "Konnectivity's protocol, which has no word for them",
-      { server: serverId },
+      { code: "TUN411", server: serverId },
     );
   }
 }

@@ -79,7 +79,9 @@ export function agentCommand(start: StartAgent): Command {
         ...workerFields(role),
       });
       using _net = surviveInternalErrors(log);
-      for (const notice of reading.notices) log.warn(notice);
+      for (const notice of reading.notices) {
+        log.warn(notice, { code: "TUN115" });
+      }
       const live = withConfig(options, reading, context, log);
       const { identity, health: port } = options;
       const run: LongRunning = {

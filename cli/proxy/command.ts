@@ -93,12 +93,12 @@ export const PROXY_COMMAND = defineCommand({
       return await runUntilStopped(run, context, log);
     }
     const options = proxyOptions({ ...reading, values }, context, log, role);
-    for (const notice of reading.notices) log.warn(notice);
+    for (const notice of reading.notices) log.warn(notice, { code: "TUN115" });
     if (isChecking) return await printCheck(options, context);
     await readFirst(options.sources);
     if (isPrinting) return await printNames(values, options, log, context);
     const exposure = exposureNotice(options.addresses);
-    if (exposure !== undefined) log.warn(exposure);
+    if (exposure !== undefined) log.warn(exposure, { code: "TUN714" });
     const run = longRunning(values, workers, {
       listens: [
         ["--admin-port", options.admin, "--admin-bind-address"],

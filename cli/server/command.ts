@@ -93,7 +93,7 @@ async function runServer(
     ...workerFields(role),
   });
   using _net = surviveInternalErrors(log);
-  for (const notice of reading.notices) log.warn(notice);
+  for (const notice of reading.notices) log.warn(notice, { code: "TUN115" });
   const config = liveConfig({
     command: "server",
     table: SERVER_FLAGS,

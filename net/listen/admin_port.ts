@@ -145,7 +145,9 @@ export class AdminPort implements BoundListener {
       "task",
       this.open().catch((error) => {
         if (!(error instanceof ListenError)) throw error;
-        log.error(`${error.message}; change --admin-socket`);
+        log.error(`${error.message}; change --admin-socket`, {
+          code: error.tunnelCode,
+        });
       }),
     );
   }
@@ -185,6 +187,7 @@ export class AdminPort implements BoundListener {
       log.warn(
         `Cannot give ${path} to group ${socketGroup}: ${error.message}; it is ` +
           "for its owner alone",
+        { code: "TUN114" },
       );
     }
   }

@@ -135,7 +135,7 @@ export class ServerCore {
       timers: systemTimers,
       wallClock: Date.now,
       metrics: this.metricRegistry,
-      warn: (line) => log.warn(line, {}, lineKey(line)),
+      warn: (line) => log.warn(line, { code: "TUN805" }, lineKey(line)),
       event: (line) => log.event(line, {}, lineKey(line)),
     });
     const { files, metrics, receiveBudget } = this;
