@@ -12,6 +12,7 @@ import { CODES } from "../proto/codes/codes.ts";
 /** Errors that are caught where better words are known, by name. */
 const UNSEEN: ReadonlySet<string> = new Set([
   "AdminFailure",
+  "AskError",
   "CallerLeft",
   "ConnectionUnavailableError",
   "DerError",
