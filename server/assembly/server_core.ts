@@ -19,7 +19,10 @@ import {
 import type { DialError } from "../../proto/peer/dial_error.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
-import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
+import {
+  registerLoopLag,
+  registerProcessMetrics,
+} from "../../platform/metrics/process_metrics.ts";
 import { WatchedFiles } from "../../net/tls/trust/watched_files.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import { VERSION } from "../../platform/process/version.ts";
@@ -113,6 +116,7 @@ export class ServerCore {
     this.metrics.watch(this.registry);
     this.metrics.watchBudget(this.receiveBudget);
     registerProcessMetrics(this.metricRegistry);
+    registerLoopLag(this.metricRegistry);
     registerInternalErrors(this.metricRegistry, "tunnel_server");
     this.authorization = new Authorization(options.authorization ?? {}, {
       log,
