@@ -56,7 +56,7 @@ const graph = (
 ): Panel => ({ type: "timeseries", title, unit, queries });
 
 const quantile = (q: number, metric: string, by: string, labels: string) =>
-  `histogram_quantile(${q}, sum by (${by}, le) ` +
+  `histogram_quantile(${q}, sum by (${by === "" ? "" : `${by}, `}le) ` +
   `(rate(${metric}_bucket{${labels}}[$__rate_interval])))`;
 
 const rate = (metric: string, labels: string, by: string) =>
@@ -384,11 +384,16 @@ const SERVICES: Board = {
       "s",
       [
         "until it is written",
-        `histogram_quantile(0.99, sum by (le) (rate(tunnel_server_discovery_push_seconds_bucket{${SERVER}}[$__rate_interval])))`,
+        quantile(0.99, "tunnel_server_discovery_push_seconds", "", SERVER),
       ],
       [
         "until all have it",
-        `histogram_quantile(0.99, sum by (le) (rate(tunnel_server_discovery_convergence_seconds_bucket{${SERVER}}[$__rate_interval])))`,
+        quantile(
+          0.99,
+          "tunnel_server_discovery_convergence_seconds",
+          "",
+          SERVER,
+        ),
       ],
     ),
     graph("What clients refuse", "ops", [
