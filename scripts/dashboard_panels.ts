@@ -136,11 +136,11 @@ const FLEET: Board = {
       "s",
       [
         "median",
-        `histogram_quantile(0.5, sum by (le) (rate(${UPSTREAM}_dial_duration_seconds_bucket{${SERVER}}[$__rate_interval])))`,
+        quantile(0.5, `${UPSTREAM}_dial_duration_seconds`, "", SERVER),
       ],
       [
         "99 of 100",
-        `histogram_quantile(0.99, sum by (le) (rate(${UPSTREAM}_dial_duration_seconds_bucket{${SERVER}}[$__rate_interval])))`,
+        quantile(0.99, `${UPSTREAM}_dial_duration_seconds`, "", SERVER),
       ],
     ),
     graph("How connections end", "ops", [
