@@ -31,6 +31,7 @@ import {
   registerLoopLag,
   registerProcessMetrics,
 } from "../platform/metrics/process_metrics.ts";
+import { registerBuildInfo } from "../platform/process/build_info.ts";
 import { WatchedFiles } from "../net/tls/trust/watched_files.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import type { Credentials } from "../net/tls/trust/credentials.ts";
@@ -140,6 +141,7 @@ class Agent {
     this.#environment = environment;
     registerProcessMetrics(this.#metricRegistry);
     registerLoopLag(this.#metricRegistry);
+    registerBuildInfo(this.#metricRegistry);
     registerInternalErrors(this.#metricRegistry, "tunnel_agent");
     watchBudget(this.#metricRegistry, this.#receiveBudget);
     this.#files = new WatchedFiles({

@@ -18,6 +18,7 @@ import type { Log } from "../../platform/log/log.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
+import { registerBuildInfo } from "../../platform/process/build_info.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { RelayOptions } from "../options.ts";
 import { Relay, type RelayEnvironment } from "../relay/relay.ts";
@@ -93,6 +94,7 @@ class NodeProxy {
   constructor(options: NodeProxyOptions, log: Log) {
     const metrics = new MetricRegistry();
     registerProcessMetrics(metrics);
+    registerBuildInfo(metrics);
     registerInternalErrors(metrics, "tunnel_proxy");
     const access = this.#access = AccessLog.open(options.access, {
       log,

@@ -386,6 +386,7 @@ export class ServerAgents {
 
   #linked(link: AgentLink): void {
     this.#core.registry.add(link);
+    this.#core.metrics.linked(link);
     this.#core.peers.linked(link.peer);
     this.#duplicates.linked(link);
     this.#nodes.announced("linked", link);
