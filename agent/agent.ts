@@ -4,6 +4,9 @@
  * @module
  */
 
+import { AGENT_EVENT_LINES, agentRoutes } from "./admin/agent_routes.ts";
+import { LiveConduits } from "../platform/conduits/live_conduits.ts";
+import { RecentEvents, withEvents } from "../platform/log/recent_events.ts";
 import { unawaited } from "../platform/errors/internal_errors.ts";
 import type { Upstream } from "../net/channel/upstream.ts";
 import { dialTarget } from "../net/dial/dial.ts";
@@ -27,11 +30,7 @@ import { AdminPort, apiBeside } from "../net/listen/admin_port.ts";
 import type { Log } from "../platform/log/log.ts";
 import { MetricRegistry } from "../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../platform/log/internal_error_log.ts";
-import {
-  registerLoopLag,
-  registerProcessMetrics,
-} from "../platform/metrics/process_metrics.ts";
-import { registerBuildInfo } from "../platform/process/build_info.ts";
+import { registerProcessMetrics } from "../platform/metrics/process_metrics.ts";
 import { WatchedFiles } from "../net/tls/trust/watched_files.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import type { Credentials } from "../net/tls/trust/credentials.ts";
@@ -132,16 +131,21 @@ class Agent {
   #watch: MachineWatch | undefined;
   #leases: LeaseCount | undefined;
 
-  constructor(options: AgentOptions, environment: AgentEnvironment) {
-    const { log, identity } = environment;
+  /** What is told of it to who asks. */
+  readonly #conduits = new LiveConduits(systemTimers);
+  readonly #events = new RecentEvents();
+  #addresses: RunningAgent["addresses"] | undefined;
+
+  constructor(options: AgentOptions, given: AgentEnvironment) {
+    const log = withEvents(given.log, this.#events, AGENT_EVENT_LINES);
+    const environment = { ...given, log };
+    const { identity } = environment;
     const { server } = options;
     this.#options = options;
     this.#announcement = new Announcement(options, log);
     this.#log = log;
     this.#environment = environment;
     registerProcessMetrics(this.#metricRegistry);
-    registerLoopLag(this.#metricRegistry);
-    registerBuildInfo(this.#metricRegistry);
     registerInternalErrors(this.#metricRegistry, "tunnel_agent");
     watchBudget(this.#metricRegistry, this.#receiveBudget);
     this.#files = new WatchedFiles({
@@ -192,15 +196,18 @@ class Agent {
     this.#drain = new AgentDrain({
       announce: () => this.#links.drain(),
       load: () => this.#load,
-      close: (reason) => {
-        this.#leases?.stop();
-        this.#watch?.stop();
-        identity?.stop();
-        this.#links.stop(reason);
-        this.#relay?.close(reason);
-        this.closeListeners();
-      },
+      close: (reason) => this.#close(reason),
     }, systemTimers);
+  }
+
+  #close(reason: string): void {
+    this.#leases?.stop();
+    this.#watch?.stop();
+    this.#environment.identity?.stop();
+    this.#links.stop(reason);
+    this.#relay?.close(reason);
+    this.#conduits.stop();
+    this.closeListeners();
   }
 
   open(): RunningAgent {
@@ -215,15 +222,7 @@ class Agent {
       health,
       answer({
         metrics: this.#metricRegistry,
-        checks: [{
-          name: "server-connected",
-          problem: () =>
-            this.#drain.isDraining
-              ? "the agent is stopping"
-              : this.#links.linkedServers > 0
-              ? undefined
-              : "no servers connected",
-        }],
+        checks: [{ name: "server-connected", problem: () => this.#problem }],
         notes: () => this.#files.notes,
         style: "agent",
       }, more),
@@ -241,7 +240,7 @@ class Agent {
       metrics: this.#metricRegistry,
       loadChanged: () => this.#drain.loadChanged(),
     });
-    const addresses = {
+    const addresses = this.#addresses = {
       health: healthListener.address,
       admin: (adminListener ?? healthListener).address,
       ...this.#relay?.addresses,
@@ -313,6 +312,15 @@ class Agent {
       (this.#relay?.load ?? 0);
   }
 
+  /** Why it is not ready. */
+  get #problem(): string | undefined {
+    return this.#drain.isDraining
+      ? "the agent is stopping"
+      : this.#links.linkedServers > 0
+      ? undefined
+      : "no servers connected";
+  }
+
   #shutdown(why: string): void {
     const { drainTimeoutMs } = this.#options;
     const load = this.#load;
@@ -382,6 +390,10 @@ class Agent {
       clock: systemTimers,
       observer: this.#metrics.targetObserver(),
       log: new ConnectionLog(this.#log, systemTimers, this.#access),
+      conduits: this.#conduits,
+      failed: ({ reason, message }) => {
+        if (reason !== "cancelled") this.#events.note("dial-failed", message);
+      },
       ...(this.#audit === undefined ? {} : { begin: this.#audit.begin }),
       connect: (target, controller, onDecision) => {
         const now = liveRules === undefined ? rules : liveRules();
@@ -421,7 +433,20 @@ class Agent {
       address,
       access: { stateDirectory: identity?.stateDirectory, ...adminAccess },
       handler: apiBeside(
-        [],
+        agentRoutes({
+          options: this.#options,
+          conduits: this.#conduits,
+          events: this.#events,
+          files: this.#files,
+          links: this.#links,
+          announcement: this.#announcement,
+          proxy: this.#proxy,
+          state: () => ({
+            addresses: this.#addresses ?? {},
+            isReady: this.#problem === undefined,
+            isDraining: this.#drain.isDraining,
+          }),
+        }),
         () => handler,
         actionLog(this.#log, (action) => this.#audit?.acted(action)),
       ),

@@ -18,6 +18,7 @@ import type { RuleSet } from "../policy/rule_set.ts";
 import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
 import type { AnnouncedService } from "../proto/link/link_messages.ts";
 import type { Identifiers } from "../proto/peer/identifiers.ts";
+import type { ConfigAnswer } from "../proto/admin/list_answers.ts";
 import type { Carrier } from "../proto/link/link.ts";
 import type { KubernetesOptions } from "../neighbours/kubernetes/connect.ts";
 
@@ -148,6 +149,8 @@ export interface AgentOptions {
   readonly adminAccess?: AdminAccess;
   /** Whether `/debug/pprof/*` is there; absent: no. */
   readonly profiling?: boolean;
+  /** Flags as they are in effect, without secrets; absent: nobody is told. */
+  readonly shownFlags?: () => ConfigAnswer["flags"];
 
   /** The file that options came from, if some of them may change in it. */
   readonly config?: ReloadSource;

@@ -5,7 +5,6 @@
  * @module
  */
 
-import { withCode } from "../proto/codes/coded.ts";
 import { tunnelCodeOf } from "../proto/codes/coded.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
 import {
@@ -222,8 +221,7 @@ class RunningRegistration implements Running {
   }
 
   #complain(line: string): void {
-    const coded = withCode(line, "TUN719");
-    this.#context.printError(`tunnel service register: ${coded}\n`);
+    this.#context.printError(`tunnel service register: ${line}\n`);
   }
 }
 

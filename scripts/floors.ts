@@ -111,6 +111,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["agent/proxy/dns"],
   ["agent/proxy/ads"],
   ["agent/proxy/status"],
+  ["agent/admin"],
   ["agent/proxy"],
   ["agent"],
   // The command line.

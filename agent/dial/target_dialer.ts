@@ -12,7 +12,14 @@ import {
 } from "../../platform/errors/internal_errors.ts";
 import type { DialRecord } from "../../policy/dial_record.ts";
 import { newConnectionId } from "../../platform/process/connection_ids.ts";
-import type { ConnectionLog } from "../../platform/log/connection_log.ts";
+import type {
+  LiveConduits,
+  LiveDial,
+} from "../../platform/conduits/live_conduits.ts";
+import type {
+  ConnectionFacts,
+  ConnectionLog,
+} from "../../platform/log/connection_log.ts";
 import type { RuleDecision } from "../../policy/rule_set.ts";
 import {
   abandon,
@@ -55,6 +62,10 @@ export interface TargetDialerOptions {
   readonly observer: TargetObserver;
   /** Absent: nothing is said about connections. */
   readonly log?: ConnectionLog;
+  /** What is live is listed there; absent: nowhere. */
+  readonly conduits?: LiveConduits;
+  /** A dial came to nothing, for whoever keeps what has happened. */
+  failed?(error: DialError, facts: ConnectionFacts): void;
   /** Called after every change of `TargetDialer.load`. */
   loadChanged(): void;
 }
@@ -89,18 +100,25 @@ export class TargetDialer {
     answer: DialAnswer,
     { id = newConnectionId() }: Pick<DialContext, "id"> = {},
   ): PendingDial => {
-    const { connect, begin, clock, log } = this.#options;
+    const { connect, begin, clock, log, conduits } = this.#options;
     const record = begin?.(target, id);
     const startMs = record?.startMs ?? clock.now();
     const controller = new AbortController();
     // The deadline aborts it as well, so its signal does not tell.
     let isCancelled = false;
     this.#changeLoad(1);
+    const facts = { id, target };
+    const live: LiveDial = {
+      ...{ id, facts, askedMs: startMs },
+      kill: (reason) => controller.abort(new DialError("refused", reason)),
+    };
+    conduits?.dialBegins(live);
     const onDecision = record === undefined
       ? undefined
       : (decision: RuleDecision) => record.decided(decision, clock.now());
     const dialed = connect(target, controller, onDecision).then(
       (conduit) => {
+        conduits?.dialOver(live);
         if (isCancelled) {
           this.#changeLoad(-1);
           return abandon(conduit, "the caller gave up");
@@ -109,9 +127,11 @@ export class TargetDialer {
         const counter = this.#conduitObserver;
         const recorded = record?.observing(counter) ?? counter;
         const observer = log?.wants(id) === true
-          ? log.opened({ id, target }, startMs, recorded)
+          ? log.opened(facts, startMs, recorded)
           : recorded;
-        const observed = new ObservedConduit(conduit, observer);
+        const origin = { id, askedMs: startMs };
+        const observed = conduits?.open(conduit, observer, facts, origin) ??
+          new ObservedConduit(conduit, observer);
         try {
           answer.connected(observed);
         } catch (error) {
@@ -122,10 +142,13 @@ export class TargetDialer {
       },
       (error: unknown) => {
         this.#changeLoad(-1);
+        conduits?.dialOver(live);
         const failure = error instanceof DialError ? error : unforeseen(error);
         if (isCancelled) return;
         record?.failed(failure);
-        log?.failed(failure, { id, target }, startMs);
+        log?.failed(failure, facts, startMs);
+        conduits?.dialFailed();
+        this.#options.failed?.(failure, facts);
         this.#options.observer.failed(failure.reason);
         answer.failed(failure);
       },
@@ -136,7 +159,7 @@ export class TargetDialer {
         isCancelled = true;
         const error = new DialError("cancelled", "the caller gave up");
         record?.failed(error);
-        log?.failed(error, { id, target }, startMs);
+        log?.failed(error, facts, startMs);
         controller.abort(error);
       },
     };

@@ -1,4 +1,8 @@
 import { assertEquals } from "@std/assert";
+import {
+  LiveConduits,
+  type LiveDial,
+} from "../../platform/conduits/live_conduits.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import {
@@ -15,9 +19,12 @@ function setUp() {
   const connecting = Promise.withResolvers<Conduit>();
   const counts = { failed: [] as string[], bytes: 0, ended: [] as string[] };
   const loads: number[] = [];
+  const timers = new FakeTimers();
+  const conduits = new LiveConduits(timers);
   let signal: AbortSignal | undefined;
   const dialer = new TargetDialer({
-    clock: new FakeTimers(),
+    clock: timers,
+    conduits,
     connect: (_target, given) => {
       signal = given.signal;
       return connecting.promise;
@@ -36,7 +43,10 @@ function setUp() {
     connected: (conduit) => void (outcome.conduit = conduit),
     failed: (error) => void (outcome.error = error),
   });
-  return { connecting, counts, loads, outcome, pending, signal: () => signal! };
+  return {
+    ...{ connecting, counts, loads, outcome, pending, conduits },
+    signal: () => signal!,
+  };
 }
 
 Deno.test("a dialed target is counted until its conduit is over", async () => {
@@ -82,4 +92,35 @@ Deno.test("a cancelled dial that fails is not answered", async () => {
   s.connecting.reject(new DialError("cancelled", "given up"));
   await settled();
   assertEquals([s.outcome, s.counts.failed, s.loads], [{}, [], [1, 0]]);
+});
+
+Deno.test("a dial under way is listed, and can be ended", async () => {
+  const s = setUp();
+  const [{ id, facts }] = [...s.conduits.dials] as [LiveDial];
+  assertEquals(facts.target, TARGET);
+  assertEquals(s.conduits.kill(id, "ended by root"), true);
+  const { reason } = s.signal() as { reason: DialError };
+  assertEquals(reason.message, "ended by root");
+  s.connecting.reject(reason);
+  await settled();
+  assertEquals(s.outcome.error?.message, "ended by root");
+  assertEquals(s.conduits.dials.size, 0);
+  assertEquals(s.conduits.totals().failedDials, 1);
+});
+
+Deno.test("an open connection is listed until it is over, and ending it is a reset", async () => {
+  const s = setUp();
+  const [target, near] = MemoryConduit.pair();
+  const far = new ConduitProbe(target);
+  s.connecting.resolve(near);
+  await settled();
+  const probe = new ConduitProbe(s.outcome.conduit!);
+  assertEquals([s.conduits.size, s.conduits.dials.size], [1, 0]);
+  const [live] = [...s.conduits.all()];
+  assertEquals(s.conduits.kill(live!.id, "ended by root"), true);
+  await settled();
+  assertEquals(far.end?.kind, "reset");
+  assertEquals([s.conduits.size, s.loads], [0, [1, 0]]);
+  s.conduits.stop();
+  void probe;
 });

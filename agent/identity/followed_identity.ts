@@ -32,6 +32,7 @@ import {
   Credentials,
   type TlsMaterial,
 } from "../../net/tls/trust/credentials.ts";
+import type { TermSource } from "../../net/tls/trust/expiry.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { unaryCall } from "../../proto/grpc/client.ts";
 import { GrpcError } from "../../proto/grpc/status.ts";
@@ -94,6 +95,16 @@ export class FollowedIdentity implements NodeIdentity {
   /** Why certificates keep this node from servers now, if they do. */
   get problem(): string | undefined {
     return this.#problem;
+  }
+
+  /** What it shows; nothing before it is ready. */
+  get certificates(): readonly TermSource[] {
+    const credentials = this.#opened?.credentials;
+    return credentials === undefined ? [] : [{
+      kind: "node",
+      renewal: "by itself",
+      terms: credentials.terms,
+    }];
   }
 
   get current(): TlsMaterial {
@@ -171,7 +182,7 @@ export class FollowedIdentity implements NodeIdentity {
       files: credentials.files,
       timers: systemTimers,
       onFiles: () => void identity.lookAgain(),
-      onProblem: (line) => log.warn(line, { code: "TUN318" }),
+      onProblem: (line) => log.warn(line),
     });
     return { identity, credentials, watch };
   }

@@ -78,9 +78,29 @@ const HURRIED_MS = 200;
  */
 type Goal = "server" | "successor" | "links" | "search" | "look";
 
+/** An address that leads to no server, for who looks. */
+export interface AddressTrouble {
+  readonly address: string;
+  readonly isConnecting: boolean;
+  /** When the next attempt begins (clock); absent: it is under way. */
+  readonly nextMs?: number;
+  /** Since when there is no link (clock). */
+  readonly sinceMs: number;
+  /** Attempts since then that failed. */
+  readonly failures: number;
+  /** Why the last one did, or why the link was lost. */
+  readonly problem?: string;
+}
+
 /** Where an address is between attempts. */
 type State =
-  | { readonly kind: "waiting"; readonly goal: Goal; readonly timer: Timer }
+  | {
+    readonly kind: "waiting";
+    readonly goal: Goal;
+    readonly timer: Timer;
+    /** When that is over (clock). */
+    readonly untilMs: number;
+  }
   | {
     readonly kind: "connecting";
     readonly goal: Goal;
@@ -105,9 +125,12 @@ export class AddressLinks {
   #answeredMs = -Infinity;
   #saidMs = -Infinity;
   #hasFailed = false;
+  /** Since when it leads nowhere, and what went wrong. */
+  #trouble: { sinceMs: number; failures: number; problem?: string };
 
   constructor(options: AddressLinksOptions) {
     this.#options = options;
+    this.#trouble = { sinceMs: options.timers.now(), failures: 0 };
   }
 
   /** As people know it. */
@@ -119,6 +142,20 @@ export class AddressLinks {
   get isLost(): boolean {
     return !this.#hasServer && this.#alias === undefined &&
       this.#options.learned?.isCovered() !== true;
+  }
+
+  /** What is to be said of it while it is lost; nothing, else. */
+  get trouble(): AddressTrouble | undefined {
+    const state = this.#state;
+    if (state.kind !== "waiting" && state.kind !== "connecting") {
+      return undefined;
+    }
+    return !this.isLost ? undefined : {
+      address: this.address,
+      isConnecting: state.kind === "connecting",
+      ...state.kind === "waiting" ? { nextMs: state.untilMs } : {},
+      ...this.#trouble,
+    };
   }
 
   /** It is lost, and a server is likely to be found here. */
@@ -283,6 +320,7 @@ export class AddressLinks {
     this.#alias = undefined;
     waits.linked();
     this.#hasFailed = false;
+    this.#trouble = { sinceMs: timers.now(), failures: 0 };
     held.add(attempt.claim!, link, this, timers.now());
     if (attempt.isDraining) held.drains(link);
     observer.linked(link, this.address);
@@ -316,6 +354,8 @@ export class AddressLinks {
     // Where it led to before, it leads no more.
     this.#alias = undefined;
     this.#hasFailed = true;
+    this.#trouble.failures++;
+    this.#trouble.problem = reason;
     const isRefused = error instanceof ConnectError && error.isRefused;
     const next = this.#goal();
     const retryMs = goal === "search" && next === "search"
@@ -334,6 +374,7 @@ export class AddressLinks {
     const sinceMs = held.remove(link);
     if (sinceMs === undefined) return;
     observer.lost(link, reason);
+    this.#trouble = { sinceMs: timers.now(), failures: 0, problem: reason };
     const state = this.#state;
     if (state.kind === "waiting" || state.kind === "satisfied") {
       // Whatever was waited for, this is news.
@@ -424,7 +465,8 @@ export class AddressLinks {
       delayMs,
       () => unawaited("link", this.#attempt(goal)),
     );
-    this.#state = { kind: "waiting", goal, timer };
+    const untilMs = this.#options.timers.now() + delayMs;
+    this.#state = { kind: "waiting", goal, timer, untilMs };
   }
 
   // A call, because narrowing would outlive what happens during an await.

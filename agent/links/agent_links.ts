@@ -19,7 +19,11 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { AnnouncedService } from "../../proto/link/link_messages.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import type { PeerServer } from "../../proto/link/link_messages.ts";
-import { AddressLinks, type AddressLinksOptions } from "./address_links.ts";
+import {
+  AddressLinks,
+  type AddressLinksOptions,
+  type AddressTrouble,
+} from "./address_links.ts";
 import { LearnedServers, type ServersByAddress } from "./learned_servers.ts";
 import { HeldLinks, type ServerName } from "./held_links.ts";
 import { RetryWaits } from "./retry_waits.ts";
@@ -42,6 +46,19 @@ export interface PeerNews {
   readonly serverCount: number;
 }
 
+/** What a link shows of itself. */
+export interface LinkPulse {
+  /** `HOST:PORT` of the server. */
+  readonly address: string;
+  /** Such as `tunnel/0.1.0`; empty: the server does not say. */
+  readonly software: string;
+  /** By the clock. */
+  readonly lastHeardMs: number;
+  readonly roundTripMs: number | undefined;
+  readonly conduits: number;
+  readonly bulkConduits: number;
+}
+
 /** A link that is up, after both hellos. */
 export interface ServerLink extends ServerName {
   /** How many servers there are, according to this one. */
@@ -51,6 +68,8 @@ export interface ServerLink extends ServerName {
   drain(): void;
   /** Asks the server for a sign of life. */
   check?(): void;
+  /** What is known of it now; absent: nothing. */
+  view?(): LinkPulse;
   /** Sends what this node serves for others; absent where it cannot be sent. */
   announce?(services: readonly AnnouncedService[]): void;
   close(reason: string): void;
@@ -138,6 +157,20 @@ export interface AgentLinksOptions {
   readonly observer: LinkObserver;
 }
 
+/** The links at one moment. */
+export interface LinksView {
+  readonly held: readonly {
+    readonly link: ServerLink;
+    /** By which address it was made, as people know it. */
+    readonly by: string;
+    /** By the clock. */
+    readonly sinceMs: number;
+    readonly isDraining: boolean;
+    readonly isDoubted: boolean;
+  }[];
+  readonly failing: readonly AddressTrouble[];
+}
+
 export class AgentLinks {
   readonly #options: AgentLinksOptions;
   readonly #held: HeldLinks;
@@ -162,6 +195,17 @@ export class AgentLinks {
   /** Distinct servers linked now. */
   get linkedServers(): number {
     return this.#held.linked;
+  }
+
+  /** Links that stand, and addresses that lead nowhere and should. */
+  view(): LinksView {
+    const addresses = this.#addresses;
+    const held = [...this.#held.standing()].map(({ link, owner, ...held }) => ({
+      ...held,
+      link,
+      by: addresses.find((address) => address === owner)?.address ?? "",
+    }));
+    return { held, failing: addresses.flatMap(({ trouble }) => trouble ?? []) };
   }
 
   /** Begins with the first attempts, at once. */

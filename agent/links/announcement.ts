@@ -21,6 +21,7 @@ export class Announcement {
   #announced: readonly AnnouncedService[];
   /** What servers do not take of it, as it was logged last. */
   #refusals = "";
+  readonly #problems = new Map<string, string>();
 
   constructor(
     options: Pick<AgentOptions, "services" | "liveServices">,
@@ -47,6 +48,7 @@ export class Announcement {
     if (services === this.#announced) return undefined;
     this.#announced = services;
     this.#refusals = "";
+    this.#problems.clear();
     return services;
   }
 
@@ -55,11 +57,16 @@ export class Announcement {
     const text = JSON.stringify(refused);
     if (text === this.#refusals) return;
     this.#refusals = text;
+    this.#problems.clear();
     for (const { service, reason } of refused) {
-      this.#log.warn(`the server does not take ${service}: ${reason}`, {
-        code: "TUN610",
-      });
+      this.#problems.set(service, reason);
+      this.#log.warn(`the server does not take ${service}: ${reason}`);
     }
+  }
+
+  /** Why a server does not take that one, as one said it last. */
+  problemOf(service: string): string | undefined {
+    return this.#problems.get(service);
   }
 
   /** A link cannot say it. */
@@ -67,7 +74,7 @@ export class Announcement {
     this.#log.warn(
       "the services of --announce are not announced: the link speaks " +
         "Konnectivity's protocol, which has no word for them",
-      { code: "TUN411", server: serverId },
+      { server: serverId },
     );
   }
 }

@@ -52,7 +52,12 @@ import {
 import type { Timers } from "../../proto/sync/clock.ts";
 import { join } from "../../proto/transfer/transfer.ts";
 import type { ServerName } from "./held_links.ts";
-import type { AttemptEvents, PeerNews, ServerLink } from "./agent_links.ts";
+import type {
+  AttemptEvents,
+  LinkPulse,
+  PeerNews,
+  ServerLink,
+} from "./agent_links.ts";
 
 /** What `Connector` needs from outside. */
 export interface ConnectorOptions {
@@ -201,6 +206,12 @@ export class Connector {
           drain: () => control.drain(),
           announce: (services) => control.announce(services),
           check: () => connection.checkLiveness(),
+          // One of its streams is the control stream.
+          view: () => ({
+            ...pulseOf(stream, connection),
+            software: hello.software,
+            conduits: Math.max(0, connection.openStreams - 1),
+          }),
           close: (reason) => {
             control.end(reason);
             connection.shutdown(reason);
@@ -313,6 +324,11 @@ export class Connector {
           carrier: "packets",
           drain: () => link.drain(),
           check: () => connection.checkLiveness(),
+          view: () => ({
+            ...pulseOf(stream, connection),
+            software: "",
+            conduits: link.load,
+          }),
           close: (reason) => {
             link.close(reason);
             connection.shutdown(reason);
@@ -327,6 +343,19 @@ export class Connector {
       },
     });
   }
+}
+
+/** What both carriers show alike. */
+function pulseOf(
+  { remoteAddress }: Stream,
+  connection: Pick<
+    Connection,
+    "lastHeardMs" | "roundTripMs" | "bulkStreams"
+  >,
+): Omit<LinkPulse, "software" | "conduits"> {
+  const { lastHeardMs, roundTripMs, bulkStreams } = connection;
+  const address = remoteAddress;
+  return { address, lastHeardMs, roundTripMs, bulkConduits: bulkStreams };
 }
 
 const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);

@@ -29,7 +29,7 @@ export interface LinkClaim {
 }
 
 /** A link, and what is known of it here. */
-interface Held {
+export interface Held {
   readonly sinceMs: number;
   /** By which address it was made. */
   readonly owner: object;
@@ -105,6 +105,13 @@ export class HeldLinks {
 
   *all(): Iterable<ServerLink> {
     for (const { links } of this.#servers.values()) yield* links.keys();
+  }
+
+  /** The same with what is known of each. */
+  *standing(): Iterable<Readonly<Held> & { readonly link: ServerLink }> {
+    for (const { links } of this.#servers.values()) {
+      for (const [link, held] of links) yield { ...held, link };
+    }
   }
 
   /** Who it is, when it is held. */

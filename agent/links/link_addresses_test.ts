@@ -218,3 +218,32 @@ Deno.test("a successor that is there at once is linked to at once", async () => 
     await old.lose("over");
   }
 });
+
+Deno.test("who looks sees links, and why an address has none", async () => {
+  const world = new Map<string, string | undefined>([
+    ["a:1", "s1/p1"],
+    ["b:1", "s2/p1"],
+  ]);
+  const s = setUpWorld(world, { count: 2 });
+  await s.run(5_000);
+  const before = s.agentLinks.view();
+  assertEquals(before.held.map(({ by, link }) => `${by} ${link.serverId}`), [
+    "a:1 s1",
+    "b:1 s2",
+  ]);
+  assertEquals(before.failing, []);
+  world.set("b:1", undefined);
+  const lostMs = s.timers.now();
+  await s.links.get("b:1")!.lose("killed");
+  assertEquals(s.agentLinks.view().failing[0]?.problem, "killed");
+  await s.run(20_000);
+  const { held, failing } = s.agentLinks.view();
+  assertEquals(held.length, 1);
+  const [trouble] = failing;
+  assertEquals([trouble!.address, trouble!.sinceMs], ["b:1", lostMs]);
+  assert(trouble!.failures > 2);
+  assert(trouble!.isConnecting || trouble!.nextMs! > s.timers.now());
+  world.set("b:1", "s2/p2");
+  await s.run(10_000);
+  assertEquals(s.agentLinks.view().failing, []);
+});

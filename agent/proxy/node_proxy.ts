@@ -5,6 +5,13 @@
  * @module
  */
 
+import { programInfo } from "../admin/node_facts.ts";
+import { nodeRoutes } from "../admin/node_routes.ts";
+import { proxyWarnings } from "../admin/services_answer.ts";
+import type { AdminRoute } from "../../net/admin/admin_api.ts";
+import type { TermSource } from "../../net/tls/trust/expiry.ts";
+import { RecentEvents, withEvents } from "../../platform/log/recent_events.ts";
+import type { ConfigAnswer } from "../../proto/admin/list_answers.ts";
 import { actionLog } from "../../net/admin/admin_api.ts";
 import { metaHandler } from "../../net/admin/http_endpoints.ts";
 import {
@@ -18,7 +25,6 @@ import type { Log } from "../../platform/log/log.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
-import { registerBuildInfo } from "../../platform/process/build_info.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { RelayOptions } from "../options.ts";
 import { Relay, type RelayEnvironment } from "../relay/relay.ts";
@@ -34,8 +40,14 @@ export interface NodeProxyOptions extends ServiceProxyOptions {
   readonly adminAccess?: AdminAccess;
   /** At the end of the process; 0 ends what runs at once. */
   readonly drainTimeoutMs: number;
-  /** Why certificates keep this node from its servers, if they do. */
-  readonly identityProblem?: () => string | undefined;
+  /** What this node shows to its servers; absent: nothing. */
+  readonly identity?: {
+    /** Why certificates keep this node from its servers, if they do. */
+    readonly problem: string | undefined;
+    readonly certificates: readonly TermSource[];
+  };
+  /** Flags as they are in effect, without secrets; absent: nobody is told. */
+  readonly shownFlags?: () => ConfigAnswer["flags"];
   /** What programs on this machine are passed on, and the way; absent: nothing. */
   readonly relay?:
     & RelayOptions
@@ -89,12 +101,13 @@ class NodeProxy {
   readonly #relay: Relay | undefined;
   readonly #drain: ProxyDrain;
   readonly #access: AccessLog | undefined;
+  readonly #events = new RecentEvents();
 
   /** @throws {ListenError | AuditLogError} Nothing stays open. */
-  constructor(options: NodeProxyOptions, log: Log) {
+  constructor(options: NodeProxyOptions, output: Log) {
+    const log = withEvents(output, this.#events, []);
     const metrics = new MetricRegistry();
     registerProcessMetrics(metrics);
-    registerBuildInfo(metrics);
     registerInternalErrors(metrics, "tunnel_proxy");
     const access = this.#access = AccessLog.open(options.access, {
       log,
@@ -150,12 +163,13 @@ class NodeProxy {
   }
 
   #listen(
-    { admin, adminAccess = {}, identityProblem }: NodeProxyOptions,
+    options: NodeProxyOptions,
     { log, metrics }: {
       readonly log: Log;
       readonly metrics: MetricRegistry;
     },
   ): AdminPort {
+    const { admin, adminAccess = {}, identity } = options;
     const proxy = this.#proxy;
     const handler = metaHandler({
       metrics,
@@ -166,7 +180,7 @@ class NodeProxy {
             this.#drain.isDraining ? "the proxy is stopping" : undefined,
         },
         { name: "sources-read", problem: () => proxy.problem },
-        { name: "identity", problem: () => identityProblem?.() },
+        { name: "identity", problem: () => identity?.problem },
       ],
       notes: () => proxy.notes,
       style: "agent",
@@ -174,8 +188,35 @@ class NodeProxy {
     return new AdminPort({
       address: admin,
       access: adminAccess,
-      handler: apiBeside([], () => handler, actionLog(log)),
+      handler: apiBeside(
+        this.#routes(options),
+        () => handler,
+        actionLog(log),
+      ),
       log,
+    });
+  }
+
+  #routes(
+    { node = "", identity, shownFlags }: NodeProxyOptions,
+  ): readonly AdminRoute[] {
+    const proxy = this.#proxy;
+    return nodeRoutes({
+      conduits: proxy.conduits,
+      events: this.#events,
+      program: () =>
+        programInfo({
+          program: "proxy",
+          id: node || Deno.hostname(),
+          isReady: proxy.problem === undefined,
+          isDraining: this.#drain.isDraining,
+          addresses: { admin: this.#admin.address, ...this.#relay?.addresses },
+        }),
+      certificates: () => identity?.certificates ?? [],
+      warnings: () => proxyWarnings(proxy, identity?.problem),
+      parts: () => proxy.parts,
+      services: () => proxy.services,
+      ...shownFlags === undefined ? {} : { flags: shownFlags },
     });
   }
 

@@ -5,6 +5,8 @@
  * @module
  */
 
+import { proxyParts, servicesAnswer } from "../admin/services_answer.ts";
+import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
@@ -83,6 +85,8 @@ export class ServiceProxy {
     | undefined;
   readonly #addressFile: AddressFile | undefined;
   readonly #discovery: DiscoveryFollower | undefined;
+  /** Connections that are open now. */
+  readonly conduits = new LiveConduits(systemTimers);
   #catalogStopped: Promise<void> | undefined;
 
   constructor(
@@ -106,6 +110,7 @@ export class ServiceProxy {
         log,
         ...(access === undefined ? {} : { access }),
         timers: systemTimers,
+        conduits: this.conduits,
         random: Math.random,
         families: new Families(systemTimers),
         dialer: new MachineDialer(
@@ -188,6 +193,16 @@ export class ServiceProxy {
     });
   }
 
+  /** Its part of `/v1/status`. */
+  get parts(): ReturnType<typeof proxyParts> {
+    return proxyParts(this.#proxy, this.#discovery?.status);
+  }
+
+  /** `/v1/services`. */
+  get services(): ReturnType<typeof servicesAnswer> {
+    return servicesAnswer(this.#proxy);
+  }
+
   start(): void {
     this.#proxy.start();
     this.#catalog.start();
@@ -227,6 +242,7 @@ export class ServiceProxy {
     this.#dns?.listener.close();
     await Promise.all([this.#proxy.stop(drainMs), this.#catalogStopped]);
     await this.#addressFile?.close();
+    this.conduits.stop();
     this.#closeDialer();
   }
 }

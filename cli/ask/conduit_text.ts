@@ -46,7 +46,7 @@ const COLUMNS: readonly ConduitColumn[] = [
   {
     heading: "CALLER",
     least: 8,
-    of: ({ caller }) => caller,
+    of: ({ caller }) => caller || "-",
   },
   { heading: "CALLS FROM", only: "wide", of: ({ from = "-" }) => from },
   {
@@ -155,7 +155,7 @@ export function conduitsText(
   if (more > 0) {
     const text = `${countText(conduits.length)} of ${
       counted(total, "connection")
-    }; --limit ${total} shows all`;
+    }; --limit shows more`;
     lines.push(...dimLines(page, text));
   }
   return `${lines.join("\n")}\n`;

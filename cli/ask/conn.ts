@@ -34,8 +34,8 @@ import { SORTS } from "./top/top_state.ts";
 
 const LIST = "tunnel conn list";
 
-/** More rows than that nobody reads, and a program filters. */
-export const CONDUITS_MAX = 1_000_000;
+/** What a program answers at most. */
+const CONDUITS_MAX = 10_000;
 
 const FLAGS = {
   ...ADMIN_FLAGS,
@@ -166,10 +166,8 @@ async function killOne(
   const isMeant = isSure || confirm === undefined ||
     confirm(`End ${what}?`);
   if (!isMeant) return `Left ${what}`;
-  const { message } = await client.post<ActionAnswer>(
-    `${path}/${ADMIN_ACTIONS.kill}`,
-  );
-  return `Ended ${what}${message === "" ? "" : `: ${ofOthers(message)}`}`;
+  await client.post<ActionAnswer>(`${path}/${ADMIN_ACTIONS.kill}`);
+  return `Ended ${what}`;
 }
 
 /** Enough to know one again. */

@@ -94,9 +94,13 @@ export function linkLines(
   links: readonly LinkInfo[],
   nowMs: number,
 ): string[] {
+  // What is known of no link says nothing.
+  const columns = COLUMNS.filter(({ of }) =>
+    links.some((link) => of(link, nowMs) !== "-")
+  );
   const [head = "", ...rows] = fittedTable(
-    COLUMNS,
-    links.map((link) => COLUMNS.map(({ of }) => of(link, nowMs))),
+    columns,
+    links.map((link) => columns.map(({ of }) => of(link, nowMs))),
     indented(page, 2),
   );
   return [

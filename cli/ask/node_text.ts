@@ -153,7 +153,12 @@ export function nodesText(
 export function nodeText(page: Page, node: NodeDetail, nowMs: number): string {
   return [
     ...headLines(page, node, nowMs),
-    ...warningLines(page, node.warnings, nowMs),
+    // What tells more of this node is what is read here.
+    ...warningLines(
+      page,
+      node.warnings.map(({ node: _, ...warning }) => warning),
+      nowMs,
+    ),
     "",
     ...facts(page, node),
     ...linksSection(page, node, nowMs),

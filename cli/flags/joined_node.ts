@@ -38,8 +38,7 @@ export function readJoined(
     const problem = error instanceof PkiError
       ? error.message
       : systemProblem(error);
-    const code = error instanceof PkiError ? "TUN314" : "TUN114";
-    throw new UsageError(`Cannot use ${path}: ${problem}`, code);
+    throw new UsageError(`Cannot use ${path}: ${problem}`, "TUN114");
   }
 }
 

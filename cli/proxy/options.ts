@@ -103,9 +103,7 @@ export function proxyOptions(
     ...(zone === "" ? {} : { zone }),
     ...(node === "" ? {} : { node }),
     ...(route === undefined ? {} : { route }),
-    ...(identity === undefined
-      ? {}
-      : { identityProblem: () => identity.problem }),
+    ...(identity === undefined ? {} : { identity }),
     ...relayed(values, route),
     dialTimeoutsMs: values["dial-timeouts"],
     udpIdleMs: values["udp-idle"],

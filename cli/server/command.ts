@@ -93,7 +93,7 @@ async function runServer(
     ...workerFields(role),
   });
   using _net = surviveInternalErrors(log);
-  for (const notice of reading.notices) log.warn(notice, { code: "TUN115" });
+  for (const notice of reading.notices) log.warn(notice);
   const config = liveConfig({
     command: "server",
     table: SERVER_FLAGS,
@@ -135,15 +135,11 @@ async function runServer(
 }
 
 function workersWanted(
-  options: ServerOptions,
+  { health, admin, shutdownTimeoutMs }: ServerOptions,
   count: number,
   role: WorkerRole | undefined,
 ): WorkersWanted {
-  const { health, admin, adminAccess, agents, shutdownTimeoutMs } = options;
-  const { stateDirectory } = agents.identity ?? {};
-  const access = { stateDirectory, ...adminAccess };
-  const http = { health, admin, access };
-  return { count, role, http, endMs: shutdownTimeoutMs };
+  return { count, role, http: { health, admin }, endMs: shutdownTimeoutMs };
 }
 
 function listenFlags(

@@ -282,16 +282,13 @@ function frontendListen(
 function authorization(
   flags: FlagReading<typeof SERVER_FLAGS>["values"],
   worker: Pick<WorkerRole, "index"> | undefined,
-): Pick<ServerOptions, "authorization" | "access" | "metricsNodesMax"> {
-  const records = {
-    ...accessLog(flags, worker),
-    metricsNodesMax: flags["metrics-nodes-max"],
-  };
+): Pick<ServerOptions, "authorization" | "access"> {
+  const access = accessLog(flags, worker);
   const audit = auditOptions(flags, worker);
   const policyFile = flags["policy-file"];
-  if (audit === undefined && policyFile === "") return records;
+  if (audit === undefined && policyFile === "") return access;
   return {
-    ...records,
+    ...access,
     authorization: {
       ...(policyFile === "" ? {} : { policyFile }),
       ...(audit === undefined ? {} : { audit }),

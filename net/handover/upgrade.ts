@@ -121,9 +121,7 @@ export class Upgrade {
   #failed(reason: string): void {
     if (this.#isOver) return;
     const words = this.#output.end();
-    this.#options.log.warn(`upgrade: ${reason}; this process goes on`, {
-      code: "TUN913",
-    });
+    this.#options.log.warn(`upgrade: ${reason}; this process goes on`);
     this.#finish({ kind: "failed", reason, words });
   }
 

@@ -13,7 +13,6 @@ import { isSystemError } from "../../platform/files/file_error.ts";
 import type { Log } from "../../platform/log/log.ts";
 import {
   ADMIN_SOCKET,
-  type AdminAction,
   adminApi,
   type AdminApiOptions,
   type AdminRoute,
@@ -69,16 +68,7 @@ export function apiBeside(
   did?: AdminApiOptions["did"],
 ): AdminPortOptions["handler"] {
   return (who, own) => {
-    // What one worker does not know another may: their parent says who asked.
-    const seen = did && passedHttp() !== undefined
-      ? (action: AdminAction) => {
-        if (action.status !== 404) did(action);
-      }
-      : did;
-    const api = adminApi([...routes, ...own], {
-      who,
-      ...(seen && { did: seen }),
-    });
+    const api = adminApi([...routes, ...own], { who, ...(did && { did }) });
     return withApi(api, others(who));
   };
 }
@@ -155,9 +145,7 @@ export class AdminPort implements BoundListener {
       "task",
       this.open().catch((error) => {
         if (!(error instanceof ListenError)) throw error;
-        log.error(`${error.message}; change --admin-socket`, {
-          code: error.tunnelCode,
-        });
+        log.error(`${error.message}; change --admin-socket`);
       }),
     );
   }
@@ -197,7 +185,6 @@ export class AdminPort implements BoundListener {
       log.warn(
         `Cannot give ${path} to group ${socketGroup}: ${error.message}; it is ` +
           "for its owner alone",
-        { code: "TUN114" },
       );
     }
   }

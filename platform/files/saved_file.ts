@@ -168,7 +168,7 @@ export class SavedFile {
       if (problem !== this.#problem) {
         log.warn(
           `Cannot keep ${what} in ${path}: ${problem}; ${unkept}`,
-          { code: "TUN905", ...fields },
+          fields,
         );
       }
       this.#problem = problem;
@@ -242,10 +242,7 @@ export class SavedFile {
     if (error instanceof Deno.errors.NotFound) return undefined;
     const { path, what, unusable, log, fields } = this.#options;
     const problem = problemOf(error);
-    log.warn(`Cannot use ${what} in ${path}: ${problem}; ${unusable}`, {
-      code: "TUN906",
-      ...fields,
-    });
+    log.warn(`Cannot use ${what} in ${path}: ${problem}; ${unusable}`, fields);
     return undefined;
   }
 }

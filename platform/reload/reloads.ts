@@ -147,7 +147,7 @@ export class Reloads {
       files: [...files],
       timers,
       onFiles: (changed) => this.#onFiles(changed),
-      onProblem: (line) => log.warn(line, { code: "TUN116" }),
+      onProblem: (line) => log.warn(line),
     });
     this.check();
   }
@@ -218,9 +218,7 @@ export class Reloads {
       return "same";
     }
     log.info(`${source.kind}: ${change}`);
-    for (const warning of source.warnings ?? []) {
-      log.warn(warning, { code: "TUN214" });
-    }
+    for (const warning of source.warnings ?? []) log.warn(warning);
     this.onChange();
     return "new";
   }
@@ -250,9 +248,7 @@ export class Reloads {
     entry.waiting = undefined;
     entry.problem = problem;
     this.#failures.with(entry.kind).add();
-    this.#options.log.error(`${problem}; what was read before stays in use`, {
-      code: "TUN116",
-    });
+    this.#options.log.error(`${problem}; what was read before stays in use`);
   }
 
   #states(): readonly State[] {

@@ -234,7 +234,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
 
   #fail(error: unknown): void {
     if (error instanceof GrpcError) {
-      return this.finish(error.status);
+      return this.finish({ code: error.code, message: error.message });
     }
     reportFault("stream", error);
     const isWithinMessage = this.#body.keptBytes > 0;

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { certificatesInUse, expiryOf } from "../../net/admin/own_facts.ts";
 import type { CertificatesAnswer } from "../../proto/admin/list_answers.ts";
 import type { Expiry } from "../../proto/admin/status_answer.ts";
 import { TokenStore } from "../identity/token_store.ts";
@@ -17,19 +18,14 @@ const EXPIRIES_MAX = 10;
 /** Nodes whose certificates are listed: the soonest to expire. */
 const NODES_LISTED_MAX = 100;
 
-/** What expires next is looked for no sooner than after this. */
-const NEXT_AGE_MS = 5_000;
-
 /** Tokens are files or records, and are read again no sooner. */
-const TOKENS_AGE_MS = 30_000;
+const TOKENS_AGE_MS = 60_000;
 
 type Listed = CertificatesAnswer["certificates"][number];
 
 /** See the module description. */
 export class Expiries {
   readonly #facts: ServerFacts;
-  #next: readonly Expiry[] = [];
-  #lookedMs = -Infinity;
   #tokens: readonly Expiry[] = [];
   #readMs = -Infinity;
 
@@ -37,20 +33,10 @@ export class Expiries {
     this.#facts = facts;
   }
 
-  /** The soonest first; looked for again when some seconds have passed. */
+  /** The soonest first. */
   async next(view: NodeView): Promise<readonly Expiry[]> {
-    const { timers } = this.#facts;
-    if (timers.now() - this.#lookedMs < NEXT_AGE_MS) return this.#next;
-    this.#lookedMs = timers.now();
-    return this.#next = await this.#look(view);
-  }
-
-  async #look(view: NodeView): Promise<readonly Expiry[]> {
-    const own = this.#own().map(({ use, subject, notAfter, renewal }) => ({
-      what: use === "authority" ? `authority ${subject}` : `${use} certificate`,
-      at: notAfter,
-      renewal,
-    }));
+    const { certificates } = this.#facts.files;
+    const own = certificatesInUse(certificates).map(expiryOf);
     const nodes = soonestNodes(view, EXPIRIES_MAX).map(({ name, until }) => ({
       what: `certificate of node ${name}`,
       at: until,
@@ -77,33 +63,12 @@ export class Expiries {
         ...problemAt(until, nowMs),
       }));
     return {
-      certificates: [...this.#own(), ...nodes]
+      certificates: [
+        ...certificatesInUse(this.#facts.files.certificates, nowMs),
+        ...nodes,
+      ]
         .sort((a, b) => a.notAfter < b.notAfter ? -1 : 1),
     };
-  }
-
-  #own(): Listed[] {
-    const nowMs = Date.now();
-    const found = new Map<string, Listed>();
-    for (const { kind, renewal, terms } of this.#facts.files.certificates) {
-      for (const term of terms) {
-        const isLeaf = term.role === "leaf";
-        const notAfter = new Date(term.notAfterMs).toISOString();
-        // The agent port's own is made by the server itself.
-        const isOurs = isLeaf && term.subject === "tunnel-server";
-        // Several ports trust one authority.
-        found.set(`${isLeaf ? kind : ""} ${term.fingerprint}`, {
-          use: isLeaf ? kind : "authority",
-          subject: term.subject,
-          issuer: term.issuer,
-          notBefore: new Date(term.notBeforeMs).toISOString(),
-          notAfter,
-          renewal: isOurs ? "by itself" : isLeaf ? renewal : "by hand",
-          ...problemAt(notAfter, nowMs),
-        });
-      }
-    }
-    return [...found.values()];
   }
 
   /** Those that may still be used. */

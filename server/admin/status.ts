@@ -4,17 +4,13 @@
  * @module
  */
 
+import { hundredth, trafficOf } from "../../net/admin/own_facts.ts";
 import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
-import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
-import type { StatusAnswer, Traffic } from "../../proto/admin/status_answer.ts";
+import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
+import { clipped } from "../../proto/peer/quoted.ts";
 import { clientSummaries } from "../discovery/status/sync_status.ts";
 import type { Expiries } from "./expiries.ts";
-import {
-  leastRoundTrip,
-  type NodeView,
-  turn,
-  type ViewedNode,
-} from "./node_view.ts";
+import { leastRoundTrip, type NodeView, type ViewedNode } from "./node_view.ts";
 import type { ServerFacts } from "./server_facts.ts";
 import { warningsOf } from "./warnings.ts";
 
@@ -22,34 +18,28 @@ import { warningsOf } from "./warnings.ts";
 const GONE_MAX = 20;
 const SLOWEST_MAX = 5;
 const TOP_MAX = 10;
+const CALLERS_MAX = 5;
+
+/** Of one caller, which is often a long subject of a certificate. */
+const CALLER_LENGTH_MAX = 100;
 
 /** A round trip of the best of us is no slowness. */
 const SLOW_MS = 20;
 
-/**
- * See the module description.
- *
- * @param biggest Conduits by rate, where somebody has listed them just now.
- */
+/** See the module description. */
 export async function statusAnswer(
   facts: ServerFacts,
   view: NodeView,
   expiries: Expiries,
-  biggest?: readonly ConduitInfo[],
 ): Promise<StatusAnswer> {
   const { conduits, discovery } = facts;
-  // Each looks at every node: everybody else has a turn in between.
-  const warnings = warningsOf(facts, view);
-  await turn();
-  const nodes = nodesOf(facts, view);
-  await turn();
-  const next = await expiries.next(view);
+  const top = conduitsAnswer(conduits, { sort: "rate", limit: TOP_MAX });
   return {
     program: facts.program(),
-    warnings,
-    traffic: trafficOf(facts),
-    expiries: next,
-    nodes,
+    warnings: warningsOf(facts, view),
+    traffic: trafficOf(conduits, facts.pendingDials()),
+    expiries: await expiries.next(view),
+    nodes: nodesOf(facts, view),
     servers: serversOf(facts),
     ...(discovery === undefined ? {} : {
       sources: discovery.catalog.status.map(({ name, isSynced, problem }) => ({
@@ -59,22 +49,7 @@ export async function statusAnswer(
       })),
       discovery: clientsOf(facts),
     }),
-    top: biggest?.slice(0, TOP_MAX) ??
-      conduitsAnswer(conduits, { sort: "rate", limit: TOP_MAX }).conduits,
-  };
-}
-
-function trafficOf({ conduits, pendingDials }: ServerFacts): Traffic {
-  const [p50, p99] = conduits.dialTimes.percentiles(conduits.nowMs, [
-    0.5,
-    0.99,
-  ]);
-  return {
-    conduits: conduits.size,
-    pendingDials: pendingDials(),
-    ...conduits.totals(),
-    ...(p50 === undefined ? {} : { dialP50Ms: hundredth(p50) }),
-    ...(p99 === undefined ? {} : { dialP99Ms: hundredth(p99) }),
+    top: top.conduits,
   };
 }
 
@@ -106,13 +81,52 @@ function nodesOf(
         ...(reason === undefined ? {} : { reason }),
       };
     }),
-    slowest: slow.slice(0, SLOWEST_MAX).map(({ node, ms }) => {
-      const { name, problem } = summaryOf(node);
-      const why = problem ??
-        `a round trip to it takes ${Math.round(ms)} ms: it is far away`;
-      return { name, roundTripMs: hundredth(ms), why };
-    }),
+    slowest: slowestOf(facts, slow.slice(0, SLOWEST_MAX), summaryOf),
   };
+}
+
+type Slowest = NonNullable<StatusAnswer["nodes"]>["slowest"];
+
+/** Each with the reason, and with whom it keeps waiting. */
+function slowestOf(
+  facts: ServerFacts,
+  slow: readonly { readonly node: ViewedNode; readonly ms: number }[],
+  summaryOf: NodeView["summaryOf"],
+): Slowest {
+  const ids = slow.map(({ node }) => node.links[0]?.peer.agentId ?? node.name);
+  const callers = callersOf(facts, new Set(ids));
+  return slow.map(({ node, ms }, at) => {
+    const { name, problem, conduits } = summaryOf(node);
+    const why = problem ??
+      `a round trip to it takes ${Math.round(ms)} ms: it is far away`;
+    return {
+      ...{ name, roundTripMs: hundredth(ms), why, conduits },
+      callers: biggest(callers.get(ids[at]!) ?? new Map()),
+    };
+  });
+}
+
+/** By node, then by caller: what they have moved. */
+function callersOf(
+  { conduits }: ServerFacts,
+  nodes: ReadonlySet<string>,
+): ReadonlyMap<string, ReadonlyMap<string, number>> {
+  const found = new Map<string, Map<string, number>>();
+  if (nodes.size === 0) return found;
+  for (const { facts, sentBytes, receivedBytes } of conduits.all()) {
+    const { node = "", who = "" } = facts;
+    if (!nodes.has(node)) continue;
+    let callers = found.get(node);
+    if (callers === undefined) found.set(node, callers = new Map());
+    const bytes = callers.get(who) ?? 0;
+    callers.set(who, bytes + sentBytes + receivedBytes);
+  }
+  return found;
+}
+
+function biggest(callers: ReadonlyMap<string, number>): readonly string[] {
+  return [...callers].sort(([, a], [, b]) => b - a).slice(0, CALLERS_MAX)
+    .map(([caller]) => clipped(caller, CALLER_LENGTH_MAX));
 }
 
 function serversOf(
@@ -145,8 +159,4 @@ function clientsOf(
       kinds.every(({ state }) => state === "synced" || state === "unsent")
     ).length;
   return { clients: clients.length, inSync, refused };
-}
-
-function hundredth(ms: number): number {
-  return Math.round(ms * 100) / 100;
 }

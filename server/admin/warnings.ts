@@ -5,8 +5,12 @@
  * @module
  */
 
-import { internalErrorCounts } from "../../platform/errors/internal_errors.ts";
-import type { Code } from "../../proto/codes/codes.ts";
+import {
+  code,
+  fileWarnings,
+  SEVERITY_RANK,
+  slipWarnings,
+} from "../../net/admin/own_facts.ts";
 import type { Warning } from "../../proto/admin/status_answer.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { outageNotes } from "../identity/state_metrics.ts";
@@ -24,8 +28,6 @@ const REFUSED_MS = 600_000;
 /** Longest sentence of somebody else's that is repeated. */
 const TEXT_LENGTH_MAX = 400;
 
-const RANK = { error: 0, warning: 1, notice: 2 } as const;
-
 /** The worst first. */
 export function warningsOf(
   facts: ServerFacts,
@@ -33,29 +35,14 @@ export function warningsOf(
 ): readonly Warning[] {
   return [
     ...facts.warnings(),
-    ...fileWarnings(facts),
+    ...fileWarnings(facts.files.notes),
     ...sourceWarnings(facts),
     ...stateWarnings(facts),
     ...peerWarnings(facts),
     ...refusedPeers(facts),
     ...nodeWarnings(facts, view),
-    ...ownFaults(),
-  ].sort((a, b) => RANK[a.severity] - RANK[b.severity]);
-}
-
-/** Certificates that expire, and files that cannot be used. */
-function* fileWarnings({ files }: ServerFacts): Iterable<Warning> {
-  for (const note of files.notes) {
-    const isExpired = / expired on /.test(note);
-    const isExpiry = isExpired || / expires in /.test(note);
-    yield {
-      code: code(
-        isExpiry ? "TUN202" : note.startsWith("policy:") ? "TUN605" : "TUN203",
-      ),
-      severity: isExpiry && !isExpired ? "warning" : "error",
-      message: note,
-    };
-  }
+    ...slipWarnings(),
+  ].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]);
 }
 
 function* sourceWarnings({ discovery }: ServerFacts): Iterable<Warning> {
@@ -177,21 +164,6 @@ function copiedWarning(name: string, sinceMs: number): Warning {
   };
 }
 
-/** Slips of ours; each ended one thing. */
-function* ownFaults(): Iterable<Warning> {
-  let count = 0;
-  for (const [, times] of internalErrorCounts()) count += times;
-  if (count === 0) return;
-  yield {
-    code: code("TUN907"),
-    severity: "warning",
-    message:
-      `${count} internal ${count === 1 ? "error" : "errors"} since the ` +
-      "start, each of which ended one connection or task; the log has them: " +
-      "please report them",
-  };
-}
-
 /** How many more there are than were told. */
 function* theRest(count: number, what: string): Iterable<Warning> {
   if (count <= WARNINGS_OF_KIND_MAX) return;
@@ -199,9 +171,4 @@ function* theRest(count: number, what: string): Iterable<Warning> {
     severity: "warning",
     message: `… and ${count - WARNINGS_OF_KIND_MAX} more ${what}`,
   };
-}
-
-/** Only codes of the table are said. */
-export function code(known: Code): Code {
-  return known;
 }

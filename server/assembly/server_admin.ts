@@ -5,12 +5,12 @@
  */
 
 import type { AdminRoute } from "../../net/admin/admin_api.ts";
+import { code } from "../../net/admin/own_facts.ts";
 import { cpuSeconds } from "../../platform/metrics/process_metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import type { ProgramInfo, Warning } from "../../proto/admin/status_answer.ts";
 import { type ServerAdmin, serverAdmin } from "../admin/admin_routes.ts";
-import { code } from "../admin/warnings.ts";
 import type { ServerDiscovery } from "../discovery/serving/server_discovery.ts";
 import type { Readiness } from "./readiness.ts";
 import type { ServerAgents } from "./server_agents.ts";

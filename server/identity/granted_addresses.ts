@@ -10,7 +10,6 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import type { Log } from "../../platform/log/log.ts";
 import {
   IdentifiersError,
@@ -93,9 +92,7 @@ export class GrantedAddresses {
         error instanceof IdentifiersError;
       if (!isKnown) throw error;
       // What it was granted before stays its own.
-      this.#options.log.error(error.message, {
-        code: tunnelCodeOf(error) ?? "TUN801",
-      });
+      this.#options.log.error(error.message);
     }
   }
 

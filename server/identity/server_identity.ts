@@ -7,7 +7,6 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
@@ -170,7 +169,7 @@ export class ServerIdentity {
     const source: StateSource = {
       connection: { kind: "directory", root: stateDirectory },
       ...environment.state,
-      warn: (line) => log.warn(line, { code: "TUN803" }),
+      warn: (line) => log.warn(line),
     };
     const { connection } = source;
     const state = await openOrCreateState(
@@ -262,7 +261,6 @@ export class ServerIdentity {
       this.#log.warn(
         `Cannot keep for \`tunnel node list\` that ${record.node} is linked ` +
           `twice: ${error.message}`,
-        { code: "TUN330" },
       )
     );
   }
@@ -285,11 +283,7 @@ export class ServerIdentity {
     } catch (error) {
       if (!(error instanceof StateError)) throw error;
       // It is said again when the agent links again.
-      if (!(error instanceof StateAwayError)) {
-        this.#log.error(error.message, {
-          code: tunnelCodeOf(error) ?? "TUN801",
-        });
-      }
+      if (!(error instanceof StateAwayError)) this.#log.error(error.message);
     }
   }
 
@@ -307,7 +301,7 @@ export class ServerIdentity {
     this.#stopWatching = watchState(this.#state, {
       onNode: (name) => this.#noteNode(name),
       onAuthorities: () => unawaited("identity", this.reload()),
-      onProblem: (line) => this.#log.warn(line, { code: "TUN802" }),
+      onProblem: (line) => this.#log.warn(line),
     });
     const maintain = () => {
       this.#maintenance = systemTimers.after(MAINTENANCE_MS, () => {
@@ -335,9 +329,7 @@ export class ServerIdentity {
     } catch (error) {
       if (!(error instanceof StateError)) throw error;
       this.#events?.onReloaded(error.message);
-      this.#log.error(`${error.message}; what was read before stays in use`, {
-        code: tunnelCodeOf(error) ?? "TUN801",
-      });
+      this.#log.error(`${error.message}; what was read before stays in use`);
     }
   }
 
@@ -348,10 +340,7 @@ export class ServerIdentity {
     if (name !== undefined) return;
     this.#granted.load().then(
       () => this.#events?.onNode(),
-      (error) =>
-        this.#log.error(`Cannot read the nodes: ${error.message}`, {
-          code: tunnelCodeOf(error) ?? "TUN801",
-        }),
+      (error) => this.#log.error(`Cannot read the nodes: ${error.message}`),
     );
   }
 

@@ -144,7 +144,7 @@ function recordedFacts(
 }
 
 /** What an agent is called, as policies name nodes. */
-export function namesOf(
+function namesOf(
   agent: LinkPeer | undefined,
   wanted: string | undefined,
 ): readonly string[] {

@@ -163,7 +163,7 @@ function labelledRule(
 ): LabelledRule {
   try {
     const rule = parseRule(text);
-    return { rule, label: `${pathText(place)} ${rule.text}`, place };
+    return { rule, label: `${pathText(place)} ${rule.text}` };
   } catch (error) {
     if (!(error instanceof RuleError)) throw error;
     throw new FieldError(place, error.message);

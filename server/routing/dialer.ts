@@ -69,10 +69,8 @@ export interface DialObserver {
   dialStarted(): void;
   /** Paired with `dialStarted`, after a success as after a failure. */
   dialEnded(): void;
-  /** @param node The agent that was asked, or that is wanted, if known. */
-  dialFailed(cause: DialFailureCause, path: DialPath, node?: string): void;
-  /** @param node The agent, where it is linked here. */
-  connected(tookMs: number, path: DialPath, node?: string): ConduitObserver;
+  dialFailed(cause: DialFailureCause, path: DialPath): void;
+  connected(tookMs: number, path: DialPath): ConduitObserver;
 }
 
 /** Sends dials to other servers. */
@@ -310,8 +308,7 @@ export class Dialer {
     way: DialWay | undefined,
     answer: DialAnswer,
   ): PendingDial {
-    const { observer } = this.#options;
-    observer.dialFailed(cause, pathOf(request, way), way?.agentId);
+    this.#options.observer.dialFailed(cause, pathOf(request, way));
     const facts = dialFacts(request, way);
     this.#options.conduits?.dialFailed();
     this.#options.failed?.(error, facts);

@@ -311,7 +311,6 @@ export class OngoingDial implements PendingDial, LiveDial {
     const counter = observer.connected(
       timers.now() - this.#startedMs,
       this.#path,
-      this.#way.agentId,
     );
     const recorded = this.#record?.observing(counter) ?? counter;
     const { facts } = this;
@@ -356,8 +355,7 @@ export class OngoingDial implements PendingDial, LiveDial {
 
   #count(error: DialError, cause: DialFailureCause): void {
     const { facts } = this;
-    const { observer } = this.#options;
-    observer.dialFailed(cause, this.#path, this.#way.agentId);
+    this.#options.observer.dialFailed(cause, this.#path);
     this.#options.conduits?.dialFailed();
     this.#options.failed?.(error, facts);
     this.#options.log?.failed(error, facts, this.#startedMs);

@@ -74,8 +74,7 @@ export class KubernetesIdentity implements LinkIdentity {
             addresses: addresses.map(({ host, port }) => `${host} ${port}`)
               .join(", "),
           }),
-        warn: (message) =>
-          log.warn(message, { code: "TUN808" }, lineKey(message)),
+        warn: (message) => log.warn(message, {}, lineKey(message)),
       },
     });
   }
@@ -199,9 +198,7 @@ export class KubernetesIdentity implements LinkIdentity {
       this.#credentials?.reload();
     } catch (error) {
       if (!(error instanceof CredentialsError)) throw error;
-      this.#log.error(`${error.message}; the ones in use stay`, {
-        code: "TUN315",
-      });
+      this.#log.error(`${error.message}; the ones in use stay`);
     }
   }
 }
@@ -220,9 +217,9 @@ function observerOf(log: Log): CsrObserver {
     failed: (reason, retryMs) =>
       log.warn(
         `${reason}; trying again in ${Math.round(retryMs)} ms`,
-        { code: "TUN315" },
+        {},
         reason,
       ),
-    warn: (message) => log.warn(message, { code: "TUN325" }, lineKey(message)),
+    warn: (message) => log.warn(message, {}, lineKey(message)),
   };
 }

@@ -10,6 +10,7 @@
  * @module
  */
 
+import type { LiveConduits } from "../../../platform/conduits/live_conduits.ts";
 import type { Families } from "../balancer/families.ts";
 import { PortTimes } from "./port_times.ts";
 import {
@@ -43,6 +44,8 @@ export interface ProxyContext {
   /** Absent: there is no access log. */
   readonly access?: AccessRecorder;
   readonly timers: Timers;
+  /** What is live is listed there; absent: nowhere. */
+  readonly conduits?: LiveConduits;
   readonly random: Random;
   readonly dialer: EndpointDialer;
   /** Of this machine; absent: it has all. */

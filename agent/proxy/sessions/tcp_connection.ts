@@ -165,16 +165,24 @@ export class TcpConnection implements ConduitObserver, ListItem {
     setUserTimeout(stream.descriptor, userTimeoutMs);
     this.#joinedMs = this.#context.timers.now();
     this.#port.times.connect.observe((this.#joinedMs - this.#startMs) / 1_000);
+    const observed = this.#observed(far, observer);
     // What is in it was brought by the dial.
-    if (this.#looked !== undefined) observer.sent(this.#early.length);
+    if (this.#looked !== undefined) observed.sentEarly(this.#early.length);
     this.#joined = join(
       conduitOf(this.#clientStream()),
-      new ObservedConduit(far, observer),
+      observed,
       () => this.#over(),
       (joined) => this.#halfClosed = halfClosed.add(joined),
     );
     const backend = this.#backend!;
     if (!backend.isUsable) this.#client.onLate(backend);
+  }
+
+  #observed(far: Conduit, observer: ConduitObserver): ObservedConduit {
+    const { conduits } = this.#context;
+    const origin = { id: newConnectionId(), askedMs: this.#startMs };
+    return conduits?.open(far, observer, this.#facts(), origin) ??
+      new ObservedConduit(far, observer);
   }
 
   /** The client, without what the dial has brought already. */

@@ -82,9 +82,7 @@ export class EtcdSource implements Source {
       if (!(error instanceof EtcdError)) throw error;
       // The watch lives or says itself that it does not.
       if (!this.#isStopped) {
-        this.#options.log.warn(`${error.message}; nothing was compared`, {
-          code: "TUN701",
-        });
+        this.#options.log.warn(`${error.message}; nothing was compared`);
       }
     }
   }

@@ -101,9 +101,7 @@ export class ExpiryWatch {
     // The reader of an expired certificate has reported it.
     const isNews = due < (before ?? Infinity) &&
       (due > 0 || before !== undefined);
-    if (isNews) {
-      this.#options.log.warn(sentence(source, term, now), { code: "TUN202" });
-    }
+    if (isNews) this.#options.log.warn(sentence(source, term, now));
     return Math.min(due, before ?? Infinity);
   }
 

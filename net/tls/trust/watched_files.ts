@@ -54,9 +54,7 @@ export class WatchedFiles {
     renewal: Renewal = "by hand",
   ): Credentials {
     const credentials = Credentials.load(files, renewal);
-    for (const warning of credentials.warnings) {
-      this.#log.warn(warning, { code: "TUN214" });
-    }
+    for (const warning of credentials.warnings) this.#log.warn(warning);
     this.#reloads.add(new CredentialSource(kind, credentials));
     credentials.onChange(() => this.#expiry.check());
     this.#expiry.add({

@@ -159,7 +159,6 @@ export class EngineOffers implements PeerOffers, MemberMemory {
     this.#problem = message;
     this.#options.log.warn(
       `${message}; agents of other servers stay as they were`,
-      { code: "TUN710" },
     );
   }
 }

@@ -202,11 +202,7 @@ export class OpenStreams {
 
   #assertRoom(): void {
     if (this.#isDraining) {
-      throw new GrpcError(
-        StatusCode.UNAVAILABLE,
-        "the server is stopping",
-        "TUN416",
-      );
+      throw new GrpcError(StatusCode.UNAVAILABLE, "the server is stopping");
     }
     const problem = this.#options.problem();
     if (problem !== undefined) {

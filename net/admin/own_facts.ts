@@ -1,0 +1,118 @@
+/**
+ * What every program of ours says of itself in the same way: certificates that
+ * it uses, files that it cannot use, slips, traffic.
+ *
+ * @module
+ */
+
+import { internalErrorCounts } from "../../platform/errors/internal_errors.ts";
+import type { LiveConduits } from "../../platform/conduits/live_conduits.ts";
+import type { CertificatesAnswer } from "../../proto/admin/list_answers.ts";
+import type {
+  Expiry,
+  Traffic,
+  Warning,
+} from "../../proto/admin/status_answer.ts";
+import type { Code } from "../../proto/codes/codes.ts";
+import type { TermSource } from "../tls/trust/expiry.ts";
+
+/** Worst first. */
+export const SEVERITY_RANK = { error: 0, warning: 1, notice: 2 } as const;
+
+type Certificate = CertificatesAnswer["certificates"][number];
+
+/** Certificates in use; several ports may trust one authority. */
+export function certificatesInUse(
+  sources: readonly TermSource[],
+  nowMs: number = Date.now(),
+): readonly Certificate[] {
+  const found = new Map<string, Certificate>();
+  for (const { kind, renewal, terms } of sources) {
+    for (const term of terms) {
+      const isLeaf = term.role === "leaf";
+      // The agent port's own is made by the server itself.
+      const isOurs = isLeaf && term.subject === "tunnel-server";
+      found.set(`${isLeaf ? kind : ""} ${term.fingerprint}`, {
+        use: isLeaf ? kind : "authority",
+        subject: term.subject,
+        issuer: term.issuer,
+        notBefore: new Date(term.notBeforeMs).toISOString(),
+        notAfter: new Date(term.notAfterMs).toISOString(),
+        renewal: isOurs ? "by itself" : isLeaf ? renewal : "by hand",
+        ...term.notAfterMs > nowMs
+          ? {}
+          : { problem: "it has expired: peers refuse it" },
+      });
+    }
+  }
+  return [...found.values()];
+}
+
+/** The same as what is to expire. */
+export function expiryOf(
+  { use, subject, notAfter, renewal }: Certificate,
+): Expiry {
+  return {
+    what: use === "authority" ? `authority ${subject}` : `${use} certificate`,
+    at: notAfter,
+    renewal,
+  };
+}
+
+/** Certificates that expire, and files that cannot be used. */
+export function* fileWarnings(notes: readonly string[]): Iterable<Warning> {
+  for (const note of notes) {
+    const isExpired = / expired on /.test(note);
+    const isExpiry = isExpired || / expires in /.test(note);
+    yield {
+      code: code(
+        isExpiry ? "TUN202" : note.startsWith("policy:") ? "TUN605" : "TUN203",
+      ),
+      severity: isExpiry && !isExpired ? "warning" : "error",
+      message: note,
+    };
+  }
+}
+
+/** Slips of ours; each ended one thing. */
+export function* slipWarnings(): Iterable<Warning> {
+  let count = 0;
+  for (const [, times] of internalErrorCounts()) count += times;
+  if (count === 0) return;
+  yield {
+    code: code("TUN907"),
+    severity: "warning",
+    message:
+      `${count} internal ${count === 1 ? "error" : "errors"} since the ` +
+      "start, each of which ended one connection or task; the log has them: " +
+      "please report them",
+  };
+}
+
+/** What passes through a program. */
+export function trafficOf(
+  conduits: LiveConduits,
+  pendingDials: number,
+): Traffic {
+  const [p50, p99] = conduits.dialTimes.percentiles(conduits.nowMs, [
+    0.5,
+    0.99,
+  ]);
+  return {
+    conduits: conduits.size,
+    pendingDials,
+    ...conduits.totals(),
+    ...p50 === undefined ? {} : { dialP50Ms: hundredth(p50) },
+    ...p99 === undefined ? {} : { dialP99Ms: hundredth(p99) },
+  };
+}
+
+/** As many digits as mean something. */
+export function hundredth(value: number): number {
+  return Math.round(value * 100) / 100;
+}
+
+/** Only codes of the table are said. */
+export function code(known: Code): Code {
+  return known;
+}
