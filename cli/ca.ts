@@ -14,7 +14,9 @@ import {
   trustedBy,
 } from "../server/identity/authorities.ts";
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
-import { defineCommand } from "./program/command.ts";
+import type { StateEngine } from "../server/state/state_engine.ts";
+import { type CommandContext, defineCommand } from "./program/command.ts";
+import { ProgressLine } from "./program/progress.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { booleanFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
@@ -41,13 +43,19 @@ const FLAGS = {
     help: "Retire it even if nodes still hold certificates of it: they are " +
       "locked out and must join again.",
   }),
+  "wait": booleanFlag(false, {
+    group: "tunnel ca rotate, activate",
+    help: "Go on until the next step is safe: all nodes know the next " +
+      "authority, or none needs the old one any more. A terminal is told how " +
+      "far it is. Ctrl-C ends only the waiting.",
+  }),
   ...GENERAL_FLAGS,
 } as const;
 
 const VERBS = {
   show: { flags: ["json", "pem"] },
-  rotate: {},
-  activate: {},
+  rotate: { flags: ["wait"] },
+  activate: { flags: ["wait"] },
   retire: { flags: ["force"] },
 } as const;
 
@@ -63,7 +71,11 @@ export const CA_COMMAND = defineCommand({
     "issue; linked nodes get new certificates. retire ends the trust in the " +
     "old one; it is refused while a node still needs it.",
   ],
-  examples: ["tunnel ca show", "tunnel ca rotate", "tunnel ca show --pem"],
+  examples: [
+    "tunnel ca show",
+    "tunnel ca rotate --wait",
+    "tunnel ca show --pem",
+  ],
   flags: FLAGS,
   async run({ values, operands, given }, context) {
     const { print } = context;
@@ -82,10 +94,12 @@ export const CA_COMMAND = defineCommand({
           break;
         case "rotate":
           show(await rotateAuthority(state));
+          if (values["wait"]) await untilSafe(state, context);
           print("Next: tunnel ca activate, when it is known to all nodes.\n");
           break;
         case "activate":
           show(await activateAuthority(state));
+          if (values["wait"]) await untilSafe(state, context);
           print("Next: tunnel ca retire, when no node needs the old one.\n");
           break;
         case "retire":
@@ -99,6 +113,58 @@ export const CA_COMMAND = defineCommand({
     });
   },
 });
+
+/** How often it is looked: nodes tell of themselves within seconds. */
+const LOOK_EVERY_MS = 1_000;
+
+/** Waits until no node would be locked out by the next step. */
+async function untilSafe(
+  state: StateEngine,
+  { print }: CommandContext,
+): Promise<void> {
+  const line = new ProgressLine();
+  for (;;) {
+    const nodes = certified(await new NodeStore(state).list());
+    const { lacking, done } = stepOf(await loadAuthorities(state), nodes);
+    const told = nodes.length - lacking.length;
+    if (lacking.length === 0) {
+      line.clear();
+      print(`${told} of ${nodes.length} nodes ${done}.\n`);
+      return;
+    }
+    const named = namesOf(lacking.slice(0, NAMED_MAX));
+    const more = lacking.length > NAMED_MAX
+      ? `, ${lacking.length - NAMED_MAX} more`
+      : "";
+    line.show(
+      `${told} of ${nodes.length} nodes ${done}; waiting for ${named}${more}`,
+    );
+    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+  }
+}
+
+/** Nodes for which the next step is not safe, and what they lack. */
+function stepOf(
+  { next, previous }: Authorities,
+  nodes: readonly NodeRecord[],
+): { readonly lacking: readonly NodeRecord[]; readonly done: string } {
+  if (next !== undefined) {
+    const knowers = knowersOf(authorityIdOf(next.facts), nodes);
+    const lacking = nodes.filter((node) => !knowers.includes(node));
+    return { lacking, done: "know the new authority" };
+  }
+  const lacking = previous === undefined
+    ? []
+    : holdersOf(authorityIdOf(previous), nodes);
+  return { lacking, done: "have a certificate of the new authority" };
+}
+
+/** Those that could be locked out. */
+function certified(nodes: readonly NodeRecord[]): NodeRecord[] {
+  return nodes.filter(({ state, certificate }) =>
+    state !== "revoked" && certificate !== undefined
+  );
+}
 
 function refuseWhileNeeded(
   { current, previous }: Authorities,
@@ -203,9 +269,7 @@ function showText(
     }));
     return JSON.stringify(named, null, 2) + "\n";
   }
-  const there = nodes.filter(({ state, certificate }) =>
-    state !== "revoked" && certificate !== undefined
-  );
+  const there = certified(nodes);
   const table = textTable(
     ["ID", "ROLE", "NODES", "KNOWN TO", "EXPIRES", "KEY (SHA-256)"],
     rows.map(({ id, role, heldBy, knownTo, expiresAt, pin }) => [

@@ -265,6 +265,32 @@ Deno.test("tunnel ca show says who knows an authority and who holds which, in fu
     );
   }));
 
+Deno.test("tunnel ca rotate --wait goes on until each node knows the next authority", () =>
+  inState(async (run, state) => {
+    await addNode(state, "edge-7");
+    await addNode(state, "edge-8");
+    let ended = false;
+    const waiting = run(CA_COMMAND, "rotate", "--wait")
+      .finally(() => ended = true);
+    let authorities = await loadAuthorities(state);
+    while (authorities.next === undefined) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      authorities = await loadAuthorities(state);
+    }
+    const both = [authorities.current.facts, authorities.next.facts]
+      .map(authorityIdOf);
+    const notes = new TrustNotes({
+      nodes: new NodeStore(state),
+      authorities: () => authorities,
+    });
+    await notes.note("edge-7", KEY, both);
+    assert(!ended);
+    await notes.note("edge-8", KEY, both);
+    const { code, printed } = await waiting;
+    assertEquals(code, 0);
+    assert(printed.includes("2 of 2 nodes know the new authority.\n"), printed);
+  }));
+
 Deno.test("words that do not fit the verb are refused", () =>
   inState(async (run) => {
     for (

@@ -20,6 +20,7 @@ import {
   serverFlag,
 } from "./flags/join_flags.ts";
 import { GENERAL_FLAGS, LOG_FLAGS } from "./flags/log_flags.ts";
+import { ProgressLine } from "./program/progress.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { UsageError } from "./flags/usage_error.ts";
 
@@ -94,8 +95,11 @@ export const JOIN_COMMAND = defineCommand({
       proxy: proxyEnvironment(environment),
       isPatient: false,
     };
-    if (values["again"]) await joinAgain(options, identity);
-    const { node } = await AgentIdentity.open(options, identity);
+    const { node } = await withProgress(async (onWaiting) => {
+      const waiting = { ...identity, onWaiting };
+      if (values["again"]) await joinAgain(options, waiting);
+      return await AgentIdentity.open(options, waiting);
+    });
     const where = given.has("state-dir")
       ? ` --state-dir ${stateDirectory}`
       : "";
@@ -103,3 +107,24 @@ export const JOIN_COMMAND = defineCommand({
     return ExitCode.OK;
   },
 });
+
+/** Somebody may take an hour to approve a node: it is seen that this goes on. */
+async function withProgress<T>(
+  run: (onWaiting: (reason: string) => void) => Promise<T>,
+): Promise<T> {
+  const line = new ProgressLine();
+  let ticking: ReturnType<typeof setInterval> | undefined;
+  try {
+    return await run((reason) => {
+      if (!line.isLive || ticking !== undefined) return;
+      const beganMs = Date.now();
+      ticking = setInterval(() => {
+        const seconds = Math.round((Date.now() - beganMs) / 1_000);
+        line.show(`waiting for ${seconds} s: ${reason}`);
+      }, 1_000);
+    });
+  } finally {
+    clearInterval(ticking);
+    line.clear();
+  }
+}

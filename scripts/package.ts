@@ -12,6 +12,7 @@
 import { parseArgs } from "@std/cli";
 import { toBytes } from "@std/streams";
 import { V8_FLAGS } from "../cli/program/self_command.ts";
+import { ProgressLine } from "../cli/program/progress.ts";
 import { VERSION } from "../platform/process/version.ts";
 import { type CarriedFile, launcherScript } from "./launcher.ts";
 import { writeReference } from "./man_pages.ts";
@@ -134,10 +135,14 @@ if (import.meta.main) {
   const { arch = "x64,arm64", out = "dist" } = parseArgs(Deno.args, {
     string: ["arch", "out"],
   });
+  const line = new ProgressLine();
+  line.show("bundling the program");
   const bundle = await bundleProgram();
   for (const architecture of architectures(String(arch))) {
+    line.show(`packing ${architecture}: the runtime is fetched and compressed`);
     const path = await packageFor(architecture, bundle, String(out));
     const { size } = await Deno.stat(path);
+    line.clear();
     console.log(`${path} (${(size / 1e6).toFixed(1)} MB)`);
   }
   await writeReference(String(out));

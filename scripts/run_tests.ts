@@ -11,6 +11,7 @@
  */
 
 import { TextLineStream } from "@std/streams";
+import { isWrittenOver } from "../cli/program/progress.ts";
 import { typescriptFiles } from "./project_files.ts";
 import { TestProgress } from "./test_progress.ts";
 
@@ -30,7 +31,7 @@ async function main(): Promise<number> {
     ? undefined
     : (await typescriptFiles()).filter((path) => path.endsWith("_test.ts"));
   const progress = new TestProgress(wanted?.length);
-  const isTerminal = Deno.stdout.isTerminal();
+  const isTerminal = isWrittenOver(Deno.stdout);
   const seconds = () => (performance.now() - begin) / 1_000;
   const show = () => {
     const line = `${seconds().toFixed(0).padStart(4)} s  ${progress.status}`;

@@ -51,6 +51,8 @@ export interface AgentIdentityEnvironment {
   readonly proxy: ProxyEnvironment;
   /** False: a connection that fails ends a join, as a person would want. */
   readonly isPatient: boolean;
+  /** Asked again after `retryMs`; beside the line in the log. */
+  readonly onWaiting?: (reason: string, retryMs: number) => void;
   /** Uniform in [0, 1); the platform's when absent. */
   readonly random?: () => number;
 }
@@ -394,12 +396,14 @@ function askingOf(
       timers: systemTimers,
       random: random ?? Math.random,
       isPatient,
-      waiting: (reason, retryMs) =>
+      waiting(reason, retryMs) {
         log.event(
           `${reason}; trying again in ${Math.round(retryMs)} ms`,
           {},
           reason,
-        ),
+        );
+        environment.onWaiting?.(reason, retryMs);
+      },
     });
   return { state, calls, ask, learned, log };
 }

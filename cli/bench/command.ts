@@ -26,6 +26,7 @@ import {
   defineCommand,
   refuseOperands,
 } from "../program/command.ts";
+import { isWrittenOver } from "../program/progress.ts";
 import { asDialFailure } from "../program/dial_failure.ts";
 import type { HostPort } from "../flags/addresses.ts";
 import { BENCH_FLAGS, benchPlans, benchServe, benchTarget } from "./flags.ts";
@@ -43,7 +44,7 @@ export interface BenchTerminal {
 
 const PROCESS: BenchTerminal = {
   signals: Deno,
-  isTerminal: () => Deno.stderr.isTerminal(),
+  isTerminal: () => isWrittenOver(Deno.stderr),
 };
 
 const SIGNALS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM"];

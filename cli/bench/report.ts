@@ -5,6 +5,7 @@
  * @module
  */
 
+import { progressBar } from "../program/progress.ts";
 import type {
   BenchFigure,
   BenchGap,
@@ -36,10 +37,7 @@ export function gapRow(gap: BenchGap): string {
 /** What runs now, in less than 80 columns and without an end. */
 export function progressLine(progress: BenchProgress): string {
   const { plan, figure, elapsedMs, durationMs } = progress;
-  const filled = Math.floor(
-    Math.min(1, elapsedMs / durationMs) * BAR_COLUMNS,
-  );
-  const bar = "█".repeat(filled) + "░".repeat(BAR_COLUMNS - filled);
+  const bar = progressBar(elapsedMs / durationMs, BAR_COLUMNS);
   const value = figure === undefined ? "…" : valuesOf(figure)[0]!;
   const label = labelOf(plan).padEnd(LABEL_COLUMNS);
   return `  ${label}${value.padStart(VALUE_COLUMNS)}   ${bar}`;

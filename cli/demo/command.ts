@@ -4,6 +4,7 @@
  * @module
  */
 
+import { isWrittenOver } from "../program/progress.ts";
 import { dial } from "../../client/dial.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 import { defineCommand, refuseOperands } from "../program/command.ts";
@@ -64,7 +65,7 @@ export const DEMO_COMMAND = defineCommand({
             }),
           now: () => performance.now(),
           print: context.print,
-          isTerminal: Deno.stdout.isTerminal(),
+          isTerminal: isWrittenOver(Deno.stdout),
         }),
       ]);
     } finally {

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { progressBar, ProgressLine } from "../../cli/program/progress.ts";
 import type { Tally } from "../interop/tally.ts";
 import {
   Child,
@@ -137,10 +138,16 @@ async function watch(
   minutes: number,
 ): Promise<Round[]> {
   const rounds: Round[] = [];
+  const line = new ProgressLine();
   const startMs = performance.now();
   for (;;) {
     const atMinutes = (performance.now() - startMs) / 60_000;
-    if (atMinutes >= minutes) return rounds;
+    if (atMinutes >= minutes) {
+      line.clear();
+      return rounds;
+    }
+    const bar = progressBar(atMinutes / minutes, 20);
+    line.show(`  ${bar} ${atMinutes.toFixed(1)} of ${minutes} minutes`);
     const [server, agent] = await Promise.all(
       ENDS.map((end) => holding(pids[end])),
     );

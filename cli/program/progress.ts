@@ -1,0 +1,75 @@
+/**
+ * How far long work is: one line on a terminal, written over. A pipe, a file and
+ * a terminal that cannot move its cursor get nothing: what is worth keeping is
+ * printed by who does the work.
+ *
+ * There are no colours in it, so `NO_COLOR` changes nothing.
+ *
+ * @module
+ */
+
+import { cutToColumns } from "../../platform/text/columns.ts";
+import { printable } from "../../platform/log/printable.ts";
+
+/** Where the line stands. */
+export interface ProgressScreen {
+  write(text: string): void;
+  /** `undefined`: no line can be written over here. */
+  columns(): number | undefined;
+}
+
+/** To the left end, and all to the right of it away (ECMA-48 §8.3.41). */
+const ERASE = "\r\x1b[K";
+
+/** See the module description. */
+export class ProgressLine {
+  readonly #screen: ProgressScreen;
+  #shown = "";
+
+  constructor(screen: ProgressScreen = standardErrorScreen()) {
+    this.#screen = screen;
+  }
+
+  /** Whether anybody sees it. */
+  get isLive(): boolean {
+    return this.#screen.columns() !== undefined;
+  }
+
+  /** Puts `text`, which others may have had a hand in, in its place. */
+  show(text: string): void {
+    const columns = this.#screen.columns();
+    if (columns === undefined) return;
+    // The last column stays free: there some terminals begin another line.
+    const line = cutToColumns(printable(text, columns * 2), columns - 1);
+    if (line === this.#shown) return;
+    this.#screen.write(ERASE + line);
+    this.#shown = line;
+  }
+
+  /** Takes it away, before something else is printed and at the end. */
+  clear(): void {
+    if (this.#shown === "") return;
+    this.#screen.write(ERASE);
+    this.#shown = "";
+  }
+}
+
+/** The process's own. */
+export function standardErrorScreen(): ProgressScreen {
+  return {
+    write: (text) => void Deno.stderr.writeSync(new TextEncoder().encode(text)),
+    columns: () =>
+      isWrittenOver(Deno.stderr) ? Deno.consoleSize().columns : undefined,
+  };
+}
+
+/** Whether a line on it can be written over. */
+export function isWrittenOver(stream: { isTerminal(): boolean }): boolean {
+  return stream.isTerminal() && Deno.env.get("TERM") !== "dumb";
+}
+
+/** A part of a whole as a bar, such as `████░░░░`. */
+export function progressBar(part: number, columns: number): string {
+  const filled = Math.floor(Math.min(1, Math.max(0, part)) * columns);
+  return "█".repeat(filled) + "░".repeat(columns - filled);
+}
