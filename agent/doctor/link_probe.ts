@@ -49,9 +49,14 @@ export function linkHops(
   path: ServerPath,
   agent: ProbedAgent,
 ): readonly Hop[] {
+  const late = failed(
+    "TUN421",
+    `${path.name} took the connection, and does not answer`,
+    "the server stands still or is overloaded: `tunnel doctor server` there",
+  );
   return [
-    { name: "identity", look: () => lookAtStanding(path, agent) },
-    { name: "hello", look: (signal) => lookAtHello(path, agent, signal) },
+    { name: "identity", look: () => lookAtStanding(path, agent), late },
+    { name: "hello", look: (signal) => lookAtHello(path, agent, signal), late },
   ];
 }
 
@@ -83,7 +88,12 @@ async function lookAtStanding(
   } catch (error) {
     return unanswered(path.name, error);
   }
-  if (answer.refusal !== "") return refusal(answer.refusal);
+  if (answer.refusal !== "") {
+    const isShown = path.options.credentials.cert !== "";
+    return isShown && /showed no certificate/.test(answer.refusal)
+      ? tlsEnded(path.name)
+      : refusal(answer.refusal);
+  }
   const clock = clockFault(answer.now, wallClock());
   if (clock !== undefined) return clock;
   const from = [...new Set(answer.linkedFrom)];
@@ -101,6 +111,16 @@ async function lookAtStanding(
       (from.length === 0
         ? "; it is not linked now"
         : `; linked from ${from.join(", ")}`),
+  );
+}
+
+/** What was shown did not arrive: TLS ends before the server. */
+function tlsEnded(where: string): Finding {
+  return failed(
+    "TUN210",
+    `${where} was shown a certificate, and the server saw none: something on ` +
+      "the way, such as a load balancer, ends TLS",
+    "let it pass TCP through (no TLS termination) to the agents' port",
   );
 }
 

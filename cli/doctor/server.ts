@@ -9,10 +9,9 @@ import { failed, fine, skipped, warned } from "../../client/doctor/faults.ts";
 import { type Finding, type Hop, walk } from "../../client/doctor/path_walk.ts";
 import { RunningProcess } from "../../net/handover/running_process.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
-import {
-  type PortOwner,
-  portOwner,
-} from "../../platform/process/port_owner.ts";
+import { type PortOwner, portOwner } from "../../net/libc/port_owner.ts";
+import { listProcFolder, readProcFile } from "../../net/libc/proc_files.ts";
+import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { PathStep } from "../../proto/admin/path_check.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
@@ -105,7 +104,18 @@ function hopsOf(subject: Subject): readonly Hop[] {
           ),
         isIndependent: true,
       },
-      { name: "store", look: () => lookAtStore(subject) },
+      independent({
+        name: "store",
+        look: () => lookAtStore(subject),
+        late: failed(
+          "TUN802",
+          "where the state is kept does not answer",
+          options.state?.kind === "etcd"
+            ? "see whether etcd runs and answers from here (etcdctl endpoint " +
+              "health), and its certificates"
+            : "see whether the API server, or the disk, answers from here",
+        ),
+      }),
     ],
     ...listensOf(options).map((listen) =>
       independent({
@@ -134,6 +144,9 @@ function hopsOf(subject: Subject): readonly Hop[] {
   ];
 }
 
+/** It is asked what it is, which costs it nothing. */
+const ANSWER_MS = 1_500;
+
 async function lookAtProcess(subject: Subject): Promise<Finding> {
   const { options, values } = subject;
   const { identity, address: port } = options.agents;
@@ -145,7 +158,11 @@ async function lookAtProcess(subject: Subject): Promise<Finding> {
   });
   if (address === undefined) return skipped("no socket says whether it runs");
   try {
-    const found = await RunningProcess.find(address);
+    const found = await within({
+      timers: systemTimers,
+      timeoutMs: ANSWER_MS,
+      late: () => new Error(`no answer within ${ANSWER_MS} ms`),
+    }, RunningProcess.find(address));
     if (found === undefined) return skipped("no server runs with these flags");
     subject.running = { pid: found.pid, version: found.version };
     found.close();
@@ -166,8 +183,14 @@ async function lookAtProcess(subject: Subject): Promise<Finding> {
   }
 }
 
-async function lookAtStore({ options }: Subject): Promise<Finding> {
+async function lookAtStore(
+  { options }: Subject,
+): Promise<Finding | undefined> {
   const { stateDirectory } = options.agents.identity!;
+  const isElsewhere = options.state !== undefined &&
+    options.state.kind !== "directory";
+  // That it is not there, or not ours, is said already.
+  if (!isElsewhere && !isReadable(stateDirectory)) return undefined;
   const location = options.state ??
     { kind: "directory" as const, root: stateDirectory };
   return await usingConnection(location, async (connection) => {
@@ -180,6 +203,15 @@ async function lookAtStore({ options }: Subject): Promise<Finding> {
     await engine?.close();
     return finding;
   });
+}
+
+function isReadable(path: string): boolean {
+  try {
+    for (const _ of Deno.readDirSync(path)) break;
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 interface Listen {
@@ -235,6 +267,15 @@ function lookAtPort(listen: Listen, subject: Subject): Finding | undefined {
   const owner = portOwner(port);
   const running = subject.running !== undefined;
   if (owner === undefined) {
+    if (running && listen.name === "agents") {
+      return failed(
+        "TUN811",
+        `process ${subject.running!.pid} is a server of this state, and does ` +
+          `not listen on ${hostPort(hostname || "*", port)}`,
+        "give its own flags to doctor; for a second server, stop that server " +
+          "or name another --state-dir",
+      );
+    }
     return running
       ? failed(
         "TUN904",
@@ -261,14 +302,10 @@ function lookAtPort(listen: Listen, subject: Subject): Finding | undefined {
 function isOurs({ pid }: PortOwner, { running }: Subject): boolean {
   if (running === undefined) return false;
   if (pid === undefined || pid === running.pid) return true;
-  try {
-    const stat = Deno.readTextFileSync(`/proc/${pid}/stat`);
-    // Behind the name, which may hold anything: state, parent.
-    const [, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return Number(parent) === running.pid;
-  } catch {
-    return false;
-  }
+  const stat = readProcFile(`/proc/${pid}/stat`) ?? "";
+  // Behind the name, which may hold anything: state, parent.
+  const [, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return Number(parent) === running.pid;
 }
 
 function lookAtPath(path: string, { running }: Subject): Finding {
@@ -366,19 +403,13 @@ function lookAtPolicy({ authorization }: ServerOptions): Finding | undefined {
 /** Fewer are soon used up: each connection takes one, or two. */
 const DESCRIPTORS_LOW = 1_024;
 
-async function lookAtDescriptors(
-  pid: number | undefined,
-): Promise<Finding | undefined> {
+function lookAtDescriptors(pid: number | undefined): Finding | undefined {
   const of = pid ?? "self";
-  const text = await Deno.readTextFile(`/proc/${of}/limits`).catch(() => "");
+  const text = readProcFile(`/proc/${of}/limits`) ?? "";
   const limit = Number(/^Max open files\s+(\d+)/m.exec(text)?.[1] ?? NaN);
   if (Number.isNaN(limit)) return undefined;
-  let used = 0;
-  try {
-    used = [...Deno.readDirSync(`/proc/${of}/fd`)].length;
-  } catch {
-    // Another user's: how many it has is not ours to know.
-  }
+  // Another user's: how many it has is not ours to know.
+  const used = listProcFolder(`/proc/${of}/fd`)?.length ?? 0;
   const remedy = 'raise "ulimit -n" (LimitNOFILE in systemd), and restart';
   if (pid !== undefined && used > limit * 0.9) {
     return failed(

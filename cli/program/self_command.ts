@@ -82,6 +82,8 @@ const SPECIAL: ReadonlyMap<string, readonly string[]> = new Map<
   demo: SELF,
   server: LISTENS,
   agent: LISTENS,
+  // How full a disk is has no name among `sys` either.
+  doctor: LISTENS,
   token: FILES,
   node: FILES,
   ca: FILES,

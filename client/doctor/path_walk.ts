@@ -18,6 +18,8 @@ export interface Hop {
   readonly name: string;
   /** {@linkcode HOP_MS} unless given. */
   readonly deadlineMs?: number;
+  /** What follows when its time is up; absent: just that it has failed. */
+  readonly late?: Finding;
   /** Looked at although something before it failed. */
   readonly isIndependent?: boolean;
   /**
@@ -96,6 +98,7 @@ async function look(
       ...(signal === undefined ? {} : { signal }),
     }, async (signal) => await orLate(hop, signal));
   } catch (error) {
+    if (error instanceof LateError && hop.late !== undefined) return hop.late;
     return { outcome: "failed", message: messageOf(error) };
   }
 }

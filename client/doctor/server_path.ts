@@ -36,6 +36,12 @@ import { tlsFault } from "./tls_fault.ts";
 /** A machine that does not answer a SYN costs no more than this. */
 const TCP_MS = 1_500;
 
+/** A handshake, and a look at what else is there. */
+const TLS_MS = 3_200;
+
+const SEE_RESOLVER = "see which name servers /etc/resolv.conf names, and " +
+  "whether they answer from here; an address in --server needs none";
+
 /** One server, and the way there. */
 export class ServerPath {
   readonly options: ServerPathOptions;
@@ -60,11 +66,37 @@ export class ServerPath {
 
   /** In order. */
   get hops(): readonly Hop[] {
+    const { host } = this.options.address;
     return [
-      { name: "proxy", look: (signal) => this.#lookAtProxy(signal) },
-      { name: "dns", look: (signal) => this.#resolve(signal) },
+      {
+        name: "proxy",
+        look: (signal) => this.#lookAtProxy(signal),
+        late: failed(
+          "TUN412",
+          `the proxy does not answer within ${HOP_MS} ms`,
+          `correct HTTPS_PROXY, or go past it with NO_PROXY=${host}`,
+        ),
+      },
+      {
+        name: "dns",
+        look: (signal) => this.#resolve(signal),
+        late: failed(
+          "TUN413",
+          `no name server says within ${HOP_MS} ms what ${host} is`,
+          SEE_RESOLVER,
+        ),
+      },
       { name: "tcp", look: (signal) => this.#connect(signal) },
-      { name: "tls", deadlineMs: 3_000, look: () => this.#handshake() },
+      {
+        name: "tls",
+        deadlineMs: TLS_MS,
+        look: () => this.#handshake(),
+        late: failed(
+          "TUN421",
+          `${this.name} accepts connections and says nothing`,
+          "if it is the right port, the server stands still: restart it",
+        ),
+      },
     ];
   }
 
@@ -142,8 +174,7 @@ export class ServerPath {
       return failed(
         "TUN413",
         `${host} cannot be looked up: ${messageOf(error)}`,
-        "see which name servers /etc/resolv.conf names, and whether they " +
-          "answer from here; an address in --server needs none",
+        SEE_RESOLVER,
       );
     }
   }

@@ -10,6 +10,7 @@ import { statfs } from "node:fs/promises";
 import { failed, fine, warned } from "../../client/doctor/faults.ts";
 import type { Finding } from "../../client/doctor/path_walk.ts";
 import { spanOf } from "../../client/doctor/tls_fault.ts";
+import { readProcFile } from "../../net/libc/proc_files.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
@@ -68,7 +69,7 @@ function notThere(root: string, isLocal: boolean): Finding {
 
 /** Room and mode of the file system below. */
 async function lookAtRoom(root: string): Promise<Finding | undefined> {
-  if (isReadOnly(root, await mounts())) {
+  if (isReadOnly(root, readProcFile("/proc/self/mountinfo") ?? "")) {
     return failed(
       "TUN919",
       `the file system of ${root} is mounted read-only`,
@@ -95,10 +96,6 @@ async function lookAtRoom(root: string): Promise<Finding | undefined> {
     );
   }
   return undefined;
-}
-
-async function mounts(): Promise<string> {
-  return await Deno.readTextFile("/proc/self/mountinfo").catch(() => "");
 }
 
 /** @param table `/proc/self/mountinfo`: the last mount of the longest prefix counts. */

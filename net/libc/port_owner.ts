@@ -6,6 +6,8 @@
  * @module
  */
 
+import { listProcFolder, readProcFile, readProcLink } from "./proc_files.ts";
+
 /** Who listens there. */
 export interface PortOwner {
   /** Absent: another user's, whose descriptors may not be looked at. */
@@ -25,7 +27,7 @@ const LISTENING = "0A";
 export function portOwner(port: number): PortOwner | undefined {
   const inodes = new Set(
     ["/proc/net/tcp", "/proc/net/tcp6"].flatMap((file) =>
-      listeningInodes(textOf(file), port)
+      listeningInodes(readProcFile(file) ?? "", port)
     ),
   );
   if (inodes.size === 0) return undefined;
@@ -43,13 +45,15 @@ export function listeningInodes(table: string, port: number): string[] {
 }
 
 function ownerOf(inodes: ReadonlySet<string>): PortOwner | undefined {
-  for (const name of listOf("/proc")) {
+  for (const name of listProcFolder("/proc") ?? []) {
     if (!/^\d+$/.test(name)) continue;
-    const holds = listOf(`/proc/${name}/fd`).some((fd) => {
-      const found = /^socket:\[(\d+)\]$/.exec(linkOf(`/proc/${name}/fd/${fd}`));
+    const holds = listProcFolder(`/proc/${name}/fd`)?.some((fd) => {
+      const found = /^socket:\[(\d+)\]$/.exec(
+        readProcLink(`/proc/${name}/fd/${fd}`) ?? "",
+      );
       return found !== null && inodes.has(found[1]!);
     });
-    if (holds) return { pid: Number(name), command: commandOf(name) };
+    if (holds === true) return { pid: Number(name), command: commandOf(name) };
   }
   return undefined;
 }
@@ -58,35 +62,10 @@ function ownerOf(inodes: ReadonlySet<string>): PortOwner | undefined {
 const COMMAND_LENGTH_MAX = 120;
 
 function commandOf(pid: string): string {
-  const words = textOf(`/proc/${pid}/cmdline`).split("\0");
-  const line = words.join(" ").trim() || textOf(`/proc/${pid}/comm`).trim();
+  const words = (readProcFile(`/proc/${pid}/cmdline`) ?? "").split("\0");
+  const line = words.join(" ").trim() ||
+    readProcFile(`/proc/${pid}/comm`)?.trim() || "unknown";
   return line.length > COMMAND_LENGTH_MAX
     ? `${line.slice(0, COMMAND_LENGTH_MAX)}…`
     : line;
-}
-
-// What is gone meanwhile, or another user's, is left out.
-
-function textOf(path: string): string {
-  try {
-    return Deno.readTextFileSync(path);
-  } catch {
-    return "";
-  }
-}
-
-function listOf(path: string): string[] {
-  try {
-    return [...Deno.readDirSync(path)].map(({ name }) => name);
-  } catch {
-    return [];
-  }
-}
-
-function linkOf(path: string): string {
-  try {
-    return Deno.readLinkSync(path);
-  } catch {
-    return "";
-  }
 }

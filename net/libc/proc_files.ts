@@ -1,0 +1,95 @@
+/**
+ * Files below `/proc`, read by the C library: the platform gives a program that
+ * may not do everything nothing of them. What is gone meanwhile, hidden or
+ * another user's reads as `undefined`.
+ *
+ * @module
+ */
+
+import { openLibc } from "./libc.ts";
+
+const SYMBOLS = {
+  open: { parameters: ["buffer", "i32"], result: "i32" },
+  read: { parameters: ["i32", "buffer", "usize"], result: "i64" },
+  readlink: { parameters: ["buffer", "buffer", "usize"], result: "i64" },
+  opendir: { parameters: ["buffer"], result: "pointer" },
+  readdir: { parameters: ["pointer"], result: "pointer" },
+  closedir: { parameters: ["pointer"], result: "i32" },
+} as const;
+
+type Calls = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
+
+const CLOEXEC = 0x80000;
+
+/** A table of sockets has 150 bytes for each: those of a busy server fit. */
+const FILE_BYTES_MAX = 8 * 1024 * 1024;
+const READ_BYTES = 64 * 1024;
+const LINK_BYTES_MAX = 4_096;
+
+/** `d_name` of `struct dirent`, on 64 bits: behind ino, off, reclen and type. */
+const NAME_OFFSET = 19;
+
+let known: Calls | undefined;
+
+function calls(): Calls | undefined {
+  if (openLibc() === undefined) return undefined;
+  try {
+    return known ??= Deno.dlopen("libc.so.6", SYMBOLS).symbols;
+  } catch {
+    return undefined; // Another C library.
+  }
+}
+
+/** The text of a file. */
+export function readProcFile(path: string): string | undefined {
+  const library = calls();
+  const descriptor = library?.open(textOf(path), CLOEXEC) ?? -1;
+  if (library === undefined || descriptor < 0) return undefined;
+  const decoder = new TextDecoder();
+  let text = "";
+  try {
+    const into = new Uint8Array(READ_BYTES);
+    for (let length = 0; length < FILE_BYTES_MAX;) {
+      const count = Number(
+        library.read(descriptor, into, BigInt(into.length)),
+      );
+      if (count <= 0) break;
+      text += decoder.decode(into.subarray(0, count), { stream: true });
+      length += count;
+    }
+  } finally {
+    openLibc()!.close(descriptor);
+  }
+  return text;
+}
+
+/** Where a symbolic link leads. */
+export function readProcLink(path: string): string | undefined {
+  const into = new Uint8Array(LINK_BYTES_MAX);
+  const count = Number(
+    calls()?.readlink(textOf(path), into, BigInt(into.length)) ?? -1n,
+  );
+  return count < 0
+    ? undefined
+    : new TextDecoder().decode(into.subarray(0, count));
+}
+
+/** The names in a folder. */
+export function listProcFolder(path: string): string[] | undefined {
+  const library = calls();
+  const folder = library?.opendir(textOf(path)) ?? null;
+  if (library === undefined || folder === null) return undefined;
+  const names: string[] = [];
+  for (;;) {
+    const entry = library.readdir(folder);
+    if (entry === null) break;
+    const name = new Deno.UnsafePointerView(entry).getCString(NAME_OFFSET);
+    if (name !== "." && name !== "..") names.push(name);
+  }
+  library.closedir(folder);
+  return names;
+}
+
+function textOf(path: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(`${path}\0`);
+}
