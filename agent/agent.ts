@@ -30,7 +30,11 @@ import { AdminPort, apiBeside } from "../net/listen/admin_port.ts";
 import type { Log } from "../platform/log/log.ts";
 import { MetricRegistry } from "../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../platform/log/internal_error_log.ts";
-import { registerProcessMetrics } from "../platform/metrics/process_metrics.ts";
+import {
+  registerLoopLag,
+  registerProcessMetrics,
+} from "../platform/metrics/process_metrics.ts";
+import { registerBuildInfo } from "../platform/process/build_info.ts";
 import { WatchedFiles } from "../net/tls/trust/watched_files.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import type { Credentials } from "../net/tls/trust/credentials.ts";
@@ -146,6 +150,8 @@ class Agent {
     this.#log = log;
     this.#environment = environment;
     registerProcessMetrics(this.#metricRegistry);
+    registerLoopLag(this.#metricRegistry);
+    registerBuildInfo(this.#metricRegistry);
     registerInternalErrors(this.#metricRegistry, "tunnel_agent");
     watchBudget(this.#metricRegistry, this.#receiveBudget);
     this.#files = new WatchedFiles({

@@ -10,6 +10,7 @@ import { listenHttp } from "../net/listen/listeners.ts";
 import { MetricRegistry } from "../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../platform/log/internal_error_log.ts";
 import { registerProcessMetrics } from "../platform/metrics/process_metrics.ts";
+import { registerBuildInfo } from "../platform/process/build_info.ts";
 import { type RunningAgent, startAgent } from "./agent.ts";
 import { KubernetesIdentity } from "./identity/cluster/kubernetes_identity.ts";
 import type { KubernetesIdentityOptions } from "./identity/cluster/options.ts";
@@ -44,6 +45,7 @@ async function untilFirst(
 ): Promise<void> {
   const metrics = new MetricRegistry();
   registerProcessMetrics(metrics);
+  registerBuildInfo(metrics);
   registerInternalErrors(metrics, "tunnel_agent");
   const listener = listenHttp(
     health,

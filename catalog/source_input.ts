@@ -98,7 +98,7 @@ export class SourceInput implements Sink {
           `again: ${some.join(", ")}${
             some.length < outcome.touched.size ? " …" : ""
           }`,
-        { source: this.source.name },
+        { code: "TUN703", source: this.source.name },
       );
     }
     this.#take(outcome);
@@ -118,6 +118,7 @@ export class SourceInput implements Sink {
   refused(problem: string): void {
     this.#refused++;
     this.#events.log.warn(`Cannot use an entry: ${problem}`, {
+      code: "TUN702",
       source: this.source.name,
     });
   }
@@ -142,6 +143,7 @@ export class SourceInput implements Sink {
       ? "; what was known stays in use"
       : "; nothing is known of it yet";
     this.#events.log.warn(`${problem}${kept}`, {
+      code: "TUN701",
       source: this.source.name,
       ...(retryMs === undefined ? {} : { retryMs: Math.round(retryMs) }),
     }, `source ${this.source.name}`);
@@ -152,13 +154,14 @@ export class SourceInput implements Sink {
     this.#refused += refused.length;
     for (const problem of refused.slice(0, NAMED_MAX)) {
       this.#events.log.warn(`Cannot use an entry: ${problem}`, {
+        code: "TUN702",
         source: this.source.name,
       });
     }
     if (refused.length > NAMED_MAX) {
       this.#events.log.warn(
         `Cannot use ${refused.length - NAMED_MAX} more entries`,
-        { source: this.source.name },
+        { code: "TUN702", source: this.source.name },
       );
     }
     if (touched.size === 0) return;

@@ -190,6 +190,8 @@ function refuseWhileNeeded(
         } have not yet said that they know the new one`) +
       "; wait until they are renewed, revoke or forget those nodes, or use " +
       "--force (they must join again)",
+    undefined,
+    "TUN327",
   );
 }
 

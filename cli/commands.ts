@@ -63,6 +63,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   bench: async () => (await import("./bench/command.ts")).BENCH_COMMAND,
   demo: async () => (await import("./demo/command.ts")).DEMO_COMMAND,
   upgrade: async () => (await import("./upgrade.ts")).UPGRADE_COMMAND,
+  policy: async () => (await import("./policy.ts")).POLICY_COMMAND,
   explain: async () => (await import("./explain.ts")).EXPLAIN_COMMAND,
   completion: async () => {
     const { completionCommand } = await import("./reference/completion.ts");

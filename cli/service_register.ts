@@ -5,6 +5,7 @@
  * @module
  */
 
+import { withCode } from "../proto/codes/coded.ts";
 import { tunnelCodeOf } from "../proto/codes/coded.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
 import {
@@ -221,7 +222,8 @@ class RunningRegistration implements Running {
   }
 
   #complain(line: string): void {
-    this.#context.printError(`tunnel service register: ${line}\n`);
+    const coded = withCode(line, "TUN719");
+    this.#context.printError(`tunnel service register: ${coded}\n`);
   }
 }
 

@@ -18,6 +18,7 @@
  * @module
  */
 
+import type { DocumentPath } from "../platform/documents/document_map.ts";
 import { type IpAddress, prefixContains } from "../proto/peer/ip_address.ts";
 import { ROUNDABOUT, type Rule } from "./rule.ts";
 import type { Subject } from "./subject.ts";
@@ -28,6 +29,8 @@ export interface LabelledRule {
   readonly rule: Rule;
   /** Where it was written and its text, such as `--deny tcp:*:25`. */
   readonly label: string;
+  /** Where it stands in a document. */
+  readonly place?: DocumentPath;
 }
 
 /** Whether something is allowed, and by which rule. */
@@ -41,6 +44,9 @@ export interface RuleDecision {
 
 /** Refused, because no rule allows it. */
 export const NOT_ALLOWED: RuleDecision = { isAllowed: false, rule: "" };
+
+/** A rule about tcp or udp. */
+export type EndpointRule = Extract<Rule, { readonly kind: "endpoint" }>;
 
 /** A target of tcp or udp. */
 export type EndpointSubject = Extract<Subject, { readonly kind: "endpoint" }>;
@@ -199,7 +205,15 @@ function aliasOf(path: string): string | undefined {
 }
 
 function fitsName(rule: Rule, endpoint: EndpointSubject): boolean {
-  if (rule.kind !== "endpoint" || !fitsRest(rule, endpoint)) return false;
+  return rule.kind === "endpoint" && fitsRest(rule, endpoint) &&
+    fitsHostName(rule, endpoint);
+}
+
+/** Whether the host of `rule` is that of a target as it is asked for. */
+export function fitsHostName(
+  rule: EndpointRule,
+  endpoint: EndpointSubject,
+): boolean {
   switch (rule.host.kind) {
     case "any":
       return true;
@@ -216,7 +230,15 @@ function fitsAddress(
   endpoint: EndpointSubject,
   address: IpAddress,
 ): boolean {
-  if (rule.kind !== "endpoint" || !fitsRest(rule, endpoint)) return false;
+  return rule.kind === "endpoint" && fitsRest(rule, endpoint) &&
+    fitsHostAddress(rule, address);
+}
+
+/** Whether the host of `rule` is one of a target's addresses. */
+export function fitsHostAddress(
+  rule: EndpointRule,
+  address: IpAddress,
+): boolean {
   switch (rule.host.kind) {
     case "any":
       return true;
@@ -233,10 +255,22 @@ function isAboutAddresses(rule: Rule, endpoint: EndpointSubject): boolean {
     fitsRest(rule, endpoint);
 }
 
-function fitsRest(
-  rule: Extract<Rule, { readonly kind: "endpoint" }>,
-  { protocol, port }: EndpointSubject,
+function fitsRest(rule: EndpointRule, endpoint: EndpointSubject): boolean {
+  return fitsProtocol(rule, endpoint) && fitsPort(rule, endpoint);
+}
+
+/** Whether `rule` is about the target's protocol. */
+export function fitsProtocol(
+  rule: EndpointRule,
+  { protocol }: EndpointSubject,
 ): boolean {
-  return (rule.protocol === "*" || rule.protocol === protocol) &&
-    rule.ports.some(({ first, last }) => first <= port && port <= last);
+  return rule.protocol === "*" || rule.protocol === protocol;
+}
+
+/** Whether `rule` is about the target's port. */
+export function fitsPort(
+  rule: EndpointRule,
+  { port }: EndpointSubject,
+): boolean {
+  return rule.ports.some(({ first, last }) => first <= port && port <= last);
 }

@@ -228,6 +228,9 @@ export interface ServerOptions {
   /** A line for each connection; absent: none. */
   readonly access?: AccessLogOptions;
 
+  /** Nodes with metrics of their own; `NODES_MAX` unless given. */
+  readonly metricsNodesMax?: number;
+
   /** Agents' tokens and the server's lease; absent: no API server is asked. */
   readonly kubernetes?: KubernetesServerOptions;
 

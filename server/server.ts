@@ -28,6 +28,7 @@ import { systemTimers } from "../platform/time/system_timers.ts";
 import { socketStore } from "../net/bind/socket_store.ts";
 import { profileRoutes } from "../net/admin/profile_routes.ts";
 import { pingRoute } from "./admin/ping_route.ts";
+import { policyRoute } from "./admin/policy_route.ts";
 import { traceRoute } from "./admin/trace_route.ts";
 import { guardDebug } from "./assembly/admin_access.ts";
 import { withDashboard } from "./dashboard/dashboard.ts";
@@ -321,6 +322,7 @@ class Server {
     const facts = { registry, timers: systemTimers };
     return [
       pingRoute(facts),
+      policyRoute({ authorization, registry }),
       traceRoute({
         ...facts,
         peers,

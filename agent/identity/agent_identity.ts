@@ -100,7 +100,7 @@ export class AgentIdentity implements LinkIdentity {
         failed: (reason, retryMs) =>
           log.warn(
             `${reason}; trying again in ${Math.ceil(retryMs / 1000)} s`,
-            {},
+            { code: "TUN315" },
             `renewal ${reason}`,
           ),
       },
@@ -273,6 +273,7 @@ export class AgentIdentity implements LinkIdentity {
       this.#log.warn(
         "Cannot take over the server's new certificate authorities: " +
           `${(error as Error).message}; the ones in use stay`,
+        { code: "TUN318" },
       );
     }
     return this.trusted;
@@ -297,6 +298,7 @@ export class AgentIdentity implements LinkIdentity {
     this.#log.warn(
       `${this.files.cert} is damaged or missing: asking for another one with ` +
         "the node's key; until then the old one stays in use",
+      { code: "TUN316" },
     );
   }
 
@@ -307,12 +309,14 @@ export class AgentIdentity implements LinkIdentity {
       this.#log.warn(
         `${this.files.key} was damaged or missing: the node's key was written ` +
           "again, as this agent still has it; look who did that",
+        { code: "TUN316" },
       );
     } catch (error) {
       if (!(error instanceof PrivateFileError)) throw error;
       this.#log.warn(
         `Cannot write the node's key again: ${error.message}; keep this agent ` +
           "running, as nobody else has it",
+        { code: "TUN317" },
       );
     }
   }
@@ -451,6 +455,7 @@ async function recover(
 ): Promise<Required<AgentIdentityFiles>> {
   log.warn(
     `there is no certificate in ${state.root}: asking for one with its key`,
+    { code: "TUN316" },
   );
   const ca = authorities.map(({ pem }) => pem).join("");
   const enrolment = await ask(() => calls.renewByProof(node.name, keys, ca));

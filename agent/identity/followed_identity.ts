@@ -182,7 +182,7 @@ export class FollowedIdentity implements NodeIdentity {
       files: credentials.files,
       timers: systemTimers,
       onFiles: () => void identity.lookAgain(),
-      onProblem: (line) => log.warn(line),
+      onProblem: (line) => log.warn(line, { code: "TUN318" }),
     });
     return { identity, credentials, watch };
   }

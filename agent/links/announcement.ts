@@ -60,7 +60,9 @@ export class Announcement {
     this.#problems.clear();
     for (const { service, reason } of refused) {
       this.#problems.set(service, reason);
-      this.#log.warn(`the server does not take ${service}: ${reason}`);
+      this.#log.warn(`the server does not take ${service}: ${reason}`, {
+        code: "TUN610",
+      });
     }
   }
 
@@ -74,7 +76,7 @@ export class Announcement {
     this.#log.warn(
       "the services of --announce are not announced: the link speaks " +
         "Konnectivity's protocol, which has no word for them",
-      { server: serverId },
+      { code: "TUN411", server: serverId },
     );
   }
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { readToken } from "../../neighbours/kubernetes/token_file.ts";
 import { withPacketLines } from "../../platform/log/connection_log.ts";
@@ -111,6 +112,7 @@ export function serverLinks(parts: ServerLinksParts): AgentLinks {
               JSON.stringify(serverId.slice(0, 100))
             }: agents that find them behind one address ` +
             "link to one of them only; give each its own --server-id",
+          { code: "TUN406" },
         ),
     },
   });
@@ -185,7 +187,8 @@ function connectorOf(
     ...(tokenFile === undefined ? {} : { token: () => readToken(tokenFile) }),
     agentId,
     instanceId: parts.instanceId,
-    onDuplicate: (message) => log.warn(message.slice(0, MESSAGE_LENGTH_MAX)),
+    onDuplicate: (message) =>
+      log.warn(message.slice(0, MESSAGE_LENGTH_MAX), { code: "TUN313" }),
     identifiers: identifiers ?? NO_IDENTIFIERS,
     services: () => announcement.services,
     onServicesRefused: (refused) => announcement.refused(refused),
@@ -209,7 +212,7 @@ function connectorOf(
         "the link fell back to Konnectivity's protocol although the server " +
           "is ours: something on the way changes ALPN; a stalled connection " +
           "may hold up others",
-        { server: serverId },
+        { code: "TUN210", server: serverId },
       );
     },
   });
@@ -257,7 +260,9 @@ export class AttemptLog {
       return;
     }
     if (this.#isOutage) {
-      this.#log.warn(`a server is linked again, after ${this.#outageText}`);
+      this.#log.warn(`a server is linked again, after ${this.#outageText}`, {
+        code: "TUN407",
+      });
     }
     this.#isOutage = false;
     this.#unlinkedMs = undefined;
@@ -274,13 +279,17 @@ export class AttemptLog {
     const key = `link ${this.#links} ${address} ${reason}`;
     if (isDefinite(error) && this.#refusals.get(address) !== reason) {
       this.#refusals.set(address, reason);
-      return this.#log.warn(line, {}, key);
+      const code = tunnelCodeOf(error) ?? "TUN404";
+      return this.#log.warn(line, { code }, key);
     }
     this.#isOutage ||= this.#unlinkedForMs >= OUTAGE_MS;
-    if (!this.#isOutage) return this.#log.event(line, {}, key);
+    if (!this.#isOutage) {
+      const code = tunnelCodeOf(error) ?? "TUN403";
+      return this.#log.event(line, { code }, key);
+    }
     this.#log.warn(
       `no server is linked for ${this.#outageText}: ${line}`,
-      {},
+      { code: "TUN402" },
       key,
     );
   }

@@ -25,6 +25,7 @@ import type { Log } from "../../platform/log/log.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
+import { registerBuildInfo } from "../../platform/process/build_info.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { RelayOptions } from "../options.ts";
 import { Relay, type RelayEnvironment } from "../relay/relay.ts";
@@ -108,6 +109,7 @@ class NodeProxy {
     const log = withEvents(output, this.#events, []);
     const metrics = new MetricRegistry();
     registerProcessMetrics(metrics);
+    registerBuildInfo(metrics);
     registerInternalErrors(metrics, "tunnel_proxy");
     const access = this.#access = AccessLog.open(options.access, {
       log,

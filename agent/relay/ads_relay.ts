@@ -93,7 +93,7 @@ export class AdsRelay {
     });
     this.#listener = listenTcp(options.listen, {
       onConnection: (conn) => this.#accept(conn),
-      onProblem: (line) => options.log.warn(line),
+      onProblem: (line) => options.log.warn(line, { code: "TUN414" }),
     });
   }
 
@@ -123,6 +123,7 @@ export class AdsRelay {
     if (this.#programs.size >= PROGRAMS_MAX) {
       this.#options.log.warn(
         `Cannot relay discovery for more than ${PROGRAMS_MAX} programs at once`,
+        { code: "TUN715" },
       );
       return conn.close();
     }

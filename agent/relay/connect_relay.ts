@@ -63,7 +63,7 @@ export class ConnectRelay {
     return listenTcp(at, {
       onConnection: (conn) =>
         unawaited("socket", this.#accept(conn), () => conn.close()),
-      onProblem: (line) => this.#options.log.warn(line),
+      onProblem: (line) => this.#options.log.warn(line, { code: "TUN414" }),
     });
   }
 

@@ -29,8 +29,16 @@ import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { liveConfig } from "../flags/live_config.ts";
 import { relayFlags } from "../flags/relay_flags.ts";
 import type { ListenFlag } from "../flags/listen_flags.ts";
-import { type LongRunning, runUntilStopped } from "../program/long_running.ts";
-import { workerFields, workerRole } from "../program/workers/worker_role.ts";
+import {
+  type LongRunning,
+  runUntilStopped,
+  type WorkersWanted,
+} from "../program/long_running.ts";
+import {
+  workerFields,
+  type WorkerRole,
+  workerRole,
+} from "../program/workers/worker_role.ts";
 import type { Replaceable } from "../program/succession.ts";
 
 /** Gets the agent up; rejects when that cannot be. */
@@ -79,7 +87,9 @@ export function agentCommand(start: StartAgent): Command {
         ...workerFields(role),
       });
       using _net = surviveInternalErrors(log);
-      for (const notice of reading.notices) log.warn(notice);
+      for (const notice of reading.notices) {
+        log.warn(notice, { code: "TUN115" });
+      }
       const live = withConfig(options, reading, context, log);
       const { identity, health: port } = options;
       const run: LongRunning = {
@@ -91,12 +101,7 @@ export function agentCommand(start: StartAgent): Command {
           ? "a --health-server-port"
           : "a --state-dir and ports",
         listens: listenFlags(options),
-        workers: {
-          count: values["workers"],
-          role,
-          http: { health: options.health, admin: options.admin! },
-          endMs: options.drainTimeoutMs,
-        },
+        workers: workersWanted(options, values["workers"], role),
         start: async () => {
           const running = await start(live, log);
           log.detail(tlsInUse());
@@ -106,6 +111,17 @@ export function agentCommand(start: StartAgent): Command {
       return await runUntilStopped(run, context, log);
     },
   });
+}
+
+function workersWanted(
+  { health, admin, adminAccess, identity, drainTimeoutMs }: AgentOptions,
+  count: number,
+  role: WorkerRole | undefined,
+): WorkersWanted {
+  const { stateDirectory } = identity ?? {};
+  const access = { stateDirectory, ...adminAccess };
+  const http = { health, admin: admin!, access };
+  return { count, role, http, endMs: drainTimeoutMs };
 }
 
 /** The environment of a process stays as it is: no attempt would do better. */

@@ -38,7 +38,8 @@ export function readJoined(
     const problem = error instanceof PkiError
       ? error.message
       : systemProblem(error);
-    throw new UsageError(`Cannot use ${path}: ${problem}`, "TUN114");
+    const code = error instanceof PkiError ? "TUN314" : "TUN114";
+    throw new UsageError(`Cannot use ${path}: ${problem}`, code);
   }
 }
 

@@ -40,7 +40,7 @@ export function sayInternalErrors(
   { printError }: Pick<CommandContext, "printError">,
 ): Disposable {
   return surviveInternalErrors({
-    error: (message, { stack = "" } = {}) =>
+    error: (message, { stack = "" }) =>
       printError(`tunnel ${command}: ${message}\n${stack}\n`),
   });
 }

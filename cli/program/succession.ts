@@ -237,6 +237,7 @@ export class Succession {
       this.#log.warn(
         `no other process can take over at ${address}: ` +
           (error as Error).message,
+        { code: "TUN912" },
       );
     }
   }

@@ -24,7 +24,12 @@ import {
 } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import { PROXY_FLAGS } from "./flags.ts";
-import { adminAddress, exposureNotice, proxyOptions } from "./options.ts";
+import {
+  adminAddress,
+  exposureNotice,
+  proxyAdminAccess,
+  proxyOptions,
+} from "./options.ts";
 import { relayFlags } from "../flags/relay_flags.ts";
 import { readFirst } from "../program/sources.ts";
 import {
@@ -84,7 +89,7 @@ export const PROXY_COMMAND = defineCommand({
       ...workerFields(role),
     });
     using _net = surviveInternalErrors(log);
-    const workers = workersWanted(values, role);
+    const workers = workersWanted(values, role, context);
     if (isParent(workers) && !isPrinting) {
       const run = longRunning(values, workers, {
         listens: [],
@@ -93,12 +98,12 @@ export const PROXY_COMMAND = defineCommand({
       return await runUntilStopped(run, context, log);
     }
     const options = proxyOptions({ ...reading, values }, context, log, role);
-    for (const notice of reading.notices) log.warn(notice);
+    for (const notice of reading.notices) log.warn(notice, { code: "TUN115" });
     if (isChecking) return await printCheck(options, context);
     await readFirst(options.sources);
     if (isPrinting) return await printNames(values, options, log, context);
     const exposure = exposureNotice(options.addresses);
-    if (exposure !== undefined) log.warn(exposure);
+    if (exposure !== undefined) log.warn(exposure, { code: "TUN714" });
     const run = longRunning(values, workers, {
       listens: [
         ["--admin-port", options.admin, "--admin-bind-address"],
@@ -131,11 +136,15 @@ function longRunning(
 function workersWanted(
   values: Values,
   role: WorkerRole | undefined,
+  context: CommandContext,
 ): WorkersWanted {
   return {
     count: values["workers"],
     role,
-    http: { admin: adminAddress(values) },
+    http: {
+      admin: adminAddress(values),
+      access: proxyAdminAccess(values, context),
+    },
     endMs: values["drain-timeout"],
   };
 }

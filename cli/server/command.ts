@@ -93,7 +93,7 @@ async function runServer(
     ...workerFields(role),
   });
   using _net = surviveInternalErrors(log);
-  for (const notice of reading.notices) log.warn(notice);
+  for (const notice of reading.notices) log.warn(notice, { code: "TUN115" });
   const config = liveConfig({
     command: "server",
     table: SERVER_FLAGS,
@@ -135,11 +135,15 @@ async function runServer(
 }
 
 function workersWanted(
-  { health, admin, shutdownTimeoutMs }: ServerOptions,
+  options: ServerOptions,
   count: number,
   role: WorkerRole | undefined,
 ): WorkersWanted {
-  return { count, role, http: { health, admin }, endMs: shutdownTimeoutMs };
+  const { health, admin, adminAccess, agents, shutdownTimeoutMs } = options;
+  const { stateDirectory } = agents.identity ?? {};
+  const access = { stateDirectory, ...adminAccess };
+  const http = { health, admin, access };
+  return { count, role, http, endMs: shutdownTimeoutMs };
 }
 
 function listenFlags(

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { NODES_MAX } from "../../server/metrics/node_metrics.ts";
 import { ADMIN_ACCESS_FLAGS } from "../flags/admin_access_flags.ts";
 import { ACCESS_LOG_FLAGS } from "../flags/access_log_flags.ts";
 import {
@@ -290,6 +291,12 @@ export const SERVER_FLAGS = {
     { group: LIMITS, help: "Limit on those from one address (IPv6: /64)." },
   ),
 
+  "metrics-nodes-max": countFlag(NODES_MAX, 0, 100_000, {
+    group: "Health, admin, shutdown",
+    help:
+      "Nodes that have metrics of their own (tunnel_node_…), in the order " +
+      "in which they come; all others are counted together.",
+  }),
   ...AUDIT_FLAGS,
   ...ACCESS_LOG_FLAGS,
   ...WORKERS_FLAG,

@@ -282,13 +282,16 @@ function frontendListen(
 function authorization(
   flags: FlagReading<typeof SERVER_FLAGS>["values"],
   worker: Pick<WorkerRole, "index"> | undefined,
-): Pick<ServerOptions, "authorization" | "access"> {
-  const access = accessLog(flags, worker);
+): Pick<ServerOptions, "authorization" | "access" | "metricsNodesMax"> {
+  const records = {
+    ...accessLog(flags, worker),
+    metricsNodesMax: flags["metrics-nodes-max"],
+  };
   const audit = auditOptions(flags, worker);
   const policyFile = flags["policy-file"];
-  if (audit === undefined && policyFile === "") return access;
+  if (audit === undefined && policyFile === "") return records;
   return {
-    ...access,
+    ...records,
     authorization: {
       ...(policyFile === "" ? {} : { policyFile }),
       ...(audit === undefined ? {} : { audit }),

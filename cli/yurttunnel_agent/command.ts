@@ -65,7 +65,9 @@ export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
         level: values["v"],
       });
       using _net = surviveInternalErrors(log);
-      for (const notice of reading.notices) log.warn(notice);
+      for (const notice of reading.notices) {
+        log.warn(notice, { code: "TUN115" });
+      }
       const flags: ListenFlag[] = [["--meta-port", options.agent.health]];
       const running = await namingFlags(flags, () => start(options, log));
       log.detail(tlsInUse());

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { type Code, isCode } from "../../proto/codes/codes.ts";
 import type { AdminProblem } from "../../proto/admin/api.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
@@ -82,6 +83,14 @@ export class AdminError extends Error {
     cause?: unknown,
   ) {
     super(message, cause === undefined ? {} : { cause });
+  }
+
+  /** As the program says it, or as the kind of its answer is. */
+  get tunnelCode(): Code {
+    if (this.code !== undefined && isCode(this.code)) return this.code;
+    if (this.status === undefined) return "TUN121";
+    const isForbidden = this.status === 401 || this.status === 403;
+    return isForbidden ? "TUN122" : "TUN123";
   }
 }
 

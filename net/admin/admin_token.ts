@@ -41,14 +41,18 @@ export class AdminToken {
       if (this.value !== undefined) return await checkPrivate(path, "read");
     } catch (error) {
       if (!(error instanceof PrivateFileError)) throw error;
-      log.warn(`${error.message}; another token was put there`);
+      log.warn(`${error.message}; another token was put there`, {
+        code: "TUN807",
+      });
     }
     const token = crypto.getRandomValues(new Uint8Array(32)).toHex();
     try {
       await replaceFile(path, `${token}\n`);
     } catch (error) {
       if (!isSystemError(error)) throw error;
-      log.warn(`Cannot write ${path}: ${systemProblem(error)}; ${loss}`);
+      log.warn(`Cannot write ${path}: ${systemProblem(error)}; ${loss}`, {
+        code: "TUN807",
+      });
     }
   }
 

@@ -145,6 +145,7 @@ export class HandoverOffer {
     this.#store.start();
     this.#log.warn(
       `process ${pid} has ended before it took over; this one goes on`,
+      { code: "TUN913" },
     );
   }
 

@@ -121,7 +121,9 @@ export class Upgrade {
   #failed(reason: string): void {
     if (this.#isOver) return;
     const words = this.#output.end();
-    this.#options.log.warn(`upgrade: ${reason}; this process goes on`);
+    this.#options.log.warn(`upgrade: ${reason}; this process goes on`, {
+      code: "TUN913",
+    });
     this.#finish({ kind: "failed", reason, words });
   }
 

@@ -7,7 +7,8 @@
  * @module
  */
 
-import { CODE_FIELD, codeNamed } from "../../proto/peer/dial_failure.ts";
+import { CODE_FIELD } from "../../proto/grpc/status_codec.ts";
+import { codeNamed } from "../../proto/peer/dial_failure.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { answerLength } from "./framing.ts";

@@ -7,7 +7,7 @@
  * @module
  */
 
-import { CODE_FIELD } from "../../proto/peer/dial_failure.ts";
+import { CODE_FIELD } from "../../proto/grpc/status_codec.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 

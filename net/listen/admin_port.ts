@@ -13,6 +13,7 @@ import { isSystemError } from "../../platform/files/file_error.ts";
 import type { Log } from "../../platform/log/log.ts";
 import {
   ADMIN_SOCKET,
+  type AdminAction,
   adminApi,
   type AdminApiOptions,
   type AdminRoute,
@@ -68,7 +69,16 @@ export function apiBeside(
   did?: AdminApiOptions["did"],
 ): AdminPortOptions["handler"] {
   return (who, own) => {
-    const api = adminApi([...routes, ...own], { who, ...(did && { did }) });
+    // What one worker does not know another may: their parent says who asked.
+    const seen = did && passedHttp() !== undefined
+      ? (action: AdminAction) => {
+        if (action.status !== 404) did(action);
+      }
+      : did;
+    const api = adminApi([...routes, ...own], {
+      who,
+      ...(seen && { did: seen }),
+    });
     return withApi(api, others(who));
   };
 }
@@ -145,7 +155,9 @@ export class AdminPort implements BoundListener {
       "task",
       this.open().catch((error) => {
         if (!(error instanceof ListenError)) throw error;
-        log.error(`${error.message}; change --admin-socket`);
+        log.error(`${error.message}; change --admin-socket`, {
+          code: error.tunnelCode,
+        });
       }),
     );
   }
@@ -185,6 +197,7 @@ export class AdminPort implements BoundListener {
       log.warn(
         `Cannot give ${path} to group ${socketGroup}: ${error.message}; it is ` +
           "for its owner alone",
+        { code: "TUN114" },
       );
     }
   }

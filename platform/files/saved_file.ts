@@ -168,7 +168,7 @@ export class SavedFile {
       if (problem !== this.#problem) {
         log.warn(
           `Cannot keep ${what} in ${path}: ${problem}; ${unkept}`,
-          fields,
+          { code: "TUN905", ...fields },
         );
       }
       this.#problem = problem;
@@ -242,7 +242,10 @@ export class SavedFile {
     if (error instanceof Deno.errors.NotFound) return undefined;
     const { path, what, unusable, log, fields } = this.#options;
     const problem = problemOf(error);
-    log.warn(`Cannot use ${what} in ${path}: ${problem}; ${unusable}`, fields);
+    log.warn(`Cannot use ${what} in ${path}: ${problem}; ${unusable}`, {
+      code: "TUN906",
+      ...fields,
+    });
     return undefined;
   }
 }

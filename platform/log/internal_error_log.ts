@@ -52,7 +52,7 @@ export class InternalErrorLog implements Disposable {
       return this.#tellLater();
     }
     const message = `internal error, please report it: ${messageOf(error)}`;
-    this.#log.error(message, { where, stack });
+    this.#log.error(message, { code: "TUN907", where, stack });
     if (this.#repeats.size >= STACKS_MAX) {
       const [oldest] = this.#repeats.keys();
       this.#repeats.delete(oldest!);
@@ -77,7 +77,10 @@ export class InternalErrorLog implements Disposable {
       const { message, where, count } = repeats;
       if (count === 0) continue;
       repeats.count = 0;
-      this.#log.error(`${message} (the same, ${count} more)`, { where });
+      this.#log.error(`${message} (the same, ${count} more)`, {
+        code: "TUN907",
+        where,
+      });
     }
   }
 }

@@ -7,6 +7,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import {
   configureSync,
   getLogger,
@@ -32,9 +33,9 @@ export type LogFormat = "text" | "json";
  */
 export interface Log {
   /** Needs an operator's attention. */
-  error(message: string, fields?: LogFields, key?: string): void;
+  error(message: string, fields: ProblemFields, key?: string): void;
   /** Works, but is not as it should be. */
-  warn(message: string, fields?: LogFields, key?: string): void;
+  warn(message: string, fields: ProblemFields, key?: string): void;
   /** Once in a process's life: start, stop, listeners. `--v=1`. */
   info(message: string, fields?: LogFields, key?: string): void;
   /** Links, refusals, reconnects. `--v=2`, the default. */
@@ -61,6 +62,9 @@ export interface LeveledLog extends Log {
 
 /** What a machine may want to filter by. */
 export type LogFields = Readonly<Record<string, string | number | boolean>>;
+
+/** What a line about a problem has: `tunnel explain` knows more of its code. */
+export type ProblemFields = LogFields & { readonly code: Code };
 
 /** `--v` from which on each kind of line is written. */
 const LEVELS = { info: 1, event: 2, detail: 4, packet: 10 } as const;
@@ -111,7 +115,10 @@ export function openLog(
   const output = new LineOutput(
     { isReady, write: (bytes) => Deno.stderr.writeSync(bytes) },
     timers,
-    (lines) => logger.warn(`${lines} lines are missing here: nobody read them`),
+    (lines) =>
+      logger.warn(`${lines} lines are missing here: nobody read them`, {
+        code: "TUN914",
+      }),
   );
   writeToStderr(options.format, output);
   globalThis.addEventListener("unload", () => {
@@ -119,7 +126,7 @@ export function openLog(
     output.end();
   });
   let { level } = options;
-  const from = (least: number, kind: LogLevel): Log["error"] => {
+  const from = (least: number, kind: LogLevel): Log["event"] => {
     const write = logger[kind].bind(logger);
     return (message, fields, key) => {
       if (level < least) return;

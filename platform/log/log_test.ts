@@ -35,19 +35,20 @@ Deno.test("a line of text has time, level, message and fields", () => {
 Deno.test("a line of JSON is one object", () => {
   const text = written(
     { format: "json", level: 2 },
-    (log) => log.warn("braces {stay} as they are", { agent: "a1" }),
+    (log) =>
+      log.warn("braces {stay} as they are", { agent: "a1", code: "TUN402" }),
   );
   const record = JSON.parse(text);
   assertEquals(record.message, "braces {stay} as they are");
-  assertEquals(record.properties, { agent: "a1" });
+  assertEquals(record.properties, { agent: "a1", code: "TUN402" });
   assertEquals(record.level, "WARN");
 });
 
 Deno.test("--v decides what is written", () => {
   const lines = (level: number) =>
     written({ format: "text", level }, (log) => {
-      log.error("e");
-      log.warn("w");
+      log.error("e", { code: "TUN402" });
+      log.warn("w", { code: "TUN402" });
       log.info("i");
       log.event("v");
       log.detail("d");
@@ -75,6 +76,7 @@ Deno.test("a peer's words cannot forge a line", () => {
       { format, level: 0 },
       (log) =>
         log.error("bad\n2026 INFO all is well\u001b[2J\u202e", {
+          code: "TUN402",
           agent: "b\u202eb\n",
         }),
     );
@@ -89,7 +91,7 @@ Deno.test("a peer's words cannot make a line of any length", () => {
   const long = "x".repeat(60_000);
   const text = written(
     { format: "text", level: 0 },
-    (log) => log.error(`who is ${long}`, { agent: long }),
+    (log) => log.error(`who is ${long}`, { agent: long, code: "TUN402" }),
   );
   assertEquals(text.length < 6_000, true);
   assertMatch(text, /x… \(56007 more characters\) agent="x+… \(59000 more/);
@@ -102,7 +104,7 @@ Deno.test("lines of one key are written once, and then counted", () => {
       log.event(`Cannot link: ${i}`, { port: i }, "link a");
     }
     log.event("Cannot link: other", {}, "link b");
-    log.warn("Cannot link: warned", {}, "link a");
+    log.warn("Cannot link: warned", { code: "TUN402" }, "link a");
     timers.advance(10_000);
   });
   const lines = text.split("\n").filter((line) => line.includes("link: "));
@@ -119,9 +121,12 @@ Deno.test("a level that is off holds nothing back", () => {
   const text = written({ format: "text", level: 0, timers }, (log) => {
     for (let i = 0; i < 3; i++) log.event("gone", {}, "k");
     assertEquals(timers.pendingCount, 0);
-    for (let i = 0; i < 3; i++) log.warn("bad", {}, "k");
+    for (let i = 0; i < 3; i++) log.warn("bad", { code: "TUN402" }, "k");
     log.flush();
     assertEquals(timers.pendingCount, 0);
   });
-  assertMatch(text, /WARNING bad\n.*WARNING bad \(same, 2 more until .*\n$/s);
+  assertMatch(
+    text,
+    /WARNING bad code=TUN402\n.*WARNING bad \(same, 2 more until .*\n$/s,
+  );
 });

@@ -14,7 +14,7 @@ Deno.test("what repeats itself is counted, whatever port it comes from", () => {
   const events = new RecentEvents(() => nowMs);
   events.note("refused", "10.0.0.7:4711: no certificate");
   nowMs += 1_000;
-  events.note("linked", "agent linked", { node: "edge-7" });
+  events.note("linked", "agent linked", { node: "edge-7", code: "TUN202" });
   events.note("refused", "10.0.0.7:4712: no certificate");
   events.note("refused", "10.0.0.8:4712: no certificate");
   const listed = events.list(ALL);
@@ -69,7 +69,7 @@ Deno.test("warnings of a log are noted, and lines that are known, at any level",
     wantsPackets: false,
   };
   const log = withEvents(silent, events, [["node joined", "joined"]]);
-  log.warn("a certificate expires", { node: "edge-7" });
+  log.warn("a certificate expires", { node: "edge-7", code: "TUN202" });
   log.event("node joined", { node: "edge-8" });
   log.event("something else");
   log.detail("connection opened");

@@ -6,6 +6,7 @@
  */
 
 import process from "node:process";
+import { loopLagMs } from "../time/loop_lag.ts";
 import type { MetricRegistry } from "./metrics.ts";
 
 /** Adds the `process_*` metrics, read at each scrape. */
@@ -43,6 +44,16 @@ export function registerProcessMetrics(registry: MetricRegistry): void {
 export function cpuSeconds(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1e6;
+}
+
+/** For programs that watch for lapses: those notice late timers. */
+export function registerLoopLag(registry: MetricRegistry): void {
+  registry.computed(
+    "gauge",
+    "process_event_loop_lag_seconds",
+    "The longest that a timer came late within the last one to two minutes.",
+    () => loopLagMs() / 1_000,
+  );
 }
 
 /** `undefined` where the system does not report it. */

@@ -147,7 +147,7 @@ export class Reloads {
       files: [...files],
       timers,
       onFiles: (changed) => this.#onFiles(changed),
-      onProblem: (line) => log.warn(line),
+      onProblem: (line) => log.warn(line, { code: "TUN116" }),
     });
     this.check();
   }
@@ -218,7 +218,9 @@ export class Reloads {
       return "same";
     }
     log.info(`${source.kind}: ${change}`);
-    for (const warning of source.warnings ?? []) log.warn(warning);
+    for (const warning of source.warnings ?? []) {
+      log.warn(warning, { code: "TUN214" });
+    }
     this.onChange();
     return "new";
   }
@@ -248,7 +250,9 @@ export class Reloads {
     entry.waiting = undefined;
     entry.problem = problem;
     this.#failures.with(entry.kind).add();
-    this.#options.log.error(`${problem}; what was read before stays in use`);
+    this.#options.log.error(`${problem}; what was read before stays in use`, {
+      code: "TUN116",
+    });
   }
 
   #states(): readonly State[] {

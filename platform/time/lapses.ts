@@ -10,6 +10,7 @@
  * @module
  */
 
+import { noteLateTimer } from "./loop_lag.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** How often it is looked. */
@@ -47,6 +48,7 @@ export class LapseWatch {
       const ranMs = this.#timers.now() - atMs;
       const passedMs = this.#wallClock() - wallMs;
       this.#wait();
+      noteLateTimer(Math.max(0, ranMs - LAPSE_LOOK_MS), this.#timers.now());
       const lapseMs = Math.max(ranMs, passedMs) - LAPSE_LOOK_MS;
       if (lapseMs >= LAPSE_MS) this.#onLapse(lapseMs);
     });

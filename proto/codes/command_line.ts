@@ -166,15 +166,6 @@ export const COMMAND_LINE = {
     ],
     see: "operations.md",
   },
-  TUN117: {
-    slug: "needs-restart",
-    title: "A changed setting needs a restart",
-    means: "The file of `--config` has new values that a running program " +
-      "cannot take over.",
-    causes: ["Ports, state and identity are settled at the start."],
-    mend: ["`systemctl restart`, or `tunnel upgrade` to lose no connection."],
-    see: "operations.md",
-  },
   TUN118: {
     slug: "interrupted",
     title: "The command was interrupted",

@@ -100,14 +100,6 @@ export const POLICY = {
     mend: ["The sentence shows the form; `tunnel help agent` has examples."],
     see: "policy.md",
   },
-  TUN612: {
-    slug: "policy-denied",
-    title: "A policy test was asked, and the answer is no",
-    means: "`tunnel policy test` ends with 3, so that scripts can use it.",
-    causes: ["See the rule that it names."],
-    mend: ["Change the policy, if the answer should be yes."],
-    see: "policy.md",
-  },
   TUN613: {
     slug: "dial-forbidden",
     title: "The dial is forbidden",

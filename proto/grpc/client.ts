@@ -111,7 +111,9 @@ export async function unaryCall(
     onWritable() {},
     onStatus(status) {
       if (status.code !== StatusCode.OK) {
-        reject(new GrpcError(status.code, status.message));
+        reject(
+          new GrpcError(status.code, status.message, status.tunnelCode),
+        );
       } else {
         // A promise runs this at once and turns a throw into a rejection.
         resolve(new Promise((answer) => answer(only.take())));

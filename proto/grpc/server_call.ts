@@ -234,7 +234,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
 
   #fail(error: unknown): void {
     if (error instanceof GrpcError) {
-      return this.finish({ code: error.code, message: error.message });
+      return this.finish(error.status);
     }
     reportFault("stream", error);
     const isWithinMessage = this.#body.keptBytes > 0;

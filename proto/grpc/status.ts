@@ -4,6 +4,8 @@
  * @module
  */
 
+import type { Code } from "../codes/codes.ts";
+
 /** The codes of grpc/doc/statuscodes.md, in gRPC's spelling. */
 export const StatusCode = {
   OK: 0,
@@ -38,14 +40,28 @@ export interface Status {
    * made again elsewhere, whatever it contains.
    */
   readonly isUnprocessed?: true;
+  /** Between our own ends: what `tunnel explain` knows more of. */
+  readonly tunnelCode?: Code | undefined;
 }
 
 /** A status other than OK, as something that can be thrown. */
 export class GrpcError extends Error {
   override readonly name = "GrpcError";
 
-  constructor(readonly code: StatusCode, message: string) {
+  constructor(
+    readonly code: StatusCode,
+    message: string,
+    readonly tunnelCode?: Code,
+  ) {
     super(message);
+  }
+
+  /** As the end of a call. */
+  get status(): Status {
+    const { code, message, tunnelCode } = this;
+    return tunnelCode === undefined
+      ? { code, message }
+      : { code, message, tunnelCode };
   }
 }
 

@@ -5,14 +5,24 @@
  * @module
  */
 
+import { isCode } from "../codes/codes.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import { type Status, StatusCode } from "./status.ts";
+
+/**
+ * The trailer, the metadata field of a failed dial, and the header of a refused
+ * CONNECT with the code of the problem; ours, and ignored by others.
+ */
+export const CODE_FIELD = "tunnel-code";
 
 const CODES: ReadonlySet<number> = new Set(Object.values(StatusCode));
 
 /** Appends the fields of `status`. */
 export function appendStatus(fields: HeaderField[], status: Status): void {
   fields.push({ name: "grpc-status", value: String(status.code) });
+  if (status.tunnelCode !== undefined) {
+    fields.push({ name: CODE_FIELD, value: status.tunnelCode });
+  }
   if (status.message === "") return;
   fields.push({
     name: "grpc-message",
@@ -29,7 +39,14 @@ export function readStatus(fields: readonly HeaderField[]): Status | undefined {
   if (text === undefined) return undefined;
   const message = decodeStatusMessage(fieldValue(fields, "grpc-message") ?? "");
   const code = /^[0-9]{1,3}$/.test(text) ? Number(text) : -1;
-  if (CODES.has(code)) return { code: code as StatusCode, message };
+  if (CODES.has(code)) {
+    const tunnelCode = fieldValue(fields, CODE_FIELD) ?? "";
+    return {
+      code: code as StatusCode,
+      message,
+      ...(isCode(tunnelCode) ? { tunnelCode } : {}),
+    };
+  }
   const quoted = JSON.stringify(text);
   return {
     code: StatusCode.UNKNOWN,

@@ -57,7 +57,7 @@ async function answer(
     response = await handler(request, call);
   } catch (error) {
     if (error instanceof GrpcError) {
-      call.finish({ code: error.code, message: error.message });
+      call.finish(error.status);
       return;
     }
     call.finish({ code: StatusCode.INTERNAL, message: INTERNAL_ERROR });

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Code } from "../codes/codes.ts";
 import type { StreamOpener } from "../grpc/client.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { AnnouncedService, ServiceRefusal } from "./link_messages.ts";
@@ -26,6 +27,8 @@ export interface LinkRefusal {
   readonly code: StatusCode;
   /** A sentence that the agent shows. */
   readonly message: string;
+  /** What `tunnel explain` knows more of. */
+  readonly tunnelCode?: Code;
 }
 
 /** The decision about an agent that requests a link. */

@@ -32,12 +32,8 @@ import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { DialError, type DialTarget } from "../peer/dial_error.ts";
 import { type DialEvents, EARLY_BYTES_MAX, type PendingDial } from "./link.ts";
 import { PROXY_PATH } from "./method_paths.ts";
-import {
-  CODE_FIELD,
-  codeNamed,
-  codeOfWords,
-  dialFailureOf,
-} from "../peer/dial_failure.ts";
+import { CODE_FIELD } from "../grpc/status_codec.ts";
+import { codeNamed, codeOfWords, dialFailureOf } from "../peer/dial_failure.ts";
 import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
 import { type ConduitPort, PacketConduit } from "./packet_conduit.ts";
 import { CLOSE_RSP_WAIT_MS, QuietClose } from "./quiet_close.ts";
@@ -415,15 +411,17 @@ function dialErrorOf(status: Status, reason: string, lost: boolean): DialError {
     // that it did read is answered in a message.
     const isUnprocessed = !lost || status.isUnprocessed === true;
     const loss = isUnprocessed ? "unprocessed" : "unanswered";
-    return new DialError("link-lost", reason, loss);
+    return new DialError("link-lost", reason, loss, status.tunnelCode);
   }
   if (status.code === StatusCode.DEADLINE_EXCEEDED) {
-    return new DialError("timeout", reason);
+    return new DialError("timeout", reason, undefined, status.tunnelCode);
   }
   return new DialError(
     "endpoint",
     status.code === StatusCode.OK
       ? "the call ended before the dial was answered"
       : reason,
+    undefined,
+    status.tunnelCode,
   );
 }

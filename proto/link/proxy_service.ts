@@ -31,7 +31,8 @@ import {
   hasCapability,
   OUR_CAPABILITIES,
 } from "./capabilities.ts";
-import { CODE_FIELD, DIAL_FAILURE_FIELD } from "../peer/dial_failure.ts";
+import { CODE_FIELD } from "../grpc/status_codec.ts";
+import { DIAL_FAILURE_FIELD } from "../peer/dial_failure.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
 import { connectionIdOf } from "./dial_id.ts";
 import type { DialError, DialTarget } from "../peer/dial_error.ts";

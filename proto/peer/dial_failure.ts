@@ -32,12 +32,6 @@ export function dialFailureOf(
   return REASONS.has(reason) ? reason as DialFailureReason : "endpoint";
 }
 
-/**
- * The metadata field, and the header of a refused CONNECT, with the code of the
- * problem; ours, and ignored by others.
- */
-export const CODE_FIELD = "tunnel-code";
-
 /** The code that a peer gave, if it is one that is known here. */
 export function codeNamed(text: string | undefined): Code | undefined {
   return text !== undefined && isCode(text) ? text : undefined;

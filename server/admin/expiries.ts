@@ -18,14 +18,19 @@ const EXPIRIES_MAX = 10;
 /** Nodes whose certificates are listed: the soonest to expire. */
 const NODES_LISTED_MAX = 100;
 
+/** What expires next is looked for no sooner than after this. */
+const NEXT_AGE_MS = 5_000;
+
 /** Tokens are files or records, and are read again no sooner. */
-const TOKENS_AGE_MS = 60_000;
+const TOKENS_AGE_MS = 30_000;
 
 type Listed = CertificatesAnswer["certificates"][number];
 
 /** See the module description. */
 export class Expiries {
   readonly #facts: ServerFacts;
+  #next: readonly Expiry[] = [];
+  #lookedMs = -Infinity;
   #tokens: readonly Expiry[] = [];
   #readMs = -Infinity;
 
@@ -33,8 +38,15 @@ export class Expiries {
     this.#facts = facts;
   }
 
-  /** The soonest first. */
+  /** The soonest first; looked for again when some seconds have passed. */
   async next(view: NodeView): Promise<readonly Expiry[]> {
+    const { timers } = this.#facts;
+    if (timers.now() - this.#lookedMs < NEXT_AGE_MS) return this.#next;
+    this.#lookedMs = timers.now();
+    return this.#next = await this.#look(view);
+  }
+
+  async #look(view: NodeView): Promise<readonly Expiry[]> {
     const { certificates } = this.#facts.files;
     const own = certificatesInUse(certificates).map(expiryOf);
     const nodes = soonestNodes(view, EXPIRIES_MAX).map(({ name, until }) => ({

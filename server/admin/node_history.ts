@@ -31,6 +31,8 @@ const INTERVAL_MS = 30_000;
 export interface NodePast {
   /** Milliseconds since 1970: since when it is as it is. */
   readonly sinceMs: number;
+  /** The same as text: thousands are shown at a time. */
+  readonly since: string;
   readonly isLinked: boolean;
   /** Why its last link is gone; empty while it has one. */
   readonly reason: string;
@@ -178,10 +180,11 @@ export class NodeHistory {
     await this.#file?.close();
   }
 
-  #set(name: string, past: NodePast): void {
+  #set(name: string, past: Omit<NodePast, "since">): void {
     const key = name.slice(0, NAME_LENGTH_MAX);
+    const since = new Date(past.sinceMs).toISOString();
     this.#nodes.delete(key);
-    this.#nodes.set(key, past);
+    this.#nodes.set(key, { ...past, since });
     if (this.#nodes.size <= HISTORY_MAX) return;
     for (const [oldest, { isLinked }] of this.#nodes) {
       if (!isLinked) return void this.#nodes.delete(oldest);
@@ -196,7 +199,9 @@ export class NodeHistory {
   }
 }
 
-function readItem(item: unknown): [string, NodePast] | undefined {
+function readItem(
+  item: unknown,
+): [string, Omit<NodePast, "since">] | undefined {
   if (!Array.isArray(item)) return undefined;
   const [name, sinceMs, isLinked, reason, address, software] = item;
   const isWhole = typeof name === "string" && typeof sinceMs === "number" &&

@@ -21,6 +21,12 @@ const SLOW_MS = 50;
 /** Longest sentence of a failed dial that is repeated. */
 const TROUBLE_LENGTH_MAX = 300;
 
+/** To read times takes longer than all the rest: once for each record. */
+const TERMS = new WeakMap<
+  object,
+  { readonly fromMs: number; readonly toMs: number }
+>();
+
 /** What else is known when it is asked for. */
 export interface ProblemFacts {
   readonly trouble: EventInfo | undefined;
@@ -95,13 +101,18 @@ function expiryProblem({ name, record }: ViewedNode): string | undefined {
   if (record.state !== "approved") return undefined;
   const { issuedAt, expiresAt } = record.certificate ?? {};
   if (issuedAt === undefined || expiresAt === undefined) return undefined;
-  const [from, to] = [Date.parse(issuedAt), Date.parse(expiresAt)];
-  const leftMs = to - Date.now();
+  let term = TERMS.get(record);
+  if (term === undefined) {
+    term = { fromMs: Date.parse(issuedAt), toMs: Date.parse(expiresAt) };
+    TERMS.set(record, term);
+  }
+  const { fromMs, toMs } = term;
+  const leftMs = toMs - Date.now();
   if (leftMs <= 0) {
     return `its certificate expired at ${expiresAt}: start its agent, which ` +
       `asks for another one; tunnel node describe ${name} has its last events`;
   }
-  if (!(leftMs < (to - from) * RENEWAL_OVERDUE_PART)) return undefined;
+  if (!(leftMs < (toMs - fromMs) * RENEWAL_OVERDUE_PART)) return undefined;
   return `its certificate expires at ${expiresAt} and has not renewed itself: ` +
     "the log of its agent says what is in the way";
 }

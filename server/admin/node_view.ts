@@ -18,6 +18,9 @@ import { nameOf, type ServerFacts } from "./server_facts.ts";
 /** Failed dials and warnings of a node count for so long. */
 const TROUBLE_MS = 300_000;
 
+/** Nodes that are put together at a stretch. */
+const NODES_A_TURN = 1_000;
+
 /** What a node carries now. */
 interface Load {
   conduits: number;
@@ -51,7 +54,7 @@ const NO_RECORDS: ReadonlyMap<string, BookEntry> = new Map();
 const NO_LOAD: Load = { conduits: 0, toTargetRate: 0, fromTargetRate: 0 };
 
 /** Everybody else has a turn between the parts of this. */
-function turn(): Promise<void> {
+export function turn(): Promise<void> {
   return new Promise((go) => void setImmediate(go));
 }
 
@@ -70,7 +73,8 @@ export async function viewNodes(facts: ServerFacts): Promise<NodeView> {
   const sorted = [...names].sort();
   await turn();
   const nodes = new Map<string, ViewedNode>();
-  for (const name of sorted) {
+  for (const [at, name] of sorted.entries()) {
+    if (at % NODES_A_TURN === NODES_A_TURN - 1) await turn();
     const record = records.get(name);
     const own = links.get(name) ?? NO_LINKS;
     const others = elsewhere.get(name) ?? NO_SERVERS;
@@ -185,7 +189,7 @@ function summaryOf(
   const isLinkedAsSaid = past?.isLinked === links.length > 0;
   const since = isLinkedAsSaid && past !== undefined &&
       (state === "online" || state === "offline")
-    ? new Date(past.sinceMs).toISOString()
+    ? past.since
     : undefined;
   const reason = state === "revoked"
     ? joined?.reason

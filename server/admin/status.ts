@@ -6,11 +6,17 @@
 
 import { hundredth, trafficOf } from "../../net/admin/own_facts.ts";
 import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
+import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { clientSummaries } from "../discovery/status/sync_status.ts";
 import type { Expiries } from "./expiries.ts";
-import { leastRoundTrip, type NodeView, type ViewedNode } from "./node_view.ts";
+import {
+  leastRoundTrip,
+  type NodeView,
+  turn,
+  type ViewedNode,
+} from "./node_view.ts";
 import type { ServerFacts } from "./server_facts.ts";
 import { warningsOf } from "./warnings.ts";
 
@@ -26,20 +32,30 @@ const CALLER_LENGTH_MAX = 100;
 /** A round trip of the best of us is no slowness. */
 const SLOW_MS = 20;
 
-/** See the module description. */
+/**
+ * See the module description.
+ *
+ * @param biggest Conduits by rate, where somebody has listed them just now.
+ */
 export async function statusAnswer(
   facts: ServerFacts,
   view: NodeView,
   expiries: Expiries,
+  biggest?: readonly ConduitInfo[],
 ): Promise<StatusAnswer> {
   const { conduits, discovery } = facts;
-  const top = conduitsAnswer(conduits, { sort: "rate", limit: TOP_MAX });
+  // Each looks at every node: everybody else has a turn in between.
+  const warnings = warningsOf(facts, view);
+  await turn();
+  const nodes = nodesOf(facts, view);
+  await turn();
+  const next = await expiries.next(view);
   return {
     program: facts.program(),
-    warnings: warningsOf(facts, view),
+    warnings,
     traffic: trafficOf(conduits, facts.pendingDials()),
-    expiries: await expiries.next(view),
-    nodes: nodesOf(facts, view),
+    expiries: next,
+    nodes,
     servers: serversOf(facts),
     ...(discovery === undefined ? {} : {
       sources: discovery.catalog.status.map(({ name, isSynced, problem }) => ({
@@ -49,7 +65,8 @@ export async function statusAnswer(
       })),
       discovery: clientsOf(facts),
     }),
-    top: top.conduits,
+    top: biggest?.slice(0, TOP_MAX) ??
+      conduitsAnswer(conduits, { sort: "rate", limit: TOP_MAX }).conduits,
   };
 }
 

@@ -6,7 +6,6 @@
  * @module
  */
 
-import { setImmediate } from "node:timers";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
 import { AdminFailure } from "../../net/admin/admin_api.ts";
@@ -17,7 +16,7 @@ import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import type { ListChange } from "../../proto/admin/watch.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Expiries } from "./expiries.ts";
-import { type NodeView, viewNodes } from "./node_view.ts";
+import { type NodeView, turn, viewNodes } from "./node_view.ts";
 import type { ServerFacts } from "./server_facts.ts";
 import { statusAnswer } from "./status.ts";
 import { type Changes, VersionedList } from "./versioned_list.ts";
@@ -25,14 +24,17 @@ import { type Changes, VersionedList } from "./versioned_list.ts";
 /** Between two looks. */
 export const WATCH_TICK_MS = 1_000;
 
+/** Nodes for which there is time each second: of 5,000 all are seen in four. */
+const NODES_A_TICK = 1_500;
+
 /** Screens at once. */
 export const WATCHERS_MAX = 32;
 
 /** Items of one event: to make a text of more takes too long at a stretch. */
 export const ITEMS_MAX = 250;
 
-/** Conduits that are followed: the biggest by rate. */
-const CONDUITS_MAX = 200;
+/** Conduits that are followed. */
+const BIGGEST = { sort: "rate", limit: 200 } as const;
 
 /** Events that a new watcher is sent, and at most at once. */
 const EVENTS_MAX = 200;
@@ -63,6 +65,8 @@ export class WatchFeed {
   readonly #nodes = new VersionedList<NodeSummary>(isSameNode);
   readonly #conduits = new VersionedList<ConduitInfo>(isSameConduit);
   #status: StatusAnswer | undefined;
+  #view: NodeView | undefined;
+  #viewedTick = 0;
   #tick = 0;
   #timer: Timer | undefined;
   #isLooking = false;
@@ -110,8 +114,9 @@ export class WatchFeed {
     if (this.#watchers.size > 0) return;
     this.#timer?.cancel();
     this.#timer = undefined;
-    this.#tick = 0;
+    this.#tick = this.#viewedTick = 0;
     this.#status = undefined;
+    this.#view = undefined;
     this.#nodes.clear();
     this.#conduits.clear();
   }
@@ -152,6 +157,10 @@ export class WatchFeed {
 
   #lookNow(): void {
     if (this.#isLooking) return;
+    // Somebody may want a list that nobody wanted until now.
+    if (this.#wants("nodes") && this.#nodes.version === 0) {
+      this.#view = undefined;
+    }
     this.#timer?.cancel();
     unawaited("http", this.#look());
   }
@@ -160,14 +169,15 @@ export class WatchFeed {
     this.#isLooking = true;
     const facts = this.#facts;
     try {
-      const view = await viewNodes(facts);
-      const status = await statusAnswer(facts, view, this.#expiries);
-      if (this.#wants("nodes")) this.#nodes.update(await summaries(view));
-      if (this.#wants("conduits")) {
-        const query = { sort: "rate", limit: CONDUITS_MAX } as const;
-        const { conduits } = conduitsAnswer(facts.conduits, query);
-        this.#conduits.update(conduits.map((one) => [one.id, one] as const));
+      const biggest = this.#wants("conduits")
+        ? conduitsAnswer(facts.conduits, BIGGEST).conduits
+        : undefined;
+      if (biggest !== undefined) {
+        this.#conduits.update(biggest.map((one) => [one.id, one] as const));
       }
+      await turn();
+      const view = await this.#viewNow();
+      const status = await statusAnswer(facts, view, this.#expiries, biggest);
       this.#status = status;
       this.#tick++;
     } finally {
@@ -175,6 +185,18 @@ export class WatchFeed {
       this.#again();
     }
     for (const watcher of this.#watchers) watcher.wake?.();
+  }
+
+  /** Nodes may be many, and change seldom: a big fleet is looked at less often. */
+  async #viewNow(): Promise<NodeView> {
+    const every = Math.ceil((this.#view?.nodes.size ?? 0) / NODES_A_TICK);
+    const isDue = this.#tick >= this.#viewedTick + every;
+    if (this.#view !== undefined && !isDue) return this.#view;
+    this.#viewedTick = this.#tick;
+    const view = this.#view = await viewNodes(this.#facts);
+    if (this.#wants("nodes")) this.#nodes.update(await summaries(view));
+    await turn();
+    return view;
   }
 
   #again(): void {
@@ -222,7 +244,7 @@ async function summaries(
   for (const [name, node] of nodes) {
     found.push([name, summaryOf(node)]);
     if (performance.now() < untilMs) continue;
-    await new Promise((go) => setImmediate(go));
+    await turn();
     untilMs = performance.now() + SLICE_MS;
   }
   return found;

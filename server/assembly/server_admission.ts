@@ -120,6 +120,7 @@ export class ServerLimiter {
       `too many ${limit.replace("_", " ")} of ` +
         `${scope === "all" ? "all sources together" : "one source"}: ` +
         "some are refused or ended; see tunnel_server_limits_reached_total",
+      { code: "TUN409" },
     );
   }
 
@@ -135,6 +136,7 @@ export class ServerLimiter {
       `peers from ${source} break rules: one connection a second is let in ` +
         `from there until they stop${others}; see ` +
         "tunnel_server_peer_faults_total",
+      { code: "TUN408" },
     );
   }
 

@@ -174,7 +174,7 @@ export class ServerAgents {
         this.#core.events.note("refused", error.message);
         log.event(error.message, {}, lineKey(error.message));
       },
-      onProblem: (line) => log.warn(line),
+      onProblem: (line) => log.warn(line, { code: "TUN414" }),
     });
     return this.#listener.address;
   }
@@ -280,6 +280,7 @@ export class ServerAgents {
       `agents need no certificate on ${address}: anybody who can connect there ` +
         "may become an agent and get connections for any target" +
         (this.#trust?.identity === undefined ? "" : " but joined nodes"),
+      { code: "TUN319" },
     );
   }
 
@@ -352,7 +353,7 @@ export class ServerAgents {
         log.warn(
           "Cannot pass on datagrams of 4096 bytes and more from a Go agent: it " +
             "cuts them there, so they are dropped; run tunnel agent on that node",
-          {},
+          { code: "TUN410" },
           "datagram cut",
         ),
       linked: (link) => this.#linked(link),
@@ -385,6 +386,7 @@ export class ServerAgents {
 
   #linked(link: AgentLink): void {
     this.#core.registry.add(link);
+    this.#core.metrics.linked(link);
     this.#core.peers.linked(link.peer);
     this.#duplicates.linked(link);
     this.#nodes.announced("linked", link);

@@ -19,7 +19,11 @@ import {
 import type { DialError } from "../../proto/peer/dial_error.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
-import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
+import {
+  registerLoopLag,
+  registerProcessMetrics,
+} from "../../platform/metrics/process_metrics.ts";
+import { registerBuildInfo } from "../../platform/process/build_info.ts";
 import { WatchedFiles } from "../../net/tls/trust/watched_files.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import { VERSION } from "../../platform/process/version.ts";
@@ -66,7 +70,7 @@ export class ServerCore {
   /** What is open now, and being dialed. */
   readonly conduits = new LiveConduits(systemTimers);
   readonly metricRegistry = new MetricRegistry();
-  readonly metrics = new ServerMetrics(this.metricRegistry, systemTimers);
+  readonly metrics: ServerMetrics;
   /** Read again when they change. */
   readonly files: WatchedFiles;
   /** Of all connections. */
@@ -92,6 +96,11 @@ export class ServerCore {
 
   constructor(options: ServerOptions, output: Log, loadChanged: () => void) {
     this.options = options;
+    this.metrics = new ServerMetrics(
+      this.metricRegistry,
+      systemTimers,
+      options.metricsNodesMax,
+    );
     const log = this.log = withEvents(output, this.events, EVENT_LINES);
     this.loadChanged = loadChanged;
     this.files = new WatchedFiles({
@@ -112,19 +121,13 @@ export class ServerCore {
     });
     this.metrics.watch(this.registry);
     this.metrics.watchBudget(this.receiveBudget);
-    registerProcessMetrics(this.metricRegistry);
-    registerInternalErrors(this.metricRegistry, "tunnel_server");
+    registerProcess(this.metricRegistry);
     this.authorization = new Authorization(options.authorization ?? {}, {
       log,
       timers: systemTimers,
       metrics: this.metricRegistry,
     });
-    this.access = AccessLog.open(options.access, {
-      log,
-      timers: systemTimers,
-      metrics: this.metricRegistry,
-      prefix: SERVER_PREFIX,
-    });
+    this.access = openAccess(options, log, this.metricRegistry);
     this.peers = new Membership({
       serverId: options.serverId,
       instanceId: this.instanceId,
@@ -135,7 +138,7 @@ export class ServerCore {
       timers: systemTimers,
       wallClock: Date.now,
       metrics: this.metricRegistry,
-      warn: (line) => log.warn(line, {}, lineKey(line)),
+      warn: (line) => log.warn(line, { code: "TUN805" }, lineKey(line)),
       event: (line) => log.event(line, {}, lineKey(line)),
     });
     const { files, metrics, receiveBudget } = this;
@@ -197,4 +200,20 @@ export class ServerCore {
     this.conduits.stop();
     if (this.#state !== undefined) closeConnection(this.#state);
   }
+}
+
+function registerProcess(metrics: MetricRegistry): void {
+  registerProcessMetrics(metrics);
+  registerLoopLag(metrics);
+  registerBuildInfo(metrics);
+  registerInternalErrors(metrics, "tunnel_server");
+}
+
+function openAccess(
+  { access }: ServerOptions,
+  log: Log,
+  metrics: MetricRegistry,
+): AccessLog | undefined {
+  const prefix = SERVER_PREFIX;
+  return AccessLog.open(access, { log, timers: systemTimers, metrics, prefix });
 }

@@ -55,7 +55,7 @@ export class ServerFrontends {
         metrics.callerRefused();
         log.event(reason, {}, lineKey(reason));
       },
-      onProblem: (line) => log.warn(line),
+      onProblem: (line) => log.warn(line, { code: "TUN414" }),
     });
     return this.#listener.address;
   }

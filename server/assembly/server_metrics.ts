@@ -7,6 +7,7 @@
 
 import type { MetricRegistry, Series } from "../../platform/metrics/metrics.ts";
 import { goStatusName } from "../../proto/grpc/status.ts";
+import type { AgentLink } from "../../proto/link/link.ts";
 import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
@@ -25,6 +26,7 @@ import {
   type UpstreamFamilies,
   upstreamFamilies,
 } from "../metrics/metric_families.ts";
+import { NodeCount, NodeMetrics } from "../metrics/node_metrics.ts";
 import type { Registry } from "../routing/registry.ts";
 
 /** Upstream's word for each way in which a dial fails. */
@@ -48,10 +50,13 @@ export class ServerMetrics {
   readonly #registry: MetricRegistry;
   readonly #upstream: UpstreamFamilies;
   readonly #ours: OwnFamilies;
+  readonly #nodes: NodeMetrics;
   readonly #fromAgent: Series;
   readonly #toAgent: Series;
 
-  constructor(registry: MetricRegistry, clock: Clock) {
+  /** @param nodesMax Nodes with labels of their own. */
+  constructor(registry: MetricRegistry, clock: Clock, nodesMax?: number) {
+    this.#nodes = new NodeMetrics(nodesMax);
     this.#clock = clock;
     this.#registry = registry;
     this.#upstream = upstreamFamilies(registry);
@@ -60,8 +65,14 @@ export class ServerMetrics {
     this.#toAgent = this.#ours.bytes.with("to_agent");
   }
 
+  /** A link of an agent stands. */
+  linked(link: AgentLink): void {
+    this.#nodes.linked(link);
+  }
+
   /** Adds what is known by looking at the agents. */
   watch(agents: Registry): void {
+    this.#nodes.register(this.#registry, () => agents.links);
     const backends = () =>
       agents.agentCounts().map(({ strategy, agents }) =>
         [[strategy], agents] as const
@@ -141,8 +152,8 @@ export class ServerMetrics {
       clock: this.#clock,
       fromAgent: this.#fromAgent,
       toAgent: this.#toAgent,
-      ended: (end, startMs, path) => {
-        this.#countEnd(end, startMs, path);
+      ended: (end, conduit) => {
+        this.#countEnd(end, conduit);
         loadChanged();
       },
     };
@@ -152,26 +163,37 @@ export class ServerMetrics {
         this.#upstream.pendingDials.add(-1);
         queueMicrotask(loadChanged);
       },
-      dialFailed: (cause, path) => {
+      dialFailed: (cause, path, node) => {
         const reason = DIAL_FAILURE[cause];
         this.#upstream.dialFailures.with(reason).add();
+        // What is for another server's node is that one's to count.
+        if (path !== "to_peer") this.#nodes.of(node).failures++;
         if (path !== "direct") {
           this.#ours.forwardedDials.with(path, reason).add();
         }
       },
-      connected: (tookMs, path) => {
+      connected: (tookMs, path, node) => {
         this.#upstream.dialSeconds.observe(tookMs / 1000);
         this.#upstream.established.add();
         if (path !== "direct") {
           this.#ours.forwardedDials.with(path, "connected").add();
           this.#ours.forwardedConnections.with(path).add();
         }
-        return new ConduitCount(counts, path);
+        if (path === "to_peer") return new ConduitCount(counts, path, NOBODY);
+        const count = this.#nodes.of(node);
+        count.connections++;
+        count.open++;
+        return new ConduitCount(counts, path, count);
       },
     };
   }
 
-  #countEnd({ kind }: ConduitEnd, startMs: number, path: DialPath): void {
+  #countEnd(
+    { kind }: ConduitEnd,
+    { startMs, path, fromAgent, toAgent }: ConduitCount,
+  ): void {
+    this.#ours.connectionBytes.with("from_agent").observe(fromAgent);
+    this.#ours.connectionBytes.with("to_agent").observe(toAgent);
     if (path !== "direct") {
       this.#ours.forwardedConnections.with(path).add(-1);
       this.#ours.forwardedEnds.with(path, kind).add();
@@ -228,36 +250,48 @@ export class ServerMetrics {
   }
 }
 
+/** Conduits to other servers' nodes, which count them. */
+const NOBODY = new NodeCount();
+
 /** What all conduits of a server are counted with. */
 interface ConduitCounts {
   readonly clock: Clock;
   readonly fromAgent: Series;
   readonly toAgent: Series;
-  ended(end: ConduitEnd, startMs: number, path: DialPath): void;
+  ended(end: ConduitEnd, conduit: ConduitCount): void;
 }
 
 /** Counts one conduit. Small, because idle conduits are many. */
 class ConduitCount implements ConduitObserver {
+  readonly startMs: number;
+  readonly path: DialPath;
+  fromAgent = 0;
+  toAgent = 0;
   readonly #counts: ConduitCounts;
-  readonly #startMs: number;
-  readonly #path: DialPath;
+  readonly #node: NodeCount;
 
-  constructor(counts: ConduitCounts, path: DialPath) {
+  constructor(counts: ConduitCounts, path: DialPath, node: NodeCount) {
     this.#counts = counts;
-    this.#path = path;
-    this.#startMs = counts.clock.now();
+    this.#node = node;
+    this.path = path;
+    this.startMs = counts.clock.now();
   }
 
   received(bytes: number): void {
+    this.fromAgent += bytes;
+    this.#node.fromNode += bytes;
     this.#counts.fromAgent.add(bytes);
   }
 
   sent(bytes: number): void {
+    this.toAgent += bytes;
+    this.#node.toNode += bytes;
     this.#counts.toAgent.add(bytes);
   }
 
   ended(end: ConduitEnd): void {
-    this.#counts.ended(end, this.#startMs, this.#path);
+    this.#node.open--;
+    this.#counts.ended(end, this);
   }
 }
 

@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { unawaited, worldly } from "../../platform/errors/internal_errors.ts";
 import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
 import { API_CLIENT_SIGNER } from "../../neighbours/kubernetes/csr.ts";
@@ -60,7 +61,7 @@ export interface ApproverObserver {
   event(message: string): void;
   /** A request was left to others. */
   detail(message: string): void;
-  warn(message: string): void;
+  warn(message: string, code: Code): void;
 }
 
 /** What the approver needs from outside. */
@@ -113,6 +114,7 @@ export class CsrApprover {
         observer.warn(
           `cannot follow CertificateSigningRequests: ${error.message}; ` +
             `trying again in ${Math.round(retryMs)} ms`,
+          "TUN323",
         ),
     });
   }
@@ -184,6 +186,7 @@ export class CsrApprover {
     observer.warn(
       `cannot decide about CertificateSigningRequest ${name}: ` +
         `${error.message}; trying again in ${Math.round(retryMs)} ms`,
+      "TUN323",
     );
     this.#retryTimer = timers.after(retryMs, () => {
       this.#retryTimer = undefined;
@@ -275,10 +278,10 @@ export class CsrApprover {
     } else if (decision.kind === "wait") {
       observer.decided("waiting");
       if (this.#waiting.has(name!)) return;
-      observer.warn(`${what} has to wait: ${decision.why}`);
+      observer.warn(`${what} has to wait: ${decision.why}`, "TUN323");
     } else if (decision.kind === "deny") {
       observer.decided("denied");
-      observer.warn(`denied ${what}: ${decision.why}`);
+      observer.warn(`denied ${what}: ${decision.why}`, "TUN324");
     } else {
       observer.decided("ignored");
       observer.detail(`left ${what} to others: ${decision.why}`);

@@ -66,7 +66,7 @@ export function openKubernetes(
     wallClock: Date.now,
     observer: {
       ...countLeases(metrics),
-      warn: (line) => log.warn(line, {}, lineKey(line)),
+      warn: (line, code) => log.warn(line, { code }, lineKey(line)),
     },
   });
   const approver = csrApprover && new CsrApprover({
@@ -79,7 +79,7 @@ export function openKubernetes(
       decided: countCsrDecisions(metrics),
       event: (line) => log.event(line, {}, lineKey(line)),
       detail: (line) => log.detail(line),
-      warn: (line) => log.warn(line, {}, lineKey(line)),
+      warn: (line, code) => log.warn(line, { code }, lineKey(line)),
     },
   });
   const authenticators = agentTokens === undefined ? [] : [tokenAuthenticator({
@@ -96,7 +96,7 @@ export function openKubernetes(
     observer: {
       reviewed: countReviews(metrics),
       mismatched: countTokenMismatches(metrics),
-      warn: (line) => log.warn(line, {}, lineKey(line)),
+      warn: (line, code) => log.warn(line, { code }, lineKey(line)),
     },
   })];
   // Once: a server of the same id that follows publishes one under that name.

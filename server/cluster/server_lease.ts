@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { worldly } from "../../platform/errors/internal_errors.ts";
 import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
 import {
@@ -51,7 +52,7 @@ export interface LeaseObserver {
   listed(code: number, reason: string, durationMs: number): void;
   deleted(code: number, reason: string, durationMs: number): void;
   culled(): void;
-  warn(message: string): void;
+  warn(message: string, code: Code): void;
 }
 
 /** What the lease needs from outside. */
@@ -131,6 +132,7 @@ export class ServerLease {
       if (isOver) return;
       this.#options.observer.warn(
         `the server's lease stays until it expires: ${error.message}`,
+        "TUN806",
       );
     }
   }
@@ -161,7 +163,7 @@ export class ServerLease {
       const { message } = worldly("task", error, isKubernetesTrouble);
       // Once for a row of failures: the next one is due in 15 s.
       if (!this.#hasFailed) {
-        this.#options.observer.warn(`cannot ${what}: ${message}`);
+        this.#options.observer.warn(`cannot ${what}: ${message}`, "TUN806");
       }
       this.#hasFailed = true;
     }

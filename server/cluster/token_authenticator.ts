@@ -12,6 +12,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { sourceOf } from "../../net/admission/source.ts";
 import { isKubernetesTrouble } from "../../neighbours/kubernetes/errors.ts";
 import type { ReviewedToken } from "../../neighbours/kubernetes/token_review.ts";
@@ -57,7 +58,7 @@ export interface TokenAuthenticatorOptions {
     reviewed(outcome: string): void;
     /** An agent claims another node's name than its token's. */
     mismatched(): void;
-    warn(message: string): void;
+    warn(message: string, code: Code): void;
   };
 }
 
@@ -103,7 +104,10 @@ async function authenticate(
   } catch (error) {
     if (!isUnavailable(error)) throw error;
     observer.reviewed("unavailable");
-    observer.warn(`cannot have an agent's token reviewed: ${error.message}`);
+    observer.warn(
+      `cannot have an agent's token reviewed: ${error.message}`,
+      "TUN326",
+    );
     return refuse(
       "Cannot check this agent's token: the server cannot ask the Kubernetes " +
         "API server now; its log says why",
@@ -185,6 +189,7 @@ async function authorizeNode(
       `agent ${JSON.stringify(peer.agentId.slice(0, QUOTE_LENGTH_MAX))} may ` +
         `be somebody else: ${what}${remark}` +
         doubts.map((text) => ` (${text})`).join(""),
+      "TUN322",
     );
   }
   if (options.binding === "warn") return ADMITTED;

@@ -105,7 +105,7 @@ export async function openAgentTrust(
     ...tokenAuthenticators,
     bindingAuthorizer(agents.nodeBinding ?? "warn", {
       mismatched: countBindingMismatches(metrics),
-      warn: (message) => log.warn(message),
+      warn: (message) => log.warn(message, { code: "TUN322" }),
     }, grants),
     ...identity?.anonymousAuthorizers ?? [],
     anonymousAuthorizer(agents.allowAnonymous, howToJoin(identity, caFile)),

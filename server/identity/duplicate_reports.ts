@@ -69,7 +69,7 @@ export function duplicateReports(
     if (before !== undefined && now - before < WARNED_AGAIN_MS) return;
     if (warnedMs.size >= WARNED_AGENTS_MAX) warnedMs.clear();
     warnedMs.set(agentId, now);
-    log.warn(message);
+    log.warn(message, { code: "TUN313" });
   };
   const keep = (duplicate: Duplicate, isOver: boolean) => {
     const node = nodeOf(duplicate.peer);

@@ -10,6 +10,7 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import type { Log } from "../../platform/log/log.ts";
 import {
   IdentifiersError,
@@ -92,7 +93,9 @@ export class GrantedAddresses {
         error instanceof IdentifiersError;
       if (!isKnown) throw error;
       // What it was granted before stays its own.
-      this.#options.log.error(error.message);
+      this.#options.log.error(error.message, {
+        code: tunnelCodeOf(error) ?? "TUN801",
+      });
     }
   }
 

@@ -11,6 +11,7 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { P256, PkiError } from "../../platform/pki/key_pair.ts";
@@ -171,6 +172,7 @@ export class JoinService {
         if (refusal.code !== StatusCode.RESOURCE_EXHAUSTED) {
           this.#attempts.refused(remoteAddress);
           log.event(`${name} refused: ${refusal.message}`, {
+            code: tunnelCodeOf(refusal) ?? "TUN329",
             from: remoteAddress,
             status: statusName(refusal.code),
           }, lineKey(`${name} of ${remoteAddress}: ${refusal.message}`));
@@ -198,13 +200,14 @@ export class JoinService {
       const known = await nodes.readNow(node, change);
       const isWaiting = known?.state === "pending" &&
         known.publicKeySha256 === publicKeySha256;
-      const problem = known === undefined || isWaiting
+      const standing = known === undefined || isWaiting
         ? undefined
         : standingProblem(node, known, publicKeySha256);
-      if (problem !== undefined) {
+      if (standing !== undefined) {
         throw new GrpcError(
           StatusCode.PERMISSION_DENIED,
-          `Cannot join as ${node}: ${problem}`,
+          `Cannot join as ${node}: ${standing.problem}`,
+          standing.tunnelCode,
         );
       }
       // Nothing about a known node changes: somebody who has seen its request
@@ -261,6 +264,7 @@ export class JoinService {
       `Cannot join as ${node}: the node ${taken.node} was granted ` +
         `${taken.claim}; use another name, or take that from it on the ` +
         `server with \`tunnel node approve ${taken.node} --identifiers …\``,
+      "TUN321",
     );
   }
 
@@ -279,13 +283,14 @@ export class JoinService {
     const { state, nodes, log } = this.#options;
     return await state.transact(async (change) => {
       const record = await nodes.readNow(node, change);
-      const problem = standingProblem(node, record, csr.publicKeySha256);
-      if (problem !== undefined && record?.state !== "pending") {
+      const standing = standingProblem(node, record, csr.publicKeySha256);
+      if (standing !== undefined && record?.state !== "pending") {
         throw new GrpcError(
           record === undefined
             ? StatusCode.NOT_FOUND
             : StatusCode.PERMISSION_DENIED,
-          `Cannot renew the certificate of ${node}: ${problem}`,
+          `Cannot renew the certificate of ${node}: ${standing.problem}`,
+          standing.tunnelCode,
         );
       }
       log.detail("node renews its certificate", {
@@ -380,10 +385,18 @@ export class JoinService {
   #refusalFor(error: unknown): GrpcError {
     if (error instanceof GrpcError) return error;
     if (error instanceof TokenRefusal) {
-      return new GrpcError(TOKEN_STATUS[error.reason], error.message);
+      return new GrpcError(
+        TOKEN_STATUS[error.reason],
+        error.message,
+        error.tunnelCode,
+      );
     }
     if (error instanceof PkiError || error instanceof JoinTokenError) {
-      return new GrpcError(StatusCode.INVALID_ARGUMENT, error.message);
+      return new GrpcError(
+        StatusCode.INVALID_ARGUMENT,
+        error.message,
+        error.tunnelCode,
+      );
     }
     // Who has it says so; there is nothing that a person could repair.
     if (error instanceof StateAwayError) {
@@ -391,13 +404,17 @@ export class JoinService {
         StatusCode.UNAVAILABLE,
         "The server cannot change its state now, which is kept elsewhere; try " +
           "again in a while, or ask another server",
+        error.tunnelCode,
       );
     }
     if (!(error instanceof StateError)) throw error;
-    this.#options.log.error(error.message);
+    this.#options.log.error(error.message, {
+      code: tunnelCodeOf(error) ?? "TUN801",
+    });
     return new GrpcError(
       StatusCode.UNAVAILABLE,
       "The server cannot use its own state; see the server's log",
+      error.tunnelCode,
     );
   }
 }

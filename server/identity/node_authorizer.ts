@@ -5,6 +5,9 @@
  * @module
  */
 
+import { StatusCode } from "../../proto/grpc/status.ts";
+import type { Code } from "../../proto/codes/codes.ts";
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { X509Certificate } from "node:crypto";
 import {
   IdentifiersError,
@@ -176,12 +179,18 @@ function authorizeNode(
   node: string,
 ): LinkDecision {
   const record = nodes.read(node);
-  const problem = standingProblem(
+  const standing = standingProblem(
     node,
     record,
     peer.identity.certificate!.publicKeySha256,
   );
-  if (problem !== undefined) return refuse(`Cannot admit ${node}: ${problem}`);
+  if (standing !== undefined) {
+    return refuse(
+      `Cannot admit ${node}: ${standing.problem}`,
+      StatusCode.PERMISSION_DENIED,
+      standing.tunnelCode,
+    );
+  }
   const granted = merge(
     parseIdentifiers(record!.identifiers, "server"),
     grants(node),
@@ -203,7 +212,16 @@ function authorizeNode(
     `Cannot admit ${node}: its certificate does not cover ${claim}; use ` +
       `${node} as name, and grant other identifiers on the server with ` +
       `\`tunnel node approve ${node} --identifiers …\``,
+    StatusCode.PERMISSION_DENIED,
+    "TUN321",
   );
+}
+
+/** What keeps a node from speaking for its name. */
+export interface Standing {
+  /** The end of a sentence. */
+  readonly problem: string;
+  readonly tunnelCode: Code;
 }
 
 /**
@@ -215,23 +233,35 @@ export function standingProblem(
   node: string,
   record: NodeRecord | undefined,
   publicKeySha256: string,
-): string | undefined {
+): Standing | undefined {
   if (record === undefined) {
-    return "this server knows no such node (it was forgotten, or joined " +
-      "another server); join again with a new token";
+    return {
+      problem: "this server knows no such node (it was forgotten, or joined " +
+        "another server); join again with a new token",
+      tunnelCode: "TUN312",
+    };
   }
   if (record.publicKeySha256 !== publicKeySha256) {
-    return "that name is bound to another key; if the node was set up anew, " +
-      `\`tunnel node forget ${node}\` on the server, then join again`;
+    return {
+      problem: "that name is bound to another key; if the node was set up " +
+        `anew, \`tunnel node forget ${node}\` on the server, then join again`,
+      tunnelCode: "TUN307",
+    };
   }
   if (record.state === "revoked") {
     const why = record.reason ? ` (${record.reason})` : "";
-    return `the node was revoked${why}; \`tunnel node approve ${node}\` on ` +
-      "the server takes that back";
+    return {
+      problem: `the node was revoked${why}; \`tunnel node approve ${node}\` ` +
+        "on the server takes that back",
+      tunnelCode: "TUN311",
+    };
   }
   if (record.state === "pending") {
-    return "the node waits for approval; `tunnel node approve " +
-      `${node}\` on the server`;
+    return {
+      problem: "the node waits for approval; `tunnel node approve " +
+        `${node}\` on the server`,
+      tunnelCode: "TUN310",
+    };
   }
   return undefined;
 }
@@ -246,7 +276,7 @@ function readOrRefuse(
     if (!(error instanceof StateError || error instanceof IdentifiersError)) {
       throw error;
     }
-    log.error(error.message);
+    log.error(error.message, { code: tunnelCodeOf(error) ?? "TUN801" });
     return refuse(
       "Cannot admit this agent: the server cannot read what it knows about " +
         "its nodes; see the server's log",

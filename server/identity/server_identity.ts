@@ -7,6 +7,7 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
@@ -169,7 +170,7 @@ export class ServerIdentity {
     const source: StateSource = {
       connection: { kind: "directory", root: stateDirectory },
       ...environment.state,
-      warn: (line) => log.warn(line),
+      warn: (line) => log.warn(line, { code: "TUN803" }),
     };
     const { connection } = source;
     const state = await openOrCreateState(
@@ -261,6 +262,7 @@ export class ServerIdentity {
       this.#log.warn(
         `Cannot keep for \`tunnel node list\` that ${record.node} is linked ` +
           `twice: ${error.message}`,
+        { code: "TUN330" },
       )
     );
   }
@@ -283,7 +285,11 @@ export class ServerIdentity {
     } catch (error) {
       if (!(error instanceof StateError)) throw error;
       // It is said again when the agent links again.
-      if (!(error instanceof StateAwayError)) this.#log.error(error.message);
+      if (!(error instanceof StateAwayError)) {
+        this.#log.error(error.message, {
+          code: tunnelCodeOf(error) ?? "TUN801",
+        });
+      }
     }
   }
 
@@ -301,7 +307,7 @@ export class ServerIdentity {
     this.#stopWatching = watchState(this.#state, {
       onNode: (name) => this.#noteNode(name),
       onAuthorities: () => unawaited("identity", this.reload()),
-      onProblem: (line) => this.#log.warn(line),
+      onProblem: (line) => this.#log.warn(line, { code: "TUN802" }),
     });
     const maintain = () => {
       this.#maintenance = systemTimers.after(MAINTENANCE_MS, () => {
@@ -329,7 +335,9 @@ export class ServerIdentity {
     } catch (error) {
       if (!(error instanceof StateError)) throw error;
       this.#events?.onReloaded(error.message);
-      this.#log.error(`${error.message}; what was read before stays in use`);
+      this.#log.error(`${error.message}; what was read before stays in use`, {
+        code: tunnelCodeOf(error) ?? "TUN801",
+      });
     }
   }
 
@@ -340,7 +348,10 @@ export class ServerIdentity {
     if (name !== undefined) return;
     this.#granted.load().then(
       () => this.#events?.onNode(),
-      (error) => this.#log.error(`Cannot read the nodes: ${error.message}`),
+      (error) =>
+        this.#log.error(`Cannot read the nodes: ${error.message}`, {
+          code: tunnelCodeOf(error) ?? "TUN801",
+        }),
     );
   }
 

@@ -106,17 +106,18 @@ export class KubeletPort {
       alpn: ["http/1.1"],
       handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
       ...environment.tls,
-      onProblem: (line) => log.warn(line),
+      onProblem: (line) => log.warn(line, { code: "TUN414" }),
     });
     this.#listener = listenTcp(options.address, {
       onConnection: (conn) =>
         unawaited("handshake", this.#accept(conn), () => conn.close()),
-      onProblem: (line) => log.warn(line),
+      onProblem: (line) => log.warn(line, { code: "TUN414" }),
     });
     if (!dialing.isUnverified) return;
     log.warn(
       "kubelets' certificates are not verified: whoever can answer in a " +
         "kubelet's place on a node reads and writes what callers say to it",
+      { code: "TUN212" },
     );
   }
 

@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type {
@@ -40,8 +41,9 @@ export const ADMITTED: LinkDecision = { admitted: true };
 export function refuse(
   message: string,
   code: StatusCode = StatusCode.PERMISSION_DENIED,
+  tunnelCode: Code = "TUN320",
 ): LinkDecision {
-  return { admitted: false, code, message };
+  return { admitted: false, code, message, tunnelCode };
 }
 
 /**

@@ -8,6 +8,7 @@
 
 import type {
   Histogram,
+  LabelledHistogram,
   LabelledSeries,
   MetricRegistry,
   Series,
@@ -25,6 +26,10 @@ const LATENCY_BOUNDS = [1e-6, 1e-5, 1e-4, .005, .025, .1, .5, 2.5, 12.5];
 /** Upstream's buckets for the life of a connection, in seconds. */
 // deno-fmt-ignore: one line is enough for a list of numbers.
 const LIFE_BOUNDS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 14_400, 43_200, 86_400];
+
+/** From a health check to an image. */
+// deno-fmt-ignore: one line is enough for a list of numbers.
+const BYTES_BOUNDS = [0, 256, 4_096, 65_536, 1_048_576, 16_777_216, 268_435_456, 4_294_967_296];
 
 /** Konnectivity's families. */
 export interface UpstreamFamilies {
@@ -107,6 +112,7 @@ export function upstreamFamilies(registry: MetricRegistry): UpstreamFamilies {
 export interface OwnFamilies {
   readonly bytes: LabelledSeries;
   readonly conduitEnds: LabelledSeries;
+  readonly connectionBytes: LabelledHistogram;
   readonly stalled: Series;
   readonly droppedDatagrams: Series;
   readonly refusedAgents: Series;
@@ -133,6 +139,12 @@ export function ownFamilies(registry: MetricRegistry): OwnFamilies {
       `${SERVER_PREFIX}connection_ends_total`,
       "Connections that ended, by how: clean, reset or lost.",
       ["end"],
+    ),
+    connectionBytes: registry.labelledHistogram(
+      `${SERVER_PREFIX}connection_bytes`,
+      "Bytes that a connection carried until it ended, by direction.",
+      "direction",
+      BYTES_BOUNDS,
     ),
     stalled: counter(
       "stalled_connections_reset",

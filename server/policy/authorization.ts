@@ -5,6 +5,9 @@
  * @module
  */
 
+import type { PolicyAnswer } from "../../proto/admin/path_check.ts";
+import type { LinkPeer } from "../../proto/link/link.ts";
+import { ruleReport } from "./rule_report.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
@@ -18,7 +21,7 @@ import {
 } from "../../proto/peer/identifiers.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { SERVER_PREFIX } from "../metrics/metric_families.ts";
-import { DialAuthorizer } from "./dial_authorizer.ts";
+import { DialAuthorizer, type RequestedDial } from "./dial_authorizer.ts";
 import { SEES_EVERYTHING, type Visibility } from "./visibility.ts";
 import type { AuthorizationOptions } from "../options.ts";
 import {
@@ -88,6 +91,14 @@ export class Authorization {
     this.#trail?.acted(action);
   }
 
+  /** Which rule decides about a dial, and where it stands; nothing is counted. */
+  report(
+    question: RequestedDial,
+    agent: LinkPeer | undefined,
+  ): PolicyAnswer {
+    return ruleReport(question, agent, this.dials, this.#policy);
+  }
+
   /** The policy file, to be read again when it changes. */
   get source(): ReloadSource | undefined {
     const policy = this.#policy;
@@ -145,6 +156,11 @@ export class PolicyFile {
   /** @throws {PolicyError} */
   static load(path: string): PolicyFile {
     return new PolicyFile(path);
+  }
+
+  /** What it was read from. */
+  get text(): string {
+    return this.#text;
   }
 
   /** The policy that is in use now. */

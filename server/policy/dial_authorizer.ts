@@ -144,7 +144,7 @@ function recordedFacts(
 }
 
 /** What an agent is called, as policies name nodes. */
-function namesOf(
+export function namesOf(
   agent: LinkPeer | undefined,
   wanted: string | undefined,
 ): readonly string[] {

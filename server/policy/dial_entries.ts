@@ -163,7 +163,7 @@ function labelledRule(
 ): LabelledRule {
   try {
     const rule = parseRule(text);
-    return { rule, label: `${pathText(place)} ${rule.text}` };
+    return { rule, label: `${pathText(place)} ${rule.text}`, place };
   } catch (error) {
     if (!(error instanceof RuleError)) throw error;
     throw new FieldError(place, error.message);

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { missesOf, nearestOf, type NearMiss } from "../../policy/near_miss.ts";
 import {
   type LabelledRule,
   NOT_ALLOWED,
@@ -115,6 +116,51 @@ export class Policy {
     );
     if (about.length === 0) return NOT_ALLOWED;
     return this.#rulesOf(about).evaluateUnresolved(subjectOf(target));
+  }
+
+  /**
+   * The rule that is nearest to allowing a dial that none allows, and what of it
+   * does not fit.
+   *
+   * @param caller Who dials: a caller, or the name of a node.
+   * @param nodes The names of the agent that would be asked.
+   */
+  nearest(
+    caller: Caller | string,
+    nodes: readonly string[],
+    target: DialTarget,
+  ): NearMiss | undefined {
+    const subject = subjectOf(target);
+    const entries = typeof caller === "string"
+      ? this.#dials.map((entry) => ({ entry, isAbout: entry.isAbout(caller) }))
+      : (this.#frontends ?? [])
+        .map((entry) => ({ entry, isAbout: entry.isAbout(caller) }));
+    const who = typeof caller === "string"
+      ? `node ${caller}`
+      : callerName(caller);
+    const where = nodes.length === 0 ? "no node in particular" : nodes[0]!;
+    return nearestOf(
+      entries.flatMap(({ entry, isAbout }) => {
+        const misses = [
+          isAbout ? [] : [`its entry is not about ${who}`],
+          entry.isAboutNode(nodes) ? [] : [`its entry is not about ${where}`],
+        ].flat();
+        return entry.allow.map((labelled) => ({
+          labelled,
+          misses: [...misses, ...missesOf(labelled.rule, subject)],
+        }));
+      }),
+    );
+  }
+
+  /** Where the rule stands that is called so; see `RuleDecision.rule`. */
+  placeOf(label: string): DocumentPath | undefined {
+    for (const entry of [...this.#frontends ?? [], ...this.#dials]) {
+      for (const labelled of [...entry.allow, ...entry.deny]) {
+        if (labelled.label === label) return labelled.place;
+      }
+    }
+    return undefined;
   }
 
   /** Whether `node` may announce a service, `namespace/name`. */

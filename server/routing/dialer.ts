@@ -69,8 +69,10 @@ export interface DialObserver {
   dialStarted(): void;
   /** Paired with `dialStarted`, after a success as after a failure. */
   dialEnded(): void;
-  dialFailed(cause: DialFailureCause, path: DialPath): void;
-  connected(tookMs: number, path: DialPath): ConduitObserver;
+  /** @param node The agent that was asked, or that is wanted, if known. */
+  dialFailed(cause: DialFailureCause, path: DialPath, node?: string): void;
+  /** @param node The agent, where it is linked here. */
+  connected(tookMs: number, path: DialPath, node?: string): ConduitObserver;
 }
 
 /** Sends dials to other servers. */
@@ -308,7 +310,8 @@ export class Dialer {
     way: DialWay | undefined,
     answer: DialAnswer,
   ): PendingDial {
-    this.#options.observer.dialFailed(cause, pathOf(request, way));
+    const { observer } = this.#options;
+    observer.dialFailed(cause, pathOf(request, way), way?.agentId);
     const facts = dialFacts(request, way);
     this.#options.conduits?.dialFailed();
     this.#options.failed?.(error, facts);

@@ -311,6 +311,7 @@ export class OngoingDial implements PendingDial, LiveDial {
     const counter = observer.connected(
       timers.now() - this.#startedMs,
       this.#path,
+      this.#way.agentId,
     );
     const recorded = this.#record?.observing(counter) ?? counter;
     const { facts } = this;
@@ -355,7 +356,8 @@ export class OngoingDial implements PendingDial, LiveDial {
 
   #count(error: DialError, cause: DialFailureCause): void {
     const { facts } = this;
-    this.#options.observer.dialFailed(cause, this.#path);
+    const { observer } = this.#options;
+    observer.dialFailed(cause, this.#path, this.#way.agentId);
     this.#options.conduits?.dialFailed();
     this.#options.failed?.(error, facts);
     this.#options.log?.failed(error, facts, this.#startedMs);

@@ -43,6 +43,8 @@ const RECIPES = {
     path: "usr/sbin/nginx",
     packages: ["nginx", "libnginx-mod-stream"],
   },
+  "prometheus": { path: "usr/bin/prometheus", packages: ["prometheus"] },
+  "promtool": { path: "usr/bin/promtool", packages: ["prometheus"] },
   "sshd": {
     path: "usr/sbin/sshd",
     packages: ["openssh-server", "libwrap0"],

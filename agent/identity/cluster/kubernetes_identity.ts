@@ -74,7 +74,8 @@ export class KubernetesIdentity implements LinkIdentity {
             addresses: addresses.map(({ host, port }) => `${host} ${port}`)
               .join(", "),
           }),
-        warn: (message) => log.warn(message, {}, lineKey(message)),
+        warn: (message) =>
+          log.warn(message, { code: "TUN808" }, lineKey(message)),
       },
     });
   }
@@ -198,7 +199,9 @@ export class KubernetesIdentity implements LinkIdentity {
       this.#credentials?.reload();
     } catch (error) {
       if (!(error instanceof CredentialsError)) throw error;
-      this.#log.error(`${error.message}; the ones in use stay`);
+      this.#log.error(`${error.message}; the ones in use stay`, {
+        code: "TUN315",
+      });
     }
   }
 }
@@ -217,9 +220,9 @@ function observerOf(log: Log): CsrObserver {
     failed: (reason, retryMs) =>
       log.warn(
         `${reason}; trying again in ${Math.round(retryMs)} ms`,
-        {},
+        { code: "TUN315" },
         reason,
       ),
-    warn: (message) => log.warn(message, {}, lineKey(message)),
+    warn: (message) => log.warn(message, { code: "TUN325" }, lineKey(message)),
   };
 }

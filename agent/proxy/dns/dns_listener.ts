@@ -93,7 +93,7 @@ async function listenDatagrams(
   const socket = await openDatagramSocket(at, { isServer: true });
   const broken = Promise.withResolvers<string>();
   if (isWildcard(at.hostname) && !socket.reportsLocal) {
-    log.warn(`DNS: ${ANSWERS_FROM_ANYWHERE}`);
+    log.warn(`DNS: ${ANSWERS_FROM_ANYWHERE}`, { code: "TUN713" });
   }
   socket.listen({
     onDatagram(bytes, hostname, port, local) {
@@ -128,7 +128,7 @@ function listenQuestions(
         .finally(() => open.delete(questions));
       unawaited("proxy", answering, () => conn.close());
     },
-    onProblem: (line) => log.warn(`DNS: ${line}`),
+    onProblem: (line) => log.warn(`DNS: ${line}`, { code: "TUN414" }),
   });
   return {
     ...listener,

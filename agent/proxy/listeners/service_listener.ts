@@ -172,7 +172,7 @@ export class ServiceListener {
     if (this.#opened?.listener !== listener) return;
     const { log, name, timers } = this.#options;
     const problem = `${listener.address} is heard no more: ${why}`;
-    log.warn(`${name}: ${problem}; opening it again`);
+    log.warn(`${name}: ${problem}; opening it again`, { code: "TUN712" });
     this.#closeOpened();
     if (this.#wanted === undefined) return;
     this.#attempt++;
@@ -198,7 +198,9 @@ export class ServiceListener {
       const meanwhile = this.#opened === undefined
         ? ""
         : `, and serving on ${this.#opened.listener.address} until then`;
-      log.warn(`${name}: ${problem}; trying again${meanwhile}`);
+      log.warn(`${name}: ${problem}; trying again${meanwhile}`, {
+        code: "TUN712",
+      });
     }
     this.#problem = problem;
     this.#retry = timers.after(this.#backoff.nextMs(), () => this.#try());

@@ -75,7 +75,10 @@ export class TcpPortProxy implements PortProxy {
   open(at: ListenAddress): PortListener {
     return listenTcp(at, {
       onConnection: (stream) => this.#accept(stream),
-      onProblem: (line) => this.#context.log.warn(`${this.#port.key}: ${line}`),
+      onProblem: (line) =>
+        this.#context.log.warn(`${this.#port.key}: ${line}`, {
+          code: "TUN414",
+        }),
     });
   }
 

@@ -118,7 +118,9 @@ export class UdpSessions implements PortProxy, SessionOwner {
       throw listenError(hostPort(hostname, port), error);
     });
     if (isWildcard(hostname) && !socket.reportsLocal) {
-      this.context.log.warn(`${this.port.key}: ${ANSWERS_FROM_ANYWHERE}`);
+      this.context.log.warn(`${this.port.key}: ${ANSWERS_FROM_ANYWHERE}`, {
+        code: "TUN713",
+      });
     }
     const home: SessionHome = { socket, sessions: new Map() };
     this.#homes.add(home);

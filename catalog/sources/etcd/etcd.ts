@@ -82,7 +82,9 @@ export class EtcdSource implements Source {
       if (!(error instanceof EtcdError)) throw error;
       // The watch lives or says itself that it does not.
       if (!this.#isStopped) {
-        this.#options.log.warn(`${error.message}; nothing was compared`);
+        this.#options.log.warn(`${error.message}; nothing was compared`, {
+          code: "TUN701",
+        });
       }
     }
   }

@@ -17,6 +17,8 @@ const GREATEST: readonly RegExp[] = [
   /_server_count$/,
   /_duplicate_identities$/,
   /_peers$/,
+  /_node_online$/,
+  /_round_trip_seconds$/,
   // The catalog.
   /_(services|ports|endpoints|resources|unserved|version)$/,
   /_is_out$/,

@@ -34,7 +34,7 @@ export async function startWorkers(
         "which processes cannot share; leave it out, or allow FFI on Linux",
     );
   }
-  const ports = new WorkerPorts(http);
+  const ports = new WorkerPorts(http, start.log);
   try {
     return await WorkerGroup.start({ ...start, store, ports });
   } catch (error) {

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { AdminWho } from "../../../net/admin/admin_api.ts";
 import type { HttpUse } from "../../../net/admin/passed_http.ts";
 import { jsonAnswer, plain } from "../../../net/admin/http_endpoints.ts";
 import {
@@ -14,7 +15,11 @@ import {
 import { registerProcessMetrics } from "../../../platform/metrics/process_metrics.ts";
 import { mergedJson } from "./merged_json.ts";
 import { MergedMetrics } from "./merged_metrics.ts";
-import type { WorkerAnswer, WorkerProcess } from "./worker_process.ts";
+import type {
+  WorkerAnswer,
+  WorkerProcess,
+  WorkerQuestion,
+} from "./worker_process.ts";
 
 /** Those who are asked. */
 export interface Workers {
@@ -70,10 +75,14 @@ export class WorkerAnswers {
     );
   }
 
-  async answer(use: HttpUse, request: Request): Promise<Response> {
+  /** @param who Asks; absent: nobody is known to. */
+  async answer(
+    use: HttpUse,
+    request: Request,
+    who?: AdminWho,
+  ): Promise<Response> {
     const url = new URL(request.url);
     const path = `${url.pathname}${url.search}`;
-    const token = request.headers.get("authorization") ?? "";
     if (request.method !== "GET" && request.method !== "HEAD") {
       return plain(405, "only GET and HEAD are answered here\n");
     }
@@ -96,7 +105,9 @@ export class WorkerAnswers {
     }
     const timeoutMs = isOfOne ? PROFILE_MS : ANSWER_MS;
     const asking = asked.slice(0, isOfOne ? 1 : Infinity)
-      .map((worker) => ask(worker, { use, path, token, timeoutMs }));
+      .map((worker) =>
+        ask(worker, { use, method: "GET", path, who }, timeoutMs)
+      );
     // Probes wait a second, which one that is frozen must not cost.
     const ready = READY.has(url.pathname) && !url.searchParams.has("verbose")
       ? await firstReady(asking)
@@ -205,16 +216,12 @@ function secondsOf(url: URL): number {
 
 async function ask(
   worker: WorkerProcess,
-  { use, path, token, timeoutMs }: {
-    readonly use: HttpUse;
-    readonly path: string;
-    readonly token: string;
-    readonly timeoutMs: number;
-  },
+  question: WorkerQuestion,
+  timeoutMs: number,
 ): Promise<Answered> {
   try {
     const signal = AbortSignal.timeout(timeoutMs);
-    return { worker, answer: await worker.ask(use, path, token, signal) };
+    return { worker, answer: await worker.ask(question, signal) };
   } catch {
     // It has ended, or is stuck; the log says so.
     return { worker, answer: undefined };

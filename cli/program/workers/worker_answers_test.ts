@@ -6,7 +6,7 @@ type Say = (path: string) => Partial<WorkerAnswer> & { readonly text: string };
 
 /** A worker that says this. */
 function worker(index: number, say: Say): WorkerProcess {
-  const ask = (_use: string, path: string): Promise<WorkerAnswer> => {
+  const ask = ({ path }: { path: string }): Promise<WorkerAnswer> => {
     const { text, ...more } = say(path);
     return Promise.resolve({
       status: 200,

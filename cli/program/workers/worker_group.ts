@@ -326,7 +326,7 @@ export class WorkerGroup implements Replaceable {
       `worker ${worker.index} (process ${worker.pid}) has ended ` +
         `(${wordsOf(status)}): the connections that it carried are lost; ` +
         "another one takes its place",
-      { worker: worker.index },
+      { code: "TUN908", worker: worker.index },
     );
     this.#help(place, worker.socketsOf("tcp"));
     const sockets = worker.takeSockets();
@@ -387,13 +387,13 @@ export class WorkerGroup implements Replaceable {
     unawaited("task", worker.look());
     if (place.isSilent === wasSilent) return;
     if (wasSilent) {
-      log.warn(`worker ${worker.index} answers again`);
+      log.warn(`worker ${worker.index} answers again`, { code: "TUN910" });
       return this.#release(place);
     }
     log.error(
       `worker ${worker.index} (process ${worker.pid}) does not answer: ` +
         "others accept in its place",
-      { worker: worker.index },
+      { code: "TUN909", worker: worker.index },
     );
     this.#help(place, worker.socketsOf("tcp"));
   }

@@ -5,7 +5,16 @@
  * @module
  */
 
-import { plain } from "../../../net/admin/http_endpoints.ts";
+import {
+  actionLog,
+  adminApi,
+  AdminFailure,
+  type AdminWho,
+  failureAnswer,
+} from "../../../net/admin/admin_api.ts";
+import type { AdminDoor } from "../../../net/admin/admin_doors.ts";
+import { plain, withApi } from "../../../net/admin/http_endpoints.ts";
+import type { HttpPeer } from "../../../net/admin/http_port.ts";
 import type {
   HttpUse,
   PassedAddresses,
@@ -15,22 +24,41 @@ import {
   type ListenAddress,
   listenHttp,
 } from "../../../net/listen/listeners.ts";
+import { type AdminAccess, AdminPort } from "../../../net/listen/admin_port.ts";
+import type { Log } from "../../../platform/log/log.ts";
+import { WorkerApi } from "./worker_api.ts";
 import { WorkerAnswers, type Workers } from "./worker_answers.ts";
 
-/** Where the program listens for each. */
-export type WorkerAddresses = { readonly [use in HttpUse]?: ListenAddress };
+/** Where the program listens for each, and who may administrate it. */
+export type WorkerAddresses =
+  & {
+    readonly [use in HttpUse]?: ListenAddress;
+  }
+  & { readonly access?: AdminAccess };
 
 export class WorkerPorts {
   readonly #listeners = new Map<HttpUse, BoundListener>();
-  #answers: WorkerAnswers | undefined;
+  readonly #log: Log;
+  #admin: AdminPort | undefined;
+  #answers:
+    | { readonly all: WorkerAnswers; readonly api: WorkerApi }
+    | undefined;
 
   /** @throws {ListenError} Nothing stays open. */
-  constructor(addresses: WorkerAddresses) {
+  constructor({ health, admin, access = {} }: WorkerAddresses, log: Log) {
+    this.#log = log;
     try {
-      for (const use of ["health", "admin"] as const) {
-        const at = addresses[use];
-        if (at !== undefined) this.#listeners.set(use, this.#listen(use, at));
+      if (health !== undefined) {
+        const listener = listenHttp(
+          health,
+          (request) =>
+            this.#answers?.all.answer("health", request) ?? STARTING(),
+        );
+        this.#listeners.set("health", listener);
       }
+      if (admin === undefined) return;
+      this.#admin = this.#openAdmin(admin, access);
+      this.#listeners.set("admin", this.#admin);
     } catch (error) {
       this.close();
       throw error;
@@ -56,19 +84,78 @@ export class WorkerPorts {
 
   /** From now on these answer. */
   open(workers: Workers): void {
-    this.#answers = new WorkerAnswers(workers);
+    this.#answers = {
+      all: new WorkerAnswers(workers),
+      api: new WorkerApi(workers),
+    };
+    this.#admin?.openSoon();
   }
 
   close(): void {
     for (const listener of this.#listeners.values()) listener.close();
   }
 
-  #listen(use: HttpUse, at: ListenAddress): BoundListener {
-    return listenHttp(
-      at,
-      (request) =>
-        this.#answers?.answer(use, request) ??
-          plain(503, "the workers are starting"),
-    );
+  /** Who asks is known here; workers believe what their parent says. */
+  #openAdmin(address: ListenAddress, access: AdminAccess): AdminPort {
+    return new AdminPort({
+      address,
+      access,
+      log: this.#log,
+      handler: (door, routes) => {
+        const own = adminApi(routes, { who: door, did: actionLog(this.#log) });
+        const ownPaths = new Set(routes.map(({ path }) => path));
+        return withApi(
+          (request, peer) =>
+            ownPaths.has(new URL(request.url).pathname)
+              ? own(request, peer)
+              : this.#api(door, request, peer),
+          (request, peer) =>
+            this.#answers?.all.answer(
+              "admin",
+              request,
+              whoIs(door, request, peer),
+            ) ?? STARTING(),
+        );
+      },
+    });
+  }
+
+  async #api(
+    door: AdminDoor,
+    request: Request,
+    peer: HttpPeer,
+  ): Promise<Response> {
+    try {
+      const who = door(request, peer);
+      const answer = await this.#answers?.api.answer(request, peer, who) ??
+        STARTING();
+      // What a worker has done, or refused, it has written down.
+      const { status } = answer;
+      if (request.method === "POST" && status === 404) {
+        const path = new URL(request.url).pathname;
+        const problem = "no worker knows of it";
+        actionLog(this.#log)({ who, path, status, problem });
+      }
+      return answer;
+    } catch (error) {
+      if (error instanceof AdminFailure) return failureAnswer(error);
+      throw error;
+    }
+  }
+}
+
+const STARTING = () => plain(503, "the workers are starting");
+
+/** @returns `undefined`: nobody is known to ask, which some paths do not mind. */
+function whoIs(
+  door: AdminDoor,
+  request: Request,
+  peer: HttpPeer,
+): AdminWho | undefined {
+  try {
+    return door(request, peer);
+  } catch (error) {
+    if (error instanceof AdminFailure) return undefined;
+    throw error;
   }
 }

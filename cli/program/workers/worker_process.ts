@@ -5,7 +5,10 @@
  * @module
  */
 
-import type { HttpUse } from "../../../net/admin/passed_http.ts";
+import type { AdminWho } from "../../../net/admin/admin_api.ts";
+import { PASSED_WHO } from "../../../net/admin/http_request.ts";
+import { type HttpUse, passedWho } from "../../../net/admin/passed_http.ts";
+import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import type {
   ListeningSocket,
   SocketStore,
@@ -53,6 +56,18 @@ export type SocketKind = "tcp" | "unix";
 
 /** So many looks without an answer: it is frozen, or very busy. */
 export const SILENT_LOOKS_MAX = 5;
+
+/** What somebody asks the program, passed on. */
+export interface WorkerQuestion {
+  readonly use: HttpUse;
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  /** Who asks; absent: nobody is known to. */
+  readonly who?: AdminWho | undefined;
+  /** JSON. */
+  readonly body?: string;
+}
 
 /** An answer, whole. */
 export interface WorkerAnswer {
@@ -196,9 +211,7 @@ export class WorkerProcess implements PathWorker {
 
   /** Asks as a client of its port would. @throws Why there is no answer. */
   async ask(
-    use: HttpUse,
-    path: string,
-    authorization: string,
+    { use, method, path, who, body }: WorkerQuestion,
     signal: AbortSignal,
   ): Promise<WorkerAnswer> {
     const { near, far } = streamPair();
@@ -206,13 +219,17 @@ export class WorkerProcess implements PathWorker {
     closeAll([far]);
     const connection = new HttpConnection(near, () => {});
     try {
-      const lines = [`GET ${path} HTTP/1.1`, "host: localhost"];
-      if (authorization !== "") lines.push(`authorization: ${authorization}`);
-      const answer = await connection.ask({
-        method: "GET",
-        bytes: headBytes(lines),
-        signal,
-      });
+      const lines = [`${method} ${path} HTTP/1.1`, "host: localhost"];
+      if (who !== undefined) lines.push(`${PASSED_WHO}: ${passedWho(who)}`);
+      const content = new TextEncoder().encode(body ?? "");
+      if (body !== undefined) {
+        lines.push(
+          "content-type: application/json",
+          `content-length: ${content.length}`,
+        );
+      }
+      const bytes = joinedBytes([headBytes(lines), content]);
+      const answer = await connection.ask({ method, bytes, signal });
       const { status, fields } = answer.head;
       return {
         status,

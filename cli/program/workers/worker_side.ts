@@ -214,6 +214,7 @@ class Worker {
     this.#log.error(
       "the parent process has ended: this worker accepts nobody any more, " +
         "and ends when what it carries has ended",
+      { code: "TUN911" },
     );
     this.#store.handOver();
     guarded("task", () => running.handedOver(Deno.ppid));

@@ -101,7 +101,9 @@ export class ExpiryWatch {
     // The reader of an expired certificate has reported it.
     const isNews = due < (before ?? Infinity) &&
       (due > 0 || before !== undefined);
-    if (isNews) this.#options.log.warn(sentence(source, term, now));
+    if (isNews) {
+      this.#options.log.warn(sentence(source, term, now), { code: "TUN202" });
+    }
     return Math.min(due, before ?? Infinity);
   }
 

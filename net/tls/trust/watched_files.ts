@@ -54,7 +54,9 @@ export class WatchedFiles {
     renewal: Renewal = "by hand",
   ): Credentials {
     const credentials = Credentials.load(files, renewal);
-    for (const warning of credentials.warnings) this.#log.warn(warning);
+    for (const warning of credentials.warnings) {
+      this.#log.warn(warning, { code: "TUN214" });
+    }
     this.#reloads.add(new CredentialSource(kind, credentials));
     credentials.onChange(() => this.#expiry.check());
     this.#expiry.add({

@@ -78,5 +78,5 @@ export function peerOf(
 
 function throwRefusal(refusal: LinkRefusal | undefined): void {
   if (refusal === undefined) return;
-  throw new GrpcError(refusal.code, refusal.message);
+  throw new GrpcError(refusal.code, refusal.message, refusal.tunnelCode);
 }

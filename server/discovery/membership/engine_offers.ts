@@ -159,6 +159,7 @@ export class EngineOffers implements PeerOffers, MemberMemory {
     this.#problem = message;
     this.#options.log.warn(
       `${message}; agents of other servers stay as they were`,
+      { code: "TUN710" },
     );
   }
 }

@@ -420,12 +420,15 @@ export class MembershipSource implements Source {
     if (agent.refusals === before) return;
     const { log } = this.#options;
     for (const { service, reason } of refused.slice(0, LOGGED_REFUSALS_MAX)) {
-      log.warn(`agent ${agent.id} may not announce ${service}: ${reason}`);
+      log.warn(`agent ${agent.id} may not announce ${service}: ${reason}`, {
+        code: "TUN610",
+      });
     }
     if (refused.length <= LOGGED_REFUSALS_MAX) return;
     log.warn(
       `agent ${agent.id} may not announce ` +
         `${refused.length - LOGGED_REFUSALS_MAX} more services`,
+      { code: "TUN610" },
     );
   }
 

@@ -225,6 +225,7 @@ export class Discovery {
     if (problem === undefined) return;
     this.#environment.log.warn(
       `${problem}: clients of discovery are sent to other servers until it has`,
+      { code: "TUN709" },
     );
     this.#streams.endAll(problem);
   }

@@ -56,7 +56,7 @@ export class DiscoveryPort {
     this.#environment = environment;
     this.#listener = listenTcp(at, {
       onConnection: (stream) => this.#accept(stream),
-      onProblem: (line) => environment.log.warn(line),
+      onProblem: (line) => environment.log.warn(line, { code: "TUN414" }),
     });
   }
 

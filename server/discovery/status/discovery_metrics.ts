@@ -165,7 +165,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
     this.#log.warn(
       "a discovery client asks for what is not served here and may wait for " +
         `it: ${JSON.stringify(typeUrl.slice(0, FOREIGN_TYPE_LENGTH_MAX))}`,
-      { client: subscriber!.name },
+      { code: "TUN705", client: subscriber!.name },
     );
   }
 
@@ -185,7 +185,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
       `a discovery client rejects a response and keeps what it has: ${
         quoted(reason, QUOTE_LENGTH_MAX)
       }`,
-      { client: subscriber!.name, kind },
+      { code: "TUN706", client: subscriber!.name, kind },
     );
   }
 
@@ -195,6 +195,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
       this.#log.warn(
         `too many log lines about discovery of ${name}: more are omitted ` +
           "from now on, see `tunnel xds status`",
+        { code: "TUN707" },
       );
     }
     return line === "one";

@@ -51,12 +51,15 @@ export class UnservedLog {
       for (const text of this.#newFor(group)) fresh.add(text);
     }
     const texts = [...fresh];
-    for (const text of texts.slice(0, UNSERVED_LINES_MAX)) this.#log.warn(text);
+    for (const text of texts.slice(0, UNSERVED_LINES_MAX)) {
+      this.#log.warn(text, { code: "TUN708" });
+    }
     const more = texts.length - UNSERVED_LINES_MAX;
     if (more <= 0) return;
     this.#log.warn(
       `${more} more services are not served to some clients; see ` +
         "`tunnel xds diff NODE`",
+      { code: "TUN708" },
     );
   }
 

@@ -202,7 +202,11 @@ export class OpenStreams {
 
   #assertRoom(): void {
     if (this.#isDraining) {
-      throw new GrpcError(StatusCode.UNAVAILABLE, "the server is stopping");
+      throw new GrpcError(
+        StatusCode.UNAVAILABLE,
+        "the server is stopping",
+        "TUN416",
+      );
     }
     const problem = this.#options.problem();
     if (problem !== undefined) {

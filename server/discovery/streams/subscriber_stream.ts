@@ -365,7 +365,7 @@ export class SubscriberStream implements ServerCallEvents {
 
   #refuse(error: unknown): void {
     if (error instanceof GrpcError) {
-      return this.end({ code: error.code, message: error.message });
+      return this.end(error.status);
     }
     reportInternalError("stream", error);
     this.end({ code: StatusCode.INTERNAL, message: INTERNAL_ERROR });

@@ -1,0 +1,156 @@
+/**
+ * `tunnel policy test`: which rule decides about a dial, asked of a running
+ * program or of a policy file. The decision is made by the code that decides
+ * about dials.
+ *
+ * @module
+ */
+
+import { adminClient } from "../client/admin/admin_client.ts";
+import { systemProblem } from "../platform/files/file_error.ts";
+import { ADMIN_ACTIONS, ADMIN_API } from "../proto/admin/api.ts";
+import type {
+  PolicyAnswer,
+  PolicyQuestion,
+} from "../proto/admin/path_check.ts";
+import { readPolicy } from "../server/policy/authorization.ts";
+import { DialAuthorizer } from "../server/policy/dial_authorizer.ts";
+import {
+  callerNamed,
+  type PolicySource,
+  ruleReport,
+  targetNamed,
+} from "../server/policy/rule_report.ts";
+import { ADMIN_FLAGS, answerForm, askedProgram } from "./flags/admin_flags.ts";
+import { fileFlag, listFlag, textFlag } from "./flags/flag.ts";
+import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { UsageError } from "./flags/usage_error.ts";
+import { printAnswer } from "./program/answer_output.ts";
+import { type CommandContext, defineCommand } from "./program/command.ts";
+import { ExitCode } from "./program/exit_codes.ts";
+import { ofOthers } from "./program/text_table.ts";
+import { readVerb } from "./program/verbs.ts";
+
+const GROUP = "The dial";
+
+const FLAGS = {
+  "as": textFlag("", {
+    group: GROUP,
+    placeholder: "NAME",
+    help: "Who dials: the name of a certificate (CN), node:NAME, or " +
+      "socket:PATH for callers of a unix socket.",
+  }),
+  "group": listFlag([], {
+    group: GROUP,
+    placeholder: "GROUP",
+    help: "Organizations (O) of that certificate.",
+  }),
+  "node": textFlag("", {
+    group: GROUP,
+    placeholder: "NAME",
+    help: "The node whose agent is to dial.",
+  }),
+  "file": fileFlag({
+    group: GROUP,
+    help: "Ask this policy file, and no running program.",
+  }),
+  ...ADMIN_FLAGS,
+  ...GENERAL_FLAGS,
+} as const;
+
+const VERBS = { test: { operand: "HOST:PORT" } } as const;
+
+/** See the module description. */
+export const POLICY_COMMAND = defineCommand({
+  name: "policy",
+  summary: "Say which rule decides whether somebody may dial a target",
+  operands: "test HOST:PORT --as NAME [flags]",
+  about: [
+    "Asks a running server (or, with --agent, an agent about its --allow and " +
+    "--deny), or a file before it is put in place. Nothing is dialed. Names " +
+    "the rule and its line; if no rule matches, the nearest one and what of " +
+    "it does not fit. Ends with 0 if the dial is allowed, with 3 if not.",
+    "A target is HOST:PORT, udp:HOST:PORT or unix:PATH. A file knows no " +
+    "services: what a node may dial because it sees a service, only a server " +
+    "says.",
+  ],
+  examples: [
+    "tunnel policy test 10.0.0.7:5432 --as alice --node node1",
+    "tunnel policy test web:80 --as node:edge-7 --file policy.yaml",
+    "tunnel policy test unix:/run/a.sock --as bob --group ops -o json",
+  ],
+  flags: FLAGS,
+  async run({ values, operands, given }, context) {
+    const { operand: target } = readVerb("policy", VERBS, operands, given);
+    const { as, node, group, file } = values;
+    if (as === "" && values.agent === "") {
+      throw new UsageError(
+        "Cannot test the policy: --as is not given; wanted the name of a " +
+          "caller, node:NAME or socket:PATH",
+        "TUN110",
+      );
+    }
+    const question: PolicyQuestion = {
+      as: as || "agent",
+      target,
+      ...(group.length === 0 ? {} : { groups: group }),
+      ...(node === "" ? {} : { node }),
+    };
+    const asked = () => askedProgram(values, given, context);
+    const ask = file === ""
+      ? () => askProgram(asked(), question)
+      : () => Promise.resolve(askFile(file, question, context));
+    return await printAnswer({
+      form: answerForm(values),
+      intervalMs: values.watch ? values.interval : undefined,
+      ask,
+      table: policyText,
+      exitCode: ({ isAllowed }) => isAllowed ? ExitCode.OK : ExitCode.REFUSED,
+    }, context);
+  },
+});
+
+async function askProgram(
+  { program, address }: ReturnType<typeof askedProgram>,
+  question: PolicyQuestion,
+): Promise<PolicyAnswer> {
+  const client = adminClient(program, address);
+  try {
+    const path = `${ADMIN_API}/${ADMIN_ACTIONS.policyTest}`;
+    return await client.post<PolicyAnswer>(path, question);
+  } finally {
+    client.close();
+  }
+}
+
+/** @throws {UsageError | PolicyError} */
+function askFile(
+  path: string,
+  { as, groups, node, target }: PolicyQuestion,
+  { readFile }: Pick<CommandContext, "readFile">,
+): PolicyAnswer {
+  let text: string;
+  try {
+    text = readFile(path);
+  } catch (error) {
+    throw new UsageError(
+      `Cannot use --file ${path}: ${systemProblem(error)}`,
+      "TUN114",
+    );
+  }
+  const policy: PolicySource = { path, text, current: readPolicy(path, text) };
+  const authorizer = new DialAuthorizer({ policy, refused() {} });
+  const dial = {
+    caller: callerNamed(as, groups),
+    target: targetNamed(target),
+    node,
+  };
+  return ruleReport(dial, undefined, authorizer, policy);
+}
+
+/** For people. */
+function policyText({ isAllowed, message, place }: PolicyAnswer): string {
+  const where = place === undefined ? "" : `\n  ${ofOthers(place)}`;
+  const verdict = isAllowed ? "allowed" : "denied";
+  return `${verdict}: ${ofOthers(message)}${where}\n`;
+}

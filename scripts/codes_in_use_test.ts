@@ -1,0 +1,83 @@
+/**
+ * Each code of the table is used somewhere, and each error that users may see
+ * has one. That log lines have one is what the type of `Log` says, and that no
+ * code is used which is not in the table what `Code` says.
+ *
+ * @module
+ */
+
+import { assertEquals } from "@std/assert";
+import { CODES } from "../proto/codes/codes.ts";
+
+/** Errors that are caught where better words are known, by name. */
+const UNSEEN: ReadonlySet<string> = new Set([
+  "AdminFailure",
+  "AskError",
+  "CallerLeft",
+  "ConnectionUnavailableError",
+  "DerError",
+  "GrpcError",
+  "HpackError",
+  "InvalidResource",
+  "LateError",
+  "LayoutError",
+  "MalformedError",
+  "MessageError",
+  "MetadataError",
+  "NoAnswerYetError",
+  "PlanError",
+  "QueueError",
+  "RefusedResource",
+  "SavedFileError",
+  "SslError",
+  "StreamEnd",
+  "FlagValueError",
+  "BenchError",
+]);
+
+const FOLDERS = [
+  ...["agent", "catalog", "cli", "client", "neighbours", "net"],
+  ...["platform", "policy", "proto", "server"],
+];
+
+async function* sources(folder: URL): AsyncGenerator<[string, string]> {
+  for await (const entry of Deno.readDir(folder)) {
+    if (entry.isDirectory) {
+      yield* sources(new URL(`${entry.name}/`, folder));
+    } else if (/(?<!_test|_bench|\.d)\.ts$/.test(entry.name)) {
+      const url = new URL(entry.name, folder);
+      yield [url.pathname, await Deno.readTextFile(url)];
+    }
+  }
+}
+
+const FILES: [string, string][] = [];
+for (const folder of FOLDERS) {
+  const url = new URL(`../${folder}/`, import.meta.url);
+  for await (const file of sources(url)) FILES.push(file);
+}
+
+Deno.test("each code of the table is used", () => {
+  const used = new Set<string>();
+  for (const [path, text] of FILES) {
+    if (path.includes("/proto/codes/")) continue;
+    for (const [code] of text.matchAll(/\bTUN\d{3}\b/g)) used.add(code);
+  }
+  assertEquals(Object.keys(CODES).filter((code) => !used.has(code)), []);
+});
+
+Deno.test("each error that users may see has a code", () => {
+  const without: string[] = [];
+  for (const [, text] of FILES) {
+    const classes = text.matchAll(
+      /class (\w+) extends Error \{(.*?)\n\}|class (\w+) extends Error \{\}/gs,
+    );
+    for (const [, name, body = "", empty] of classes) {
+      const isCoded = body.includes("tunnelCode");
+      if (!isCoded && !UNSEEN.has((name ?? empty)!)) {
+        without.push(name ?? empty!);
+      }
+    }
+  }
+  assertEquals(without, []);
+});

@@ -1,0 +1,159 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import { AdminRig } from "../../tests/support/rigs/admin_rig.ts";
+import type { NodeSummary } from "../../proto/admin/node_answer.ts";
+
+/** @param test What is asked of a server with two nodes, of which one is linked. */
+function scene(
+  name: string,
+  test: (rig: AdminRig, timers: FakeTimers) => Promise<void>,
+): void {
+  Deno.test(name, () =>
+    inMemoryFolder(async (root) => {
+      const timers = new FakeTimers();
+      const rig = await AdminRig.open(timers, root);
+      try {
+        await rig.join("edge-1", { identifiers: "ipv4=10.0.0.7" });
+        await rig.join("edge-2");
+        await test(rig, timers);
+      } finally {
+        rig.stop();
+      }
+    }));
+}
+
+scene(
+  "nodes are known by their records, their links and their past",
+  async (rig) => {
+    const link = rig.link("edge-1");
+    link.roundTripMs = 12.345;
+    const gone = rig.link("edge-2");
+    rig.link("stranger");
+    rig.connect("00000000000000a1", link);
+    rig.unlink(gone, "the connection was reset by peer");
+    const { body } = await rig.get("/v1/nodes");
+    const nodes: NodeSummary[] = body.nodes;
+    assertEquals(
+      nodes.map(({ name, state, links, conduits }) =>
+        `${name} ${state} ${links} ${conduits}`
+      ),
+      ["edge-1 online 1 1", "edge-2 offline 0 0", "stranger online 1 0"],
+    );
+    const [first, second] = nodes;
+    assertEquals([first!.roundTripMs, first!.servers], [12.35, ["s1"]]);
+    assertEquals(second!.reason, "the connection was reset by peer");
+    assert(Date.now() - Date.parse(second!.since!) < 60_000);
+    assertEquals(second!.address, "10.0.0.7:4711");
+    const some = await rig.get("/v1/nodes?state=online&after=edge-1&limit=1");
+    assertEquals(some.body.nodes.map(({ name }: NodeSummary) => name), [
+      "stranger",
+    ]);
+    assertEquals(some.body.total, 2);
+    assertEquals((await rig.get("/v1/nodes?limit=x")).status, 400);
+  },
+);
+
+scene(
+  "a node is described with its links, conduits and events",
+  async (rig) => {
+    const link = rig.link("edge-1");
+    rig.connect("00000000000000a1", link);
+    rig.events.note("linked", "linked from 10.0.0.7:4711", { node: "edge-1" });
+    const { body } = await rig.get("/v1/nodes/edge-1");
+    assertEquals(body.grants, ["ipv4=10.0.0.7"]);
+    assertEquals(body.identifiers, ["host=edge-1"]);
+    assertEquals(body.joinedFrom, "10.0.0.7:4711");
+    assertEquals(body.linkDetails[0].state, "linked");
+    assertEquals(body.conduitDetails[0].id, "00000000000000a1");
+    assertEquals(body.events[0].kind, "linked");
+    const unknown = await rig.get("/v1/nodes/nobody");
+    assertEquals([unknown.status, unknown.body.code], [404, "TUN312"]);
+  },
+);
+
+scene("a status begins with what is wrong", async (rig, timers) => {
+  await rig.join("edge-3", { state: "pending" });
+  const link = rig.link("edge-1");
+  link.askedMs = timers.now();
+  timers.advance(2_000);
+  rig.duplicates.set("edge-1", Date.now());
+  for (let times = 0; times < 3; times++) {
+    rig.events.note("refused", `10.0.0.9:400${times}: shows no certificate`);
+  }
+  const { body } = await rig.get("/v1/status");
+  assertEquals(
+    body.warnings.map(({ code }: { readonly code: string }) => code),
+    ["TUN313", "TUN320", "TUN507", "TUN310"],
+  );
+  assertMatch(body.warnings[1].message, /^Refused 3 times: 10\.0\.0\.9/);
+  assertMatch(body.warnings[2].message, /no sign of life for 2\.0 s/);
+  assertEquals(body.nodes.pending, 1);
+  assertEquals([body.nodes.online, body.nodes.offline], [1, 1]);
+  assertEquals(body.nodes.lastGone[0].name, "edge-2");
+});
+
+scene("the worst of a node is said with the next step", async (rig) => {
+  const expires = (inMs: number) => ({
+    serialNumber: "1",
+    authority: "a",
+    issuedAt: new Date(Date.now() - 86_400_000).toISOString(),
+    expiresAt: new Date(Date.now() + inMs).toISOString(),
+  });
+  await rig.join("old", { certificate: expires(3_600_000) });
+  await rig.join("fine", { certificate: expires(86_400_000) });
+  for (const name of ["old", "fine"]) rig.link(name);
+  const slow = rig.link("edge-1");
+  Object.assign(slow, { roundTripMs: 400, leastRoundTripMs: 10 });
+  rig.link("edge-2");
+  rig.events.note("dial-failed", "connection refused", { node: "edge-2" });
+  const { body } = await rig.get("/v1/nodes");
+  const problems = new Map<string, string | undefined>(
+    body.nodes.map(({ name, problem }: NodeSummary) => [name, problem]),
+  );
+  assertEquals(problems.get("fine"), undefined);
+  assertMatch(problems.get("old")!, /has not renewed itself/);
+  assertMatch(problems.get("edge-1")!, /takes 400 ms, at best 10 ms/);
+  assertEquals(problems.get("edge-2"), "connection refused");
+  const { body: { expiries } } = await rig.get("/v1/status");
+  assertEquals(expiries[0].what, "certificate of node old");
+});
+
+scene("nodes are revoked, approved and drained by who may", async (rig) => {
+  const link = rig.link("edge-1");
+  const revoked = await rig.post("/v1/nodes/edge-2/revoke", {
+    reason: "stolen",
+  });
+  assertEquals(revoked.status, 200);
+  const { body } = await rig.get("/v1/nodes/edge-2");
+  assertEquals([body.state, body.reason], ["revoked", "stolen"]);
+  assertEquals(body.events[0].message, "revoked by alice: stolen");
+  await rig.post("/v1/nodes/edge-2/approve");
+  assertEquals((await rig.get("/v1/nodes/edge-2")).body.state, "offline");
+  assertEquals((await rig.post("/v1/nodes/nobody/revoke")).status, 404);
+  assertEquals(
+    (await rig.post("/v1/nodes/edge-2/revoke", { reason: 7 })).status,
+    400,
+  );
+  const drained = await rig.post("/v1/nodes/edge-1/drain");
+  assertMatch(drained.body.message, /knows of no other/);
+  assertEquals(rig.drained, ["edge-1"]);
+  assertEquals(rig.registry.isHealthy(link), false);
+  assertEquals((await rig.post("/v1/nodes/edge-2/drain")).status, 404);
+  rig.role = "view";
+  assertEquals((await rig.post("/v1/nodes/edge-1/revoke")).status, 403);
+});
+
+scene("conduits are ended, and what is not there is said", async (rig) => {
+  rig.connect("00000000000000a1", rig.link("edge-1"));
+  const path = "/v1/conduits/00000000000000a1";
+  assertEquals((await rig.get(path)).body.node, "edge-1");
+  assertEquals((await rig.post(`${path}/kill`)).status, 200);
+  await settled();
+  assertEquals((await rig.get(path)).status, 404);
+  for (const list of ["services", "discovery", "audit"]) {
+    assertEquals((await rig.get(`/v1/${list}`)).status, 404, list);
+  }
+  assertEquals((await rig.get("/v1/config")).body, { flags: [] });
+});

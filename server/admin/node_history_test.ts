@@ -1,0 +1,67 @@
+import { assertEquals } from "@std/assert";
+import { FakeLink } from "../../tests/support/memory/fake_link.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
+import { HISTORY_MAX, NodeHistory } from "./node_history.ts";
+
+const START_MS = Date.parse("2026-01-02T03:04:05Z");
+
+function history(folder: string | undefined, now: { ms: number }) {
+  return new NodeHistory({
+    ...{ folder, serverId: "s1", log: new RecordedLog() },
+    ...{ timers: new FakeTimers(), wallMs: () => now.ms },
+  });
+}
+
+Deno.test("since when nodes are gone survives a restart", () =>
+  inMemoryFolder(async (folder) => {
+    const now = { ms: START_MS };
+    const first = history(folder, now);
+    await first.load();
+    const [gone, stays] = [new FakeLink("gone"), new FakeLink("stays")];
+    first.linked("gone", gone);
+    first.linked("gone", new FakeLink("gone"));
+    first.linked("stays", stays);
+    now.ms += 1_000;
+    first.unlinked("gone", "one of two");
+    assertEquals(first.of("gone")!.isLinked, true);
+    first.unlinked("gone", "the line was cut");
+    now.ms += 60_000;
+    // What ends now says nothing of the nodes.
+    first.freeze();
+    first.unlinked("stays", "the server is stopping");
+    await first.close();
+    now.ms += 5_000;
+    const second = history(folder, now);
+    await second.load();
+    const { since, reason, isLinked } = second.of("gone")!;
+    assertEquals([since, reason, isLinked], [
+      "2026-01-02T03:04:06.000Z",
+      "the line was cut",
+      false,
+    ]);
+    const away = second.of("stays")!;
+    assertEquals([away.isLinked, away.sinceMs], [false, now.ms - 5_000]);
+    now.ms += 1_000;
+    second.linked("stays", stays);
+    assertEquals(second.of("stays")!.sinceMs, now.ms);
+    await second.close();
+  }));
+
+Deno.test("a damaged file is no reason not to start, and names fill no memory", () =>
+  inMemoryFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/nodes-seen.jsonl`, "{}\n[1]\n", {
+      mode: 0o600,
+    });
+    const now = { ms: START_MS };
+    const one = history(folder, now);
+    await one.load();
+    for (let at = 0; at < HISTORY_MAX + 10; at++) {
+      one.linked(`n${at}`, new FakeLink(`n${at}`));
+      one.unlinked(`n${at}`, "gone");
+    }
+    assertEquals([...one.names].length, HISTORY_MAX);
+    assertEquals(one.of("n0"), undefined);
+    await one.close();
+  }));

@@ -1,0 +1,187 @@
+/**
+ * What a server counts for each node: whether it is linked, what it carries, and
+ * what of its dials failed.
+ *
+ * An agent's name is a claim where nobody proves it, and agents come and go:
+ * the first nodes that carry anything have a label of their own, all others
+ * are counted together, and so is what is no node's name.
+ *
+ * @module
+ */
+
+import type { MetricRegistry, Sample } from "../../platform/metrics/metrics.ts";
+import { isNodeName } from "../../proto/identity/node_name.ts";
+import type { AgentLink } from "../../proto/link/link.ts";
+
+/** Nodes with labels of their own, each of nine series; `--metrics-nodes-max`. */
+export const NODES_MAX = 1_000;
+
+/** The label of all the others; no node has such a name. */
+export const OTHER_NODES = "(others)";
+
+const PREFIX = "tunnel_node_";
+
+/** Links that are looked at between two chances for others. */
+const LOOK_SLICE = 64;
+
+/** What one node has carried. Counted on the hot path: plain numbers. */
+export class NodeCount {
+  open = 0;
+  connections = 0;
+  failures = 0;
+  toNode = 0;
+  fromNode = 0;
+}
+
+/** Links of one node, or of all others. */
+interface LinkedNode {
+  links: number;
+  /** The shortest; NaN: none was measured. */
+  roundTripMs: number;
+}
+
+/** See the module description. */
+export class NodeMetrics {
+  readonly #nodesMax: number;
+  readonly #nodes = new Map<string, NodeCount>();
+  readonly #others = new NodeCount();
+
+  constructor(nodesMax: number = NODES_MAX) {
+    this.#nodesMax = nodesMax;
+  }
+
+  /** Where to count what `node` carries; `undefined`: nobody knows who it is. */
+  of(node: string | undefined): NodeCount {
+    const known = node === undefined ? this.#others : this.#nodes.get(node);
+    if (known !== undefined) return known;
+    if (this.#nodes.size >= this.#nodesMax || !isNodeName(node!)) {
+      return this.#others;
+    }
+    const count = new NodeCount();
+    this.#nodes.set(node!, count);
+    return count;
+  }
+
+  /** A node that is linked has a label, if there is one left. */
+  linked({ peer }: AgentLink): void {
+    this.of(peer.agentId);
+  }
+
+  /** @param links All that there are now. */
+  register(registry: MetricRegistry, links: () => Iterable<AgentLink>): void {
+    const linked = (value: (node?: LinkedNode) => number) => () =>
+      this.#linkedSamples(links(), value);
+    const gauge = (
+      name: string,
+      help: string,
+      values: () => Iterable<Sample | undefined>,
+    ) =>
+      registry.computedLabelled(
+        "gauge",
+        PREFIX + name,
+        help,
+        ["node"],
+        values,
+      );
+    gauge(
+      "online",
+      "1 while the node is linked to this server; of all others, how many are.",
+      linked((node) => node === undefined ? 0 : 1),
+    );
+    gauge("links", "Links of the node.", linked((node) => node?.links ?? 0));
+    gauge(
+      "round_trip_seconds",
+      "Newest round trip to the node, over its quickest link; of no others.",
+      this.#roundTrips(links),
+    );
+    gauge(
+      "connections",
+      "Connections that the node carries now.",
+      () => this.#samples(({ open }) => open),
+    );
+    this.#registerCounters(registry);
+  }
+
+  #roundTrips(links: () => Iterable<AgentLink>) {
+    const seconds = (node?: LinkedNode) => (node?.roundTripMs ?? NaN) / 1_000;
+    return function* (this: NodeMetrics): Iterable<Sample | undefined> {
+      for (const sample of this.#linkedSamples(links(), seconds)) {
+        if (sample?.[0][0] !== OTHER_NODES) yield sample;
+      }
+    }.bind(this);
+  }
+
+  #registerCounters(registry: MetricRegistry): void {
+    const counter = (
+      name: string,
+      help: string,
+      value: (count: NodeCount) => number,
+    ) =>
+      registry.computedLabelled(
+        "counter",
+        PREFIX + name,
+        help,
+        ["node"],
+        () => this.#samples(value),
+      );
+    counter(
+      "connections_total",
+      "Connections that the node has made.",
+      ({ connections }) => connections,
+    );
+    counter(
+      "dial_failures_total",
+      "Dials that were asked of the node, or were for it, and failed.",
+      ({ failures }) => failures,
+    );
+    counter(
+      "sent_bytes_total",
+      "Bytes of connections that went to the node.",
+      ({ toNode }) => toNode,
+    );
+    counter(
+      "received_bytes_total",
+      "Bytes of connections that came from the node.",
+      ({ fromNode }) => fromNode,
+    );
+  }
+
+  *#samples(value: (count: NodeCount) => number): Iterable<Sample | undefined> {
+    for (const [node, count] of this.#nodes) {
+      yield [[node], value(count)];
+    }
+    if (this.#others.connections > 0 || this.#others.failures > 0) {
+      yield [[OTHER_NODES], value(this.#others)];
+    }
+  }
+
+  *#linkedSamples(
+    links: Iterable<AgentLink>,
+    value: (node?: LinkedNode) => number,
+  ): Iterable<Sample | undefined> {
+    const linked = new Map<string, LinkedNode>();
+    let looked = 0;
+    for (const { peer: { agentId }, roundTripMs = NaN } of links) {
+      if (++looked % LOOK_SLICE === 0) yield undefined;
+      const known = linked.get(agentId);
+      if (known === undefined) linked.set(agentId, { links: 1, roundTripMs });
+      else {
+        known.links++;
+        // A NaN is the shorter of none.
+        if (!(known.roundTripMs <= roundTripMs)) {
+          known.roundTripMs = isNaN(roundTripMs)
+            ? known.roundTripMs
+            : roundTripMs;
+        }
+      }
+    }
+    for (const node of this.#nodes.keys()) {
+      const number = value(linked.get(node));
+      linked.delete(node);
+      yield isNaN(number) ? undefined : [[node], number];
+    }
+    let sum = 0;
+    for (const node of linked.values()) sum += value(node);
+    if (linked.size > 0 && !isNaN(sum)) yield [[OTHER_NODES], sum];
+  }
+}
