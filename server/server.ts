@@ -394,6 +394,7 @@ class Server {
       this.#kubernetes?.stop(),
       this.#core.peers.stop(),
       this.#nodes.stop(reason),
+      this.#agents.history.close(),
     ]);
     this.#core.closeState();
   }

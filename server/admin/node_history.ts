@@ -53,7 +53,6 @@ export interface LinkFacts {
 export interface NodeHistoryOptions {
   /** Absent: nothing is kept. */
   readonly folder?: string | undefined;
-  readonly serverId: string;
   readonly log: Log;
   readonly timers: Timers;
   /** Milliseconds since 1970. */
@@ -72,13 +71,14 @@ export class NodeHistory {
   #isFrozen = false;
 
   constructor(options: NodeHistoryOptions) {
-    const { folder, serverId, log, timers, wallMs = Date.now } = options;
+    const { folder, log, timers, wallMs = Date.now } = options;
     this.#wallMs = wallMs;
     if (folder === undefined) return;
     this.#file = new SavedFile({
       path: `${folder}/${HISTORY_FILE}`,
       format: "tunnel-server-nodes-seen",
-      owner: `server ${serverId}`,
+      // Ids of servers are made up anew at each start, unless one is given.
+      owner: "a server",
       what: "when nodes were seen",
       unusable: "it is not known since when nodes are offline",
       unkept: "after a restart it will not be known since when nodes are gone",

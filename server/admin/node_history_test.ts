@@ -9,7 +9,7 @@ const START_MS = Date.parse("2026-01-02T03:04:05Z");
 
 function history(folder: string | undefined, now: { ms: number }) {
   return new NodeHistory({
-    ...{ folder, serverId: "s1", log: new RecordedLog() },
+    ...{ folder, log: new RecordedLog() },
     ...{ timers: new FakeTimers(), wallMs: () => now.ms },
   });
 }

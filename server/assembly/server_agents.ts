@@ -72,7 +72,7 @@ export class ServerAgents {
     const { options, log } = core;
     this.history = new NodeHistory({
       folder: options.agents.identity?.stateDirectory,
-      ...{ serverId: options.serverId, log, timers: systemTimers },
+      ...{ log, timers: systemTimers },
     });
     this.#port = this.#createPort();
     this.#duplicates = this.#createDuplicates();
@@ -129,7 +129,8 @@ export class ServerAgents {
 
   /** Asks an agent to go elsewhere. @returns Whether its link can say that. */
   drainLink(link: AgentLink): boolean {
-    return this.#port.drainLink(link);
+    const isAlone = this.#core.peers.all.length === 0;
+    return this.#port.drainLink(link, isAlone ? "here" : "elsewhere");
   }
 
   /** What servers have in common; behind `openTrust`. */
@@ -269,7 +270,6 @@ export class ServerAgents {
     this.#duplicates.stop();
     this.#core.forwarding.stop(reason);
     this.history.freeze();
-    unawaited("file", this.history.close());
     for (const link of [...this.#core.registry.links]) link.close(reason);
     this.#port.stop(reason);
     this.#listener?.close();

@@ -236,11 +236,20 @@ export class AgentPort {
     });
   }
 
-  /** One agent is asked to go elsewhere. @returns Whether its link can say that. */
-  drainLink(link: AgentLink): boolean {
+  /**
+   * One agent is asked to go elsewhere; where there is no other server, to make
+   * another link here. What runs goes on.
+   *
+   * @returns Whether its link can say that.
+   */
+  drainLink(link: AgentLink, where: "elsewhere" | "here"): boolean {
     for (const known of this.#links) {
       if (known !== link) continue;
-      known.drain(0);
+      if (where === "elsewhere") known.drain(0);
+      else {
+        known.askToReconnect("the node is being drained", 0);
+        this.#closeWhenIdle(known);
+      }
       return true;
     }
     return false;

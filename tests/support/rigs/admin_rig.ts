@@ -58,7 +58,7 @@ export class AdminRig {
       random: Math.random,
     });
     this.conduits = new LiveConduits(timers);
-    this.history = new NodeHistory({ serverId: "s1", log, timers });
+    this.history = new NodeHistory({ log, timers });
     const metrics = new MetricRegistry();
     const book = new NodeBook(new NodeStore(state));
     this.facts = {

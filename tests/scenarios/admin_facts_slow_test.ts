@@ -1,0 +1,203 @@
+/**
+ * What a real server knows of real agents and callers, and what is done to them
+ * over the admin API.
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import {
+  type AdminClient,
+  adminClient,
+} from "../../client/admin/admin_client.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
+import type { ActionAnswer } from "../../proto/admin/api.ts";
+import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
+import type { EventsAnswer } from "../../proto/admin/event_answer.ts";
+import type {
+  NodeDetail,
+  NodesAnswer,
+  NodeSummary,
+} from "../../proto/admin/node_answer.ts";
+import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
+import type { ListChange } from "../../proto/admin/watch.ts";
+import { Child } from "../peers/child.ts";
+import { ourCommand } from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
+import { IdentityStage } from "../soak/identity_stage.ts";
+import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import { ProbeTarget } from "../support/peers/probe_target.ts";
+
+/** A server, agents that joined, and who asks it. */
+class Stage implements AsyncDisposable {
+  readonly target = new ProbeTarget();
+  readonly identity: IdentityStage;
+  readonly agents = new Map<string, Child>();
+
+  constructor(readonly workspace: Workspace) {
+    this.identity = new IdentityStage(workspace);
+  }
+
+  get client(): AdminClient {
+    const path = `${this.identity.stateDirectory}/admin.sock`;
+    return adminClient("server", { kind: "unix", path });
+  }
+
+  async join(node: string): Promise<void> {
+    const token = await this.identity.createToken(`--node=${node}`);
+    this.startAgent(node, `--join=${token}`);
+    await this.is(node, "online");
+  }
+
+  startAgent(node: string, ...flags: readonly string[]): void {
+    this.agents.set(
+      node,
+      new Child({
+        name: node,
+        command: [
+          ...ourCommand("agent"),
+          `--server=127.0.0.1:${this.identity.agentPort}`,
+          `--node=${node}`,
+          `--state-dir=${this.workspace.path(`agent-${node}`)}`,
+          "--health-server-host=127.0.0.1",
+          "--health-server-port=0",
+          "--admin-server-port=0",
+          "--sync-interval=200ms",
+          ...flags,
+        ],
+        logFile: this.workspace.path(`agent-${node}.log`),
+      }),
+    );
+  }
+
+  async node(name: string): Promise<NodeSummary | undefined> {
+    const { nodes } = await this.client.get<NodesAnswer>("/v1/nodes");
+    return nodes.find((node) => node.name === name);
+  }
+
+  async is(name: string, state: NodeSummary["state"]): Promise<NodeSummary> {
+    let found: NodeSummary | undefined;
+    await until(async () => (found = await this.node(name))?.state === state);
+    return found!;
+  }
+
+  /** A connection to the target through a node. */
+  async connect(
+    node: string,
+  ): Promise<{ readonly caller: ConduitProbe; readonly far: ConduitProbe }> {
+    const dialer = openDialer({
+      kind: "tunnel",
+      protocol: "grpc",
+      address: { kind: "unix", path: this.identity.socketPath },
+    });
+    const target = { protocol: "tcp", address: this.target.address };
+    const [conduit, far] = await Promise.all([
+      dialer.dial({ target, node }),
+      this.target.next(),
+    ]);
+    return { caller: new ConduitProbe(conduit), far };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.target.close();
+    for (const agent of this.agents.values()) await agent.stop("SIGKILL");
+    await this.identity.server?.stop("SIGKILL");
+    await this.workspace.remove();
+  }
+}
+
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  for (let count = 0; !await isSo(); count++) {
+    assert(count < 300, "it does not come");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+Deno.test("a server says who is there, since when, and does what it is told", async () => {
+  await using stage = new Stage(await Workspace.make());
+  await stage.identity.start();
+  const { client } = stage;
+  await Promise.all([stage.join("edge-1"), stage.join("edge-2")]);
+
+  const watch = new AbortController();
+  const changes: ListChange<NodeSummary>[] = [];
+  let cut: string | undefined;
+  const watching = client.watch("/v1/watch?lists=nodes", (name, data) => {
+    if (name === "nodes") changes.push(data as ListChange<NodeSummary>);
+  }, watch.signal).catch((error: Error) => cut = error.message);
+  await until(() => changes.length > 0);
+  assertEquals([changes[0]!.isWhole, changes[0]!.changed.length], [true, 2]);
+
+  await assertKilled(stage);
+  await assertDrained(stage);
+
+  // Who was revoked stays away; who goes is offline since then.
+  await client.post("/v1/nodes/edge-2/revoke", { reason: "stolen" });
+  assertEquals((await stage.is("edge-2", "revoked")).reason, "stolen");
+  await until(async () => (await stage.node("edge-2"))!.links === 0);
+  const killedMs = Date.now();
+  await stage.agents.get("edge-1")!.stop("SIGKILL");
+  const gone = await stage.is("edge-1", "offline");
+  assert(Math.abs(Date.parse(gone.since!) - killedMs) < 5_000, gone.since);
+  const isTold = (state: string) =>
+    changes.some(({ isWhole, changed }) =>
+      !isWhole && changed.some((node) => node.state === state)
+    );
+  await until(() => isTold("offline") && isTold("revoked"));
+  watch.abort();
+  await watching;
+  assertEquals(cut, undefined);
+  const { events } = await client.get<EventsAnswer>("/v1/events?node=edge-2");
+  const kinds = events.map(({ kind }) => kind);
+  for (const kind of ["joined", "linked", "drain", "revoked", "unlinked"]) {
+    assert((kinds as string[]).includes(kind), `${kind} is not in ${kinds}`);
+  }
+
+  // It is still known by the next process.
+  await stage.identity.server!.stop("SIGTERM");
+  await stage.identity.start();
+  const status = await stage.client.get<StatusAnswer>("/v1/status");
+  assertEquals(status.nodes?.lastGone[0]?.name, "edge-1");
+  assertEquals(status.nodes?.lastGone[0]?.since, gone.since);
+  assertEquals([status.nodes!.offline, status.nodes!.revoked], [1, 1]);
+});
+
+/** Who is connected to what, and how it ends for both. */
+async function assertKilled(stage: Stage): Promise<void> {
+  const { client } = stage;
+  const { caller, far } = await stage.connect("edge-1");
+  caller.send(new TextEncoder().encode("hello"));
+  await until(() => far.receivedBytes === 5);
+  const { conduits } = await client.get<ConduitsAnswer>(
+    "/v1/conduits?node=edge-1",
+  );
+  const [one] = conduits;
+  assertEquals(
+    [conduits.length, one!.node, one!.target, one!.toTargetBytes],
+    [1, "edge-1", `tcp ${stage.target.address}`, 5],
+  );
+  assertMatch(one!.id, /^[0-9a-f]{16}$/);
+  await client.post<ActionAnswer>(`/v1/conduits/${one!.id}/kill`);
+  const [near, end] = await Promise.all([caller.closed, far.closed]);
+  assertEquals([near.kind, end.kind], ["reset", "reset"]);
+  assertMatch(near.kind === "reset" ? near.reason : "", /ended by uid \d+/);
+}
+
+/** With one server: new links here, and what runs goes on. */
+async function assertDrained(stage: Stage): Promise<void> {
+  const { client } = stage;
+  const kept = await stage.connect("edge-2");
+  const before = await client.get<NodeDetail>("/v1/nodes/edge-2");
+  const { message } = await client.post<ActionAnswer>(
+    "/v1/nodes/edge-2/drain",
+  );
+  assertMatch(message, /makes new links here/);
+  const old = new Set(before.linkDetails.map(({ id }) => id));
+  await until(async () => {
+    const { linkDetails } = await client.get<NodeDetail>("/v1/nodes/edge-2");
+    return linkDetails.some(({ id, state }) =>
+      !old.has(id) && state === "linked"
+    );
+  });
+  kept.caller.send(new TextEncoder().encode("still"));
+  await until(() => kept.far.receivedBytes === 5);
+  kept.caller.reset("over");
+}
