@@ -7,9 +7,14 @@
  * goes nowhere with requests of other sites (SameSite=Strict). Cookies do not
  * tell ports apart (RFC 6265 §8.5), so its name has the port in it.
  *
+ * A cookie says whose it is and until when, signed with the program's token: it
+ * outlives the process, or a dashboard would be locked out by each restart that it
+ * is there to watch. Another token makes all of them worthless.
+ *
  * @module
  */
 
+import { createHmac, timingSafeEqual } from "node:crypto";
 import type { AdminRole } from "../../proto/admin/api.ts";
 import type {
   LoginAnswer,
@@ -32,9 +37,9 @@ export const CODE_MS = 60_000;
 /** A working day; then one logs in again. */
 export const SESSION_MS = 12 * 3_600_000;
 
-/** Codes, and browsers, at once: people. The oldest goes for the next. */
+/** Codes, and cookies that were ended, at once: the oldest goes for the next. */
 export const CODES_MAX = 16;
-export const SESSIONS_MAX = 64;
+export const ENDED_MAX = 256;
 
 /** Where the dashboard is, on the same port. */
 export const DASHBOARD_PATH = "/dashboard/";
@@ -49,22 +54,40 @@ interface Entry {
 
 export class AdminSessions {
   readonly #codes = new Entries(CODES_MAX);
-  readonly #sessions = new Entries(SESSIONS_MAX);
+  readonly #ended = new Entries(ENDED_MAX);
+  /** Where there is no token: good as long as the process. */
+  readonly #own = randomKey();
+  readonly #token: () => string | undefined;
   readonly #now: () => number;
   readonly #origin: () => string;
 
-  /** @param origin Where browsers find the port, such as `http://127.0.0.1:8095`. */
-  constructor(origin: () => string, now: () => number = Date.now) {
+  /**
+   * @param origin Where browsers find the port, such as `http://127.0.0.1:8095`.
+   * @param token What signs cookies.
+   */
+  constructor(
+    origin: () => string,
+    token: () => string | undefined,
+    now: () => number = Date.now,
+  ) {
     this.#origin = origin;
+    this.#token = token;
     this.#now = now;
   }
 
   /** Whose cookie it is. */
   whoOf(request: Pick<Request, "headers" | "url">): AdminWho | undefined {
-    const key = cookieIn(request);
-    return key === undefined
-      ? undefined
-      : this.#sessions.get(key, this.#now())?.who;
+    const cookie = cookieIn(request);
+    if (cookie === undefined || cookie.length > COOKIE_LENGTH_MAX) {
+      return undefined;
+    }
+    const [payload = "", signature = ""] = cookie.split(".");
+    const nowMs = this.#now();
+    if (!isSame(signature, this.#signatureOf(payload))) return undefined;
+    if (this.#ended.get(signature, nowMs) !== undefined) return undefined;
+    // It is ours: it has what was put there.
+    const { who, untilMs } = JSON.parse(textOf(payload)) as Entry;
+    return untilMs > nowMs ? who : undefined;
   }
 
   /** What is asked by those who are known already. */
@@ -135,17 +158,53 @@ export class AdminSessions {
     }
     const { who } = known;
     const untilMs = this.#now() + SESSION_MS;
-    const key = this.#sessions.add({ who, untilMs });
     const { name, role } = who;
+    const entry: Entry & { readonly id: string } = {
+      who: { name, role },
+      untilMs,
+      // Each can be ended alone.
+      id: randomKey().slice(0, 16),
+    };
+    const bytes = new TextEncoder().encode(JSON.stringify(entry));
+    const payload = bytes.toBase64({
+      alphabet: "base64url",
+      omitPadding: true,
+    });
+    const cookie = `${payload}.${this.#signatureOf(payload)}`;
     const answer: SessionAnswer = { name, role };
-    return withCookie(answer, request, key, SESSION_MS / 1_000);
+    return withCookie(answer, request, cookie, SESSION_MS / 1_000);
+  }
+
+  #signatureOf(payload: string): string {
+    return createHmac("sha256", `session ${this.#token() ?? this.#own}`)
+      .update(payload).digest("hex");
   }
 
   #end(request: Request): Response {
-    const key = cookieIn(request);
-    if (key !== undefined) this.#sessions.take(key, this.#now());
+    const who = this.whoOf(request);
+    const [, signature = ""] = cookieIn(request)?.split(".") ?? [];
+    if (who !== undefined) {
+      this.#ended.set(signature, { who, untilMs: this.#now() + SESSION_MS });
+    }
     return withCookie({ message: "Logged out" }, request, "", 0);
   }
+}
+
+/** Longer ones are not ours. */
+const COOKIE_LENGTH_MAX = 2_048;
+
+function randomKey(): string {
+  return crypto.getRandomValues(new Uint8Array(32)).toHex();
+}
+
+function isSame(given: string, wanted: string): boolean {
+  const [a, b] = [given, wanted].map((text) => new TextEncoder().encode(text));
+  return a!.length === b!.length && timingSafeEqual(a!, b!);
+}
+
+function textOf(payload: string): string {
+  const bytes = Uint8Array.fromBase64(payload, { alphabet: "base64url" });
+  return new TextDecoder().decode(bytes);
 }
 
 /** Secrets, and what each is good for. */
@@ -158,13 +217,17 @@ class Entries {
   }
 
   add(entry: Entry): string {
-    const key = crypto.getRandomValues(new Uint8Array(32)).toHex();
+    const key = randomKey();
+    this.set(key, entry);
+    return key;
+  }
+
+  set(key: string, entry: Entry): void {
     this.#byKey.set(key, entry);
     for (const oldest of this.#byKey.keys()) {
       if (this.#byKey.size <= this.#max) break;
       this.#byKey.delete(oldest);
     }
-    return key;
   }
 
   // 256 random bits: to find one by the time that a look takes is hopeless.

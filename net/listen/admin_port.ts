@@ -87,7 +87,15 @@ export class AdminPort implements BoundListener {
   readonly #options: AdminPortOptions;
   readonly #listeners: BoundListener[] = [];
   readonly #ports: HttpPort[] = [];
-  readonly #sessions = new AdminSessions(() => `http://${this.#browserHost}`);
+  readonly #sessions = new AdminSessions(
+    () => `http://${this.#browserHost}`,
+    () => {
+      const { stateDirectory } = this.#options.access;
+      return stateDirectory === undefined
+        ? undefined
+        : new AdminToken(`${stateDirectory}/${ADMIN_TOKEN_FILE}`).value;
+    },
+  );
   readonly #loopback: BoundListener;
   #socket = "";
   #isClosed = false;

@@ -15,7 +15,7 @@ import { StageServer } from "./stage_server.ts";
 const WIDTHS = [[1280, 800], [768, 1024], [360, 740]] as const;
 
 /** What is looked at: a name, and where it is. */
-const VIEWS: ReadonlyMap<string, string> = new Map([
+export const VIEWS: ReadonlyMap<string, string> = new Map<string, string>([
   ["overview", "overview"],
   ["map", "map"],
   ["nodes", "nodes"],

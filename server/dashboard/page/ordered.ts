@@ -11,6 +11,8 @@ import type { KeyedList } from "./keyed_list.ts";
 
 /** The order is made anew at most so often. */
 const CALM_MS = 3_000;
+/** A list that grows by a twentieth is another list. */
+const SIZE_STEPS = 20;
 
 /** What is wanted of a list. */
 export interface Wanted<T> {
@@ -32,7 +34,9 @@ export function useOrdered<T>(
   const [turn, setTurn] = useState(0);
   const latest = useRef({ isHeld, version: -1 });
   latest.current.isHeld = isHeld;
-  const isKnown = list.isKnown.value;
+  // It comes in pieces, and each is shown at once; some more or less is not.
+  const { value: version } = list.version;
+  const size = Math.round(Math.log(list.items.size + 1) * SIZE_STEPS);
   useEffect(() => {
     const timer = setInterval(() => {
       const { isHeld, version } = latest.current;
@@ -49,9 +53,8 @@ export function useOrdered<T>(
     }
     found.sort((a, b) => wanted.compare(a[1], b[1]));
     return found.map(([key]) => key);
-  }, [list, wanted.key, turn, isKnown]);
+  }, [list, wanted.key, turn, size]);
   // What is gone is gone at once.
-  const { value: version } = list.version;
   return useMemo(
     () =>
       order.every((key) => list.items.has(key))
@@ -61,7 +64,7 @@ export function useOrdered<T>(
   );
 }
 
-/** Compares by one field, and by name where that is the same. */
+/** Compares by one field, and by the plain name where that is the same. */
 export function by<T>(
   value: (item: T) => string | number | undefined,
   isDown: boolean,
@@ -79,7 +82,8 @@ export function by<T>(
         return sign * compareNames(x, y);
       }
     }
-    return compareNames(name(a), name(b));
+    const [one, other] = [name(a), name(b)];
+    return one === other ? 0 : one < other ? -1 : 1;
   };
 }
 

@@ -40,6 +40,8 @@ export type ListName = "nodes" | "conduits" | "events";
 
 /** What is kept of events; the server keeps about as many. */
 const EVENTS_MAX = 500;
+/** So many are told of, see `proto/admin/watch.ts`. */
+const FOLLOWED_CONDUITS = 200;
 /** A server sends a status each second: after this it is lost. */
 const SILENCE_MS = 6_000;
 const RETRY_FIRST_MS = 500;
@@ -95,10 +97,15 @@ function listen<K extends keyof WatchEvents>(
   });
 }
 
-/** Only the busiest are told; the others are asked for by who shows them. */
+/**
+ * Only the busiest are told; the others are asked for by who shows them. One that
+ * is no longer among these has ended only where these are all.
+ */
 function takeConduits(change: WatchEvents["conduits"]): void {
-  if (!conduits.isKnown.value) conduits.apply(change);
-  else conduits.merge(change.changed);
+  const all = status.value?.traffic.conduits ?? 0;
+  if (!conduits.isKnown.value || all < FOLLOWED_CONDUITS) {
+    conduits.apply(change);
+  } else conduits.merge(change.changed);
 }
 
 function takeEvents(told: readonly EventInfo[]): void {

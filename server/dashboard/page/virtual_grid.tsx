@@ -78,6 +78,9 @@ export function VirtualGrid<T>(props: GridProps<T>): VNode {
     grows ? `minmax(0,${grows}fr)` : `${width}px`
   ).join(" ");
   const count = Math.ceil((size.height || 600) / row) + STEP_ROWS;
+  // A row that is scrolled away becomes the next one that comes: to change some
+  // texts is cheaper than to make elements. The one with the focus stays itself.
+  const pool = count + 2 * SPARE_ROWS + 1;
   const indexes = windowOf(first, count, keys.length, walk.index);
   const hold = useHold(props.onHold);
   return (
@@ -110,7 +113,7 @@ export function VirtualGrid<T>(props: GridProps<T>): VNode {
             if (item === undefined) return null;
             return (
               <Row
-                key={key}
+                key={index === walk.index ? "active" : index % pool}
                 {...{ item, index, template, isNarrow }}
                 columns={shown}
                 top={index * row}
