@@ -64,6 +64,8 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   demo: async () => (await import("./demo/command.ts")).DEMO_COMMAND,
   upgrade: async () => (await import("./upgrade.ts")).UPGRADE_COMMAND,
   policy: async () => (await import("./policy.ts")).POLICY_COMMAND,
+  config: async () =>
+    (await import("./config/command.ts")).configCommand(allCommands),
   explain: async () => (await import("./explain.ts")).EXPLAIN_COMMAND,
   completion: async () => {
     const { completionCommand } = await import("./reference/completion.ts");

@@ -74,6 +74,8 @@ export interface Flag<V> extends FlagDetails {
   readonly fallback: V;
   readonly placeholder: string;
   readonly defaultText: string;
+  /** Of numbers: what may stand in a file of flags besides a text. */
+  readonly range?: { readonly least: number; readonly most: number };
   /** All values that there are, or of which a list consists. */
   readonly choices?: readonly string[];
   /**
@@ -132,10 +134,11 @@ export function booleanFlag(
 
 /** 0 to 65535; upstream's 1024..49151 is not enforced. */
 export function portFlag(fallback: number, details: FlagDetails): Flag<number> {
-  return make("scalar", "PORT", fallback, details, String, (text) => {
+  const flag = make("scalar", "PORT", fallback, details, String, (text) => {
     const port = parseWholeNumber(text);
     return orRefuse(inRange(port, 0, 65_535), "a port (0 to 65535)");
   });
+  return { ...flag, range: { least: 0, most: 65_535 } };
 }
 
 /** A whole number between `min` and `max`, both included. */
@@ -145,10 +148,11 @@ export function countFlag(
   max: number,
   details: FlagDetails,
 ): Flag<number> {
-  return make("scalar", "N", fallback, details, String, (text) => {
+  const flag = make("scalar", "N", fallback, details, String, (text) => {
     const value = inRange(parseWholeNumber(text), min, max);
     return orRefuse(value, `a whole number from ${min} to ${max}`);
   });
+  return { ...flag, range: { least: min, most: max } };
 }
 
 /** A number with or without a fraction, not negative. */

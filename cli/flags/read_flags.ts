@@ -38,6 +38,8 @@ export interface FlagReading<T extends FlagTable> {
   readonly values: FlagValues<T>;
   /** Flags whose value came from somewhere else than the default. */
   readonly given: ReadonlySet<string>;
+  /** Of each of those, where it came from: `--x`, `$TUNNEL_X`, `"x" in FILE`. */
+  readonly origins: ReadonlyMap<string, string>;
   /** Words that belong to no flag. */
   readonly operands: readonly string[];
   /** Sentences for the log: flags that were accepted and have no effect. */
@@ -61,7 +63,7 @@ export function readFlags<T extends FlagTable>(
   const words = sortArguments(command, table, sources.argv);
   const config = configTexts(table, words, sources);
   const values: Record<string, unknown> = {};
-  const given = new Set<string>();
+  const origins = new Map<string, string>();
   const notices: string[] = [];
   for (const [name, flag] of Object.entries(table)) {
     const found = findTexts(name, flag, words, sources, config);
@@ -69,7 +71,7 @@ export function readFlags<T extends FlagTable>(
     // deno-lint-ignore tunnel/own-keys -- a flag of our own table.
     values[name] = value;
     if (found === undefined) continue;
-    given.add(name);
+    origins.set(name, found.origin);
     if (isSame(value, flag.fallback) || flag.status.kind === "works") continue;
     if (flag.status.kind === "missing") {
       throw new UsageError(
@@ -81,7 +83,8 @@ export function readFlags<T extends FlagTable>(
   }
   return {
     values: values as FlagValues<T>,
-    given,
+    given: new Set(origins.keys()),
+    origins,
     operands: words.operands,
     notices,
   };

@@ -12,8 +12,19 @@
 
 import type { DocumentPath } from "./document_map.ts";
 
+/** A place in a text, both counted from 1. */
+export interface TextPosition {
+  readonly line: number;
+  readonly column: number;
+}
+
 /** Counted from 1; of what is missing, the line of what it is in. */
 export function lineOf(text: string, place: DocumentPath): number {
+  return positionOf(text, place).line;
+}
+
+/** As `lineOf`, with the column. */
+export function positionOf(text: string, place: DocumentPath): TextPosition {
   let found = startOfValue(text, 0);
   let value = found;
   for (const part of place) {
@@ -37,7 +48,8 @@ export function lineOf(text: string, place: DocumentPath): number {
     line++;
     at = text.indexOf("\n", at + 1);
   }
-  return line;
+  const column = found - text.lastIndexOf("\n", Math.max(0, found - 1));
+  return { line, column: found === 0 ? 1 : column };
 }
 
 /** One of a list, or of a map. */

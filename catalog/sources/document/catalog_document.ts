@@ -67,6 +67,13 @@ export function readCatalogDocument(text: string): CatalogDocument {
   throw new CatalogDocumentError(texts.join("; "));
 }
 
+/** All that is wrong with a document that was parsed. */
+export function catalogProblems(value: unknown): readonly FieldError[] {
+  const problems: FieldError[] = [];
+  readDocument(value, (problem) => problems.push(problem));
+  return problems;
+}
+
 function parse(text: string): unknown {
   try {
     return parseYamlOrJson(text);

@@ -1,0 +1,210 @@
+/**
+ * `tunnel config`: check files, print flags as they are in effect, print the
+ * JSON Schema of a file for editors.
+ *
+ * @module
+ */
+
+import { printable } from "../../platform/log/printable.ts";
+import type { Command, CommandContext } from "../program/command.ts";
+import { defineCommand } from "../program/command.ts";
+import { ExitCode } from "../program/exit_codes.ts";
+import { textTable } from "../program/text_table.ts";
+import {
+  booleanFlag,
+  choiceFlag,
+  type FlagTable,
+  textFlag,
+} from "../flags/flag.ts";
+import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import { checkFile, problemLine } from "./check.ts";
+import { effectiveFlags } from "./effective.ts";
+import { type ConfigKind, configKinds, kindNamed } from "./kinds.ts";
+
+const LINE_LENGTH_MAX = 4_000;
+
+const FLAGS = {
+  "kind": textFlag("", {
+    group: "Files",
+    placeholder: "KIND",
+    help: "What the files of check are: server, agent, policy, services, " +
+      "egress-selector …",
+    defaultText: "found out by what is in them",
+  }),
+  "all": booleanFlag(false, {
+    group: "Output",
+    help: "print: also show flags that have their default.",
+  }),
+  "output": choiceFlag(["text", "json"], "text", {
+    group: "Output",
+    short: "o",
+    help: "For people or for machines.",
+  }),
+  "file": textFlag("", {
+    group: "Files",
+    placeholder: "FILE",
+    help: "print: the file that the program would get by --config.",
+  }),
+  "help": GENERAL_FLAGS["help"],
+} as const;
+
+/** Programs that run for long, whose flags people keep in files. */
+const PROGRAMS: ReadonlySet<string> = new Set([
+  "server",
+  "agent",
+  "yurttunnel-agent",
+]);
+
+type Programs = () => Promise<readonly Command[]>;
+
+/** @param programs All commands. */
+export function configCommand(programs: Programs): Command {
+  return defineCommand({
+    name: "config",
+    summary: "Check configuration files, print flags in effect, or schemas",
+    operands: "check FILE… | print [COMMAND] [-- FLAGS] | schema [KIND]",
+    about: [
+      "check says all that is wrong with files: file:line:column, what was " +
+      "seen and what was wanted. It finds out what each one is. Ends with 1 " +
+      "if anything is wrong.",
+      "print shows the flags of server, agent or another command as they " +
+      "would be in effect here, and where each is from: the command line " +
+      "(behind --), TUNNEL_* variables, the file, or the default. Secrets " +
+      "are hidden.",
+      "schema prints the JSON Schema of a kind of file, for editors; alone " +
+      "it lists the kinds.",
+    ],
+    examples: [
+      "tunnel config check /etc/tunnel/*.yaml",
+      "tunnel config print agent --file /etc/tunnel/agent.yaml",
+      "tunnel config schema policy > policy.schema.json",
+    ],
+    flags: FLAGS,
+    async run({ values, operands }, context) {
+      const [verb, ...rest] = operands;
+      const tables = await flagTables(programs);
+      const kinds = configKinds(tables);
+      const isJson = values["output"] === "json";
+      switch (verb) {
+        case "check": {
+          const kind = values["kind"] === ""
+            ? undefined
+            : kindNamed(kinds, values["kind"]);
+          return check(rest, kinds, kind, isJson, context);
+        }
+        case "print": {
+          const { file, all } = values;
+          return print(rest, tables, { file, all, isJson }, context);
+        }
+        case "schema":
+          return schema(rest, kinds, context);
+        default:
+          throw new UsageError(
+            (verb === undefined ? "Nothing to do" : `Cannot do "${verb}"`) +
+              ": wanted tunnel config check FILE…, print [COMMAND] or " +
+              "schema [KIND]",
+            verb === undefined ? "TUN110" : "TUN108",
+          );
+      }
+    },
+  });
+}
+
+async function flagTables(
+  programs: Programs,
+): Promise<ReadonlyMap<string, FlagTable>> {
+  return new Map(
+    (await programs())
+      .filter(({ name }) => PROGRAMS.has(name))
+      .map(({ name, flags }) => [name, flags]),
+  );
+}
+
+function check(
+  files: readonly string[],
+  kinds: readonly ConfigKind[],
+  kind: ConfigKind | undefined,
+  isJson: boolean,
+  { print, readFile }: CommandContext,
+): ExitCode {
+  if (files.length === 0) {
+    throw new UsageError(
+      "Cannot check nothing: wanted tunnel config check FILE…",
+      "TUN110",
+    );
+  }
+  const checked = files.map((file) => checkFile(file, kinds, kind, readFile));
+  const lines = checked.flatMap(({ file, kind, problems }) =>
+    problems.length === 0
+      ? [`${file}: ok (${kind})`]
+      : problems.map(problemLine)
+  );
+  print(
+    isJson
+      ? `${JSON.stringify(checked, null, 2)}\n`
+      : lines.map((line) => `${printable(line, LINE_LENGTH_MAX)}\n`).join(""),
+  );
+  return checked.every(({ problems }) => problems.length === 0)
+    ? ExitCode.OK
+    : ExitCode.FAILURE;
+}
+
+function print(
+  [name = "server", ...argv]: readonly string[],
+  tables: ReadonlyMap<string, FlagTable>,
+  how: {
+    readonly file: string;
+    readonly all: boolean;
+    readonly isJson: boolean;
+  },
+  context: CommandContext,
+): ExitCode {
+  const table = tables.get(name);
+  if (table === undefined) {
+    throw new UsageError(
+      `Cannot print the flags of "${name}": wanted one of ${
+        [...tables.keys()].join(", ")
+      }`,
+      "TUN108",
+    );
+  }
+  const given = how.file === "" ? [] : [`--config=${how.file}`];
+  const flags = effectiveFlags(name, table, {
+    ...context,
+    argv: [...given, ...argv],
+  });
+  const shown = how.all || how.isJson
+    ? flags
+    : flags.filter(({ from }) => from !== "default");
+  context.print(
+    how.isJson
+      ? `${JSON.stringify(shown, null, 2)}\n`
+      : shown.length === 0
+      ? "All flags have their defaults; --all shows them\n"
+      : textTable(
+        ["FLAG", "VALUE", "FROM"],
+        shown.map(({ flag, value, from }) => [flag, value, from]),
+      ),
+  );
+  return ExitCode.OK;
+}
+
+function schema(
+  [name, ...others]: readonly string[],
+  kinds: readonly ConfigKind[],
+  { print }: CommandContext,
+): ExitCode {
+  if (others.length > 0) {
+    throw new UsageError(`Unexpected word "${others[0]}"`, "TUN109");
+  }
+  print(
+    name === undefined
+      ? textTable(
+        ["KIND", "WHAT"],
+        kinds.map((kind) => [kind.name, kind.summary]),
+      )
+      : `${JSON.stringify(kindNamed(kinds, name).schema(), null, 2)}\n`,
+  );
+  return ExitCode.OK;
+}

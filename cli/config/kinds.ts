@@ -1,0 +1,189 @@
+/**
+ * The kinds of configuration files that there are: how each is recognized, what
+ * is wrong with it, and its schema.
+ *
+ * @module
+ */
+
+import { catalogProblems } from "../../catalog/sources/document/catalog_document.ts";
+import {
+  EgressConfigError,
+  parseEgressConfig,
+} from "../../client/egress_config.ts";
+import { FieldError } from "../../platform/documents/document_map.ts";
+import {
+  documentSchema,
+  type JsonSchema,
+  schemaOf,
+} from "../../platform/documents/json_schema.ts";
+import {
+  isSaid,
+  type Shape,
+  shapeProblems,
+} from "../../platform/documents/shape.ts";
+import { nearest } from "../../platform/text/nearest.ts";
+import { Policy } from "../../server/policy/policy.ts";
+import { canonicalNames } from "../flags/arguments.ts";
+import type { FlagTable } from "../flags/flag.ts";
+import { UsageError } from "../flags/usage_error.ts";
+import {
+  EGRESS_SHAPE,
+  POLICY_SHAPE,
+  SERVICES_SHAPE,
+} from "./document_shapes.ts";
+import { flagProblems, flagSchema } from "./flag_document.ts";
+
+/** One kind of file. */
+export interface ConfigKind {
+  readonly name: string;
+  /** Which flag names such a file. */
+  readonly summary: string;
+  /** How much of it a document looks like; 0: not at all. */
+  likeness(document: Readonly<Record<string, unknown>>): number;
+  /** All that is wrong with a document. */
+  problems(document: unknown, text: string): readonly FieldError[];
+  schema(): JsonSchema;
+}
+
+/** More than any number of flags. */
+const CERTAIN = 10_000;
+
+const POLICY: ConfigKind = shaped(
+  "policy",
+  "Who may reach what: server --policy-file",
+  POLICY_SHAPE,
+  (document) =>
+    ["frontends", "nodes", "discovery", "dials"]
+        .some((key) => Array.isArray(document[key]))
+      ? CERTAIN
+      : 0,
+  (document) => void new Policy(document),
+);
+
+const SERVICES: ConfigKind = shaped(
+  "services",
+  "Services and endpoints: proxy --config, server --discovery-config",
+  SERVICES_SHAPE,
+  ({ services }) => Array.isArray(services) ? CERTAIN : 0,
+  (document) => {
+    const problems = catalogProblems(document);
+    if (problems.length > 0) throw new AggregateError(problems);
+  },
+);
+
+const EGRESS: ConfigKind = shaped(
+  "egress-selector",
+  "kube-apiserver's way to the tunnel: --egress-config",
+  EGRESS_SHAPE,
+  ({ kind, egressSelections }) =>
+    kind === "EgressSelectorConfiguration" || Array.isArray(egressSelections)
+      ? CERTAIN
+      : 0,
+  (_document, text) => void parseEgressConfig(text, "it"),
+);
+
+/** @param commands Flag tables of commands with `--config`, by command. */
+export function configKinds(
+  commands: ReadonlyMap<string, FlagTable>,
+): readonly ConfigKind[] {
+  return [...commands].map(([name, table]) => flagKind(name, table))
+    .concat(POLICY, SERVICES, EGRESS);
+}
+
+/** @throws {UsageError} */
+export function kindNamed(
+  kinds: readonly ConfigKind[],
+  name: string,
+): ConfigKind {
+  const found = kinds.find((kind) => kind.name === name);
+  if (found !== undefined) return found;
+  const names = kinds.map((kind) => kind.name);
+  const near = nearest(name, names);
+  const hint = near === undefined ? "" : `; did you mean ${near}?`;
+  throw new UsageError(
+    `Unknown kind "${name.slice(0, 100)}"${hint} (there are ${
+      names.join(", ")
+    })`,
+    "TUN101",
+  );
+}
+
+/**
+ * Which kind a document is; of two that are as likely, the one that is in its
+ * file's name.
+ */
+export function kindOf(
+  kinds: readonly ConfigKind[],
+  document: unknown,
+  path: string,
+): ConfigKind | undefined {
+  const isMap = typeof document === "object" && document !== null &&
+    !Array.isArray(document);
+  const fields = isMap ? document as Readonly<Record<string, unknown>> : {};
+  const file = path.slice(path.lastIndexOf("/") + 1);
+  let best: ConfigKind | undefined;
+  let most = 0;
+  for (const kind of kinds) {
+    const likeness = kind.likeness(fields) +
+      (file.includes(kind.name) ? 0.5 : 0);
+    if (likeness > most) [best, most] = [kind, likeness];
+  }
+  return best;
+}
+
+function flagKind(name: string, table: FlagTable): ConfigKind {
+  const names = canonicalNames(table);
+  return {
+    name,
+    summary: `Flags: ${name} --config`,
+    likeness: (document) =>
+      Object.keys(document)
+        .filter((key) => names.has(key.replaceAll("_", "-"))).length,
+    problems: (document) => flagProblems(table, document),
+    schema: () =>
+      documentSchema(
+        `tunnel ${name} --config`,
+        `Flags of tunnel ${name}, without their dashes.`,
+        flagSchema(table),
+      ),
+  };
+}
+
+/** @param read Throws what is wrong by the words of the reader. */
+function shaped(
+  name: string,
+  summary: string,
+  shape: Shape,
+  likeness: ConfigKind["likeness"],
+  read: (document: unknown, text: string) => void,
+): ConfigKind {
+  return {
+    name,
+    summary,
+    likeness,
+    problems(document, text) {
+      const problems = shapeProblems(shape, document);
+      const more = problemsOf(() => read(document, text))
+        .filter((problem) => !isSaid(problems, problem));
+      return [...problems, ...more];
+    },
+    schema: () => documentSchema(`tunnel: ${name}`, summary, schemaOf(shape)),
+  };
+}
+
+function problemsOf(read: () => void): readonly FieldError[] {
+  try {
+    read();
+    return [];
+  } catch (error) {
+    if (error instanceof FieldError) return [error];
+    if (error instanceof AggregateError) return error.errors;
+    if (error instanceof EgressConfigError) {
+      const { cause } = error;
+      return [
+        cause instanceof FieldError ? cause : new FieldError([], error.message),
+      ];
+    }
+    throw error;
+  }
+}
