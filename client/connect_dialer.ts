@@ -29,7 +29,7 @@ export class ConnectDialer implements DialStarter {
     signal: AbortSignal,
     onSending?: () => void,
   ): Promise<Conduit> {
-    const { target, node, oneAgent, id, earlyData } = dial;
+    const { target, node, oneAgent, id, trace, earlyData } = dial;
     if (target.protocol !== "tcp") {
       throw new DialError(
         "endpoint",
@@ -57,6 +57,7 @@ export class ConnectDialer implements DialStarter {
       ...(node === undefined ? {} : { node }),
       ...(oneAgent === undefined ? {} : { oneAgent }),
       ...(id === undefined ? {} : { id }),
+      ...(trace === undefined ? {} : { trace }),
       ...(earlyData === undefined || isLater ? {} : { earlyData }),
     });
     signal.addEventListener("abort", () => pending.cancel());

@@ -7,6 +7,7 @@
 
 import type { ConnectionId } from "../proto/peer/connection_id.ts";
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
+import type { TraceContext } from "../proto/peer/trace_context.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
 
 /** One dial. */
@@ -22,6 +23,8 @@ export interface TunnelDial {
   readonly oneAgent?: boolean;
   /** By which all programs on the way know it; made here unless given. */
   readonly id?: ConnectionId;
+  /** The span of whoever wants it; the dial is one below it. */
+  readonly trace?: TraceContext;
   /**
    * What the caller has to say at once, at most `EARLY_BYTES_MAX` bytes;
    * saves a round trip where it can.

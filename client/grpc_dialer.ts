@@ -11,6 +11,10 @@ import { NODE_FIELD, ONE_AGENT_FIELD } from "../proto/link/dial_handler.ts";
 import { dialIdOf } from "../proto/link/dial_id.ts";
 import { newConnectionId } from "../platform/process/connection_ids.ts";
 import { dialProxy } from "../proto/link/proxy_client.ts";
+import {
+  formatTraceparent,
+  TRACEPARENT_FIELD,
+} from "../proto/peer/trace_context.ts";
 import { Metadata } from "../proto/grpc/metadata.ts";
 import { LARGE_FRAME_SIZE } from "../proto/streams/settings.ts";
 import type { Timers } from "../proto/sync/clock.ts";
@@ -103,9 +107,10 @@ export class GrpcDialer implements DialStarter {
 
   #dialOn(
     { http2, authority, scheme }: ChannelConnection,
-    { target, node, oneAgent, id, earlyData }: TunnelDial,
+    dial: TunnelDial,
     signal: AbortSignal,
   ): Promise<Conduit> {
+    const { target, id, earlyData } = dial;
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
     const pending = dialProxy(http2, target, {
       onConnected: resolve,
@@ -115,16 +120,22 @@ export class GrpcDialer implements DialStarter {
       scheme,
       timers: this.#timers,
       dialId: dialIdOf(id ?? newConnectionId()),
-      ...(node !== undefined
-        ? { metadata: new Metadata({ [NODE_FIELD]: node }) }
-        : oneAgent === true
-        ? { metadata: new Metadata({ [ONE_AGENT_FIELD]: "true" }) }
-        : {}),
+      metadata: metadataOf(dial),
       ...(earlyData === undefined ? {} : { earlyData }),
     });
     signal.addEventListener("abort", () => pending.cancel());
     return promise;
   }
+}
+
+function metadataOf({ node, oneAgent, trace }: TunnelDial): Metadata {
+  const metadata = new Metadata();
+  if (node !== undefined) metadata.add(NODE_FIELD, node);
+  else if (oneAgent === true) metadata.add(ONE_AGENT_FIELD, "true");
+  if (trace !== undefined) {
+    metadata.add(TRACEPARENT_FIELD, formatTraceparent(trace));
+  }
+  return metadata;
 }
 
 /** @throws {DialError} When the connection ends instead: nothing was sent. */

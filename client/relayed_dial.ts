@@ -15,6 +15,7 @@ import type { PendingDial } from "../proto/link/link.ts";
 import type { ConnectionId } from "../proto/peer/connection_id.ts";
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { type DialFailure, TunnelDialError } from "./dial_error.ts";
+import type { TraceContext } from "../proto/peer/trace_context.ts";
 import type { TunnelDialer } from "./tunnel_dialer.ts";
 
 /** What is asked of us. */
@@ -24,6 +25,7 @@ export interface RelayedDial {
   readonly oneAgent?: boolean | undefined;
   /** What the caller gave, if it gave one. */
   readonly id?: ConnectionId | undefined;
+  readonly trace?: TraceContext | undefined;
   readonly timeoutMs?: number;
   /** See `DialContext.takeEarlyData`. */
   takeEarlyData(): Uint8Array;
@@ -36,7 +38,7 @@ export interface RelayedDial {
  */
 export function relayDial(
   dialer: TunnelDialer,
-  { target, node, oneAgent, id, timeoutMs, takeEarlyData }: RelayedDial,
+  { target, node, oneAgent, id, trace, timeoutMs, takeEarlyData }: RelayedDial,
   answer: DialAnswer,
   failed: (error: DialError) => void = () => {},
 ): PendingDial {
@@ -48,6 +50,7 @@ export function relayDial(
     ...(node === undefined ? {} : { node }),
     ...(oneAgent === undefined ? {} : { oneAgent }),
     ...(id === undefined ? {} : { id }),
+    ...(trace === undefined ? {} : { trace }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(earlyData.length === 0 ? {} : { earlyData }),
     signal: abort.signal,

@@ -27,7 +27,17 @@ import {
   type TunnelRoute,
 } from "./tunnel_route.ts";
 import { EARLY_BYTES_MAX } from "../proto/link/link.ts";
-import { readConnectionId } from "../proto/peer/connection_id.ts";
+import { messageOf } from "../platform/errors/error_code.ts";
+import {
+  isTracing,
+  type Span,
+  SPAN_ATTRIBUTES,
+  startSpan,
+} from "../platform/tracing/tracing.ts";
+import {
+  type ConnectionId,
+  readConnectionId,
+} from "../proto/peer/connection_id.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
 import { quoted } from "../proto/peer/quoted.ts";
 
@@ -178,6 +188,8 @@ async function dialWithin(
 ): Promise<Conduit> {
   const { signal, timeoutMs = DIAL_TIMEOUT_MS } = dial;
   const { id = newConnectionId() } = dial;
+  const span = isTracing ? dialSpan(dial, id) : undefined;
+  const trace = span?.context ?? dial.trace;
   const late = () =>
     new TunnelDialError(
       "timeout",
@@ -185,19 +197,43 @@ async function dialWithin(
     );
   const givenUp = () => new TunnelDialError("context", "the caller gave up");
   try {
-    return await withDeadline(
+    const conduit = await withDeadline(
       { timers, timeoutMs, late, signal, givenUp },
       (signal) =>
         orAborted(
-          starter.start({ ...dial, id }, signal),
+          starter.start(
+            trace === undefined ? { ...dial, id } : { ...dial, id, trace },
+            signal,
+          ),
           signal,
           // It may still succeed, and nobody would own it.
           (conduit) => abandon(conduit, "the caller gave up"),
         ),
     );
+    span?.end();
+    return conduit;
   } catch (error) {
-    throw inClientWords(error, route);
+    const told = inClientWords(error, route);
+    span?.end(messageOf(told));
+    throw told;
   }
+}
+
+/** The caller's span of one dial. */
+function dialSpan(
+  { target, node, trace }: TunnelDial,
+  id: ConnectionId,
+): Span | undefined {
+  return startSpan("tunnel dial", {
+    kind: "client",
+    parent: trace,
+    attributes: {
+      [SPAN_ATTRIBUTES.id]: id,
+      [SPAN_ATTRIBUTES.target]: target.address,
+      [SPAN_ATTRIBUTES.protocol]: target.protocol,
+      [SPAN_ATTRIBUTES.node]: node,
+    },
+  });
 }
 
 function inClientWords(error: unknown, route: string): unknown {

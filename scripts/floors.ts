@@ -30,6 +30,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["platform/files"],
   ["platform/pki"],
   ["platform/process"],
+  ["platform/tracing"],
   ["platform/reload"],
   // Who may; not how.
   ["policy"],

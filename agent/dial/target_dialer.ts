@@ -11,6 +11,8 @@ import {
   unawaited,
 } from "../../platform/errors/internal_errors.ts";
 import type { DialRecord } from "../../policy/dial_record.ts";
+import { isTracing, SPAN_ATTRIBUTES } from "../../platform/tracing/tracing.ts";
+import { tracedDial } from "../../platform/tracing/traced_dial.ts";
 import { newConnectionId } from "../../platform/process/connection_ids.ts";
 import type {
   LiveConduits,
@@ -98,8 +100,23 @@ export class TargetDialer {
   readonly dial = (
     target: DialTarget,
     answer: DialAnswer,
-    { id = newConnectionId() }: Pick<DialContext, "id"> = {},
+    { id = newConnectionId(), trace }: Pick<DialContext, "id" | "trace"> = {},
   ): PendingDial => {
+    if (!isTracing) return this.#dial(target, answer, id);
+    const attributes = {
+      [SPAN_ATTRIBUTES.id]: id,
+      [SPAN_ATTRIBUTES.target]: target.address,
+      [SPAN_ATTRIBUTES.protocol]: target.protocol,
+    };
+    return tracedDial(
+      "dial target",
+      { parent: trace, attributes },
+      answer,
+      (_trace, answer) => this.#dial(target, answer, id),
+    );
+  };
+
+  #dial(target: DialTarget, answer: DialAnswer, id: ConnectionId): PendingDial {
     const { connect, begin, clock, log, conduits } = this.#options;
     const record = begin?.(target, id);
     const startMs = record?.startMs ?? clock.now();
@@ -163,7 +180,7 @@ export class TargetDialer {
         controller.abort(error);
       },
     };
-  };
+  }
 
   #changeLoad(change: 1 | -1): void {
     this.#load += change;

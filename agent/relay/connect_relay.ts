@@ -117,10 +117,10 @@ export class ConnectRelay {
     this.#clients.add(client);
     new ConnectSession(client, conn.remoteAddress, {
       timers: systemTimers,
-      dial: ({ target, node, id, takeEarlyData }, answer) =>
+      dial: ({ target, node, id, trace, takeEarlyData }, answer) =>
         relayDial(
           this.#options.dialer,
-          { target, node, id, takeEarlyData },
+          { target, node, id, trace, takeEarlyData },
           answer,
         ),
       join,

@@ -9,6 +9,11 @@ import { codeOfWords } from "../../proto/peer/dial_failure.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { NODE_FIELD, ONE_AGENT_FIELD } from "../../proto/link/dial_handler.ts";
 import {
+  formatTraceparent,
+  type TraceContext,
+  TRACEPARENT_FIELD,
+} from "../../proto/peer/trace_context.ts";
+import {
   CONNECTION_ID_FIELD,
   type ConnectionId,
 } from "../../proto/peer/connection_id.ts";
@@ -34,6 +39,8 @@ export interface ConnectOptions {
   readonly oneAgent?: boolean;
   /** The connection's. */
   readonly id?: ConnectionId;
+  /** The span that asks. */
+  readonly trace?: TraceContext;
   /**
    * The first bytes for the target; sent in one write with the request. At
    * most `EARLY_BYTES_MAX`, which a fresh socket always takes.
@@ -88,13 +95,14 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
     socket: Conduit,
     address: string,
     outcome: DialEvents,
-    { node, oneAgent, id, earlyData }: ConnectOptions,
+    options: ConnectOptions,
   ) {
     this.#socket = socket;
     const reader = new ConnectAnswerReader("the server");
     this.#phase = { kind: "requested", reader, outcome };
     socket.attach(this);
-    socket.write(request(address, node, oneAgent === true, id));
+    const { earlyData } = options;
+    socket.write(request(address, options));
     if (earlyData !== undefined) socket.write(earlyData);
   }
 
@@ -266,18 +274,19 @@ const REASONS: ReadonlyMap<number, DialError["reason"]> = new Map([
 /** kube-apiserver's very words; the Host header is never the target. */
 function request(
   address: string,
-  node: string | undefined,
-  oneAgent: boolean,
-  id: ConnectionId | undefined,
+  { node, oneAgent, id, trace }: ConnectOptions,
 ): Uint8Array {
   const nodeLine = node !== undefined
     ? `${NODE_FIELD}: ${node}\r\n`
-    : oneAgent
+    : oneAgent === true
     ? `${ONE_AGENT_FIELD}: true\r\n`
     : "";
   const idLine = id === undefined ? "" : `${CONNECTION_ID_FIELD}: ${id}\r\n`;
+  const traceLine = trace === undefined
+    ? ""
+    : `${TRACEPARENT_FIELD}: ${formatTraceparent(trace)}\r\n`;
   return new TextEncoder().encode(
     `CONNECT ${address} HTTP/1.1\r\nHost: 127.0.0.1\r\n${nodeLine}${idLine}` +
-      "\r\n",
+      `${traceLine}\r\n`,
   );
 }

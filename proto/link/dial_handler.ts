@@ -8,6 +8,7 @@ import type { Metadata } from "../grpc/metadata.ts";
 import type { Conduit } from "../transfer/conduit.ts";
 import type { ConnectionId } from "../peer/connection_id.ts";
 import { DialError, type DialTarget } from "../peer/dial_error.ts";
+import type { TraceContext } from "../peer/trace_context.ts";
 import type { PendingDial } from "./link.ts";
 
 /**
@@ -51,6 +52,8 @@ export interface DialContext {
   readonly metadata: Metadata;
   /** What its DIAL_REQ carries; absent: the asker knows of no ids. */
   readonly id?: ConnectionId | undefined;
+  /** The asker's span, where the carrier has a place for it. */
+  readonly trace?: TraceContext | undefined;
   /**
    * Takes over what the caller has sent already, to send it ahead with the
    * dial. The taker delivers it, before anything else and once: it does not

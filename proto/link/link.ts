@@ -11,6 +11,7 @@ import { StatusCode } from "../grpc/status.ts";
 import type { AnnouncedService, ServiceRefusal } from "./link_messages.ts";
 import type { Conduit } from "../transfer/conduit.ts";
 import type { ConnectionId } from "../peer/connection_id.ts";
+import type { TraceContext } from "../peer/trace_context.ts";
 import type { DialError, DialTarget } from "../peer/dial_error.ts";
 import type { Identifiers } from "../peer/identifiers.ts";
 import type { PeerIdentity } from "../peer/peer_identity.ts";
@@ -115,6 +116,8 @@ export interface LinkDialOptions {
   readonly earlyData?: Uint8Array;
   /** The connection's; absent: the agent makes one. */
   readonly id?: ConnectionId;
+  /** Sent where the carrier has a place for it: streams. */
+  readonly trace?: TraceContext | undefined;
 }
 
 /** A connected agent. */

@@ -35,6 +35,12 @@ import { CODE_FIELD } from "../grpc/status_codec.ts";
 import { DIAL_FAILURE_FIELD } from "../peer/dial_failure.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
 import { connectionIdOf } from "./dial_id.ts";
+import {
+  readTraceparent,
+  type TraceContext,
+  TRACEPARENT_FIELD,
+} from "../peer/trace_context.ts";
+import type { Metadata } from "../grpc/metadata.ts";
 import type { DialError, DialTarget } from "../peer/dial_error.ts";
 import { EARLY_BYTES_MAX, type PendingDial } from "./link.ts";
 import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
@@ -304,6 +310,7 @@ class ProxyCallee
     }, {
       metadata: this.#call.metadata,
       id: connectionIdOf(this.#random),
+      trace: traceOf(this.#call.metadata),
       takeEarlyData: () => this.#conduit!.takeHeld(EARLY_BYTES_MAX),
     });
     // It may have answered before it returned.
@@ -467,4 +474,10 @@ class ProxyCallee
     this.#sendHead();
     this.#sender.send(packet);
   }
+}
+
+function traceOf(metadata: Metadata): TraceContext | undefined {
+  // Most have none.
+  if (metadata.text(TRACEPARENT_FIELD) === undefined) return undefined;
+  return readTraceparent(metadata.texts(TRACEPARENT_FIELD));
 }

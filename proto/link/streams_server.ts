@@ -44,6 +44,12 @@ import {
 import { parseIdentifiers } from "../peer/identifiers.ts";
 import { readInstanceId } from "../peer/instance_id.ts";
 import type { PeerIdentity } from "../peer/peer_identity.ts";
+import {
+  formatTraceparent,
+  type TraceContext,
+  TRACEPARENT_FIELD,
+} from "../peer/trace_context.ts";
+import type { HeaderField } from "../hpack/header_field.ts";
 import type { DialTarget } from "../peer/dial_error.ts";
 import {
   type AgentLink,
@@ -79,6 +85,11 @@ const AUTHORITY = "agent";
 
 /** The head of all dials: the same one each time, so that it is coded once. */
 const DIAL_HEAD = proxyHead({ authority: AUTHORITY, scheme: "https" });
+
+function tracedHead(trace: TraceContext): readonly HeaderField[] {
+  const value = formatTraceparent(trace);
+  return [...DIAL_HEAD, { name: TRACEPARENT_FIELD, value }];
+}
 
 /** RFC 9113 §7. */
 const NO_ERROR = 0;
@@ -204,11 +215,11 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     options: LinkDialOptions = {},
   ): PendingDial {
     const { timers, observer } = this.#options;
-    const { id, earlyData } = options;
+    const { id, earlyData, trace } = options;
     this.#load++;
     return dialProxy(this.#connection, target, events, {
       authority: AUTHORITY,
-      head: DIAL_HEAD,
+      head: trace === undefined ? DIAL_HEAD : tracedHead(trace),
       timers,
       dialId: id === undefined ? ++this.#dials : dialIdOf(id),
       onOver: this.#dialIsOver,

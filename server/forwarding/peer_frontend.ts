@@ -111,7 +111,7 @@ export class PeerFrontend {
   /** @throws {DialError} */
   #requested(
     target: DialTarget,
-    { metadata, id, takeEarlyData }: DialContext,
+    { metadata, id, trace, takeEarlyData }: DialContext,
   ): CallerDial {
     const { caller, hasPolicy } = decodeForwarded(metadata);
     if (hasPolicy && !this.#options.hasPolicy) {
@@ -131,6 +131,7 @@ export class PeerFrontend {
       node: metadata.text(NODE_FIELD),
       oneAgent: metadata.text(ONE_AGENT_FIELD) !== undefined,
       id,
+      trace,
       caller,
       takeEarlyData,
     };

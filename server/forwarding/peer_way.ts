@@ -19,6 +19,11 @@ import type {
 } from "../../proto/link/link.ts";
 import { dialProxy } from "../../proto/link/proxy_client.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
+import {
+  formatTraceparent,
+  type TraceContext,
+  TRACEPARENT_FIELD,
+} from "../../proto/peer/trace_context.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import { dialIdOf } from "../../proto/link/dial_id.ts";
 import type { IdentifiedDial } from "../routing/dialer.ts";
@@ -110,6 +115,7 @@ class PeerDial implements PendingDial {
   #pending: PendingDial | undefined;
   /** What leaves with it, and has left behind it: all of it leaves anew. */
   #early: Uint8Array;
+  readonly #trace: TraceContext | undefined;
 
   constructor(
     server: PeerServer,
@@ -121,6 +127,7 @@ class PeerDial implements PendingDial {
     this.#request = request;
     this.#events = events;
     this.#early = options.earlyData ?? new Uint8Array(0);
+    this.#trace = options.trace;
   }
 
   start(): void {
@@ -203,11 +210,15 @@ class PeerDial implements PendingDial {
 
   #metadata(): Metadata | DialError {
     const { node, oneAgent } = this.#request;
+    const trace = this.#trace;
     try {
       return new Metadata({
         [FORWARDED_FIELD]: this.#server.describe(this.#request),
         ...(node === undefined ? {} : { [NODE_FIELD]: node }),
         ...(oneAgent === true ? { [ONE_AGENT_FIELD]: "true" } : {}),
+        ...(trace === undefined
+          ? {}
+          : { [TRACEPARENT_FIELD]: formatTraceparent(trace) }),
       });
     } catch (error) {
       if (error instanceof DialError) return error;

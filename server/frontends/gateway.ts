@@ -71,12 +71,12 @@ function gatewayPort(
 ): FrontendPort {
   const timers = systemTimers;
   const dial = (
-    { target, node, oneAgent, id, takeEarlyData }: CallerDial,
+    { target, node, oneAgent, id, trace, takeEarlyData }: CallerDial,
     answer: DialAnswer,
   ): PendingDial =>
     relayDial(
       dialer,
-      { target, node, oneAgent, id, timeoutMs, takeEarlyData },
+      { target, node, oneAgent, id, trace, timeoutMs, takeEarlyData },
       answer,
       ({ message }) => onProblem(`unix:${path}: ${message}`),
     );

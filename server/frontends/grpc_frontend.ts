@@ -42,7 +42,7 @@ export function frontendRouter(
     timers,
     observer,
     messageBytesMax,
-    onDial(target, answer, { metadata, id, takeEarlyData }) {
+    onDial(target, answer, { metadata, takeEarlyData, ...more }) {
       const problem = nodeProblem(metadata);
       if (problem !== undefined) {
         answer.failed(problem);
@@ -50,8 +50,9 @@ export function frontendRouter(
       }
       const node = metadata.text(NODE_FIELD);
       const oneAgent = metadata.text(ONE_AGENT_FIELD) !== undefined;
-      const request = { target, node, oneAgent, id, caller, takeEarlyData };
-      return options.dial(request, answer);
+      const { id, trace } = more;
+      const request = { target, node, oneAgent, id, trace, caller };
+      return options.dial({ ...request, takeEarlyData }, answer);
     },
     join: async (caller, target) => {
       counted(1);

@@ -173,7 +173,7 @@ export class NodeFrontend {
     calls: NodeCaller,
     target: DialTarget,
     answer: DialAnswer,
-    { metadata, id, takeEarlyData }: DialContext,
+    { metadata, id, trace, takeEarlyData }: DialContext,
   ): PendingDial {
     if (refusal !== undefined) {
       const error = new DialError(
@@ -207,7 +207,7 @@ export class NodeFrontend {
       if (!isOver) this.#count(calls, -1);
       isOver = true;
     };
-    const request = { ...meant, id, caller, takeEarlyData };
+    const request = { ...meant, id, trace, caller, takeEarlyData };
     const pending = this.#options.dial(request, {
       connected: (conduit) => {
         // Counted on by who joins it.

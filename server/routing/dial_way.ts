@@ -5,6 +5,11 @@
  * @module
  */
 
+import {
+  isTracing,
+  SPAN_ATTRIBUTES,
+  startChild,
+} from "../../platform/tracing/tracing.ts";
 import { isRefusalByRule } from "../../policy/refusal.ts";
 import type {
   AgentLink,
@@ -42,6 +47,43 @@ export interface DialWay {
   dial(events: DialEvents, options: LinkDialOptions): PendingDial;
   /** What it says of its failure, for a caller that knows no ways. */
   named(error: DialError): DialError;
+}
+
+/** Asks over `way`, inside a span below `options.trace` where that is wanted. */
+export function askWay(
+  way: DialWay,
+  events: DialEvents,
+  options: LinkDialOptions,
+): PendingDial {
+  const { forwardedTo } = way;
+  const name = forwardedTo === undefined ? "ask agent" : "ask server";
+  const span = isTracing
+    ? startChild(name, options.trace, {
+      kind: "client",
+      attributes: {
+        [SPAN_ATTRIBUTES.node]: way.agentId,
+        [SPAN_ATTRIBUTES.server]: forwardedTo,
+      },
+    })
+    : undefined;
+  if (span === undefined) return way.dial(events, options);
+  const pending = way.dial({
+    onConnected(conduit) {
+      span.end();
+      events.onConnected(conduit);
+    },
+    onFailed(error) {
+      span.end(error.message);
+      events.onFailed(error);
+    },
+  }, { ...options, trace: span.context });
+  return {
+    cancel() {
+      span.end("it is not wanted any more");
+      pending.cancel();
+    },
+    sendEarly: (bytes) => pending.sendEarly?.(bytes) ?? 0,
+  };
 }
 
 /** Over the link of an agent. */

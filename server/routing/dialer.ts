@@ -11,6 +11,7 @@
  */
 
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import type { TraceContext } from "../../proto/peer/trace_context.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
 import type {
@@ -21,6 +22,13 @@ import type {
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { DialRecord } from "../../policy/dial_record.ts";
+import {
+  isTracing,
+  SPAN_ATTRIBUTES,
+  type SpanAttributes,
+  startChild,
+} from "../../platform/tracing/tracing.ts";
+import { tracedDial } from "../../platform/tracing/traced_dial.ts";
 import { newConnectionId } from "../../platform/process/connection_ids.ts";
 import type { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import type {
@@ -116,6 +124,8 @@ export interface DialerOptions {
 export interface CallerDial extends RequestedDial {
   /** See `ONE_AGENT_FIELD`. */
   readonly oneAgent?: boolean;
+  /** The caller's span, or ours below it. */
+  readonly trace?: TraceContext | undefined;
   /** See `DialContext.takeEarlyData`. */
   takeEarlyData(): Uint8Array;
 }
@@ -135,8 +145,21 @@ export class Dialer {
 
   /** Starts a dial. The answer may come before this returns. */
   dial(asked: CallerDial, answer: DialAnswer): PendingDial {
-    const { registry, authorizer } = this.#options;
     const request = { ...asked, id: this.#idOf(asked) };
+    if (!isTracing) return this.#dial(request, answer);
+    const start = { parent: request.trace, attributes: spanFacts(request) };
+    return tracedDial(
+      "serve dial",
+      start,
+      answer,
+      (trace, answer) => this.#dial({ ...request, trace }, answer),
+    );
+  }
+
+  #dial(request: IdentifiedDial, answer: DialAnswer): PendingDial {
+    const { registry, authorizer } = this.#options;
+    const { trace } = request;
+    const choosing = startChild("choose agent", trace);
     const picked = registry.pick(request.target, request.node);
     const link = picked.kind === "noAgent" ? undefined : picked.link;
     if (authorizer === undefined && request.caller.node !== undefined) {
@@ -144,7 +167,10 @@ export class Dialer {
     }
     const way = this.#wayOf(request, link, []);
     const agent = agentOf(way);
+    choosing?.end();
+    const authorizing = startChild("authorize", trace);
     const decision = authorizer?.authorize(request, agent, way?.forwardedTo);
+    authorizing?.end(decision?.refusal?.message);
     if (decision?.refusal !== undefined) {
       return this.#fail(decision.refusal, "refused", request, way, answer);
     }
@@ -319,6 +345,15 @@ export class Dialer {
     answer.failed(error);
     return { cancel: () => {} };
   }
+}
+
+function spanFacts({ id, target, node }: IdentifiedDial): SpanAttributes {
+  return {
+    [SPAN_ATTRIBUTES.id]: id,
+    [SPAN_ATTRIBUTES.target]: target.address,
+    [SPAN_ATTRIBUTES.protocol]: target.protocol,
+    [SPAN_ATTRIBUTES.node]: node,
+  };
 }
 
 function agentOf(way: DialWay | undefined): LinkPeer | undefined {

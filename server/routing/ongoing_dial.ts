@@ -27,7 +27,7 @@ import type {
   DialPath,
   IdentifiedDial,
 } from "./dialer.ts";
-import type { DialWay } from "./dial_way.ts";
+import { askWay, type DialWay } from "./dial_way.ts";
 import { STILL_MS } from "./registry.ts";
 import { callerName } from "../policy/caller.ts";
 
@@ -149,12 +149,12 @@ export class OngoingDial implements PendingDial, LiveDial {
   #ask(): void {
     const way = this.#way;
     const earlyData = this.#earlyData;
-    const { id } = this.#request;
+    const { id, trace } = this.#request;
     this.#tried.push(way);
-    const pending = way.dial({
+    const pending = askWay(way, {
       onConnected: (conduit) => this.#onConnected(conduit),
       onFailed: (error) => this.#onFailed(error),
-    }, earlyData === undefined ? { id } : { id, earlyData });
+    }, earlyData === undefined ? { id, trace } : { id, trace, earlyData });
     this.#askForLife(way, SILENT_MS);
     // It may have failed at once, and another one be asked by now.
     if (way === this.#way) this.#pending = pending;
@@ -217,10 +217,11 @@ export class OngoingDial implements PendingDial, LiveDial {
     if (choice === undefined) return;
     const rival: Rival = this.#rival = { ...choice };
     this.#tried.push(rival.way);
-    const pending = rival.way.dial({
+    const { id, trace } = this.#request;
+    const pending = askWay(rival.way, {
       onConnected: (conduit) => this.#rivalConnected(rival, conduit),
       onFailed: (error) => this.#rivalFailed(rival, error),
-    }, { id: this.#request.id });
+    }, { id, trace });
     rival.pending = pending;
     if (this.#way === rival.way) this.#pending = pending;
   }

@@ -14,6 +14,7 @@ import { dialAddress, dialTarget } from "../../../net/dial/dial.ts";
 import type { Resolver } from "../../../net/names/resolver.ts";
 import { systemResolver } from "../../../net/names/system_resolver.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
+import type { TraceContext } from "../../../proto/peer/trace_context.ts";
 import type { ConnectionId } from "../../../proto/peer/connection_id.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import { isIpAddress } from "../../../proto/peer/ip_address.ts";
@@ -43,6 +44,7 @@ export interface EndpointDial {
   readonly takeEarly?: (() => Promise<Uint8Array>) | undefined;
   /** The connection's, which a tunnel's programs know it by. */
   readonly id?: ConnectionId;
+  readonly trace?: TraceContext;
   /** Gives the dial up. */
   readonly signal?: AbortSignal;
 }
@@ -133,7 +135,7 @@ export class MachineDialer implements EndpointDialer {
   async #throughAgent(
     target: Target,
     { agent }: Extract<Via, { kind: "agent" }>,
-    { protocol, timeoutMs, takeEarly, id, signal }: EndpointDial,
+    { protocol, timeoutMs, takeEarly, id, trace, signal }: EndpointDial,
   ): Promise<Conduit> {
     const address = hostPort(target.address, target.port);
     if (this.#tunnel === undefined) {
@@ -151,6 +153,7 @@ export class MachineDialer implements EndpointDialer {
         ...(agent === undefined ? {} : { node: nodeText(agent) }),
         ...(early.length === 0 ? {} : { earlyData: early }),
         ...(id === undefined ? {} : { id }),
+        ...(trace === undefined ? {} : { trace }),
         ...(signal === undefined ? {} : { signal }),
       });
     } catch (error) {

@@ -14,6 +14,7 @@
  */
 
 import type { Protocol } from "../../../catalog/model/model.ts";
+import type { TraceContext } from "../../../proto/peer/trace_context.ts";
 import type { ConnectionId } from "../../../proto/peer/connection_id.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import type { Backend } from "../balancer/backend.ts";
@@ -27,6 +28,8 @@ export interface BackendDial {
   readonly clientHost: string;
   /** The connection's. */
   readonly id?: ConnectionId;
+  /** The span that it is for. */
+  readonly trace?: TraceContext | undefined;
   /** What the client sends first; see `EndpointDial.takeEarly`. */
   readonly takeEarly?: () => Promise<Uint8Array>;
   /** See `DialLimits`. */
@@ -179,7 +182,7 @@ function tryOne(
   context: ProxyContext,
   { backend, timeoutMs, dial, takeEarly }: Try,
 ): Conduit | EndpointDialError | Promise<Conduit | EndpointDialError> {
-  const { protocol, userTimeoutMs = 0, id, signal } = dial;
+  const { protocol, userTimeoutMs = 0, id, trace, signal } = dial;
   // Counted from here on, or a burst would all go to one backend.
   backend.opened();
   dial.onTry?.(backend);
@@ -191,6 +194,7 @@ function tryOne(
     takeEarly,
     signal,
     ...(id === undefined ? {} : { id }),
+    ...(trace === undefined ? {} : { trace }),
   });
   if (!(conduit instanceof Promise)) {
     return reached(port, backend, protocol, conduit);

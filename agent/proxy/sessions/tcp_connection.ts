@@ -13,6 +13,12 @@ import {
   type ConnectionFacts,
   ConnectionLog,
 } from "../../../platform/log/connection_log.ts";
+import {
+  isTracing,
+  type Span,
+  SPAN_ATTRIBUTES,
+  startSpan,
+} from "../../../platform/tracing/tracing.ts";
 import { newConnectionId } from "../../../platform/process/connection_ids.ts";
 import { setUserTimeout } from "../../../net/libc/tcp_options.ts";
 import { abandon } from "../../../proto/link/dial_handler.ts";
@@ -91,16 +97,22 @@ export class TcpConnection implements ConduitObserver, ListItem {
   }
 
   async run(): Promise<void> {
+    const span = isTracing ? this.#startSpan() : undefined;
     try {
       const found = await dialBackend(this.#port, this.#context, {
         protocol: "tcp",
         clientHost: this.#client.host,
         id: this.#id,
+        trace: span?.context,
         userTimeoutMs: this.#client.userTimeoutMs,
         takeEarly: () => this.#takeEarly(),
         signal: this.#dialing.signal,
       });
-      if (found.kind !== "backend") return this.#nobody();
+      if (found.kind !== "backend") {
+        span?.end(this.#port.lastError ?? "no endpoint could be reached");
+        return this.#nobody();
+      }
+      span?.end();
       this.#backend = found.backend;
       if (!this.#isOver) return this.#join(found.conduit);
       found.backend.closed();
@@ -109,6 +121,17 @@ export class TcpConnection implements ConduitObserver, ListItem {
       this.#refuse();
       throw error;
     }
+  }
+
+  /** Until it has a backend, or there is none. */
+  #startSpan(): Span | undefined {
+    return startSpan("serve client", {
+      kind: "server",
+      attributes: {
+        [SPAN_ATTRIBUTES.id]: this.#id,
+        [SPAN_ATTRIBUTES.service]: this.#port.key,
+      },
+    });
   }
 
   /**

@@ -1,0 +1,180 @@
+/**
+ * Spans of OpenTelemetry, by the exporter that the platform has itself: it is on
+ * where the environment says `OTEL_DENO=true`, and costs a look at a variable
+ * where it is not.
+ *
+ * A span is one attempt (a dial, a join, a push), never a connection's life. What
+ * its caller did not sample is not traced here either. The platform exports in
+ * the background, from memory that it bounds: a collector that is away costs
+ * spans and nothing else.
+ *
+ * Refuses to know who starts spans, and how a context travels.
+ *
+ * @module
+ */
+
+import {
+  SAMPLED_FLAG,
+  type TraceContext,
+} from "../../proto/peer/trace_context.ts";
+import { clipped } from "../../proto/peer/quoted.ts";
+import { VERSION } from "../process/version.ts";
+
+/** Longest text of an attribute: peers choose some. */
+const TEXT_LENGTH_MAX = 200;
+
+/** Which side of a call a span is; OpenTelemetry's numbers. */
+export const SPAN_KINDS = { internal: 0, server: 1, client: 2 } as const;
+
+/** What is known when a span starts. */
+export interface SpanStart {
+  readonly kind?: keyof typeof SPAN_KINDS;
+  /** Absent: it begins a trace, or belongs to what the program is in. */
+  readonly parent?: TraceContext | undefined;
+  readonly attributes?: SpanAttributes;
+}
+
+/** What our spans say; the names are ours, there are none for tunnels. */
+export const SPAN_ATTRIBUTES = {
+  id: "tunnel.connection.id",
+  target: "tunnel.target",
+  protocol: "network.transport",
+  node: "tunnel.node",
+  server: "tunnel.server",
+  service: "tunnel.service",
+} as const;
+
+/** Few, and bounded. */
+export type SpanAttributes = Readonly<
+  Record<string, string | number | boolean | undefined>
+>;
+
+/** One that is sampled, and has not ended. */
+export interface Span {
+  /** For those that it calls. */
+  readonly context: TraceContext;
+  set(attributes: SpanAttributes): void;
+  /** @param problem Absent: it went well. */
+  end(problem?: string): void;
+}
+
+/** As OpenTelemetry's JavaScript API has them, so far as they are used. */
+interface PlatformSpan {
+  spanContext(): {
+    readonly traceId: string;
+    readonly spanId: string;
+    readonly traceFlags: number;
+  };
+  setAttribute(name: string, value: string | number | boolean): unknown;
+  setStatus(status: { code: number; message?: string }): unknown;
+  end(): void;
+}
+
+interface PlatformTracer {
+  startSpan(
+    name: string,
+    options: { kind: number },
+    context?: PlatformContext,
+  ): PlatformSpan;
+}
+
+interface PlatformContext {
+  getValue(key: symbol): unknown;
+}
+
+/** Of a span's status. */
+const STATUS_ERROR = 2;
+
+/** Under which OpenTelemetry's API keeps a span in a context. */
+const SPAN_KEY = Symbol.for("OpenTelemetry Context Key SPAN");
+
+const tracer = openTracer();
+
+/** Whether spans are exported at all. */
+export const isTracing: boolean = tracer !== undefined;
+
+/** Starts a span; `undefined` where nobody wants it. */
+export function startSpan(
+  name: string,
+  { kind = "internal", parent, attributes }: SpanStart = {},
+): Span | undefined {
+  if (tracer === undefined) return undefined;
+  if (parent !== undefined && (parent.flags & SAMPLED_FLAG) === 0) {
+    return undefined;
+  }
+  const options = { kind: SPAN_KINDS[kind] };
+  const span = parent === undefined
+    ? tracer.startSpan(name, options)
+    : tracer.startSpan(name, options, contextOf(parent));
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  if ((traceFlags & SAMPLED_FLAG) === 0) return undefined;
+  const started = new StartedSpan(span, { traceId, spanId, flags: traceFlags });
+  if (attributes !== undefined) started.set(attributes);
+  return started;
+}
+
+/** A span below another one; `undefined` where that is not sampled. */
+export function startChild(
+  name: string,
+  parent: TraceContext | undefined,
+  start: Omit<SpanStart, "parent"> = {},
+): Span | undefined {
+  return tracer === undefined || parent === undefined
+    ? undefined
+    : startSpan(name, { ...start, parent });
+}
+
+class StartedSpan implements Span {
+  readonly context: TraceContext;
+  #span: PlatformSpan | undefined;
+
+  constructor(span: PlatformSpan, context: TraceContext) {
+    this.#span = span;
+    this.context = context;
+  }
+
+  set(attributes: SpanAttributes): void {
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value === undefined) continue;
+      const short = typeof value === "string"
+        ? clipped(value, TEXT_LENGTH_MAX)
+        : value;
+      this.#span?.setAttribute(name, short);
+    }
+  }
+
+  end(problem?: string): void {
+    const span = this.#span;
+    this.#span = undefined;
+    if (span === undefined) return;
+    if (problem !== undefined) {
+      const message = clipped(problem, TEXT_LENGTH_MAX);
+      span.setStatus({ code: STATUS_ERROR, message });
+    }
+    span.end();
+  }
+}
+
+/** A context with a span of another process in it. */
+function contextOf({ traceId, spanId, flags }: TraceContext): PlatformContext {
+  const context = { traceId, spanId, traceFlags: flags, isRemote: true };
+  const span = { spanContext: () => context };
+  return { getValue: (key) => key === SPAN_KEY ? span : undefined };
+}
+
+/**
+ * There is no asking whether the exporter runs: a tracer that must not be used
+ * throws. A span that is not ended is not exported.
+ */
+function openTracer(): PlatformTracer | undefined {
+  try {
+    const provider = Deno.telemetry.tracerProvider as unknown as {
+      getTracer(name: string, version: string): PlatformTracer;
+    };
+    const tracer = provider.getTracer("tunnel", VERSION);
+    tracer.startSpan("is anybody there?", { kind: SPAN_KINDS.internal });
+    return tracer;
+  } catch {
+    return undefined;
+  }
+}

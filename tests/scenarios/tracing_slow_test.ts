@@ -1,0 +1,153 @@
+/**
+ * Traces of dials by processes, to a collector of OTLP: one trace through
+ * caller, server and agent, and nothing worse than no trace without a collector.
+ *
+ * @module
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import { Child } from "../peers/child.ts";
+import {
+  type Maker,
+  ourCommand,
+  startAgent,
+  startServer,
+} from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
+import { OtlpCollector } from "../support/peers/otlp_collector.ts";
+import { closedAddress, ProbeTarget } from "../support/peers/probe_target.ts";
+
+const OURS: Maker = "ours";
+
+/** Of the processes that are started meanwhile. */
+async function inEnvironment<T>(
+  variables: Readonly<Record<string, string>>,
+  start: () => Promise<T>,
+): Promise<T> {
+  for (const [name, value] of Object.entries(variables)) {
+    Deno.env.set(name, value);
+  }
+  try {
+    return await start();
+  } finally {
+    for (const name of Object.keys(variables)) Deno.env.delete(name);
+  }
+}
+
+/** A server, an agent and a target; callers are processes, too. */
+class Traced implements AsyncDisposable {
+  readonly target = new ProbeTarget();
+
+  private constructor(
+    readonly workspace: Workspace,
+    readonly variables: (service: string) => Record<string, string>,
+    readonly server: Awaited<ReturnType<typeof startServer>>,
+    readonly agent: Awaited<ReturnType<typeof startAgent>>,
+  ) {}
+
+  static async start(
+    variables: (service: string) => Record<string, string>,
+  ): Promise<Traced> {
+    const workspace = await Workspace.make();
+    const server = await inEnvironment(
+      variables("server"),
+      () =>
+        startServer(workspace, { maker: OURS, mode: "auto", transport: "uds" }),
+    );
+    const agent = await inEnvironment(
+      variables("agent"),
+      () => startAgent(workspace, server, OURS),
+    );
+    return new Traced(workspace, variables, server, agent);
+  }
+
+  get frontend(): string {
+    const { frontend } = this.server;
+    if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
+    return frontend.path;
+  }
+
+  /** `tunnel dial`. */
+  dial(address: string): Promise<Child> {
+    const logFile = this.workspace.path("dial.log");
+    return inEnvironment(
+      this.variables("caller"),
+      () =>
+        Promise.resolve(
+          new Child({
+            name: "caller",
+            command: ourCommand(
+              "dial",
+              address,
+              `--server=unix:${this.frontend}`,
+            ),
+            logFile,
+          }),
+        ),
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.target.close();
+    await this.agent.child.stop("SIGKILL");
+    await this.server.child.stop("SIGKILL");
+    await this.workspace.remove();
+  }
+}
+
+Deno.test("one trace goes through caller, server and agent", async () => {
+  await using collector = new OtlpCollector();
+  await using traced = await Traced.start((name) => collector.variables(name));
+  const caller = await traced.dial(traced.target.address);
+  const far = await traced.target.next();
+  far.finish();
+  assertEquals((await caller.ended).code, 0);
+  const spanOf = (service: string, name: string) =>
+    collector.span((span) => span.service === service && span.name === name);
+  const dial = await spanOf("caller", "tunnel dial");
+  const served = await spanOf("server", "serve dial");
+  const authorized = await spanOf("server", "authorize");
+  const asked = await spanOf("server", "ask agent");
+  const dialed = await spanOf("agent", "dial target");
+  const parents = [
+    [served, dial],
+    [authorized, served],
+    [asked, served],
+    [dialed, asked],
+  ] as const;
+  for (const [span, parent] of parents) {
+    assertEquals(span.traceId, dial.traceId, span.name);
+    assertEquals(span.parentSpanId, parent.spanId, span.name);
+  }
+  const idOf = ({ attributes }: typeof dial) =>
+    attributes.get("tunnel.connection.id");
+  assertEquals(idOf(served), idOf(dial));
+  assertEquals(idOf(dialed), idOf(dial));
+  // Another one fails, and its spans say why.
+  const failing = await traced.dial(closedAddress());
+  assert((await failing.ended).code !== 0);
+  const failed = await collector.span(({ name, status }) =>
+    name === "dial target" && status.code === 2
+  );
+  assert(failed.status.message?.includes("connection refused"));
+});
+
+Deno.test("without a collector all go on, and end when they are told to", async () => {
+  const variables = {
+    OTEL_DENO: "true",
+    // Nobody listens there.
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://${closedAddress()}`,
+    OTEL_BSP_SCHEDULE_DELAY: "100",
+  };
+  await using traced = await Traced.start(() => variables);
+  for (let time = 0; time < 3; time++) {
+    const caller = await traced.dial(traced.target.address);
+    const far = await traced.target.next();
+    far.finish();
+    assertEquals((await caller.ended).code, 0);
+  }
+  for (const { child } of [traced.agent, traced.server]) {
+    child.signal("SIGTERM");
+    assertEquals((await child.ended).code, 0);
+  }
+});
