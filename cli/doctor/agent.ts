@@ -7,6 +7,8 @@
 
 import { checkIdentity } from "../../agent/doctor/identity_check.ts";
 import { linkHops, type ProbedAgent } from "../../agent/doctor/link_probe.ts";
+import { type ProbedToken, tokenHops } from "../../agent/doctor/token_check.ts";
+import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
 import type { AgentIdentityFiles } from "../../agent/identity/agent_state.ts";
 import { failed, fine, warned } from "../../client/doctor/faults.ts";
 import { type Finding, walk } from "../../client/doctor/path_walk.ts";
@@ -16,6 +18,7 @@ import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import {
   Credentials,
   CredentialsError,
+  NO_MATERIAL,
   type TlsMaterial,
 } from "../../net/tls/trust/credentials.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -28,9 +31,14 @@ import {
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
 import type { AGENT_FLAGS } from "../agent/flags.ts";
-import { serverAddresses } from "../flags/join_flags.ts";
+import {
+  joinRequest,
+  joinTokenText,
+  serverAddresses,
+} from "../flags/join_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
+import { runningAgentHop } from "./running_agent.ts";
 import type { CommandContext } from "../program/command.ts";
 
 type Reading = FlagReading<typeof AGENT_FLAGS>;
@@ -46,7 +54,11 @@ interface Subject {
     readonly addresses: readonly ServerAddress[];
     readonly credentials: TlsMaterial;
     readonly serverName?: string;
-    readonly agent: ProbedAgent;
+    /** Absent: it has not joined, and would with a token. */
+    readonly agent?: ProbedAgent;
+    readonly token?: ProbedToken;
+    /** The directory in which an agent of this identity would say what it does. */
+    readonly runsIn?: string;
   };
 }
 
@@ -66,6 +78,10 @@ export async function examineAgent(
   }], { timers });
   const way = subject?.way;
   if (way === undefined) return steps;
+  const running = way.runsIn === undefined
+    ? []
+    : await walk([runningAgentHop(way.runsIn)], { timers });
+  // What is asked of the agent must not take the time of what is walked.
   const walked = await Promise.all(way.addresses.map(async (address) => {
     const { serverName } = way;
     const path = new ServerPath({
@@ -79,14 +95,16 @@ export async function examineAgent(
       wallClock: Date.now,
     });
     const steps = await walk(
-      [...path.hops, ...linkHops(path, way.agent)],
+      way.token !== undefined
+        ? [...path.hopsToServer, ...tokenHops(path, way.token)]
+        : [...path.hops, ...linkHops(path, way.agent!)],
       { timers },
     );
     return way.addresses.length === 1
       ? steps
       : steps.map((step) => ({ ...step, hop: `${step.hop} ${path.name}` }));
   }));
-  return [...steps, ...walked.flat()];
+  return [...steps, ...running, ...walked.flat()];
 }
 
 async function subjectOf(
@@ -97,6 +115,10 @@ async function subjectOf(
   if (values["ca-cert"] !== "") return subjectOfFiles(reading, context);
   const root = values["state-dir"] ||
     defaultStateDirectory("agent", context.environment);
+  const token = joinTokenText(values["join"], values["join-file"]);
+  if (token !== "" && !hasUsableIdentity(root)) {
+    return subjectOfToken(reading, token);
+  }
   const check = await checkIdentity(root, Date.now());
   const { finding, identity, isShowable = false } = check;
   if (identity === undefined || finding.outcome === "failed") {
@@ -118,12 +140,37 @@ async function subjectOf(
       addresses,
       credentials: materialOf(identity, isShowable, root, context),
       serverName: TUNNEL_SERVER_NAME,
+      runsIn: root,
       agent: {
         agentId: values["agent-id"] || identity.node.name,
         identifiers: identifiersOf(reading, identity),
         token: "",
         hasCredential: isShowable,
       },
+    },
+  };
+}
+
+/** A node that has not joined, and has a token. */
+function subjectOfToken(reading: Reading, text: string): Subject {
+  const { token, node } = joinRequest(text, reading.values["node"]);
+  const addresses = addressesOf(reading);
+  if (addresses === undefined) {
+    return {
+      finding: failed(
+        "TUN402",
+        "a token is given, and no server",
+        "give --server HOST:8091, as `tunnel token create` printed it",
+      ),
+    };
+  }
+  return {
+    finding: fine(`has not joined; would as ${node}, with the token`),
+    way: {
+      addresses,
+      credentials: NO_MATERIAL,
+      serverName: TUNNEL_SERVER_NAME,
+      token: { token, node },
     },
   };
 }

@@ -65,42 +65,52 @@ export async function examineNode(
   return await asking(reading, context, async (client) => {
     let node: NodeDetail | undefined;
     const path = ADMIN_PATHS.node + encodeURIComponent(name);
-    return await walk([
-      serverHop(client),
-      {
+    const before = await walk([serverHop(client)], { timers: systemTimers });
+    if (before.some(({ outcome }) => outcome === "failed")) {
+      const record = await walk([{
         name: "record",
-        isIndependent: true,
         look: () => recordOf(name, reading, context),
-      },
-      {
-        name: "joined",
-        look: async () => {
-          try {
-            node = await client.get<NodeDetail>(path);
-            return joined(node);
-          } catch (error) {
-            if (error instanceof AdminError && error.status === 404) {
-              return failed(
-                "TUN312",
-                error.message,
-                "see `tunnel node list`; a node joins with the line that " +
-                  "`tunnel token create` prints",
-              );
+      }], { timers: systemTimers });
+      return [...before, ...record];
+    }
+    return [
+      ...before,
+      ...await walk([
+        {
+          name: "joined",
+          look: async () => {
+            try {
+              node = await client.get<NodeDetail>(path);
+              return joined(node);
+            } catch (error) {
+              if (error instanceof AdminError && error.status === 404) {
+                return failed(
+                  "TUN312",
+                  error.message,
+                  "see `tunnel node list`; a node joins with the line that " +
+                    "`tunnel token create` prints",
+                );
+              }
+              throw error;
             }
-            throw error;
-          }
+          },
         },
-      },
-      { name: "online", look: () => online(node!) },
-      { name: "identity", look: () => duplicate(node!) },
-      { name: "links", look: () => links(client, name) },
-      {
-        name: "certificate",
-        look: () => certificate(node!),
-        isIndependent: false,
-      },
-      { name: "warnings", look: () => warnings(node!) },
-    ], { timers: systemTimers });
+        { name: "online", look: () => online(node!) },
+        { name: "identity", look: () => duplicate(node!) },
+        {
+          name: "links",
+          deadlineMs: 3_200,
+          look: () => links(client, name),
+          late: silentLinks(name, "no answer in time"),
+        },
+        {
+          name: "certificate",
+          look: () => certificate(node!),
+          isIndependent: false,
+        },
+        { name: "warnings", look: () => warnings(node!) },
+      ], { timers: systemTimers }),
+    ];
   });
 }
 
@@ -249,6 +259,15 @@ function duplicate({ name, isDuplicate }: NodeDetail): Finding | undefined {
   );
 }
 
+function silentLinks(name: string, why: string): Finding {
+  return failed(
+    "TUN507",
+    `no link of ${name} answers: ${why}`,
+    "on the node: the agent or the machine stands still (ps -o stat, dmesg); " +
+      "restart the agent",
+  );
+}
+
 async function links(client: AdminClient, name: string): Promise<Finding> {
   const answer = await client.post<PingAnswer>(
     `${ADMIN_PATHS.node}${encodeURIComponent(name)}/${ADMIN_ACTIONS.ping}`,
@@ -259,12 +278,7 @@ async function links(client: AdminClient, name: string): Promise<Finding> {
     const why = silent[0]?.problem;
     return silent.length === 0
       ? skipped("it is linked to another server: ping it there")
-      : failed(
-        "TUN507",
-        `no link of ${name} answers: ${why}`,
-        "on the node: the agent or the machine stands still (ps -o stat, " +
-          "dmesg); restart the agent",
-      );
+      : silentLinks(name, why ?? "they are silent");
   }
   const best = Math.min(...times);
   const message = `${times.length} of ${answer.links.length} links answer, ` +

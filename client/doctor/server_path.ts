@@ -64,6 +64,11 @@ export class ServerPath {
     return this.#ip;
   }
 
+  /** Up to a connection, in order. */
+  get hopsToServer(): readonly Hop[] {
+    return this.hops.slice(0, -1);
+  }
+
   /** In order. */
   get hops(): readonly Hop[] {
     const { host } = this.options.address;
@@ -113,6 +118,11 @@ export class ServerPath {
       proxyEnv,
       timeoutMs: HOP_MS,
     };
+  }
+
+  /** Why TLS with it did not come about. @param error As it was thrown. */
+  tlsFault(error: unknown): Promise<Finding> {
+    return tlsFault(error, this.options, this.#ip);
   }
 
   async #lookAtProxy(signal: AbortSignal): Promise<Finding | undefined> {
@@ -239,7 +249,7 @@ export class ServerPath {
           `agents' port; ${HTTP2_ALPN} works, slower`,
       );
     } catch (error) {
-      return await tlsFault(error, this.options, this.#ip);
+      return await this.tlsFault(error);
     }
   }
 }

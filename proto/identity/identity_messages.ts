@@ -19,7 +19,7 @@ export const SCHEMA: Schema = new Schema({
     AuthoritiesRequest: { fields: { trusted: { rule: "repeated", type: "string", id: 1 } } },
     AuthoritiesAnswer: { fields: { authorities: { type: "bytes", id: 1 } } },
     StandingRequest: { fields: { agentId: { type: "string", id: 1 }, identifiers: { type: "string", id: 2 }, token: { type: "string", id: 3 }, software: { type: "string", id: 4 } } },
-    StandingAnswer: { fields: { refusal: { type: "string", id: 1 }, serverId: { type: "string", id: 2 }, now: { type: "string", id: 3 }, linkedFrom: { rule: "repeated", type: "string", id: 4 }, instances: { type: "uint32", id: 5 } } },
+    StandingAnswer: { fields: { refusal: { type: "string", id: 1 }, serverId: { type: "string", id: 2 }, now: { type: "string", id: 3 }, linkedFrom: { rule: "repeated", type: "string", id: 4 }, instances: { type: "uint32", id: 5 }, code: { type: "string", id: 6 } } },
     EnrolmentAnswer: { oneofs: { outcome: { oneof: ["enrolment", "pending"] } }, fields: { enrolment: { type: "Enrolment", id: 1 }, pending: { type: "Pending", id: 2 } } },
     Enrolment: { fields: { node: { type: "string", id: 1 }, certificate: { type: "bytes", id: 2 }, authorities: { type: "bytes", id: 3 }, identifiers: { type: "string", id: 4 } } },
     Pending: { fields: { reason: { type: "string", id: 1 }, retryAfterMs: { type: "uint32", id: 2 } } },
@@ -51,6 +51,11 @@ export const IDENTITY_METHODS = {
    * agent, and why not. Changes nothing, and no link comes of it.
    */
   standing: "/tunnel.v1.Identity/Standing",
+  /**
+   * Whether a token would be taken, of whom the request says, and why not. Uses
+   * nothing up; asked as often as Join may be. The request needs no `csr`.
+   */
+  checkToken: "/tunnel.v1.Identity/CheckToken",
 } as const;
 
 /** `tunnel.v1.ChallengeRequest`. */
@@ -155,6 +160,8 @@ export interface StandingAnswer {
   readonly linkedFrom: readonly string[];
   /** Processes of them that live beside each other, if there are several. */
   readonly instances: number;
+  /** What `refusal` is in the table of problems, such as TUN311. */
+  readonly code: string;
 }
 
 export const StandingAnswer: MessageCodec<StandingAnswer> = SCHEMA.codec<

@@ -34,6 +34,7 @@ import {
   IDENTITY_METHODS,
   JoinRequest,
   RenewRequest,
+  StandingAnswer,
 } from "../../proto/identity/identity_messages.ts";
 import {
   JoinTokenError,
@@ -88,7 +89,17 @@ export interface JoinServiceOptions {
   readonly counted: (method: MethodName, status: string) => void;
 }
 
-export type MethodName = "authorities" | "challenge" | "join" | "renew";
+export type MethodName =
+  | "authorities"
+  | "challenge"
+  | "check"
+  | "join"
+  | "renew";
+
+const UNREFUSED: StandingAnswer = {
+  ...{ refusal: "", code: "", serverId: "", now: "" },
+  ...{ linkedFrom: [], instances: 0 },
+};
 
 /** Where a refused token leaves its bearer. */
 const TOKEN_STATUS: Readonly<Record<TokenRefusal["reason"], StatusCode>> = {
@@ -127,6 +138,18 @@ export class JoinService {
         const request = JoinRequest.decode(bytes);
         return EnrolmentAnswer.encode(await this.#join(request, caller));
       }),
+      [IDENTITY_METHODS.checkToken]: this.#method(
+        "check",
+        caller,
+        async (bytes) => {
+          this.#begin(this.#attempts, caller.remoteAddress);
+          return StandingAnswer.encode({
+            ...UNREFUSED,
+            now: new Date(this.#options.now()).toISOString(),
+            ...await this.#tokenProblem(JoinRequest.decode(bytes)),
+          });
+        },
+      ),
       [IDENTITY_METHODS.renew]: this.#method(
         "renew",
         caller,
@@ -180,6 +203,28 @@ export class JoinService {
         throw refusal;
       }
     }, { messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX });
+  }
+
+  /** Why nobody would join with it, if that is so; nothing is used up. */
+  async #tokenProblem(
+    { token, node }: JoinRequest,
+  ): Promise<Pick<StandingAnswer, "refusal" | "code"> | undefined> {
+    const { tokens, nodes, now } = this.#options;
+    checkNodeName(node, isJoinableName(node), JOINABLE_NAME_RULE);
+    // Of nobody's key: a token that its own node has used is used up here.
+    const use = { node, publicKeySha256: "" };
+    try {
+      await tokens.check(parseJoinToken(token), use, now());
+    } catch (error) {
+      if (!(error instanceof TokenRefusal)) throw error;
+      return { refusal: error.message, code: error.tunnelCode };
+    }
+    if (await nodes.readNow(node) === undefined) return undefined;
+    return {
+      refusal: `Cannot join as ${node}: that name is bound to another key; ` +
+        `use another one (--node), or \`tunnel node forget ${node}\` first`,
+      code: "TUN307",
+    };
   }
 
   async #join(

@@ -66,6 +66,7 @@ export function standingMethods(
       const links = refusal === undefined ? options.linksOf(peer) : [];
       return StandingAnswer.encode({
         refusal: refusal?.message ?? "",
+        code: "",
         serverId: options.serverId,
         now: new Date(options.wallClock()).toISOString(),
         linkedFrom: links.slice(0, LINKS_MAX)

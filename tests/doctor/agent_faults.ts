@@ -10,6 +10,7 @@ import { withoutPrivilege } from "../mistakes/without_privilege.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import { Child } from "../peers/child.ts";
+import { IdentityStage } from "../soak/identity_stage.ts";
 import { freePort } from "../peers/ports.ts";
 import type { DoctorStage } from "./doctor_stage.ts";
 import type { Fault } from "./fault.ts";
@@ -341,5 +342,58 @@ export async function identityFaults(
       hop: "identity",
       remedy: /tunnel node approve node1/,
     },
+  ];
+}
+
+/** Tokens that no node will join with. */
+export async function tokenFaults(
+  stage: DoctorStage,
+): Promise<readonly Fault[]> {
+  const [used, narrow, brief] = await Promise.all([
+    stage.identity.createToken("--uses=1"),
+    stage.identity.createToken("--node=edge-*"),
+    stage.identity.createToken("--ttl=1s"),
+    stage.joined("node1"),
+  ]);
+  await stage.agent("first", `--join=${used}`);
+  const other = new IdentityStage(stage.workspace);
+  stage.ends(await other.start());
+  const foreign = await other.createToken();
+  const join = (token: string, node: string) => [
+    "agent",
+    `--state-dir=${stage.path("fresh")}`,
+    `--server=${stage.server}`,
+    `--join=${token}`,
+    `--node=${node}`,
+  ];
+  const fault = (
+    what: string,
+    args: readonly string[],
+    code: Fault["code"],
+    hop: string,
+    remedy = /tunnel token create/,
+  ): Fault => ({
+    ...{ what, args, code, hop, remedy },
+    source: "shared findings, newcomer: tokens expired, used up, of others",
+  });
+  const wrong = `${stage.token.slice(0, -4)}AAAA`;
+  return [
+    fault("the token was used", join(used, "late"), "TUN304", "token"),
+    fault("the token is for others", join(narrow, "shop"), "TUN305", "token"),
+    fault("the token has expired", join(brief, "late"), "TUN303", "token"),
+    fault("the token was mistyped", join(wrong, "late"), "TUN302", "token"),
+    fault(
+      "the token is another server's",
+      join(foreign, "late"),
+      "TUN306",
+      "tls",
+    ),
+    fault(
+      "the node's name is taken",
+      join(stage.token, "node1"),
+      "TUN307",
+      "token",
+      /tunnel node forget node1/,
+    ),
   ];
 }

@@ -85,6 +85,26 @@ export class DoctorStage implements AsyncDisposable {
     return this.nodeDirectory(node);
   }
 
+  /** A node that waits for approval. */
+  async waiting(node: string): Promise<void> {
+    const token = await this.identity.createToken("--needs-approval");
+    const agent = new Child({
+      name: node,
+      command: [
+        ...ourCommand("agent"),
+        `--server=${this.server}`,
+        `--join=${token}`,
+        `--node=${node}`,
+        `--state-dir=${this.nodeDirectory(node)}`,
+        "--health-server-port=0",
+        "--admin-server-port=0",
+      ],
+      logFile: this.path(`${node}.log`),
+    });
+    this.ends(agent);
+    await agent.untilPrinted(/waits for approval/);
+  }
+
   /** What a joined node has, in another directory. */
   copy(node: string): string {
     const path = this.path(`copy-of-${node}`);

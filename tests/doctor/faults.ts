@@ -9,10 +9,12 @@ import {
   certificateFaults,
   identityFaults,
   placeFaults,
+  tokenFaults,
 } from "./agent_faults.ts";
 import { examineAll, onEachFault } from "./doctor_runner.ts";
 import { DoctorStage } from "./doctor_stage.ts";
 import type { Fault } from "./fault.ts";
+import { nodeFaults } from "./node_faults.ts";
 import { networkFaults, whyNoNetworks } from "./network_faults.ts";
 import { settingFaults, stateFaults } from "./server_faults.ts";
 import { copiedFaults, policyFlags, targetFaults } from "./target_faults.ts";
@@ -25,10 +27,12 @@ const AREAS: readonly Area[] = [
   placeFaults,
   certificateFaults,
   identityFaults,
+  tokenFaults,
   ...whyNoNetworks() === undefined ? [networkFaults] : [],
   settingFaults,
   stateFaults,
   targetFaults,
+  nodeFaults,
   copiedFaults,
 ];
 

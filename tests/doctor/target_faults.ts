@@ -32,9 +32,7 @@ export async function targetFaults(
     stage.agent("node2"),
     stage.agent("still"),
     stage.joined("away"),
-    stage.joined("exile"),
   ]);
-  await stage.run("node", "revoke", "exile");
   const target = (
     what: string,
     source: string,
@@ -129,22 +127,6 @@ export async function targetFaults(
         },
       },
     ),
-    {
-      what: "the node was revoked, as its server sees it",
-      source: "shared findings, newcomer: revoked node",
-      args: ["node", "exile", ...stage.asked],
-      code: "TUN311",
-      hop: "record",
-      remedy: /tunnel node approve exile/,
-    },
-    {
-      what: "the node never joined",
-      source: "shared findings, newcomer: unknown node",
-      args: ["node", "warehouse", ...stage.asked],
-      code: "TUN312",
-      hop: "record",
-      remedy: /tunnel node list/,
-    },
   ];
 }
 
