@@ -126,7 +126,9 @@ export class TargetDialer {
     this.#changeLoad(1);
     const facts = { id, target };
     const live: LiveDial = {
-      ...{ id, facts, askedMs: startMs },
+      id,
+      facts,
+      askedMs: startMs,
       kill: (reason) => controller.abort(new DialError("refused", reason)),
     };
     conduits?.dialBegins(live);
@@ -140,13 +142,14 @@ export class TargetDialer {
           this.#changeLoad(-1);
           return abandon(conduit, "the caller gave up");
         }
-        this.#options.observer.connected(clock.now() - startMs);
+        const openedMs = clock.now();
+        this.#options.observer.connected(openedMs - startMs);
         const counter = this.#conduitObserver;
         const recorded = record?.observing(counter) ?? counter;
         const observer = log?.wants(id) === true
           ? log.opened(facts, startMs, recorded)
           : recorded;
-        const origin = { id, askedMs: startMs };
+        const origin = { id, askedMs: startMs, openedMs };
         const observed = conduits?.open(conduit, observer, facts, origin) ??
           new ObservedConduit(conduit, observer);
         try {

@@ -33,6 +33,8 @@ export interface LiveOrigin {
   readonly id: ConnectionId;
   /** When it was asked for, by the clock. */
   readonly askedMs: number;
+  /** Now, for who has looked at the clock already. */
+  readonly openedMs?: number;
   readonly carrier?: ConduitCarrier;
 }
 

@@ -123,7 +123,7 @@ export class LiveConduits {
     facts: ConnectionFacts,
     origin: LiveOrigin,
   ): LiveConduit {
-    const nowMs = this.#timers.now();
+    const nowMs = origin.openedMs ?? this.#timers.now();
     this.dialTimes.add(nowMs, nowMs - origin.askedMs);
     const place = this.#free.pop() ?? this.#conduits.length;
     const list = { home: this, place, nowMs };

@@ -42,8 +42,13 @@ export class RateSamples {
       grown.set(this.#numbers);
       this.#numbers = grown;
     }
-    this.#numbers.fill(0, at, at + NUMBERS - 1);
-    this.#numbers[at + 4] = nowMs;
+    const numbers = this.#numbers;
+    numbers[at] =
+      numbers[at + 1] =
+      numbers[at + 2] =
+      numbers[at + 3] =
+        0;
+    numbers[at + 4] = nowMs;
   }
 
   /** The next `take`s are of this tick. */

@@ -309,8 +309,9 @@ export class OngoingDial implements PendingDial, LiveDial {
     if (this.#isOver) return abandon(conduit, "the caller gave up");
     this.#finish();
     const { timers, observer, log } = this.#options;
+    const openedMs = timers.now();
     const counter = observer.connected(
-      timers.now() - this.#startedMs,
+      openedMs - this.#startedMs,
       this.#path,
       this.#way.agentId,
     );
@@ -323,7 +324,12 @@ export class OngoingDial implements PendingDial, LiveDial {
       conduit,
       observed,
       facts,
-      { id: this.id, askedMs: this.#startedMs, carrier: this.#way.leadsTo },
+      {
+        id: this.id,
+        askedMs: this.#startedMs,
+        openedMs,
+        carrier: this.#way.leadsTo,
+      },
     ) ?? new ObservedConduit(conduit, observed);
     if (this.#earlyBytes > 0) live.sentEarly(this.#earlyBytes);
     this.#answer.connected(live);

@@ -6,11 +6,16 @@
  *
  * `deno run --allow-all tests/bench/connection_log.ts [--format=json] [--v4]`
  *
+ * With `--conduits` it is the list of live conduits that is switched, with no log.
+ *
  * @module
  */
 
 import process from "node:process";
 import { ConnectionLog } from "../../platform/log/connection_log.ts";
+import type { LiveConduit } from "../../platform/conduits/live_conduit.ts";
+import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
+import { ObservedConduit } from "../../proto/transfer/observed_conduit.ts";
 import { openLog } from "../../platform/log/log.ts";
 import { ACCESS_FORMATS } from "../../policy/access_format.ts";
 import { AccessLog } from "../../policy/access_log.ts";
@@ -32,12 +37,13 @@ function flag(name: string): string | undefined {
 async function measure(): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "tunnel-bench-" });
   const isLevel = Deno.args.includes("--v4");
+  const isList = Deno.args.includes("--conduits");
   const format = ACCESS_FORMATS.find((one) => one === flag("format")) ?? "json";
   const sample = Number(flag("sample") ?? 1);
   const log = openLog("bench", { format: "text", level: 2 });
   const access = (name: string) => {
     const file = { path: `${folder}/${name}.log`, bytesMax: 1e9, filesMax: 2 };
-    return isLevel ? {} : { access: { file, format, sample } };
+    return isLevel || isList ? {} : { access: { file, format, sample } };
   };
   await using tunnel = await Tunnel.open();
   const server = await startServer({
@@ -55,7 +61,9 @@ async function measure(): Promise<void> {
     ...access("agent"),
   }, { log, proxy: {} });
   await server.whenReady(1);
+  if (isList) switchList();
   const switched = new Switch((isOn) => {
+    listIsOn = isOn;
     if (isLevel) log.level = isOn ? 4 : 2;
   });
   const script = import.meta.filename!;
@@ -63,7 +71,11 @@ async function measure(): Promise<void> {
     args: ["run", "-A", "--no-check", script, "callers", `${folder}/f`],
   }).spawn();
   await pause(WARM_MS);
-  const what = isLevel ? "--v=4" : `--access-log, ${format}`;
+  const what = isList
+    ? "the list of live conduits"
+    : isLevel
+    ? "--v=4"
+    : `--access-log, ${format}`;
   console.log(`${what}: ${await compared(switched)}`);
   callers.kill("SIGKILL");
   await callers.status;
@@ -114,6 +126,23 @@ function pause(ms: number): Promise<void> {
 function quantile(values: readonly number[], part: number): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.floor((sorted.length - 1) * part)]!;
+}
+
+let listIsOn = true;
+
+/** Connections are listed only while that is on. */
+function switchList(): void {
+  const { open, dialBegins, dialOver } = LiveConduits.prototype;
+  LiveConduits.prototype.open = function (conduit, observer, ...rest) {
+    if (listIsOn) return open.call(this, conduit, observer, ...rest);
+    return new ObservedConduit(conduit, observer) as LiveConduit;
+  };
+  LiveConduits.prototype.dialBegins = function (dial) {
+    if (listIsOn) dialBegins.call(this, dial);
+  };
+  LiveConduits.prototype.dialOver = function (dial) {
+    if (listIsOn) dialOver.call(this, dial);
+  };
 }
 
 /** Counts connections, and says whether they are written down. */
