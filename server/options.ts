@@ -245,7 +245,9 @@ export interface ServerOptions {
 
   readonly admin: ListenAddress;
   /** How it is reached beside that port; absent: by what is in its state directory. */
-  readonly adminAccess?: Omit<AdminAccess, "stateDirectory">;
+  readonly adminAccess?: Pick<AdminAccess, "socket" | "socketGroup">;
+  /** For other machines; absent: they cannot ask. */
+  readonly adminRemote?: AdminRemoteOptions;
   /** Whether `/debug/pprof/*` is there; absent: no. */
   readonly profiling?: boolean;
   /** Who is shown `/debug/*` there; absent: who can connect. */
@@ -266,6 +268,15 @@ export interface ServerOptions {
 
   /** Largest gRPC message that a peer may send. */
   readonly messageBytesMax: number;
+}
+
+/** An admin port for people elsewhere, who show certificates. */
+export interface AdminRemoteOptions {
+  readonly address: ListenAddress;
+  /** Absent: what agents are shown. */
+  readonly keyPair?: KeyPairFiles;
+  /** PEM: whom to believe who clients are. */
+  readonly clientCaFile: string;
 }
 
 /** Of discovery, for servers that serve it. */

@@ -9,29 +9,23 @@
  */
 
 import { unawaited } from "../platform/errors/internal_errors.ts";
-import {
-  adminHandler,
-  healthHandler,
-  type Routes,
-} from "../net/admin/http_endpoints.ts";
+import { healthHandler } from "../net/admin/http_endpoints.ts";
 import {
   type BoundListener,
   type ListenAddress,
   listenHttp,
 } from "../net/listen/listeners.ts";
-import { actionLog, type AdminRoute } from "../net/admin/admin_api.ts";
+import type { AdminRoute } from "../net/admin/admin_api.ts";
 import type { HttpHandler } from "../net/admin/http_port.ts";
 import type { HttpUse } from "../net/admin/passed_http.ts";
-import { AdminPort, apiBeside } from "../net/listen/admin_port.ts";
+import type { AdminPort } from "../net/listen/admin_port.ts";
 import type { Log } from "../platform/log/log.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { socketStore } from "../net/bind/socket_store.ts";
-import { profileRoutes } from "../net/admin/profile_routes.ts";
 import { pingRoute } from "./admin/ping_route.ts";
 import { policyRoute } from "./admin/policy_route.ts";
 import { traceRoute } from "./admin/trace_route.ts";
-import { guardDebug } from "./assembly/admin_access.ts";
-import { withDashboard } from "./dashboard/dashboard.ts";
+import { serverAdminPort } from "./assembly/server_admin_port.ts";
 import type { ServerKubernetes } from "./cluster/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
 import { Readiness } from "./assembly/readiness.ts";
@@ -52,6 +46,8 @@ export interface RunningServer {
     readonly admin: string;
     /** The path where it answers, too. */
     readonly adminSocket?: string;
+    /** Where it answers other machines, if it does. */
+    readonly adminRemote?: string;
     /** Of the kubelet front end, if there is one. */
     readonly kubelet?: string;
     /** Of discovery for programs on this machine, if there is any. */
@@ -182,10 +178,11 @@ class Server {
       readiness: this.#readiness,
       isDraining: () => !this.#shutdown.isRunning,
     });
-    const admin = this.#admin = this.#openAdmin(
-      discovery?.routes ?? {},
-      api.routes,
-    );
+    const admin = this.#admin = serverAdminPort(this.#core, {
+      debug: discovery?.routes ?? {},
+      routes: [...api.routes, ...this.#pathRoutes()],
+      agentFiles,
+    });
     await admin.open();
     this.#watchFiles();
     this.#kubernetes?.start();
@@ -197,6 +194,7 @@ class Server {
       health,
       admin: admin.address,
       ...(admin.socket === "" ? {} : { adminSocket: admin.socket }),
+      ...(admin.remote === "" ? {} : { adminRemote: admin.remote }),
       ...(kubelet === undefined ? {} : { kubelet }),
       ...(discovery?.address && { discovery: discovery.address }),
     };
@@ -287,32 +285,6 @@ class Server {
     const { lease: _, ...others } = kubernetes;
     const own = this.#core.state?.kind === "kubernetes" ? others : kubernetes;
     return openKubernetes(own, server, log, metricRegistry);
-  }
-
-  #openAdmin(debug: Routes, routes: readonly AdminRoute[]): AdminPort {
-    const { options, log, limiter, metricRegistry, authorization } = this.#core;
-    const { adminDebug = "open", adminAccess, agents } = options;
-    const { stateDirectory } = agents.identity ?? {};
-    const handler = adminHandler(metricRegistry, {
-      ...options.profiling === true ? profileRoutes() : {},
-      ...debug,
-    });
-    const guard = {
-      access: adminDebug,
-      stateDirectory,
-      paths: new Set(Object.keys(debug)),
-    };
-    return new AdminPort({
-      address: options.admin,
-      access: { stateDirectory, ...adminAccess },
-      handler: apiBeside(
-        [...routes, ...this.#pathRoutes()],
-        (door) => withDashboard(door, guardDebug(handler, door, guard)),
-        actionLog(log, (action) => authorization.acted(action)),
-      ),
-      log,
-      evicted: () => limiter.reached("http_connections", "all"),
-    });
   }
 
   /** What is found out about ways to nodes and targets. */

@@ -15,6 +15,9 @@ import {
   defineCommand,
   refuseOperands,
 } from "../program/command.ts";
+import { DASHBOARD_PATH } from "../../net/admin/admin_sessions.ts";
+import type { WorkerAddresses } from "../program/workers/worker_ports.ts";
+import { parentAccess } from "./admin_remote.ts";
 import { discoveryConfig, withOwnNames } from "./discovery.ts";
 import { SERVER_FLAGS } from "./flags.ts";
 import { serverOptions } from "./options.ts";
@@ -142,12 +145,31 @@ function workersWanted(
   const { health, admin, adminAccess, agents, shutdownTimeoutMs } = options;
   const { stateDirectory } = agents.identity ?? {};
   const access = { stateDirectory, ...adminAccess };
-  const http = { health, admin, access };
+  const http = {
+    health,
+    admin,
+    access: parentAccess(options, access),
+    pages: dashboard,
+  };
   return { count, role, http, endMs: shutdownTimeoutMs };
 }
 
+/** Loaded when it is wanted: it is big. */
+const dashboard: WorkerAddresses["pages"] =
+  (door, others) => async (request, peer) => {
+    const { pathname } = new URL(request.url);
+    if (!`${pathname}/`.startsWith(DASHBOARD_PATH)) {
+      return others(request, peer);
+    }
+    const { withDashboard } = await import(
+      "../../server/dashboard/dashboard.ts"
+    );
+    return withDashboard(door, others)(request, peer);
+  };
+
 function listenFlags(
-  { frontend, agents, admin, health, kubelet, discovery }: ServerOptions,
+  { frontend, agents, admin, adminRemote, health, kubelet, discovery }:
+    ServerOptions,
 ): readonly ListenFlag[] {
   const { listen } = frontend;
   const flags: ListenFlag[] = [
@@ -158,6 +180,10 @@ function listenFlags(
     ["--admin-port", admin, "--admin-bind-address"],
     ["--health-port", health, "--health-bind-address"],
   ];
+  if (adminRemote !== undefined) {
+    const { address } = adminRemote;
+    flags.push(["--admin-remote-port", address, "--admin-remote-bind-address"]);
+  }
   if (kubelet !== undefined) {
     const { address } = kubelet;
     flags.push(["--kubelet-port", address, "--kubelet-bind-address"]);

@@ -7,6 +7,7 @@
  */
 
 import { NODES_MAX } from "../../server/metrics/node_metrics.ts";
+import { ADMIN_REMOTE_FLAGS } from "./admin_remote.ts";
 import { ADMIN_ACCESS_FLAGS } from "../flags/admin_access_flags.ts";
 import { ACCESS_LOG_FLAGS } from "../flags/access_log_flags.ts";
 import {
@@ -247,6 +248,7 @@ export const SERVER_FLAGS = {
     help: "Port of the admin endpoint.",
   }),
   ...ADMIN_ACCESS_FLAGS,
+  ...ADMIN_REMOTE_FLAGS,
   "admin-debug": choiceFlag(["token", "open"], "token", {
     group: OPERATION,
     help: "Who may read /debug/* there, which is the catalog and its " +

@@ -13,6 +13,7 @@ import type {
   ServerOptions,
   TlsLimits,
 } from "../../server/options.ts";
+import { adminRemoteOptions } from "./admin_remote.ts";
 import { adminAccess } from "../flags/admin_access_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import {
@@ -105,7 +106,7 @@ export function serverOptions(
       hostname: flags["admin-bind-address"],
       port: flags["admin-port"],
     },
-    ...admin(flags),
+    ...admin(reading),
     adminDebug: flags["admin-debug"],
     ...(flags["enable-profiling"] ? { profiling: true } : {}),
     health: {
@@ -166,10 +167,14 @@ function identityOptions(
 
 /** Its tokens, and the socket unless one is named, are with the identity. */
 function admin(
-  flags: FlagReading<typeof SERVER_FLAGS>["values"],
-): Pick<ServerOptions, "adminAccess"> {
-  const access = adminAccess(flags);
-  return Object.keys(access).length === 0 ? {} : { adminAccess: access };
+  reading: FlagReading<typeof SERVER_FLAGS>,
+): Pick<ServerOptions, "adminAccess" | "adminRemote"> {
+  const access = adminAccess(reading.values);
+  const remote = adminRemoteOptions(reading);
+  return {
+    ...(Object.keys(access).length === 0 ? {} : { adminAccess: access }),
+    ...(remote === undefined ? {} : { adminRemote: remote }),
+  };
 }
 
 /** Absent: all is in the identity's directory, or there is no identity. */

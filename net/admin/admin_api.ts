@@ -196,12 +196,14 @@ function routeFor(
   }
   if (here.length === 0) {
     throw new AdminFailure(404, {
+      code: "TUN123",
       message: "This program has nothing to say at this path; " +
         "docs/admin-api.md has those that there are",
     });
   }
   const methods = [...new Set(here.map(({ route }) => route.method))];
   throw new AdminFailure(405, {
+    code: "TUN123",
     message: `This path is not for ${method}: wanted ${methods.join(" or ")}`,
   });
 }
@@ -219,6 +221,7 @@ function decoded(raw: string): string {
 function mayUse({ method, role }: AdminRoute, who: AdminWho): void {
   if (role === "view" || who.role === "operate") return;
   throw new AdminFailure(403, {
+    code: "TUN122",
     message: `${who.name} may look here, and not ${
       method === "POST" ? "do" : "see"
     } this: it takes the role "operate"`,

@@ -24,11 +24,13 @@ export type AdminDoor = (request: Request, peer: HttpPeer) => AdminWho;
  *
  * @param group Whether the socket is for a group beside its owner.
  * @param own Our user.
+ * @param roleOfUser What is said of others.
  */
 export function socketDoor(
-  { hasGroup, own = Deno.uid() ?? -1 }: {
+  { hasGroup, own = Deno.uid() ?? -1, roleOfUser = () => undefined }: {
     readonly hasGroup: boolean;
     readonly own?: number;
+    readonly roleOfUser?: ((uid: number) => AdminRole | undefined) | undefined;
   },
 ): AdminDoor {
   return (_request, peer) => {
@@ -41,8 +43,10 @@ export function socketDoor(
     if (uid === own || uid === 0) {
       return { role: "operate", name: `uid ${uid}` };
     }
-    if (hasGroup) return { role: "view", name: `uid ${uid}` };
+    const role = roleOfUser(uid) ?? (hasGroup ? "view" : undefined);
+    if (role !== undefined) return { role, name: `uid ${uid}` };
     throw new AdminFailure(403, {
+      code: "TUN122",
       message: `This socket is for user ${own} and root, and not for user ` +
         `${uid}: run this as one of them, or start the program with ` +
         "--admin-socket-group",
@@ -73,6 +77,7 @@ export function loopbackDoor({ operate, view, sessions }: Tokens): AdminDoor {
     if (browser !== undefined) return browser;
     const isWrong = request.headers.has("authorization");
     throw new AdminFailure(401, {
+      code: "TUN122",
       message: operate === undefined
         ? "This program has no --state-dir to keep a token in, so nobody can " +
           "be known here: give it one"
@@ -95,6 +100,7 @@ export function certificateDoor(
     if (who !== undefined) return who;
     const { commonName } = peer.identity;
     throw new AdminFailure(403, {
+      code: "TUN122",
       message: `No admins entry of the policy is about ${
         JSON.stringify(commonName.slice(0, 100))
       }: add one to --policy-file`,
@@ -110,6 +116,7 @@ function refuseOthers({ remoteAddress }: HttpPeer): void {
   const host = remoteAddress.replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
   if (isLoopback(host)) return;
   throw new AdminFailure(403, {
+    code: "TUN122",
     message: "The API is not for other machines on this port, which has no " +
       "TLS: ask on --admin-remote-port with a certificate",
   });
@@ -128,12 +135,14 @@ export function refuseOtherSites(request: Request): void {
     site !== null && site !== "same-origin" && site !== "none";
   if (isOther) {
     throw new AdminFailure(403, {
+      code: "TUN122",
       message: "This request comes from a page of another site",
     });
   }
   if (method === "GET" || method === "HEAD") return;
   if (headers.has("x-tunnel-admin")) return;
   throw new AdminFailure(403, {
+    code: "TUN122",
     message: "What is done here wants the header X-Tunnel-Admin: 1, which no " +
       "form of another site can send",
   });

@@ -100,6 +100,7 @@ const REASONS: Readonly<Record<number, string>> = {
   301: "Moved Permanently",
   303: "See Other",
   304: "Not Modified",
+  308: "Permanent Redirect",
   400: "Bad Request",
   401: "Unauthorized",
   403: "Forbidden",

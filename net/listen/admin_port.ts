@@ -20,6 +20,7 @@ import {
 } from "../admin/admin_api.ts";
 import {
   type AdminDoor,
+  certificateDoor,
   loopbackDoor,
   refuseOtherSites,
   socketDoor,
@@ -33,6 +34,8 @@ import {
 import { withApi } from "../admin/http_endpoints.ts";
 import { type HttpHandler, HttpPort } from "../admin/http_port.ts";
 import { passedDoor, passedHttp } from "../admin/passed_http.ts";
+import type { AdminRole } from "../../proto/admin/api.ts";
+import { type AdminRemote, listenAdminRemote } from "./admin_remote.ts";
 import { ListenError } from "../bind/listen_error.ts";
 import {
   type BoundListener,
@@ -49,6 +52,10 @@ export interface AdminAccess {
   readonly socket?: string | undefined;
   /** Who may ask by the socket beside its owner: its number. */
   readonly socketGroup?: number | undefined;
+  /** What else a user may by the socket; absent: nobody is said anything of. */
+  readonly roleOfUser?: ((uid: number) => AdminRole | undefined) | undefined;
+  /** For other machines; absent: they cannot ask. */
+  readonly remote?: AdminRemote | undefined;
 }
 
 /** What is served. */
@@ -98,6 +105,7 @@ export class AdminPort implements BoundListener {
   );
   readonly #loopback: BoundListener;
   #socket = "";
+  #remote = "";
   #isClosed = false;
 
   /** @throws {ListenError} For its port of loopback; nothing stays open. */
@@ -129,14 +137,20 @@ export class AdminPort implements BoundListener {
     return this.#socket;
   }
 
+  /** For other machines; `""`: there is none, or not yet. */
+  get remote(): string {
+    return this.#remote;
+  }
+
   /**
    * Makes tokens and opens the other ways in.
    *
    * @throws {ListenError} For what its user has named.
    */
   async open(): Promise<void> {
-    const { access: { stateDirectory, socket }, log } = this.#options;
+    const { access: { stateDirectory, socket, remote }, log } = this.#options;
     if (passedHttp() !== undefined) return;
+    if (remote !== undefined) this.#listenRemote(remote);
     if (stateDirectory !== undefined) {
       await makeDirectory(stateDirectory);
       for (const file of [ADMIN_TOKEN_FILE, ADMIN_VIEW_TOKEN_FILE]) {
@@ -159,13 +173,25 @@ export class AdminPort implements BoundListener {
   /** The same where nobody waits: what fails is logged. */
   openSoon(): void {
     const { log } = this.#options;
+    const opened = () => {
+      const [socket, remote] = [this.#socket, this.#remote];
+      if (socket === "" && remote === "") return;
+      log.info("admin API opened", {
+        ...(socket === "" ? {} : { adminSocket: socket }),
+        ...(remote === "" ? {} : { adminRemote: remote }),
+      });
+    };
     unawaited(
       "task",
-      this.open().catch((error) => {
+      this.open().then(opened, (error) => {
         if (!(error instanceof ListenError)) throw error;
-        log.error(`${error.message}; change --admin-socket`, {
-          code: error.tunnelCode,
-        });
+        log.error(
+          `${error.message}; change --admin-socket or ` +
+            "--admin-remote-port",
+          {
+            code: error.tunnelCode,
+          },
+        );
       }),
     );
   }
@@ -177,9 +203,9 @@ export class AdminPort implements BoundListener {
   }
 
   async #listenUnix(path: string): Promise<void> {
-    const { access: { socketGroup }, evicted, log } = this.#options;
+    const { access: { socketGroup, roleOfUser }, evicted, log } = this.#options;
     const hasGroup = socketGroup !== undefined;
-    const handler = this.#handler(socketDoor({ hasGroup }));
+    const handler = this.#handler(socketDoor({ hasGroup, roleOfUser }));
     const port = new HttpPort(handler, evicted);
     const listener = await listenUnix(
       path,
@@ -208,6 +234,16 @@ export class AdminPort implements BoundListener {
         { code: "TUN114" },
       );
     }
+  }
+
+  #listenRemote(remote: AdminRemote): void {
+    const { evicted, log } = this.#options;
+    const door = certificateDoor((peer) => remote.whoIs(peer));
+    const port = new HttpPort(this.#handler(door), evicted);
+    const listener = listenAdminRemote(remote, port, log);
+    this.#listeners.push(listener);
+    this.#ports.push(port);
+    this.#remote = listener.address;
   }
 
   #onLoopback({ stateDirectory }: AdminAccess): HttpHandler {

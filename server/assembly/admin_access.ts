@@ -6,11 +6,26 @@
  * @module
  */
 
-import { AdminFailure } from "../../net/admin/admin_api.ts";
+import { AdminFailure, type AdminWho } from "../../net/admin/admin_api.ts";
+import type { AdminRole } from "../../proto/admin/api.ts";
+import { NODE_ORGANIZATION } from "../identity/node_certificate.ts";
+import type { AdminCandidate } from "../policy/admin_entry.ts";
 import type { AdminDoor } from "../../net/admin/admin_doors.ts";
 import { ADMIN_TOKEN_FILE } from "../../net/admin/admin_token.ts";
 import type { HttpHandler, HttpPeer } from "../../net/admin/http_port.ts";
 import type { AdminDebug } from "../options.ts";
+
+/** Who somebody is on the port for other machines, and what he may. */
+export function remoteWho(
+  { identity }: HttpPeer,
+  roleOf: (candidate: AdminCandidate) => AdminRole | undefined,
+): AdminWho | undefined {
+  const { commonName, certificate } = identity;
+  // An authority may be that of nodes, too, and "*" is about everybody.
+  const isNode = certificate?.organizations.includes(NODE_ORGANIZATION);
+  const role = isNode === true ? undefined : roleOf({ identity });
+  return role && { role, name: `CN=${commonName}` };
+}
 
 /** What is known of the server. */
 export interface DebugGuard {

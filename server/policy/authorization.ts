@@ -9,6 +9,8 @@ import type { PolicyAnswer } from "../../proto/admin/path_check.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import { ruleReport } from "./rule_report.ts";
 import type { Code } from "../../proto/codes/codes.ts";
+import type { AdminRole } from "../../proto/admin/api.ts";
+import type { AdminCandidate } from "./admin_entry.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { AuditLog } from "../../policy/audit_log.ts";
@@ -84,6 +86,11 @@ export class Authorization {
   /** The services that the policy lets `node` know of; all without one. */
   visibleTo(node: string): Visibility {
     return this.#policy?.current.visibleTo(node) ?? SEES_EVERYTHING;
+  }
+
+  /** What somebody may do on the admin port; `undefined`: nothing is said. */
+  adminRoleOf(candidate: AdminCandidate): AdminRole | undefined {
+    return this.#policy?.current.adminRoleOf(candidate);
   }
 
   /** An operator did something, or tried to. */

@@ -17,6 +17,8 @@ import { subjectOf } from "../../policy/subject.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 
+import type { AdminRole } from "../../proto/admin/api.ts";
+import { type AdminCandidate, AdminEntry } from "./admin_entry.ts";
 import { type Caller, callerName } from "./caller.ts";
 import { DiscoveryEntry, visibilityOf } from "./discovery_entry.ts";
 import {
@@ -49,6 +51,7 @@ export class Policy {
   readonly #discovery: readonly DiscoveryEntry[] | undefined;
   /** What nodes may dial besides services that they see. */
   readonly #dials: readonly NodeDialEntry[];
+  readonly #admins: readonly AdminEntry[];
   readonly #ruleSets = new Map<string, RuleSet>();
 
   /**
@@ -56,7 +59,7 @@ export class Policy {
    * @throws {FieldError}
    */
   constructor(document: unknown) {
-    const known = ["frontends", "nodes", "discovery", "dials"];
+    const known = ["frontends", "nodes", "discovery", "dials", "admins"];
     const fields = new DocumentMap(document, [], known).refuseEmpty();
     const frontends = entriesIn(fields, "frontends");
     this.#frontends = frontends?.map(([value, place]) =>
@@ -68,6 +71,8 @@ export class Policy {
       ?.map(([value, place]) => new DiscoveryEntry(value, place));
     this.#dials = (entriesIn(fields, "dials") ?? [])
       .map(([value, place]) => new NodeDialEntry(value, place));
+    this.#admins = (entriesIn(fields, "admins") ?? [])
+      .map(([value, place]) => new AdminEntry(value, place));
     assertRules(this.#frontends ?? [], "frontends");
     assertRules(this.#dials, "dials");
   }
@@ -188,6 +193,13 @@ export class Policy {
    */
   visibleTo(node: string): Visibility {
     return visibilityOf(this.#discovery, node);
+  }
+
+  /** What somebody may do on the admin port; `undefined`: nothing is said. */
+  adminRoleOf(candidate: AdminCandidate): AdminRole | undefined {
+    const roles = this.#admins.filter((entry) => entry.isAbout(candidate))
+      .map(({ role }) => role);
+    return roles.includes("operate") ? "operate" : roles[0];
   }
 
   #rulesOf(entries: readonly RuleEntry[]): RuleSet {

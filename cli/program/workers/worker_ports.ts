@@ -14,7 +14,7 @@ import {
 } from "../../../net/admin/admin_api.ts";
 import type { AdminDoor } from "../../../net/admin/admin_doors.ts";
 import { plain, withApi } from "../../../net/admin/http_endpoints.ts";
-import type { HttpPeer } from "../../../net/admin/http_port.ts";
+import type { HttpHandler, HttpPeer } from "../../../net/admin/http_port.ts";
 import type {
   HttpUse,
   PassedAddresses,
@@ -31,22 +31,31 @@ import { WorkerAnswers, type Workers } from "./worker_answers.ts";
 
 /** Where the program listens for each, and who may administrate it. */
 export type WorkerAddresses =
+  & { readonly [use in HttpUse]?: ListenAddress }
   & {
-    readonly [use in HttpUse]?: ListenAddress;
-  }
-  & { readonly access?: AdminAccess };
+    readonly access?: AdminAccess;
+    /** Pages on the admin port that are the same for all workers. */
+    readonly pages?:
+      | ((door: AdminDoor, others: HttpHandler) => HttpHandler)
+      | undefined;
+  };
 
 export class WorkerPorts {
   readonly #listeners = new Map<HttpUse, BoundListener>();
   readonly #log: Log;
+  readonly #pages: WorkerAddresses["pages"];
   #admin: AdminPort | undefined;
   #answers:
     | { readonly all: WorkerAnswers; readonly api: WorkerApi }
     | undefined;
 
   /** @throws {ListenError} Nothing stays open. */
-  constructor({ health, admin, access = {} }: WorkerAddresses, log: Log) {
+  constructor(
+    { health, admin, access = {}, pages }: WorkerAddresses,
+    log: Log,
+  ) {
     this.#log = log;
+    this.#pages = pages;
     try {
       if (health !== undefined) {
         const listener = listenHttp(
@@ -104,17 +113,18 @@ export class WorkerPorts {
       handler: (door, routes) => {
         const own = adminApi(routes, { who: door, did: actionLog(this.#log) });
         const ownPaths = new Set(routes.map(({ path }) => path));
+        const others: HttpHandler = (request, peer) =>
+          this.#answers?.all.answer(
+            "admin",
+            request,
+            whoIs(door, request, peer),
+          ) ?? STARTING();
         return withApi(
           (request, peer) =>
             ownPaths.has(new URL(request.url).pathname)
               ? own(request, peer)
               : this.#api(door, request, peer),
-          (request, peer) =>
-            this.#answers?.all.answer(
-              "admin",
-              request,
-              whoIs(door, request, peer),
-            ) ?? STARTING(),
+          this.#pages?.(door, others) ?? others,
         );
       },
     });

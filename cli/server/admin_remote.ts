@@ -1,0 +1,167 @@
+/**
+ * Flags of the admin port for other machines.
+ *
+ * @module
+ */
+
+import type { AdminAccess } from "../../net/listen/admin_port.ts";
+import { Credentials } from "../../net/tls/trust/credentials.ts";
+import { FileError } from "../../platform/files/file_error.ts";
+import { remoteWho } from "../../server/assembly/admin_access.ts";
+import { SERVER_FILE } from "../../server/identity/server_leaf.ts";
+import type {
+  AdminRemoteOptions,
+  ServerOptions,
+} from "../../server/options.ts";
+import type { AdminCandidate } from "../../server/policy/admin_entry.ts";
+import { PolicyFile } from "../../server/policy/authorization.ts";
+import {
+  fileFlag,
+  type FlagValues,
+  portFlag,
+  textFlag,
+} from "../flags/flag.ts";
+import { keyPair } from "../flags/key_pair.ts";
+import { UsageError } from "../flags/usage_error.ts";
+
+const REMOTE = "Admin API for other machines (docs/admin-api.md)";
+
+/** In the order in which the help shows them. */
+export const ADMIN_REMOTE_FLAGS = {
+  "admin-remote-port": portFlag(0, {
+    group: REMOTE,
+    help:
+      "Port on which people elsewhere ask by certificate, over HTTPS, what " +
+      "`admins` of --policy-file lets them; 0 picks a free one.",
+    defaultText: "none",
+  }),
+  "admin-remote-bind-address": textFlag("", {
+    group: REMOTE,
+    placeholder: "ADDRESS",
+    help: "Address of that port.",
+    defaultText: "all interfaces",
+  }),
+  "admin-client-ca-file": fileFlag({
+    group: REMOTE,
+    help: "CA of the certificates that must be shown there.",
+  }),
+} as const;
+
+/** Its own flags, and those of the server that stand in for more. */
+type Flags =
+  & FlagValues<typeof ADMIN_REMOTE_FLAGS>
+  & {
+    readonly [Name in "server-cert" | "server-key" | "policy-file"]: string;
+  };
+
+/**
+ * Combines and checks; absent: no such port is wanted.
+ *
+ * @throws {UsageError} One line.
+ */
+export function adminRemoteOptions(
+  { values: flags, given }: {
+    readonly values: Flags;
+    readonly given: ReadonlySet<string>;
+  },
+): AdminRemoteOptions | undefined {
+  const clientCaFile = flags["admin-client-ca-file"];
+  if (!given.has("admin-remote-port")) {
+    const idle = Object.keys(ADMIN_REMOTE_FLAGS)
+      .find((name) => given.has(name));
+    if (idle === undefined) return undefined;
+    throw new UsageError(
+      `Cannot use --${idle} without --admin-remote-port: it is about that ` +
+        "port; add it",
+      "TUN105",
+    );
+  }
+  const missing = clientCaFile === ""
+    ? "--admin-client-ca-file: who asks there shows a certificate of that CA"
+    : flags["policy-file"] === ""
+    ? "--policy-file: its admins say who may ask there, and nobody else may"
+    : undefined;
+  if (missing !== undefined) {
+    throw new UsageError(
+      `Cannot use --admin-remote-port without ${missing}; add it`,
+      "TUN105",
+    );
+  }
+  const pair = keyPair(
+    "server-cert",
+    flags["server-cert"],
+    "server-key",
+    flags["server-key"],
+  );
+  return {
+    address: {
+      hostname: flags["admin-remote-bind-address"],
+      port: flags["admin-remote-port"],
+    },
+    ...(pair === undefined ? {} : { keyPair: pair }),
+    clientCaFile,
+  };
+}
+
+/**
+ * That port of a parent, which has neither the certificates nor the policy of
+ * its workers: it looks at the files for each connection.
+ *
+ * @param access By whom and how the program is asked elsewise.
+ */
+export function parentAccess(
+  options: Pick<
+    ServerOptions,
+    "adminRemote" | "agents" | "authorization" | "tls"
+  >,
+  access: AdminAccess,
+): AdminAccess {
+  const { adminRemote, agents, authorization, tls } = options;
+  const policyFile = authorization?.policyFile;
+  const roles = policyFile === undefined
+    ? undefined
+    : new Latest(() => PolicyFile.load(policyFile));
+  const roleOf = (one: AdminCandidate) =>
+    roles?.current.current.adminRoleOf(one);
+  const named = { ...access, roleOfUser: (uid: number) => roleOf({ uid }) };
+  if (adminRemote === undefined) return named;
+  const own = `${agents.identity?.stateDirectory}/${SERVER_FILE}`;
+  const { certFile: cert, keyFile: key } = adminRemote.keyPair ??
+    agents.keyPair ?? { certFile: own, keyFile: own };
+  const ca = adminRemote.clientCaFile;
+  const credentials = new Latest(() => Credentials.load({ cert, key, ca }));
+  return {
+    ...named,
+    remote: {
+      address: adminRemote.address,
+      credentials: {
+        get current() {
+          return credentials.current.current;
+        },
+      },
+      tls,
+      whoIs: (peer) => remoteWho(peer, roleOf),
+    },
+  };
+}
+
+/** What is in files now; one that cannot be used leaves the old one in use. */
+class Latest<T extends { reload(): boolean }> {
+  readonly #load: () => T;
+  #last: T | undefined;
+
+  constructor(load: () => T) {
+    this.#load = load;
+  }
+
+  /** @throws {FileError} There was never one that can be used. */
+  get current(): T {
+    if (this.#last === undefined) return this.#last = this.#load();
+    try {
+      this.#last.reload();
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+    }
+    return this.#last;
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * A server's admin port: what is served there, by which ways, and to whom.
+ *
+ * @module
+ */
+
+import { actionLog, type AdminRoute } from "../../net/admin/admin_api.ts";
+import { adminHandler, type Routes } from "../../net/admin/http_endpoints.ts";
+import { passedHttp } from "../../net/admin/passed_http.ts";
+import { profileRoutes } from "../../net/admin/profile_routes.ts";
+import { AdminPort, apiBeside } from "../../net/listen/admin_port.ts";
+import type { AdminRemote } from "../../net/listen/admin_remote.ts";
+import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
+import { withDashboard } from "../dashboard/dashboard.ts";
+import { guardDebug, remoteWho } from "./admin_access.ts";
+import type { ServerCore } from "./server_core.ts";
+
+/** What is served. */
+export interface ServerAdminParts {
+  /** Of discovery: for those who may ask. */
+  readonly debug: Routes;
+  readonly routes: readonly AdminRoute[];
+  /** What agents are shown. */
+  readonly agentFiles: CredentialFiles;
+}
+
+/** @throws {ListenError | CredentialsError} Nothing stays open. */
+export function serverAdminPort(
+  core: ServerCore,
+  { debug, routes, agentFiles }: ServerAdminParts,
+): AdminPort {
+  const { options, log, limiter, metricRegistry, authorization } = core;
+  const { adminDebug = "open", adminAccess, agents } = options;
+  const { stateDirectory } = agents.identity ?? {};
+  const handler = adminHandler(metricRegistry, {
+    ...options.profiling === true ? profileRoutes() : {},
+    ...debug,
+  });
+  const guard = {
+    access: adminDebug,
+    stateDirectory,
+    paths: new Set(Object.keys(debug)),
+  };
+  return new AdminPort({
+    address: options.admin,
+    access: {
+      stateDirectory,
+      ...adminAccess,
+      roleOfUser: (uid) => authorization.adminRoleOf({ uid }),
+      remote: remoteOf(core, agentFiles),
+    },
+    handler: apiBeside(
+      routes,
+      (door) => withDashboard(door, guardDebug(handler, door, guard)),
+      actionLog(log, (action) => authorization.acted(action)),
+    ),
+    log,
+    evicted: () => limiter.reached("http_connections", "all"),
+  });
+}
+
+/** A worker has none: its parent asks it. */
+function remoteOf(
+  { options, files, authorization }: ServerCore,
+  agents: CredentialFiles,
+): AdminRemote | undefined {
+  const { adminRemote: remote, tls } = options;
+  if (remote === undefined || passedHttp() !== undefined) return undefined;
+  const { certFile: cert, keyFile: key } = remote.keyPair ??
+    { certFile: agents.cert, keyFile: agents.key };
+  const ca = remote.clientCaFile;
+  return {
+    address: remote.address,
+    credentials: files.credentials("admin-remote", { cert, key, ca }),
+    tls,
+    whoIs: (peer) => remoteWho(peer, (one) => authorization.adminRoleOf(one)),
+  };
+}
