@@ -126,8 +126,8 @@ export function adminAddress(values: Values): ListenAddress {
 }
 
 /**
- * By whom and how it is asked. One without a port of its own has no place of
- * its own either.
+ * By whom and how it is asked. Tokens and the usual socket are those of the
+ * usual port: another proxy of the machine would share the place.
  *
  * @throws {UsageError} One line.
  */
@@ -135,13 +135,11 @@ export function proxyAdminAccess(
   values: Values,
   { environment }: Pick<CommandContext, "environment">,
 ): AdminAccess {
-  const port = values["admin-port"];
-  if (port === 0) return adminAccess(values);
-  const directory = proxyStateDirectory(environment);
-  const socket = port === PROXY_ADMIN_PORT
-    ? {}
-    : { socket: `${directory}/admin-${port}.sock` };
-  return { ...socket, ...adminAccess(values, directory) };
+  const isUsual = values["admin-port"] === PROXY_ADMIN_PORT;
+  return adminAccess(
+    values,
+    isUsual ? proxyStateDirectory(environment) : undefined,
+  );
 }
 
 /** @throws {UsageError} One line. */

@@ -11,7 +11,12 @@ import type { Log } from "../../platform/log/log.ts";
 import { printable } from "../../platform/log/printable.ts";
 import type { OperatorAction } from "../../policy/dial_record.ts";
 import { INTERNAL_ERROR } from "../../platform/errors/internal_errors.ts";
-import { type AdminProblem, type AdminRole } from "../../proto/admin/api.ts";
+import {
+  ADMIN_API,
+  type AdminProblem,
+  type AdminRole,
+  type IndexAnswer,
+} from "../../proto/admin/api.ts";
 import { jsonAnswer } from "./http_endpoints.ts";
 import type { HttpHandler, HttpPeer } from "./http_port.ts";
 
@@ -114,7 +119,8 @@ export function adminApi(
   routes: readonly AdminRoute[],
   options: AdminApiOptions,
 ): HttpHandler {
-  const known = routes.map((route) => ({ route, pattern: patternOf(route) }));
+  const all: readonly AdminRoute[] = [indexRoute(routes), ...routes];
+  const known = all.map((route) => ({ route, pattern: patternOf(route) }));
   return async (request, peer) => {
     const url = new URL(request.url);
     let who: AdminWho | undefined;
@@ -146,6 +152,17 @@ export function adminApi(
       }
     }
   };
+}
+
+/** What there is to ask, and to do. */
+function indexRoute(routes: readonly AdminRoute[]): AdminRoute {
+  const paths = routes.map(({ method, path, role }) => ({
+    method,
+    path,
+    role,
+  }));
+  const answer: IndexAnswer = { version: 1, paths };
+  return { method: "GET", path: ADMIN_API, role: "view", answer: () => answer };
 }
 
 /** As every refusal is answered. */
@@ -197,8 +214,8 @@ function routeFor(
   if (here.length === 0) {
     throw new AdminFailure(404, {
       code: "TUN123",
-      message: "This program has nothing to say at this path; " +
-        "docs/admin-api.md has those that there are",
+      message: "This program has nothing to say at this path; GET /v1 has " +
+        "those that there are",
     });
   }
   const methods = [...new Set(here.map(({ route }) => route.method))];
@@ -243,9 +260,16 @@ export async function jsonOf(request: Request): Promise<unknown> {
         "Content-Type: application/json",
     });
   }
+  let body: unknown;
   try {
-    return JSON.parse(text);
+    body = JSON.parse(text);
   } catch {
     throw new AdminFailure(400, { message: "The body cannot be read as JSON" });
   }
+  if (typeof body === "object" && body !== null && !Array.isArray(body)) {
+    return body;
+  }
+  throw new AdminFailure(400, {
+    message: "The body is no object of JSON: wanted such as {}",
+  });
 }

@@ -84,6 +84,19 @@ Deno.test("a path is answered as it is written, decoded, and in full", async () 
   assertEquals(exact.said, { exact: true });
 });
 
+Deno.test("GET /v1 says what there is", async () => {
+  const { said } = await ask(VIEWER, "GET", "/v1");
+  assertEquals(said.version, 1);
+  assertEquals(
+    said.paths,
+    ROUTES.map(({ method, path, role }) => ({
+      method,
+      path,
+      role,
+    })),
+  );
+});
+
 Deno.test("what is not served, or not so, is refused with the status for it", async () => {
   // deno-fmt-ignore: the columns are the point.
   const cases: readonly Refusal[] = [
@@ -95,6 +108,8 @@ Deno.test("what is not served, or not so, is refused with the status for it", as
     [VIEWER,   "POST", "/v1/nodes/a/drain",   "{}",      "application/json", 403],
     [OPERATOR, "POST", "/v1/nodes/a/drain",   "{}",      "text/plain",       415],
     [OPERATOR, "POST", "/v1/nodes/a/drain",   "{",       "application/json", 400],
+    [OPERATOR, "POST", "/v1/nodes/a/drain",   "null",    "application/json", 400],
+    [OPERATOR, "POST", "/v1/nodes/a/drain",   "[]",      "application/json", 400],
     [OPERATOR, "POST", "/v1/nodes/gone/drain", "{}",     "application/json", 404],
     [OPERATOR, "POST", "/v1/nodes/a/drain",   "{}",      "application/json; charset=utf-8", 200],
   ];

@@ -88,6 +88,18 @@ export interface AdminProblem {
   readonly message: string;
 }
 
+/** `GET /v1`: what this program answers, and what it takes. */
+export interface IndexAnswer {
+  /** In front of every path. */
+  readonly version: 1;
+  readonly paths: readonly {
+    readonly method: "GET" | "POST";
+    /** With one `:segment` where a name or an id is. */
+    readonly path: string;
+    readonly role: AdminRole;
+  }[];
+}
+
 /** That something was done. */
 export interface ActionAnswer {
   /** One sentence. */

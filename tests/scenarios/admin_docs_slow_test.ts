@@ -1,0 +1,78 @@
+/**
+ * What docs/admin-api.md says is served is what servers, agents and proxies
+ * serve: no more and no less.
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import { adminClient } from "../../client/admin/admin_client.ts";
+import type { IndexAnswer } from "../../proto/admin/api.ts";
+import { Child } from "../peers/child.ts";
+import { freePort } from "../peers/ports.ts";
+import { ourCommand } from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
+import { ServerStage } from "../support/rigs/server_stage.ts";
+
+type Program = "server" | "agent" | "proxy";
+
+const PAGE = new URL("../../docs/admin-api.md", import.meta.url);
+
+/** `METHOD PATH ROLE` of each row of the page that is about `program`. */
+function documented(program: Program): readonly string[] {
+  const rows = Deno.readTextFileSync(PAGE).matchAll(
+    /^\| (GET|POST) \| `(\S+)` \| (view|operate) \| ([a-z, ]+) \|/gm,
+  );
+  return [...rows]
+    .filter(([, , , , programs]) => programs!.split(", ").includes(program))
+    .map(([, method, path, role]) => `${method} ${path} ${role}`)
+    .sort();
+}
+
+async function served(program: Program, path: string) {
+  for (let count = 0; count < 200; count++) {
+    if (await Deno.stat(path).then(() => true, () => false)) break;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  const client = adminClient(program, { kind: "unix", path });
+  const { paths } = await client.get<IndexAnswer>("/v1");
+  return paths.map(({ method, path, role }) => `${method} ${path} ${role}`)
+    .sort();
+}
+
+Deno.test("docs/admin-api.md has the paths that are served, with their roles", async () => {
+  await using stage = new ServerStage(await Workspace.make());
+  const { workspace } = stage;
+  const socket = (name: string) => `${workspace.folder}/${name}.sock`;
+  const services = workspace.path("services.yaml");
+  Deno.writeTextFileSync(services, "services: []\n");
+  const auditLog = workspace.path("audit.log");
+  const server = stage.start(
+    `--admin-socket=${socket("server")}`,
+    `--audit-log=${auditLog}`,
+  );
+  await server.untilPrinted(/server started/);
+  await stage.launch(
+    `--admin-socket=${socket("agent")}`,
+    `--audit-log=${workspace.path("agent-audit.log")}`,
+  );
+  const proxy = new Child({
+    name: "proxy",
+    command: ourCommand(
+      "proxy",
+      `--config=${services}`,
+      `--admin-port=${freePort()}`,
+      `--admin-socket=${socket("proxy")}`,
+      "--address-file=none",
+      "--catalog-copies=none",
+    ),
+    logFile: workspace.path("proxy.log"),
+  });
+  try {
+    for (const program of ["server", "agent", "proxy"] as const) {
+      const rows = documented(program);
+      assert(rows.length > 5, program);
+      assertEquals(rows, await served(program, socket(program)), program);
+    }
+  } finally {
+    await proxy.stop("SIGKILL");
+  }
+});
