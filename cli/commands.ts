@@ -66,6 +66,8 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   policy: async () => (await import("./policy.ts")).POLICY_COMMAND,
   config: async () =>
     (await import("./config/command.ts")).configCommand(allCommands),
+  "support-bundle": async () =>
+    (await import("./support/command.ts")).supportCommand(allCommands),
   explain: async () => (await import("./explain.ts")).EXPLAIN_COMMAND,
   completion: async () => {
     const { completionCommand } = await import("./reference/completion.ts");

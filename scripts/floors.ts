@@ -129,6 +129,7 @@ export const FLOORS: readonly (readonly string[])[] = [
     "cli/config",
   ],
   ["cli/yurttunnel_agent", "cli/doctor"],
+  ["cli/support"],
   ["cli/reference"],
   ["cli"],
   ["main.ts"],

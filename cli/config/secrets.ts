@@ -18,7 +18,8 @@ const USER_INFO = /(\b[a-z][a-z0-9+.-]*:\/\/)[^/\s"'@]+@/gi;
 /** The value of a header, a field or a flag whose name says that it is secret. */
 const NAMED = new RegExp(
   "((?:authorization|cookie|password|passwd|secret|token|api[-_]?key)" +
-    "[\"']?\\s*[:=]\\s*[\"']?)(?:(?:bearer|basic)\\s+)?[^\\s\"',;&]+",
+    "\\\\*[\"']?\\s*[:=]\\s*\\\\*[\"']?)(?:(?:bearer|basic)\\s+)?" +
+    "[^\\s\"',;&\\\\]+",
   "gi",
 );
 
@@ -30,6 +31,16 @@ const JWT = /\beyJ[\w-]+\.[\w-]+\.[\w-]*/g;
 
 /** 32 bytes or more in hex alone, as admin tokens are. */
 const HEX = /\b[0-9a-f]{64,}\b/gi;
+
+/** Fields whose value is a secret, whatever it looks like. */
+const SECRET_FIELD =
+  /^(?:authorization|cookie|pass(?:word|wd)?|secret|token|(?:private|api)?key)$/i;
+
+/** For `JSON.stringify`: values without secrets. */
+export function hideSecrets(field: string, value: unknown): unknown {
+  if (typeof value !== "string") return value;
+  return SECRET_FIELD.test(field) ? HIDDEN : withoutSecrets(value);
+}
 
 /** A URL's user and password are left out. */
 export function withoutUrlSecrets(text: string): string {

@@ -1,0 +1,180 @@
+/**
+ * What is in a support bundle, file by file. Whatever a file is made of, secrets
+ * are taken out of its text at the one place where it leaves.
+ *
+ * @module
+ */
+
+import type { AdminClient } from "../../client/admin/admin_client.ts";
+import { messageOf } from "../../platform/errors/error_code.ts";
+import { ADMIN_PATHS } from "../../proto/admin/api.ts";
+import { hideSecrets, withoutSecrets } from "../config/secrets.ts";
+import { versionText } from "../program/version.ts";
+import { lastLines, listedFiles, machineFacts } from "./machine_facts.ts";
+import { Pseudonyms } from "./pseudonyms.ts";
+import type { TarFile } from "./tar_writer.ts";
+
+/** A program that is asked. */
+export interface BundledProgram {
+  readonly name: "server" | "agent" | "proxy";
+  readonly client: AdminClient;
+  readonly stateDirectory: string;
+  /** Absent: it could not be said. */
+  readonly flags?: () => unknown;
+  /** What `tunnel doctor` finds. */
+  readonly doctor?: () => Promise<string>;
+}
+
+/** What a bundle is made of. */
+export interface BundleSources {
+  readonly programs: readonly BundledProgram[];
+  /** Files with log lines. */
+  readonly logs: readonly string[];
+  readonly isAnonymous: boolean;
+  /** The text at a URL; for metrics. */
+  readonly fetchText: (url: string) => Promise<string>;
+}
+
+/** Of each log; a day of a busy server is more. */
+const LOG_BYTES_MAX = 1024 * 1024;
+
+const ASKED = [
+  "status",
+  "nodes",
+  "conduits",
+  "events",
+  "services",
+  "discovery",
+  "certificates",
+  "config",
+] as const;
+
+const README =
+  `A support bundle of tunnel. It has no keys, tokens or passwords, and of the
+state directories only names, modes and sizes of files. Look through it before
+you pass it on: names of nodes and targets are in it, unless it was made with
+--anonymous. What could not be had:
+`;
+
+/** The files, under one folder. */
+export async function* bundleFiles(
+  folder: string,
+  sources: BundleSources,
+): AsyncGenerator<TarFile> {
+  const bundle = new Bundle(folder, sources);
+  yield* bundle.files();
+}
+
+class Bundle {
+  readonly #folder: string;
+  readonly #sources: BundleSources;
+  readonly #pseudonyms: Pseudonyms | undefined;
+  readonly #lacking: string[] = [];
+
+  constructor(folder: string, sources: BundleSources) {
+    this.#folder = folder;
+    this.#sources = sources;
+    if (sources.isAnonymous) this.#pseudonyms = new Pseudonyms();
+  }
+
+  async *files(): AsyncGenerator<TarFile> {
+    const { programs, logs } = this.#sources;
+    // Names are known only when all was asked, and hidden in all files.
+    const answers = await Promise.all(programs.map((one) => this.#ask(one)));
+    const machine = machineFacts();
+    this.#pseudonyms?.learn(answers.map((one) => [...one.values()]));
+    this.#pseudonyms?.learn(machine);
+    yield this.#file("version.json", versionText("json"));
+    yield this.#json("machine.json", machine);
+    for (const [at, program] of programs.entries()) {
+      yield* this.#program(program, answers[at]!);
+    }
+    for (const [at, path] of logs.entries()) {
+      const text = await this.#have(path, () => lastLines(path, LOG_BYTES_MAX));
+      if (text !== undefined) yield this.#file(`log-${at + 1}.txt`, text);
+    }
+    yield this.#file(
+      "README.txt",
+      README + this.#lacking.map((line) => `- ${line}\n`).join(""),
+    );
+  }
+
+  async #ask({ name, client }: BundledProgram): Promise<Map<string, unknown>> {
+    const answers = new Map<string, unknown>();
+    for (const what of ASKED) {
+      const answer = await this.#have(
+        `${name}: ${what}`,
+        () => client.get<unknown>(ADMIN_PATHS[what]),
+      );
+      if (answer !== undefined) answers.set(what, answer);
+      // Who does not answer this answers nothing.
+      else if (what === "status") break;
+    }
+    return answers;
+  }
+
+  async *#program(
+    program: BundledProgram,
+    answers: ReadonlyMap<string, unknown>,
+  ): AsyncGenerator<TarFile> {
+    const { name, stateDirectory, flags, doctor } = program;
+    for (const [what, answer] of answers) {
+      yield this.#json(`${name}/${what}.json`, answer);
+    }
+    const health = healthOf(answers.get("status"));
+    if (health !== undefined) {
+      const url = `http://${health}/metrics`;
+      const text = await this.#have(
+        `${name}: metrics`,
+        () => this.#sources.fetchText(url),
+      );
+      if (text !== undefined) yield this.#file(`${name}/metrics.txt`, text);
+    }
+    const files = await this.#have(
+      `${name}: ${stateDirectory}`,
+      () => listedFiles(stateDirectory),
+    );
+    if (files !== undefined) {
+      yield this.#json(`${name}/state-files.json`, files);
+    }
+    const printed = flags && await this.#have(`${name}: flags`, flags);
+    if (printed !== undefined) yield this.#json(`${name}/flags.json`, printed);
+    const found = doctor && await this.#have(`${name}: doctor`, doctor);
+    if (found !== undefined) yield this.#file(`${name}/doctor.txt`, found);
+  }
+
+  async #have<T>(
+    what: string,
+    get: () => T | Promise<T>,
+  ): Promise<T | undefined> {
+    try {
+      return await get();
+    } catch (error) {
+      this.#lacking.push(`${what}: ${messageOf(error).replaceAll("\n", " ")}`);
+      return undefined;
+    }
+  }
+
+  #json(name: string, value: unknown): TarFile {
+    return this.#file(name, `${JSON.stringify(value, hideSecrets, 1)}\n`);
+  }
+
+  /** The only way into a bundle. */
+  #file(name: string, text: string): TarFile {
+    const safe = withoutSecrets(text);
+    const shown = this.#pseudonyms?.text(safe) ?? safe;
+    const content = new TextEncoder().encode(shown);
+    return { name: `${this.#folder}/${name}`, content };
+  }
+}
+
+/** `HOST:PORT` to connect to. */
+function healthOf(status: unknown): string | undefined {
+  const text = Object(Object(Object(status).program).addresses).health;
+  if (typeof text !== "string") return undefined;
+  const port = /:(\d{1,5})$/.exec(text)?.[1];
+  const host = text.slice(0, -(port?.length ?? 0) - 1);
+  if (port === undefined) return undefined;
+  const isWild = ["", "0.0.0.0", "[::]", "*"].includes(host);
+  return `${isWild ? "127.0.0.1" : host}:${port}`;
+}

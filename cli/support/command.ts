@@ -1,0 +1,213 @@
+/**
+ * `tunnel support-bundle`: one file with what somebody needs who helps, and no
+ * secrets.
+ *
+ * @module
+ */
+
+import { adminClient } from "../../client/admin/admin_client.ts";
+import {
+  isSystemError,
+  systemProblem,
+} from "../../platform/files/file_error.ts";
+import { effectiveFlags } from "../config/effective.ts";
+import { ASKED_FLAGS, askedProgram, LOCAL } from "../flags/admin_flags.ts";
+import {
+  booleanFlag,
+  type FlagValues,
+  listFlag,
+  textFlag,
+} from "../flags/flag.ts";
+import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import {
+  defaultStateDirectory,
+  proxyStateDirectory,
+} from "../flags/state_directory.ts";
+import {
+  type Command,
+  type CommandContext,
+  defineCommand,
+  refuseOperands,
+} from "../program/command.ts";
+import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
+import { type BundledProgram, bundleFiles } from "./bundle.ts";
+import { tarBytes } from "./tar_writer.ts";
+
+const GROUP = "The bundle";
+
+const FLAGS = {
+  "output": textFlag("", {
+    group: GROUP,
+    short: "o",
+    placeholder: "FILE",
+    offers: "files",
+    help: "Where to write it; there must be no such file yet.",
+    defaultText: "tunnel-support-TIME.tar.gz here",
+  }),
+  "anonymous": booleanFlag(false, {
+    group: GROUP,
+    help: "Put numbers in place of the names and addresses of nodes, users, " +
+      "services and targets.",
+  }),
+  "log": listFlag([], {
+    group: GROUP,
+    placeholder: "FILE",
+    offers: "files",
+    help: "Files with log lines; the last megabyte of each is taken.",
+  }),
+  ...ASKED_FLAGS,
+  ...GENERAL_FLAGS,
+} as const;
+
+type Values = FlagValues<typeof FLAGS>;
+type ProgramName = BundledProgram["name"];
+
+/** How long a program may take to say its metrics. */
+const METRICS_MS = 10_000;
+
+/** @param commands All of them, for their flags and for what doctor finds. */
+export function supportCommand(
+  commands: () => Promise<readonly Command[]>,
+): Command {
+  return defineCommand({
+    name: "support-bundle",
+    summary: "Write one file with what a helper needs, without secrets",
+    operands: "[flags]",
+    about: [
+      "Asks the server, the agent and the proxy of this machine (or the one " +
+      "that --server, --agent or --proxy names) and writes a .tar.gz: " +
+      "versions, status, nodes, connections, events, metrics, flags in " +
+      "effect, what tunnel doctor finds, the machine and its limits, and " +
+      "which files the state directory has.",
+      "Keys, tokens and passwords are left out, and so is what looks like " +
+      "one. Look through the file before you pass it on.",
+    ],
+    examples: [
+      "tunnel support-bundle",
+      "tunnel support-bundle --anonymous -o /tmp/help.tar.gz",
+      "journalctl -u tunnel-server > /tmp/log; tunnel support-bundle " +
+      "--log /tmp/log",
+    ],
+    flags: FLAGS,
+    async run({ values, operands, given }, context) {
+      refuseOperands(operands);
+      const time = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "");
+      const folder = `tunnel-support-${time}`;
+      const path = values["output"] || `${folder}.tar.gz`;
+      const known = new Map(
+        (await commands()).map((command) => [command.name, command]),
+      );
+      const programs = namesOf(values, given)
+        .map((name) => programOf(name, values, given, known, context));
+      try {
+        const files = bundleFiles(folder, {
+          programs,
+          logs: values["log"],
+          isAnonymous: values["anonymous"],
+          fetchText,
+        });
+        await write(path, ReadableStream.from(tarBytes(files, Date.now())));
+      } finally {
+        for (const { client } of programs) client.close();
+      }
+      context.print(`${path}\n`);
+      context.printError(
+        "tunnel support-bundle: look through it before you pass it on: tar " +
+          `-xzf ${path}\n`,
+      );
+      return ExitCode.OK;
+    },
+  });
+}
+
+/** Those that are named, or all of this machine. */
+function namesOf(
+  values: Values,
+  given: ReadonlySet<string>,
+): readonly ProgramName[] {
+  const all = ["server", "agent", "proxy"] as const;
+  const named = all.filter((name) => given.has(name) && values[name] !== "");
+  return named.length === 0 ? all : named;
+}
+
+function programOf(
+  name: ProgramName,
+  values: Values,
+  given: ReadonlySet<string>,
+  commands: ReadonlyMap<string, Command>,
+  context: CommandContext,
+): BundledProgram {
+  const others = { server: "", agent: "", proxy: "" };
+  const place = given.has(name) ? values[name] : LOCAL;
+  const asked = askedProgram(
+    { ...values, ...others, [name]: place },
+    new Set([name]),
+    context,
+  );
+  const stateDirectory = values["state-dir"] ||
+    (name === "proxy"
+      ? proxyStateDirectory(context.environment)
+      : defaultStateDirectory(name, context.environment));
+  const table = commands.get(name)?.flags;
+  const doctor = commands.get("doctor");
+  return {
+    name,
+    client: adminClient(asked.program, asked.address),
+    stateDirectory,
+    ...(table === undefined ? {} : {
+      flags: () => effectiveFlags(name, table, { ...context, argv: [] }),
+    }),
+    ...(doctor === undefined || name === "proxy" || place !== LOCAL ? {} : {
+      doctor: () => printedBy(doctor, [name], context),
+    }),
+  };
+}
+
+/** What a command prints. */
+async function printedBy(
+  command: Command,
+  argv: readonly string[],
+  context: CommandContext,
+): Promise<string> {
+  let text = "";
+  const print = (more: string) => void (text += more);
+  const { environment, readFile } = context;
+  await command.run({ environment, readFile, argv, print, printError: print });
+  return text;
+}
+
+async function fetchText(url: string): Promise<string> {
+  const signal = AbortSignal.timeout(METRICS_MS);
+  const response = await fetch(url, { signal });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`it answered ${response.status}`);
+  return text;
+}
+
+/** @throws {CommandFailure} */
+async function write(
+  path: string,
+  bytes: ReadableStream<Uint8Array<ArrayBuffer>>,
+): Promise<void> {
+  try {
+    const file = await Deno.open(path, {
+      write: true,
+      createNew: true,
+      mode: 0o600,
+    });
+    await bytes.pipeThrough(new CompressionStream("gzip")).pipeTo(
+      file.writable,
+    );
+  } catch (error) {
+    const isThere = error instanceof Deno.errors.AlreadyExists;
+    if (!isThere && !isSystemError(error)) throw error;
+    throw new CommandFailure(
+      ExitCode.FAILURE,
+      `Cannot write ${path}: ${
+        isThere ? "there is such a file already" : systemProblem(error)
+      }`,
+      error,
+      "TUN114",
+    );
+  }
+}
