@@ -38,7 +38,7 @@ import {
 } from "../flags/join_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
-import { runningAgentHop } from "./running_agent.ts";
+import { runningAgentHop } from "./running_program.ts";
 import type { CommandContext } from "../program/command.ts";
 
 type Reading = FlagReading<typeof AGENT_FLAGS>;

@@ -9,13 +9,12 @@ import { failed, fine, skipped, warned } from "../../client/doctor/faults.ts";
 import { type Finding, type Hop, walk } from "../../client/doctor/path_walk.ts";
 import { RunningProcess } from "../../net/handover/running_process.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
-import { type PortOwner, portOwner } from "../../net/libc/port_owner.ts";
 import { listProcFolder, readProcFile } from "../../net/libc/proc_files.ts";
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { PathStep } from "../../proto/admin/path_check.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
-import { hostOf, hostPort } from "../../proto/peer/host_port.ts";
+import { hostOf } from "../../proto/peer/host_port.ts";
 import {
   lookAtCertificate,
   type ShownCertificate,
@@ -35,6 +34,8 @@ import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import type { CommandContext } from "../program/command.ts";
 import { stateSource, usingConnection } from "../program/server_state.ts";
+import { lookAtRunningServer } from "./running_program.ts";
+import { listensOf, lookAtPort } from "./server_ports.ts";
 import { localHealth } from "./local_health.ts";
 
 type Reading = FlagReading<typeof SERVER_FLAGS>;
@@ -141,6 +142,15 @@ function hopsOf(subject: Subject): readonly Hop[] {
         return await localHealth(options.health, signal);
       },
     }),
+    independent({
+      name: "status",
+      look: async () => {
+        if (subject.running === undefined || identity === undefined) {
+          return undefined;
+        }
+        return await lookAtRunningServer(identity.stateDirectory);
+      },
+    }),
   ];
 }
 
@@ -212,129 +222,6 @@ function isReadable(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-interface Listen {
-  readonly name: string;
-  readonly flag: string;
-  readonly bindFlag: string;
-  readonly hostname: string;
-  readonly port: number;
-  /** In place of a port. */
-  readonly path?: string;
-}
-
-function listensOf(options: ServerOptions): readonly Listen[] {
-  const { frontend, agents, admin, health, kubelet } = options;
-  const tcp = (
-    name: string,
-    flag: string,
-    address: { readonly hostname: string; readonly port: number },
-  ): Listen => ({
-    name,
-    flag: `--${flag}-port`,
-    bindFlag: `--${flag}-bind-address`,
-    hostname: address.hostname,
-    port: address.port,
-  });
-  return [
-    tcp("agents", "agent", agents.address),
-    frontend.listen.kind === "unix"
-      ? {
-        ...tcp("frontend", "server", { hostname: "", port: 0 }),
-        path: frontend.listen.path,
-      }
-      : tcp("frontend", "server", frontend.listen.address),
-    tcp("admin", "admin", admin),
-    tcp("health", "health", health),
-    ...kubelet === undefined
-      ? []
-      : [tcp("kubelet", "kubelet", kubelet.address)],
-  ];
-}
-
-function lookAtPort(listen: Listen, subject: Subject): Finding | undefined {
-  const { hostname, port, path, flag, bindFlag } = listen;
-  if (path !== undefined) return lookAtPath(path, subject);
-  if (port === 0) return undefined;
-  if (hostname !== "" && !isHere(hostname)) {
-    return failed(
-      "TUN903",
-      `this machine has no address ${hostname}`,
-      `correct ${bindFlag} (ip address shows what there is)`,
-    );
-  }
-  const owner = portOwner(port);
-  const running = subject.running !== undefined;
-  if (owner === undefined) {
-    if (running && listen.name === "agents") {
-      return failed(
-        "TUN811",
-        `process ${subject.running!.pid} is a server of this state, and does ` +
-          `not listen on ${hostPort(hostname || "*", port)}`,
-        "give its own flags to doctor; for a second server, stop that server " +
-          "or name another --state-dir",
-      );
-    }
-    return running
-      ? failed(
-        "TUN904",
-        `process ${subject.running!.pid} runs, and nothing listens on ` +
-          hostPort(hostname || "*", port),
-        "see its log: it may be starting, draining, or have another " + flag,
-      )
-      : fine(`port ${port} is free`);
-  }
-  if (isOurs(owner, subject)) {
-    return fine(`port ${port} is the server's (process ${owner.pid ?? "?"})`);
-  }
-  const who = owner.pid === undefined
-    ? "another user's process"
-    : `process ${owner.pid} (${owner.command})`;
-  return failed(
-    "TUN901",
-    `port ${port}, for ${listen.name}, is taken by ${who}`,
-    `end it, or give another ${flag}`,
-  );
-}
-
-/** Workers share the ports of their parent, and have its program's name. */
-function isOurs({ pid }: PortOwner, { running }: Subject): boolean {
-  if (running === undefined) return false;
-  if (pid === undefined || pid === running.pid) return true;
-  const stat = readProcFile(`/proc/${pid}/stat`) ?? "";
-  // Behind the name, which may hold anything: state, parent.
-  const [, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return Number(parent) === running.pid;
-}
-
-function lookAtPath(path: string, { running }: Subject): Finding {
-  try {
-    const { isSocket } = Deno.statSync(path);
-    if (isSocket !== true) {
-      return failed(
-        "TUN904",
-        `${path} is no socket, so no server can listen there`,
-        "move the file away, or name another path with --uds-name",
-      );
-    }
-    return fine(`${path} is there${running === undefined ? ", unused" : ""}`);
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) {
-      return skipped(`${path}: ${messageOf(error)}`);
-    }
-    return running === undefined ? fine(`${path} is free`) : failed(
-      "TUN904",
-      `process ${running.pid} runs, and its socket ${path} is gone: callers ` +
-        "cannot come in",
-      "restart the server; something removes files there",
-    );
-  }
-}
-
-function isHere(hostname: string): boolean {
-  if (/^(0\.0\.0\.0|::|localhost|127\..*|::1)$/.test(hostname)) return true;
-  return Deno.networkInterfaces().some(({ address }) => address === hostname);
 }
 
 function certificatesOf(options: ServerOptions): readonly ShownCertificate[] {

@@ -54,7 +54,7 @@ export async function placeFaults(
     },
     {
       what: "the port is the health port",
-      source: "shared findings, newcomer: join at the wrong port",
+      source: "daily use: join at the wrong port",
       args: ["agent", mine, at(stage.identity.healthPort)],
       code: "TUN208",
       hop: "tls",
@@ -62,7 +62,7 @@ export async function placeFaults(
     },
     {
       what: "the port is sshd's",
-      source: "fatedier/frp#4210",
+      source: "daily use: join at a port that speaks something else",
       args: ["agent", mine, at(ssh)],
       code: "TUN208",
       hop: "tls",
@@ -70,7 +70,7 @@ export async function placeFaults(
     },
     {
       what: "what accepts there says nothing",
-      source: "shared findings, newcomer: silent peer",
+      source: "daily use: silent peer",
       args: ["agent", mine, at(silent)],
       code: "TUN421",
       hop: "tls",
@@ -87,7 +87,7 @@ export async function placeFaults(
     },
     {
       what: "the proxy is down",
-      source: "jpillora/chisel#25",
+      source: "daily use: HTTP proxy down",
       args: ["agent", mine, "--server=tunnel.example:8091"],
       env: { HTTPS_PROXY: `http://127.0.0.1:${stage.closedPort}` },
       code: "TUN412",
@@ -96,7 +96,7 @@ export async function placeFaults(
     },
     {
       what: "the server stands still",
-      source: "kubernetes-sigs/apiserver-network-proxy#152",
+      source: "daily use: a frontend that never answers",
       args: ["agent", mine],
       code: "TUN421",
       hop: "tls",
@@ -172,7 +172,7 @@ export async function certificateFaults(
     },
     {
       what: "the clock is behind: a certificate of tomorrow",
-      source: "skupperproject/skupper#456",
+      source: "fatedier/frp#144",
       args: ["agent", ...files(good), `--server=${early}`],
       code: "TUN916",
       hop: "tls",
@@ -188,7 +188,7 @@ export async function certificateFaults(
     },
     {
       what: "a load balancer ends TLS",
-      source: "jpillora/chisel#269",
+      source: "daily use: ALPN taken away on the way",
       args: ["agent", ...files(good), `--server=127.0.0.1:${balancer}`],
       code: "TUN210",
       hop: "identity",
@@ -196,7 +196,7 @@ export async function certificateFaults(
     },
     {
       what: "the port is another TLS service's",
-      source: "fatedier/frp#3437",
+      source: "daily use: wrong port",
       args: ["agent", ...files(good), `--server=127.0.0.1:${website}`],
       code: "TUN420",
       hop: "tls",
@@ -204,7 +204,7 @@ export async function certificateFaults(
     },
     {
       what: "the agent's own certificate has expired",
-      source: "shared findings, newcomer: expired certificate",
+      source: "daily use: expired certificate",
       args: ["agent", ...files(old), `--server=${stage.server}`],
       code: "TUN202",
       hop: "state",
@@ -220,7 +220,7 @@ export async function certificateFaults(
     },
     {
       what: "certificate and key do not belong together",
-      source: "shared findings, newcomer: key mismatch",
+      source: "daily use: key mismatch",
       args: [
         "agent",
         ...files({ cert: good.cert, key: old.key }),
@@ -283,7 +283,7 @@ export async function identityFaults(
   return [
     {
       what: "the node has not joined",
-      source: "shared findings, newcomer: agent without anything",
+      source: "daily use: agent without anything",
       args: ["agent", `--state-dir=${stage.path("none")}`],
       code: "TUN309",
       hop: "state",
@@ -291,7 +291,7 @@ export async function identityFaults(
     },
     {
       what: "the identity is another user's",
-      source: "shared findings, newcomer: non-root on root's state",
+      source: "daily use: non-root on root's state",
       args: ["agent", `--state-dir=${forbidden}`],
       code: "TUN331",
       hop: "state",
@@ -300,7 +300,7 @@ export async function identityFaults(
     },
     {
       what: "the node waits for approval",
-      source: "tailscale/tailscale#5405",
+      source: "daily use: pending node",
       args: ["agent", `--state-dir=${begun}`],
       code: "TUN332",
       hop: "state",
@@ -308,7 +308,7 @@ export async function identityFaults(
     },
     {
       what: "the key was lost",
-      source: "shared findings, newcomer: key.pem missing",
+      source: "daily use: key.pem missing",
       args: ["agent", `--state-dir=${keyless}`],
       code: "TUN314",
       hop: "state",
@@ -316,7 +316,7 @@ export async function identityFaults(
     },
     {
       what: "the node was revoked",
-      source: "shared findings, newcomer: revoked node",
+      source: "daily use: revoked node",
       args: ["agent", `--state-dir=${exile}`],
       code: "TUN311",
       hop: "identity",
@@ -324,7 +324,7 @@ export async function identityFaults(
     },
     {
       what: "the node was forgotten",
-      source: "juanfont/headscale#2186",
+      source: "daily use: forgotten node",
       args: ["agent", `--state-dir=${former}`],
       code: "TUN312",
       hop: "identity",
@@ -332,7 +332,7 @@ export async function identityFaults(
     },
     {
       what: "identifiers that were not granted",
-      source: "shared findings, newcomer: identifiers not granted",
+      source: "daily use: identifiers not granted",
       args: [
         "agent",
         `--state-dir=${root}`,
@@ -374,7 +374,7 @@ export async function tokenFaults(
     remedy = /tunnel token create/,
   ): Fault => ({
     ...{ what, args, code, hop, remedy },
-    source: "shared findings, newcomer: tokens expired, used up, of others",
+    source: "daily use: tokens expired, used up, of others",
   });
   const wrong = `${stage.token.slice(0, -4)}AAAA`;
   return [

@@ -22,7 +22,7 @@ export async function nodeFaults(
   return [
     {
       what: "the node was revoked, as its server sees it",
-      source: "shared findings, newcomer: revoked node",
+      source: "daily use: revoked node",
       args: ["node", "exile", ...stage.asked],
       code: "TUN311",
       hop: "joined",
@@ -30,7 +30,7 @@ export async function nodeFaults(
     },
     {
       what: "the node is offline",
-      source: "tailscale/tailscale#3706",
+      source: "k0sproject/k0s#5809",
       args: ["node", "away", ...stage.asked],
       code: "TUN402",
       hop: "online",
@@ -38,7 +38,7 @@ export async function nodeFaults(
     },
     {
       what: "the node waits for approval, as its server sees it",
-      source: "tailscale/tailscale#5405",
+      source: "daily use: pending node",
       args: ["node", "waiting", ...stage.asked],
       code: "TUN310",
       hop: "joined",
@@ -70,7 +70,7 @@ export async function nodeFaults(
     },
     {
       what: "the node never joined",
-      source: "shared findings, newcomer: unknown node",
+      source: "daily use: unknown node",
       args: ["node", "warehouse", ...stage.asked],
       code: "TUN312",
       hop: "joined",

@@ -51,7 +51,7 @@ export function settingFaults(stage: DoctorStage): readonly Fault[] {
     },
     {
       what: "a server runs with this state on another port",
-      source: "shared findings, newcomer: second server, same state",
+      source: "daily use: second server, same state",
       args: ["server", own, rival, ...PORTS.slice(1)],
       code: "TUN811",
       hop: "port agents",
@@ -59,7 +59,7 @@ export function settingFaults(stage: DoctorStage): readonly Fault[] {
     },
     {
       what: "an address that this machine does not have",
-      source: "shared findings, newcomer: bind address that is not here",
+      source: "daily use: bind address that is not here",
       args: [
         "server",
         ...foreign.slice(0, -3),
@@ -74,7 +74,7 @@ export function settingFaults(stage: DoctorStage): readonly Fault[] {
     },
     {
       what: "the server's key is of another certificate",
-      source: "shared findings, newcomer: key mismatch",
+      source: "daily use: key mismatch",
       args: ["server", ...foreign, `--cluster-key=${agent.key}`],
       code: "TUN204",
       hop: "certificate",
@@ -82,7 +82,7 @@ export function settingFaults(stage: DoctorStage): readonly Fault[] {
     },
     {
       what: "the certificate is not for the advertised address",
-      source: "homeassistant-apps/app-cloudflared#593",
+      source: "cloudflare/cloudflared#1048",
       args: [
         "server",
         ...foreign,
@@ -95,7 +95,7 @@ export function settingFaults(stage: DoctorStage): readonly Fault[] {
     },
     {
       what: "the configuration file has a slip",
-      source: "shared findings, newcomer: unknown config key",
+      source: "daily use: unknown config key",
       args: ["server", `--config=${config}`],
       code: "TUN112",
       hop: "configuration",
@@ -103,7 +103,7 @@ export function settingFaults(stage: DoctorStage): readonly Fault[] {
     },
     {
       what: "the policy file has a slip",
-      source: "shared findings, newcomer: policy at start",
+      source: "daily use: policy at start",
       args: [
         "server",
         ...foreign,
@@ -116,7 +116,7 @@ export function settingFaults(stage: DoctorStage): readonly Fault[] {
     },
     {
       what: "etcd, where the state is kept, is down",
-      source: "shared findings, newcomer: etcd down",
+      source: "daily use: etcd down",
       args: [
         "server",
         fresh,
@@ -149,7 +149,7 @@ export function stateFaults(stage: DoctorStage): readonly Fault[] {
   const faults: Fault[] = [
     {
       what: "no server has run here",
-      source: "shared findings, newcomer: token without a server ever",
+      source: "daily use: token without a server ever",
       args: ["server", `--state-dir=${stage.path("none")}`, ...PORTS],
       code: "TUN812",
       hop: "state",
@@ -157,7 +157,7 @@ export function stateFaults(stage: DoctorStage): readonly Fault[] {
     },
     {
       what: "the CA was lost",
-      source: "shared findings, newcomer: CA key lost",
+      source: "daily use: CA key lost",
       args: ["server", `--state-dir=${damaged}`, ...PORTS],
       code: "TUN801",
       hop: "store",
@@ -165,7 +165,7 @@ export function stateFaults(stage: DoctorStage): readonly Fault[] {
     },
     {
       what: "others may change the state",
-      source: "shared findings, newcomer: others' permission",
+      source: "daily use: others' permission",
       args: ["server", `--state-dir=${open}`, ...PORTS],
       code: "TUN804",
       hop: "store",
@@ -173,7 +173,7 @@ export function stateFaults(stage: DoctorStage): readonly Fault[] {
     },
     {
       what: "the state is another user's",
-      source: "shared findings, newcomer: non-root on root's state",
+      source: "daily use: non-root on root's state",
       args: ["server", `--state-dir=${forbidden}`, ...PORTS],
       code: "TUN804",
       hop: "state",
@@ -192,7 +192,7 @@ export function stateFaults(stage: DoctorStage): readonly Fault[] {
     },
     {
       what: "the server stands still",
-      source: "fatedier/frp#752",
+      source: "daily use: silent peer (SIGSTOP)",
       args: [
         "server",
         `--state-dir=${stateDirectory}`,
@@ -214,7 +214,7 @@ export function stateFaults(stage: DoctorStage): readonly Fault[] {
     ...faults,
     {
       what: "the disk is full",
-      source: "shared findings, newcomer: disk full",
+      source: "daily use: disk full",
       args: ["server", ...own],
       code: "TUN918",
       hop: "state",
@@ -226,7 +226,7 @@ export function stateFaults(stage: DoctorStage): readonly Fault[] {
     },
     {
       what: "the disk is read-only",
-      source: "shared findings, newcomer: read-only file system",
+      source: "daily use: read-only file system",
       args: ["server", ...own],
       code: "TUN919",
       hop: "state",

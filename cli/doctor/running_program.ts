@@ -1,6 +1,6 @@
 /**
- * What the agent that runs with an identity says of itself, over its own admin
- * API: a second process with that identity would look like a copy of it.
+ * What a program that runs says of itself, over its own admin API: a second
+ * process with an agent's identity would look like a copy of it.
  *
  * @module
  */
@@ -36,6 +36,54 @@ export function runningAgentHop(root: string): Hop {
   };
 }
 
+/** What a server that runs would have people look at. */
+export async function lookAtRunningServer(
+  root: string,
+): Promise<Finding | undefined> {
+  const path = `${root}/${ADMIN_SOCKET}`;
+  if (!isSocket(path)) return undefined;
+  const client = adminClient("server", { kind: "unix", path });
+  try {
+    const status = await client.get<StatusAnswer>(ADMIN_PATHS.status);
+    const { nodes, servers = [] } = status;
+    const bad = servers.find(({ problem }) => problem !== undefined);
+    if (bad !== undefined) {
+      return warned(
+        "TUN805",
+        `the server ${bad.id} at ${bad.address}: ${bad.problem}`,
+        "run `tunnel doctor server` there; see that both name each other's " +
+          "address with --advertise-address",
+      );
+    }
+    return warningIn(status, "server") ?? fine(
+      `${nodes?.online ?? 0} nodes online, ${nodes?.offline ?? 0} offline, ` +
+        `${servers.length} other servers`,
+    );
+  } catch (error) {
+    if (!(error instanceof AdminError)) throw error;
+    return skipped(error.message);
+  } finally {
+    client.close();
+  }
+}
+
+/** The worst that a program says of itself. */
+function warningIn(
+  { warnings }: StatusAnswer,
+  program: "agent" | "server",
+): Finding | undefined {
+  const worst = warnings.find(({ severity }) => severity !== "notice");
+  if (worst === undefined) return undefined;
+  const code = worst.code ?? "";
+  return warned(
+    isCode(code) ? code : "TUN119",
+    `it says: ${worst.message}`,
+    program === "agent"
+      ? "tunnel status --agent local shows all of it"
+      : "tunnel status shows all of it",
+  );
+}
+
 async function look(root: string): Promise<Finding> {
   const path = `${root}/${ADMIN_SOCKET}`;
   const client = adminClient("agent", { kind: "unix", path });
@@ -58,21 +106,18 @@ function notRunning(): Finding {
   );
 }
 
-function describe({ program, links = [], warnings }: StatusAnswer): Finding {
+function describe(status: StatusAnswer): Finding {
+  const { program, links = [] } = status;
   const linked = links.filter(({ state }) => state === "linked");
   const servers = new Set(linked.map(({ peer }) => peer)).size;
   const runs = `process ${program.pid} runs, version ${program.version}`;
-  const worst = warnings.find(({ severity }) => severity !== "notice");
-  if (worst !== undefined) {
-    const code = worst.code ?? "";
-    return warned(
-      isCode(code) ? code : "TUN402",
-      `${runs}, and says: ${worst.message}`,
-      "tunnel status --agent local shows all of it",
-    );
-  }
+  const warning = warningIn(status, "agent");
+  if (warning !== undefined) return warning;
   if (linked.length > 0) {
-    return fine(`${runs}, ${linked.length} links to ${servers} servers`);
+    return fine(
+      `${runs}, ${linked.length} links to ` +
+        (servers === 1 ? "one server" : `${servers} servers`),
+    );
   }
   const why = links.find(({ problem }) => problem !== undefined)?.problem;
   return warned(
