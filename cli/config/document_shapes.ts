@@ -17,6 +17,7 @@ import { ROUTE_WEIGHT_MAX } from "../../catalog/model/routes.ts";
 import { NETWORK_CONTEXTS } from "../../client/egress_config.ts";
 import type { MapShape, Shape } from "../../platform/documents/shape.ts";
 import { parseRule, RuleError } from "../../policy/rule.ts";
+import { UID_MAX } from "../../server/policy/admin_entry.ts";
 import { ENTRIES_MAX } from "../../server/policy/policy.ts";
 
 const TEXT: Shape = { kind: "text" };
@@ -77,6 +78,8 @@ const SAYS_SOMETHING = {
   isStrict: true,
 } as const;
 
+const ADMIN_ROLE: Shape = word(["view", "operate"]);
+
 function entries(of: Shape): Shape {
   return list(of, undefined, ENTRIES_MAX);
 }
@@ -126,6 +129,25 @@ export const POLICY_SHAPE: MapShape = map({
     allow: RULES,
     deny: RULES,
   }, { ...SAYS_SOMETHING, required: ["node"] })),
+  admins: entries({
+    kind: "either",
+    of: [
+      map({
+        commonName: TEXT,
+        organization: TEXT,
+        subjectAltName: TEXT,
+        role: ADMIN_ROLE,
+      }, {
+        isStrict: true,
+        required: ["role"],
+        someOf: [["commonName", "organization", "subjectAltName"]],
+      }),
+      map({ uid: number(0, UID_MAX), role: ADMIN_ROLE }, {
+        isStrict: true,
+        required: ["uid", "role"],
+      }),
+    ],
+  }),
 }, { isStrict: true });
 
 const HEALTH_TLS = map({ verify: FLAG, serverName: TEXT });

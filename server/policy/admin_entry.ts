@@ -18,7 +18,7 @@ import { Wildcard } from "../../policy/wildcard.ts";
 const NAMES = ["commonName", "organization", "subjectAltName"] as const;
 
 /** More users than a machine can have. */
-const UID_MAX = 2 ** 32 - 1;
+export const UID_MAX = 2 ** 32 - 1;
 
 /** Whom an entry may be about. */
 export interface AdminCandidate {

@@ -17,7 +17,9 @@
  *     duplicates/        see duplicate_records.ts
  *     serving.json       where agents connect, for people
  *     nodes-seen.jsonl   since when nodes are here or gone; node_history.ts
- *     admin.token        lets its readers see what the server knows; admin_access.ts
+ *     admin.token        lets its readers operate the server; admin_token.ts
+ *     admin-view.token   lets its readers see what the server knows
+ *     admin.sock         where the server's user does either; admin_port.ts
  *     frontend.sock      where callers get in, unless flags say otherwise
  *
  * As a `StateEngine` its records are its files. Of a server whose state is kept
