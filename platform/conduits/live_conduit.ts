@@ -56,20 +56,18 @@ export class LiveConduit extends ObservedConduit {
     observer: ConduitObserver,
     facts: ConnectionFacts,
     origin: LiveOrigin,
-    list: {
-      readonly home: ConduitHome;
-      readonly place: number;
-      readonly nowMs: number;
-    },
+    home: ConduitHome,
+    place: number,
+    openedMs: number,
   ) {
     super(conduit, observer);
     this.facts = facts;
     this.id = origin.id;
     this.askedMs = origin.askedMs;
     this.carrier = origin.carrier;
-    this.openedMs = list.nowMs;
-    this.place = list.place;
-    this.#home = list.home;
+    this.openedMs = openedMs;
+    this.place = place;
+    this.#home = home;
   }
 
   /** One of both sides has ended its data. */

@@ -16,6 +16,7 @@ import type { Conduit } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import { guarded } from "../errors/internal_errors.ts";
 import type { ConnectionFacts } from "../log/connection_log.ts";
+import { IdList } from "./id_list.ts";
 import { DialTimes } from "./dial_times.ts";
 import { LiveConduit, type LiveOrigin } from "./live_conduit.ts";
 import { type Flow, RATE_TICK_MS, RateSamples } from "./rate_samples.ts";
@@ -29,6 +30,8 @@ export interface LiveDial {
   /** When it was asked for, by the clock. */
   readonly askedMs: number;
   readonly facts: ConnectionFacts;
+  /** The list's: where it stands there. */
+  place?: number;
   /** Ends it: its caller is answered with `reason`. */
   kill(reason: string): void;
 }
@@ -54,17 +57,10 @@ interface Mark {
 /** See the module description. */
 export class LiveConduits {
   readonly #timers: Timers;
-  /** Holes are in `#free`. */
-  readonly #conduits: (LiveConduit | undefined)[] = [];
-  readonly #free: number[] = [];
-  readonly #dials = new Set<LiveDial>();
-  /** Of those. */
-  readonly #dialIds = new Set<ConnectionId>();
-  /** An agent that dials itself has two of one id: the first is there. */
-  readonly #byId = new Map<ConnectionId, LiveConduit>();
+  readonly #conduits = new IdList<LiveConduit>();
+  readonly #dials = new IdList<LiveDial>();
   readonly #samples: RateSamples;
   readonly dialTimes = new DialTimes();
-  #size = 0;
   /** Of those that are over. */
   #gone = { toTarget: 0, fromTarget: 0 };
   #dialed = 0;
@@ -86,7 +82,7 @@ export class LiveConduits {
 
   /** Conduits that are open. */
   get size(): number {
-    return this.#size;
+    return this.#conduits.size;
   }
 
   /** By the clock that `askedMs` and others are of. */
@@ -102,13 +98,11 @@ export class LiveConduits {
   /** A dial begins; {@linkcode dialOver} follows. */
   dialBegins(dial: LiveDial): void {
     this.#dialed++;
-    this.#dials.add(dial);
-    this.#dialIds.add(dial.id);
+    dial.place = this.#dials.add(dial);
   }
 
   dialOver(dial: LiveDial): void {
-    this.#dials.delete(dial);
-    this.#dialIds.delete(dial.id);
+    if (dial.place !== undefined) this.#dials.remove(dial, dial.place);
   }
 
   /** A dial has failed, whether or not it ever began. */
@@ -125,12 +119,17 @@ export class LiveConduits {
   ): LiveConduit {
     const nowMs = origin.openedMs ?? this.#timers.now();
     this.dialTimes.add(nowMs, nowMs - origin.askedMs);
-    const place = this.#free.pop() ?? this.#conduits.length;
-    const list = { home: this, place, nowMs };
-    const live = new LiveConduit(conduit, observer, facts, origin, list);
-    this.#conduits[place] = live;
-    if (!this.#byId.has(live.id)) this.#byId.set(live.id, live);
-    this.#size++;
+    const place = this.#conduits.nextPlace;
+    const live = new LiveConduit(
+      conduit,
+      observer,
+      facts,
+      origin,
+      this,
+      place,
+      nowMs,
+    );
+    this.#conduits.add(live);
     this.#samples.begin(place, nowMs);
     this.#arm();
     return live;
@@ -138,38 +137,28 @@ export class LiveConduits {
 
   /** @private For a conduit of this list, which is over. */
   left(conduit: LiveConduit): void {
-    const { place } = conduit;
-    if (this.#conduits[place] !== conduit) return;
-    this.#conduits[place] = undefined;
-    if (this.#byId.get(conduit.id) === conduit) this.#byId.delete(conduit.id);
-    this.#free.push(place);
-    this.#size--;
+    if (!this.#conduits.remove(conduit, conduit.place)) return;
     this.#gone.toTarget += conduit.sentBytes;
     this.#gone.fromTarget += conduit.receivedBytes;
   }
 
   /** All that are open, in no order. */
-  *all(): Iterable<LiveConduit> {
-    for (const conduit of this.#conduits) {
-      if (conduit !== undefined) yield conduit;
-    }
+  all(): Iterable<LiveConduit> {
+    return this.#conduits;
   }
 
   /** All that are under way. */
-  get dials(): ReadonlySet<LiveDial> {
+  get dials(): Iterable<LiveDial> & { readonly size: number } {
     return this.#dials;
   }
 
   /** Whether one that is open, or a dial, has this id. */
   has(id: ConnectionId): boolean {
-    return this.#byId.has(id) || this.#dialIds.has(id);
+    return this.find(id) !== undefined;
   }
 
   find(id: string): LiveConduit | LiveDial | undefined {
-    const conduit = this.#byId.get(id);
-    if (conduit !== undefined) return conduit;
-    for (const dial of this.#dials) if (dial.id === id) return dial;
-    return undefined;
+    return this.#conduits.find(id) ?? this.#dials.find(id);
   }
 
   /**
@@ -224,7 +213,6 @@ export class LiveConduits {
   #mark(): Mark {
     let { toTarget, fromTarget } = this.#gone;
     for (const conduit of this.#conduits) {
-      if (conduit === undefined) continue;
       toTarget += conduit.sentBytes;
       fromTarget += conduit.receivedBytes;
     }
@@ -254,22 +242,21 @@ export class LiveConduits {
   }
 
   #note(from: number): void {
-    const to = Math.min(this.#conduits.length, from + TICK_SLICE);
+    const to = Math.min(this.#conduits.places, from + TICK_SLICE);
     for (let place = from; place < to; place++) {
-      const conduit = this.#conduits[place];
+      const conduit = this.#conduits.at(place);
       if (conduit === undefined) continue;
       this.#samples.take(place, conduit.sentBytes, conduit.receivedBytes);
     }
-    if (to < this.#conduits.length) {
+    if (to < this.#conduits.places) {
       this.#tick = this.#timers.after(0, () => {
         this.#tick = undefined;
         this.#note(to);
       });
-    } else if (this.#size > 0) this.#arm();
+    } else if (this.size > 0) this.#arm();
     else {
       // Places of those that are over wait for the next ones until all are.
-      this.#conduits.length = 0;
-      this.#free.length = 0;
+      this.#conduits.shrink();
     }
   }
 }

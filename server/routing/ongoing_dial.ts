@@ -116,6 +116,9 @@ export class OngoingDial implements PendingDial, LiveDial {
     return this.#request.id;
   }
 
+  /** See `LiveDial`. */
+  place?: number;
+
   /** When it was asked for, by the clock. */
   get askedMs(): number {
     return this.#startedMs;

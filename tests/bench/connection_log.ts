@@ -133,8 +133,8 @@ let listIsOn = true;
 /** Connections are listed only while that is on. */
 function switchList(): void {
   const { open, dialBegins, dialOver } = LiveConduits.prototype;
-  LiveConduits.prototype.open = function (conduit, observer, ...rest) {
-    if (listIsOn) return open.call(this, conduit, observer, ...rest);
+  LiveConduits.prototype.open = function (conduit, observer, facts, origin) {
+    if (listIsOn) return open.call(this, conduit, observer, facts, origin);
     return new ObservedConduit(conduit, observer) as LiveConduit;
   };
   LiveConduits.prototype.dialBegins = function (dial) {
