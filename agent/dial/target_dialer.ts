@@ -30,6 +30,7 @@ import {
 } from "../../proto/link/dial_handler.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
+import { sampledTraceId } from "../../proto/peer/trace_context.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
@@ -41,7 +42,8 @@ import {
 /** What is counted about targets, of all connections together. */
 export interface TargetObserver extends ConduitObserver {
   failed(reason: DialError["reason"]): void;
-  connected(tookMs: number): void;
+  /** @param traceId Of the dial's span, where that is sampled. */
+  connected(tookMs: number, traceId?: string): void;
 }
 
 /** What `TargetDialer` needs from outside. */
@@ -112,11 +114,16 @@ export class TargetDialer {
       "dial target",
       { parent: trace, attributes },
       answer,
-      (_trace, answer) => this.#dial(target, answer, id),
+      (trace, answer) => this.#dial(target, answer, id, sampledTraceId(trace)),
     );
   };
 
-  #dial(target: DialTarget, answer: DialAnswer, id: ConnectionId): PendingDial {
+  #dial(
+    target: DialTarget,
+    answer: DialAnswer,
+    id: ConnectionId,
+    traceId?: string,
+  ): PendingDial {
     const { connect, begin, clock, log, conduits } = this.#options;
     const record = begin?.(target, id);
     const startMs = record?.startMs ?? clock.now();
@@ -143,7 +150,7 @@ export class TargetDialer {
           return abandon(conduit, "the caller gave up");
         }
         const openedMs = clock.now();
-        this.#options.observer.connected(openedMs - startMs);
+        this.#options.observer.connected(openedMs - startMs, traceId);
         const counter = this.#conduitObserver;
         const recorded = record?.observing(counter) ?? counter;
         const observer = log?.wants(id) === true
@@ -152,13 +159,7 @@ export class TargetDialer {
         const origin = { id, askedMs: startMs, openedMs };
         const observed = conduits?.open(conduit, observer, facts, origin) ??
           new ObservedConduit(conduit, observer);
-        try {
-          answer.connected(observed);
-        } catch (error) {
-          const failure = unforeseen(error);
-          letGo(observed);
-          guarded("dial", () => answer.failed(failure));
-        }
+        handOver(observed, answer);
       },
       (error: unknown) => {
         this.#changeLoad(-1);
@@ -188,6 +189,17 @@ export class TargetDialer {
   #changeLoad(change: 1 | -1): void {
     this.#load += change;
     this.#options.loadChanged();
+  }
+}
+
+/** Whoever takes it may slip. */
+function handOver(conduit: Conduit, answer: DialAnswer): void {
+  try {
+    answer.connected(conduit);
+  } catch (error) {
+    const failure = unforeseen(error);
+    letGo(conduit);
+    guarded("dial", () => answer.failed(failure));
   }
 }
 

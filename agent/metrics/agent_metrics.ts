@@ -133,8 +133,8 @@ export class AgentMetrics {
         const label = reason === "timeout" ? "timeout" : "unknown";
         this.#dialFailures.with(label).add();
       },
-      connected: (tookMs) => {
-        this.#dialSeconds.observe(tookMs / 1000);
+      connected: (tookMs, traceId) => {
+        this.#dialSeconds.observe(tookMs / 1000, traceId);
         this.#openEndpoints.add();
       },
       received: (bytes) => fromTarget.add(bytes),

@@ -11,6 +11,7 @@ import { jsonPieces, slicedText } from "./sliced_text.ts";
 import {
   type MetricRegistry,
   METRICS_CONTENT_TYPE,
+  OPENMETRICS_CONTENT_TYPE,
 } from "../../platform/metrics/metrics.ts";
 
 /** One condition of readiness. */
@@ -79,10 +80,10 @@ export function adminHandler(
   more: Routes = {},
 ): HttpRouter {
   return router({
-    "/metrics": (url) =>
+    "/metrics": (url, request) =>
       "healthPort" in metricsAt
         ? redirect(`//${url.hostname}:${metricsAt.healthPort}/metrics`)
-        : metrics(metricsAt),
+        : metrics(metricsAt, request),
     ...PROFILE_ROUTES,
     ...more,
   });
@@ -111,7 +112,7 @@ function healthRoutes(options: HealthOptions): Routes {
     "/healthz": () => plain(200, "ok"),
     "/readyz": (url) => readiness(options, url),
     "/ready": (url) => readiness(options, url),
-    "/metrics": () => metrics(options.metrics),
+    "/metrics": (_url, request) => metrics(options.metrics, request),
   };
 }
 
@@ -162,7 +163,17 @@ function readiness(
   return plain(status, `[+]ping ok\n${lines.join("")}${summary}`);
 }
 
-function metrics(registry: MetricRegistry): Response {
+/** What a scraper that reads exemplars accepts. */
+const OPENMETRICS = "application/openmetrics-text";
+
+function metrics(registry: MetricRegistry, { headers }: Request): Response {
+  // Only where it says more: it is stricter, and readers of it are fewer.
+  const accepted = headers.get("accept") ?? "";
+  if (registry.hasExemplars && accepted.includes(OPENMETRICS)) {
+    return new Response(slicedText(registry.pieces("openmetrics")), {
+      headers: { "content-type": OPENMETRICS_CONTENT_TYPE },
+    });
+  }
   return new Response(slicedText(registry.pieces()), {
     headers: { "content-type": METRICS_CONTENT_TYPE },
   });

@@ -24,12 +24,23 @@ export class Series {
   }
 }
 
+/** An observation by which a bucket can be looked into. */
+interface Exemplar {
+  /** Of the trace that it was made in. */
+  readonly traceId: string;
+  readonly value: number;
+  /** Milliseconds since 1970. */
+  readonly atMs: number;
+}
+
 /** What observations fell into which bucket. */
 export class Histogram {
   readonly #bounds: readonly number[];
   readonly #counts: number[];
   #sum = 0;
   #count = 0;
+  /** The newest of each bucket, the last one's behind them; mostly absent. */
+  #exemplars: (Exemplar | undefined)[] | undefined;
 
   /** @param bounds Upper bounds, ascending, without infinity. */
   constructor(bounds: readonly number[]) {
@@ -37,12 +48,24 @@ export class Histogram {
     this.#counts = bounds.map(() => 0);
   }
 
-  /** @param value In the unit of the name, seconds as a rule. */
-  observe(value: number): void {
+  /**
+   * @param value In the unit of the name, seconds as a rule.
+   * @param traceId Of the trace that it is of, where that is sampled.
+   */
+  observe(value: number, traceId?: string): void {
     this.#sum += value;
     this.#count++;
     const index = this.#bounds.findIndex((bound) => value <= bound);
     if (index !== -1) this.#counts[index]!++;
+    if (traceId === undefined) return;
+    const at = index === -1 ? this.#bounds.length : index;
+    this.#exemplars ??= [];
+    this.#exemplars[at] = { traceId, value, atMs: Date.now() };
+  }
+
+  /** Whether there is anything to look into. */
+  get hasExemplars(): boolean {
+    return this.#exemplars !== undefined;
   }
 
   /** Observations so far. */
@@ -64,15 +87,23 @@ export class Histogram {
    *
    * @param labels Its own, such as `code="200"`.
    */
-  *lines(name: string, labels = ""): Iterable<string> {
+  *lines(
+    name: string,
+    labels = "",
+    format: MetricFormat = "text",
+  ): Iterable<string> {
     const before = labels === "" ? "" : `${labels},`;
     const whole = labels === "" ? "" : `{${labels}}`;
+    const behind = (index: number) =>
+      format === "text" ? "" : exemplarText(this.#exemplars?.[index]);
     let total = 0;
     for (const [index, bound] of this.#bounds.entries()) {
       total += this.#counts[index]!;
-      yield `${name}_bucket{${before}le="${asGo(bound)}"} ${total}`;
+      const le = `${before}le="${asGo(bound)}"`;
+      yield `${name}_bucket{${le}} ${total}${behind(index)}`;
     }
-    yield `${name}_bucket{${before}le="+Inf"} ${this.#count}`;
+    const last = behind(this.#bounds.length);
+    yield `${name}_bucket{${before}le="+Inf"} ${this.#count}${last}`;
     yield `${name}_sum${whole} ${this.#sum}`;
     yield `${name}_count${whole} ${this.#count}`;
   }
@@ -178,12 +209,16 @@ interface Family {
   readonly help: string;
   readonly kind: Kind;
   /** `undefined`: nothing yet. */
-  lines(): Iterable<string | undefined>;
+  lines(format: MetricFormat): Iterable<string | undefined>;
 }
+
+/** Prometheus' own text, or OpenMetrics, which has exemplars. */
+export type MetricFormat = "text" | "openmetrics";
 
 /** All families of a process. */
 export class MetricRegistry {
   readonly #families: Family[] = [];
+  readonly #histograms: Histogram[] = [];
 
   /** A single series, shown from the start. */
   series(kind: "counter" | "gauge", name: string, help: string): Series {
@@ -278,7 +313,13 @@ export class MetricRegistry {
 
   histogram(name: string, help: string, bounds: readonly number[]): Histogram {
     const histogram = new Histogram(bounds);
-    this.#add("histogram", name, help, () => histogram.lines(name));
+    this.#histograms.push(histogram);
+    this.#add(
+      "histogram",
+      name,
+      help,
+      (format) => histogram.lines(name, "", format),
+    );
     return histogram;
   }
 
@@ -299,11 +340,17 @@ export class MetricRegistry {
     return [...this.pieces()].join("");
   }
 
+  /** Whether OpenMetrics says more than Prometheus' own text. */
+  get hasExemplars(): boolean {
+    return this.#histograms.some(({ hasExemplars }) => hasExemplars);
+  }
+
   /** The same, made while it is sent; an empty piece is a pause. */
-  *pieces(): Iterable<string> {
-    for (const { name, help, kind, lines } of this.#families) {
+  *pieces(format: MetricFormat = "text"): Iterable<string> {
+    for (const { help, lines, ...family } of this.#families) {
+      const { name, kind } = format === "text" ? family : this.#open(family);
       let head = `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${kind}\n`;
-      for (const line of lines()) {
+      for (const line of lines(format)) {
         if (line === undefined) {
           yield "";
           continue;
@@ -312,13 +359,28 @@ export class MetricRegistry {
         head = "";
       }
     }
+    if (format === "openmetrics") yield "# EOF\n";
+  }
+
+  /**
+   * In OpenMetrics `_total` is no part of a counter's name, and every counter
+   * has it; Konnectivity's do not, and some are called as a gauge is besides.
+   */
+  #open(
+    { name, kind }: Pick<Family, "name" | "kind">,
+  ): { readonly name: string; readonly kind: Kind | "unknown" } {
+    if (kind !== "counter") return { name, kind };
+    const base = name.endsWith("_total") ? name.slice(0, -"_total".length) : "";
+    const isFree = base !== "" &&
+      this.#families.every((family) => family.name !== base);
+    return isFree ? { name: base, kind } : { name, kind: "unknown" };
   }
 
   #add(
     kind: Kind,
     name: string,
     help: string,
-    lines: () => Iterable<string | undefined>,
+    lines: Family["lines"],
   ): void {
     if (this.#families.some((family) => family.name === name)) {
       throw new TypeError(`Cannot add metric ${name}: it is there already`);
@@ -329,6 +391,16 @@ export class MetricRegistry {
 
 /** The content type that goes with {@linkcode MetricRegistry.expose}. */
 export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+/** The one of `pieces("openmetrics")`. */
+export const OPENMETRICS_CONTENT_TYPE =
+  "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+function exemplarText(exemplar: Exemplar | undefined): string {
+  if (exemplar === undefined) return "";
+  const { traceId, value, atMs } = exemplar;
+  return ` # {trace_id="${traceId}"} ${value} ${atMs / 1_000}`;
+}
 
 /** A small number as Go prints it (`1e-06`): label values are compared as text. */
 function asGo(value: number): string {

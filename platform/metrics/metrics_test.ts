@@ -97,3 +97,35 @@ Deno.test("a process reports its memory and processor time", () => {
     assertMatch(text, new RegExp(`^process_${name} [0-9.]+$`, "m"));
   }
 });
+
+Deno.test("OpenMetrics has exemplars, and names counters as it wants them", () => {
+  const registry = new MetricRegistry();
+  registry.series("counter", "seen_total", "S.").add(2);
+  registry.series("counter", "failure_count", "F.").add();
+  registry.series("gauge", "open", "O.").add();
+  registry.series("counter", "open_total", "O.").add();
+  const histogram = registry.histogram("h_seconds", "H.", [0.1, 1]);
+  assertEquals(registry.hasExemplars, false);
+  const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+  histogram.observe(0.5, traceId);
+  histogram.observe(5);
+  assertEquals(registry.hasExemplars, true);
+  assertEquals(registry.expose().includes("trace_id"), false);
+  const lines = [...registry.pieces("openmetrics")].join("").split("\n");
+  const exemplar = lines.find((line) => line.includes(" # "))!;
+  assertMatch(
+    exemplar,
+    /^h_seconds_bucket\{le="1"\} 1 # \{trace_id="4bf92f[0-9a-f]+"\} 0.5 \d+(\.\d+)?$/,
+  );
+  assertEquals(lines.filter((line) => !line.includes(" # ")), [
+    ...["# HELP seen S.", "# TYPE seen counter", "seen_total 2"],
+    ...["# HELP failure_count F.", "# TYPE failure_count unknown"],
+    "failure_count 1",
+    ...["# HELP open O.", "# TYPE open gauge", "open 1"],
+    ...["# HELP open_total O.", "# TYPE open_total unknown", "open_total 1"],
+    ...["# HELP h_seconds H.", "# TYPE h_seconds histogram"],
+    'h_seconds_bucket{le="0.1"} 0',
+    'h_seconds_bucket{le="+Inf"} 2',
+    ...["h_seconds_sum 5.5", "h_seconds_count 2", "# EOF", ""],
+  ]);
+});

@@ -172,8 +172,8 @@ export class ServerMetrics {
           this.#ours.forwardedDials.with(path, reason).add();
         }
       },
-      connected: (tookMs, path, node) => {
-        this.#upstream.dialSeconds.observe(tookMs / 1000);
+      connected: (tookMs, path, node, traceId) => {
+        this.#upstream.dialSeconds.observe(tookMs / 1000, traceId);
         this.#upstream.established.add();
         if (path !== "direct") {
           this.#ours.forwardedDials.with(path, "connected").add();

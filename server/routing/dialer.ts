@@ -80,7 +80,13 @@ export interface DialObserver {
   /** @param node The agent that was asked, or that is wanted, if known. */
   dialFailed(cause: DialFailureCause, path: DialPath, node?: string): void;
   /** @param node The agent, where it is linked here. */
-  connected(tookMs: number, path: DialPath, node?: string): ConduitObserver;
+  connected(
+    tookMs: number,
+    path: DialPath,
+    node?: string,
+    /** Of the dial's span, where that is sampled. */
+    traceId?: string,
+  ): ConduitObserver;
 }
 
 /** Sends dials to other servers. */

@@ -27,6 +27,8 @@ import type {
   DialPath,
   IdentifiedDial,
 } from "./dialer.ts";
+import { isTracing } from "../../platform/tracing/tracing.ts";
+import { sampledTraceId } from "../../proto/peer/trace_context.ts";
 import { askWay, type DialWay } from "./dial_way.ts";
 import { STILL_MS } from "./registry.ts";
 import { callerName } from "../policy/caller.ts";
@@ -317,6 +319,7 @@ export class OngoingDial implements PendingDial, LiveDial {
       openedMs - this.#startedMs,
       this.#path,
       this.#way.agentId,
+      isTracing ? sampledTraceId(this.#request.trace) : undefined,
     );
     const recorded = this.#record?.observing(counter) ?? counter;
     const { facts } = this;

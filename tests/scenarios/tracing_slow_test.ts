@@ -123,6 +123,13 @@ Deno.test("one trace goes through caller, server and agent", async () => {
     attributes.get("tunnel.connection.id");
   assertEquals(idOf(served), idOf(dial));
   assertEquals(idOf(dialed), idOf(dial));
+  // Its trace is found by what it took.
+  const metrics = await fetch(`${traced.server.healthUrl}/metrics`, {
+    headers: { accept: "application/openmetrics-text; version=1.0.0" },
+  });
+  const text = await metrics.text();
+  assert(text.includes(` # {trace_id="${dial.traceId}"} `), text);
+  assert(text.endsWith("# EOF\n"));
   // Another one fails, and its spans say why.
   const failing = await traced.dial(closedAddress());
   assert((await failing.ended).code !== 0);
