@@ -1,0 +1,178 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
+import { columnsOf } from "../../platform/text/columns.ts";
+import { ourCommand } from "../peers/tunnel.ts";
+import { FakeAdmin } from "../support/rigs/fake_admin.ts";
+import { CONDUITS_ANSWER, SERVER_STATUS } from "../support/rigs/ask_answers.ts";
+import { eventually } from "../support/rigs/tunnel_harness.ts";
+import { TypedTerminal } from "../support/rigs/typed_terminal.ts";
+
+const ignore = !TypedTerminal.isThere;
+const SIZE = { columns: 100, rows: 24 };
+
+/** A server with three connections, of which those that are killed go. */
+async function rig(size = SIZE) {
+  const live = new Map<string, ConduitInfo>(
+    CONDUITS_ANSWER.conduits.map((conduit) => [conduit.id, conduit]),
+  );
+  const kill = (id: string) => () => {
+    live.delete(id);
+    return { message: `Connection ${id} is ended: both sides see a reset` };
+  };
+  const admin = await FakeAdmin.open({
+    "/v1/status": SERVER_STATUS,
+    "/v1/conduits": () => ({ conduits: [...live.values()], total: live.size }),
+    ...Object.fromEntries(
+      [...live.keys()].map((id) => [`/v1/conduits/${id}/kill`, kill(id)]),
+    ),
+  });
+  const command = [...ourCommand("top"), "--server", admin.socket]
+    .map((word) => `'${word}'`).join(" ");
+  const terminal = new TypedTerminal(command, size);
+  return {
+    admin,
+    terminal,
+    async [Symbol.asyncDispose]() {
+      await terminal[Symbol.asyncDispose]();
+      await admin[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** It ended in order, and left the terminal as it was. */
+async function isOver(terminal: TypedTerminal, code = 0): Promise<void> {
+  const output = await terminal.untilWritten(/sane|code \d+\r\n[^s]/);
+  assertMatch(output, new RegExp(`code ${code}\r\nsane`));
+  const opened = output.lastIndexOf("\x1b[?1049h");
+  assert(output.lastIndexOf("\x1b[?1049l") > opened, "the screen is back");
+  assert(output.lastIndexOf("\x1b[?25h") > opened, "the cursor is back");
+  assert(output.lastIndexOf("\x1b[?7h") > opened, "lines wrap again");
+}
+
+Deno.test({
+  name: "top on a terminal: choose, sort, filter, kill with a yes, quit",
+  ignore,
+  async fn() {
+    await using s = await rig();
+    const { admin, terminal } = s;
+    await terminal.until(/alice[^]*q quit/);
+    assertMatch(terminal.screen, /^server hub-1 {2}10:03:12/);
+    await terminal.type("b");
+    await terminal.until(/by bytes/);
+    const asked = (what: string) =>
+      eventually(
+        `it is asked for ${what}`,
+        () => Promise.resolve(admin.asked.some((line) => line.includes(what))),
+      );
+    await asked("sort=bytes");
+    // The second row, not the first.
+    await terminal.type("\x1b[Bk");
+    await terminal.until(/node:edge-8 .* end it\? y\/n/);
+    await terminal.type("n");
+    await terminal.until(/nothing was ended/);
+    assertEquals(admin.asked.some((line) => line.startsWith("POST")), false);
+    await terminal.type("k");
+    await terminal.until(/end it\?/);
+    await terminal.type("y");
+    await terminal.until(/1111111111111111 is ended/);
+    await terminal.until(/2 of 2 connections/);
+    assertEquals(
+      admin.asked.filter((line) => line.startsWith("POST")),
+      ["POST /v1/conduits/1111111111111111/kill"],
+    );
+    await terminal.type("fedge-7\r");
+    await terminal.until(/of edge-7, by bytes/);
+    await asked("node=edge-7");
+    await terminal.type("?");
+    await terminal.until(/any key goes back/);
+    await terminal.type("xq");
+    await isOver(terminal);
+  },
+});
+
+Deno.test({
+  name: "top follows the size of its terminal, down to 40 columns",
+  ignore,
+  async fn() {
+    await using s = await rig();
+    const { terminal } = s;
+    await terminal.until(/q quit/);
+    for (const size of [[40, 12], [200, 50], [57, 6]] as const) {
+      const [columns, rows] = size;
+      const drawn = terminal.output.length;
+      await terminal.resize({ columns, rows });
+      await terminal.until(new RegExp(`^(?:.*\n){${rows - 1}}.*$`));
+      assert(terminal.output.length > drawn);
+      const lines = terminal.screen.split("\n");
+      assertEquals(lines.length, rows);
+      for (const line of lines) assert(columnsOf(line) <= columns, line);
+    }
+    await terminal.type("q");
+    await isOver(terminal);
+  },
+});
+
+Deno.test({
+  name: "Ctrl-C, a signal and a closed input leave the terminal sane",
+  ignore,
+  async fn() {
+    {
+      await using s = await rig();
+      await s.terminal.until(/q quit/);
+      await s.terminal.type("\x03");
+      await isOver(s.terminal);
+    }
+    {
+      await using s = await rig();
+      await s.terminal.until(/q quit/);
+      await s.terminal.type("f\x04");
+      await isOver(s.terminal);
+    }
+    for (const signal of ["TERM", "HUP"] as const) {
+      await using s = await rig();
+      await s.terminal.until(/q quit/);
+      const [socket] = s.admin.socket.split(":").slice(1);
+      const found = await new Deno.Command("pgrep", {
+        args: ["-f", `main.ts top --server unix:${socket}`],
+      }).output();
+      const pids = new TextDecoder().decode(found.stdout).trim().split("\n");
+      // The shell and `script` have the same words in theirs.
+      const own = pids.map(Number).filter((pid) => isDeno(pid));
+      assertEquals(own.length, 1);
+      Deno.kill(own[0]!, `SIG${signal}`);
+      await isOver(s.terminal);
+    }
+  },
+});
+
+Deno.test({
+  name: "a server that goes away is said, and asked again",
+  ignore,
+  async fn() {
+    await using s = await rig();
+    const { terminal, admin } = s;
+    await terminal.until(/q quit/);
+    await Deno.rename(
+      `${admin.directory}/admin.sock`,
+      `${admin.directory}/away.sock`,
+    );
+    await terminal.until(/there is no such socket/);
+    await Deno.rename(
+      `${admin.directory}/away.sock`,
+      `${admin.directory}/admin.sock`,
+    );
+    const asked = admin.asked.length;
+    await terminal.type(" ");
+    await eventually(
+      "it is asked again",
+      () => Promise.resolve(admin.asked.length > asked),
+    );
+    await terminal.until(/q quit/);
+    await terminal.type("q");
+    await isOver(terminal);
+  },
+});
+
+function isDeno(pid: number): boolean {
+  return /deno/.test(Deno.readLinkSync(`/proc/${pid}/exe`));
+}
