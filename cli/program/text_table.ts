@@ -5,7 +5,11 @@
  */
 
 import { printable } from "../../platform/log/printable.ts";
-import { columnsOf, inColumns } from "../../platform/text/columns.ts";
+import {
+  columnsOf,
+  cutToColumns,
+  inColumns,
+} from "../../platform/text/columns.ts";
 import { type Page, PLAIN_PAGE, type Tone } from "./page.ts";
 
 /** What stands in a row. */
@@ -42,43 +46,55 @@ export function fittedTable(
   rows: readonly (readonly Cell[])[],
   page: Page = PLAIN_PAGE,
 ): string[] {
-  const shown = rows.map((row) => row.map(shownCell));
-  const natural = columns.map(({ heading }, at) =>
-    shown.reduce(
-      (widest, row) => Math.max(widest, columnsOf(row[at]!.text)),
-      heading.length,
-    )
-  );
+  const shown = rows.map((row) => row.map(harmless));
+  const natural = columns.map(({ heading }, at) => {
+    let widest = heading.length;
+    for (const row of shown) {
+      widest = Math.max(widest, columnsOf(textOf(row[at]!)));
+    }
+    return widest;
+  });
   const widths = fit(columns, natural, page.columns);
-  const line = (cells: readonly ShownCell[]) => {
-    const last = cells.findLastIndex(({ text }, at) =>
-      text !== "" && widths[at] !== 0
-    );
-    return cells.slice(0, last + 1).flatMap(({ text, tone }, at) => {
-      if (widths[at] === 0) return [];
-      const { side } = columns[at]!;
-      const cell = at === last && side === undefined
-        ? inColumns(text, widths[at]!).trimEnd()
-        : inColumns(text, widths[at]!, side === "right" ? "right" : "left");
-      return tone === undefined ? cell : page.paint(cell, tone);
-    }).join(GAP);
-  };
-  const head = columns.map(({ heading }): ShownCell => ({
-    text: heading,
-    ...page.isPlain ? {} : { tone: "dim" },
-  }));
-  return [head, ...shown].map(line);
+  const head = columns.map(({ heading }): Cell =>
+    page.isPlain ? heading : { text: heading, tone: "dim" }
+  );
+  return [head, ...shown].map((row) => lineOf(row, columns, widths, page));
 }
 
-interface ShownCell {
-  readonly text: string;
-  readonly tone?: Tone;
+/** One row; thousands may follow. */
+function lineOf(
+  row: readonly Cell[],
+  columns: readonly Column[],
+  widths: readonly number[],
+  page: Page,
+): string {
+  let last = row.length - 1;
+  while (last > 0 && (widths[last] === 0 || textOf(row[last]!) === "")) last--;
+  let line = "";
+  for (let at = 0; at <= last; at++) {
+    const width = widths[at]!;
+    if (width === 0) continue;
+    const cell = row[at]!;
+    const { side = "left" } = columns[at]!;
+    // Nothing stands behind the last one.
+    const text = at === last && side === "left"
+      ? cutToColumns(textOf(cell), width)
+      : inColumns(textOf(cell), width, side);
+    if (line !== "") line += GAP;
+    line += typeof cell === "string" ? text : page.paint(text, cell.tone);
+  }
+  return line;
 }
 
-function shownCell(cell: Cell): ShownCell {
-  return typeof cell === "string"
-    ? { text: ofOthers(cell) }
-    : { text: ofOthers(cell.text), tone: cell.tone };
+function textOf(cell: Cell): string {
+  return typeof cell === "string" ? cell : cell.text;
+}
+
+/** Others may have written what stands in it. */
+function harmless(cell: Cell): Cell {
+  if (typeof cell === "string") return ofOthers(cell);
+  const text = ofOthers(cell.text);
+  return text === cell.text ? cell : { text, tone: cell.tone };
 }
 
 /** How wide each column becomes; 0: it is left out. */
@@ -134,8 +150,11 @@ function shrunk(
 /** Of what others call themselves, or say. */
 const WORDS_LENGTH_MAX = 1_000;
 
+const HARMLESS = /^[ -~]*$/;
+
 /** Names and words of others must not speak to the terminal. */
 export function ofOthers(text: string): string {
+  if (text.length <= WORDS_LENGTH_MAX && HARMLESS.test(text)) return text;
   return printable(text, WORDS_LENGTH_MAX);
 }
 

@@ -53,8 +53,13 @@ export function columnsOf(text: string): number {
 
 /** `text` in at most so many columns, with an ellipsis where it was cut. */
 export function cutToColumns(text: string, columnsMax: number): string {
-  if (columnsOf(text) <= columnsMax) return withoutPiles(text);
   if (columnsMax < 1) return "";
+  if (PLAIN.test(text)) {
+    return text.length <= columnsMax
+      ? text
+      : text.slice(0, columnsMax - 1) + ELLIPSIS;
+  }
+  if (columnsOf(text) <= columnsMax) return withoutPiles(text);
   let [kept, columns] = ["", 0];
   for (const character of text) {
     columns += columnsOfOne(character);
@@ -71,6 +76,7 @@ export function inColumns(
   side: "left" | "right" = "left",
 ): string {
   const kept = cutToColumns(text, columns);
+  if (kept.length === columns && PLAIN.test(kept)) return kept;
   const rest = " ".repeat(Math.max(0, columns - columnsOf(kept)));
   return side === "left" ? kept + rest : rest + kept;
 }

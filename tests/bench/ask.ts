@@ -1,8 +1,8 @@
 // deno-lint-ignore-file no-console -- a command that prints what it measures.
 /**
  * What the admin API costs a server with very many nodes and connections: how
- * long answers take, how long the event loop is held up by them, and what a
- * screen that follows all of it costs.
+ * long answers take, how long the event loop is held up by them, how long people
+ * wait for commands, and what a screen that follows all of it costs.
  *
  * Usage: `deno task ask-bench [--nodes N] [--conduits N]`. In one process, with
  * links that carry nothing: what is measured is the API alone.
@@ -17,6 +17,7 @@ import { LoopWatch } from "../ha/loop_watch.ts";
 import { grade, quantile } from "../ha/bars.ts";
 import { AdminRig } from "../support/rigs/admin_rig.ts";
 import { memoryFolder } from "../support/memory/memory_folder.ts";
+import { measureCommands } from "./ask_commands.ts";
 import { sleep } from "../support/watch/event_loop.ts";
 
 const BARS = { answerMs: 60, turnMs: 10, watchPercent: 2 } as const;
@@ -39,6 +40,7 @@ if (import.meta.main) {
   try {
     await measure(
       await crowd(folder, Number(given.nodes), Number(given.conduits)),
+      folder,
       tally,
     );
   } finally {
@@ -102,7 +104,11 @@ function nameOf(at: number): string {
   return `node-${`${at}`.padStart(5, "0")}`;
 }
 
-async function measure(rig: AdminRig, tally: Tally): Promise<void> {
+async function measure(
+  rig: AdminRig,
+  folder: string,
+  tally: Tally,
+): Promise<void> {
   const loads = Deno.loadavg()[0]!.toFixed(1);
   const { size } = rig.conduits;
   console.log(
@@ -123,6 +129,7 @@ async function measure(rig: AdminRig, tally: Tally): Promise<void> {
       "/v1/conduits?limit=100&sort=rate",
     ]
   ) await answers(rig, path, tally);
+  await measureCommands(rig, folder, tally);
   await watched(rig, tally);
   rig.stop();
 }
