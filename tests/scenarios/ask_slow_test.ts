@@ -1,0 +1,153 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
+import { ExitCode } from "../../cli/program/exit_codes.ts";
+import { Child } from "../peers/child.ts";
+import { ourCommand } from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
+import { IdentityStage } from "../soak/identity_stage.ts";
+import { eventually } from "../support/rigs/tunnel_harness.ts";
+
+async function run(...words: string[]) {
+  const [program, ...args] = ourCommand(...words);
+  const { code, stdout, stderr } = await new Deno.Command(program!, {
+    args,
+    stdin: "null",
+  }).output();
+  const decoder = new TextDecoder();
+  return {
+    code,
+    stdout: decoder.decode(stdout),
+    stderr: decoder.decode(stderr),
+  };
+}
+
+/** A server, an agent with one address too many, and a dial that stays. */
+class Stage implements AsyncDisposable {
+  readonly #children: Child[] = [];
+  readonly #target = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  readonly port = this.#target.addr.port;
+  readonly #workspace: Workspace;
+  readonly #server: IdentityStage;
+  readonly home: string;
+  /** Names the server's state directory. */
+  readonly state: string;
+
+  private constructor(workspace: Workspace) {
+    this.#workspace = workspace;
+    this.#server = new IdentityStage(workspace);
+    this.home = workspace.path("agent");
+    this.state = `--state-dir=${this.#server.stateDirectory}`;
+  }
+
+  static async open(): Promise<Stage> {
+    const stage = new Stage(await Workspace.make());
+    stage.#children.push(await stage.#server.start());
+    return stage;
+  }
+
+  async agent(): Promise<Child> {
+    const token = await this.#server.createToken("--node=edge-7");
+    const { agentPort } = this.#server;
+    const agent = this.#start("agent", [
+      `--state-dir=${this.home}`,
+      `--join=${token}`,
+      "--node=edge-7",
+      // The second one is nobody's.
+      `--server=127.0.0.1:${agentPort},127.0.0.1:1`,
+      "--health-server-host=127.0.0.1",
+      "--health-server-port=0",
+      "--admin-server-port=0",
+    ]);
+    await agent.untilPrinted(/linked to server/);
+    return agent;
+  }
+
+  async dial(): Promise<{ dial: Child; far: Deno.Conn }> {
+    const accepted = this.#target.accept();
+    const dial = this.#start("dial", [
+      `127.0.0.1:${this.port}`,
+      "--node=edge-7",
+      `--server=unix:${this.#server.socketPath}`,
+    ]);
+    return { dial, far: await accepted };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#target.close();
+    for (const child of this.#children.reverse()) await child.stop("SIGKILL");
+    await this.#workspace.remove();
+  }
+
+  #start(name: string, flags: readonly string[]): Child {
+    const child = new Child({
+      name,
+      command: [...ourCommand(name), ...flags],
+      logFile: this.#workspace.path(`${name}.log`),
+    });
+    this.#children.push(child);
+    return child;
+  }
+}
+
+async function conduits(...words: string[]): Promise<ConduitsAnswer> {
+  return JSON.parse((await run("conn", "list", "-o", "json", ...words)).stdout);
+}
+
+Deno.test("status, node and conn say who is connected, and since when one is not", async () => {
+  await using stage = await Stage.open();
+  const { state, port } = stage;
+  const agent = await stage.agent();
+  await stage.dial();
+  const list = await run("node", "list", state);
+  assertEquals([list.code, list.stderr], [0, ""]);
+  assertMatch(list.stdout, /^edge-7 +online +\d+s .*127\.0\.0\.1:\d+/m);
+  const status = await run("status", state);
+  assertEquals(status.code, 0);
+  assertMatch(status.stdout, /^server \S+ {2}ready/);
+  assertMatch(status.stdout, /Nodes +1 online, 0 offline/);
+  assertMatch(status.stdout, new RegExp(`edge-7 +tcp 127.0.0.1:${port}`));
+  assertMatch(status.stdout, /certificate of node edge-7/);
+  const detail = await run("node", "describe", "edge-7", state);
+  assertMatch(detail.stdout, /^node edge-7 {2}online/);
+  assertMatch(detail.stdout, /Connected +1 conduit/);
+  assertMatch(detail.stdout, /node joined/);
+  await agent.stop("SIGKILL");
+  await eventually("the node is offline", async () => {
+    const { stdout } = await run("node", "list", "--only=offline", state);
+    return /^edge-7 +offline/m.test(stdout);
+  });
+  const gone = await run("status", state);
+  assertMatch(gone.stdout, /OFFLINE +FOR +SINCE[^]*edge-7 +\d+s +20/);
+  assertMatch(gone.stdout, /^server \S+ {2}not ready/);
+  const { code } = await run("status", "--exit-code", state);
+  assertEquals(code, ExitCode.ATTENTION);
+});
+
+Deno.test("an agent says why a link is missing, and knows connections by the server's ids", async () => {
+  await using stage = await Stage.open();
+  const { state, home } = stage;
+  await stage.agent();
+  const { dial, far } = await stage.dial();
+  const atAgent = ["--agent=local", `--state-dir=${home}`];
+  const own = await run("status", ...atAgent);
+  assertMatch(own.stdout, /^agent edge-7 {2}ready/);
+  assertMatch(own.stdout, /127\.0\.0\.1:1 +(?:waiting|connecting)/);
+  assertMatch(own.stdout, /connection refused.*failed \d+ times/);
+  const there = await conduits(...atAgent);
+  const here = await conduits(state, "--node=edge-7");
+  assertEquals([here.total, there.total], [1, 1]);
+  const { id } = here.conduits[0]!;
+  assertEquals(there.conduits[0]!.id, id);
+  assertEquals((await conduits(state, "--node=edge-8")).total, 0);
+  const killed = await run("conn", "kill", id, state);
+  assertEquals(killed.code, 0, killed.stderr);
+  assertMatch(killed.stdout, /^Ended [0-9a-f]{16} \(.* at edge-7/);
+  assertEquals((await dial.ended).code, ExitCode.RESET);
+  await eventually(
+    "the target's side is reset, too",
+    () => far.write(new Uint8Array(1)).then(() => false, () => true),
+  );
+  const again = await run("conn", "kill", id, state);
+  assertEquals(again.code, 1);
+  assertMatch(again.stderr, /No connection has this id now/);
+});
