@@ -26,6 +26,7 @@ import { announcedServices } from "./announce.ts";
 import { agentOptions, RULE_FLAGS, rulesOf } from "./options.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
+import { shownFlags } from "../flags/effective_flags.ts";
 import { liveConfig } from "../flags/live_config.ts";
 import { relayFlags } from "../flags/relay_flags.ts";
 import type { ListenFlag } from "../flags/listen_flags.ts";
@@ -90,7 +91,10 @@ export function agentCommand(start: StartAgent): Command {
       for (const notice of reading.notices) {
         log.warn(notice, { code: "TUN115" });
       }
-      const live = withConfig(options, reading, context, log);
+      const live = {
+        ...withConfig(options, reading, context, log),
+        shownFlags: shownFlags("agent", AGENT_FLAGS, context),
+      };
       const { identity, health: port } = options;
       const run: LongRunning = {
         command: "agent",

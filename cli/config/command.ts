@@ -19,7 +19,7 @@ import {
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { checkFile, problemLine } from "./check.ts";
-import { effectiveFlags } from "./effective.ts";
+import { effectiveFlags } from "../flags/effective_flags.ts";
 import { type ConfigKind, configKinds, kindNamed } from "./kinds.ts";
 
 const LINE_LENGTH_MAX = 4_000;

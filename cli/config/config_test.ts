@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { COMMANDS } from "../commands.ts";
 import { ExitCode } from "../program/exit_codes.ts";
-import { withoutSecrets } from "./secrets.ts";
+import { withoutSecrets } from "../flags/secrets.ts";
 
 async function config(
   files: Readonly<Record<string, string>>,

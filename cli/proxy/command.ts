@@ -4,6 +4,7 @@
  * @module
  */
 
+import { shownFlags } from "../flags/effective_flags.ts";
 import {
   environmentText,
   hostsText,
@@ -109,7 +110,11 @@ export const PROXY_COMMAND = defineCommand({
         ["--admin-port", options.admin, "--admin-bind-address"],
         ...relayFlags(options.relay),
       ],
-      start: () => startNodeProxy(options, log),
+      start: () =>
+        startNodeProxy({
+          ...options,
+          shownFlags: shownFlags("proxy", PROXY_FLAGS, context),
+        }, log),
     });
     return await runUntilStopped(run, context, log);
   },

@@ -22,6 +22,7 @@ import { discoveryConfig, withOwnNames } from "./discovery.ts";
 import { SERVER_FLAGS } from "./flags.ts";
 import { serverOptions } from "./options.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
+import { shownFlags } from "../flags/effective_flags.ts";
 import { liveConfig } from "../flags/live_config.ts";
 import { openSources, readFirst } from "../program/sources.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
@@ -114,6 +115,7 @@ async function runServer(
   await readFirst(sources);
   const live = {
     ...options,
+    shownFlags: shownFlags("server", SERVER_FLAGS, context),
     ...(config && { config }),
     ...(discovery && { discovery: { ...discovery, sources } }),
   };

@@ -8,7 +8,7 @@
 import type { AdminClient } from "../../client/admin/admin_client.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
-import { hideSecrets, withoutSecrets } from "../config/secrets.ts";
+import { hideSecrets, withoutSecrets } from "../flags/secrets.ts";
 import { versionText } from "../program/version.ts";
 import { lastLines, listedFiles, machineFacts } from "./machine_facts.ts";
 import { Pseudonyms } from "./pseudonyms.ts";

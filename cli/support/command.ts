@@ -10,7 +10,7 @@ import {
   isSystemError,
   systemProblem,
 } from "../../platform/files/file_error.ts";
-import { effectiveFlags } from "../config/effective.ts";
+import { effectiveFlags } from "../flags/effective_flags.ts";
 import { ASKED_FLAGS, askedProgram, LOCAL } from "../flags/admin_flags.ts";
 import {
   booleanFlag,

@@ -12,6 +12,7 @@ import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { ActionAnswer } from "../../proto/admin/api.ts";
 import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
 import type { EventsAnswer } from "../../proto/admin/event_answer.ts";
+import type { ConfigAnswer } from "../../proto/admin/list_answers.ts";
 import type {
   NodeDetail,
   NodesAnswer,
@@ -145,6 +146,12 @@ Deno.test("a server says who is there, since when, and does what it is told", as
   watch.abort();
   await watching;
   assertEquals(cut, undefined);
+  const { flags } = await client.get<ConfigAnswer>("/v1/config");
+  const port = flags.find(({ name }) => name === "agent-port");
+  assertEquals(
+    [port?.value, port?.from],
+    [`${stage.identity.agentPort}`, "flag"],
+  );
   const { events } = await client.get<EventsAnswer>("/v1/events?node=edge-2");
   const kinds = events.map(({ kind }) => kind);
   for (const kind of ["joined", "linked", "drain", "revoked", "unlinked"]) {

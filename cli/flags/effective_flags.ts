@@ -1,12 +1,13 @@
 /**
- * `tunnel config print`: the flags of a command as they would be in effect, and
- * where each is from.
+ * The flags of a command as they are in effect, and where each is from, without
+ * secrets: for `tunnel config print`, and for the admin API of what runs.
  *
  * @module
  */
 
-import { type Flag, type FlagTable } from "../flags/flag.ts";
-import { type FlagSources, readFlags } from "../flags/read_flags.ts";
+import { type Flag, type FlagTable } from "./flag.ts";
+import { type FlagSources, readFlags } from "./read_flags.ts";
+import type { ConfigAnswer } from "../../proto/admin/list_answers.ts";
 import { withoutUrlSecrets } from "./secrets.ts";
 
 /** One flag as it is in effect. */
@@ -41,6 +42,28 @@ export function effectiveFlags(
       value: shownValue(name, flag, values[name]),
       from: origins.get(name) ?? "default",
     }));
+}
+
+/** The same, as a program that was started with them answers it. */
+export function shownFlags(
+  command: string,
+  table: FlagTable,
+  sources: FlagSources,
+): () => ConfigAnswer["flags"] {
+  // Now: files may be others when somebody asks.
+  const flags = effectiveFlags(command, table, sources)
+    .map(({ flag, value, from }) => ({
+      name: flag,
+      value,
+      from: sourceOf(from),
+    }));
+  return () => flags;
+}
+
+function sourceOf(origin: string): ConfigAnswer["flags"][number]["from"] {
+  if (origin === "default") return "default";
+  if (origin.startsWith("--")) return "flag";
+  return origin.startsWith("$") ? "environment" : "file";
 }
 
 function shownValue(
