@@ -157,7 +157,9 @@ function Matrix({ groups }: { readonly groups: readonly Group[] }): VNode {
                     : <span class="faint">–</span>}
                 </td>
               ))}
-              <td class="is-number is-spare">{countText(links)}</td>
+              <td class="is-number is-spare">
+                {links === 0 ? "–" : countText(links)}
+              </td>
               <td class="is-number is-spare">{rateText(rate)}</td>
             </tr>
           ))}
@@ -300,16 +302,24 @@ function groupsOf(
       else there.push(node);
     }
   }
-  const groups = [...found].map(([name, nodes]) => groupOf(name, nodes));
+  const groups = [...found].map(([name, nodes]) =>
+    groupOf(name, nodes, by !== "server" || name === status.value?.program.id)
+  );
   // Those that are not linked come first: somebody should look at them.
   return groups.sort((a, b) => compareNames(a.name, b.name));
 }
 
-function groupOf(name: string, found: NodeSummary[]): Group {
+function groupOf(
+  name: string,
+  found: NodeSummary[],
+  isOwn: boolean,
+): Group {
   const counts = new Map<string, number>();
   let [links, rate] = [0, 0];
   for (const node of found) {
     counts.set(node.state, (counts.get(node.state) ?? 0) + 1);
+    // What this server knows of links and traffic is of its own.
+    if (!isOwn) continue;
     links += node.links;
     rate += node.toTargetRate + node.fromTargetRate;
   }

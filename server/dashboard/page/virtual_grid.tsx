@@ -148,6 +148,11 @@ function Head<T>(
         {columns.map((column, index) => {
           const isSorted = sorting?.column === column.id;
           const order = sorting?.isDown ? "descending" : "ascending";
+          const arrow = isSorted && (
+            <span class="arrow" aria-hidden="true">
+              {sorting?.isDown ? "↓" : "↑"}
+            </span>
+          );
           return (
             <div
               key={column.id}
@@ -161,10 +166,9 @@ function Head<T>(
               {column.isSortable && onSort
                 ? (
                   <button type="button" onClick={() => onSort(column.id)}>
+                    {column.isNumber && arrow}
                     {column.title}
-                    <span class="arrow" aria-hidden="true">
-                      {isSorted ? (sorting?.isDown ? "↓" : "↑") : ""}
-                    </span>
+                    {!column.isNumber && arrow}
                   </button>
                 )
                 : column.title}
