@@ -23,6 +23,8 @@ import { seriousFaults } from "./accessibility.ts";
 
 /** The bar. */
 const FIRST_PAINT_MS_MAX = 1_000;
+/** Of the 16.7 that a frame has, while rows fly by at 25 a frame. */
+const FRAME_WORK_MS_MAX = 12;
 
 let browser: Browser;
 let stage: StageServer;
@@ -90,22 +92,22 @@ check("lists are scrolled from end to end without dropped frames", async (
     await page.locator(".tally", {
       hasText: STAGE_SIZE[view].toLocaleString("en-GB"),
     }).waitFor();
-    const { frames, medianMs, p99Ms, maxMs, dropped } = await measureScroll(
-      page,
-      ".grid-body",
-    );
+    const { frames, medianMs, p99Ms, maxMs, dropped, workMs } =
+      await measureScroll(page, ".grid-body");
     report(
       `${view}: ${frames} frames, median ${medianMs} ms, 99 % ` +
-        `${p99Ms} ms, longest ${maxMs} ms, ${dropped} dropped`,
+        `${p99Ms} ms, longest ${maxMs} ms, ${dropped} dropped; work ${workMs} ms a frame`,
     );
     const last = page.locator(
       `[role="row"][aria-rowindex="${STAGE_SIZE[view] + 1}"]`,
     );
     assert(await last.isVisible());
-    // A busy machine drops some: a page that is too slow drops a third.
-    assert(dropped <= frames / 20, `${dropped} of ${frames}`);
     // Only what is seen is there.
     assert(await page.locator('[role="row"]').count() < 120);
+    // On a busy machine frames are late whatever the page does.
+    if (Deno.loadavg()[0]! > navigator.hardwareConcurrency) continue;
+    assert(workMs <= FRAME_WORK_MS_MAX, `${workMs} ms a frame`);
+    assert(dropped <= frames / 50, `${dropped} of ${frames}`);
   }
 });
 

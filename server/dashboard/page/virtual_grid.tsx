@@ -80,6 +80,7 @@ export function VirtualGrid<T>(props: GridProps<T>): VNode {
   const count = Math.ceil((size.height || 600) / row) + STEP_ROWS;
   // A row that is scrolled away becomes the next one that comes: to change some
   // texts is cheaper than to make elements. The one with the focus stays itself.
+  const rows = useRef(new RowCache<T>()).current;
   const pool = count + 2 * SPARE_ROWS + 1;
   const indexes = windowOf(first, count, keys.length, walk.index);
   const hold = useHold(props.onHold);
@@ -99,6 +100,7 @@ export function VirtualGrid<T>(props: GridProps<T>): VNode {
         role="rowgroup"
         ref={body}
         onKeyDown={walk.onKeyDown}
+        onClick={walk.onClick}
         onFocusCapture={() => hold({ hasFocus: true })}
         onBlurCapture={() => hold({ hasFocus: false })}
       >
@@ -111,19 +113,14 @@ export function VirtualGrid<T>(props: GridProps<T>): VNode {
             const key = keys[index]!;
             const item = props.get(key);
             if (item === undefined) return null;
-            return (
-              <Row
-                key={index === walk.index ? "active" : index % pool}
-                {...{ item, index, template, isNarrow }}
-                columns={shown}
-                top={index * row}
-                height={row}
-                isOpen={key === props.openKey}
-                isActive={index === walk.index}
-                onClick={() => walk.onClick(index)}
-                {...(props.narrow ? { narrow: props.narrow } : {})}
-              />
-            );
+            const isActive = index === walk.index;
+            return rows.rowOf(isActive ? "active" : index % pool, {
+              ...{ item, index, template, isNarrow, isActive, height: row },
+              columns,
+              shown: shown.length,
+              isOpen: key === props.openKey,
+              narrow: props.narrow,
+            }, shown);
           })}
         </div>
         {keys.length === 0 && <div class="grid-empty">{props.empty}</div>}
@@ -180,38 +177,69 @@ function Head<T>(
   );
 }
 
-interface RowProps<T> {
+/** What a row depends on. */
+interface RowFacts<T> {
   readonly item: T;
   readonly index: number;
   readonly columns: readonly Column<T>[];
+  /** How many of them. */
+  readonly shown: number;
   readonly template: string;
-  readonly top: number;
   readonly height: number;
   readonly isOpen: boolean;
   readonly isActive: boolean;
   readonly isNarrow: boolean;
-  onClick(): void;
-  narrow?(item: T): ComponentChildren;
+  readonly narrow: GridProps<T>["narrow"] | undefined;
+}
+
+/** A row that is as it was is not made again: three of four while one scrolls. */
+class RowCache<T> {
+  readonly #made = new Map<
+    string | number,
+    { readonly facts: RowFacts<T>; readonly row: VNode }
+  >();
+
+  rowOf(
+    slot: string | number,
+    facts: RowFacts<T>,
+    columns: readonly Column<T>[],
+  ): VNode {
+    const made = this.#made.get(slot);
+    if (made !== undefined && isSame(made.facts, facts)) return made.row;
+    const row = <Row key={slot} facts={facts} columns={columns} />;
+    this.#made.set(slot, { facts, row });
+    return row;
+  }
+}
+
+function isSame<T>(a: RowFacts<T>, b: RowFacts<T>): boolean {
+  return a.item === b.item && a.index === b.index && a.shown === b.shown &&
+    a.template === b.template && a.height === b.height &&
+    a.isOpen === b.isOpen && a.isActive === b.isActive &&
+    a.isNarrow === b.isNarrow && a.columns === b.columns;
 }
 
 function Row<T>(
-  { item, index, columns, isNarrow, narrow, ...row }: RowProps<T>,
+  { facts, columns }: {
+    readonly facts: RowFacts<T>;
+    readonly columns: readonly Column<T>[];
+  },
 ): VNode {
+  const { item, index, height, isNarrow, narrow } = facts;
   const hasSecond = isNarrow && narrow !== undefined;
   return (
     <div
       role="row"
-      class={`grid-row${row.isOpen ? " is-open" : ""}`}
+      class={`grid-row${facts.isOpen ? " is-open" : ""}`}
       aria-rowindex={index + 2}
-      aria-selected={row.isOpen}
-      tabIndex={row.isActive ? 0 : -1}
+      aria-selected={facts.isOpen}
+      tabIndex={facts.isActive ? 0 : -1}
       data-index={index}
       style={{
-        gridTemplateColumns: row.template,
-        transform: `translateY(${row.top}px)`,
-        height: `${row.height}px`,
+        gridTemplateColumns: facts.template,
+        transform: `translateY(${index * height}px)`,
+        height: `${height}px`,
       }}
-      onClick={row.onClick}
     >
       {columns.map((column, at) => (
         <div
@@ -316,7 +344,7 @@ function useHold(tell: GridProps<unknown>["onHold"]): (by: Hold) => void {
 
 interface Walk {
   readonly index: number;
-  onClick(index: number): void;
+  onClick(event: MouseEvent): void;
   onKeyDown(event: KeyboardEvent): void;
 }
 
@@ -348,9 +376,12 @@ function useWalk<T>(
   }, [keys, row]);
   return {
     index,
-    onClick(at) {
-      setActive(keys[at]!);
-      onOpen?.(keys[at]!);
+    onClick(event) {
+      const row = (event.target as Element).closest("[data-index]");
+      const key = row && keys[Number(row.getAttribute("data-index"))];
+      if (key === null || key === undefined) return;
+      setActive(key);
+      onOpen?.(key);
     },
     onKeyDown(event) {
       const target = event.target as HTMLElement;
