@@ -15,7 +15,6 @@ import {
   spanOf,
 } from "../../client/doctor/tls_fault.ts";
 import { withCaller } from "../../net/channel/grpc_call.ts";
-import { connectTls } from "../../net/dial/server_connect.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
@@ -33,7 +32,7 @@ import {
   type Identifiers,
 } from "../../proto/peer/identifiers.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
-import { Connector } from "../links/connector.ts";
+import { Connector, UnheardError } from "../links/connector.ts";
 
 /** Who asks. */
 export interface ProbedAgent {
@@ -55,8 +54,8 @@ export function linkHops(
     "the server stands still or is overloaded: `tunnel doctor server` there",
   );
   return [
-    { name: "identity", look: () => lookAtStanding(path, agent), late },
     { name: "hello", look: (signal) => lookAtHello(path, agent, signal), late },
+    { name: "identity", look: () => lookAtStanding(path, agent), late },
   ];
 }
 
@@ -194,7 +193,9 @@ async function lookAtHello(
   path: ServerPath,
   { agentId, identifiers }: ProbedAgent,
   signal: AbortSignal,
-): Promise<Finding> {
+): Promise<Finding | undefined> {
+  const stream = path.takeStream();
+  if (stream === undefined) return undefined;
   const { timers } = path.options;
   let server: string | undefined;
   const connector = new Connector({
@@ -212,10 +213,7 @@ async function lookAtHello(
       answer.failed(new DialError("refused", "this is no agent that dials"));
       return { cancel: () => {} };
     },
-    openStream: async (alpn, use) => {
-      const stream = await connectTls({ ...path.connect, alpn });
-      return await use(stream);
-    },
+    openStream: (_alpn, use) => use(stream),
     fellBack: () => {},
   });
   const beganMs = timers.now();
@@ -230,6 +228,9 @@ async function lookAtHello(
       doubted: () => {},
     }, signal);
   } catch (error) {
+    if (error instanceof UnheardError) {
+      return certificateRefused(messageOf(error));
+    }
     if (server === undefined) {
       return failed(
         "TUN421",

@@ -41,7 +41,7 @@ export const PORT_KIND_WORDS: Readonly<Record<PortKind["kind"], string>> = {
 const ANSWER_BYTES_MAX = 4_096;
 
 /** What says nothing for so long will not. */
-const SILENCE_MS = 700;
+const SILENCE_MS = 400;
 
 /**
  * Looks who is there.

@@ -48,6 +48,7 @@ export class ServerPath {
   #proxy: ProxyServer | undefined;
   #ips: readonly string[] = [];
   #ip: string | undefined;
+  #stream: Stream | undefined;
 
   constructor(options: ServerPathOptions) {
     this.options = options;
@@ -62,6 +63,20 @@ export class ServerPath {
   /** The address that answered; behind the hop `tcp`. */
   get ip(): string | undefined {
     return this.#ip;
+  }
+
+  /**
+   * The connection that `tls` has made, for who goes on over it: a server waits
+   * there for an agent, and reports one that just hangs up.
+   *
+   * @returns `undefined`: there is none, or it does not speak {@linkcode STREAMS_ALPN}.
+   */
+  takeStream(): Stream | undefined {
+    const stream = this.#stream;
+    this.#stream = undefined;
+    if (stream?.alpn === STREAMS_ALPN) return stream;
+    if (stream !== undefined) sayGoodbye(stream);
+    return undefined;
   }
 
   /** Up to a connection, in order. */
@@ -236,7 +251,7 @@ export class ServerPath {
         alpn: this.options.alpn,
       });
       const { alpn } = stream;
-      sayGoodbye(stream);
+      this.#stream = stream;
       if (alpn === STREAMS_ALPN || !this.options.alpn.includes(STREAMS_ALPN)) {
         return fine(`the certificate is good, ALPN is ${alpn}`);
       }
