@@ -5,6 +5,7 @@
  * @module
  */
 
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { NoServerError } from "../../net/dial/server_addresses.ts";
@@ -14,7 +15,11 @@ import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 /** Asking again would be answered in the same way. One sentence. */
 export class EnrolmentError extends Error {
   override readonly name = "EnrolmentError";
-  readonly tunnelCode: Code = "TUN329";
+
+  /** As the server says it. */
+  get tunnelCode(): Code {
+    return tunnelCodeOf(this.cause) ?? "TUN329";
+  }
 }
 
 /** The server at an address is not the one that made the token. */

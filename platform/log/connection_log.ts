@@ -84,7 +84,7 @@ export class ConnectionLog {
    * @param startMs When it was requested, by the clock; now unless given.
    */
   failed(
-    error: Pick<DialError, "reason" | "message">,
+    error: Pick<DialError, "reason" | "message" | "tunnelCode">,
     facts: ConnectionFacts,
     startMs: number = this.#clock.now(),
   ): void {
@@ -97,7 +97,7 @@ export class ConnectionLog {
       end: { kind: "failed", reason, message },
     });
     if (reason === "cancelled" && !this.#log.wantsDetails) return;
-    const fields = fieldsOf(facts);
+    const fields = { code: error.tunnelCode, ...fieldsOf(facts) };
     const line = `connection failed: ${message}`;
     if (reason === "cancelled") return this.#log.detail(line, fields);
     const { who = "", node = "", service = "", target } = facts;

@@ -37,7 +37,12 @@ export type ServerEvent =
   | { readonly type: "announced-services"; readonly names: readonly string[] }
   /** The agent's hello was accepted: the link stands. */
   | { readonly type: "admission" }
-  | { readonly type: "refusal"; readonly reason: string }
+  /** `code` is a peer's text; empty: it said none. */
+  | {
+    readonly type: "refusal";
+    readonly reason: string;
+    readonly code: string;
+  }
   /** Of what the agent announced last; sent only when there is any. */
   | {
     readonly type: "service-refusals";

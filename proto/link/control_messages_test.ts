@@ -37,7 +37,7 @@ const SERVER_EVENTS: readonly Exclude<ServerEvent, { type: "unknown" }>[] = [
   { type: "ca-bundle", pem: Uint8Array.of(0, 255, 10) },
   { type: "announced-services", names: ["dns"] },
   { type: "admission" },
-  { type: "refusal", reason: "the certificate expired, ü" },
+  { type: "refusal", reason: "the certificate expired, ü", code: "TUN311" },
   {
     type: "service-refusals",
     refused: [{ service: "shop/web:80", reason: "it is not yours" }],

@@ -35,7 +35,13 @@ export class LinkDeclinedError extends LinkError {
 
 /** The server will not have this agent as it is: a person must change that. */
 export class LinkRefusedError extends LinkError {
-  override readonly tunnelCode: Code = "TUN404";
+  /** @param tunnelCode Of the server's refusal, where it gave one. */
+  constructor(
+    message: string,
+    override readonly tunnelCode: Code = "TUN404",
+  ) {
+    super(message);
+  }
 }
 
 /**

@@ -29,7 +29,7 @@ export const SCHEMA: Schema = new Schema({
     ServiceRefusal: { fields: { service: { type: "string", id: 1 }, reason: { type: "string", id: 2 } } },
     DuplicateIdentity: { fields: { message: { type: "string", id: 1 } } },
     Admission: { fields: {} },
-    Refusal: { fields: { reason: { type: "string", id: 1 } } },
+    Refusal: { fields: { reason: { type: "string", id: 1 }, code: { type: "string", id: 2 } } },
   },
 });
 
@@ -203,4 +203,6 @@ export type Admission = Readonly<Record<never, never>>;
 /** The server ends the link, and says why. */
 export interface Refusal {
   readonly reason: string;
+  /** Of the problem, such as TUN311; a code that is not known is ignored. */
+  readonly code: string;
 }

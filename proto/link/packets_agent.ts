@@ -186,7 +186,9 @@ export class PacketsAgentLink implements ClientCallEvents {
       status.code === StatusCode.UNAUTHENTICATED;
     this.#over(
       reason,
-      isRefusal ? new LinkRefusedError(reason) : new LinkError(reason),
+      isRefusal
+        ? new LinkRefusedError(reason, status.tunnelCode)
+        : new LinkError(reason),
     );
   }
 

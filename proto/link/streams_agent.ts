@@ -7,6 +7,7 @@
  * @module
  */
 
+import { codeNamed } from "../peer/dial_failure.ts";
 import type {
   MethodHandler,
   ServerCall,
@@ -185,7 +186,7 @@ class StreamsAgentLink implements ServerCallEvents {
       // Sent on a link that stands, it ends just that link.
       const error = this.#state === "open"
         ? new LinkError(event.reason)
-        : new LinkRefusedError(event.reason);
+        : new LinkRefusedError(event.reason, codeNamed(event.code));
       return this.#fail(StatusCode.OK, event.reason, error);
     }
     if (this.#state === "hello") {

@@ -356,7 +356,11 @@ Deno.test("events after the hello reach the agent, unknown ones do not", async (
 
 Deno.test("a refusal reaches the agent word for word", async () => {
   const server = new ScriptedServer();
-  await server.say(hello, { type: "refusal", reason: "no seat for node7" });
+  await server.say(hello, {
+    type: "refusal",
+    reason: "no seat for node7",
+    code: "TUN311",
+  });
   assertEquals(server.failed, ["no seat for node7"]);
 });
 

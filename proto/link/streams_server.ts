@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Code } from "../codes/codes.ts";
 import type { ClientCall, ClientCallEvents } from "../grpc/call.ts";
 import { startCall } from "../grpc/client.ts";
 import { MessageReader } from "../grpc/message_reader.ts";
@@ -39,6 +40,7 @@ import {
   HELLO_DEADLINE_MS,
   LinkDeclinedError,
   LinkError,
+  LinkRefusedError,
   versionProblem,
 } from "./hello.ts";
 import { parseIdentifiers } from "../peer/identifiers.ts";
@@ -271,10 +273,10 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
   }
 
   /** Sends the agent the reason, and ends everything. */
-  close(reason: string): void {
+  close(reason: string, code?: Code): void {
     if (this.#state === "over") return;
-    this.#say({ type: "refusal", reason });
-    this.#over(reason);
+    this.#say({ type: "refusal", reason, code: code ?? "" });
+    this.#over(reason, code);
     this.#endConnection(reason);
   }
 
@@ -364,8 +366,9 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
         (error) => this.#admit(internalRefusal(error)),
       );
     } else if (this.#state !== "admission") return;
-    else if (decision !== undefined) this.close(decision.message);
-    else {
+    else if (decision !== undefined) {
+      this.close(decision.message, decision.tunnelCode);
+    } else {
       this.#state = "open";
       this.#say({ type: "admission" });
       this.#pendingLink.resolve(this);
@@ -379,13 +382,19 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     this.#pendingLink.reject(new LinkDeclinedError(reason));
   }
 
-  #over(reason: string): void {
+  #over(reason: string, code?: Code): void {
     const before = this.#state;
     if (before === "over") return;
     this.#state = "over";
     this.#deadline?.cancel();
     if (before === "open") this.#options.onClosed?.(this, reason);
-    else this.#pendingLink.reject(new LinkError(reason));
+    else {
+      this.#pendingLink.reject(
+        code === undefined
+          ? new LinkError(reason)
+          : new LinkRefusedError(reason, code),
+      );
+    }
   }
 
   /** What was sent leaves first; conduits that still run are lost. */

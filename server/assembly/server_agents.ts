@@ -367,11 +367,11 @@ export class ServerAgents {
         this.#duplicates.changed(link);
         this.#nodes.announced("changed", link);
       },
-      refused: (remoteAddress, reason) => {
+      refused: (remoteAddress, reason, code) => {
         metrics.agentRefused();
         const line = `${remoteAddress}: ${reason}`;
-        this.#core.events.note("refused", line);
-        log.event(line, {}, lineKey(line));
+        this.#core.events.note("refused", line, { code });
+        log.event(line, { code }, lineKey(line));
       },
       counted: (change) => metrics.grpcConnections("Connect", change),
       ended: (end) => limiter.ended("agents", end),

@@ -9,6 +9,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import type { AdmittedConnection } from "../../net/admission/connection_limiter.ts";
@@ -119,7 +120,7 @@ export interface AgentPortObserver extends PacketObserver {
   /** An agent that is linked says which authorities it trusts, by their ids. */
   trusts?(link: AgentLink, authorities: readonly string[]): void;
   /** A peer connected and did not become an agent. */
-  refused(remoteAddress: string, reason: string): void;
+  refused(remoteAddress: string, reason: string, code: Code): void;
   /** +1 and −1 for every connection that carries packets (gRPC `Connect`). */
   counted(change: 1 | -1): void;
   /** A connection is over. */
@@ -342,7 +343,7 @@ export class AgentPort {
     } catch (error) {
       if (!(error instanceof LinkError)) throw error;
       if (error instanceof LinkDeclinedError) return;
-      observer.refused(remoteAddress, error.message);
+      observer.refused(remoteAddress, error.message, error.tunnelCode);
     }
   }
 
@@ -450,7 +451,11 @@ export class AgentPort {
       admitted,
       timers,
       (reason) => {
-        this.#options.observer.refused(stream.remoteAddress, reason);
+        this.#options.observer.refused(
+          stream.remoteAddress,
+          reason,
+          "TUN409",
+        );
         connection.abort(ErrorCode.ENHANCE_YOUR_CALM, reason);
       },
     );
@@ -462,7 +467,11 @@ export class AgentPort {
       isUnauthenticated: () => admitted?.isUnauthenticated ?? false,
       ...(isNode ? { idleMs: NODE_IDLE_MS } : {}),
       ended: (reason) =>
-        this.#options.observer.refused(stream.remoteAddress, reason),
+        this.#options.observer.refused(
+          stream.remoteAddress,
+          reason,
+          "TUN409",
+        ),
     });
     return connection;
   }
@@ -495,7 +504,11 @@ export class AgentPort {
     const reported = (refusal: LinkRefusal | undefined) => {
       if (refusal === undefined) return undefined;
       const { remoteAddress } = candidate.peer;
-      this.#options.observer.refused(remoteAddress, refusal.message);
+      this.#options.observer.refused(
+        remoteAddress,
+        refusal.message,
+        refusal.tunnelCode ?? "TUN320",
+      );
       return refusal;
     };
     const decision = this.#options.admit(candidate);

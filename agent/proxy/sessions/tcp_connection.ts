@@ -232,7 +232,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
     if (!this.#dialing.signal.aborted) {
       const message = this.#port.lastError ?? "no endpoint could be reached";
       this.#client.log.failed(
-        { reason: "endpoint", message },
+        { reason: "endpoint", message, tunnelCode: "TUN521" },
         this.#facts(),
         this.#startMs,
       );

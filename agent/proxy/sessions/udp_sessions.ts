@@ -200,7 +200,10 @@ export class UdpSessions implements PortProxy, SessionOwner {
     const { timers } = this.context;
     const message = this.port.lastError ?? "no endpoint could be reached";
     connectionLog(this.context)
-      .failed({ reason: "endpoint", message }, session.facts);
+      .failed(
+        { reason: "endpoint", message, tunnelCode: "TUN521" },
+        session.facts,
+      );
     const end = () => {
       // It may have made room for another one meanwhile.
       if (!session.isOver) this.#forget(session);
