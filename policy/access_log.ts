@@ -30,6 +30,12 @@ import { AuditLog, type AuditLogOptions } from "./audit_log.ts";
 import { LineTime } from "./line_time.ts";
 import { standardStreams } from "./standard_streams.ts";
 
+/**
+ * How long a line waits for others. A write costs as much as two hundred lines,
+ * whatever it is of; who reads along notices nothing.
+ */
+export const ACCESS_FLUSH_MS = 400;
+
 /** Where to write, what and how. */
 export interface AccessLogOptions {
   /** `-` is standard output, `stderr` standard error. */
@@ -78,6 +84,7 @@ export class AccessLog implements AccessRecorder {
         log,
         timers,
         files: files ?? stream ?? systemAuditFiles("--access-log"),
+        flushMs: ACCESS_FLUSH_MS,
         what: "access log",
         gapLine: (lines, time) => gapLine(format, lines, time),
       },

@@ -9,9 +9,9 @@ import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
 import { settled } from "../tests/support/memory/conduit_probe.ts";
 import { RecordedLog } from "../tests/support/watch/recorded_log.ts";
 import type { AccessFormat } from "./access_format.ts";
-import { AccessLog } from "./access_log.ts";
+import { ACCESS_FLUSH_MS, AccessLog } from "./access_log.ts";
 import type { AuditFiles } from "./audit_file.ts";
-import { FLUSH_MS, RETRY_MS } from "./audit_log.ts";
+import { RETRY_MS } from "./audit_log.ts";
 
 const FACTS: ConnectionFacts = {
   id: "f0e1d2c3b4a59687",
@@ -77,8 +77,8 @@ class Scene {
   }
 
   /** Those that are there when what comes during a write is written, too. */
-  async lines(afterMs = FLUSH_MS): Promise<string[]> {
-    for (const ms of [afterMs, FLUSH_MS]) {
+  async lines(afterMs = ACCESS_FLUSH_MS): Promise<string[]> {
+    for (const ms of [afterMs, ACCESS_FLUSH_MS]) {
       this.timers.advance(ms);
       for (let turn = 0; turn < 50; turn++) await settled();
     }

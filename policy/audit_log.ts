@@ -52,6 +52,8 @@ export interface AuditLogEnvironment {
   readonly timers: Timers;
   /** The machine's for audit logs; others, and for tests of machines that fail. */
   readonly files?: AuditFiles;
+  /** How long a line waits for others; {@linkcode FLUSH_MS} unless given. */
+  readonly flushMs?: number;
   /** For sentences; the audit log unless given. */
   readonly what?: string;
   /** The line that stands for `lines` others; an audit log's unless given. */
@@ -64,6 +66,7 @@ export class AuditLog {
   readonly #log: Log;
   readonly #timers: Timers;
   readonly #files: AuditFiles;
+  readonly #flushMs: number;
   readonly #what: string;
   readonly #gapLine: (lines: number, time: string) => string;
   readonly #buffer: AuditBuffer;
@@ -91,6 +94,7 @@ export class AuditLog {
     this.#log = environment.log;
     this.#timers = environment.timers;
     this.#files = environment.files ?? systemAuditFiles();
+    this.#flushMs = environment.flushMs ?? FLUSH_MS;
     this.#what = environment.what ?? "audit log";
     this.#gapLine = environment.gapLine ?? auditGap;
     this.#buffer = new AuditBuffer(PENDING_BYTES_MAX, options.bytesMax);
@@ -195,7 +199,7 @@ export class AuditLog {
     if (this.#state !== "open") return;
     if (this.#isTimerSet || this.#work !== undefined) return;
     this.#isTimerSet = true;
-    const delayMs = this.#problem === "" ? FLUSH_MS : RETRY_MS;
+    const delayMs = this.#problem === "" ? this.#flushMs : RETRY_MS;
     this.#timers.after(delayMs, () => {
       this.#isTimerSet = false;
       if (this.#state === "open") this.#startWork();

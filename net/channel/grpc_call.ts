@@ -5,6 +5,13 @@
  * @module
  */
 
+import { inSpan } from "../../platform/tracing/tracing.ts";
+import { Metadata } from "../../proto/grpc/metadata.ts";
+import {
+  formatTraceparent,
+  type TraceContext,
+  TRACEPARENT_FIELD,
+} from "../../proto/peer/trace_context.ts";
 import { unaryCall } from "../../proto/grpc/client.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import { connectTls, type TlsConnectOptions } from "../dial/server_connect.ts";
@@ -48,11 +55,18 @@ export async function withCaller<Result>(
   const stream = await connectTls({ ...connect, alpn });
   const timers = systemTimers;
   const connection = openClientConnection(stream, { timers });
-  const call: UnaryCaller = async (path, request) => {
+  const traced: UnaryCaller = (path, request) =>
+    inSpan(path, { kind: "client" }, (trace) => call(path, request, trace));
+  const call = async (
+    path: string,
+    request: Uint8Array,
+    trace: TraceContext | undefined,
+  ) => {
     try {
       return await unaryCall(connection, {
         path,
         request,
+        ...(trace === undefined ? {} : { metadata: traceMetadata(trace) }),
         authority: connect.serverName ?? connect.host,
         scheme: "https",
         timers,
@@ -64,10 +78,14 @@ export async function withCaller<Result>(
     }
   };
   try {
-    return await use(call);
+    return await use(traced);
   } finally {
     connection.shutdown("the calls are over");
   }
+}
+
+function traceMetadata(trace: TraceContext): Metadata {
+  return new Metadata({ [TRACEPARENT_FIELD]: formatTraceparent(trace) });
 }
 
 /** A status without a message is no sentence. */

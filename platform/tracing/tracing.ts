@@ -18,6 +18,7 @@ import {
   type TraceContext,
 } from "../../proto/peer/trace_context.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
+import { messageOf } from "../errors/error_code.ts";
 import { VERSION } from "../process/version.ts";
 
 /** Longest text of an attribute: peers choose some. */
@@ -122,6 +123,24 @@ export function startChild(
   return tracer === undefined || parent === undefined
     ? undefined
     : startSpan(name, { ...start, parent });
+}
+
+/** Does `work` inside a span, where there is to be one. */
+export async function inSpan<Result>(
+  name: string,
+  start: SpanStart,
+  work: (trace: TraceContext | undefined) => Promise<Result>,
+): Promise<Result> {
+  const span = startSpan(name, start);
+  if (span === undefined) return await work(start.parent);
+  try {
+    const result = await work(span.context);
+    span.end();
+    return result;
+  } catch (error) {
+    span.end(messageOf(error));
+    throw error;
+  }
 }
 
 class StartedSpan implements Span {

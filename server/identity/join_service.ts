@@ -21,6 +21,11 @@ import {
 } from "../../platform/pki/signing_request.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
+import {
+  readTraceparent,
+  TRACEPARENT_FIELD,
+} from "../../proto/peer/trace_context.ts";
+import { inSpan } from "../../platform/tracing/tracing.ts";
 import { unaryMethod } from "../../proto/grpc/unary_method.ts";
 import {
   type EnrolmentOutcome,
@@ -183,9 +188,11 @@ export class JoinService {
     handler: (request: Uint8Array) => Promise<Uint8Array>,
   ): MethodHandler {
     const { log, counted } = this.#options;
-    return unaryMethod(async (request) => {
+    return unaryMethod(async (request, { metadata }) => {
       try {
-        const answer = await handler(request);
+        const parent = readTraceparent(metadata.texts(TRACEPARENT_FIELD));
+        const start = { kind: "server", parent } as const;
+        const answer = await inSpan(name, start, () => handler(request));
         counted(name, "OK");
         return answer;
       } catch (error) {

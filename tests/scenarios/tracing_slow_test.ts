@@ -14,6 +14,7 @@ import {
   startServer,
 } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
+import { IdentityStage } from "../soak/identity_stage.ts";
 import { OtlpCollector } from "../support/peers/otlp_collector.ts";
 import { closedAddress, ProbeTarget } from "../support/peers/probe_target.ts";
 
@@ -156,5 +157,38 @@ Deno.test("without a collector all go on, and end when they are told to", async 
   for (const { child } of [traced.agent, traced.server]) {
     child.signal("SIGTERM");
     assertEquals((await child.ended).code, 0);
+  }
+});
+
+Deno.test("a node's join is one trace at the node and at the server", async () => {
+  await using collector = new OtlpCollector();
+  const workspace = await Workspace.make();
+  const stage = new IdentityStage(workspace);
+  const server = await inEnvironment(
+    collector.variables("server"),
+    () => stage.start(),
+  );
+  try {
+    const token = await stage.createToken();
+    const [program, ...args] = ourCommand("join", token);
+    const join = await new Deno.Command(program!, {
+      args: [
+        ...args,
+        `--server=127.0.0.1:${stage.agentPort}`,
+        "--node=edge-1",
+        `--state-dir=${workspace.path("agent")}`,
+      ],
+      env: collector.variables("node"),
+    }).output();
+    assertEquals(join.code, 0, new TextDecoder().decode(join.stderr));
+    const asked = await collector.span(({ service }) => service === "node");
+    const served = await collector.span(({ name }) => name === "join");
+    assertEquals(asked.name, "/tunnel.v1.Identity/Join");
+    assertEquals(served.service, "server");
+    assertEquals(served.traceId, asked.traceId);
+    assertEquals(served.parentSpanId, asked.spanId);
+  } finally {
+    await server.stop("SIGKILL");
+    await workspace.remove();
   }
 });

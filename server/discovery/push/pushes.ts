@@ -8,6 +8,7 @@
  * @module
  */
 
+import { isTracing, startSpan } from "../../../platform/tracing/tracing.ts";
 import {
   guarded,
   INTERNAL_ERROR,
@@ -112,6 +113,7 @@ export class Pushes {
     const { timers, views, catalog, streams, metrics, unserved } =
       this.#options;
     const startMs = timers.now();
+    const span = isTracing ? startSpan("push discovery") : undefined;
     this.#pushedMs = this.#changedMs ?? startMs;
     this.#changedMs = undefined;
     views.update(catalog.snapshot);
@@ -126,6 +128,7 @@ export class Pushes {
       () =>
         this.#queue.addAll(streams, () => {
           metrics.pushed(timers.now() - startMs);
+          span?.end();
           unserved.look();
           done();
         }),
