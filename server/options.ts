@@ -263,6 +263,8 @@ export interface ServerOptions {
   /** The file that options came from, if some of them may change in it. */
   readonly config?: ReloadSource;
 
+  /** Which of several workers this is, from 0; absent: there is one process. */
+  readonly worker?: number;
   /** Flags in effect, secrets left out; absent: no command line started this. */
   readonly shownFlags?: () => ConfigAnswer["flags"];
 

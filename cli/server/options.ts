@@ -79,6 +79,7 @@ export function serverOptions(
   }
   return {
     serverId,
+    ...(worker === undefined ? {} : { worker: worker.index }),
     // Each of the servers has as many workers as this one, as far as is known.
     serverCount: flags["server-count"] * flags["workers"],
     membership: membershipOptions(flags),

@@ -108,6 +108,9 @@ scene("the worst of a node is said with the next step", async (rig) => {
   Object.assign(slow, { roundTripMs: 400, leastRoundTripMs: 10 });
   rig.link("edge-2");
   rig.events.note("dial-failed", "connection refused", { node: "edge-2" });
+  rig.link("poor");
+  const facts = { node: "poor", code: "TUN513" };
+  rig.events.note("dial-failed", "too many open files", facts);
   const { body } = await rig.get("/v1/nodes");
   const problems = new Map<string, string | undefined>(
     body.nodes.map(({ name, problem }: NodeSummary) => [name, problem]),
@@ -116,6 +119,7 @@ scene("the worst of a node is said with the next step", async (rig) => {
   assertMatch(problems.get("old")!, /has not renewed itself/);
   assertMatch(problems.get("edge-1")!, /takes 400 ms, at best 10 ms/);
   assertEquals(problems.get("edge-2"), "connection refused");
+  assertMatch(problems.get("poor")!, /no file descriptors left/);
   const { body: { expiries } } = await rig.get("/v1/status");
   assertEquals(expiries[0].what, "certificate of node old");
 });

@@ -53,6 +53,8 @@ export interface LinkFacts {
 export interface NodeHistoryOptions {
   /** Absent: nothing is kept. */
   readonly folder?: string | undefined;
+  /** Workers have a file each: every agent is linked to all of them. */
+  readonly worker?: number | undefined;
   readonly log: Log;
   readonly timers: Timers;
   /** Milliseconds since 1970. */
@@ -71,11 +73,11 @@ export class NodeHistory {
   #isFrozen = false;
 
   constructor(options: NodeHistoryOptions) {
-    const { folder, log, timers, wallMs = Date.now } = options;
+    const { folder, worker = 0, log, timers, wallMs = Date.now } = options;
     this.#wallMs = wallMs;
     if (folder === undefined) return;
     this.#file = new SavedFile({
-      path: `${folder}/${HISTORY_FILE}`,
+      path: `${folder}/${HISTORY_FILE}${worker === 0 ? "" : `.w${worker}`}`,
       format: "tunnel-server-nodes-seen",
       // Ids of servers are made up anew at each start, unless one is given.
       owner: "a server",

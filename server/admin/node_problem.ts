@@ -117,7 +117,11 @@ function expiryProblem({ name, record }: ViewedNode): string | undefined {
     "the log of its agent says what is in the way";
 }
 
-function troubleText({ message, times = 1 }: EventInfo): string {
+function troubleText({ code, message, times = 1 }: EventInfo): string {
+  if (code === "TUN513") {
+    return "its agent has no file descriptors left: raise the limit of its " +
+      "process (ulimit -n, LimitNOFILE=)";
+  }
   const often = times === 1 ? "" : ` (${times} times)`;
   return clipped(message, TROUBLE_LENGTH_MAX) + often;
 }

@@ -72,7 +72,7 @@ export class ServerAgents {
     const { options, log } = core;
     this.history = new NodeHistory({
       folder: options.agents.identity?.stateDirectory,
-      ...{ log, timers: systemTimers },
+      ...{ worker: options.worker, log, timers: systemTimers },
     });
     this.#port = this.#createPort();
     this.#duplicates = this.#createDuplicates();

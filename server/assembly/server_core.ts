@@ -16,7 +16,7 @@ import {
   RecentEvents,
   withEvents,
 } from "../../platform/log/recent_events.ts";
-import type { DialError } from "../../proto/peer/dial_error.ts";
+import { type DialError, lacksDescriptors } from "../../proto/peer/dial_error.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
 import {
@@ -164,11 +164,13 @@ export class ServerCore {
   }
 
   /** A caller who gave up knows why. */
-  #dialFailed({ reason, message }: DialError, facts: ConnectionFacts): void {
+  #dialFailed(error: DialError, facts: ConnectionFacts): void {
+    const { reason, message } = error;
     if (reason === "cancelled") return;
     const { who, node } = facts;
     const text = who === undefined ? message : `${who}: ${message}`;
-    this.events.note("dial-failed", text, { node });
+    const code = lacksDescriptors(error) ? "TUN513" : error.tunnelCode;
+    this.events.note("dial-failed", text, { node, code });
   }
 
   /** Whether an agent has announced this very host or address, wherever it is. */
