@@ -64,7 +64,6 @@ export function serverOptions(
   );
   const identity = identityOptions(reading, agentsKeyPair, stateDirectory);
   const caFile = flags["cluster-ca-cert"];
-  const agentHost = flags["agent-bind-address"];
   const serverId = workerServerId(flags["server-id"] || newId(), worker);
   const kubernetes = serverKubernetes(flags, serverId);
   const kubelet = kubeletOptions(reading);
@@ -86,7 +85,10 @@ export function serverOptions(
     ...stateOptions(reading, identity, context),
     frontend: frontendOptions(reading, identity),
     agents: {
-      address: { hostname: agentHost, port: flags["agent-port"] },
+      address: {
+        hostname: flags["agent-bind-address"],
+        port: flags["agent-port"],
+      },
       ...(agentsKeyPair === undefined ? {} : { keyPair: agentsKeyPair }),
       ...(caFile === "" ? {} : { caFile }),
       ...(identity === undefined ? {} : { identity }),
@@ -103,12 +105,7 @@ export function serverOptions(
     ...(kubernetes === undefined ? {} : { kubernetes }),
     ...(kubelet === undefined ? {} : { kubelet }),
     strategies: [...new Set(flags["proxy-strategies"])],
-    admin: {
-      hostname: flags["admin-bind-address"],
-      port: flags["admin-port"],
-    },
     ...admin(reading),
-    adminDebug: flags["admin-debug"],
     ...(flags["enable-profiling"] ? { profiling: true } : {}),
     health: {
       hostname: flags["health-bind-address"],
@@ -169,10 +166,19 @@ function identityOptions(
 /** Its tokens, and the socket unless one is named, are with the identity. */
 function admin(
   reading: FlagReading<typeof SERVER_FLAGS>,
-): Pick<ServerOptions, "adminAccess" | "adminRemote"> {
-  const access = adminAccess(reading.values);
+): Pick<
+  ServerOptions,
+  "admin" | "adminDebug" | "adminAccess" | "adminRemote"
+> {
+  const { values } = reading;
+  const access = adminAccess(values);
   const remote = adminRemoteOptions(reading);
   return {
+    admin: {
+      hostname: values["admin-bind-address"],
+      port: values["admin-port"],
+    },
+    adminDebug: values["admin-debug"],
     ...(Object.keys(access).length === 0 ? {} : { adminAccess: access }),
     ...(remote === undefined ? {} : { adminRemote: remote }),
   };

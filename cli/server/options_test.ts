@@ -56,6 +56,7 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
     },
     limiter: { sourceConnectionsMax: 20_000, sourceUnauthenticatedMax: 2_048 },
     tls: { minVersion: "TLSv1.2" },
+    metricsNodesMax: 1_000,
     strategies: ["default"],
     admin: { hostname: "127.0.0.1", port: 8095 },
     adminDebug: "token",

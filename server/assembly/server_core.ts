@@ -16,7 +16,10 @@ import {
   RecentEvents,
   withEvents,
 } from "../../platform/log/recent_events.ts";
-import { type DialError, lacksDescriptors } from "../../proto/peer/dial_error.ts";
+import {
+  type DialError,
+  lacksDescriptors,
+} from "../../proto/peer/dial_error.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
 import {
