@@ -64,7 +64,7 @@ const VERBS = { test: { operand: "HOST:PORT" } } as const;
 export const POLICY_COMMAND = defineCommand({
   name: "policy",
   summary: "Say which rule decides whether somebody may dial a target",
-  operands: "test HOST:PORT --as NAME [flags]",
+  operands: "test [NODE] HOST:PORT --as NAME [flags]",
   about: [
     "Asks a running server (or, with --agent, an agent about its --allow and " +
     "--deny), or a file before it is put in place. Nothing is dialed. Names " +
@@ -75,14 +75,15 @@ export const POLICY_COMMAND = defineCommand({
     "says.",
   ],
   examples: [
-    "tunnel policy test 10.0.0.7:5432 --as alice --node node1",
+    "tunnel policy test --as alice node1 10.0.0.7:5432",
     "tunnel policy test web:80 --as node:edge-7 --file policy.yaml",
     "tunnel policy test unix:/run/a.sock --as bob --group ops -o json",
   ],
   flags: FLAGS,
   async run({ values, operands, given }, context) {
-    const { operand: target } = readVerb("policy", VERBS, operands, given);
-    const { as, node, group, file } = values;
+    const { words, node } = withNode(operands, values.node);
+    const { operand: target } = readVerb("policy", VERBS, words, given);
+    const { as, group, file } = values;
     if (as === "" && values.agent === "") {
       throw new UsageError(
         "Cannot test the policy: --as is not given; wanted the name of a " +
@@ -109,6 +110,24 @@ export const POLICY_COMMAND = defineCommand({
     }, context);
   },
 });
+
+/** `test NODE HOST:PORT`, as with `tunnel trace`, is `--node NODE`. */
+function withNode(
+  operands: readonly string[],
+  given: string,
+): { readonly words: readonly string[]; readonly node: string } {
+  const [verb, node, target, ...others] = operands;
+  if (verb !== "test" || target === undefined || others.length > 0) {
+    return { words: operands, node: given };
+  }
+  if (given !== "" && given !== node) {
+    throw new UsageError(
+      `Cannot use both ${node} and --node ${given}; keep one of them`,
+      "TUN104",
+    );
+  }
+  return { words: [verb, target], node: node! };
+}
 
 async function askProgram(
   { program, address }: ReturnType<typeof askedProgram>,

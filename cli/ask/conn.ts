@@ -142,7 +142,7 @@ async function killAll(
     try {
       context.print(`${await killOne(client, id, isSure, context)}\n`);
     } catch (error) {
-      if (!(error instanceof AdminError)) throw error;
+      if (!(error instanceof AdminError) || ids.length === 1) throw error;
       failed++;
       context.printError(`tunnel conn: ${ofOthers(error.message)}\n`);
     }

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { parseHostPort } from "../flags/addresses.ts";
 import { AGENT_FLAGS } from "../agent/flags.ts";
 import { ANSWER_FLAGS, answerForm, ASKED_FLAGS } from "../flags/admin_flags.ts";
 import { textFlag } from "../flags/flag.ts";
@@ -139,6 +140,7 @@ const WHOLE = defineCommand({
           : "Cannot examine a target: tunnel doctor target HOST:PORT",
       );
     }
+    if (subject === "target") parseHostPort("the target", operand);
     const steps = subject === "node"
       ? () => examineNode(operand, reading, context)
       : () => examineTarget(operand, reading, context);

@@ -126,7 +126,12 @@ async function pingAll(
     try {
       pongs = (await client.post<PingAnswer>(path)).links;
     } catch (error) {
-      pongs = [{ address: "", problem: absence(error) }];
+      const problem = absence(error);
+      // It was not there to begin with: the next attempt finds the same.
+      if (tally.answered === 0 && !until) {
+        throw new CommandFailure(ExitCode.FAILURE, problem, error);
+      }
+      pongs = [{ address: "", problem }];
     }
     const wholeMs = performance.now() - beganMs;
     const times = pongs.flatMap(({ roundTripMs }) => roundTripMs ?? []);

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { quoted } from "../../proto/peer/quoted.ts";
 import {
   conduitInfoOf,
   conduitQuery,
@@ -45,7 +46,8 @@ export function conduitRoutes(
       method: "GET",
       path: "/v1/conduits/:id",
       role: "view",
-      answer: ({ segment }) => conduitInfoOf(conduits, segment) ?? unknown(),
+      answer: ({ segment }) =>
+        conduitInfoOf(conduits, segment) ?? unknown(segment),
     },
     {
       method: "POST",
@@ -53,7 +55,7 @@ export function conduitRoutes(
       role: "operate",
       answer: ({ segment, who }): ActionAnswer => {
         const by = who.name.slice(0, NAME_LENGTH_MAX);
-        if (!conduits.kill(segment, `ended by ${by}`)) unknown();
+        if (!conduits.kill(segment, `ended by ${by}`)) unknown(segment);
         return {
           message: `Connection ${segment} is ended: both sides see a reset`,
         };
@@ -84,9 +86,9 @@ export function inWords<T>(read: () => T): T {
   }
 }
 
-function unknown(): never {
+function unknown(id: string): never {
   throw new AdminFailure(404, {
-    message: "No connection has this id now: it may be over, or be another " +
-      "server's; tunnel conn list shows those that are open",
+    message: `No connection has the id ${quoted(id)} now: it may be over, ` +
+      "or be another server's; tunnel conn list shows those that are open",
   });
 }

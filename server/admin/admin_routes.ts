@@ -5,6 +5,8 @@
  * @module
  */
 
+import { nearest } from "../../platform/text/nearest.ts";
+import { quoted } from "../../proto/peer/quoted.ts";
 import { AdminFailure, type AdminRoute } from "../../net/admin/admin_api.ts";
 import { conduitRoutes, inWords } from "../../net/admin/conduit_routes.ts";
 import { limitOf } from "../../platform/conduits/conduit_info.ts";
@@ -98,10 +100,12 @@ function nodeRoutes(facts: ServerFacts): readonly AdminRoute[] {
         const view = await viewNodes(facts);
         const node = view.nodes.get(segment);
         if (node !== undefined) return nodeDetail(facts, view, node);
+        const near = nearest(segment, view.nodes.keys());
         throw new AdminFailure(404, {
           code: "TUN312",
-          message: "This server has never seen a node of that name; see " +
-            "tunnel node list",
+          message: `This server has never seen a node ${quoted(segment)}; ` +
+            (near === undefined ? "" : `did you mean ${quoted(near)}? `) +
+            "tunnel node list shows all",
         });
       },
     },

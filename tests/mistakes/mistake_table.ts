@@ -4,6 +4,7 @@
  * @module
  */
 
+import { askingMistakes } from "./asking.ts";
 import { commandLineMistakes } from "./command_line.ts";
 import { dialingMistakes } from "./dialing.ts";
 import { joiningMistakes } from "./joining.ts";
@@ -25,6 +26,7 @@ const AREAS = {
   "state": stateMistakes,
   "dialing": dialingMistakes,
   "nodes in trouble": troubledNodeMistakes,
+  "asking": askingMistakes,
   "serving": servingMistakes,
   "services": serviceMistakes,
   "the machine": machineMistakes,
