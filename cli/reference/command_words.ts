@@ -85,11 +85,18 @@ function operandsOf(
     // `[a | b NAME]`: none of them need be there.
     .replace(/^\[([^\]]* \| [^\]]*)\]$/, "$1").split(" | ")
     .map((way) => way.trim().split(" "));
-  const verbs = ways.filter(([word]) => /^[a-z][a-z-]*$/.test(word!))
-    .map(([verb, operand = ""]) => ({
-      name: verb!,
-      operand: operandOf(name, operand, names),
-    }));
+  // `bash|zsh|fish` alone are words to choose from; elsewhere they are verbs.
+  const isChoice = ways.length === 1 && ways[0]!.length === 1 &&
+    ways[0]![0]!.includes("|");
+  const verbs = isChoice
+    ? []
+    : ways.flatMap(([words, operand = ""]) =>
+      words!.split("|").filter((word) => /^[a-z][a-z-]*$/.test(word))
+        .map((verb) => ({
+          name: verb,
+          operand: operandOf(name, operand, names),
+        }))
+    );
   const [[first = ""] = []] = ways;
   return {
     verbs,
