@@ -233,7 +233,7 @@ class Agent {
         style: "agent",
       }, more),
     );
-    const adminListener = admin && this.#openAdmin(
+    const adminPort = this.#openAdmin(
       admin,
       adminHandler({ healthPort: healthListener.port }, {
         ...more,
@@ -248,7 +248,7 @@ class Agent {
     });
     const addresses = this.#addresses = {
       health: healthListener.address,
-      admin: (adminListener ?? healthListener).address,
+      admin: (admin === undefined ? healthListener : adminPort).address,
       ...this.#relay?.addresses,
     };
     this.#log.info("agent started", {
@@ -433,7 +433,11 @@ class Agent {
     return { upstream, servers };
   }
 
-  #openAdmin(address: ListenAddress, handler: HttpHandler): AdminPort {
+  /** @param address Absent: by a socket alone, if one is named. */
+  #openAdmin(
+    address: ListenAddress | undefined,
+    handler: HttpHandler,
+  ): AdminPort {
     const { identity, adminAccess } = this.#options;
     const port = new AdminPort({
       address,

@@ -49,7 +49,7 @@ export async function listNodes(
       table: (answer, isWide) =>
         nodesText(pageOf(context, isWide), answer, {
           isWide,
-          nowMs: Date.now(),
+          nowMs: nowMs(answer),
         }),
     }, context);
     return { code };
@@ -79,6 +79,11 @@ export async function showNode(
       return answering!.answer;
     },
     table: (answer, isWide) =>
-      nodeText(pageOf(context, isWide), answer, Date.now()),
+      nodeText(pageOf(context, isWide), answer, nowMs(answer)),
   }, context);
+}
+
+/** Ages are by the clock of the machine that answered. */
+function nowMs({ now }: { readonly now?: string }): number {
+  return now === undefined ? Date.now() : Date.parse(now);
 }

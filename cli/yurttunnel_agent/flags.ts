@@ -104,6 +104,13 @@ export const YURTTUNNEL_AGENT_FLAGS = {
   }),
   "meta-port": portFlag(10266, { group: META, help: "Their port." }),
 
+  "admin-socket": fileFlag({
+    group: META,
+    help: "Unix socket of the admin API, for this user and root: tunnel " +
+      "status --agent unix:PATH.",
+    defaultText: "none",
+  }),
+
   "version": booleanFlag(false, {
     group: "General",
     help: "Print the version and exit.",

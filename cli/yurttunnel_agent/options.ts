@@ -92,6 +92,7 @@ export function yurttunnelAgentOptions(
       },
       drainTimeoutMs: AGENT_FLAGS["drain-timeout"].fallback,
       health: { hostname: metaHost, port: values["meta-port"] },
+      adminAccess: { socket: values["admin-socket"] },
       messageBytesMax: AGENT_FLAGS["message-size-limit"].fallback,
     },
     kubernetes: {

@@ -60,7 +60,8 @@ export interface AdminAccess {
 
 /** What is served. */
 export interface AdminPortOptions {
-  readonly address: ListenAddress;
+  /** Absent: it is reached by its socket alone. */
+  readonly address?: ListenAddress | undefined;
   readonly access: AdminAccess;
   /** Answers who came by `door`; `routes` are of the port itself. */
   handler(door: AdminDoor, routes: readonly AdminRoute[]): HttpHandler;
@@ -103,7 +104,7 @@ export class AdminPort implements BoundListener {
         : new AdminToken(`${stateDirectory}/${ADMIN_TOKEN_FILE}`).value;
     },
   );
-  readonly #loopback: BoundListener;
+  readonly #loopback: BoundListener | undefined;
   #socket = "";
   #remote = "";
   #isClosed = false;
@@ -112,6 +113,7 @@ export class AdminPort implements BoundListener {
   constructor(options: AdminPortOptions) {
     this.#options = options;
     const { address, access, evicted } = options;
+    if (address === undefined) return;
     this.#loopback = listenHttp(
       address,
       passedHttp() === undefined
@@ -123,13 +125,13 @@ export class AdminPort implements BoundListener {
     this.#listeners.push(this.#loopback);
   }
 
-  /** Of loopback. */
+  /** Of loopback; `""`: there is no such port. */
   get address(): string {
-    return this.#loopback.address;
+    return this.#loopback?.address ?? "";
   }
 
   get port(): number {
-    return this.#loopback.port;
+    return this.#loopback?.port ?? 0;
   }
 
   /** Its path; `""`: there is none, or not yet. */
@@ -267,7 +269,7 @@ export class AdminPort implements BoundListener {
 
   /** Every address of the machine is also this one. */
   get #browserHost(): string {
-    const { address, port } = this.#loopback;
+    const { address, port } = this;
     return /^(?:\[::\]|0\.0\.0\.0):/.test(address)
       ? `127.0.0.1:${port}`
       : address;

@@ -283,3 +283,26 @@ Deno.test("a path that another program has is left to it, and said", async () =>
   other.close();
   await named[Symbol.asyncDispose]();
 });
+
+Deno.test("a program without an admin port is asked by its socket alone", async () => {
+  const folder = await Deno.makeTempDir();
+  const socket = `${folder}/own.sock`;
+  const port = new AdminPort({
+    access: { socket },
+    log: new RecordedLog(),
+    handler: apiBeside(ROUTES, () => () => plain(200, "metrics")),
+  });
+  try {
+    await port.open();
+    assertEquals([port.address, port.port, port.socket], ["", 0, socket]);
+    const conn = await Deno.connect({ transport: "unix", path: socket });
+    const text = "GET /v1/who HTTP/1.0\r\nhost: localhost\r\n\r\n";
+    await conn.write(new TextEncoder().encode(text));
+    const answer = new TextDecoder().decode(await readToEnd(conn));
+    assertMatch(answer, /^HTTP\/1\.1 200 [^]*"role":"operate"/);
+    conn.close();
+  } finally {
+    port.close();
+    await Deno.remove(folder, { recursive: true });
+  }
+});

@@ -44,10 +44,14 @@ export interface NodesAnswer {
   readonly nodes: readonly NodeSummary[];
   /** How many there are, whatever the limit. */
   readonly total: number;
+  /** Of the machine, when the answer was made. */
+  readonly now?: string;
 }
 
 /** `GET /v1/nodes/NAME` */
 export interface NodeDetail extends NodeSummary {
+  /** Of the machine, when the answer was made. */
+  readonly now?: string;
   readonly joinedAt?: string;
   readonly joinedFrom?: string;
   /** What it may call itself, and what it calls itself. */

@@ -10,7 +10,10 @@ import { quoted } from "../../proto/peer/quoted.ts";
 import { AdminFailure, type AdminRoute } from "../../net/admin/admin_api.ts";
 import { conduitRoutes, inWords } from "../../net/admin/conduit_routes.ts";
 import { limitOf } from "../../platform/conduits/conduit_info.ts";
-import type { NodeSummary } from "../../proto/admin/node_answer.ts";
+import type {
+  NodesAnswer,
+  NodeSummary,
+} from "../../proto/admin/node_answer.ts";
 import { Expiries } from "./expiries.ts";
 import { auditAnswer, discoveryAnswer, servicesAnswer } from "./lists.ts";
 import { approveNode, drainNode, revokeNode } from "./node_actions.ts";
@@ -129,7 +132,7 @@ function nodeRoutes(facts: ServerFacts): readonly AdminRoute[] {
 function nodesAnswer(
   { nodes, summaryOf }: NodeView,
   params: URLSearchParams,
-): { readonly nodes: Iterable<NodeSummary>; readonly total: number } {
+): Omit<NodesAnswer, "nodes"> & { readonly nodes: Iterable<NodeSummary> } {
   const limit = inWords(() => limitOf(params, NODES_LISTED));
   const state = params.get("state") || undefined;
   const after = params.get("after") ?? "";
@@ -145,7 +148,8 @@ function nodesAnswer(
       yield summaryOf(node);
     }
   };
-  return { nodes: listed(), total: wanted.length };
+  const now = new Date().toISOString();
+  return { nodes: listed(), total: wanted.length, now };
 }
 
 function discoveryOf(

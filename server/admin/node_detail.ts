@@ -31,6 +31,7 @@ export function nodeDetail(
   const agentId = links[0]?.peer.agentId ?? name;
   return {
     ...summary,
+    now: new Date().toISOString(),
     ...(joined === undefined ? {} : {
       joinedAt: joined.joinedAt,
       joinedFrom: joined.joinedFrom,

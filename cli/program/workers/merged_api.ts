@@ -104,6 +104,7 @@ export function mergedNodes(
   return {
     nodes: wanted.filter(({ name }) => name > after).slice(0, limit),
     total: wanted.length,
+    ...ifKnown("now", answers[0]?.now),
   };
 }
 
