@@ -36,6 +36,24 @@ export function runningAgentHop(root: string): Hop {
   };
 }
 
+/** Where a server that runs listens, by name; empty: it does not say it. */
+export async function addressesOfRunning(
+  root: string,
+): Promise<ReadonlyMap<string, string>> {
+  const path = `${root}/${ADMIN_SOCKET}`;
+  if (!isSocket(path)) return new Map();
+  const client = adminClient("server", { kind: "unix", path });
+  try {
+    const { program } = await client.get<StatusAnswer>(ADMIN_PATHS.status);
+    return new Map(Object.entries(program.addresses));
+  } catch (error) {
+    if (!(error instanceof AdminError)) throw error;
+    return new Map();
+  } finally {
+    client.close();
+  }
+}
+
 /** What a server that runs would have people look at. */
 export async function lookAtRunningServer(
   root: string,

@@ -14,7 +14,7 @@ import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { PathStep } from "../../proto/admin/path_check.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
-import { hostOf } from "../../proto/peer/host_port.ts";
+import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 import {
   lookAtCertificate,
   type ShownCertificate,
@@ -34,7 +34,7 @@ import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import type { CommandContext } from "../program/command.ts";
 import { stateSource, usingConnection } from "../program/server_state.ts";
-import { lookAtRunningServer } from "./running_program.ts";
+import { addressesOfRunning, lookAtRunningServer } from "./running_program.ts";
 import { listensOf, lookAtPort } from "./server_ports.ts";
 import { localHealth } from "./local_health.ts";
 
@@ -46,7 +46,16 @@ interface Subject {
   readonly options: ServerOptions;
   readonly values: Reading["values"];
   /** The server that runs with this state or these ports. */
-  running: { readonly pid: number; readonly version: string } | undefined;
+  running:
+    | {
+      readonly pid: number;
+      readonly version: string;
+      /** Where it says that it listens. */
+      readonly addresses: ReadonlyMap<string, string>;
+    }
+    | undefined;
+  /** Flags that somebody has named: what runs may have others. */
+  readonly given: ReadonlySet<string>;
 }
 
 /** @param problem Why flags from the `--config` file cannot be used. */
@@ -67,7 +76,8 @@ export async function examineServer(
           defaultStateDirectory("server", context.environment),
           context,
         );
-        subject = { options, values: reading.values, running: undefined };
+        const { values, given } = reading;
+        subject = { options, values, given, running: undefined };
         const file = reading.values["config"];
         return fine(file === "" ? "flags can be used" : `${file} can be used`);
       } catch (error) {
@@ -89,9 +99,13 @@ function configFault(message: string): Finding {
   );
 }
 
+/** Looked at whatever else has failed. */
+function independent(hop: Hop): Hop {
+  return { ...hop, isIndependent: true };
+}
+
 function hopsOf(subject: Subject): readonly Hop[] {
   const { options } = subject;
-  const independent = (hop: Hop): Hop => ({ ...hop, isIndependent: true });
   const identity = options.agents.identity;
   return [
     independent({ name: "process", look: () => lookAtProcess(subject) }),
@@ -130,6 +144,15 @@ function hopsOf(subject: Subject): readonly Hop[] {
         look: () => lookAtCertificate(shown, Date.now()),
       })
     ),
+    ...programHops(subject),
+  ];
+}
+
+/** What does not stand on disk, or only for a part. */
+function programHops(subject: Subject): readonly Hop[] {
+  const { options } = subject;
+  const { identity } = options.agents;
+  return [
     independent({ name: "policy", look: () => lookAtPolicy(options) }),
     independent({
       name: "descriptors",
@@ -139,7 +162,14 @@ function hopsOf(subject: Subject): readonly Hop[] {
       name: "health",
       look: async (signal) => {
         if (subject.running === undefined) return undefined;
-        return await localHealth(options.health, signal);
+        const health = subject.given.has("health-port")
+          ? undefined
+          : subject.running.addresses.get("health");
+        const at = health === undefined ? options.health : {
+          hostname: hostOf(health),
+          port: portOf(health),
+        };
+        return await localHealth(at, signal);
       },
     }),
     independent({
@@ -151,6 +181,16 @@ function hopsOf(subject: Subject): readonly Hop[] {
         return await lookAtRunningServer(identity.stateDirectory);
       },
     }),
+    // Last: what keeps it from starting matters more.
+    {
+      name: "running",
+      look: () =>
+        subject.running !== undefined ? undefined : warned(
+          "TUN121",
+          "no server runs with these flags",
+          "start it: systemctl start tunnel-server, or tunnel server",
+        ),
+    },
   ];
 }
 
@@ -174,9 +214,13 @@ async function lookAtProcess(subject: Subject): Promise<Finding> {
       late: () => new Error(`no answer within ${ANSWER_MS} ms`),
     }, RunningProcess.find(address));
     if (found === undefined) return skipped("no server runs with these flags");
-    subject.running = { pid: found.pid, version: found.version };
+    const { pid, version } = found;
     found.close();
-    return fine(`process ${found.pid} runs, version ${found.version}`);
+    const addresses = identity === undefined
+      ? new Map<string, string>()
+      : await addressesOfRunning(identity.stateDirectory);
+    subject.running = { pid, version, addresses };
+    return fine(`process ${pid} runs, version ${version}`);
   } catch (error) {
     const code = codeOf(error);
     if (["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes(code)) {

@@ -15,7 +15,15 @@ import type { ServerOptions } from "../../server/options.ts";
 
 /** The server that runs with the flags that are looked at, if one does. */
 export interface PortSubject {
-  readonly running: { readonly pid: number } | undefined;
+  readonly running:
+    | {
+      readonly pid: number;
+      /** Where it says that it listens, by name. */
+      readonly addresses: ReadonlyMap<string, string>;
+    }
+    | undefined;
+  /** Flags that somebody has named: what runs may have others. */
+  readonly given: ReadonlySet<string>;
 }
 
 /** One place where the server listens. */
@@ -65,6 +73,13 @@ export function lookAtPort(
   subject: PortSubject,
 ): Finding | undefined {
   const { hostname, port, path, flag, bindFlag } = listen;
+  const actual = subject.running?.addresses.get(listen.name);
+  if (actual !== undefined && !subject.given.has(flag.replace(/^--/, ""))) {
+    // It was started with flags of its own, and answers: what ours are is nothing.
+    if (path === undefined || !subject.given.has("uds-name")) {
+      return fine(`the server listens on ${actual}`);
+    }
+  }
   if (path !== undefined) return lookAtPath(path, subject);
   if (port === 0) return undefined;
   if (hostname !== "" && !isHere(hostname)) {
