@@ -24,6 +24,7 @@ import type { AgentOptions } from "../options.ts";
 import { linkInfos, linkWarnings } from "./links_answer.ts";
 import { type NodeFacts, programInfo } from "./node_facts.ts";
 import { nodeRoutes } from "./node_routes.ts";
+import { agentPolicyRoute } from "./policy_route.ts";
 
 /** Lines of an agent's log that people are told of as what they are. */
 export const AGENT_EVENT_LINES: EventLines = [
@@ -58,8 +59,12 @@ export interface ProxyParts {
 /** See the module description. */
 export function agentRoutes(agent: AgentParts): readonly AdminRoute[] {
   const { options, files, links, announcement, proxy } = agent;
-  const { shownFlags } = options;
-  return nodeRoutes({
+  const { shownFlags, dials, liveRules } = options;
+  const policy = agentPolicyRoute({
+    rules: () => liveRules === undefined ? dials.rules : liveRules(),
+    allowUnix: dials.allowUnix,
+  });
+  const routes = nodeRoutes({
     conduits: agent.conduits,
     events: agent.events,
     program: () => {
@@ -92,4 +97,5 @@ export function agentRoutes(agent: AgentParts): readonly AdminRoute[] {
     ...proxy === undefined ? {} : { services: () => proxy.services },
     ...shownFlags === undefined ? {} : { flags: shownFlags },
   });
+  return [...routes, policy];
 }
