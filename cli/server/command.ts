@@ -170,9 +170,10 @@ const dashboard: WorkerAddresses["pages"] =
   };
 
 function listenFlags(
-  { frontend, agents, admin, adminRemote, health, kubelet, discovery }:
-    ServerOptions,
+  options: ServerOptions,
 ): readonly ListenFlag[] {
+  const { frontend, agents, admin, adminAccess, adminRemote } = options;
+  const { health, kubelet, discovery } = options;
   const { listen } = frontend;
   const flags: ListenFlag[] = [
     listen.kind === "unix"
@@ -181,6 +182,7 @@ function listenFlags(
     ["--agent-port", agents.address, "--agent-bind-address"],
     ["--admin-port", admin, "--admin-bind-address"],
     ["--health-port", health, "--health-bind-address"],
+    ["--admin-socket", adminAccess?.socket ?? ""],
   ];
   if (adminRemote !== undefined) {
     const { address } = adminRemote;

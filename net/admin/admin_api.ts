@@ -129,8 +129,8 @@ export function adminApi(
       who = options.who(request, peer);
       const { route, segment } = routeFor(known, request, url);
       mayUse(route, who);
+      peer.mayTake?.(ANSWER_MS);
       const isAction = route.method === "POST";
-      if (isAction) peer.mayTake?.(ACTION_MS);
       const body = isAction ? await jsonOf(request) : undefined;
       const { signal } = request;
       const answer = await route.answer({ url, segment, body, who, signal });
@@ -178,8 +178,11 @@ const HEADERS = {
   "x-content-type-options": "nosniff",
 } as const;
 
-/** What is done may have to wait for a dial, or for an agent's answer. */
-const ACTION_MS = 20_000;
+/**
+ * Who may ask may wait: for a dial, for an agent's answer, or for five thousand
+ * nodes over a slow line.
+ */
+const ANSWER_MS = 20_000;
 
 const OURS = new AdminFailure(500, { message: INTERNAL_ERROR });
 

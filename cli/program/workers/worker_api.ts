@@ -85,8 +85,8 @@ export class WorkerApi {
     try {
       const url = new URL(request.url);
       const { method } = request;
+      peer.mayTake?.(ACTION_MS);
       if (method === "POST") {
-        peer.mayTake?.(ACTION_MS);
         const body = JSON.stringify(await jsonOf(request));
         return await this.#act({ method, path: url.pathname, who, body });
       }
