@@ -7,6 +7,7 @@
  * @module
  */
 
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { SavedFile } from "../../platform/files/saved_file.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
@@ -71,6 +72,7 @@ export class NodeHistory {
   readonly #linkFacts = new WeakMap<AgentLink, LinkFacts>();
   #numbered = 0;
   #isFrozen = false;
+  #closing: Promise<void> | undefined;
 
   constructor(options: NodeHistoryOptions) {
     const { folder, worker = 0, log, timers, wallMs = Date.now } = options;
@@ -171,15 +173,26 @@ export class NodeHistory {
     if (this.#nodes.delete(name)) this.#file?.changed();
   }
 
-  /** This server goes: that links end now says nothing of their nodes. */
+  /**
+   * This server goes: that links end now says nothing of their nodes. It is
+   * written now and never again: the file may be a successor's already.
+   */
   freeze(): void {
+    if (this.#isFrozen) return;
     this.#isFrozen = true;
+    // A server that does not even start has nothing to say.
+    if (this.#nodes.size === 0) return;
+    this.#file?.changed();
+    const closing = this.#file?.close();
+    if (closing === undefined) return;
+    this.#closing = closing;
+    unawaited("file", closing);
   }
 
+  /** Settles when it is on disk, or cannot be. */
   async close(): Promise<void> {
     this.freeze();
-    this.#file?.changed();
-    await this.#file?.close();
+    await this.#closing;
   }
 
   #set(name: string, past: Omit<NodePast, "since">): void {

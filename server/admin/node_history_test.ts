@@ -31,8 +31,8 @@ Deno.test("since when nodes are gone survives a restart", () =>
     // What ends now says nothing of the nodes.
     first.freeze();
     first.unlinked("stays", "the server is stopping");
-    await first.close();
     now.ms += 5_000;
+    await first.close();
     const second = history(folder, now);
     await second.load();
     const { since, reason, isLinked } = second.of("gone")!;
