@@ -172,7 +172,7 @@ function optionsOf(
     cursor: { y: false, drag: { x: false, y: false } },
     scales: {
       x: { time: true, auto: false },
-      y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.15 : 1] },
+      y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.15 : 10] },
     },
     series: [
       {},

@@ -61,7 +61,10 @@ export function LinkMap(): VNode {
         <Legend />
       </div>
       {!nodes.isKnown.value && <Nothing>Waiting for the server …</Nothing>}
-      {nodes.isKnown.value && <Matrix groups={groups} />}
+      {nodes.isKnown.value && groups.length === 0 && (
+        <Nothing>No node is known yet.</Nothing>
+      )}
+      {groups.length > 0 && <Matrix groups={groups} />}
       {groups.map((group) => (
         <GroupBlock key={group.name} group={group} all={all} />
       ))}

@@ -105,14 +105,21 @@ function AuditRow(
         {fields.filter((field) => field !== time).map(([name, value]) => (
           <span key={name} class="field">
             <span class="faint">{peerText(name)}</span>{" "}
-            <Said
-              text={typeof value === "string" ? value : JSON.stringify(value)}
-            />
+            <Said text={flatText(value)} />
           </span>
         ))}
       </span>
     </li>
   );
+}
+
+/** `name uid 0, role operate` */
+function flatText(value: unknown): string {
+  if (typeof value !== "object" || value === null) return String(value);
+  return Object.entries(value)
+    .map(([name, part]) =>
+      Array.isArray(value) ? flatText(part) : `${name} ${flatText(part)}`
+    ).join(", ");
 }
 
 function More(

@@ -29,6 +29,7 @@ const TONES: ReadonlyMap<string, Tone> = new Map<string, Tone>([
   ["pending", "warn"],
   ["waiting", "warn"],
   ["draining", "warn"],
+  ["not ready", "warn"],
   ["dialing", "info"],
   ["connecting", "info"],
   ["notice", "info"],
