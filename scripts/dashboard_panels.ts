@@ -92,8 +92,8 @@ const FLEET: Board = {
     stat("Servers that answer", `sum(up{${SERVER}})`),
     stat("Nodes that answer", `sum(up{job="tunnel-agent"})`),
     stat(
-      "Nodes that do not",
-      `count(up{job="tunnel-agent"} == 0) or vector(0)`,
+      "Nodes offline",
+      `count(max by (node) (tunnel_node_online{${SERVER}}) == 0) or vector(0)`,
       "short",
       1,
     ),
@@ -143,10 +143,32 @@ const FLEET: Board = {
         quantile(0.99, `${UPSTREAM}_dial_duration_seconds`, "", SERVER),
       ],
     ),
+    graph("Nodes that move most", "Bps", [
+      "{{node}}",
+      `topk(10, ${rate("tunnel_node_received_bytes_total", SERVER, "node")})`,
+    ]),
+    graph("Nodes that are far", "s", [
+      "{{node}}",
+      `topk(10, max by (node) (tunnel_node_round_trip_seconds{${SERVER}}))`,
+    ]),
+    graph("Nodes whose dials fail", "ops", [
+      "{{node}}",
+      `topk(10, ${rate("tunnel_node_dial_failures_total", SERVER, "node")})`,
+    ]),
     graph("How connections end", "ops", [
       "{{end}}",
       rate("tunnel_server_connection_ends_total", SERVER, "end"),
     ]),
+    {
+      type: "table",
+      title: "Which nodes are offline",
+      about: "1: it is linked to a server; 0: to none.",
+      unit: "short",
+      queries: [[
+        "",
+        `sort(max by (node) (tunnel_node_online{${SERVER}}))`,
+      ]],
+    },
     EXPIRY(`job=~"tunnel-.*"`),
   ],
 };

@@ -84,8 +84,9 @@ async function checkRules(rig: PrometheusRig): Promise<void> {
   assert(rules.length > 25);
   for (const { name, query, health, lastError, state } of rules) {
     assertEquals(health, "ok", `${name}: ${lastError}`);
-    // All is well here, but for a dial in three that fails.
-    if (name !== "TunnelDialsFail") {
+    // All is well here, but for a dial in three that fails, and for a machine
+    // that may have much to do.
+    if (name !== "TunnelDialsFail" && name !== "TunnelLoopLags") {
       assert(state === undefined || state === "inactive", `${name}: ${state}`);
     }
     const names = query.replaceAll(/"[^"]*"/g, "")

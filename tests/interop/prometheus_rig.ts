@@ -155,6 +155,7 @@ export class PrometheusRig implements AsyncDisposable {
       `--discovery=${server}`,
       `--state-dir=${state("node1")}`,
       `--admin-port=${proxy}`,
+      `--discovery-state=${this.workspace.path("discovery")}`,
     );
     await serving.untilReady(`http://127.0.0.1:${proxy}/readyz`);
     const forwards = this.#start(
