@@ -159,7 +159,8 @@ async function open(
       dialer,
       onRefused: (error, caller) =>
         context.printError(
-          `tunnel forward: ${caller}: ${dialFailureText(error)}\n`,
+          `tunnel forward: ${caller}: ${dialFailureText(error)} ` +
+            `(id=${error.connectionId ?? "-"})\n`,
         ),
       onProblem: (line) => context.printError(`tunnel forward: ${line}\n`),
     });

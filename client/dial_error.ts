@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { ConnectionId } from "../proto/peer/connection_id.ts";
 import { tunnelCodeOf } from "../proto/codes/coded.ts";
 import type { Code } from "../proto/codes/codes.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
@@ -29,6 +30,9 @@ export type DialFailure =
 export class TunnelDialError extends Error {
   /** Tells it from other errors, also by its text. */
   override readonly name = "TunnelDialError";
+
+  /** By which the logs of all programs on the way know the dial. */
+  connectionId?: ConnectionId;
 
   /** What `tunnel explain` and docs/errors.md say more of. */
   get tunnelCode(): Code {

@@ -214,6 +214,7 @@ async function dialWithin(
     return conduit;
   } catch (error) {
     const told = inClientWords(error, route);
+    if (told instanceof TunnelDialError) told.connectionId = id;
     span?.end(messageOf(told));
     throw told;
   }

@@ -133,6 +133,7 @@ Deno.test("a refusal is reported in the server's words", async () => {
   const error = await dialing;
   assertEquals(error.reason, "endpoint");
   assertEquals(error.message, "no agent serves host=alpha");
+  assertMatch(error.connectionId!, /^[0-7][0-9a-f]{15}$/);
 });
 
 Deno.test("what cannot be sent as it is, is refused before anything is", async () => {
