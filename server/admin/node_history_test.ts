@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
@@ -43,6 +43,7 @@ Deno.test("since when nodes are gone survives a restart", () =>
     ]);
     const away = second.of("stays")!;
     assertEquals([away.isLinked, away.sinceMs], [false, now.ms - 5_000]);
+    assertMatch(away.reason, /^this server was started anew/);
     now.ms += 1_000;
     second.linked("stays", stays);
     assertEquals(second.of("stays")!.sinceMs, now.ms);
