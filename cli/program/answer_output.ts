@@ -40,7 +40,7 @@ export interface TerminalSize {
 /** @throws What `ask` throws, at the first time. */
 export async function printAnswer<T>(
   output: AnswerOutput<T>,
-  context: Pick<CommandContext, "print" | "terminal">,
+  context: Pick<CommandContext, "print" | "terminal" | "isRead">,
   signals: SignalSource = Deno,
 ): Promise<ExitCode> {
   const { intervalMs } = output;
@@ -80,7 +80,7 @@ const ENDS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM"];
 
 async function follow<T>(
   output: AnswerOutput<T>,
-  context: Pick<CommandContext, "print" | "terminal">,
+  context: Pick<CommandContext, "print" | "terminal" | "isRead">,
   intervalMs: number,
   stopped: Promise<void>,
 ): Promise<void> {
@@ -98,7 +98,7 @@ async function follow<T>(
       if (text === undefined) return;
       screen.show(text, output.form, isFirst);
       isFirst = false;
-      if (--left === 0) return;
+      if (--left === 0 || context.isRead?.() === false) return;
       await passed(intervalMs, over);
     }
   } finally {

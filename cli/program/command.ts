@@ -29,6 +29,8 @@ export interface CommandContext {
   readonly print: (text: string) => void;
   /** To stderr, as it is. */
   readonly printError: (text: string) => void;
+  /** Whether somebody still reads stdout; absent: nobody can tell. */
+  readonly isRead?: () => boolean;
   /** Asks the person for a yes; absent: there is no person to ask. */
   readonly confirm?: (question: string) => boolean;
   /** The size of the terminal that stdout is; absent or `undefined`: it is none. */

@@ -10,13 +10,17 @@ const ENCODER = new TextEncoder();
 
 /** For `main.ts`; tests make their own. */
 export function processContext(argv: readonly string[]): CommandContext {
+  let isRead = true;
   return {
     argv,
     environment: (name) => Deno.env.get(name),
     environmentNames: () => Object.keys(Deno.env.toObject()),
     readFile: (path) => Deno.readTextFileSync(path),
-    print: (text) => writeAll(Deno.stdout, text),
-    printError: (text) => writeAll(Deno.stderr, text),
+    print: (text) => {
+      isRead &&= writeAll(Deno.stdout, text);
+    },
+    printError: (text) => void writeAll(Deno.stderr, text),
+    isRead: () => isRead,
     ...Deno.stdin.isTerminal() && Deno.stdout.isTerminal()
       ? { confirm: (question: string) => confirm(question) }
       : {},
@@ -27,10 +31,11 @@ export function processContext(argv: readonly string[]): CommandContext {
   };
 }
 
+/** @returns Whether somebody may read it. */
 function writeAll(
   stream: { writeSync(bytes: Uint8Array): number },
   text: string,
-): void {
+): boolean {
   let bytes = ENCODER.encode(text);
   try {
     while (bytes.length > 0) {
@@ -39,5 +44,7 @@ function writeAll(
   } catch (error) {
     // `tunnel help | head` closes the pipe early, and reads nothing more.
     if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
+    return false;
   }
+  return true;
 }

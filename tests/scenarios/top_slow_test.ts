@@ -173,6 +173,25 @@ Deno.test({
   },
 });
 
+Deno.test("what follows a server ends when nobody reads it any more", async () => {
+  let count = 0;
+  await using admin = await FakeAdmin.open({
+    "/v1/status": () => ({
+      ...SERVER_STATUS,
+      program: { ...SERVER_STATUS.program, id: `${++count}` },
+    }),
+    "/v1/conduits": CONDUITS_ANSWER,
+  });
+  for (const words of [["top"], ["status", "--watch"]]) {
+    const command = [...ourCommand(...words), "--server", admin.socket]
+      .map((word) => `'${word}'`).join(" ");
+    const { stdout } = await new Deno.Command("sh", {
+      args: ["-c", `${command} --interval 200ms | head -1`],
+    }).output();
+    assertMatch(new TextDecoder().decode(stdout), /^server \d+ /);
+  }
+});
+
 function isDeno(pid: number): boolean {
   return /deno/.test(Deno.readLinkSync(`/proc/${pid}/exe`));
 }
