@@ -55,7 +55,7 @@ async function linesOf(path: string): Promise<Record<string, unknown>[]> {
 
 /** Without what differs from run to run. */
 function steady(
-  { time: _time, durationMs: _ms, from: _from, ...rest }: Record<
+  { time: _time, durationMs: _ms, from: _from, id: _id, ...rest }: Record<
     string,
     unknown
   >,
@@ -357,6 +357,10 @@ for (const carrier of CARRIERS) {
         );
       }
       assertEquals(agent.map(steady), agentLines(address));
+      const ids = (lines: typeof server) => lines.map(({ id }) => id);
+      assertMatch(`${ids(server)[0]}`, /^[0-9a-f]{16}$/);
+      // What was refused before an agent was asked is in one of them.
+      for (const id of ids(agent)) assert(ids(server).includes(id));
       const all = JSON.stringify([server, agent]);
       assert(!all.includes("secret"), "nothing that a connection carried");
       await Deno.remove(folder, { recursive: true });
