@@ -99,7 +99,7 @@ export async function examineNode(
         { name: "identity", look: () => duplicate(node!) },
         {
           name: "links",
-          deadlineMs: 3_200,
+          deadlineMs: 2_700,
           look: () => links(client, name),
           late: silentLinks(name, "no answer in time"),
         },

@@ -34,7 +34,7 @@ export interface Hop {
 export const HOP_MS = 2_000;
 
 /** For all of them: who asks what is wrong waits no longer. */
-export const WALK_MS = 4_500;
+export const WALK_MS = 4_000;
 
 /** What a hop ends with when its time is up. */
 class LateError extends Error {}

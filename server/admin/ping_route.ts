@@ -22,7 +22,7 @@ export interface PingFacts {
 }
 
 /** A link that gives no sign of life for so long has a problem. */
-export const PING_MS = 3_000;
+export const PING_MS = 2_500;
 
 /** How often an answer is looked for: its time is measured below. */
 const LOOK_MS = 2;

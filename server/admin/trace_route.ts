@@ -33,7 +33,7 @@ import {
   connectedNodes,
   nodeHint,
 } from "../routing/connected_nodes.ts";
-import { type PingFacts, pingLink } from "./ping_route.ts";
+import { PING_MS, type PingFacts, pingLink } from "./ping_route.ts";
 import { targetFault } from "./target_fault.ts";
 
 /** What the route needs of the server. */
@@ -45,7 +45,7 @@ export interface TraceFacts extends PingFacts {
 }
 
 /** Who dials waits longer; who looks wants to know soon. */
-const DIAL_MS = 2_800;
+const DIAL_MS = 2_200;
 
 /** Longest target and names that are taken. */
 const TARGET_LENGTH_MAX = 300;
@@ -103,7 +103,7 @@ class Trace {
       { name: "policy", look: () => this.#evaluate() },
       {
         name: "link",
-        deadlineMs: 3_100,
+        deadlineMs: PING_MS + 100,
         look: (signal) => this.#ping(signal),
       },
       {
