@@ -54,6 +54,14 @@ function usages(): readonly Mistake[] {
     usage("explain nothing",                "explain",                   /nothing/, /TUN503|--all/),
     usage("explain a code that is none",    "explain TUN999",            /TUN999/, /did you mean TUN\d+|--all/),
     usage("explain a word",                 "explain hello",             /hello/, /--all/),
+    usage("config without a verb",          "config",                    /Nothing to do/, /check FILE/),
+    usage("a verb of config with a slip",   "config chek",               /chek/, /check FILE/),
+    usage("config check of nothing",        "config check",              /nothing/, /check FILE/),
+    usage("config check of a file that is missing", "config check /nowhere.yaml", /\/nowhere\.yaml/, /no such file/),
+    usage("flags of a command that has no such file", "config print planet", /planet/, /one of server/),
+    usage("a schema that is none",          "config schema planet",      /planet/, /server, agent/),
+    usage("a support bundle with a word",   "support-bundle please",     /please/, /flags begin with --/),
+    usage("a certificate without its key",  "status --server=a:1 --cert=x", /--cert alone/, /give both/),
     usage("a dashboard of a word",          "dashboard please",          /please/, /flags begin with --/),
   ];
 }
