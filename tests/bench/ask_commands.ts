@@ -13,8 +13,11 @@ import type { Tally } from "../interop/tally.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import type { AdminRig } from "../support/rigs/admin_rig.ts";
 
-/** By the clock, the best of all rounds: others use this machine, too. */
-const BAR_MS = 200;
+/**
+ * Of the processor, start included: what is left of 200 ms by the clock when the
+ * server has taken its part of them. The clock itself says what else runs here.
+ */
+const BAR_MS = 160;
 
 const ROUNDS = 15;
 
@@ -68,25 +71,36 @@ async function measure(
     `--server=unix:${path}`,
   ];
   const times: number[] = [];
+  const cpu: number[] = [];
   let bytes = 0;
   for (let round = -WARM_UP; round < ROUNDS; round++) {
     const startMs = performance.now();
-    const { success, stdout, stderr } = await new Deno.Command(program!, {
-      args,
+    const { success, stdout, stderr } = await new Deno.Command("sh", {
+      args: ["-c", '"$@" && times', "sh", program!, ...args],
     }).output();
     const tookMs = performance.now() - startMs;
     if (!success) throw new Error(new TextDecoder().decode(stderr));
     bytes = stdout.length;
-    if (round >= 0) times.push(tookMs);
+    if (round < 0) continue;
+    times.push(tookMs);
+    cpu.push(cpuMsOf(new TextDecoder().decode(stdout.slice(-100))));
   }
   const name = `tunnel ${words.join(" ")}`;
   console.log(
-    `     ${name}: ${Math.round(bytes / 1024)} KiB, median ` +
-      `${Math.round(quantile(times, 0.5))} ms, worst ` +
-      `${Math.round(Math.max(...times))} ms`,
+    `     ${name}: ${Math.round(bytes / 1024)} KiB, by the clock best ` +
+      `${Math.round(Math.min(...times))} ms, median ` +
+      `${Math.round(quantile(times, 0.5))} ms`,
   );
   grade(tally, {
-    ...{ name: `${name}, start included`, unit: "ms" },
-    ...{ seen: Math.min(...times), most: BAR_MS },
+    ...{ name: `${name}, of the processor`, unit: "ms" },
+    ...{ seen: quantile(cpu, 0.5), most: BAR_MS },
   });
+}
+
+/** User and system of its children, as a shell's `times` says them last. */
+function cpuMsOf(text: string): number {
+  const found = /(\d+)m([\d.]+)s (\d+)m([\d.]+)s\n$/.exec(text);
+  if (found === null) throw new Error("sh knows no times");
+  const [, userMinutes, user, systemMinutes, system] = found.map(Number);
+  return (userMinutes! + systemMinutes!) * 60_000 + (user! + system!) * 1_000;
 }
