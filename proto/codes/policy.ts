@@ -53,7 +53,7 @@ export const POLICY = {
   },
   TUN606: {
     slug: "audit-unwritable",
-    title: "The audit log cannot be written",
+    title: "The audit log, or the access log, cannot be written",
     means: "Connections go on; lines wait in memory, and what finds no room " +
       "is dropped.",
     causes: ["A full disk.", "Its folder is gone, or not ours."],
@@ -62,7 +62,7 @@ export const POLICY = {
   },
   TUN607: {
     slug: "audit-incomplete",
-    title: "The audit log ends without its last lines",
+    title: "The audit log, or the access log, ends without its last lines",
     means: "The program ended before they could be written.",
     causes: ["A full disk at the end."],
     mend: ["Note the gap; make room before the next start."],
@@ -70,7 +70,7 @@ export const POLICY = {
   },
   TUN608: {
     slug: "audit-unrotated",
-    title: "A full audit log cannot be put aside",
+    title: "A full audit or access log cannot be put aside",
     means: "It grows on, beyond its limit.",
     causes: ["The folder cannot be written."],
     mend: ["Put right the folder's owner and mode."],
@@ -78,7 +78,7 @@ export const POLICY = {
   },
   TUN609: {
     slug: "audit-written-again",
-    title: "The audit log can be written again",
+    title: "The audit log, or the access log, can be written again",
     means: "The line says how many entries were dropped meanwhile.",
     causes: ["Room was made."],
     mend: ["Nothing."],
