@@ -76,7 +76,10 @@ export function inColumns(
   side: "left" | "right" = "left",
 ): string {
   const kept = cutToColumns(text, columns);
-  if (kept.length === columns && PLAIN.test(kept)) return kept;
+  // The ellipsis is a column, too.
+  if (PLAIN.test(text)) {
+    return side === "left" ? kept.padEnd(columns) : kept.padStart(columns);
+  }
   const rest = " ".repeat(Math.max(0, columns - columnsOf(kept)));
   return side === "left" ? kept + rest : rest + kept;
 }
