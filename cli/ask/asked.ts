@@ -102,5 +102,7 @@ function noAnswer(
     ExitCode.FAILURE,
     "Cannot ask anybody: no server, agent or proxy of this user answers on " +
       "this machine; name one with --server, --agent, --proxy or --state-dir",
+    undefined,
+    "TUN121",
   );
 }

@@ -151,6 +151,8 @@ async function killAll(
   throw new CommandFailure(
     ExitCode.FAILURE,
     `Ended ${ids.length - failed} of ${ids.length}`,
+    undefined,
+    "TUN123",
   );
 }
 

@@ -82,6 +82,7 @@ export const PING_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot ping: wanted one node, tunnel ping NODE; `tunnel node list` " +
           "shows them",
+        "TUN110",
       );
     }
     const { program, address } = askedProgram(values, given, context);

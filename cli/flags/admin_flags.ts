@@ -146,6 +146,7 @@ export function askedProgram(
   if (rival.length > 1) {
     throw new UsageError(
       `Cannot ask --${rival[0]} and --${rival[1]} at once; keep one of them`,
+      "TUN104",
     );
   }
   const program = named[0] ?? "server";
@@ -240,6 +241,7 @@ function tlsOf(values: Asked): AdminTls | undefined {
   if (pair === undefined || ca === "") {
     throw new UsageError(
       "Cannot ask over TLS without --ca-cert, --cert and --key; give all three",
+      "TUN105",
     );
   }
   const serverName = values["tls-server-name"];
@@ -258,6 +260,7 @@ function tokenOf(path: string, readFile: (path: string) => string): string {
   throw new UsageError(
     `Cannot use --token-file ${path}: it cannot be read, or has no token of ` +
       "64 hex digits in it",
+    "TUN114",
   );
 }
 

@@ -30,6 +30,7 @@ export function manCommand(
         throw new UsageError(
           `Unexpected word "${others[0]}"; wanted one command, as in ` +
             "tunnel man dial",
+          "TUN109",
         );
       }
       if (name === undefined) {
@@ -40,6 +41,7 @@ export function manCommand(
       if (command === undefined) {
         throw new UsageError(
           `Unknown command "${name}" (tunnel help lists all)`,
+          "TUN108",
         );
       }
       print(commandPage(command));
