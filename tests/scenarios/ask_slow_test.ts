@@ -149,5 +149,5 @@ Deno.test("an agent says why a link is missing, and knows connections by the ser
   );
   const again = await run("conn", "kill", id, state);
   assertEquals(again.code, 1);
-  assertMatch(again.stderr, /No connection has this id now/);
+  assertMatch(again.stderr, /No connection has .* now: it may be over/);
 });
