@@ -85,7 +85,7 @@ scene("a status begins with what is wrong", async (rig, timers) => {
   const { body } = await rig.get("/v1/status");
   assertEquals(
     body.warnings.map(({ code }: { readonly code: string }) => code),
-    ["TUN313", "TUN320", "TUN507", "TUN310"],
+    ["TUN313", "TUN320", "TUN507", "TUN310", "TUN402"],
   );
   assertMatch(body.warnings[1].message, /^Refused 3 times: 10\.0\.0\.9/);
   assertMatch(body.warnings[2].message, /no sign of life for 2\.0 s/);

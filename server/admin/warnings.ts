@@ -122,9 +122,10 @@ function* nodeWarnings(
 ): Iterable<Warning> {
   const duplicates = facts.duplicates();
   const still: ViewedNode[] = [];
-  let pending = 0;
+  let [pending, offline] = [0, 0];
   for (const node of nodes.values()) {
     if (node.state === "pending") pending++;
+    if (node.state === "offline") offline++;
     const [first] = node.links;
     if (first === undefined) continue;
     const copied = duplicates.get(first.peer.agentId);
@@ -144,13 +145,22 @@ function* nodeWarnings(
     };
   }
   yield* theRest(still.length, "nodes that give no sign of life");
-  if (pending === 0) return;
-  yield {
-    code: code("TUN310"),
-    severity: "notice",
-    message: `${pending} ${pending === 1 ? "node waits" : "nodes wait"} for ` +
-      "approval: tunnel node list, then tunnel node approve NAME",
-  };
+  if (pending > 0) {
+    yield {
+      code: code("TUN310"),
+      severity: "notice",
+      message: `${pending} ${pending === 1 ? "node waits" : "nodes wait"} ` +
+        "for approval: tunnel node list, then tunnel node approve NAME",
+    };
+  }
+  if (offline > 0) {
+    yield {
+      code: code("TUN402"),
+      severity: "notice",
+      message: `${offline} ${offline === 1 ? "node is" : "nodes are"} ` +
+        "offline: tunnel node list --only offline",
+    };
+  }
 }
 
 function copiedWarning(name: string, sinceMs: number): Warning {

@@ -203,7 +203,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
 
   #observed(far: Conduit, observer: ConduitObserver): ObservedConduit {
     const { conduits } = this.#context;
-    const origin = { id: newConnectionId(), askedMs: this.#startMs };
+    const origin = { id: this.#id, askedMs: this.#startMs };
     return conduits?.open(far, observer, this.#facts(), origin) ??
       new ObservedConduit(far, observer);
   }
