@@ -111,6 +111,11 @@ export class WatchFeed {
   #left(watcher: Watcher): void {
     this.#watchers.delete(watcher);
     watcher.wake?.();
+    this.#forget();
+  }
+
+  /** Nothing is kept where nobody looks: it would be shown to the next one. */
+  #forget(): void {
     if (this.#watchers.size > 0) return;
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -182,6 +187,8 @@ export class WatchFeed {
       this.#tick++;
     } finally {
       this.#isLooking = false;
+      // The last one may have left meanwhile.
+      this.#forget();
       this.#again();
     }
     for (const watcher of this.#watchers) watcher.wake?.();

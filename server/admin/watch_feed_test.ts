@@ -3,6 +3,7 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import { AdminRig } from "../../tests/support/rigs/admin_rig.ts";
 import { soon } from "../../tests/support/watch/event_loop.ts";
+import { turn } from "./node_view.ts";
 import { ITEMS_MAX, WATCH_TICK_MS, WATCHERS_MAX } from "./watch_feed.ts";
 
 /** One that reads when it is told to. */
@@ -151,5 +152,21 @@ scene(
     }
     assert(await soon(() => timers.pendingCount === 0));
     assertEquals((await rig.ask("/v1/watch?lists=luck")).status, 400);
+  },
+);
+
+scene(
+  "who comes after the last has left sees what is there now",
+  async (rig) => {
+    // So many that not each look is at all of them.
+    for (let at = 0; at < 1_600; at++) rig.link(`n${at}`);
+    const hasty = await Screen.open(rig, "nodes");
+    // In the midst of the first look, which takes many turns.
+    hasty.leave();
+    for (let at = 0; at < 200; at++) await turn();
+    rig.link("a-late-one");
+    const screen = await Screen.open(rig, "");
+    assertEquals((await screen.next()).data.nodes.online, 1_601);
+    screen.leave();
   },
 );
