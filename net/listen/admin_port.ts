@@ -16,7 +16,9 @@ import {
   type AdminAction,
   adminApi,
   type AdminApiOptions,
+  AdminFailure,
   type AdminRoute,
+  failureAnswer,
 } from "../admin/admin_api.ts";
 import {
   type AdminDoor,
@@ -241,7 +243,7 @@ export class AdminPort implements BoundListener {
   #listenRemote(remote: AdminRemote): void {
     const { evicted, log } = this.#options;
     const door = certificateDoor((peer) => remote.whoIs(peer));
-    const port = new HttpPort(this.#handler(door), evicted);
+    const port = new HttpPort(knownOnly(door, this.#handler(door)), evicted);
     const listener = listenAdminRemote(remote, port, log);
     this.#listeners.push(listener);
     this.#ports.push(port);
@@ -275,6 +277,34 @@ export class AdminPort implements BoundListener {
       : address;
   }
 }
+
+/**
+ * On loopback metrics and profiles are for whoever comes. A certificate's
+ * authority may be that of every node, so that the handshake says nothing of who
+ * may know them; and a profile stops the process, which only those may who
+ * operate it.
+ */
+function knownOnly(door: AdminDoor, handler: HttpHandler): HttpHandler {
+  return (request, peer) => {
+    try {
+      const { role, name } = door(request, peer);
+      const { pathname } = new URL(request.url);
+      if (role === "operate" || !pathname.startsWith(PROFILES)) {
+        return handler(request, peer);
+      }
+      throw new AdminFailure(403, {
+        code: "TUN122",
+        message: `${name} may look here, and not take profiles: it takes the ` +
+          'role "operate"',
+      });
+    } catch (error) {
+      if (error instanceof AdminFailure) return failureAnswer(error);
+      throw error;
+    }
+  };
+}
+
+const PROFILES = "/debug/pprof";
 
 async function makeDirectory(path: string): Promise<void> {
   try {

@@ -118,6 +118,30 @@ for (const workers of [1, 2]) {
   });
 }
 
+for (const workers of [1, 2]) {
+  Deno.test(`what loopback tells everybody takes a role there, ${workers} workers`, async () => {
+    await using stage = await Stage.open(
+      ...["--enable-profiling", `--workers=${workers}`],
+    );
+    const eve = await stage.as({ commonName: "eve" });
+    const paths = ["/metrics", "/dashboard/", "/debug/pprof/", "/nothing"];
+    const statuses = async (client: AdminClient) =>
+      await Promise.all(paths.map(async (path) => {
+        const error = await assertRejects(() => client.get(path), AdminError);
+        return error.status;
+      }));
+    assertEquals(await statuses(eve), [403, 403, 403, 403]);
+    const node = { commonName: "alice", organizations: ["tunnel:agents"] };
+    assertEquals(await statuses(await stage.as(node)), [403, 403, 403, 403]);
+    // Who may look gets what is no JSON, and no profile.
+    const bob = { commonName: "bob", organizations: ["support"] };
+    const seen = await statuses(await stage.as(bob));
+    assertEquals(seen, [undefined, undefined, 403, 404]);
+    const alice = await statuses(await stage.as({ commonName: "alice" }));
+    assertEquals(alice, [undefined, undefined, undefined, 404]);
+  });
+}
+
 Deno.test("nobody else is answered there", async () => {
   await using stage = await Stage.open();
   const status = async (client: AdminClient) => {
