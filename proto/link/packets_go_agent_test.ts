@@ -18,7 +18,12 @@ import { StatusCode } from "../grpc/status.ts";
 import type { DialRequest, Int64, Packet } from "../packets/packet.ts";
 import type { Conduit, ConduitEnd } from "../transfer/conduit.ts";
 import type { DialError } from "../peer/dial_error.ts";
-import type { AgentLink, LinkAuthorization, PendingDial } from "./link.ts";
+import type {
+  AgentLink,
+  LinkAuthorization,
+  LinkDialOptions,
+  PendingDial,
+} from "./link.ts";
 import { agentService } from "./packets_server.ts";
 import { CLOSED_IDS_MAX } from "./packets_mux.ts";
 import {
@@ -111,12 +116,13 @@ class GoAgent {
 
   dial(
     protocol = "tcp",
+    options: LinkDialOptions = {},
   ): { conduit: Promise<ConduitProbe>; pending: PendingDial } {
     const { promise, resolve } = Promise.withResolvers<ConduitProbe>();
     const pending = this.link.dial({ protocol, address: "t:1" }, {
       onConnected: (conduit) => resolve(new ConduitProbe(conduit)),
       onFailed: (error) => void (this.failed = error),
-    });
+    }, options);
     return { conduit: promise, pending };
   }
 
@@ -518,4 +524,27 @@ Deno.test("bytes of a connection may come in pieces of any length", async () => 
   });
   await conduit.received(4_096);
   assertEquals(server.observer.dropped, 0);
+});
+
+Deno.test("the late answer of a dial that was given up is no other's of the same id", async () => {
+  const server = new Server();
+  const agent = await server.agent();
+  const id = "4d65822107fcfd52";
+  const { pending } = agent.dial("tcp", { id });
+  await settled();
+  const first = agent.random;
+  pending.cancel();
+  let isConnected = false;
+  const { conduit } = agent.dial("tcp", { id });
+  conduit.then(() => isConnected = true);
+  await settled();
+  agent.script.say({
+    ...{ type: "DIAL_RSP", error: "", connectId: 7, random: first },
+  });
+  await settled();
+  assertEquals(isConnected, false, "it is connected to the first's target");
+  // Who has answered is over with it.
+  agent.dial("tcp", { id });
+  await settled();
+  assertEquals(agent.random, first);
 });

@@ -128,6 +128,12 @@ function readPeer(
   };
 }
 
+/**
+ * Dials given up whose answers may still be on the way, and are told from those
+ * of others by their numbers. Agents need not answer them, so the oldest go.
+ */
+const GIVEN_UP_MAX = 1_024;
+
 /** A dial that the agent has not answered. */
 interface PendingRequest {
   readonly events: DialEvents;
@@ -141,6 +147,8 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   readonly #options: AgentServiceOptions;
   readonly #mux: PacketsMux;
   readonly #pending = new Map<Int64, PendingRequest>();
+  /** Numbers that no other dial may have for now: a caller may repeat its id. */
+  readonly #givenUp = new Set<Int64>();
   #state: "admission" | "open" | "over" = "admission";
   #isDraining = false;
 
@@ -212,7 +220,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     let random = id === undefined
       ? randomDialId(this.#options.randomness)
       : dialIdOf(id);
-    while (this.#pending.has(random)) {
+    while (this.#pending.has(random) || this.#givenUp.has(random)) {
       random = randomDialId(this.#options.randomness);
     }
     const datagrams = target.protocol === "udp";
@@ -222,9 +230,18 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     return {
       cancel: () => {
         if (!this.#pending.delete(random)) return;
+        this.#giveUp(random);
         this.#mux.say({ type: "DIAL_CLS", random });
       },
     };
+  }
+
+  #giveUp(random: Int64): void {
+    this.#givenUp.add(random);
+    if (this.#givenUp.size <= GIVEN_UP_MAX) return;
+    for (const oldest of this.#givenUp) {
+      return void this.#givenUp.delete(oldest);
+    }
   }
 
   close(reason: string): void {
@@ -348,6 +365,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   #take(random: Int64): PendingRequest | undefined {
     const request = this.#pending.get(random);
     this.#pending.delete(random);
+    this.#givenUp.delete(random);
     return request;
   }
 
