@@ -5,6 +5,13 @@
  */
 
 /**
+ * Letters that are compared with letters, at most: five thousand names of 250
+ * would keep the event loop for seconds, and whoever asks chooses what is looked
+ * for. It is enough for five thousand names of twenty letters.
+ */
+export const COMPARISONS_MAX = 2_000_000;
+
+/**
  * The candidate that a typing mistake would most likely have meant.
  *
  * @returns `undefined` when nothing is near: more than a third of it differs.
@@ -15,8 +22,11 @@ export function nearest(
 ): string | undefined {
   let best: string | undefined;
   let bestDistance = Infinity;
+  let left = COMPARISONS_MAX;
   for (const candidate of candidates) {
     if (isFar(seen.length, candidate.length)) continue;
+    left -= seen.length * candidate.length;
+    if (left < 0) break;
     const distance = editDistance(seen.toLowerCase(), candidate.toLowerCase());
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
