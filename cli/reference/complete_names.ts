@@ -30,8 +30,11 @@ const ANSWER_MS = 300;
 /** A shell lists no more than a screen or two; the rest is typed. */
 const NAMES_MAX = 1_000;
 
-/** Names are made by peers: a newline or an escape is none of a name. */
-const NAME = /^[^\p{C}\s]{1,253}$/u;
+/**
+ * Names are made by peers: a newline or an escape is none of a name, and what
+ * begins with a dash would be a flag where it is put.
+ */
+const NAME = /^(?!-)[^\p{C}\s]{1,253}$/u;
 
 type Program = "server" | "agent" | "proxy";
 

@@ -31,12 +31,13 @@ async function withProgram(
 
 Deno.test("names of nodes are printed, and none that would obey", async () => {
   const names = ["node1", "two\nlines", "\u001b[2J", "$(x)", "", "two words"];
+  names.push("--server=evil:1", "-x", "a-b");
   const answer = () =>
     Response.json({ nodes: names.map((name) => ({ name })), total: 6 });
   await withProgram(answer, async (directory) => {
     assertEquals(
       await printed("nodes", `--state-dir=${directory}`),
-      "node1\n$(x)\n",
+      "node1\n$(x)\na-b\n",
     );
   });
 });
