@@ -11,14 +11,16 @@ import type { ConduitEnd } from "../proto/transfer/conduit.ts";
 export class TunnelResetError extends Error {
   /** Tells it from other errors, also by its text. */
   override readonly name = "TunnelResetError";
-  readonly tunnelCode: Code = "TUN515";
+  /** See `tunnel explain`. */
+  readonly tunnelCode: string = "TUN515";
 }
 
 /** The connection broke; what the other end saw is unknown. */
 export class TunnelLostError extends Error {
   /** Tells it from other errors, also by its text. */
   override readonly name = "TunnelLostError";
-  readonly tunnelCode: Code = "TUN516";
+  /** See `tunnel explain`. */
+  readonly tunnelCode: string = "TUN516";
 }
 
 /** `clean` comes here too: what is written after it reaches nobody. */

@@ -35,7 +35,7 @@ export class TunnelDialError extends Error {
   connectionId?: ConnectionId;
 
   /** What `tunnel explain` and docs/errors.md say more of. */
-  get tunnelCode(): Code {
+  get tunnelCode(): string {
     return tunnelCodeOf(this.cause) ?? FAILURE_CODES[this.reason];
   }
 

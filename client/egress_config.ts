@@ -35,7 +35,8 @@ export type EgressRoutes = ReadonlyMap<NetworkContext, TunnelRoute>;
 export class EgressConfigError extends Error {
   /** Tells it from other errors, also by its text. */
   override readonly name = "EgressConfigError";
-  readonly tunnelCode: Code = "TUN124";
+  /** See `tunnel explain`. */
+  readonly tunnelCode: string = "TUN124";
 }
 
 const API_VERSIONS = [

@@ -20,7 +20,8 @@ export class ListenError extends Error {
   /** Distinguishes it from other errors, also by its text. */
   override readonly name = "ListenError";
 
-  get tunnelCode(): Code {
+  /** See `tunnel explain`. */
+  get tunnelCode(): string {
     return CODES_OF[this.problem];
   }
 

@@ -37,6 +37,7 @@ import { withApi } from "../admin/http_endpoints.ts";
 import { type HttpHandler, HttpPort } from "../admin/http_port.ts";
 import { passedDoor, passedHttp } from "../admin/passed_http.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
+import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { type AdminRemote, listenAdminRemote } from "./admin_remote.ts";
 import { ListenError } from "../bind/listen_error.ts";
 import {
@@ -192,9 +193,7 @@ export class AdminPort implements BoundListener {
         log.error(
           `${error.message}; change --admin-socket or ` +
             "--admin-remote-port",
-          {
-            code: error.tunnelCode,
-          },
+          { code: tunnelCodeOf(error) ?? "TUN901" },
         );
       }),
     );

@@ -18,6 +18,7 @@ export interface TraceContext {
   readonly traceId: string;
   /** 16 hexadecimal digits, not all zero. */
   readonly spanId: string;
+  /** W3C's, such as {@linkcode SAMPLED_FLAG}. */
   readonly flags: number;
 }
 

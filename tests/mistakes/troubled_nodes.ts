@@ -5,6 +5,7 @@
  * @module
  */
 
+import { freePort } from "../peers/ports.ts";
 import type { Mistake } from "./mistake.ts";
 import type { MistakeStage } from "./mistake_stage.ts";
 
@@ -23,7 +24,8 @@ function dials(stage: MistakeStage): readonly Mistake[] {
     says: RegExp,
     next: RegExp,
   ): Mistake => ({ what, args: ["dial", ...words, at], exit: 3, says, next });
-  const later = stage.closedPort;
+  // Of its own: beside the others nobody may connect to it.
+  const later = freePort();
   return [
     dial(
       "a node that was there and is gone",
@@ -57,7 +59,12 @@ function dials(stage: MistakeStage): readonly Mistake[] {
     ),
     {
       what: "a bench of a target that refuses",
-      args: ["bench", `--target=127.0.0.1:${later}`, "--node=node1", at],
+      args: [
+        "bench",
+        `--target=127.0.0.1:${stage.closedPort}`,
+        "--node=node1",
+        at,
+      ],
       exit: 3,
       says: /connection refused/,
       next: /node1/,

@@ -4,7 +4,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { adminClient } from "../../client/admin/admin_client.ts";
+import { adminClient, AdminError } from "../../client/admin/admin_client.ts";
 import type { IndexAnswer } from "../../proto/admin/api.ts";
 import { Child } from "../peers/child.ts";
 import { freePort } from "../peers/ports.ts";
@@ -28,14 +28,22 @@ function documented(program: Program): readonly string[] {
 }
 
 async function served(program: Program, path: string) {
-  for (let count = 0; count < 200; count++) {
-    if (await Deno.stat(path).then(() => true, () => false)) break;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
   const client = adminClient(program, { kind: "unix", path });
-  const { paths } = await client.get<IndexAnswer>("/v1");
+  const { paths } = await listening(() => client.get<IndexAnswer>("/v1"));
   return paths.map(({ method, path, role }) => `${method} ${path} ${role}`)
     .sort();
+}
+
+/** A socket's file is there a moment before somebody listens. */
+async function listening<T>(ask: () => Promise<T>): Promise<T> {
+  for (let count = 0;; count++) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof AdminError) || count === 200) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
 }
 
 Deno.test("docs/admin-api.md has the paths that are served, with their roles", async () => {

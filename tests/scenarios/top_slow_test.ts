@@ -132,14 +132,17 @@ Deno.test({
       await using s = await rig();
       await s.terminal.until(/q quit/);
       const [socket] = s.admin.socket.split(":").slice(1);
-      const found = await new Deno.Command("pgrep", {
-        args: ["-f", `main.ts top --server unix:${socket}`],
-      }).output();
-      const pids = new TextDecoder().decode(found.stdout).trim().split("\n");
       // The shell and `script` have the same words in theirs.
-      const own = pids.map(Number).filter((pid) => isDeno(pid));
+      const found = await new Deno.Command("sh", {
+        args: [
+          "-c",
+          `for p in $(pgrep -f 'main.ts top --server unix:${socket}'); do ` +
+          "readlink /proc/$p/exe | grep -q deno && echo $p; done",
+        ],
+      }).output();
+      const own = new TextDecoder().decode(found.stdout).trim().split("\n");
       assertEquals(own.length, 1);
-      Deno.kill(own[0]!, `SIG${signal}`);
+      Deno.kill(Number(own[0]), `SIG${signal}`);
       await isOver(s.terminal);
     }
   },
@@ -191,7 +194,3 @@ Deno.test("what follows a server ends when nobody reads it any more", async () =
     assertMatch(new TextDecoder().decode(stdout), /^server \d+ /);
   }
 });
-
-function isDeno(pid: number): boolean {
-  return /deno/.test(Deno.readLinkSync(`/proc/${pid}/exe`));
-}

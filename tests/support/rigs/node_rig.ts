@@ -216,7 +216,8 @@ export class NodeRig implements AsyncDisposable {
     for (const proxy of this.#proxies) proxy.stop("the test is over");
     for (const proxy of this.#proxies) await proxy.finished;
     this.#restarted?.stop("the test is over");
-    await this.#identity[Symbol.asyncDispose]();
+    // It writes its last words into the folder that goes with the identity.
     await this.#restarted?.finished;
+    await this.#identity[Symbol.asyncDispose]();
   }
 }
