@@ -208,4 +208,13 @@ export const LINKS = {
     mend: ["`tunnel doctor server` on its machine; restart it."],
     see: "doctor.md",
   },
+  TUN422: {
+    slug: "other-version",
+    title: "An agent has another version than its server",
+    means: "They work together; what is new in one of them the other does " +
+      "not have.",
+    causes: ["An upgrade is not complete."],
+    mend: ["Upgrade servers first, then agents: `tunnel upgrade FILE`."],
+    see: "ha.md",
+  },
 } as const satisfies Area;

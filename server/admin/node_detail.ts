@@ -10,7 +10,7 @@ import type { LinkInfo, Warning } from "../../proto/admin/status_answer.ts";
 import { announcedName } from "../../proto/link/announced_services.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { formatIdentifiers } from "../../proto/peer/identifiers.ts";
-import { linkProblem } from "./node_problem.ts";
+import { linkProblem, type NodeProblem } from "./node_problem.ts";
 import type { NodeView, ViewedNode } from "./node_view.ts";
 import type { ServerFacts } from "./server_facts.ts";
 
@@ -44,7 +44,7 @@ export function nodeDetail(
     ],
     linkDetails: links.map((link) => linkInfo(facts, link)),
     services: servicesOf(facts, links),
-    warnings: warningsOf(summary.problem, name),
+    warnings: warningsOf(view.problemsOf(node), name),
     conduitDetails: conduitsAnswer(facts.conduits, {
       ...{ sort: "rate", limit: CONDUITS_MAX, node: agentId },
     }).conduits,
@@ -122,9 +122,12 @@ function servicesOf(
 }
 
 function warningsOf(
-  problem: string | undefined,
+  problems: readonly NodeProblem[],
   node: string,
 ): readonly Warning[] {
-  if (problem === undefined) return [];
-  return [{ severity: "warning", message: problem, node }];
+  return problems.map((problem) => ({
+    ...problem,
+    severity: "warning",
+    node,
+  }));
 }

@@ -1,13 +1,19 @@
 /**
- * The worst thing to say of a node, in one sentence with the next step.
+ * What is to be said of a node, the worst first, each in one sentence with the
+ * next step.
  *
  * @module
  */
 
+import { code } from "../../net/admin/own_facts.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import type { EventInfo } from "../../proto/admin/event_answer.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
+import {
+  compareVersions,
+  versionIn,
+} from "../../proto/peer/software_version.ts";
 import type { ServerFacts } from "./server_facts.ts";
 import type { ViewedNode } from "./node_view.ts";
 
@@ -27,36 +33,62 @@ const TERMS = new WeakMap<
   { readonly fromMs: number; readonly toMs: number }
 >();
 
+/** What went wrong with a node lately. */
+export interface NodeTrouble {
+  /** The last failed dial, or warning. */
+  readonly newest: EventInfo;
+  /** The last dial for which its agent had no descriptor. */
+  readonly exhausted: EventInfo | undefined;
+}
+
 /** What else is known when it is asked for. */
 export interface ProblemFacts {
-  readonly trouble: EventInfo | undefined;
+  readonly trouble: NodeTrouble | undefined;
   readonly isDuplicate: boolean;
 }
 
-/** @returns `undefined` when there is nothing to say. */
-export function problemOf(
+/** One thing to say. */
+export interface NodeProblem {
+  /** A stable code that `tunnel explain` knows. */
+  readonly code?: string;
+  readonly message: string;
+}
+
+/** The worst first. */
+export function* problemsOf(
   facts: ServerFacts,
   node: ViewedNode,
   { trouble, isDuplicate }: ProblemFacts,
-): string | undefined {
+): Generator<NodeProblem, void> {
   const { name, record, links, state } = node;
   if (record !== undefined && "damage" in record) {
-    return `its record cannot be read: ${record.damage}`;
+    yield {
+      code: code("TUN801"),
+      message: `its record cannot be read: ${record.damage}`,
+    };
   }
   if (state === "pending") {
-    return `it waits for approval: tunnel node approve ${name}`;
+    yield {
+      code: code("TUN310"),
+      message: `it waits for approval: tunnel node approve ${name}`,
+    };
   }
   if (isDuplicate) {
-    return "two machines use its identity: tunnel node describe " +
-      `${name} says from where; if the key may be stolen, tunnel node revoke ` +
-      name;
+    yield {
+      code: code("TUN313"),
+      message: "two machines use its identity: tunnel node describe " +
+        `${name} says from where; if the key may be stolen, tunnel node ` +
+        `revoke ${name}`,
+    };
   }
   const expiry = expiryProblem(node);
-  if (expiry !== undefined) return expiry;
-  if (links.length === 0) return undefined;
-  return linkProblem(facts, links) ??
-    (trouble === undefined ? undefined : troubleText(trouble)) ??
-    versionProblem(links.at(-1)!);
+  if (expiry !== undefined) yield { code: code("TUN202"), message: expiry };
+  if (links.length === 0) return;
+  const link = linkProblem(facts, links);
+  if (link !== undefined) yield { message: link };
+  if (trouble !== undefined) yield* troubles(facts, links, trouble);
+  const version = versionProblem(links.at(-1)!);
+  if (version !== undefined) yield { code: code("TUN422"), message: version };
 }
 
 /** Of one link, for people who look at the links of a node. */
@@ -117,25 +149,37 @@ function expiryProblem({ name, record }: ViewedNode): string | undefined {
     "the log of its agent says what is in the way";
 }
 
-function troubleText({ code, message, times = 1 }: EventInfo): string {
-  if (code === "TUN513") {
-    return "its agent has no file descriptors left: raise the limit of its " +
-      "process (ulimit -n, LimitNOFILE=)";
+function* troubles(
+  { history }: ServerFacts,
+  links: readonly AgentLink[],
+  { newest, exhausted }: NodeTrouble,
+): Iterable<NodeProblem> {
+  if (exhausted !== undefined) {
+    const atMs = Date.parse(exhausted.at);
+    // An agent that was started anew has other descriptors.
+    const isSame = links.some((link) =>
+      (history.linkFacts(link)?.sinceMs ?? 0) <= atMs
+    );
+    if (isSame) {
+      yield {
+        code: code("TUN513"),
+        message: "its agent has no file descriptors left: raise the limit of " +
+          "its process (ulimit -n, LimitNOFILE=)",
+      };
+    }
   }
+  if (newest === exhausted) return;
+  const { message, times = 1 } = newest;
   const often = times === 1 ? "" : ` (${times} times)`;
-  return clipped(message, TROUBLE_LENGTH_MAX) + often;
+  yield {
+    ...(newest.code === undefined ? {} : { code: newest.code }),
+    message: clipped(message, TROUBLE_LENGTH_MAX) + often,
+  };
 }
 
 function versionProblem({ peer: { software } }: AgentLink): string | undefined {
-  const version = /^tunnel\/(\d+)\.(\d+)\.(\d+)/.exec(software);
-  const own = /^(\d+)\.(\d+)\.(\d+)/.exec(VERSION);
-  if (version === null || own === null) return undefined;
-  for (let part = 1; part <= 3; part++) {
-    const difference = Number(version[part]) - Number(own[part]);
-    if (difference > 0) return undefined;
-    if (difference < 0) {
-      return `it runs ${software}, older than this server (${VERSION})`;
-    }
-  }
-  return undefined;
+  const version = versionIn(software);
+  return version === undefined || compareVersions(version, VERSION) >= 0
+    ? undefined
+    : `it runs ${software}, older than this server (${VERSION})`;
 }

@@ -8,10 +8,14 @@
 
 import { setImmediate } from "node:timers";
 import type { NodeSummary } from "../../proto/admin/node_answer.ts";
-import type { EventInfo } from "../../proto/admin/event_answer.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import type { BookEntry } from "./node_book.ts";
-import { problemOf } from "./node_problem.ts";
+import {
+  type NodeProblem,
+  type NodeTrouble,
+  type ProblemFacts,
+  problemsOf,
+} from "./node_problem.ts";
 import type { NodePast } from "./node_history.ts";
 import { nameOf, type ServerFacts } from "./server_facts.ts";
 
@@ -44,8 +48,8 @@ export interface NodeView {
   /** By name, sorted. */
   readonly nodes: ReadonlyMap<string, ViewedNode>;
   summaryOf(node: ViewedNode): NodeSummary;
-  /** The newest trouble of a node that is not over. */
-  troubleOf(node: ViewedNode): EventInfo | undefined;
+  /** All that is to be said of it, the worst first. */
+  problemsOf(node: ViewedNode): readonly NodeProblem[];
 }
 
 const NO_LINKS: readonly AgentLink[] = [];
@@ -87,19 +91,16 @@ export async function viewNodes(facts: ServerFacts): Promise<NodeView> {
   await turn();
   const troubles = troublesOf(facts);
   const duplicates = facts.duplicates();
-  const troubleOf = ({ name, links }: ViewedNode) =>
-    troubles.get(name) ?? troubles.get(links[0]?.peer.agentId ?? name);
+  const known = ({ name, links }: ViewedNode): ProblemFacts => ({
+    trouble: troubles.get(name) ??
+      troubles.get(links[0]?.peer.agentId ?? name),
+    isDuplicate: links.some(({ peer }) => duplicates.has(peer.agentId)),
+  });
   return {
     nodes,
-    troubleOf,
+    problemsOf: (node) => [...problemsOf(facts, node, known(node))],
     summaryOf: (node) =>
-      summaryOf(facts, node, {
-        load: loadOf(node, loads),
-        trouble: troubleOf(node),
-        isDuplicate: node.links.some(({ peer }) =>
-          duplicates.has(peer.agentId)
-        ),
-      }),
+      summaryOf(facts, node, { load: loadOf(node, loads), ...known(node) }),
   };
 }
 
@@ -161,14 +162,22 @@ function loadOf(node: ViewedNode, loads: ReadonlyMap<string, Load>): Load {
   return sum;
 }
 
-/** By the node, or the agent, that the event is about: the newest. */
-function troublesOf({ events }: ServerFacts): Map<string, EventInfo> {
-  const found = new Map<string, EventInfo>();
+/** By the node, or the agent, that the events are about. */
+function troublesOf({ events }: ServerFacts): Map<string, NodeTrouble> {
+  const found = new Map<string, NodeTrouble>();
   const sinceMs = Date.now() - TROUBLE_MS;
   for (const kind of ["dial-failed", "warning"] as const) {
     for (const { event } of events.repeated(kind, sinceMs)) {
       const { node } = event;
-      if (node !== undefined && !found.has(node)) found.set(node, event);
+      if (node === undefined) continue;
+      const known = found.get(node);
+      const isExhausted = event.code === "TUN513";
+      if (known === undefined) {
+        const exhausted = isExhausted ? event : undefined;
+        found.set(node, { newest: event, exhausted });
+      } else if (isExhausted && known.exhausted === undefined) {
+        found.set(node, { ...known, exhausted: event });
+      }
     }
   }
   return found;
@@ -177,11 +186,7 @@ function troublesOf({ events }: ServerFacts): Map<string, EventInfo> {
 function summaryOf(
   facts: ServerFacts,
   node: ViewedNode,
-  known: {
-    readonly load: Load;
-    readonly trouble: EventInfo | undefined;
-    readonly isDuplicate: boolean;
-  },
+  known: ProblemFacts & { readonly load: Load },
 ): NodeSummary {
   const { name, state, record, links, past, elsewhere } = node;
   const newest = links.at(-1);
@@ -199,7 +204,8 @@ function summaryOf(
   const software = newest?.peer.software ?? past?.software;
   const address = newest?.peer.remoteAddress ?? past?.address;
   const roundTripMs = leastRoundTrip(links);
-  const problem = problemOf(facts, node, known);
+  // The first is enough: it is said of thousands.
+  const problem = problemsOf(facts, node, known).next().value?.message;
   const until = joined?.certificate?.expiresAt;
   return {
     name,
