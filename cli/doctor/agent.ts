@@ -11,7 +11,7 @@ import { type ProbedToken, tokenHops } from "../../agent/doctor/token_check.ts";
 import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
 import type { AgentIdentityFiles } from "../../agent/identity/agent_state.ts";
 import { failed, fine, warned } from "../../client/doctor/faults.ts";
-import { type Finding, walk } from "../../client/doctor/path_walk.ts";
+import { type Finding, type Hop, walk } from "../../client/doctor/path_walk.ts";
 import { ServerPath } from "../../client/doctor/server_path.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
@@ -36,9 +36,10 @@ import {
   joinTokenText,
   serverAddresses,
 } from "../flags/join_flags.ts";
+import { handoverAddress } from "../flags/handover_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
-import { runningAgentHop } from "./running_program.ts";
+import { agentDescriptorsHop, runningAgentHop } from "./running_program.ts";
 import type { CommandContext } from "../program/command.ts";
 
 type Reading = FlagReading<typeof AGENT_FLAGS>;
@@ -78,9 +79,7 @@ export async function examineAgent(
   }], { timers });
   const way = subject?.way;
   if (way === undefined) return steps;
-  const running = way.runsIn === undefined
-    ? []
-    : await walk([runningAgentHop(way.runsIn)], { timers });
+  const running = await walk(runningHops(way.runsIn, reading), { timers });
   // What is asked of the agent must not take the time of what is walked.
   const walked = await Promise.all(way.addresses.map(async (address) => {
     const { serverName } = way;
@@ -105,6 +104,24 @@ export async function examineAgent(
       : steps.map((step) => ({ ...step, hop: `${step.hop} ${path.name}` }));
   }));
   return [...steps, ...running, ...walked.flat()];
+}
+
+/** What is asked of the agent that runs, if one may. */
+function runningHops(
+  root: string | undefined,
+  { values }: Reading,
+): readonly Hop[] {
+  if (root === undefined) return [];
+  const address = handoverAddress({
+    command: "agent",
+    flag: values["handover-socket"],
+    stateDirectory: root,
+    port: { hostname: "", port: 0 },
+  });
+  const agent = runningAgentHop(root);
+  return address === undefined
+    ? [agent]
+    : [agent, agentDescriptorsHop(address)];
 }
 
 async function subjectOf(

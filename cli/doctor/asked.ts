@@ -12,7 +12,6 @@ import {
 } from "../../client/admin/admin_client.ts";
 import { failed, fine, skipped, warned } from "../../client/doctor/faults.ts";
 import { type Finding, type Hop, walk } from "../../client/doctor/path_walk.ts";
-import { spanOf } from "../../client/doctor/tls_fault.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
   ADMIN_ACTIONS,
@@ -38,6 +37,15 @@ import { StateError } from "../../server/state/state_error.ts";
 import { type ASKED_FLAGS, askedProgram } from "../flags/admin_flags.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import type { CommandContext } from "../program/command.ts";
+import {
+  certificate,
+  descriptors,
+  duplicate,
+  joined,
+  online,
+  version,
+  warnings,
+} from "./node_findings.ts";
 
 /** What the flags say. */
 export interface AskedReading {
@@ -53,9 +61,6 @@ type Context = Pick<CommandContext, "environment" | "readFile">;
 /** Slower than this is told, though nothing is broken. */
 const SLOW_MS = 1_000;
 
-/** A certificate that ends so soon should have been renewed long ago. */
-const CERTIFICATE_MS = 86_400_000;
-
 /** One node, as its server sees it. */
 export async function examineNode(
   name: string,
@@ -64,8 +69,10 @@ export async function examineNode(
 ): Promise<readonly PathStep[]> {
   return await asking(reading, context, async (client) => {
     let node: NodeDetail | undefined;
+    let serverVersion: string | undefined;
     const path = ADMIN_PATHS.node + encodeURIComponent(name);
-    const before = await walk([serverHop(client)], { timers: systemTimers });
+    const server = serverHop(client, (found) => serverVersion = found);
+    const before = await walk([server], { timers: systemTimers });
     if (before.some(({ outcome }) => outcome === "failed")) {
       const record = await walk([{
         name: "record",
@@ -97,17 +104,15 @@ export async function examineNode(
         },
         { name: "online", look: () => online(node!) },
         { name: "identity", look: () => duplicate(node!) },
+        { name: "version", look: () => version(node!, serverVersion) },
         {
           name: "links",
           deadlineMs: 2_700,
           look: () => links(client, name),
           late: silentLinks(name, "no answer in time"),
         },
-        {
-          name: "certificate",
-          look: () => certificate(node!),
-          isIndependent: false,
-        },
+        { name: "descriptors", look: () => descriptors(node!) },
+        { name: "certificate", look: () => certificate(node!) },
         { name: "warnings", look: () => warnings(node!) },
       ], { timers: systemTimers }),
     ];
@@ -180,12 +185,17 @@ async function asking<Result>(
   }
 }
 
-function serverHop(client: AdminClient): Hop {
+/** @param learn Is told the server's version, where it says one. */
+function serverHop(
+  client: AdminClient,
+  learn: (version: string) => void = () => {},
+): Hop {
   return {
     name: "server",
     look: async () => {
       try {
         const { program } = await client.get<StatusAnswer>(ADMIN_PATHS.status);
+        learn(program.version);
         return fine(`${client.where} answers, version ${program.version}`);
       } catch (error) {
         if (!(error instanceof AdminError)) throw error;
@@ -204,59 +214,6 @@ function serverHop(client: AdminClient): Hop {
 
 function codeOf({ code = "" }: AdminError): Code {
   return isCode(code) ? code : "TUN121";
-}
-
-function joined({ name, state, reason, isJoined, joinedAt }: {
-  readonly name: string;
-  readonly state: string;
-  readonly reason?: string | undefined;
-  readonly isJoined: boolean;
-  readonly joinedAt?: string | undefined;
-}): Finding {
-  if (state === "revoked") {
-    return failed(
-      "TUN311",
-      `${name} was revoked${reason ? ` (${reason})` : ""}`,
-      `tunnel node approve ${name} takes that back`,
-    );
-  }
-  if (state === "pending") {
-    return failed(
-      "TUN310",
-      `${name} waits for approval`,
-      `tunnel node approve ${name}`,
-    );
-  }
-  return fine(
-    isJoined
-      ? `${name} joined${joinedAt === undefined ? "" : ` at ${joinedAt}`}`
-      : `${name} has not joined: it is known by a certificate of another CA`,
-  );
-}
-
-function online(
-  { name, state, since, reason, address, version }: NodeDetail,
-): Finding {
-  if (state === "online") {
-    return fine(
-      `online${since === undefined ? "" : ` since ${since}`} from ` +
-        `${address ?? "another server"}, version ${version ?? "unknown"}`,
-    );
-  }
-  return failed(
-    "TUN402",
-    `${name} is offline${since === undefined ? "" : ` since ${since}`}` +
-      (reason === undefined ? "" : `: ${reason}`),
-    "on the node: systemctl status tunnel-agent, then `tunnel doctor agent`",
-  );
-}
-
-function duplicate({ name, isDuplicate }: NodeDetail): Finding | undefined {
-  return isDuplicate !== true ? undefined : warned(
-    "TUN313",
-    `two machines use the identity of ${name}`,
-    "on the copy: empty the agent's state directory, and join with a new token",
-  );
 }
 
 function silentLinks(name: string, why: string): Finding {
@@ -293,27 +250,4 @@ async function links(client: AdminClient, name: string): Promise<Finding> {
   return best > SLOW_MS
     ? warned("TUN403", message, "the way to the node is slow: ping its address")
     : fine(message);
-}
-
-function certificate({ certificateUntil }: NodeDetail): Finding | undefined {
-  if (certificateUntil === undefined) return undefined;
-  const leftMs = Date.parse(certificateUntil) - Date.now();
-  if (leftMs > CERTIFICATE_MS) return fine(`good until ${certificateUntil}`);
-  return warned(
-    "TUN202",
-    leftMs < 0
-      ? `it expired ${spanOf(-leftMs)} ago`
-      : `it expires in ${spanOf(leftMs)}`,
-    "the agent renews it by itself: see its log (journalctl -u tunnel-agent)",
-  );
-}
-
-function warnings({ warnings }: NodeDetail): Finding | undefined {
-  const [first] = warnings;
-  if (first === undefined) return undefined;
-  return {
-    outcome: "warning",
-    message: first.message,
-    ...(first.code === undefined ? {} : { code: first.code }),
-  };
 }

@@ -9,10 +9,12 @@ import { adminClient, AdminError } from "../../client/admin/admin_client.ts";
 import { failed, fine, skipped, warned } from "../../client/doctor/faults.ts";
 import type { Finding, Hop } from "../../client/doctor/path_walk.ts";
 import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
+import { RunningProcess } from "../../net/handover/running_process.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { isCode } from "../../proto/codes/codes.ts";
+import { lookAtDescriptors } from "./descriptors.ts";
 
 /** Its answer costs it nothing. */
 const ANSWER_MS = 1_500;
@@ -34,6 +36,34 @@ export function runningAgentHop(root: string): Hop {
         "it: systemctl restart tunnel-agent",
     ),
   };
+}
+
+/**
+ * @param address Where the agent is asked for its ports; the kernel says which
+ * process that is, in whatever container it runs.
+ */
+export function agentDescriptorsHop(address: string): Hop {
+  return {
+    name: "descriptors",
+    deadlineMs: ANSWER_MS,
+    look: async () => {
+      const pid = await pidOf(address);
+      return pid === undefined ? undefined : lookAtDescriptors("agent", pid);
+    },
+    // That it stands still is said already.
+    late: skipped("the agent does not say which process it is"),
+  };
+}
+
+async function pidOf(address: string): Promise<number | undefined> {
+  try {
+    const found = await RunningProcess.find(address);
+    found?.close();
+    return found === undefined || found.pid <= 0 ? undefined : found.pid;
+  } catch {
+    // None is there, or it is another user's: the agent's hop has told that.
+    return undefined;
+  }
 }
 
 /** Where a server that runs listens, by name; empty: it does not say it. */

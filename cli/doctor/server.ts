@@ -9,7 +9,6 @@ import { failed, fine, skipped, warned } from "../../client/doctor/faults.ts";
 import { type Finding, type Hop, walk } from "../../client/doctor/path_walk.ts";
 import { RunningProcess } from "../../net/handover/running_process.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
-import { listProcFolder, readProcFile } from "../../net/libc/proc_files.ts";
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { PathStep } from "../../proto/admin/path_check.ts";
@@ -36,6 +35,7 @@ import type { CommandContext } from "../program/command.ts";
 import { stateSource, usingConnection } from "../program/server_state.ts";
 import { addressesOfRunning, lookAtRunningServer } from "./running_program.ts";
 import { listensOf, lookAtPort } from "./server_ports.ts";
+import { lookAtDescriptors } from "./descriptors.ts";
 import { localHealth } from "./local_health.ts";
 
 type Reading = FlagReading<typeof SERVER_FLAGS>;
@@ -156,7 +156,7 @@ function programHops(subject: Subject): readonly Hop[] {
     independent({ name: "policy", look: () => lookAtPolicy(options) }),
     independent({
       name: "descriptors",
-      look: () => lookAtDescriptors(subject.running?.pid),
+      look: () => lookAtDescriptors("server", subject.running?.pid),
     }),
     independent({
       name: "health",
@@ -329,37 +329,4 @@ function lookAtPolicy({ authorization }: ServerOptions): Finding | undefined {
       "correct the file; a running server keeps the policy that it has",
     );
   }
-}
-
-/** Fewer are soon used up: each connection takes one, or two. */
-const DESCRIPTORS_LOW = 1_024;
-
-function lookAtDescriptors(pid: number | undefined): Finding | undefined {
-  const of = pid ?? "self";
-  const text = readProcFile(`/proc/${of}/limits`) ?? "";
-  const limit = Number(/^Max open files\s+(\d+)/m.exec(text)?.[1] ?? NaN);
-  if (Number.isNaN(limit)) return undefined;
-  // Another user's: how many it has is not ours to know.
-  const used = listProcFolder(`/proc/${of}/fd`)?.length ?? 0;
-  const remedy = 'raise "ulimit -n" (LimitNOFILE in systemd), and restart';
-  if (pid !== undefined && used > limit * 0.9) {
-    return failed(
-      "TUN513",
-      `process ${pid} has ${used} of ${limit} descriptors open`,
-      remedy,
-    );
-  }
-  if (limit < DESCRIPTORS_LOW) {
-    return warned(
-      "TUN915",
-      `${pid === undefined ? "a server started here" : `process ${pid}`} may ` +
-        `have only ${limit} descriptors, one for each connection`,
-      remedy,
-    );
-  }
-  return fine(
-    pid === undefined
-      ? `${limit} descriptors may be open`
-      : `${used} of ${limit} descriptors are open`,
-  );
 }

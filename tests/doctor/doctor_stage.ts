@@ -19,6 +19,8 @@ const DEAF_MS = 300;
 export class DoctorStage implements AsyncDisposable {
   readonly #agents = new Map<string, Child>();
   readonly #others: Disposable[] = [];
+  /** Words before the program of agents that start from now on. */
+  prefix: readonly string[] = [];
   /** A port where nobody listens. */
   readonly closedPort = freePort();
 
@@ -60,6 +62,7 @@ export class DoctorStage implements AsyncDisposable {
     const agent = new Child({
       name: node,
       command: [
+        ...this.prefix,
         ...ourCommand("agent"),
         `--server=${this.server}`,
         ...flags.some((flag) => flag.startsWith("--state-dir")) ? [] : [

@@ -12,6 +12,7 @@ import {
   tokenFaults,
 } from "./agent_faults.ts";
 import { examineAll, onEachFault } from "./doctor_runner.ts";
+import { descriptorFaults } from "./descriptor_faults.ts";
 import { DoctorStage } from "./doctor_stage.ts";
 import type { Fault } from "./fault.ts";
 import { nodeFaults } from "./node_faults.ts";
@@ -33,6 +34,7 @@ const AREAS: readonly Area[] = [
   stateFaults,
   targetFaults,
   nodeFaults,
+  descriptorFaults,
   copiedFaults,
 ];
 

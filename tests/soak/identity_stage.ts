@@ -17,6 +17,8 @@ export class IdentityStage {
   readonly agentPort = freePort();
   readonly healthPort = freePort();
   server: Child | undefined;
+  /** Words before the program, such as those that set a limit. */
+  prefix: readonly string[] = [];
 
   /** @param other A server whose state directory this one shares. */
   constructor(workspace: Workspace, other?: IdentityStage) {
@@ -33,6 +35,7 @@ export class IdentityStage {
     this.server = new Child({
       name: "server",
       command: [
+        ...this.prefix,
         ...ourCommand("server"),
         `--state-dir=${this.stateDirectory}`,
         `--agent-port=${this.agentPort}`,
