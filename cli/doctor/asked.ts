@@ -111,9 +111,10 @@ export async function examineNode(
           look: () => links(client, name),
           late: silentLinks(name, "no answer in time"),
         },
-        { name: "descriptors", look: () => descriptors(node!) },
         { name: "certificate", look: () => certificate(node!) },
         { name: "warnings", look: () => warnings(node!) },
+        // Last, so that the rest is said although this fails.
+        { name: "descriptors", look: () => descriptors(node!) },
       ], { timers: systemTimers }),
     ];
   });

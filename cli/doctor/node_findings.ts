@@ -128,21 +128,24 @@ export function descriptors(
     code === "TUN513" && kind === "dial-failed"
   );
   const times = dials.reduce((sum, { times = 1 }) => sum + times, 0);
+  const count = times === 0
+    ? "dials"
+    : times === 1
+    ? "1 dial"
+    : `${times} dials`;
   const [last] = dials;
-  const ago = last === undefined || now === undefined
-    ? ""
-    : `, the last ${
-      spanOf(Math.max(0, Date.parse(now) - Date.parse(last.at)))
-    } ago`;
   return failed(
     "TUN513",
-    `the agent of ${name} has no descriptors left: ${times} ` +
-      `${
-        times === 1 ? "dial" : "dials"
-      } failed with "too many open files"${ago}`,
+    `the agent of ${name} has no descriptors left: ${count} failed with ` +
+      `"too many open files"${last === undefined ? "" : agoText(last.at, now)}`,
     `on ${name}: raise the agent's "ulimit -n" (LimitNOFILE in systemd), and ` +
       `restart it; \`tunnel conn list --node ${name}\` shows what it holds`,
   );
+}
+
+function agoText(at: string, now: string | undefined): string {
+  const ms = Date.parse(now ?? "") - Date.parse(at);
+  return ms >= 0 ? `, the last ${spanOf(ms)} ago` : "";
 }
 
 /** For how long it may go on. */

@@ -124,6 +124,29 @@ scene("the worst of a node is said with the next step", async (rig) => {
   assertEquals(expiries[0].what, "certificate of node old");
 });
 
+scene(
+  "what lacks descriptors is said first, and until it is started anew",
+  async (rig) => {
+    const note = (message: string, code: string) =>
+      rig.events.note("dial-failed", message, { node: "poor", code });
+    const codes = async () => {
+      const { body } = await rig.get("/v1/nodes/poor");
+      return body.warnings.map(({ code }: { readonly code: string }) => code);
+    };
+    const link = rig.link("poor");
+    Object.assign(link.peer, { software: "tunnel/0.0.1" });
+    note("socket: too many open files", "TUN513");
+    assertEquals(await codes(), ["TUN513", "TUN422"]);
+    note("connection refused", "TUN503");
+    assertEquals(await codes(), ["TUN513", "TUN503", "TUN422"]);
+    rig.unlink(link, "it ended");
+    // Its links are younger than what failed.
+    await new Promise((go) => setTimeout(go, 5));
+    rig.link("poor");
+    assertEquals(await codes(), ["TUN503"]);
+  },
+);
+
 scene("nodes are revoked, approved and drained by who may", async (rig) => {
   const link = rig.link("edge-1");
   const revoked = await rig.post("/v1/nodes/edge-2/revoke", {
