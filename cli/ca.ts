@@ -77,9 +77,10 @@ export const CA_COMMAND = defineCommand({
     "tunnel ca show --pem",
   ],
   flags: FLAGS,
-  async run({ values, operands, given }, context) {
+  async run(reading, context) {
+    const { values } = reading;
     const { print } = context;
-    const { verb } = readVerb("ca", VERBS, operands, given);
+    const { verb } = readVerb("ca", VERBS, reading);
     return await withState(values, context, async ({ engine: state }) => {
       const nodes = await new NodeStore(state).list();
       const show = (authorities: Authorities) =>

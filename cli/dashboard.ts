@@ -7,15 +7,13 @@
 import { adminClient } from "../client/admin/admin_client.ts";
 import { ADMIN_ACTIONS, ADMIN_API } from "../proto/admin/api.ts";
 import type { LoginAnswer, LoginQuestion } from "../proto/admin/login.ts";
-import { ASKED_FLAGS, askedProgram } from "./flags/admin_flags.ts";
+import { ASKED_SERVER_FLAGS, askedProgram } from "./flags/admin_flags.ts";
 import { booleanFlag, choiceFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { defineCommand, refuseOperands } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 
 const BROWSER = "The browser";
-
-const { agent: _agent, proxy: _proxy, ...SERVER_FLAGS } = ASKED_FLAGS;
 
 /** See the module description. */
 export const DASHBOARD_COMMAND = defineCommand({
@@ -36,7 +34,7 @@ export const DASHBOARD_COMMAND = defineCommand({
     "tunnel dashboard --role view",
   ],
   flags: {
-    ...SERVER_FLAGS,
+    ...ASKED_SERVER_FLAGS,
     "open": booleanFlag(false, {
       group: BROWSER,
       help: "Open it in the browser of this machine (xdg-open).",
@@ -50,11 +48,7 @@ export const DASHBOARD_COMMAND = defineCommand({
   },
   async run({ values, operands, given }, context) {
     refuseOperands(operands);
-    const asked = askedProgram(
-      { ...values, agent: "", proxy: "" },
-      given,
-      context,
-    );
+    const asked = askedProgram(values, given, context);
     const client = adminClient(asked.program, asked.address);
     try {
       const question: LoginQuestion = { role: values["role"] };

@@ -6,13 +6,14 @@
  */
 
 import { listNodes, NODE_STATES, showNode } from "./ask/node.ts";
-import { ADMIN_FLAGS } from "./flags/admin_flags.ts";
+import { ANSWER_FLAGS, ASKED_SERVER_FLAGS } from "./flags/admin_flags.ts";
 import { booleanFlag, choiceFlag, textFlag } from "./flags/flag.ts";
 import { grantsFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { stateCommandFlags } from "./flags/state_flags.ts";
 import { defineCommand } from "./program/command.ts";
-import { readVerb } from "./program/verbs.ts";
+import { UsageError } from "./flags/usage_error.ts";
+import { type CommandLine, isWritten, readVerb } from "./program/verbs.ts";
 
 const STATE = "The state, where no server is asked";
 const LIST = "tunnel node list";
@@ -23,7 +24,8 @@ const NO_GRANTS = "-";
 const { "state-dir": _, ...STATE_FLAGS } = stateCommandFlags(STATE);
 
 const FLAGS = {
-  ...ADMIN_FLAGS,
+  ...ASKED_SERVER_FLAGS,
+  ...ANSWER_FLAGS,
   ...STATE_FLAGS,
   "json": booleanFlag(false, {
     group: LIST,
@@ -47,15 +49,19 @@ const FLAGS = {
   ...GENERAL_FLAGS,
 } as const;
 
+/** Of a question to a server; --state-dir is also where a state is. */
+const ASKING = [
+  ...Object.keys(ASKED_SERVER_FLAGS).filter((name) => name !== "state-dir"),
+  ...Object.keys(ANSWER_FLAGS).filter((name) => name !== "json"),
+];
+const ABOUT_STATE = Object.keys(STATE_FLAGS);
+
 const VERBS = {
-  list: { flags: ["json", "only", "output", "watch", "interval", "server"] },
-  describe: {
-    operand: "NAME",
-    flags: ["output", "watch", "interval", "server"],
-  },
-  approve: { operand: "NAME", flags: ["identifiers"] },
-  revoke: { operand: "NAME", flags: ["reason"] },
-  forget: { operand: "NAME" },
+  list: { flags: ["json", "only", ...ASKING, ...ABOUT_STATE] },
+  describe: { operand: "NAME", flags: ASKING },
+  approve: { operand: "NAME", flags: ["identifiers", ...ABOUT_STATE] },
+  revoke: { operand: "NAME", flags: ["reason", ...ABOUT_STATE] },
+  forget: { operand: "NAME", flags: ABOUT_STATE },
 } as const;
 
 /** See the module description. */
@@ -82,14 +88,18 @@ export const NODE_COMMAND = defineCommand({
     "tunnel node approve edge-7 --identifiers 'cidr=10.1.0.0/16'",
   ],
   flags: FLAGS,
-  async run({ values, operands, given }, context) {
-    const { verb, operand } = readVerb("node", VERBS, operands, given);
+  async run(reading, context) {
+    const { values, given, origins } = reading;
+    const { verb, operand } = readVerb("node", VERBS, reading);
     if (verb === "describe") {
       return await showNode(operand, values, given, context);
     }
-    const isState = Object.keys(STATE_FLAGS).some((name) => given.has(name));
+    const place = ["json", ...ABOUT_STATE].find((name) => given.has(name));
+    if (verb === "list" && place !== undefined) {
+      refuseQuestions(place, origins);
+    }
     let note: string | undefined;
-    if (verb === "list" && !values["json"] && !isState) {
+    if (verb === "list" && place === undefined) {
       const listed = await listNodes(values, given, context);
       if ("code" in listed) return listed.code;
       note = `No server answers, so this is what its state says: who is ` +
@@ -114,3 +124,17 @@ export const NODE_COMMAND = defineCommand({
     }
   },
 });
+
+/** @throws {UsageError} The records of a state are no answer of a server. */
+function refuseQuestions(
+  place: string,
+  origins: CommandLine["origins"],
+): void {
+  const idle = ["only", ...ASKING].find((name) => isWritten(name, origins));
+  if (idle === undefined) return;
+  throw new UsageError(
+    `Cannot use --${idle} with --${place}: that lists what the state keeps, ` +
+      "and no server is asked; keep one of them",
+    "TUN104",
+  );
+}

@@ -21,7 +21,12 @@ import {
   ruleReport,
   targetNamed,
 } from "../server/policy/rule_report.ts";
-import { ADMIN_FLAGS, answerForm, askedProgram } from "./flags/admin_flags.ts";
+import {
+  ANSWER_FLAGS,
+  answerForm,
+  ASKED_FLAGS,
+  askedProgram,
+} from "./flags/admin_flags.ts";
 import { fileFlag, listFlag, textFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
@@ -29,9 +34,12 @@ import { printAnswer } from "./program/answer_output.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { ofOthers } from "./program/text_table.ts";
-import { readVerb } from "./program/verbs.ts";
+import { isWritten, readVerb } from "./program/verbs.ts";
 
 const GROUP = "The dial";
+
+/** A proxy has no policy. */
+const { proxy: _, ...ASKED } = ASKED_FLAGS;
 
 const FLAGS = {
   "as": textFlag("", {
@@ -54,7 +62,8 @@ const FLAGS = {
     group: GROUP,
     help: "Ask this policy file, and no running program.",
   }),
-  ...ADMIN_FLAGS,
+  ...ASKED,
+  ...ANSWER_FLAGS,
   ...GENERAL_FLAGS,
 } as const;
 
@@ -80,10 +89,22 @@ export const POLICY_COMMAND = defineCommand({
     "tunnel policy test unix:/run/a.sock --as bob --group ops -o json",
   ],
   flags: FLAGS,
-  async run({ values, operands, given }, context) {
-    const { words, node } = withNode(operands, values.node);
-    const { operand: target } = readVerb("policy", VERBS, words, given);
+  async run(reading, context) {
+    const { values, given, origins } = reading;
+    const { words, node } = withNode(reading.operands, values.node);
+    const { operand: target } = readVerb("policy", VERBS, {
+      operands: words,
+      origins,
+    });
     const { as, group, file } = values;
+    const idle = Object.keys(ASKED).find((name) => isWritten(name, origins));
+    if (file !== "" && idle !== undefined) {
+      throw new UsageError(
+        `Cannot use --${idle} with --file: no running program is asked then; ` +
+          "keep one of them",
+        "TUN104",
+      );
+    }
     if (as === "" && values.agent === "") {
       throw new UsageError(
         "Cannot test the policy: --as is not given; wanted the name of a " +

@@ -109,9 +109,10 @@ export const SERVICE_COMMAND = defineCommand({
     "  --via host=edge-7 --etcd https://etcd.example --etcd-ca-cert ca.crt",
   ],
   flags: FLAGS,
-  async run({ values, operands, given }, context) {
+  async run(reading, context) {
+    const { values } = reading;
     const verbs = { register: { operand: "NAME" } } as const;
-    const { operand } = readVerb("service", verbs, operands, given);
+    const { operand } = readVerb("service", verbs, reading);
     const registrant = readRegistrant(operand, values);
     const etcd = etcdOptions(values, context);
     if (etcd === undefined) {

@@ -97,8 +97,8 @@ export const TOKEN_COMMAND = defineCommand({
   ],
   flags: FLAGS,
   async run(reading, context) {
-    const { values, operands, given } = reading;
-    const { verb, operand } = readVerb("token", VERBS, operands, given);
+    const { values } = reading;
+    const { verb, operand } = readVerb("token", VERBS, reading);
     return await withState(values, context, async (state) => {
       const tokens = new TokenStore(state.engine);
       switch (verb) {

@@ -16,7 +16,12 @@ import {
   type KindSummary,
   SYNCZ_PATH,
 } from "../server/discovery/status/sync_status.ts";
-import { ADMIN_FLAGS, answerForm, askedProgram } from "./flags/admin_flags.ts";
+import {
+  ANSWER_FLAGS,
+  answerForm,
+  ASKED_SERVER_FLAGS,
+  askedProgram,
+} from "./flags/admin_flags.ts";
 import { booleanFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { printAnswer } from "./program/answer_output.ts";
@@ -26,7 +31,8 @@ import { ofOthers, textTable } from "./program/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
 
 const FLAGS = {
-  ...ADMIN_FLAGS,
+  ...ASKED_SERVER_FLAGS,
+  ...ANSWER_FLAGS,
   "all": booleanFlag(false, {
     group: "tunnel xds diff",
     help: "Also show what is in sync.",
@@ -65,8 +71,9 @@ export const XDS_COMMAND = defineCommand({
   ],
   examples: ["tunnel xds status", "tunnel xds diff edge-7"],
   flags: FLAGS,
-  async run({ values, operands, given }, context) {
-    const { verb, operand } = readVerb("xds", VERBS, operands, given);
+  async run(reading, context) {
+    const { values, given } = reading;
+    const { verb, operand } = readVerb("xds", VERBS, reading);
     const asked = askedProgram(values, given, context);
     const client = adminClient(asked.program, asked.address);
     const output = {

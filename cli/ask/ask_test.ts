@@ -179,6 +179,26 @@ Deno.test("verbs and flags that do not go together are refused", async () => {
       [["conn", "kill"], /wanted tunnel conn kill ID…/],
       [["conn", "kill", "1", "--sort", "age"], /--sort with conn kill/],
       [["conn", "list", "x"], /Unexpected word "x"/],
+      [["conn", "kill", "1", "--json"], /--json with conn kill.* list/],
+      [["conn", "kill", "1", "--interval=1s"], /--interval with conn kill/],
+      [["node", "revoke", "a", "--agent=local"], /--agent/],
+      [["node", "revoke", "a", "--server=x:1"], /--server with node revoke/],
+      [["node", "forget", "a", "--token-file=t"], /--token-file with node fo/],
+      [["node", "approve", "a", "-w"], /--watch with node approve.* list/],
+      [["node", "describe", "a", "--state=/s"], /--state with node describe/],
+      [["node", "list", "--proxy=local"], /--proxy/],
+      [["node", "list", "--json", "--only=online"], /--only with --json/],
+      [["node", "list", "--state=/s", "--server=x:1"], /--server with --state/],
+      [["xds", "status", "--agent=local"], /--agent/],
+      [["ping", "a", "--agent=local"], /--agent/],
+      [["trace", "a:1", "--proxy=local"], /--proxy/],
+      [["policy", "test", "a:1", "--as=x", "--proxy=local"], /--proxy/],
+      [
+        ["policy", "test", "a:1", "--as=x", "--file=p", "--server=x:1"],
+        /--server with --file/,
+      ],
+      [["doctor", "--server=x:1"], /--server with doctor of this machine/],
+      [["doctor", "node", "a", "--as=x"], /--as with doctor node.* target/],
       [["node", "describe"], /wanted tunnel node describe NAME/],
       [["node", "list", "--only", "nearby"], /online, offline, pending/],
       [["status", "now"], /Unexpected word "now"/],
@@ -189,4 +209,14 @@ Deno.test("verbs and flags that do not go together are refused", async () => {
     assertEquals(code, 2, stderr);
     assertMatch(stderr, wanted);
   }
+});
+
+Deno.test("a variable for several commands is in the way of none", async () => {
+  await using admin = await FakeAdmin.open(ANSWERS);
+  const environment = { TUNNEL_STATE: "/nowhere", TUNNEL_AGENT: "local" };
+  const { code, stderr } = await runCommand(
+    ["node", "describe", "edge-7", "--server", admin.socket],
+    { environment },
+  );
+  assertEquals(code, 0, stderr);
 });

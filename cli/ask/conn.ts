@@ -18,7 +18,7 @@ import type {
   ConduitsAnswer,
 } from "../../proto/admin/conduit_answer.ts";
 import { rateText } from "../../platform/text/quantities.ts";
-import { ADMIN_FLAGS, answerForm } from "../flags/admin_flags.ts";
+import { ADMIN_FLAGS, ANSWER_FLAGS, answerForm } from "../flags/admin_flags.ts";
 import { booleanFlag, choiceFlag, countFlag, textFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { printAnswer } from "../program/answer_output.ts";
@@ -77,7 +77,10 @@ const FLAGS = {
 
 const VERBS = {
   list: {
-    flags: ["node", "caller", "target", "service", "sort", "limit", "watch"],
+    flags: [
+      ...["node", "caller", "target", "service", "sort", "limit"],
+      ...Object.keys(ANSWER_FLAGS),
+    ],
   },
   kill: { operand: "ID…", flags: ["yes"] },
 } as const;
@@ -102,8 +105,9 @@ export const CONN_COMMAND = defineCommand({
     "tunnel conn kill 7f3a9c0d12e4b586",
   ],
   flags: FLAGS,
-  async run({ values, operands, given }, context) {
-    const read = readVerb("conn", VERBS, operands, given);
+  async run(reading, context) {
+    const { values, given } = reading;
+    const read = readVerb("conn", VERBS, reading);
     const programs = askedPrograms(values, given, context);
     if (read.verb === "kill") {
       const ids = [...new Set(read.operands)];

@@ -8,8 +8,9 @@ import { AdminError } from "../../client/admin/admin_client.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { NodeDetail, NodesAnswer } from "../../proto/admin/node_answer.ts";
 import {
-  type ADMIN_FLAGS,
+  type ANSWER_FLAGS,
   answerForm,
+  type ASKED_SERVER_FLAGS,
   askedProgram,
 } from "../flags/admin_flags.ts";
 import type { FlagValues } from "../flags/flag.ts";
@@ -24,7 +25,9 @@ import { nodesText, nodeText } from "./node_text.ts";
 /** In which nodes may be; the words of `?state=`. */
 export const NODE_STATES = ["online", "offline", "pending", "revoked"] as const;
 
-type AdminValues = FlagValues<typeof ADMIN_FLAGS>;
+type AdminValues =
+  & FlagValues<typeof ASKED_SERVER_FLAGS>
+  & FlagValues<typeof ANSWER_FLAGS>;
 
 /** @returns Or why no server answers, where none was named. */
 export async function listNodes(

@@ -34,7 +34,7 @@ import {
 } from "../../server/identity/node_store.ts";
 import { StateDirectory } from "../../server/state/state_directory.ts";
 import { StateError } from "../../server/state/state_error.ts";
-import { type ASKED_FLAGS, askedProgram } from "../flags/admin_flags.ts";
+import { type ASKED_SERVER_FLAGS, askedProgram } from "../flags/admin_flags.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import type { CommandContext } from "../program/command.ts";
 import {
@@ -49,7 +49,7 @@ import {
 
 /** What the flags say. */
 export interface AskedReading {
-  readonly values: FlagValues<typeof ASKED_FLAGS> & {
+  readonly values: FlagValues<typeof ASKED_SERVER_FLAGS> & {
     readonly node: string;
     readonly as: string;
   };

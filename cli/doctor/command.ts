@@ -8,7 +8,11 @@
 
 import { parseHostPort } from "../flags/addresses.ts";
 import { AGENT_FLAGS } from "../agent/flags.ts";
-import { ANSWER_FLAGS, answerForm, ASKED_FLAGS } from "../flags/admin_flags.ts";
+import {
+  ANSWER_FLAGS,
+  answerForm,
+  ASKED_SERVER_FLAGS,
+} from "../flags/admin_flags.ts";
 import { textFlag } from "../flags/flag.ts";
 import { type FlagReading, readFlags } from "../flags/read_flags.ts";
 import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
@@ -23,6 +27,7 @@ import {
   refuseOperands,
 } from "../program/command.ts";
 import type { ExitCode } from "../program/exit_codes.ts";
+import { type CommandLine, idleFlag, isWritten } from "../program/verbs.ts";
 import { SERVER_FLAGS } from "../server/flags.ts";
 import { agentSubject, examineAgent } from "./agent.ts";
 import { examineNode, examineTarget } from "./asked.ts";
@@ -55,7 +60,7 @@ const ASKED = {
     help: "tunnel doctor target: with the rights of this user, or of " +
       "node:NAME.",
   }),
-  ...ASKED_FLAGS,
+  ...ASKED_SERVER_FLAGS,
   ...OUTPUT,
   ...GENERAL_FLAGS,
 } as const;
@@ -123,6 +128,7 @@ const WHOLE = defineCommand({
     const [subject, operand, ...others] = reading.operands;
     const { values } = reading;
     refuseOperands(others);
+    refuseIdle(subject, reading.origins);
     if (subject === undefined) {
       return await printed(values, context, () => examineMachine(context));
     }
@@ -149,6 +155,28 @@ const WHOLE = defineCommand({
     ]);
   },
 });
+
+const ABOUT_TARGET = ["node", "as"] as const;
+
+/** @throws {UsageError} For a flag that is about another subject. */
+function refuseIdle(
+  subject: string | undefined,
+  origins: CommandLine["origins"],
+): void {
+  const idle = (names: readonly string[]) =>
+    names.find((name) => isWritten(name, origins));
+  const command = `doctor ${subject ?? "of this machine"}`;
+  const target = subject === "target" ? undefined : idle(ABOUT_TARGET);
+  if (target !== undefined) throw idleFlag(target, command, "doctor target");
+  if (subject !== undefined) return;
+  const asked = idle(Object.keys(ASKED_SERVER_FLAGS));
+  if (asked === undefined) return;
+  throw idleFlag(
+    asked,
+    command,
+    "doctor with a subject: server, agent, node or target",
+  );
+}
 
 /** See the module description. */
 export const DOCTOR_COMMAND: Command = {

@@ -16,7 +16,7 @@ import { ADMIN_ACTIONS, ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { PingAnswer } from "../../proto/admin/path_check.ts";
 import {
   ANSWER_FLAGS,
-  ASKED_FLAGS,
+  ASKED_SERVER_FLAGS,
   askedProgram,
 } from "../flags/admin_flags.ts";
 import { booleanFlag, countFlag, durationFlag } from "../flags/flag.ts";
@@ -41,7 +41,7 @@ const FLAGS = {
     group: GROUP,
     help: "Ping until the node answers, however long that takes, and end then.",
   }),
-  ...ASKED_FLAGS,
+  ...ASKED_SERVER_FLAGS,
   "json": ANSWER_FLAGS["json"],
   ...GENERAL_FLAGS,
 } as const;

@@ -22,7 +22,7 @@ import type {
 import {
   ANSWER_FLAGS,
   answerForm,
-  ASKED_FLAGS,
+  ASKED_SERVER_FLAGS,
   askedProgram,
 } from "../flags/admin_flags.ts";
 import { parseHostPort } from "../flags/addresses.ts";
@@ -41,7 +41,7 @@ const FLAGS = {
     placeholder: "NAME",
     help: "With the rights of this user, or of node:NAME.",
   }),
-  ...ASKED_FLAGS,
+  ...ASKED_SERVER_FLAGS,
   "output": ANSWER_FLAGS["output"],
   "json": ANSWER_FLAGS["json"],
   ...GENERAL_FLAGS,

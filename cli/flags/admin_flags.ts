@@ -119,6 +119,11 @@ export const ASKED_FLAGS = {
   }),
 } as const;
 
+const { agent: _agent, proxy: _proxy, ...WHERE_SERVER } = ASKED_FLAGS;
+
+/** The same, of commands that nobody but a server answers. */
+export const ASKED_SERVER_FLAGS = WHERE_SERVER;
+
 /** All of them. */
 export const ADMIN_FLAGS = { ...ASKED_FLAGS, ...ANSWER_FLAGS } as const;
 
@@ -128,7 +133,9 @@ export interface AskedProgram {
   readonly address: AdminAddress;
 }
 
-type Asked = FlagValues<typeof ASKED_FLAGS>;
+type Asked =
+  & FlagValues<typeof ASKED_SERVER_FLAGS>
+  & Partial<FlagValues<Pick<typeof ASKED_FLAGS, "agent" | "proxy">>>;
 
 /**
  * Whom the flags name.
@@ -141,7 +148,7 @@ export function askedProgram(
   sources: Pick<FlagSources, "environment" | "readFile">,
 ): AskedProgram {
   const named = (["agent", "proxy"] as const)
-    .filter((name) => values[name] !== "");
+    .filter((name) => (values[name] ?? "") !== "");
   const rival = given.has("server") ? ["server", ...named] : named;
   if (rival.length > 1) {
     throw new UsageError(
@@ -153,7 +160,7 @@ export function askedProgram(
   const asked: Named = {
     program,
     flag: `--${program}`,
-    text: values[program],
+    text: values[program] ?? "",
     directory: values["state-dir"] || stateDirectoryOf(program, sources),
   };
   return { program, address: addressOf(asked, values, sources) };

@@ -4,6 +4,8 @@
  * @module
  */
 
+import type { FlagReading } from "../flags/read_flags.ts";
+import type { FlagTable } from "../flags/flag.ts";
 import { UsageError } from "../flags/usage_error.ts";
 
 /** What goes with a verb. */
@@ -14,17 +16,44 @@ export interface VerbRules {
   readonly flags?: readonly string[];
 }
 
+/** What is read of a command line; see `readFlags`. */
+export type CommandLine = Pick<
+  FlagReading<FlagTable>,
+  "operands" | "origins"
+>;
+
+/**
+ * Whether a flag stands on the command line itself. A variable or a file of
+ * flags is there for several commands, and need not fit each of them.
+ */
+export function isWritten(
+  flag: string,
+  origins: CommandLine["origins"],
+): boolean {
+  return origins.get(flag)?.startsWith("--") === true;
+}
+
+/** The refusal of a flag that does nothing. */
+export function idleFlag(
+  flag: string,
+  command: string,
+  owner: string,
+): UsageError {
+  return new UsageError(
+    `Cannot use --${flag} with ${command}: it belongs to ${owner}`,
+    "TUN105",
+  );
+}
+
 /**
  * Reads the verb and its operand.
  *
- * @param given Flags that were given.
  * @throws {UsageError} Naming the verbs, or what belongs to this one.
  */
 export function readVerb<Verb extends string>(
   command: string,
   verbs: Readonly<Record<Verb, VerbRules>>,
-  operands: readonly string[],
-  given: ReadonlySet<string>,
+  { operands, origins }: CommandLine,
 ): {
   readonly verb: Verb;
   readonly operand: string;
@@ -58,12 +87,9 @@ export function readVerb<Verb extends string>(
   }
   for (const other of known) {
     const flag = (verbs[other].flags ?? [])
-      .find((name) => given.has(name) && !rules.flags?.includes(name));
+      .find((name) => isWritten(name, origins) && !rules.flags?.includes(name));
     if (flag === undefined) continue;
-    throw new UsageError(
-      `Cannot use --${flag} with ${command} ${verb}: it belongs to ${other}`,
-      "TUN105",
-    );
+    throw idleFlag(flag, `${command} ${verb}`, other);
   }
   return { verb, operand: operand ?? "", operands: operands.slice(1) };
 }
