@@ -16,7 +16,7 @@ import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { formatHostPort, parseHostPort } from "./flags/addresses.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { warningsOf } from "./program/warnings.ts";
-import { ROUTE_FLAGS, routeOf } from "./flags/route_flags.ts";
+import { ROUTE_FLAGS, routeOf, routeRules } from "./flags/route_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { TunnelLostError, TunnelResetError } from "../client/conn_errors.ts";
 
@@ -37,6 +37,7 @@ export const DIAL_COMMAND = defineCommand({
     "ssh -o ProxyCommand='tunnel dial %h:%p --server unix:/s.sock' node7",
   ],
   flags: { ...ROUTE_FLAGS, ...GENERAL_FLAGS },
+  rules: routeRules,
   async run(reading, context) {
     const [operand, ...others] = reading.operands;
     if (operand === undefined || others.length > 0) {

@@ -23,7 +23,7 @@ import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import { warningsOf } from "./program/warnings.ts";
-import { ROUTE_FLAGS, routeOf } from "./flags/route_flags.ts";
+import { ROUTE_FLAGS, routeOf, routeRules } from "./flags/route_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
 
 const FORWARD_FLAGS = {
@@ -65,6 +65,7 @@ export const FORWARD_COMMAND = defineCommand({
     "  --server a:8090,b:8090 --ca-cert ca.crt --cert me.crt --key me.key",
   ],
   flags: FORWARD_FLAGS,
+  rules: routeRules,
   async run(reading, context) {
     const specs = reading.operands.map(parseForwardSpec);
     const frontend = frontendPath(reading);

@@ -21,6 +21,7 @@ import {
   defineCommand,
   refuseOperands,
 } from "../program/command.ts";
+import { agentFlagRules } from "./flag_rules.ts";
 import { AGENT_FLAGS } from "./flags.ts";
 import { announcedServices } from "./announce.ts";
 import { agentOptions, RULE_FLAGS, rulesOf } from "./options.ts";
@@ -70,6 +71,7 @@ export function agentCommand(start: StartAgent): Command {
       "  --agent-cert node7.crt --agent-key node7.key --identifiers host=node7",
     ],
     flags: AGENT_FLAGS,
+    rules: agentFlagRules,
     async run(reading, context) {
       refuseOperands(reading.operands);
       const role = workerRole(context.environment);

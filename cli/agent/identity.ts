@@ -5,7 +5,6 @@
  * @module
  */
 
-import { hasJoined } from "../../agent/identity/agent_state.ts";
 import type {
   AgentIdentityOptions,
   AgentOptions,
@@ -37,6 +36,7 @@ export type Belonging =
 export function belonging(
   { values: flags, given }: Reading,
   stateDirectory: string,
+  joined: (directory: string) => boolean,
 ): Belonging {
   const caFile = flags["ca-cert"];
   const pair = keyPair(
@@ -59,7 +59,7 @@ export function belonging(
     const withPair = pair === undefined ? {} : { keyPair: pair };
     return { addresses: addresses ?? [usual(flags)], caFile, ...withPair };
   }
-  const identity = identityOf(flags, stateDirectory);
+  const identity = identityOf(flags, stateDirectory, joined);
   if (identity === undefined || pair !== undefined) {
     throw new UsageError(
       "Cannot verify the server: --ca-cert is not given" +
@@ -85,10 +85,11 @@ export function belonging(
 function identityOf(
   flags: Reading["values"],
   fallback: string,
+  joined: (directory: string) => boolean,
 ): AgentIdentityOptions | undefined {
   const stateDirectory = flags["state-dir"] || fallback;
   const node = nodeName(flags["node"]);
-  if (hasJoined(stateDirectory)) {
+  if (joined(stateDirectory)) {
     return { stateDirectory, ...(node === undefined ? {} : { node }) };
   }
   const token = joinTokenText(flags["join"], flags["join-file"]);

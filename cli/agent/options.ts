@@ -5,6 +5,7 @@
  * @module
  */
 
+import { hasJoined } from "../../agent/identity/agent_state.ts";
 import type { AgentOptions } from "../../agent/options.ts";
 import type { RuleSet } from "../../policy/rule_set.ts";
 import { adminAccess } from "../flags/admin_access_flags.ts";
@@ -26,6 +27,7 @@ import { agentRules } from "./rules.ts";
  *
  * @param newId Makes an id when none was given and the node has not joined.
  * @param stateDirectory Where the agent keeps its identity by default.
+ * @param joined Whether there is an identity in a directory.
  * @throws {UsageError} One line.
  */
 export function agentOptions(
@@ -33,6 +35,7 @@ export function agentOptions(
   newId: () => string,
   stateDirectory: string,
   worker?: WorkerRole,
+  joined: (directory: string) => boolean = hasJoined,
 ): AgentOptions {
   const { values: flags, given } = reading;
   if (flags["proxy-server-port"] === 0) {
@@ -41,7 +44,7 @@ export function agentOptions(
         "give the one that the server printed",
     );
   }
-  const { identity, ...server } = belonging(reading, stateDirectory);
+  const { identity, ...server } = belonging(reading, stateDirectory, joined);
   const intervalMs = flags["sync-interval"];
   const intervalCapMs = flags["sync-interval-cap"];
   if (intervalMs > intervalCapMs) {

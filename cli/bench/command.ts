@@ -31,7 +31,7 @@ import { asDialFailure } from "../program/dial_failure.ts";
 import type { HostPort } from "../flags/addresses.ts";
 import { BENCH_FLAGS, benchPlans, benchServe, benchTarget } from "./flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
-import { routeOf } from "../flags/route_flags.ts";
+import { routeOf, routeRules } from "../flags/route_flags.ts";
 import type { SignalSource } from "../program/until_stopped.ts";
 import { UsageError } from "../flags/usage_error.ts";
 
@@ -77,6 +77,12 @@ export function benchCommand(
       "tunnel bench --target 127.0.0.1:7007 --server unix:/run/tunnel.sock",
     ],
     flags: BENCH_FLAGS,
+    rules: (reading) => [
+      ...routeRules(reading),
+      () => benchServe(reading),
+      () => benchPlans(reading),
+      () => benchTarget(reading),
+    ],
     async run(reading, context) {
       refuseOperands(reading.operands);
       const serve = benchServe(reading);

@@ -120,7 +120,8 @@ export function benchServe(
 ): HostPort | undefined {
   const serve = values["serve"];
   if (serve === "") return undefined;
-  const others = [...given].filter((name) => name !== "serve" && name !== "v");
+  const others = [...given]
+    .filter((name) => !["serve", "v", "config"].includes(name));
   if (others.length > 0) {
     throw new UsageError(
       `Cannot use --${others[0]} together with --serve: it measures nothing, ` +

@@ -11,6 +11,7 @@ import {
 } from "../../platform/documents/document.ts";
 import { positionOf } from "../../platform/documents/line_finder.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
+import type { CommandContext } from "../program/command.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { type ConfigKind, kindOf } from "./kinds.ts";
 
@@ -38,13 +39,14 @@ const BYTES_MAX = 64 * 1024 * 1024;
  * Checks a file.
  *
  * @param kind Absent: it is found out.
+ * @param context Its words are flags beside a file of flags.
  * @throws {UsageError} When it cannot be read, or nobody knows what it is.
  */
 export function checkFile(
   file: string,
   kinds: readonly ConfigKind[],
   kind: ConfigKind | undefined,
-  readFile: (path: string) => string,
+  { readFile, argv }: Pick<CommandContext, "readFile" | "argv">,
 ): CheckedFile {
   const text = readText(file, readFile);
   let document: unknown;
@@ -58,13 +60,15 @@ export function checkFile(
   }
   const found = kind ?? kindOf(kinds, document, file);
   if (found === undefined) {
-    const names = kinds.map(({ name }) => name).join(", ");
+    const names = kinds.filter(({ isRare }) => !isRare)
+      .map(({ name }) => name).join(", ");
     throw new UsageError(
-      `Cannot tell what ${file} is; say it by --kind (${names})`,
+      `Cannot tell what ${file} is; say it by --kind (${names}; \`tunnel ` +
+        "config schema` has all)",
       "TUN110",
     );
   }
-  const problems = found.problems(document, text).map(
+  const problems = found.problems(document, text, argv).map(
     ({ place, message }): ConfigProblem => ({
       file,
       ...positionOf(text, place),

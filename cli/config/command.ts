@@ -29,7 +29,7 @@ const FLAGS = {
     group: "Files",
     placeholder: "KIND",
     help: "What the files of check are: server, agent, policy, services, " +
-      "egress-selector …",
+      "egress-selector, etcd-config …",
     defaultText: "found out by what is in them",
   }),
   "all": booleanFlag(false, {
@@ -49,13 +49,6 @@ const FLAGS = {
   "help": GENERAL_FLAGS["help"],
 } as const;
 
-/** Programs that run for long, whose flags people keep in files. */
-const PROGRAMS: ReadonlySet<string> = new Set([
-  "server",
-  "agent",
-  "yurttunnel-agent",
-]);
-
 type Programs = () => Promise<readonly Command[]>;
 
 /** @param programs All commands. */
@@ -66,10 +59,13 @@ export function configCommand(programs: Programs): Command {
     operands: "check FILE… | print [COMMAND] [-- FLAGS] | schema [KIND]",
     about: [
       "check says all that is wrong with files: file:line:column, what was " +
-      "seen and what was wanted. It finds out what each one is. Ends with 1 " +
-      "if anything is wrong.",
-      "print shows the flags of server, agent or another command as they " +
-      "would be in effect here, and where each is from: the command line " +
+      "seen and what was wanted. It finds out what each one is. A file of " +
+      "flags is looked at as if it were alone, but for flags behind --: " +
+      "which ones exclude or lack each other is said, and no variable, file " +
+      "or address of this machine is looked at. Ends with 1 if anything is " +
+      "wrong.",
+      "print shows the flags of server, agent, proxy or another command as " +
+      "they would be in effect here, and where each is from: the command line " +
       "(behind --), TUNNEL_* variables, the file, or the default. Secrets " +
       "are hidden.",
       "schema prints the JSON Schema of a kind of file, for editors; alone " +
@@ -77,14 +73,16 @@ export function configCommand(programs: Programs): Command {
     ],
     examples: [
       "tunnel config check /etc/tunnel/*.yaml",
+      "tunnel config check server.yaml -- --server-id hub-1",
       "tunnel config print agent --file /etc/tunnel/agent.yaml",
+      "tunnel config print proxy -- --config services.yaml",
       "tunnel config schema policy > policy.schema.json",
     ],
     flags: FLAGS,
     async run({ values, operands }, context) {
       const [verb, ...rest] = operands;
-      const tables = await flagTables(programs);
-      const kinds = configKinds(tables);
+      const commands = (await programs()).filter(({ isHidden }) => !isHidden);
+      const kinds = configKinds(commands);
       const isJson = values["output"] === "json";
       switch (verb) {
         case "check": {
@@ -95,7 +93,12 @@ export function configCommand(programs: Programs): Command {
         }
         case "print": {
           const { file, all } = values;
-          return print(rest, tables, { file, all, isJson }, context);
+          return print(
+            rest,
+            flagTables(commands),
+            { file, all, isJson },
+            context,
+          );
         }
         case "schema":
           return schema(rest, kinds, context);
@@ -111,30 +114,35 @@ export function configCommand(programs: Programs): Command {
   });
 }
 
-async function flagTables(
-  programs: Programs,
-): Promise<ReadonlyMap<string, FlagTable>> {
+/** Of those that take a file; that of a proxy is of services. */
+function flagTables(
+  commands: readonly Command[],
+): ReadonlyMap<string, FlagTable> {
   return new Map(
-    (await programs())
-      .filter(({ name }) => PROGRAMS.has(name))
+    commands.filter(({ flags }) => Object.hasOwn(flags, "config"))
       .map(({ name, flags }) => [name, flags]),
   );
 }
 
 function check(
-  files: readonly string[],
+  words: readonly string[],
   kinds: readonly ConfigKind[],
   kind: ConfigKind | undefined,
   isJson: boolean,
   { print, readFile }: CommandContext,
 ): ExitCode {
+  const flags = words.findIndex((word) => word.startsWith("-"));
+  const files = flags < 0 ? words : words.slice(0, flags);
+  const argv = flags < 0 ? [] : words.slice(flags);
   if (files.length === 0) {
     throw new UsageError(
       "Cannot check nothing: wanted tunnel config check FILE…",
       "TUN110",
     );
   }
-  const checked = files.map((file) => checkFile(file, kinds, kind, readFile));
+  const checked = files.map((file) =>
+    checkFile(file, kinds, kind, { readFile, argv })
+  );
   const lines = checked.flatMap(({ file, kind, problems }) =>
     problems.length === 0
       ? [`${file}: ok (${kind})`]

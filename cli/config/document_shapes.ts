@@ -280,3 +280,19 @@ export const EGRESS_SHAPE: MapShape = map({
     }, { required: ["proxyProtocol"] }),
   }, { required: ["name", "connection"] })),
 }, { required: ["apiVersion", "kind", "egressSelections"] });
+
+const TEXT_OR_TEXTS: Shape = { kind: "either", of: [TEXT, TEXTS] };
+const OF_OTHERS = { isOpen: true } as const;
+
+/** go-etcd's, by `--etcd-config`. */
+export const ETCD_SHAPE: MapShape = map({
+  cluster: map({ machines: TEXT_OR_TEXTS }, {
+    ...OF_OTHERS,
+    required: ["machines"],
+  }),
+  config: map({
+    certFile: TEXT_OR_TEXTS,
+    keyFile: TEXT_OR_TEXTS,
+    caCertFile: TEXT_OR_TEXTS,
+  }, OF_OTHERS),
+}, { ...OF_OTHERS, required: ["cluster"] });

@@ -13,6 +13,8 @@ import type { JsonSchema } from "../../platform/documents/json_schema.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { canonicalNames, suggestion } from "../flags/arguments.ts";
 import { type Flag, type FlagTable, FlagValueError } from "../flags/flag.ts";
+import { readFlags } from "../flags/read_flags.ts";
+import type { Command } from "../program/command.ts";
 import { shownDefault } from "../flags/help_text.ts";
 
 /** All that is wrong with such a document, in its order. */
@@ -37,6 +39,37 @@ export function flagProblems(table: FlagTable, value: unknown): FieldError[] {
     seen.add(name);
     return valueProblems(table[name]!, given).flatMap(say);
   });
+}
+
+/**
+ * What is wrong with a document's flags together, each value being right.
+ *
+ * @param argv Flags beside the file; variables may be others where it is used.
+ * @throws {UsageError} When those cannot be used.
+ */
+export function togetherProblems(
+  { name, flags: table, flagProblems }: Pick<
+    Command,
+    "name" | "flags" | "flagProblems"
+  >,
+  document: unknown,
+  argv: readonly string[],
+): FieldError[] {
+  const text = JSON.stringify(document ?? null);
+  const sources = { environment: () => undefined, readFile: () => text };
+  readFlags(name, table, { ...sources, argv });
+  const names = canonicalNames(table);
+  const keys = new Map(
+    Object.keys(Object(document))
+      .map((key) => [names.get(key.replaceAll("_", "-")), key] as const),
+  );
+  return flagProblems({ ...sources, argv: ["--config=it.json", ...argv] })
+    .map(({ message }) => {
+      const key = [...message.matchAll(/--([a-z0-9-]+)/g)]
+        .map(([, flag]) => keys.get(flag))
+        .find((found) => found !== undefined);
+      return new FieldError(key === undefined ? [] : [key], message);
+    });
 }
 
 function valueProblems(flag: Flag<unknown>, given: unknown): string[] {

@@ -10,6 +10,7 @@ import {
   EgressConfigError,
   parseEgressConfig,
 } from "../../client/egress_config.ts";
+import { DocumentError } from "../../platform/documents/document.ts";
 import { FieldError } from "../../platform/documents/document_map.ts";
 import {
   documentSchema,
@@ -24,14 +25,16 @@ import {
 import { nearest } from "../../platform/text/nearest.ts";
 import { Policy } from "../../server/policy/policy.ts";
 import { canonicalNames } from "../flags/arguments.ts";
-import type { FlagTable } from "../flags/flag.ts";
+import { readEtcdConfig } from "../flags/etcd_flags.ts";
+import type { Command } from "../program/command.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import {
   EGRESS_SHAPE,
+  ETCD_SHAPE,
   POLICY_SHAPE,
   SERVICES_SHAPE,
 } from "./document_shapes.ts";
-import { flagProblems, flagSchema } from "./flag_document.ts";
+import { flagProblems, flagSchema, togetherProblems } from "./flag_document.ts";
 
 /** One kind of file. */
 export interface ConfigKind {
@@ -40,8 +43,19 @@ export interface ConfigKind {
   readonly summary: string;
   /** How much of it a document looks like; 0: not at all. */
   likeness(document: Readonly<Record<string, unknown>>): number;
-  /** All that is wrong with a document. */
-  problems(document: unknown, text: string): readonly FieldError[];
+  /** Nothing but its whole name in a file's name says that it is one. */
+  readonly isRare?: boolean;
+  /**
+   * All that is wrong with a document.
+   *
+   * @param argv Flags that stand on the command line beside such a file.
+   * @throws {UsageError} When those cannot be used.
+   */
+  problems(
+    document: unknown,
+    text: string,
+    argv?: readonly string[],
+  ): readonly FieldError[];
   schema(): JsonSchema;
 }
 
@@ -53,7 +67,7 @@ const POLICY: ConfigKind = shaped(
   "Who may reach what: server --policy-file",
   POLICY_SHAPE,
   (document) =>
-    ["frontends", "nodes", "discovery", "dials"]
+    ["frontends", "nodes", "discovery", "dials", "admins"]
         .some((key) => Array.isArray(document[key]))
       ? CERTAIN
       : 0,
@@ -62,7 +76,8 @@ const POLICY: ConfigKind = shaped(
 
 const SERVICES: ConfigKind = shaped(
   "services",
-  "Services and endpoints: proxy --config, server --discovery-config",
+  "Services and endpoints: proxy --config, agent --proxy-config, " +
+    "server --discovery-config",
   SERVICES_SHAPE,
   ({ services }) => Array.isArray(services) ? CERTAIN : 0,
   (document) => {
@@ -82,12 +97,39 @@ const EGRESS: ConfigKind = shaped(
   (_document, text) => void parseEgressConfig(text, "it"),
 );
 
-/** @param commands Flag tables of commands with `--config`, by command. */
+const ETCD: ConfigKind = shaped(
+  "etcd-config",
+  "Members of etcd, as go-etcd has them: --etcd-config",
+  ETCD_SHAPE,
+  ({ cluster }) =>
+    typeof Object(cluster)["machines"] === "object" ? CERTAIN : 0,
+  (_document, text) => void readEtcdConfig(text),
+);
+
+const DOCUMENTS: readonly ConfigKind[] = [POLICY, SERVICES, EGRESS, ETCD];
+
+/** What is known of a command whose flags may be in a file. */
+export type FlagCommand = Pick<Command, "name" | "flags" | "flagProblems">;
+
+/** Programs that run for long, whose flags people keep in files. */
+const PROGRAMS: readonly string[] = ["server", "agent", "yurttunnel-agent"];
+
+/** @param commands All; those without flags in a file are left out. */
 export function configKinds(
-  commands: ReadonlyMap<string, FlagTable>,
+  commands: readonly FlagCommand[],
 ): readonly ConfigKind[] {
-  return [...commands].map(([name, table]) => flagKind(name, table))
-    .concat(POLICY, SERVICES, EGRESS);
+  const withFile = commands.filter(({ name, flags }) =>
+    flags["config"]?.holdsFlags === true &&
+    // A document of that name is what people mean.
+    DOCUMENTS.every((kind) => kind.name !== name)
+  );
+  const isProgram = ({ name }: FlagCommand) => PROGRAMS.includes(name);
+  return [
+    ...withFile.filter(isProgram).map((command) => flagKind(command, false)),
+    ...DOCUMENTS,
+    ...withFile.filter((command) => !isProgram(command))
+      .map((command) => flagKind(command, true)),
+  ];
 }
 
 /** @throws {UsageError} */
@@ -121,25 +163,36 @@ export function kindOf(
     !Array.isArray(document);
   const fields = isMap ? document as Readonly<Record<string, unknown>> : {};
   const file = path.slice(path.lastIndexOf("/") + 1);
+  const stem = file.replace(/\.[^.]*$/, "").replace(/^tunnel[-_.]/, "");
+  const isNamed = ({ name, isRare }: ConfigKind) =>
+    isRare ? stem === name : file.includes(name);
   let best: ConfigKind | undefined;
   let most = 0;
   for (const kind of kinds) {
     const likeness = kind.likeness(fields) +
-      (file.includes(kind.name) ? 0.5 : 0);
+      (isNamed(kind) ? 0.5 : 0);
     if (likeness > most) [best, most] = [kind, likeness];
   }
   return best;
 }
 
-function flagKind(name: string, table: FlagTable): ConfigKind {
+function flagKind(command: FlagCommand, isRare: boolean): ConfigKind {
+  const { name, flags: table } = command;
   const names = canonicalNames(table);
   return {
     name,
+    isRare,
     summary: `Flags: ${name} --config`,
     likeness: (document) =>
       Object.keys(document)
         .filter((key) => names.has(key.replaceAll("_", "-"))).length,
-    problems: (document) => flagProblems(table, document),
+    problems(document, _text, argv = []) {
+      const problems = flagProblems(table, document);
+      // What is left out as wrong would be missed by the others.
+      return problems.length > 0
+        ? problems
+        : togetherProblems(command, document, argv);
+    },
     schema: () =>
       documentSchema(
         `tunnel ${name} --config`,
@@ -177,6 +230,9 @@ function problemsOf(read: () => void): readonly FieldError[] {
     return [];
   } catch (error) {
     if (error instanceof FieldError) return [error];
+    if (error instanceof DocumentError) {
+      return [new FieldError([], error.message)];
+    }
     if (error instanceof AggregateError) return error.errors;
     if (error instanceof EgressConfigError) {
       const { cause } = error;

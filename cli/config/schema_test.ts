@@ -13,6 +13,7 @@ import { Policy } from "../../server/policy/policy.ts";
 import { AGENT_FLAGS } from "../agent/flags.ts";
 import { SERVER_FLAGS } from "../server/flags.ts";
 import type { FlagTable } from "../flags/flag.ts";
+import { readEtcdConfig } from "../flags/etcd_flags.ts";
 import { readFlags } from "../flags/read_flags.ts";
 import { configKinds, kindNamed, kindOf } from "./kinds.ts";
 
@@ -20,7 +21,11 @@ const TABLES: ReadonlyMap<string, FlagTable> = new Map<string, FlagTable>([
   ["server", SERVER_FLAGS],
   ["agent", AGENT_FLAGS],
 ]);
-const KINDS = configKinds(TABLES);
+// What flags demand of each other no schema says.
+const flagProblems = () => [];
+const KINDS = configKinds(
+  [...TABLES].map(([name, flags]) => ({ name, flags, flagProblems })),
+);
 
 /** As much of draft 2020-12 as the schemas use; anything else is a mistake. */
 function fits(schema: JsonSchema, value: unknown): boolean {
@@ -109,6 +114,7 @@ const READERS: Readonly<Record<string, (text: string) => void>> = {
   policy: (text) => void new Policy(parse(text)),
   services: (text) => void readCatalogDocument(text),
   "egress-selector": (text) => void parseEgressConfig(text, "x"),
+  "etcd-config": (text) => void readEtcdConfig(text),
   server: (text) => readAsFlags("server", text),
   agent: (text) => readAsFlags("agent", text),
 };
@@ -198,6 +204,15 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
     egress("{name: x, connection: {proxyProtocol: Direct}}"),
     egress("{name: cluster, connection: {proxyProtocol: GRPC, transport: {}}}"),
   ],
+  "etcd-config": [
+    "[]",
+    "{}",
+    '{"cluster": []}',
+    '{"cluster": {}}',
+    '{"cluster": {"machines": 4001}}',
+    '{"cluster": {"machines": [4001]}}',
+    '{"cluster": {"machines": ["http://a:1"]}, "config": {"keyFile": 5}}',
+  ],
   server: [
     "[]",
     "server-prt: 1",
@@ -234,6 +249,12 @@ const TAKEN: Readonly<Record<string, readonly string[]>> = {
         "{uds: {udsName: /run/x}}}}, " +
         "{name: etcd, connection: {proxyProtocol: Direct}}",
     ),
+  ],
+  "etcd-config": [
+    '{"cluster": {"machines": ["http://a:4001"]}}',
+    '{"cluster": {"leader": "http://a:4001", "machines": ["http://a:4001"]}, ' +
+    '"config": {"certFile": "", "keyFile": "", "caCertFile": [], ' +
+    '"timeout": 1000000000, "consistency": "STRONG"}}',
   ],
   server: [
     "",

@@ -174,7 +174,7 @@ function readText(
  */
 function parseEtcdConfigFile(path: string, text: string): EtcdOptions {
   try {
-    return readOptions(new DocumentMap(parseJson(text), []));
+    return readEtcdConfig(text);
   } catch (error) {
     if (error instanceof DocumentError) {
       throw configFileRefusal(path, error.message);
@@ -184,7 +184,9 @@ function parseEtcdConfigFile(path: string, text: string): EtcdOptions {
   }
 }
 
-function readOptions(document: DocumentMap): EtcdOptions {
+/** @throws {DocumentError | FieldError} */
+export function readEtcdConfig(text: string): EtcdOptions {
+  const document = new DocumentMap(parseJson(text), []);
   const cluster = document.map("cluster");
   const config = document.map("config");
   const servers = textsIn(cluster, "machines");

@@ -15,6 +15,7 @@ import type {
   TunnelRoute,
 } from "../../client/tunnel_route.ts";
 import type { Log } from "../../platform/log/log.ts";
+import type { Code } from "../../proto/codes/codes.ts";
 import { UsageError } from "./usage_error.ts";
 import { parseHostPort, parseServerList } from "./addresses.ts";
 import {
@@ -193,6 +194,38 @@ export function routeIfAny(
   return isNamed || isThere
     ? routeOf(reading, sources, stateDirectory)
     : undefined;
+}
+
+/** There is no identity, nor a file: what is there is another machine's. */
+const NOWHERE = "/nonexistent";
+const ABOUT_MACHINE: readonly Code[] = ["TUN114", "TUN309"];
+
+/** Of commands that dial: what {@linkcode routeOf} finds in flags alone. */
+export function routeRules(
+  reading: FlagReading<typeof ROUTE_ONLY_FLAGS>,
+): readonly (() => unknown)[] {
+  const { values, given } = reading;
+  const isNamed = ["server", "egress-config", "network", ...NODE_FLAGS]
+    .some((name) => given.has(name));
+  // Without them it is the machine that says it.
+  if (!isNamed) return [];
+  const hasPair = values["agent-cert"] !== "" || values["agent-key"] !== "";
+  const alone = hasPair ? values : { ...values, "state-dir": "" };
+  const sources: RouteSources = {
+    environment: () => undefined,
+    readFile(path) {
+      throw new Deno.errors.NotFound(path);
+    },
+  };
+  return [() => {
+    try {
+      routeOf({ ...reading, values: alone }, sources, NOWHERE);
+    } catch (error) {
+      const isOfMachine = error instanceof UsageError &&
+        ABOUT_MACHINE.includes(error.tunnelCode);
+      if (!isOfMachine) throw error;
+    }
+  }];
 }
 
 function routeFromFile(

@@ -11,7 +11,11 @@ import { printable } from "../../platform/log/printable.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
 import type { FlagTable } from "../flags/flag.ts";
 import { helpText } from "../flags/help_text.ts";
-import { type FlagReading, readFlags } from "../flags/read_flags.ts";
+import {
+  type FlagReading,
+  type FlagSources,
+  readFlags,
+} from "../flags/read_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { takeVersion, versionText } from "./version.ts";
 
@@ -53,8 +57,17 @@ export interface Command {
   readonly isHidden?: boolean;
   /** The page of `tunnel help NAME`. */
   help(): string;
+  /** What is wrong with flags, as far as {@linkcode FlagRule}s say it. */
+  flagProblems(sources: FlagSources): readonly UsageError[];
   run(context: CommandContext): Promise<ExitCode>;
 }
+
+/**
+ * What flags demand of each other; throws a {@linkcode UsageError}. Looks at
+ * no file and at nothing else of a machine: who checks flags may do so on
+ * another one than they are for.
+ */
+export type FlagRule = () => unknown;
 
 /** How a subcommand is written down. */
 export interface CommandDefinition<T extends FlagTable> {
@@ -66,6 +79,8 @@ export interface CommandDefinition<T extends FlagTable> {
   readonly examples: readonly string[];
   readonly flags: T;
   readonly isHidden?: boolean;
+  /** Each finds something else; absent: each flag is for itself. */
+  readonly rules?: (reading: FlagReading<T>) => readonly FlagRule[];
   readonly run: (
     reading: FlagReading<T>,
     context: CommandContext,
@@ -98,6 +113,14 @@ export function defineCommand<T extends FlagTable>(
       ? {}
       : { isHidden: definition.isHidden }),
     help,
+    flagProblems(sources) {
+      const rules: FlagRule[] = [];
+      const read = problemsOf([() => {
+        const reading = readFlags(name, flags, sources);
+        rules.push(...definition.rules?.(reading) ?? []);
+      }]);
+      return [...read, ...problemsOf(rules)];
+    },
     async run(context) {
       if (wantsHelp(context.argv)) {
         context.print(help());
@@ -133,6 +156,20 @@ export function refuseOperands(operands: readonly string[]): void {
       : `Unexpected word "${first}"; flags begin with --`,
     "TUN109",
   );
+}
+
+/** Each sentence once: a rule may be a part of another one. */
+function problemsOf(rules: readonly FlagRule[]): readonly UsageError[] {
+  const found = new Map<string, UsageError>();
+  for (const rule of rules) {
+    try {
+      rule();
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      if (!found.has(error.message)) found.set(error.message, error);
+    }
+  }
+  return [...found.values()];
 }
 
 /** `--help` is answered even if the rest of the line is wrong. */

@@ -19,6 +19,7 @@ import { DASHBOARD_PATH } from "../../net/admin/admin_sessions.ts";
 import type { WorkerAddresses } from "../program/workers/worker_ports.ts";
 import { parentAccess } from "./admin_remote.ts";
 import { discoveryConfig, withOwnNames } from "./discovery.ts";
+import { serverFlagRules } from "./flag_rules.ts";
 import { SERVER_FLAGS } from "./flags.ts";
 import { serverOptions } from "./options.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
@@ -71,6 +72,7 @@ export function serverCommand(start: StartServer): Command {
       "  --cluster-ca-cert ca.crt",
     ],
     flags: SERVER_FLAGS,
+    rules: serverFlagRules,
     run: (reading, context) => runServer(start, reading, context),
   });
 }

@@ -51,6 +51,18 @@ export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
       "  --tunnelserver-addr tunnel.example:10262",
     ],
     flags: YURTTUNNEL_AGENT_FLAGS,
+    rules: ({ values, ...reading }) => [
+      // A Pod knows its node by variables, which a file has not.
+      () =>
+        yurttunnelAgentOptions({
+          ...reading,
+          values: {
+            ...values,
+            "node-name": values["node-name"] || "node",
+            "node-ip": values["node-ip"] || "127.0.0.1",
+          },
+        }, () => undefined),
+    ],
     async run(reading, { print, environment }) {
       refuseOperands(reading.operands);
       const { values } = reading;

@@ -59,7 +59,7 @@ export function schemaOf(shape: Shape): JsonSchema {
 }
 
 function mapSchema(shape: MapShape): JsonSchema {
-  const { fields, required, someOf, oneOf, isStrict } = shape;
+  const { fields, required, someOf, oneOf, isStrict, isOpen } = shape;
   const having = (names: readonly string[]) =>
     names.map((name) => ({ required: [name] }));
   return {
@@ -70,7 +70,7 @@ function mapSchema(shape: MapShape): JsonSchema {
         isStrict ? notEmpty(schemaOf(field)) : orNothing(schemaOf(field)),
       ]),
     ),
-    additionalProperties: false,
+    ...(isOpen ? {} : { additionalProperties: false }),
     ...(required === undefined ? {} : { required }),
     ...(someOf === undefined
       ? {}

@@ -54,6 +54,8 @@ export interface MapShape {
   readonly oneOf?: readonly string[];
   /** An empty value is a mistake; else it counts as absent. */
   readonly isStrict?: boolean;
+  /** Of another program: there may be fields that ours does not read. */
+  readonly isOpen?: boolean;
 }
 
 /** Problems that are looked for: a document may be all wrong. */
@@ -176,6 +178,7 @@ function lookAtMap(
   for (const [key, item] of Object.entries(value)) {
     const at = [...place, key];
     if (!Object.hasOwn(shape.fields, key)) {
+      if (shape.isOpen) continue;
       const near = nearest(key.slice(0, 100), names);
       const hint = near === undefined
         ? `wanted one of ${names.join(", ")}`
