@@ -10,6 +10,7 @@ import type { Command, CommandContext } from "../program/command.ts";
 import { defineCommand } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import { textTable } from "../program/text_table.ts";
+import { type CommandLine, idleFlag, isWritten } from "../program/verbs.ts";
 import {
   booleanFlag,
   choiceFlag,
@@ -49,6 +50,13 @@ const FLAGS = {
   "help": GENERAL_FLAGS["help"],
 } as const;
 
+/** What is done with flags, by verb. */
+const USED: ReadonlyMap<string, readonly (keyof typeof FLAGS)[]> = new Map([
+  ["check", ["kind", "output"]],
+  ["print", ["file", "all", "output"]],
+  ["schema", []],
+]);
+
 type Programs = () => Promise<readonly Command[]>;
 
 /** @param programs All commands. */
@@ -79,8 +87,9 @@ export function configCommand(programs: Programs): Command {
       "tunnel config schema policy > policy.schema.json",
     ],
     flags: FLAGS,
-    async run({ values, operands }, context) {
+    async run({ values, operands, origins }, context) {
       const [verb, ...rest] = operands;
+      refuseIdle(verb ?? "", origins);
       const commands = (await programs()).filter(({ isHidden }) => !isHidden);
       const kinds = configKinds(commands);
       const isJson = values["output"] === "json";
@@ -112,6 +121,18 @@ export function configCommand(programs: Programs): Command {
       }
     },
   });
+}
+
+/** @throws {UsageError} */
+function refuseIdle(verb: string, origins: CommandLine["origins"]): void {
+  const used = USED.get(verb);
+  if (used === undefined) return;
+  for (const [owner, names] of USED) {
+    const idle = names.find((name) =>
+      !used.includes(name) && isWritten(name, origins)
+    );
+    if (idle !== undefined) throw idleFlag(idle, `config ${verb}`, owner);
+  }
 }
 
 /** Of those that take a file; that of a proxy is of services. */

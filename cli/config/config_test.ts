@@ -61,6 +61,11 @@ Deno.test("a file that looks like nothing needs --kind", async () => {
   assertEquals((await config({}, "check", "x.yaml")).code, ExitCode.USAGE);
   assertEquals((await config({}, "check")).code, ExitCode.USAGE);
   assertEquals((await config({})).code, ExitCode.USAGE);
+  for (const words of ["check x.yaml --all", "print --kind=server"]) {
+    const { code, errors } = await config(files, ...words.split(" "));
+    assertEquals(code, ExitCode.USAGE);
+    assertStringIncludes(errors, "it belongs to");
+  }
 });
 
 Deno.test("print says where each value is from, and no secret", async () => {
