@@ -101,7 +101,6 @@ Deno.test("two workers are one program to who asks, and to who acts", async () =
 
   await assertBrowserLooks(client, ids.slice(6));
   for (const one of held) one.reset("over");
-  // Killed, it would leave workers that still write into the folder.
   await server.stop("SIGTERM");
 });
 
