@@ -108,6 +108,11 @@ scene("the worst of a node is said with the next step", async (rig) => {
   Object.assign(slow, { roundTripMs: 400, leastRoundTripMs: 10 });
   rig.link("edge-2");
   rig.events.note("dial-failed", "connection refused", { node: "edge-2" });
+  rig.link("closed");
+  const denied = { node: "closed", code: "TUN601" };
+  rig.events.note("dial-failed", "CN=eve: no rule allows it", denied);
+  rig.link("twin");
+  rig.duplicates.set("twin", Date.now());
   rig.link("poor");
   const facts = { node: "poor", code: "TUN513" };
   rig.events.note("dial-failed", "too many open files", facts);
@@ -118,7 +123,16 @@ scene("the worst of a node is said with the next step", async (rig) => {
   assertEquals(problems.get("fine"), undefined);
   assertMatch(problems.get("old")!, /has not renewed itself/);
   assertMatch(problems.get("edge-1")!, /takes 400 ms, at best 10 ms/);
-  assertEquals(problems.get("edge-2"), "connection refused");
+  assertEquals(
+    problems.get("edge-2"),
+    "a dial failed in the last 5 minutes: connection refused",
+  );
+  assertEquals(problems.get("closed"), undefined);
+  assertEquals(
+    problems.get("twin"),
+    "two machines use its identity, linked now from 10.0.0.7; if the key may " +
+      "be stolen, tunnel node revoke twin",
+  );
   assertMatch(problems.get("poor")!, /no file descriptors left/);
   const { body: { expiries } } = await rig.get("/v1/status");
   assertEquals(expiries[0].what, "certificate of node old");

@@ -9,6 +9,7 @@ import { code } from "../../net/admin/own_facts.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import type { EventInfo } from "../../proto/admin/event_answer.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
+import { hostOf } from "../../proto/peer/host_port.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import {
   compareVersions,
@@ -26,6 +27,9 @@ const SLOW_MS = 50;
 
 /** Longest sentence of a failed dial that is repeated. */
 const TROUBLE_LENGTH_MAX = 300;
+
+/** Machines of one identity that are named. */
+const PLACES_MAX = 3;
 
 /** To read times takes longer than all the rest: once for each record. */
 const TERMS = new WeakMap<
@@ -76,9 +80,8 @@ export function* problemsOf(
   if (isDuplicate) {
     yield {
       code: code("TUN313"),
-      message: "two machines use its identity: tunnel node describe " +
-        `${name} says from where; if the key may be stolen, tunnel node ` +
-        `revoke ${name}`,
+      message: `two machines use its identity, ${placesOf(links)}; if the ` +
+        `key may be stolen, tunnel node revoke ${name}`,
     };
   }
   const expiry = expiryProblem(node);
@@ -128,7 +131,7 @@ function slowness(
     "machine is busy";
 }
 
-function expiryProblem({ name, record }: ViewedNode): string | undefined {
+function expiryProblem({ record }: ViewedNode): string | undefined {
   if (record === undefined || !("state" in record)) return undefined;
   if (record.state !== "approved") return undefined;
   const { issuedAt, expiresAt } = record.certificate ?? {};
@@ -142,7 +145,7 @@ function expiryProblem({ name, record }: ViewedNode): string | undefined {
   const leftMs = toMs - Date.now();
   if (leftMs <= 0) {
     return `its certificate expired at ${expiresAt}: start its agent, which ` +
-      `asks for another one; tunnel node describe ${name} has its last events`;
+      `asks for another one; its last events say what was in the way`;
   }
   if (!(leftMs < (toMs - fromMs) * RENEWAL_OVERDUE_PART)) return undefined;
   return `its certificate expires at ${expiresAt} and has not renewed itself: ` +
@@ -171,10 +174,20 @@ function* troubles(
   if (newest === exhausted) return;
   const { message, times = 1 } = newest;
   const often = times === 1 ? "" : ` (${times} times)`;
+  const what = newest.kind === "dial-failed" ? "a dial failed" : "a warning";
   yield {
     ...(newest.code === undefined ? {} : { code: newest.code }),
-    message: clipped(message, TROUBLE_LENGTH_MAX) + often,
+    // It may be over, which nobody knows before the next one.
+    message: `${what} in the last 5 minutes: ` +
+      clipped(message, TROUBLE_LENGTH_MAX) + often,
   };
+}
+
+/** Where its links are from: of two machines either may be here. */
+function placesOf(links: readonly AgentLink[]): string {
+  const hosts = new Set(links.map(({ peer }) => hostOf(peer.remoteAddress)));
+  const few = [...hosts].slice(-PLACES_MAX).join(" and ");
+  return few === "" ? "none is linked now" : `linked now from ${few}`;
 }
 
 function versionProblem({ peer: { software } }: AgentLink): string | undefined {

@@ -11,6 +11,7 @@ import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { clientSummaries } from "../discovery/status/sync_status.ts";
 import type { Expiries } from "./expiries.ts";
+import { linkProblem } from "./node_problem.ts";
 import {
   leastRoundTrip,
   type NodeView,
@@ -113,8 +114,9 @@ function slowestOf(
   const ids = slow.map(({ node }) => node.links[0]?.peer.agentId ?? node.name);
   const callers = callersOf(facts, new Set(ids));
   return slow.map(({ node, ms }, at) => {
-    const { name, problem, conduits } = summaryOf(node);
-    const why = problem ??
+    const { name, conduits } = summaryOf(node);
+    // What else is wrong with it does not make it slow.
+    const why = linkProblem(facts, node.links) ??
       `a round trip to it takes ${Math.round(ms)} ms: it is far away`;
     return {
       ...{ name, roundTripMs: hundredth(ms), why, conduits },
