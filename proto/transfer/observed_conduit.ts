@@ -61,7 +61,15 @@ export class ObservedConduit implements Conduit, ConduitEvents {
     return this.#events?.queuedBytes ?? 0;
   }
 
+  /** Whether somebody hears of its end. */
+  get isAttached(): boolean {
+    return this.#events !== undefined;
+  }
+
   attach(events: ConduitEvents): void {
+    if (this.#events !== undefined) {
+      throw new TypeError("Cannot attach to a conduit twice");
+    }
     this.#events = events;
     this.#inner.attach(this);
   }

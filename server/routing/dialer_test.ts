@@ -1,5 +1,5 @@
 import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import {
   ConduitProbe,
   settled,
@@ -141,6 +141,30 @@ Deno.test("a caller's id goes on, unless a connection here has it", () => {
   assertMatch(second!, /^[0-7][0-9a-f]{15}$/);
   assertMatch(third!, /^[0-7][0-9a-f]{15}$/);
   assertEquals(new Set([first, second, third]).size, 3);
+});
+
+Deno.test("a slip of who asks leaves nothing in the list of what is live", async () => {
+  const conduits = new LiveConduits(new FakeTimers());
+  const scene = new Scene({ conduits });
+  const { dials } = scene.link();
+  const slip = () => {
+    throw new Error("a slip");
+  };
+  const dial = (takeEarlyData: () => Uint8Array<ArrayBuffer>) =>
+    scene.dialer.dial({
+      ...{ target: TARGET, node: undefined, caller: socketCaller() },
+      takeEarlyData,
+    }, { connected: slip, failed() {} });
+  assertThrows(() => dial(slip));
+  assertEquals([conduits.dials.size, scene.timers.pendingCount], [0, 0]);
+  dial(() => new Uint8Array(0));
+  const [near, far] = MemoryConduit.pair();
+  const target = new ConduitProbe(far);
+  assertThrows(() => dials[0]!.events.onConnected(near));
+  assertEquals((await target.closed).kind, "reset");
+  assertEquals([conduits.size, conduits.dials.size], [0, 0]);
+  assertEquals(scene.events.at(-1), "over reset");
+  conduits.stop();
 });
 
 Deno.test("an agent that does not answer costs its deadline and no more", () => {

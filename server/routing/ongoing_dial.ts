@@ -12,6 +12,7 @@
  */
 
 import type { DialRecord } from "../../policy/dial_record.ts";
+import { INTERNAL_ERROR } from "../../platform/errors/internal_errors.ts";
 import type { LiveDial } from "../../platform/conduits/live_conduits.ts";
 import type { ConnectionFacts } from "../../platform/log/connection_log.ts";
 import { abandon, type DialAnswer } from "../../proto/link/dial_handler.ts";
@@ -144,11 +145,17 @@ export class OngoingDial implements PendingDial, LiveDial {
     if (dialTimeoutMs > 0) {
       this.#deadline = timers.after(dialTimeoutMs, () => this.#onDeadline());
     }
-    const earlyData = this.#request.takeEarlyData();
-    this.#earlyBytes = earlyData.length;
-    if (earlyData.length > 0) this.#earlyData = earlyData;
     this.#patience = timers.after(SECOND_OPINION_MS, () => this.#doubt());
-    this.#ask();
+    try {
+      const earlyData = this.#request.takeEarlyData();
+      this.#earlyBytes = earlyData.length;
+      if (earlyData.length > 0) this.#earlyData = earlyData;
+      this.#ask();
+    } catch (error) {
+      // A slip: what is listed, counted and timed ends here.
+      if (!this.#isOver) this.#finish();
+      throw error;
+    }
   }
 
   #ask(): void {
@@ -338,7 +345,13 @@ export class OngoingDial implements PendingDial, LiveDial {
       },
     ) ?? new ObservedConduit(conduit, observed);
     if (this.#earlyBytes > 0) live.sentEarly(this.#earlyBytes);
-    this.#answer.connected(live);
+    try {
+      this.#answer.connected(live);
+    } catch (error) {
+      // Whoever made it resets it, which nobody would hear of.
+      if (!live.isAttached) abandon(live, INTERNAL_ERROR);
+      throw error;
+    }
   }
 
   get #path(): DialPath {
