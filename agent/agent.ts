@@ -183,6 +183,8 @@ class Agent {
       prefix: AGENT_PREFIX,
     });
     this.#proxy = environment.openProxy?.({
+      log,
+      conduits: this.#conduits,
       metrics: this.#metricRegistry,
       access: this.#access,
     });

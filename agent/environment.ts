@@ -11,9 +11,7 @@ import type { Relay, RelayEnvironment } from "./relay/relay.ts";
 
 export interface AgentEnvironment extends LinkEnvironment {
   /** Makes the service proxy that is to run beside; absent: there is none. */
-  readonly openProxy?: (
-    tools: Pick<ProxyTools, "metrics" | "access">,
-  ) => ServiceProxy;
+  readonly openProxy?: (tools: ProxyTools) => ServiceProxy;
   /** Opens the relays that the options ask for. */
   readonly openRelay?: (environment: RelayEnvironment) => Relay;
 }

@@ -54,11 +54,9 @@ async function withProxy(
     "./proxy/agent_proxy.ts"
   );
   const source = await agentServices(servicesFile);
-  const { log } = environment;
   return {
     ...environment,
-    openProxy: (tools) =>
-      openAgentProxy(source, addressFile, { log, ...tools }),
+    openProxy: (tools) => openAgentProxy(source, addressFile, tools),
   };
 }
 

@@ -73,6 +73,8 @@ export interface ProxyTools {
   readonly metrics: MetricRegistry;
   /** Absent: there is no access log. */
   readonly access?: AccessRecorder | undefined;
+  /** Of the program that it is a part of; absent: it has its own. */
+  readonly conduits?: LiveConduits;
 }
 
 export class ServiceProxy {
@@ -86,13 +88,14 @@ export class ServiceProxy {
   readonly #addressFile: AddressFile | undefined;
   readonly #discovery: DiscoveryFollower | undefined;
   /** Connections that are open now. */
-  readonly conduits = new LiveConduits(systemTimers);
+  readonly conduits: LiveConduits;
   #catalogStopped: Promise<void> | undefined;
 
   constructor(
     options: ServiceProxyOptions,
-    { log, metrics, access }: ProxyTools,
+    { log, metrics, access, conduits }: ProxyTools,
   ) {
+    this.conduits = conduits ?? new LiveConduits(systemTimers);
     const { sources, route, zone, node, discovery } = options;
     const dialer = route === undefined ? undefined : openDialer(route);
     this.#closeDialer = () => dialer?.close();

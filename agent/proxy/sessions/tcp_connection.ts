@@ -19,6 +19,7 @@ import {
   SPAN_ATTRIBUTES,
   startSpan,
 } from "../../../platform/tracing/tracing.ts";
+import type { LiveDial } from "../../../platform/conduits/live_conduits.ts";
 import { newConnectionId } from "../../../platform/process/connection_ids.ts";
 import { setUserTimeout } from "../../../net/libc/tcp_options.ts";
 import { abandon } from "../../../proto/link/dial_handler.ts";
@@ -98,6 +99,9 @@ export class TcpConnection implements ConduitObserver, ListItem {
 
   async run(): Promise<void> {
     const span = isTracing ? this.#startSpan() : undefined;
+    const { conduits } = this.#context;
+    const dial = this.#listed();
+    conduits?.dialBegins(dial);
     try {
       const found = await dialBackend(this.#port, this.#context, {
         protocol: "tcp",
@@ -108,6 +112,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
         takeEarly: () => this.#takeEarly(),
         signal: this.#dialing.signal,
       });
+      conduits?.dialOver(dial);
       if (found.kind !== "backend") {
         span?.end(this.#port.lastError ?? "no endpoint could be reached");
         return this.#nobody();
@@ -118,9 +123,20 @@ export class TcpConnection implements ConduitObserver, ListItem {
       found.backend.closed();
       abandon(found.conduit, "the service was removed");
     } catch (error) {
+      conduits?.dialOver(dial);
       this.#refuse();
       throw error;
     }
+  }
+
+  /** While it looks for a backend. */
+  #listed(): LiveDial {
+    return {
+      id: this.#id,
+      askedMs: this.#startMs,
+      facts: this.#facts(),
+      kill: (reason) => void this.stop(reason),
+    };
   }
 
   /** Until it has a backend, or there is none. */
@@ -230,6 +246,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
   #nobody(): void {
     // Who is stopped, or has left, knows why.
     if (!this.#dialing.signal.aborted) {
+      this.#context.conduits?.dialFailed();
       const message = this.#port.lastError ?? "no endpoint could be reached";
       this.#client.log.failed(
         { reason: "endpoint", message, tunnelCode: "TUN521" },

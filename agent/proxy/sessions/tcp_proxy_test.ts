@@ -355,3 +355,30 @@ Deno.test("connections of a port are limited", async () => {
   one.close();
   two.close();
 });
+
+Deno.test("a client that waits for a backend is listed, counted, and ended by who may", async () => {
+  await using rig = new ProxyRig();
+  const { conduits } = rig;
+  const dead = deadPort();
+  rig.dialer.hang(`127.0.0.1:${dead}`);
+  serveAt(rig, [dead]);
+  const conn = await rig.connect(KEY);
+  await rig.dialer.dialed(1);
+  const [dial] = conduits.dials;
+  assertEquals(dial!.facts.service, KEY);
+  assert(conduits.kill(dial!.id, "ended by alice"));
+  await assertReset(conn);
+  assertEquals(conduits.dials.size, 0);
+  rig.dialer.refuse(`127.0.0.1:${dead}`);
+  await assertReset(rig.connect(KEY));
+  assertEquals([conduits.dials.size, conduits.totals().failedDials], [0, 1]);
+  serveAt(rig, [rig.echo()]);
+  const echo = await rig.connect(KEY);
+  await writeAll(echo, encode("x"));
+  assertEquals(await echo.read(new Uint8Array(1)), 1);
+  assertEquals([conduits.dials.size, conduits.size], [0, 1]);
+  const [live] = conduits.all();
+  conduits.kill(live!.id, "ended by alice");
+  await assertReset(echo);
+  assertEquals(conduits.size, 0);
+});

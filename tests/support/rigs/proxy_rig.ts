@@ -31,6 +31,7 @@ import {
 import { dialTimeout } from "../../../net/dial/dial_errors.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
+import { LiveConduits } from "../../../platform/conduits/live_conduits.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import { freePort } from "../../peers/ports.ts";
 import { FakeTimers } from "../memory/fake_timers.ts";
@@ -141,6 +142,8 @@ export class ProxyRig implements AsyncDisposable {
   readonly log = new RecordedLog();
   readonly timers = new FakeTimers();
   readonly dialer = new ScriptedDialer();
+  /** By a clock of their own: no test waits for their ticks. */
+  readonly conduits = new LiveConduits(new FakeTimers());
   readonly catalog: Catalog;
   readonly context: ProxyContext;
   readonly proxy: Proxy;
@@ -156,6 +159,7 @@ export class ProxyRig implements AsyncDisposable {
     this.context = {
       log: this.log,
       timers: this.timers,
+      conduits: this.conduits,
       random: () => 0,
       dialer: options.dialer ?? this.dialer,
       dialTimeoutsMs: options.dialTimeoutsMs ?? [250, 500, 1_000, 2_000],
