@@ -7,11 +7,19 @@
 
 import { failed, fine, warned } from "../../client/doctor/faults.ts";
 import type { Finding } from "../../client/doctor/path_walk.ts";
-import { messageOf } from "../../platform/errors/error_code.ts";
+import { HttpConnection } from "../../net/channel/http_connection.ts";
+import { connectToHost } from "../../net/dial/connect_host.ts";
+import { headBytes } from "../../net/http1/head.ts";
+import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
+import { clipped } from "../../proto/peer/quoted.ts";
 
 /** A health port answers at once, or its program stands still. */
 const ANSWER_MS = 1_500;
+
+/** Of others' words. */
+const WORDS_LENGTH_MAX = 200;
 
 /** @param address Where it listens. */
 export async function localHealth(
@@ -21,21 +29,13 @@ export async function localHealth(
   if (port === 0) return undefined;
   const isEverywhere = hostname === "" || hostname === "0.0.0.0" ||
     hostname === "::";
-  const where = hostPort(isEverywhere ? "127.0.0.1" : hostname, port);
+  const host = isEverywhere ? "127.0.0.1" : hostname;
+  const where = hostPort(host, port);
   let text: string;
   try {
-    const response = await fetch(`http://${where}/readyz?verbose`, {
-      signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]),
-    });
-    text = await response.text();
+    text = await readiness(host, port, signal);
   } catch (error) {
-    return failed(
-      "TUN421",
-      `the program runs, and its health port ${where} does not answer: ` +
-        messageOf(error),
-      "it stands still (ps -o stat: T is stopped, D waits for a disk): " +
-        "continue or restart it",
-    );
+    return unanswered(where, error);
   }
   const problems = [...text.matchAll(/^\[-\](.+)$/gm)].map(([, line]) => line!);
   const notes = [...text.matchAll(/^\[!\](.+)$/gm)].map(([, line]) => line!);
@@ -55,4 +55,44 @@ export async function localHealth(
     return warned("TUN116", notes.join("; "), "see the program's log");
   }
   return fine(`${where} says ready`);
+}
+
+/** Over a socket of ours: the platform's `fetch` would ask a proxy for it. */
+async function readiness(
+  host: string,
+  port: number,
+  until: AbortSignal,
+): Promise<string> {
+  const signal = AbortSignal.any([until, AbortSignal.timeout(ANSWER_MS)]);
+  const stream = await connectToHost(host, port, {
+    timers: systemTimers,
+    signal,
+  });
+  const connection = new HttpConnection(stream, (idle) => idle.close());
+  const bytes = headBytes([
+    "GET /readyz?verbose HTTP/1.1",
+    `host: ${hostPort(host, port)}`,
+  ]);
+  const { body } = await connection.ask({ method: "GET", bytes, signal });
+  return await new Response(body).text();
+}
+
+function unanswered(where: string, error: unknown): Finding {
+  if (codeOf(error) === "ECONNREFUSED") {
+    return failed(
+      "TUN401",
+      `the program runs, and nobody listens on its health port ${where}`,
+      "name the one that it was started with: --health-port",
+    );
+  }
+  const isLate = error instanceof DOMException;
+  return failed(
+    "TUN421",
+    `the program runs, and its health port ${where} does not answer` +
+      (isLate
+        ? ` within ${ANSWER_MS / 1_000} s`
+        : `: ${clipped(messageOf(error), WORDS_LENGTH_MAX)}`),
+    "it stands still (ps -o stat: T is stopped, D waits for a disk): " +
+      "continue or restart it",
+  );
 }
