@@ -208,7 +208,10 @@ class HttpAdminClient implements AdminClient {
     const said = tokenProblem
       ? `it answers only its own user, and ${tokenProblem}`
       : message ?? `it answered ${status}`;
-    return new AdminError(`Cannot ask ${this.where}: ${said}`, status, code);
+    // Its own refusal says what cannot be done: that it was asked is plain.
+    const isWhole = said.startsWith("Cannot ");
+    const sentence = isWhole ? said : `Cannot ask ${this.where}: ${said}`;
+    return new AdminError(sentence, status, code);
   }
 
   #failure(error: unknown): unknown {

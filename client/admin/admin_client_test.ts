@@ -10,6 +10,10 @@ async function answer(request: Request): Promise<Response> {
   if (pathname === "/v1/refused") {
     return Response.json({ code: "TUN600", message: "no" }, { status: 403 });
   }
+  if (pathname === "/v1/whole") {
+    const message = "Cannot ping x: it has no link to this server";
+    return Response.json({ code: "TUN501", message }, { status: 404 });
+  }
   if (pathname === "/v1/odd") return new Response("<html>");
   if (pathname === "/v1/watch") {
     const text = 'event: status\ndata: {"a":1}\n\n: beat\n\ndata: [2]\n\n';
@@ -78,6 +82,8 @@ Deno.test("why there is no answer is one sentence, with the code that came", asy
     `Cannot ask the server at ${at}: no`,
   );
   assertEquals([refused.status, refused.code], [403, "TUN600"]);
+  const whole = await assertRejects(() => client.get("/v1/whole"), AdminError);
+  assertEquals(whole.message, "Cannot ping x: it has no link to this server");
   await assertRejects(
     () => client.get("/v1/odd"),
     AdminError,
