@@ -408,6 +408,7 @@ export class ServerAgents {
 
   #unlinked(link: AgentLink, reason: string): void {
     this.#core.registry.remove(link);
+    this.#core.metrics.unlinked(link);
     this.#core.peers.unlinked(link.peer);
     this.#duplicates.unlinked(link);
     this.#nodes.unlinked(link);

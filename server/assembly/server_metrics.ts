@@ -70,6 +70,10 @@ export class ServerMetrics {
     this.#nodes.linked(link);
   }
 
+  unlinked(link: AgentLink): void {
+    this.#nodes.unlinked(link);
+  }
+
   /** Adds what is known by looking at the agents. */
   watch(agents: Registry): void {
     this.#nodes.register(this.#registry, () => agents.links);

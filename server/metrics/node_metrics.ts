@@ -4,7 +4,8 @@
  *
  * An agent's name is a claim where nobody proves it, and agents come and go:
  * the first nodes that carry anything have a label of their own, all others
- * are counted together, and so is what is no node's name.
+ * are counted together, and so is what is no node's name. A label of a node that
+ * is gone is another one's when there is none left.
  *
  * @module
  */
@@ -26,6 +27,8 @@ const LOOK_SLICE = 64;
 
 /** What one node has carried. Counted on the hot path: plain numbers. */
 export class NodeCount {
+  /** Links that stand, as far as they were counted here. */
+  links = 0;
   open = 0;
   connections = 0;
   failures = 0;
@@ -63,8 +66,24 @@ export class NodeMetrics {
   }
 
   /** A node that is linked has a label, if there is one left. */
-  linked({ peer }: AgentLink): void {
-    this.of(peer.agentId);
+  linked({ peer: { agentId } }: AgentLink): void {
+    if (this.#nodes.size >= this.#nodesMax && !this.#nodes.has(agentId)) {
+      this.#forgetOne();
+    }
+    const count = this.of(agentId);
+    if (count !== this.#others) count.links++;
+  }
+
+  unlinked({ peer }: AgentLink): void {
+    const count = this.#nodes.get(peer.agentId);
+    if (count !== undefined && count.links > 0) count.links--;
+  }
+
+  /** The first that is gone: where nodes come and go, all names change. */
+  #forgetOne(): void {
+    for (const [node, { links, open }] of this.#nodes) {
+      if (links === 0 && open === 0) return void this.#nodes.delete(node);
+    }
   }
 
   /** @param links All that there are now. */

@@ -66,6 +66,25 @@ Deno.test("nodes beyond the limit, and what is no node's name, are counted toget
   assertEquals(nodes.of("b"), nodes.of("c"));
 });
 
+Deno.test("the label of a node that is gone is another's when there is none left", () => {
+  const { nodes, links, link, lines } = scene(2);
+  const gone = link("a");
+  const busy = link("b");
+  nodes.of("b").open++;
+  for (const one of [gone, busy]) {
+    links.delete(one);
+    nodes.unlinked(one);
+  }
+  const names = () =>
+    lines().filter((line) => line.startsWith("tunnel_node_connections{"));
+  const series = (name: string) => `tunnel_node_connections{node="${name}"}`;
+  assertEquals(names(), [`${series("a")} 0`, `${series("b")} 1`]);
+  link("c");
+  assertEquals(names(), [`${series("b")} 1`, `${series("c")} 0`]);
+  link("d");
+  assertEquals(names(), [`${series("b")} 1`, `${series("c")} 0`]);
+});
+
 Deno.test("a scrape of 5,000 nodes is made in small pieces", () => {
   const { registry, link, lines } = scene();
   for (let node = 0; node < 5_000; node++) link(`node-${node}`, 1);
