@@ -136,7 +136,10 @@ export class TargetDialer {
       id,
       facts,
       askedMs: startMs,
-      kill: (reason) => controller.abort(new DialError("refused", reason)),
+      kill: (reason) =>
+        controller.abort(
+          new DialError("refused", reason, undefined, "TUN523"),
+        ),
     };
     conduits?.dialBegins(live);
     const onDecision = record === undefined

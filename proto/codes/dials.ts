@@ -194,4 +194,12 @@ export const DIALS = {
     mend: ["`tunnel node list`; the answer's text says more."],
     see: "kubernetes.md",
   },
+  TUN523: {
+    slug: "ended-by-operator",
+    title: "An operator has ended it",
+    means: "Somebody with the role for it ended the dial (tunnel conn kill).",
+    causes: ["See the sentence: it says who."],
+    mend: ["Ask them; the audit log has when."],
+    see: "admin-api.md",
+  },
 } as const satisfies Area;

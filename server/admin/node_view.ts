@@ -169,8 +169,10 @@ function troublesOf({ events }: ServerFacts): Map<string, NodeTrouble> {
   for (const kind of ["dial-failed", "warning"] as const) {
     for (const { event } of events.repeated(kind, sinceMs)) {
       const { node } = event;
-      // That a caller may not go there says nothing of the node.
-      if (node === undefined || event.code?.startsWith("TUN6")) continue;
+      // That a caller may not go there, or was sent away, says nothing of it.
+      const isOthers = event.code?.startsWith("TUN6") ||
+        event.code === "TUN523";
+      if (node === undefined || isOthers) continue;
       const known = found.get(node);
       const isExhausted = event.code === "TUN513";
       if (known === undefined) {

@@ -135,7 +135,8 @@ export class OngoingDial implements PendingDial, LiveDial {
   /** Somebody who may ends it. */
   kill(reason: string): void {
     this.#pending?.cancel();
-    this.#fail(new DialError("refused", reason), "refused");
+    const error = new DialError("refused", reason, undefined, "TUN523");
+    this.#fail(error, "refused");
   }
 
   start(): void {
