@@ -6,7 +6,7 @@
  * @module
  */
 
-/** Of ten thousand things most have one for themselves. */
+/** Of ten thousand things most have one for themselves; 2^14. */
 const BUCKETS = 16_384;
 
 const NONE = -1;
@@ -96,12 +96,15 @@ export class IdList<T extends { readonly id: string }> {
   }
 }
 
-/** By its last characters: ids are random digits, or a peer's own. */
+/** No peer knows which ids share a bucket: it could fill one, and slow all. */
+const SEED = crypto.getRandomValues(new Int32Array(1))[0]!;
+
+/** As FNV-1a does it, from a secret start and to its upper bits. */
 function bucketOf(id: string): number {
-  const end = id.length;
-  let hash = 0;
-  for (let at = Math.max(0, end - 6); at < end; at++) {
-    hash = Math.imul(hash, 31) + id.charCodeAt(at);
+  let hash = SEED;
+  for (let at = 0; at < id.length; at++) {
+    hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193);
   }
-  return hash & (BUCKETS - 1);
+  hash = Math.imul(hash ^ hash >>> 15, 0x2c1b3c6d);
+  return (hash ^ hash >>> 12) >>> 18;
 }
