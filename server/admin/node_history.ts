@@ -12,7 +12,7 @@ import { SavedFile } from "../../platform/files/saved_file.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** In the server's own state directory. */
 export const HISTORY_FILE = "nodes-seen.jsonl";
@@ -26,7 +26,13 @@ const REASON_LENGTH_MAX = 200;
 
 /** Written so soon after a change, and so often at most. */
 const DELAY_MS = 3_000;
-const INTERVAL_MS = 30_000;
+export const INTERVAL_MS = 30_000;
+
+/**
+ * Written so often although nothing has changed: after a crash that is how far
+ * off the time is since when nodes are gone that were linked until then.
+ */
+export const REWRITE_MS = 600_000;
 
 /** What is known of a node's links here. */
 export interface NodePast {
@@ -65,6 +71,7 @@ export interface NodeHistoryOptions {
 /** See the module description. */
 export class NodeHistory {
   readonly #wallMs: () => number;
+  readonly #timers: Timers;
   readonly #file: SavedFile | undefined;
   /** The last touched is last. */
   readonly #nodes = new Map<string, NodePast>();
@@ -72,11 +79,13 @@ export class NodeHistory {
   readonly #linkFacts = new WeakMap<AgentLink, LinkFacts>();
   #numbered = 0;
   #isFrozen = false;
+  #rewrite: Timer | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: NodeHistoryOptions) {
     const { folder, worker = 0, log, timers, wallMs = Date.now } = options;
     this.#wallMs = wallMs;
+    this.#timers = timers;
     if (folder === undefined) return;
     this.#file = new SavedFile({
       path: `${folder}/${HISTORY_FILE}${worker === 0 ? "" : `.w${worker}`}`,
@@ -118,6 +127,17 @@ export class NodeHistory {
     for (const [name, past] of known) this.#set(name, past);
   }
 
+  /** While a node is linked. */
+  #rewriteLater(): void {
+    if (this.#file === undefined || this.#rewrite !== undefined) return;
+    this.#rewrite = this.#timers.after(REWRITE_MS, () => {
+      this.#rewrite = undefined;
+      if (this.#links.size === 0) return;
+      this.#file?.changed();
+      this.#rewriteLater();
+    });
+  }
+
   /** @param name Of the node, or of an agent that is none. */
   linked(name: string, link: AgentLink): void {
     const { remoteAddress: address, software } = link.peer;
@@ -126,6 +146,7 @@ export class NodeHistory {
     if (this.#isFrozen) return;
     const links = (this.#links.get(name) ?? 0) + 1;
     this.#links.set(name, links);
+    this.#rewriteLater();
     const before = this.#nodes.get(name);
     const sinceMs = links > 1 && before !== undefined
       ? before.sinceMs
@@ -180,6 +201,7 @@ export class NodeHistory {
   freeze(): void {
     if (this.#isFrozen) return;
     this.#isFrozen = true;
+    this.#rewrite?.cancel();
     // A server that does not even start has nothing to say.
     if (this.#nodes.size === 0) return;
     this.#file?.changed();

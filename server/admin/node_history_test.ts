@@ -3,14 +3,25 @@ import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
-import { HISTORY_MAX, NodeHistory } from "./node_history.ts";
+import { until } from "../../tests/support/watch/event_loop.ts";
+import {
+  HISTORY_FILE,
+  HISTORY_MAX,
+  INTERVAL_MS,
+  NodeHistory,
+  REWRITE_MS,
+} from "./node_history.ts";
 
 const START_MS = Date.parse("2026-01-02T03:04:05Z");
 
-function history(folder: string | undefined, now: { ms: number }) {
+function history(
+  folder: string | undefined,
+  now: { ms: number },
+  timers = new FakeTimers(),
+) {
   return new NodeHistory({
     ...{ folder, log: new RecordedLog() },
-    ...{ timers: new FakeTimers(), wallMs: () => now.ms },
+    ...{ timers, wallMs: () => now.ms },
   });
 }
 
@@ -48,6 +59,35 @@ Deno.test("since when nodes are gone survives a restart", () =>
     second.linked("stays", stays);
     assertEquals(second.of("stays")!.sinceMs, now.ms);
     await second.close();
+  }));
+
+Deno.test("after a crash nodes are gone since the server last wrote, which is not long", () =>
+  inMemoryFolder(async (folder) => {
+    const now = { ms: START_MS };
+    const timers = new FakeTimers();
+    const crashing = history(folder, now, timers);
+    await crashing.load();
+    const link = new FakeLink("edge-1");
+    crashing.linked("edge-1", link);
+    const path = `${folder}/${HISTORY_FILE}`;
+    const isSavedAt = (ms: number) => {
+      try {
+        const [head = ""] = Deno.readTextFileSync(path).split("\n");
+        return JSON.parse(head).savedMs === ms;
+      } catch {
+        return false; // Not there yet.
+      }
+    };
+    timers.advance(INTERVAL_MS);
+    await until(() => isSavedAt(START_MS));
+    // Nothing changes for a day.
+    now.ms += 86_400_000;
+    timers.advance(REWRITE_MS + INTERVAL_MS);
+    await until(() => isSavedAt(now.ms));
+    crashing.unlinked("edge-1", "gone");
+    crashing.freeze();
+    await crashing.close();
+    assertEquals(timers.pendingCount, 0);
   }));
 
 Deno.test("a damaged file is no reason not to start, and names fill no memory", () =>
