@@ -103,6 +103,7 @@ scene("the worst of a node is said with the next step", async (rig) => {
   });
   await rig.join("old", { certificate: expires(3_600_000) });
   await rig.join("fine", { certificate: expires(86_400_000) });
+  await rig.join("given-up", { certificate: expires(-3_600_000) });
   for (const name of ["old", "fine"]) rig.link(name);
   const slow = rig.link("edge-1");
   Object.assign(slow, { roundTripMs: 400, leastRoundTripMs: 10 });
@@ -138,6 +139,7 @@ scene("the worst of a node is said with the next step", async (rig) => {
   assertMatch(problems.get("poor")!, /no file descriptors left/);
   const { body: { expiries } } = await rig.get("/v1/status");
   assertEquals(expiries[0].what, "certificate of node old");
+  assertMatch(problems.get("given-up")!, /its certificate expired at/);
 });
 
 scene(

@@ -49,7 +49,10 @@ export class Expiries {
   async #look(view: NodeView): Promise<readonly Expiry[]> {
     const { certificates } = this.#facts.files;
     const own = certificatesInUse(certificates).map(expiryOf);
-    const nodes = soonestNodes(view, EXPIRIES_MAX).map(({ name, until }) => ({
+    // Nodes that were given up long ago would be first for ever.
+    const after = new Date().toISOString();
+    const soonest = soonestNodes(view, EXPIRIES_MAX, after);
+    const nodes = soonest.map(({ name, until }) => ({
       what: `certificate of node ${name}`,
       at: until,
       renewal: "by itself" as const,
@@ -111,13 +114,18 @@ interface NodeTerm {
 }
 
 /** The soonest to expire of those that may link. */
-function soonestNodes({ nodes }: NodeView, most: number): readonly NodeTerm[] {
+function soonestNodes(
+  { nodes }: NodeView,
+  most: number,
+  after = "",
+): readonly NodeTerm[] {
   const found: NodeTerm[] = [];
   for (const { name, record } of nodes.values()) {
     if (record === undefined || !("state" in record)) continue;
     const { certificate, state } = record;
     if (certificate === undefined || state !== "approved") continue;
     const { issuedAt: from, expiresAt: until } = certificate;
+    if (until <= after) continue;
     // Thousands are looked at, and few are kept.
     const last = found.at(-1);
     if (found.length === most && last !== undefined && until >= last.until) {
