@@ -14,6 +14,7 @@ import {
 } from "../../platform/files/file_error.ts";
 import {
   checkPrivate,
+  checkSeen,
   PrivateFileError,
 } from "../../platform/files/private_files.ts";
 import type { Log } from "../../platform/log/log.ts";
@@ -38,7 +39,8 @@ export class AdminToken {
   async make(log: Log, loss: string): Promise<void> {
     const { path } = this;
     try {
-      if (this.value !== undefined) return await checkPrivate(path, "read");
+      if (await isThere(path)) await checkPrivate(path, "read");
+      if (this.value !== undefined) return;
     } catch (error) {
       if (!(error instanceof PrivateFileError)) throw error;
       log.warn(`${error.message}; another token was put there`, {
@@ -56,13 +58,19 @@ export class AdminToken {
     }
   }
 
-  /** Read each time: another program may have made it anew. */
+  /**
+   * Read each time: another program may have made it anew. What others can read,
+   * or may have put there, is nobody's word.
+   */
   get value(): string | undefined {
+    const { path } = this;
     try {
-      const text = Deno.readTextFileSync(this.path).trim();
+      checkSeen(path, Deno.statSync(path), "read");
+      const text = Deno.readTextFileSync(path).trim();
       return TOKEN.test(text) ? text : undefined;
     } catch (error) {
-      if (isSystemError(error)) return undefined;
+      const isUnusable = error instanceof PrivateFileError;
+      if (isUnusable || isSystemError(error)) return undefined;
       throw error;
     }
   }
@@ -75,5 +83,15 @@ export class AdminToken {
     const given = bytes(headers.get("authorization") ?? "");
     const wanted = bytes(`Bearer ${value}`);
     return given.length === wanted.length && timingSafeEqual(given, wanted);
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await Deno.lstat(path);
+    return true;
+  } catch (error) {
+    if (isSystemError(error)) return false;
+    throw error;
   }
 }

@@ -22,12 +22,14 @@ const ROUTES: readonly AdminRoute[] = [
 ];
 
 class Opened implements AsyncDisposable {
-  readonly folder: string = Deno.makeTempDirSync();
   readonly log = new RecordedLog();
   readonly did: string[] = [];
   readonly port: AdminPort;
 
-  constructor(access: { socket?: string; socketGroup?: number } = {}) {
+  constructor(
+    access: { socket?: string; socketGroup?: number } = {},
+    readonly folder: string = Deno.makeTempDirSync(),
+  ) {
     this.port = new AdminPort({
       address: { hostname: "127.0.0.1", port: 0 },
       access: { stateDirectory: this.folder, ...access },
@@ -121,6 +123,31 @@ Deno.test("a token says who asks, and what he may; without one others are served
     "admin.token /v1/do 200",
     "admin-view.token /v1/do 403",
   ]);
+});
+
+Deno.test("a token that others can read, or have put there, is none", async () => {
+  await using one = await Opened.open();
+  const path = `${one.folder}/admin.token`;
+  const status = async () =>
+    (await one.ask("GET", "/v1/who", one.bearer())).status;
+  assertEquals(await status(), 200);
+  Deno.chmodSync(path, 0o644);
+  assertEquals(await status(), 401);
+  Deno.chmodSync(path, 0o600);
+  assertEquals(await status(), 200);
+  if (isRoot) {
+    // The folder was writable for that user.
+    Deno.chownSync(path, NOBODY, NOBODY);
+    assertEquals(await status(), 401);
+  }
+  Deno.chmodSync(path, 0o644);
+  const before = one.token();
+  const again = new Opened({}, one.folder);
+  await again.port.open();
+  again.port.close();
+  assertMatch(again.log.take().join(), /its mode is 0644.*was put there/);
+  assert(one.token() !== before);
+  assertEquals(await status(), 200);
 });
 
 Deno.test("pages of other sites get nothing, with whatever credentials", async () => {
