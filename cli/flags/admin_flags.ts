@@ -232,13 +232,18 @@ function addressOf(
       "--state-dir names it";
     return { ...to, tokenProblem };
   }
-  const token = tokenIn(path, readFile) ??
-    tokenIn(`${directory}/${ADMIN_VIEW_TOKEN_FILE}`, readFile);
+  const [found] = [path, `${directory}/${ADMIN_VIEW_TOKEN_FILE}`]
+    .flatMap((file) => {
+      const token = tokenIn(file, readFile);
+      return token === undefined ? [] : [{ file, token }];
+    });
+  const token = found?.token;
+  const tokenFile = isLoopbackHost(host) ? found?.file : undefined;
   const tokenProblem = token === undefined
     ? `${path} cannot be read; run this as the ${program}'s user, or name ` +
       "its --state-dir"
     : `the token in ${path} is another ${program}'s; name its --state-dir`;
-  return { ...to, token, tokenProblem };
+  return { ...to, token, tokenFile, tokenProblem };
 }
 
 function tlsOf(values: Asked): AdminTls | undefined {

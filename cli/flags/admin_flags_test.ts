@@ -27,11 +27,12 @@ const TOKENS = {
   "/srv/t/admin-view.token": `${VIEW}\n`,
 };
 
-/** Without the sentence for when it is refused. */
+/** Without the sentence for when it is refused, and where the token was. */
 function place(files: Readonly<Record<string, string>>, ...argv: string[]) {
   const { program, address } = asked(files, ...argv);
-  const { tokenProblem: _, ...rest } = {
+  const { tokenProblem: _, tokenFile: __, ...rest } = {
     tokenProblem: undefined,
+    tokenFile: undefined,
     ...address,
   };
   return [program, rest];
@@ -94,7 +95,16 @@ Deno.test("a token goes to this machine, or where its place was named", () => {
     "server",
     tcp("127.0.0.1", 8095, VIEW),
   ]);
+  // Whose the port is counts, unless somebody has named the token.
+  const fileOf = (...argv: string[]) => {
+    const { address } = asked({ ...TOKENS, "/t": VIEW }, ...argv);
+    return address.kind === "tcp" ? address.tokenFile : "";
+  };
+  assertEquals(fileOf(...FOLDER), "/srv/t/admin.token");
+  assertEquals(fileOf(...FOLDER, "--server=[::1]:1"), "/srv/t/admin.token");
+  assertEquals(fileOf(...FOLDER, "--token-file=/t"), undefined);
   const away = "--server=10.0.0.1:8095";
+  assertEquals(fileOf(...FOLDER, away), undefined);
   const { address } = asked(TOKENS, away);
   assertEquals("token" in address, false);
   assertEquals(

@@ -52,6 +52,11 @@ export type AdminAddress =
     readonly port: number;
     /** What is in its `admin.token`; absent: none is shown. */
     readonly token?: string | undefined;
+    /**
+     * Where the token is, unless somebody has named it: it is shown to the
+     * user of that file alone. For loopback.
+     */
+    readonly tokenFile?: string | undefined;
     /** Why that is not enough, where it is not, such as `x cannot be read`. */
     readonly tokenProblem?: string | undefined;
     /** Absent: plain HTTP. */

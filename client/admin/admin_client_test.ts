@@ -27,19 +27,20 @@ async function answer(request: Request): Promise<Response> {
   });
 }
 
-function onPort() {
+function onPort(tokenFile?: string) {
   const listener = listenHttp({ hostname: "127.0.0.1", port: 0 }, answer);
   const address: AdminAddress = {
     kind: "tcp",
     host: "127.0.0.1",
     port: listener.port,
     token: TOKEN,
+    tokenFile,
   };
   return { listener, client: adminClient("server", address) };
 }
 
 Deno.test("what is asked over loopback shows the token, and what is done says what", async () => {
-  const { listener, client } = onPort();
+  const { listener, client } = onPort("/nowhere/admin.token");
   const token = `Bearer ${TOKEN}`;
   assertEquals(await client.get("/v1/status"), {
     method: "GET",
@@ -55,6 +56,41 @@ Deno.test("what is asked over loopback shows the token, and what is done says wh
   });
   listener.close();
   await listener.finished;
+});
+
+/** Listens on a port of loopback as another user, and prints what it is sent. */
+const STRANGER = `
+import os, socket, sys
+os.setgid(65534); os.setuid(65534)
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()
+print(s.getsockname()[1], flush=True)
+c, _ = s.accept(); c.settimeout(2)
+print("sent", c.recv(9999), flush=True)
+`;
+
+Deno.test({
+  name: "a token is shown to no other user who took the port",
+  ignore: Deno.build.os !== "linux" || Deno.uid() !== 0,
+  async fn() {
+    const tokenFile = await Deno.makeTempFile();
+    await using stranger = new Deno.Command("python3", {
+      args: ["-c", STRANGER],
+      stdout: "piped",
+    }).spawn();
+    const lines = stranger.stdout.pipeThrough(new TextDecoderStream())
+      .getReader();
+    const port = Number((await lines.read()).value);
+    const to = { kind: "tcp", host: "127.0.0.1", port, token: TOKEN } as const;
+    await assertRejects(
+      () => adminClient("server", { ...to, tokenFile }).get("/v1/status"),
+      AdminError,
+      "user 65534 listens there, who is neither you nor the owner of " +
+        tokenFile,
+    );
+    assertEquals((await lines.read()).value, "sent b''\n");
+    await lines.cancel();
+    await Deno.remove(tokenFile);
+  },
 });
 
 Deno.test("a unix socket is asked the same", async () => {

@@ -10,17 +10,26 @@ import type { Stream } from "../../net/stream/stream.ts";
 import { tlsClient } from "../../net/tls/tls_client.ts";
 import { Credentials } from "../../net/tls/trust/credentials.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { hostPort } from "../../proto/peer/host_port.ts";
+import { listeningUsers } from "../../net/libc/port_owner.ts";
+import {
+  hostOf,
+  hostPort,
+  withoutBrackets,
+} from "../../proto/peer/host_port.ts";
 import type { AdminAddress } from "./admin_client.ts";
 
 /** @throws {Error} One sentence, or a system error. */
 export async function connectToAdmin(
-  { host, port, tls }: AdminAddress & { readonly kind: "tcp" },
+  { host, port, tls, tokenFile }: AdminAddress & { readonly kind: "tcp" },
   signal: AbortSignal,
 ): Promise<Stream> {
   const timers = systemTimers;
   if (tls === undefined) {
-    return await connectToHost(host, port, { timers, signal });
+    const stream = await connectToHost(host, port, { timers, signal });
+    const problem = tokenFile && strangerAt(stream, port, tokenFile);
+    if (!problem) return stream;
+    stream.close();
+    throw new Error(problem);
   }
   const credentials = Credentials.load(tls).current;
   const stream = await connectToHost(host, port, { timers, signal });
@@ -31,4 +40,35 @@ export async function connectToAdmin(
     address: hostPort(host, port),
     signal,
   });
+}
+
+/**
+ * Attack in mind: while a program does not run, any user of this machine may
+ * listen on its port, and wait for somebody who shows its token there.
+ *
+ * @returns Why a token is not shown; `undefined`: it may be, or nobody knows.
+ */
+function strangerAt(
+  { remoteAddress }: Stream,
+  port: number,
+  tokenFile: string,
+): string | undefined {
+  const owner = quietly(() => Deno.statSync(tokenFile).uid);
+  const friends = [0, Deno.uid(), owner];
+  const host = withoutBrackets(hostOf(remoteAddress));
+  const stranger = listeningUsers(host, port)
+    .find((user) => !friends.includes(user));
+  return stranger === undefined
+    ? undefined
+    : `user ${stranger} listens there, who is neither you nor the owner of ` +
+      `${tokenFile}, so it is not shown: see who that is (ss -ltnp 'sport = ` +
+      `:${port}'); --token-file shows one all the same`;
+}
+
+function quietly<Result>(look: () => Result): Result | undefined {
+  try {
+    return look();
+  } catch {
+    return undefined;
+  }
 }

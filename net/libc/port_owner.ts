@@ -44,6 +44,47 @@ export function listeningInodes(table: string, port: number): string[] {
   });
 }
 
+/**
+ * Users whose sockets take connections to an address of loopback. The kernel
+ * tells it of all users, where it does not tell whose process it is.
+ *
+ * @param host `127.0.0.1`, `::1`.
+ * @returns Empty: nobody does, or it cannot be known.
+ */
+export function listeningUsers(host: string, port: number): readonly number[] {
+  const addresses = kernelForms(host);
+  const users = ["/proc/net/tcp", "/proc/net/tcp6"].flatMap((file) =>
+    usersIn(readProcFile(file) ?? "", addresses, port)
+  );
+  return [...new Set(users)];
+}
+
+/** The same of a table as the kernel writes it. */
+export function usersIn(
+  table: string,
+  addresses: ReadonlySet<string>,
+  port: number,
+): number[] {
+  return table.split("\n").slice(1).flatMap((line) => {
+    const [, local = "", , state, , , , uid] = line.trim().split(/\s+/);
+    const [address = "", number = ""] = local.split(":");
+    const isIt = state === LISTENING && addresses.has(address) &&
+      Number.parseInt(number, 16) === port;
+    return isIt ? [Number(uid)] : [];
+  });
+}
+
+const MAPPED = "0000000000000000FFFF0000";
+
+/** Words in the byte order of the machine, which is little-endian. */
+export function kernelForms(host: string): ReadonlySet<string> {
+  const any = ["0".repeat(8), "0".repeat(32)];
+  if (host === "::1") return new Set([...any, `${"0".repeat(24)}01000000`]);
+  const bytes = host.replace(/^::ffff:/i, "").split(".").map(Number);
+  const hex = new Uint8Array(bytes.reverse()).toHex().toUpperCase();
+  return new Set([...any, hex, `${MAPPED}${hex}`]);
+}
+
 function ownerOf(inodes: ReadonlySet<string>): PortOwner | undefined {
   for (const name of listProcFolder("/proc") ?? []) {
     if (!/^\d+$/.test(name)) continue;

@@ -1,5 +1,11 @@
 import { assertEquals } from "@std/assert";
-import { listeningInodes, portOwner } from "./port_owner.ts";
+import {
+  kernelForms,
+  listeningInodes,
+  listeningUsers,
+  portOwner,
+  usersIn,
+} from "./port_owner.ts";
 
 /** A row of the kernel's table, as far as it is read. */
 const row = (local: string, state: string, inode: number) =>
@@ -27,5 +33,38 @@ Deno.test({
     assertEquals(portOwner(port)?.pid, Deno.pid);
     listener.close();
     assertEquals(portOwner(port), undefined);
+  },
+});
+
+Deno.test("a table says whose sockets take connections to an address", () => {
+  const of = (local: string, state: string, uid: number) =>
+    `   0: ${local} 00000000:0000 ${state} 0:0 00:0 0 ${uid} 0 9 1 0000 100 0`;
+  const table = [
+    "  sl  local_address rem_address   st tx_queue rx_queue …",
+    of("0100007F:1F9B", "0A", 1001),
+    of("0100007F:1F9B", "01", 1002),
+    of("0100007F:1F9C", "0A", 1003),
+    of("0200007F:1F9B", "0A", 1004),
+    of("00000000:1F9B", "0A", 1005),
+    of("00000000000000000000000000000000:1F9B", "0A", 1006),
+    of("0000000000000000FFFF00000100007F:1F9B", "0A", 1007),
+    of("00000000000000000000000001000000:1F9B", "0A", 1008),
+  ].join("\n");
+  const users = (host: string) => usersIn(table, kernelForms(host), 8091);
+  assertEquals(users("127.0.0.1"), [1001, 1005, 1006, 1007]);
+  assertEquals(users("::ffff:127.0.0.1"), [1001, 1005, 1006, 1007]);
+  assertEquals(users("::1"), [1005, 1006, 1008]);
+});
+
+Deno.test({
+  name: "this user is known by a port on which he listens",
+  ignore: Deno.build.os !== "linux",
+  fn() {
+    const hostname = "127.0.0.1";
+    const listener = Deno.listen({ hostname, port: 0 });
+    const { port } = listener.addr as Deno.NetAddr;
+    assertEquals(listeningUsers(hostname, port), [Deno.uid()!]);
+    listener.close();
+    assertEquals(listeningUsers(hostname, port), []);
   },
 });
