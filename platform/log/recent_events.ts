@@ -9,6 +9,7 @@
  */
 
 import type { EventInfo } from "../../proto/admin/event_answer.ts";
+import { kept } from "../../proto/peer/quoted.ts";
 import type { Log, LogFields } from "./log.ts";
 import { lineKey } from "./line_key.ts";
 
@@ -85,8 +86,8 @@ export class RecentEvents {
     { node, code }: EventFacts = {},
   ): void {
     const ring = NOISY.has(kind) ? this.#noisy : this.#quiet;
-    const clipped = message.slice(0, EVENT_LENGTH_MAX);
-    const name = node?.slice(0, NODE_LENGTH_MAX);
+    const clipped = kept(message, EVENT_LENGTH_MAX);
+    const name = node && kept(node, NODE_LENGTH_MAX);
     const key = `${kind}\n${name ?? ""}\n${lineKey(clipped)}`;
     const atMs = this.#wallMs();
     const number = ++this.#number;

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import {
   EVENT_LENGTH_MAX,
   RECENT_EVENTS_MAX,
@@ -56,6 +56,22 @@ Deno.test("neither many events nor long ones fill memory, and refusals push out 
   assertEquals(listed.length, RECENT_EVENTS_MAX + 1);
   assertEquals(listed[0]!.message.length, EVENT_LENGTH_MAX);
   assertEquals(events.list({ ...ALL, node: "a" }).length, 1);
+});
+
+Deno.test("what is kept of a long text keeps no more of it in memory", () => {
+  const events = new RecentEvents();
+  const megabyte = new Uint8Array(1_000_000).fill(97);
+  const beforeBytes = Deno.memoryUsage().heapUsed;
+  for (let index = 0; index < 300; index++) {
+    // Long enough to be a text of its own: letters, for numbers may be left out.
+    const letters = index.toString(2).replaceAll("0", "o").replaceAll("1", "i");
+    new TextEncoder().encodeInto(`${letters}-`, megabyte);
+    const text = new TextDecoder().decode(megabyte);
+    events.note("linked", `linked by ${text}`, { node: text });
+  }
+  assertEquals(events.list(ALL).length, 300);
+  const grownBytes = Deno.memoryUsage().heapUsed - beforeBytes;
+  assert(grownBytes < 200_000_000, `${grownBytes} bytes`);
 });
 
 Deno.test("warnings of a log are noted, and lines that are known, at any level", () => {

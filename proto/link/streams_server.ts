@@ -46,6 +46,7 @@ import {
 import { parseIdentifiers } from "../peer/identifiers.ts";
 import { readInstanceId } from "../peer/instance_id.ts";
 import type { PeerIdentity } from "../peer/peer_identity.ts";
+import { kept } from "../peer/quoted.ts";
 import {
   formatTraceparent,
   type TraceContext,
@@ -81,6 +82,12 @@ export interface StreamsServerOptions {
   /** The link is over; called once, and only after it was handed out. */
   readonly onClosed?: (link: AgentLink, reason: string) => void;
 }
+
+/**
+ * Longest name of an agent's software that is known further: it is in the answers
+ * of the admin API as long as the node is remembered.
+ */
+const SOFTWARE_LENGTH_MAX = 253;
 
 /** `:authority` of all calls on a link; agents do not look at it. */
 const AUTHORITY = "agent";
@@ -350,7 +357,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
       identity,
       remoteAddress,
       carrier: "streams",
-      software: hello.software,
+      software: kept(hello.software, SOFTWARE_LENGTH_MAX),
       ...(instanceId === undefined ? {} : { instanceId }),
     };
     this.#peer = peer;

@@ -13,7 +13,15 @@ export function clipped(
   text: string,
   lengthMax: number = SHOWN_LENGTH_MAX,
 ): string {
-  return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
+  return text.length > lengthMax ? `${kept(text, lengthMax)}…` : text;
+}
+
+/**
+ * The same to be kept for long, without a sign that it was cut: put together
+ * anew, for a slice would keep all of a peer's megabyte in memory.
+ */
+export function kept(text: string, lengthMax: number): string {
+  return Array.from(text.slice(0, lengthMax)).join("");
 }
 
 /** The same in quotes, with escapes for what is not to be printed. */

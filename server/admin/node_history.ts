@@ -10,7 +10,7 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { SavedFile } from "../../platform/files/saved_file.ts";
 import type { Log } from "../../platform/log/log.ts";
-import { clipped } from "../../proto/peer/quoted.ts";
+import { clipped, kept } from "../../proto/peer/quoted.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
@@ -153,7 +153,7 @@ export class NodeHistory {
       : this.#wallMs();
     this.#set(name, {
       ...{ sinceMs, isLinked: true, reason: "", address },
-      software: software.slice(0, NAME_LENGTH_MAX),
+      software: kept(software, NAME_LENGTH_MAX),
     });
     if (links === 1) this.#file?.changed();
   }
@@ -218,7 +218,7 @@ export class NodeHistory {
   }
 
   #set(name: string, past: Omit<NodePast, "since">): void {
-    const key = name.slice(0, NAME_LENGTH_MAX);
+    const key = kept(name, NAME_LENGTH_MAX);
     const since = new Date(past.sinceMs).toISOString();
     this.#nodes.delete(key);
     this.#nodes.set(key, { ...past, since });
