@@ -22,6 +22,7 @@ import {
 import { booleanFlag, countFlag, durationFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
+import { jsonText } from "../program/answer_output.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 
@@ -96,7 +97,7 @@ export const PING_COMMAND = defineCommand({
     const code = tally.answered > 0 ? ExitCode.OK : ExitCode.FAILURE;
     context.print(
       values["json"]
-        ? `${JSON.stringify({ node, ...summaryOf(tally) })}\n`
+        ? `${jsonText({ node, ...summaryOf(tally) })}\n`
         : summaryText(node, tally),
     );
     return code;
@@ -141,7 +142,7 @@ async function pingAll(
     for (const pong of pongs) {
       print(
         json
-          ? `${JSON.stringify({ seq: at, ...pong, wholeMs })}\n`
+          ? `${jsonText({ seq: at, ...pong, wholeMs })}\n`
           : `${lineOf(node, at, pong, wholeMs, client.where)}\n`,
       );
     }

@@ -68,7 +68,7 @@ export function answerText<T>(
   const value = () => data === undefined ? answer : data(answer);
   switch (form) {
     case "json":
-      return `${JSON.stringify(value(), null, 2)}\n`;
+      return `${jsonText(value(), 2)}\n`;
     case "yaml":
       return yamlText(value());
     default:
@@ -111,7 +111,7 @@ async function asked<T>(output: AnswerOutput<T>): Promise<Shown> {
   const answer = await output.ask();
   const { data, form } = output;
   const line = form === "json"
-    ? `${JSON.stringify(data === undefined ? answer : data(answer))}\n`
+    ? `${jsonText(data === undefined ? answer : data(answer))}\n`
     : undefined;
   return { text: answerText(output, answer), line };
 }
@@ -194,6 +194,23 @@ async function passed(ms: number, over: Promise<void>): Promise<void> {
   await Promise.race([wait, over]);
   clearTimeout(timer);
 }
+
+/**
+ * The same value, in JSON that no terminal obeys: names are of peers, and JSON
+ * itself escapes only the oldest control characters.
+ */
+export function jsonText(value: unknown, indent = 0): string {
+  return JSON.stringify(value, null, indent).replace(
+    UNSEEN,
+    (text) =>
+      text.split("").map((unit) =>
+        `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`
+      ).join(""),
+  );
+}
+
+/** DEL, C1, breaks of lines, the unseen, what turns text around. */
+const UNSEEN = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Absent fields are left out, as in JSON. */
 function yamlText(value: unknown): string {

@@ -57,6 +57,19 @@ async function watched(
   return printed;
 }
 
+Deno.test("no terminal obeys a name in JSON, which stays the same value", () => {
+  const hostile = "a\u001b[2J\u009b31m\u007f\u202eb\u2028\u200b\u{e0001}é\n😀";
+  const answer = { [hostile]: [hostile] };
+  const text = answerText({ table: () => "", form: "json" }, answer);
+  assertEquals(JSON.parse(text), answer);
+  assertEquals(
+    /(?!\n)[\p{Cc}\p{Cf}\p{Zl}]/u.test(text),
+    false,
+  );
+  assertEquals(text.includes("é") && text.includes("😀"), true);
+  assertEquals(text.split("\n").length, 6);
+});
+
 Deno.test("a pipe gets each answer that differs, and Ctrl-C ends with 0", async () => {
   assertEquals(await watched("table", ["a", "a", "b"]), [
     "NAME\na\n",
