@@ -7,11 +7,17 @@
 import { adminClient } from "../client/admin/admin_client.ts";
 import { ADMIN_ACTIONS, ADMIN_API } from "../proto/admin/api.ts";
 import type { LoginAnswer, LoginQuestion } from "../proto/admin/login.ts";
+import { visit } from "./browser_visit.ts";
 import { ASKED_SERVER_FLAGS, askedProgram } from "./flags/admin_flags.ts";
 import { booleanFlag, choiceFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
-import { defineCommand, refuseOperands } from "./program/command.ts";
+import {
+  type CommandContext,
+  defineCommand,
+  refuseOperands,
+} from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
+import { ofOthers } from "./program/text_table.ts";
 
 const BROWSER = "The browser";
 
@@ -56,11 +62,13 @@ export const DASHBOARD_COMMAND = defineCommand({
         `${ADMIN_API}/${ADMIN_ACTIONS.logins}`,
         question,
       );
-      context.print(`${url}\n`);
-      if (values["open"] && !await hasOpened(url)) {
+      context.print(`${ofOthers(url)}\n`);
+      const isOpened = () =>
+        visit(url, { open: hasOpened, users: usersOf(context) });
+      if (values["open"] && !(/^https?:/.test(url) && await isOpened())) {
         context.printError(
-          "Cannot open a browser here: xdg-open does not run or found none; " +
-            "open the link yourself\n",
+          "Cannot open a browser here: xdg-open does not run or found none, " +
+            "or none of yours came; open the link yourself\n",
         );
       }
       return ExitCode.OK;
@@ -69,6 +77,12 @@ export const DASHBOARD_COMMAND = defineCommand({
     }
   },
 });
+
+/** Us, and who has become root by sudo: it is his browser. */
+function usersOf({ environment }: Pick<CommandContext, "environment">) {
+  const before = Number(environment("SUDO_UID") || NaN);
+  return [Deno.uid() ?? NaN, ...Deno.uid() === 0 ? [before] : []];
+}
 
 async function hasOpened(url: string): Promise<boolean> {
   try {

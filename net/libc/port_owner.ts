@@ -74,6 +74,37 @@ export function usersIn(
   });
 }
 
+/**
+ * Whose end of a connection within loopback another end is.
+ *
+ * @param from Its port.
+ * @param to Ours.
+ * @returns `undefined`: it cannot be known.
+ */
+export function connectedUser(from: number, to: number): number | undefined {
+  for (const file of ["/proc/net/tcp", "/proc/net/tcp6"]) {
+    for (const line of (readProcFile(file) ?? "").split("\n").slice(1)) {
+      const [, local = "", remote = "", state, , , , uid] = line.trim()
+        .split(/\s+/);
+      const isIt = state === ESTABLISHED && LOOPBACK.has(hostIn(local)) &&
+        LOOPBACK.has(hostIn(remote)) && portIn(local) === from &&
+        portIn(remote) === to;
+      if (isIt) return Number(uid);
+    }
+  }
+  return undefined;
+}
+
+const ESTABLISHED = "01";
+
+function hostIn(place: string): string {
+  return place.split(":")[0] ?? "";
+}
+
+function portIn(place: string): number {
+  return Number.parseInt(place.split(":")[1] ?? "", 16);
+}
+
 const MAPPED = "0000000000000000FFFF0000";
 
 /** Words in the byte order of the machine, which is little-endian. */
@@ -110,3 +141,5 @@ function commandOf(pid: string): string {
     ? `${line.slice(0, COMMAND_LENGTH_MAX)}…`
     : line;
 }
+
+const LOOPBACK: ReadonlySet<string> = kernelForms("127.0.0.1");

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import {
+  connectedUser,
   kernelForms,
   listeningInodes,
   listeningUsers,
@@ -66,5 +67,20 @@ Deno.test({
     assertEquals(listeningUsers(hostname, port), [Deno.uid()!]);
     listener.close();
     assertEquals(listeningUsers(hostname, port), []);
+  },
+});
+
+Deno.test({
+  name: "this user is known by his end of a connection",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const { port } = listener.addr as Deno.NetAddr;
+    const near = await Deno.connect({ hostname: "127.0.0.1", port });
+    const far = await listener.accept();
+    const from = (near.localAddr as Deno.NetAddr).port;
+    assertEquals(connectedUser(from, port), Deno.uid()!);
+    assertEquals(connectedUser(from, from), undefined);
+    for (const one of [near, far, listener]) one.close();
   },
 });
