@@ -12,16 +12,41 @@ const HIDDEN = "(hidden)";
 const KEY =
   /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;
 
-/** `user:password@` of a URL. */
-const USER_INFO = /(\b[a-z][a-z0-9+.-]*:\/\/)[^/\s"'@]+@/gi;
+/** The end of a key whose beginning is not there: a log is cut anywhere. */
+const KEY_END = /-----END [A-Z ]*PRIVATE KEY-----/g;
+const KEY_LETTER = /[A-Za-z0-9+/=\s\\]/;
+
+/** PEM in base64 once more, as kubeconfigs have keys. */
+const PACKED_KEY = /\bLS0tLS1CRUdJTi[\w+/=]+/g;
+
+/** `user:password@` of a URL; passwords with `@` and `/` are wrong, and common. */
+const USER_INFO =
+  /(\b[a-z][a-z0-9+.-]*:\/\/)(?:[^/\s"'@:]{0,200}:(?!\d+[/?#])[^\s"',]{0,300}|[^/\s"']{0,300})@/gi;
+
+const SECRET_NAME = "(?:authorization|cookie|password|passwd|secret|token|" +
+  "(?:api|access|private|client)[-_]?key(?:[-_]?data)?|_headers)";
+
+/** In quotes with all that is in them, or up to the next blank. */
+const VALUE = "(?:(\"|')(?:(?!\\2)[^\\\\\n]|\\\\[^\n])*\\2|" +
+  "(?![[{])[^\\s\"',;&\\\\]+)";
 
 /** The value of a header, a field or a flag whose name says that it is secret. */
 const NAMED = new RegExp(
-  "((?:authorization|cookie|password|passwd|secret|token|api[-_]?key)" +
-    "\\\\*[\"']?\\s*[:=]\\s*\\\\*[\"']?)(?:(?:bearer|basic)\\s+)?" +
-    "[^\\s\"',;&\\\\]+",
+  `(${SECRET_NAME}\\\\*["']?\\s*[:=]\\s*(?:\\\\+["'])?)` +
+    `(?:(?:bearer|basic)\\s+)?${VALUE}`,
   "gi",
 );
+
+/** The same of a flag with a blank behind its name. */
+const FLAG = new RegExp(`(--[\\w-]*${SECRET_NAME}\\s+)${VALUE}`, "gi");
+
+/** In quotes where it was: JSON stays JSON. */
+function hiddenValue(_match: string, name: string, quote = ""): string {
+  return name + quote + HIDDEN + quote;
+}
+
+/** All that a browser keeps. */
+const COOKIES = /(\bcookie:[ \t]*)[^\n"']+/gi;
 
 /** A header's scheme with what is behind it, without its name. */
 const SCHEME = /\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi;
@@ -52,10 +77,29 @@ export function withoutUrlSecrets(text: string): string {
  * much: fingerprints are hidden as well.
  */
 export function withoutSecrets(text: string): string {
-  return withoutTokens(withoutUrlSecrets(text))
+  return withoutTokens(withoutUrlSecrets(withoutKeyEnds(text)))
     .replaceAll(KEY, HIDDEN)
+    .replaceAll(PACKED_KEY, HIDDEN)
+    .replaceAll(COOKIES, `$1${HIDDEN}`)
+    .replaceAll(FLAG, hiddenValue)
     .replaceAll(JWT, HIDDEN)
-    .replaceAll(NAMED, `$1${HIDDEN}`)
+    .replaceAll(NAMED, hiddenValue)
     .replaceAll(SCHEME, `$1 ${HIDDEN}`)
     .replaceAll(HEX, HIDDEN);
+}
+
+/** Without what stands in front of the end of a key, as far as it may be key. */
+function withoutKeyEnds(text: string): string {
+  let kept = "";
+  let from = 0;
+  for (const { index, 0: end } of text.matchAll(KEY_END)) {
+    let begin = index;
+    while (begin > from && KEY_LETTER.test(text[begin - 1]!)) begin--;
+    // A whole key is found by its beginning.
+    const isWhole = text.slice(0, begin).endsWith("PRIVATE KEY-----");
+    kept += text.slice(from, isWhole ? index : begin);
+    kept += isWhole ? end : HIDDEN;
+    from = index + end.length;
+  }
+  return kept + text.slice(from);
 }

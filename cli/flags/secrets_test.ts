@@ -1,0 +1,76 @@
+import { assert, assertEquals } from "@std/assert";
+import { withoutSecrets, withoutUrlSecrets } from "./secrets.ts";
+
+/** `S3` stands wherever a secret does. */
+const TEXTS: readonly string[] = [
+  "TUNNEL_ETCD_PASSWORD=S3",
+  "--etcd-password S3 --x",
+  "ExecStart=tunnel agent --kube-token 'S3 S3'",
+  'etcd.password: "S3 S3"',
+  "password: 'S3 S3'",
+  JSON.stringify({ password: 'S3 "S3" S3' }),
+  JSON.stringify(JSON.stringify({ token: "S3" })),
+  "postgres://user:p@S3/S3@db/x",
+  "https://u:S3@S3@h:1/",
+  "https://S3@h",
+  "Cookie: tunnel_admin_8095=S3; other=S3",
+  "AWS_SECRET_ACCESS_KEY=S3",
+  "client-key-data: LS0tLS1CRUdJTiBFS3",
+  "OTEL_EXPORTER_OTLP_HEADERS=x-team=S3",
+  "-----BEGIN EC PRIVATE KEY-----\nS3\n-----END EC PRIVATE KEY-----\n",
+  "-----BEGIN PRIVATE KEY-----\nS3",
+  "S3abc\nS3+/=\n-----END PRIVATE KEY-----\nINFO",
+];
+
+Deno.test("secrets are found wherever people put them", () => {
+  for (const text of TEXTS) {
+    const shown = withoutSecrets(text);
+    assert(!shown.includes("S3"), `${text} => ${shown}`);
+    assertEquals(withoutSecrets(shown).includes("S3"), false);
+  }
+});
+
+Deno.test("what is no secret stays", () => {
+  for (
+    const text of [
+      "INFO agent edge-7 linked from 10.9.8.7",
+      "http://127.0.0.1:8095/v1/nodes?name=a@b",
+      "--token-file /etc/tunnel/token --server a:1",
+      "the token is not known here",
+      "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+    ]
+  ) assertEquals(withoutSecrets(text), text);
+  assertEquals(
+    withoutUrlSecrets("http://a:1,http://u:p@b:2/x"),
+    "http://a:1,http://(hidden)@b:2/x",
+  );
+});
+
+Deno.test("JSON stays JSON", () => {
+  const value = {
+    ...{ token: "S3", password: 'a "b" \\', tokens: ["x"], secret: { a: 1 } },
+    cookie: "a=b; c=d",
+    list: [{ "x-api-key": "S3" }],
+  };
+  for (const indent of [0, 1]) {
+    const shown = JSON.parse(
+      withoutSecrets(JSON.stringify(value, null, indent)),
+    );
+    assertEquals(shown, {
+      ...{ token: "(hidden)", password: "(hidden)", tokens: ["x"] },
+      ...{ secret: { a: 1 }, cookie: "(hidden)" },
+      list: [{ "x-api-key": "(hidden)" }],
+    });
+  }
+});
+
+Deno.test("a megabyte that is made to be slow takes no longer", () => {
+  for (
+    const piece of ["a://", "a:", '="', "password=", "aaaa ", "\\", "--token "]
+  ) {
+    const text = piece.repeat(1_000_000 / piece.length);
+    const beganMs = performance.now();
+    withoutSecrets(`${text}-----END PRIVATE KEY-----`);
+    assert(performance.now() - beganMs < 5_000, piece);
+  }
+});
