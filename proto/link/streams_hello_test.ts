@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
@@ -209,6 +209,19 @@ Deno.test("an agent of another age is refused with both versions", async () => {
 Deno.test("an agent without an id, or with bad identifiers, is refused", async () => {
   await refusal((agent) => agent.hello({ agentId: "" }));
   await refusal((agent) => agent.hello({ identifiers: "host=%zz" }));
+});
+
+Deno.test("an agent's id has an end, and so has what is known of its software", async () => {
+  const { message } = await refusal((agent) =>
+    agent.hello({ agentId: "a".repeat(1_025) })
+  );
+  assertMatch(message, /id has 1025 characters, at most 1024 are allowed/);
+  const agent = new ScriptedAgent();
+  const opening = agent.open();
+  await settled();
+  agent.hello({ agentId: "a".repeat(1_024), software: "s".repeat(100_000) });
+  const { peer } = await opening;
+  assertEquals([peer.agentId.length, peer.software.length], [1_024, 253]);
 });
 
 Deno.test("bytes that are no control message end the link", async () => {

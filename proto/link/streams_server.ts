@@ -89,6 +89,12 @@ export interface StreamsServerOptions {
  */
 const SOFTWARE_LENGTH_MAX = 253;
 
+/**
+ * Longest id of an agent: it is in logs, in labels, and in each answer about
+ * nodes. A name of DNS has 253 characters at most.
+ */
+const AGENT_ID_LENGTH_MAX = 1_024;
+
 /** `:authority` of all calls on a link; agents do not look at it. */
 const AUTHORITY = "agent";
 
@@ -342,6 +348,12 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     const problem = versionProblem(hello.version, "agent");
     if (problem !== undefined) return this.close(problem);
     if (hello.agentId === "") return this.close("the agent gave no agent id");
+    if (hello.agentId.length > AGENT_ID_LENGTH_MAX) {
+      return this.close(
+        `the agent's id has ${hello.agentId.length} characters, at most ` +
+          `${AGENT_ID_LENGTH_MAX} are allowed`,
+      );
+    }
     const { identity, remoteAddress, admit } = this.#options;
     let identifiers;
     try {
