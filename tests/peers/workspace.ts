@@ -44,6 +44,15 @@ export class Workspace {
   }
 
   async remove(): Promise<void> {
+    // Workers whose parent was killed write down what they know, and end.
+    for (let left = 50; left > 0; left--) {
+      try {
+        return await Deno.remove(this.folder, { recursive: true });
+      } catch (error) {
+        if ((error as { code?: string }).code !== "ENOTEMPTY") throw error;
+      }
+      await new Promise((again) => setTimeout(again, 100));
+    }
     await Deno.remove(this.folder, { recursive: true });
   }
 }
