@@ -4,7 +4,6 @@
  * @module
  */
 
-import type { Code } from "../proto/codes/codes.ts";
 import type { ConduitEnd } from "../proto/transfer/conduit.ts";
 
 /** One end gave the connection up (TCP RST and its like). */

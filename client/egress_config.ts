@@ -8,7 +8,6 @@
  * @module
  */
 
-import type { Code } from "../proto/codes/codes.ts";
 import { withoutBrackets } from "../proto/peer/host_port.ts";
 import {
   DocumentError,
