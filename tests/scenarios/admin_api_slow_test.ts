@@ -101,7 +101,6 @@ Deno.test("two workers are one program to who asks, and to who acts", async () =
 
   await assertBrowserLooks(client, ids.slice(6));
   for (const one of held) one.reset("over");
-  await server.stop("SIGTERM");
 });
 
 /** A browser that was let in to look sees all, and does nothing. */
