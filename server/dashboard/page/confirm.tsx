@@ -49,7 +49,8 @@ export function ActionButton(
       {...(isSkipped ? { tabIndex: -1 } : {})}
       onClick={(event) => {
         event.stopPropagation();
-        asked.value = action;
+        // A new one each time: the one before may be about to be forgotten.
+        asked.value = { ...action };
       }}
     >
       {action.verb}
@@ -68,6 +69,8 @@ export function ConfirmDialog(): VNode {
     dialog.current!.showModal();
   }, [action]);
   const close = () => {
+    // The event comes late on a busy page, and it may be open for the next one.
+    if (dialog.current?.open) return;
     asked.value = undefined;
     // The row may have been made anew meanwhile; then the main part has it.
     const { current: back } = opener;
