@@ -163,7 +163,7 @@ scene(
     const hasty = await Screen.open(rig, "nodes");
     // In the midst of the first look, which takes many turns.
     hasty.leave();
-    for (let at = 0; at < 200; at++) await turn();
+    for (let at = 0; at < 5_000; at++) await turn();
     rig.link("a-late-one");
     const screen = await Screen.open(rig, "");
     assertEquals((await screen.next()).data.nodes.online, 1_601);
