@@ -6,6 +6,7 @@
  */
 
 import type { CommandWords, WordOffer } from "./command_words.ts";
+import { operandCases, valueCases } from "./shell_cases.ts";
 
 /** See the module description. */
 export function bashScript(commands: readonly CommandWords[]): string {
@@ -22,14 +23,14 @@ ${commands.map(flagsCase).join("\n")}
 
 _tunnel_value() {
   case "$1 $2" in
-${commands.flatMap(valueCases).join("\n")}
+${commands.flatMap((words) => valueCases(words, offerOf)).join("\n")}
   *) return 1 ;;
   esac
 }
 
 _tunnel_operand() {
   case "$1 $2" in
-${commands.flatMap(operandCases).join("\n")}
+${commands.flatMap((words) => operandCases(words, offerOf)).join("\n")}
   esac
 }
 
@@ -111,26 +112,6 @@ complete -F _tunnel tunnel
 function flagsCase({ name, flags }: CommandWords): string {
   const words = flags.map(({ name }) => `--${name}`);
   return `  ${name}) _tunnel_words "${[...words, "--help"].join(" ")}" ;;`;
-}
-
-function valueCases({ name, flags }: CommandWords): readonly string[] {
-  return flags.filter(({ value }) => value.kind !== "none").map((flag) => {
-    const words = [`--${flag.name}`, ...flag.short ? [`-${flag.short}`] : []];
-    const patterns = words.map((word) => `"${name} ${word}"`).join(" | ");
-    return `  ${patterns}) ${offerOf(flag.value)} ;;`;
-  });
-}
-
-function operandCases(
-  { name, verbs, operand }: CommandWords,
-): readonly string[] {
-  return [
-    ...verbs.map(({ name: verb, operand }) =>
-      [`"${name} ${verb}"`, operand] as const
-    ),
-    ...verbs.length === 0 ? [[`"${name} "*`, operand] as const] : [],
-  ].filter(([, { kind }]) => kind !== "none" && kind !== "anything")
-    .map(([pattern, operand]) => `  ${pattern}) ${offerOf(operand)} ;;`);
 }
 
 function offerOf(offer: WordOffer): string {

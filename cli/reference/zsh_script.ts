@@ -5,6 +5,7 @@
  */
 
 import type { CommandWords, WordOffer } from "./command_words.ts";
+import { operandCases, valueCases } from "./shell_cases.ts";
 
 /** See the module description. */
 export function zshScript(commands: readonly CommandWords[]): string {
@@ -38,7 +39,7 @@ ${commands.map(flagsCase).join("\n")}
 
 _tunnel_value() {
   case "$1 $2" in
-${commands.flatMap(valueCases).join("\n")}
+${commands.flatMap((words) => valueCases(words, offerOf)).join("\n")}
     *) return 1 ;;
   esac
   return 0
@@ -46,7 +47,7 @@ ${commands.flatMap(valueCases).join("\n")}
 
 _tunnel_operand() {
   case "$1 $2" in
-${commands.flatMap(operandCases).join("\n")}
+${commands.flatMap((words) => operandCases(words, offerOf)).join("\n")}
   esac
 }
 
@@ -111,26 +112,6 @@ function flagsCase({ name, flags }: CommandWords): string {
   const lines = [...words, pair("--help", "Show the help")]
     .map((word) => `      ${word}`);
   return `    ${name}) flags=(\n${lines.join("\n")}\n    ) ;;`;
-}
-
-function valueCases({ name, flags }: CommandWords): readonly string[] {
-  return flags.filter(({ value }) => value.kind !== "none").map((flag) => {
-    const words = [`--${flag.name}`, ...flag.short ? [`-${flag.short}`] : []];
-    const patterns = words.map((word) => `"${name} ${word}"`).join(" | ");
-    return `    ${patterns}) ${offerOf(flag.value)} ;;`;
-  });
-}
-
-function operandCases(
-  { name, verbs, operand }: CommandWords,
-): readonly string[] {
-  return [
-    ...verbs.map(({ name: verb, operand }) =>
-      [`"${name} ${verb}"`, operand] as const
-    ),
-    ...verbs.length === 0 ? [[`"${name} "*`, operand] as const] : [],
-  ].filter(([, { kind }]) => kind !== "none" && kind !== "anything")
-    .map(([pattern, operand]) => `    ${pattern}) ${offerOf(operand)} ;;`);
 }
 
 function offerOf(offer: WordOffer): string {
