@@ -16,7 +16,6 @@ import type {
 } from "../platform/log/connection_log.ts";
 import type { Log } from "../platform/log/log.ts";
 import type { MetricRegistry } from "../platform/metrics/metrics.ts";
-import type { ConnectionId } from "../proto/peer/connection_id.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import {
   ACCESS_LINES,
@@ -54,6 +53,7 @@ export interface AccessLogEnvironment {
   readonly prefix: string;
   /** The machine's; for tests. */
   readonly files?: AuditFiles;
+  readonly random?: () => number;
 }
 
 /** See the module description. */
@@ -63,17 +63,18 @@ export class AccessLog implements AccessRecorder {
   readonly #line: AccessLine;
   readonly #time: LineTime;
   readonly #bytes = new Uint8Array(LINE_BYTES_MAX);
-  /** Ids whose last 32 bits are below it are written down. */
-  readonly #below: number;
+  readonly #sample: number;
+  readonly #random: () => number;
   #lines = 0;
 
   private constructor(
     { file, format, sample }: AccessLogOptions,
-    { log, timers, metrics, prefix, files }: AccessLogEnvironment,
+    { log, timers, metrics, prefix, files, random }: AccessLogEnvironment,
   ) {
     this.#timers = timers;
     this.#line = ACCESS_LINES[format];
-    this.#below = sample * 2 ** 32;
+    this.#sample = sample;
+    this.#random = random ?? Math.random;
     this.#time = format === "common"
       ? new LineTime(timers, commonSecond)
       : new LineTime(timers);
@@ -114,10 +115,9 @@ export class AccessLog implements AccessRecorder {
     return options && new AccessLog(options, environment);
   }
 
-  /** The same for one id in all programs: it is made from the id alone. */
-  takes(id: ConnectionId | undefined): boolean {
-    if (this.#below >= 2 ** 32 || id === undefined) return true;
-    return parseInt(id.slice(8), 16) < this.#below;
+  /** By lot, and not by the id: callers choose that, and hide no connection. */
+  draws(): boolean {
+    return this.#sample >= 1 || this.#random() < this.#sample;
   }
 
   record(connection: ConnectionRecord): void {

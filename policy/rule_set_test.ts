@@ -114,7 +114,7 @@ Deno.test("what only looks like a name fits no pattern", () => {
   for (
     const host of [
       ...["127.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001"],
-      ...["a\u0000.example", "a b.example", "a/.example", "x".repeat(300)],
+      ...["a b.example", "a/.example", "x".repeat(300)],
     ]
   ) {
     assertEquals(evaluated(set, `tcp ${host}:80`), "unasked -", host);

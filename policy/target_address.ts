@@ -6,6 +6,7 @@
  */
 
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
+import { hasUnseen } from "../proto/peer/dns_name.ts";
 
 /**
  * The names that Go knows on every machine (`services` in its net package). What
@@ -40,6 +41,9 @@ export function splitAddress(
   target: DialTarget,
 ): { readonly host: string; readonly port: number } {
   const { protocol, address } = target;
+  if (hasUnseen(address)) {
+    throw addressError(protocol, address, "it has characters that nobody sees");
+  }
   const match = /^(?:\[([^\][]*)\]|([^:\][]*)):([^:]*)$/.exec(address);
   if (match === null) {
     const isBare = !address.includes(":") || /^\[[^\][]*\]$/.test(address);

@@ -1,4 +1,5 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
+import { DialError } from "../proto/peer/dial_error.ts";
 import { splitAddress } from "./target_address.ts";
 
 for (
@@ -14,3 +15,24 @@ for (
     assertEquals(splitAddress({ protocol, address }), { host, port });
   });
 }
+
+Deno.test("an address with what nobody sees is none", () => {
+  for (
+    const unseen of [
+      "\0",
+      "\x9b",
+      "\u200b",
+      "\u00ad",
+      "\u202e",
+      "\ufe0f",
+      "\u2028",
+    ]
+  ) {
+    const address = `loc${unseen}alhost:80`;
+    assertThrows(
+      () => splitAddress({ protocol: "tcp", address }),
+      DialError,
+      "it has characters that nobody sees",
+    );
+  }
+});

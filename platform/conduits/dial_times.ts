@@ -25,10 +25,15 @@ export class DialTimes {
 
   /**
    * @param shares Such as 0.5 for the median.
+   * @param ageMs Older ones do not count.
    * @returns In milliseconds, in the order of `shares`; none without dials.
    */
-  percentiles(nowMs: number, shares: readonly number[]): readonly number[] {
-    const since = nowMs - DIAL_TIMES_AGE_MS;
+  percentiles(
+    nowMs: number,
+    shares: readonly number[],
+    ageMs: number = DIAL_TIMES_AGE_MS,
+  ): readonly number[] {
+    const since = nowMs - ageMs;
     const lately = this.#tookMs.filter((_, at) => this.#atMs[at]! >= since)
       .sort();
     if (lately.length === 0) return [];

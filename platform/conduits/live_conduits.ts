@@ -5,7 +5,8 @@
  *
  * It is always on. A conduit costs it an entry; what is read and written costs
  * it nothing beyond the two sums that `ObservedConduit` has anyway; one tick in
- * five seconds, only while there are conduits, notes how far each has come.
+ * five seconds, only while there are conduits or rates, notes how far each has
+ * come.
  *
  * @module
  */
@@ -97,6 +98,7 @@ export class LiveConduits {
 
   /** A dial begins; {@linkcode dialOver} follows. */
   dialBegins(dial: LiveDial): void {
+    this.#arm();
     this.#dialed++;
     dial.place = this.#dials.add(dial);
   }
@@ -210,6 +212,14 @@ export class LiveConduits {
     this.#tick = undefined;
   }
 
+  /** Something has moved since the tick before: rates would go on without end. */
+  get #isFresh(): boolean {
+    const { toTarget, fromTarget, dials } = this.#before;
+    const last = this.#last;
+    return last.toTarget !== toTarget || last.fromTarget !== fromTarget ||
+      last.dials !== dials;
+  }
+
   #mark(): Mark {
     let { toTarget, fromTarget } = this.#gone;
     for (const conduit of this.#conduits) {
@@ -253,7 +263,7 @@ export class LiveConduits {
         this.#tick = undefined;
         this.#note(to);
       });
-    } else if (this.size > 0) this.#arm();
+    } else if (this.size > 0 || this.#isFresh) this.#arm();
     else {
       // Places of those that are over wait for the next ones until all are.
       this.#conduits.shrink();

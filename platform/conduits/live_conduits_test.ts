@@ -78,6 +78,27 @@ Deno.test("what a conduit moves is counted, and how fast in the last seconds", a
   assertEquals(rig.timers.pendingCount, 0, "no tick without conduits");
 });
 
+Deno.test("nothing has a rate when nothing has moved for some seconds", async () => {
+  const rig = new Rig();
+  const { caller } = rig.open("c1");
+  const dial = { id: "d1", askedMs: 0, facts: {}, kill() {} } as LiveDial;
+  rig.list.dialBegins(dial);
+  caller.write(bytes(100_000));
+  await settled();
+  assert(rig.list.totals().toTargetRate > 0);
+  caller.reset("done");
+  rig.list.dialOver(dial);
+  await settled();
+  rig.timers.advance(17_000);
+  const { toTargetRate, dialRate } = rig.list.totals();
+  assertEquals([toTargetRate, dialRate], [0, 0]);
+  assertEquals(rig.timers.pendingCount, 0, "and no tick is left");
+  rig.list.dialBegins(dial);
+  rig.timers.advance(1_000);
+  assert(rig.list.totals().dialRate > 0, "a dial alone has one, too");
+  rig.list.stop();
+});
+
 Deno.test("a killed conduit is a reset for both sides, with the reason", async () => {
   const rig = new Rig();
   const { ends } = rig.open("c1");

@@ -8,7 +8,7 @@
  */
 
 import { clipped } from "../../proto/peer/quoted.ts";
-import { nearest } from "../text/nearest.ts";
+import { didYouMean, nearest } from "../text/nearest.ts";
 import {
   type DocumentPath,
   FieldError,
@@ -137,10 +137,9 @@ function scalarProblem(shape: Scalar, value: unknown): string | undefined {
     }
     case "word": {
       if (shape.words.some((word) => word === value)) return undefined;
-      const near = typeof value === "string"
-        ? nearest(value.slice(0, 100), shape.words)
-        : undefined;
-      const hint = near === undefined ? "" : `; did you mean ${near}?`;
+      const hint = typeof value === "string"
+        ? didYouMean(value.slice(0, 100), shape.words)
+        : "";
       return `saw ${seen}, wanted ${shape.words.join(", ")}${hint}`;
     }
     case "number": {

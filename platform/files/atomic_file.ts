@@ -9,6 +9,8 @@
  */
 
 import { dirname } from "node:path";
+import { systemProblem, withFile } from "../errors/error_code.ts";
+import { isSystemError } from "./file_error.ts";
 
 /** Owner only: most of what is kept this way is secret. */
 const PRIVATE_MODE = 0o600;
@@ -34,9 +36,33 @@ export async function replaceFile(
     await Deno.rename(unfinished, path);
   } catch (error) {
     await removeFile(unfinished);
-    throw error;
+    throw withFile(error, path);
   }
   await syncDirectory(dirname(path));
+}
+
+/**
+ * Keeps what no connection depends on: written only if it is news, so that a
+ * full disk keeps no program from starting.
+ *
+ * @param warn Told the sentence when it cannot be written.
+ * @returns Whether it is there.
+ */
+export async function keepFile(
+  path: string,
+  text: string,
+  warn: (line: string) => void,
+  mode?: number,
+): Promise<boolean> {
+  try {
+    const before = await Deno.readTextFile(path).catch(() => undefined);
+    if (before !== text) await replaceFile(path, text, mode);
+    return true;
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+    warn(`Cannot keep ${path}: ${systemProblem(error)}`);
+    return false;
+  }
 }
 
 /**
@@ -124,7 +150,7 @@ async function writeUnfinished(
     await file.sync();
   } catch (error) {
     await removeFile(unfinished);
-    throw error;
+    throw withFile(error, path);
   }
   return unfinished;
 }

@@ -3,6 +3,7 @@ import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import {
   createFile,
   finishedFiles,
+  keepFile,
   removeFile,
   removeUnfinished,
   removeUnfinishedOf,
@@ -58,4 +59,23 @@ Deno.test("what one file has left is removed without what others write", () =>
     await removeUnfinishedOf(`${folder}/a.json`);
     assertEquals(await removeFile(own), false);
     assertEquals(await removeFile(other), true);
+  }));
+
+Deno.test("what is kept is written only if it is news, and costs no start", () =>
+  inMemoryFolder(async (folder) => {
+    const path = `${folder}/kept`;
+    const lines: string[] = [];
+    const keep = (at: string, text: string) =>
+      keepFile(at, text, (line) => lines.push(line));
+    const inode = async () => (await Deno.stat(path)).ino;
+    assertEquals(await keep(path, "one"), true);
+    const before = await inode();
+    assertEquals(await keep(path, "one"), true);
+    assertEquals(await inode(), before);
+    assertEquals(await keep(path, "two"), true);
+    assertEquals(await Deno.readTextFile(path), "two");
+    assertEquals(await keep(`${folder}/none/a`, "text"), false);
+    assertEquals(lines, [
+      `Cannot keep ${folder}/none/a: there is no such file`,
+    ]);
   }));

@@ -47,7 +47,8 @@ export function checkSeen(
   const bits = others === "read" ? OTHERS : OTHERS_WRITE;
   if (mode !== null && (mode & bits) !== 0) {
     const seen = (mode & 0o777).toString(8).padStart(4, "0");
-    const wanted = isDirectory ? "0700" : "0600";
+    const isProgram = others === "change" && (mode & 0o100) !== 0;
+    const wanted = isDirectory ? "0700" : isProgram ? "0755" : "0600";
     throw new PrivateFileError(
       `Cannot use ${path}: its mode is ${seen}, wanted ${wanted}: others ` +
         `could ${others} it; look who did, then chmod ${wanted} ${path}`,

@@ -55,8 +55,8 @@ export type FailedDial =
 
 /** Writes a line for each connection that is over; see `policy/access_log.ts`. */
 export interface AccessRecorder {
-  /** Whether this one is written down. Those that fail always are. */
-  takes(id: ConnectionId | undefined): boolean;
+  /** Whether the next one is written down. Those that fail always are. */
+  draws(): boolean;
   /** Takes what it needs before it returns. */
   record(connection: ConnectionRecord): void;
 }
@@ -73,9 +73,9 @@ export class ConnectionLog {
     this.#access = access;
   }
 
-  /** Whether `opened` logs anything: check before facts are gathered. */
-  wants(id: ConnectionId | undefined): boolean {
-    return this.#log.wantsDetails || this.#access?.takes(id) === true;
+  /** Whether to call `opened` for the next one: ask before facts are gathered. */
+  wants(): boolean {
+    return this.#log.wantsDetails || this.#access?.draws() === true;
   }
 
   /**
@@ -110,7 +110,7 @@ export class ConnectionLog {
   }
 
   /**
-   * It is open.
+   * It is open, and `wants` has said yes.
    *
    * @param startMs When it was requested, by the clock.
    * @param inner Called as well, where there is another observer.
@@ -121,8 +121,9 @@ export class ConnectionLog {
     startMs: number,
     inner: ConduitObserver = NOBODY,
   ): ConduitObserver {
-    const { id } = facts;
-    const access = this.#access?.takes(id) === true ? this.#access : undefined;
+    // Without details it was the lot that said yes.
+    const isDrawn = !this.#log.wantsDetails || this.#access?.draws() === true;
+    const access = isDrawn ? this.#access : undefined;
     const to = { log: this.#log, clock: this.#clock, access };
     return new LoggedConnection(to, facts, startMs, inner);
   }

@@ -17,6 +17,8 @@ import {
 } from "@logtape/logtape";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { type LineDevice, LineOutput } from "./line_output.ts";
+import { asFaultOfOurs } from "../errors/missing_right.ts";
+import { lineKey } from "./line_key.ts";
 import { printable } from "./printable.ts";
 import { RepeatedLines } from "./repeated_lines.ts";
 
@@ -27,8 +29,8 @@ export type LogFormat = "text" | "json";
  * A place to log to. Messages are complete sentences or clauses without
  * placeholders; what varies is in `fields` as well where a machine may read it.
  *
- * A line that may come again and again has a `key`, its kind and its subject:
- * of lines with one key the first is written, and the others are counted
+ * A line that may come again and again has a `key`, its subject: of lines with
+ * one key that say the same the first is written, and the others are counted
  * (`repeated_lines.ts`).
  */
 export interface Log {
@@ -130,13 +132,14 @@ export function openLog(
     const write = logger[kind].bind(logger);
     return (message, fields, key) => {
       if (level < least) return;
-      const text = withoutPlaceholders(printable(message, MESSAGE_LENGTH_MAX));
-      const properties = fields === undefined ? {} : printableFields(fields);
+      const said = asFaultOfOurs(message);
+      const text = withoutPlaceholders(printable(said, MESSAGE_LENGTH_MAX));
+      const ours = said === message ? {} : { code: "TUN907" };
+      const properties = { ...printableFields(fields), ...ours };
       if (key === undefined) return write(text, properties);
-      repeated.add(
-        printable(`${kind} ${key}`, KEY_LENGTH_MAX),
-        (note) => write(text + note, properties),
-      );
+      const subject = printable(key, KEY_LENGTH_MAX);
+      const news = `${kind} ${lineKey(text)}`;
+      repeated.add(subject, news, (note) => write(text + note, properties));
     };
   };
   return {
@@ -178,13 +181,13 @@ function writeToStderr(logFormat: LogFormat, output: LineOutput): void {
   });
 }
 
-function printableFields(fields: LogFields): LogFields {
+function printableFields(fields: LogFields = {}): LogFields {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [
       name,
       typeof value === "string"
         ? printable(
-          value,
+          asFaultOfOurs(value),
           name === "stack" ? MESSAGE_LENGTH_MAX : FIELD_LENGTH_MAX,
         )
         : value,

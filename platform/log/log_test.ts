@@ -32,6 +32,22 @@ Deno.test("a line of text has time, level, message and fields", () => {
   );
 });
 
+Deno.test("a missing right is told as a fault of ours", () => {
+  const text = written(
+    { format: "text", level: 2 },
+    (log) =>
+      log.warn(
+        'Cannot ask: Requires net access to "a:1", run again with the ' +
+          "--allow-net flag",
+        { code: "TUN802", server: "a:1" },
+      ),
+  );
+  assertMatch(
+    text,
+    /\(net "a:1"\); please report it code=TUN907 server=a:1\n$/,
+  );
+});
+
 Deno.test("a line of JSON is one object", () => {
   const text = written(
     { format: "json", level: 2 },
@@ -97,11 +113,11 @@ Deno.test("a peer's words cannot make a line of any length", () => {
   assertMatch(text, /x… \(56007 more characters\) agent="x+… \(59000 more/);
 });
 
-Deno.test("lines of one key are written once, and then counted", () => {
+Deno.test("lines of one key that say the same are written once, and then counted", () => {
   const timers = new FakeTimers();
   const text = written({ format: "text", level: 2, timers }, (log) => {
     for (let i = 0; i < 38; i++) {
-      log.event(`Cannot link: ${i}`, { port: i }, "link a");
+      log.event(`Cannot link: late by ${i} ms`, { port: i }, "link a");
     }
     log.event("Cannot link: other", {}, "link b");
     log.warn("Cannot link: warned", { code: "TUN402" }, "link a");
@@ -109,10 +125,10 @@ Deno.test("lines of one key are written once, and then counted", () => {
   });
   const lines = text.split("\n").filter((line) => line.includes("link: "));
   assertEquals(lines.length, 4);
-  assertMatch(lines[0]!, / INFO Cannot link: 0 port=0$/);
+  assertMatch(lines[0]!, / INFO Cannot link: late by 0 ms port=0$/);
   assertMatch(
-    lines[3]!,
-    /Cannot link: 37 \(same, 37 more until \d{4}-[\d:T.-]+Z\) port=37$/,
+    lines[2]!,
+    /Cannot link: late by 37 ms \(same, 37 more until \d{4}-[\d:T.-]+Z\) port=37$/,
   );
 });
 

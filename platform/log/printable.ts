@@ -35,3 +35,20 @@ function escape(character: string): string {
   return SHORT.get(character) ??
     (code.length > 4 ? `\\u{${code}}` : `\\u${code}`);
 }
+
+/**
+ * The same value, in JSON that no terminal obeys: names are of peers, and JSON
+ * itself escapes only the oldest control characters.
+ */
+export function jsonText(value: unknown, indent = 0): string {
+  return (JSON.stringify(value, null, indent) ?? "null").replace(
+    UNSEEN,
+    (text) =>
+      text.split("").map((unit) =>
+        `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`
+      ).join(""),
+  );
+}
+
+/** DEL, C1, breaks of lines, the unseen, what turns text around. */
+const UNSEEN = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;

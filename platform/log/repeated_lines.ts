@@ -20,6 +20,9 @@ export const GATHER_MS: readonly number[] = [10_000, 60_000, 600_000];
 /** Keys that are remembered; the oldest gives way. */
 export const KEYS_MAX = 256;
 
+/** Other texts of one key that are written while it is gathered. */
+export const TEXTS_MAX = 20;
+
 /** New keys in a second while more come than are remembered. */
 export const CROWD_PER_SECOND = 10;
 
@@ -40,8 +43,12 @@ interface Entry {
   write: WriteLine;
   /** When that came, as a person reads it. */
   lastMs: number;
-  /** They are alike and not the same. */
-  readonly isCrowd: boolean;
+  /** Of the last line that was written. */
+  text: string;
+  /** How many others have taken its place meanwhile. */
+  texts: number;
+  /** What is held is alike and not the same. */
+  isCrowd: boolean;
   timer: Timer | undefined;
 }
 
@@ -61,20 +68,29 @@ export class RepeatedLines {
   /**
    * Takes a line.
    *
-   * @param key Lines of one key repeat each other: the same kind, the same
-   *   subject.
+   * @param key Lines of one key are about one subject: only those that say the
+   *   same repeat each other.
+   * @param text What it says, without what differs each time.
    * @param write Called now, later, or never when a later line replaces it.
    */
-  add(key: string, write: WriteLine): void {
+  add(key: string, text: string, write: WriteLine): void {
     const nowMs = this.#timers.now();
     let entry = this.#entries.get(key);
     if (entry === undefined && !this.#mayBeNew(nowMs)) {
-      key = CROWD_KEY;
+      key = text = CROWD_KEY;
       entry = this.#entries.get(key);
     }
     if (entry === undefined || isOver(entry, nowMs)) {
-      this.#remember(key, nowMs, write);
+      this.#remember(key, text, nowMs, write);
       return write("");
+    }
+    if (entry.text !== text) {
+      if (entry.texts++ < TEXTS_MAX) {
+        reportHeld(entry);
+        entry.text = text;
+        return write("");
+      }
+      entry.isCrowd = true;
     }
     entry.held++;
     entry.write = write;
@@ -104,7 +120,7 @@ export class RepeatedLines {
     return this.#crowdNew++ < CROWD_PER_SECOND;
   }
 
-  #remember(key: string, nowMs: number, write: WriteLine): void {
+  #remember(key: string, text: string, nowMs: number, write: WriteLine): void {
     this.#entries.delete(key);
     if (this.#entries.size >= KEYS_MAX) this.#forgetOldest();
     this.#entries.set(key, {
@@ -112,6 +128,8 @@ export class RepeatedLines {
       untilMs: nowMs + GATHER_MS[0]!,
       held: 0,
       write,
+      text,
+      texts: 0,
       lastMs: 0,
       isCrowd: key === CROWD_KEY,
       timer: undefined,
@@ -127,6 +145,8 @@ export class RepeatedLines {
 
   #report(entry: Entry): void {
     reportHeld(entry);
+    entry.texts = 0;
+    entry.isCrowd = entry.text === CROWD_KEY;
     entry.stage = Math.min(entry.stage + 1, GATHER_MS.length - 1);
     entry.untilMs = this.#timers.now() + GATHER_MS[entry.stage]!;
   }

@@ -5,6 +5,7 @@ import {
   GATHER_MS,
   KEYS_MAX,
   RepeatedLines,
+  TEXTS_MAX,
 } from "./repeated_lines.ts";
 
 /** Lines that were written, and what makes them. */
@@ -13,9 +14,11 @@ function rig() {
   const lines: string[] = [];
   const repeated = new RepeatedLines(timers, () => 0);
   const say = (key: string, text = key) =>
-    repeated.add(key, (note) => lines.push(text + note));
+    repeated.add(key, key, (note) => lines.push(text + note));
+  const tell = (text: string) =>
+    repeated.add("subject", text, (note) => lines.push(text + note));
   const take = () => lines.splice(0);
-  return { timers, repeated, say, take };
+  return { timers, repeated, say, tell, take };
 }
 
 const UNTIL = "until 1970-01-01T00:00:00.000Z";
@@ -26,6 +29,35 @@ Deno.test("the first line is written at once, the last with a count", () => {
   assertEquals(take(), ["one"]);
   timers.advance(GATHER_MS[0]!);
   assertEquals(take(), [`three (same, 2 more ${UNTIL})`]);
+});
+
+Deno.test("only the same text is withheld, and the last line tells how it is", () => {
+  const { timers, tell, take } = rig();
+  for (const text of ["bad port", "bad port", "well again", "bad weight"]) {
+    tell(text);
+  }
+  tell("bad port");
+  assertEquals(take(), [
+    "bad port",
+    `bad port (same, 1 more ${UNTIL})`,
+    "well again",
+    "bad weight",
+    "bad port",
+  ]);
+  timers.advance(GATHER_MS[0]!);
+  assertEquals([take(), timers.pendingCount], [[], 0]);
+});
+
+Deno.test("ever other texts of one subject are few lines", () => {
+  const { timers, tell, take } = rig();
+  for (let i = 0; i <= 1_000; i++) tell(`text ${i}`);
+  assertEquals(take().length, 1 + TEXTS_MAX);
+  timers.advance(GATHER_MS[0]!);
+  assertEquals(take(), [
+    `text 1000 (others, ${1_000 - TEXTS_MAX} more ${UNTIL})`,
+  ]);
+  tell("text 1001");
+  assertEquals(take(), ["text 1001"]);
 });
 
 Deno.test("the longer it goes on, the rarer it is logged", () => {

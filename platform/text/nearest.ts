@@ -11,6 +11,16 @@
  */
 export const COMPARISONS_MAX = 2_000_000;
 
+/** @returns `; did you mean X?`, or nothing when nothing is near. */
+export function didYouMean(
+  seen: string,
+  candidates: Iterable<string>,
+  dashes = "",
+): string {
+  const near = nearest(seen, candidates);
+  return near === undefined ? "" : `; did you mean ${dashes}${near}?`;
+}
+
 /**
  * The candidate that a typing mistake would most likely have meant.
  *
