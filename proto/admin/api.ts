@@ -30,6 +30,8 @@ export const ADMIN_PATHS = {
   conduit: "/v1/conduits/",
   /** `EventsAnswer`; all programs. */
   events: "/v1/events",
+  /** `HistoryAnswer`; servers. */
+  history: "/v1/history",
   /** Server-sent events, see `watch.ts`; servers. */
   watch: "/v1/watch",
   /** `ServicesAnswer`; servers with discovery, and proxies. */

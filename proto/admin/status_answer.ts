@@ -25,6 +25,8 @@ export interface ProgramInfo {
   readonly program: "server" | "agent" | "proxy";
   /** Server id, agent id, or name of the proxy's node. */
   readonly id: string;
+  /** The machine's own name; servers. */
+  readonly host?: string;
   readonly version: string;
   readonly pid: number;
   readonly startedAt: string;

@@ -49,7 +49,7 @@ export const AREAS: Readonly<Record<string, string>> = {
 };
 
 /** Codes that were in the table once; none of them may come back. */
-export const RETIRED: readonly string[] = [];
+export const RETIRED: readonly string[] = ["TUN520"];
 
 /** Whether `text`, which may be a peer's, is a code that is known here. */
 export function isCode(text: string): text is Code {

@@ -198,9 +198,10 @@ export const COMMAND_LINE = {
     causes: [
       "No program runs, or it has another state directory.",
       "It listens on another admin port.",
+      "It stands still: it takes connections and answers nothing.",
     ],
     mend: [
-      "`systemctl status tunnel-server` (or agent, or proxy).",
+      "`tunnel doctor server` (or agent, or proxy).",
       "Give the same `--state-dir` as the program, or `--admin-port`.",
     ],
     see: "operations.md",

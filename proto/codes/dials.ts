@@ -25,7 +25,8 @@ export const DIALS = {
   TUN502: {
     slug: "target-timeout",
     title: "The target does not answer",
-    means: "The agent tried to connect and had no answer in its time.",
+    means: "The agent tried to connect and had no answer in its time " +
+      "(connection timed out, i/o timeout).",
     causes: ["A firewall drops it.", "The host is down.", "A wrong address."],
     mend: ["On the node: `nc -vz HOST PORT`."],
     see: "operations.md",
@@ -33,7 +34,8 @@ export const DIALS = {
   TUN503: {
     slug: "target-refused",
     title: "The target refuses the connection",
-    means: "The host answers, and nothing listens on that port.",
+    means: "The host answers, and nothing listens on that port " +
+      "(connection refused).",
     causes: [
       "The program does not run, or listens on another port or address.",
       "`127.0.0.1` is the node's, not the caller's.",
@@ -44,7 +46,8 @@ export const DIALS = {
   TUN504: {
     slug: "target-unreachable",
     title: "There is no way to the target",
-    means: "The node has no route to that address, or the host is away.",
+    means: "The node has no route to that address, or the host is away " +
+      "(no route to host, network is unreachable).",
     causes: ["Routing on the node.", "IPv6 that is not there."],
     mend: ["On the node: `ip route get ADDRESS`."],
     see: "operations.md",
@@ -52,7 +55,8 @@ export const DIALS = {
   TUN505: {
     slug: "target-unresolved",
     title: "The target's name cannot be resolved",
-    means: "The node asked its resolver, which has no address for the name.",
+    means: "The node asked its resolver, which has no address for the name " +
+      "(no such host).",
     causes: ["A typing error.", "The name is known elsewhere only."],
     mend: ["On the node: `getent hosts NAME`."],
     see: "operations.md",
@@ -170,14 +174,6 @@ export const DIALS = {
     mend: ["Give all servers the same policy and version."],
     see: "operations.md",
   },
-  TUN520: {
-    slug: "caller-gone",
-    title: "Who reads our output has ended",
-    means: "The pipe behind the command was closed.",
-    causes: ["`| head`, or a program that ended."],
-    mend: ["Nothing."],
-    see: "operations.md",
-  },
   TUN521: {
     slug: "endpoint-failed",
     title: "No endpoint of a service could be reached",
@@ -201,5 +197,16 @@ export const DIALS = {
     causes: ["See the sentence: it says who."],
     mend: ["Ask them; the audit log has when."],
     see: "admin-api.md",
+  },
+  TUN524: {
+    slug: "host-is-node",
+    title: "The target's host is the name of a connected node",
+    means: "Our commands connect to that node's own loopback then, and say so.",
+    causes: ["`tunnel dial NODE:PORT`, without `--node`."],
+    mend: [
+      "Nothing, if the node was meant; else give the host's address or its " +
+      "full name.",
+    ],
+    see: "see.md",
   },
 } as const satisfies Area;

@@ -239,11 +239,15 @@ export const JOINING = {
   },
   TUN327: {
     slug: "authority-in-use",
-    title: "A CA cannot be retired yet",
-    means:
-      "Certificates of it are still held: their nodes would be locked out.",
-    causes: ["Nodes were away while the CA changed."],
+    title: "A change of the CA cannot take that step now",
+    means: "rotate, activate and retire follow each other, and no step may " +
+      "lock a node out.",
+    causes: [
+      "The step before was not taken, or was taken already.",
+      "Nodes that still hold certificates of a CA to be retired were away.",
+    ],
     mend: [
+      "`tunnel ca show` says how far the change is.",
       "Wait for the nodes that the line names, or forget those that are gone.",
       "`tunnel ca retire ID --force` locks them out.",
     ],

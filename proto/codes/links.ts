@@ -11,7 +11,8 @@ export const LINKS = {
   TUN401: {
     slug: "server-unreachable",
     title: "No connection to the server",
-    means: "TCP did not reach the server. It is tried again.",
+    means: "TCP did not reach the server (connection refused, connection " +
+      "timed out). It is tried again.",
     causes: [
       "The server does not run, or listens elsewhere.",
       "A firewall drops or refuses the connection.",
@@ -24,12 +25,16 @@ export const LINKS = {
   },
   TUN402: {
     slug: "no-server-linked",
-    title: "An agent has no link to any server",
-    means: "Nobody reaches this node. It is tried again and again.",
-    causes: ["The network, the server, or this node's certificate."],
+    title: "A node has no link to any server",
+    means: "Nobody reaches it. Its agent tries again and again.",
+    causes: [
+      "The agent or its machine does not run.",
+      "The network, the server, or the node's certificate.",
+    ],
     mend: [
-      "The line says why the last attempt failed.",
-      "`tunnel doctor agent`.",
+      "On the server: `tunnel doctor node NAME`.",
+      "On the node: `tunnel doctor agent`; its log says why an attempt failed.",
+      "A node that is gone for ever: `tunnel node forget NAME`.",
     ],
     see: "operations.md",
   },
@@ -216,5 +221,51 @@ export const LINKS = {
     causes: ["An upgrade is not complete."],
     mend: ["Upgrade servers first, then agents: `tunnel upgrade FILE`."],
     see: "ha.md",
+  },
+  TUN423: {
+    slug: "handshake-swallowed",
+    title: "The line swallows the TLS handshake",
+    means: "TCP connects, and what TLS sends is not answered.",
+    causes: [
+      "The path takes smaller packets than this machine sends, and the ICMP " +
+      "message that says so is dropped (VPN, PPPoE, a tunnel).",
+      "A firewall that inspects TLS drops it.",
+    ],
+    mend: [
+      "Let ICMP (fragmentation needed, packet too big) through, or lower the " +
+      "MTU: `ip link set dev INTERFACE mtu 1280`.",
+      "Let the server's `--agent-port` through without inspection.",
+    ],
+    see: "doctor.md",
+  },
+  TUN424: {
+    slug: "handshake-cut",
+    title: "The connection is ended as soon as TLS begins",
+    means: "A connection that says nothing stays open; a ClientHello ends it.",
+    causes: [
+      "A firewall or proxy on the way inspects TLS and refuses it.",
+      "The port is that of a program that does not speak TLS.",
+    ],
+    mend: [
+      "Let the server's `--agent-port` through without inspection.",
+      "Correct the port: agents connect to `--agent-port`, 8091 unless said.",
+    ],
+    see: "doctor.md",
+  },
+  TUN425: {
+    slug: "line-loses-packets",
+    title: "The line loses packets",
+    means: "The kernel had to send packets again. All works, slower.",
+    causes: ["A bad cable, Wi-Fi, or a line that is full."],
+    mend: ["`mtr -T -P 8091 SERVER` shows where."],
+    see: "doctor.md",
+  },
+  TUN426: {
+    slug: "loopback-only",
+    title: "The server takes agents of its own machine only",
+    means: "It listens on a loopback address, which no other machine reaches.",
+    causes: ["`--agent-bind-address` is 127.0.0.1, ::1 or localhost."],
+    mend: ["Leave `--agent-bind-address` out, or name an outer address."],
+    see: "operations.md",
   },
 } as const satisfies Area;

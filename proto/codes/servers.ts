@@ -109,4 +109,26 @@ export const SERVERS = {
     mend: ["Start `tunnel server`, or name its directory."],
     see: "doctor.md",
   },
+  TUN813: {
+    slug: "state-copy",
+    title: "The state cannot be copied like that",
+    means: "Nothing was changed, or the sentence says where the copy is.",
+    causes: [
+      "The place of the copy is not empty, or cannot be written.",
+      "A copy was interrupted, or servers change what is copied.",
+    ],
+    mend: ["Name an empty place; the sentence says what else."],
+    see: "identity.md",
+  },
+  TUN814: {
+    slug: "state-key",
+    title: "The key of the server's state cannot be used",
+    means: "Records are encrypted with the file of `--state-key-file`.",
+    causes: [
+      "The file cannot be read, others may read it, or it is no key.",
+      "It is another file than that of the other servers.",
+    ],
+    mend: ["Give the same file on all servers, with mode 0600."],
+    see: "security.md",
+  },
 } as const satisfies Area;

@@ -39,6 +39,17 @@ export function nodeProblem(metadata: Metadata): DialError | undefined {
  */
 export const ONE_AGENT_FIELD = "tunnel-one-agent";
 
+/**
+ * Means, with any value, that the target of a dial which names no node may be a
+ * connected node by its name: such a dial is refused with
+ * {@linkcode HOST_IS_NODE}, and the caller names the node. In the same places;
+ * ours, and sent by people's commands only.
+ */
+export const NODE_NAME_FIELD = "tunnel-node-name";
+
+/** The code of that refusal. */
+export const HOST_IS_NODE = "TUN524";
+
 /** Where the outcome of a dial goes; exactly one of the two, once. */
 export interface DialAnswer {
   /** Connected. `conduit` is not attached yet; the caller does that. */

@@ -61,8 +61,10 @@ export interface LinkPeer {
 export interface LinkConnection extends StreamOpener {
   /** Milliseconds (clock) when anything last arrived. */
   readonly lastHeardMs: number;
-  /** Since when a PING waits and nothing has come; `undefined`: none waits. */
+  /** Since when a PING waits for its answer; `undefined`: none does. */
   readonly askedMs: number | undefined;
+  /** The peer has answered so lately that it lives, and hears us. */
+  readonly isProven: boolean;
   /** False when new streams should be opened elsewhere (GOAWAY, ids run out). */
   readonly isUsable: boolean;
   /** Streams that move in bulk now. */
@@ -73,6 +75,8 @@ export interface LinkConnection extends StreamOpener {
   readonly leastRoundTripMs?: number | undefined;
   /** Asks for a sign of life. */
   checkLiveness(): void;
+  /** Calls `then` once it is proven, which may be at once, and may be never. */
+  whenAlive(then: () => void): void;
   /** Finishes what runs, takes nothing new. */
   shutdown(reason: string): void;
   /** Ends everything now. */
@@ -133,20 +137,29 @@ export interface AgentLink {
   /** Milliseconds (clock) when anything last arrived from the agent. */
   readonly lastHeardMs: number;
   /**
-   * Since when the agent was asked for a sign of life and nothing has come;
-   * `undefined`: it was not, or something has.
+   * Since when the agent was asked for a sign of life and has not answered;
+   * `undefined`: it was not, or it has.
    */
   readonly askedMs: number | undefined;
   /** Conduits and pending dials now. */
   readonly load: number;
+  /** Those among them of which one end has said all: what is left is a goodbye. */
+  readonly ending?: number;
   /** Conduits that move in bulk now, in either direction. */
   readonly bulkConduits: number;
   /** Newest round trip; `undefined` until one was measured. */
   readonly roundTripMs: number | undefined;
   /** The shortest one of the path; a queue on the way makes the newest longer. */
   readonly leastRoundTripMs?: number | undefined;
+  /** It has answered so lately that it lives, and hears us. */
+  readonly isProven: boolean;
   /** Asks for a sign of life, which moves `lastHeardMs`. */
   checkLiveness(): void;
+  /**
+   * Calls `then` when early data may leave for the agent: at once if it is
+   * proven, else when it has answered. Never where it saves nothing.
+   */
+  whenAlive(then: () => void): void;
   /** Makes the agent dial. Deadlines are the caller's business. */
   dial(
     target: DialTarget,

@@ -24,6 +24,8 @@ export const LINK_LIMITS: Partial<ConnectionLimits> = {
   // All callers may hang up at once, dials unanswered, and it is not the
   // server's doing; by the default it would lose the link, and all the others.
   resets: { burst: LINK_CONDUITS_MAX, perSecond: CONDUITS_PER_SECOND },
+  // More dials at once than the other end takes: each is refused.
+  streamErrors: { burst: LINK_CONDUITS_MAX, perSecond: CONDUITS_PER_SECOND },
   // Each of those ends may cross a response, a WINDOW_UPDATE and a reset.
   idleFrames: {
     burst: 3 * LINK_CONDUITS_MAX,

@@ -81,6 +81,8 @@ interface Linger {
   timer?: Timer;
   /** Since the timer was set. */
   hasMoved: boolean;
+  /** How the peer went, once all is passed on that it had sent; absent: well. */
+  readonly end?: ConduitEnd;
 }
 
 export class PacketConduit implements Conduit {
@@ -192,8 +194,9 @@ export class PacketConduit implements Conduit {
   end(isGone = false): void {
     if (this.#isClosed || this.isEnded) return;
     this.#outgoing = isGone ? "leaving" : "ending";
-    if (this.#linger !== undefined) this.close({ kind: "clean" });
-    else this.#sendEnd();
+    if (this.#linger !== undefined) {
+      this.close(this.#linger.end ?? { kind: "clean" });
+    } else this.#sendEnd();
   }
 
   reset(reason: string, kind: "reset" | "lost" = "reset"): void {
@@ -206,7 +209,14 @@ export class PacketConduit implements Conduit {
     // What was left when the conduit closed was credited then.
     if (this.#isClosed) return;
     this.#unconsumedBytes -= bytes;
-    if (this.#linger !== undefined) this.#linger.hasMoved = true;
+    if (this.#linger !== undefined) {
+      this.#linger.hasMoved = true;
+      const { end } = this.#linger;
+      // Not from inside a call of the owner.
+      if (end !== undefined && this.#unconsumedBytes === 0) {
+        queueMicrotask(() => this.close(end));
+      }
+    }
     if (this.#gatherer === undefined) this.#port.credit(bytes);
   }
 
@@ -278,6 +288,18 @@ export class PacketConduit implements Conduit {
     if (this.#isClosed) return;
     if (this.isEnded) return this.close({ kind: "clean" });
     this.#lingerFurther(linger);
+    this.writable();
+  }
+
+  /**
+   * The peer has given up both directions behind what it sent: that is passed on
+   * first. What the owner writes meanwhile has nowhere to go.
+   */
+  closeBehind(end: ConduitEnd): void {
+    if (this.#isClosed || this.#linger !== undefined) return;
+    if (this.#unconsumedBytes === 0) return this.close(end);
+    this.#linger = { leftBytes: GONE_LINGER_BYTES_MAX, hasMoved: false, end };
+    this.#lingerFurther(this.#linger);
     this.writable();
   }
 
@@ -378,11 +400,13 @@ export class PacketConduit implements Conduit {
     linger.hasMoved = false;
     linger.timer = this.#timers.after(GONE_LINGER_MS, () => {
       if (linger.hasMoved) return this.#lingerFurther(linger);
-      this.close({
-        kind: "reset",
-        reason: "Cannot keep the connection: the other end closed it " +
-          `${GONE_LINGER_MS / 1000} s ago and nothing moved since`,
-      });
+      this.close(
+        linger.end ?? {
+          kind: "reset",
+          reason: "Cannot keep the connection: the other end closed it " +
+            `${GONE_LINGER_MS / 1000} s ago and nothing moved since`,
+        },
+      );
     });
   }
 }

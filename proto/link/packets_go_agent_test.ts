@@ -25,6 +25,7 @@ import type {
   PendingDial,
 } from "./link.ts";
 import { agentService } from "./packets_server.ts";
+import { GONE_LINGER_MS } from "./packet_conduit.ts";
 import { CLOSED_IDS_MAX } from "./packets_mux.ts";
 import {
   CONDUIT_QUEUE_BYTES,
@@ -547,4 +548,40 @@ Deno.test("the late answer of a dial that was given up is no other's of the same
   agent.dial("tcp", { id });
   await settled();
   assertEquals(agent.random, first);
+});
+
+Deno.test("data right before CLOSE_RSP with an error is passed on before the error", async () => {
+  const server = new Server();
+  const agent = await server.agent();
+  const caller = await agent.connect(1);
+  caller.stopReading();
+  const data = new TextEncoder().encode("last words");
+  agent.script.say({ type: "DATA", connectId: 1, data });
+  agent.script.say(closeResponse(1, "boom"));
+  await settled();
+  assertEquals(caller.text, "last words");
+  assertEquals(caller.end, undefined);
+  caller.startReading();
+  assertEquals(await caller.closed, { kind: "reset", reason: "boom" });
+  // Who takes none of it is not waited for for ever.
+  const slow = await agent.connect(2);
+  slow.stopReading();
+  agent.script.say({ type: "DATA", connectId: 2, data });
+  agent.script.say(closeResponse(2, "boom"));
+  await settled();
+  assertEquals(slow.end, undefined);
+  server.timers.advance(GONE_LINGER_MS);
+  assertEquals(slow.end, { kind: "reset", reason: "boom" });
+});
+
+Deno.test("a connection of which one end has said all is no load any more", async () => {
+  const server = new Server();
+  const agent = await server.agent();
+  const caller = await agent.connect(1);
+  assertEquals([agent.link.load, agent.link.ending], [1, 0]);
+  caller.finish();
+  assertEquals([agent.link.load, agent.link.ending], [1, 1]);
+  agent.script.say(closeResponse(1));
+  await settled();
+  assertEquals([agent.link.load, agent.link.ending], [0, 0]);
 });

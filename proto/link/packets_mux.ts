@@ -78,6 +78,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
   /** The port whose turn it is; `spent`: none, until the next turn begins. */
   #turn: PacketsPort | "spent" | undefined;
   #isOver = false;
+  #ending = 0;
   /** Whether the peer announced half-close; set once its metadata is known. */
   peerIsOurs = false;
 
@@ -101,6 +102,11 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
   /** Conduits now. */
   get conduits(): number {
     return this.#ports.size;
+  }
+
+  /** Those of which one end has said all. */
+  get ending(): number {
+    return this.#ending;
   }
 
   /** Of the one stream that all conduits share. */
@@ -201,6 +207,13 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     if (bytes > 0) this.#body.consumed(bytes);
   }
 
+  /** One end has said all. */
+  noteEnding(port: PacketsPort): void {
+    if (port.isEnding || this.#ports.get(port.connectId) !== port) return;
+    port.isEnding = true;
+    this.#ending++;
+  }
+
   /** Packets for this id are late from now on. */
   forget(port: PacketsPort): void {
     // What came before that still waits for its reader, and counts.
@@ -208,6 +221,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     else if (this.#lingering.delete(port)) this.#leaveBudget();
     if (this.#ports.get(port.connectId) !== port) return;
     this.#ports.delete(port.connectId);
+    if (port.isEnding) this.#ending--;
     this.#waiting.delete(port);
   }
 
@@ -271,8 +285,10 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     packet: DataEnd | CloseRequest | CloseResponse,
   ): void {
     try {
-      if (packet.type === "DATA_END") port.conduit.deliverEnd();
-      else port.onClose(packet);
+      if (packet.type === "DATA_END") {
+        this.noteEnding(port);
+        port.conduit.deliverEnd();
+      } else port.onClose(packet);
     } catch (error) {
       this.#faulted(port, error);
     }

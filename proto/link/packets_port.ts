@@ -45,6 +45,8 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
   readonly #quiet: QuietClose | undefined;
   progressTick = 0;
   waitingBytes = 0;
+  /** One end has said all. */
+  isEnding = false;
   /** Received bytes whose stream credit has not been returned. */
   #heldBytes = 0;
   #stall: Timer | undefined;
@@ -113,7 +115,10 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
     if (isRequest && this.#mux.role === "agent") this.#owesCloseRsp = true;
     if (reason !== "") {
       const kind = packet.lost ? "lost" : "reset";
-      return this.conduit.close({ kind, reason });
+      const end = { kind, reason } as const;
+      // Konnectivity's error follows the data, and overtakes none of it.
+      if (packet.reset === "") return this.conduit.closeBehind(end);
+      return this.conduit.close(end);
     }
     // What an agent's target still sends when the frontend has gone is dropped;
     // what a frontend still sends when the target has gone is an error.
@@ -137,6 +142,7 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
 
   sendEnd(isGone: boolean): boolean {
     if (this.#mustHold()) return false;
+    this.#mux.noteEnding(this);
     const { connectId } = this;
     if (this.#mux.peerIsOurs) this.#mux.say({ type: "DATA_END", connectId });
     else if (this.#quiet !== undefined) this.#quiet.start(isGone);

@@ -62,6 +62,7 @@ export interface AgentServiceOptions {
     | "roundTripMs"
     | "leastRoundTripMs"
     | "checkLiveness"
+    | "whenAlive"
   >;
   /** For the ids of dials; see `dial_id.ts`. */
   readonly randomness: Randomness;
@@ -190,6 +191,10 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     return this.#pending.size + this.#mux.conduits;
   }
 
+  get ending(): number {
+    return this.#mux.ending;
+  }
+
   /** All conduits share one stream here, so this is 0 or 1. */
   get bulkConduits(): number {
     return this.#options.connection.bulkStreams;
@@ -203,8 +208,18 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     return this.#options.connection.leastRoundTripMs;
   }
 
+  /** Early data waits for the answer: there is nothing to prove it for. */
+  get isProven(): boolean {
+    return false;
+  }
+
   checkLiveness(): void {
     this.#options.connection.checkLiveness();
+  }
+
+  /** DATA wants a connectID, which comes with the answer. */
+  whenAlive(): void {
+    this.#options.connection.whenAlive(() => {});
   }
 
   dial(

@@ -59,10 +59,27 @@ export interface DialProxyOptions {
    * drops it unread, so it is sent again once the connection stands.
    */
   readonly earlyData?: Uint8Array;
-  /** The call is over, however it went; called exactly once. */
-  readonly onOver?: () => void;
+  /**
+   * With it early data waits until `leave` is called, or for the answer.
+   */
+  readonly mayLeave?: (leave: () => void) => void;
+  /**
+   * Called just before early data leaves; what it throws (a `DialError`) ends
+   * the dial instead.
+   */
+  readonly onSending?: (() => void) | undefined;
+  /** One for many calls: idle connections are many. */
+  readonly observing?: CallObserver;
   /** Largest message accepted; see `MESSAGE_BYTES_MAX` in `packets`. */
   readonly messageBytesMax?: number;
+}
+
+/** Who counts calls. */
+export interface CallObserver {
+  /** One end has said all; called once at most. */
+  onEnding?(): void;
+  /** The call is over, however it went; called exactly once. */
+  onOver(wasEnding: boolean): void;
 }
 
 /**
@@ -122,7 +139,8 @@ class ProxyCall
   implements PendingDial, ClientCallEvents, PacketReaderEvents, ConduitPort {
   /** Forgotten with the answer: a connection may live for days. */
   #request: CallRequest | undefined;
-  readonly #onOver: (() => void) | undefined;
+  readonly #observing: CallObserver | undefined;
+  #isEnding = false;
   readonly #observer: PacketObserver;
   readonly #reader: PacketReader;
   #state: "dialing" | "connected" | "over" = "dialing";
@@ -133,13 +151,15 @@ class ProxyCall
   #peerIsOurs = false;
   #failure = dialFailureOf(undefined);
   #failureCode: Code | undefined;
+  /** What is said first has left. */
+  #hasLeft = false;
   /** Towards Go peers only. */
   #quiet: QuietClose | undefined;
 
   constructor(request: CallRequest) {
     const { options } = request;
     this.#request = request;
-    this.#onOver = options.onOver;
+    this.#observing = options.observing;
     this.#observer = options.observer ?? SILENT_OBSERVER;
     const { messageBytesMax } = options;
     this.#reader = new PacketReader(
@@ -153,8 +173,8 @@ class ProxyCall
   }
 
   start(connection: StreamOpener): void {
-    const { target, options, early } = this.#request!;
-    const { authority, dialId } = options;
+    const { target, options } = this.#request!;
+    const { authority, dialId, mayLeave } = options;
     const head = options.head ?? proxyHead(options);
     try {
       this.#call = startCall(
@@ -175,7 +195,24 @@ class ProxyCall
       address: target.address,
       random: dialId,
     });
+    if (mayLeave === undefined) this.#release();
+    else mayLeave(() => this.#release());
+  }
+
+  /** @returns Whether what is said first has left, or leaves now. */
+  #release(): boolean {
+    if (this.#state !== "dialing" || this.#hasLeft) return this.#hasLeft;
+    const { target, options, early } = this.#request!;
+    try {
+      options.onSending?.();
+    } catch (error) {
+      if (!(error instanceof DialError)) throw error;
+      this.#fail(error);
+      return false;
+    }
+    this.#hasLeft = true;
     for (const bytes of early) this.#sendEarly(target, 0, bytes);
+    return true;
   }
 
   /** See `PendingDial.sendEarly`. */
@@ -300,6 +337,7 @@ class ProxyCall
   #connect(connectId: Int64): void {
     const { target, events, options, early } = this.#request!;
     const { timers } = options;
+    if (!this.#release()) return;
     this.#request = undefined;
     this.#state = "connected";
     this.#connectId = connectId;
@@ -329,6 +367,7 @@ class ProxyCall
     const conduit = this.#conduit!;
     switch (packet.type) {
       case "DATA_END":
+        this.#ending();
         return conduit.deliverEnd();
       case "CLOSE_RSP": {
         const reason = packet.reset || packet.error;
@@ -353,6 +392,7 @@ class ProxyCall
   }
 
   sendEnd(isGone: boolean): boolean {
+    this.#ending();
     if (this.#quiet === undefined) this.#call!.halfClose();
     else this.#quiet.start(isGone);
     return true;
@@ -401,7 +441,13 @@ class ProxyCall
 
   #over(): void {
     this.#state = "over";
-    this.#onOver?.();
+    this.#observing?.onOver(this.#isEnding);
+  }
+
+  #ending(): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    this.#observing?.onEnding?.();
   }
 }
 

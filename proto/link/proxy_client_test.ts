@@ -12,7 +12,7 @@ import { GrpcRouter } from "../grpc/server.ts";
 import type { Packet } from "../packets/packet.ts";
 import { CAPABILITIES_FIELD } from "./capabilities.ts";
 import { dialProxy } from "./proxy_client.ts";
-import type { DialError } from "../peer/dial_error.ts";
+import { DialError } from "../peer/dial_error.ts";
 import { EARLY_BYTES_MAX, type PendingDial } from "./link.ts";
 import { CLOSE_QUIET_MS, CLOSE_RSP_WAIT_MS } from "./quiet_close.ts";
 import { PROXY_PATH } from "./method_paths.ts";
@@ -56,7 +56,14 @@ class Server {
     });
   }
 
-  async dial(options: { earlyData?: Uint8Array; protocol?: string } = {}) {
+  async dial(
+    options: {
+      earlyData?: Uint8Array;
+      onSending?: () => void;
+      mayLeave?: (leave: () => void) => void;
+      protocol?: string;
+    } = {},
+  ) {
     const { protocol = "tcp", ...rest } = options;
     this.pending = dialProxy(this.pair.client, {
       protocol,
@@ -71,7 +78,7 @@ class Server {
       timers: this.timers,
       observer: this.observer,
       dialId: DIAL_ID,
-      onOver: () => this.overs++,
+      observing: { onOver: () => this.overs++ },
       ...rest,
     });
     await settled();
@@ -227,6 +234,52 @@ Deno.test("early data leaves with the dial, and once more for a Go server", asyn
         ),
       RangeError,
     );
+  });
+});
+
+Deno.test("early data waits until the callee lives or has answered, where it is to be asked for", async (t) => {
+  const earlyData = new TextEncoder().encode("GET /");
+  let sent = 0;
+  const onSending = () => sent++;
+  await t.step("it follows when it may", async () => {
+    const server = new Server();
+    let leave = () => {};
+    const mayLeave = (then: () => void) => leave = then;
+    await server.dial({ earlyData, onSending, mayLeave });
+    assertEquals([server.callee.received.length, sent], [1, 0]);
+    leave();
+    await settled();
+    assertEquals(server.callee.received.slice(1), ['DATA 0 "GET /"']);
+    server.callee.answer(OURS);
+    server.callee.say(accepted);
+    await settled();
+    leave();
+    await settled();
+    assertEquals([server.callee.received.length, sent], [2, 1]);
+  });
+  await t.step("and with the answer at the latest", async () => {
+    const server = new Server();
+    await server.dial({ earlyData, onSending, mayLeave: () => {} });
+    server.callee.answer(OURS);
+    server.callee.say(accepted);
+    await settled();
+    server.conduit!.send(" HTTP/1.1");
+    await settled();
+    assertEquals(server.callee.received[1], 'DATA 0 "GET /"');
+    assertEquals([server.callee.received.length, sent], [3, 2]);
+  });
+  await t.step("or nothing leaves, and the dial has failed", async () => {
+    const server = new Server();
+    const refusal = new DialError("cancelled", "another one has it");
+    await server.dial({
+      earlyData,
+      onSending: () => {
+        throw refusal;
+      },
+    });
+    await settled();
+    assertEquals(server.failed, refusal);
+    assertEquals(server.callee.received.slice(1), ["cancel"]);
   });
 });
 

@@ -18,6 +18,7 @@ import {
   StatusCode,
   statusName,
 } from "../grpc/status.ts";
+import { NEAR_MS } from "../streams/liveness.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
 import {
   ControlError,
@@ -149,6 +150,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
   #services: readonly AnnouncedService[] = [];
   #dials = 0;
   #load = 0;
+  #ending = 0;
 
   /** Use {@linkcode openStreamsServer}. */
   constructor(
@@ -208,6 +210,10 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     return this.#load;
   }
 
+  get ending(): number {
+    return this.#ending;
+  }
+
   get bulkConduits(): number {
     return this.#connection.bulkStreams;
   }
@@ -220,8 +226,20 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     return this.#connection.leastRoundTripMs;
   }
 
+  get isProven(): boolean {
+    return this.#connection.isProven;
+  }
+
   checkLiveness(): void {
     this.#connection.checkLiveness();
+  }
+
+  /** What is said early saves nothing where the agent's answer comes as soon. */
+  whenAlive(then: () => void): void {
+    const connection = this.#connection;
+    connection.whenAlive(() => {
+      if (connection.leastRoundTripMs! >= NEAR_MS) then();
+    });
   }
 
   dial(
@@ -237,15 +255,20 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
       head: trace === undefined ? DIAL_HEAD : tracedHead(trace),
       timers,
       dialId: id === undefined ? ++this.#dials : dialIdOf(id),
-      onOver: this.#dialIsOver,
+      observing: this.#counting,
       ...(observer === undefined ? {} : { observer }),
       ...(earlyData === undefined ? {} : { earlyData }),
     });
   }
 
-  /** One for all dials: idle connections are many. */
-  readonly #dialIsOver = () => {
-    this.#load--;
+  readonly #counting = {
+    onEnding: () => {
+      this.#ending++;
+    },
+    onOver: (wasEnding: boolean) => {
+      this.#load--;
+      if (wasEnding) this.#ending--;
+    },
   };
 
   /**

@@ -59,3 +59,19 @@ Deno.test("streams: each conduit and each dial counts as load", async () => {
   caller.reset("done");
   assertEquals(rig.link.load, 1);
 });
+
+for (const first of ["caller", "target"] as const) {
+  Deno.test(`streams: a conduit of which the ${first} has said all is ending, until it is over`, async () => {
+    const rig = await streamsRig();
+    const ends = await rig.connect();
+    await settled();
+    const state = () => [rig.link.load, rig.link.ending];
+    assertEquals(state(), [1, 0]);
+    ends[first].finish();
+    await settled();
+    assertEquals(state(), [1, 1]);
+    ends[first === "caller" ? "target" : "caller"].finish();
+    await settled();
+    assertEquals(state(), [0, 0]);
+  });
+}

@@ -14,6 +14,7 @@ import {
   parseIpAddress,
   parseIpPrefix,
 } from "./ip_address.ts";
+import { hasUnseen } from "./dns_name.ts";
 import { nameKey, prefixKey } from "./normal_form.ts";
 
 /** The keys there are. `uid` is ours: in Konnectivity the agent's id is that. */
@@ -99,14 +100,34 @@ export function parseIdentifiers(
   }
   const of = (key: string) => values.get(key) ?? [];
   return {
-    host: distinct(of("host").map(nameKey)),
+    host: distinct(of("host").map((text) => name(text, "host", isStrict))),
     ipv4: distinct(of("ipv4").map((text) => address(text, "ipv4", isStrict))),
     ipv6: distinct(of("ipv6").map((text) => address(text, "ipv6", isStrict))),
     cidr: distinct(of("cidr").map((text) => prefix(text, isStrict))),
-    uid: distinct(of("uid").map(nameKey)),
+    uid: distinct(of("uid").map((text) => name(text, "uid", isStrict))),
     // The first one counts and only Go's spellings of true are true.
     defaultRoute: TRUE.has(of("default-route")[0] ?? ""),
   };
+}
+
+/**
+ * The pairs of a query whose values are no such address. Konnectivity never looks
+ * at them, and its own manifests have some (`ipv4=${HOST_IP}`).
+ */
+export function unusablePairs(text: string): readonly string[] {
+  return text.split("&").filter((pair) => {
+    if (!/^(?:ipv4|ipv6|cidr)=/.test(pair)) return false;
+    return isRead(pair, "server") && !isRead(pair, "flag");
+  });
+}
+
+function isRead(text: string, reader: "server" | "flag"): boolean {
+  try {
+    parseIdentifiers(text, reader);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Writes identifiers so that {@linkcode parseIdentifiers} reads them again. */
@@ -140,6 +161,20 @@ function decode(text: string): string {
       `Cannot read agent identifiers: invalid URL escape in "${text}"`,
     );
   }
+}
+
+/** @returns As `address`: what looks like another name on every screen is none. */
+function name(
+  text: string,
+  key: "host" | "uid",
+  isStrict: boolean,
+): string | undefined {
+  if (!hasUnseen(text) && !/\s/.test(text)) return nameKey(text);
+  if (!isStrict) return undefined;
+  throw new IdentifiersError(
+    `Cannot use the agent identifier ${key}=${JSON.stringify(text)}: it has ` +
+      "blanks, or characters that nobody sees",
+  );
 }
 
 /** @returns `undefined` for what is none: it matches no agent. */

@@ -79,9 +79,33 @@ Deno.test("what is no URL query is refused by both", () => {
   );
 });
 
+Deno.test("a name that looks like another one on every screen is none", () => {
+  for (
+    const text of [
+      "gw%00",
+      "%20gw",
+      "gw%e2%80%8b",
+      "g%c2%adw",
+      "gw%0a",
+      "%C2%9Bgw",
+    ]
+  ) {
+    for (const key of ["host", "uid"]) {
+      const query = `${key}=${text}&${key}=edge-1`;
+      const read = parseIdentifiers(query, "server");
+      assertEquals([...read.host, ...read.uid], ["edge-1"], text);
+      assertThrows(
+        () => parseIdentifiers(query, "flag"),
+        IdentifiersError,
+        "characters that nobody sees",
+      );
+    }
+  }
+});
+
 Deno.test("what is written is read again", () => {
   const identifiers = {
-    host: ["a b", "ü&x=1"],
+    host: ["a-b", "ü&x=1"],
     ipv4: ["1.2.3.4"],
     ipv6: ["::1"],
     cidr: ["fd00::/8"],

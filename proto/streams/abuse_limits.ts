@@ -28,10 +28,13 @@ export interface ConnectionLimits {
   readonly emptyData: BucketSize;
   /** Streams opened and reset before an answer; an answered one gives back. */
   readonly resets: BucketSize;
+  /** Errors of the peer's that cost a stream, answered or not. */
+  readonly streamErrors: BucketSize;
   /** WINDOW_UPDATE below {@linkcode TINY_INCREMENT_BYTES}. */
   readonly tinyUpdates: BucketSize;
   /**
-   * Frames without effect: PRIORITY, unknown, for closed streams, stray ACK.
+   * Frames without effect: PRIORITY, unknown, for closed streams, stray ACK,
+   * GOAWAY.
    * Each stream that closes gives some back, for what crosses its end.
    */
   readonly idleFrames: BucketSize;
@@ -67,6 +70,9 @@ export const CONNECTION_LIMITS_DEFAULT: ConnectionLimits = {
   // started per stream while the concurrency limit never bites. A client may
   // honestly cancel all its open calls at once, hence the burst.
   resets: { burst: 1000, perSecond: 100 },
+  // CVE-2025-8671 behind an answer, which gives its reset back: DATA behind
+  // END_STREAM, say, each piece of which is an RST_STREAM of ours.
+  streamErrors: { burst: 1000, perSecond: 100 },
   // CVE-2019-9511 and 9517: the window opened by a few bytes at a time.
   tinyUpdates: { burst: 1000, perSecond: 100 },
   // CVE-2019-9513 and 9516 (priority churn, empty frames of other types).
@@ -79,6 +85,7 @@ export type AbuseKind =
   | "settings"
   | "emptyData"
   | "resets"
+  | "streamErrors"
   | "tinyUpdates"
   | "idleFrames";
 
@@ -109,6 +116,7 @@ export class AbuseGuard {
       settings: new TokenBucket(limits.settings, nowMs),
       emptyData: new TokenBucket(limits.emptyData, nowMs),
       resets: new TokenBucket(limits.resets, nowMs),
+      streamErrors: new TokenBucket(limits.streamErrors, nowMs),
       tinyUpdates: new TokenBucket(limits.tinyUpdates, nowMs),
       idleFrames: new TokenBucket(limits.idleFrames, nowMs),
     };

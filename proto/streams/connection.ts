@@ -129,7 +129,12 @@ export class Connection {
     return this.#liveness.lastHeardMs;
   }
 
-  /** Since when a PING waits and nothing has come; `undefined`: none waits. */
+  /** When a PING was answered last; `-Infinity`: none was. */
+  get answeredMs(): number {
+    return this.#liveness.answeredMs;
+  }
+
+  /** Since when a PING waits for its answer; `undefined`: none does. */
   get askedMs(): number | undefined {
     return this.#liveness.askedMs;
   }
@@ -285,9 +290,22 @@ export class Connection {
     this.#liveness.keepAlive(options);
   }
 
-  /** Sends a PING, whose answer moves `lastHeardMs` and is an event. */
+  /** Sends a PING, whose answer moves `lastHeardMs`. */
   checkLiveness(): void {
     if (!this.#life.isClosed) this.#liveness.askForLife();
+  }
+
+  /** The peer has answered so lately that it lives, and hears us. */
+  get isProven(): boolean {
+    return this.#liveness.isProven;
+  }
+
+  /**
+   * Calls `then` at once if {@linkcode isProven}, else with the answer to a
+   * PING; never once the connection has ended. Inside, nothing may be received.
+   */
+  whenAlive(then: () => void): void {
+    if (!this.#life.isClosed) this.#liveness.whenAlive(then);
   }
 
   // --- Streams ---------------------------------------------------------------
@@ -422,7 +440,7 @@ export class Connection {
     }
     if (purpose === "probe") this.#receiving.probeAnswered(this.#nowMs);
     if (purpose === "drain") this.#life.finishDrain();
-    if (purpose === "life") this.#events.onAlive?.();
+    this.#liveness.proven();
   }
 
   // --- What streams and the receiver need of us ------------------------------

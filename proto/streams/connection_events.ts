@@ -52,8 +52,6 @@ export interface ConnectionEvents {
   onPeerSettings?(): void;
   /** The peer will take no new streams: make another connection. */
   onGoaway?(info: GoawayInfo): void;
-  /** The PING of `checkLiveness` is answered. */
-  onAlive?(): void;
   /** The answer to a PING is late (`doubtMs`), or something has come since. */
   onDoubt?(isDoubted: boolean): void;
   /**

@@ -109,6 +109,7 @@ export class FrameReceiver {
     try {
       // CVE-2025-8671: provoked resets get round the limit of streams too.
       this.#countReset();
+      this.#host.guard.count("streamErrors", this.#host.nowMs());
     } catch (calm) {
       if (!(calm instanceof WireError)) throw calm;
       return this.#host.onError(calm);
@@ -149,6 +150,7 @@ export class FrameReceiver {
       case "PING":
         return this.#onPing(frame);
       case "GOAWAY":
+        this.#countIdle(); // One is enough, or two.
         return this.#host.onGoaway(frame);
       case "WINDOW_UPDATE":
         return this.#onWindowUpdate(frame);

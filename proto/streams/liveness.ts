@@ -11,9 +11,22 @@ import { Keepalive, type KeepaliveOptions } from "./keepalive.ts";
 import { PathRtt } from "./path_rtt.ts";
 import { readUint32, writeUint32 } from "../frames/byte_order.ts";
 
+/**
+ * A peer that has answered within its last round trip lives, as far as anybody can
+ * know. Queues on the way make round trips long: no answer counts for longer.
+ */
+const ALIVE_MS_MAX = 500;
+
+/** The answer of a peer that is so near is waited for: that costs less than a doubt. */
+export const NEAR_MS = 10;
+
 export class Liveness {
   readonly rtt: PathRtt = new PathRtt();
   lastHeardMs: number;
+  /** When a PING was answered last: the way there and back was open. */
+  answeredMs = -Infinity;
+  /** Those who wait for an answer. */
+  #awaiting: (() => void)[] = [];
   readonly #pings = new PingTracker();
   #keepalive: Keepalive | undefined;
   /** When the first PING left that nothing may have answered. */
@@ -47,9 +60,30 @@ export class Liveness {
     return this.rtt.smoothedMs ?? 0;
   }
 
-  /** Since when a PING waits and nothing has come; `undefined`: none waits. */
+  /**
+   * Since when a PING waits for its answer; `undefined`: none does. Other bytes
+   * do not count: the way to the peer may be cut, and the way back be open.
+   */
   get askedMs(): number | undefined {
-    return this.#askedMs > this.lastHeardMs ? this.#askedMs : undefined;
+    return this.#askedMs > this.answeredMs ? this.#askedMs : undefined;
+  }
+
+  /** A PING was answered so lately that the peer lives, and hears us. */
+  get isProven(): boolean {
+    return this.#clock.now() - this.answeredMs < this.#aliveMs;
+  }
+
+  /** Calls `then` when {@linkcode isProven}: now, or with the next answer. */
+  whenAlive(then: () => void): void {
+    // Also while it is proven, so that a busy connection always is.
+    if (!this.#pings.isUnderWay("life")) this.askForLife();
+    if (this.isProven) then();
+    else this.#awaiting.push(then);
+  }
+
+  get #aliveMs(): number {
+    if (this.rtt.minMs < NEAR_MS) return 0;
+    return Math.min(this.#rttMs, ALIVE_MS_MAX);
   }
 
   /** Sends a PING. */
@@ -69,8 +103,17 @@ export class Liveness {
     if (answer !== undefined) {
       this.rtt.sample(answer.rttMs, nowMs);
       this.#keepalive?.answered(nowMs);
+      this.answeredMs = nowMs;
     }
     return answer?.purpose;
+  }
+
+  /** Tells those who waited for an answer. */
+  proven(): void {
+    if (this.#awaiting.length === 0) return;
+    const awaiting = this.#awaiting;
+    this.#awaiting = [];
+    for (const then of awaiting) then();
   }
 
   /** Asks for a sign of life, and waits for it as if the peer had been silent. */
