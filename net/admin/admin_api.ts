@@ -25,7 +25,29 @@ export interface AdminWho {
   readonly role: AdminRole;
   /** For logs and audits, such as `uid 1000` or `alice`. */
   readonly name: string;
+  /** Absent: a parent of ours knows it. */
+  readonly way?: AdminWay;
 }
+
+/** How somebody is known: enough to ask again later what they may. */
+export type AdminWay =
+  /** Without a user: the kernel cannot be asked. */
+  | { readonly kind: "socket"; readonly uid?: number }
+  | {
+    readonly kind: "token";
+    readonly role: AdminRole;
+    /** Of the token; another one has another. */
+    readonly mark: string;
+  }
+  | {
+    readonly kind: "certificate";
+    readonly commonName: string;
+    readonly names: readonly string[];
+    readonly organizations: readonly string[];
+    readonly notAfterMs: number;
+    /** Of the authorities that were believed then. */
+    readonly mark: string;
+  };
 
 /** One request, to be answered. */
 export interface AdminRequest {
@@ -67,10 +89,47 @@ export class AdminFailure extends Error {
 /** In the state directory of each program. */
 export const ADMIN_SOCKET = "admin.sock";
 
+/**
+ * One way in.
+ *
+ * @throws {AdminFailure} When nobody is known to ask, or may.
+ */
+export type AdminDoor = (request: Request, peer: HttpPeer) => AdminWho;
+
+/** @returns `undefined`: nobody is known to ask. */
+export function whoIf(
+  door: AdminDoor,
+  request: Request,
+  peer: HttpPeer,
+): AdminWho | undefined {
+  try {
+    return door(request, peer);
+  } catch (error) {
+    if (error instanceof AdminFailure) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Who asks. The connection is theirs from now on, as long as they may ask: an
+ * answer that goes on ends when they may not any more.
+ *
+ * @throws {AdminFailure} When nobody is known to ask.
+ */
+export function knownBy(
+  door: AdminDoor,
+  request: Request,
+  peer: HttpPeer,
+): AdminWho {
+  const who = door(request, peer);
+  const { role } = who;
+  peer.known?.(role, () => whoIf(door, request, peer) !== undefined);
+  return who;
+}
+
 /** What the API needs of the place where it is served. */
 export interface AdminApiOptions {
-  /** @throws {AdminFailure} When nobody is known to ask. */
-  who(request: Request, peer: HttpPeer): AdminWho;
+  readonly who: AdminDoor;
   /** Something was done (POST), or was tried. */
   did?(action: AdminAction): void;
 }
@@ -126,7 +185,7 @@ export function adminApi(
     let who: AdminWho | undefined;
     let failure: AdminFailure | undefined;
     try {
-      who = options.who(request, peer);
+      who = knownBy(options.who, request, peer);
       const { route, segment } = routeFor(known, request, url);
       mayUse(route, who);
       peer.mayTake?.(ANSWER_MS);

@@ -6,48 +6,38 @@
 
 import type { AdminRole } from "../../proto/admin/api.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
-import { AdminFailure, type AdminWho } from "./admin_api.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import {
+  type AdminDoor,
+  AdminFailure,
+  type AdminWay,
+  type AdminWho,
+} from "./admin_api.ts";
 import type { AdminSessions } from "./admin_sessions.ts";
-import type { AdminToken } from "./admin_token.ts";
+import { type AdminToken, TOKEN_FILES } from "./admin_token.ts";
 import type { HttpPeer } from "./http_port.ts";
-
-/**
- * One way in.
- *
- * @throws {AdminFailure} When nobody is known to ask, or may.
- */
-export type AdminDoor = (request: Request, peer: HttpPeer) => AdminWho;
 
 /**
  * A unix socket: the kernel says whose process it is. Where it cannot be asked
  * (no FFI), the file's mode is all that there is to go by.
  *
- * @param group Whether the socket is for a group beside its owner.
- * @param own Our user.
- * @param roleOfUser What is said of others.
+ * @param roleOf What a user may who could open it.
  */
 export function socketDoor(
-  { hasGroup, own = Deno.uid() ?? -1, roleOfUser = () => undefined }: {
-    readonly hasGroup: boolean;
-    readonly own?: number;
-    readonly roleOfUser?: ((uid: number) => AdminRole | undefined) | undefined;
-  },
+  roleOf: (uid: number | undefined) => AdminRole | undefined,
 ): AdminDoor {
   return (_request, peer) => {
-    const credentials = peer.peerCredentials();
-    if (credentials === undefined) {
-      const role: AdminRole = hasGroup ? "view" : "operate";
-      return { role, name: "a process that opened the socket" };
+    const uid = peer.peerCredentials()?.uid;
+    const role = roleOf(uid);
+    const way = { kind: "socket", ...(uid !== undefined && { uid }) } as const;
+    if (uid === undefined && role !== undefined) {
+      return { role, name: "a process that opened the socket", way };
     }
-    const { uid } = credentials;
-    if (uid === own || uid === 0) {
-      return { role: "operate", name: `uid ${uid}` };
-    }
-    const role = roleOfUser(uid) ?? (hasGroup ? "view" : undefined);
-    if (role !== undefined) return { role, name: `uid ${uid}` };
+    if (role !== undefined) return { role, name: `uid ${uid}`, way };
     throw new AdminFailure(403, {
       code: "TUN122",
-      message: `This socket is for user ${own} and root, and not for user ` +
+      message:
+        `This socket is for user ${Deno.uid()} and root, and not for user ` +
         `${uid}: run this as one of them, or start the program with ` +
         "--admin-socket-group",
     });
@@ -67,11 +57,12 @@ export function loopbackDoor({ operate, view, sessions }: Tokens): AdminDoor {
   return (request, peer) => {
     refuseOthers(peer);
     refuseOtherSites(request);
-    if (operate?.isShown(request)) {
-      return { role: "operate", name: "admin.token" };
-    }
-    if (view?.isShown(request)) {
-      return { role: "view", name: "admin-view.token" };
+    for (
+      const [role, token] of [["operate", operate], ["view", view]] as const
+    ) {
+      if (!token?.isShown(request)) continue;
+      const way = { kind: "token", role, mark: token.mark } as const;
+      return { role, name: TOKEN_FILES[role], way };
     }
     const browser = sessions.whoOf(request);
     if (browser !== undefined) return browser;
@@ -93,18 +84,39 @@ export function loopbackDoor({ operate, view, sessions }: Tokens): AdminDoor {
 /** A port for other machines, over TLS: whose certificate it is. */
 export function certificateDoor(
   whoIs: (peer: HttpPeer) => AdminWho | undefined,
+  mark: () => string,
 ): AdminDoor {
   return (request, peer) => {
     refuseOtherSites(request);
     const who = whoIs(peer);
-    if (who !== undefined) return who;
-    const { commonName } = peer.identity;
+    const { commonName, names, certificate } = peer.identity;
+    if (who !== undefined) {
+      const { organizations = [], notAfterMs = 0 } = certificate ?? {};
+      const kept = { commonName, names, organizations, notAfterMs };
+      return { ...who, way: { kind: "certificate", ...kept, mark: mark() } };
+    }
     throw new AdminFailure(403, {
       code: "TUN122",
       message: `No admins entry of the policy is about ${
         JSON.stringify(commonName.slice(0, 100))
       }: add one to --policy-file`,
     });
+  };
+}
+
+/** Of somebody whom `certificateDoor` has known, as far as roles go by it. */
+export function keptIdentity(
+  { commonName, names, organizations, notAfterMs }: AdminWay & {
+    readonly kind: "certificate";
+  },
+): PeerIdentity {
+  const none = { publicKeySha256: "", serialNumber: "", der: new Uint8Array() };
+  return {
+    kind: "certificate",
+    commonName,
+    fingerprint: "",
+    names,
+    certificate: { organizations, notAfterMs, ...none },
   };
 }
 

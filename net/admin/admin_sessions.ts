@@ -7,15 +7,17 @@
  * goes nowhere with requests of other sites (SameSite=Strict). Cookies do not
  * tell ports apart (RFC 6265 §8.5), so its name has the port in it.
  *
- * A cookie says whose it is and until when, signed with the program's token: it
- * outlives the process, or a dashboard would be locked out by each restart that it
- * is there to watch. Another token makes all of them worthless.
+ * A cookie is a number that says nothing. What it is good for is kept here
+ * (`logins.ts`) under its hash with the program's token, so that it outlives the
+ * process, ends when it is ended, and is worthless with another token. What who let
+ * it in may is asked again whenever it is shown.
  *
  * @module
  */
 
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac } from "node:crypto";
 import type { AdminRole } from "../../proto/admin/api.ts";
+import type { Log } from "../../platform/log/log.ts";
 import type {
   LoginAnswer,
   LoginQuestion,
@@ -24,10 +26,12 @@ import type {
 import {
   AdminFailure,
   type AdminRoute,
+  type AdminWay,
   type AdminWho,
   failureAnswer,
   jsonOf,
 } from "./admin_api.ts";
+import { addLogin, type Login, Logins, WAY_LENGTH_MAX } from "./logins.ts";
 import { jsonAnswer } from "./http_endpoints.ts";
 import type { HttpHandler } from "./http_port.ts";
 
@@ -37,57 +41,59 @@ export const CODE_MS = 60_000;
 /** A working day; then one logs in again. */
 export const SESSION_MS = 12 * 3_600_000;
 
-/** Codes, and cookies that were ended, at once: the oldest goes for the next. */
-export const CODES_MAX = 16;
-export const ENDED_MAX = 256;
-
 /** Where the dashboard is, on the same port. */
 export const DASHBOARD_PATH = "/dashboard/";
 
 const SESSION_PATH = "/v1/session";
 const END_PATH = "/v1/session/end";
 
-interface Entry {
-  readonly who: AdminWho;
-  readonly untilMs: number;
+/** What sessions need of their port. */
+export interface SessionsOptions {
+  /** Where browsers find the port, such as `http://127.0.0.1:8095`. */
+  readonly origin: () => string;
+  /** Of the program; absent: cookies are good as long as the process. */
+  readonly token: () => string | undefined;
+  /** Where logins are kept; absent: nowhere. */
+  readonly path: () => string | undefined;
+  /** What who is known so may now; `undefined`: nothing any more. */
+  readonly roleOf: (way: AdminWay) => AdminRole | undefined;
+  readonly log: () => Log;
+  readonly now?: () => number;
 }
 
 export class AdminSessions {
-  readonly #codes = new Entries(CODES_MAX);
-  readonly #ended = new Entries(ENDED_MAX);
-  /** Where there is no token: good as long as the process. */
+  readonly #codes = new Map<string, Login>();
   readonly #own = randomKey();
-  readonly #token: () => string | undefined;
-  readonly #now: () => number;
-  readonly #origin: () => string;
+  readonly #options: SessionsOptions;
+  #logins: Logins | undefined;
 
-  /**
-   * @param origin Where browsers find the port, such as `http://127.0.0.1:8095`.
-   * @param token What signs cookies.
-   */
-  constructor(
-    origin: () => string,
-    token: () => string | undefined,
-    now: () => number = Date.now,
-  ) {
-    this.#origin = origin;
-    this.#token = token;
-    this.#now = now;
+  constructor(options: SessionsOptions) {
+    this.#options = options;
   }
 
   /** Whose cookie it is. */
   whoOf(request: Pick<Request, "headers" | "url">): AdminWho | undefined {
     const cookie = cookieIn(request);
-    if (cookie === undefined || cookie.length > COOKIE_LENGTH_MAX) {
-      return undefined;
-    }
-    const [payload = "", signature = ""] = cookie.split(".");
-    const nowMs = this.#now();
-    if (!isSame(signature, this.#signatureOf(payload))) return undefined;
-    if (this.#ended.get(signature, nowMs) !== undefined) return undefined;
-    // It is ours: it has what was put there.
-    const { who, untilMs } = JSON.parse(textOf(payload)) as Entry;
-    return untilMs > nowMs ? who : undefined;
+    if (cookie === undefined || cookie.length !== KEY_LENGTH) return undefined;
+    const login = this.#kept.get(this.#idOf(cookie), this.#now);
+    return login && this.#whoNow(login);
+  }
+
+  get #now(): number {
+    return (this.#options.now ?? Date.now)();
+  }
+
+  /** Its place has the port's number, which is not known before it is bound. */
+  get #kept(): Logins {
+    const { path, log } = this.#options;
+    return this.#logins ??= new Logins(path(), log());
+  }
+
+  /** As much as was given, and no more than who gave it may now. */
+  #whoNow({ name, role, way }: Login): AdminWho | undefined {
+    const roleNow = this.#options.roleOf(way);
+    return roleNow &&
+      { name, role: roleNow === "operate" ? role : "view", way };
   }
 
   /** What is asked by those who are known already. */
@@ -116,8 +122,8 @@ export class AdminSessions {
       if (!isOurs || request.method !== "POST") return others(request, peer);
       try {
         check(request);
-        if (pathname === END_PATH) return this.#end(request);
-        return this.#begin(request, await jsonOf(request));
+        if (pathname === END_PATH) return await this.#end(request);
+        return await this.#begin(request, await jsonOf(request));
       } catch (error) {
         if (error instanceof AdminFailure) return failureAnswer(error);
         throw error;
@@ -131,116 +137,78 @@ export class AdminSessions {
         message: 'The role is not known: wanted "view" or "operate"',
       });
     }
-    const granted: AdminRole = who.role === "operate" ? role : "view";
-    const untilMs = this.#now() + CODE_MS;
-    const code = this.#codes.add({
-      who: { name: `${who.name} (browser)`, role: granted },
-      untilMs,
-    });
+    const { way, role: by } = who;
+    if (way === undefined || this.#options.roleOf(way) === undefined) {
+      throw new AdminFailure(403, {
+        code: "TUN122",
+        message: `Cannot let a browser in for ${who.name}, whose role could ` +
+          "not be looked up again: the machine's user database does not have " +
+          "that user in --admin-socket-group",
+      });
+    }
+    if (JSON.stringify(way).length > WAY_LENGTH_MAX) {
+      throw new AdminFailure(403, {
+        code: "TUN122",
+        message: "Cannot let a browser in: the certificate has more names " +
+          "than are kept of one",
+      });
+    }
+    const untilMs = this.#now + CODE_MS;
+    const code = randomKey();
+    const name = who.name.endsWith(BROWSER) ? who.name : who.name + BROWSER;
+    const granted = by === "operate" ? role : "view";
+    addLogin(this.#codes, code, { name, role: granted, way, by, untilMs });
     return {
       code,
       expiresAt: new Date(untilMs).toISOString(),
-      url: `${this.#origin()}${DASHBOARD_PATH}#code=${code}`,
+      url: `${this.#options.origin()}${DASHBOARD_PATH}#code=${code}`,
     };
   }
 
-  #begin(request: Request, body: unknown): Response {
-    const { code } = (body ?? {}) as Record<string, unknown>;
-    const known = typeof code === "string"
-      ? this.#codes.take(code, this.#now())
-      : undefined;
-    if (known === undefined) {
+  async #begin(request: Request, body: unknown): Promise<Response> {
+    const { code = "" } = (body ?? {}) as Record<string, unknown>;
+    // 256 random bits: to find one by the time that a look takes is hopeless.
+    const login = this.#codes.get(String(code));
+    this.#codes.delete(String(code));
+    const who = login && login.untilMs > this.#now && this.#whoNow(login);
+    if (!login || !who) {
       throw new AdminFailure(401, {
         message:
           "The code is not known, was used, or is older than a minute: " +
           "run tunnel dashboard again",
       });
     }
-    const { who } = known;
-    const untilMs = this.#now() + SESSION_MS;
-    const { name, role } = who;
-    const entry: Entry & { readonly id: string } = {
-      who: { name, role },
-      untilMs,
-      // Each can be ended alone.
-      id: randomKey().slice(0, 16),
-    };
-    const bytes = new TextEncoder().encode(JSON.stringify(entry));
-    const payload = bytes.toBase64({
-      alphabet: "base64url",
-      omitPadding: true,
-    });
-    const cookie = `${payload}.${this.#signatureOf(payload)}`;
-    const answer: SessionAnswer = { name, role };
+    const nowMs = this.#now;
+    const untilMs = nowMs + SESSION_MS;
+    const cookie = randomKey();
+    await this.#kept.add(this.#idOf(cookie), { ...login, untilMs }, nowMs);
+    const answer: SessionAnswer = { name: who.name, role: who.role };
     return withCookie(answer, request, cookie, SESSION_MS / 1_000);
   }
 
-  #signatureOf(payload: string): string {
-    return createHmac("sha256", `session ${this.#token() ?? this.#own}`)
-      .update(payload).digest("hex");
+  #idOf(cookie: string): string {
+    return createHmac("sha256", `session ${this.#options.token() ?? this.#own}`)
+      .update(cookie).digest("hex");
   }
 
-  #end(request: Request): Response {
-    const who = this.whoOf(request);
-    const [, signature = ""] = cookieIn(request)?.split(".") ?? [];
-    if (who !== undefined) {
-      this.#ended.set(signature, { who, untilMs: this.#now() + SESSION_MS });
-    }
-    return withCookie({ message: "Logged out" }, request, "", 0);
+  async #end(request: Request): Promise<Response> {
+    const cookie = cookieIn(request) ?? "";
+    const problem = await this.#kept.end(this.#idOf(cookie));
+    const message = problem === undefined
+      ? "Logged out"
+      : `Logged out until the next start, when the cookie counts again: ${problem}`;
+    return withCookie({ message }, request, "", 0);
   }
 }
 
-/** Longer ones are not ours. */
-const COOKIE_LENGTH_MAX = 2_048;
+/** Behind the name of who let it in. */
+const BROWSER = " (browser)";
+
+/** Of codes and cookies. */
+const KEY_LENGTH = 64;
 
 function randomKey(): string {
   return crypto.getRandomValues(new Uint8Array(32)).toHex();
-}
-
-function isSame(given: string, wanted: string): boolean {
-  const [a, b] = [given, wanted].map((text) => new TextEncoder().encode(text));
-  return a!.length === b!.length && timingSafeEqual(a!, b!);
-}
-
-function textOf(payload: string): string {
-  const bytes = Uint8Array.fromBase64(payload, { alphabet: "base64url" });
-  return new TextDecoder().decode(bytes);
-}
-
-/** Secrets, and what each is good for. */
-class Entries {
-  readonly #byKey = new Map<string, Entry>();
-  readonly #max: number;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  add(entry: Entry): string {
-    const key = randomKey();
-    this.set(key, entry);
-    return key;
-  }
-
-  set(key: string, entry: Entry): void {
-    this.#byKey.set(key, entry);
-    for (const oldest of this.#byKey.keys()) {
-      if (this.#byKey.size <= this.#max) break;
-      this.#byKey.delete(oldest);
-    }
-  }
-
-  // 256 random bits: to find one by the time that a look takes is hopeless.
-  get(key: string, nowMs: number): Entry | undefined {
-    const entry = this.#byKey.get(key);
-    return entry !== undefined && entry.untilMs > nowMs ? entry : undefined;
-  }
-
-  take(key: string, nowMs: number): Entry | undefined {
-    const entry = this.get(key, nowMs);
-    this.#byKey.delete(key);
-    return entry;
-  }
 }
 
 function cookieName(url: string): string {

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { timingSafeEqual } from "node:crypto";
+import { createHash, timingSafeEqual } from "node:crypto";
 import { replaceFile } from "../../platform/files/atomic_file.ts";
 import {
   isSystemError,
@@ -24,6 +24,11 @@ export const ADMIN_TOKEN_FILE = "admin.token";
 
 /** The same: whoever can read it may ask. */
 export const ADMIN_VIEW_TOKEN_FILE = "admin-view.token";
+
+export const TOKEN_FILES = {
+  operate: ADMIN_TOKEN_FILE,
+  view: ADMIN_VIEW_TOKEN_FILE,
+} as const;
 
 const TOKEN = /^[0-9a-f]{64}$/;
 
@@ -75,6 +80,11 @@ export class AdminToken {
     }
   }
 
+  /** To see later that it is still the same. */
+  get mark(): string {
+    return markOf(this.value ?? "");
+  }
+
   /** Whether a request shows it. */
   isShown({ headers }: Pick<Request, "headers">): boolean {
     const { value } = this;
@@ -84,6 +94,11 @@ export class AdminToken {
     const wanted = bytes(`Bearer ${value}`);
     return given.length === wanted.length && timingSafeEqual(given, wanted);
   }
+}
+
+/** Of a secret, or of authorities, and no way back to them. */
+export function markOf(text: string): string {
+  return createHash("sha256").update(`mark ${text}`).digest("hex");
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { jsonText } from "../../platform/log/printable.ts";
 /** One event. */
 export interface ServerEvent {
   /** No line breaks; ours. */
@@ -64,7 +65,7 @@ export function isEventStream({ headers }: Response): boolean {
 
 /** As it is sent. */
 export function eventText({ name, data }: ServerEvent): string {
-  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+  return `event: ${name}\ndata: ${jsonText(data)}\n\n`;
 }
 
 const BEAT = new TextEncoder().encode(": beat\n\n");

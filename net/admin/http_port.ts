@@ -4,8 +4,8 @@
  * The platform's own server lets a client hold a connection for ever without a
  * byte, which costs a descriptor, and a process without descriptors serves no
  * one. So each connection gets one short request, one answer and a deadline,
- * and there are only so many: the oldest goes for the next. Who follows events
- * (`event_stream.ts`) stays until he leaves, and has a limit of its own.
+ * and there are only so many (`net/admission`): the oldest goes for the next. Who
+ * follows events (`event_stream.ts`) stays until he leaves.
  *
  * A body is small or refused, and connections are not kept.
  *
@@ -13,25 +13,38 @@
  */
 
 import {
+  type AdmittedConnection,
+  ConnectionLimiter,
+} from "../admission/connection_limiter.ts";
+import {
+  type ConnectionLimit,
+  httpPlan,
+  type LimitScope,
+} from "../admission/connection_limits.ts";
+import { descriptorLimit } from "../libc/descriptor_limit.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { portOf } from "../../proto/peer/host_port.ts";
+import {
   INTERNAL_ERROR,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
 import { MessageError } from "../http1/message_error.ts";
 import { Socket } from "../stream/socket.ts";
+import type { AdminRole } from "../../proto/admin/api.ts";
 import type { Stream } from "../stream/stream.ts";
 import { isEventStream } from "./event_stream.ts";
 import { answerPieces } from "./http_answer.ts";
 import { readHead, requestOf } from "./http_request.ts";
 
-/** Connections at once: a probe or a scrape takes milliseconds. */
-export const HTTP_CONNECTIONS_MAX = 256;
-
 /** From the first to the last byte, both ways. */
 export const HTTP_DEADLINE_MS = 10_000;
 
+/** A limit was reached: a connection was refused, or ended for another. */
+export type LimitReached = (limit: ConnectionLimit, scope: LimitScope) => void;
+
 /**
- * Answers that go on until their client is gone, at once: screens of people.
- * They are counted apart, so that neither side crowds the other one out.
+ * Answers that go on until their client is gone, at once and of each role:
+ * screens of people. They are counted apart, so that nobody crowds others out.
  */
 export const WATCHERS_MAX = 32;
 
@@ -51,6 +64,12 @@ export interface HttpPeer
   extends Pick<Stream, "remoteAddress" | "identity" | "peerCredentials"> {
   /** What it asked for may take so much longer: it is somebody who may ask. */
   mayTake?(extraMs: number): void;
+  /**
+   * It is somebody who may ask.
+   *
+   * @param isStill Whether that is so; asked while an answer goes on.
+   */
+  known?(role: AdminRole, isStill: () => boolean): void;
 }
 
 /** Answers one request, whose signal says that the client is gone. */
@@ -60,30 +79,38 @@ export type HttpHandler = (
 ) => Response | Promise<Response>;
 
 export class HttpPort {
+  /** Of all connections here, whatever is in front of them. */
+  readonly limiter: ConnectionLimiter;
   readonly #handler: HttpHandler;
-  readonly #evicted: () => void;
   readonly #isPassed: boolean;
-  /** The oldest first. */
+  readonly #watchersMax: number;
   readonly #open = new Set<Exchange>();
   readonly #watchers = new Set<Exchange>();
 
   /**
-   * @param evicted A connection was ended to make room for another.
-   * @param isPassed Connections are our parent's.
+   * @param isPassed Connections are our parent's, who has limits of its own.
+   * @param plan For tests.
    */
   constructor(
     handler: HttpHandler,
-    evicted: () => void = () => {},
+    reached: LimitReached = () => {},
     isPassed = false,
+    plan = httpPlan(isPassed ? undefined : descriptorLimit()),
   ) {
     this.#handler = handler;
-    this.#evicted = evicted;
     this.#isPassed = isPassed;
+    this.#watchersMax = Math.min(WATCHERS_MAX, plan.all.unauthenticated);
+    this.limiter = new ConnectionLimiter({
+      plan,
+      clock: systemTimers,
+      reached: (limit, scope) =>
+        reached(ROOM.has(limit) ? "http_connections" : limit, scope),
+    });
   }
 
   /** How many are connected and do not watch. */
   get connections(): number {
-    return this.#open.size;
+    return this.limiter.connections - this.#watchers.size;
   }
 
   /** How many follow events. */
@@ -91,13 +118,23 @@ export class HttpPort {
     return this.#watchers.size;
   }
 
-  /** Serves one accepted connection until it ends. */
-  async accept(stream: Stream): Promise<void> {
-    if (this.#open.size >= HTTP_CONNECTIONS_MAX) this.#evictOldest();
+  /**
+   * Serves one accepted connection until it ends.
+   *
+   * @param given As it was admitted before; absent: it is asked for here.
+   */
+  async accept(stream: Stream, given?: AdmittedConnection): Promise<void> {
+    let close = () => stream.close();
+    const admitted = given ??
+      this.limiter.arrive(sourceOfStream(stream), () => close());
+    if (admitted === undefined) return stream.close();
     const exchange: Exchange = new Exchange(stream, this.#isPassed, {
       answer: (request, peer) => this.#answer(request, peer),
-      watches: () => this.#watches(exchange),
+      // Who may only look makes room for who operates.
+      known: (role) => admitted.known(role !== "operate"),
+      watches: () => this.#watches(exchange, admitted),
     });
+    close = () => exchange.close();
     this.#open.add(exchange);
     try {
       await exchange.run();
@@ -107,12 +144,13 @@ export class HttpPort {
       this.#open.delete(exchange);
       this.#watchers.delete(exchange);
       exchange.close();
+      admitted.leave();
     }
   }
 
   /** Ends every connection. */
   close(): void {
-    for (const one of [...this.#open, ...this.#watchers]) one.close();
+    for (const one of [...this.#open]) one.close();
   }
 
   async #answer(request: Request, peer: HttpPeer): Promise<Response> {
@@ -124,23 +162,32 @@ export class HttpPort {
     }
   }
 
-  #watches(exchange: Exchange): boolean {
-    if (this.#watchers.size >= WATCHERS_MAX) return false;
-    this.#open.delete(exchange);
+  #watches(exchange: Exchange, admitted: AdmittedConnection): boolean {
+    const same = [...this.#watchers]
+      .filter(({ role }) => role === exchange.role);
+    if (same.length >= this.#watchersMax) return false;
+    admitted.known();
     this.#watchers.add(exchange);
     return true;
   }
+}
 
-  #evictOldest(): void {
-    const [oldest] = this.#open;
-    this.#open.delete(oldest!);
-    oldest!.close();
-    this.#evicted();
-  }
+/** Limits on how many there are. */
+const ROOM: ReadonlySet<ConnectionLimit> = new Set([
+  "connections",
+  "unauthenticated_connections",
+]);
+
+/** On a unix socket each user is a source. */
+function sourceOfStream(stream: Stream): string {
+  const { remoteAddress } = stream;
+  if (portOf(remoteAddress) >= 0) return remoteAddress;
+  return `uid ${stream.peerCredentials()?.uid}`;
 }
 
 /** What an exchange asks of its port. */
 interface ExchangeEvents {
+  known(role: AdminRole): void;
   answer(request: Request, peer: HttpPeer): Promise<Response>;
   /** It is about to follow events. @returns Whether there is room. */
   watches(): boolean;
@@ -154,6 +201,9 @@ class Exchange {
   readonly #gone = new AbortController();
   #deadline: ReturnType<typeof setTimeout> | undefined;
   #isWatching = false;
+  /** Of who is known to ask. */
+  role: AdminRole | undefined;
+  #isStill = () => true;
 
   constructor(stream: Stream, isPassed: boolean, events: ExchangeEvents) {
     this.#isPassed = isPassed;
@@ -193,6 +243,7 @@ class Exchange {
       ),
     });
     for await (const bytes of pieces) {
+      if (this.#isWatching && !this.#isStill()) return;
       await socket.writeAll(bytes);
       if (this.#isWatching) this.#endWithin(WATCHER_STILL_MS);
     }
@@ -224,7 +275,7 @@ class Exchange {
     response.body?.cancel();
     return new Response(
       JSON.stringify({
-        message: `So many watch already (${WATCHERS_MAX}): close one of them`,
+        message: "So many watch already with this role: close one of them",
       }) + "\n",
       { status: 503, headers: { "content-type": "application/json" } },
     );
@@ -237,6 +288,11 @@ class Exchange {
       identity: stream.identity,
       peerCredentials: () => stream.peerCredentials(),
       mayTake: (extraMs) => this.#endWithin(HTTP_DEADLINE_MS + extraMs),
+      known: (role, isStill) => {
+        this.role = role;
+        this.#events.known(role);
+        this.#isStill = isStill;
+      },
     };
   }
 

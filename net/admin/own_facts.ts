@@ -13,6 +13,7 @@ import type {
   Traffic,
   Warning,
 } from "../../proto/admin/status_answer.ts";
+import { clipped } from "../../proto/peer/quoted.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import type { TermSource } from "../tls/trust/expiry.ts";
 
@@ -74,6 +75,35 @@ export function* fileWarnings(notes: readonly string[]): Iterable<Warning> {
   }
 }
 
+/** Longest sentence of a source that is repeated. */
+const PROBLEM_LENGTH_MAX = 400;
+
+/** Sources of services that cannot be followed, or say what cannot be used. */
+export function* sourceWarnings(
+  sources: Iterable<{
+    readonly name: string;
+    readonly isSynced: boolean;
+    readonly problem?: string | undefined;
+  }> = [],
+): Iterable<Warning> {
+  for (const { name, isSynced, problem } of sources) {
+    // What agents announce comes when they do.
+    if (problem === undefined && (isSynced || name === "agents")) continue;
+    const why = clipped(
+      problem ?? "it has not answered yet",
+      PROBLEM_LENGTH_MAX,
+    );
+    yield {
+      code: code("TUN701"),
+      severity: isSynced ? "warning" : "error",
+      message: `Source ${name}: ${why}; ` +
+        (isSynced
+          ? "what it said last stays in use"
+          : "nothing is served of it until it has answered"),
+    };
+  }
+}
+
 /** Slips of ours; each ended one thing. */
 export function* slipWarnings(): Iterable<Warning> {
   let count = 0;
@@ -89,15 +119,20 @@ export function* slipWarnings(): Iterable<Warning> {
   };
 }
 
-/** What passes through a program. */
+/**
+ * What passes through a program.
+ *
+ * @param dialsMs How far back dials count for what they take.
+ */
 export function trafficOf(
   conduits: LiveConduits,
   pendingDials: number,
+  dialsMs?: number,
 ): Traffic {
   const [p50, p99] = conduits.dialTimes.percentiles(conduits.nowMs, [
     0.5,
     0.99,
-  ]);
+  ], dialsMs);
   return {
     conduits: conduits.size,
     pendingDials,

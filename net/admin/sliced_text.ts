@@ -7,6 +7,7 @@
  */
 
 import { setImmediate } from "node:timers";
+import { jsonText } from "../../platform/log/printable.ts";
 
 /** How long a text may be made at a stretch. */
 export const SLICE_MS = 0.5;
@@ -63,14 +64,14 @@ export function* jsonPieces(value: unknown): Iterable<string> {
     let before = "{";
     for (const [key, item] of Object.entries(value)) {
       if (item === undefined) continue;
-      yield `${before}${JSON.stringify(key)}:`;
+      yield `${before}${jsonText(key)}:`;
       if (isList(item)) yield* listPieces(item);
-      else yield JSON.stringify(item);
+      else yield jsonText(item);
       before = ",";
     }
     yield before === "{" ? "{}" : "}";
   } else {
-    yield JSON.stringify(value);
+    yield jsonText(value);
   }
   yield "\n";
 }
@@ -78,7 +79,7 @@ export function* jsonPieces(value: unknown): Iterable<string> {
 function* listPieces(items: Iterable<unknown>): Iterable<string> {
   let before = "[";
   for (const item of items) {
-    yield `${before}${JSON.stringify(item) ?? "null"}`;
+    yield `${before}${jsonText(item)}`;
     before = ",";
   }
   yield before === "[" ? "[]" : "]";

@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { setImmediate } from "node:timers";
 import { jsonPieces, SLICE_MS, slicedText } from "./sliced_text.ts";
+import { soon } from "../../tests/support/watch/event_loop.ts";
 
 Deno.test("a long text is made in slices, between which others have their turn", async () => {
   // Each piece takes a third of a slice, by the clock that is asked.
@@ -35,8 +36,7 @@ Deno.test("nothing is made that nobody takes", async () => {
   const reader = slicedText(pieces()).getReader();
   await reader.read();
   const before = made;
-  await new Promise((done) => setTimeout(done, 5));
-  assertEquals(made, before);
+  assertEquals(await soon(() => made !== before), false);
   await reader.cancel();
 });
 
@@ -61,4 +61,12 @@ Deno.test("JSON in pieces is the JSON of the whole", () => {
     const wanted = `${JSON.stringify(plain)}\n`;
     assertEquals([...jsonPieces(value)].join(""), wanted);
   }
+});
+
+Deno.test("no terminal obeys a name in JSON, which stays the same value", () => {
+  const hostile = "a\u001b[2J\u009b31m\u007f\u202eb\u2028\u200b\u{e0001}é\n😀";
+  const value = { [hostile]: [hostile, { [hostile]: hostile }], b: hostile };
+  const text = [...jsonPieces(value)].join("");
+  assertEquals(JSON.parse(text), value);
+  assertEquals(/[\p{Cc}\p{Cf}\p{Zl}]/u.test(text.trimEnd()), false);
 });

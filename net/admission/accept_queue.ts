@@ -15,9 +15,13 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { ACCEPT_PAUSE_MS, refusalOn } from "../bind/accept_loop.ts";
-import { mayTakeDescriptor } from "../libc/free_descriptors.ts";
+import {
+  type DescriptorUse,
+  mayTakeDescriptor,
+} from "../libc/free_descriptors.ts";
 import {
   guarded,
   reportInternalError,
@@ -65,6 +69,8 @@ export interface AcceptQueueOptions {
   readonly random: () => number;
   /** How long a peer may take to send its ClientHello. */
   readonly helloTimeoutMs: number;
+  /** Other uses of descriptors go first. */
+  readonly use: DescriptorUse;
   /** Begins a handshake; what was admitted leaves when the connection ends. */
   readonly admit: (admittedStream: AdmittedStream) => void;
   /** One line per burst of failures; accepting goes on. */
@@ -170,7 +176,9 @@ export class AcceptQueue implements Pollable {
       SOCK_FLAGS,
     );
     if (accepted >= 0) {
-      if (!mayTakeDescriptor("link")) return this.#refuseDescriptor(accepted);
+      if (!mayTakeDescriptor(this.#options.use)) {
+        return this.#refuseDescriptor(accepted);
+      }
       this.#isFailing = false;
       this.#onAccepted(accepted);
       return true;
@@ -198,7 +206,7 @@ export class AcceptQueue implements Pollable {
     const { timers, onProblem } = this.#options;
     if (!this.#isFailing) {
       onProblem(
-        `Cannot accept an agent's connection: ${message}; trying again`,
+        `Cannot accept a connection: ${message}; trying again`,
       );
     }
     this.#isFailing = true;
@@ -251,16 +259,13 @@ export class AcceptQueue implements Pollable {
   }
 
   /** @returns `undefined`: the kernel has no memory for it. */
-  #admit(
-    pending: PendingConnection,
-    localAddress: string,
-  ): AdmittedStream | undefined {
+  #admit(pending: PendingConnection): AdmittedStream | undefined {
     try {
-      return pending.admit(this.#options.timers, localAddress);
+      return pending.admit(this.#options.timers);
     } catch (error) {
       pending.admitted!.leave();
       this.#options.onProblem(
-        `Cannot serve an agent's connection: ${(error as Error).message}`,
+        `Cannot serve a connection: ${messageOf(error)}`,
       );
       return undefined;
     }
@@ -272,8 +277,7 @@ export class AcceptQueue implements Pollable {
       const { admitted } = pending;
       if (!admitted!.takeHandshake()) return pending.close();
       const { admit } = this.#options;
-      const { hostname, port } = this.#listener.address;
-      const admittedStream = this.#admit(pending, hostPort(hostname, port));
+      const admittedStream = this.#admit(pending);
       if (admittedStream === undefined) return;
       guarded("accept", () => admit(admittedStream), () => pending.close());
     };
@@ -352,7 +356,7 @@ class PendingConnection implements Pollable {
    *
    * @throws {Error} The poller cannot wait for it; it is closed then.
    */
-  admit(timers: Timers, localAddress: string): AdmittedStream {
+  admit(timers: Timers): AdmittedStream {
     this.#state = "over";
     this.#deadline?.cancel();
     const { library, poller } = this.#system;
@@ -366,7 +370,6 @@ class PendingConnection implements Pollable {
       mayRead: true,
       isPrompt: true,
       remoteAddress,
-      localAddress,
     });
     admitted.linger = () => lingerInKernel(library, descriptor, timers);
     return this.#stream = {

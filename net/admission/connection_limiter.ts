@@ -313,13 +313,18 @@ export class AdmittedConnection implements SharedLimits {
     for (const { unauthenticated } of this.#accounts) unauthenticated.add(this);
   }
 
-  /** It is authenticated. */
-  known(): void {
+  /**
+   * It is authenticated.
+   *
+   * @param mayGo It makes room for others all the same.
+   */
+  known(mayGo = false): void {
     if (!this.isUnauthenticated) return;
     for (const { unauthenticated, handshakes } of this.#accounts) {
-      unauthenticated.delete(this);
-      handshakes.refund();
+      if (!mayGo) unauthenticated.delete(this);
+      if (this.#hasShaken) handshakes.refund();
     }
+    this.#hasShaken = false;
     this.#penalty?.ease(this.#host.nowMs());
   }
 

@@ -12,6 +12,7 @@
  */
 
 import type { BucketSize } from "../../proto/streams/token_bucket.ts";
+import { descriptorsLeft } from "../libc/free_descriptors.ts";
 
 /** What is limited; also the label of the counter. */
 export type ConnectionLimit =
@@ -23,7 +24,9 @@ export type ConnectionLimit =
   | "handshakes"
   | "bytes"
   | "work"
-  | "faults";
+  | "faults"
+  /** Of health, administration and its other ways: all of these there. */
+  | "http_connections";
 
 /** What a limit is on. */
 export type LimitScope = "connection" | "source" | "all";
@@ -147,6 +150,44 @@ export function limitPlan(
         SOURCE_LIMITS_DEFAULT.connections,
       unauthenticated: config.sourceUnauthenticatedMax ??
         SOURCE_LIMITS_DEFAULT.unauthenticated,
+    },
+    all: { ...ALL_LIMITS_DEFAULT, connections, unauthenticated },
+  };
+}
+
+/**
+ * Ways to health and administration: their two ports, the socket and the port for
+ * other machines. They share what links leave of the descriptors (`net/libc/
+ * free_descriptors.ts`), so that silence on one costs nobody else anything.
+ */
+const HTTP_WAYS = 4;
+
+/** Peers at once that one way does not know: a probe takes milliseconds. */
+const HTTP_UNKNOWN = { min: 2, max: 128 } as const;
+
+/** So many times more may be connected that are known: they watch, or operate. */
+const HTTP_KNOWN_TIMES = 2;
+
+/** What one source may have of that. */
+const HTTP_SOURCE_SHARE = 3 / 4;
+
+/** The limits of one such way, with `descriptors` for the process. */
+export function httpPlan(descriptors: number | undefined): LimitPlan {
+  const { min, max } = HTTP_UNKNOWN;
+  const left = descriptors === undefined
+    ? Infinity
+    : descriptorsLeft("link", descriptors);
+  const unauthenticated = Math.min(
+    max,
+    Math.max(min, Math.floor(left / HTTP_WAYS)),
+  );
+  const connections = unauthenticated * (1 + HTTP_KNOWN_TIMES);
+  const ofSource = Math.ceil(unauthenticated * HTTP_SOURCE_SHARE);
+  return {
+    source: {
+      ...SOURCE_LIMITS_DEFAULT,
+      connections,
+      unauthenticated: ofSource,
     },
     all: { ...ALL_LIMITS_DEFAULT, connections, unauthenticated },
   };

@@ -11,7 +11,7 @@ import {
   mayTakeDescriptor,
   withSpareDescriptor,
 } from "../libc/free_descriptors.ts";
-import { codeOf } from "../../platform/errors/error_code.ts";
+import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 
 /** How long accepting rests when the process has no descriptor left. */
 export const ACCEPT_PAUSE_MS = 100;
@@ -23,6 +23,11 @@ export interface AcceptEvents<Conn> {
   onProblem(line: string): void;
   /** Other uses of descriptors go first; default: `caller`. */
   readonly use?: DescriptorUse;
+  /**
+   * Who is queued in the kernel when the listener is closed comes all the same;
+   * else the kernel resets them.
+   */
+  readonly isPatient?: boolean;
 }
 
 /** Returns when `listener` was closed. */
@@ -59,7 +64,7 @@ export async function acceptLoop<Conn extends { close(): void }>(
       if (!isFailing) {
         events.onProblem(
           `Cannot accept a connection on ${name}: ` +
-            `${(error as Error).message}; trying again`,
+            `${messageOf(error)}; trying again`,
         );
       }
       isFailing = true;

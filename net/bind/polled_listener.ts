@@ -7,6 +7,7 @@
 import { setImmediate } from "node:timers";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
+import { boundAddress } from "../libc/bound_address.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
 import {
   type Pollable,
@@ -183,12 +184,13 @@ export class PolledListener implements Pollable, ListeningSocket {
   readonly descriptors: number[];
   /** Those of `descriptors` that are another process's. */
   #adopted: number[] = [];
-  /** Connections that another process has accepted for this one. */
+  /** Accepted by another process for this one, or just before it was closed. */
   readonly #passed: StreamDescriptor[] = [];
   /** It does not listen yet. */
   #backlog: number | undefined;
   readonly #isTcp: boolean;
-  readonly #localAddress: string;
+  /** Of a unix socket. */
+  readonly #path: string | undefined;
   #waiting: PromiseWithResolvers<StreamDescriptor> | undefined;
   #acceptedInTurn = 0;
   #state: "held" | "open" | "handed over" | "closed";
@@ -215,9 +217,7 @@ export class PolledListener implements Pollable, ListeningSocket {
     this.address = place.kind === "tcp"
       ? boundAddress(library, descriptor) ?? place.address
       : { hostname: place.path, port: 0 };
-    this.#localAddress = place.kind === "tcp"
-      ? hostPort(this.address.hostname, this.address.port)
-      : place.path;
+    this.#path = place.kind === "tcp" ? undefined : place.path;
     if (!isHeld && !this.#watch(this)) {
       for (const descriptor of this.descriptors) library.close(descriptor);
       throw cannotWait();
@@ -312,6 +312,7 @@ export class PolledListener implements Pollable, ListeningSocket {
     }
     this.letGo();
     this.#end("closed");
+    this.#closePassed();
     this.#rejectWaiting();
     const keys = this.descriptors.map((descriptor) => store.put(descriptor));
     return keys[0];
@@ -324,9 +325,9 @@ export class PolledListener implements Pollable, ListeningSocket {
    * @throws A system error with its `code`.
    */
   accept(): Promise<StreamDescriptor> {
-    if (this.#state === "closed") return Promise.reject(closed());
     const passed = this.#passed.shift();
     if (passed !== undefined) return Promise.resolve(passed);
+    if (this.#state === "closed") return Promise.reject(closed());
     if (this.#state === "open" && this.#acceptedInTurn < ACCEPTS_PER_TURN) {
       try {
         const stream = this.#acceptNow();
@@ -351,20 +352,50 @@ export class PolledListener implements Pollable, ListeningSocket {
       : undefined;
   }
 
-  /** Also removes the path, as the platform does. Harmless a second time. */
-  close(): void {
+  /**
+   * Also removes the path, as the platform does. Harmless a second time.
+   *
+   * @param isPatient See `AcceptEvents`.
+   */
+  close(isPatient = false): void {
     const { isHeld } = this;
+    if (isPatient) this.#acceptQueued();
+    else this.#closePassed();
     if (this.#end("closed")) {
       // The processes that accept there go on, and need the path.
       const store = socketStore();
       const isKept = isHeld || store?.areKept === true ||
         store?.sharing !== undefined;
       // First: once there is no listener, the path may be another process's.
-      if (!this.#isTcp && !isKept) removeSocket(this.#localAddress);
+      if (this.#path !== undefined && !isKept) removeSocket(this.#path);
       this.#closeAll();
     }
     this.#state = "closed";
     this.#rejectWaiting();
+  }
+
+  /** The kernel resets who comes between this and the close that follows. */
+  #acceptQueued(): void {
+    // Kept sockets keep their queues for the next process.
+    if (this.#state !== "open" || socketStore()?.areKept === true) return;
+    try {
+      for (
+        let stream = this.#acceptNow();
+        stream !== undefined;
+        stream = this.#acceptNow()
+      ) this.#passed.push(stream);
+    } catch {
+      // Without a descriptor the kernel resets them.
+    }
+    const waiting = this.#waiting;
+    const first = waiting && this.#passed.shift();
+    if (first === undefined) return;
+    this.#waiting = undefined;
+    waiting!.resolve(first);
+  }
+
+  #closePassed(): void {
+    for (const stream of this.#passed.splice(0)) stream.close();
   }
 
   onReady(): void {
@@ -429,7 +460,6 @@ export class PolledListener implements Pollable, ListeningSocket {
   }
 
   #rejectWaiting(): void {
-    for (const stream of this.#passed.splice(0)) stream.close();
     this.#waiting?.reject(closed());
     this.#waiting = undefined;
   }
@@ -471,7 +501,7 @@ export class PolledListener implements Pollable, ListeningSocket {
       mayRead: true,
       isPrompt: true,
       remoteAddress,
-      localAddress: this.#localAddress,
+      ...this.#path !== undefined && { localAddress: this.#path },
     });
   }
 
@@ -493,18 +523,6 @@ function removeSocket(path: string): void {
     // It is removed already, or we may not remove it: the next listener there
     // removes a socket file without a listener.
   }
-}
-
-function boundAddress(
-  library: LibC,
-  descriptor: number,
-): DatagramAddress | undefined {
-  nameLength[0] = SOCKET_ADDRESS_BYTES;
-  if (library.getsockname(descriptor, name, nameLengthBytes) !== 0) {
-    return undefined;
-  }
-  const hostname = names.host(0);
-  return hostname === undefined ? undefined : { hostname, port: names.port(0) };
 }
 
 // One for all, as each call is dealt with at once.

@@ -36,10 +36,13 @@ test("addresses read as the platform writes them", async (poller) => {
   const places = [
     ["127.0.0.1", "127.0.0.1"],
     ["::1", "::1"],
+    // All interfaces: which of its addresses a caller came to, it has to ask.
     ["::", "127.0.0.1"],
+    ["::", "127.0.7.1"],
     ["::", "::1"],
+    ["0.0.0.0", "127.0.7.1"],
   ] as const;
-  for (const [hostname, from] of places) {
+  for (const [hostname, to] of places) {
     const ours = listenPolledTcp({ hostname, port: 0 }, 1, poller)!;
     const theirs = Deno.listen({ hostname, port: 0 });
     const accepted = [
@@ -50,15 +53,20 @@ test("addresses read as the platform writes them", async (poller) => {
         accept: async () => denoStream(await theirs.accept()),
       },
     ].map(async ({ listener, port, accept }) => {
-      const peer = await Deno.connect({ hostname: from, port });
+      const peer = await Deno.connect({ hostname: to, port });
       const socket = await accept();
       const local = peer.localAddr as Deno.NetAddr;
-      const { remoteAddress } = socket;
+      const { remoteAddress, localAddress } = socket;
       for (const one of [peer, socket, listener]) one.close();
-      return remoteAddress.replace(`:${local.port}`, ":PORT");
+      assertEquals(socket.localAddress, localAddress, "asked once");
+      return [
+        remoteAddress.replace(`:${local.port}`, ":PORT"),
+        localAddress.replace(`:${port}`, ":PORT"),
+      ];
     });
     const [our, their] = await Promise.all(accepted);
     assertEquals(our, their);
+    assert(our?.[1]?.includes(to), our?.[1]);
   }
 });
 
@@ -213,4 +221,27 @@ test("a listener that nobody can wait for is none", () => {
   );
   assertEquals(codeOf(error), "ENFILE");
   return Promise.resolve();
+});
+
+test("who is queued comes when a patient listener is closed, and nobody else", async (poller) => {
+  for (const isAwaited of [false, true]) {
+    const listener = listenPolledTcp(LOOPBACK, BACKLOG, poller)!;
+    const first = isAwaited ? listener.accept() : undefined;
+    const queued = await Promise.all([1, 2, 3].map(() => dial(listener)));
+    listener.close(true);
+    const accepted = [
+      await (first ?? listener.accept()),
+      await listener.accept(),
+      await listener.accept(),
+    ];
+    await assertRejects(() => listener.accept(), Deno.errors.BadResource);
+    const served = accepted.map((stream) => new Socket(stream));
+    for (const one of served) await one.writeAll(new Uint8Array([7]));
+    const answer = new Uint8Array(1);
+    for (const conn of queued) {
+      assertEquals([await conn.read(answer), answer[0]], [1, 7]);
+      conn.close();
+    }
+    for (const one of served) one.close();
+  }
 });

@@ -14,8 +14,8 @@ import {
   encodeSocketAddress,
   SocketAddressReader,
 } from "../libc/socket_address.ts";
+import { socketOption, SOL_SOCKET } from "../libc/socket_option.ts";
 
-const SOL_SOCKET = 1;
 const SO_TYPE = 3;
 const SOCK_STREAM = 1;
 const SOCK_DGRAM = 2;
@@ -53,7 +53,7 @@ export function keyOfDescriptor(
   library: LibC,
   descriptor: number,
 ): string | undefined {
-  const type = optionOf(library, descriptor, SO_TYPE);
+  const type = socketOption(library, descriptor, SOL_SOCKET, SO_TYPE);
   // One that is bound and has no peer will accept, if it does not yet.
   const kind = hasPeer(library, descriptor)
     ? undefined
@@ -97,22 +97,7 @@ function hasPeer(library: LibC, descriptor: number): boolean {
   return library.getpeername(descriptor, name, lengthBytes) === 0;
 }
 
-/** @returns -1 where it cannot be had. */
-function optionOf(library: LibC, descriptor: number, option: number): number {
-  lengthValue[0] = value.byteLength;
-  const failed = library.getsockopt(
-    descriptor,
-    SOL_SOCKET,
-    option,
-    valueBytes,
-    lengthBytes,
-  );
-  return failed === 0 ? value[0]! : -1;
-}
-
 // One for all, as each call is dealt with at once.
 const name = new Uint8Array(NAME_BYTES);
-const value = new Int32Array(1);
-const valueBytes = new Uint8Array(value.buffer);
 const lengthValue = new Uint32Array(1);
 const lengthBytes = new Uint8Array(lengthValue.buffer);

@@ -28,7 +28,8 @@ export interface SocketListener {
    * @throws A system error with its `code`.
    */
   acceptNow?(): Stream | undefined;
-  close(): void;
+  /** @param isPatient See `AcceptEvents`; not where the platform listens. */
+  close(isPatient?: boolean): void;
   /** See `PolledListener.leave`; absent where the platform listens. */
   leave?(): string | undefined;
 }

@@ -64,14 +64,6 @@ export interface ChannelConnection extends RequestTarget {
    * will do so again.
    */
   readonly hasAnswered: boolean;
-  /** Whether the server has been heard within `ms`. */
-  isFresh(ms: number): boolean;
-  /**
-   * Settles when the server has answered a PING: nothing but that has been sent.
-   *
-   * @throws {Error} Why the connection ended before.
-   */
-  answer(): Promise<void>;
   /**
    * It will not do: the next call goes over another one, to the next server.
    * What runs on this one goes on.
@@ -130,7 +122,7 @@ export class Channel {
    * Asks whether the server is there at all, and ends connections on which it
    * has said nothing by `waitMs` from now; calls on them are lost then.
    *
-   * @returns Whether it has said anything since.
+   * @returns Whether it has answered since.
    */
   suspect(waitMs: number, reason: string): () => boolean {
     const heard = [...this.#open].map((one) => one.suspect(waitMs, reason));
@@ -199,9 +191,8 @@ export class Channel {
           onGoaway: ({ code }) => {
             if (code === ErrorCode.ENHANCE_YOUR_CALM) this.#askLess();
           },
-          onAlive: () => connection.alive(),
-          onClosed: ({ reason }) => {
-            connection.closed(reason);
+          onClosed: () => {
+            connection.closed();
             this.#open.delete(connection);
           },
         },
@@ -231,8 +222,6 @@ class ServerConnection implements ChannelConnection {
   #isLeft = false;
   /** Set while calls may last. */
   #timer: Timer | undefined;
-  /** Set while an answer to a PING is awaited. */
-  #asked: PromiseWithResolvers<void> | undefined;
   #suspected: { readonly atMs: number; isHeard(): boolean } | undefined;
   #suspicion: Timer | undefined;
 
@@ -284,26 +273,6 @@ class ServerConnection implements ChannelConnection {
     this.http2.shutdown(reason);
   }
 
-  isFresh(ms: number): boolean {
-    return this.#hasAnswered &&
-      this.#timers.now() - this.http2.lastHeardMs < ms;
-  }
-
-  answer(): Promise<void> {
-    if (this.#asked === undefined) {
-      this.#asked = Promise.withResolvers();
-      // Who asked may have given up by the time at which it ends.
-      this.#asked.promise.catch(() => {});
-      this.http2.checkLiveness();
-    }
-    return this.#asked.promise;
-  }
-
-  alive(): void {
-    this.#asked?.resolve();
-    this.#asked = undefined;
-  }
-
   suspect(waitMs: number, reason: string): () => boolean {
     const { http2 } = this;
     const nowMs = this.#timers.now();
@@ -313,20 +282,19 @@ class ServerConnection implements ChannelConnection {
       return last.isHeard;
     }
     const { lastHeardMs } = http2;
-    const isHeard = () => http2.lastHeardMs > lastHeardMs;
+    const isHeard = () => http2.answeredMs >= nowMs;
     this.#suspected = { atMs: nowMs, isHeard };
     http2.checkLiveness();
     this.#suspicion ??= this.#timers.after(waitMs, () => {
       this.#suspicion = undefined;
-      if (!isHeard()) http2.abort(ErrorCode.NO_ERROR, reason);
+      if (http2.lastHeardMs > lastHeardMs) return;
+      http2.abort(ErrorCode.NO_ERROR, reason);
     });
     return isHeard;
   }
 
-  closed(reason: string): void {
+  closed(): void {
     this.#timer?.cancel();
     this.#suspicion?.cancel();
-    this.#asked?.reject(new Error(reason));
-    this.#asked = undefined;
   }
 }

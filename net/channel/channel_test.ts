@@ -165,23 +165,27 @@ Deno.test("a silent server is gone after the keepalive", async () => {
   assertEquals([http2.isUsable, rig.channel.take()], [false, undefined]);
 });
 
-Deno.test("whether a server is there is asked once for all who want to know", async () => {
+Deno.test("whether a server lives is asked once for all who want to know", async () => {
   using rig = new Rig();
   rig.isMute = true;
-  const connection = await rig.channel.connection();
-  assertEquals(connection.isFresh(1_000), false, "it has said nothing yet");
-  const answers = [connection.answer(), connection.answer()];
-  assertEquals(answers[0], answers[1]);
+  const { http2 } = await rig.channel.connection();
+  let alive = 0;
+  const ask = async () => {
+    http2.whenAlive(() => alive++);
+    await settled();
+  };
+  await ask();
+  await ask();
+  assertEquals(alive, 0, "it has said nothing yet");
   await rig.speak();
-  await Promise.all(answers);
-  assertEquals(connection.isFresh(1_000), true);
-  rig.timers.advance(1_000);
-  assertEquals(connection.isFresh(1_000), false);
-  await connection.answer();
-  assertEquals(connection.isFresh(1_000), true);
-  const lost = connection.answer();
-  connection.http2.transportClosed(new Error("cut"));
-  await assertRejects(() => lost, Error, "cut");
+  assertEquals(alive, 2);
+  await ask();
+  assertEquals([alive, http2.isProven], [3, false], "it is near");
+  rig.servers[0]!.receive = () => {};
+  await ask();
+  http2.transportClosed(new Error("cut"));
+  await ask();
+  assertEquals(alive, 3);
 });
 
 Deno.test("a suspected server that says nothing is hung up on, one that answers is not", async () => {

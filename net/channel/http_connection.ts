@@ -7,6 +7,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import {
   answerLength,
@@ -38,6 +39,9 @@ export interface HttpExchange {
 export class NoAnswerYetError extends Error {
   override readonly name = "NoAnswerYetError";
 }
+
+/** What is said of a connection that ends instead. */
+export const NO_ANSWER = "the server closed the connection without an answer";
 
 const READ_BYTES = 16 * 1024;
 
@@ -148,14 +152,13 @@ export class HttpConnection {
       chunk = await this.#next();
     } catch (error) {
       if (!isFirst) throw error;
-      throw new NoAnswerYetError((error as Error).message, { cause: error });
+      throw new NoAnswerYetError(messageOf(error), { cause: error });
     }
     if (chunk !== null) return chunk;
     const cause = this.#writeError;
-    const message = "the server closed the connection without an answer";
     throw isFirst
-      ? new NoAnswerYetError(message, { cause })
-      : new Error(message, { cause });
+      ? new NoAnswerYetError(NO_ANSWER, { cause })
+      : new Error(NO_ANSWER, { cause });
   }
 
   #next(): Promise<Received> {

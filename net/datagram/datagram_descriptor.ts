@@ -29,6 +29,7 @@ import {
   SOCKET_ADDRESS_BYTES,
   SocketAddressReader,
 } from "../libc/socket_address.ts";
+import { SO_ERROR, socketOption, SOL_SOCKET } from "../libc/socket_option.ts";
 
 /**
  * The kernel buffers of a socket, each way. Its default is 92 datagrams of
@@ -57,9 +58,7 @@ export const READ_FAILURES_MAX = 16;
 const SLOT_BYTES = 65_536;
 
 /** From `asm-generic/socket.h`, which x86-64 and arm64 have in common. */
-const SOL_SOCKET = 1;
 const SO_TYPE = 3;
-const SO_ERROR = 4;
 const SO_SNDBUF = 7;
 const SO_RCVBUF = 8;
 const SO_SNDBUFFORCE = 32;
@@ -140,12 +139,12 @@ export class DatagramDescriptor {
    * does not wake for a refusal; epoll(7) does.
    */
   takeError(): number {
-    return optionOf(this.library, this.number, SO_ERROR);
+    return socketOption(this.library, this.number, SOL_SOCKET, SO_ERROR) ?? 0;
   }
 
   /** Bytes that the kernel holds before it drops, overhead included. */
   get receiveBufferBytes(): number {
-    return optionOf(this.library, this.number, SO_RCVBUF);
+    return socketOption(this.library, this.number, SOL_SOCKET, SO_RCVBUF) ?? 0;
   }
 
   /**
@@ -267,7 +266,7 @@ function find(
     if (name === undefined) return false;
     // A TCP socket may have the same port.
     return `${name.address} ${name.port}` === wanted &&
-      optionOf(library, number, SO_TYPE) === SOCK_DGRAM;
+      socketOption(library, number, SOL_SOCKET, SO_TYPE) === SOCK_DGRAM;
   };
   if (isIt(guess)) return guess;
   for (const { descriptor } of inetDescriptors(library)) {
@@ -276,25 +275,8 @@ function find(
   return undefined;
 }
 
-function optionOf(library: LibC, number: number, option: number): number {
-  optionLength[0] = optionValue.byteLength;
-  library.getsockopt(
-    number,
-    SOL_SOCKET,
-    option,
-    optionBytes,
-    optionLengthBytes,
-  );
-  return optionValue[0]!;
-}
-
 // What is handed to the C library leaves V8's heap: one for all, or each socket
 // would leave some in the C library's, until a collection.
 const handedNumber = new Int32Array(1);
 const handedNumberBytes = new Uint8Array(handedNumber.buffer);
 const handedName = new Uint8Array(SOCKET_ADDRESS_BYTES);
-
-const optionValue = new Int32Array(1);
-const optionBytes = new Uint8Array(optionValue.buffer);
-const optionLength = new Uint32Array(1);
-const optionLengthBytes = new Uint8Array(optionLength.buffer);

@@ -18,7 +18,7 @@ import { atMost, withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import type { Stream } from "../stream/stream.ts";
-import { codeOf } from "../../platform/errors/error_code.ts";
+import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 import { tuneLink } from "../stream/tune_link.ts";
 import { tlsClient, type TlsClientOptions } from "../tls/tls_client.ts";
 import { NO_MATERIAL, type TlsMaterial } from "../tls/trust/credentials.ts";
@@ -198,7 +198,7 @@ async function connectTcp(
     if (error === signal.reason) throw error;
     throw new ConnectError(
       `Cannot connect to ${hostPort(host, port)}${via}: ` +
-        (error as Error).message,
+        messageOf(error),
       { cause: error },
     );
   }
@@ -208,10 +208,10 @@ async function connectTcp(
 const CONNECT_WORDS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ECONNREFUSED: "connection refused; is the server running there?",
-    ENOTFOUND: "no such host",
+    ENOTFOUND: "no such host; correct the name, or see `getent hosts NAME`",
     ETIMEDOUT: "connection timed out",
-    EHOSTUNREACH: "no route to host",
-    ENETUNREACH: "network is unreachable",
+    EHOSTUNREACH: "no route to host; see `ip route get ADDRESS`",
+    ENETUNREACH: "network is unreachable; see `ip route get ADDRESS`",
     EMFILE: "too many open files",
   }),
 );
@@ -229,7 +229,7 @@ async function dial(
     const code = error instanceof LookupError && error.fault === "unknown"
       ? "ENOTFOUND"
       : codeOf(error);
-    const words = CONNECT_WORDS.get(code) ?? (error as Error).message;
+    const words = CONNECT_WORDS.get(code) ?? messageOf(error);
     throw new ConnectError(`Cannot connect to ${name}: ${words}`, {
       cause: error,
     });

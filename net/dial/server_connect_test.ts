@@ -8,9 +8,9 @@ import {
   type TlsConnectOptions,
 } from "./server_connect.ts";
 import {
-  type AgentListenerOptions,
-  listenAgentPort,
-} from "../listen/agent_listener.ts";
+  listenSecure,
+  type SecureListenerOptions,
+} from "../listen/secure_listener.ts";
 import { TLS_CHOICES } from "../tls/openssl/tls_choice.ts";
 import { usualLimiter } from "../../tests/support/rigs/usual_limiter.ts";
 import { Credentials } from "../tls/trust/credentials.ts";
@@ -333,7 +333,7 @@ interface TestPort {
 }
 
 async function withPort(
-  options: Partial<AgentListenerOptions> & {
+  options: Partial<SecureListenerOptions> & {
     server?: { cert: string; key: string };
   },
   use: (port: TestPort) => Promise<void>,
@@ -352,7 +352,7 @@ async function withPort(
   const credentials = Credentials.load(files);
   const connections = new Mailbox<Ear>();
   const refusals = new Mailbox<TlsHandshakeError>();
-  const listener = await listenAgentPort({
+  const listener = await listenSecure({
     hostname: "127.0.0.1",
     port: 0,
     credentials,

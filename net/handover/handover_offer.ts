@@ -10,8 +10,11 @@
  *                                   ◄─ sockets: count, and the descriptors
  *   take: [some of them] ───────────►  does not accept with these for now
  *                                   ◄─ taken
+ *   recall ─────────────────────────►
+ *                                   ◄─ memory: a part, or null
  *   take: "all" ────────────────────►  accepts nobody any more, ends when idle
  *                                   ◄─ taken
+ *   (it ends) ──────────────────────►  lets go of UDP ports, which nobody reads
  * ```
  *
  * Until the successor takes them, it accepts as before: a successor that fails
@@ -49,7 +52,13 @@ export interface Incumbent {
   readonly command: string;
   /** It is about to end, so a successor need not insist. */
   readonly isDraining: () => boolean;
+  /** A successor gets ready, or has ended before it was. */
+  readonly asked?: (isReadying: boolean) => void;
   readonly handedOver: (handed: HandedOver) => void;
+  /** What a successor goes on with, in packets. */
+  readonly memory?: () => Iterable<HandoverFields>;
+  /** The process that has taken over is gone before this one. */
+  readonly successorEnded?: () => void;
   /** How many agents are linked, for a successor that has to wait for them. */
   readonly agents?: () => number | Promise<number>;
   /** Absent: it starts no successors itself. */
@@ -110,7 +119,11 @@ export class HandoverOffer {
         return;
       }
       this.#successor = socket;
-      await this.#serve(socket);
+      // One of an older version hangs up when it has the sockets.
+      const isHandedOver = await this.#serve(socket) && first.stays === true;
+      if (!isHandedOver) return;
+      while (await socket.receiveFields() !== null);
+      this.#incumbent.successorEnded?.();
     } finally {
       if (this.#successor === socket) this.#successor = undefined;
       this.#open.delete(socket);
@@ -128,25 +141,40 @@ export class HandoverOffer {
       : "running";
   }
 
-  async #serve(socket: PacketSocket): Promise<void> {
+  /** @returns Whether it has taken over. */
+  async #serve(socket: PacketSocket): Promise<boolean> {
     const { pid } = socket.peer;
     this.#log.info(`process ${pid} gets ready to take over`);
+    this.#incumbent.asked?.(true);
     const left = [...this.#store.listening.keys()];
     const agents = await this.#incumbent.agents?.() ?? 0;
     const isOurs = this.#incumbent.upgrades?.isUnderWay === true;
-    socket.send({ yes: true, pid: Deno.pid, agents }, isOurs ? [STDERR] : []);
+    socket.send(
+      { yes: true, pid: Deno.pid, agents, recalls: true },
+      isOurs ? [STDERR] : [],
+    );
+    let memory: Iterator<HandoverFields> | undefined;
     for (;;) {
       const words = await socket.receiveFields();
       if (words === null) break;
-      const { more, take } = words;
-      if (more === true) this.#give(socket, left.splice(0, DESCRIPTORS_MAX));
-      else if (take !== undefined && this.#letGo(socket, take)) return;
+      const { more, take, recall } = words;
+      if (recall === true) {
+        memory ??= (this.#incumbent.memory?.() ?? [])[Symbol.iterator]();
+        // One that is too long for a packet is left out.
+        if (!socket.send({ memory: memory.next().value ?? null })) {
+          socket.send({ memory: {} });
+        }
+      } else if (more === true) {
+        this.#give(socket, left.splice(0, DESCRIPTORS_MAX));
+      } else if (take !== undefined && this.#letGo(socket, take)) return true;
     }
     this.#store.start();
+    this.#incumbent.asked?.(false);
     this.#log.warn(
       `process ${pid} has ended before it took over; this one goes on`,
       { code: "TUN913" },
     );
+    return false;
   }
 
   #give(socket: PacketSocket, sockets: readonly ListeningSocket[]): void {

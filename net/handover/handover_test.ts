@@ -1,4 +1,5 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { listenTcp } from "../listen/listeners.ts";
 import { openLibc } from "../libc/libc.ts";
@@ -8,6 +9,7 @@ import { type HandedOver, HandoverOffer } from "./handover_offer.ts";
 import {
   ACCEPTS_PER_TURN,
   connectPackets,
+  type HandoverFields,
   PacketListener,
 } from "./packet_socket.ts";
 import { Takeover, TakeoverRefused } from "./takeover.ts";
@@ -35,12 +37,16 @@ class Rig implements AsyncDisposable {
   readonly keys = this.listeners.map(({ address }) => `tcp ${address}`);
   readonly offer: HandoverOffer;
   isDraining = false;
+  memory: HandoverFields[] = [];
+  readonly ended = Promise.withResolvers<void>();
 
   constructor() {
     this.offer = new HandoverOffer(this.address, {
       command: "proxy",
       isDraining: () => this.isDraining,
       handedOver: (handed) => void this.handed.push(handed),
+      successorEnded: this.ended.resolve,
+      memory: () => this.memory,
     }, { store: socketStore()!, log: this.log });
   }
 
@@ -157,6 +163,64 @@ test("an elder that dies has let go", async (rig) => {
   rig.offer.close();
   await takeover!.over;
   assertEquals(rig.young.take(rig.keys[0])[0]!.isHeld, false);
+});
+
+test("a successor hears what the elder knows, and no end of it is no harm", async (rig) => {
+  rig.memory = [{ port: "a" }, { port: "b", text: "x".repeat(20_000) }, {
+    port: "c",
+  }];
+  const takeover = await rig.takeover();
+  const parts: unknown[] = [];
+  await takeover!.recall((part) => void parts.push(part));
+  // What is too long for a packet is left out.
+  assertEquals(parts, [{ port: "a" }, {}, { port: "c" }]);
+  takeover!.abandon();
+});
+
+test("an elder of an older version is not asked what it knows", async (rig) => {
+  rig.offer.close();
+  const asked: unknown[] = [];
+  const old = PacketListener.open(rig.address, async (socket) => {
+    for (;;) {
+      const words = await socket.receiveFields();
+      if (words === null) return socket.close();
+      asked.push(Object.keys(words)[0]);
+      if (words.more === true) socket.send({ sockets: 0 });
+      else socket.send({ yes: true, taken: true, pid: Deno.pid, agents: 0 });
+    }
+  })!;
+  const takeover = await rig.takeover();
+  await takeover!.recall(() => asked.push("part"));
+  await takeover!.take();
+  assertEquals(asked, ["ask", "more", "take"]);
+  takeover!.abandon();
+  old.close();
+});
+
+test("the elder sees when the process that took over is gone", async (rig) => {
+  const takeover = await rig.takeover();
+  await takeover!.take();
+  let isOver = false;
+  void rig.ended.promise.then(() => isOver = true);
+  await settled();
+  assertEquals([rig.handed.length, isOver], [1, false]);
+  takeover!.abandon();
+  await rig.ended.promise;
+});
+
+test("one of an older version, which hangs up at once, is not taken for gone", async (rig) => {
+  const socket = connectPackets(rig.address)!;
+  socket.send({ ask: "sockets", command: "proxy", replace: true });
+  assertEquals((await socket.receiveFields())?.yes, true);
+  socket.send({ take: "all" });
+  assertEquals(await socket.receiveFields(), { taken: true });
+  // The elder hangs up itself, as it always did.
+  assertEquals(await socket.receiveFields(), null);
+  let isOver = false;
+  void rig.ended.promise.then(() => isOver = true);
+  await settled();
+  assertEquals(isOver, false);
+  socket.close();
 });
 
 Deno.test("nobody is there where nobody listens", async () => {

@@ -10,6 +10,7 @@ import type { Code } from "../../proto/codes/codes.ts";
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { printable } from "../../platform/log/printable.ts";
+import type { PeerCredentials } from "../libc/peer_credentials.ts";
 import {
   connectPackets,
   type HandoverFields,
@@ -62,13 +63,13 @@ export class RunningProcess {
     try {
       // Root may ask anybody: what is asked of is its own.
       if (!isTrusted(peer) && Deno.uid() !== 0) {
-        throw new ProcessRefusal(`process ${peer.pid} is another user's`);
+        throw new ProcessRefusal(`${nameOf(peer)} listens there`);
       }
       socket.send({ ask: "who" });
       const { command, version } = await answerOf(socket, ANSWER_MS);
       if (typeof command !== "string" || typeof version !== "string") {
         throw new ProcessRefusal(
-          `process ${peer.pid} is too old to be asked: start the new program ` +
+          `${nameOf(peer)} is too old to be asked: start the new program ` +
             "with its flags and --replace",
         );
       }
@@ -87,6 +88,11 @@ export class RunningProcess {
     return this.#socket.peer.pid;
   }
 
+  /** Such as `process 7`, and whose, where that is not plain. */
+  get name(): string {
+    return nameOf(this.#socket.peer);
+  }
+
   /**
    * @param file Its whole path.
    * @returns What became of it.
@@ -97,7 +103,7 @@ export class RunningProcess {
     const { no, pid } = await answerOf(this.#socket, ANSWER_MS);
     if (typeof pid !== "number") {
       throw new ProcessRefusal(
-        `process ${this.pid} refuses: ${printable(String(no), SENTENCE_MAX)}`,
+        `${this.name} refuses: ${printable(String(no), SENTENCE_MAX)}`,
       );
     }
     const answer = await answerOf(this.#socket, timeoutMs + OUTCOME_GRACE_MS);
@@ -124,12 +130,24 @@ async function answerOf(
   socket: PacketSocket,
   timeoutMs: number,
 ): Promise<HandoverFields> {
-  const { pid } = socket.peer;
+  const { peer } = socket;
+  // Any user may have taken a name of the abstract namespace before us.
+  const remedy = isTrusted(peer)
+    ? ""
+    : "; if the program runs as another user, its name is taken: start it " +
+      "with --handover-socket PATH";
+  const refusal = (what: string) =>
+    new ProcessRefusal(`${nameOf(peer)} ${what}${remedy}`);
   const answer = await within({
     timers: systemTimers,
     timeoutMs,
-    late: () => new ProcessRefusal(`process ${pid} does not answer`),
+    late: () => refusal("does not answer"),
   }, socket.receiveFields());
   if (answer !== null) return answer;
-  throw new ProcessRefusal(`process ${pid} has ended the conversation`);
+  throw refusal("has ended the conversation");
+}
+
+function nameOf(peer: PeerCredentials): string {
+  const whose = isTrusted(peer) ? "" : ` of user ${peer.uid}`;
+  return `process ${peer.pid}${whose}`;
 }

@@ -56,6 +56,8 @@ const STRUCTURE_BYTES = 512;
 const SIGNAL_SET_BYTES = 128;
 const SIGPIPE = 13;
 const SIGKILL = 9;
+/** POSIX_SPAWN_SETPGROUP: a group of its own, the default of the attributes. */
+const SET_GROUP = 2;
 /** POSIX_SPAWN_SETSIGDEF */
 const SET_DEFAULT_SIGNALS = 4;
 const WNOHANG = 1;
@@ -147,8 +149,9 @@ export class SpawnedProcess {
       : { kind: "signal", number };
   }
 
+  /** With all that it has started and that stayed in its group. */
   kill(): void {
-    this.#calls.kill(this.pid, SIGKILL);
+    this.#calls.kill(-this.pid, SIGKILL);
   }
 }
 
@@ -205,7 +208,10 @@ function spawn(
     const defaults = new Uint8Array(SIGNAL_SET_BYTES);
     defaults[(SIGPIPE - 1) >> 3] = 1 << ((SIGPIPE - 1) & 7);
     calls.posix_spawnattr_setsigdefault(attributes, defaults);
-    calls.posix_spawnattr_setflags(attributes, SET_DEFAULT_SIGNALS);
+    calls.posix_spawnattr_setflags(
+      attributes,
+      SET_GROUP | SET_DEFAULT_SIGNALS,
+    );
     const list = new TextList([file, ...words]);
     const variables = new TextList(
       Object.entries(environment).map(([name, value]) => `${name}=${value}`),

@@ -15,6 +15,7 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { SocketStore } from "../bind/socket_store.ts";
 import {
   connectPackets,
+  type HandoverFields,
   type HandoverPacket,
   isTrusted,
   type PacketSocket,
@@ -23,6 +24,9 @@ import { becomeStderr } from "./spawned_process.ts";
 
 /** How long the elder may take for an answer. */
 export const ANSWER_MS = 5_000;
+
+/** Parts of what it knows: an elder that has no end is not heard to its end. */
+const MEMORY_PARTS_MAX = 4_096;
 
 /** Why a process may not take another one's place. */
 export type TakeoverProblem =
@@ -61,7 +65,8 @@ export class Takeover {
   readonly #store: SocketStore;
   readonly #gone = Promise.withResolvers<void>();
   #stderr: number | undefined;
-  #answered: (() => void) | undefined;
+  #answered: ((words?: HandoverFields) => void) | undefined;
+  readonly #recalls: boolean;
   #state: "holding" | "over" = "holding";
 
   /** How many agents are linked to the elder. */
@@ -70,13 +75,14 @@ export class Takeover {
   private constructor(
     socket: PacketSocket,
     store: SocketStore,
-    agents: unknown,
+    { agents, recalls }: HandoverFields,
     /** Where the elder writes its log, when it has started this process. */
     stderr: number | undefined,
   ) {
     this.#stderr = stderr;
     this.#socket = socket;
     this.#store = store;
+    this.#recalls = recalls === true;
     this.agents = typeof agents === "number" ? agents : 0;
   }
 
@@ -99,11 +105,11 @@ export class Takeover {
     if (!isTrusted(socket.peer)) return void socket.close();
     const received = new Set<string>();
     try {
-      socket.send({ ask: "sockets", command, replace });
+      socket.send({ ask: "sockets", command, replace, stays: true });
       const { words, descriptors: [stderr] } = await answerOf(socket);
       if (words.yes !== true) throw refusal(words.no, socket.peer.pid);
       await receiveAll(socket, store, received);
-      const takeover = new Takeover(socket, store, words.agents, stderr);
+      const takeover = new Takeover(socket, store, words, stderr);
       unawaited("socket", takeover.#listen(), () => socket.close());
       return takeover;
     } catch (error) {
@@ -125,13 +131,32 @@ export class Takeover {
     return this.#gone.promise;
   }
 
+  /** @param each Gets what the elder knows and the successor may go on with. */
+  async recall(each: (part: HandoverFields) => void): Promise<void> {
+    if (!this.#recalls) return;
+    for (let count = 0; count < MEMORY_PARTS_MAX; count++) {
+      if (this.#state === "over") return;
+      const answer = Promise.withResolvers<HandoverFields | undefined>();
+      this.#answered = answer.resolve;
+      this.#socket.send({ recall: true });
+      const heard = Promise.race([answer.promise, this.over]);
+      await atMost(systemTimers, ANSWER_MS, heard);
+      answer.resolve(undefined);
+      const memory = (await answer.promise)?.memory;
+      if (typeof memory !== "object" || memory === null) return;
+      each(memory as HandoverFields);
+    }
+  }
+
   /**
    * Accepts with these instead of the elder, or with all, which ends what is
    * between them.
    */
   async take(keys?: readonly string[]): Promise<void> {
     if (this.#state === "over") return;
-    const answered = new Promise<void>((resolve) => this.#answered = resolve);
+    const answered = new Promise<void>((resolve) =>
+      this.#answered = () => resolve()
+    );
     this.#socket.send({ take: keys ?? "all" });
     // A process that does not answer does not accept either, and lets go when
     // it wakes.
@@ -161,14 +186,19 @@ export class Takeover {
   }
 
   async #listen(): Promise<void> {
-    while (await this.#socket.receiveFields() !== null) this.#answered?.();
+    for (;;) {
+      const words = await this.#socket.receiveFields();
+      if (words === null) break;
+      this.#answered?.(words);
+    }
     if (this.#state === "holding") this.#finish();
+    this.#socket.close();
   }
 
   #finish(): void {
     this.#state = "over";
     this.adoptStderr();
-    this.#socket.close();
+    // It stays open: the elder sees by it when this process is gone.
     this.#store.start();
     this.#gone.resolve();
   }

@@ -99,8 +99,9 @@ export class Upgrade {
   #wait(): void {
     this.#look = this.#options.timers.after(LOOK_MS, () => {
       const end = this.#process.end();
-      if (end === undefined) this.#wait();
-      else this.#failed(endText(end));
+      if (end === undefined) return this.#wait();
+      this.#process.kill();
+      this.#failed(endText(end));
     });
   }
 

@@ -2,10 +2,13 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import { openLibc } from "../libc/libc.ts";
+import { sharedPoller } from "../poll/poller.ts";
 import type { HandoverFields, PacketSocket } from "./packet_socket.ts";
 import { Upgrade, type UpgradeOutcome } from "./upgrade.ts";
 import { UpgradeRequests } from "./upgrade_requests.ts";
+import { eventually } from "../../tests/support/watch/patience.ts";
 
 Deno.test({
   name: "a program that is late is ended, and nothing of it stays",
@@ -16,14 +19,23 @@ Deno.test({
 async function lateProgram(): Promise<void> {
   const timers = new FakeTimers();
   const outcomes: UpgradeOutcome[] = [];
+  const said = Promise.withResolvers<number>();
   const upgrade = Upgrade.begin({
-    start: { file: "/bin/sleep", words: ["600"], environment: {} },
+    // What a script has started keeps its output open.
+    start: {
+      file: "/bin/sh",
+      words: ["-c", "sleep 600 & echo $! >&2; wait"],
+      environment: { PATH: Deno.env.get("PATH") ?? "" },
+    },
     timeoutMs: 1_000,
     timers,
     log: new RecordedLog(),
-    forward() {},
+    forward: (bytes) => said.resolve(Number(new TextDecoder().decode(bytes))),
     over: (outcome) => void outcomes.push(outcome),
   })!;
+  const release = sharedPoller()?.hold(systemTimers);
+  const child = await said.promise;
+  release?.();
   timers.advance(1_000);
   const [outcome] = outcomes;
   assertEquals(outcome?.kind, "failed");
@@ -34,6 +46,7 @@ async function lateProgram(): Promise<void> {
     await settled();
   }
   assert(!isListed(upgrade.pid));
+  await eventually("the child ends", () => !runs(child));
   assertEquals(timers.pendingCount, 0);
 }
 
@@ -63,6 +76,16 @@ Deno.test("a process of another container starts no program here by a name", asy
   if (openLibc() === undefined) return;
   assertMatch(await ask(Deno.pid, true), /^another process is about to take/);
 });
+
+/** A zombie does not: its parent has ended, and another one looks some time. */
+function runs(pid: number): boolean {
+  try {
+    const stat = Deno.readTextFileSync(`/proc/${pid}/stat`);
+    return !/\) [ZX] /.test(stat);
+  } catch {
+    return false;
+  }
+}
 
 /** A process that has ended is, too, until its parent has looked. */
 function isListed(pid: number): boolean {

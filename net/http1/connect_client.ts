@@ -7,7 +7,11 @@
 
 import { codeOfWords } from "../../proto/peer/dial_failure.ts";
 import type { Code } from "../../proto/codes/codes.ts";
-import { NODE_FIELD, ONE_AGENT_FIELD } from "../../proto/link/dial_handler.ts";
+import {
+  NODE_FIELD,
+  NODE_NAME_FIELD,
+  ONE_AGENT_FIELD,
+} from "../../proto/link/dial_handler.ts";
 import {
   formatTraceparent,
   type TraceContext,
@@ -37,6 +41,8 @@ export interface ConnectOptions {
   readonly node?: string;
   /** See `ONE_AGENT_FIELD`. */
   readonly oneAgent?: boolean;
+  /** See `NODE_NAME_FIELD`. */
+  readonly maybeNode?: boolean;
   /** The connection's. */
   readonly id?: ConnectionId;
   /** The span that asks. */
@@ -274,12 +280,14 @@ const REASONS: ReadonlyMap<number, DialError["reason"]> = new Map([
 /** kube-apiserver's very words; the Host header is never the target. */
 function request(
   address: string,
-  { node, oneAgent, id, trace }: ConnectOptions,
+  { node, oneAgent, maybeNode, id, trace }: ConnectOptions,
 ): Uint8Array {
   const nodeLine = node !== undefined
     ? `${NODE_FIELD}: ${node}\r\n`
     : oneAgent === true
     ? `${ONE_AGENT_FIELD}: true\r\n`
+    : maybeNode === true
+    ? `${NODE_NAME_FIELD}: true\r\n`
     : "";
   const idLine = id === undefined ? "" : `${CONNECTION_ID_FIELD}: ${id}\r\n`;
   const traceLine = trace === undefined

@@ -9,6 +9,7 @@
 
 import {
   NODE_FIELD,
+  NODE_NAME_FIELD,
   ONE_AGENT_FIELD,
   TWO_NODES,
 } from "../../proto/link/dial_handler.ts";
@@ -36,6 +37,8 @@ export interface ConnectRequest {
   readonly node: string | undefined;
   /** See `ONE_AGENT_FIELD`. */
   readonly oneAgent: boolean;
+  /** See `NODE_NAME_FIELD`. */
+  readonly maybeNode: boolean;
   /** The client's, or the span that it sent; anything else is no id. */
   readonly id: ConnectionId | undefined;
   readonly trace: TraceContext | undefined;
@@ -61,10 +64,11 @@ export function connectRequestOf(
     );
   }
   const oneAgent = fields.all(ONE_AGENT_FIELD).length > 0;
+  const maybeNode = fields.all(NODE_NAME_FIELD).length > 0;
   const trace = readTraceparent(fields.all(TRACEPARENT_FIELD));
   const ids = fields.all(CONNECTION_ID_FIELD);
   const id = readConnectionId(ids.length === 1 ? ids[0] : trace?.spanId);
-  return { target, node: nodes[0], oneAgent, id, trace };
+  return { target, node: nodes[0], oneAgent, maybeNode, id, trace };
 }
 
 /** Why `target` is not a `host:port`, or `undefined` when it is. */

@@ -13,6 +13,7 @@ Deno.test("kube-apiserver's request is read", () => {
     target: "10.0.0.1:443",
     node: undefined,
     oneAgent: false,
+    maybeNode: false,
     id: undefined,
     trace: undefined,
   });
@@ -23,11 +24,16 @@ Deno.test("a node, or one agent, is asked for by fields of ours", () => {
     target: "[::1]:80",
     node: "n1",
     oneAgent: false,
+    maybeNode: false,
     id: undefined,
     trace: undefined,
   });
   assertEquals(
     read("CONNECT a:1 HTTP/1.1\r\nTunnel-One-Agent: x").oneAgent,
+    true,
+  );
+  assertEquals(
+    read("CONNECT a:1 HTTP/1.1\r\ntunnel-node-name: x").maybeNode,
     true,
   );
 });

@@ -6,7 +6,7 @@ import { usualLimiter } from "../../tests/support/rigs/usual_limiter.ts";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
 import { connectTls } from "../dial/server_connect.ts";
 import { driveHttp2 } from "./http2_driver.ts";
-import { listenAgentPort } from "../listen/agent_listener.ts";
+import { listenSecure } from "../listen/secure_listener.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { Credentials } from "../tls/trust/credentials.ts";
 
@@ -20,7 +20,7 @@ Deno.test("HTTP/2 rides on mutual TLS, from preface to GOAWAY", async () => {
   Deno.writeTextFileSync(files.key, all.server.key);
   Deno.writeTextFileSync(files.ca, all.ca);
   const serverClosed = Promise.withResolvers<string>();
-  const listener = await listenAgentPort({
+  const listener = await listenSecure({
     hostname: "127.0.0.1",
     port: 0,
     credentials: Credentials.load(files),

@@ -14,6 +14,7 @@
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { DESCRIPTOR_GAP_MAX, type LibC, openLibc } from "./libc.ts";
+import { socketOption, SOL_SOCKET } from "./socket_option.ts";
 
 /** Between the end of one look and the next. */
 export const LOOK_INTERVAL_MS = 30_000;
@@ -28,7 +29,6 @@ export const LOOKED_AT_ONCE_MAX = 1_000;
 export const KEEPALIVE = { idleS: 60, intervalS: 15, probes: 4 } as const;
 
 /** From `asm-generic/socket.h` and `netinet/tcp.h`. */
-const SOL_SOCKET = 1;
 const SO_KEEPALIVE = 9;
 const SO_PROTOCOL = 38;
 const IPPROTO_TCP = 6;
@@ -76,11 +76,18 @@ function lookFrom(library: LibC, position: ScanPosition): boolean {
   const end = position.next + LOOKED_AT_ONCE_MAX;
   for (; position.next < end; position.next++) {
     if (position.next - position.last > DESCRIPTOR_GAP_MAX) return true;
-    const protocol = optionOf(library, position.next, SO_PROTOCOL);
+    const protocol = socketOption(
+      library,
+      position.next,
+      SOL_SOCKET,
+      SO_PROTOCOL,
+    );
     if (protocol === undefined) continue;
     position.last = position.next;
     if (protocol !== IPPROTO_TCP) continue;
-    if (optionOf(library, position.next, SO_KEEPALIVE) !== 0) continue;
+    if (socketOption(library, position.next, SOL_SOCKET, SO_KEEPALIVE) !== 0) {
+      continue;
+    }
     askPeerOf(library, position.next);
   }
   return false;
@@ -100,24 +107,3 @@ function askPeerOf(library: LibC, descriptor: number): void {
 const VALUE_BYTES = Uint32Array.BYTES_PER_ELEMENT;
 const settings = new Uint32Array(1);
 const settingBytes = new Uint8Array(settings.buffer);
-const answer = new Uint32Array(1);
-const answerBytes = new Uint8Array(answer.buffer);
-const answerLength = new Uint32Array(1);
-const answerLengthBytes = new Uint8Array(answerLength.buffer);
-
-/** @returns `undefined` when it is no socket. */
-function optionOf(
-  library: LibC,
-  descriptor: number,
-  option: number,
-): number | undefined {
-  answerLength[0] = VALUE_BYTES;
-  const failed = library.getsockopt(
-    descriptor,
-    SOL_SOCKET,
-    option,
-    answerBytes,
-    answerLengthBytes,
-  );
-  return failed === 0 ? answer[0] : undefined;
-}

@@ -16,7 +16,7 @@ import { openLibc } from "./libc.ts";
 export type DescriptorUse = "caller" | "link" | "administration";
 
 /** Callers and targets leave so many of all descriptors, within bounds. */
-const CALLERS_LEAVE = { share: 1 / 8, min: 12, max: 64 } as const;
+const CALLERS_LEAVE = { share: 1 / 8, min: 12, max: 1_024 } as const;
 
 /** Links leave so many of those. */
 const LINKS_LEAVE_SHARE = 1 / 2;

@@ -7,7 +7,7 @@ Deno.test("callers leave descriptors to links, and those to health", () => {
       .map((use) => descriptorsLeft(use, limit));
   assertEquals(left(64), [12, 6, 0]);
   assertEquals(left(256), [32, 16, 0]);
-  assertEquals(left(1_048_576), [64, 32, 0]);
+  assertEquals(left(1_048_576), [1_024, 512, 0]);
 });
 
 Deno.test("there are descriptors for everybody where there are many", () => {

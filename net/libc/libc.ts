@@ -32,6 +32,11 @@ const SYMBOLS = {
     result: "i32",
   },
   getrlimit: { parameters: ["i32", "buffer"], result: "i32" },
+  getpwuid: { parameters: ["u32"], result: "pointer" },
+  getgrouplist: {
+    parameters: ["pointer", "u32", "buffer", "buffer"],
+    result: "i32",
+  },
   malloc_trim: { parameters: ["usize"], result: "i32" },
   connect: { parameters: ["i32", "buffer", "u32"], result: "i32" },
   dup: { parameters: ["i32"], result: "i32" },

@@ -16,6 +16,13 @@ export interface PortOwner {
   readonly command?: string;
 }
 
+/** For sentences. */
+export function ownerWords({ pid, command }: PortOwner): string {
+  return pid === undefined
+    ? "another user's process"
+    : `process ${pid} (${command})`;
+}
+
 /** States of `/proc/net/tcp` (net/tcp_states.h). */
 const LISTENING = "0A";
 
@@ -135,6 +142,9 @@ const COMMAND_LENGTH_MAX = 120;
 
 function commandOf(pid: string): string {
   const words = (readProcFile(`/proc/${pid}/cmdline`) ?? "").split("\0");
+  // Of a packaged program: the runtime and its flags say nothing to people.
+  const at = words.findIndex((word) => /\/tunnel-[0-9a-f]+\.js$/.test(word));
+  if (at >= 0) words.splice(0, at + 1, "tunnel");
   const line = words.join(" ").trim() ||
     readProcFile(`/proc/${pid}/comm`)?.trim() || "unknown";
   return line.length > COMMAND_LENGTH_MAX

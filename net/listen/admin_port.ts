@@ -16,30 +16,34 @@ import {
   type AdminAction,
   adminApi,
   type AdminApiOptions,
+  type AdminDoor,
   AdminFailure,
   type AdminRoute,
+  type AdminWay,
   failureAnswer,
+  knownBy,
 } from "../admin/admin_api.ts";
 import {
-  type AdminDoor,
   certificateDoor,
+  keptIdentity,
   loopbackDoor,
   refuseOtherSites,
   socketDoor,
 } from "../admin/admin_doors.ts";
 import { AdminSessions } from "../admin/admin_sessions.ts";
-import {
-  ADMIN_TOKEN_FILE,
-  ADMIN_VIEW_TOKEN_FILE,
-  AdminToken,
-} from "../admin/admin_token.ts";
+import { AdminToken, markOf, TOKEN_FILES } from "../admin/admin_token.ts";
 import { withApi } from "../admin/http_endpoints.ts";
-import { type HttpHandler, HttpPort } from "../admin/http_port.ts";
+import {
+  type HttpHandler,
+  HttpPort,
+  type LimitReached,
+} from "../admin/http_port.ts";
 import { passedDoor, passedHttp } from "../admin/passed_http.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
 import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { type AdminRemote, listenAdminRemote } from "./admin_remote.ts";
 import { ListenError } from "../bind/listen_error.ts";
+import { isInGroup } from "../libc/group_members.ts";
 import {
   type BoundListener,
   type ListenAddress,
@@ -69,8 +73,7 @@ export interface AdminPortOptions {
   /** Answers who came by `door`; `routes` are of the port itself. */
   handler(door: AdminDoor, routes: readonly AdminRoute[]): HttpHandler;
   readonly log: Log;
-  /** A client was ended to make room for another. */
-  readonly evicted?: () => void;
+  readonly reached?: LimitReached;
 }
 
 /** A handler of the API, beside what a port has always answered. */
@@ -98,15 +101,13 @@ export class AdminPort implements BoundListener {
   readonly #options: AdminPortOptions;
   readonly #listeners: BoundListener[] = [];
   readonly #ports: HttpPort[] = [];
-  readonly #sessions = new AdminSessions(
-    () => `http://${this.#browserHost}`,
-    () => {
-      const { stateDirectory } = this.#options.access;
-      return stateDirectory === undefined
-        ? undefined
-        : new AdminToken(`${stateDirectory}/${ADMIN_TOKEN_FILE}`).value;
-    },
-  );
+  readonly #sessions = new AdminSessions({
+    origin: () => `http://${this.#browserHost}`,
+    token: () => this.#token("operate")?.value,
+    path: () => this.#inState(`admin-logins-${this.port}.jsonl`),
+    roleOf: (way) => this.#roleOf(way),
+    log: () => this.#options.log,
+  });
   readonly #loopback: BoundListener | undefined;
   #socket = "";
   #remote = "";
@@ -115,14 +116,14 @@ export class AdminPort implements BoundListener {
   /** @throws {ListenError} For its port of loopback; nothing stays open. */
   constructor(options: AdminPortOptions) {
     this.#options = options;
-    const { address, access, evicted } = options;
+    const { address, reached } = options;
     if (address === undefined) return;
     this.#loopback = listenHttp(
       address,
       passedHttp() === undefined
-        ? this.#onLoopback(access)
+        ? this.#onLoopback()
         : this.#handler(passedDoor),
-      evicted,
+      reached,
       "admin",
     );
     this.#listeners.push(this.#loopback);
@@ -156,12 +157,10 @@ export class AdminPort implements BoundListener {
     const { access: { stateDirectory, socket, remote }, log } = this.#options;
     if (passedHttp() !== undefined) return;
     if (remote !== undefined) this.#listenRemote(remote);
-    if (stateDirectory !== undefined) {
-      await makeDirectory(stateDirectory);
-      for (const file of [ADMIN_TOKEN_FILE, ADMIN_VIEW_TOKEN_FILE]) {
-        await new AdminToken(`${stateDirectory}/${file}`)
-          .make(log, "nobody can be known by it on the admin port");
-      }
+    if (stateDirectory !== undefined) await makeDirectory(stateDirectory);
+    for (const role of ["operate", "view"] as const) {
+      await this.#token(role)
+        ?.make(log, "nobody can be known by it on the admin port");
     }
     const isNamed = socket !== undefined;
     const path = socket ??
@@ -206,10 +205,14 @@ export class AdminPort implements BoundListener {
   }
 
   async #listenUnix(path: string): Promise<void> {
-    const { access: { socketGroup, roleOfUser }, evicted, log } = this.#options;
+    const { access: { socketGroup }, reached, log } = this.#options;
     const hasGroup = socketGroup !== undefined;
-    const handler = this.#handler(socketDoor({ hasGroup, roleOfUser }));
-    const port = new HttpPort(handler, evicted);
+    const handler = this.#handler(
+      socketDoor((uid) =>
+        this.#roleOfUser(uid) ?? (hasGroup ? "view" : undefined)
+      ),
+    );
+    const port = new HttpPort(handler, reached);
     const listener = await listenUnix(
       path,
       {
@@ -240,28 +243,67 @@ export class AdminPort implements BoundListener {
   }
 
   #listenRemote(remote: AdminRemote): void {
-    const { evicted, log } = this.#options;
-    const door = certificateDoor((peer) => remote.whoIs(peer));
-    const port = new HttpPort(knownOnly(door, this.#handler(door)), evicted);
+    const { reached, log } = this.#options;
+    const door = certificateDoor(
+      (peer) => remote.whoIs(peer),
+      () => markOf(remote.credentials.current.ca),
+    );
+    const port = new HttpPort(knownOnly(door, this.#handler(door)), reached);
     const listener = listenAdminRemote(remote, port, log);
     this.#listeners.push(listener);
     this.#ports.push(port);
     this.#remote = listener.address;
   }
 
-  #onLoopback({ stateDirectory }: AdminAccess): HttpHandler {
-    const tokenOf = (file: string) =>
-      stateDirectory === undefined
-        ? undefined
-        : new AdminToken(`${stateDirectory}/${file}`);
+  #onLoopback(): HttpHandler {
     const handler = this.#handler(
       loopbackDoor({
-        operate: tokenOf(ADMIN_TOKEN_FILE),
-        view: tokenOf(ADMIN_VIEW_TOKEN_FILE),
+        operate: this.#token("operate"),
+        view: this.#token("view"),
         sessions: this.#sessions,
       }),
     );
     return this.#sessions.handler(handler, refuseOtherSites);
+  }
+
+  /** @returns `undefined`: there is no place for it. */
+  #inState(file: string): string | undefined {
+    const { stateDirectory } = this.#options.access;
+    return stateDirectory && `${stateDirectory}/${file}`;
+  }
+
+  #token(role: AdminRole): AdminToken | undefined {
+    const path = this.#inState(TOKEN_FILES[role]);
+    return path === undefined ? undefined : new AdminToken(path);
+  }
+
+  /** Of a process that has opened the socket, whatever its groups are. */
+  #roleOfUser(uid: number | undefined): AdminRole | undefined {
+    const { roleOfUser, socketGroup } = this.#options.access;
+    // Nobody can say who it is: the file's mode has decided.
+    if (uid === undefined && socketGroup === undefined) return "operate";
+    if (uid === undefined) return "view";
+    return uid === 0 || uid === Deno.uid() ? "operate" : roleOfUser?.(uid);
+  }
+
+  /** What who was known by `way` may now. */
+  #roleOf(way: AdminWay): AdminRole | undefined {
+    const { remote, socketGroup } = this.#options.access;
+    switch (way.kind) {
+      case "socket": {
+        const isMember = () =>
+          socketGroup !== undefined && isInGroup(way.uid ?? 0, socketGroup);
+        return this.#roleOfUser(way.uid) ?? (isMember() ? "view" : undefined);
+      }
+      case "token":
+        return this.#token(way.role)?.mark === way.mark ? way.role : undefined;
+      case "certificate": {
+        const { mark, notAfterMs } = way;
+        if (remote === undefined || notAfterMs <= Date.now()) return undefined;
+        if (markOf(remote.credentials.current.ca) !== mark) return undefined;
+        return remote.whoIs({ identity: keptIdentity(way) })?.role;
+      }
+    }
   }
 
   #handler(door: AdminDoor): HttpHandler {
@@ -286,7 +328,7 @@ export class AdminPort implements BoundListener {
 function knownOnly(door: AdminDoor, handler: HttpHandler): HttpHandler {
   return (request, peer) => {
     try {
-      const { role, name } = door(request, peer);
+      const { role, name } = knownBy(door, request, peer);
       const { pathname } = new URL(request.url);
       if (role === "operate" || !pathname.startsWith(PROFILES)) {
         return handler(request, peer);

@@ -12,14 +12,9 @@ import { lineKey } from "../../platform/log/line_key.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { AdminWho } from "../admin/admin_api.ts";
 import type { HttpPeer, HttpPort } from "../admin/http_port.ts";
-import type { Stream } from "../stream/stream.ts";
-import { type CurrentMaterial, TlsAcceptor } from "../tls/tls_acceptor.ts";
-import { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
-import {
-  type BoundListener,
-  type ListenAddress,
-  listenTcp,
-} from "./listeners.ts";
+import type { CurrentMaterial } from "../tls/tls_acceptor.ts";
+import type { BoundListener, ListenAddress } from "./listeners.ts";
+import { listenSecure } from "./secure_listener.ts";
 
 /** See the module description. */
 export interface AdminRemote {
@@ -31,46 +26,35 @@ export interface AdminRemote {
     readonly tls12Suites?: readonly string[];
   };
   /** @returns `undefined`: nobody who may do anything. */
-  whoIs(peer: HttpPeer): AdminWho | undefined;
+  whoIs(peer: Pick<HttpPeer, "identity">): AdminWho | undefined;
 }
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
-/** At once: people and their scripts, of which more may come a moment later. */
-export const REMOTE_HANDSHAKES_MAX = 64;
-
-/** @throws {ListenError} */
+/**
+ * Silent strangers are ended as on the agent port, with what `port` has for limits.
+ *
+ * @throws {ListenError}
+ */
 export function listenAdminRemote(
   { address, credentials, tls }: AdminRemote,
   port: HttpPort,
   log: Log,
 ): BoundListener {
-  const acceptor = new TlsAcceptor({
+  return listenSecure({
+    ...address,
     credentials,
     clientCertificate: "required",
     alpn: ["http/1.1"],
     handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
     ...tls,
-    onProblem: (line) => log.warn(line, { code: "TUN414" }),
-  });
-  let handshakes = 0;
-  const accept = async (conn: Stream) => {
-    if (handshakes >= REMOTE_HANDSHAKES_MAX) return conn.close();
-    handshakes++;
-    let stream: Stream;
-    try {
-      stream = await acceptor.accept(conn);
-    } catch (error) {
-      if (!(error instanceof TlsHandshakeError)) throw error;
-      return log.event(`admin: ${error.message}`, {}, lineKey(error.message));
-    } finally {
-      handshakes--;
-    }
-    await port.accept(stream);
-  };
-  return listenTcp(address, {
+    limiter: port.limiter,
     use: "administration",
-    onConnection: (conn) => unawaited("http", accept(conn), () => conn.close()),
+  }, {
+    onConnection: (stream, admitted) =>
+      unawaited("http", port.accept(stream, admitted), () => stream.close()),
+    onRefused: ({ message }) =>
+      log.event(`admin: ${message}`, {}, lineKey(message)),
     onProblem: (line) => log.warn(line, { code: "TUN414" }),
   });
 }

@@ -1,5 +1,5 @@
 /**
- * Opens listeners; those for agents are in `agent_listener.ts`.
+ * Opens listeners; those for strangers are in `secure_listener.ts`.
  *
  * Everything a process offers to the network is opened here, so this is where
  * to look for it. An address that is bound already, by another process that
@@ -12,7 +12,11 @@
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { type AcceptEvents, acceptLoop } from "../bind/accept_loop.ts";
-import { type HttpHandler, HttpPort } from "../admin/http_port.ts";
+import {
+  type HttpHandler,
+  HttpPort,
+  type LimitReached,
+} from "../admin/http_port.ts";
 import { type HttpUse, passedHttp } from "../admin/passed_http.ts";
 import { guardNames } from "../admin/loopback_names.ts";
 import { ListenError, listenError } from "../bind/listen_error.ts";
@@ -77,7 +81,7 @@ export function listenTcp(
   return {
     address,
     port,
-    close: () => listener.close(),
+    close: () => listener.close(events.isPatient),
     ...(listener.leave && { leave: () => listener.leave!() }),
     finished,
   };
@@ -88,18 +92,19 @@ export function listenTcp(
  *
  * A socket file without a listener is a left-over and is removed.
  *
- * @param deleteExisting False: an existing file is never removed.
+ * @param deleteExisting False: nothing is ever removed; `files`: a file that is
+ *   no socket is, too, as Konnectivity does.
  * @param mode Of the file.
  * @throws {ListenError}
  */
 export async function listenUnix(
   path: string,
   events: AcceptEvents<Stream>,
-  deleteExisting = true,
+  deleteExisting: boolean | "files" = true,
   mode = 0o770,
 ): Promise<BoundListener> {
   const isOpenAlready = socketStore()?.has(keyOfPath(path)) === true;
-  if (!isOpenAlready) await clearPath(path, deleteExisting);
+  if (!isOpenAlready) await clearPath(path, deleteExisting, events);
   // Set around the call and not by chmod after it: no moment with other modes.
   const umask = Deno.umask(0o777 & ~mode);
   let listener: SocketListener;
@@ -111,20 +116,23 @@ export async function listenUnix(
     Deno.umask(umask);
   }
   acceptLoop(listener, path, events);
-  return { address: path, port: 0, close: () => listener.close() };
+  return {
+    address: path,
+    port: 0,
+    close: () => listener.close(events.isPatient),
+  };
 }
 
 /**
  * Serves plain HTTP, for health and administration only.
  *
- * @param evicted A client was ended to make room for another.
  * @param use Where a parent listens for this process, it has no port of its own.
  * @throws {ListenError}
  */
 export function listenHttp(
   at: ListenAddress,
   handler: HttpHandler,
-  evicted: () => void = () => {},
+  reached?: LimitReached,
   use?: HttpUse,
 ): BoundListener & { finished: Promise<void> } {
   const passed = use && passedHttp()?.serve(use, handler);
@@ -132,7 +140,7 @@ export function listenHttp(
   const listener = openTcp(at);
   const { hostname, port } = listener.address;
   const address = hostPort(hostname, port);
-  const served = new HttpPort(guardNames(hostname, handler), evicted);
+  const served = new HttpPort(guardNames(hostname, handler), reached);
   const finished = acceptLoop(listener, address, {
     use: "administration",
     onConnection: (conn) =>
@@ -180,7 +188,11 @@ export function openAt<Listener>(
   }
 }
 
-async function clearPath(path: string, deleteExisting: boolean): Promise<void> {
+async function clearPath(
+  path: string,
+  deleteExisting: boolean | "files",
+  { onProblem }: AcceptEvents<Stream>,
+): Promise<void> {
   let found: Deno.FileInfo;
   try {
     found = await Deno.lstat(path);
@@ -195,9 +207,13 @@ async function clearPath(path: string, deleteExisting: boolean): Promise<void> {
       `Cannot listen on ${path}: ${problem}`,
     );
   };
-  if (!found.isSocket) refuse("a file that is no socket has that name");
+  const isPlain = found.isFile && deleteExisting === "files";
+  if (!found.isSocket && !isPlain) {
+    refuse("a file that is no socket has that name");
+  }
   if (!deleteExisting) refuse("the file exists and may not be removed");
-  if (await answers(path)) refuse("another process listens there");
+  if (isPlain) onProblem(`removed the file ${path}: a socket is made there`);
+  else if (await answers(path)) refuse("another process listens there");
   await Deno.remove(path);
 }
 

@@ -36,7 +36,7 @@ for (const sockets of [undefined, "platform"]) {
 const STARVE = `
 const host = Deno.args[0];
 const { listenTcp } = await import(host + "net/listen/listeners.ts");
-const { listenAgentPort } = await import(host + "net/listen/agent_listener.ts");
+const { listenSecure } = await import(host + "net/listen/secure_listener.ts");
 const { Credentials } = await import(host + "net/tls/trust/credentials.ts");
 const { connectTls } = await import(host + "net/dial/server_connect.ts");
 const { usualLimiter } = await import(host + "tests/support/rigs/usual_limiter.ts");
@@ -59,7 +59,7 @@ const tcp = Promise.withResolvers();
 const agents = Promise.withResolvers();
 const at = { hostname: "127.0.0.1", port: 0 };
 const tcpListener = listenTcp(at, { onConnection: tcp.resolve, onProblem });
-const agentListener = await listenAgentPort({ ...at, credentials: Credentials.load(files),
+const agentListener = await listenSecure({ ...at, credentials: Credentials.load(files),
   clientCertificate: "required", alpn: [], minVersion: "TLSv1.2", handshakeTimeoutMs: 30000,
   limiter: usualLimiter() }, {
   onConnection: () => agents.resolve(),

@@ -62,6 +62,11 @@ const TYPE_OPT = 41;
 const CLASS_IN = 1;
 const TTL_MAX = 2 ** 31 - 1;
 
+/** For sentences (RFC 1035 §4.1.1). */
+const RCODES: Readonly<Record<number, string>> = {
+  2: "SERVFAIL",
+  5: "REFUSED",
+};
 const NOERROR = 0;
 const FORMERR = 1;
 const NXDOMAIN = 3;
@@ -122,7 +127,8 @@ export function readReply(
   if (isPlainer) return { kind: "plainer" };
   if ((flags & 0x02) !== 0) return { kind: "truncated" };
   if (code !== NOERROR && code !== NXDOMAIN) {
-    return { kind: "failed", why: "server misbehaving" };
+    const name = RCODES[code] ?? `code ${code}`;
+    return { kind: "failed", why: `server misbehaving (it answers ${name})` };
   }
   try {
     return addressesIn(reader, question, counts, code === NOERROR);

@@ -7,6 +7,7 @@
 
 import { domainToASCII } from "node:url";
 import {
+  hasUnseen,
   isAscii,
   isIpv4Lookalike,
   NAME_LENGTH_MAX,
@@ -36,7 +37,7 @@ export function readHost(host: string): HostKind {
   if (isIpAddress(host)) return "address";
   if (host.includes(":")) return isZoned(host) ? "zoned" : "invalid";
   // Of a name that is too long nothing more is read.
-  if (host.length > NAME_LENGTH_MAX * 4) return "invalid";
+  if (host.length > NAME_LENGTH_MAX * 4 || hasUnseen(host)) return "invalid";
   const isAbsolute = host.endsWith(".");
   const bare = isAbsolute ? host.slice(0, -1) : host;
   const name = isAscii(bare) ? bare.toLowerCase() : domainToASCII(bare);

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { domainOf, readHost } from "./host_name.ts";
+import { domainOf, type HostKind, readHost } from "./host_name.ts";
 
 Deno.test("hosts are addresses, names or nothing", () => {
   const kinds: readonly (readonly [string, ReturnType<typeof readHost>])[] = [
@@ -19,6 +19,8 @@ Deno.test("hosts are addresses, names or nothing", () => {
     ["-a.b", "invalid"],
     ["a b", "invalid"],
     ["a\0b", "invalid"],
+    ...["\u200b", "\u00ad", "\u202e", "\ufe0f", "\u180b", "\u034f", "\u{e0001}"]
+      .map((unseen): [string, HostKind] => [`loc${unseen}alhost`, "invalid"]),
     [`${"a".repeat(64)}.b`, "invalid"],
     [`${"a.".repeat(130)}b`, "invalid"],
     ["x".repeat(100_000), "invalid"],

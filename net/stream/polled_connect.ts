@@ -14,10 +14,13 @@ import {
   writeSocketAddress,
 } from "../libc/socket_address.ts";
 import { STREAM_INTEREST, StreamDescriptor } from "./stream_descriptor.ts";
+import { SO_ERROR, socketOption, SOL_SOCKET } from "../libc/socket_option.ts";
 import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
 import { encodeUnixAddress } from "../libc/unix_address.ts";
 
 const SOCK_STREAM = 1;
+const IPPROTO_TCP = 6;
+const TCP_MAXSEG = 2;
 const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
 
 /** One that is there already, as on this machine, or one that is under way. */
@@ -34,12 +37,13 @@ export type StartedConnection = StreamDescriptor | Connecting;
 export function startPolledTcp(
   address: DatagramAddress,
   poller: Poller | undefined = sharedPoller(),
+  segmentBytesMax?: number,
 ): StartedConnection | undefined {
   const bytes = writeSocketAddress(shared, address);
   if (bytes === undefined) return undefined;
   const remoteAddress = hostPort(address.hostname, address.port);
-  const ends = { remoteAddress, localAddress: "" };
-  return start({ name: shared, bytes, ends }, poller);
+  const ends = { remoteAddress };
+  return start({ name: shared, bytes, ends, segmentBytesMax }, poller);
 }
 
 /** Each address is used at once, and written again by a connect that waits. */
@@ -56,8 +60,12 @@ export function connectPolledTcp(
   address: DatagramAddress,
   signal: AbortSignal,
   poller: Poller | undefined = sharedPoller(),
+  segmentBytesMax?: number,
 ): Promise<StreamDescriptor> | undefined {
-  return finish(signal, () => startPolledTcp(address, poller));
+  return finish(
+    signal,
+    () => startPolledTcp(address, poller, segmentBytesMax),
+  );
 }
 
 /** The same with a path. */
@@ -88,10 +96,10 @@ function finish(
   }
 }
 
-/** How the two ends are called; ours is unknown over TCP. */
+/** How the two ends are called; over TCP the kernel knows ours. */
 interface Ends {
   readonly remoteAddress: string;
-  readonly localAddress: string;
+  readonly localAddress?: string;
 }
 
 /** Where to connect to. */
@@ -100,6 +108,8 @@ interface Destination {
   /** How much of it. */
   readonly bytes: number;
   readonly ends: Ends;
+  /** Neither end sends larger segments; absent: as large as the line allows. */
+  readonly segmentBytesMax?: number | undefined;
 }
 
 function start(
@@ -111,6 +121,7 @@ function start(
   const { name, bytes } = destination;
   const descriptor = library.socket(name[0]!, SOCK_STREAM | SOCK_FLAGS, 0);
   if (descriptor < 0) throw systemError(lastError(library));
+  limitSegments(library, descriptor, destination.segmentBytesMax);
   // Called twice: on this machine it is connected by then, which saves a turn.
   const first = ask(library, descriptor, name, bytes);
   const state = first === Errno.EINPROGRESS
@@ -124,6 +135,23 @@ function start(
   }
   library.close(descriptor);
   throw systemError(state);
+}
+
+/** Before the SYN, which tells the other end of it (RFC 9293 §3.7.1). */
+function limitSegments(
+  library: LibC,
+  descriptor: number,
+  bytesMax: number | undefined,
+): void {
+  if (bytesMax === undefined) return;
+  const value = new Uint8Array(new Uint32Array([bytesMax]).buffer);
+  library.setsockopt(
+    descriptor,
+    IPPROTO_TCP,
+    TCP_MAXSEG,
+    value,
+    value.length,
+  );
 }
 
 /** No error has this number. */
@@ -149,7 +177,7 @@ function streamOf(
   ends: Ends,
   noticed = 0,
 ): StreamDescriptor {
-  const isTcp = ends.localAddress === "";
+  const isTcp = ends.localAddress === undefined;
   const facts = { ...ends, isTcp, mayRead: false };
   const stream = new StreamDescriptor(library, poller, descriptor, facts);
   // An end may have come together with the connection; it is reported once.
@@ -208,13 +236,26 @@ export class Connecting implements Pollable {
   onReady(ready: number): void {
     this.#noticed |= ready;
     const name = this.#name;
-    const state = ask(this.#library, this.#descriptor, name, name.length);
+    const asked = ask(this.#library, this.#descriptor, name, name.length);
+    // A firewall of this machine that rejects leaves the socket connecting, and
+    // the refusal beside it: the SYN would be sent again for two minutes.
+    const state = asked === Errno.EALREADY ? this.#refusal : asked;
     if (state === CONNECTED) this.#settle?.();
     else if (!isUnderWay(state)) this.#settle?.(systemError(state));
   }
 
   onFault(): void {
     this.#settle?.(new Error(INTERNAL_ERROR));
+  }
+
+  /** What came back for the SYN (ICMP), else that it is under way. */
+  get #refusal(): number {
+    return socketOption(
+      this.#library,
+      this.#descriptor,
+      SOL_SOCKET,
+      SO_ERROR,
+    ) || Errno.EALREADY;
   }
 
   #stream(): StreamDescriptor {

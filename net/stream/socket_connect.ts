@@ -35,13 +35,21 @@ export { Connecting };
  * Connects to a host, which had better be an address.
  *
  * @param signal Gives it up; its reason is what this rejects with.
+ * @param segmentBytesMax Neither end sends larger segments, where the socket is
+ *   the C library's.
  * @throws A system error with its `code`.
  */
 export async function connectToAddress(
   address: DatagramAddress,
   signal: AbortSignal,
+  segmentBytesMax?: number,
 ): Promise<Stream> {
-  const polled = connectPolledTcp(address, signal);
+  const polled = connectPolledTcp(
+    address,
+    signal,
+    undefined,
+    segmentBytesMax,
+  );
   if (polled !== undefined) return await polled;
   // The platform refuses port 0 by throwing; the kernel's answer is this.
   if (address.port === 0) {

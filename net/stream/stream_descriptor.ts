@@ -7,6 +7,8 @@
 
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
+import { boundAddress } from "../libc/bound_address.ts";
 import { lastError, type LibC } from "../libc/libc.ts";
 import {
   type PeerCredentials,
@@ -35,7 +37,8 @@ export const STREAM_INTEREST: number = Ready.READ | Ready.WRITE |
 /** What is known of a socket when it is connected. */
 export interface StreamFacts {
   readonly remoteAddress: string;
-  readonly localAddress: string;
+  /** Of a unix socket; of TCP the kernel is asked when somebody wants it. */
+  readonly localAddress?: string;
   readonly isTcp: boolean;
   /** Whether the peer may have sent something already. */
   readonly mayRead: boolean;
@@ -47,7 +50,6 @@ export class StreamDescriptor implements Stream, Pollable {
   readonly descriptor: number;
   readonly turn: Poller;
   readonly remoteAddress: string;
-  readonly localAddress: string;
   onClosed: (() => void) | undefined;
   readonly #library: LibC;
   readonly #isTcp: boolean;
@@ -58,6 +60,7 @@ export class StreamDescriptor implements Stream, Pollable {
   /** An end or a failure is behind what there is to read, or a gap in it. */
   #endIsNear = false;
   #peer: PeerCredentials | undefined;
+  #localAddress: string | undefined;
 
   /** @throws {Error} Out of memory or watches; the descriptor is closed then. */
   constructor(
@@ -72,7 +75,7 @@ export class StreamDescriptor implements Stream, Pollable {
     this.turn = poller;
     this.descriptor = descriptor;
     this.remoteAddress = facts.remoteAddress;
-    this.localAddress = facts.localAddress;
+    this.#localAddress = facts.localAddress;
     // Nagle's algorithm would hold small writes back for up to 40 ms.
     if (facts.isTcp && facts.isPrompt !== true) {
       library.setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, ON, ON.length);
@@ -80,6 +83,18 @@ export class StreamDescriptor implements Stream, Pollable {
     if (poller.add(descriptor, STREAM_INTEREST, this)) return;
     library.close(descriptor);
     throw cannotWait();
+  }
+
+  /**
+   * Asked for once, when it is wanted: most connections need no such call. Empty
+   * when it was closed before, as its number may be another socket's by then.
+   */
+  get localAddress(): string {
+    if (this.#localAddress === undefined && this.#isOpen) {
+      const at = boundAddress(this.#library, this.descriptor);
+      this.#localAddress = at && hostPort(at.hostname, at.port);
+    }
+    return this.#localAddress ?? "";
   }
 
   get alpn(): string {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { codeOf } from "../../platform/errors/error_code.ts";
+import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 import {
   INTERNAL_ERROR,
   isSlip,
@@ -44,7 +44,7 @@ export function endOf(error: unknown): ConduitEnd {
     reportInternalError("socket", error);
     return { kind: "lost", reason: INTERNAL_ERROR };
   }
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   return { kind: "lost", reason };
 }
 

@@ -21,6 +21,7 @@ import { openLibc } from "../libc/libc.ts";
 import type { Stream } from "../stream/stream.ts";
 import { Socket } from "../stream/socket.ts";
 import { TlsAcceptor } from "./tls_acceptor.ts";
+import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 
 const text = new TextEncoder();
 
@@ -487,12 +488,12 @@ async function tlsPair(
 /** Whether `promise` settles within some turns of the event loop. */
 async function settles(
   promise: Promise<unknown>,
-  turns = 50,
+  turns = 100,
 ): Promise<boolean> {
   let settled = false;
   promise.finally(() => settled = true);
   for (let turn = 0; turn < turns && !settled; turn++) {
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await nextTurn();
   }
   return settled;
 }

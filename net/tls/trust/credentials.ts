@@ -8,6 +8,7 @@
  * @module
  */
 
+import { messageOf } from "../../../platform/errors/error_code.ts";
 import type { Code } from "../../../proto/codes/codes.ts";
 import { guarded } from "../../../platform/errors/internal_errors.ts";
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
@@ -281,14 +282,13 @@ function readProblem(error: unknown): string {
   if (error instanceof Deno.errors.NotFound) {
     return "there is no such file; check the path";
   }
-  if (
-    error instanceof Deno.errors.PermissionDenied ||
-    error instanceof Deno.errors.NotCapable
-  ) return "permission denied; check its owner and mode";
+  if (error instanceof Deno.errors.PermissionDenied) {
+    return "permission denied; check its owner and mode";
+  }
   if (error instanceof Deno.errors.IsADirectory) {
     return "it is a directory; name the file in it";
   }
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
 
 const CERTIFICATE_BLOCK =
@@ -313,7 +313,7 @@ function parseCertificates(
     } catch (error) {
       throw new CredentialsError(
         `Cannot use ${what} ${path}: block ${index + 1} of ${blocks.length} ` +
-          `is damaged (${(error as Error).message}); take it from its ` +
+          `is damaged (${messageOf(error)}); take it from its ` +
           `source again`,
         { cause: error },
       );
@@ -345,7 +345,7 @@ function parseKey(path: string, pem: string): KeyObject {
   } catch (error) {
     throw new CredentialsError(
       `Cannot use key ${path}: the block is damaged ` +
-        `(${(error as Error).message}); take it from its source again`,
+        `(${messageOf(error)}); take it from its source again`,
       { cause: error },
     );
   }

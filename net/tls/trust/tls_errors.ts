@@ -11,7 +11,7 @@
 import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
 import type { Code } from "../../../proto/codes/codes.ts";
 import { SslError } from "./ssl_error.ts";
-import { codeOf } from "../../../platform/errors/error_code.ts";
+import { codeOf, messageOf } from "../../../platform/errors/error_code.ts";
 import { clocksOf } from "../../../platform/pki/certificate_words.ts";
 
 /** Why a handshake failed; also the label of its metric. */
@@ -105,7 +105,8 @@ const NO_VERSION: Row = [
 const NOT_TLS: Row = [
   "not-tls",
   "it does not speak TLS (plain HTTP, or not HTTP at all)",
-  "the server does not speak TLS on this port; give the port on which it does",
+  "the server does not speak TLS on this port; give the port on which it does " +
+  "(agents: --agent-port, 8091 unless said)",
 ];
 const CLOSED: Row = [
   "closed",
@@ -211,7 +212,7 @@ export function serverHandshakeError(
   const [failure, sentence] = lookUp(error);
   return new TlsHandshakeError(
     failure,
-    `Cannot accept TLS from ${remoteAddress}: ${sentence ?? textOf(error)}` +
+    `Cannot accept TLS from ${remoteAddress}: ${sentence ?? messageOf(error)}` +
       clockNote(failure) + (holder === "" ? "" : ` (${holder})`),
     { cause: error },
   );
@@ -224,14 +225,14 @@ export function clientHandshakeError(
 ): TlsHandshakeError {
   const [failure, , sentence] = lookUp(error);
   const detail = failure === "wrong-name"
-    ? ` (${textOf(error)}); ${nameHint(textOf(error))}`
+    ? ` (${messageOf(error)}); ${nameHint(messageOf(error))}`
     : codeOf(error) === OURS_EXPIRED
     ? clockNote("expired-certificate")
     : clockNote(failure, certificateOf(error));
   return new TlsHandshakeError(
     failure,
     `Cannot connect to ${serverAddress} with TLS: ` +
-      (sentence ?? textOf(error)) + detail,
+      (sentence ?? messageOf(error)) + detail,
     { cause: error },
   );
 }
@@ -280,7 +281,7 @@ function lookUp(error: unknown): Row | readonly ["timeout" | "other"] {
   const code = codeOf(error);
   const row = Object.hasOwn(ROWS, code) ? ROWS[code] : undefined;
   if (row !== undefined) return row;
-  if (!/handshake timeout/i.test(textOf(error))) return ["other"];
+  if (!/handshake timeout/i.test(messageOf(error))) return ["other"];
   return TIMEOUT;
 }
 
@@ -289,7 +290,3 @@ const TIMEOUT: Row = [
   "it did not finish the handshake in time",
   "the server did not finish the handshake in time",
 ];
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

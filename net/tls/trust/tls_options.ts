@@ -20,12 +20,6 @@ const VERSIONS: ReadonlyMap<string, SecureVersion> = new Map<
   VersionTLS13: "TLSv1.3",
 }));
 
-/** Versions that Go knows and the platform lacks. */
-const OLD_VERSIONS: ReadonlySet<string> = new Set([
-  "VersionTLS10",
-  "VersionTLS11",
-]);
-
 /** The suites of TLS 1.2 that the platform negotiates (IANA names, as in Go). */
 export const TLS12_SUITES: readonly string[] = [
   "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
@@ -83,12 +77,9 @@ export class TlsOptionError extends Error {
 export function parseMinVersion(name: string): SecureVersion {
   const version = VERSIONS.get(name === "" ? "VersionTLS12" : name);
   if (version !== undefined) return version;
-  const seen = OLD_VERSIONS.has(name)
-    ? `${name} is not offered by this platform`
-    : `"${name}" is no TLS version`;
   throw new TlsOptionError(
-    `Cannot use that TLS version: ${seen}; usable are ` +
-      [...VERSIONS.keys()].join(", "),
+    `Cannot use that TLS version: "${name}" is none that is offered here; ` +
+      `usable are ${[...VERSIONS.keys()].join(", ")}`,
   );
 }
 

@@ -12,7 +12,7 @@ import {
 import { Credentials } from "../tls/trust/credentials.ts";
 import { Socket } from "../stream/socket.ts";
 import type { Stream } from "../stream/stream.ts";
-import { listenAgentPort } from "./agent_listener.ts";
+import { listenSecure } from "./secure_listener.ts";
 
 /** A connection as either end learns of it. */
 class Received {
@@ -45,7 +45,7 @@ for (const { tls } of TLS_ENGINES) {
     ];
     let count = 0;
     const trouble = new Trouble();
-    const listener = await listenAgentPort({
+    const listener = await listenSecure({
       hostname: "127.0.0.1",
       port: 0,
       credentials: Credentials.load(files),

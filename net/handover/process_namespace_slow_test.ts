@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { PrintedLines } from "../../tests/support/peers/printed_lines.ts";
 import { openLibc } from "../libc/libc.ts";
 import { isOfOurContainer } from "./process_namespace.ts";
 
@@ -28,13 +29,12 @@ Deno.test({
       args: ["--pid", "--fork", "--kill-child", "sh", "-c", SAY_AND_WAIT],
       ...{ stdin: "piped", stdout: "piped" },
     }).spawn();
-    const reader = parent.stdout.getReader();
-    const said = new TextDecoder().decode((await reader.read()).value);
-    const inside = Number(said.trim());
+    const lines = new PrintedLines(parent.stdout);
+    const inside = Number(await lines.next());
     assertEquals(isOfOurContainer(parent.pid), true);
     assertEquals(isOfOurContainer(inside), false);
     await parent.stdin.close();
-    await reader.cancel();
+    await lines[Symbol.asyncDispose]();
     await parent.status;
   },
 });

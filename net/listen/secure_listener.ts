@@ -1,6 +1,6 @@
 /**
- * Listens for agents: TLS behind an accept queue that costs unauthenticated peers
- * more than us.
+ * Listens on ports that strangers reach, for agents and for people: TLS behind an
+ * accept queue that costs unauthenticated peers more than us.
  *
  * @module
  */
@@ -15,6 +15,7 @@ import type {
 } from "../admission/connection_limiter.ts";
 import { HandshakeQueue } from "../admission/handshake_queue.ts";
 import { admitPlatformStream } from "../admission/platform_acceptor.ts";
+import type { DescriptorUse } from "../libc/free_descriptors.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
@@ -34,15 +35,17 @@ import {
   PATIENT_BACKLOG,
 } from "./listeners.ts";
 
-/** How the agent port presents itself. */
-export interface AgentListenerOptions
+/** How the port presents itself. */
+export interface SecureListenerOptions
   extends ListenAddress, Omit<TlsAcceptorOptions, "onProblem"> {
   /** Counts connections. */
   readonly limiter: ConnectionLimiter;
+  /** Of its descriptors; default: `link`. */
+  readonly use?: DescriptorUse;
 }
 
-/** What happens on the agent port. */
-export interface AgentPortEvents {
+/** What happens there. */
+export interface SecurePortEvents {
   /** @param admitted As the limiter counts it. */
   onConnection(stream: Stream, admitted: AdmittedConnection): void;
   /** A handshake that failed; the connection is gone. */
@@ -51,15 +54,15 @@ export interface AgentPortEvents {
 }
 
 /**
- * Listens for agents. New credentials are used for the next handshake.
+ * Listens there. New credentials are used for the next handshake.
  *
  * @throws {ListenError}
  */
-export function listenAgentPort(
-  options: AgentListenerOptions,
-  events: AgentPortEvents,
+export function listenSecure(
+  options: SecureListenerOptions,
+  events: SecurePortEvents,
 ): BoundListener {
-  const { limiter } = options;
+  const { limiter, use = "link" } = options;
   const onProblem = (line: string) => events.onProblem(line);
   const acceptor = new TlsAcceptor({ ...options, onProblem });
   refuseSuites(options, acceptor);
@@ -73,7 +76,7 @@ export function listenAgentPort(
   const early = openEarly(options);
   if (early === undefined) {
     return listenTcp(options, {
-      use: "link",
+      use,
       onConnection: (stream) => admitPlatformStream(stream, acceptQueue),
       onProblem,
     });
@@ -82,6 +85,7 @@ export function listenAgentPort(
     ...acceptQueue,
     random: Math.random,
     helloTimeoutMs: options.handshakeTimeoutMs,
+    use,
     onProblem,
   });
   const { hostname, port } = early.address;
@@ -94,7 +98,7 @@ export function listenAgentPort(
 
 /** @throws {ListenError} A limit would be broken in silence. */
 function refuseSuites(
-  { hostname, port }: AgentListenerOptions,
+  { hostname, port }: SecureListenerOptions,
   acceptor: TlsAcceptor,
 ): void {
   if (acceptor.canServe) return;
@@ -121,7 +125,7 @@ function openEarly(at: ListenAddress): PolledListener | undefined {
 function doHandshake(
   admittedStream: AdmittedStream,
   acceptor: TlsAcceptor,
-  events: AgentPortEvents,
+  events: SecurePortEvents,
 ): void {
   const { stream, admitted } = admittedStream;
   let isEvicted = false;

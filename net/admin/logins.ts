@@ -1,0 +1,160 @@
+/**
+ * Browsers that are let in, until each logs out or its day is over: few, and in a
+ * file, so that a restart neither locks anybody out nor lets anybody in again.
+ *
+ * The file is the truth: it is read when it is another one than was written here,
+ * for a process that takes over shares it with the one before. One that cannot be
+ * read lets nobody in; one that cannot be written keeps nobody out.
+ *
+ * @module
+ */
+
+import type { AdminRole } from "../../proto/admin/api.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
+import { isSystemError } from "../../platform/files/file_error.ts";
+import { SavedFile } from "../../platform/files/saved_file.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { AdminWay } from "./admin_api.ts";
+
+/** Who was let in, by whom. */
+export interface Login {
+  readonly name: string;
+  /** What it may at most. */
+  readonly role: AdminRole;
+  /** How they were known who let it in, and what they might. */
+  readonly way: AdminWay;
+  readonly by: AdminRole;
+  readonly untilMs: number;
+}
+
+/**
+ * Of one name, and of all who came the same way with the same role: the oldest
+ * goes for the next. So nobody ends what somebody with another role has.
+ */
+export const LOGINS_OF_ONE_MAX = 16;
+export const LOGINS_OF_ROLE_MAX = 64;
+
+/** Of what is kept of a certificate; all of them fit into the file. */
+export const WAY_LENGTH_MAX = 2_000;
+const FILE_BYTES_MAX = 1024 * 1024;
+
+/** Puts `login` at `key`, in place of the oldest of its own if there is no room. */
+export function addLogin(
+  logins: Map<string, Login>,
+  key: string,
+  login: Login,
+): void {
+  const { name, by, way: { kind } } = login;
+  const same = [...logins]
+    .filter(([, one]) => one.by === by && one.way.kind === kind);
+  const own = same.filter(([, one]) => one.name === name);
+  const gone = own.length >= LOGINS_OF_ONE_MAX
+    ? own[0]
+    : same.length >= LOGINS_OF_ROLE_MAX
+    ? same[0]
+    : undefined;
+  if (gone !== undefined) logins.delete(gone[0]);
+  logins.set(key, login);
+}
+
+export class Logins {
+  #byId = new Map<string, Login>();
+  readonly #path: string | undefined;
+  readonly #file: SavedFile | undefined;
+  #seen = NO_FILE;
+  /** Changes are made one after another. */
+  #changes: Promise<unknown> = Promise.resolve();
+  #isChanging = false;
+
+  /** @param path Absent: they are known as long as the process lives. */
+  constructor(path: string | undefined, log: Log) {
+    this.#path = path;
+    this.#file = path === undefined ? undefined : new SavedFile({
+      path,
+      format: "tunnel-admin-logins",
+      owner: "this program",
+      what: "logins of browsers",
+      unusable: "browsers have to log in again (tunnel dashboard)",
+      unkept: "browsers have to log in again after the next start",
+      bytesMax: FILE_BYTES_MAX,
+      delayMs: 0,
+      items: () => this.#byId,
+      log,
+      timers: systemTimers,
+    });
+  }
+
+  get(id: string, nowMs: number): Login | undefined {
+    this.#refresh();
+    const login = this.#byId.get(id);
+    return login !== undefined && login.untilMs > nowMs ? login : undefined;
+  }
+
+  async add(id: string, login: Login, nowMs: number): Promise<void> {
+    await this.#change(() => {
+      for (const [key, { untilMs }] of this.#byId) {
+        if (untilMs <= nowMs) this.#byId.delete(key);
+      }
+      addLogin(this.#byId, id, login);
+    });
+  }
+
+  /** @returns Why a restart may let it in again; `undefined`: it is over. */
+  async end(id: string): Promise<string | undefined> {
+    this.#refresh();
+    if (!this.#byId.has(id)) return undefined;
+    const problem = await this.#change(() => this.#byId.delete(id));
+    if (problem === undefined) return undefined;
+    try {
+      // On a full disk: better all log in again than one who has logged out.
+      Deno.removeSync(this.#path!);
+    } catch (error) {
+      if (!isSystemError(error)) throw error;
+      if (codeOf(error) !== "ENOENT") return `${this.#path}: ${problem}`;
+    }
+    this.#seen = NO_FILE;
+    return undefined;
+  }
+
+  #refresh(): void {
+    if (this.#path === undefined || this.#isChanging) return;
+    const seen = stampOf(this.#path);
+    if (seen === this.#seen) return;
+    this.#seen = seen;
+    const items = this.#file!.readSync()?.items ?? [];
+    this.#byId = new Map(items as [string, Login][]);
+  }
+
+  /** @returns Why the file does not have it. */
+  #change(change: () => unknown): Promise<string | undefined> {
+    const done = this.#changes.then(async () => {
+      this.#refresh();
+      change();
+      this.#isChanging = true;
+      try {
+        this.#file?.changed();
+        await this.#file?.close();
+      } finally {
+        this.#isChanging = false;
+        if (this.#path !== undefined) this.#seen = stampOf(this.#path);
+      }
+      return this.#file?.problem;
+    });
+    this.#changes = done.catch(() => {});
+    return done;
+  }
+}
+
+const NO_FILE = "";
+
+/** Other bytes have another one. */
+function stampOf(path: string): string {
+  try {
+    const { ino, mtime, size } = Deno.statSync(path);
+    return `${ino} ${mtime?.getTime()} ${size}`;
+  } catch (error) {
+    if (isSystemError(error)) return NO_FILE;
+    throw error;
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * A process that was asked to end waits a moment for one that is started beside
+ * it (`kill OLD; NEW &`): were it idle and gone at once, callers would be refused
+ * until the new one listens.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+
+/**
+ * How long: a start takes 0.3 to 1.2 s until it asks for the sockets, and who
+ * stops a service for good does not want to wait.
+ */
+export const SUCCESSOR_MS = 1_500;
+
+export class SuccessorWait {
+  readonly #timers: Timers;
+  readonly #over: () => void;
+  #timer: Timer | undefined;
+
+  /** @param over Called when the time has passed, and not by {@linkcode set}. */
+  constructor(timers: Timers, over: () => void) {
+    this.#timers = timers;
+    this.#over = over;
+  }
+
+  get isOn(): boolean {
+    return this.#timer !== undefined;
+  }
+
+  /** @param ms From now on, whatever was set before; 0: not any more. */
+  set(ms: number): void {
+    this.#timer?.cancel();
+    this.#timer = ms === 0 ? undefined : this.#timers.after(ms, () => {
+      this.#timer = undefined;
+      this.#over();
+    });
+  }
+}
