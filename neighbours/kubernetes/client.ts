@@ -189,10 +189,12 @@ export class KubernetesClient implements Disposable {
     );
     const backoff = new Backoff({ capMs: RETRY_CAP_MS, random: this.#random });
     let isFresh = false;
+    let error: KubernetesError | undefined;
     while (true) {
-      const outcome = await this.#attempt(request, deadline, use);
+      const outcome = await this.#attempt(request, deadline, use, error);
       if (outcome.kind === "done") return outcome.value;
-      const { error, retryAfterMs } = outcome;
+      const { retryAfterMs } = outcome;
+      error = outcome.error;
       if (error.code === 401 && !isFresh) {
         isFresh = true;
         this.#access.rejected();
@@ -210,12 +212,14 @@ export class KubernetesClient implements Disposable {
     request: ApiRequest,
     deadline: RequestDeadline,
     use: (response: Response) => Promise<T>,
+    last: KubernetesError | undefined,
   ): Promise<Outcome<T>> {
     const what = `${request.method} ${request.path}`;
     const waitMs = this.#rate.reserve(deadline.leftMs);
     if (waitMs === undefined || !await deadline.wait(waitMs)) {
       request.signal?.throwIfAborted();
-      throw new KubernetesError(
+      // Why it is asked again says more than that its time is over.
+      throw last ?? new KubernetesError(
         0,
         "",
         `Cannot ${what}: too many requests wait for their turn already; ` +

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { Credential } from "./access.ts";
@@ -134,7 +135,7 @@ export class ExecCredentials {
       }).spawn();
     } catch (error) {
       throw this.#problem(
-        `${(error as Error).message}${installHint && `; ${installHint}`}`,
+        `${messageOf(error)}${installHint && `; ${installHint}`}`,
         error,
       );
     }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { HttpClient } from "../../net/channel/http_client.ts";
 import { KubernetesConfigError } from "./errors.ts";
@@ -59,7 +60,7 @@ function create(material: HttpClientMaterial): HttpClient {
   } catch (error) {
     throw new KubernetesConfigError(
       "Cannot use the CA, certificate or key for the API server: " +
-        `${(error as Error).message}; take them from their source again`,
+        `${messageOf(error)}; take them from their source again`,
       { cause: error },
     );
   }

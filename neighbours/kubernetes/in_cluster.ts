@@ -4,6 +4,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import { bracketed } from "../../proto/peer/host_port.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Credential, KubernetesAccess } from "./access.ts";
@@ -63,7 +64,7 @@ function readNamespace(path: string): string {
     // Projected tokens come without it now and then; kubectl assumes the same.
     if (error instanceof Deno.errors.NotFound) return "default";
     throw new KubernetesConfigError(
-      `Cannot read namespace ${path}: ${(error as Error).message}`,
+      `Cannot read namespace ${path}: ${messageOf(error)}`,
       { cause: error },
     );
   }

@@ -82,6 +82,10 @@ export class ListWatch<T extends KubernetesObject> {
   #version: string | undefined;
   #isSynced = false;
   #isStale = true;
+  /** The API server forgot at once what the last list was of. */
+  #isForgotten = false;
+  /** A watch has said something since the last list. */
+  #hasHeard = false;
 
   constructor(options: ListWatchOptions<T>) {
     this.#options = options;
@@ -126,7 +130,18 @@ export class ListWatch<T extends KubernetesObject> {
 
   async #follow(run: Run): Promise<Next> {
     this.#version ??= await this.#list();
-    await this.#watch(this.#version, run);
+    try {
+      await this.#watch(this.#version, run);
+    } catch (error) {
+      // An API server that has just started may know no more at once what its own
+      // list was of. Listing again misses nothing; twice in a row it is trouble.
+      const isForgotten = !this.#hasHeard && isTooOld(error) &&
+        !this.#isForgotten;
+      this.#isForgotten = isForgotten;
+      if (isForgotten) return "again";
+      throw error;
+    }
+    this.#isForgotten = false;
     // Watches end all the time; only one that ends at once is worth a wait.
     return run.isYoung ? "backoff" : "again";
   }
@@ -138,6 +153,7 @@ export class ListWatch<T extends KubernetesObject> {
     const { version, items } = await this.#pages();
     const changes = this.#copy.replace(items);
     this.#isSynced = true;
+    this.#hasHeard = false;
     if (changes.length > 0) this.#options.onChanges(changes);
     this.#options.onSynced?.();
     return version;
@@ -203,6 +219,7 @@ export class ListWatch<T extends KubernetesObject> {
         if (this.#stopping.signal.aborted) return;
         silence.broken();
         this.#onEvent(event);
+        this.#hasHeard = true;
       }
     } catch (error) {
       // The reader had a slip: it receives all of it again.
@@ -288,7 +305,7 @@ class Silence {
 }
 
 /** 400 is what etcd's compaction looks like through some servers. */
-function isTooOld(error: Error): boolean {
+function isTooOld(error: unknown): boolean {
   return error instanceof KubernetesError &&
     (error.code === 410 || error.code === 400);
 }

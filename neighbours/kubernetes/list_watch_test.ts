@@ -195,6 +195,20 @@ for (const tooOld of ["in the stream", "as an answer"]) {
   });
 }
 
+Deno.test("a list that is forgotten at once is asked for again at once, and no problem", async () => {
+  await using rig = new Rig();
+  rig.server.put(PATH, service("one"));
+  rig.listWatch.start();
+  const gone = { kind: "Status", code: 410, reason: "Expired" };
+  (await rig.server.nextWatch()).send("ERROR", gone);
+  const second = await rig.server.nextWatch();
+  assert(!rig.listWatch.isStale);
+  assertEquals(await rig.said.first(3), ["added one", "synced", "synced"]);
+  // Again, and it is trouble.
+  second.send("ERROR", gone);
+  assertStringIncludes((await rig.said.first(4))[3]!, "problem: ");
+});
+
 Deno.test("a line that is no event lists again", async () => {
   await using rig = new Rig();
   rig.listWatch.start();

@@ -91,9 +91,8 @@ function problemOf(error: unknown): string {
     return "there is no such file; check the path, and in a Pod that its " +
       "ServiceAccount's token is mounted";
   }
-  if (
-    error instanceof Deno.errors.PermissionDenied ||
-    error instanceof Deno.errors.NotCapable
-  ) return "permission denied; check its owner and mode";
+  if (error instanceof Deno.errors.PermissionDenied) {
+    return "permission denied; check its owner and mode";
+  }
   return messageOf(error);
 }
