@@ -29,7 +29,7 @@ export class ConnectDialer implements DialStarter {
     signal: AbortSignal,
     onSending?: () => void,
   ): Promise<Conduit> {
-    const { target, node, oneAgent, id, trace, earlyData } = dial;
+    const { target, node, oneAgent, maybeNode, id, trace, earlyData } = dial;
     if (target.protocol !== "tcp") {
       throw new DialError(
         "endpoint",
@@ -56,6 +56,7 @@ export class ConnectDialer implements DialStarter {
     }, {
       ...(node === undefined ? {} : { node }),
       ...(oneAgent === undefined ? {} : { oneAgent }),
+      ...(maybeNode === undefined ? {} : { maybeNode }),
       ...(id === undefined ? {} : { id }),
       ...(trace === undefined ? {} : { trace }),
       ...(earlyData === undefined || isLater ? {} : { earlyData }),

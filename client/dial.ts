@@ -7,6 +7,7 @@
 import type { Conduit } from "../proto/transfer/conduit.ts";
 import type { EgressRoutes, NetworkContext } from "./egress_config.ts";
 import type { TunnelRoute } from "./tunnel_route.ts";
+import { namingNodes } from "./named_nodes.ts";
 import { openDialer } from "./tunnel_dialer.ts";
 import { addrOf } from "./tunnel_addr.ts";
 import { TunnelConn } from "./tunnel_conn.ts";
@@ -19,6 +20,11 @@ export type DialOptions =
     readonly node?: string;
     /** Without a node: only if there is no more than one, see `TunnelDial`. */
     readonly oneAgent?: boolean;
+    /**
+     * Where it is given, a host that is the name of a connected node means that
+     * node's own loopback, and this is told so.
+     */
+    readonly onNode?: (line: string) => void;
     /** Gives the dial up; not the connection, once there is one. */
     readonly signal?: AbortSignal;
     /** Milliseconds; 30 s unless given. */
@@ -66,8 +72,9 @@ async function dialOnce(
   const route = "via" in options
     ? options.via
     : options.routes.get(options.context) ?? { kind: "direct" };
-  const { node, oneAgent, signal, timeoutMs } = options;
-  const dialer = openDialer(route);
+  const { node, oneAgent, onNode, signal, timeoutMs } = options;
+  const plain = openDialer(route);
+  const dialer = onNode === undefined ? plain : namingNodes(plain, onNode);
   try {
     return await dialer.dial({
       target: { protocol, address },

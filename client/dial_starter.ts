@@ -21,6 +21,8 @@ export interface TunnelDial {
   readonly node?: string;
   /** See `ONE_AGENT_FIELD`; only where no node is named. */
   readonly oneAgent?: boolean;
+  /** See `NODE_NAME_FIELD`; only where no node is named. */
+  readonly maybeNode?: boolean;
   /** By which all programs on the way know it; made here unless given. */
   readonly id?: ConnectionId;
   /** The span of whoever wants it; the dial is one below it. */
@@ -42,8 +44,9 @@ export interface DialStarter {
    * Starts a dial.
    *
    * @param onSending Called just before what the caller has to say leaves, and
-   *   again if it leaves again; what it throws ends the dial instead. With it such
-   *   bytes are not sent to a server that may stand still.
+   *   again if it leaves again; the `DialError` that it throws ends the dial
+   *   instead. With it such bytes are not sent to a server that may stand still:
+   *   they follow the dial when the server has answered a PING.
    * @throws {DialError} The dial was answered, or lost on its way.
    * @throws {Error} The server was not reached: nothing was sent.
    */
@@ -71,8 +74,10 @@ export function saysNothing({ earlyData }: TunnelDial): boolean {
  * The connection went, or its server is going, before there was an answer. What
  * the client had to say may have been heard then, and must not be said twice; a
  * connection to a target on which nothing was said does no harm.
+ *
+ * @param hasSaid What the client had to say has left.
  */
-export function canGoAgain(error: unknown, dial: TunnelDial): boolean {
+export function canGoAgain(error: unknown, hasSaid: boolean): boolean {
   if (!(error instanceof DialError) || error.loss === undefined) return false;
-  return error.loss === "unprocessed" || saysNothing(dial);
+  return error.loss === "unprocessed" || !hasSaid;
 }

@@ -7,7 +7,12 @@
  * What the caller has said never reaches two targets (see
  * `server/routing/ongoing_dial.ts`, whose rules these are): bytes leave over one
  * server only, and over a second one if the first certainly did not pass them on.
- * Connecting twice does no harm; who comes second is hung up on.
+ * Connecting twice does no harm; who comes second is hung up on. So a server is
+ * asked at once, and what the caller has said follows when that server has shown
+ * that it lives (`Connection.isProven`): at once, too, if it answered a PING within
+ * its last round trip; with the answer to the dial, where that comes soon.
+ * Until then the dial can go to another server. If the server stands still
+ * afterwards, the dial fails: the target may have heard it.
  *
  * What a target or a policy says is final. It refuses to know how a server is
  * reached and asked.
@@ -39,6 +44,15 @@ export const SILENT_MS = 1_000;
 
 /** By then it is asked whether it is there at all: its target may be slow. */
 export const SUSPECT_MS = 500;
+
+/**
+ * One that was sent what the caller has said, and has answered no PING at so many
+ * looks, stands still: the dial fails, as it must not go to another. A look that is
+ * late does not count: this machine is busy, and may be the server's, too.
+ */
+export const FROZEN_LOOKS = 3;
+export const LOOK_MS = 500;
+const LATE_MS = 100;
 
 /** Servers that an error tells of, with so many letters of what each said. */
 const TOLD_MAX = 6;
@@ -87,11 +101,8 @@ interface Attempt {
   isSilent: boolean;
 }
 
-/** Why a server did not serve. */
-interface Failure {
-  readonly name: string;
-  readonly error: Error;
-}
+/** Why servers did not serve. */
+type Failures = Map<NamedServer, Error>;
 
 interface FailoverDialOptions {
   readonly timers: Timers;
@@ -106,7 +117,8 @@ class FailoverDial {
   readonly #options: FailoverDialOptions;
   readonly #result = Promise.withResolvers<Conduit>();
   readonly #asked = new Set<Attempt>();
-  readonly #failures: Failure[] = [];
+  readonly #failures: Failures = new Map();
+  #isSecondRound = false;
   /** What a server has said of the target, while an earlier one may connect. */
   #verdict: unknown;
   /** Over which what the caller has said leaves, or has left. */
@@ -193,6 +205,27 @@ class FailoverDial {
       this.#options.failed(attempt.server, FAILED_MS);
     }
     if (this.#sender === undefined) this.#askNext();
+    this.#watch(attempt);
+  }
+
+  #watch(attempt: Attempt, looks = 1): void {
+    const { timers } = this.#options;
+    const dueMs = timers.now() + LOOK_MS;
+    attempt.patience = timers.after(LOOK_MS, () => {
+      if (timers.now() > dueMs + LATE_MS) return this.#watch(attempt);
+      if (this.#sender !== attempt || attempt.isHeard?.() !== false) {
+        attempt.isHeard = attempt.server.starter.suspect?.();
+        return this.#watch(attempt);
+      }
+      if (looks < FROZEN_LOOKS) return this.#watch(attempt, looks + 1);
+      this.#fail(
+        new DialError(
+          "link-lost",
+          `server ${attempt.server.name} stands still; what was said first ` +
+            "may have reached the target, so no other server is asked",
+        ),
+      );
+    });
   }
 
   #onFailed(attempt: Attempt, error: unknown): void {
@@ -203,9 +236,27 @@ class FailoverDial {
     if (hasSaid) this.#sender = undefined;
     const { server } = attempt;
     if (!isAnswer(error)) this.#options.failed(server, failingMs(error));
-    this.#failures.push({ name: server.name, error });
+    this.#failures.set(server, error);
     if (this.#askNext() || this.#asked.size > 0) return;
+    if (!isAnswer(error) && this.#askAgain(server)) return;
     this.#fail(this.#verdict ?? together(this.#failures));
+  }
+
+  /**
+   * The last one went away. Those before, which would not serve for a moment, may
+   * have what they lacked: servers that are restarted in order leave one that
+   * serves at any time, and it may have been none of them when it was asked.
+   *
+   * @returns Whether one is asked.
+   */
+  #askAgain(last: NamedServer): boolean {
+    if (this.#isSecondRound) return false;
+    this.#isSecondRound = true;
+    for (const [server, error] of this.#failures) {
+      const isMoment = isAnswer(error) || failingMs(error) === REFUSED_MS;
+      if (server !== last && isMoment) this.#queue.push(server);
+    }
+    return this.#askNext();
   }
 
   /** What one server says of the target counts, unless an earlier one connects. */
@@ -274,9 +325,9 @@ function failingMs(error: Error): number {
 }
 
 /** Each sentence once, and which servers said it. */
-function together(failures: readonly Failure[]): TunnelDialError {
+function together(failures: Failures): TunnelDialError {
   const bySentence = new Map<string, string[]>();
-  for (const { name, error } of failures.slice(0, TOLD_MAX)) {
+  for (const [{ name }, error] of [...failures].slice(0, TOLD_MAX)) {
     const sentence = error.message.slice(0, TOLD_LENGTH_MAX);
     const names = bySentence.get(sentence) ?? [];
     bySentence.set(sentence, [...names, name]);
@@ -287,10 +338,10 @@ function together(failures: readonly Failure[]): TunnelDialError {
       ? sentence
       : `${sentence} (server ${unnamed.join(", ")})`;
   });
-  const rest = failures.length - TOLD_MAX;
+  const rest = failures.size - TOLD_MAX;
   if (rest > 0) told.push(`and ${rest} more servers`);
   const message = told.join("; ");
-  const answered = failures.map(({ error }) => error)
+  const answered = [...failures.values()]
     .findLast((error) => error instanceof DialError);
   return answered === undefined
     ? new TunnelDialError("streamsetup", message)

@@ -19,7 +19,13 @@ import {
 } from "./tunnel_route.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import type { DialStarter, TunnelDial } from "./dial_starter.ts";
-import { FailoverDialer, SILENT_MS } from "./failover_dialer.ts";
+import {
+  FailoverDialer,
+  FROZEN_LOOKS,
+  LOOK_MS,
+  SILENT_MS,
+} from "./failover_dialer.ts";
+import { patience } from "../tests/support/watch/patience.ts";
 
 const TARGET = { protocol: "tcp", address: "10.0.0.7:443" } as const;
 const EARLY: TunnelDial = {
@@ -106,6 +112,12 @@ const AWAY = new TunnelDialError(
   "Cannot connect to s0:1: connection refused",
 );
 const NO_AGENT = new DialError("no-agent", "No agent available: none");
+const LOST = new DialError("link-lost", "the connection broke", "unanswered");
+const UNPROCESSED = new DialError(
+  "link-lost",
+  "the server takes no more calls",
+  "unprocessed",
+);
 
 Deno.test("the first server serves, and the others are not asked", async () => {
   const { timers, start, first, second } = setUp();
@@ -210,17 +222,18 @@ Deno.test("a server whose target is slow is raced, and stays the first", async (
   assertEquals([first.asked.length, second.asked.length], [2, 1]);
 });
 
-Deno.test("what was said over a silent server is not said over another", async () => {
+Deno.test("what was said over a server that stands still is not said over another", async () => {
   const { timers, start, first, second } = setUp();
-  const dialing = assertRejects(() => start(EARLY), DialError, "broke");
+  const dialing = assertRejects(() => start(EARLY), DialError, "stands still");
   first.send();
+  first.isAlive = true;
+  // Its target may be slow.
   timers.advance(10 * SILENT_MS);
   assertEquals(second.asked.length, 0);
-  await first.fail(new DialError("link-lost", "it broke", "unanswered"));
+  first.isAlive = false;
+  timers.advance(FROZEN_LOOKS * LOOK_MS);
   await dialing;
-  // The next one begins with the other.
-  start(EARLY);
-  assertEquals(second.asked.length, 1);
+  assertEquals([second.asked.length, first.givenUp], [0, 1]);
 });
 
 Deno.test("a server that breaks off before anything was said is followed by the next", async () => {
@@ -231,6 +244,47 @@ Deno.test("a server that breaks off before anything was said is followed by the 
   second.connect();
   await dialing;
   assertEquals([first.sent, second.sent], [0, 1]);
+});
+
+Deno.test("one that had no agent is asked again when the last one goes away meanwhile", async () => {
+  for (const gone of [LOST, UNPROCESSED, AWAY]) {
+    const { start, first, second } = setUp();
+    const dialing = start(EARLY);
+    await first.fail(NO_AGENT);
+    if (gone === UNPROCESSED) second.send();
+    await second.fail(gone);
+    assertEquals([first.asked.length, second.asked.length], [2, 1]);
+    first.send();
+    first.connect();
+    await dialing;
+    assertEquals(first.sent, 1);
+  }
+});
+
+Deno.test("servers are asked again once, and never what may have been heard", async () => {
+  const twice = setUp();
+  const failing = assertRejects(() => twice.start(EARLY), TunnelDialError);
+  await twice.first.fail(UNPROCESSED);
+  await twice.second.fail(LOST);
+  await twice.first.fail(NO_AGENT);
+  assertEquals(
+    (await failing).message,
+    "No agent available: none (server s0:1); the connection broke (server s1:1)",
+  );
+  const said = setUp();
+  const heard = assertRejects(() => said.start(EARLY), DialError, "broke");
+  await said.first.fail(NO_AGENT);
+  said.second.send();
+  await said.second.fail(LOST);
+  await heard;
+  const unserved = setUp();
+  const refused = assertRejects(() => unserved.start(EARLY), TunnelDialError);
+  await unserved.first.fail(NO_AGENT);
+  await unserved.second.fail(NO_AGENT);
+  await refused;
+  for (const { first, second } of [said, unserved]) {
+    assertEquals([first.asked.length, second.asked.length], [1, 1]);
+  }
 });
 
 Deno.test("of two that are asked, what the caller has said leaves over one", async () => {
@@ -282,6 +336,8 @@ Deno.test("an error names every server, each sentence once, and is bounded", asy
   for (const server of servers.slice(3)) {
     await server.fail(new Error("x".repeat(10_000)));
   }
+  // The last one went away: these are asked again.
+  for (const server of servers.slice(1, 3)) await server.fail(NO_AGENT);
   const { reason, message } = await dialing;
   assertEquals(reason, "endpoint");
   assertEquals(
@@ -377,7 +433,10 @@ Deno.test("a server that stands still behind its socket costs a second, also wit
       const tookMs = performance.now() - startedMs;
       await targets.at(-1)!.received(5);
       abandon(conduit, "the test has seen it");
-      assert(tookMs < mostMs, `${tookMs} ms to ${describeFrontend(address)}`);
+      assert(
+        tookMs < patience(mostMs),
+        `${tookMs} ms to ${describeFrontend(address)}`,
+      );
     }
     dialer.close();
   }

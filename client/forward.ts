@@ -36,6 +36,8 @@ export interface ForwardOptions {
   readonly oneAgent?: boolean;
   /** Limit on each dial, in milliseconds. */
   readonly timeoutMs?: number;
+  /** `false`: what a caller says first waits for its connection. */
+  readonly earlyData?: boolean;
   /** What makes the connections; stays open when the port is closed. */
   readonly dialer: TunnelDialer;
   /** A caller whose dial failed; its connection was reset. */
@@ -110,11 +112,11 @@ class ConnectionForward implements Forward {
   }
 
   async #serve(accepted: Stream): Promise<void> {
-    const timers = this.#options.timers ?? systemTimers;
+    const { timers = systemTimers, earlyData = true } = this.#options;
     const socket = new Socket(accepted);
-    let early: Uint8Array;
+    let early = new Uint8Array();
     try {
-      early = await firstBytes(socket, EARLY_WAIT_MS, timers);
+      if (earlyData) early = await firstBytes(socket, EARLY_WAIT_MS, timers);
     } catch {
       // A caller that was gone before it said anything is nobody's business.
       return accepted.close();

@@ -30,6 +30,7 @@ interface Rig {
 async function open(
   protocol: "tcp" | "udp",
   timers: Timers = systemTimers,
+  more: { readonly earlyData?: boolean } = {},
 ): Promise<Rig> {
   const route = new FakeTunnel();
   const refused: string[] = [];
@@ -43,6 +44,7 @@ async function open(
     timeoutMs: 7,
     dialer: route,
     timers,
+    ...more,
     onRefused: (error, caller) => {
       refused.push(`${caller.replace(/:[0-9]+$/, "")}: ${error.message}`);
       wake();
@@ -106,6 +108,20 @@ Deno.test("what a caller says at once goes with the dial", async () => {
   target.finish();
   caller.close();
   assertEquals((await target.closed).kind, "clean");
+  await opened.close();
+});
+
+Deno.test("what a caller says first waits for its connection where that is asked for", async () => {
+  const { route, opened, connect } = await open("tcp", new FakeTimers(), {
+    earlyData: false,
+  });
+  const caller = await connect();
+  await writeAll(caller, encode("GET /"));
+  const target = await route.target();
+  await target.received(5);
+  assertEquals([route.dials[0]!.earlyData, target.text], [undefined, "GET /"]);
+  target.finish();
+  caller.close();
   await opened.close();
 });
 

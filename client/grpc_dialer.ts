@@ -7,7 +7,11 @@
 import { Channel, type ChannelConnection } from "../net/channel/channel.ts";
 import type { Upstream } from "../net/channel/upstream.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
-import { NODE_FIELD, ONE_AGENT_FIELD } from "../proto/link/dial_handler.ts";
+import {
+  NODE_FIELD,
+  NODE_NAME_FIELD,
+  ONE_AGENT_FIELD,
+} from "../proto/link/dial_handler.ts";
 import { dialIdOf } from "../proto/link/dial_id.ts";
 import { newConnectionId } from "../platform/process/connection_ids.ts";
 import { dialProxy } from "../proto/link/proxy_client.ts";
@@ -19,7 +23,6 @@ import { Metadata } from "../proto/grpc/metadata.ts";
 import { LARGE_FRAME_SIZE } from "../proto/streams/settings.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
-import { orAborted } from "../platform/time/deadline.ts";
 import {
   canGoAgain,
   type DialStarter,
@@ -34,10 +37,13 @@ const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
 const RETRIES_MAX = 3;
 
 /**
- * A server that was heard so long ago may stand still by now: what may be sent
- * once only is kept until it has answered a PING.
+ * Where dials are answered so soon, what a caller says first waits for that: a
+ * server that stands still, or is cut off, has not heard it then.
  */
-const FRESH_MS = 1_000;
+const QUICK_MS = 10;
+
+/** Weight of a new dial in what they take. */
+const SMOOTHING = 1 / 8;
 
 /** One that is suspected to stand still has so long to say anything. */
 const SUSPECT_MS = 10_000;
@@ -46,6 +52,8 @@ export class GrpcDialer implements DialStarter {
   readonly #channel: Channel;
   readonly #timers: Timers;
   #isClosed = false;
+  /** What dials take until they are answered. */
+  #usualMs = 0;
 
   constructor(upstream: Upstream, timers: Timers) {
     this.#timers = timers;
@@ -62,7 +70,12 @@ export class GrpcDialer implements DialStarter {
     signal: AbortSignal,
     onSending?: () => void,
   ): Promise<Conduit> {
-    const isCareful = onSending !== undefined && !saysNothing(dial);
+    const isSilent = saysNothing(dial);
+    let hasSaid = onSending === undefined && !isSilent;
+    const sending = isSilent ? undefined : onSending && (() => {
+      onSending();
+      hasSaid = true;
+    });
     for (let retries = 0;;) {
       signal.throwIfAborted();
       if (this.#isClosed) {
@@ -75,19 +88,14 @@ export class GrpcDialer implements DialStarter {
         continue;
       }
       try {
-        if (isCareful && !connection.isFresh(FRESH_MS)) {
-          await answered(connection, signal);
-          continue;
-        }
-        onSending?.();
-        return await this.#dialOn(connection, dial, signal);
+        return await this.#dialOn(connection, dial, signal, sending);
       } catch (error) {
         // Who refuses our certificate will do so again.
         const isRefusal = connection.scheme === "https" &&
           !connection.hasAnswered;
-        if (isRefusal || retries++ >= RETRIES_MAX || !canGoAgain(error, dial)) {
-          throw error;
-        }
+        if (
+          isRefusal || retries++ >= RETRIES_MAX || !canGoAgain(error, hasSaid)
+        ) throw error;
       }
       connection.leave("the server takes no more calls");
     }
@@ -109,11 +117,19 @@ export class GrpcDialer implements DialStarter {
     { http2, authority, scheme }: ChannelConnection,
     dial: TunnelDial,
     signal: AbortSignal,
+    onSending: (() => void) | undefined,
   ): Promise<Conduit> {
     const { target, id, earlyData } = dial;
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
+    const startMs = this.#timers.now();
+    const isQuick = this.#usualMs < QUICK_MS;
+    const mayLeave = (leave: () => void) => isQuick || http2.whenAlive(leave);
     const pending = dialProxy(http2, target, {
-      onConnected: resolve,
+      onConnected: (conduit) => {
+        const tookMs = this.#timers.now() - startMs;
+        this.#usualMs += (tookMs - this.#usualMs) * SMOOTHING;
+        resolve(conduit);
+      },
       onFailed: reject,
     }, {
       authority,
@@ -122,32 +138,22 @@ export class GrpcDialer implements DialStarter {
       dialId: dialIdOf(id ?? newConnectionId()),
       metadata: metadataOf(dial),
       ...(earlyData === undefined ? {} : { earlyData }),
+      ...(onSending === undefined ? {} : { onSending, mayLeave }),
     });
     signal.addEventListener("abort", () => pending.cancel());
     return promise;
   }
 }
 
-function metadataOf({ node, oneAgent, trace }: TunnelDial): Metadata {
+function metadataOf(
+  { node, oneAgent, maybeNode, trace }: TunnelDial,
+): Metadata {
   const metadata = new Metadata();
   if (node !== undefined) metadata.add(NODE_FIELD, node);
   else if (oneAgent === true) metadata.add(ONE_AGENT_FIELD, "true");
+  else if (maybeNode === true) metadata.add(NODE_NAME_FIELD, "true");
   if (trace !== undefined) {
     metadata.add(TRACEPARENT_FIELD, formatTraceparent(trace));
   }
   return metadata;
-}
-
-/** @throws {DialError} When the connection ends instead: nothing was sent. */
-async function answered(
-  connection: ChannelConnection,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    await orAborted(connection.answer(), signal);
-  } catch (error) {
-    signal.throwIfAborted();
-    const { message } = error as Error;
-    throw new DialError("link-lost", message, "unprocessed");
-  }
 }

@@ -23,6 +23,7 @@ export interface RelayedDial {
   readonly target: DialTarget;
   readonly node?: string | undefined;
   readonly oneAgent?: boolean | undefined;
+  readonly maybeNode?: boolean | undefined;
   /** What the caller gave, if it gave one. */
   readonly id?: ConnectionId | undefined;
   readonly trace?: TraceContext | undefined;
@@ -38,17 +39,19 @@ export interface RelayedDial {
  */
 export function relayDial(
   dialer: TunnelDialer,
-  { target, node, oneAgent, id, trace, timeoutMs, takeEarlyData }: RelayedDial,
+  asked: RelayedDial,
   answer: DialAnswer,
   failed: (error: DialError) => void = () => {},
 ): PendingDial {
   const abort = new AbortController();
   // Sent when there is a connection, and what it is a view of is not kept.
-  const earlyData = takeEarlyData().slice();
+  const earlyData = asked.takeEarlyData().slice();
+  const { target, node, oneAgent, maybeNode, id, trace, timeoutMs } = asked;
   const dialed = dialer.dial({
     target,
     ...(node === undefined ? {} : { node }),
     ...(oneAgent === undefined ? {} : { oneAgent }),
+    ...(maybeNode === undefined ? {} : { maybeNode }),
     ...(id === undefined ? {} : { id }),
     ...(trace === undefined ? {} : { trace }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),

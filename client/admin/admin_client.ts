@@ -9,10 +9,14 @@ import { type Code, isCode } from "../../proto/codes/codes.ts";
 import type { AdminProblem } from "../../proto/admin/api.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
 import { withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
-import { HttpConnection } from "../../net/channel/http_connection.ts";
+import {
+  HttpConnection,
+  NO_ANSWER,
+} from "../../net/channel/http_connection.ts";
 import { headBytes } from "../../net/http1/head.ts";
 import { connectToPath } from "../../net/stream/socket_connect.ts";
 import type { Stream } from "../../net/stream/stream.ts";
@@ -100,25 +104,55 @@ export class AdminError extends Error {
 export const ADMIN_ANSWER_MS = 30_000;
 
 /** For name, TCP and handshake. */
-const CONNECT_MS = 10_000;
+const CONNECT_MS = 5_000;
+
+/** Who has not answered by then is asked something small … */
+const PROBE_MS = 1_000;
+/** … without an answer to that whoever waits is told … */
+const NOTICE_MS = 2_000;
+/** … and waits no longer: it stands still. */
+const STANDSTILL_MS = 5_000;
+/** Answered at once, if only with a refusal. */
+const PROBE_PATH = "/v1/alive";
+
+/** How one asks. */
+export interface AskOptions {
+  readonly timers?: Timers;
+  /** Is told a sentence while there is no sign of life. */
+  readonly onWaiting?: (line: string) => void;
+}
 
 /** @param program Such as `server`, for sentences. */
 export function adminClient(
   program: string,
   address: AdminAddress,
+  options: AskOptions = {},
 ): AdminClient {
   const place = address.kind === "unix"
     ? `unix:${address.path}`
     : hostPort(address.host, address.port);
-  return new HttpAdminClient(`the ${program} at ${place}`, address);
+  return new HttpAdminClient(program, place, address, options);
 }
 
 class HttpAdminClient implements AdminClient {
   readonly #closing = new AbortController();
+  readonly #program: string;
   readonly #address: AdminAddress;
+  readonly #timers: Timers;
+  readonly #onWaiting: (line: string) => void;
+  readonly where: string;
 
-  constructor(readonly where: string, address: AdminAddress) {
+  constructor(
+    program: string,
+    place: string,
+    address: AdminAddress,
+    { timers = systemTimers, onWaiting = () => {} }: AskOptions,
+  ) {
+    this.where = `the ${program} at ${place}`;
+    this.#program = program;
     this.#address = address;
+    this.#timers = timers;
+    this.#onWaiting = onWaiting;
   }
 
   get<T>(path: string): Promise<T> {
@@ -153,12 +187,16 @@ class HttpAdminClient implements AdminClient {
     this.#closing.abort();
   }
 
+  get #isPlain(): boolean {
+    return this.#address.kind === "tcp" && this.#address.tls === undefined;
+  }
+
   async #json<T>(method: string, path: string, body?: unknown): Promise<T> {
     const late = () =>
       new Error(`no answer within ${ADMIN_ANSWER_MS / 1_000} s`);
     try {
       return await withDeadline({
-        timers: systemTimers,
+        timers: this.#timers,
         timeoutMs: ADMIN_ANSWER_MS,
         late,
         signal: this.#closing.signal,
@@ -171,7 +209,52 @@ class HttpAdminClient implements AdminClient {
     }
   }
 
+  /** @throws {Error} Neither this nor anything else is answered. */
   async #ask(
+    method: string,
+    path: string,
+    body: unknown,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    const asking = new AbortController();
+    const giveUp = () => asking.abort(signal.reason);
+    signal.addEventListener("abort", giveUp);
+    const probing = new AbortController();
+    let lives = false;
+    const probe = () => {
+      this.#request("GET", PROBE_PATH, undefined, probing.signal).then(
+        () => lives = true,
+        (error) => lives = error instanceof AdminError,
+      );
+    };
+    const notice = () => {
+      if (!lives) this.#onWaiting(`still waiting for ${this.where}`);
+    };
+    const doubt = () => {
+      if (!lives) asking.abort(this.#standstill());
+    };
+    const steps = [
+      [PROBE_MS, probe],
+      [NOTICE_MS, notice],
+      [STANDSTILL_MS, doubt],
+    ] as const;
+    const timers = steps.map(([ms, act]) => this.#timers.after(ms, act));
+    try {
+      return await this.#request(method, path, body, asking.signal);
+    } finally {
+      for (const timer of timers) timer.cancel();
+      probing.abort();
+    }
+  }
+
+  #standstill(): Error {
+    return new Error(
+      `it stands still (no answer within ${STANDSTILL_MS / 1_000} s); run ` +
+        `\`tunnel doctor ${this.#program}\``,
+    );
+  }
+
+  async #request(
     method: string,
     path: string,
     body: unknown,
@@ -194,7 +277,7 @@ class HttpAdminClient implements AdminClient {
   #connect(signal: AbortSignal): Promise<Stream> {
     const late = () => new Error(`no answer within ${CONNECT_MS / 1_000} s`);
     const timing = {
-      timers: systemTimers,
+      timers: this.#timers,
       timeoutMs: CONNECT_MS,
       late,
       signal,
@@ -209,12 +292,15 @@ class HttpAdminClient implements AdminClient {
     const isUnknown = status === 401 || status === 403 && !text.startsWith("{");
     const address = this.#address;
     const tokenProblem = isUnknown && address.kind === "tcp" &&
-      address.tls === undefined && address.tokenProblem;
+      this.#isPlain && address.tokenProblem;
     const said = tokenProblem
       ? `it answers only its own user, and ${tokenProblem}`
+      : status === 404 && message === NO_PAGE
+      ? `that is the health port of a program of ours, or another HTTP server; ${ADMIN_PORTS}`
       : message ?? `it answered ${status}`;
-    // Its own refusal says what cannot be done: that it was asked is plain.
-    const isWhole = said.startsWith("Cannot ");
+    // Its own refusal says what cannot be done, or what there is not: that it
+    // was asked is plain.
+    const isWhole = /^(?:Cannot|No connection) /.test(said);
     const sentence = isWhole ? said : `Cannot ask ${this.where}: ${said}`;
     return new AdminError(sentence, status, code);
   }
@@ -222,7 +308,10 @@ class HttpAdminClient implements AdminClient {
   #failure(error: unknown): unknown {
     if (error instanceof AdminError || !(error instanceof Error)) return error;
     const problem = error instanceof SyntaxError
-      ? "what answers there is no program of ours"
+      ? `what answers there is no program of ours; ${ADMIN_PORTS}`
+      : error.message === NO_ANSWER && this.#isPlain
+      ? "it hangs up on HTTP, as the port for agents does, which speaks TLS; " +
+        ADMIN_PORTS
       : PROBLEMS.get(codeOf(error)) ?? clause(messageOf(error));
     return new AdminError(
       `Cannot ask ${this.where}: ${problem}`,
@@ -232,6 +321,12 @@ class HttpAdminClient implements AdminClient {
     );
   }
 }
+
+/** What all our ports but the admin port say of its paths. */
+const NO_PAGE = "404 page not found";
+
+const ADMIN_PORTS = "give the admin port: 8095 of a server, 8094 of an " +
+  "agent, 8096 of a proxy, unless --admin-port says another";
 
 /** A refusal is a sentence; more is what somebody else answers. */
 const PROBLEM_LENGTH_MAX = 2_000;

@@ -1,5 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { listenHttp, listenUnix } from "../../net/listen/listeners.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { HttpPort } from "../../net/admin/http_port.ts";
 import { type AdminAddress, adminClient, AdminError } from "./admin_client.ts";
 
@@ -58,39 +59,27 @@ Deno.test("what is asked over loopback shows the token, and what is done says wh
   await listener.finished;
 });
 
-/** Listens on a port of loopback as another user, and prints what it is sent. */
-const STRANGER = `
-import os, socket, sys
-os.setgid(65534); os.setuid(65534)
-s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()
-print(s.getsockname()[1], flush=True)
-c, _ = s.accept(); c.settimeout(2)
-print("sent", c.recv(9999), flush=True)
-`;
-
-Deno.test({
-  name: "a token is shown to no other user who took the port",
-  ignore: Deno.build.os !== "linux" || Deno.uid() !== 0,
-  async fn() {
-    const tokenFile = await Deno.makeTempFile();
-    await using stranger = new Deno.Command("python3", {
-      args: ["-c", STRANGER],
-      stdout: "piped",
-    }).spawn();
-    const lines = stranger.stdout.pipeThrough(new TextDecoderStream())
-      .getReader();
-    const port = Number((await lines.read()).value);
-    const to = { kind: "tcp", host: "127.0.0.1", port, token: TOKEN } as const;
-    await assertRejects(
-      () => adminClient("server", { ...to, tokenFile }).get("/v1/status"),
-      AdminError,
-      "user 65534 listens there, who is neither you nor the owner of " +
-        tokenFile,
-    );
-    assertEquals((await lines.read()).value, "sent b''\n");
-    await lines.cancel();
-    await Deno.remove(tokenFile);
-  },
+Deno.test("a token goes nowhere but to loopback, whatever its name said", async () => {
+  const [own] = Deno.networkInterfaces().filter(({ family, address }) =>
+    family === "IPv4" && !address.startsWith("127.")
+  );
+  if (own === undefined) return;
+  const seen: (string | null)[] = [];
+  const listener = listenHttp({ hostname: own.address, port: 0 }, (request) => {
+    seen.push(request.headers.get("authorization"));
+    return Response.json({});
+  });
+  const to = { kind: "tcp", host: own.address, port: listener.port } as const;
+  await assertRejects(
+    () => adminClient("server", { ...to, token: TOKEN }).get("/v1/status"),
+    AdminError,
+    "which is not this machine's loopback, so no token is shown",
+  );
+  assertEquals(seen, []);
+  await adminClient("server", to).get("/v1/status");
+  assertEquals(seen, [null]);
+  listener.close();
+  await listener.finished;
 });
 
 Deno.test("a unix socket is asked the same", async () => {
@@ -156,4 +145,71 @@ Deno.test("events are followed until they end", async () => {
   assertEquals(seen, [["status", { a: 1 }], ["message", [2]]]);
   listener.close();
   await listener.finished;
+});
+
+Deno.test("who answers nothing at all stands still: told after 2 s, given up after 5", async () => {
+  const path = `${Deno.makeTempDirSync()}/admin.sock`;
+  // As the kernel takes connections for a process that does not run.
+  using listener = Deno.listen({ transport: "unix", path });
+  const [timers, lines] = [new FakeTimers(), new Array<string>()];
+  const client = adminClient("server", { kind: "unix", path }, {
+    timers,
+    onWaiting: (line) => lines.push(line),
+  });
+  const asked = client.get("/v1/status").catch((error: Error) => error.message);
+  using first = await listener.accept();
+  timers.advance(1_000);
+  // Something small is asked beside it.
+  using probe = await listener.accept();
+  await first.read(new Uint8Array(100));
+  await probe.read(new Uint8Array(100));
+  assertEquals(lines, []);
+  timers.advance(1_000);
+  assertEquals(lines, [`still waiting for the server at unix:${path}`]);
+  timers.advance(3_000);
+  assertEquals(
+    await asked,
+    `Cannot ask the server at unix:${path}: it stands still (no answer ` +
+      "within 5 s); run `tunnel doctor server`",
+  );
+  assertEquals(timers.pendingCount, 0);
+});
+
+Deno.test("who answers something else is waited for: a trace takes its time", async () => {
+  const path = `${Deno.makeTempDirSync()}/admin.sock`;
+  const [timers, lines] = [new FakeTimers(), new Array<string>()];
+  const [asked, probed] = [
+    Promise.withResolvers<void>(),
+    Promise.withResolvers<void>(),
+  ];
+  const slow = Promise.withResolvers<Response>();
+  const port = new HttpPort((request) => {
+    if (!request.url.endsWith("/v1/trace")) {
+      probed.resolve();
+      return Promise.resolve(new Response("no", { status: 404 }));
+    }
+    asked.resolve();
+    return slow.promise;
+  });
+  const listener = await listenUnix(path, {
+    use: "administration",
+    onConnection: (stream) => void port.accept(stream),
+    onProblem: () => {},
+  });
+  const client = adminClient("server", { kind: "unix", path }, {
+    timers,
+    onWaiting: (line) => lines.push(line),
+  });
+  const answer = client.post("/v1/trace");
+  await asked.promise;
+  timers.advance(1_000);
+  await probed.promise;
+  // What is answered later is here, so the probe's answer is.
+  await assertRejects(() => client.get("/v1/other"), AdminError);
+  timers.advance(20_000);
+  slow.resolve(Response.json("late"));
+  assertEquals(await answer, "late");
+  assertEquals(lines, []);
+  listener.close();
+  port.close();
 });

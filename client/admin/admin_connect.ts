@@ -11,6 +11,7 @@ import { tlsClient } from "../../net/tls/tls_client.ts";
 import { Credentials } from "../../net/tls/trust/credentials.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { listeningUsers } from "../../net/libc/port_owner.ts";
+import { isLoopback } from "../../proto/peer/ip_address.ts";
 import {
   hostOf,
   hostPort,
@@ -20,13 +21,16 @@ import type { AdminAddress } from "./admin_client.ts";
 
 /** @throws {Error} One sentence, or a system error. */
 export async function connectToAdmin(
-  { host, port, tls, tokenFile }: AdminAddress & { readonly kind: "tcp" },
+  { host, port, tls, token, tokenFile }: AdminAddress & {
+    readonly kind: "tcp";
+  },
   signal: AbortSignal,
 ): Promise<Stream> {
   const timers = systemTimers;
   if (tls === undefined) {
     const stream = await connectToHost(host, port, { timers, signal });
-    const problem = tokenFile && strangerAt(stream, port, tokenFile);
+    const problem = token &&
+      (elsewhere(stream) ?? (tokenFile && strangerAt(stream, port, tokenFile)));
     if (!problem) return stream;
     stream.close();
     throw new Error(problem);
@@ -40,6 +44,14 @@ export async function connectToAdmin(
     address: hostPort(host, port),
     signal,
   });
+}
+
+/** A name may lead anywhere, `localhost`, too: where it has led is what counts. */
+function elsewhere({ remoteAddress }: Stream): string | undefined {
+  return isLoopback(hostOf(remoteAddress))
+    ? undefined
+    : `its name has led to ${remoteAddress}, which is not this machine's ` +
+      "loopback, so no token is shown; name 127.0.0.1";
 }
 
 /**

@@ -67,8 +67,6 @@ export interface AdsClientOptions<T> extends HeldResourcesOptions<T> {
   ) => void;
   /** A response, or a lapse of time, is handled; everything wanted is requested. */
   readonly onSettled?: () => void;
-  /** True: responses of the kind are accepted and never answered; for tests. */
-  readonly isMute?: (kind: ResourceKind) => boolean;
 }
 
 /** Where requests go while a stream is open. */
@@ -244,7 +242,6 @@ export class AdsClient<T> {
       state.refusal = { message: refusal, version, atMs };
     }
     this.#options.onAnswered?.(state.kind, version, refusal);
-    if (this.#options.isMute?.(state.kind)) return;
     const code = StatusCode.INVALID_ARGUMENT;
     const errorDetail = refusal === undefined
       ? undefined

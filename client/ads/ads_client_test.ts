@@ -24,10 +24,9 @@ class Rig {
     more: {
       readonly heldMax?: number;
       readonly heldBytesMax?: number;
-      readonly isMute?: boolean;
     } = {},
   ) {
-    const { heldMax, heldBytesMax, isMute = false } = more;
+    const { heldMax, heldBytesMax } = more;
     this.client = new AdsClient<string>({
       mode,
       node: {
@@ -52,7 +51,6 @@ class Rig {
       },
       ...heldMax === undefined ? {} : { heldMax },
       ...heldBytesMax === undefined ? {} : { heldBytesMax },
-      isMute: () => isMute,
     });
   }
 
@@ -424,14 +422,6 @@ Deno.test("content that stays is no news, whatever its version", () => {
     assertEquals(rig.takeReported(), []);
     assertEquals(rig.client.held("cluster").get("one")!.content, "x");
   }
-});
-
-Deno.test("a mute client takes what it receives, and sends nothing", () => {
-  const rig = new Rig("sotw", { isMute: true });
-  rig.client.want("cluster", true);
-  rig.open();
-  assertEquals(rig.answer("cluster", "1", { one: "x" }), []);
-  assertEquals(rig.takeReported(), ["cluster one x"]);
 });
 
 for (const mode of MODES) {

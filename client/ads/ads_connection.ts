@@ -59,8 +59,6 @@ export interface AdsConnectionOptions<T> {
   readonly metadata?: Metadata;
   /** {@linkcode KEEPALIVE_MS} unless given. */
   readonly keepaliveMs?: number;
-  /** See `AdsStreamOptions`. */
-  readonly readDelayMs?: number;
   /** The server has sent a response on a new stream. */
   readonly onOpen?: () => void;
   /**

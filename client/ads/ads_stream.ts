@@ -12,9 +12,8 @@ import {
   encodingOf,
   MessageReader,
 } from "../../proto/grpc/message_reader.ts";
-import { GrpcError, type Status } from "../../proto/grpc/status.ts";
+import type { Status } from "../../proto/grpc/status.ts";
 import type { Connection } from "../../proto/streams/connection.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
 import { decodeResponse, encodeRequest } from "../../proto/xds/client_codec.ts";
 import type {
   DiscoveryMode,
@@ -40,9 +39,6 @@ export const RESPONSE_BYTES_MAX = 64 * 1024 * 1024;
 export interface AdsStreamOptions
   extends Pick<CallOptions, "authority" | "scheme" | "metadata"> {
   readonly mode: DiscoveryMode;
-  readonly timers: Timers;
-  /** Bytes are read so long after they came, and no sooner; for tests. */
-  readonly readDelayMs?: number;
 }
 
 /** Events of a stream. */
@@ -74,25 +70,9 @@ export function openAdsStream(
   options: AdsStreamOptions,
   events: AdsStreamEvents,
 ): AdsCall {
-  const { mode, timers, readDelayMs = 0 } = options;
+  const { mode } = options;
   let reader: MessageReader | undefined;
   let isOver = false;
-  const read = (chunk: Uint8Array) => {
-    reader?.push(chunk);
-    call.consumed(chunk.length);
-  };
-  const readLate = (chunk: Uint8Array) => {
-    if (isOver) return;
-    try {
-      read(chunk);
-    } catch (error) {
-      // Outside of the call's own event: nothing else ends it.
-      if (!(error instanceof GrpcError)) throw error;
-      isOver = true;
-      call.cancel();
-      events.onEnd(error, false);
-    }
-  };
   const call: ClientCall = startCall(connection, {
     ...options,
     path: ADS_PATHS[mode],
@@ -107,9 +87,8 @@ export function openAdsStream(
       });
     },
     onBody(chunk) {
-      if (readDelayMs === 0) return read(chunk);
-      const kept = chunk.slice();
-      timers.after(readDelayMs, () => readLate(kept));
+      reader?.push(chunk);
+      call.consumed(chunk.length);
     },
     onWritable() {},
     onStatus(status, _trailers, isLost) {

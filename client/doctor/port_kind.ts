@@ -75,6 +75,31 @@ export async function portKind(
   }
 }
 
+/**
+ * Whether what listens there waits to be spoken to, as every TLS server does.
+ *
+ * @throws As `connectToHost`.
+ */
+export async function staysOpen(
+  host: string,
+  port: number,
+  timers: Timers,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const socket = new Socket(
+    await connectToHost(host, port, { timers, signal }),
+  );
+  let isSilent = false;
+  const timer = timers.after(SILENCE_MS, () => {
+    isSilent = true;
+    socket.close();
+  });
+  await socket.read(new Uint8Array(1)).catch(() => {});
+  timer.cancel();
+  socket.close();
+  return isSilent;
+}
+
 async function answerOf(socket: Socket): Promise<Uint8Array> {
   const answer = new Uint8Array(ANSWER_BYTES_MAX);
   const into = new Uint8Array(ANSWER_BYTES_MAX);

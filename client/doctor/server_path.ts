@@ -6,6 +6,7 @@
  * @module
  */
 
+import { ownerWords, portOwner } from "../../net/libc/port_owner.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 import { orAborted } from "../../platform/time/deadline.ts";
 import {
@@ -23,12 +24,13 @@ import {
 import { LookupError } from "../../net/names/resolver.ts";
 import { systemResolver } from "../../net/names/system_resolver.ts";
 import type { Stream } from "../../net/stream/stream.ts";
-import { connectToAddress } from "../../net/stream/socket_connect.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../../proto/link/hello.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { parseIpAddress } from "../../proto/peer/ip_address.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { failed, fine, warned } from "./faults.ts";
+import { lookAtLine } from "./line_probe.ts";
+import { isHere } from "./own_address.ts";
 import { type Finding, type Hop, HOP_MS } from "./path_walk.ts";
 import type { ServerPathOptions } from "./server_place.ts";
 import { tlsFault } from "./tls_fault.ts";
@@ -198,8 +200,16 @@ export class ServerPath {
       }
       return failed(
         "TUN413",
-        `${host} cannot be looked up: ${messageOf(error)}`,
-        SEE_RESOLVER,
+        `${host} cannot be looked up: ${
+          nameServers() === ""
+            ? "/etc/resolv.conf names no name server"
+            : messageOf(error)
+        }`,
+        /misbehaving/.test(messageOf(error))
+          ? `the name server of /etc/resolv.conf (${nameServers()}) does ` +
+            "answer, and will not say: ask who runs it (an ACL, its own " +
+            "forwarders), or name another"
+          : SEE_RESOLVER,
       );
     }
   }
@@ -207,28 +217,26 @@ export class ServerPath {
   async #connect(signal: AbortSignal): Promise<Finding | undefined> {
     const { address: { port }, timers } = this.options;
     if (this.#proxy !== undefined) return undefined;
-    const results = await Promise.all(this.#ips.map(async (ip) => {
-      const give = new AbortController();
-      const timer = timers.after(TCP_MS, () => give.abort(NO_ANSWER));
-      const stop = () => give.abort(signal.reason);
-      signal.addEventListener("abort", stop);
-      try {
-        const stream = await connectToAddress(
-          { hostname: ip, port },
-          give.signal,
-        );
-        stream.close();
-        return { ip, error: undefined };
-      } catch (error) {
-        return { ip, error };
-      } finally {
-        timer.cancel();
-        signal.removeEventListener("abort", stop);
-      }
-    }));
+    const give = new AbortController();
+    const timer = timers.after(TCP_MS, () => give.abort(NO_ANSWER));
+    const both = AbortSignal.any([signal, give.signal]);
+    const results = await Promise.all(this.#ips.map(async (ip) => ({
+      ip,
+      ...await lookAtLine({ hostname: ip, port }, both),
+    })));
+    timer.cancel();
     this.#ip = results.find(({ error }) => error === undefined)?.ip;
     const failures = results.filter(({ error }) => error !== undefined);
     if (this.#ip === undefined) return tcpFault(this.name, port, failures);
+    const loss = results.find(({ ip }) => ip === this.#ip)?.loss;
+    if (loss !== undefined) {
+      return warned(
+        "TUN425",
+        `the line to ${this.name} loses packets: ${loss}`,
+        `see where: mtr -T -P ${port} ${this.#ip}; a bad cable, Wi-Fi, or a ` +
+          "line that is full",
+      );
+    }
     if (failures.length === 0) {
       return fine(`${this.name} accepts connections`);
     }
@@ -269,6 +277,18 @@ export class ServerPath {
   }
 }
 
+/** What is asked then is this machine, where hardly ever one listens. */
+function nameServers(): string {
+  try {
+    const text = Deno.readTextFileSync("/etc/resolv.conf");
+    return [...text.matchAll(/^\s*nameserver\s+(\S+)/gm)]
+      .map(([, address]) => address).join(", ");
+  } catch {
+    // Without the file there are none (resolv.conf(5)).
+    return "";
+  }
+}
+
 const NO_ANSWER = Object.assign(new Error("no answer"), { code: "ETIMEDOUT" });
 
 const WORDS: ReadonlyMap<string, string> = new Map([
@@ -290,7 +310,7 @@ function connectWords(error: unknown): string {
 function tcpFault(
   name: string,
   port: number,
-  failures: readonly { readonly ip: string; readonly error: unknown }[],
+  failures: readonly { readonly ip: string; readonly error?: unknown }[],
 ): Finding {
   const codes = new Set(failures.map(({ error }) => codeOf(error)));
   const each = failures.map(({ ip, error }) => `${ip}: ${connectWords(error)}`);
@@ -299,8 +319,9 @@ function tcpFault(
     return failed(
       "TUN401",
       message,
-      "start `tunnel server` there, or correct --server; agents connect to " +
-        "its --agent-port, 8091 unless said (`tunnel doctor server` there)",
+      "start `tunnel server` there, or let it listen on more than loopback " +
+        "(--agent-bind-address), or correct --server: agents connect to its " +
+        "--agent-port, 8091 unless said (`tunnel doctor server` there)",
     );
   }
   if (codes.has("EMFILE") || codes.has("ENFILE")) {
@@ -314,8 +335,22 @@ function tcpFault(
     return failed(
       "TUN419",
       message,
-      "see `ip route get ADDRESS`: this machine has no way there, or one on " +
-        "the way says so",
+      `see \`ip route get ${
+        failures[0]!.ip
+      }\`: this machine has no way there, ` +
+        "or one on the way says so",
+    );
+  }
+  const here = failures.find(({ ip }) => isHere(ip));
+  if (here !== undefined) {
+    const owner = portOwner(port);
+    return failed(
+      "TUN421",
+      message + "; the address is this machine's own, and no firewall is " +
+        "between" +
+        (owner === undefined ? "" : `: ${ownerWords(owner)} accepts nothing`),
+      "the program that listens there stands still or is overloaded: restart " +
+        "it, or correct --server",
     );
   }
   return failed(

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { messageOf } from "../../platform/errors/error_code.ts";
+import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 import { within } from "../../platform/time/deadline.ts";
 import {
   type CertificateFacts,
@@ -24,8 +24,9 @@ import {
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { failed } from "./faults.ts";
+import { answersInSmallPackets } from "./line_probe.ts";
 import type { Finding } from "./path_walk.ts";
-import { PORT_KIND_WORDS, type PortKind, portKind } from "./port_kind.ts";
+import { PORT_KIND_WORDS, portKind, staysOpen } from "./port_kind.ts";
 import type { ServerPathOptions } from "./server_place.ts";
 
 /** Looking what else is there takes no longer. */
@@ -50,7 +51,13 @@ export async function tlsFault(
     case "not-tls":
     case "closed":
     case "timeout":
-      return await noTls(where, failure, options, ip);
+      return await noTls(
+        where,
+        failure,
+        codeOf((error as Error).cause) === "ECONNRESET",
+        options,
+        ip,
+      );
     case "no-common-alpn":
       return failed(
         "TUN420",
@@ -98,19 +105,56 @@ export function refused(message: string): Finding {
   );
 }
 
+/**
+ * Nothing of TLS came back, or an end: a program that stands still, one that
+ * speaks something else, and a line that swallows or cuts the handshake are told
+ * apart by asking again, in other ways, at the same time.
+ */
 async function noTls(
   where: string,
   failure: TlsFailure,
-  { address: { host, port }, timers, proxyEnv }: ServerPathOptions,
+  isReset: boolean,
+  options: ServerPathOptions,
   ip: string | undefined,
 ): Promise<Finding> {
+  const { address: { host, port }, timers, proxyEnv } = options;
   const isProxied = ip === undefined && !!proxyEnv.httpsProxy;
-  const found: PortKind | undefined = isProxied
-    ? undefined
-    : await quietly((signal) => portKind(ip ?? host, port, timers, signal), {
-      timers,
-    });
-  if (found?.kind === "silent" || found === undefined) {
+  const [kind, isSmallHeard, isOpen] = isProxied ? [] : await Promise.all([
+    quietly((signal) => portKind(ip ?? host, port, timers, signal), options),
+    quietly((signal) => inSmallPackets(options, ip, signal), options),
+    quietly((signal) => staysOpen(ip ?? host, port, timers, signal), options),
+  ]);
+  const found = kind?.kind ?? "silent";
+  const isMute = found === "silent" || found === "closed" || found === "tls";
+  if (isMute && failure === "timeout" && isSmallHeard === true) {
+    return failed(
+      "TUN423",
+      `${where} answers a TLS handshake in small packets, and not in whole ` +
+        "ones: something on the way drops large packets (path MTU)",
+      "let ICMP (fragmentation needed, packet too big) through, or send " +
+        "smaller packets: ip link set dev INTERFACE mtu 1280",
+    );
+  }
+  if (isMute && failure === "timeout" && found !== "silent") {
+    return failed(
+      "TUN423",
+      `${where} hangs up on a plain request, and is silent to a TLS ` +
+        "handshake: something on the way swallows it",
+      "let the firewall or proxy that inspects TLS pass TCP port " +
+        `${port} through; else ${AGENT_PORT}`,
+    );
+  }
+  if (isMute && failure === "closed" && isOpen === true) {
+    return failed(
+      "TUN424",
+      `${where} ${isReset ? "resets" : "ends"} the connection as soon as TLS ` +
+        "begins; one that says nothing stays open",
+      "something on the way inspects TLS (compare: openssl s_client -connect " +
+        `${where} from another network), and is to let TCP port ${port} ` +
+        `through; else ${AGENT_PORT}`,
+    );
+  }
+  if (found === "silent") {
     return failed(
       "TUN421",
       `${where} accepts connections and says nothing: ` +
@@ -121,10 +165,33 @@ async function noTls(
         AGENT_PORT,
     );
   }
+  if (found === "closed") {
+    return failed(
+      "TUN424",
+      `${where} takes connections and hangs up before it says anything, so ` +
+        "whether it speaks TLS is not known",
+      "a balancer without a live server behind it, an allow-list or a limit " +
+        `does that: look at what has that port; else ${AGENT_PORT}`,
+    );
+  }
   return failed(
     "TUN208",
-    `${where} does not speak TLS: it is ${PORT_KIND_WORDS[found.kind]}`,
+    `${where} does not speak TLS: it is ${PORT_KIND_WORDS[found]}`,
     AGENT_PORT,
+  );
+}
+
+async function inSmallPackets(
+  { address, serverName = address.host, alpn }: ServerPathOptions,
+  ip: string | undefined,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (ip === undefined) return false;
+  const { port } = address;
+  return await answersInSmallPackets(
+    { hostname: ip, port },
+    { serverName, alpn },
+    signal,
   );
 }
 
