@@ -8,6 +8,7 @@ import {
 } from "../tests/support/watch/scripted_source.ts";
 import { Catalog } from "./catalog.ts";
 import { CachedSource, SAVE_DELAY_MS, SILENT_MS } from "./cached_source.ts";
+import { until } from "../tests/support/watch/event_loop.ts";
 
 /** Lives of one proxy, one after the other, with one folder. */
 async function inFolder(
@@ -54,9 +55,7 @@ class Life implements AsyncDisposable {
   /** The source is away; waits until the copy is served, or is found missing. */
   async away(): Promise<void> {
     this.source.sink.failed("Cannot reach etcd", 1_000);
-    for (let turn = 0; this.problem === undefined && turn < 500; turn++) {
-      await new Promise((done) => setTimeout(done, 2));
-    }
+    await until(() => this.problem !== undefined);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -103,9 +102,7 @@ Deno.test("a source that says nothing is not waited for", () =>
     await say(live());
     await using next = live();
     next.timers.advance(SILENT_MS);
-    for (let turn = 0; next.names.length === 0 && turn < 500; turn++) {
-      await new Promise((done) => setTimeout(done, 2));
-    }
+    await until(() => next.names.length > 0);
     assertEquals(next.names.length, 2);
   }));
 

@@ -127,7 +127,7 @@ export class SourceInput implements Sink {
     if (this.#problem !== undefined) {
       this.#events.log.event("The source is followed again", {
         source: this.source.name,
-      });
+      }, `source ${this.source.name}`);
     }
     this.#problem = undefined;
     this.#isSynced = true;

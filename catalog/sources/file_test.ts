@@ -3,6 +3,7 @@ import type { OpenFsEvents } from "../../platform/files/directory_watch.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { RecordedSink } from "../../tests/support/watch/recorded_sink.ts";
 import { FileSource } from "./file.ts";
+import { soon } from "../../tests/support/watch/event_loop.ts";
 
 const WEB = "services:\n- name: web\n  ports: [{port: 80}]\n";
 const DB = "services:\n- name: db\n  ports: [{port: 5432}]\n";
@@ -96,7 +97,7 @@ class Rig implements AsyncDisposable {
 }
 
 /** Longer than a read of a small file takes, nearly always. */
-const soon = () => new Promise((resolve) => setTimeout(resolve, 20));
+const aWhile = () => soon(() => false);
 
 Deno.test("a file is read, and again when it is replaced", async () => {
   await using rig = await Rig.open(WEB);
@@ -164,7 +165,7 @@ Deno.test("a file that is written in its place is read at once, if it takes noth
   assertEquals(rig.names, ["default/web", "default/db"]);
   await rig.settle(/synced/);
   await rig.write(DB);
-  await soon();
+  await aWhile();
   assertEquals(rig.names, ["default/web", "default/db"], "more may come");
   await rig.settle(/synced/);
   assertEquals(rig.names, ["default/db"]);
@@ -173,7 +174,7 @@ Deno.test("a file that is written in its place is read at once, if it takes noth
 Deno.test("half a file is not spoken of until it has settled", async () => {
   await using rig = await Rig.open(WEB);
   await rig.write("services:\n- name: we");
-  await soon();
+  await aWhile();
   assertEquals(rig.sink.calls, ["set", "synced"]);
   await rig.settle(/failed/);
   assertStringIncludes(rig.sink.calls.at(-1)!, "wanted one at least");
