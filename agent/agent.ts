@@ -23,6 +23,7 @@ import {
   listenHttp,
 } from "../net/listen/listeners.ts";
 import { ConnectionLog } from "../platform/log/connection_log.ts";
+import type { HandoverFields } from "../net/handover/packet_socket.ts";
 import { actionLog } from "../net/admin/admin_api.ts";
 import type { HttpHandler } from "../net/admin/http_port.ts";
 import type { HttpUse } from "../net/admin/passed_http.ts";
@@ -36,6 +37,7 @@ import {
 } from "../platform/metrics/process_metrics.ts";
 import { registerBuildInfo } from "../platform/process/build_info.ts";
 import { WatchedFiles } from "../net/tls/trust/watched_files.ts";
+import { untilArrived } from "../platform/time/arrivals.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import type { Credentials } from "../net/tls/trust/credentials.ts";
 import { VERSION } from "../platform/process/version.ts";
@@ -87,8 +89,15 @@ export interface RunningAgent {
   whenReady(servers: number): Promise<void>;
   /** Announces the drain, serves what runs and what comes, then ends. */
   shutdown(why?: string): void;
+  /** See `Replaceable.awaitSuccessor`. */
+  awaitSuccessor(ms: number): void;
   /** Another process has its ports: what runs goes on for a while. */
   handedOver(pid: number): void;
+  /** See `Replaceable`. */
+  readonly memory: Iterable<HandoverFields>;
+  recall(part: HandoverFields): void;
+  /** See `Replaceable.successorEnded`. */
+  successorEnded(): void;
   /** Ends at once. */
   stop(reason: string): void;
   /** Reads certificates and keys again, for the next link. */
@@ -204,6 +213,7 @@ class Agent {
     this.#drain = new AgentDrain({
       announce: () => this.#links.drain(),
       load: () => this.#load,
+      isLinked: () => this.#links.linkedServers > 0,
       close: (reason) => this.#close(reason),
     }, systemTimers);
   }
@@ -281,7 +291,7 @@ class Agent {
   }
 
   #running(addresses: RunningAgent["addresses"]): RunningAgent {
-    const [drain, links] = [this.#drain, this.#links];
+    const [drain, links, proxy] = [this.#drain, this.#links, this.#proxy];
     return {
       addresses,
       finished: drain.finished
@@ -297,13 +307,18 @@ class Agent {
         return links.linkedServers;
       },
       whenReady: (servers) =>
-        untilSo(() =>
-          drain.isDraining ||
-          (links.linkedServers >= servers &&
-            this.#proxy?.problem === undefined)
-        ),
+        untilArrived(systemTimers, servers, () => {
+          if (drain.isDraining) return Infinity;
+          return this.#proxy?.problem === undefined ? links.linkedServers : -1;
+        }, false),
       shutdown: (why = "asked to end") => this.#shutdown(why),
+      awaitSuccessor: (ms) => drain.awaitSuccessor(ms),
       handedOver: (pid) => this.#handedOver(pid),
+      get memory() {
+        return proxy?.memory ?? [];
+      },
+      recall: (part) => proxy?.recall(part),
+      successorEnded: () => proxy?.successorEnded(),
       stop: (reason) => drain.now(reason),
       reload: () => {
         this.#proxy?.reload();
@@ -333,13 +348,12 @@ class Agent {
     const { drainTimeoutMs } = this.#options;
     const load = this.#load;
     // Without a link nothing runs here, and nothing can come.
-    if (this.#links.linkedServers === 0 && load === 0) {
-      this.#log.info(`${why}: nothing runs, and no server is linked`);
-      return this.#drain.now("the agent is stopping");
-    }
+    const isIdle = this.#links.linkedServers === 0 && load === 0;
     this.#log.info(
-      `${why}: draining, ${load} connections, at most ` +
-        `${drainTimeoutMs / 1000} s; what still comes is served`,
+      isIdle
+        ? `${why}: nothing runs, and no server is linked`
+        : `${why}: draining, ${load} connections, at most ` +
+          `${drainTimeoutMs / 1000} s; what still comes is served`,
     );
     this.#drain.begin(drainTimeoutMs);
     this.#watchProxy();
@@ -353,6 +367,7 @@ class Agent {
     );
     this.#proxy?.retire();
     this.#relay?.shutdown();
+    this.#drain.awaitSuccessor(0);
     this.#drain.begin(drainTimeoutMs);
     this.#watchProxy();
   }
@@ -482,18 +497,3 @@ class Agent {
 
 /** How often a proxy is asked whether somebody is connected, at the end. */
 const PROXY_LOOK_MS = 250;
-
-/** How long servers may take to let an agent in that takes another's place. */
-const LINKS_WAIT_MS = 5_000;
-
-/** How often it is looked whether they have. */
-const LINKS_LOOK_MS = 20;
-
-async function untilSo(isSo: () => boolean): Promise<void> {
-  const untilMs = systemTimers.now() + LINKS_WAIT_MS;
-  while (!isSo() && systemTimers.now() < untilMs) {
-    await new Promise<void>((resolve) =>
-      systemTimers.after(LINKS_LOOK_MS, resolve)
-    );
-  }
-}

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { SuccessorWait } from "../net/handover/successor_wait.ts";
 import type { Timer, Timers } from "../proto/sync/clock.ts";
 
 /** An agent without a conduit for this long is not needed any more. */
@@ -16,6 +17,8 @@ export interface DrainSteps {
   announce(): void;
   /** Dials and conduits that are under way. */
   load(): number;
+  /** Whether conduits may still come: a server is linked. */
+  isLinked(): boolean;
   /** Close everything. */
   close(reason: string): void;
 }
@@ -28,10 +31,14 @@ export class AgentDrain {
   #state: "running" | "draining" | "closed" = "running";
   #deadline: Timer | undefined;
   #quiet: Timer | undefined;
+  readonly #successor: SuccessorWait;
 
   constructor(steps: DrainSteps, timers: Timers) {
     this.#steps = steps;
     this.#timers = timers;
+    this.#successor = new SuccessorWait(timers, () => {
+      if (this.#quiet === undefined) this.loadChanged();
+    });
   }
 
   /** It was asked to end, or another process has taken its place. */
@@ -57,6 +64,12 @@ export class AgentDrain {
     this.loadChanged();
   }
 
+  /** It does not end before, unless its time is over. @param ms From now on. */
+  awaitSuccessor(ms: number): void {
+    this.#successor.set(ms);
+    if (this.#quiet === undefined) this.loadChanged();
+  }
+
   /** To be called whenever the load has changed. */
   loadChanged(): void {
     if (this.#state !== "draining") return;
@@ -64,8 +77,11 @@ export class AgentDrain {
     this.#quiet = undefined;
     if (this.#steps.load() > 0) return;
     this.#quiet = this.#timers.after(
-      QUIET_MS,
-      () => this.now("the agent has drained"),
+      this.#steps.isLinked() ? QUIET_MS : 0,
+      () => {
+        this.#quiet = undefined;
+        if (!this.#successor.isOn) this.now("the agent has drained");
+      },
     );
   }
 
@@ -75,6 +91,7 @@ export class AgentDrain {
     this.#state = "closed";
     this.#deadline?.cancel();
     this.#quiet?.cancel();
+    this.#successor.set(0);
     this.#steps.close(reason);
     this.#finished.resolve();
   }

@@ -4,10 +4,11 @@ import { AgentDrain, QUIET_MS } from "./drain.ts";
 
 function setUp(load: number) {
   const timers = new FakeTimers();
-  const state = { load, did: [] as string[] };
+  const state = { load, isLinked: true, did: [] as string[] };
   const drain = new AgentDrain({
     announce: () => void state.did.push("announce"),
     load: () => state.load,
+    isLinked: () => state.isLinked,
     close: (reason) => void state.did.push(reason),
   }, timers);
   return { timers, state, drain };
@@ -54,4 +55,31 @@ Deno.test("a second signal ends the agent at once", () => {
     ["announce", "second signal"],
     0,
   ]);
+});
+
+Deno.test("an agent without a server waits for a successor alone", () => {
+  const { timers, state, drain } = setUp(0);
+  state.isLinked = false;
+  drain.awaitSuccessor(1_500);
+  drain.begin(30_000);
+  timers.advance(1_499);
+  assertEquals(state.did, ["announce"]);
+  timers.advance(1);
+  timers.advance(0);
+  assertEquals([state.did[1], timers.pendingCount], [
+    "the agent has drained",
+    0,
+  ]);
+});
+
+Deno.test("an agent does not end while a successor gets ready", () => {
+  const { timers, state, drain } = setUp(0);
+  drain.awaitSuccessor(1_500);
+  drain.begin(30_000);
+  drain.awaitSuccessor(60_000);
+  timers.advance(20_000);
+  assertEquals(state.did, ["announce"]);
+  drain.awaitSuccessor(0);
+  timers.advance(QUIET_MS);
+  assertEquals(state.did[1], "the agent has drained");
 });

@@ -11,6 +11,7 @@ import {
   expiryOf,
   SEVERITY_RANK,
   slipWarnings,
+  sourceWarnings,
   trafficOf,
 } from "../../net/admin/own_facts.ts";
 import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
@@ -48,15 +49,18 @@ export function nodeRoutes(facts: NodeFacts): readonly AdminRoute[] {
 
 function statusAnswer(facts: NodeFacts): StatusAnswer {
   const { conduits } = facts;
+  const parts = facts.parts();
   const top = conduitsAnswer(conduits, { sort: "rate", limit: TOP_MAX });
   return {
     program: facts.program(),
-    warnings: [...facts.warnings(), ...slipWarnings()].sort((a, b) =>
-      SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]
-    ),
+    warnings: [
+      ...facts.warnings(),
+      ...sourceWarnings(parts.sources),
+      ...slipWarnings(),
+    ].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]),
     traffic: trafficOf(conduits, conduits.dials.size),
     expiries: soonest(facts).slice(0, EXPIRIES_MAX).map(expiryOf),
-    ...facts.parts(),
+    ...parts,
     top: top.conduits,
   };
 }

@@ -111,8 +111,8 @@ function followsOf(
 
 /** What an operator should look at; single ports are in `services`. */
 export function proxyWarnings(
-  { problem, notes }: {
-    readonly problem: string | undefined;
+  { openingProblem: problem, notes }: {
+    readonly openingProblem: string | undefined;
     readonly notes: readonly string[];
   },
   identityProblem: string | undefined,

@@ -156,7 +156,7 @@ export class TargetDialer {
         this.#options.observer.connected(openedMs - startMs, traceId);
         const counter = this.#conduitObserver;
         const recorded = record?.observing(counter) ?? counter;
-        const observer = log?.wants(id) === true
+        const observer = log?.wants() === true
           ? log.opened(facts, startMs, recorded)
           : recorded;
         const origin = { id, askedMs: startMs, openedMs };

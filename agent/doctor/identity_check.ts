@@ -102,6 +102,14 @@ function unusable(root: string, message: string): Finding {
   if (/permission denied|belongs to user/.test(message)) {
     return failed("TUN331", message, "run as its owner (sudo)");
   }
+  if (/remove it, and the agent gets/.test(message)) {
+    return failed(
+      "TUN316",
+      message,
+      `rm ${root}/cert.pem, and start the agent; if it still cannot link, ` +
+        "the key is another node's: join again (tunnel join TOKEN --again)",
+    );
+  }
   return failed(
     "TUN314",
     message,

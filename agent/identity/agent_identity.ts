@@ -7,6 +7,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { readCertificates } from "../../platform/pki/certificate.ts";
@@ -272,7 +273,7 @@ export class AgentIdentity implements LinkIdentity {
     } catch (error) {
       this.#log.warn(
         "Cannot take over the server's new certificate authorities: " +
-          `${(error as Error).message}; the ones in use stay`,
+          `${messageOf(error)}; the ones in use stay`,
         { code: "TUN318" },
       );
     }

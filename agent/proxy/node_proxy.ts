@@ -19,6 +19,7 @@ import {
   AdminPort,
   apiBeside,
 } from "../../net/listen/admin_port.ts";
+import type { HandoverFields } from "../../net/handover/packet_socket.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import { AccessLog, type AccessLogOptions } from "../../policy/access_log.ts";
 import type { Log } from "../../platform/log/log.ts";
@@ -71,8 +72,15 @@ export interface RunningProxy {
   readonly isDraining: boolean;
   /** Ends when nothing runs, or at its timeout; who comes is served. */
   shutdown(why?: string): void;
+  /** See `Replaceable.awaitSuccessor`. */
+  awaitSuccessor(ms: number): void;
   /** Another process serves: what runs goes on for a while. */
   handedOver(pid: number): void;
+  /** See `Replaceable`. */
+  readonly memory: Iterable<HandoverFields>;
+  recall(part: HandoverFields): void;
+  /** See `Replaceable.successorEnded`. */
+  successorEnded(): void;
   /** Ends at once. */
   stop(reason: string): void;
   /** Reads all sources again. */
@@ -125,10 +133,15 @@ class NodeProxy {
       { log, metrics },
       () => this.#admin.close(),
     );
+    const relayed = () => this.#relay?.load ?? 0;
     this.#drain = new ProxyDrain({
-      load: (isLeaving) =>
-        (isLeaving ? proxy.load : proxy.connections) +
-        (this.#relay?.load ?? 0),
+      get load() {
+        const { connections, load } = proxy;
+        return {
+          connections: connections + relayed(),
+          sessions: load - connections,
+        };
+      },
       retire: () => {
         proxy.retire();
         this.#relay?.shutdown();
@@ -145,7 +158,7 @@ class NodeProxy {
   }
 
   #run(drainTimeoutMs: number): RunningProxy {
-    const drain = this.#drain;
+    const [drain, proxy] = [this.#drain, this.#proxy];
     return {
       admin: this.#admin.address,
       relay: this.#relay?.addresses ?? {},
@@ -155,6 +168,14 @@ class NodeProxy {
         return drain.isDraining;
       },
       shutdown: (why = "asked to end") => drain.begin(why, drainTimeoutMs),
+      awaitSuccessor: (ms) => drain.awaitSuccessor(ms),
+      get memory() {
+        return proxy.memory;
+      },
+      recall: (part) => proxy.recall(part),
+      successorEnded: () => {
+        if (drain.isDraining) proxy.successorEnded();
+      },
       handedOver: (pid) => drain.handedOver(pid, drainTimeoutMs),
       stop: (reason) => drain.now(reason),
       reload: () => {

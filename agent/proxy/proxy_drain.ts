@@ -12,6 +12,8 @@
  * @module
  */
 
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { SuccessorWait } from "../../net/handover/successor_wait.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
@@ -25,14 +27,16 @@ export const LOOK_MS = 50;
  */
 export const LAST_MS = 500;
 
+/** What runs. */
+export interface ProxyLoad {
+  readonly connections: number;
+  /** Of UDP: waited for only when another process reads the datagrams. */
+  readonly sessions: number;
+}
+
 /** What has to be done at each step. */
 export interface ProxyDrainSteps {
-  /**
-   * What is waited for.
-   *
-   * @param isLeaving Datagrams come no more, so sessions end by themselves.
-   */
-  load(isLeaving: boolean): number;
+  readonly load: ProxyLoad;
   /** Another process has the ports: open none any more. */
   retire(): void;
   /**
@@ -51,7 +55,9 @@ export class ProxyDrain {
   readonly #finished = Promise.withResolvers<void>();
   #state: "running" | "draining" | "leaving" | "closed" = "running";
   #deadline: Timer | undefined;
+  #deadlineMs = Infinity;
   #look: Timer | undefined;
+  readonly #successor: SuccessorWait;
 
   constructor(
     steps: ProxyDrainSteps,
@@ -60,6 +66,7 @@ export class ProxyDrain {
     this.#steps = steps;
     this.#timers = timers;
     this.#log = log;
+    this.#successor = new SuccessorWait(timers, () => {});
   }
 
   /** Settles when everything is closed. */
@@ -79,24 +86,26 @@ export class ProxyDrain {
   begin(why: string, timeoutMs: number): void {
     if (this.#state !== "running") return;
     this.#state = "draining";
-    const load = this.#steps.load(false);
     this.#log.info(
-      `${why}: draining, ${load} ${connections(load)}, at most ` +
+      `${why}: draining, ${textOf(this.#steps.load)}, at most ` +
         `${timeoutMs / 1000} s; who comes is served`,
     );
     this.#wait(timeoutMs);
+  }
+
+  /** It does not end before, unless its time is over. @param ms From now on. */
+  awaitSuccessor(ms: number): void {
+    this.#successor.set(ms);
   }
 
   /** @param pid The process that accepts from now on. */
   handedOver(pid: number, timeoutMs: number): void {
     if (this.#state !== "running" && this.#state !== "draining") return;
     this.#state = "leaving";
+    this.#successor.set(0);
     this.#steps.retire();
-    const load = this.#steps.load(true);
     this.#log.info(
-      `handed over to process ${pid}: ${load} ${
-        connections(load)
-      } may go on, ` +
+      `handed over to process ${pid}: ${textOf(this.#steps.load)} may go on, ` +
         `at most ${timeoutMs / 1000} s`,
     );
     this.#wait(timeoutMs);
@@ -108,12 +117,18 @@ export class ProxyDrain {
   }
 
   #close(reason: string, lastMs: number): void {
-    if (this.#state === "closed") return;
+    // Who came last has less time than was said.
+    if (this.#state === "closed") {
+      return unawaited("proxy", this.#steps.close(reason, lastMs));
+    }
     this.#state = "closed";
     this.#deadline?.cancel();
     this.#look?.cancel();
-    const load = this.#steps.load(true);
-    const cut = load === 0 ? "" : `; ${load} ${connections(load)} cut off`;
+    this.#successor.set(0);
+    const { connections, sessions } = this.#steps.load;
+    const cut = connections + sessions === 0
+      ? ""
+      : `; ${textOf({ connections, sessions })} cut off`;
     this.#steps.close(reason, lastMs).then(() => {
       this.#log.info(`ended: ${reason}${cut}`);
       this.#finished.resolve();
@@ -122,6 +137,10 @@ export class ProxyDrain {
 
   #wait(timeoutMs: number): void {
     if (timeoutMs === 0) return this.now("the proxy is stopping");
+    this.#deadlineMs = Math.min(
+      this.#deadlineMs,
+      this.#timers.now() + timeoutMs,
+    );
     this.#deadline ??= this.#timers.after(
       timeoutMs,
       () => this.#close(`the drain took ${timeoutMs / 1000} s`, LAST_MS),
@@ -132,13 +151,26 @@ export class ProxyDrain {
 
   /** Clients that come may still be served, so nothing says which is the last one. */
   #lookNow(): void {
-    if (this.#steps.load(this.#state === "leaving") === 0) {
-      return this.now("nothing runs any more");
+    const { connections, sessions } = this.#steps.load;
+    const isOver = connections === 0 && !this.#successor.isOn &&
+      (this.#state === "draining" || sessions === 0);
+    if (!isOver) {
+      this.#look = this.#timers.after(LOOK_MS, () => this.#lookNow());
+      return;
     }
-    this.#look = this.#timers.after(LOOK_MS, () => this.#lookNow());
+    // Who is in the kernel's queue comes when the ports are closed.
+    this.#close(
+      sessions === 0 ? "nothing runs any more" : "no connection is open",
+      this.#deadlineMs - this.#timers.now(),
+    );
   }
 }
 
-function connections(count: number): string {
-  return count === 1 ? "connection" : "connections";
+function textOf({ connections, sessions }: ProxyLoad): string {
+  const text = `${connections} ${
+    connections === 1 ? "connection" : "connections"
+  }`;
+  if (sessions === 0) return text;
+  const more = `${sessions} UDP ${sessions === 1 ? "session" : "sessions"}`;
+  return connections === 0 ? more : `${text} and ${more}`;
 }

@@ -15,6 +15,7 @@ import type { Source } from "../../catalog/model/source.ts";
 import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import { jsonAnswer } from "../../net/admin/http_endpoints.ts";
+import type { HandoverFields } from "../../net/handover/packet_socket.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { AccessRecorder } from "../../platform/log/connection_log.ts";
 import type { Log } from "../../platform/log/log.ts";
@@ -55,6 +56,8 @@ export interface ServiceProxyOptions {
   readonly node?: string;
   /** To endpoints behind agents; absent: they cannot be reached. */
   readonly route?: TunnelRoute;
+  /** See `MachineDialerOptions`. */
+  readonly earlyData?: boolean;
   /** Of the first, second … try of a connection; at least one. */
   readonly dialTimeoutsMs: readonly number[];
   /** After so long without a datagram a UDP session ends. */
@@ -116,9 +119,10 @@ export class ServiceProxy {
         conduits: this.conduits,
         random: Math.random,
         families: new Families(systemTimers),
-        dialer: new MachineDialer(
-          dialer === undefined ? {} : { tunnel: dialer },
-        ),
+        dialer: new MachineDialer({
+          ...(dialer === undefined ? {} : { tunnel: dialer }),
+          earlyData: options.earlyData,
+        }),
         dialTimeoutsMs: options.dialTimeoutsMs,
         udpIdleMs: options.udpIdleMs,
         drainMs: options.drainMs,
@@ -152,7 +156,7 @@ export class ServiceProxy {
    */
   get problem(): string | undefined {
     const waiting = this.#catalog.status.filter(({ isSynced }) => !isSynced);
-    if (waiting.length === 0) return this.#openingProblem();
+    if (waiting.length === 0) return this.openingProblem;
     const names = waiting.map(({ name, problem }) =>
       problem === undefined ? name : `${name} (${problem})`
     );
@@ -219,6 +223,21 @@ export class ServiceProxy {
     }
   }
 
+  /** See `Replaceable.memory`. */
+  get memory(): Iterable<HandoverFields> {
+    return this.#proxy.memory();
+  }
+
+  recall(part: HandoverFields): void {
+    this.#proxy.recall(part);
+  }
+
+  /** The process that had its ports is gone: UDP ports are free for the next. */
+  successorEnded(): void {
+    this.#dns?.listener.close();
+    this.#proxy.closeDatagrams();
+  }
+
   /** Another process has its ports: what runs goes on, and nothing changes. */
   retire(): void {
     this.#proxy.retire();
@@ -226,7 +245,8 @@ export class ServiceProxy {
     this.#catalogStopped ??= this.#catalog.stop();
   }
 
-  #openingProblem(): string | undefined {
+  /** Ports that are not open yet, although all is known. */
+  get openingProblem(): string | undefined {
     const opening = [...this.#proxy.opening];
     if (this.#dns?.listener.isOpening) opening.push("DNS");
     if (opening.length === 0) return undefined;

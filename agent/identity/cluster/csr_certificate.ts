@@ -9,6 +9,7 @@
  * @module
  */
 
+import { messageOf } from "../../../platform/errors/error_code.ts";
 import { isSlip } from "../../../platform/errors/internal_errors.ts";
 import {
   type CertificateSpec,
@@ -140,7 +141,7 @@ export class CsrCertificate {
       run: (run) => this.#look(run),
       problemOf(error) {
         if (isSlip(error)) throw error;
-        return (error as Error).message;
+        return messageOf(error);
       },
       onProblem: (problem, retryMs) => {
         this.#problem = problem;

@@ -57,10 +57,18 @@ export class AffinityTable {
     return visit.backend;
   }
 
+  /** Clients, where each was sent to, and how long ago; the newest last. */
+  *visits(): Generator<readonly [string, Backend, number]> {
+    const nowMs = this.#clock.now();
+    for (const [client, { backend, atMs }] of this.#visits) {
+      yield [client, backend, nowMs - atMs];
+    }
+  }
+
   /** From now on `client` is sent to `backend`. */
-  set(client: string, backend: Backend): void {
+  set(client: string, backend: Backend, agoMs = 0): void {
     this.#visits.delete(client);
-    this.#visits.set(client, { backend, atMs: this.#clock.now() });
+    this.#visits.set(client, { backend, atMs: this.#clock.now() - agoMs });
     if (this.#visits.size <= this.#clientsMax) return;
     this.#forgetExpired();
     for (const longestUnseen of this.#visits.keys()) {

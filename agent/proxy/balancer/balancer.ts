@@ -49,6 +49,20 @@ export interface BalancerPolicy {
   readonly ejection?: Ejection;
 }
 
+/** A part of what a balancer knows of its clients. */
+export interface BalancerMemory {
+  /** The key of the backend whose turn it is. */
+  readonly next?: string;
+  /** With the key of its backend, and how many ms ago it came. */
+  readonly clients: readonly (readonly [string, string, number])[];
+}
+
+/** Of a part: a packet has 16 KiB, and the key of a backend may be long. */
+const MEMORY_CLIENTS_MAX = 32;
+
+/** The longest IP address, with a zone. */
+const CLIENT_LENGTH_MAX = 64;
+
 /** What a balancer takes from outside. */
 export interface BalancerOptions {
   readonly clock: Clock;
@@ -95,9 +109,9 @@ export class Balancer {
     return this.#usable.length;
   }
 
-  /** Clients that are sent back to where they were. */
-  get affinityClients(): number {
-    return this.#affinity?.size ?? 0;
+  /** Clients that are sent back to where they were; absent: nobody keeps them. */
+  get affinityClients(): number | undefined {
+    return this.#options.isShared ? undefined : this.#affinity?.size ?? 0;
   }
 
   get policy(): BalancerPolicy {
@@ -186,6 +200,34 @@ export class Balancer {
       choose((backend) => !tried.has(backend));
     if (chosen !== undefined) this.#affinity?.set(client, chosen);
     return chosen;
+  }
+
+  /** What another process goes on with, in parts that fit into a packet. */
+  *memory(): Generator<BalancerMemory> {
+    const next = this.#strategy.next?.key;
+    let clients: (readonly [string, string, number])[] = [];
+    for (const [client, { key }, agoMs] of this.#affinity?.visits() ?? []) {
+      clients.push([client, key, Math.round(agoMs)]);
+      if (clients.length < MEMORY_CLIENTS_MAX) continue;
+      yield { clients };
+      clients = [];
+    }
+    yield { clients, ...(next === undefined ? {} : { next }) };
+  }
+
+  /** Goes on with what another process knew; what makes no sense is left out. */
+  recall({ next, clients }: Readonly<Record<string, unknown>>): void {
+    const first = this.#backends.get(next as string);
+    if (first !== undefined) this.#strategy.next = first;
+    if (!Array.isArray(clients)) return;
+    for (const one of clients) {
+      const [client, key, agoMs] = Array.isArray(one) ? one : [];
+      const backend = this.#backends.get(key);
+      const isSensible = backend?.isUsable === true &&
+        typeof client === "string" && client.length <= CLIENT_LENGTH_MAX &&
+        Number.isFinite(agoMs) && agoMs >= 0;
+      if (isSensible) this.#affinity?.set(client, backend, agoMs);
+    }
   }
 
   /** Whether it is left out because this machine has addresses of others only. */

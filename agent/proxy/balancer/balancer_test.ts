@@ -434,3 +434,52 @@ Deno.test("where ports are shared, an endpoint that goes moves its own clients a
     else assertEquals(now, before[at]);
   }
 });
+
+Deno.test("another process goes on with the clients of this one, and with whose turn it is", () => {
+  const setting = { affinity: { kind: "client-ip", ttlMs: 1_000 } } as const;
+  const old = balancerOf(three(), setting);
+  const clients = Array.from({ length: 100 }, (_, at) => `10.0.0.${at}`);
+  const places = clients.map((client) => old.pick(client));
+  old.timers.advance(600);
+  const young = balancerOf(three(), { ...setting, random: () => 0.99 });
+  // As it comes over a socket.
+  for (const part of old.balancer.memory()) {
+    assert(JSON.stringify(part).length < 8_000);
+    young.balancer.recall(JSON.parse(JSON.stringify(part)));
+  }
+  assertEquals(young.balancer.affinityClients, 100);
+  assertEquals(young.pick("10.9.9.9"), old.pick("10.9.9.9"));
+  assertEquals(clients.slice(0, 50).map(young.pick), places.slice(0, 50));
+  // Their time goes on, too.
+  young.timers.advance(401);
+  assertEquals(young.balancer.pick("10.0.0.99")?.key === undefined, false);
+  assertEquals(young.balancer.affinityClients, 52);
+});
+
+Deno.test("what another process says of clients is believed of what is known here alone", () => {
+  const { balancer, pick } = balancerOf(three(), {
+    affinity: { kind: "client-ip", ttlMs: 1_000 },
+  });
+  const bad = [
+    ["10.0.0.1", "elsewhere:1", 0],
+    ["10.0.0.1", "__proto__", 0],
+    ["x".repeat(65), "b:1", 0],
+    ["10.0.0.1", "b:1", -1],
+    ["10.0.0.1", "b:1", null],
+    ["10.0.0.1", "b:1", "0"],
+    [1, "b:1", 0],
+    null,
+    "b:1",
+  ];
+  for (const clients of [bad, "all", undefined, {}]) {
+    balancer.recall({ next: "constructor", clients });
+  }
+  assertEquals([balancer.affinityClients, pick("10.0.0.1")], [0, "a:1"]);
+  const many = Array.from({ length: AFFINITY_CLIENTS_MAX + 9 }, (_, at) => [
+    `c${at}`,
+    "b:1",
+    0,
+  ]);
+  balancer.recall({ clients: many });
+  assertEquals(balancer.affinityClients, AFFINITY_CLIENTS_MAX);
+});

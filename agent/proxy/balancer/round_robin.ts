@@ -25,6 +25,15 @@ export class RoundRobin implements BalancerStrategy {
     this.#next = Math.floor(this.#random() * ring.length);
   }
 
+  get next(): Backend | undefined {
+    return this.#ring[this.#next];
+  }
+
+  set next(backend: Backend | undefined) {
+    const at = this.#ring.findIndex((one) => one === backend);
+    if (at >= 0) this.#next = at;
+  }
+
   choose(isWanted: (backend: Backend) => boolean): Backend | undefined {
     const { length } = this.#ring;
     for (let step = 0; step < length; step++) {

@@ -18,4 +18,6 @@ export interface BalancerStrategy {
   reset(ring: readonly Backend[]): void;
   /** @returns One that is wanted, if any is. */
   choose(isWanted: (backend: Backend) => boolean): Backend | undefined;
+  /** Whose turn is next, where there are turns; another process goes on there. */
+  next?: Backend | undefined;
 }

@@ -17,7 +17,6 @@ import {
 } from "../../../net/datagram/datagram_socket.ts";
 import { hostOf, hostPort } from "../../../proto/peer/host_port.ts";
 import { isWildcard } from "../../../net/libc/socket_address.ts";
-import { localHostOf } from "../../../net/stream/local_host.ts";
 import { canonicalIp } from "../../../proto/peer/ip_address.ts";
 import { Socket } from "../../../net/stream/socket.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
@@ -173,7 +172,7 @@ class Questions {
     this.#conn = new Socket(stream);
     this.#asker = {
       from: canonicalIp(hostOf(stream.remoteAddress)),
-      asked: localHostOf(stream),
+      asked: canonicalIp(hostOf(stream.localAddress)),
     };
     this.#timers = timers;
   }

@@ -92,16 +92,20 @@ export interface EndpointDialer {
 export interface MachineDialerOptions {
   /** What dials into the tunnel; absent: there is none. */
   readonly tunnel?: TunnelDialer;
+  /** `false`: what clients say first waits until an endpoint is connected. */
+  readonly earlyData?: boolean | undefined;
   /** Of endpoints that have names; the machine's unless given. */
   readonly resolver?: Resolver;
 }
 
 export class MachineDialer implements EndpointDialer {
   readonly #tunnel: TunnelDialer | undefined;
+  readonly #earlyData: boolean;
   readonly #resolver: Resolver;
 
-  constructor({ tunnel, resolver }: MachineDialerOptions) {
+  constructor({ tunnel, earlyData = true, resolver }: MachineDialerOptions) {
     this.#tunnel = tunnel;
+    this.#earlyData = earlyData;
     this.#resolver = resolver ??
       new EndpointNames(systemResolver, systemTimers);
   }
@@ -145,7 +149,7 @@ export class MachineDialer implements EndpointDialer {
           "is known; give --server",
       );
     }
-    const early = await takeEarly?.() ?? NOTHING;
+    const early = this.#earlyData ? await takeEarly?.() ?? NOTHING : NOTHING;
     try {
       return await this.#tunnel.dial({
         target: { protocol, address },

@@ -103,6 +103,10 @@ Deno.test("what the client says first goes along through the tunnel, and is not 
     tunnel.dials.map(({ earlyData }) => earlyData?.length),
     [5, 5, undefined],
   );
+  const careful = new MachineDialer({ tunnel, earlyData: false });
+  asked = 0;
+  await careful.dial(behind(), { ...HOW, takeEarly });
+  assertEquals(asked, 0, "it waits until the endpoint is connected");
 });
 
 Deno.test("a dial that is given up is nobody's failure", async () => {

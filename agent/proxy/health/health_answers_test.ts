@@ -42,6 +42,13 @@ function serveAt(
   return rig.proxy.served.get(KEY)!.port;
 }
 
+/** Checks that wait for their time, which those do whose answer was looked at. */
+function nextChecks(rig: ProxyRig): number {
+  const { intervalMs } = TIMES;
+  return rig.timers.pendingMs
+    .filter((ms) => Math.abs(ms - intervalMs) <= intervalMs / 10).length;
+}
+
 /** A server over HTTP whose status is the test's, and what it is asked. */
 function answering(rig: ProxyRig, status: () => number) {
   const requests: string[] = [];
@@ -70,8 +77,7 @@ Deno.test("it takes three bad answers to be ill and two good ones to be well", a
     status = answer;
     const before = server.requests.length;
     rig.timers.advance(2 * TIMES.intervalMs);
-    await until(() => server.requests.length > before);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => server.requests.length > before && nextChecks(rig) > 0);
     seen.push(backend!.health);
   };
   for (const answer of [503, 503, 200, 503, 503, 503, 200, 503, 200, 200]) {
@@ -113,8 +119,9 @@ Deno.test("another port that answers all the time brings nobody back", async () 
   }
   const asked = server.requests.length;
   rig.timers.advance(TIMES.intervalMs);
-  await until(() => server.requests.length === asked + 2);
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() =>
+    server.requests.length === asked + 2 && nextChecks(rig) === 2
+  );
   assert(port.balancer.ejectedForMs(backend!) > 0);
   status = 503;
   rig.timers.advance(TIMES.intervalMs);

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { messageOf } from "../../../platform/errors/error_code.ts";
 import {
   type HealthCheck,
   type HealthTls,
@@ -84,7 +85,7 @@ export async function askHealth(
     if (limit.signal.aborted) {
       return `no answer to ${what} within ${how.timeoutMs} ms`;
     }
-    return `${what} was not answered: ${(error as Error).message}`;
+    return `${what} was not answered: ${messageOf(error)}`;
   } finally {
     deadline.cancel();
     signal.removeEventListener("abort", giveUp);

@@ -22,6 +22,7 @@ import {
   type Service,
 } from "../../../catalog/model/model.ts";
 import { type Snapshot, targetsOf } from "../../../catalog/snapshot.ts";
+import type { HandoverFields } from "../../../net/handover/packet_socket.ts";
 import type { ListenAddress } from "../../../net/listen/listeners.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { HealthChecks } from "../health/health.ts";
@@ -132,6 +133,25 @@ export class Proxy {
     for (const { listener } of this.#served.values()) listener.retire();
   }
 
+  /** What the balancers know of their clients, for another process. */
+  *memory(): Generator<HandoverFields> {
+    for (const [port, served] of this.#served) {
+      for (const part of served.port.balancer.memory()) yield { port, ...part };
+    }
+  }
+
+  /** The same, from another process. */
+  recall({ port, ...part }: HandoverFields): void {
+    this.#served.get(port as string)?.port.balancer.recall(part);
+  }
+
+  /** Nobody reads these ports: their sessions end, and others may have them. */
+  closeDatagrams(): void {
+    for (const served of [...this.#served.values()]) {
+      if (served.protocol === "udp") this.#remove(served, 0);
+    }
+  }
+
   /** Of ports that are wanted, those that are neither open nor cannot be. */
   get opening(): readonly string[] {
     return [...this.#served.values()]
@@ -156,7 +176,8 @@ export class Proxy {
   async stop(drainMs: number): Promise<void> {
     this.#unfollow();
     for (const served of [...this.#served.values()]) {
-      this.#remove(served, drainMs);
+      if (drainMs === 0) this.#remove(served, 0);
+      else this.#withdraw(served, drainMs);
     }
     if (drainMs === 0) {
       for (const { proxy } of this.#draining) {
@@ -270,10 +291,15 @@ export class Proxy {
   }
 
   #remove(served: ServedPort, drainMs: number): void {
-    this.#served.delete(served.port.key);
-    this.#book.release(served.port);
     const left = served.port.balancer.update([]);
     this.#leave(served, left, "service removed");
+    this.#withdraw(served, drainMs);
+  }
+
+  /** Its endpoints stay: who was queued at the port is to have one. */
+  #withdraw(served: ServedPort, drainMs: number): void {
+    this.#served.delete(served.port.key);
+    this.#book.release(served.port);
     this.#close(served, drainMs);
   }
 

@@ -6,7 +6,7 @@ import {
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
 import { readToEnd, writeAll } from "../../../tests/support/peers/sockets.ts";
-import { until } from "../../../tests/support/watch/event_loop.ts";
+import { soon, until } from "../../../tests/support/watch/event_loop.ts";
 import { HALF_CLOSED_IDLE_MS, SWEEPS_PER_IDLE } from "./half_closed.ts";
 
 const KEY = "default/web";
@@ -83,9 +83,8 @@ Deno.test("whoever takes nothing is given up with what waits for it", async () =
     .catch((error) => error);
   await endOf(rig, backend);
   let bytes = -1;
-  while (port.counts.bytesFromClients !== bytes) {
+  while (await soon(() => port.counts.bytesFromClients !== bytes)) {
     bytes = port.counts.bytesFromClients;
-    await new Promise((resolve) => setTimeout(resolve, 20));
   }
   rig.timers.advance(HALF_CLOSED_IDLE_MS + SWEEP_MS);
   assert(await writing instanceof Error);

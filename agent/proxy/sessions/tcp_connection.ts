@@ -197,7 +197,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
 
   #join(far: Conduit): void {
     const { halfClosed, log } = this.#client;
-    const observer = log.wants(this.#id)
+    const observer = log.wants()
       ? log.opened(this.#facts(), this.#startMs, this)
       : this;
     const { stream, userTimeoutMs } = this.#client;

@@ -49,7 +49,10 @@ export class TcpPortProxy implements PortProxy {
   /** Backends whose connections are drained. */
   readonly #leaving = new Map<Backend, Timer>();
   #idleSweep: Timer | undefined;
-  #isDraining = false;
+  /** Listeners that are closed, and may still give who was queued there. */
+  #closing = 0;
+  /** `over`: nobody has time any more. */
+  #end: "none" | "draining" | "over" = "none";
 
   constructor(
     port: ProxiedPort,
@@ -73,13 +76,26 @@ export class TcpPortProxy implements PortProxy {
   }
 
   open(at: ListenAddress): PortListener {
-    return listenTcp(at, {
+    const listener = listenTcp(at, {
+      isPatient: true,
       onConnection: (stream) => this.#accept(stream),
       onProblem: (line) =>
         this.#context.log.warn(`${this.#port.key}: ${line}`, {
           code: "TUN414",
         }),
     });
+    let isClosed = false;
+    const close = () => {
+      if (isClosed) return;
+      isClosed = true;
+      this.#closing++;
+      listener.close();
+    };
+    const finished = listener.finished.then(() => {
+      if (isClosed) this.#closing--;
+      this.#settle();
+    });
+    return { ...listener, close, finished };
   }
 
   updated(): void {
@@ -88,6 +104,11 @@ export class TcpPortProxy implements PortProxy {
 
   get load(): number {
     return this.#connections.size;
+  }
+
+  /** What runs, and what may come yet. */
+  get #unsettled(): number {
+    return this.#connections.size + this.#closing;
   }
 
   /** What is connected stays so by default: its backend may well finish. */
@@ -160,15 +181,16 @@ export class TcpPortProxy implements PortProxy {
   }
 
   drain(drainMs: number): Promise<void> {
-    this.#isDraining = true;
+    this.#end = "draining";
     this.#settle();
     const giveUp = () => {
+      this.#end = "over";
       for (const one of [...this.#connections]) {
         one.stop("the service was removed");
       }
     };
     if (drainMs === 0) giveUp();
-    else if (this.#connections.size > 0) {
+    else if (this.#unsettled > 0) {
       const deadline = this.#context.timers.after(drainMs, giveUp);
       const drained = this.#drained.promise.then(() => deadline.cancel());
       unawaited("proxy", drained);
@@ -179,6 +201,7 @@ export class TcpPortProxy implements PortProxy {
   #accept(stream: Stream): void {
     const { counts } = this.#port;
     counts.accepted++;
+    if (this.#end === "over") return stream.reset();
     if (this.#connections.size >= this.#connectionsMax) {
       counts.refused++;
       this.#port.lastError = `more than ${this.#connectionsMax} connections`;
@@ -202,7 +225,7 @@ export class TcpPortProxy implements PortProxy {
   }
 
   #settle(): void {
-    if (this.#isDraining && this.#connections.size === 0) {
+    if (this.#end !== "none" && this.#unsettled === 0) {
       this.#halfClosed.stop();
       this.#idleSweep?.cancel();
       for (const timer of this.#leaving.values()) timer.cancel();

@@ -382,3 +382,24 @@ Deno.test("a client that waits for a backend is listed, counted, and ended by wh
   await assertReset(echo);
   assertEquals(conduits.size, 0);
 });
+
+Deno.test("who is queued at the port when it is closed is served before the end", async () => {
+  await using rig = new ProxyRig();
+  const backend = rig.serve(async (conn) => {
+    await writeAll(conn, encode("served"));
+    conn.close();
+  });
+  serveAt(rig, [backend]);
+  const address = rig.proxy.served.get(KEY)!.listener.bound!;
+  // The kernel accepts them in this turn; nobody here does before the stop.
+  const coming = [1, 2, 3].map(() => Deno.connect(address));
+  await Promise.all(coming.slice(0, 1));
+  const stopped = rig.proxy.stop(60_000);
+  const answers = await Promise.all(
+    coming.map(async (one) => decode(await readToEnd(await one))),
+  );
+  assertEquals(answers, ["served", "served", "served"]);
+  for (const one of coming) (await one).close();
+  await stopped;
+  await assertRejects(() => Deno.connect(address), Error);
+});

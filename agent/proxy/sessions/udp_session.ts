@@ -260,7 +260,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     this.#state = "open";
     this.#far = far;
     const log = connectionLog(context);
-    if (log.wants(this.#id)) {
+    if (log.wants()) {
       this.#logged = log.opened(this.facts, context.timers.now());
     }
     far.attach(this);

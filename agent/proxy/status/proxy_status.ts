@@ -50,7 +50,8 @@ export interface PortStatus {
   readonly endpointsSource?: string;
   readonly balance: Balance;
   readonly affinity: "none" | "client-ip";
-  readonly affinityClients: number;
+  /** Absent: none is remembered, the address alone decides. */
+  readonly affinityClients?: number;
   readonly open: number;
   readonly accepted: number;
   readonly refused: number;
@@ -137,6 +138,7 @@ function portStatus(served: ServedPort, of: Proxy): PortStatus {
   const { balancer, counts, lastError } = port;
   const problem = served.problem ?? listener.problem;
   const listening = listener.address;
+  const { affinityClients } = balancer;
   const origin = of.catalog.originOf(port.service);
   const displacedBy = of.displacedBy(port);
   return {
@@ -153,7 +155,7 @@ function portStatus(served: ServedPort, of: Proxy): PortStatus {
       : { endpointsSource: origin.endpoints }),
     balance: balancer.policy.balance,
     affinity: balancer.policy.affinity.kind,
-    affinityClients: balancer.affinityClients,
+    ...(affinityClients === undefined ? {} : { affinityClients }),
     open: proxy.load,
     ...counts,
     ...(lastError === undefined ? {} : { lastError }),
