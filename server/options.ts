@@ -37,7 +37,8 @@ export type FrontendListen =
     readonly kind: "unix";
     readonly path: string;
     /** A socket file that is there already is removed first. */
-    readonly deleteExisting: boolean;
+    /** See `listenUnix`. */
+    readonly deleteExisting: boolean | "files";
   }
   | {
     readonly kind: "tcp";

@@ -20,6 +20,7 @@ import type { HttpHandler } from "../net/admin/http_port.ts";
 import type { HttpUse } from "../net/admin/passed_http.ts";
 import type { AdminPort } from "../net/listen/admin_port.ts";
 import type { Log } from "../platform/log/log.ts";
+import { untilArrived } from "../platform/time/arrivals.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { socketStore } from "../net/bind/socket_store.ts";
 import { pingRoute } from "./admin/ping_route.ts";
@@ -65,11 +66,13 @@ export interface RunningServer {
   readonly late: readonly string[];
   /**
    * Settles when so many agents are linked, or those that do not come at once
-   * were waited for.
+   * were waited for: longer if another process serves meanwhile.
    */
-  whenReady(agents: number): Promise<void>;
+  whenReady(agents: number, isServed?: boolean): Promise<void>;
   /** Not ready; ends when idle or at its timeout; who comes is served. */
   shutdown(why?: string): void;
+  /** See `Replaceable.awaitSuccessor`. */
+  awaitSuccessor(ms: number): void;
   /** Another process accepts agents and waits for them to come. */
   handedOverEarly(pid: number): void;
   /** Another process serves: what runs goes on for a while. */
@@ -130,6 +133,10 @@ class Server {
         this.#nodes.drain("the server is stopping");
         const isCalled = this.#frontends.refuse("the server is stopping");
         return isCalled || this.#nodes.links.length > 0;
+      },
+      refuseDials: () => {
+        core.dialer.isEnding = true;
+        return this.#frontends.areCalled;
       },
       closeAll: (reason) => this.#closeAll(reason),
     }, systemTimers);
@@ -237,14 +244,20 @@ class Server {
       get agents() {
         return registry.agents;
       },
-      whenReady: (agents) =>
-        untilReady(() => !shutdown.isRunning || registry.agents >= agents),
+      whenReady: (agents, isServed = false) =>
+        untilArrived(
+          systemTimers,
+          agents,
+          () => shutdown.isRunning ? registry.agents : Infinity,
+          isServed,
+        ),
       shutdown: (why = "asked to end") => {
         if (shutdown.isRunning) {
           log.info(`${why}: draining, ${this.#load}; who comes is served`);
         }
         shutdown.begin(timeoutMs);
       },
+      awaitSuccessor: (ms) => shutdown.awaitSuccessor(ms),
       handedOverEarly: (pid) => {
         log.info(`process ${pid} accepts agents; agents here go there`);
         this.#agents.drain("another process takes over", SPREAD_MS_MAX);
@@ -313,7 +326,7 @@ class Server {
     const listener = listenHttp(
       address,
       handler,
-      () => this.#core.limiter.reached("http_connections", "all"),
+      (limit, scope) => this.#core.limiter.reached(limit, scope),
       use,
     );
     this.#httpListeners.push(listener);
@@ -381,20 +394,5 @@ class Server {
   }
 }
 
-/** How long agents may take to come to a server that takes over. */
-const AGENTS_WAIT_MS = 5_000;
-
-/** Over which time they come, then: all before nobody waits any more. */
+/** Over which time agents go to a successor: all before it waits no more. */
 const SPREAD_MS_MAX = 3_000;
-
-/** How often it is looked whether they have. */
-const AGENTS_LOOK_MS = 20;
-
-async function untilReady(isReady: () => boolean): Promise<void> {
-  const untilMs = systemTimers.now() + AGENTS_WAIT_MS;
-  while (!isReady() && systemTimers.now() < untilMs) {
-    await new Promise<void>((resolve) =>
-      systemTimers.after(AGENTS_LOOK_MS, resolve)
-    );
-  }
-}

@@ -21,6 +21,7 @@ import { nodeDetail } from "./node_detail.ts";
 import { type NodeView, viewNodes } from "./node_view.ts";
 import type { ServerFacts } from "./server_facts.ts";
 import { statusAnswer } from "./status.ts";
+import { TrafficHistory } from "./traffic_history.ts";
 import { WatchFeed } from "./watch_feed.ts";
 
 /** Nodes of one answer; all of a fleet of five thousand unless a number is said. */
@@ -42,11 +43,15 @@ export interface ServerAdmin {
 export function serverAdmin(facts: ServerFacts): ServerAdmin {
   const expiries = new Expiries(facts);
   const feed = new WatchFeed(facts, expiries);
+  const history = new TrafficHistory(facts);
   const get = (path: string, answer: AdminRoute["answer"]): AdminRoute => ({
     ...{ method: "GET", role: "view", path, answer },
   });
   return {
-    stop: () => feed.stop(),
+    stop: () => {
+      feed.stop();
+      history.stop();
+    },
     routes: [
       ...conduitRoutes(facts),
       ...nodeRoutes(facts),
@@ -58,6 +63,14 @@ export function serverAdmin(facts: ServerFacts): ServerAdmin {
         "/v1/watch",
         ({ url, signal }) => feed.watch(url.searchParams, signal),
       ),
+      get("/v1/history", ({ url: { searchParams } }) => {
+        const since = Date.parse(searchParams.get("since") ?? "1970-01-01");
+        if (!Number.isNaN(since)) return history.answer(since);
+        throw new AdminFailure(400, {
+          message: "Cannot read since: wanted a time such as " +
+            "2026-11-22T10:03:12Z",
+        });
+      }),
       get(
         "/v1/certificates",
         async () => expiries.certificates(await viewNodes(facts)),

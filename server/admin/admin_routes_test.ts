@@ -3,7 +3,15 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { AdminRig } from "../../tests/support/rigs/admin_rig.ts";
+import {
+  activateAuthority,
+  retireAuthority,
+  rotateAuthority,
+} from "../identity/authorities.ts";
+import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
+import type { Warning } from "../../proto/admin/status_answer.ts";
 import type { NodeSummary } from "../../proto/admin/node_answer.ts";
+import { until } from "../../tests/support/watch/event_loop.ts";
 
 /** @param test What is asked of a server with two nodes, of which one is linked. */
 function scene(
@@ -87,13 +95,84 @@ scene("a status begins with what is wrong", async (rig, timers) => {
     body.warnings.map(({ code }: { readonly code: string }) => code)
       // Of tests that ran in this process before.
       .filter((code: string) => code !== "TUN907"),
-    ["TUN313", "TUN320", "TUN507", "TUN310", "TUN402"],
+    ["TUN313", "TUN320", "TUN507", "TUN402", "TUN310"],
   );
   assertMatch(body.warnings[1].message, /^Refused 3 times: 10\.0\.0\.9/);
   assertMatch(body.warnings[2].message, /no sign of life for 2\.0 s/);
   assertEquals(body.nodes.pending, 1);
   assertEquals([body.nodes.online, body.nodes.offline], [1, 1]);
   assertEquals(body.nodes.lastGone[0].name, "edge-2");
+});
+
+/** Codes and sentences of what needs attention. */
+async function warned(rig: AdminRig): Promise<readonly string[]> {
+  const { body } = await rig.get("/v1/status");
+  const warnings: readonly Warning[] = body.warnings;
+  return warnings.filter(({ code }) => code !== "TUN907")
+    .map(({ code, severity, message }) => `${severity} ${code}: ${message}`);
+}
+
+scene("what was decided, and what is over, needs no attention", async (rig) => {
+  rig.link("edge-1");
+  rig.unlink(rig.link("edge-2"), "the machine was shut down");
+  const refuse = (code: string, times = 3) => {
+    for (let at = 0; at < times; at++) {
+      rig.events.note("refused", `10.0.0.9:${at}: ${code}`, { code });
+    }
+  };
+  refuse("TUN310");
+  refuse("TUN311");
+  const offline =
+    "warning TUN402: Node edge-2 is offline: the machine was shut down";
+  assertEquals(await warned(rig), [offline]);
+  // Whoever is still refused has tried again since.
+  rig.agoMs = 180_000;
+  refuse("TUN307");
+  assertEquals(await warned(rig), [offline]);
+  rig.agoMs = 0;
+  refuse("TUN307", 1);
+  assertEquals((await warned(rig)).length, 2);
+});
+
+scene("of many offline nodes the last to go are named", async (rig) => {
+  rig.link("edge-1");
+  for (let at = 0; at < 5; at++) {
+    const name = `gone-${at}`;
+    await rig.join(name);
+    rig.unlink(rig.link(name), "x");
+  }
+  const lines = await warned(rig);
+  assertEquals(lines.length, 4);
+  assertEquals(
+    lines.at(-1),
+    "warning undefined: … and 3 more nodes are offline: tunnel node list " +
+      "--only offline",
+  );
+});
+
+scene("a change of the CA is shown until its last step", async (rig) => {
+  const mine = authorityIdOf(rig.authorities.current.facts);
+  const certificate = {
+    serialNumber: "1",
+    authority: mine,
+    issuedAt: new Date().toISOString(),
+    expiresAt: new Date(Date.now() + 86_400_000).toISOString(),
+  };
+  await rig.join("edge-1", { certificate });
+  await rig.join("edge-2", { certificate });
+  const notice = async () =>
+    (await warned(rig)).find((line) => line.includes("TUN327"));
+  assertEquals(await notice(), undefined);
+  rig.authorities = await rotateAuthority(rig.state);
+  assertEquals(
+    await notice(),
+    "notice TUN327: The CA is being changed: 0 of 2 nodes know the new " +
+      "authority; next: tunnel ca activate, when all do (tunnel ca show)",
+  );
+  rig.authorities = await activateAuthority(rig.state);
+  assertMatch((await notice())!, /0 of 2 nodes have a .*tunnel ca retire/);
+  rig.authorities = await retireAuthority(rig.state);
+  assertEquals(await notice(), undefined);
 });
 
 scene("the worst of a node is said with the next step", async (rig) => {
@@ -161,7 +240,8 @@ scene(
     assertEquals(await codes(), ["TUN513", "TUN503", "TUN422"]);
     rig.unlink(link, "it ended");
     // Its links are younger than what failed.
-    await new Promise((go) => setTimeout(go, 5));
+    const sinceMs = Date.now();
+    await until(() => Date.now() > sinceMs);
     rig.link("poor");
     assertEquals(await codes(), ["TUN503"]);
   },

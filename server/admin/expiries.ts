@@ -1,5 +1,5 @@
 /**
- * What expires, and when: certificates in use, authorities, nodes, tokens.
+ * What expires, and when: certificates in use, authorities, nodes.
  *
  * @module
  */
@@ -7,8 +7,6 @@
 import { certificatesInUse, expiryOf } from "../../net/admin/own_facts.ts";
 import type { CertificatesAnswer } from "../../proto/admin/list_answers.ts";
 import type { Expiry } from "../../proto/admin/status_answer.ts";
-import { TokenStore } from "../identity/token_store.ts";
-import { StateError } from "../state/state_error.ts";
 import type { NodeView } from "./node_view.ts";
 import type { ServerFacts } from "./server_facts.ts";
 
@@ -21,9 +19,6 @@ const NODES_LISTED_MAX = 100;
 /** What expires next is looked for no sooner than after this. */
 const NEXT_AGE_MS = 5_000;
 
-/** Tokens are files or records, and are read again no sooner. */
-const TOKENS_AGE_MS = 30_000;
-
 type Listed = CertificatesAnswer["certificates"][number];
 
 /** See the module description. */
@@ -31,22 +26,20 @@ export class Expiries {
   readonly #facts: ServerFacts;
   #next: readonly Expiry[] = [];
   #lookedMs = -Infinity;
-  #tokens: readonly Expiry[] = [];
-  #readMs = -Infinity;
 
   constructor(facts: ServerFacts) {
     this.#facts = facts;
   }
 
   /** The soonest first; looked for again when some seconds have passed. */
-  async next(view: NodeView): Promise<readonly Expiry[]> {
+  next(view: NodeView): readonly Expiry[] {
     const { timers } = this.#facts;
     if (timers.now() - this.#lookedMs < NEXT_AGE_MS) return this.#next;
     this.#lookedMs = timers.now();
-    return this.#next = await this.#look(view);
+    return this.#next = this.#look(view);
   }
 
-  async #look(view: NodeView): Promise<readonly Expiry[]> {
+  #look(view: NodeView): readonly Expiry[] {
     const { certificates } = this.#facts.files;
     const own = certificatesInUse(certificates).map(expiryOf);
     // Nodes that were given up long ago would be first for ever.
@@ -57,9 +50,8 @@ export class Expiries {
       at: until,
       renewal: "by itself" as const,
     }));
-    const all = [...own, ...nodes, ...await this.#readTokens()];
     const seen = new Set<string>();
-    return all.sort((a, b) => a.at < b.at ? -1 : 1)
+    return [...own, ...nodes].sort((a, b) => a.at < b.at ? -1 : 1)
       .filter(({ what }) => !seen.has(what) && seen.add(what))
       .slice(0, EXPIRIES_MAX);
   }
@@ -84,26 +76,6 @@ export class Expiries {
       ]
         .sort((a, b) => a.notAfter < b.notAfter ? -1 : 1),
     };
-  }
-
-  /** Those that may still be used. */
-  async #readTokens(): Promise<readonly Expiry[]> {
-    const { identity, timers } = this.#facts;
-    if (identity === undefined) return [];
-    if (timers.now() - this.#readMs < TOKENS_AGE_MS) return this.#tokens;
-    this.#readMs = timers.now();
-    try {
-      const tokens = await new TokenStore(identity.state).list(Date.now());
-      this.#tokens = tokens.filter(({ state }) => state === "usable")
-        .map(({ id, expiresAt }) => ({
-          what: `token ${id}`,
-          at: expiresAt,
-          renewal: "by hand" as const,
-        }));
-    } catch (error) {
-      if (!(error instanceof StateError)) throw error;
-    }
-    return this.#tokens;
   }
 }
 

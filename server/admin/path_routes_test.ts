@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "@std/assert";
 import type { AdminRoute } from "../../net/admin/admin_api.ts";
 import { AdminFailure } from "../../net/admin/admin_api.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -16,6 +16,7 @@ import { Policy } from "../policy/policy.ts";
 import { Registry } from "../routing/registry.ts";
 import { pingRoute } from "./ping_route.ts";
 import { traceRoute } from "./trace_route.ts";
+import { until } from "../../tests/support/watch/event_loop.ts";
 
 /** An agent that answers pings at once. */
 class LiveLink extends FakeLink {
@@ -86,7 +87,7 @@ Deno.test("a trace says what the agent says, and hangs up", async () => {
   const { add, trace } = stage();
   const link = add(new LiveLink("edge-7", { host: ["edge-7"] }));
   const tracing = trace({ target: "10.0.0.7:5432", node: "edge-7" });
-  while (link.dials.length === 0) await new Promise((go) => setTimeout(go, 1));
+  await until(() => link.dials.length > 0);
   const [conduit] = MemoryConduit.pair();
   link.dials[0]!.events.onConnected(conduit);
   const steps = await tracing;
@@ -111,9 +112,7 @@ Deno.test("each way in which a dial fails has its code", async () => {
     const { add, trace } = stage();
     const link = add(new LiveLink("edge-7", { host: ["edge-7"] }));
     const tracing = trace({ target: "10.0.0.7:1", node: "edge-7" });
-    while (link.dials.length === 0) {
-      await new Promise((go) => setTimeout(go, 1));
-    }
+    await until(() => link.dials.length > 0);
     link.dials[0]!.events.onFailed(new DialError("endpoint", words));
     assertEquals(lastOf(await tracing), ["target", code]);
   }
@@ -152,4 +151,18 @@ Deno.test("what is no question is refused", async () => {
     const failure = await trace(body).catch((error) => error);
     assertEquals(failure instanceof AdminFailure && failure.status, 400);
   }
+});
+
+Deno.test("a target that names a node is traced on that node", async () => {
+  const { add, trace } = stage();
+  add(new LiveLink("edge-7"));
+  add(new LiveLink("edge-8"));
+  const link = add(new LiveLink("edge-9"));
+  const tracing = trace({ target: "edge-9:22" });
+  await until(() => link.dials.length > 0);
+  link.dials[0]!.events.onConnected(MemoryConduit.pair()[0]);
+  const steps = await tracing;
+  assertEquals(lastOf(steps), [undefined, undefined]);
+  assertStringIncludes(steps[0]!.message, "127.0.0.1:22 there is meant");
+  assertEquals(link.dials[0]!.target.address, "127.0.0.1:22");
 });

@@ -10,6 +10,7 @@ import type {
   PolicyAnswer,
   PolicyQuestion,
 } from "../../proto/admin/path_check.ts";
+import { quoted } from "../../proto/peer/quoted.ts";
 import type { Authorization } from "../policy/authorization.ts";
 import { callerNamed, targetNamed } from "../policy/rule_report.ts";
 import type { Registry } from "../routing/registry.ts";
@@ -36,10 +37,17 @@ export function policyRoute(facts: PolicyFacts): AdminRoute {
       const wanted = targetNamed(target);
       const picked = registry.pick(wanted, node);
       const agent = picked.kind === "noAgent" ? undefined : picked.link.peer;
-      return authorization.report(
+      const answer = authorization.report(
         { caller: callerNamed(as, groups), target: wanted, node },
         agent,
       );
+      if (node === undefined || agent !== undefined) return answer;
+      return {
+        ...answer,
+        message:
+          `${answer.message}; no node ${quoted(node)} is linked to this ` +
+          "server, so it would not be dialed now",
+      };
     },
   };
 }

@@ -28,6 +28,11 @@ Deno.test("a question about the policy is answered with a sentence", () => {
   assertStringIncludes(message, "CN=alice may dial a:1");
 });
 
+Deno.test("a node that is not linked is said to be none", () => {
+  const { message } = ask({ as: "alice", target: "a:1", node: "n77" });
+  assertStringIncludes(message, 'no node "n77" is linked');
+});
+
 Deno.test("what is no question is refused with a code", () => {
   const long = "x".repeat(301);
   const bad = [

@@ -15,6 +15,7 @@ import type { WatchedFiles } from "../../net/tls/trust/watched_files.ts";
 import type { ServerDiscovery } from "../discovery/serving/server_discovery.ts";
 import type { Membership } from "../peers/membership.ts";
 import type { Registry } from "../routing/registry.ts";
+import type { Authorities } from "../identity/authorities.ts";
 import type { StateEngine } from "../state/state_engine.ts";
 import type { NodeHistory } from "./node_history.ts";
 import type { NodeBook } from "./node_book.ts";
@@ -33,6 +34,8 @@ export interface ServerFacts {
   readonly identity?: {
     readonly state: StateEngine;
     readonly book: NodeBook;
+    /** As they are now. */
+    authorities(): Authorities;
     /** The joined node that a peer was admitted as. */
     nodeOf(peer: LinkPeer): string | undefined;
   };

@@ -19,7 +19,7 @@ import {
   type ViewedNode,
 } from "./node_view.ts";
 import type { ServerFacts } from "./server_facts.ts";
-import { warningsOf } from "./warnings.ts";
+import { goneMs, warningsOf } from "./warnings.ts";
 
 /** What is listed of each kind. */
 const GONE_MAX = 20;
@@ -50,7 +50,7 @@ export async function statusAnswer(
   await turn();
   const nodes = nodesOf(facts, view);
   await turn();
-  const next = await expiries.next(view);
+  const next = expiries.next(view);
   return {
     program: facts.program(),
     warnings,
@@ -84,9 +84,7 @@ function nodesOf(
     const ms = node.state === "online" ? leastRoundTrip(node.links) : undefined;
     if (ms !== undefined && ms >= SLOW_MS) slow.push({ node, ms });
   }
-  const sinceMs = ({ past }: ViewedNode) =>
-    past === undefined || past.isLinked ? 0 : past.sinceMs;
-  gone.sort((a, b) => sinceMs(b) - sinceMs(a));
+  gone.sort((a, b) => goneMs(b) - goneMs(a));
   slow.sort((a, b) => b.ms - a.ms);
   return {
     ...counts,

@@ -17,22 +17,26 @@ import type {
   TraceAnswer,
   TraceQuestion,
 } from "../../proto/admin/path_check.ts";
-import { abandon } from "../../proto/link/dial_handler.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
-import { hostOf } from "../../proto/peer/host_port.ts";
-import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
+import { codeOfWords } from "../../proto/peer/dial_failure.ts";
+import { hostOf, hostPort, portOf } from "../../proto/peer/host_port.ts";
+import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
 import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import type { Peers } from "../peers/peers.ts";
 import type { Caller } from "../policy/caller.ts";
 import { UNRESTRICTED } from "../policy/policy.ts";
-import type { DialAuthorizer } from "../policy/dial_authorizer.ts";
+import type {
+  DialAuthorizer,
+  RequestedDial,
+} from "../policy/dial_authorizer.ts";
 import {
   ambiguousTarget,
   connectedNodes,
   nodeHint,
 } from "../routing/connected_nodes.ts";
+import { meantNode } from "../routing/meant_node.ts";
 import { PING_MS, type PingFacts, pingLink } from "./ping_route.ts";
 import { targetFault } from "./target_fault.ts";
 
@@ -46,6 +50,9 @@ export interface TraceFacts extends PingFacts {
 
 /** Who dials waits longer; who looks wants to know soon. */
 const DIAL_MS = 2_200;
+
+/** For each other address of the node, where the target refuses. */
+const SIBLING_MS = 200;
 
 /** Longest target and names that are taken. */
 const TARGET_LENGTH_MAX = 300;
@@ -87,14 +94,20 @@ function questionIn(body: unknown): TraceQuestion {
 class Trace {
   readonly #question: TraceQuestion;
   readonly #facts: TraceFacts;
-  readonly #target: DialTarget;
+  readonly #dialed: RequestedDial;
   #link: AgentLink | undefined;
   #roundTripMs = 0;
 
   constructor(question: TraceQuestion, facts: TraceFacts) {
     this.#question = question;
     this.#facts = facts;
-    this.#target = { protocol: "tcp", address: question.target };
+    const { target: address, node, as } = question;
+    const dial: RequestedDial = {
+      target: { protocol: "tcp", address },
+      caller: callerOf(as, facts.socket),
+      node,
+    };
+    this.#dialed = meantNode(dial, facts) ?? dial;
   }
 
   get hops(): readonly Hop[] {
@@ -116,7 +129,7 @@ class Trace {
 
   #choose(): Finding {
     const { registry, peers } = this.#facts;
-    const { node, target } = this.#question;
+    const { node, target: { address: target } } = this.#dialed;
     const isAmbiguous = node === undefined && isLoopbackHost(hostOf(target)) &&
       registry.agents > 1;
     if (isAmbiguous) {
@@ -126,9 +139,9 @@ class Trace {
         "name the node: --node NAME",
       );
     }
-    const picked = registry.pick(this.#target, node);
+    const picked = registry.pick(this.#dialed.target, node);
     if (picked.kind === "noAgent") {
-      const [peer] = peers.find(this.#target, node);
+      const [peer] = peers.find(this.#dialed.target, node);
       if (peer !== undefined) {
         return failed(
           "TUN501",
@@ -143,25 +156,29 @@ class Trace {
         "TUN501",
         hint === "" ? picked.message : `${picked.message}; ${hint}`,
         node === undefined
-          ? "link an agent: `tunnel doctor agent` on its node"
+          ? registry.agents > 0
+            ? "name a linked node with --node, or grant it that host or " +
+              "address (tunnel node approve NAME --identifiers host=…, and on " +
+              "the node tunnel agent --identifiers host=…): the server chooses " +
+              "by --proxy-strategies"
+            : "link an agent: `tunnel doctor agent` on its node"
           : `tunnel doctor node ${clipped(node, TARGET_LENGTH_MAX)}`,
       );
     }
     this.#link = picked.link;
     const { agentId, remoteAddress } = picked.link.peer;
     const by = node === undefined
-      ? `strategy ${registry.strategyFor(this.#target) ?? "default"}`
-      : "its name";
+      ? `strategy ${registry.strategyFor(this.#dialed.target) ?? "default"}`
+      : target === this.#question.target
+      ? "its name"
+      : `the target's host, which is its name: ${target} there is meant`;
     return fine(`${agentId} (${remoteAddress}), chosen by ${by}`);
   }
 
   #evaluate(): Finding {
     const { authorizer } = this.#facts;
-    const { as, node } = this.#question;
-    const decision = authorizer.explain(
-      { caller: this.#caller, target: this.#target, node },
-      this.#link?.peer,
-    );
+    const { as } = this.#question;
+    const decision = authorizer.explain(this.#dialed, this.#link?.peer);
     const who = as ?? "callers of this machine";
     if (decision.isAllowed) {
       return fine(
@@ -183,23 +200,6 @@ class Trace {
         `the server's rule ${decision.rule} denies ${who} this target${why}`,
         "change that rule in the policy file",
       );
-  }
-
-  get #caller(): Caller {
-    const { as } = this.#question;
-    const { socket } = this.#facts;
-    const local = { remoteAddress: "admin API", localAddress: socket };
-    if (as === undefined) return { ...local, identity: ANONYMOUS };
-    const node = /^node:(.+)$/.exec(as)?.[1];
-    if (node !== undefined) return { ...local, identity: ANONYMOUS, node };
-    return {
-      ...local,
-      identity: {
-        ...ANONYMOUS,
-        kind: "certificate",
-        commonName: as,
-      },
-    };
   }
 
   async #ping(signal: AbortSignal): Promise<Finding> {
@@ -224,46 +224,117 @@ class Trace {
     const { timers } = this.#facts;
     const beganMs = timers.now();
     const { agentId } = link.peer;
-    const error = await dialOnce(link, this.#target, timers.after.bind(timers));
-    const tookMs = timers.now() - beganMs;
+    const { target } = this.#dialed;
+    const tried = await dialOnce(link, target, timers.after.bind(timers));
+    const { error, end } = tried;
+    const tookMs = tried.connectedMs ?? timers.now() - beganMs;
+    if (end !== undefined) {
+      return failed(
+        "TUN515",
+        `${target.address} takes connections of ${agentId}, and ${end} them ` +
+          "at once",
+        "its own limit or allow-list does that, or it is a balancer without a " +
+          "live program behind it: see its log",
+      );
+    }
     if (error !== undefined) {
-      return targetFault(error, this.#target.address, agentId);
+      const isRefused = codeOfWords(error.reason, error.message) === "TUN503";
+      const other = isRefused ? await this.#sibling(link, target) : undefined;
+      return targetFault(error, target.address, agentId, other);
     }
     const there = Math.max(0, tookMs - this.#roundTripMs);
     return fine(
-      `${agentId} connects to ${this.#target.address} (${
-        there.toFixed(1)
-      } ms ` +
-        `behind the link's ${this.#roundTripMs} ms)`,
+      `${agentId} connects to ${target.address} (${there.toFixed(1)} ms ` +
+        `behind the link's ${this.#roundTripMs} ms)` +
+        (tried.hasSpoken
+          ? ""
+          : ", which says nothing by itself: whether its program answers was " +
+            "not asked"),
     );
+  }
+
+  /** @returns Another address of the node that takes connections to the port. */
+  async #sibling(
+    link: AgentLink,
+    dialed: DialTarget,
+  ): Promise<string | undefined> {
+    const { timers } = this.#facts;
+    const after = timers.after.bind(timers);
+    for (const address of siblingsOf(dialed.address)) {
+      const target = { ...dialed, address };
+      const { error } = await dialOnce(link, target, after, SIBLING_MS);
+      if (error === undefined) return address;
+    }
+    return undefined;
   }
 }
 
-/** @returns Why not, if it does not connect. */
+/** Where else a program listens that does not where it was looked for. */
+function siblingsOf(target: string): readonly string[] {
+  const host = hostOf(target);
+  if (parseIpAddress(host) === undefined) return [];
+  return ["127.0.0.1", "::1"].filter((other) => other !== host)
+    .map((other) => hostPort(other, portOf(target)));
+}
+
+/** Who asks, unless said: callers of this machine. */
+function callerOf(as: string | undefined, socket: string): Caller {
+  const local = { remoteAddress: "admin API", localAddress: socket };
+  if (as === undefined) return { ...local, identity: ANONYMOUS };
+  const node = /^node:(.+)$/.exec(as)?.[1];
+  return node !== undefined ? { ...local, identity: ANONYMOUS, node } : {
+    ...local,
+    identity: { ...ANONYMOUS, kind: "certificate", commonName: as },
+  };
+}
+
+/** What became of a dial that carries nothing. */
+interface Tried {
+  readonly error?: DialError;
+  /** What the target did with the connection as soon as it was there. */
+  readonly end?: "ends" | "resets";
+  readonly hasSpoken?: boolean;
+  readonly connectedMs?: number;
+}
+
+/** What ends within so long ends at once, and what greets has greeted. */
+const WATCH_MS = 150;
+
 function dialOnce(
   link: AgentLink,
   target: DialTarget,
   after: PingFacts["timers"]["after"],
-): Promise<DialError | undefined> {
+  waitMs = DIAL_MS,
+): Promise<Tried> {
+  const beganMs = performance.now();
   return new Promise((resolve) => {
-    const timer = after(DIAL_MS, () => {
+    const timer = after(waitMs, () => {
       pending.cancel();
-      resolve(
-        new DialError(
-          "timeout",
-          `no answer within ${DIAL_MS / 1_000} s, though the agent answers`,
-        ),
-      );
+      const words = `no answer within ${
+        waitMs / 1_000
+      } s, though the agent answers`;
+      resolve({ error: new DialError("timeout", words) });
     });
     const pending = link.dial(target, {
       onConnected: (conduit) => {
         timer.cancel();
-        abandon(conduit, "it was a trace");
-        resolve(undefined);
+        const connectedMs = performance.now() - beganMs;
+        const over = (tried: Tried) => {
+          watch.cancel();
+          resolve({ connectedMs, ...tried });
+          conduit.reset("it was a trace");
+        };
+        const watch = after(WATCH_MS, () => over({}));
+        conduit.attach({
+          onData: () => over({ hasSpoken: true }),
+          onWritable: () => {},
+          onEnd: () => over({ end: "ends" }),
+          onClose: () => over({ end: "resets" }),
+        });
       },
       onFailed: (error) => {
         timer.cancel();
-        resolve(error);
+        resolve({ error });
       },
     });
   });

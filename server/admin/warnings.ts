@@ -10,9 +10,11 @@ import {
   fileWarnings,
   SEVERITY_RANK,
   slipWarnings,
+  sourceWarnings,
 } from "../../net/admin/own_facts.ts";
 import type { Warning } from "../../proto/admin/status_answer.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
+import { stepOf } from "../identity/authority_step.ts";
 import { outageNotes } from "../identity/state_metrics.ts";
 import { linkProblem } from "./node_problem.ts";
 import type { NodeView, ViewedNode } from "./node_view.ts";
@@ -21,9 +23,16 @@ import type { ServerFacts } from "./server_facts.ts";
 /** Of one kind; the rest is told by a number. */
 export const WARNINGS_OF_KIND_MAX = 10;
 
-/** Who was refused so often in so long has a problem, and does not go away. */
+/** Who was refused so often, and lately, has a problem, and does not go away. */
 const REFUSED_TIMES = 3;
-const REFUSED_MS = 600_000;
+/** Agents that were told why they are refused try again once a minute. */
+const REFUSED_MS = 150_000;
+
+/** Somebody has decided that, or is asked to: it is no trouble. */
+const DECIDED: ReadonlySet<string | undefined> = new Set(["TUN310", "TUN311"]);
+
+/** Offline nodes that are named, the last to go first. */
+const OFFLINE_MAX = 3;
 
 /** Longest sentence of somebody else's that is repeated. */
 const TEXT_LENGTH_MAX = 400;
@@ -36,29 +45,14 @@ export function warningsOf(
   return [
     ...facts.warnings(),
     ...fileWarnings(facts.files.notes),
-    ...sourceWarnings(facts),
+    ...sourceWarnings(facts.discovery?.catalog.status),
     ...stateWarnings(facts),
     ...peerWarnings(facts),
     ...refusedPeers(facts),
     ...nodeWarnings(facts, view),
+    ...authorityWarning(facts, view),
     ...slipWarnings(),
   ].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]);
-}
-
-function* sourceWarnings({ discovery }: ServerFacts): Iterable<Warning> {
-  if (discovery === undefined) return;
-  for (const { name, isSynced, problem } of discovery.catalog.status) {
-    if (problem === undefined && (isSynced || name === "agents")) continue;
-    const why = problem ?? "it has not answered yet";
-    yield {
-      code: code("TUN701"),
-      severity: isSynced ? "warning" : "error",
-      message: `Source ${name}: ${clipped(why, TEXT_LENGTH_MAX)}; ` +
-        (isSynced
-          ? "what it said last stays in use"
-          : "clients of discovery get nothing until it has answered"),
-    };
-  }
 }
 
 function* stateWarnings({ identity }: ServerFacts): Iterable<Warning> {
@@ -97,7 +91,9 @@ function* peerWarnings({ peers, timers }: ServerFacts): Iterable<Warning> {
 /** Who tries to get in again and again, and why he does not. */
 function* refusedPeers({ events }: ServerFacts): Iterable<Warning> {
   const often = events.repeated("refused", Date.now() - REFUSED_MS)
-    .filter(({ event: { times = 1 } }) => times >= REFUSED_TIMES)
+    .filter(({ event: { times = 1, code } }) =>
+      times >= REFUSED_TIMES && !DECIDED.has(code)
+    )
     .sort((a, b) => (b.event.times ?? 1) - (a.event.times ?? 1));
   for (const { event, since } of often.slice(0, WARNINGS_OF_KIND_MAX)) {
     yield {
@@ -118,14 +114,15 @@ function* refusedPeers({ events }: ServerFacts): Iterable<Warning> {
 /** Stalled links, copied identities, nodes that wait. */
 function* nodeWarnings(
   facts: ServerFacts,
-  { nodes }: NodeView,
+  { nodes, summaryOf }: NodeView,
 ): Iterable<Warning> {
   const duplicates = facts.duplicates();
   const still: ViewedNode[] = [];
-  let [pending, offline] = [0, 0];
+  const offline: ViewedNode[] = [];
+  let pending = 0;
   for (const node of nodes.values()) {
     if (node.state === "pending") pending++;
-    if (node.state === "offline") offline++;
+    if (node.state === "offline") offline.push(node);
     const [first] = node.links;
     if (first === undefined) continue;
     const copied = duplicates.get(first.peer.agentId);
@@ -153,14 +150,55 @@ function* nodeWarnings(
         "for approval: tunnel node list, then tunnel node approve NAME",
     };
   }
-  if (offline > 0) {
+  offline.sort((a, b) => goneMs(b) - goneMs(a));
+  for (const node of offline.slice(0, OFFLINE_MAX)) {
+    const { since, reason } = summaryOf(node);
     yield {
       code: code("TUN402"),
-      severity: "notice",
-      message: `${offline} ${offline === 1 ? "node is" : "nodes are"} ` +
+      severity: "warning",
+      message: `Node ${node.name} is offline` +
+        (reason === undefined ? "" : `: ${clipped(reason, TEXT_LENGTH_MAX)}`),
+      ...(since === undefined ? {} : { since }),
+      node: node.name,
+    };
+  }
+  const rest = offline.length - OFFLINE_MAX;
+  if (rest > 0) {
+    yield {
+      severity: "warning",
+      message: `… and ${rest} more ${rest === 1 ? "node is" : "nodes are"} ` +
         "offline: tunnel node list --only offline",
     };
   }
+}
+
+/** When it went; those that never came here stand last. */
+export function goneMs({ past }: ViewedNode): number {
+  return past === undefined || past.isLinked ? 0 : past.sinceMs;
+}
+
+/** A change of the CA is under way, and how far it is. */
+function* authorityWarning(
+  { identity }: ServerFacts,
+  { nodes }: NodeView,
+): Iterable<Warning> {
+  if (identity === undefined) return;
+  const authorities = identity.authorities();
+  if (authorities.next === undefined && authorities.previous === undefined) {
+    return;
+  }
+  const records = [...nodes.values()].flatMap(({ record }) =>
+    record === undefined || !("state" in record) ? [] : [record]
+  );
+  const { concerned, lacking, done, command } = stepOf(authorities, records);
+  const told = concerned.length - lacking.length;
+  yield {
+    code: code("TUN327"),
+    severity: "notice",
+    message: `The CA is being changed: ${told} of ${concerned.length} nodes ` +
+      `${done}; next: ${command}` +
+      (lacking.length === 0 ? "" : ", when all do (tunnel ca show)"),
+  };
 }
 
 function copiedWarning(name: string, sinceMs: number): Warning {

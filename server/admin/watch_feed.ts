@@ -27,9 +27,6 @@ export const WATCH_TICK_MS = 1_000;
 /** Nodes for which there is time each second: of 5,000 all are seen in four. */
 const NODES_A_TICK = 1_500;
 
-/** Screens at once. */
-export const WATCHERS_MAX = 32;
-
 /** Items of one event: to make a text of more takes too long at a stretch. */
 export const ITEMS_MAX = 250;
 
@@ -83,12 +80,6 @@ export class WatchFeed {
 
   /** @throws {AdminFailure} */
   watch(params: URLSearchParams, signal: AbortSignal): Response {
-    if (this.#watchers.size >= WATCHERS_MAX) {
-      throw new AdminFailure(503, {
-        message: `Cannot be watched by more than ${WATCHERS_MAX} at a time: ` +
-          "close another screen",
-      });
-    }
     const watcher: Watcher = {
       lists: listsIn(params),
       seen: 0,

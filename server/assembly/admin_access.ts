@@ -6,18 +6,21 @@
  * @module
  */
 
-import { AdminFailure, type AdminWho } from "../../net/admin/admin_api.ts";
+import {
+  type AdminDoor,
+  type AdminWho,
+  whoIf,
+} from "../../net/admin/admin_api.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
 import { NODE_ORGANIZATION } from "../identity/node_certificate.ts";
 import type { AdminCandidate } from "../policy/admin_entry.ts";
-import type { AdminDoor } from "../../net/admin/admin_doors.ts";
 import { ADMIN_TOKEN_FILE } from "../../net/admin/admin_token.ts";
 import type { HttpHandler, HttpPeer } from "../../net/admin/http_port.ts";
 import type { AdminDebug } from "../options.ts";
 
 /** Who somebody is on the port for other machines, and what he may. */
 export function remoteWho(
-  { identity }: HttpPeer,
+  { identity }: Pick<HttpPeer, "identity">,
   roleOf: (candidate: AdminCandidate) => AdminRole | undefined,
 ): AdminWho | undefined {
   const { commonName, certificate } = identity;
@@ -44,19 +47,10 @@ export function guardDebug(
 ): HttpHandler {
   if (access === "open") return handler;
   return (request, peer) =>
-    paths.has(new URL(request.url).pathname) && !isKnown(door, request, peer)
+    paths.has(new URL(request.url).pathname) &&
+      whoIf(door, request, peer) === undefined
       ? forbidden(stateDirectory)
       : handler(request, peer);
-}
-
-function isKnown(door: AdminDoor, request: Request, peer: HttpPeer): boolean {
-  try {
-    door(request, peer);
-    return true;
-  } catch (error) {
-    if (error instanceof AdminFailure) return false;
-    throw error;
-  }
 }
 
 function forbidden(stateDirectory: string | undefined): Response {

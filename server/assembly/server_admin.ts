@@ -4,6 +4,7 @@
  * @module
  */
 
+import { hostname } from "node:os";
 import type { AdminRoute } from "../../net/admin/admin_api.ts";
 import { code } from "../../net/admin/own_facts.ts";
 import { cpuSeconds } from "../../platform/metrics/process_metrics.ts";
@@ -32,6 +33,7 @@ export interface AdminParts {
 export class ServerAdminApi {
   readonly #parts: AdminParts;
   readonly #startedMs = Date.now();
+  readonly #host = hostname();
   readonly #admin: ServerAdmin;
   /** Set once the server listens. */
   addresses: Readonly<Record<string, string>> = {};
@@ -78,6 +80,7 @@ export class ServerAdminApi {
     return {
       program: "server",
       id: core.options.serverId,
+      host: this.#host,
       version: VERSION,
       pid: Deno.pid,
       startedAt: new Date(this.#startedMs).toISOString(),

@@ -55,7 +55,7 @@ export function serverAdminPort(
       actionLog(log, (action) => authorization.acted(action)),
     ),
     log,
-    evicted: () => limiter.reached("http_connections", "all"),
+    reached: (limit, scope) => limiter.reached(limit, scope),
   });
 }
 

@@ -29,7 +29,7 @@ export type PortName = "agents" | "frontends" | "http";
 
 /** A limit that cost somebody something. */
 export interface ReachedLimit {
-  readonly limit: ConnectionLimit | "http_connections";
+  readonly limit: ConnectionLimit;
   readonly scope: LimitScope;
   /** When it did last, by the clock. */
   readonly atMs: number;
@@ -107,7 +107,7 @@ export class ServerLimiter {
 
   /** A limit was reached: something was refused or ended. */
   reached(
-    limit: ConnectionLimit | "http_connections",
+    limit: ConnectionLimit,
     scope: LimitScope,
   ): void {
     this.#reached.with(limit, scope).add();

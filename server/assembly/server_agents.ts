@@ -6,7 +6,7 @@
  */
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
-import { listenAgentPort } from "../../net/listen/agent_listener.ts";
+import { listenSecure } from "../../net/listen/secure_listener.ts";
 import type { BoundListener } from "../../net/listen/listeners.ts";
 import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
@@ -118,6 +118,7 @@ export class ServerAgents {
     if (identity === undefined || book === undefined) return undefined;
     return {
       ...{ state: identity.state, book },
+      authorities: () => identity.authorities,
       nodeOf: (peer) => identity.nodeOf(peer),
     };
   }
@@ -154,7 +155,7 @@ export class ServerAgents {
     const { agents, tls } = options;
     const { identity, named } = this.#trust!;
     const verifies = identity !== undefined || agents.caFile !== undefined;
-    this.#listener = await listenAgentPort({
+    this.#listener = await listenSecure({
       ...agents.address,
       credentials: this.#credentials!,
       ...(named === undefined ? {} : {

@@ -109,14 +109,19 @@ export class ServerFrontends {
   refuse(reason: string): boolean {
     this.#listener?.close();
     this.#listener = undefined;
-    this.#port.shutdown(reason);
+    this.#port.finish(reason);
+    return this.areCalled;
+  }
+
+  /** Callers of HTTP/2 are connected. */
+  get areCalled(): boolean {
     return this.#port.connections > 0;
   }
 
   /** Accepts nothing any more, and ends what runs. */
   stop(reason: string): void {
     this.#listener?.close();
-    this.#port.shutdown(reason);
+    this.#port.finish(reason);
     this.#kubelet?.stop(reason);
   }
 

@@ -1,12 +1,13 @@
 /**
  * The end of a server, in order: it is not ready, agents and callers are sent
  * elsewhere, those that come all the same are served, and when nothing runs
- * everything closes. Another process may take the ports meanwhile; then only what
+ * everything closes; dials of the last moment are refused. Another process may take the ports meanwhile; then only what
  * runs is waited for.
  *
  * @module
  */
 
+import { SuccessorWait } from "../../net/handover/successor_wait.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** What has to be done at each step. */
@@ -27,6 +28,13 @@ export interface ShutdownSteps {
    * @returns Whether there are any: a request of theirs may be on its way.
    */
   refuse(): boolean;
+  /**
+   * Refuse dials that come, in a way that has callers ask elsewhere: nothing that
+   * was said with them is lost.
+   *
+   * @returns Whether callers are connected: a dial of theirs may be on its way.
+   */
+  refuseDials(): boolean;
   /** Close everything that is left; settles when it is gone. */
   closeAll(reason: string): Promise<void>;
 }
@@ -48,13 +56,15 @@ export class Shutdown {
   readonly #steps: ShutdownSteps;
   readonly #timers: Timers;
   readonly #finished = Promise.withResolvers<void>();
-  #state: "running" | "draining" | "leaving" | "closing" = "running";
+  #state: "running" | "draining" | "leaving" | "last" | "closing" = "running";
   #deadline: Timer | undefined;
   #arrivals: Timer | undefined;
+  readonly #successor: SuccessorWait;
 
   constructor(steps: ShutdownSteps, timers: Timers) {
     this.#steps = steps;
     this.#timers = timers;
+    this.#successor = new SuccessorWait(timers, () => this.loadChanged());
   }
 
   get isRunning(): boolean {
@@ -75,9 +85,16 @@ export class Shutdown {
     this.loadChanged();
   }
 
+  /** Until then it counts as busy. @param ms From now on; 0: no longer. */
+  awaitSuccessor(ms: number): void {
+    this.#successor.set(ms);
+    this.loadChanged();
+  }
+
   /** Another process has the ports. @param timeoutMs As {@linkcode begin}. */
   handedOver(timeoutMs: number): void {
     if (this.#state !== "running" && this.#state !== "draining") return;
+    this.#successor.set(0);
     // Again: others may have connected since.
     this.#steps.announce();
     this.#leave(ARRIVAL_MS);
@@ -88,12 +105,25 @@ export class Shutdown {
   loadChanged(): void {
     const isWaiting = this.#state === "draining" ||
       (this.#state === "leaving" && this.#arrivals === undefined);
-    if (!isWaiting || this.#steps.load() > 0) return;
+    if (!isWaiting || this.#successor.isOn || this.#steps.load() > 0) return;
     if (this.#state === "draining") {
       if (this.#steps.letGo()) return this.#leave(ARRIVAL_MS);
       if (this.#steps.refuse()) return this.#leave(LAST_REQUESTS_MS);
     }
-    this.now("the server is stopping");
+    this.#last("the server is stopping");
+  }
+
+  /** Whoever is cut off at the end has not just begun. */
+  #last(reason: string): void {
+    if (this.#state === "closing") return;
+    this.#steps.refuse();
+    if (!this.#steps.refuseDials()) return this.now(reason);
+    this.#state = "last";
+    this.#arrivals?.cancel();
+    this.#arrivals = this.#timers.after(
+      LAST_REQUESTS_MS,
+      () => this.now(reason),
+    );
   }
 
   /** Ends without waiting any longer. */
@@ -103,6 +133,7 @@ export class Shutdown {
     this.#state = "closing";
     this.#deadline?.cancel();
     this.#arrivals?.cancel();
+    this.#successor.set(0);
     this.#steps.closeAll(reason).then(
       this.#finished.resolve,
       this.#finished.reject,
@@ -113,7 +144,7 @@ export class Shutdown {
     if (timeoutMs === 0) return this.now("the server is stopping");
     this.#deadline ??= this.#timers.after(timeoutMs, () => {
       const end = () =>
-        this.now(`the server stopped after ${timeoutMs / 1000} s of grace`);
+        this.#last(`the server stopped after ${timeoutMs / 1000} s of grace`);
       if (this.#state !== "draining" || !this.#steps.letGo()) return end();
       this.#leave(ARRIVAL_MS);
       this.#deadline = this.#timers.after(ARRIVAL_MS, end);

@@ -11,6 +11,10 @@ function setUp(load: number) {
     load: () => state.load,
     letGo: () => state.isKept,
     refuse: () => state.isCalled,
+    refuseDials: () => {
+      if (state.isCalled) state.did.push("refuse dials");
+      return state.isCalled;
+    },
     closeAll: (reason) => {
       state.did.push(`close: ${reason}`);
       return Promise.resolve();
@@ -111,6 +115,54 @@ Deno.test("what callers sent before they heard of the end is served", async () =
   assertEquals(state.did, ["tell"]);
   state.load = 0;
   shutdown.loadChanged();
+  // A dial that is on its way is refused in words, and not cut off.
+  assertEquals(state.did, ["tell", "refuse dials"]);
+  timers.advance(LAST_REQUESTS_MS);
   await shutdown.finished;
-  assertEquals(state.did, ["tell", "close: the server is stopping"]);
+  assertEquals(state.did[2], "close: the server is stopping");
+});
+
+Deno.test("what was dialed just before its grace is over has a moment yet", () => {
+  const { state, shutdown, timers } = setUp(1);
+  state.isCalled = true;
+  shutdown.begin(25_000);
+  timers.advance(25_000);
+  assertEquals(state.did, ["tell", "refuse dials"]);
+  shutdown.loadChanged();
+  timers.advance(LAST_REQUESTS_MS - 1);
+  assertEquals(state.did.length, 2);
+  timers.advance(1);
+  assertEquals(state.did[2], "close: the server stopped after 25 s of grace");
+  const urged = setUp(1);
+  urged.state.isCalled = true;
+  urged.shutdown.begin(25_000);
+  urged.timers.advance(25_000);
+  urged.shutdown.now("a second signal came");
+  assertEquals([urged.state.did[2], urged.timers.pendingCount], [
+    "close: a second signal came",
+    0,
+  ]);
+});
+
+Deno.test("an idle server waits for a successor, and for one that gets ready", () => {
+  const alone = setUp(0);
+  alone.shutdown.awaitSuccessor(1_500);
+  alone.shutdown.begin(30_000);
+  alone.timers.advance(1_499);
+  assertEquals(alone.state.did, ["tell"]);
+  alone.timers.advance(1);
+  assertEquals(alone.state.did[1], "close: the server is stopping");
+  const followed = setUp(0);
+  followed.shutdown.awaitSuccessor(1_500);
+  followed.shutdown.begin(30_000);
+  followed.shutdown.awaitSuccessor(60_000);
+  followed.timers.advance(20_000);
+  followed.shutdown.handedOver(30_000);
+  followed.timers.advance(ARRIVAL_MS);
+  assertEquals(followed.state.did, [
+    "tell",
+    "tell",
+    "close: the server is stopping",
+  ]);
+  assertEquals(followed.timers.pendingCount, 0);
 });

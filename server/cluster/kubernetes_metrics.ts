@@ -78,6 +78,12 @@ export function countLeases(
     `${UPSTREAM_PREFIX}culled_leases_count`,
     "Count of expired leases that the lease garbage collection controller has culled.",
   );
+  const taken = registry.series(
+    "counter",
+    `${SERVER_PREFIX}lease_taken_total`,
+    "Renewals that found this server's lease renewed by another process with " +
+      "its id.",
+  );
   return {
     listed: requests(
       "list",
@@ -90,5 +96,6 @@ export function countLeases(
         "Labeled by HTTP status code and reason.",
     ),
     culled: () => culled.add(),
+    taken: () => taken.add(),
   };
 }

@@ -27,6 +27,7 @@ import {
   LEASES,
   pathOf,
 } from "../../neighbours/kubernetes/paths.ts";
+import { quoted } from "../../proto/peer/quoted.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** A renewal that takes longer is given up: the next one is due. */
@@ -34,6 +35,9 @@ const TIMEOUT_MS = 10_000;
 
 /** How long the end of a server may wait for the end of its lease. */
 const DELETE_TIMEOUT_MS = 2_000;
+
+/** Before, who writes it too may be this server's successor. */
+const ONE_ID_MS = 30_000;
 
 /** What is asked of `KubernetesClient`. */
 export interface LeaseClient {
@@ -52,6 +56,8 @@ export interface LeaseObserver {
   listed(code: number, reason: string, durationMs: number): void;
   deleted(code: number, reason: string, durationMs: number): void;
   culled(): void;
+  /** Another process with this server's id has renewed it meanwhile. */
+  taken(): void;
   warn(message: string, code: Code): void;
 }
 
@@ -80,6 +86,9 @@ export class ServerLease {
   readonly #stopping = new AbortController();
   /** As it was last written; `undefined`: have a look first. */
   #lease: Lease | undefined;
+  /** Since when another process renews it as well. */
+  #takenMs: number | undefined;
+  #saidTaken = false;
   #timer: Timer | undefined;
   #round: Promise<void> = Promise.resolve();
   #hasFailed = false;
@@ -173,6 +182,7 @@ export class ServerLease {
 
   async #renew(): Promise<void> {
     const { client } = this.#options;
+    const written = this.#lease?.spec?.renewTime;
     try {
       this.#lease = this.#lease === undefined
         ? await client.create(this.#collection, this.#fresh(), this.#request)
@@ -181,6 +191,8 @@ export class ServerLease {
           this.#fresh(this.#lease),
           this.#request,
         );
+      this.#takenMs = undefined;
+      this.#saidTaken = false;
     } catch (error) {
       this.#lease = undefined;
       if (!(error instanceof KubernetesError)) throw error;
@@ -188,12 +200,30 @@ export class ServerLease {
       if (error.code === 404) return await this.#renew();
       if (error.code !== 409) throw error;
       const found = await client.get<Lease>(this.#path, this.#request);
+      const isTaken = written !== undefined &&
+        found.spec?.renewTime !== written;
+      if (isTaken) this.#noteTaken();
       this.#lease = await client.replace(
         this.#path,
         this.#fresh(found),
         this.#request,
       );
     }
+  }
+
+  /** Both of them notice: each finds what the other one has written. */
+  #noteTaken(): void {
+    const { timers, serverId, observer } = this.#options;
+    observer.taken();
+    this.#takenMs ??= timers.now();
+    if (this.#saidTaken || timers.now() - this.#takenMs < ONE_ID_MS) return;
+    this.#saidTaken = true;
+    observer.warn(
+      `another process has this server's id ${quoted(serverId)} and renews ` +
+        "the same lease: agents take the two for one, and link to only one of " +
+        "them; give each its own --server-id",
+      "TUN406",
+    );
   }
 
   #fresh(old?: Lease): Lease {

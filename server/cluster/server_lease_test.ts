@@ -34,6 +34,7 @@ class Rig implements AsyncDisposable {
         listed: (code) => this.counts.push(`listed ${code}`),
         deleted: (code) => this.counts.push(`deleted ${code}`),
         culled: () => this.counts.push("culled"),
+        taken: () => this.counts.push("taken"),
         warn: (message) => this.warnings.push(message),
       },
     });
@@ -177,4 +178,27 @@ Deno.test("a server that ends deletes its lease", async () => {
   assertEquals(rig.ours, undefined);
   await rig[Symbol.asyncDispose]();
   assertEquals(rig.warnings, []);
+});
+
+Deno.test("a second process with this server's id is said once, a successor is not", async () => {
+  await using rig = new Rig();
+  await rig.round();
+  const other = () => {
+    const { metadata, spec } = rig.ours!;
+    const renewTime = new Date(rig.nowMs + 7_000).toISOString();
+    const renewed = { metadata, spec: { ...spec, renewTime } };
+    rig.server.put(LEASES, renewed);
+  };
+  const taken = () => rig.counts.filter((one) => one === "taken").length;
+  for (const [round, warnings] of [0, 0, 1, 1].entries()) {
+    other();
+    await rig.round();
+    assertEquals([taken(), rig.warnings.length], [round + 1, warnings]);
+  }
+  assertStringIncludes(rig.warnings[0]!, 'id "s1" and renews the same lease');
+  // It has got an id of its own: from the beginning.
+  await rig.round();
+  other();
+  await rig.round();
+  assertEquals([taken(), rig.warnings.length], [5, 1]);
 });

@@ -8,8 +8,11 @@
  * @module
  */
 
-import { AdminFailure, type AdminWho } from "../../net/admin/admin_api.ts";
-import type { AdminDoor } from "../../net/admin/admin_doors.ts";
+import {
+  type AdminDoor,
+  type AdminWho,
+  whoIf,
+} from "../../net/admin/admin_api.ts";
 import { DASHBOARD_PATH } from "../../net/admin/admin_sessions.ts";
 import type { HttpHandler } from "../../net/admin/http_port.ts";
 import { LICENCES, SCRIPT, SOURCES, STYLE } from "./generated_page.ts";
@@ -58,14 +61,7 @@ export function withDashboard(
   others: HttpHandler,
 ): HttpHandler {
   return async (request, peer) => {
-    const who = () => {
-      try {
-        return door(request, peer);
-      } catch (error) {
-        if (error instanceof AdminFailure) return undefined;
-        throw error;
-      }
-    };
+    const who = () => whoIf(door, request, peer);
     return await dashboardAnswer(request, who) ?? await others(request, peer);
   };
 }

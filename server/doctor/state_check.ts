@@ -6,11 +6,10 @@
  * @module
  */
 
-import { statfs } from "node:fs/promises";
+import { lookAtRoom } from "../../client/doctor/disk_room.ts";
 import { failed, fine, warned } from "../../client/doctor/faults.ts";
 import type { Finding } from "../../client/doctor/path_walk.ts";
 import { spanOf } from "../../client/doctor/tls_fault.ts";
-import { readProcFile } from "../../net/libc/proc_files.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
@@ -19,20 +18,8 @@ import { openExistingState, type StateSource } from "../state/open_state.ts";
 import type { StateEngine } from "../state/state_engine.ts";
 import { StateAwayError, StateError } from "../state/state_error.ts";
 
-/** Less room is a warning: audit logs and certificates need some. */
-const FREE_BYTES_LOW = 64 * 1024 * 1024;
-/** With less nothing more can be written. */
-const FREE_BYTES_MIN = 256 * 1024;
-
-/**
- * The directory and the file system that it is on.
- *
- * @param isLocal The authority is kept elsewhere; here is what is this machine's.
- */
-export async function lookAtDirectory(
-  root: string,
-  isLocal: boolean,
-): Promise<Finding> {
+/** The directory and the file system that it is on. */
+export async function lookAtDirectory(root: string): Promise<Finding> {
   try {
     if (!(await Deno.stat(root)).isDirectory) {
       return failed(
@@ -43,7 +30,7 @@ export async function lookAtDirectory(
     }
     for await (const _ of Deno.readDir(root)) break;
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return notThere(root, isLocal);
+    if (error instanceof Deno.errors.NotFound) return notThere(root);
     return failed(
       "TUN804",
       `${root} cannot be read: ${systemProblem(error)}`,
@@ -55,63 +42,14 @@ export async function lookAtDirectory(
   return fine(`${root} is there, and can be written`);
 }
 
-function notThere(root: string, isLocal: boolean): Finding {
-  const message = `there is no ${root}: no server has run here with it`;
-  return isLocal
-    ? warned("TUN812", message, "start `tunnel server`: it makes it")
-    : failed(
-      "TUN812",
-      message,
-      "start `tunnel server`, which makes it; or name the server's directory " +
-        "with --state-dir",
-    );
-}
-
-/** Room and mode of the file system below. */
-async function lookAtRoom(root: string): Promise<Finding | undefined> {
-  if (isReadOnly(root, readProcFile("/proc/self/mountinfo") ?? "")) {
-    return failed(
-      "TUN919",
-      `the file system of ${root} is mounted read-only`,
-      `mount it with "rw" (dmesg says if an error of the disk made it so), or ` +
-        "name another --state-dir",
-    );
-  }
-  const { bavail, bsize, files, ffree } = await statfs(root);
-  const free = bavail * bsize;
-  if (free < FREE_BYTES_MIN || (files > 0 && ffree === 0)) {
-    return failed(
-      "TUN918",
-      `the disk of ${root} is full (${Math.floor(free / 1024)} KiB free, ` +
-        `${ffree} inodes)`,
-      `make room (du -xhd1 / | sort -h), or move the directory`,
-    );
-  }
-  if (free < FREE_BYTES_LOW) {
-    return warned(
-      "TUN918",
-      `the disk of ${root} is nearly full ` +
-        `(${Math.floor(free / 1024 / 1024)} MiB free)`,
-      "make room before certificates and logs cannot be written",
-    );
-  }
-  return undefined;
-}
-
-/** @param table `/proc/self/mountinfo`: the last mount of the longest prefix counts. */
-export function isReadOnly(path: string, table: string): boolean {
-  let longest = "";
-  let options = "";
-  for (const line of table.split("\n")) {
-    const [, , , , place, flags] = line.split(" ");
-    if (place === undefined || flags === undefined) continue;
-    const inside = place === "/" || path === place ||
-      path.startsWith(`${place}/`);
-    if (!inside || place.length < longest.length) continue;
-    longest = place;
-    options = flags;
-  }
-  return options.split(",").includes("ro");
+/** The first start makes it, unless something else keeps the server from it. */
+function notThere(root: string): Finding {
+  return warned(
+    "TUN812",
+    `there is no ${root}: no server has run here with it`,
+    "start `tunnel server`, which makes it; or name the server's directory " +
+      "with --state-dir",
+  );
 }
 
 /** What was found in the store, for who looks further. */

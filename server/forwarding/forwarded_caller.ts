@@ -18,6 +18,7 @@ import {
   ANONYMOUS,
   type PeerIdentity,
 } from "../../proto/peer/peer_identity.ts";
+import { hasUnseen } from "../../proto/peer/dns_name.ts";
 import { isNodeName } from "../../proto/identity/node_name.ts";
 import type { Caller } from "../policy/caller.ts";
 
@@ -94,6 +95,7 @@ export function decodeForwarded(metadata: Metadata): ForwardedDial {
   if (serverId === "" || serverId.length > SERVER_ID_LENGTH_MAX) {
     throw unreadable(`a server id of ${serverId.length} characters`);
   }
+  if (hasUnseen(serverId)) throw unreadable("a server id that nobody can read");
   // As a node it could be let in where only its services allow it.
   if (caller.node !== "" && !isNodeName(caller.node)) {
     throw unreadable("a node's name that is none");

@@ -87,6 +87,11 @@ Deno.test("what no server sends is refused with what was seen", () => {
       /server id of 254 characters/,
     ],
     [
+      "a name for a terminal",
+      message({ ...good, serverId: "s1\u001b[2J\n" }),
+      /a server id that nobody can read/,
+    ],
+    [
       "a server as a node",
       message({ ...good, caller: { node: "tunnel-server" } }),
       /a node's name that is none/,

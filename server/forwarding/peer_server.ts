@@ -8,8 +8,10 @@
 import { Channel, type ChannelConnection } from "../../net/channel/channel.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { LINK_LIMITS } from "../../proto/link/link_limits.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
+import type { Connection } from "../../proto/streams/connection.ts";
 import type { KeepaliveOptions } from "../../proto/streams/keepalive.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
@@ -104,24 +106,38 @@ export class PeerServer {
     return this.#load;
   }
 
-  get lastHeardMs(): number {
-    return this.#last?.http2.lastHeardMs ?? Infinity;
+  /** Since when it owes a sign of life, or a connection. */
+  get askedMs(): number | undefined {
+    const connection = this.#usable;
+    return connection === undefined ? this.#connectingMs : connection.askedMs;
   }
 
-  /** It owes a sign of life, or a connection: others are asked first. */
+  /** It owes that for long: others are asked first. */
   get isStill(): boolean {
-    const connection = this.#last?.http2;
-    const sinceMs = connection?.isUsable
-      ? connection.askedMs
-      : this.#connectingMs;
-    return sinceMs !== undefined && this.timers.now() - sinceMs >= STILL_MS;
+    const { askedMs } = this;
+    return askedMs !== undefined && this.timers.now() - askedMs >= STILL_MS;
+  }
+
+  get isProven(): boolean {
+    return this.#usable?.isProven === true;
   }
 
   checkLiveness(): void {
+    const connection = this.#usable;
+    if (connection?.askedMs === undefined) connection?.checkLiveness();
+  }
+
+  /** Behind a dial, which has asked for a connection where there is none. */
+  whenAlive(then: () => void): void {
+    if (this.#usable !== undefined) return this.#usable.whenAlive(then);
+    const connected = this.connect()
+      .then(() => this.#usable?.whenAlive(then), () => {});
+    unawaited("dial", connected);
+  }
+
+  get #usable(): Connection | undefined {
     const connection = this.#last?.http2;
-    if (connection?.isUsable && connection.askedMs === undefined) {
-      connection.checkLiveness();
-    }
+    return connection?.isUsable ? connection : undefined;
   }
 
   /** Begins a dial. @returns Why there may be none. */

@@ -12,10 +12,11 @@ import {
 import type { ChannelConnection } from "../../net/channel/channel.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
 import { NODE_FIELD, ONE_AGENT_FIELD } from "../../proto/link/dial_handler.ts";
-import type {
-  DialEvents,
-  LinkDialOptions,
-  PendingDial,
+import {
+  type DialEvents,
+  EARLY_BYTES_MAX,
+  type LinkDialOptions,
+  type PendingDial,
 } from "../../proto/link/link.ts";
 import { dialProxy } from "../../proto/link/proxy_client.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
@@ -67,12 +68,20 @@ export class PeerWay implements DialWay {
     return this.leadsTo.isStill;
   }
 
-  get lastHeardMs(): number {
-    return this.leadsTo.lastHeardMs;
+  get askedMs(): number | undefined {
+    return this.leadsTo.askedMs;
+  }
+
+  get isProven(): boolean {
+    return this.leadsTo.isProven;
   }
 
   checkLiveness(): void {
     this.leadsTo.checkLiveness();
+  }
+
+  whenAlive(then: () => void): void {
+    this.leadsTo.whenAlive(then);
   }
 
   dial(events: DialEvents, options: LinkDialOptions): PendingDial {
@@ -145,7 +154,10 @@ class PeerDial implements PendingDial {
 
   /** Of a byte stream: datagrams wait for the answer (`ongoing_dial.ts`). */
   sendEarly(bytes: Uint8Array): number {
-    const sent = this.#pending?.sendEarly?.(bytes) ?? 0;
+    const room = EARLY_BYTES_MAX - this.#early.length;
+    const sent = this.#state === "waiting"
+      ? Math.min(bytes.length, room)
+      : this.#pending?.sendEarly?.(bytes) ?? 0;
     if (sent === 0) return 0;
     const early = new Uint8Array(this.#early.length + sent);
     early.set(this.#early);
@@ -198,8 +210,10 @@ class PeerDial implements PendingDial {
       dialId: dialIdOf(this.#request.id),
       observer,
       messageBytesMax,
-      onOver: () => {
-        if (this.#state === "connected") this.#over();
+      observing: {
+        onOver: () => {
+          if (this.#state === "connected") this.#over();
+        },
       },
       ...(this.#early.length === 0 ? {} : { earlyData: this.#early }),
     });

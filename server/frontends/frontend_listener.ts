@@ -65,6 +65,7 @@ export async function listenFrontend(
       },
     });
     return await listenUnix(listen.path, {
+      isPatient: true,
       onConnection: (conn) => acceptPlain(conn, options, room),
       onProblem,
     }, listen.deleteExisting);
@@ -84,6 +85,7 @@ export async function listenFrontend(
     onProblem,
   });
   return listenTcp(listen.address, {
+    isPatient: true,
     onConnection: (conn) =>
       unawaited(
         "handshake",

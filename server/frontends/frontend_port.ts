@@ -58,6 +58,8 @@ export class FrontendPort {
   /** One for all clients: idle ones are many, and each should cost little. */
   readonly #connect: ConnectSessionOptions<Caller>;
   readonly #connections = new Set<Connection>();
+  /** Why whoever still comes is to go elsewhere. */
+  #ending: string | undefined;
 
   constructor(options: FrontendPortOptions) {
     this.#options = options;
@@ -88,6 +90,12 @@ export class FrontendPort {
   /** No new calls on the HTTP/2 connections there are; what runs goes on. */
   shutdown(reason: string): void {
     for (const connection of this.#connections) connection.shutdown(reason);
+  }
+
+  /** The same, also on connections that come from the kernel's queue yet. */
+  finish(reason: string): void {
+    this.#ending = reason;
+    this.shutdown(reason);
   }
 
   #serve(
@@ -144,6 +152,7 @@ export class FrontendPort {
     counted("http2", 1);
     connection.start();
     driveHttp2(stream, connection, timers);
+    if (this.#ending !== undefined) connection.shutdown(this.#ending);
   }
 }
 

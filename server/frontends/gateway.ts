@@ -71,12 +71,12 @@ function gatewayPort(
 ): FrontendPort {
   const timers = systemTimers;
   const dial = (
-    { target, node, oneAgent, id, trace, takeEarlyData }: CallerDial,
+    { caller: _, ...dial }: CallerDial,
     answer: DialAnswer,
   ): PendingDial =>
     relayDial(
       dialer,
-      { target, node, oneAgent, id, trace, timeoutMs, takeEarlyData },
+      { ...dial, timeoutMs },
       answer,
       ({ message }) => onProblem(`unix:${path}: ${message}`),
     );

@@ -9,6 +9,7 @@ import { GrpcRouter } from "../../proto/grpc/server.ts";
 import {
   type DialAnswer,
   NODE_FIELD,
+  NODE_NAME_FIELD,
   nodeProblem,
   ONE_AGENT_FIELD,
 } from "../../proto/link/dial_handler.ts";
@@ -50,8 +51,9 @@ export function frontendRouter(
       }
       const node = metadata.text(NODE_FIELD);
       const oneAgent = metadata.text(ONE_AGENT_FIELD) !== undefined;
+      const maybeNode = metadata.text(NODE_NAME_FIELD) !== undefined;
       const { id, trace } = more;
-      const request = { target, node, oneAgent, id, trace, caller };
+      const request = { target, node, oneAgent, maybeNode, id, trace, caller };
       return options.dial({ ...request, takeEarlyData }, answer);
     },
     join: async (caller, target) => {

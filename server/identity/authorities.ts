@@ -10,7 +10,7 @@
  */
 
 import type { X509Certificate } from "node:crypto";
-import { replaceFile } from "../../platform/files/atomic_file.ts";
+import { keepFile } from "../../platform/files/atomic_file.ts";
 import { CertificateAuthority } from "../../platform/pki/authority.ts";
 import {
   type CertificateFacts,
@@ -28,6 +28,7 @@ import {
   AUTHORITY_ROLES,
   type StateDirectory,
 } from "../state/state_directory.ts";
+import { makeFolder } from "../state/directory_content.ts";
 import type {
   StateEngine,
   StateRecords,
@@ -146,12 +147,10 @@ export async function loadAuthorities(
 export async function repairBundle(
   local: StateDirectory,
   { bundle }: Authorities,
+  warn: (line: string) => void,
 ): Promise<void> {
-  const path = local.path(BUNDLE);
-  const found = await Deno.readTextFile(path).catch(() => undefined);
-  if (found === bundle) return;
-  await Deno.mkdir(local.path("ca"), { recursive: true, mode: 0o700 });
-  await replaceFile(path, bundle, 0o644);
+  await makeFolder(local.path("ca"));
+  await keepFile(local.path(BUNDLE), bundle, warn, 0o644);
 }
 
 /**
@@ -166,12 +165,14 @@ export function rotateAuthority(state: StateEngine): Promise<Authorities> {
       throw new StateError(
         `Cannot rotate: authority ${roles.next} waits to be activated; run ` +
           "`tunnel ca activate` when all nodes know it",
+        "TUN327",
       );
     }
     if (roles.previous !== undefined) {
       throw new StateError(
         `Cannot rotate: authority ${roles.previous} of the last change is ` +
           "still trusted; run `tunnel ca retire` first",
+        "TUN327",
       );
     }
     const next = await newAuthority();
@@ -196,6 +197,7 @@ export function activateAuthority(state: StateEngine): Promise<Authorities> {
       throw new StateError(
         "Cannot activate: there is no next authority; `tunnel ca rotate` " +
           "makes one",
+        "TUN327",
       );
     }
     const previous = await loadAuthority(change, roles.current);
@@ -222,6 +224,7 @@ export function retireAuthority(state: StateEngine): Promise<Authorities> {
       throw new StateError(
         "Cannot retire: no previous authority is trusted; a change goes " +
           "`tunnel ca rotate`, `tunnel ca activate`, `tunnel ca retire`",
+        "TUN327",
       );
     }
     const changed = await changeRoles(change, { current });

@@ -97,8 +97,10 @@ Deno.test("a node that knows the old authority can verify leaves of the new one"
 
 Deno.test("steps out of order are refused with the right one", () =>
   inState(async (state) => {
-    const refuse = (step: Promise<unknown>, words: string) =>
-      assertRejects(() => step, StateError, words);
+    const refuse = async (step: Promise<unknown>, words: string) => {
+      const error = await assertRejects(() => step, StateError, words);
+      assertEquals(error.tunnelCode, "TUN327");
+    };
     await refuse(activateAuthority(state), "no next authority");
     await refuse(retireAuthority(state), "no previous authority");
     await rotateAuthority(state);

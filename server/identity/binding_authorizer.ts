@@ -65,8 +65,13 @@ export function bindingAuthorizer(
   };
 }
 
+/** What Konnectivity's agents call themselves when nobody has named them. */
+const RANDOM_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** A random id speaks for no node: once for all that share a certificate. */
 function isNew(warned: Set<string>, { agentId, identity }: LinkPeer): boolean {
-  const key = `${identity.fingerprint}/${agentId}`;
+  const who = RANDOM_ID.test(agentId) ? "a random id" : agentId;
+  const key = `${identity.fingerprint}/${who}`;
   if (warned.has(key)) return false;
   if (warned.size >= WARNED_AGENTS_MAX) warned.clear();
   warned.add(key);

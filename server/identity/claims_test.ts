@@ -75,6 +75,7 @@ function decided(
   peer: Partial<LinkPeer>,
   names: string[],
   binding: "warn" | "enforce",
+  againAs?: string,
 ) {
   const reported: string[] = [];
   const authorizer = bindingAuthorizer(binding, {
@@ -93,8 +94,11 @@ function decided(
       ...peer,
     },
   };
-  const decisions = [authorizer(candidate), authorizer(candidate)];
-  return { reported, decision: decisions[1] };
+  const { peer: asked } = candidate;
+  const again = { ...asked, agentId: againAs ?? asked.agentId };
+  authorizer(candidate);
+  const decision = authorizer({ ...candidate, peer: again });
+  return { reported, decision };
 }
 
 Deno.test("a foreign certificate proves its common name and its names", () => {
@@ -142,6 +146,15 @@ Deno.test("an address that a foreign certificate is for proves it, and as an id"
   assertEquals(enforced("n", dns, "10.0.0.7", {}), false);
   assertEquals(enforced("n", dns, "n", { host: ["10.0.0.7"] }), false);
   assertEquals(enforced("N1", ["DNS:Web."], "N1", { host: ["web"] }), true);
+});
+
+Deno.test("agents with random ids and one certificate are warned of once", () => {
+  const id = "80fe1bd2-27a1-4c0c-9f0a-3d1f1c5c9e11";
+  const warnings = (againAs: string) =>
+    decided({ agentId: id }, [], "warn", againAs).reported
+      .filter((line) => line !== "counted").length;
+  assertEquals(warnings("11fe1bd2-27a1-4c0c-9f0a-3d1f1c5c9e12"), 1);
+  assertEquals(warnings("node9"), 2);
 });
 
 Deno.test("what it does not prove is counted, and warned of once", () => {

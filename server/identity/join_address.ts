@@ -8,7 +8,7 @@
 
 import { portOf } from "../../proto/peer/host_port.ts";
 import { hostname } from "node:os";
-import { replaceFile } from "../../platform/files/atomic_file.ts";
+import { keepFile } from "../../platform/files/atomic_file.ts";
 import type { StateDirectory } from "../state/state_directory.ts";
 
 const FILE = "serving.json";
@@ -25,8 +25,9 @@ interface Serving {
 export function noteAddress(
   state: StateDirectory,
   serving: Serving,
-): Promise<void> {
-  return replaceFile(state.path(FILE), JSON.stringify(serving) + "\n");
+  warn: (line: string) => void,
+): Promise<boolean> {
+  return keepFile(state.path(FILE), JSON.stringify(serving) + "\n", warn);
 }
 
 /**

@@ -204,6 +204,11 @@ export class ServerIdentity {
     return { cert: server, key: server, ca: this.#local.path("ca/bundle.crt") };
   }
 
+  /** The one that issues, and those that are trusted besides. */
+  get authorities(): Authorities {
+    return this.#authorities;
+  }
+
   /** Whom agents are to trust, PEM; the one that issues first. */
   get bundle(): Uint8Array {
     return new TextEncoder().encode(this.#authorities.bundle);
@@ -294,11 +299,10 @@ export class ServerIdentity {
   }
 
   /** Records where agents connect, for `tunnel token create`. */
-  noteAddress(agents: string): Promise<void> {
-    return noteAddress(this.#local, {
-      agents,
-      names: this.#options.serverNames,
-    });
+  noteAddress(agents: string): Promise<boolean> {
+    const { serverNames } = this.#options;
+    const serving = { agents, names: serverNames };
+    return noteAddress(this.#local, serving, (line) => this.#warnUnkept(line));
   }
 
   /** Starts to notice changes and to renew the server's certificate. */
@@ -367,16 +371,22 @@ export class ServerIdentity {
     unawaited("identity", this.#state.close());
   }
 
+  #warnUnkept(line: string): void {
+    this.#log.warn(line, { code: "TUN905" });
+  }
+
   /** Files that follow from the authorities. @returns Whether the leaf is new. */
   #renewFiles(): Promise<boolean> {
     const { serverNames } = this.#options;
     return this.#local.exclusively(async () => {
-      await repairBundle(this.#local, this.#authorities);
+      const warn = (line: string) => this.#warnUnkept(line);
+      await repairBundle(this.#local, this.#authorities, warn);
       const why = await ensureServerLeaf(
         this.#local,
         this.#authorities,
         serverNames,
         Date.now(),
+        warn,
       );
       if (why === undefined) return false;
       this.#log.info(`issued a certificate for this server: ${why}`);

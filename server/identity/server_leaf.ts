@@ -5,7 +5,7 @@
  * @module
  */
 
-import { replaceFile } from "../../platform/files/atomic_file.ts";
+import { keepFile, replaceFile } from "../../platform/files/atomic_file.ts";
 import { isForCalling, type LeafName } from "../../platform/pki/authority.ts";
 import {
   type CertificateFacts,
@@ -30,6 +30,8 @@ const DAY_MS = 24 * 3600_000;
 /** How long a server's certificate is good. */
 export const SERVER_LEAF_LIFE_MS = 90 * DAY_MS;
 
+const DUE = "most of its life was over";
+
 /** Its file: key, leaf and chain together, so that they change together. */
 export const SERVER_FILE = "server.pem";
 
@@ -37,6 +39,7 @@ export const SERVER_FILE = "server.pem";
  * Sees to it that the server's certificate is good for a while.
  *
  * @param names Further names, DNS or IP, for clients that are not our agents.
+ * @param warn Told when a new one cannot be kept and the old one still serves.
  * @returns Why it was issued anew; `undefined` when the old one is fine.
  * @throws {StateError} When its file may be read by others.
  */
@@ -45,6 +48,7 @@ export async function ensureServerLeaf(
   authorities: Authorities,
   names: readonly string[],
   nowMs: number,
+  warn: (line: string) => void = () => {},
 ): Promise<string | undefined> {
   const wanted = [...new Set([TUNNEL_SERVER_NAME, ...names])].map(leafName);
   const why = await whyAnew(state, authorities, wanted, nowMs);
@@ -58,10 +62,11 @@ export async function ensureServerLeaf(
     usage: "both",
     notAfter: new Date(nowMs + SERVER_LEAF_LIFE_MS),
   });
-  await replaceFile(
-    state.path(SERVER_FILE),
-    await exportPrivateKey(privateKey) + leaf + authorities.chain,
-  );
+  const path = state.path(SERVER_FILE);
+  const pem = await exportPrivateKey(privateKey) + leaf + authorities.chain;
+  // The old one is good for weeks, and this is tried again.
+  if (why === DUE) return await keepFile(path, pem, warn) ? why : undefined;
+  await replaceFile(path, pem);
   return why;
 }
 
@@ -97,9 +102,10 @@ async function whyAnew(
     return "its names have changed";
   }
   if (!isForCalling(leaf.pem)) return "servers could not call others with it";
+  if (nowMs > leaf.notAfterMs) return "it had expired";
   const life = leaf.notAfterMs - leaf.notBeforeMs;
   const isDue = nowMs > leaf.notBeforeMs + life * RENEWAL_FRACTION;
-  return isDue ? "most of its life was over" : undefined;
+  return isDue ? DUE : undefined;
 }
 
 async function isMissingOrEmpty(path: string): Promise<boolean> {

@@ -116,7 +116,12 @@ Deno.test("nothing is copied over what is there", () =>
     await createState(engine, createAuthorities);
     const { bundle } = await loadAuthorities(engine);
     const over = () => copyToRemote(from, engine);
-    await assertRejects(over, StateError, "there are records already");
+    const error = await assertRejects(
+      over,
+      StateError,
+      "there are records already",
+    );
+    assertEquals(error.tunnelCode, "TUN813");
     assertEquals((await loadAuthorities(engine)).bundle, bundle);
     const { engine: half } = await engineOf(new MemoryPlace());
     await half.transact((change) => change.put("nodes/n.json", "{}"));

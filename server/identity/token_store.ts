@@ -314,12 +314,14 @@ function checkRequest({ nodePattern, identifiers, uses }: TokenRequest): void {
     throw new StateError(
       `Cannot make a token for nodes named "${nodePattern}": wanted ` +
         NAME_PATTERN_RULE,
+      "TUN101",
     );
   }
   if (uses < 1 || uses > TOKEN_USES_MAX) {
     throw new StateError(
       `Cannot make a token for ${uses} uses: 1 to ${TOKEN_USES_MAX} are ` +
         "possible",
+      "TUN101",
     );
   }
   parseIdentifiers(identifiers, "flag");

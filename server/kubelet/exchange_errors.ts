@@ -4,6 +4,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
@@ -38,7 +39,7 @@ export interface KubeletRefusal {
  * @throws What is our own fault.
  */
 export function kubeletError(kubelet: string, error: unknown): KubeletError {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   const sentence = `Cannot reach ${kubelet}: ${message}`;
   if (error instanceof DialError) {
     // Upstream's 503 would invite clients to try again at once.

@@ -12,6 +12,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import { atMost, within } from "../../platform/time/deadline.ts";
 import { conduitOf } from "../../net/stream/stream_conduit.ts";
 import { Socket } from "../../net/stream/socket.ts";
@@ -186,7 +187,7 @@ export class KubeletExchange {
       this.#giveUp(
         error instanceof MessageError
           ? error
-          : new CallerLeft(`the caller has left: ${textOf(error)}`),
+          : new CallerLeft(`the caller has left: ${messageOf(error)}`),
       );
     }
   }
@@ -296,7 +297,7 @@ export class KubeletExchange {
     try {
       await this.#caller.writeAll(bytes);
     } catch (error) {
-      throw new CallerLeft(`the caller has left: ${textOf(error)}`);
+      throw new CallerLeft(`the caller has left: ${messageOf(error)}`);
     }
   }
 
@@ -360,8 +361,4 @@ export class KubeletExchange {
 /** Reads `socket` to its end and drops everything. */
 async function drained(socket: Socket): Promise<void> {
   while (await socket.fill()) socket.drop(socket.bytes.length);
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

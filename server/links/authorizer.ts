@@ -10,6 +10,8 @@
 
 import type { Code } from "../../proto/codes/codes.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
+import { isNodeName, NODE_NAME_RULE } from "../../proto/identity/node_name.ts";
+import { quoted } from "../../proto/peer/quoted.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type {
   LinkAuthorization,
@@ -87,7 +89,14 @@ export function anonymousAuthorizer(
 ): Authorizer {
   return ({ peer }) => {
     if (!isAnonymous(peer.identity)) return undefined;
-    if (isAllowed) return ADMITTED;
+    // In capitals, too, as Konnectivity's agents may be called.
+    if (isAllowed && isNodeName(peer.agentId.toLowerCase())) return ADMITTED;
+    if (isAllowed) {
+      return refuse(
+        `Cannot admit this agent: its id ${quoted(peer.agentId)} is no name ` +
+          `of a node; wanted ${NODE_NAME_RULE}`,
+      );
+    }
     return refuse(
       `Cannot admit this agent: it showed no certificate, ${howToJoin}`,
       StatusCode.UNAUTHENTICATED,

@@ -52,3 +52,25 @@ Deno.test("a peer that shows nothing receives what to do", async () => {
   const allowed = authorize([anonymousAuthorizer(true, "")], CANDIDATE);
   assertEquals(allowed, undefined);
 });
+
+Deno.test("who shows nothing is called as a node may be, as Konnectivity's agents are", () => {
+  const admitted = (agentId: string) =>
+    authorize([anonymousAuthorizer(true, "")], {
+      peer: { ...peer, agentId },
+      token: "",
+    }) === undefined;
+  for (
+    const id of [
+      "0f8fad5b-d9cb-469f-a165-70867728950e",
+      "ip-10-0-0-7.eu-west-1.compute.internal",
+      "Edge-1",
+      "node_7",
+    ]
+  ) assertEquals(admitted(id), true, id);
+  for (
+    const id of [
+      ...["x$(touch FILE);y", "a b", "a|b", "`id`", "../x", "a\nb", "-rf"],
+      ...["\u200bgw", "gw\u202e", "ünde", "tunnel-server", "", "a".repeat(201)],
+    ]
+  ) assertEquals(admitted(id), false, id);
+});

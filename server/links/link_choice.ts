@@ -66,9 +66,9 @@ export class LinkGroup {
     return this.#members.length === 0;
   }
 
-  /** Conduits and pending dials of all links. */
+  /** Conduits and pending dials of all links, without those that end. */
   get load(): number {
-    return this.#members.reduce((sum, { link }) => sum + link.load, 0);
+    return this.#members.reduce((sum, { link }) => sum + loadOf(link), 0);
   }
 
   /** In order of arrival. */
@@ -154,7 +154,15 @@ function chooseLink(links: readonly Member[], nowMs: number): Member {
 }
 
 function lessLoaded(a: Member, b: Member): Member {
-  return b.link.load < a.link.load ? b : a;
+  return loadOf(b.link) < loadOf(a.link) ? b : a;
+}
+
+/**
+ * Whoever dials again when its connection is over must not find that one still
+ * counted, until a goodbye has come back: it would be sent elsewhere for it.
+ */
+function loadOf({ load, ending = 0 }: AgentLink): number {
+  return load - ending;
 }
 
 /** Both move bulk, so both have fresh round trips, queues included. */

@@ -4,7 +4,9 @@ import { Prng } from "../../tests/support/memory/prng.ts";
 import { LinkGroup, OPEN_MS, Rank } from "./link_choice.ts";
 
 /** What a test says of a link; it is calm and empty otherwise. */
-type Given = Partial<Pick<FakeLink, "bulkConduits" | "roundTripMs" | "load">>;
+type Given = Partial<
+  Pick<FakeLink, "bulkConduits" | "roundTripMs" | "load" | "ending">
+>;
 
 /** An agent whose links are named A, B … */
 class Agent {
@@ -118,4 +120,11 @@ Deno.test("no conduit is put beside bulk while a link without it is there", () =
       }
     }
   }
+});
+
+Deno.test("what only waits for a goodbye sends no dial elsewhere", () => {
+  const agent = new Agent({ load: 1, ending: 1 }, { load: 1 });
+  assertEquals(agent.dial(), "A");
+  const even = new Agent({ load: 1, ending: 1 }, {});
+  assertEquals(even.dial(), "A", "of equals the first");
 });

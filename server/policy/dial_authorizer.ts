@@ -149,5 +149,6 @@ export function namesOf(
   wanted: string | undefined,
 ): readonly string[] {
   if (agent !== undefined) return [agent.agentId, ...agent.identifiers.host];
-  return wanted === undefined ? [] : [wanted];
+  // An agent elsewhere: what stands in front says which name it is.
+  return wanted === undefined ? [] : [wanted.replace(/^(?:host|id)=/, "")];
 }

@@ -33,10 +33,19 @@ export interface DialWay {
   readonly load?: number;
   /** Its other end owes a sign of life: others are asked first. */
   readonly isStill?: boolean;
-  /** Milliseconds (clock) when anything last arrived from its other end. */
-  readonly lastHeardMs: number;
+  /**
+   * Since when its other end was asked for a sign of life and has not answered.
+   */
+  readonly askedMs: number | undefined;
+  /** Its other end has answered so lately that it lives, and hears us. */
+  readonly isProven: boolean;
   /** Asks its other end for a sign of life, unless one is waited for. */
   checkLiveness(): void;
+  /**
+   * Behind `dial`: calls `then` when what is said early may follow it, which may
+   * be at once, and never where it follows the answer.
+   */
+  whenAlive(then: () => void): void;
   /**
    * Asks for the connection. Deadlines are the caller's business.
    *
@@ -105,12 +114,20 @@ export class LinkWay implements DialWay {
     return `agent ${agentId} (${remoteAddress})`;
   }
 
-  get lastHeardMs(): number {
-    return this.leadsTo.lastHeardMs;
+  get askedMs(): number | undefined {
+    return this.leadsTo.askedMs;
+  }
+
+  get isProven(): boolean {
+    return this.leadsTo.isProven;
   }
 
   checkLiveness(): void {
     if (this.leadsTo.askedMs === undefined) this.leadsTo.checkLiveness();
+  }
+
+  whenAlive(then: () => void): void {
+    this.leadsTo.whenAlive(then);
   }
 
   dial(events: DialEvents, options: LinkDialOptions): PendingDial {

@@ -44,6 +44,7 @@ import {
   pathOf,
 } from "./ongoing_dial.ts";
 import { NO_PEERS, type Peer, type Peers } from "../peers/peers.ts";
+import { hostIsNode, meantNode } from "./meant_node.ts";
 import { peersHint } from "./peers_hint.ts";
 
 import type {
@@ -130,6 +131,8 @@ export interface DialerOptions {
 export interface CallerDial extends RequestedDial {
   /** See `ONE_AGENT_FIELD`. */
   readonly oneAgent?: boolean;
+  /** See `NODE_NAME_FIELD`. */
+  readonly maybeNode?: boolean;
   /** The caller's span, or ours below it. */
   readonly trace?: TraceContext | undefined;
   /** See `DialContext.takeEarlyData`. */
@@ -142,12 +145,18 @@ export interface IdentifiedDial extends CallerDial {
 }
 
 /** Dials for all frontends of a server. */
+/** Callers with several servers ask the next one after these words. */
+const ENDING = "No agent available: the server is stopping";
+
 export class Dialer {
   readonly #options: DialerOptions;
 
   constructor(options: DialerOptions) {
     this.#options = options;
   }
+
+  /** Each dial is for another server: this one is about to end. */
+  isEnding = false;
 
   /** Starts a dial. The answer may come before this returns. */
   dial(asked: CallerDial, answer: DialAnswer): PendingDial {
@@ -165,6 +174,14 @@ export class Dialer {
   #dial(request: IdentifiedDial, answer: DialAnswer): PendingDial {
     const { registry, authorizer } = this.#options;
     const { trace } = request;
+    if (
+      request.maybeNode === true &&
+      meantNode(request, this.#options) !== undefined
+    ) {
+      // No dial was made or denied: the next one says whom it means.
+      answer.failed(hostIsNode(request.target.address));
+      return { cancel: () => {} };
+    }
     const choosing = startChild("choose agent", trace);
     const picked = registry.pick(request.target, request.node);
     const link = picked.kind === "noAgent" ? undefined : picked.link;
@@ -191,6 +208,7 @@ export class Dialer {
       answer,
       this.#options,
       (tried, place) => this.#another(request, tried, place),
+      () => this.#hasChoice(request, way),
     );
     dial.start();
     return dial;
@@ -201,6 +219,14 @@ export class Dialer {
     return id === undefined || this.#options.conduits?.has(id) === true
       ? newConnectionId()
       : id;
+  }
+
+  /** Whether another agent, or server, could be asked for it. */
+  #hasChoice(request: CallerDial, way: DialWay): boolean {
+    const { registry, forwarder } = this.#options;
+    if (registry.hasChoice(request.target, request.node)) return true;
+    const isOther = (peer: Peer) => peer.serverId !== way.forwardedTo;
+    return forwarder !== undefined && this.#peersWith(request).some(isOther);
   }
 
   /** The way that may be taken beside or after others, if there is one. */
@@ -288,6 +314,7 @@ export class Dialer {
     picked: Picked | NoAgent,
     way: DialWay | undefined,
   ): DialError | undefined {
+    if (this.isEnding) return new DialError("no-agent", ENDING);
     const { registry, authorizer, forwarder } = this.#options;
     const { target, node, oneAgent, caller } = request;
     // A caller that a policy keeps from nodes does not learn their names.

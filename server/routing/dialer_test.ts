@@ -8,95 +8,17 @@ import {
   certifiedCaller,
   socketCaller,
 } from "../../tests/support/memory/fake_caller.ts";
-import { FakeLink } from "../../tests/support/memory/fake_link.ts";
+import {
+  DialerScene as Scene,
+  TARGET,
+} from "../../tests/support/memory/dialer_scene.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
-import type { Conduit } from "../../proto/transfer/conduit.ts";
-import { type CallerDial, Dialer, type DialerOptions } from "./dialer.ts";
-import { SECOND_OPINION_MS, SILENT_MS } from "./ongoing_dial.ts";
+import { SECOND_OPINION_MS } from "./ongoing_dial.ts";
 import { DialAuthorizer } from "../policy/dial_authorizer.ts";
 import { Policy } from "../policy/policy.ts";
-import { Registry, STILL_MS } from "./registry.ts";
-
-const TARGET = { protocol: "tcp", address: "10.0.0.7:5432" };
-
-/** A dialer with agents that say what a test tells them to. */
-class Scene {
-  readonly timers = new FakeTimers();
-  readonly registry = new Registry({
-    strategies: ["default"],
-    clock: this.timers,
-    random: () => 0,
-  });
-  /** What the observer and the caller received, in order. */
-  readonly events: string[] = [];
-  readonly dialer: Dialer;
-  conduit: Conduit | undefined;
-  error: DialError | undefined;
-
-  constructor(options: Partial<DialerOptions> = {}) {
-    const { events } = this;
-    this.dialer = new Dialer({
-      registry: this.registry,
-      timers: this.timers,
-      dialTimeoutMs: 10_000,
-      observer: {
-        dialStarted: () => events.push("started"),
-        dialEnded: () => events.push("ended"),
-        dialFailed: (cause) => events.push(`counted ${cause}`),
-        connected: (tookMs) => {
-          events.push(`connected after ${tookMs}`);
-          return {
-            received: (bytes) => events.push(`received ${bytes}`),
-            sent: (bytes) => events.push(`sent ${bytes}`),
-            ended: ({ kind }) => events.push(`over ${kind}`),
-          };
-        },
-      },
-      ...options,
-    });
-  }
-
-  link(agentId = "agent-a"): FakeLink {
-    const link = new FakeLink(agentId, {}, this.timers);
-    link.lastHeardMs = this.timers.now();
-    this.registry.add(link);
-    return link;
-  }
-
-  /** Dials that agents were asked for. */
-  asked(): number {
-    return [...this.registry.links]
-      .reduce((sum, link) => sum + (link as FakeLink).dials.length, 0);
-  }
-
-  /** Whom the first dial went to. */
-  firstAsked(links: readonly FakeLink[]): FakeLink {
-    const [first] = links.filter(({ dials }) => dials.length > 0)
-      .sort((one, other) => one.dials[0]!.turn - other.dials[0]!.turn);
-    return first!;
-  }
-
-  dial(early = "", node?: string, more: Partial<CallerDial> = {}) {
-    return this.dialer.dial({
-      target: TARGET,
-      node,
-      caller: socketCaller(),
-      ...more,
-      takeEarlyData: () => new TextEncoder().encode(early),
-    }, {
-      connected: (conduit) => {
-        this.conduit = conduit;
-        this.events.push("answered");
-      },
-      failed: (error) => {
-        this.error = error;
-        this.events.push(`failed ${error.reason}`);
-      },
-    });
-  }
-}
+import { STILL_MS } from "./registry.ts";
 
 Deno.test("a dial leads to a conduit, which is counted to its end", async () => {
   const scene = new Scene();
@@ -316,16 +238,16 @@ Deno.test("early data counts as sent once the dial has succeeded", () => {
   ]);
 });
 
-Deno.test("early data stays with a caller that no agent serves", () => {
-  const scene = new Scene();
-  scene.dialer.dial({
-    target: TARGET,
-    node: undefined,
-    caller: socketCaller(),
-    takeEarlyData: () => {
-      throw new Error("taken");
-    },
-  }, { connected: () => {}, failed: () => {} });
+Deno.test("early data stays with a caller that no agent serves, or whose server ends", () => {
+  for (const isEnding of [false, true]) {
+    const scene = new Scene();
+    if (isEnding) scene.link();
+    scene.dialer.isEnding = isEnding;
+    scene.dial("words");
+    assertEquals(scene.taken, "");
+    // Callers ask the next server after these words, with what they had to say.
+    assertMatch(scene.error!.message, /^No agent available: /);
+  }
 });
 
 Deno.test("a dial whose link went before it answered goes to another agent", async () => {
@@ -510,19 +432,6 @@ Deno.test("a link that gives no sign of life is not waited for alone, where its 
   await settled();
   assertEquals([first.dials[0]!.cancelled, scene.error], [true, undefined]);
   assertEquals(scene.timers.pendingCount, 0);
-});
-
-Deno.test("a link that was silent is asked for a sign of life with the dial, others are not", () => {
-  const scene = new Scene();
-  const link = scene.link();
-  link.lastHeardMs = scene.timers.now() + 1;
-  scene.timers.advance(SILENT_MS);
-  scene.dial();
-  assertEquals(link.asked, 0);
-  scene.timers.advance(1);
-  // Words go along, so nobody else is asked; that it stands still is news anyway.
-  scene.dial("words");
-  assertEquals(link.asked, 1);
 });
 
 Deno.test("an agent that stands still costs the dials that wait for it, and none of those that follow", () => {

@@ -6,6 +6,13 @@
  * bytes goes to another agent only if the first certainly did not receive them.
  * Connecting twice does no harm; who comes second is hung up on.
  *
+ * So where another agent could be asked, such bytes go with the dial only if the
+ * first has just shown that it lives: it answered a PING within its last round
+ * trip. Otherwise a PING goes with the dial, the bytes stay with the caller, and
+ * they follow with the PING's answer; an agent near by gets them with its answer to
+ * the dial. One that stands still, or is cut off, has heard nothing then. One that
+ * does so later costs the dials of that round trip: they fail soon.
+ *
  * It refuses to know who may be asked: `another` does.
  *
  * @module
@@ -41,13 +48,13 @@ import { callerName } from "../policy/caller.ts";
 export const SECOND_OPINION_MS = 1_000;
 
 /**
- * Whoever was silent for so long is asked for a sign of life together with a dial:
- * one that stands still is then known before the next dials come.
+ * An agent that was sent what a caller said, and has answered no PING at so many
+ * looks, stands still. The dial fails where another agent could serve the next one.
+ * A look that is late does not count: this machine is busy, and may be the agent's.
  */
-export const SILENT_MS = 1_000;
-
-/** Who was heard so lately lives. */
-const HEARD_MS = 200;
+export const FROZEN_LOOKS = 3;
+export const LOOK_MS = 500;
+const LATE_MS = 100;
 
 /** The way that a dial takes. */
 export interface Choice {
@@ -86,12 +93,15 @@ export class OngoingDial implements PendingDial, LiveDial {
   readonly #answer: DialAnswer;
   readonly #options: DialerOptions;
   readonly #another: Another;
+  readonly #hasChoice: () => boolean;
   readonly #startedMs: number;
   readonly #tried: DialWay[] = [];
   #rival: Rival | undefined;
   #patience: Timer | undefined;
   /** What went with the dial, until an agent has answered. */
   #earlyData: Uint8Array | undefined;
+  /** What the caller has sent stays with it, until the agent is known to live. */
+  #isHeld = false;
   #pending: PendingDial | undefined;
   #deadline: Timer | undefined;
   #isOver = false;
@@ -104,6 +114,7 @@ export class OngoingDial implements PendingDial, LiveDial {
     answer: DialAnswer,
     options: DialerOptions,
     another: Another,
+    hasChoice: () => boolean,
   ) {
     this.#way = way;
     this.#record = record;
@@ -111,6 +122,7 @@ export class OngoingDial implements PendingDial, LiveDial {
     this.#answer = answer;
     this.#options = options;
     this.#another = another;
+    this.#hasChoice = hasChoice;
     this.#startedMs = record?.startMs ?? options.timers.now();
   }
 
@@ -148,15 +160,26 @@ export class OngoingDial implements PendingDial, LiveDial {
     }
     this.#patience = timers.after(SECOND_OPINION_MS, () => this.#doubt());
     try {
-      const earlyData = this.#request.takeEarlyData();
-      this.#earlyBytes = earlyData.length;
-      if (earlyData.length > 0) this.#earlyData = earlyData;
+      this.#isHeld = this.#isInDoubt;
+      if (!this.#isHeld) this.#takeEarlyData();
       this.#ask();
     } catch (error) {
       // A slip: what is listed, counted and timed ends here.
       if (!this.#isOver) this.#finish();
       throw error;
     }
+  }
+
+  /** Another agent may be the one that is to hear what the caller sends. */
+  get #isInDoubt(): boolean {
+    return !this.#way.isProven && this.#hasChoice();
+  }
+
+  #takeEarlyData(): Uint8Array {
+    const earlyData = this.#request.takeEarlyData();
+    this.#earlyBytes = earlyData.length;
+    if (earlyData.length > 0) this.#earlyData = earlyData;
+    return earlyData;
   }
 
   #ask(): void {
@@ -168,27 +191,49 @@ export class OngoingDial implements PendingDial, LiveDial {
       onConnected: (conduit) => this.#onConnected(conduit),
       onFailed: (error) => this.#onFailed(error),
     }, earlyData === undefined ? { id, trace } : { id, trace, earlyData });
-    this.#askForLife(way, SILENT_MS);
     // It may have failed at once, and another one be asked by now.
     if (way === this.#way) this.#pending = pending;
+    if (this.#hasChoice()) way.whenAlive(() => this.#release(way));
   }
 
-  #askForLife(way: DialWay, silentMs: number): void {
-    const nowMs = this.#options.timers.now();
-    if (nowMs - way.lastHeardMs >= silentMs) way.checkLiveness();
+  /** What the caller has sent may follow its dial, if that is the only one. */
+  #release(way: DialWay): void {
+    if (!this.#isHeld || this.#isOver || this.#earlyBytes > 0) return;
+    if (way !== this.#way || this.#rival !== undefined) return;
+    this.#isHeld = false;
+    this.#pending?.sendEarly?.(this.#takeEarlyData());
   }
 
   /** The agent, its link or its target may stand still. */
   #doubt(): void {
-    // Many may wait for slow targets behind one link: no PING for each of them.
-    this.#askForLife(this.#way, HEARD_MS);
+    this.#way.checkLiveness();
+    if (this.#earlyBytes > 0) return this.#watch();
     this.#askAnother();
     if (this.#rival !== undefined || !this.#mayAskTwo) return;
     // By then it is known whether the link itself stands still.
     this.#patience = this.#options.timers.after(
       STILL_MS,
-      () => this.#askAnother(),
+      () => this.#earlyBytes > 0 ? this.#watch() : this.#askAnother(),
     );
+  }
+
+  /** What the caller sent may have been heard, so that nobody else may hear it. */
+  #watch(looks = 1): void {
+    const { timers } = this.#options;
+    const dueMs = timers.now() + LOOK_MS;
+    this.#patience = timers.after(LOOK_MS, () => {
+      if (timers.now() > dueMs + LATE_MS) return this.#watch();
+      const isAsked = this.#way.askedMs !== undefined;
+      if (!isAsked || !this.#hasChoice()) return this.#doubt();
+      if (looks < FROZEN_LOOKS) return this.#watch(looks + 1);
+      this.#pending?.cancel();
+      const silence = new DialError(
+        "link-lost",
+        "it gives no sign of life; what was said first may have reached the " +
+          "target, so no other one is asked",
+      );
+      this.#fail(this.#way.named(silence), "link-lost");
+    });
   }
 
   /** What means nothing for the target, such as a lost link: another is asked. */
@@ -292,7 +337,13 @@ export class OngoingDial implements PendingDial, LiveDial {
 
   sendEarly(bytes: Uint8Array): number {
     // With two that are asked it waits for the one that answers.
-    if (this.#isOver || this.#rival !== undefined) return 0;
+    if (this.#isOver || this.#isHeld || this.#rival !== undefined) return 0;
+    if (this.#isInDoubt) {
+      this.#isHeld = true;
+      const way = this.#way;
+      way.whenAlive(() => this.#release(way));
+      return 0;
+    }
     const isKept = this.#way.forwardedTo !== undefined;
     if (isKept && !this.#canKeep(bytes)) return 0;
     const sent = this.#pending?.sendEarly?.(bytes) ?? 0;
@@ -331,7 +382,7 @@ export class OngoingDial implements PendingDial, LiveDial {
     );
     const recorded = this.#record?.observing(counter) ?? counter;
     const { facts } = this;
-    const observed = log?.wants(this.#request.id) === true
+    const observed = log?.wants() === true
       ? log.opened(facts, this.#startedMs, recorded)
       : recorded;
     const live = this.#options.conduits?.open(

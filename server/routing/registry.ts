@@ -224,6 +224,11 @@ export class Registry {
     return this.#choose(this.#candidates(target, node), isWanted);
   }
 
+  /** Whether more agents than one could be picked. */
+  hasChoice(target: DialTarget, node: string | undefined): boolean {
+    return (this.#candidates(target, node)?.all.length ?? 0) > 1;
+  }
+
   /** The strategy that finds the agents for a target, if one does. */
   strategyFor({ address }: DialTarget): StrategyName | undefined {
     const host = targetHost(address);

@@ -138,7 +138,7 @@ export function unreadable(path: string, error: unknown): StateError {
   const remedy = error instanceof Deno.errors.NotFound
     ? "; restore the state directory from a backup (docs/identity.md)"
     : "";
-  return new StateError(`Cannot use ${path}: ${seen}${remedy}`, {
+  return new StateError(`Cannot use ${path}: ${seen}${remedy}`, undefined, {
     cause: error,
   });
 }

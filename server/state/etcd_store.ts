@@ -214,5 +214,5 @@ function worded(error: unknown): unknown {
   const { message } = error;
   return isAboutMember(error.code)
     ? new StateAwayError(message, { cause: error })
-    : new StateError(message, { cause: error });
+    : new StateError(message, undefined, { cause: error });
 }

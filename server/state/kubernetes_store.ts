@@ -383,5 +383,5 @@ function worded(error: unknown): unknown {
   const isAway = code === 0 || code === 429 || (code ?? 0) >= 500;
   return isAway
     ? new StateAwayError(message, { cause: error })
-    : new StateError(message, { cause: error });
+    : new StateError(message, undefined, { cause: error });
 }

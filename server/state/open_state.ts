@@ -5,16 +5,19 @@
  * @module
  */
 
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { StateKeySource } from "../options.ts";
 import { checkState, createState } from "./remote_creation.ts";
-import { RemoteEngine } from "./remote_engine.ts";
+import { OPEN_TIMEOUT_MS, RemoteEngine } from "./remote_engine.ts";
 import type { RemoteStore } from "./remote_store.ts";
 import { SealedEngine, SealedTransaction } from "./sealed_engine.ts";
 import { readSealingKey } from "./sealing.ts";
 import type { StateConnection } from "./state_connection.ts";
 import { StateDirectory } from "./state_directory.ts";
 import type { StateEngine, StateTransaction } from "./state_engine.ts";
+import { StateAwayError } from "./state_error.ts";
 
 /** A state that is open. */
 export interface OpenState {
@@ -67,13 +70,25 @@ export async function openOrCreateState(
     );
   }
   const local = await StateDirectory.openLocal(stateDirectory);
+  const untilMs = systemTimers.now() + OPEN_TIMEOUT_MS;
   const engine = new SealedEngine(await openRemote(source), key);
-  try {
+  const making = async () => {
     const isNew = await createState(engine, fill);
     await checkState(engine);
     return { engine, local, isNew };
+  };
+  try {
+    return await within({
+      timers: systemTimers,
+      timeoutMs: Math.max(0, untilMs - systemTimers.now()),
+      late: () =>
+        new StateAwayError(
+          `Cannot open the state in ${connection.name}: it has not answered ` +
+            `within ${OPEN_TIMEOUT_MS / 1_000} s`,
+        ),
+    }, making());
   } catch (error) {
-    await engine.close();
+    unawaited("task", engine.close());
     throw error;
   }
 }

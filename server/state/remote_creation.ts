@@ -31,6 +31,7 @@ export function createState(
             engine.where(COPYING_RECORD)
           }); end it with \`tunnel ` +
           "state copy`",
+        "TUN813",
       );
     }
     for (const folder of ["tokens", "nodes"]) {

@@ -10,6 +10,7 @@
  * @module
  */
 
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { atMost } from "../../platform/time/deadline.ts";
 import { pause } from "../../platform/time/pause.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
@@ -31,7 +32,7 @@ import {
 } from "./state_engine.ts";
 import { StateAwayError, StateError } from "./state_error.ts";
 
-/** How long the first reading may take. */
+/** How long the first reading may take, and all that a start asks then. */
 export const OPEN_TIMEOUT_MS = 15_000;
 
 /**
@@ -97,7 +98,8 @@ export class RemoteEngine implements StateEngine {
     if (engine.#isOpen) return engine;
     const { name } = options.store;
     const why = engine.#outage?.why ?? "it has not sent everything in time";
-    await engine.close();
+    // A request that is under way has a time of its own, and nobody wants it.
+    unawaited("task", engine.close());
     throw new StateAwayError(`Cannot open the state in ${name}: ${why}`);
   }
 
@@ -184,6 +186,7 @@ export class RemoteEngine implements StateEngine {
     throw new StateError(
       `Cannot change ${this.noun}: others changed the same records ` +
         `${ATTEMPTS_MAX} times meanwhile; try again`,
+      "TUN119",
     );
   }
 

@@ -12,6 +12,7 @@ import {
 import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
 import { EtcdStore } from "./etcd_store.ts";
 import { KubernetesStore, PROBE_MS } from "./kubernetes_store.ts";
+import { OPEN_TIMEOUT_MS, RemoteEngine } from "./remote_engine.ts";
 import { NO_VERSION, type StoreEvents } from "./remote_store.ts";
 import { StateAwayError, StateError } from "./state_error.ts";
 
@@ -28,6 +29,21 @@ function etcdRig() {
   const store = new EtcdStore({ ...place, ...TOOLS });
   return { etcd, client, store };
 }
+
+Deno.test("opening ends at its deadline, whatever is still under way there", async () => {
+  const timers = new FakeTimers();
+  const { client, store } = etcdRig();
+  // A quorum is lost: what was asked is not answered, and has a time of its own.
+  store.follow = () => {};
+  store.stop = () => new Promise<void>(() => {});
+  const opening = RemoteEngine.open({
+    ...{ store, timers, wallClock: Date.now, random: () => 0 },
+    warn: () => {},
+  });
+  timers.advance(OPEN_TIMEOUT_MS);
+  await assertRejects(() => opening, StateAwayError, "Cannot open the state");
+  client[Symbol.dispose]();
+});
 
 Deno.test("etcd: whether a change was made is seen when its answer is lost", async () => {
   const { etcd, client, store } = etcdRig();

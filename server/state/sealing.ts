@@ -68,9 +68,12 @@ export async function readSealingKey(
     await checkPrivate(path, "read");
     bytes = await Deno.readFile(path);
   } catch (error) {
-    if (error instanceof PrivateFileError) throw new StateError(error.message);
+    if (error instanceof PrivateFileError) {
+      throw new StateError(error.message, "TUN814");
+    }
     throw new StateError(
       `Cannot use --state-key-file ${path}: ${systemProblem(error)}`,
+      "TUN814",
     );
   }
   const { length } = bytes;
@@ -78,6 +81,7 @@ export async function readSealingKey(
     throw new StateError(
       `Cannot use --state-key-file ${path}: it has ${length} bytes, wanted ` +
         `${KEY_FILE_BYTES_MIN} random ones (head -c 32 /dev/urandom > FILE)`,
+      "TUN814",
     );
   }
   return await sealingKey(bytes, path);
@@ -150,6 +154,7 @@ export async function openText(
     throw new StateError(
       `Cannot use ${where}: it is not encrypted, and --state-key-file says ` +
         "that it should be; `tunnel state copy` into an empty place encrypts it",
+      "TUN814",
     );
   }
   const sealed = parsed(text);
@@ -161,6 +166,7 @@ export async function openText(
     throw new StateError(
       `Cannot use ${where}: it is encrypted with the key ${kept}; give ` +
         "--state-key-file, the same file as on the other servers",
+      "TUN814",
     );
   }
   if (key.id !== sealed.key) {
@@ -168,6 +174,7 @@ export async function openText(
       `Cannot use ${where}: it is encrypted with the key ${kept}, and ` +
         `${key.path} is the key ${key.id}; give --state-key-file the same ` +
         "file as on the other servers",
+      "TUN814",
     );
   }
   try {

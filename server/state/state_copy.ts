@@ -166,12 +166,16 @@ async function checkEmpty(root: string): Promise<void> {
       throw new StateError(
         `Cannot copy to ${root}: it holds ${name}; name a directory that is ` +
           "empty or not there. Nothing was changed",
+        "TUN813",
       );
     }
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return;
     if (error instanceof StateError) throw error;
-    throw new StateError(`Cannot copy to ${root}: ${systemProblem(error)}`);
+    throw new StateError(
+      `Cannot copy to ${root}: ${systemProblem(error)}`,
+      "TUN813",
+    );
   }
 }
 
@@ -188,6 +192,7 @@ function occupied(to: StateEngine): StateError {
   return new StateError(
     `Cannot copy to ${to.noun}: there are records already (such as ` +
       `${to.where("ca/roles.json")}); name an empty place. Nothing was changed`,
+    "TUN813",
   );
 }
 
@@ -195,5 +200,6 @@ function changing({ noun }: StateEngine): StateError {
   return new StateError(
     `Cannot copy ${noun}: it changes all the while; stop the servers that use ` +
       "it, and copy again",
+    "TUN813",
   );
 }

@@ -19,6 +19,7 @@
  *     nodes-seen.jsonl   since when nodes are here or gone; node_history.ts
  *     admin.token        lets its readers operate the server; admin_token.ts
  *     admin-view.token   lets its readers see what the server knows
+ *     admin-logins-*     which browsers are let in; logins.ts
  *     admin.sock         where the server's user does either; admin_port.ts
  *     frontend.sock      where callers get in, unless flags say otherwise
  *
@@ -28,6 +29,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import { removeFile } from "../../platform/files/atomic_file.ts";
 import { isSystemError } from "../../platform/files/file_error.ts";
 import { watchFiles } from "../../platform/files/watch_files.ts";
@@ -190,7 +192,7 @@ export class StateDirectory implements StateEngine {
       return Deno.readTextFileSync(this.path(key));
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
-      const seen = error instanceof Error ? error.message : `${error}`;
+      const seen = messageOf(error);
       throw damaged(this, key, seen);
     }
   }

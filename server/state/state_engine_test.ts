@@ -20,6 +20,7 @@ import { sealingKey } from "./sealing.ts";
 import { StateDirectory } from "./state_directory.ts";
 import type { StateEngine } from "./state_engine.ts";
 import { StateError } from "./state_error.ts";
+import { eventually } from "../../tests/support/watch/patience.ts";
 
 // What every engine promises, whatever it keeps records in: two servers each.
 
@@ -109,12 +110,7 @@ function kubernetes(): Promise<Place> {
 const PLACES = { directory, memory, sealed, etcd, kubernetes };
 
 /** Settles when the other engine has heard of it. */
-async function until(isSo: () => boolean): Promise<void> {
-  for (let tries = 0; !isSo(); tries++) {
-    if (tries > 200) throw new Error("it never came");
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
+const until = (isSo: () => boolean) => eventually("the other heard", isSo);
 
 for (const [name, open] of Object.entries(PLACES)) {
   const promise = (sentence: string, check: (place: Place) => Promise<void>) =>

@@ -11,13 +11,23 @@ import type { StateRecords } from "./state_engine.ts";
 /** A state, or a record of it, that cannot be used. */
 export class StateError extends Error {
   override readonly name: string = "StateError";
-  readonly tunnelCode: Code = "TUN801";
+
+  constructor(
+    message: string,
+    readonly tunnelCode: Code = "TUN801",
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
 }
 
 /** What the state is kept in cannot be reached now: nothing is changed. */
 export class StateAwayError extends StateError {
   override readonly name = "StateAwayError";
-  override readonly tunnelCode: Code = "TUN802";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, "TUN802", options);
+  }
 }
 
 /** How sentences name records. */

@@ -11,11 +11,12 @@ import { Certificates } from "./certificates.tsx";
 import { ConduitList } from "./conduit_list.tsx";
 import { ConfirmDialog, role } from "./confirm.tsx";
 import { Discovery } from "./discovery.tsx";
-import { LinkMap } from "./link_map.tsx";
 import { Log } from "./log.tsx";
 import { Said, State } from "./marks.tsx";
 import { NodeList } from "./node_list.tsx";
 import { Overview } from "./overview.tsx";
+import { programName } from "../../../proto/admin/program_name.ts";
+import { peerText } from "./peer_text.ts";
 import { place, placeLink } from "./place.ts";
 import {
   clock,
@@ -44,10 +45,6 @@ const VIEWS: readonly View[] = [
     shown: () => <Overview />,
   },
   {
-    ...{ name: "map", title: "Map", lists: ["nodes", "events"] },
-    shown: () => <LinkMap />,
-  },
-  {
     ...{ name: "nodes", title: "Nodes", lists: ["nodes", "events"] },
     shown: () => <NodeList />,
     count: () => {
@@ -57,7 +54,11 @@ const VIEWS: readonly View[] = [
     },
   },
   {
-    ...{ name: "conduits", title: "Conduits", lists: ["conduits", "events"] },
+    ...{
+      name: "conduits",
+      title: "Connections",
+      lists: ["conduits", "events"],
+    },
     shown: () => <ConduitList />,
     count: () => status.value?.traffic.conduits,
   },
@@ -85,11 +86,13 @@ export function App(): VNode {
   const view = VIEWS.find(({ name }) => name === place.value.view) ?? VIEWS[0]!;
   useEffect(() => follow(view.lists), [view]);
   useEffect(() => {
-    document.title = `${view.title} · tunnel`;
+    const program = status.peek()?.program;
+    const name = program === undefined ? "tunnel" : programName(program);
+    document.title = `${view.title} · ${peerText(name)}`;
     document.getElementById("main")?.scrollTo(0, 0);
     document.querySelector("nav [aria-current]")
       ?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [view]);
+  }, [view, status.value === undefined]);
   useEffect(() => {
     addEventListener("keydown", findBySlash);
     return () => removeEventListener("keydown", findBySlash);
@@ -129,7 +132,7 @@ function Top(): VNode {
       <p class="who">
         {program && (
           <>
-            <Said text={program.id} />{" "}
+            <Said text={programName(program)} />{" "}
             <span class="faint is-spare">
               <Said text={program.version} />
             </span>

@@ -1,5 +1,5 @@
 /**
- * Lines over the last minutes, drawn by uPlot on a canvas; what they say now
+ * Lines over the last hour, drawn by uPlot on a canvas; what they say now
  * stands beside them as text, and the last minute as a table for those who want
  * or need one.
  *

@@ -136,14 +136,14 @@ export function ConduitList(): VNode {
   const kept = Object.fromEntries(query);
   return (
     <SplitView
-      title="Conduits"
+      title="Connections"
       isOpen={name !== ""}
       panel={<ConduitPanel key={name} id={name} />}
       onClose={() => goTo("conduits", "", kept)}
       tools={<Tools shown={keys.length} {...{ state, node }} />}
     >
       <VirtualGrid<ConduitInfo>
-        label="Conduits"
+        label="Connections"
         columns={COLUMNS}
         keys={keys}
         get={(key) => conduits.items.get(key)}
@@ -158,7 +158,7 @@ export function ConduitList(): VNode {
           </>
         )}
         empty={conduits.isKnown.value
-          ? "There is no conduit like that."
+          ? "There is no connection like that."
           : "Waiting for the server …"}
       />
     </SplitView>
@@ -176,7 +176,7 @@ function Tools(
   return (
     <>
       <Search
-        label="Find a conduit"
+        label="Find a connection"
         hint="target, caller, node, service, id"
         text={search}
       />

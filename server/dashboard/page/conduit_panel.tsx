@@ -22,7 +22,7 @@ export function killOf(conduit: ConduitInfo): Action {
   const { id, caller, target } = conduit;
   return {
     verb: "Kill",
-    question: `Kill this conduit to ${peerText(target)}?`,
+    question: `Kill this connection to ${peerText(target)}?`,
     consequence: `Both ends see a reset, and bytes under way are lost. ` +
       `${peerText(caller)} asked for it ${
         durationText(clock.peek() - Date.parse(conduit.startedAt))

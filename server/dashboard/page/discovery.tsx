@@ -38,7 +38,7 @@ const COLUMNS: readonly Column<Client>[] = [
     cell: ({ kinds }) => countText(resourcesOf(kinds)),
   },
   {
-    ...{ id: "form", title: "Form", width: 120, grows: 1, need: 4 },
+    ...{ id: "form", title: "Form", width: 150, grows: 2, need: 4 },
     cell: ({ form, mode }) => peerText(`${form}, ${mode}`),
   },
   {
@@ -58,6 +58,11 @@ const CHOICES: readonly FilterChoice[] = [
   { value: "refused", title: "refused" },
 ];
 
+/** What needs attention first. */
+function clientRank({ state }: Client): number {
+  return state === "refused" ? 0 : state === "in sync" ? 2 : 1;
+}
+
 /** See the module description. */
 export function Discovery(): VNode {
   const asked = useAsked<DiscoveryAnswer>(ADMIN_PATHS.discovery, AGAIN_MS);
@@ -75,7 +80,10 @@ export function Discovery(): VNode {
         (state === "" || client.state === state) &&
         (text === "" || client.name.toLowerCase().includes(text))
       )
-      .map(({ name }) => name).sort(compareNames), [byName, state, text]);
+      .sort((a, b) =>
+        clientRank(a) - clientRank(b) || compareNames(a.name, b.name)
+      )
+      .map(({ name }) => name), [byName, state, text]);
   const open = byName.get(name);
   const kept = Object.fromEntries(query);
   return (

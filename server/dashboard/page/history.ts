@@ -1,16 +1,19 @@
 /**
- * What passed in the last minutes, one sample for each status that came.
+ * What passed in the last hour: what the server has kept, and a sample for each
+ * status that came since.
  *
  * @module
  */
 
 import { type Signal, signal } from "@preact/signals";
+import type { HistoryAnswer } from "../../../proto/admin/history_answer.ts";
 import type { StatusAnswer } from "../../../proto/admin/status_answer.ts";
 
 /** What the charts show. */
-export const HISTORY_SECONDS = 300;
-/** A second each, and some more: servers may send them unevenly. */
-const SAMPLES_MAX = 400;
+export const HISTORY_SECONDS = 3_600;
+/** Of those that came each is kept; before that one of each of these steps. */
+const RECENT_SECONDS = 300;
+const STEP_SECONDS = 10;
 /** After so long without a sample the line is broken. */
 const GAP_SECONDS = 5;
 
@@ -34,7 +37,7 @@ export function remember({ program, traffic }: StatusAnswer): void {
   const before = samples.value;
   const last = before.at(-1);
   if (Number.isNaN(seconds) || (last && seconds <= last.seconds)) return;
-  const next = [...before.slice(-SAMPLES_MAX)];
+  const next = thinned(before, seconds);
   if (last && seconds - last.seconds > GAP_SECONDS) {
     next.push(nothingAt(last.seconds + 1));
   }
@@ -47,6 +50,30 @@ export function remember({ program, traffic }: StatusAnswer): void {
     dials: traffic.dialRate,
   });
   samples.value = next;
+}
+
+/** Puts what the server has kept in front of, and between, what is known. */
+export function recall({ samples: kept }: HistoryAnswer): void {
+  const known = samples.value.filter(({ toTarget }) => toTarget !== null);
+  const older = kept.map((sample): Sample => ({
+    seconds: Date.parse(sample.at) / 1000,
+    toTarget: sample.toTargetRate,
+    fromTarget: sample.fromTargetRate,
+    p50: sample.dialP50Ms ?? null,
+    p99: sample.dialP99Ms ?? null,
+    dials: sample.dialRate,
+  }));
+  const all = [...older, ...known].sort((a, b) => a.seconds - b.seconds);
+  samples.value = thinned(all, all.at(-1)?.seconds ?? 0);
+}
+
+function thinned(all: readonly Sample[], nowSeconds: number): Sample[] {
+  const step = ({ seconds }: Sample) => Math.floor(seconds / STEP_SECONDS);
+  return all.filter((sample, at) =>
+    sample.seconds > nowSeconds - RECENT_SECONDS ||
+    (sample.seconds > nowSeconds - HISTORY_SECONDS &&
+      (at === 0 || step(sample) !== step(all[at - 1]!)))
+  );
 }
 
 function nothingAt(seconds: number): Sample {

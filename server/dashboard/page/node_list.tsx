@@ -25,10 +25,11 @@ const search = signal("");
 const sorting: Signal<Sorting> = signal({ column: "state", isDown: false });
 
 /** What needs attention first. */
-export function nodeRank({ state, problem, isDuplicate }: NodeSummary): number {
-  if (state === "pending") return 0;
-  if (isDuplicate || (state === "online" && problem !== undefined)) return 1;
-  return state === "offline" ? 2 : state === "online" ? 3 : 4;
+function nodeRank({ state, problem, isDuplicate }: NodeSummary): number {
+  if (state === "offline") return 0;
+  if (state === "pending") return 1;
+  if (state === "revoked") return 4;
+  return isDuplicate || problem !== undefined ? 2 : 3;
 }
 
 const COLUMNS: readonly (Column<NodeSummary> & {
@@ -56,7 +57,7 @@ const COLUMNS: readonly (Column<NodeSummary> & {
     cell: ({ since }) => <Ago at={since} />,
   },
   {
-    ...{ id: "conduits", title: "Conduits", width: 82, need: 1 },
+    ...{ id: "conduits", title: "Connections", width: 98, need: 1 },
     ...{ isNumber: true, isSortable: true },
     value: ({ conduits }) => conduits,
     cell: ({ conduits }) => conduits === 0 ? "–" : countText(conduits),
@@ -86,7 +87,7 @@ const COLUMNS: readonly (Column<NodeSummary> & {
     cell: ({ links }) => links === 0 ? "–" : countText(links),
   },
   {
-    ...{ id: "version", title: "Version", width: 84, need: 9 },
+    ...{ id: "version", title: "Version", width: 108, need: 9 },
     isSortable: true,
     value: ({ version }) => version,
     cell: ({ version }) => <Said text={version ?? "–"} />,

@@ -1,5 +1,5 @@
 /**
- * One node in full: what may be done with it, its links, its biggest conduits,
+ * One node in full: what may be done with it, its links, its biggest connections,
  * what has happened to it.
  *
  * @module
@@ -17,7 +17,7 @@ import { EventRows } from "./event_rows.tsx";
 import { Ago, Fact, Facts, Nothing, Said, State, Until } from "./marks.tsx";
 import { peerText } from "./peer_text.ts";
 import { placeLink } from "./place.ts";
-import { nodes } from "./server_state.ts";
+import { nodes, status } from "./server_state.ts";
 import { countOf, msText, rateText, timeText } from "./units.ts";
 import { Warnings } from "./overview.tsx";
 
@@ -64,11 +64,13 @@ export function NodePanel({ name }: { readonly name: string }): VNode {
 export function actionsOf(node: NodeSummary): readonly Action[] {
   const path = ADMIN_PATHS.node + encodeURIComponent(node.name.toWellFormed());
   const actions: Action[] = [];
-  if (node.state === "pending") {
+  if (node.state === "pending" || node.state === "revoked") {
     actions.push({
       verb: "Approve",
       question: `Approve ${node.name}?`,
-      consequence: "It gets a certificate and may link to the servers.",
+      consequence: node.state === "pending"
+        ? "It gets a certificate and may link to the servers."
+        : "This takes its revocation back: it links again by itself.",
       path: `${path}/approve`,
     });
   }
@@ -76,9 +78,11 @@ export function actionsOf(node: NodeSummary): readonly Action[] {
     actions.push({
       verb: "Drain",
       question: `Drain ${node.name}?`,
-      consequence: `Its agents are asked to link to other servers. ${
-        countOf(node.conduits, "conduit")
-      } here may go on until they end.`,
+      consequence: ((status.value?.servers ?? []).length > 0
+        ? "Its agents are asked to link to the other servers. "
+        : "This server knows of no other: its agents make new links here, " +
+          "which serve what comes from now on. ") +
+        `${countOf(node.conduits, "connection")} may go on to the end.`,
       path: `${path}/drain`,
     });
   }
@@ -87,7 +91,7 @@ export function actionsOf(node: NodeSummary): readonly Action[] {
       verb: "Revoke",
       question: `Revoke ${node.name}?`,
       consequence: "Its certificate is no longer accepted, and its links and " +
-        "conduits end at once. The node must join again to come back.",
+        "connections end at once. Its name stays taken; Approve takes this back.",
       path: `${path}/revoke`,
       isGrave: true,
       asksReason: true,
@@ -105,7 +109,7 @@ function NodeFacts(
   return (
     <Facts>
       <Fact name="Why">{node.reason && <Said text={node.reason} />}</Fact>
-      <Fact name="Address now">
+      <Fact name={node.state === "online" ? "Address now" : "Last address"}>
         {node.address && <Said text={node.address} />}
       </Fact>
       <Fact name="Version">{node.version && <Said text={node.version} />}</Fact>
@@ -115,9 +119,9 @@ function NodeFacts(
       <Fact name="Round trip">
         {node.roundTripMs && msText(node.roundTripMs)}
       </Fact>
-      <Fact name="Conduits">
+      <Fact name="Connections">
         <a href={placeLink("conduits", "", { node: node.name })}>
-          {countOf(node.conduits, "conduit")}
+          {countOf(node.conduits, "connection")}
         </a>
       </Fact>
       <Fact name="To the node">{rateText(node.toTargetRate)}</Fact>
@@ -166,7 +170,7 @@ function Parts({ detail }: { readonly detail: NodeDetail }): VNode {
               <State state={link.state} /> <Said text={link.address} />
               <div class="second">
                 {link.carrier}, since <Ago at={link.since} />,{" "}
-                {countOf(link.conduits, "conduit")}
+                {countOf(link.conduits, "connection")}
                 {link.problem && (
                   <>
                     : <Said text={link.problem} />
@@ -178,7 +182,7 @@ function Parts({ detail }: { readonly detail: NodeDetail }): VNode {
           </li>
         ))}
       </ul>
-      <h3>Biggest conduits</h3>
+      <h3>Biggest connections</h3>
       {conduitDetails.length === 0 && <Nothing>It carries nothing.</Nothing>}
       <ul class="list rows">
         {conduitDetails.slice(0, 12).map((conduit) => (

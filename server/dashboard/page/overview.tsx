@@ -108,7 +108,11 @@ export function Warnings(
                       </span>
                     )}
                     {warning.code && (
-                      <code>tunnel explain {peerText(warning.code)}</code>
+                      <code>
+                        {warning.code === "TUN402" && warning.node
+                          ? `tunnel doctor node ${peerText(warning.node)}`
+                          : `tunnel explain ${peerText(warning.code)}`}
+                      </code>
                     )}
                   </div>
                 </div>
@@ -129,14 +133,14 @@ function Counts({ nodes, traffic }: StatusAnswer): VNode {
           <Count name="offline" at="nodes" of={nodes.offline} state="offline" />
           <Count name="pending" at="nodes" of={nodes.pending} state="pending" />
           <Count name="revoked" at="nodes" of={nodes.revoked} state="revoked" />
-          <Count name="links" at="map" of={nodes.links} />
+          <Count name="links" at="nodes" of={nodes.links} />
         </>
       )}
-      <Count name="conduits" at="conduits" of={traffic.conduits} />
+      <Count name="connections" at="conduits" of={traffic.conduits} />
       <Count name="dials waiting" at="conduits" of={traffic.pendingDials} />
       <Count name="dials/s" at="log" of={traffic.dialRate} />
       <Count
-        name="dials failed"
+        name="dials failed so far"
         at="log"
         of={traffic.failedDials}
       />
@@ -177,7 +181,9 @@ function Gone({ nodes }: StatusAnswer): VNode | null {
     >
       {nodes.lastGone.length === 0 && <Nothing>No node is offline.</Nothing>}
       <ul class="list rows">
-        {nodes.lastGone.slice(0, 8).map(({ name, since, reason }) => (
+        {nodes.lastGone.toSorted(byTime("since")).reverse().slice(0, 8).map((
+          { name, since, reason },
+        ) => (
           <li key={name}>
             <span class="grow">
               <NodeLink name={name} />
@@ -225,7 +231,10 @@ function Expiries({ expiries }: StatusAnswer): VNode {
     >
       {expiries.length === 0 && <Nothing>Nothing expires.</Nothing>}
       <ul class="list rows">
-        {expiries.slice(0, 8).map(({ what, at, renewal }, index) => (
+        {expiries.toSorted(byTime("at")).slice(0, 8).map((
+          { what, at, renewal },
+          index,
+        ) => (
           <li key={index}>
             <span class="grow">
               <Said text={what} />
@@ -237,6 +246,13 @@ function Expiries({ expiries }: StatusAnswer): VNode {
       </ul>
     </Panel>
   );
+}
+
+/** The first first. */
+function byTime<Name extends string>(name: Name) {
+  type Timed = { readonly [name in Name]?: string };
+  return (a: Timed, b: Timed) =>
+    Date.parse(a[name] ?? "") - Date.parse(b[name] ?? "");
 }
 
 /** Renewed by itself: that it comes is no worry. */
@@ -251,10 +267,10 @@ function Later({ at }: { readonly at: string }): VNode {
 function Busiest({ top = [] }: StatusAnswer): VNode {
   return (
     <Panel
-      title="Busiest conduits"
+      title="Busiest connections"
       note={<a href={placeLink("conduits")}>all</a>}
     >
-      {top.length === 0 && <Nothing>There is no conduit.</Nothing>}
+      {top.length === 0 && <Nothing>There is no connection.</Nothing>}
       <ul class="list rows">
         {top.slice(0, 8).map((conduit) => (
           <li key={conduit.id}>

@@ -9,12 +9,13 @@ import { type Signal, signal } from "@preact/signals";
 import { ADMIN_PATHS } from "../../../proto/admin/api.ts";
 import type { ConduitInfo } from "../../../proto/admin/conduit_answer.ts";
 import type { EventInfo } from "../../../proto/admin/event_answer.ts";
+import type { HistoryAnswer } from "../../../proto/admin/history_answer.ts";
 import type { NodeSummary } from "../../../proto/admin/node_answer.ts";
 import type { StatusAnswer } from "../../../proto/admin/status_answer.ts";
 import type { WatchEvents } from "../../../proto/admin/watch.ts";
 import { hearWarnings } from "./announce.ts";
 import { ask, AskError } from "./ask.ts";
-import { remember } from "./history.ts";
+import { recall, remember } from "./history.ts";
 import { KeyedList } from "./keyed_list.ts";
 
 /** Whether what is shown is what is. */
@@ -73,6 +74,10 @@ function connect(): void {
   source = opened;
   listen(opened, "status", (answer) => {
     retryMs = RETRY_FIRST_MS;
+    if (following.value.kind !== "live") {
+      // An older server keeps none.
+      ask<HistoryAnswer>(ADMIN_PATHS.history).then(recall, () => {});
+    }
     following.value = { kind: "live" };
     status.value = answer;
     clock.value = Date.parse(answer.program.now) || Date.now();

@@ -8,10 +8,11 @@
  * @module
  */
 
-import { quoted } from "../../../proto/peer/quoted.ts";
+import { clipped, quoted } from "../../../proto/peer/quoted.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type {
   Histogram,
+  LabelledSeries,
   MetricRegistry,
   Series,
 } from "../../../platform/metrics/metrics.ts";
@@ -20,6 +21,7 @@ import {
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
 import { SERVER_PREFIX } from "../../metrics/metric_families.ts";
+import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
 import type { Quota } from "../access/quota.ts";
 import type {
   SubscriberObserver,
@@ -35,6 +37,15 @@ const SECONDS_BOUNDS = [.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 
 
 /** Characters of a client's message that are logged. */
 const QUOTE_LENGTH_MAX = 500;
+
+/** Clients with a series of their own for what they refuse. */
+const REJECTERS_MAX = 100;
+
+/** Of a client in a label. */
+const NAME_LENGTH_MAX = 100;
+
+/** The last of gRPC's codes. */
+const CODE_MAX = 16;
 
 /** What is asked for at each scrape. */
 export interface DiscoveryFigures {
@@ -57,6 +68,8 @@ export class DiscoveryMetrics implements SubscriberObserver {
   readonly #responses: BySort;
   readonly #bytes: BySort;
   readonly #rejects: BySort;
+  readonly #rejectsByClient: LabelledSeries;
+  readonly #rejecters = new Set<string>();
 
   constructor(registry: MetricRegistry, log: Log, figures: DiscoveryFigures) {
     this.#log = log;
@@ -91,6 +104,12 @@ export class DiscoveryMetrics implements SubscriberObserver {
     this.#rejects = byType(
       "rejects_total",
       "Responses that clients refused (NACK).",
+    );
+    this.#rejectsByClient = registry.labelled(
+      "counter",
+      `${PREFIX}rejects_by_client_total`,
+      "Responses refused, by client and gRPC code; of many clients the first.",
+      ["client", "code"],
     );
     this.#pushSeconds = seconds(
       "push",
@@ -156,8 +175,23 @@ export class DiscoveryMetrics implements SubscriberObserver {
     this.#log.event(`discovery client gone: ${reason}`, { ...client, from });
   }
 
-  requested(kind: ResourceKind | undefined): void {
+  requested(
+    kind: ResourceKind | undefined,
+    { subscriber }: SubscriberStream,
+    { responseNonce, errorDetail }: DiscoveryRequest,
+  ): void {
     this.#requests[kind ?? "other"].add();
+    if (!this.#log.wantsDetails) return;
+    const what = errorDetail !== undefined
+      ? "NACK"
+      : responseNonce === ""
+      ? "request"
+      : "ACK";
+    this.#log.detail(`discovery ${what}`, {
+      client: subscriber?.name ?? "",
+      kind: kind ?? "other",
+      nonce: responseNonce,
+    });
   }
 
   unserved({ subscriber, quota }: SubscriberStream, typeUrl: string): void {
@@ -178,8 +212,10 @@ export class DiscoveryMetrics implements SubscriberObserver {
     { subscriber, quota }: SubscriberStream,
     kind: ResourceKind,
     reason: string,
+    code: number,
   ): void {
     this.#rejects[kind].add();
+    this.#rejectsOf(clipped(subscriber!.name, NAME_LENGTH_MAX), code).add();
     if (!this.#mayLog(quota)) return;
     this.#log.warn(
       `a discovery client rejects a response and keeps what it has: ${
@@ -187,6 +223,15 @@ export class DiscoveryMetrics implements SubscriberObserver {
       }`,
       { code: "TUN706", client: subscriber!.name, kind },
     );
+  }
+
+  /** Clients choose their names: those behind the first are one. */
+  #rejectsOf(name: string, code: number): Series {
+    const isKnown = this.#rejecters.has(name) ||
+      this.#rejecters.size < REJECTERS_MAX;
+    if (isKnown) this.#rejecters.add(name);
+    const shown = code >= 0 && code <= CODE_MAX ? String(code) : "other";
+    return this.#rejectsByClient.with(isKnown ? name : "others", shown);
   }
 
   #mayLog(quota: Quota): boolean {

@@ -16,6 +16,7 @@
  * @module
  */
 
+import { messageOf } from "../../../platform/errors/error_code.ts";
 import {
   INTERNAL_ERROR,
   reportInternalError,
@@ -99,11 +100,20 @@ export interface SubscriberObserver {
   ended(stream: SubscriberStream, reason: string): void;
   /** A stream was refused before it began. */
   turnedAway(): void;
-  requested(kind: ResourceKind | undefined): void;
+  requested(
+    kind: ResourceKind | undefined,
+    stream: SubscriberStream,
+    request: DiscoveryRequest,
+  ): void;
   /** The client asks for the first time for a type that is not served. */
   unserved(stream: SubscriberStream, typeUrl: string): void;
   sent(kind: ResourceKind, bytes: number): void;
-  nacked(stream: SubscriberStream, kind: ResourceKind, message: string): void;
+  nacked(
+    stream: SubscriberStream,
+    kind: ResourceKind,
+    message: string,
+    code: number,
+  ): void;
   /** The client acknowledged all of a change, so long after it. */
   converged(tookMs: number): void;
   /** A stream is ended whose client reads nothing. */
@@ -193,7 +203,7 @@ export class SubscriberStream implements ServerCallEvents {
       this.#reader.push(chunk);
       this.#countKept();
     } catch (error) {
-      this.#leave((error as Error).message);
+      this.#leave(messageOf(error));
       throw error;
     }
     this.#account.worked(clock.now() - startMs);
@@ -376,7 +386,7 @@ export class SubscriberStream implements ServerCallEvents {
     const nowMs = clock.now();
     this.state.onRequest(request, nowMs);
     const kind = this.form.kind ?? kindOfUrl(request.typeUrl);
-    observer.requested(kind);
+    observer.requested(kind, this, request);
     if (kind !== undefined) this.#noteAnswer(kind, request);
     else this.#noteUnserved(request.typeUrl);
     this.#flush();
@@ -397,7 +407,8 @@ export class SubscriberStream implements ServerCallEvents {
     this.#unanswered.delete(kind);
     if (errorDetail === undefined) return;
     this.#newSinceMs = undefined;
-    this.#host.observer.nacked(this, kind, errorDetail.message);
+    const { message, code } = errorDetail;
+    this.#host.observer.nacked(this, kind, message, code);
   }
 
   /** @returns Whether nothing is left for the next slice. */
