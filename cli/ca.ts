@@ -13,12 +13,18 @@ import {
   rotateAuthority,
   trustedBy,
 } from "../server/identity/authorities.ts";
+import {
+  certified,
+  holdersOf,
+  knowersOf,
+  stepOf,
+} from "../server/identity/authority_step.ts";
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
 import type { StateEngine } from "../server/state/state_engine.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ProgressLine } from "./program/progress.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
-import { booleanFlag } from "./flags/flag.ts";
+import { booleanFlag, choiceFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { stateCommandFlags } from "./flags/state_flags.ts";
 import { withState } from "./program/server_state.ts";
@@ -33,7 +39,15 @@ const NAMED_MAX = 5;
 
 const FLAGS = {
   ...stateCommandFlags(WHERE),
-  "json": booleanFlag(false, { group: SHOW, help: "Print JSON." }),
+  "output": choiceFlag(["text", "json"], "text", {
+    group: SHOW,
+    short: "o",
+    help: "For people or for programs.",
+  }),
+  "json": booleanFlag(false, {
+    group: SHOW,
+    help: "The same as --output json.",
+  }),
   "pem": booleanFlag(false, {
     group: SHOW,
     help: "Print the certificates that are trusted, PEM.",
@@ -53,7 +67,7 @@ const FLAGS = {
 } as const;
 
 const VERBS = {
-  show: { flags: ["json", "pem"] },
+  show: { flags: ["output", "json", "pem"] },
   rotate: { flags: ["wait"] },
   activate: { flags: ["wait"] },
   retire: { flags: ["force"] },
@@ -76,6 +90,7 @@ export const CA_COMMAND = defineCommand({
     "tunnel ca rotate --wait",
     "tunnel ca show --pem",
   ],
+  rights: "network",
   flags: FLAGS,
   async run(reading, context) {
     const { values } = reading;
@@ -85,23 +100,35 @@ export const CA_COMMAND = defineCommand({
       const nodes = await new NodeStore(state).list();
       const show = (authorities: Authorities) =>
         print(
-          values["pem"]
-            ? authorities.bundle
-            : showText(authorities, nodes, values["json"]),
+          values["pem"] ? authorities.bundle : showText(
+            authorities,
+            nodes,
+            values["json"] || values["output"] === "json",
+          ),
         );
+      const change = async (
+        make: (state: StateEngine) => Promise<Authorities>,
+        next: string,
+      ) => {
+        show(await make(state));
+        if (values["wait"]) await untilSafe(state, context);
+        else print(`Next: ${next}.\n`);
+      };
       switch (verb) {
         case "show":
           show(await loadAuthorities(state));
           break;
         case "rotate":
-          show(await rotateAuthority(state));
-          if (values["wait"]) await untilSafe(state, context);
-          print("Next: tunnel ca activate, when it is known to all nodes.\n");
+          await change(
+            rotateAuthority,
+            "tunnel ca activate, when it is known to all nodes",
+          );
           break;
         case "activate":
-          show(await activateAuthority(state));
-          if (values["wait"]) await untilSafe(state, context);
-          print("Next: tunnel ca retire, when no node needs the old one.\n");
+          await change(
+            activateAuthority,
+            "tunnel ca retire, when no node needs the old one",
+          );
           break;
         case "retire":
           if (!values["force"]) {
@@ -125,46 +152,25 @@ async function untilSafe(
 ): Promise<void> {
   const line = new ProgressLine();
   for (;;) {
-    const nodes = certified(await new NodeStore(state).list());
-    const { lacking, done } = stepOf(await loadAuthorities(state), nodes);
-    const told = nodes.length - lacking.length;
+    const nodes = await new NodeStore(state).list();
+    const { concerned, lacking, done, command } = stepOf(
+      await loadAuthorities(state),
+      nodes,
+    );
+    const told = concerned.length - lacking.length;
+    const whole = `${told} of ${concerned.length} nodes ${done}`;
     if (lacking.length === 0) {
       line.clear();
-      print(`${told} of ${nodes.length} nodes ${done}.\n`);
-      return;
+      print(`${whole}.\n`);
+      return print(`Next: ${command}\n`);
     }
     const named = namesOf(lacking.slice(0, NAMED_MAX));
     const more = lacking.length > NAMED_MAX
       ? `, ${lacking.length - NAMED_MAX} more`
       : "";
-    line.show(
-      `${told} of ${nodes.length} nodes ${done}; waiting for ${named}${more}`,
-    );
+    line.show(`${whole}; waiting for ${named}${more}`);
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
   }
-}
-
-/** Nodes for which the next step is not safe, and what they lack. */
-function stepOf(
-  { next, previous }: Authorities,
-  nodes: readonly NodeRecord[],
-): { readonly lacking: readonly NodeRecord[]; readonly done: string } {
-  if (next !== undefined) {
-    const knowers = knowersOf(authorityIdOf(next.facts), nodes);
-    const lacking = nodes.filter((node) => !knowers.includes(node));
-    return { lacking, done: "know the new authority" };
-  }
-  const lacking = previous === undefined
-    ? []
-    : holdersOf(authorityIdOf(previous), nodes);
-  return { lacking, done: "have a certificate of the new authority" };
-}
-
-/** Those that could be locked out. */
-function certified(nodes: readonly NodeRecord[]): NodeRecord[] {
-  return nodes.filter(({ state, certificate }) =>
-    state !== "revoked" && certificate !== undefined
-  );
 }
 
 function refuseWhileNeeded(
@@ -199,30 +205,6 @@ function refuseWhileNeeded(
 /** All of them: a person has to look after each. */
 function namesOf(nodes: readonly NodeRecord[]): string {
   return nodes.map(({ name }) => name).join(", ");
-}
-
-/** Nodes that would be locked out without it. Revoked ones are already. */
-function holdersOf(
-  authority: string,
-  nodes: readonly NodeRecord[],
-): NodeRecord[] {
-  return nodes.filter(({ state, certificate }) =>
-    state !== "revoked" && certificate?.authority === authority
-  );
-}
-
-/**
- * Nodes that report that they trust an authority. A node that has reported nothing
- * since the change began trusts the issuer of its certificate.
- */
-function knowersOf(
-  authority: string,
-  nodes: readonly NodeRecord[],
-): NodeRecord[] {
-  return nodes.filter(({ state, certificate, trusts }) =>
-    state !== "revoked" &&
-    (trusts?.includes(authority) || certificate?.authority === authority)
-  );
 }
 
 /** One authority, and what nodes have to do with it. */

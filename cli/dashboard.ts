@@ -4,13 +4,13 @@
  * @module
  */
 
-import { adminClient } from "../client/admin/admin_client.ts";
 import { ADMIN_ACTIONS, ADMIN_API } from "../proto/admin/api.ts";
 import type { LoginAnswer, LoginQuestion } from "../proto/admin/login.ts";
 import { visit } from "./browser_visit.ts";
 import { ASKED_SERVER_FLAGS, askedProgram } from "./flags/admin_flags.ts";
 import { booleanFlag, choiceFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { askedClient } from "./program/asked_client.ts";
 import {
   type CommandContext,
   defineCommand,
@@ -39,6 +39,7 @@ export const DASHBOARD_COMMAND = defineCommand({
     "tunnel dashboard --open",
     "tunnel dashboard --role view",
   ],
+  rights: "programs",
   flags: {
     ...ASKED_SERVER_FLAGS,
     "open": booleanFlag(false, {
@@ -55,7 +56,7 @@ export const DASHBOARD_COMMAND = defineCommand({
   async run({ values, operands, given }, context) {
     refuseOperands(operands);
     const asked = askedProgram(values, given, context);
-    const client = adminClient(asked.program, asked.address);
+    const client = askedClient(asked, context);
     try {
       const question: LoginQuestion = { role: values["role"] };
       const { url } = await client.post<LoginAnswer>(
@@ -63,6 +64,12 @@ export const DASHBOARD_COMMAND = defineCommand({
         question,
       );
       context.print(`${ofOthers(url)}\n`);
+      const { port } = new URL(url);
+      context.printError(
+        `Good once, for a minute; the browser may then ${values["role"]} for ` +
+          `12 hours. From elsewhere, before: ssh -L ${port}:127.0.0.1:${port} ` +
+          "and this machine's name\n",
+      );
       const isOpened = () =>
         visit(url, { open: hasOpened, users: usersOf(context) });
       if (values["open"] && !(/^https?:/.test(url) && await isOpened())) {

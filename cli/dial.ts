@@ -26,16 +26,18 @@ export const DIAL_COMMAND = defineCommand({
   summary: "Connect to a target through the tunnel (netcat, for ssh)",
   operands: "HOST:PORT [flags]",
   about: [
-    "Connects to HOST:PORT as an agent sees it and carries standard input " +
+    "Connects to HOST:PORT as an agent sees it, or to NODE:PORT on a connected " +
+    "node itself, and carries standard input " +
     "there and the answer to standard output. The end of input is passed on; " +
     "the answer may go on after it. The exit code tells a refusal, a reset " +
     "and a loss apart.",
   ],
   examples: [
-    "tunnel dial 127.0.0.1:22 --node node7 --server unix:/run/tunnel.sock",
+    "tunnel dial node7:22 --server unix:/run/tunnel.sock",
     "tunnel dial db:5432 --egress-config egress.yaml --network cluster",
-    "ssh -o ProxyCommand='tunnel dial %h:%p --server unix:/s.sock' node7",
+    "ssh -o ProxyCommand='tunnel dial %h:%p' node7",
   ],
+  rights: "network",
   flags: { ...ROUTE_FLAGS, ...GENERAL_FLAGS },
   rules: routeRules,
   async run(reading, context) {
@@ -57,6 +59,7 @@ export const DIAL_COMMAND = defineCommand({
       via,
       timeoutMs: values["dial-timeout"],
       ...(node === "" ? {} : { node }),
+      onNode: (line) => context.printError(`tunnel dial: ${line}\n`),
       // Each node has a loopback of its own: whose is meant?
       oneAgent: node === "" && isLoopbackHost(target.host),
     }));
@@ -94,8 +97,9 @@ export interface StandardStreams {
  * done, so there the other side's end is enough. A program's input is carried
  * on: it may be half of a conversation.
  *
- * @throws {CommandFailure} When the connection was reset or lost, or the
- *   output is closed.
+ * A pipe that nobody reads any more ends it like the other side's end.
+ *
+ * @throws {CommandFailure} When the connection was reset or lost.
  */
 export async function netcat(
   conn: TunnelConn,
@@ -114,6 +118,8 @@ export async function netcat(
     if (end.kind === "reset") throw new TunnelResetError(end.reason);
     if (end.kind === "lost") throw new TunnelLostError(end.reason);
   } catch (error) {
+    // `tunnel dial … | head -1` has what it wanted, as with every command.
+    if (error instanceof Deno.errors.BrokenPipe) return;
     throw asFailure(failure ?? error);
   } finally {
     conn.close();
@@ -154,10 +160,6 @@ function asFailure(error: unknown): unknown {
   if (error instanceof TunnelLostError) {
     const line = `The connection was lost: ${error.message}`;
     return new CommandFailure(ExitCode.LOST, line, error);
-  }
-  if (error instanceof Deno.errors.BrokenPipe) {
-    const line = "Cannot write: nobody reads the output any more";
-    return new CommandFailure(ExitCode.FAILURE, line, error, "TUN520");
   }
   return error;
 }

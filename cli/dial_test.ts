@@ -72,6 +72,15 @@ Deno.test("netcat() does not wait for a person to end their input", async () => 
   await netcat(conn, streams([], "terminal"));
 });
 
+Deno.test("netcat() ends quietly when nobody reads its output any more", async () => {
+  const { conn, target } = connect();
+  const io = streams([], "open");
+  const write = () => Promise.reject(new Deno.errors.BrokenPipe("EPIPE"));
+  const done = netcat(conn, { ...io, output: { write } });
+  target.send("a line for somebody who has gone");
+  await done;
+});
+
 Deno.test("netcat() reports a reset by its exit code, not as an end", async () => {
   const { conn, target } = connect();
   const done = netcat(conn, streams([], "open"));

@@ -82,6 +82,7 @@ export const EGRESS_CONFIG_COMMAND = defineCommand({
     "tunnel egress-config --config server.yaml --ca-bundle ca.crt \\",
     "  --client-cert apiserver.crt --client-key apiserver.key",
   ],
+  rights: "look",
   flags: FLAGS,
   run(reading, { print, environment }) {
     refuseOperands(reading.operands);

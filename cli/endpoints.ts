@@ -23,6 +23,7 @@ export const ENDPOINTS_COMMAND = defineCommand({
     "check. When all are left out, none is.",
   ],
   examples: ["tunnel endpoints web", "tunnel endpoints shop/db --json"],
+  rights: "network",
   flags: QUERY_FLAGS,
   async run({ operands, values }, context) {
     const [name, ...others] = operands;
@@ -60,6 +61,8 @@ export function endpointsText(port: PortStatus): string {
   const because = problem === undefined ? "" : ` (${problem})`;
   const affinity = port.affinity === "none"
     ? ""
+    : port.affinityClients === undefined
+    ? ", affinity by the client's address"
     : `, ${port.affinityClients} clients with affinity`;
   const head = `${name} ${number}/${protocol}, served ${where}${because}, ` +
     `${port.balance}${affinity}\n`;

@@ -22,7 +22,7 @@ export const EXPLAIN_COMMAND = defineCommand({
   about: [
     "Each refusal, warning and error ends with a code: [TUN503] behind what a " +
     "command says, code=TUN503 in a log line. Give the code, its name such " +
-    "as target-refused, or the whole line: the code in it is found.",
+    "as target-refused, the whole line, or words of it.",
   ],
   examples: [
     "tunnel explain TUN503",
@@ -30,6 +30,7 @@ export const EXPLAIN_COMMAND = defineCommand({
     "journalctl -u tunnel-agent -n1 | xargs -0 tunnel explain",
     "tunnel explain --all",
   ],
+  rights: "look",
   flags: {
     "all": booleanFlag(false, {
       group: "Output",
@@ -81,7 +82,8 @@ export function codesIn(words: readonly string[]): Code[] {
   const found = [...text.matchAll(/(?<![a-z0-9])tun[-_ ]?(\d{3})(?!\d)/gi)]
     .map(([, digits]) => `TUN${digits}`);
   const known = found.filter(isCode);
-  const named = known.length > 0 ? known : withSlugs(text);
+  const slugged = known.length > 0 ? known : withSlugs(text);
+  const named = slugged.length > 0 ? slugged : speakingOf(text);
   if (named.length > 0) return [...new Set(named)].slice(0, EXPLAINED_MAX);
   const shown = JSON.stringify(text.slice(0, QUOTE_LENGTH_MAX));
   throw new UsageError(
@@ -97,6 +99,23 @@ function withSlugs(text: string): Code[] {
   return allCodes().filter((code) =>
     words.has(CODES[code].slug) || text.trim() === code.slice(3)
   );
+}
+
+/** Codes in whose texts all the words are, those with all in the title first. */
+function speakingOf(text: string): Code[] {
+  const wordsOf = (said: string) =>
+    said.toLowerCase().match(/[a-z]{3,}/g) ?? [];
+  const words = wordsOf(text);
+  const having = (said: (code: Code) => string) =>
+    words.length === 0 ? [] : allCodes().filter((code) => {
+      const there = new Set(wordsOf(said(code)));
+      return words.every((word) => there.has(word));
+    });
+  const titled = having((code) => CODES[code].title);
+  return titled.length > 0 ? titled : having((code) => {
+    const { slug, means, causes } = CODES[code];
+    return [slug, means, ...causes].join(" ");
+  });
 }
 
 function hint(seen: string): string {

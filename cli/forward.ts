@@ -5,9 +5,12 @@
  */
 
 import { forward } from "../client/forward.ts";
+import { namingNodes } from "../client/named_nodes.ts";
 import { openDialer } from "../client/tunnel_dialer.ts";
 import { describeRoute } from "../client/tunnel_route.ts";
 import { openGateway } from "../server/frontends/gateway.ts";
+import { MemoryRelief } from "../net/libc/memory_relief.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
 import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { ListenError } from "../net/bind/listen_error.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
@@ -23,11 +26,17 @@ import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import { warningsOf } from "./program/warnings.ts";
-import { ROUTE_FLAGS, routeOf, routeRules } from "./flags/route_flags.ts";
+import {
+  EARLY_DATA_FLAG,
+  ROUTE_FLAGS,
+  routeOf,
+  routeRules,
+} from "./flags/route_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
 
 const FORWARD_FLAGS = {
   ...ROUTE_FLAGS,
+  ...EARLY_DATA_FLAG,
   "udp": booleanFlag(false, {
     group: "The target",
     help: "Forward datagrams instead of connections.",
@@ -49,7 +58,8 @@ export const FORWARD_COMMAND = defineCommand({
   operands: "[[BIND:]PORT:HOST:PORT[@NODE] …] [flags]",
   about: [
     "Listens on each PORT, on loopback unless BIND says otherwise (* is every " +
-    "interface), and connects each caller to HOST:PORT as an agent sees it. " +
+    "interface), and connects each caller to HOST:PORT as an agent sees it, or " +
+    "to a connected node itself where HOST is its name. " +
     "Port 0 takes any free one; the bound ones are printed. Runs until it is " +
     "interrupted.",
     "With several servers each caller is served by the first that can: when one " +
@@ -64,6 +74,7 @@ export const FORWARD_COMMAND = defineCommand({
     "tunnel forward --frontend unix:/run/konnectivity.sock \\",
     "  --server a:8090,b:8090 --ca-cert ca.crt --cert me.crt --key me.key",
   ],
+  rights: "network",
   flags: FORWARD_FLAGS,
   rules: routeRules,
   async run(reading, context) {
@@ -88,11 +99,16 @@ export const FORWARD_COMMAND = defineCommand({
       );
     }
     const dialer = openDialer(route);
-    for (const spec of specs) await open(spec, reading, dialer, context);
+    const forPeople = namingNodes(
+      dialer,
+      (line) => context.printError(`tunnel forward: ${line}\n`),
+    );
+    for (const spec of specs) await open(spec, reading, forPeople, context);
     if (frontend !== undefined) {
       await openFrontend(frontend, reading, dialer, context);
       context.print(`unix:${frontend} -> ${describeRoute(route)}\n`);
     }
+    new MemoryRelief(systemTimers);
     return await new Promise(() => {});
   },
 });
@@ -157,6 +173,7 @@ async function open(
       ...(node === "" ? {} : { node }),
       oneAgent,
       timeoutMs: values["dial-timeout"],
+      earlyData: values["early-data"],
       dialer,
       onRefused: (error, caller) =>
         context.printError(

@@ -15,6 +15,7 @@ import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { NODE_COMMAND } from "./node.ts";
 import { TOKEN_COMMAND } from "./token.ts";
 import { authorityIdOf } from "../proto/identity/authority_ids.ts";
+import { nextTurn } from "../tests/support/watch/event_loop.ts";
 
 interface Ran {
   readonly code: number;
@@ -173,6 +174,37 @@ Deno.test("a token's line names the server as it was started", () =>
     assertEquals(await server(), `${Deno.hostname()}:9091`);
   }));
 
+Deno.test("a state is listed only where no server runs, and only if it can answer", () =>
+  inState(async (run, state) => {
+    await addNode(state, "edge-7");
+    const path = `${state.root}/admin.sock`;
+    // What is left of a server that was killed: closing removes only its name.
+    const killed = Deno.listen({ transport: "unix", path: `${path}.new` });
+    await Deno.rename(`${path}.new`, path);
+    killed.close();
+    const away = await run(NODE_COMMAND, "list");
+    assertEquals(away.code, 0);
+    assertMatch(away.errors, /No server answers, so this is what its state/);
+    for (const question of [["--only=offline"], ["-o", "json"], ["--watch"]]) {
+      const { code, printed, errors } = await run(
+        NODE_COMMAND,
+        "list",
+        ...question,
+      );
+      assertEquals([code, printed], [1, ""]);
+      assertMatch(errors, /nobody answers there; is it running\?/);
+    }
+    await Deno.remove(path);
+    // One runs, and refuses.
+    await using _server = Deno.serve(
+      { path, onListen: () => {} },
+      () => Response.json({ message: "it is busy" }, { status: 503 }),
+    );
+    const refused = await run(NODE_COMMAND, "list");
+    assertEquals([refused.code, refused.printed], [1, ""]);
+    assertMatch(refused.errors, /it is busy/);
+  }));
+
 Deno.test("tunnel node approves, revokes and forgets", () =>
   inState(async (run, state) => {
     await addNode(state, "edge-7");
@@ -274,7 +306,7 @@ Deno.test("tunnel ca rotate --wait goes on until each node knows the next author
       .finally(() => ended = true);
     let authorities = await loadAuthorities(state);
     while (authorities.next === undefined) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await nextTurn();
       authorities = await loadAuthorities(state);
     }
     const both = [authorities.current.facts, authorities.next.facts]

@@ -42,6 +42,7 @@ export const JOIN_COMMAND = defineCommand({
     "tunnel join --join-file /run/secrets/join --server tunnel.example:8091",
     "tunnel join tnl1.… --server 192.0.2.7:8091 --node edge-7",
   ],
+  rights: "network",
   flags: {
     "server": { ...serverFlag(GROUP), defaultText: "" },
     "join-file": joinFileFlag(GROUP),

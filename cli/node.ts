@@ -12,6 +12,7 @@ import { grantsFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { stateCommandFlags } from "./flags/state_flags.ts";
 import { defineCommand } from "./program/command.ts";
+import { ofOthers } from "./program/text_table.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { type CommandLine, isWritten, readVerb } from "./program/verbs.ts";
 
@@ -54,10 +55,11 @@ const ASKING = [
   ...Object.keys(ASKED_SERVER_FLAGS).filter((name) => name !== "state-dir"),
   ...Object.keys(ANSWER_FLAGS).filter((name) => name !== "json"),
 ];
+const QUESTIONS = ["only", ...ASKING];
 const ABOUT_STATE = Object.keys(STATE_FLAGS);
 
 const VERBS = {
-  list: { flags: ["json", "only", ...ASKING, ...ABOUT_STATE] },
+  list: { flags: ["json", ...QUESTIONS, ...ABOUT_STATE] },
   describe: { operand: "NAME", flags: ASKING },
   approve: { operand: "NAME", flags: ["identifiers", ...ABOUT_STATE] },
   revoke: { operand: "NAME", flags: ["reason", ...ABOUT_STATE] },
@@ -87,6 +89,7 @@ export const NODE_COMMAND = defineCommand({
     "tunnel node revoke edge-7 --reason stolen",
     "tunnel node approve edge-7 --identifiers 'cidr=10.1.0.0/16'",
   ],
+  rights: "network",
   flags: FLAGS,
   async run(reading, context) {
     const { values, given, origins } = reading;
@@ -102,8 +105,12 @@ export const NODE_COMMAND = defineCommand({
     if (verb === "list" && place === undefined) {
       const listed = await listNodes(values, given, context);
       if ("code" in listed) return listed.code;
+      // A state knows nothing of what was asked for.
+      if (QUESTIONS.some((name) => isWritten(name, origins))) {
+        throw listed.unanswered;
+      }
       note = `No server answers, so this is what its state says: who is ` +
-        `online is not known (${listed.unanswered})`;
+        `online is not known (${ofOthers(listed.unanswered.message)})`;
     }
     // Loaded when wanted: a server that answers needs none of it.
     const { changeNode, listFromState } = await import("./node_state.ts");
@@ -130,7 +137,7 @@ function refuseQuestions(
   place: string,
   origins: CommandLine["origins"],
 ): void {
-  const idle = ["only", ...ASKING].find((name) => isWritten(name, origins));
+  const idle = QUESTIONS.find((name) => isWritten(name, origins));
   if (idle === undefined) return;
   throw new UsageError(
     `Cannot use --${idle} with --${place}: that lists what the state keeps, ` +

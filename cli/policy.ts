@@ -6,7 +6,6 @@
  * @module
  */
 
-import { adminClient } from "../client/admin/admin_client.ts";
 import { systemProblem } from "../platform/files/file_error.ts";
 import { ADMIN_ACTIONS, ADMIN_API } from "../proto/admin/api.ts";
 import type {
@@ -25,8 +24,10 @@ import {
   ANSWER_FLAGS,
   answerForm,
   ASKED_FLAGS,
+  type AskedProgram,
   askedProgram,
 } from "./flags/admin_flags.ts";
+import { parseHostPort } from "./flags/addresses.ts";
 import { fileFlag, listFlag, textFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
@@ -35,6 +36,7 @@ import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { ofOthers } from "./program/text_table.ts";
 import { isWritten, readVerb } from "./program/verbs.ts";
+import { askedClient } from "./program/asked_client.ts";
 
 const GROUP = "The dial";
 
@@ -88,6 +90,7 @@ export const POLICY_COMMAND = defineCommand({
     "tunnel policy test web:80 --as node:edge-7 --file policy.yaml",
     "tunnel policy test unix:/run/a.sock --as bob --group ops -o json",
   ],
+  rights: "network",
   flags: FLAGS,
   async run(reading, context) {
     const { values, given, origins } = reading;
@@ -112,6 +115,8 @@ export const POLICY_COMMAND = defineCommand({
         "TUN110",
       );
     }
+    const [, address] = /^(?:tcp:|udp:)?(?!unix:)(.*)$/s.exec(target) ?? [];
+    if (address !== undefined) parseHostPort("the target", address);
     const question: PolicyQuestion = {
       as: as || "agent",
       target,
@@ -120,7 +125,7 @@ export const POLICY_COMMAND = defineCommand({
     };
     const asked = () => askedProgram(values, given, context);
     const ask = file === ""
-      ? () => askProgram(asked(), question)
+      ? () => askProgram(asked(), context, question)
       : () => Promise.resolve(askFile(file, question, context));
     return await printAnswer({
       form: answerForm(values),
@@ -151,10 +156,11 @@ function withNode(
 }
 
 async function askProgram(
-  { program, address }: ReturnType<typeof askedProgram>,
+  asked: AskedProgram,
+  context: Pick<CommandContext, "printError">,
   question: PolicyQuestion,
 ): Promise<PolicyAnswer> {
-  const client = adminClient(program, address);
+  const client = askedClient(asked, context);
   try {
     const path = `${ADMIN_API}/${ADMIN_ACTIONS.policyTest}`;
     return await client.post<PolicyAnswer>(path, question);

@@ -6,6 +6,7 @@
 
 import { withoutTokens } from "../proto/identity/join_token.ts";
 import { withCode } from "../proto/codes/coded.ts";
+import { asFaultOfOurs } from "../platform/errors/missing_right.ts";
 import type { CommandContext } from "./program/command.ts";
 import { COMMANDS } from "./commands.ts";
 import { ExitCode } from "./program/exit_codes.ts";
@@ -39,8 +40,10 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
  */
 export async function run(asked: CommandContext): Promise<ExitCode> {
   // Refusals repeat the words they are about; logs and tickets keep refusals.
-  const printError = (text: string) => asked.printError(withoutTokens(text));
-  const context = { ...asked, printError };
+  const printError = (text: string) =>
+    asked.printError(asFaultOfOurs(withoutTokens(text)));
+  const print = (text: string) => asked.print(asFaultOfOurs(text));
+  const context = { ...asked, print, printError };
   const [word = "help", ...argv] = context.argv;
   const name = ALIASES.get(word) ?? word;
   try {

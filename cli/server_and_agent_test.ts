@@ -23,6 +23,7 @@ const ENDED: Replaceable = {
   stop: () => {},
   whenReady: () => Promise.resolve(),
   isDraining: false,
+  awaitSuccessor: () => {},
   handedOver: () => {},
 };
 

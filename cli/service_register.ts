@@ -108,6 +108,7 @@ export const SERVICE_COMMAND = defineCommand({
     "tunnel service register shop/web --endpoint 10.0.0.7:8080 \\",
     "  --via host=edge-7 --etcd https://etcd.example --etcd-ca-cert ca.crt",
   ],
+  rights: "network",
   flags: FLAGS,
   async run(reading, context) {
     const { values } = reading;

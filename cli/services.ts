@@ -48,6 +48,7 @@ export const SERVICES_COMMAND = defineCommand({
     "tunnel services --json",
     "tunnel services --env",
   ],
+  rights: "network",
   flags: FLAGS,
   async run({ operands, values }, context) {
     refuseOperands(operands);

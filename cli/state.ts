@@ -74,6 +74,7 @@ export const STATE_COMMAND = defineCommand({
     "tunnel state check --state kubernetes:tunnel-state \\",
     "  --state-key-file state.key",
   ],
+  rights: "network",
   flags: FLAGS,
   async run(reading, context) {
     const { operands } = reading;
@@ -113,6 +114,12 @@ async function copy(
       { stateDirectory: "", hasOtherEtcd: /^etcds?:/.test(other) },
       context,
     );
+  if (fromText === toText) {
+    throw new UsageError(
+      `Cannot copy ${fromText} to itself: FROM and TO are two places`,
+      "TUN104",
+    );
+  }
   const from = place(fromText, toText);
   const to = place(toText, fromText);
   const fromKey = keyOf(values["from-key-file"], from, "from-key-file");

@@ -17,7 +17,13 @@ import {
 } from "../server/identity/token_store.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
-import { booleanFlag, countFlag, lifeFlag, textFlag } from "./flags/flag.ts";
+import {
+  booleanFlag,
+  choiceFlag,
+  countFlag,
+  lifeFlag,
+  textFlag,
+} from "./flags/flag.ts";
 import { grantsFlag, namePatternFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
@@ -31,7 +37,15 @@ const CREATE = "tunnel token create";
 
 const FLAGS = {
   ...stateCommandFlags(WHERE),
-  "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
+  "output": choiceFlag(["text", "json"], "text", {
+    group: WHERE,
+    short: "o",
+    help: "For people or for programs.",
+  }),
+  "json": booleanFlag(false, {
+    group: WHERE,
+    help: "The same as --output json.",
+  }),
   "ttl": lifeFlag(3_600_000, 1, {
     group: CREATE,
     help: "How long nodes may join with it.",
@@ -73,10 +87,11 @@ const VERBS = {
       "needs-approval",
       "note",
       "server",
+      "output",
       "json",
     ],
   },
-  list: { flags: ["json"] },
+  list: { flags: ["output", "json"] },
   revoke: { operand: "ID" },
 } as const;
 
@@ -95,6 +110,7 @@ export const TOKEN_COMMAND = defineCommand({
     "tunnel token create --ttl 24h --uses 50 --node 'shop-*'",
     "tunnel token revoke k3vn2xq7ab",
   ],
+  rights: "network",
   flags: FLAGS,
   async run(reading, context) {
     const { values } = reading;
@@ -106,7 +122,7 @@ export const TOKEN_COMMAND = defineCommand({
           return await create(reading, state, tokens, context);
         case "list":
           context.print(
-            listText(await tokens.list(Date.now()), values["json"]),
+            listText(await tokens.list(Date.now()), isJson(values)),
           );
           return ExitCode.OK;
         case "revoke":
@@ -115,6 +131,12 @@ export const TOKEN_COMMAND = defineCommand({
     });
   },
 });
+
+function isJson(
+  { output, json }: FlagReading<typeof FLAGS>["values"],
+): boolean {
+  return json || output === "json";
+}
 
 async function revoke(
   id: string,
@@ -162,7 +184,7 @@ async function create(
   if (nodePattern === "*") printError(`${CREATE}: ${ANY_NAME}\n`);
   const command = `tunnel agent --server ${server} --join ${token}${name}`;
   print(
-    values["json"]
+    isJson(values)
       ? JSON.stringify({ token, id, expiresAt, server, command }) + "\n"
       : `# On ${nodesText(record)}, before ${expiresAt}:\n${command}\n`,
   );

@@ -12,6 +12,8 @@ import {
   RunningProcess,
 } from "../net/handover/running_process.ts";
 import { messageOf } from "../platform/errors/error_code.ts";
+import { checkSeen } from "../platform/files/private_files.ts";
+import { within } from "../platform/time/deadline.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { choiceFlag, durationFlag, textFlag } from "./flags/flag.ts";
 import { handoverAddress } from "./flags/handover_flags.ts";
@@ -56,8 +58,8 @@ const FLAGS = {
 /** Where those without an identity are told apart, if nobody has moved them. */
 const USUAL_PORTS = { server: 8091, agent: 8093 } as const;
 
-/** How long a file may take to say its version: it may have to unpack itself. */
-const VERSION_MS = 30_000;
+/** The least that is left to the new program when the look at it took long. */
+const UPGRADE_MS_MIN = 1_000;
 
 /** How long the new process may take to listen where the old one did. */
 const SUCCESSOR_MS = 3_000;
@@ -83,6 +85,7 @@ export const UPGRADE_COMMAND = defineCommand({
     "tunnel upgrade /usr/local/bin/tunnel-1.2.0",
     "tunnel upgrade ./tunnel --command agent",
   ],
+  rights: "programs",
   flags: FLAGS,
   async run({ values, operands }, context) {
     const [name, ...others] = operands;
@@ -96,15 +99,20 @@ export const UPGRADE_COMMAND = defineCommand({
       throw new UsageError(`Unexpected word "${others[0]}"`, "TUN109");
     }
     const file = await executable(name);
-    const version = await versionOf(file);
+    const untilMs = systemTimers.now() + values["timeout"];
+    const leftMs = () => Math.max(0, untilMs - systemTimers.now());
+    const version = await versionOf(file, leftMs);
     const { process, address } = await findProcess(values, context);
     const { command, pid } = process;
-    const before = `${process.version} (process ${pid})`;
+    const before = `${process.version} (${process.name})`;
     try {
-      const outcome = await process.upgrade(file, values["timeout"]);
+      const outcome = await process.upgrade(
+        file,
+        Math.max(UPGRADE_MS_MIN, leftMs()),
+      );
       if (outcome.kind === "failed") {
         throw failure(
-          `Cannot upgrade the ${command}, process ${pid} goes on: ${file} was ` +
+          `Cannot upgrade the ${command}, ${process.name} goes on: ${file} was ` +
             `started, and ${outcome.reason}${lastWords(outcome.words)}`,
         );
       }
@@ -127,11 +135,13 @@ async function executable(name: string): Promise<string> {
     ? name
     : `${Deno.cwd()}/${name.replace(/^\.\//, "")}`;
   try {
-    const { isFile, mode } = await Deno.stat(file);
-    if (!isFile) throw new Error("it is no file");
-    if (((mode ?? 0) & 0o111) === 0) {
+    const seen = await Deno.stat(file);
+    if (!seen.isFile) throw new Error("it is no file");
+    if (((seen.mode ?? 0) & 0o111) === 0) {
       throw new Error("it may not be executed; chmod +x it");
     }
+    // Who may write to it would do as we may.
+    checkSeen(file, seen, "change");
     return file;
   } catch (error) {
     throw failure(`Cannot upgrade to ${name}: ${messageOf(error)}`);
@@ -139,8 +149,8 @@ async function executable(name: string): Promise<string> {
 }
 
 /** @throws {CommandFailure} It is no program of ours, or cannot be upgraded to. */
-async function versionOf(file: string): Promise<string> {
-  const text = await outputOf(file, "version", "--output=json");
+async function versionOf(file: string, leftMs: () => number): Promise<string> {
+  const text = await outputOf(file, leftMs(), "version", "--output=json");
   let version: unknown;
   try {
     version = JSON.parse(text).tunnel;
@@ -154,35 +164,49 @@ async function versionOf(file: string): Promise<string> {
     );
   }
   // A program that knows how to ask knows what it is to do when it was asked for.
-  await outputOf(file, "upgrade", "--help");
+  await outputOf(file, leftMs(), "upgrade", "--help");
   return version;
 }
 
 async function outputOf(
   file: string,
+  timeoutMs: number,
   ...args: readonly string[]
 ): Promise<string> {
   const problem = (why: string) =>
     failure(`Cannot upgrade to ${file}: \`${args[0]}\` ${why}`);
-  const signal = AbortSignal.timeout(VERSION_MS);
-  let output: Deno.CommandOutput;
+  let child: Deno.ChildProcess;
   try {
-    output = await new Deno.Command(file, {
+    child = new Deno.Command(file, {
       args: [...args],
       stdin: "null",
-      signal,
-    }).output();
+      stdout: "piped",
+      stderr: "piped",
+      // A group of its own, so that what it starts ends together with it.
+      detached: true,
+    }).spawn();
   } catch (error) {
     throw problem(`cannot be run: ${messageOf(error)}`);
   }
-  const { code, stdout, stderr } = output;
-  if (signal.aborted) {
-    throw problem(`was not answered within ${VERSION_MS / 1000} s`);
-  }
+  const seconds = Math.max(1, Math.round(timeoutMs / 1000));
+  // A process that keeps the pipes holds the output up, even in another group.
+  const { code, stdout, stderr } = await within({
+    timers: systemTimers,
+    timeoutMs,
+    late: () => problem(`was not answered within ${seconds} s`),
+  }, child.output()).finally(() => endGroup(child.pid));
   if (code === 0) return new TextDecoder().decode(stdout);
   throw problem(
     `ends with exit code ${code}${lastWords(new TextDecoder().decode(stderr))}`,
   );
+}
+
+function endGroup(leader: number): void {
+  try {
+    Deno.kill(-leader, "SIGKILL");
+  } catch {
+    // Nothing of it is left.
+  }
 }
 
 interface Found {

@@ -4,11 +4,7 @@
  * @module
  */
 
-import {
-  type AdminClient,
-  adminClient,
-  AdminError,
-} from "../client/admin/admin_client.ts";
+import { type AdminClient, AdminError } from "../client/admin/admin_client.ts";
 import type { ClientDiff } from "../server/discovery/status/debug_endpoints.ts";
 import {
   type ClientSummary,
@@ -24,6 +20,7 @@ import {
 } from "./flags/admin_flags.ts";
 import { booleanFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { askedClient } from "./program/asked_client.ts";
 import { printAnswer } from "./program/answer_output.ts";
 import { defineCommand } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
@@ -70,12 +67,13 @@ export const XDS_COMMAND = defineCommand({
     "there is a difference.",
   ],
   examples: ["tunnel xds status", "tunnel xds diff edge-7"],
+  rights: "network",
   flags: FLAGS,
   async run(reading, context) {
     const { values, given } = reading;
     const { verb, operand } = readVerb("xds", VERBS, reading);
     const asked = askedProgram(values, given, context);
-    const client = adminClient(asked.program, asked.address);
+    const client = askedClient(asked, context);
     const output = {
       form: answerForm(values),
       intervalMs: values["watch"] ? values["interval"] : undefined,

@@ -1,16 +1,15 @@
 /**
- * `tunnel adsc`: simulated clients of discovery, to see what a server sends and how
- * much load it takes.
+ * `tunnel adsc`: a client of discovery, to see what a server sends and to wait for
+ * it.
  *
  * @module
  */
 
 import {
-  Fleet,
-  type FleetOptions,
-  FleetRefusedError,
-  FleetTimeoutError,
-} from "../../client/adsc/fleet.ts";
+  Subscriber,
+  SubscriberRefusedError,
+  SubscriberTimeoutError,
+} from "../../client/adsc/subscriber.ts";
 import { allThere } from "../../client/adsc/conditions.ts";
 import { wantsOf } from "../../client/adsc/subscriber_profile.ts";
 import { resourceData } from "../../proto/xds/resource_data.ts";
@@ -37,7 +36,7 @@ export function adscCommand(
 ): ReturnType<typeof defineCommand> {
   return defineCommand({
     name: "adsc",
-    summary: "Simulate clients of discovery: dump, wait, assert, misbehave",
+    summary: "Be a client of discovery: dump, wait, assert",
     operands: "proxy | envoy | grpc NAME… | raw KIND[=NAME,…]… [flags]",
     about: [
       "Subscribes at a discovery server (xDS v3) as a node proxy, Envoy or a " +
@@ -45,27 +44,26 @@ export function adscCommand(
       "has arrived or, if there are any, every --wait and --expect holds: " +
       "exit code 0. After --timeout the exit code is 1; when the server " +
       "refuses the client it is 3.",
-      "KIND is cluster, endpoints, listener or route. With --clients there " +
-      "are many, and conditions hold for each of them. docs/discovery.md has " +
+      "KIND is cluster, endpoints, listener or route. docs/discovery.md has " +
       "more.",
     ],
     examples: [
       "tunnel adsc proxy --server 127.0.0.1:15010",
       "tunnel adsc grpc echo --expect default/echo:80=10.0.0.1:8080",
       'tunnel adsc envoy --wait "clusters>=3" --print nothing',
-      "tunnel adsc proxy --clients 1000 --for 30s --print figures",
-      "tunnel adsc envoy --nack cluster --for 10s --print changes",
+      "tunnel adsc proxy --for 10s --print changes",
     ],
+    rights: "network",
     flags: ADSC_FLAGS,
     async run(reading, context) {
       const options = adscOptions(reading, context, warningsOf("adsc"));
-      await runFleet(options, context, signals);
+      await subscribe(options, context, signals);
       return ExitCode.OK;
     },
   });
 }
 
-async function runFleet(
+async function subscribe(
   options: AdscOptions,
   context: CommandContext,
   signals: SignalSource,
@@ -73,37 +71,35 @@ async function runFleet(
   const { timeoutMs, stayMs, print } = options;
   const conditions = options.conditions.length > 0
     ? options.conditions
-    : [allThere(wantsOf(options.fleet.form))];
-  const fleet = new Fleet({
-    ...options.fleet,
-    ...print === "changes"
-      ? { onChanged: changePrinter(options.fleet, context) }
-      : {},
+    : [allThere(wantsOf(options.subscriber.form))];
+  const subscriber = new Subscriber({
+    ...options.subscriber,
+    ...print === "changes" ? { onChanged: changePrinter(context) } : {},
   });
   const stopping = new AbortController();
   const onSignal = () => stopping.abort();
   for (const signal of SIGNALS) signals.addSignalListener(signal, onSignal);
-  fleet.start();
+  subscriber.start();
   try {
-    await untilStopped(fleet.until(conditions, timeoutMs), stopping.signal);
+    await untilStopped(
+      subscriber.until(conditions, timeoutMs),
+      stopping.signal,
+    );
     if (stayMs > 0) {
-      const staying = pause(options.fleet.timers, stayMs, stopping.signal);
+      const staying = pause(options.subscriber.timers, stayMs, stopping.signal);
       // A client that is refused meanwhile does not stay.
-      await Promise.race([staying, fleet.whenRefused]);
-      if (!stopping.signal.aborted) await fleet.until(conditions, 1);
+      await Promise.race([staying, subscriber.whenRefused]);
+      if (!stopping.signal.aborted) await subscriber.until(conditions, 1);
     }
-    if (print === "dump") context.print(`${dump(fleet)}\n`);
+    if (print === "dump") context.print(`${dump(subscriber)}\n`);
   } catch (error) {
     throw asFailure(error);
   } finally {
-    if (print === "figures") {
-      context.print(`${JSON.stringify(fleet.figures, null, 2)}\n`);
-    }
     stopping.abort();
     for (const signal of SIGNALS) {
       signals.removeSignalListener(signal, onSignal);
     }
-    await fleet.stop();
+    await subscriber.stop();
   }
 }
 
@@ -120,21 +116,19 @@ async function untilStopped(
 }
 
 function asFailure(error: unknown): unknown {
-  if (error instanceof FleetRefusedError) {
+  if (error instanceof SubscriberRefusedError) {
     const line = `Cannot subscribe: ${error.message}`;
     return new CommandFailure(ExitCode.REFUSED, line, error);
   }
-  if (error instanceof FleetTimeoutError) {
+  if (error instanceof SubscriberTimeoutError) {
     return new CommandFailure(ExitCode.FAILURE, error.message, error);
   }
   return error;
 }
 
-/** What the first client has; the others were sent the same. */
-function dump(fleet: Fleet): string {
-  const [client] = fleet.clients;
+function dump({ client }: Subscriber): string {
   const kinds = RESOURCE_KINDS.map((kind) => {
-    const held = [...client!.held(kind).values()]
+    const held = [...client.held(kind).values()]
       .sort((a, b) => a.name < b.name ? -1 : 1);
     return [
       kind,
@@ -145,33 +139,26 @@ function dump(fleet: Fleet): string {
     ];
   });
   const absent = RESOURCE_KINDS
-    .map((kind) => [kind, [...client!.absent(kind)].sort()] as const)
+    .map((kind) => [kind, [...client.absent(kind)].sort()] as const)
     .filter(([, names]) => names.length > 0);
   return JSON.stringify(
     {
       ...Object.fromEntries(kinds),
       absent: Object.fromEntries(absent),
-      status: client!.status,
+      status: client.status,
     },
     null,
     2,
   );
 }
 
-function changePrinter(
-  { nodes }: FleetOptions,
-  { print }: CommandContext,
-) {
-  return (changes: readonly AdsChange<DecodedResource>[], index: number) => {
-    const client = nodes.length === 1 ? {} : { client: nodes[index]!.id };
+function changePrinter({ print }: CommandContext) {
+  return (changes: readonly AdsChange<DecodedResource>[]) => {
     for (const { kind, name, held } of changes) {
-      const line = held === undefined
-        ? { ...client, kind, name, gone: true }
-        : {
-          ...client,
-          ...{ kind, name, version: held.version },
-          resource: resourceData(held.content.message),
-        };
+      const line = held === undefined ? { kind, name, gone: true } : {
+        ...{ kind, name, version: held.version },
+        resource: resourceData(held.content.message),
+      };
       print(`${JSON.stringify(line)}\n`);
     }
   };

@@ -10,13 +10,10 @@ import {
   parseCount,
   parseExpectation,
 } from "../../client/adsc/conditions.ts";
-import type { FaultTarget } from "../../client/adsc/fleet.ts";
 import { KEEPALIVE_MS } from "../../client/ads/ads_connection.ts";
 import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
 import {
   choiceFlag,
-  choicesFlag,
-  countFlag,
   durationFlag,
   fileFlag,
   type Flag,
@@ -32,10 +29,6 @@ import { stateDirectoryFlag } from "../flags/state_directory.ts";
 const SERVER = "The server";
 const CLIENT = "The client";
 const GOAL = "Conditions";
-const FAULTS = "Injected faults";
-
-/** More connections than that, and the process is what is measured. */
-const CLIENTS_MAX = 10_000;
 
 /** See the module description. */
 export const ADSC_FLAGS = {
@@ -78,7 +71,7 @@ export const ADSC_FLAGS = {
   "node": textFlag("", {
     group: CLIENT,
     placeholder: "ID",
-    help: "node.id; each of several clients adds its number.",
+    help: "node.id.",
     defaultText: "the node's name, or the host's, and /adsc",
   }),
   "metadata": metadataFlag({
@@ -91,10 +84,6 @@ export const ADSC_FLAGS = {
     group: CLIENT,
     placeholder: "NAME",
     help: "Zone of the client.",
-  }),
-  "clients": countFlag(1, 1, CLIENTS_MAX, {
-    group: CLIENT,
-    help: "Number of clients, each with a connection of its own.",
   }),
   "wait": conditionsFlag(parseCount, {
     group: GOAL,
@@ -120,31 +109,11 @@ export const ADSC_FLAGS = {
     group: GOAL,
     help: "Then stay for this long; the conditions must hold at the end.",
   }),
-  "print": choiceFlag(["dump", "changes", "figures", "nothing"], "dump", {
+  "print": choiceFlag(["dump", "changes", "nothing"], "dump", {
     group: GOAL,
     help:
       "dump: the resources at the end, as JSON. changes: a line of JSON for " +
-      "each, as it comes. figures: how long it took until all were in sync, " +
-      "and how long changes took from the first client to the last.",
-  }),
-  "nack": faultsFlag({
-    group: FAULTS,
-    placeholder: "KIND[=NAME]",
-    help: "Refuse resources of this kind, or this one. Repeat for more.",
-  }),
-  "drop": choicesFlag(RESOURCE_KINDS, [], {
-    group: FAULTS,
-    placeholder: "KIND,…",
-    help: "Take responses of these kinds and never answer them.",
-  }),
-  "slow": durationFlag(0, 0, {
-    group: FAULTS,
-    help: "Delay every read by this long.",
-  }),
-  "reconnect": durationFlag(0, 0, {
-    group: FAULTS,
-    help: "Time between two reconnects.",
-    defaultText: "never",
+      "each, as it comes.",
   }),
   ...GENERAL_FLAGS,
 } as const;
@@ -154,24 +123,21 @@ function conditionsFlag(
   parse: (text: string) => Condition,
   details: FlagDetails & { readonly placeholder: string },
 ): Flag<readonly Condition[]> {
-  return repeated(details, (text) => {
-    try {
-      return parse(text);
-    } catch (error) {
-      if (!(error instanceof ConditionError)) throw error;
-      throw new FlagValueError(error.message);
-    }
-  });
-}
-
-function faultsFlag(
-  details: FlagDetails & { readonly placeholder: string },
-): Flag<readonly FaultTarget[]> {
-  return repeated(details, (text) => {
-    const at = text.indexOf("=");
-    const kind = kindOf(at < 0 ? text : text.slice(0, at));
-    return at < 0 ? { kind } : { kind, name: text.slice(at + 1) };
-  });
+  return {
+    status: { kind: "works" },
+    defaultText: "nothing",
+    ...details,
+    kind: "list",
+    fallback: [],
+    parse(text) {
+      try {
+        return [parse(text)];
+      } catch (error) {
+        if (!(error instanceof ConditionError)) throw error;
+        throw new FlagValueError(error.message);
+      }
+    },
+  };
 }
 
 /** @throws {FlagValueError} */
@@ -179,20 +145,6 @@ export function kindOf(text: string): ResourceKind {
   const kind = RESOURCE_KINDS.find((each) => each === text);
   if (kind !== undefined) return kind;
   throw new FlagValueError(`wanted one of ${RESOURCE_KINDS.join(", ")}`);
-}
-
-function repeated<T>(
-  details: FlagDetails & { readonly placeholder: string },
-  parse: (text: string) => T,
-): Flag<readonly T[]> {
-  return {
-    status: { kind: "works" },
-    defaultText: "nothing",
-    ...details,
-    kind: "list",
-    fallback: [],
-    parse: (text) => [parse(text)],
-  };
 }
 
 function metadataFlag(

@@ -1,12 +1,12 @@
 /**
- * Flags of `tunnel adsc` to clients.
+ * Flags of `tunnel adsc` to a client.
  *
  * @module
  */
 
 import { hostname } from "node:os";
 import type { Condition } from "../../client/adsc/conditions.ts";
-import type { Faults, FleetOptions } from "../../client/adsc/fleet.ts";
+import type { SubscriberOptions } from "../../client/adsc/subscriber.ts";
 import {
   type SubscriberProfile,
   userAgentOf,
@@ -38,7 +38,7 @@ const USUAL_SERVER = "127.0.0.1:15010";
 
 /** What the command does. */
 export interface AdscOptions {
-  readonly fleet: FleetOptions;
+  readonly subscriber: SubscriberOptions;
   readonly conditions: readonly Condition[];
   readonly timeoutMs: number;
   readonly stayMs: number;
@@ -54,14 +54,13 @@ export function adscOptions(
   const form = formOf(operands);
   const access = accessOf(values, context);
   return {
-    fleet: {
+    subscriber: {
       form,
       mode: values["mode"],
-      nodes: nodesOf(values, form, access),
+      node: nodeOf(values, form, access),
       upstream: upstreamOf(values, access, context, log),
       timers: systemTimers,
       random: Math.random,
-      faults: faultsOf(values),
       keepaliveMs: values["keepalive-time"],
     },
     conditions: [...values["wait"], ...values["expect"]],
@@ -168,32 +167,19 @@ function upstreamOf(
   });
 }
 
-function nodesOf(
+function nodeOf(
   values: Values,
   form: SubscriberProfile,
   access: AdsAccess,
-): readonly DiscoveryNode[] {
+): DiscoveryNode {
   const own = access.kind === "plain" ? "" : access.node;
-  const id = values["node"] || `${own || hostname()}/adsc`;
-  const count = values["clients"];
-  const width = String(count).length;
-  return Array.from({ length: count }, (_, i) => ({
-    id: count === 1 ? id : `${id}-${String(i + 1).padStart(width, "0")}`,
+  return {
+    id: values["node"] || `${own || hostname()}/adsc`,
     cluster: "",
     metadata: values["metadata"],
     locality: { region: "", zone: values["zone"], subZone: "" },
     userAgentName: userAgentOf(form),
     userAgentVersion: VERSION,
     clientFeatures: [],
-  }));
-}
-
-function faultsOf(values: Values): Faults {
-  const [slowMs, reconnectMs] = [values["slow"], values["reconnect"]];
-  return {
-    nack: values["nack"],
-    drop: values["drop"],
-    ...slowMs === 0 ? {} : { slowMs },
-    ...reconnectMs === 0 ? {} : { reconnectMs },
   };
 }

@@ -70,6 +70,7 @@ export function agentCommand(start: StartAgent): Command {
       "tunnel agent --proxy-server-host tunnel.example --ca-cert ca.crt \\",
       "  --agent-cert node7.crt --agent-key node7.key --identifiers host=node7",
     ],
+    rights: "network",
     flags: AGENT_FLAGS,
     rules: agentFlagRules,
     async run(reading, context) {

@@ -28,6 +28,7 @@ import {
   parsedFlag,
   portFlag,
   textFlag,
+  type Tolerated,
 } from "../flags/flag.ts";
 import { WORKERS_FLAG } from "../flags/workers_flag.ts";
 import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
@@ -39,6 +40,7 @@ import {
   IdentifiersError,
   NO_IDENTIFIERS,
   parseIdentifiers,
+  unusablePairs,
 } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 
@@ -53,24 +55,29 @@ const IDLE = "Accepted for Konnectivity's sake (no effect)";
 export const AGENT_FLAGS = {
   "server": serverFlag(SERVERS),
   "proxy-server-host": textFlag("127.0.0.1", {
+    isCommon: true,
     group: SERVERS,
     placeholder: "HOST",
     help: "Name or address of the server, or of the load balancer in front " +
       "of all servers.",
   }),
   "proxy-server-port": portFlag(8091, {
+    isCommon: true,
     group: SERVERS,
     help: "The server's port for agents.",
   }),
   "ca-cert": fileFlag({
+    isCommon: true,
     group: SERVERS,
     help: "CA of the server's certificate, for agents that have not joined.",
   }),
   "agent-cert": fileFlag({
+    isCommon: true,
     group: SERVERS,
     help: "Certificate shown to the server.",
   }),
   "agent-key": fileFlag({
+    isCommon: true,
     group: SERVERS,
     help: "Private key of --agent-cert.",
   }),
@@ -116,6 +123,7 @@ export const AGENT_FLAGS = {
   "message-size-limit": messageSizeFlag(SERVERS),
 
   "join": textFlag("", {
+    isCommon: true,
     group: IDENTITY,
     placeholder: "TOKEN",
     help: "Join with this token of tunnel token create. Not used once the " +
@@ -124,6 +132,7 @@ export const AGENT_FLAGS = {
   "join-file": joinFileFlag(IDENTITY),
   ...nodeFlags(IDENTITY),
   "agent-id": textFlag("", {
+    isCommon: true,
     group: IDENTITY,
     placeholder: "ID",
     environment: ["PROXY_AGENT_ID"],
@@ -131,6 +140,7 @@ export const AGENT_FLAGS = {
     defaultText: "$PROXY_AGENT_ID, the joined name or a random UUID",
   }),
   "agent-identifiers": identifiersFlag({
+    isCommon: true,
     group: IDENTITY,
     aliases: ["identifiers"],
     placeholder: "QUERY",
@@ -138,6 +148,7 @@ export const AGENT_FLAGS = {
       "host=node7&ipv4=10.0.0.7&default-route=true. " +
       "Keys: host, ipv4, ipv6, cidr, uid, default-route.",
     defaultText: "what a joined node was granted",
+    tolerates: withoutUnusable,
   }),
 
   "dial-timeout": durationFlag(5000, 1, {
@@ -145,6 +156,7 @@ export const AGENT_FLAGS = {
     help: "Limit on connecting to a target.",
   }),
   "allow": rulesFlag({
+    isCommon: true,
     group: TARGETS,
     help: "Allow dials to these targets, such as tcp:10.0.0.0/8:443, " +
       "udp:*:53, tcp:*.internal:* or unix:/run/app.sock. Repeat for " +
@@ -152,6 +164,7 @@ export const AGENT_FLAGS = {
     defaultText: "tcp and udp to any target",
   }),
   "deny": rulesFlag({
+    isCommon: true,
     group: TARGETS,
     help: "Never allow dials to these targets, even if --allow does.",
   }),
@@ -174,6 +187,7 @@ export const AGENT_FLAGS = {
   }),
 
   "announce": announceFlag({
+    isCommon: true,
     group: SERVICES,
     help: "Offer this service to others through the server's catalog: " +
       "NAME[.NAMESPACE][:PORT]=HOST:PORT[/udp], optionally with " +
@@ -182,6 +196,7 @@ export const AGENT_FLAGS = {
       "for more.",
   }),
   "proxy-config": fileFlag({
+    isCommon: true,
     group: SERVICES,
     help: "Serve the services in this file on loopback ports, as tunnel " +
       "proxy does. The admin port shows them.",
@@ -196,6 +211,7 @@ export const AGENT_FLAGS = {
     defaultText: "all interfaces",
   }),
   "health-server-port": portFlag(8093, {
+    isCommon: true,
     group: OPERATION,
     help: "Port for /healthz, /readyz and /metrics.",
   }),
@@ -205,6 +221,7 @@ export const AGENT_FLAGS = {
     help: "Address of the admin endpoint.",
   }),
   "admin-server-port": portFlag(AGENT_ADMIN_PORT, {
+    isCommon: true,
     group: OPERATION,
     help: "Port of the admin endpoint.",
   }),
@@ -262,6 +279,16 @@ export const AGENT_FLAGS = {
   }),
   ...KLOG_FLAGS,
 } as const;
+
+function withoutUnusable(text: string): Tolerated | undefined {
+  const unusable = unusablePairs(text);
+  if (unusable.length === 0) return undefined;
+  const usable = text.split("&").filter((pair) => !unusable.includes(pair));
+  return {
+    text: usable.join("&"),
+    notice: `${unusable.join(", ")} is left out: it is no such address`,
+  };
+}
 
 /** A URL query of what an agent serves. */
 export function identifiersFlag(details: FlagDetails): Flag<Identifiers> {

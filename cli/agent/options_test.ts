@@ -96,6 +96,23 @@ Deno.test("identifiers are read under both names of their flag", () => {
   }
 });
 
+Deno.test("an identifier that is no address is left out by Konnectivity's flag, and refused by ours", () => {
+  const query = "ipv4=${HOST_IP}&ipv4=::1&cidr=10.0.0.0/33&host=a";
+  const { identifiers } = options(CA, `--agent-identifiers=${query}`);
+  assertEquals(identifiers?.host, ["a"]);
+  assertEquals([identifiers?.ipv4, identifiers?.cidr], [[], []]);
+  const { notices } = readFlags("agent", AGENT_FLAGS, {
+    argv: [`--agent-identifiers=${query}`],
+    environment: () => undefined,
+    readFile: () => "",
+  });
+  assertEquals(notices, [
+    "--agent-identifiers: ipv4=${HOST_IP}, ipv4=::1, cidr=10.0.0.0/33 is left " +
+    "out: it is no such address",
+  ]);
+  assertThrows(() => options(CA, `--identifiers=${query}`), UsageError);
+});
+
 Deno.test("a token asks for an identity, and files for none", () => {
   const { identity, identifiers, agentId, server } = options(
     `--join=${TOKEN}`,
@@ -150,7 +167,7 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
     "Cannot use --server together with --proxy-server-host: both say where the server is; " +
       "give one of them"],
   ["a server as a URL", [CA, "--server=https://a"],
-    'Cannot use --server: saw "https://a", wanted HOST:PORT'],
+    'Cannot use --server: saw "https://a", wanted HOST:PORT; leave out what ends in ://, and any path'],
   ["a certificate without its key", [CA, "--agent-cert=x"],
     "Cannot use --agent-cert alone: --agent-key belongs to it; give both"],
   ["a wait longer than its cap", [CA, "--sync-interval=20s"],

@@ -6,6 +6,9 @@ import {
   NODES,
   SERVER_STATUS,
 } from "../../tests/support/rigs/ask_answers.ts";
+import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
+import { firstState } from "./top/top_state.ts";
+import { screenLines } from "./top/top_text.ts";
 import { FakeAdmin, runCommand } from "../../tests/support/rigs/fake_admin.ts";
 
 const [CONDUIT] = CONDUITS_ANSWER.conduits;
@@ -139,16 +142,23 @@ Deno.test("conn kill says what it ended, and asks a person before", async () => 
   assertEquals(code, 0);
   assertEquals(
     stdout,
-    "Ended 00c0ffee00c0ffee (alice to tcp 10.0.0.7:5432 at edge-7, 1.2 MB/s)\n",
+    "Ended the connection 00c0ffee00c0ffee of alice to 10.0.0.7:5432 at " +
+      "edge-7 (service default/db, 1.2 MB/s): both ends see a reset\n",
   );
   assertEquals(admin.asked.at(-1), `POST ${CONDUIT_PATH}/kill`);
   admin.asked.length = 0;
   const questions: string[] = [];
   const confirm = (question: string) => questions.push(question) > 1;
-  assertMatch((await runCommand(kill, { confirm })).stdout, /^Left 00c0ffee/);
+  assertMatch(
+    (await runCommand(kill, { confirm })).stdout,
+    /^Left the connection 00c0ffee/,
+  );
   assertEquals(admin.asked.some((line) => line.startsWith("POST")), false);
-  assertMatch((await runCommand(kill, { confirm })).stdout, /^Ended 00c0ffee/);
-  assertMatch(questions[0]!, /^End 00c0ffee00c0ffee \(alice to tcp/);
+  assertMatch((await runCommand(kill, { confirm })).stdout, /^Ended the conn/);
+  assertMatch(
+    questions[0]!,
+    /^End the connection 00c0ffee00c0ffee of alice to 10/,
+  );
   await runCommand([...kill, "--yes"], { confirm });
   assertEquals(questions.length, 2);
 });
@@ -159,7 +169,7 @@ Deno.test("conn kill goes on behind one that is gone, and ends with 1", async ()
     ["conn", "kill", "--server", admin.socket, "gone", CONDUIT!.id],
   );
   assertEquals(code, 1);
-  assertMatch(stdout, /^Ended 00c0ffee/);
+  assertMatch(stdout, /^Ended the connection 00c0ffee/);
   assertMatch(stderr, /there is none\n.*Ended 1 of 2/);
 });
 
@@ -167,7 +177,7 @@ Deno.test("top prints blocks in a pipe, and lines of JSON", async () => {
   await using admin = await FakeAdmin.open(ANSWERS);
   const top = ["top", "--server", admin.socket, "--interval", "200ms"];
   const { stdout } = await runCommand([...top, "--count", "1"]);
-  assertMatch(stdout, /^server hub-1 {2}10:03:12 [^]*\nID +CALLER/);
+  assertMatch(stdout, /^10:03:12 {2}10,003 connections, [^]*\nID +CALLER/);
   const json = await runCommand([...top, "-o", "json", "--count", "1"]);
   const { conduits } = JSON.parse(json.stdout.split("\n")[0]!);
   assertEquals(conduits.total, CONDUITS_ANSWER.total);
@@ -219,4 +229,88 @@ Deno.test("a variable for several commands is in the way of none", async () => {
     { environment },
   );
   assertEquals(code, 0, stderr);
+});
+
+/** A screen of 80 columns, asked whether `conduit` is to be ended. */
+function question(conduit: ConduitInfo): string {
+  const page = { columns: 80, isPlain: true, paint: (text: string) => text };
+  const mode = { kind: "confirm", conduit } as const;
+  const lines = screenLines(page, 5, { ...firstState("rate", ""), mode }, {
+    status: SERVER_STATUS,
+    conduits: { conduits: [conduit], total: 1 },
+  });
+  for (const line of lines) assertEquals(line.length <= 80, true, line);
+  return lines.at(-1)!;
+}
+
+Deno.test("the question of top names port, node and choice in 80 columns", () => {
+  const caller = "socket /var/lib/tunnel/server/frontend.sock";
+  const local = { ...CONDUIT!, caller, target: "tcp 127.0.0.1:5432" };
+  assertEquals(
+    question(local),
+    "End 127.0.0.1:5432 at edge-7? y/n  (frontend.sock, 00c0ffee00c0ffee)",
+  );
+  const target = `tcp ${"long.".repeat(30)}example:8443`;
+  assertMatch(
+    question({ ...local, target }),
+    /^End long\.long.*…:8443 at edge-7\? y\/n/,
+  );
+});
+
+Deno.test("connections of a proxy are told by service and who came", async () => {
+  const conduit = {
+    ...CONDUIT!,
+    caller: "",
+    from: "127.0.0.1:40112",
+    service: "default/web",
+    target: "tcp 127.0.0.1:9076",
+  };
+  const { node: _, ...own } = conduit;
+  const path = `/v1/conduits/${own.id}`;
+  await using admin = await FakeAdmin.open({
+    "/v1/conduits": { conduits: [own], total: 1 },
+    [path]: own,
+    [`${path}/kill`]: { message: "" },
+  });
+  const list = await runCommand(["conn", "list", "--proxy", admin.socket]);
+  const [head, row] = list.stdout.split("\n");
+  assertMatch(head!, /^ID +CALLER +SERVICE +TARGET +AGE/);
+  assertMatch(row!, /127\.0\.0\.1:40112 +default\/web +127\.0\.0\.1:9076/);
+  const killed = await runCommand(
+    ["conn", "kill", own.id, "--proxy", admin.socket, "--yes"],
+  );
+  assertMatch(
+    killed.stdout,
+    /^Ended the connection \w+ of 127\.0\.0\.1:40112 to 127\.0\.0\.1:9076 \(/,
+  );
+  assertMatch(killed.stdout, /\(service default\/web, .*: both ends see/);
+});
+
+Deno.test("status --since shows a dozen rows of the server's hour", async () => {
+  const samples = Array.from({ length: 360 }, (_, index) => ({
+    at: new Date(Date.parse("2026-11-22T09:03:10Z") + index * 10_000)
+      .toISOString(),
+    ...{ conduits: index, toTargetRate: 100, fromTargetRate: 200 },
+    ...{ dialRate: 2, failedDials: 1 },
+    ...index < 30 ? { dialP50Ms: 3, dialP99Ms: 900 } : {},
+  }));
+  await using admin = await FakeAdmin.open({
+    ...ANSWERS,
+    "/v1/history": { stepMs: 10_000, samples },
+  });
+  const { stdout } = await runCommand(
+    ["status", "--server", admin.socket, "--since", "1h"],
+  );
+  assertEquals(
+    admin.asked.at(-1),
+    "GET /v1/history?since=2026-11-22T09:03:12.345Z",
+  );
+  const rows = stdout.split("\n")
+    .filter((line) => /^ {2}2026-11-22 \d\d:/.test(line));
+  assertEquals(rows.length, 12);
+  assertMatch(
+    rows[0]!,
+    /09:03:10Z +29 +100 B\/s +200 B\/s +2\.0 +3\.0 ms +900 ms +30$/,
+  );
+  assertMatch(rows[11]!, /09:58:10Z +359 .* - +- +30$/);
 });

@@ -6,7 +6,6 @@
 
 import {
   type AdminClient,
-  adminClient,
   AdminError,
 } from "../../client/admin/admin_client.ts";
 import {
@@ -18,6 +17,7 @@ import {
 import type { FlagValues } from "../flags/flag.ts";
 import type { CommandContext } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
+import { askedClient } from "../program/asked_client.ts";
 
 type Asked = FlagValues<typeof ASKED_FLAGS>;
 
@@ -69,11 +69,12 @@ export interface Answering<T> {
  */
 export async function askAll<T>(
   programs: readonly AskedProgram[],
+  context: Pick<CommandContext, "printError">,
   ask: (client: AdminClient) => Promise<T>,
 ): Promise<readonly Answering<T>[]> {
   const problems: unknown[] = [];
   const answers = await Promise.all(programs.map(async (asked) => {
-    const client = adminClient(asked.program, asked.address);
+    const client = askedClient(asked, context);
     try {
       return [{ asked, client, answer: await ask(client) }];
     } catch (error) {

@@ -32,6 +32,8 @@ interface ConduitColumn extends Column {
   readonly of: (conduit: ConduitInfo) => Cell;
   /** Absent: everywhere. */
   readonly only?: keyof typeof SHOWN_IN;
+  /** It says nothing of this one; left out where it says nothing of any. */
+  readonly isSpare?: (conduit: ConduitInfo, which: ConduitColumns) => boolean;
 }
 
 /** Where there are which columns. */
@@ -46,21 +48,24 @@ const COLUMNS: readonly ConduitColumn[] = [
   {
     heading: "CALLER",
     least: 8,
-    of: ({ caller }) => caller || "-",
+    of: callerText,
   },
   { heading: "CALLS FROM", only: "wide", of: ({ from = "-" }) => from },
   {
     heading: "NODE",
     least: 8,
+    isSpare: ({ node, forwardedTo }) => (node ?? forwardedTo) === undefined,
     of: ({ node, forwardedTo }) =>
       node ?? (forwardedTo === undefined ? "-" : `via ${forwardedTo}`),
   },
   {
     heading: "SERVICE",
-    only: "wide",
+    least: 10,
+    rank: 3,
+    isSpare: ({ caller }, which) => which !== "wide" && caller !== "",
     of: ({ service = "-" }) => service,
   },
-  { heading: "TARGET", least: 12, rank: 3, of: ({ target }) => target },
+  { heading: "TARGET", least: 18, endsWith: /:\d+$/, of: targetText },
   { heading: "STATE", only: "wide", of: ({ state }) => state },
   {
     heading: "AGE",
@@ -135,7 +140,7 @@ export function conduitLines(
   conduits: readonly ConduitInfo[],
   which: ConduitColumns,
 ): string[] {
-  const columns = conduitColumns(which);
+  const columns = conduitColumns(which, conduits);
   return fittedTable(
     columns,
     conduits.map((conduit) => columns.map(({ of }) => of(conduit))),
@@ -161,12 +166,27 @@ export function conduitsText(
   return `${lines.join("\n")}\n`;
 }
 
-function conduitColumns(which: ConduitColumns): readonly ConduitColumn[] {
-  return COLUMNS.filter(({ only }) => {
+function conduitColumns(
+  which: ConduitColumns,
+  conduits: readonly ConduitInfo[],
+): readonly ConduitColumn[] {
+  return COLUMNS.filter(({ only, isSpare }) => {
     const places: readonly ConduitColumns[] | undefined = only &&
       SHOWN_IN[only];
-    return places?.includes(which) ?? true;
+    const isEmpty = isSpare !== undefined &&
+      conduits.every((conduit) => isSpare(conduit, which));
+    return !isEmpty && (places?.includes(which) ?? true);
   });
+}
+
+/** Who asked for it; of local callers their socket, without its directory. */
+export function callerText({ caller, from }: ConduitInfo): string {
+  return caller.replace(/^socket .*\//, "") || from || "-";
+}
+
+/** What nearly all are, TCP, is not said. */
+export function targetText({ target }: ConduitInfo): string {
+  return target.replace(/^tcp /, "");
 }
 
 /** Why nothing moves, if nothing does. */

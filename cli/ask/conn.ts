@@ -28,7 +28,7 @@ import { pageOf } from "../program/page.ts";
 import { ofOthers } from "../program/text_table.ts";
 import { readVerb } from "../program/verbs.ts";
 import { type Answering, askAll, askedPrograms } from "./asked.ts";
-import { conduitsText } from "./conduit_text.ts";
+import { callerText, conduitsText, targetText } from "./conduit_text.ts";
 import { conduitsPath } from "./conduits_path.ts";
 import { SORTS } from "./top/top_state.ts";
 
@@ -104,6 +104,7 @@ export const CONN_COMMAND = defineCommand({
     "tunnel conn list --caller alice -o wide",
     "tunnel conn kill 7f3a9c0d12e4b586",
   ],
+  rights: "network",
   flags: FLAGS,
   async run(reading, context) {
     const { values, given } = reading;
@@ -113,6 +114,7 @@ export const CONN_COMMAND = defineCommand({
       const ids = [...new Set(read.operands)];
       const [{ client }] = await askAll(
         programs,
+        context,
         (client) => client.get(`${ADMIN_PATHS.conduits}?limit=1`),
       ) as [Answering<unknown>];
       return await killAll(client, ids, values["yes"], context);
@@ -124,6 +126,7 @@ export const CONN_COMMAND = defineCommand({
       ask: async () => {
         const [{ answer }] = await askAll(
           programs,
+          context,
           (client) => client.get<ConduitsAnswer>(path),
         ) as [Answering<ConduitsAnswer>];
         return answer;
@@ -173,13 +176,17 @@ async function killOne(
     confirm(`End ${what}?`);
   if (!isMeant) return `Left ${what}`;
   await client.post<ActionAnswer>(`${path}/${ADMIN_ACTIONS.kill}`);
-  return `Ended ${what}`;
+  return `Ended ${what}: both ends see a reset`;
 }
 
 /** Enough to know one again. */
 function conduitText(conduit: ConduitInfo): string {
-  const { id, caller, node, target, toTargetRate, fromTargetRate } = conduit;
+  const { id, node, service, toTargetRate, fromTargetRate } = conduit;
+  const target = targetText(conduit);
   const where = node === undefined ? target : `${target} at ${node}`;
   const rate = rateText(toTargetRate + fromTargetRate);
-  return ofOthers(`${id} (${caller} to ${where}, ${rate})`);
+  const of = service === undefined ? "" : `service ${service}, `;
+  return ofOthers(
+    `the connection ${id} of ${callerText(conduit)} to ${where} (${of}${rate})`,
+  );
 }

@@ -54,7 +54,7 @@ const COLUMNS: readonly LinkColumn[] = [
     of: ({ silentMs }) => silentMs === undefined ? "-" : millisText(silentMs),
   },
   {
-    heading: "CONDUITS",
+    heading: "CONNS",
     side: "right",
     rank: 6,
     of: ({ conduits }) => countText(conduits),

@@ -5,6 +5,7 @@
  */
 
 import { AdminError } from "../../client/admin/admin_client.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { NodeDetail, NodesAnswer } from "../../proto/admin/node_answer.ts";
 import {
@@ -18,23 +19,28 @@ import { printAnswer } from "../program/answer_output.ts";
 import type { CommandContext } from "../program/command.ts";
 import type { ExitCode } from "../program/exit_codes.ts";
 import { pageOf } from "../program/page.ts";
-import { ofOthers } from "../program/text_table.ts";
 import { askAll } from "./asked.ts";
 import { nodesText, nodeText } from "./node_text.ts";
 
 /** In which nodes may be; the words of `?state=`. */
 export const NODE_STATES = ["online", "offline", "pending", "revoked"] as const;
 
+/** Of a socket that nothing listens on. */
+const NOBODY_THERE = ["ECONNREFUSED", "ENOENT"];
+
 type AdminValues =
   & FlagValues<typeof ASKED_SERVER_FLAGS>
   & FlagValues<typeof ANSWER_FLAGS>;
 
-/** @returns Or why no server answers, where none was named. */
+/**
+ * @returns Or why no server answers, where none runs and none was named: all
+ * other failures are errors, as a server knows more than its state says.
+ */
 export async function listNodes(
   values: AdminValues & { readonly only: string },
   given: ReadonlySet<string>,
   context: CommandContext,
-): Promise<{ readonly code: ExitCode } | { readonly unanswered: string }> {
+): Promise<{ readonly code: ExitCode } | { readonly unanswered: AdminError }> {
   const asked = askedProgram(values, given, context);
   const query = values.only === "" ? "" : `?state=${values.only}`;
   const path = ADMIN_PATHS.nodes + query;
@@ -45,6 +51,7 @@ export async function listNodes(
       ask: async () => {
         const [answering] = await askAll(
           [asked],
+          context,
           (client) => client.get<NodesAnswer>(path),
         );
         return answering!.answer;
@@ -57,8 +64,10 @@ export async function listNodes(
     }, context);
     return { code };
   } catch (error) {
-    if (!(error instanceof AdminError) || given.has("server")) throw error;
-    return { unanswered: ofOthers(error.message) };
+    const isAway = error instanceof AdminError &&
+      NOBODY_THERE.includes(codeOf(error.cause));
+    if (!isAway || given.has("server")) throw error;
+    return { unanswered: error };
   }
 }
 
@@ -77,6 +86,7 @@ export async function showNode(
     ask: async () => {
       const [answering] = await askAll(
         [asked],
+        context,
         (client) => client.get<NodeDetail>(path),
       );
       return answering!.answer;

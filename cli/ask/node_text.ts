@@ -91,7 +91,7 @@ const COLUMNS: readonly NodeColumn[] = [
       roundTripMs === undefined ? "-" : millisText(roundTripMs),
   },
   {
-    heading: "CONDUITS",
+    heading: "CONNS",
     side: "right",
     rank: 2,
     of: ({ conduits }) => countText(conduits),
@@ -195,7 +195,9 @@ function facts(page: Page, node: NodeDetail): string[] {
     ["servers", node.servers.join(", ") || "-"],
     [
       "traffic",
-      `${counted(node.conduits, "conduit")}, ${rateText(node.toTargetRate)} ` +
+      `${counted(node.conduits, "connection")}, ${
+        rateText(node.toTargetRate)
+      } ` +
       `to targets, ${rateText(node.fromTargetRate)} from them`,
     ],
     ["joined", joined],
@@ -250,7 +252,7 @@ function conduitsSection(
   return section(
     page,
     "Connected",
-    counted(conduits, "conduit"),
+    counted(conduits, "connection"),
     lines.map((line) => `  ${line}`),
   );
 }

@@ -99,7 +99,10 @@ export function warningLines(
 
 /** What tells more of a warning. */
 function nextCommand({ node, code }: Warning): string | undefined {
-  if (node !== undefined) return `tunnel node describe ${shellWord(node)}`;
+  if (node !== undefined) {
+    const verb = code === "TUN402" ? "doctor node" : "node describe";
+    return `tunnel ${verb} ${shellWord(node)}`;
+  }
   return code === undefined ? undefined : `tunnel explain ${code}`;
 }
 

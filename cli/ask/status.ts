@@ -5,9 +5,11 @@
  */
 
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
+import type { AdminClient } from "../../client/admin/admin_client.ts";
+import type { HistoryAnswer } from "../../proto/admin/history_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { ADMIN_FLAGS, answerForm } from "../flags/admin_flags.ts";
-import { booleanFlag } from "../flags/flag.ts";
+import { booleanFlag, lifeFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { printAnswer } from "../program/answer_output.ts";
 import { defineCommand, refuseOperands } from "../program/command.ts";
@@ -21,6 +23,12 @@ const FLAGS = {
   "exit-code": booleanFlag(false, {
     group: "The answer",
     help: "End with 6 when an error is among the warnings, for scripts.",
+  }),
+  "since": lifeFlag(0, 0, {
+    group: "The answer",
+    help: "What passed through a server since then, such as 1h: it keeps an " +
+      "hour.",
+    defaultText: "now alone",
   }),
   ...GENERAL_FLAGS,
 } as const;
@@ -42,9 +50,11 @@ export const STATUS_COMMAND = defineCommand({
   examples: [
     "tunnel status",
     "tunnel status --watch",
+    "tunnel status --since 1h",
     "tunnel status --agent local",
     "tunnel status --exit-code -o json > status.json",
   ],
+  rights: "network",
   flags: FLAGS,
   async run({ values, operands, given }, context) {
     refuseOperands(operands);
@@ -53,7 +63,12 @@ export const STATUS_COMMAND = defineCommand({
     return await printAnswer({
       form: answerForm(values),
       intervalMs: values["watch"] ? values["interval"] : undefined,
-      ask: () => askAll(programs, (client) => client.get<StatusAnswer>(STATUS)),
+      ask: () =>
+        askAll(
+          programs,
+          context,
+          (client) => askStatus(client, Number(values["since"])),
+        ),
       table: (all, isWide) => {
         const page = pageOf(context, isWide);
         return all.map(({ answer }) => statusText(page, answer)).join("\n");
@@ -70,7 +85,19 @@ export const STATUS_COMMAND = defineCommand({
   },
 });
 
-const { status: STATUS } = ADMIN_PATHS;
+/** The status, and what has passed; agents and proxies keep nothing. */
+async function askStatus(
+  client: AdminClient,
+  sinceMs: number,
+): Promise<StatusAnswer & { readonly history?: HistoryAnswer }> {
+  const status = await client.get<StatusAnswer>(ADMIN_PATHS.status);
+  if (sinceMs === 0 || status.program.program !== "server") return status;
+  const since = new Date(Date.parse(status.program.now) - sinceMs);
+  const history = await client.get<HistoryAnswer>(
+    `${ADMIN_PATHS.history}?since=${since.toISOString()}`,
+  );
+  return { ...status, history };
+}
 
 function hasError({ warnings }: StatusAnswer): boolean {
   return warnings.some(({ severity }) => severity === "error");

@@ -10,6 +10,7 @@ import type {
   StatusAnswer,
   Traffic,
 } from "../../proto/admin/status_answer.ts";
+import { programName } from "../../proto/admin/program_name.ts";
 import { columnsOf, cutToColumns } from "../../platform/text/columns.ts";
 import {
   ageText,
@@ -20,6 +21,8 @@ import {
 } from "../../platform/text/quantities.ts";
 import type { Page } from "../program/page.ts";
 import { fittedTable, ofOthers } from "../program/text_table.ts";
+import type { HistoryAnswer } from "../../proto/admin/history_answer.ts";
+import { historyLines } from "./history_text.ts";
 import { conduitLines } from "./conduit_text.ts";
 import { linkLines } from "./link_text.ts";
 import {
@@ -33,7 +36,10 @@ import {
 } from "./sections.ts";
 
 /** `tunnel status` of one program. */
-export function statusText(page: Page, status: StatusAnswer): string {
+export function statusText(
+  page: Page,
+  status: StatusAnswer & { readonly history?: HistoryAnswer },
+): string {
   // Ages are by the clock of the machine that answered.
   const nowMs = Date.parse(status.program.now);
   return [
@@ -48,6 +54,7 @@ export function statusText(page: Page, status: StatusAnswer): string {
     ...announcedSection(page, status),
     ...servicesSection(page, status),
     ...conduitsSection(page, status),
+    ...historyLines(page, status.history),
     ...discoverySection(page, status),
     ...expirySection(page, status.expiries, nowMs),
   ].join("\n") + "\n";
@@ -58,7 +65,7 @@ function headLines(
   { program }: StatusAnswer,
   nowMs: number,
 ): string[] {
-  const { program: kind, id, version, pid, workers, addresses } = program;
+  const { program: kind, version, pid, workers, addresses } = program;
   const [word, tone] = program.isDraining
     ? ["draining", "warn"] as const
     : program.isReady
@@ -69,7 +76,7 @@ function headLines(
     `version ${ofOthers(version)}`,
     workers === undefined ? `pid ${pid}` : `${workers} workers of pid ${pid}`,
   ];
-  const name = `${kind} ${ofOthers(id)}`;
+  const name = `${kind} ${ofOthers(programName(program))}`;
   const where = Object.entries(addresses)
     .map(([use, address]) => `${use} ${address}`).join("  ");
   const state = `${name}  ${word}`;
@@ -278,14 +285,24 @@ function conduitsSection(
   );
 }
 
+/** The same where there is little room. */
+export function briefTraffic(traffic: Traffic): string {
+  return trafficText({ ...traffic, dialP50Ms: undefined, failedDials: 0 })
+    .replace("from them", "from");
+}
+
 /** What passes, in one sentence. */
-export function trafficText(traffic: Traffic): string {
+function trafficText(
+  traffic: Omit<Traffic, "dialP50Ms"> & {
+    readonly dialP50Ms?: number | undefined;
+  },
+): string {
   const { dialP50Ms, dialP99Ms, dialRate, failedDials } = traffic;
   const took = dialP50Ms === undefined || dialP99Ms === undefined
     ? ""
     : ` (half in ${millisText(dialP50Ms)}, 99% in ${millisText(dialP99Ms)})`;
   return [
-    counted(traffic.conduits, "conduit") +
+    counted(traffic.conduits, "connection") +
     (traffic.pendingDials > 0
       ? `, ${countText(traffic.pendingDials)} dialing`
       : ""),
@@ -328,7 +345,10 @@ function discoverySection(page: Page, status: StatusAnswer): string[] {
       (discovery.refused > 0
         ? `, ${countText(discovery.refused)} refused: tunnel xds status`
         : "");
-  return section(page, "Discovery", summary, lines);
+  const heading = discovery === undefined && follows === undefined
+    ? "Sources"
+    : "Discovery";
+  return section(page, heading, summary, lines);
 }
 
 function expirySection(

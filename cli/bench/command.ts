@@ -76,6 +76,7 @@ export function benchCommand(
       "tunnel bench --serve 7007     # on a node with another agent, and then",
       "tunnel bench --target 127.0.0.1:7007 --server unix:/run/tunnel.sock",
     ],
+    rights: "network",
     flags: BENCH_FLAGS,
     rules: (reading) => [
       ...routeRules(reading),

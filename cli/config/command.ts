@@ -6,6 +6,7 @@
  */
 
 import { printable } from "../../platform/log/printable.ts";
+import { didYouMean } from "../../platform/text/nearest.ts";
 import type { Command, CommandContext } from "../program/command.ts";
 import { defineCommand } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
@@ -86,6 +87,7 @@ export function configCommand(programs: Programs): Command {
       "tunnel config print proxy -- --config services.yaml",
       "tunnel config schema policy > policy.schema.json",
     ],
+    rights: "look",
     flags: FLAGS,
     async run({ values, operands, origins }, context) {
       const [verb, ...rest] = operands;
@@ -192,9 +194,8 @@ function print(
   const table = tables.get(name);
   if (table === undefined) {
     throw new UsageError(
-      `Cannot print the flags of "${name}": wanted one of ${
-        [...tables.keys()].join(", ")
-      }`,
+      `Cannot print the flags of "${name}"${didYouMean(name, tables.keys())} ` +
+        "(tunnel help lists all commands)",
       "TUN108",
     );
   }

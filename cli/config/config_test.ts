@@ -205,6 +205,14 @@ Deno.test("what a file is follows from what is in it, and its name", async () =>
   ]);
 });
 
+Deno.test("flags in effect hide what the bundle hides", async () => {
+  const url = "http://u:S3@127.0.0.1:1/x?token=S3&api_key=S3&sig=S3";
+  const files = { "s.yaml": `services-url: "${url}"\n` };
+  const { output } = await config(files, "print", "server", "--file=s.yaml");
+  assertStringIncludes(output, "127.0.0.1:1/x?token=(hidden)&api_key=(hidden)");
+  assert(!output.includes("S3"));
+});
+
 Deno.test("a schema is printed for editors", async () => {
   const { output } = await config({}, "schema", "server");
   const schema = JSON.parse(output);

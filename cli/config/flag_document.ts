@@ -11,7 +11,8 @@ import {
 } from "../../platform/documents/document_map.ts";
 import type { JsonSchema } from "../../platform/documents/json_schema.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
-import { canonicalNames, suggestion } from "../flags/arguments.ts";
+import { canonicalNames } from "../flags/arguments.ts";
+import { didYouMean } from "../../platform/text/nearest.ts";
 import { type Flag, type FlagTable, FlagValueError } from "../flags/flag.ts";
 import { readFlags } from "../flags/read_flags.ts";
 import type { Command } from "../program/command.ts";
@@ -32,7 +33,7 @@ export function flagProblems(table: FlagTable, value: unknown): FieldError[] {
     const say = (problem: string) => [new FieldError([key], problem)];
     const name = names.get(key.replaceAll("_", "-"));
     if (name === undefined || name === "config") {
-      const hint = suggestion(key.slice(0, 100), names, "");
+      const hint = didYouMean(key.slice(0, 100), names.keys());
       return say(`there is no such flag${hint}`);
     }
     if (seen.has(name)) return say(`--${name} is there twice; keep one`);

@@ -22,7 +22,7 @@ import {
   type Shape,
   shapeProblems,
 } from "../../platform/documents/shape.ts";
-import { nearest } from "../../platform/text/nearest.ts";
+import { didYouMean, nearest } from "../../platform/text/nearest.ts";
 import { Policy } from "../../server/policy/policy.ts";
 import { canonicalNames } from "../flags/arguments.ts";
 import { readEtcdConfig } from "../flags/etcd_flags.ts";
@@ -140,12 +140,10 @@ export function kindNamed(
   const found = kinds.find((kind) => kind.name === name);
   if (found !== undefined) return found;
   const names = kinds.map((kind) => kind.name);
-  const near = nearest(name, names);
-  const hint = near === undefined ? "" : `; did you mean ${near}?`;
   throw new UsageError(
-    `Unknown kind "${name.slice(0, 100)}"${hint} (there are ${
-      names.join(", ")
-    })`,
+    `Unknown kind "${name.slice(0, 100)}"${
+      didYouMean(name, names)
+    } (there are ${names.join(", ")})`,
     "TUN101",
   );
 }
@@ -176,6 +174,9 @@ export function kindOf(
   return best;
 }
 
+/** A flag with a slip tells less than one without. */
+const NEARLY = 0.1;
+
 function flagKind(command: FlagCommand, isRare: boolean): ConfigKind {
   const { name, flags: table } = command;
   const names = canonicalNames(table);
@@ -184,8 +185,11 @@ function flagKind(command: FlagCommand, isRare: boolean): ConfigKind {
     isRare,
     summary: `Flags: ${name} --config`,
     likeness: (document) =>
-      Object.keys(document)
-        .filter((key) => names.has(key.replaceAll("_", "-"))).length,
+      Object.keys(document).map((key) => key.replaceAll("_", "-")).reduce(
+        (sum, key) =>
+          sum + (names.has(key) ? 1 : nearest(key, names.keys()) ? NEARLY : 0),
+        0,
+      ),
     problems(document, _text, argv = []) {
       const problems = flagProblems(table, document);
       // What is left out as wrong would be missed by the others.

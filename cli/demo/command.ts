@@ -28,6 +28,7 @@ export const DEMO_COMMAND = defineCommand({
     "process.",
   ],
   examples: ["tunnel demo"],
+  rights: "programs",
   flags: { "help": GENERAL_FLAGS["help"] },
   async run({ operands }, context) {
     if (operands[0] === "target" && operands.length === 1) {

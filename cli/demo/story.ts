@@ -5,6 +5,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import type { TunnelConn } from "../../client/tunnel_conn.ts";
 import {
@@ -211,7 +212,7 @@ async function refusalOf(dial: () => Promise<TunnelConn>): Promise<string> {
   try {
     conn = await dial();
   } catch (error) {
-    return (error as Error).message;
+    return messageOf(error);
   }
   conn.close();
   throw new Error("Cannot be: a node without its agent was reached");

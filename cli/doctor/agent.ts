@@ -10,6 +10,7 @@ import { linkHops, type ProbedAgent } from "../../agent/doctor/link_probe.ts";
 import { type ProbedToken, tokenHops } from "../../agent/doctor/token_check.ts";
 import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
 import type { AgentIdentityFiles } from "../../agent/identity/agent_state.ts";
+import { lookAtRoom } from "../../client/doctor/disk_room.ts";
 import { failed, fine, warned } from "../../client/doctor/faults.ts";
 import { type Finding, type Hop, walk } from "../../client/doctor/path_walk.ts";
 import { ServerPath } from "../../client/doctor/server_path.ts";
@@ -79,7 +80,10 @@ export async function examineAgent(
   }], { timers });
   const way = subject?.way;
   if (way === undefined) return steps;
-  const running = await walk(runningHops(way.runsIn, reading), { timers });
+  const running = await walk([
+    ...diskHops(way.runsIn),
+    ...runningHops(way.runsIn, reading),
+  ], { timers });
   // What is asked of the agent must not take the time of what is walked.
   const walked = await Promise.all(way.addresses.map(async (address) => {
     const { serverName } = way;
@@ -104,6 +108,13 @@ export async function examineAgent(
       : steps.map((step) => ({ ...step, hop: `${step.hop} ${path.name}` }));
   }));
   return [...steps, ...running, ...walked.flat()];
+}
+
+/** An agent that cannot write cannot renew its certificate. */
+function diskHops(root: string | undefined): readonly Hop[] {
+  return root === undefined
+    ? []
+    : [{ name: "disk", look: () => lookAtRoom(root) }];
 }
 
 /** What is asked of the agent that runs, if one may. */
@@ -136,6 +147,8 @@ async function subjectOf(
   if (token !== "" && !hasUsableIdentity(root)) {
     return subjectOfToken(reading, token);
   }
+  const owned = values["state-dir"] === "" ? ownedByRoot(root) : undefined;
+  if (owned !== undefined) return { finding: owned };
   const check = await checkIdentity(root, Date.now());
   const { finding, identity, isShowable = false } = check;
   if (identity === undefined || finding.outcome === "failed") {
@@ -166,6 +179,25 @@ async function subjectOf(
       },
     },
   };
+}
+
+/** @param root Where a user's own agent would keep its identity. */
+function ownedByRoot(root: string): Finding | undefined {
+  const theirs = defaultStateDirectory("agent", () => undefined, true);
+  if (root === theirs || isThere(root) || !isThere(theirs)) return undefined;
+  return failed(
+    "TUN331",
+    `there is no identity in ${root}, and root's agent has one in ${theirs}`,
+    "run as its owner: sudo tunnel doctor agent",
+  );
+}
+
+function isThere(path: string): boolean {
+  try {
+    return Deno.lstatSync(path).isDirectory;
+  } catch (error) {
+    return !(error instanceof Deno.errors.NotFound);
+  }
 }
 
 /** A node that has not joined, and has a token. */

@@ -78,6 +78,7 @@ const AGENT = defineCommand({
     "linked.",
   ],
   examples: ["tunnel doctor agent", "tunnel doctor agent --server a.example"],
+  rights: "network",
   flags: { ...AGENT_FLAGS, ...OUTPUT },
   run: async (reading, context) => {
     refuseOperands(reading.operands);
@@ -97,6 +98,7 @@ const SERVER = defineCommand({
     "runs, or would run, with these flags.",
   ],
   examples: ["tunnel doctor server", "tunnel doctor server --config s.yaml"],
+  rights: "network",
   flags: { ...SERVER_FLAGS, ...OUTPUT },
   run: async (reading, context) => {
     refuseOperands(reading.operands);
@@ -123,6 +125,7 @@ const WHOLE = defineCommand({
     "tunnel doctor node edge-7",
     "tunnel doctor target 10.0.0.7:5432 --node edge-7 --as alice",
   ],
+  rights: "network",
   flags: ASKED,
   run: async (reading, context) => {
     const [subject, operand, ...others] = reading.operands;

@@ -32,11 +32,15 @@ Deno.test("why a health port does not answer is said in words", async () => {
   );
   const silent = Deno.listen(ANY);
   const at = { ...ANY, port: (silent.addr as Deno.NetAddr).port };
-  const late = await localHealth(at, AbortSignal.timeout(50));
+  const patience = new AbortController();
+  const late = localHealth(at, patience.signal);
+  const asked = await silent.accept();
+  patience.abort(new DOMException("too late", "TimeoutError"));
   assertEquals(
-    late?.message,
+    (await late)?.message,
     `the program runs, and its health port 127.0.0.1:${at.port} does not ` +
       "answer within 1.5 s",
   );
+  asked.close();
   silent.close();
 });

@@ -9,6 +9,7 @@ import { failed, fine, skipped, warned } from "../../client/doctor/faults.ts";
 import type { Finding } from "../../client/doctor/path_walk.ts";
 import { spanOf } from "../../client/doctor/tls_fault.ts";
 import type { NodeDetail } from "../../proto/admin/node_answer.ts";
+import { hostOf } from "../../proto/peer/host_port.ts";
 import {
   compareVersions,
   versionIn,
@@ -74,11 +75,17 @@ export function online(
 
 /** Whether it is one machine. */
 export function duplicate(
-  { name, isDuplicate }: NodeDetail,
+  { name, isDuplicate, linkDetails }: NodeDetail,
 ): Finding | undefined {
-  return isDuplicate !== true ? undefined : warned(
+  const hosts = new Set(linkDetails.map(({ address }) => hostOf(address)));
+  if (isDuplicate !== true && hosts.size < 2) return undefined;
+  const from = `linked from ${[...hosts].join(", ")}`;
+  return warned(
     "TUN313",
-    `two machines use the identity of ${name}`,
+    isDuplicate === true
+      ? `two machines use the identity of ${name} (${from})`
+      : `${name} is ${from}: one machine with several addresses, or two with ` +
+        "one identity, which shows within half a minute",
     "on the copy: empty the agent's state directory, and join with a new token",
   );
 }

@@ -7,7 +7,6 @@
 
 import {
   type AdminClient,
-  adminClient,
   AdminError,
 } from "../../client/admin/admin_client.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
@@ -22,7 +21,8 @@ import {
 import { booleanFlag, countFlag, durationFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import { jsonText } from "../program/answer_output.ts";
+import { askedClient } from "../program/asked_client.ts";
+import { jsonText } from "../../platform/log/printable.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 
@@ -76,6 +76,7 @@ export const PING_COMMAND = defineCommand({
     "tunnel ping edge-7 -c 1",
     "tunnel ping edge-7 --until",
   ],
+  rights: "network",
   flags: FLAGS,
   async run({ values, operands, given }, context) {
     const [node, ...others] = operands;
@@ -86,8 +87,14 @@ export const PING_COMMAND = defineCommand({
         "TUN110",
       );
     }
-    const { program, address } = askedProgram(values, given, context);
-    const client = adminClient(program, address);
+    if (/:\d+$/.test(node)) {
+      throw new UsageError(
+        `Cannot ping "${node}": wanted a node's name; for a port behind it, ` +
+          "tunnel trace [NODE] HOST:PORT",
+      );
+    }
+    const asked = askedProgram(values, given, context);
+    const client = askedClient(asked, context);
     const tally: PingTally = { sent: 0, answered: 0, times: [] };
     try {
       await pingAll(node, client, values, tally, context);

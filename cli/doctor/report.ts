@@ -52,10 +52,12 @@ export function reportText(report: DoctorReport, isWide = false): string {
   const { subject, steps, fault } = report;
   const shown = isWide ? steps : steps.filter((step) => !isUnreached(step));
   const width = Math.max(4, ...shown.map(({ hop }) => hop.length));
-  const lines = shown.map(({ outcome, hop, message, tookMs }) =>
-    `  ${MARKS[outcome].padEnd(6)}  ${ofOthers(hop).padEnd(width)}  ` +
-    ofOthers(message) + tookText(tookMs)
-  );
+  const lines = shown.map((step) => {
+    const { outcome, hop, message, tookMs } = step;
+    const said = step === fault ? "see below" : ofOthers(message);
+    return `  ${MARKS[outcome].padEnd(6)}  ${ofOthers(hop).padEnd(width)}  ` +
+      said + tookText(tookMs);
+  });
   const skipped = steps.length - shown.length;
   const rest = skipped === 0 ? [] : [
     `  (${skipped} more ${

@@ -22,7 +22,7 @@ Deno.test("a report says the first fault, its remedy, and nothing to the termina
     reportText(reportOf("agent", STEPS)),
     "agent:\n" +
       "  ok      dns   a is 192.0.2.7 (12 ms)\n" +
-      "  FAILED  tcp   connection \\u001b[31mrefused (4.2 ms)\n" +
+      "  FAILED  tcp   see below (4.2 ms)\n" +
       "  (1 more hop was not reached)\n" +
       "Wrong: tcp: connection \\u001b[31mrefused [TUN401]\n" +
       "Do: start it\n" +

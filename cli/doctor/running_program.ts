@@ -14,6 +14,8 @@ import { codeOf } from "../../platform/errors/error_code.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { isCode } from "../../proto/codes/codes.ts";
+import { hostOf } from "../../proto/peer/host_port.ts";
+import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { lookAtDescriptors } from "./descriptors.ts";
 
 /** Its answer costs it nothing. */
@@ -32,8 +34,9 @@ export function runningAgentHop(root: string): Hop {
     late: failed(
       "TUN507",
       "the agent that runs with this identity does not answer: it stands still",
-      "see its process (ps -o pid,stat,wchan -C tunnel); continue or restart " +
-        "it: systemctl restart tunnel-agent",
+      "see its process (ps -eo pid,stat,args | grep 'agent'); one that was " +
+        "stopped (stat T) goes on by kill -CONT PID; else systemctl restart " +
+        "tunnel-agent",
     ),
   };
 }
@@ -93,7 +96,7 @@ export async function lookAtRunningServer(
   const client = adminClient("server", { kind: "unix", path });
   try {
     const status = await client.get<StatusAnswer>(ADMIN_PATHS.status);
-    const { nodes, servers = [] } = status;
+    const { nodes, servers = [], program } = status;
     const bad = servers.find(({ problem }) => problem !== undefined);
     if (bad !== undefined) {
       return warned(
@@ -101,6 +104,15 @@ export async function lookAtRunningServer(
         `the server ${bad.id} at ${bad.address}: ${bad.problem}`,
         "run `tunnel doctor server` there; see that both name each other's " +
           "address with --advertise-address",
+      );
+    }
+    const agents = program.addresses["agents"] ?? "";
+    if (nodes?.online === 0 && isLoopbackHost(hostOf(agents))) {
+      return warned(
+        "TUN426",
+        `no agent is linked, and the server listens for agents on ${agents}: ` +
+          "only this machine reaches it",
+        "start it without --agent-bind-address, or with an outer address",
       );
     }
     return warningIn(status, "server") ?? fine(

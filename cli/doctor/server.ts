@@ -7,7 +7,9 @@
 
 import { failed, fine, skipped, warned } from "../../client/doctor/faults.ts";
 import { type Finding, type Hop, walk } from "../../client/doctor/path_walk.ts";
+import { connectToHost } from "../../net/dial/connect_host.ts";
 import { RunningProcess } from "../../net/handover/running_process.ts";
+import { portOwner } from "../../net/libc/port_owner.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -112,11 +114,7 @@ function hopsOf(subject: Subject): readonly Hop[] {
     ...identity === undefined ? [] : [
       {
         name: "state",
-        look: () =>
-          lookAtDirectory(
-            identity.stateDirectory,
-            options.state !== undefined && options.state.kind !== "directory",
-          ),
+        look: () => lookAtDirectory(identity.stateDirectory),
         isIndependent: true,
       },
       independent({
@@ -153,6 +151,7 @@ function programHops(subject: Subject): readonly Hop[] {
   const { options } = subject;
   const { identity } = options.agents;
   return [
+    ...advertisedHops(subject),
     independent({ name: "policy", look: () => lookAtPolicy(options) }),
     independent({
       name: "descriptors",
@@ -194,6 +193,37 @@ function programHops(subject: Subject): readonly Hop[] {
   ];
 }
 
+/** Other servers and agents are told it: does somebody listen there? */
+function advertisedHops(subject: Subject): readonly Hop[] {
+  const address = subject.options.membership?.advertiseAddress;
+  if (address === undefined) return [];
+  const silent = (why: string) =>
+    warned(
+      "TUN401",
+      `--advertise-address ${address} is told to agents and other servers, ` +
+        `and from here: ${why}`,
+      "name the host and port under which --agent-port is reached",
+    );
+  return [{
+    name: "advertised",
+    isIndependent: true,
+    deadlineMs: ANSWER_MS,
+    look: async (signal) => {
+      if (subject.running === undefined) return undefined;
+      try {
+        const timers = systemTimers;
+        const [host, port] = [hostOf(address), portOf(address)];
+        (await connectToHost(host, port, { timers, signal })).close();
+        return fine(`${address} takes connections`);
+      } catch (error) {
+        signal.throwIfAborted();
+        return silent(messageOf(error));
+      }
+    },
+    late: silent(`no answer within ${ANSWER_MS} ms`),
+  }];
+}
+
 /** It is asked what it is, which costs it nothing. */
 const ANSWER_MS = 1_500;
 
@@ -229,10 +259,15 @@ async function lookAtProcess(subject: Subject): Promise<Finding> {
     if (code === "EACCES" || code === "EPERM") {
       return skipped(`${address} is another user's: run as its owner`);
     }
+    // Its ports are its own, though it does not say so.
+    const pid = portOwner(port.port)?.pid;
+    if (pid !== undefined) {
+      subject.running = { pid, version: "", addresses: new Map() };
+    }
     return failed(
       "TUN917",
       `a server is there, and cannot be spoken with: ${messageOf(error)}`,
-      "if it stands still (ps -o stat,wchan), restart it",
+      `if it stands still (ps -o stat,wchan -p ${pid ?? "PID"}), restart it`,
     );
   }
 }

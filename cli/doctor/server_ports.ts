@@ -6,8 +6,13 @@
  */
 
 import { failed, fine, skipped } from "../../client/doctor/faults.ts";
+import { isHere } from "../../client/doctor/own_address.ts";
 import type { Finding } from "../../client/doctor/path_walk.ts";
-import { type PortOwner, portOwner } from "../../net/libc/port_owner.ts";
+import {
+  ownerWords,
+  type PortOwner,
+  portOwner,
+} from "../../net/libc/port_owner.ts";
 import { readProcFile } from "../../net/libc/proc_files.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
@@ -113,13 +118,14 @@ export function lookAtPort(
   if (isOurs(owner, subject)) {
     return fine(`port ${port} is the server's (process ${owner.pid ?? "?"})`);
   }
-  const who = owner.pid === undefined
-    ? "another user's process"
-    : `process ${owner.pid} (${owner.command})`;
+  const isServer = /(^| )server( |$)/.test(owner.command ?? "");
   return failed(
     "TUN901",
-    `port ${port}, for ${listen.name}, is taken by ${who}`,
-    `end it, or give another ${flag}`,
+    `port ${port}, for ${listen.name}, is taken by ${ownerWords(owner)}`,
+    isServer
+      ? "it is a tunnel server with other flags: give its --state-dir and " +
+        `ports to doctor, or give this server another ${flag}`
+      : `end it, or give another ${flag}`,
   );
 }
 
@@ -133,7 +139,22 @@ function isOurs({ pid }: PortOwner, { running }: PortSubject): boolean {
   return Number(parent) === running.pid;
 }
 
-function lookAtPath(path: string, { running }: PortSubject): Finding {
+/** @returns `undefined`: a socket can be made there. */
+function folderFault(path: string): Finding | undefined {
+  const folder = path.slice(0, path.lastIndexOf("/")) || "/";
+  try {
+    if (Deno.statSync(folder).isDirectory) return undefined;
+  } catch {
+    // Told below, as one that is a file.
+  }
+  return failed(
+    "TUN903",
+    `there is no directory ${folder} for the socket ${path}`,
+    "make it, or name another path with --uds-name",
+  );
+}
+
+function lookAtPath(path: string, { running, given }: PortSubject): Finding {
   try {
     const { isSocket } = Deno.statSync(path);
     if (isSocket !== true) {
@@ -148,16 +169,17 @@ function lookAtPath(path: string, { running }: PortSubject): Finding {
     if (!(error instanceof Deno.errors.NotFound)) {
       return skipped(`${path}: ${messageOf(error)}`);
     }
-    return running === undefined ? fine(`${path} is free`) : failed(
+    if (running === undefined) {
+      // In the state directory the first start makes its folder.
+      return given.has("uds-name")
+        ? folderFault(path) ?? fine(`${path} is free`)
+        : fine(`${path} is free`);
+    }
+    return failed(
       "TUN904",
       `process ${running.pid} runs, and its socket ${path} is gone: callers ` +
         "cannot come in",
       "restart the server; something removes files there",
     );
   }
-}
-
-function isHere(hostname: string): boolean {
-  if (/^(0\.0\.0\.0|::|localhost|127\..*|::1)$/.test(hostname)) return true;
-  return Deno.networkInterfaces().some(({ address }) => address === hostname);
 }

@@ -5,10 +5,7 @@
  * @module
  */
 
-import {
-  type AdminClient,
-  adminClient,
-} from "../../client/admin/admin_client.ts";
+import { type AdminClient } from "../../client/admin/admin_client.ts";
 import {
   ADMIN_ACTIONS,
   ADMIN_API,
@@ -29,6 +26,7 @@ import { parseHostPort } from "../flags/addresses.ts";
 import { textFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
+import { askedClient } from "../program/asked_client.ts";
 import { printAnswer } from "../program/answer_output.ts";
 import { defineCommand } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
@@ -61,6 +59,7 @@ export const TRACE_COMMAND = defineCommand({
     "tunnel trace edge-7 10.0.0.7:5432",
     "tunnel trace db.internal:5432 --as alice",
   ],
+  rights: "network",
   flags: FLAGS,
   async run({ values, operands, given }, context) {
     const target = operands.at(-1);
@@ -72,8 +71,8 @@ export const TRACE_COMMAND = defineCommand({
       );
     }
     parseHostPort("the target", target);
-    const { program, address } = askedProgram(values, given, context);
-    const client = adminClient(program, address);
+    const asked = askedProgram(values, given, context);
+    const client = askedClient(asked, context);
     const question: TraceQuestion = {
       target,
       ...(node === undefined ? {} : { node }),

@@ -28,6 +28,7 @@ const MIB = 1024 * KIB;
 /** A line for each connection. */
 export const ACCESS_LOG_FLAGS = {
   "access-log": textFlag("", {
+    isCommon: true,
     group: ACCESS,
     placeholder: "FILE|-|stderr",
     help: "Write a line for each connection that has ended or failed; - is " +

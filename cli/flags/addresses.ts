@@ -96,12 +96,19 @@ export function parseListen(what: string, text: string): HostPort {
   return parsePlace(what, text, 0);
 }
 
+/** What people type in place of it, as far as it can be told. */
+const HINTS: readonly (readonly [form: RegExp, hint: string])[] = [
+  [
+    /^[0-9a-f.]*(?::[0-9a-f.]*){2,}$/i,
+    "; an IPv6 address stands in brackets: [::1]:22",
+  ],
+  [/^[a-z][a-z0-9+.-]*:\/\//i, "; leave out what ends in ://, and any path"],
+];
+
 function parsePlace(what: string, text: string, least: 0 | 1): HostPort {
   const match = HOST_PORT.exec(text);
   if (match === null) {
-    const hint = /^[0-9a-f.]*(?::[0-9a-f.]*){2,}$/i.test(text)
-      ? "; an IPv6 address stands in brackets: [::1]:22"
-      : "";
+    const hint = HINTS.find(([form]) => form.test(text))?.[1] ?? "";
     throw new UsageError(
       `Cannot use ${what}: saw "${text}", wanted HOST:PORT${hint}`,
     );

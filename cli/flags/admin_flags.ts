@@ -30,6 +30,7 @@ import { SERVER_ADMIN_PORT } from "./server_and_agent.ts";
 import {
   defaultStateDirectory,
   proxyStateDirectory,
+  refuseOnNode,
 } from "./state_directory.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -157,6 +158,9 @@ export function askedProgram(
     );
   }
   const program = named[0] ?? "server";
+  const isUnnamed = rival.length === 0 &&
+    ["state-dir", "token-file", "cert"].every((name) => !given.has(name));
+  if (isUnnamed) refuseOnNode(sources.environment);
   const asked: Named = {
     program,
     flag: `--${program}`,
@@ -220,16 +224,21 @@ function addressOf(
   const to = { kind: "tcp", host, port } as const;
   if (tls !== undefined) return { ...to, tls };
   const file = values["token-file"];
+  const isHere = isLoopbackHost(host);
   if (file !== "") {
     const tokenProblem = `the token in ${file} is another program's`;
-    return { ...to, token: tokenOf(file, readFile), tokenProblem };
+    if (isHere) return { ...to, token: tokenOf(file, readFile), tokenProblem };
+    throw new UsageError(
+      `Cannot show ${file} to ${text}: a token goes to a loopback address of ` +
+        "this machine alone, for there is no TLS; ask on --admin-remote-port " +
+        "with --ca-cert, --cert and --key, or over ssh -L",
+      "TUN104",
+    );
   }
-  // What is on another machine is not this one's: it is shown a token only of a
-  // place that somebody has named.
   const path = `${directory}/${ADMIN_TOKEN_FILE}`;
-  if (!isLoopbackHost(host) && values["state-dir"] === "") {
-    const tokenProblem = `${path} is shown to no other machine unless ` +
-      "--state-dir names it";
+  if (!isHere) {
+    const tokenProblem = `${path} is shown to loopback alone: ask on ` +
+      "--admin-remote-port with --ca-cert, --cert and --key, or over ssh -L";
     return { ...to, tokenProblem };
   }
   const [found] = [path, `${directory}/${ADMIN_VIEW_TOKEN_FILE}`]
@@ -237,8 +246,7 @@ function addressOf(
       const token = tokenIn(file, readFile);
       return token === undefined ? [] : [{ file, token }];
     });
-  const token = found?.token;
-  const tokenFile = isLoopbackHost(host) ? found?.file : undefined;
+  const { token, file: tokenFile } = found ?? {};
   const tokenProblem = token === undefined
     ? `${path} cannot be read; run this as the ${program}'s user, or name ` +
       "its --state-dir"

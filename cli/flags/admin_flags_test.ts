@@ -89,7 +89,7 @@ Deno.test("the socket in the state directory is asked before the port", async ()
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("a token goes to this machine, or where its place was named", () => {
+Deno.test("a token goes to loopback alone, whoever names it", () => {
   const { "/srv/t/admin.token": _, ...viewer } = TOKENS;
   assertEquals(place(viewer, ...FOLDER), [
     "server",
@@ -103,14 +103,23 @@ Deno.test("a token goes to this machine, or where its place was named", () => {
   assertEquals(fileOf(...FOLDER), "/srv/t/admin.token");
   assertEquals(fileOf(...FOLDER, "--server=[::1]:1"), "/srv/t/admin.token");
   assertEquals(fileOf(...FOLDER, "--token-file=/t"), undefined);
-  const away = "--server=10.0.0.1:8095";
-  assertEquals(fileOf(...FOLDER, away), undefined);
-  const { address } = asked(TOKENS, away);
-  assertEquals("token" in address, false);
-  assertEquals(
-    place(TOKENS, away, ...FOLDER)[1],
-    tcp("10.0.0.1", 8095, OPERATE),
-  );
+  for (
+    const host of [
+      ...["10.0.0.1", "0.0.0.0", "[::]", "[::ffff:0.0.0.0]", "localhost."],
+      ...["tunnel.example", "127.0.0.1.example", "[::ffff:10.0.0.1]"],
+    ]
+  ) {
+    const away = `--server=${host}:8095`;
+    for (const argv of [[away], [away, ...FOLDER]]) {
+      const { address } = asked(TOKENS, ...argv);
+      assertEquals("token" in address, false, host);
+    }
+    assertThrows(
+      () => asked({ "/t": VIEW }, away, "--token-file=/t"),
+      UsageError,
+      "Cannot show /t to",
+    );
+  }
   assertThrows(
     () => asked({ "/t": "no token" }, "--token-file=/t"),
     UsageError,

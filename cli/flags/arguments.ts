@@ -12,7 +12,7 @@
 import { parseArgs } from "@std/cli";
 import { UsageError } from "./usage_error.ts";
 import { type Flag, type FlagTable, FlagValueError } from "./flag.ts";
-import { nearest } from "../../platform/text/nearest.ts";
+import { didYouMean } from "../../platform/text/nearest.ts";
 
 /** A flag of every command, in no table: see `takeVersion`. */
 const EVERYWHERE = [["version", "version"]] as const;
@@ -68,13 +68,11 @@ export function canonicalNames(table: FlagTable): ReadonlyMap<string, string> {
 }
 
 /** `; did you mean --x?` or nothing. */
-export function suggestion(
-  seen: string,
-  names: ReadonlyMap<string, string>,
-  dashes = "--",
-): string {
-  const near = nearest(seen, names.keys());
-  return near === undefined ? "" : `; did you mean ${dashes}${near}?`;
+function suggestion(seen: string, names: readonly string[]): string {
+  const bare = (name: string) => name.replace("server-", "");
+  // Of an agent it is --health-server-port, of a server --health-port.
+  const near = names.find((name) => bare(name) === bare(seen));
+  return didYouMean(near ?? seen, names, "--");
 }
 
 function respell(
@@ -124,7 +122,10 @@ function splitWord(
   // Go's flag package, and so kube-proxy 0.4 and klog, asks for one dash only.
   const name = names.get(seen);
   if (name !== undefined) return { name, text };
-  const hint = suggestion(seen, new Map([...names, ...EVERYWHERE]));
+  const hint = suggestion(
+    seen,
+    [...new Map([...names, ...EVERYWHERE]).keys()],
+  );
   if (!head.startsWith("--")) {
     const short = shortFlag(table, head[1]!);
     // `-v4` and `-v=4` both; Go has no bundles of flags with values.

@@ -34,6 +34,7 @@ const INTERVAL_MS_MIN = 500;
 export const CATALOG_FLAGS = {
   "config": fileFlag({
     once: true,
+    isCommon: true,
     group: SOURCES,
     help: "Services and endpoints from this .yaml or .json file, which is " +
       "read again whenever it changes.",
@@ -59,6 +60,7 @@ export const CATALOG_FLAGS = {
     help: "Time between two requests, a tenth more or less.",
   }),
   "kubernetes": booleanFlag(false, {
+    isCommon: true,
     group: SOURCES,
     help: "Services and EndpointSlices of the cluster that this Pod is in.",
   }),
@@ -80,6 +82,7 @@ export const CATALOG_FLAGS = {
   }),
   ...ETCD_FLAGS,
   "etcd-servers": listFlag([], {
+    isCommon: true,
     group: SOURCES,
     placeholder: "URL,…",
     help: "Members of an etcd cluster with kube-proxy 0.4's own keys, below " +

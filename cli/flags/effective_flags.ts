@@ -8,7 +8,7 @@
 import { type Flag, type FlagTable } from "./flag.ts";
 import { type FlagSources, readFlags } from "./read_flags.ts";
 import type { ConfigAnswer } from "../../proto/admin/list_answers.ts";
-import { withoutUrlSecrets } from "./secrets.ts";
+import { HIDDEN, withoutSecrets } from "./secrets.ts";
 
 /** One flag as it is in effect. */
 export interface EffectiveFlag {
@@ -17,9 +17,6 @@ export interface EffectiveFlag {
   /** `default`, `--x`, `$TUNNEL_X`, `"x" in FILE`. */
   readonly from: string;
 }
-
-/** What stands in a secret's place. */
-export const HIDDEN = "(hidden)";
 
 /** Flags whose value is the secret itself, and not a file with it. */
 const SECRET = /(?:^|-)(?:token|password|secret|join)$/;
@@ -74,7 +71,7 @@ function shownValue(
   // The table knows how its default is written, in units that people read.
   if (JSON.stringify(value) === JSON.stringify(fallback)) return defaultText;
   const text = Array.isArray(value) ? value.join(",") : shownText(value);
-  return SECRET.test(name) ? HIDDEN : withoutUrlSecrets(text);
+  return SECRET.test(name) ? HIDDEN : withoutSecrets(text);
 }
 
 function shownText(value: unknown): string {

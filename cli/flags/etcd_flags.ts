@@ -5,6 +5,7 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
 import type { EtcdOptions } from "../../neighbours/etcd/connect.ts";
 import { TUNNEL_PREFIX } from "../../catalog/sources/etcd/etcd_tunnel_layout.ts";
 import type { FlagSources } from "./read_flags.ts";
@@ -152,7 +153,7 @@ function readText(
     return context.readFile(path);
   } catch (error) {
     throw new UsageError(
-      `Cannot use ${flag}: ${path}: ${(error as Error).message}`,
+      `Cannot use ${flag}: ${path}: ${messageOf(error)}`,
       "TUN114",
     );
   }

@@ -39,6 +39,8 @@ export interface FlagDetails {
   readonly group: string;
   /** One or two sentences. */
   readonly help: string;
+  /** In the short help of a command with very many flags. */
+  readonly isCommon?: true;
   /** One-letter form. */
   readonly short?: string;
   /** Other long names for the same thing. */
@@ -54,8 +56,20 @@ export interface FlagDetails {
   readonly once?: boolean;
   /** The file that it names gives values to other flags. */
   readonly holdsFlags?: boolean;
+  /**
+   * What a drop-in must start with, though it is not as it should be: read as
+   * `text`, and told. Under another name of the flag, which is ours, it is not.
+   */
+  readonly tolerates?: (text: string) => Tolerated | undefined;
   /** What a shell offers as its value, where that does not follow from the rest. */
   readonly offers?: Offer;
+}
+
+/** A value that stands in for one that cannot be used. */
+export interface Tolerated {
+  readonly text: string;
+  /** Why, behind `--flag: `. */
+  readonly notice: string;
 }
 
 /** What a shell can offer for a word, beside choices. */

@@ -15,6 +15,7 @@ export const NO_HANDOVER = "none";
 /** `--replace` and `--handover-socket`. */
 export const HANDOVER_FLAGS = {
   "replace": booleanFlag(false, {
+    isCommon: true,
     group: GROUP,
     help: "Take over from the running process: its ports go to this process " +
       "when this one is ready, and it ends when its connections have " +

@@ -26,8 +26,18 @@ export const HELP_COLUMNS = 80;
 /** Where the explanations begin. */
 const EXPLANATION_COLUMN = 30;
 
-/** Lays the page out; ends with a newline. */
-export function helpText(page: HelpPage): string {
+/** A command with more flags shows at first those that people use. */
+const SHOWN_MAX = 60;
+
+/**
+ * Lays the page out; ends with a newline.
+ *
+ * @param isWhole With the flags that few people use.
+ */
+export function helpText(page: HelpPage, isWhole = true): string {
+  const all = Object.entries(page.flags);
+  const isBrief = !isWhole && all.length > SHOWN_MAX;
+  const shown = isBrief ? all.filter(([, { isCommon }]) => isCommon) : all;
   const lines = [`Usage: ${page.usage}`, ""];
   for (const paragraph of page.about) {
     lines.push(...wrap(paragraph, HELP_COLUMNS), "");
@@ -35,8 +45,11 @@ export function helpText(page: HelpPage): string {
   if (page.examples.length > 0) {
     lines.push("Examples:", ...page.examples.map((line) => `  ${line}`), "");
   }
-  for (const [group, flags] of flagGroups(page.flags)) {
+  for (const [group, flags] of flagGroups(Object.fromEntries(shown))) {
     lines.push(`${group}:`, ...groupLines(flags), "");
+  }
+  if (isBrief) {
+    lines.push(`${all.length - shown.length} more flags: --help --all`);
   }
   return lines.join("\n").trimEnd() + "\n";
 }

@@ -24,6 +24,7 @@ import { stateDirectoryFlag } from "./state_directory.ts";
 export function serverFlag(group: string): Flag<readonly string[]> {
   return listFlag([], {
     group,
+    isCommon: true,
     placeholder: "HOST[:PORT],…",
     help: "Servers, or load balancers in front of them. Each attempt takes " +
       "the next one and resolves its name again.",
@@ -38,6 +39,7 @@ export function nodeFlags(
   return {
     "node": textFlag("", {
       group,
+      isCommon: true,
       placeholder: "NAME",
       help: "Name to join as.",
       defaultText: "this machine's host name",

@@ -25,12 +25,14 @@ const GENERAL_GROUP = "General";
 /** `--help` and `--config`. */
 export const GENERAL_FLAGS = {
   "help": booleanFlag(false, {
+    isCommon: true,
     group: GENERAL_GROUP,
     short: "h",
     help: "Show this text.",
   }),
   "config": fileFlag({
     once: true,
+    isCommon: true,
     group: GENERAL_GROUP,
     holdsFlags: true,
     help: "Read flags from this .json or .yaml file: one map, with the same " +
@@ -41,6 +43,7 @@ export const GENERAL_FLAGS = {
 /** Level and form of the log. */
 export const LOG_FLAGS = {
   "v": countFlag(2, 0, 10, {
+    isCommon: true,
     group: GROUP,
     help: "Level of the log: 0 problems, 1 start and stop, 2 links, " +
       "refusals and failed connections, 4 every connection, 6 stacks of " +
@@ -48,6 +51,7 @@ export const LOG_FLAGS = {
     placeholder: "LEVEL",
   }),
   "log-format": choiceFlag(["text", "json"], "text", {
+    isCommon: true,
     group: GROUP,
     help: "Form of the log, one line per event: for people or for machines.",
   }),

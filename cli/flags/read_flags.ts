@@ -10,12 +10,8 @@ import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import { UsageError } from "./usage_error.ts";
-import {
-  type Arguments,
-  canonicalNames,
-  sortArguments,
-  suggestion,
-} from "./arguments.ts";
+import { type Arguments, canonicalNames, sortArguments } from "./arguments.ts";
+import { didYouMean } from "../../platform/text/nearest.ts";
 import {
   type Flag,
   type FlagTable,
@@ -67,7 +63,12 @@ export function readFlags<T extends FlagTable>(
   const notices: string[] = [];
   for (const [name, flag] of Object.entries(table)) {
     const found = findTexts(name, flag, words, sources, config);
-    const value = found === undefined ? flag.fallback : readTexts(flag, found);
+    const tolerable = isOurs(flag, sources.argv)
+      ? found
+      : tolerated(flag, found, notices);
+    const value = tolerable === undefined
+      ? flag.fallback
+      : readTexts(flag, tolerable);
     // deno-lint-ignore tunnel/own-keys -- a flag of our own table.
     values[name] = value;
     if (found === undefined) continue;
@@ -129,6 +130,33 @@ function findTexts(
     return { texts: inFile, origin: `"${name}" in ${config.path}` };
   }
   return undefined;
+}
+
+/** It repeats what somebody has typed. */
+const NOTICE_LENGTH_MAX = 500;
+
+/** One of its other names is on the command line. */
+function isOurs({ aliases = [] }: Flag<unknown>, argv: readonly string[]) {
+  return aliases.some((alias) =>
+    argv.some((word) => word.split("=")[0] === `--${alias}`)
+  );
+}
+
+function tolerated(
+  { tolerates }: Flag<unknown>,
+  found: Found | undefined,
+  notices: string[],
+): Found | undefined {
+  if (found === undefined || tolerates === undefined) return found;
+  const texts = found.texts.map((text) => {
+    const instead = tolerates(text);
+    if (instead === undefined) return text;
+    notices.push(
+      `${found.origin}: ${clipped(instead.notice, NOTICE_LENGTH_MAX)}`,
+    );
+    return instead.text;
+  });
+  return { ...found, texts };
 }
 
 function readTexts<V>(flag: Flag<V>, { texts, origin }: Found): V {
@@ -208,7 +236,7 @@ function readConfig(
     if (name === undefined || name === "config") {
       throw configRefusal(
         path,
-        `unknown key "${key}"${suggestion(key, names, "")}`,
+        `unknown key "${key}"${didYouMean(key, names.keys())}`,
       );
     }
     if (texts.has(name)) {

@@ -210,6 +210,33 @@ Deno.test("flags without effect are accepted and reported once", () => {
   assertEquals(notices, ["--old has no effect: times have changed"]);
 });
 
+Deno.test("what is tolerated is read in place of it and told, not under our own name", () => {
+  const table = {
+    "agent-identifiers": textFlag("", {
+      ...details,
+      aliases: ["identifiers"],
+      tolerates: (text) =>
+        text === "bad"
+          ? { text: "good", notice: "bad is left out" }
+          : undefined,
+    }),
+  };
+  const of = (...argv: string[]) => {
+    const { values, notices } = readFlags("try", table, {
+      argv,
+      environment: () => undefined,
+      readFile: () => "",
+    });
+    return [values["agent-identifiers"], ...notices];
+  };
+  assertEquals(of("--agent-identifiers=bad"), [
+    "good",
+    "--agent-identifiers: bad is left out",
+  ]);
+  assertEquals(of("--agent-identifiers=fine"), ["fine"]);
+  assertEquals(of("--identifiers=bad"), ["bad"]);
+});
+
 Deno.test("the default of a flag that does not exist yet is accepted", () => {
   assertEquals(read(["--soon=false", "--old="]).notices, []);
 });

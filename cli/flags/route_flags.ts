@@ -58,6 +58,7 @@ const NODE_FLAGS = ["as-node", "state-dir", "agent-cert", "agent-key"] as const;
 export const ROUTE_ONLY_FLAGS = {
   "server": textFlag("", {
     group: GROUP,
+    isCommon: true,
     placeholder: "ADDRESS[,…]",
     help: "Frontend of the server: unix:/path or host:port; of several, the " +
       "next one is asked where one cannot serve. For a node: the server's " +
@@ -101,6 +102,17 @@ export const ROUTE_ONLY_FLAGS = {
   "network": choiceFlag(NETWORK_CONTEXTS, "cluster", {
     group: GROUP,
     help: "Which of its routes to take.",
+  }),
+} as const;
+
+/** Of commands whose callers speak first. */
+export const EARLY_DATA_FLAG = {
+  "early-data": booleanFlag(true, {
+    group: TARGET,
+    help: "Send what a caller says first together with the dial, which saves " +
+      "a round trip. If the server or agent then stands still, the connection " +
+      "fails, as nobody knows whether the target has heard it. With =false it " +
+      "follows once the target is connected.",
   }),
 } as const;
 

@@ -99,7 +99,7 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
     "Cannot connect to a:1 without --ca-cert, --cert and --key: a frontend on a port asks for a " +
       "certificate; give all three"],
   ["a URL", ["--server=https://a:1"],
-    'Cannot use --server: saw "https://a:1", wanted HOST:PORT'],
+    'Cannot use --server: saw "https://a:1", wanted HOST:PORT; leave out what ends in ://, and any path'],
   ["a network without a file", ["--server=unix:/s", "--network=etcd"],
     "Cannot use --network alone: it picks a route out of a file; give --egress-config too"],
   ["a network there is not", ["--network=master"],

@@ -6,7 +6,8 @@
 
 import { withoutTokens } from "../../proto/identity/join_token.ts";
 
-const HIDDEN = "(hidden)";
+/** What stands in a secret's place. */
+export const HIDDEN = "(hidden)";
 
 /** PEM of a key, whole or cut. */
 const KEY =
@@ -23,7 +24,8 @@ const PACKED_KEY = /\bLS0tLS1CRUdJTi[\w+/=]+/g;
 const USER_INFO =
   /(\b[a-z][a-z0-9+.-]*:\/\/)(?:[^/\s"'@:]{0,200}:(?!\d+[/?#])[^\s"',]{0,300}|[^/\s"']{0,300})@/gi;
 
-const SECRET_NAME = "(?:authorization|cookie|password|passwd|secret|token|" +
+const SECRET_NAME =
+  "(?:authorization|cookie|password|passwd|passphrase|secret|token|" +
   "(?:api|access|private|client)[-_]?key(?:[-_]?data)?|_headers)";
 
 /** In quotes with all that is in them, or up to the next blank. */
@@ -44,6 +46,17 @@ const FLAG = new RegExp(`(--[\\w-]*${SECRET_NAME}\\s+)${VALUE}`, "gi");
 function hiddenValue(_match: string, name: string, quote = ""): string {
   return name + quote + HIDDEN + quote;
 }
+
+/** The same where people say it, and of `sshpass` and its like. */
+const SPOKEN = new RegExp(`(\\bpassphrase\\s+|(?<!\\S)-p\\s+)${VALUE}`, "gi");
+
+/** What signs a URL for whoever has it: object stores, CDNs. */
+const SIGNED =
+  /([?&](?:sig|signature|x-(?:amz|goog)-(?:signature|credential))=)[^&\s"'\\]+/gi;
+
+/** Keys that say by their first letters whose they are: AWS, GitHub, GitLab. */
+const BRANDED =
+  /\b(?:(?:AKIA|ASIA)[A-Z0-9]{12,}|gh[opsur]_\w{8,}|github_pat_\w{8,}|glpat-[\w-]{8,})/g;
 
 /** All that a browser keeps. */
 const COOKIES = /(\bcookie:[ \t]*)[^\n"']+/gi;
@@ -68,7 +81,7 @@ export function hideSecrets(field: string, value: unknown): unknown {
 }
 
 /** A URL's user and password are left out. */
-export function withoutUrlSecrets(text: string): string {
+function withoutUrlSecrets(text: string): string {
   return text.replaceAll(USER_INFO, `$1${HIDDEN}@`);
 }
 
@@ -82,6 +95,9 @@ export function withoutSecrets(text: string): string {
     .replaceAll(PACKED_KEY, HIDDEN)
     .replaceAll(COOKIES, `$1${HIDDEN}`)
     .replaceAll(FLAG, hiddenValue)
+    .replaceAll(SPOKEN, hiddenValue)
+    .replaceAll(SIGNED, `$1${HIDDEN}`)
+    .replaceAll(BRANDED, HIDDEN)
     .replaceAll(JWT, HIDDEN)
     .replaceAll(NAMED, hiddenValue)
     .replaceAll(SCHEME, `$1 ${HIDDEN}`)

@@ -28,6 +28,7 @@ const AUDIT = "Audit log";
 /** Where decisions are written down. */
 export const AUDIT_FLAGS = {
   "audit-log": fileFlag({
+    isCommon: true,
     group: AUDIT,
     help: "Write a line of JSON for each decision about a dial and for each " +
       "end of a connection.",
@@ -114,10 +115,10 @@ export const PROFILING_FLAGS = {
       "admin port, in V8's formats, to whoever reaches that port.",
   }),
   "enable-contention-profiling": booleanFlag(false, {
-    group: "Konnectivity's, not built yet (default only)",
+    group: "Health, admin, shutdown",
     help: "Lock contention in pprof.",
     status: {
-      kind: "missing",
+      kind: "idle",
       because: "there are no locks in this program to wait for",
     },
   }),

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { UsageError } from "./usage_error.ts";
 import { type Flag, textFlag } from "./flag.ts";
 
 /** In a server's directory: the default socket for frontends. */
@@ -16,6 +17,7 @@ export function stateDirectoryFlag(
 ): Flag<string> {
   return textFlag("", {
     group,
+    isCommon: true,
     placeholder: "DIRECTORY",
     help: owner === "server"
       ? "Where the server keeps its CA, tokens and nodes."
@@ -49,4 +51,34 @@ export function proxyStateDirectory(
 ): string {
   return defaultStateDirectory("agent", environment)
     .replace(/agent$/, "proxy");
+}
+
+/**
+ * For what a server alone can say or do, where nothing says which one.
+ *
+ * @throws {UsageError} When this machine has joined as a node, and no server has
+ *   ever run on it.
+ */
+export function refuseOnNode(
+  environment: (name: string) => string | undefined,
+): void {
+  const directory = defaultStateDirectory("agent", environment);
+  const server = defaultStateDirectory("server", environment);
+  if (!isThere(`${directory}/node.json`) || isThere(server)) return;
+  throw new UsageError(
+    `Cannot ask a server here: this machine is an agent (${directory}); run ` +
+      "this on the server's machine, or name the server: --server HOST:PORT " +
+      "of its --admin-remote-port",
+    "TUN121",
+  );
+}
+
+/** What must not be looked at is there. */
+function isThere(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch (error) {
+    return !(error instanceof Deno.errors.NotFound);
+  }
 }

@@ -13,6 +13,7 @@ export const WORKERS_MAX = 64;
 /** The flag; its value is at least 1. */
 export const WORKERS_FLAG: { readonly workers: Flag<number> } = {
   "workers": parsedFlag(1, workerCount, {
+    isCommon: true,
     group: "All cores",
     placeholder: "N|auto",
     help: "Processes that share the ports and the work; one uses one core. " +

@@ -7,7 +7,7 @@
 
 import { stringify } from "../../std/yaml.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
-import { printable } from "../../platform/log/printable.ts";
+import { jsonText, printable } from "../../platform/log/printable.ts";
 import type { AnswerForm } from "../flags/admin_flags.ts";
 import { cutPainted } from "./page.ts";
 import type { CommandContext } from "./command.ts";
@@ -194,23 +194,6 @@ async function passed(ms: number, over: Promise<void>): Promise<void> {
   await Promise.race([wait, over]);
   clearTimeout(timer);
 }
-
-/**
- * The same value, in JSON that no terminal obeys: names are of peers, and JSON
- * itself escapes only the oldest control characters.
- */
-export function jsonText(value: unknown, indent = 0): string {
-  return JSON.stringify(value, null, indent).replace(
-    UNSEEN,
-    (text) =>
-      text.split("").map((unit) =>
-        `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`
-      ).join(""),
-  );
-}
-
-/** DEL, C1, breaks of lines, the unseen, what turns text around. */
-const UNSEEN = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Absent fields are left out, as in JSON. */
 function yamlText(value: unknown): string {

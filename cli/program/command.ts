@@ -7,6 +7,7 @@
 
 import { tunnelCodeOf, withCode } from "../../proto/codes/coded.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
+import { tellsMissingRight } from "../../platform/errors/missing_right.ts";
 import { printable } from "../../platform/log/printable.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
 import type { FlagTable } from "../flags/flag.ts";
@@ -17,6 +18,7 @@ import {
   readFlags,
 } from "../flags/read_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
+import type { Rights } from "./rights.ts";
 import { takeVersion, versionText } from "./version.ts";
 
 /** What a command uses of the process it runs in. */
@@ -48,6 +50,7 @@ export interface Command {
   readonly name: string;
   /** For the list of commands: less than a line. */
   readonly summary: string;
+  readonly rights: Rights;
   readonly flags: FlagTable;
   /** Words behind the name in the usage line. */
   readonly operands: string;
@@ -56,7 +59,7 @@ export interface Command {
   /** For scripts of ours alone: in no list. */
   readonly isHidden?: boolean;
   /** The page of `tunnel help NAME`. */
-  help(): string;
+  help(isWhole?: boolean): string;
   /** What is wrong with flags, as far as {@linkcode FlagRule}s say it. */
   flagProblems(sources: FlagSources): readonly UsageError[];
   run(context: CommandContext): Promise<ExitCode>;
@@ -77,6 +80,8 @@ export interface CommandDefinition<T extends FlagTable> {
   readonly operands: string;
   readonly about: readonly string[];
   readonly examples: readonly string[];
+  /** What it may ask the platform for, in the packaged program. */
+  readonly rights: Rights;
   readonly flags: T;
   readonly isHidden?: boolean;
   /** Each finds something else; absent: each flag is for itself. */
@@ -97,14 +102,16 @@ const STACK_LEVEL = 6;
 export function defineCommand<T extends FlagTable>(
   definition: CommandDefinition<T>,
 ): Command {
-  const { name, summary, operands, about, examples, flags } = definition;
-  const help = () => {
+  const { name, summary, operands, about, examples, rights, flags } =
+    definition;
+  const help = (isWhole?: boolean) => {
     const usage = `tunnel ${name} ${operands}`.trimEnd();
-    return helpText({ usage, about, examples, flags });
+    return helpText({ usage, about, examples, flags }, isWhole);
   };
   return {
     name,
     summary,
+    rights,
     flags,
     operands,
     about,
@@ -123,7 +130,7 @@ export function defineCommand<T extends FlagTable>(
     },
     async run(context) {
       if (wantsHelp(context.argv)) {
-        context.print(help());
+        context.print(help(context.argv.includes("--all")));
         return ExitCode.OK;
       }
       let level = 0;
@@ -191,7 +198,9 @@ function reportFailure(
     message.replaceAll(/\s*\n\s*/g, " "),
     MESSAGE_LENGTH_MAX,
   );
-  const coded = withCode(line, tunnelCodeOf(error) ?? "TUN119");
+  // Also of an error that says with a code of its own what failed by that.
+  const code = tellsMissingRight(message) ? "TUN907" : tunnelCodeOf(error);
+  const coded = withCode(line, code ?? "TUN119");
   context.printError(`tunnel ${name}: ${coded}\n`);
   if (error instanceof UsageError) return ExitCode.USAGE;
   if (error instanceof CommandFailure) return error.code;

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { type CommandContext, defineCommand } from "./command.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { CommandFailure, ExitCode } from "./exit_codes.ts";
 import { LOG_FLAGS } from "../flags/log_flags.ts";
 
 async function failWith(
@@ -21,6 +21,7 @@ async function failWith(
     operands: "",
     about: [],
     examples: [],
+    rights: "network",
     flags: LOG_FLAGS,
     run: () => Promise.reject(error),
   });
@@ -33,6 +34,22 @@ Deno.test("a failure is one line and exit code 1", async () => {
     code: ExitCode.FAILURE,
     errors: "tunnel try: Cannot listen: port in use [TUN119]\n",
   });
+});
+
+Deno.test("a missing right is a fault of ours, whatever failed by it", async () => {
+  const words =
+    'Requires net access to "a:1", run again with the --allow-net flag';
+  const cause = new Deno.errors.NotCapable(words);
+  for (
+    const error of [
+      cause,
+      new CommandFailure(1, `Cannot ask: ${words}`, cause, "TUN802"),
+    ]
+  ) {
+    const { code, errors } = await failWith(error);
+    assertEquals(code, ExitCode.FAILURE);
+    assertMatch(errors, / \[TUN907\]\n$/);
+  }
 });
 
 Deno.test("what a peer says of a failure does nothing to the terminal", async () => {

@@ -7,6 +7,7 @@
  */
 
 import { hasInternalErrorListener } from "../../platform/errors/internal_errors.ts";
+import { asFaultOfOurs } from "../../platform/errors/missing_right.ts";
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
@@ -31,7 +32,7 @@ export function lastLine(error: unknown): string {
   const [place = ""] = /^ +at .*$/m.exec(error.stack ?? "") ?? [];
   const words = `${error.name}: ${error.message} (${place.trim()})`;
   return `tunnel: internal error, please report it: ` +
-    words.replaceAll(/\s+/g, " ");
+    asFaultOfOurs(words.replaceAll(/\s+/g, " "));
 }
 
 /** Reports such errors and continues: for commands without a log. */

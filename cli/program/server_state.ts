@@ -20,7 +20,10 @@ import {
   type StateConnection,
 } from "../../server/state/state_connection.ts";
 import type { StateEngine } from "../../server/state/state_engine.ts";
-import { defaultStateDirectory } from "../flags/state_directory.ts";
+import {
+  defaultStateDirectory,
+  refuseOnNode,
+} from "../flags/state_directory.ts";
 import {
   type StateFlagValues,
   stateKey,
@@ -49,6 +52,8 @@ export function withState<Result>(
   const stateDirectory = values["state-dir"] ||
     defaultStateDirectory("server", context.environment);
   const location = stateLocation(values, { stateDirectory }, context);
+  const isUnnamed = location.kind === "directory" && values["state-dir"] === "";
+  if (isUnnamed) refuseOnNode(context.environment);
   const key = stateKey(values, location);
   return usingConnection(location, async (connection) => {
     const engine = await openExistingState(

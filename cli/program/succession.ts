@@ -5,7 +5,11 @@
  * @module
  */
 
+import { messageOf } from "../../platform/errors/error_code.ts";
+import type { HandoverFields } from "../../net/handover/packet_socket.ts";
 import { HandoverOffer } from "../../net/handover/handover_offer.ts";
+import { SUCCESSOR_MS } from "../../net/handover/successor_wait.ts";
+import { UPGRADE_MS } from "../../net/handover/upgrade.ts";
 import { UpgradeRequests } from "../../net/handover/upgrade_requests.ts";
 import {
   Takeover,
@@ -31,8 +35,9 @@ export interface Replaceable extends Running {
    * Settles when it can serve every caller, or when it ends.
    *
    * @param agents How many agents were linked to the previous process.
+   * @param isServed That one serves until then.
    */
-  whenReady(agents: number): Promise<void>;
+  whenReady(agents: number, isServed?: boolean): Promise<void>;
   /** It ends anyway, so a successor need not insist. */
   readonly isDraining: boolean;
   /** Sockets that it takes before it is ready: their callers make it ready. */
@@ -42,6 +47,11 @@ export interface Replaceable extends Running {
    * process accepts instead.
    */
   readonly late?: readonly string[];
+  /**
+   * Asked to end, it is not idle before so many ms have passed: a successor may
+   * come, or gets ready. Another call counts instead; 0: nobody is awaited.
+   */
+  awaitSuccessor(ms: number): void;
   /** A successor accepts on these of our sockets, and waits until it is ready. */
   handedOverEarly?(pid: number): void;
   /** How many agents are linked; of several processes: when they were asked. */
@@ -52,6 +62,12 @@ export interface Replaceable extends Running {
   tookOver?(): void;
   /** All sockets are: it ends when its connections have ended. */
   handedOver(pid: number): void;
+  /** What a successor goes on with, in packets: the places of its clients. */
+  readonly memory?: Iterable<HandoverFields>;
+  /** A packet of it, which may be any. */
+  recall?(part: HandoverFields): void;
+  /** That process is gone: nobody reads what still has the old sockets. */
+  successorEnded?(): void;
 }
 
 /** How a process replaces another. */
@@ -160,6 +176,11 @@ export class Succession {
       shutdown: (why) => {
         if (store !== undefined && !running.isDraining) {
           store.areKept = manager?.stopping(store) === true;
+          const isFound = this.#offer !== undefined && !store.areKept;
+          // Who presses Ctrl-C starts nothing beside it.
+          if (isFound && why === "SIGTERM") {
+            running.awaitSuccessor(SUCCESSOR_MS);
+          }
         }
         running.shutdown(why);
       },
@@ -205,10 +226,11 @@ export class Succession {
   async #takeOver(takeover: Takeover, running: Replaceable): Promise<void> {
     const { early } = running;
     if (early !== undefined) await takeover.take(early);
-    const ready = running.whenReady(takeover.agents);
+    const ready = running.whenReady(takeover.agents, true);
     await Promise.race([ready, takeover.over]);
     // It may be ending meanwhile; then it takes over nothing.
     if (running.isDraining) return takeover.abandon();
+    if (running.recall) await takeover.recall((part) => running.recall!(part));
     await takeover.take();
     running.tookOver?.();
     this.#log.info(`took over from process ${takeover.pid}`);
@@ -221,6 +243,8 @@ export class Succession {
       this.#offer = new HandoverOffer(address, {
         command,
         isDraining: () => running.isDraining,
+        asked: (isReadying) =>
+          running.awaitSuccessor(isReadying ? UPGRADE_MS : 0),
         agents: async () => {
           await running.askForAgents?.();
           return running.agents ?? 0;
@@ -232,11 +256,13 @@ export class Succession {
           if (isAll) running.handedOver(pid);
           else running.handedOverEarly?.(pid);
         },
+        memory: () => running.memory ?? [],
+        successorEnded: () => running.successorEnded?.(),
       }, { store: this.#store, log: this.#log });
     } catch (error) {
       this.#log.warn(
         `no other process can take over at ${address}: ` +
-          (error as Error).message,
+          messageOf(error),
         { code: "TUN912" },
       );
     }
@@ -278,7 +304,7 @@ export class Succession {
       if (error instanceof TakeoverRefused) throw this.#refused(error);
       // Whatever it is, opening the ports reports it in better words.
       this.#log.detail(
-        `cannot ask at ${address} who runs: ${(error as Error).message}`,
+        `cannot ask at ${address} who runs: ${messageOf(error)}`,
       );
     }
   }

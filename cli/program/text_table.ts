@@ -22,6 +22,8 @@ export interface Column {
   readonly side?: "right";
   /** It may be cut to so many columns of the terminal; absent: it is never. */
   readonly least?: number;
+  /** What of a cell's end stays when it is cut, such as a port. */
+  readonly endsWith?: RegExp;
   /** Left out where there is no room, the greatest first; absent: it stays. */
   readonly rank?: number;
 }
@@ -75,15 +77,27 @@ function lineOf(
     const width = widths[at]!;
     if (width === 0) continue;
     const cell = row[at]!;
-    const { side = "left" } = columns[at]!;
+    const { side = "left", endsWith } = columns[at]!;
+    const whole = cutBefore(textOf(cell), endsWith, width);
     // Nothing stands behind the last one.
     const text = at === last && side === "left"
-      ? cutToColumns(textOf(cell), width)
-      : inColumns(textOf(cell), width, side);
+      ? cutToColumns(whole, width)
+      : inColumns(whole, width, side);
     if (line !== "") line += GAP;
     line += typeof cell === "string" ? text : page.paint(text, cell.tone);
   }
   return line;
+}
+
+/** `text` in so many columns, cut in front of the end that is to stay. */
+export function cutBefore(
+  text: string,
+  endsWith: RegExp | undefined,
+  columns: number,
+): string {
+  const [end = ""] = endsWith?.exec(text) ?? [];
+  if (end === "" || columnsOf(text) <= columns) return text;
+  return cutToColumns(text.slice(0, -end.length), columns - end.length) + end;
 }
 
 function textOf(cell: Cell): string {

@@ -6,6 +6,7 @@
 
 import type { FlagReading } from "../flags/read_flags.ts";
 import type { FlagTable } from "../flags/flag.ts";
+import { nearest } from "../../platform/text/nearest.ts";
 import { UsageError } from "../flags/usage_error.ts";
 
 /** What goes with a verb. */
@@ -31,6 +32,27 @@ export function isWritten(
   origins: CommandLine["origins"],
 ): boolean {
   return origins.get(flag)?.startsWith("--") === true;
+}
+
+/** What other programs call such verbs; the first that a command has. */
+const VERBS: Readonly<Record<string, readonly string[]>> = {
+  add: ["create", "register"],
+  delete: ["revoke", "kill", "forget"],
+  get: ["describe", "show", "list"],
+  info: ["describe", "show"],
+  ls: ["list"],
+  new: ["create"],
+  remove: ["forget", "revoke", "kill"],
+  rm: ["forget", "revoke", "kill"],
+  show: ["describe", "list"],
+  view: ["show", "print", "describe"],
+};
+
+function meantVerb(word: string, known: readonly string[]): string {
+  const meant = Object.hasOwn(VERBS, word) ? VERBS[word] : undefined;
+  const near = meant?.find((verb) => known.includes(verb)) ??
+    nearest(word, known);
+  return near === undefined ? "" : `; did you mean ${near}?`;
 }
 
 /** The refusal of a flag that does nothing. */
@@ -68,7 +90,7 @@ export function readVerb<Verb extends string>(
       (word === undefined
         ? `Nothing to do: tunnel ${command} wants`
         : `Cannot do "${word}": tunnel ${command} knows`) +
-        ` ${known.join(", ")}`,
+        ` ${known.join(", ")}${meantVerb(word ?? "", known)}`,
       "TUN108",
     );
   }

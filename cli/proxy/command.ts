@@ -72,6 +72,7 @@ export const PROXY_COMMAND = defineCommand({
     "tunnel proxy --etcd-servers http://10.0.0.1:2379 --bind-address 0.0.0.0 \\",
     "  --local-addresses original",
   ],
+  rights: "network",
   flags: PROXY_FLAGS,
   async run(reading, context) {
     refuseOperands(reading.operands);

@@ -32,6 +32,7 @@ export const KEEPS_NOTHING = "none";
 /** In the order in which the help shows them. */
 export const DISCOVERY_CLIENT_FLAGS = {
   "discovery": listFlag([], {
+    isCommon: true,
     group: DISCOVERY,
     placeholder: "HOST:PORT,…",
     help: "Follow these discovery servers (tunnel server --discovery): a " +

@@ -35,7 +35,7 @@ import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
 import { RELAY_FLAGS } from "../flags/relay_flags.ts";
-import { ROUTE_ONLY_FLAGS } from "../flags/route_flags.ts";
+import { EARLY_DATA_FLAG, ROUTE_ONLY_FLAGS } from "../flags/route_flags.ts";
 
 const LOCAL = "Local addresses";
 const ENDPOINTS = "Endpoints";
@@ -54,6 +54,7 @@ export const PROXY_FLAGS = {
   ...API_SERVER_FLAGS,
   ...DISCOVERY_CLIENT_FLAGS,
   "bind-address": textFlag("127.0.0.1", {
+    isCommon: true,
     group: LOCAL,
     placeholder: "ADDRESS",
     help: "Address of services that name none. kube-proxy: 0.0.0.0, which " +
@@ -81,6 +82,7 @@ export const PROXY_FLAGS = {
       "~/.local/state/tunnel/proxy/catalog-PORT; PORT is --admin-port",
   }),
   "address-file": textFlag("", {
+    isCommon: true,
     group: LOCAL,
     placeholder: "FILE",
     help: "Keep the addresses of services in this file, so that two " +
@@ -99,6 +101,7 @@ export const PROXY_FLAGS = {
     help: "Print the addresses of services as lines of /etc/hosts, and exit.",
   }),
   "check": booleanFlag(false, {
+    isCommon: true,
     group: LOCAL,
     help: "Read all sources once, report what is wrong, serve nothing, and " +
       "exit with 0 or 1.",
@@ -128,6 +131,7 @@ export const PROXY_FLAGS = {
       "prefer endpoints of the same node.",
     defaultText: "of the identity that --discovery is followed as",
   }),
+  ...EARLY_DATA_FLAG,
   "dial-timeouts": dialTimeoutsFlag(),
   "udp-idle": durationFlag(UDP_IDLE_MS, 100, {
     group: ENDPOINTS,
@@ -180,6 +184,7 @@ export const PROXY_FLAGS = {
     help: "Address for /healthz, /readyz, /metrics and /debug/proxy.",
   }),
   "admin-port": portFlag(PROXY_ADMIN_PORT, {
+    isCommon: true,
     group: OPERATION,
     help: "Port of the admin endpoint.",
   }),

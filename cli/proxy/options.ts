@@ -105,6 +105,7 @@ export function proxyOptions(
     ...(route === undefined ? {} : { route }),
     ...(identity === undefined ? {} : { identity }),
     ...relayed(values, route),
+    earlyData: values["early-data"],
     dialTimeoutsMs: values["dial-timeouts"],
     udpIdleMs: values["udp-idle"],
     drainMs: values["service-drain"],

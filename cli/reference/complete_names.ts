@@ -71,6 +71,7 @@ export const COMPLETE_NAMES_COMMAND = defineCommand({
   operands: "nodes|services|connections [flags]",
   about: ["What `tunnel completion` makes a shell call."],
   examples: [],
+  rights: "network",
   flags: {
     "state-dir": textFlag("", {
       group: "Where",

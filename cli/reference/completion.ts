@@ -40,6 +40,7 @@ export function completionCommand(
       "tunnel completion zsh >/usr/local/share/zsh/site-functions/_tunnel",
       "tunnel completion fish >~/.config/fish/completions/tunnel.fish",
     ],
+    rights: "look",
     flags: { ...GENERAL_FLAGS },
     async run({ operands: [shell = "", ...others] }, { print }) {
       const script = SCRIPTS.get(shell);

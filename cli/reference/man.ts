@@ -23,6 +23,7 @@ export function manCommand(
       "package brings all of them in man/.",
     ],
     examples: ["tunnel man dial | man -l -"],
+    rights: "look",
     flags: { ...GENERAL_FLAGS },
     async run({ operands: [name, ...others] }, { print }) {
       const shown = (await commands()).filter(({ isHidden }) => !isHidden);

@@ -71,6 +71,7 @@ export function serverCommand(start: StartServer): Command {
       "  --cluster-cert server.crt --cluster-key server.key \\",
       "  --cluster-ca-cert ca.crt",
     ],
+    rights: "network",
     flags: SERVER_FLAGS,
     rules: serverFlagRules,
     run: (reading, context) => runServer(start, reading, context),

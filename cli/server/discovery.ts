@@ -34,6 +34,7 @@ const { config, kubeconfig, ...SOURCE_FLAGS } = CATALOG_FLAGS;
 /** In the order in which the help shows them. */
 export const DISCOVERY_FLAGS = {
   "discovery": booleanFlag(false, {
+    isCommon: true,
     group: DISCOVERY,
     help: "Send services and endpoints to nodes on the agent port (xDS v3): " +
       "node proxies, gRPC applications and Envoy. What agents announce " +

@@ -59,6 +59,7 @@ export const SERVER_FLAGS = {
       "apart by the first bytes. Konnectivity: grpc.",
   }),
   "uds-name": textFlag("", {
+    isCommon: true,
     group: FRONTENDS,
     placeholder: "PATH",
     help: "Listen on this unix socket instead of a port. Without any flag " +
@@ -76,18 +77,22 @@ export const SERVER_FLAGS = {
     defaultText: "all interfaces",
   }),
   "server-port": portFlag(8090, {
+    isCommon: true,
     group: FRONTENDS,
     help: "Port for frontends; 0 picks a free one. Not used with --uds-name.",
   }),
   "server-cert": fileFlag({
+    isCommon: true,
     group: FRONTENDS,
     help: "Certificate shown to frontends.",
   }),
   "server-key": fileFlag({
+    isCommon: true,
     group: FRONTENDS,
     help: "Private key of --server-cert.",
   }),
   "server-ca-cert": fileFlag({
+    isCommon: true,
     group: FRONTENDS,
     help: "CA of the certificates that frontends must show.",
   }),
@@ -103,6 +108,7 @@ export const SERVER_FLAGS = {
   }),
 
   "policy-file": fileFlag({
+    isCommon: true,
     group: FRONTENDS,
     help: "Rules about which frontends may reach which nodes and targets, " +
       "and which addresses nodes may claim (.yaml or .json; " +
@@ -111,25 +117,30 @@ export const SERVER_FLAGS = {
   }),
 
   "agent-bind-address": textFlag("", {
+    isCommon: true,
     group: AGENTS,
     placeholder: "ADDRESS",
     help: "Address for agents.",
     defaultText: "all interfaces",
   }),
   "agent-port": portFlag(8091, {
+    isCommon: true,
     group: AGENTS,
     help: "Port for agents; 0 picks a free one.",
   }),
   "cluster-cert": fileFlag({
+    isCommon: true,
     group: AGENTS,
     help: "Certificate shown to agents. Without it the server has a CA of " +
       "its own, and agents join with tokens.",
   }),
   "cluster-key": fileFlag({
+    isCommon: true,
     group: AGENTS,
     help: "Private key of --cluster-cert.",
   }),
   "cluster-ca-cert": fileFlag({
+    isCommon: true,
     group: AGENTS,
     help: "CA of the certificates that agents must show.",
   }),
@@ -152,6 +163,7 @@ export const SERVER_FLAGS = {
       "1s to 5.6s, or within four round trips. Konnectivity: 1h0m0s.",
   }),
   "server-id": textFlag("", {
+    isCommon: true,
     group: AGENTS,
     placeholder: "ID",
     environment: ["PROXY_SERVER_ID"],
@@ -194,6 +206,7 @@ export const SERVER_FLAGS = {
     ["default", "destHost", "defaultRoute", "cidr", "uid"],
     ["default"],
     {
+      isCommon: true,
       group: ROUTING,
       help: "How to find an agent for a dial, tried in this order: default " +
         "(any), destHost (host, ipv4, ipv6), cidr (longest prefix), " +
@@ -218,7 +231,15 @@ export const SERVER_FLAGS = {
   "tls-min-version": textFlag("", {
     group: TLS,
     placeholder: "VERSION",
-    help: "Lowest version of TLS: VersionTLS12 or VersionTLS13.",
+    help: "Lowest version of TLS: VersionTLS12 or VersionTLS13. Below them " +
+      "nothing is offered, whatever is asked for.",
+    tolerates: (text) =>
+      /^VersionTLS1[01]$/.test(text)
+        ? {
+          text: "VersionTLS12",
+          notice: `${text} is not offered here; TLS 1.2 is the lowest version`,
+        }
+        : undefined,
     defaultText: "VersionTLS12",
   }),
   "cipher-suites": listFlag([], {
@@ -235,6 +256,7 @@ export const SERVER_FLAGS = {
     defaultText: "all interfaces",
   }),
   "health-port": portFlag(8092, {
+    isCommon: true,
     group: OPERATION,
     help: "Port for /healthz, /readyz and /metrics.",
   }),
@@ -244,6 +266,7 @@ export const SERVER_FLAGS = {
     help: "Address of the admin endpoint.",
   }),
   "admin-port": portFlag(SERVER_ADMIN_PORT, {
+    isCommon: true,
     group: OPERATION,
     help: "Port of the admin endpoint.",
   }),

@@ -22,6 +22,7 @@ const KUBELETS = "Kubelets (docs/kubernetes.md)";
 /** In the order in which the help shows them. */
 export const KUBELET_FLAGS = {
   "kubelet-port": portFlag(0, {
+    isCommon: true,
     group: KUBELETS,
     help: "Port on which callers with a certificate talk to nodes' kubelets " +
       "over HTTPS; 0 picks a free one.",

@@ -256,7 +256,7 @@ function frontendListen(
         "TUN104",
       );
     }
-    const deleteExisting = values["delete-existing-uds-file"];
+    const deleteExisting = values["delete-existing-uds-file"] && "files";
     return { kind: "unix", path, deleteExisting };
   }
   if (identity !== undefined && !tcpFlags.some((name) => given.has(name))) {

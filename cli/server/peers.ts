@@ -28,6 +28,7 @@ const PEERS_MAX = 256;
 /** In the order in which the help shows them. */
 export const PEER_FLAGS = {
   "advertise-address": textFlag("", {
+    isCommon: true,
     group: PEERS,
     placeholder: "HOST:PORT",
     help: "Where agents and other servers reach this server's agent port. " +

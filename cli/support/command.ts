@@ -19,6 +19,7 @@ import {
   textFlag,
 } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { UsageError } from "../flags/usage_error.ts";
 import {
   defaultStateDirectory,
   proxyStateDirectory,
@@ -88,8 +89,16 @@ export function supportCommand(
       "journalctl -u tunnel-server > /tmp/log; tunnel support-bundle " +
       "--log /tmp/log",
     ],
+    rights: "network",
     flags: FLAGS,
     async run({ values, operands, given }, context) {
+      if (operands.length === 1) {
+        throw new UsageError(
+          `Unexpected word "${operands[0]}"; the file is named by ` +
+            `--output=${operands[0]}`,
+          "TUN109",
+        );
+      }
       refuseOperands(operands);
       const time = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "");
       const folder = `tunnel-support-${time}`;

@@ -50,6 +50,7 @@ export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
       "tunnel yurttunnel-agent --node-name edge1 --node-ip 10.0.0.7 \\",
       "  --tunnelserver-addr tunnel.example:10262",
     ],
+    rights: "network",
     flags: YURTTUNNEL_AGENT_FLAGS,
     rules: ({ values, ...reading }) => [
       // A Pod knows its node by variables, which a file has not.

@@ -25,10 +25,9 @@ export interface TerminalPort {
 const OPEN = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J";
 const CLOSE = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/** Nothing stays on the screen of what was there. */
+/** Nothing stays of what was there; behind a full line it would be its end. */
 const HOME = "\x1b[H";
-const REST_OF_LINE = "\x1b[K";
-const REST_OF_SCREEN = "\x1b[J";
+const EMPTY_LINE = "\x1b[2K";
 
 export class FullScreen {
   readonly #port: TerminalPort;
@@ -68,8 +67,9 @@ export class FullScreen {
   /** In one write, so that nobody sees half of it. */
   draw(lines: readonly string[]): void {
     if (!this.#isOpen) return;
-    const text = lines.map((line) => line + REST_OF_LINE).join("\r\n");
-    this.#port.print(HOME + text + REST_OF_SCREEN);
+    this.#port.print(
+      HOME + lines.map((line) => EMPTY_LINE + line).join("\r\n"),
+    );
   }
 
   close(): void {

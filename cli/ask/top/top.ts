@@ -83,6 +83,7 @@ export function topCommand(
       "tunnel top --node edge-7 --sort queue",
       "tunnel top -o json --count 1",
     ],
+    rights: "network",
     flags: FLAGS,
     async run({ values, operands, given }, context) {
       refuseOperands(operands);
@@ -91,7 +92,11 @@ export function topCommand(
         !given.has("output") && !given.has("count");
       const programs = askedPrograms(values, given, context);
       const facts = (rows?: number) =>
-        askAll(programs, (client) => topFacts(client, { sort, node }, rows));
+        askAll(
+          programs,
+          context,
+          (client) => topFacts(client, { sort, node }, rows),
+        );
       if (!isScreen) {
         return await printAnswer({
           form,

@@ -5,14 +5,19 @@
  */
 
 import type { ConduitsAnswer } from "../../../proto/admin/conduit_answer.ts";
+import { programName } from "../../../proto/admin/program_name.ts";
 import type { StatusAnswer } from "../../../proto/admin/status_answer.ts";
-import { cutToColumns, inColumns } from "../../../platform/text/columns.ts";
+import {
+  columnsOf,
+  cutToColumns,
+  inColumns,
+} from "../../../platform/text/columns.ts";
 import { counted, countText } from "../../../platform/text/quantities.ts";
 import type { Page } from "../../program/page.ts";
-import { ofOthers } from "../../program/text_table.ts";
-import { conduitLines } from "../conduit_text.ts";
+import { cutBefore, ofOthers } from "../../program/text_table.ts";
+import { callerText, conduitLines, targetText } from "../conduit_text.ts";
 import { indented } from "../sections.ts";
-import { trafficText } from "../status_text.ts";
+import { briefTraffic } from "../status_text.ts";
 import { chosenRow, type TopState } from "./top_state.ts";
 
 /** What is shown at one moment. */
@@ -72,7 +77,7 @@ function headLines(
   { status, conduits }: TopFacts,
   { sort, node }: Pick<TopState, "sort" | "node">,
 ): string[] {
-  const { program, id, now } = status.program;
+  const { program, now } = status.program;
   const time = /T(\d\d:\d\d:\d\d)/.exec(now)?.[1] ?? "";
   const nodes = status.nodes === undefined
     ? ""
@@ -87,7 +92,9 @@ function headLines(
   return [
     page.paint(
       cut(
-        `${program} ${ofOthers(id)}  ${time}  ${trafficText(status.traffic)}`,
+        `${time}  ${briefTraffic(status.traffic)}  ${program} ${
+          ofOthers(programName(status.program))
+        }`,
       ),
       "bold",
     ),
@@ -135,6 +142,9 @@ function tableLines(
   );
 }
 
+/** Of a target, however long the name of its node is. */
+const TARGET_MIN = 12;
+
 const KEYS = "q quit  k kill  f node  r b a i u sort  ? keys";
 
 const HELP = [
@@ -154,15 +164,19 @@ function lastLine(page: Page, { mode, said }: TopState): string {
     case "filter":
       return cut(`node (empty: all): ${mode.text}_`);
     case "confirm": {
-      const { caller, node, target, id } = mode.conduit;
-      const where = node === undefined ? target : `${target} at ${node}`;
-      const question = "end it? y/n";
-      const text = `${caller} to ${where} (${id})`;
-      const room = page.columns - question.length - 1;
-      return page.paint(
-        `${cutToColumns(ofOthers(text), room)} ${question}`.trimStart(),
-        "warn",
+      const { node, id } = mode.conduit;
+      const rest = `${node === undefined ? "" : ` at ${node}`}? y/n`;
+      const target = cutBefore(
+        ofOthers(targetText(mode.conduit)),
+        /:\d+$/,
+        Math.max(TARGET_MIN, page.columns - "End ".length - rest.length),
       );
+      const question = cut(`End ${target}${rest}`);
+      const who = cutToColumns(
+        ofOthers(`  (${callerText(mode.conduit)}, ${id})`),
+        page.columns - columnsOf(question),
+      );
+      return page.paint(`${question}${who}`.trimEnd(), "warn");
     }
     default:
       return said === "" ? page.paint(cut(KEYS), "dim") : cut(said);

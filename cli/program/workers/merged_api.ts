@@ -13,6 +13,10 @@ import type {
 } from "../../../proto/admin/conduit_answer.ts";
 import type { EventInfo } from "../../../proto/admin/event_answer.ts";
 import type {
+  HistoryAnswer,
+  HistorySample,
+} from "../../../proto/admin/history_answer.ts";
+import type {
   NodeDetail,
   NodesAnswer,
   NodeSummary,
@@ -215,6 +219,28 @@ export function mergedByTime(
 /** `/v1/nodes/NAME/ping` */
 export function mergedPing(all: readonly PingAnswer[]): PingAnswer {
   return { ...all[0]!, links: all.flatMap(({ links }) => links) };
+}
+
+/** `/v1/history`: sums of one moment; of times the worst. */
+export function mergedHistory(
+  answers: readonly HistoryAnswer[],
+): HistoryAnswer {
+  const all = Map.groupBy(
+    answers.flatMap(({ samples }) => samples),
+    (one) => one.at,
+  );
+  const samples = [...all].sort(([a], [b]) => a < b ? -1 : 1)
+    .map(([at, some]): HistorySample => ({
+      at,
+      conduits: sum(some, "conduits"),
+      toTargetRate: sum(some, "toTargetRate"),
+      fromTargetRate: sum(some, "fromTargetRate"),
+      dialRate: sum(some, "dialRate"),
+      failedDials: sum(some, "failedDials"),
+      ...ifKnown("dialP50Ms", best(some, "dialP50Ms", Math.max)),
+      ...ifKnown("dialP99Ms", best(some, "dialP99Ms", Math.max)),
+    }));
+  return { stepMs: answers[0]!.stepMs, samples };
 }
 
 /** `/v1/status` */

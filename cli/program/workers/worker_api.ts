@@ -21,6 +21,7 @@ import type {
   ConduitInfo,
   ConduitsAnswer,
 } from "../../../proto/admin/conduit_answer.ts";
+import type { HistoryAnswer } from "../../../proto/admin/history_answer.ts";
 import type { EventInfo } from "../../../proto/admin/event_answer.ts";
 import type {
   NodeDetail,
@@ -34,6 +35,7 @@ import {
   mergedByTime,
   mergedConduits,
   mergedDetail,
+  mergedHistory,
   mergedNodes,
   mergedPing,
   mergedStatus,
@@ -149,6 +151,8 @@ export class WorkerApi {
     switch (path) {
       case "/v1/status":
         return mergedStatus(all<StatusAnswer>(), program);
+      case "/v1/history":
+        return mergedHistory(all<HistoryAnswer>());
       case "/v1/nodes":
         return mergedNodes(all<NodesAnswer>(), { params });
       case "/v1/conduits":

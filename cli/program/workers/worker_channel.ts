@@ -45,9 +45,16 @@ export type Order =
   /** Another worker cannot accept; then it can again. */
   | { readonly order: "adopt" }
   | { readonly order: "let go" }
-  | { readonly order: "get ready"; readonly agents: number }
+  | {
+    readonly order: "get ready";
+    readonly agents: number;
+    /** Another process serves until it is. */
+    readonly isServed: boolean;
+  }
   | { readonly order: "early"; readonly pid: number }
+  | { readonly order: "await successor"; readonly ms: number }
   | { readonly order: "hand over"; readonly pid: number }
+  | { readonly order: "successor ended" }
   | {
     readonly order: "shutdown";
     readonly why: string;

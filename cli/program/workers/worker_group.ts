@@ -143,7 +143,7 @@ export class WorkerGroup implements Replaceable {
   }
 
   get agents(): number {
-    return Math.max(0, ...this.workers.map(({ agents }) => agents));
+    return Math.max(0, ...this.workers.map((one) => one.likelyAgents));
   }
 
   /** A successor that knows of no agents would serve without any. */
@@ -159,8 +159,8 @@ export class WorkerGroup implements Replaceable {
     return this.#places[0]!.worker.late;
   }
 
-  async whenReady(agents: number): Promise<void> {
-    const ready = this.workers.map((worker) => worker.whenReady(agents));
+  async whenReady(agents: number, isServed = false): Promise<void> {
+    const ready = this.workers.map((one) => one.whenReady(agents, isServed));
     await Promise.race([Promise.all(ready), this.finished]);
   }
 
@@ -168,6 +168,12 @@ export class WorkerGroup implements Replaceable {
     if (this.#state !== "taking over") return;
     this.#state = "serving";
     for (const { worker } of this.#places) worker.serve(true);
+  }
+
+  awaitSuccessor(ms: number): void {
+    for (const worker of this.workers) {
+      worker.tell({ order: "await successor", ms });
+    }
   }
 
   handedOverEarly(pid: number): void {
@@ -179,6 +185,12 @@ export class WorkerGroup implements Replaceable {
     this.#options.log.info(`handed over to process ${pid}`);
     this.#end();
     for (const worker of this.workers) worker.tell({ order: "hand over", pid });
+  }
+
+  successorEnded(): void {
+    for (const worker of this.workers) {
+      worker.tell({ order: "successor ended" });
+    }
   }
 
   shutdown(why: string): void {
@@ -280,7 +292,7 @@ export class WorkerGroup implements Replaceable {
       const others = this.workers.filter((one) => one !== worker);
       await this.#lookAt(others);
       const agents = Math.max(0, ...others.map((one) => one.agents));
-      await worker.whenReady(agents);
+      await worker.whenReady(agents, false);
       await this.#lookAt([worker]);
       if (worker.agents >= agents || worker.isGone) break;
     }

@@ -8,11 +8,12 @@
 import {
   actionLog,
   adminApi,
+  type AdminDoor,
   AdminFailure,
-  type AdminWho,
   failureAnswer,
+  knownBy,
+  whoIf,
 } from "../../../net/admin/admin_api.ts";
-import type { AdminDoor } from "../../../net/admin/admin_doors.ts";
 import { plain, withApi } from "../../../net/admin/http_endpoints.ts";
 import type { HttpHandler, HttpPeer } from "../../../net/admin/http_port.ts";
 import type {
@@ -117,7 +118,7 @@ export class WorkerPorts {
           this.#answers?.all.answer(
             "admin",
             request,
-            whoIs(door, request, peer),
+            whoIf(door, request, peer),
           ) ?? STARTING();
         return withApi(
           (request, peer) =>
@@ -136,7 +137,7 @@ export class WorkerPorts {
     peer: HttpPeer,
   ): Promise<Response> {
     try {
-      const who = door(request, peer);
+      const who = knownBy(door, request, peer);
       const answer = await this.#answers?.api.answer(request, peer, who) ??
         STARTING();
       // What a worker has done, or refused, it has written down.
@@ -155,17 +156,3 @@ export class WorkerPorts {
 }
 
 const STARTING = () => plain(503, "the workers are starting");
-
-/** @returns `undefined`: nobody is known to ask, which some paths do not mind. */
-function whoIs(
-  door: AdminDoor,
-  request: Request,
-  peer: HttpPeer,
-): AdminWho | undefined {
-  try {
-    return door(request, peer);
-  } catch (error) {
-    if (error instanceof AdminFailure) return undefined;
-    throw error;
-  }
-}

@@ -160,19 +160,24 @@ export class WorkerProcess implements PathWorker {
     return Promise.race([told, this.gone]);
   }
 
-  /** How many agents, or servers, were linked when it was asked last. */
+  /** How many agents, or servers, were linked when it said so last. */
   get agents(): number {
     return this.#agents;
+  }
+
+  /** The same; one that has been asked and has not answered may have some. */
+  get likelyAgents(): number {
+    return this.#unanswered > 0 ? Math.max(1, this.#agents) : this.#agents;
   }
 
   tell(order: Order): void {
     this.#channel.send(order);
   }
 
-  async whenReady(agents: number): Promise<void> {
+  async whenReady(agents: number, isServed: boolean): Promise<void> {
     await this.started;
     const ready = new Promise<void>((resolve) => this.#waiting.push(resolve));
-    this.tell({ order: "get ready", agents });
+    this.tell({ order: "get ready", agents, isServed });
     await Promise.race([ready, this.gone]);
   }
 

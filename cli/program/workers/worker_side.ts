@@ -190,15 +190,19 @@ class Worker {
   #obeyRunning(order: Order, running: Replaceable): void {
     switch (order.order) {
       case "get ready":
-        running.whenReady(order.agents).then(
+        running.whenReady(order.agents, order.isServed).then(
           () => this.#channel.send({ report: "ready" }),
         );
         return;
+      case "await successor":
+        return running.awaitSuccessor(order.ms);
       case "early":
         return running.handedOverEarly?.(order.pid);
       case "hand over":
         this.#store.handOver();
         return running.handedOver(order.pid);
+      case "successor ended":
+        return running.successorEnded?.();
       case "reload":
         return running.reload();
     }

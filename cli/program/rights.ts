@@ -1,0 +1,58 @@
+/**
+ * What a command of the packaged program may ask the platform for. Each one says
+ * it where it states its flags (`command.ts`); the launcher and the table of
+ * docs/security.md are made of that, so no other list is to be kept current.
+ *
+ * Three sets, each with all of the one before. Reading and the environment are
+ * open to all: which files and variables are read is what flags say. Nothing is
+ * asked for at run time (`--no-prompt`).
+ *
+ * @module
+ */
+
+/** Ids and modes of private files, the host's name as a default. */
+const LOOK = ["--allow-read", "--allow-env", "--allow-sys=uid,gid,hostname"];
+
+/**
+ * Connecting to a unix socket counts as reading and writing its path. FFI is
+ * what TCP needs of the C library (`net/libc/libc.ts`; the platform cannot limit
+ * it to a library that the system finds by its name). `umask`, `inspector` and
+ * how full a disk is have no names of their own among `sys`. `--unstable-net`
+ * is `Deno.listenDatagram`: a datagram costs a third of what it costs through
+ * `node:dgram`.
+ */
+const NETWORK = [
+  ...["--allow-net", "--allow-read", "--allow-write", "--allow-env"],
+  ...["--allow-sys", "--allow-ffi", "--unstable-net"],
+];
+
+/** Flags of `deno run` by set, the smallest first. */
+export const RIGHTS = {
+  look: LOOK,
+  network: NETWORK,
+  programs: [...NETWORK, "--allow-run"],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+
+/**
+ * - `look`: reads files and prints.
+ * - `network`: sockets, the server's state, and whatever else the machine has,
+ *   but starts no program (unless {@linkcode RUNS_PROGRAMS} says so).
+ * - `programs`: starts others, so it may do all that they may.
+ */
+export type Rights = keyof typeof RIGHTS;
+
+/**
+ * A kubeconfig may name a program that gives credentials (exec plugins), and
+ * workers are processes of the same program. Only with one of these flags, in
+ * the command's words or in its configuration file, or one of these variables,
+ * may a command of `network` run others.
+ */
+export const RUNS_PROGRAMS = {
+  /** As the shell matches names; `_` is as good as `-`. */
+  flags: ["-*kubeconfig", "-*kube[-_]config", "-workers", "--workers"],
+  variables: [
+    ...["TUNNEL_WORKERS", "KUBECONFIG", "TUNNEL_KUBECONFIG"],
+    ...["TUNNEL_KUBE_CONFIG", "TUNNEL_DISCOVERY_KUBECONFIG"],
+    "TUNNEL_BOOTSTRAP_KUBECONFIG",
+  ],
+} as const;
