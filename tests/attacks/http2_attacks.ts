@@ -128,6 +128,30 @@ export const HTTP2_ATTACKS: readonly Http2Attack[] = [
     excess: "resets",
   },
   {
+    name: "made-you-reset-after-answer",
+    known: "CVE-2025-8671: DATA behind END_STREAM of a call that was answered",
+    opening: () => greeting(),
+    again: (round) =>
+      many(FRAMES_PER_ROUND, (at) => {
+        const index = round * FRAMES_PER_ROUND + at;
+        return joinedBytes([
+          head(index, "/nothing", END_HEADERS | END_STREAM),
+          frame(Type.DATA, 0, idOf(index), new Uint8Array(1)),
+        ]);
+      }),
+    code: CALM,
+    excess: "streamErrors",
+  },
+  {
+    name: "goaway",
+    known: "GOAWAY again and again, with as much behind it as a frame holds",
+    opening: () => greeting(),
+    again: () =>
+      many(100, () => frame(Type.GOAWAY, 0, 0, new Uint8Array(1_000))),
+    code: CALM,
+    excess: "idleFrames",
+  },
+  {
     name: "refused-streams",
     known: "more calls than MAX_CONCURRENT_STREAMS, for ever",
     ...spoiled(() => NONE),

@@ -28,7 +28,6 @@ import { METRICS } from "./metrics.ts";
 import { type Plan, readPlan } from "./plan.ts";
 import { brief, isGood, renderMarkdown, renderText, rowsOf } from "./report.ts";
 import { type Measured, measureRound } from "./rounds.ts";
-import { useShipped } from "./shipped.ts";
 import { loopback } from "./tunnels/site.ts";
 import { preparePrograms } from "./tunnels/start_tunnel.ts";
 
@@ -125,7 +124,6 @@ async function measure(plan: Plan): Promise<boolean> {
   const workspace = await Workspace.make();
   endChildrenOnSignals(() => workspace.remove());
   try {
-    await useShipped(workspace.folder);
     const targetAddress = `127.0.0.1:${freePort()}`;
     new Child({
       name: "target",

@@ -151,16 +151,16 @@ class Switch {
   #isOn = false;
 
   constructor(readonly change: (isOn: boolean) => void) {
-    const { takes } = AccessLog.prototype;
+    const { draws } = AccessLog.prototype;
     const { wants } = ConnectionLog.prototype;
     const isOn = () => this.#isOn;
     const count = () => this.connections++;
-    AccessLog.prototype.takes = function (id) {
-      return isOn() && takes.call(this, id);
+    AccessLog.prototype.draws = function () {
+      return isOn() && draws.call(this);
     };
-    ConnectionLog.prototype.wants = function (id) {
+    ConnectionLog.prototype.wants = function () {
       count();
-      return wants.call(this, id);
+      return wants.call(this);
     };
   }
 

@@ -71,6 +71,9 @@ async function makeInspectable(
   port: number,
   workspace: Workspace,
 ): Promise<void> {
+  // From source: the profile then names our files, and the launcher hands on no
+  // `--inspect`.
+  Deno.env.set("TUNNEL_PROGRAM", "source");
   const [program, ...words] = ourCommand();
   const quoted = words.map((word) => `'${word}'`);
   const inspected = quoted.with(0, `${quoted[0]} --inspect=127.0.0.1:${port}`);
@@ -85,7 +88,7 @@ esac
 `,
     { mode: 0o755 },
   );
-  Deno.env.set("TUNNEL", file);
+  Deno.env.set("TUNNEL_PROGRAM", file);
 }
 
 /** What the load did, to show times per one of it. */

@@ -5,14 +5,13 @@
  * fault cost and what it may cost.
  *
  * Usage: `deno task chaos [--seed N] [--minutes M] [--only fault,…] [--cut]
- * [--strict] [--program FILE]`
+ * [--strict]`
  *
  * - without more: each fault once, then pairs of them for the rest of
  *   `--minutes`;
  * - `--cut`: each fault once, the short ones, in less than five minutes;
  * - `--only`: those whose names begin so, such as `kill` or `freeze-server`;
- * - `--strict`: what cannot be done on this machine is a failure;
- * - `--program`: a packaged executable in place of the source.
+ * - `--strict`: what cannot be done on this machine is a failure.
  *
  * Same seed, same faults in the same order at the same victims; what the
  * machine does meanwhile is its own affair. Needs root, for namespaces in which
@@ -26,6 +25,7 @@ import { parseArgs } from "@std/cli";
 import { Tally } from "../interop/tally.ts";
 import { debianLibrary } from "../peers/debian.ts";
 import { findPeer, PeerMissingError } from "../peers/peers.ts";
+import { programWords } from "../support/program/program.ts";
 import { playAll, type RunPlan } from "./run.ts";
 import {
   runInSandbox,
@@ -35,7 +35,7 @@ import {
 } from "./sandbox.ts";
 
 const USAGE = "Usage: deno task chaos [--seed N] [--minutes M] " +
-  "[--only fault,…] [--cut] [--strict] [--program FILE]";
+  "[--only fault,…] [--cut] [--strict]";
 
 const PEERS = ["wan", "etcd", "kube-apiserver", "kubectl"] as const;
 
@@ -44,7 +44,7 @@ const SEED_LIMIT = 2 ** 31;
 
 async function main(): Promise<number> {
   const flags = parseArgs(Deno.args, {
-    string: ["seed", "minutes", "only", "program", "inside"],
+    string: ["seed", "minutes", "only", "inside"],
     boolean: ["cut", "strict"],
   });
   const seed = Number(flags.seed ?? Math.floor(Math.random() * SEED_LIMIT));
@@ -59,7 +59,6 @@ async function main(): Promise<number> {
     isStrict: flags.strict === true,
     only: String(flags.only ?? "").split(",").filter((name) => name !== ""),
   };
-  if (flags.program) Deno.env.set("TUNNEL", String(flags.program));
   const inside = sandboxFolder(Deno.args);
   if (inside !== undefined) return await playAll(plan, inside);
   return await outside(plan);
@@ -87,6 +86,7 @@ async function outside(plan: RunPlan): Promise<number> {
 async function fetchPeers(): Promise<string | undefined> {
   try {
     for (const peer of PEERS) await findPeer(peer);
+    programWords();
     // Faults that want a library that is missing say so themselves.
     await debianLibrary("libfaketime").catch(unlessMissing);
     return undefined;

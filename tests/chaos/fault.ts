@@ -74,7 +74,9 @@ export type FaultFamily = Readonly<Record<string, FaultMaker>>;
 /** What everything costs unless a fault says otherwise. */
 export const USUAL = {
   stallMs: 2_000,
-  dialMs: 3_500,
+  // A caller that was connected in the moment of a fault gives that up after 3 s;
+  // where its next server picks what stands still, a second later another is asked.
+  dialMs: 4_500,
   backMs: 10_000,
 } as const;
 

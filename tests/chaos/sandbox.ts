@@ -7,7 +7,7 @@
  * @module
  */
 
-import { PERMISSIONS } from "../../cli/program/self_command.ts";
+import { RIGHTS } from "../../cli/program/rights.ts";
 
 /** Exit status of a run that somebody stopped: its logs say nothing. */
 export const STOPPED = 130;
@@ -86,7 +86,7 @@ export async function runInSandbox(
     args: [
       ...["--net", "--mount", "--pid", "--fork", "--kill-child"],
       ...["--mount-proc", "sh", "-c", PREPARE, folder],
-      ...[Deno.execPath(), "run", "--quiet", "--no-prompt", ...PERMISSIONS],
+      ...[Deno.execPath(), "run", "--quiet", "--no-prompt", ...RIGHTS.programs],
       ...[`--config=${ROOT}deno.json`, module],
       ...[`${INSIDE_FLAG}${folder}`, ...args],
     ],

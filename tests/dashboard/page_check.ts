@@ -79,6 +79,38 @@ check("the first paint does not wait for data", async (page) => {
   assert(paint < FIRST_PAINT_MS_MAX, `${paint} ms`);
 });
 
+check("the charts show the last hour at once, and the title the server", async (
+  page,
+  visit,
+) => {
+  await visit.goTo("overview");
+  await page.locator(".counts").waitFor();
+  const table = page.locator("figure.chart", { hasText: "Dial latency" })
+    .locator("table");
+  await page.getByText("Dial latency as a table").click();
+  // Six rows, ten seconds apart: the page was opened just now.
+  await table.locator("tbody tr").nth(5).waitFor();
+  assertMatch(await page.title(), /^Overview · (?!tunnel$)/);
+});
+
+check("offline nodes stand first, and a revoked one may be approved", async (
+  page,
+  visit,
+) => {
+  await visit.goTo("nodes");
+  const first = page.locator('[role="row"][aria-rowindex="2"]');
+  await first.waitFor();
+  assertStringIncludes(await first.innerText(), "offline");
+  const revoked = [...stage.data.nodes.values()]
+    .find(({ state }) => state === "revoked")!;
+  await visit.goTo(`nodes/${revoked.name}`);
+  await page.locator("aside .panel-title").waitFor();
+  await tabTo(page, /^Approve$/);
+  await page.keyboard.press("Enter");
+  await page.getByText("takes its revocation back").waitFor();
+  await page.keyboard.press("Escape");
+});
+
 check("a list scrolls to its end, and only what is seen is there", async (
   page,
   visit,
@@ -227,7 +259,7 @@ check("names of peers are text, whatever is in them", async (page, visit) => {
     assert(shown.length <= 300 && !/[\u202e\u2067\n]/.test(shown));
     await page.locator("aside dl").waitFor();
   }
-  for (const place of ["map", "certificates", "overview"]) {
+  for (const place of ["certificates", "overview"]) {
     await visit.goTo(place);
     await page.waitForTimeout(200);
   }
@@ -248,7 +280,7 @@ check("the live region is silent while nothing new is wrong", async (page) => {
 });
 
 check("nothing moves by itself", async (page, visit) => {
-  for (const place of ["overview", "nodes", "map"]) {
+  for (const place of ["overview", "nodes"]) {
     await visit.goTo(place);
     assertEquals(await page.evaluate("document.getAnimations().length"), 0);
   }

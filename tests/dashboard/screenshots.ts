@@ -17,7 +17,6 @@ const WIDTHS = [[1280, 800], [768, 1024], [360, 740]] as const;
 /** What is looked at: a name, and where it is. */
 export const VIEWS: ReadonlyMap<string, string> = new Map<string, string>([
   ["overview", "overview"],
-  ["map", "map"],
   ["nodes", "nodes"],
   ["node", "nodes/edge-51"],
   ["conduits", "conduits"],

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { HistoryAnswer } from "../../proto/admin/history_answer.ts";
 import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
 import type { EventInfo } from "../../proto/admin/event_answer.ts";
 import type {
@@ -212,6 +213,18 @@ export class StageData {
         .filter((conduit) => conduit.node === name).slice(0, 50),
       events: this.events.filter((event) => event.node === name),
     };
+  }
+
+  /** An hour in which it was slow for ten minutes. */
+  history(): HistoryAnswer {
+    const nowMs = Date.now();
+    const samples = Array.from({ length: 360 }, (_, index) => ({
+      at: new Date(nowMs - (360 - index) * 10_000).toISOString(),
+      ...{ conduits: 9_000 + index, toTargetRate: 4e6, fromTargetRate: 9e6 },
+      ...{ dialRate: 40, failedDials: index % 7 },
+      ...{ dialP50Ms: 2, dialP99Ms: index > 120 && index < 180 ? 900 : 12 },
+    }));
+    return { stepMs: 10_000, samples };
   }
 
   services(): ServicesAnswer {

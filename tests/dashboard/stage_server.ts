@@ -85,6 +85,7 @@ export class StageServer implements AsyncDisposable {
           ? { conduits: data.top(20_000), total: data.conduits.size }
           : data.conduits.get(name),
       events: () => ({ events: data.events }),
+      history: () => data.history(),
       services: () => data.services(),
       discovery: () => data.discovery(),
       certificates: () => data.certificates(),

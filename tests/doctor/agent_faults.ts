@@ -77,6 +77,14 @@ export async function placeFaults(
       remedy: /restart it|--agent-port/,
     },
     {
+      what: "what has the port hangs up at once",
+      source: "daily use: a balancer without a live server",
+      args: ["agent", mine, at(stage.service(() => Promise.resolve()))],
+      code: "TUN424",
+      hop: "tls",
+      remedy: /balancer.*--agent-port, 8091/,
+    },
+    {
       what: "the proxy wants a password (407)",
       source: "jpillora/chisel#294",
       args: ["agent", mine, "--server=tunnel.example:8091"],
@@ -276,6 +284,8 @@ export async function identityFaults(
   await stage.run("node", "forget", "former");
   const keyless = stage.copy("node1");
   Deno.removeSync(`${keyless}/key.pem`);
+  const emptied = stage.copy("node1");
+  Deno.writeTextFileSync(`${emptied}/cert.pem`, "");
   const begun = stage.path("begun");
   Deno.mkdirSync(begun, { mode: 0o700 });
   Deno.copyFileSync(`${root}/key.pem`, `${begun}/key.pem`);
@@ -313,6 +323,14 @@ export async function identityFaults(
       code: "TUN314",
       hop: "state",
       remedy: /backup.*tunnel node forget/,
+    },
+    {
+      what: "the certificate's file is empty",
+      source: "daily use: a disk that was full",
+      args: ["agent", `--state-dir=${emptied}`],
+      code: "TUN316",
+      hop: "state",
+      remedy: /rm .*cert\.pem/,
     },
     {
       what: "the node was revoked",

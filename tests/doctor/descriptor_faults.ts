@@ -8,6 +8,7 @@
 import { openDescriptors } from "../support/rigs/tunnel_processes.ts";
 import type { DoctorStage } from "./doctor_stage.ts";
 import type { Fault } from "./fault.ts";
+import { patience } from "../support/watch/patience.ts";
 
 /**
  * A program of ours has some forty when nobody uses it, and keeps twelve for
@@ -89,7 +90,7 @@ export async function descriptorFaults(
 }
 
 async function untilFree(pid: number, least: number): Promise<void> {
-  const deadlineMs = Date.now() + FREE_MS;
+  const deadlineMs = Date.now() + patience(FREE_MS);
   while (openDescriptors(pid) > least + A_FEW) {
     if (Date.now() > deadlineMs) throw new Error(`${pid} keeps descriptors`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));

@@ -155,6 +155,51 @@ export class DoctorStage implements AsyncDisposable {
     return listener.addr.port;
   }
 
+  /** A port that is served at one address of this machine. */
+  onlyOn(hostname: string): number {
+    const listener = Deno.listen({ hostname, port: 0 });
+    this.#others.push({ [Symbol.dispose]: () => listener.close() });
+    return listener.addr.port;
+  }
+
+  /** A unix socket whose connections come to the server's port for agents. */
+  door(): string {
+    return this.#unixService("door.sock", async (near) => {
+      const [hostname, port] = this.server.split(":");
+      const far = await Deno.connect({
+        hostname: hostname!,
+        port: Number(port),
+      });
+      await Promise.all([
+        near.readable.pipeTo(far.writable),
+        far.readable.pipeTo(near.writable),
+      ]);
+    });
+  }
+
+  /** The same of something that hangs up as soon as it is spoken to. */
+  cuttingDoor(): string {
+    return this.#unixService("cut.sock", async (near) => {
+      await near.read(new Uint8Array(16));
+      near.close();
+    });
+  }
+
+  #unixService(
+    name: string,
+    answer: (conn: Deno.UnixConn) => Promise<void>,
+  ): string {
+    const path = this.path(name);
+    const listener = Deno.listen({ transport: "unix", path });
+    const serving = (async () => {
+      // Either end may go when it likes.
+      for await (const conn of listener) answer(conn).catch(() => {});
+    })();
+    serving.catch(() => {});
+    this.#others.push({ [Symbol.dispose]: () => listener.close() });
+    return path;
+  }
+
   /** What ends TLS, and makes TLS of its own to a server. */
   balancer(
     own: { readonly cert: string; readonly key: string },

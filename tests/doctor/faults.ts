@@ -15,6 +15,7 @@ import { examineAll, onEachFault } from "./doctor_runner.ts";
 import { descriptorFaults } from "./descriptor_faults.ts";
 import { DoctorStage } from "./doctor_stage.ts";
 import type { Fault } from "./fault.ts";
+import { lineFaults } from "./line_faults.ts";
 import { nodeFaults } from "./node_faults.ts";
 import { networkFaults, whyNoNetworks } from "./network_faults.ts";
 import { settingFaults, stateFaults } from "./server_faults.ts";
@@ -29,7 +30,7 @@ const AREAS: readonly Area[] = [
   certificateFaults,
   identityFaults,
   tokenFaults,
-  ...whyNoNetworks() === undefined ? [networkFaults] : [],
+  ...whyNoNetworks() === undefined ? [networkFaults, lineFaults] : [],
   settingFaults,
   stateFaults,
   targetFaults,

@@ -50,6 +50,28 @@ export function settingFaults(stage: DoctorStage): readonly Fault[] {
       remedy: /another --agent-port/,
     },
     {
+      what: "a first start, and another process has the port",
+      source: "daily use: a fresh machine where something listens",
+      args: ["server", fresh, `--agent-port=${taken}`, ...PORTS.slice(1)],
+      code: "TUN901",
+      hop: "port agents",
+      remedy: /another --agent-port/,
+    },
+    {
+      what: "the server listens on loopback only",
+      source: "daily use: no agent ever comes",
+      args: [
+        "server",
+        own,
+        `--agent-port=${stage.identity.agentPort}`,
+        ...PORTS.slice(1),
+      ],
+      code: "TUN426",
+      hop: "status",
+      remedy: /--agent-bind-address/,
+      isOdd: true,
+    },
+    {
       what: "a server runs with this state on another port",
       source: "daily use: second server, same state",
       args: ["server", own, rival, ...PORTS.slice(1)],
@@ -154,6 +176,7 @@ export function stateFaults(stage: DoctorStage): readonly Fault[] {
       code: "TUN812",
       hop: "state",
       remedy: /tunnel server|--state-dir/,
+      isOdd: true,
     },
     {
       what: "the CA was lost",
@@ -202,7 +225,7 @@ export function stateFaults(stage: DoctorStage): readonly Fault[] {
       ],
       code: "TUN917",
       hop: "process",
-      remedy: /restart it/,
+      remedy: /ps .* -p \d+\), restart it/,
       around: async (run) => {
         stage.identity.server!.signal("SIGSTOP");
         await run().finally(() => stage.identity.server!.signal("SIGCONT"));

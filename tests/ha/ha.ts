@@ -10,7 +10,6 @@
  * @module
  */
 
-import { useShipped } from "../bench/shipped.ts";
 import { Tally } from "../interop/tally.ts";
 import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
 import { Workspace } from "../peers/workspace.ts";
@@ -40,7 +39,6 @@ if (import.meta.main) {
   endChildrenOnSignals(() => workspace.remove());
   console.log(`load is ${Deno.loadavg()[0]!.toFixed(1)}`);
   try {
-    await useShipped(workspace.folder);
     if (STAGED.some(isAsked)) await measureStaged(workspace, tally, isAsked);
     await killAllChildren();
     for (const [name, measure] of Object.entries(ALONE)) {

@@ -24,6 +24,7 @@ import { ETCD_WATCH_CASES } from "./etcd_watch.ts";
 import { PROXY_ETCD_CASES } from "./proxy_etcd.ts";
 import { PROXY_ETCD_ACCESS_CASES } from "./proxy_etcd_access.ts";
 import { Tally } from "./tally.ts";
+import { patience } from "../support/watch/patience.ts";
 
 /** For one case; the longest kills six members one after the other. */
 const CASE_TIMEOUT_MS = 120_000;
@@ -65,7 +66,7 @@ async function within(checking: Promise<void>): Promise<void> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(
     () => late.reject(new Error(`not done after ${CASE_TIMEOUT_MS} ms`)),
-    CASE_TIMEOUT_MS,
+    patience(CASE_TIMEOUT_MS),
   );
   try {
     await Promise.race([checking, late.promise]);

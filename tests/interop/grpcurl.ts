@@ -22,6 +22,7 @@ import {
 import { Workspace } from "../peers/workspace.ts";
 import { startTarget, type Target } from "./target.ts";
 import { Tally } from "./tally.ts";
+import { patience } from "../support/watch/patience.ts";
 
 const PROTO = new URL("../../proto", import.meta.url).pathname;
 
@@ -58,7 +59,7 @@ function callerOf(
         : [PROTO, proto];
       const child = new Deno.Command(program, {
         args: [
-          ...["-max-time", "10", "-d", "@"],
+          ...["-max-time", `${patience(10)}`, "-d", "@"],
           ...["-import-path", folder, "-proto", file, ...route, method],
         ],
         stdin: "piped",
@@ -70,7 +71,7 @@ function callerOf(
       const timer = setTimeout(
         // It may have ended with an error before.
         () => writer.close().catch(() => {}),
-        INPUT_OPEN_MS,
+        patience(INPUT_OPEN_MS),
       );
       const { stdout, stderr } = await child.output();
       clearTimeout(timer);

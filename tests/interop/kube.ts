@@ -25,6 +25,7 @@ import { KUBE_MEMBER_CASES } from "./kube_members.ts";
 import { KUBE_TOKEN_CASES } from "./kube_tokens.ts";
 import { PROXY_KUBE_CASES } from "./proxy_kube.ts";
 import { Tally } from "./tally.ts";
+import { patience } from "../support/watch/patience.ts";
 
 /** For one case; the longest scales eight processes three times. */
 const CASE_TIMEOUT_MS = 180_000;
@@ -68,7 +69,7 @@ async function within(checking: Promise<void>): Promise<void> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(
     () => late.reject(new Error(`not done after ${CASE_TIMEOUT_MS} ms`)),
-    CASE_TIMEOUT_MS,
+    patience(CASE_TIMEOUT_MS),
   );
   try {
     await Promise.race([checking, late.promise]);

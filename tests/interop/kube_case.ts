@@ -20,6 +20,7 @@ import {
 import type { Workspace } from "../peers/workspace.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ProbeTarget } from "../support/peers/probe_target.ts";
+import { eventually as come } from "../support/watch/patience.ts";
 
 /** What a case gets. */
 export interface KubeContext {
@@ -35,17 +36,13 @@ export type KubeCases = Readonly<
 /** Whom agents' tokens are meant for, as everybody's manifests have it. */
 export const AUDIENCE = "system:konnectivity-server";
 
-/** Waits for what comes by itself. */
-export async function eventually(
+/** Waits for what comes by itself, which programs of others take longer for. */
+export function eventually(
   what: string,
   isSo: () => boolean | Promise<boolean>,
   timeoutMs = 30_000,
 ): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
-  while (!await isSo()) {
-    if (Date.now() > deadline) throw new Error(`Not so in time: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  return come(what, isSo, timeoutMs);
 }
 
 /** A client of ours with an administrator's rights, or another kubeconfig's. */

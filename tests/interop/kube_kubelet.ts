@@ -11,7 +11,6 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
 import { StandInKubelet } from "../support/peers/kubelet.ts";
 import { Child } from "../peers/child.ts";
-import { findPeer } from "../peers/peers.ts";
 import { KubeCluster, type PkiPair } from "../peers/kube_cluster.ts";
 import { freePort } from "../peers/ports.ts";
 import {
@@ -23,6 +22,7 @@ import {
   startServer,
 } from "../peers/tunnel.ts";
 import { eventually, type KubeCases, type KubeContext } from "./kube_case.ts";
+import { ran, Running } from "./kubectl.ts";
 
 const NODE = "edge-1";
 const NAMESPACE = "default";
@@ -138,54 +138,6 @@ class KubeletCase implements AsyncDisposable {
   }
 }
 
-/** A kubectl that takes longer is killed: its output says what is missing. */
-const KUBECTL_TIMEOUT_MS = 20_000;
-
-/** kubectl as a program that goes on. */
-async function kubectl(
-  { adminKubeconfig }: KubeCluster,
-  args: readonly string[],
-  environment: Readonly<Record<string, string>> = {},
-): Promise<Deno.ChildProcess> {
-  return new Deno.Command(await findPeer("kubectl"), {
-    args: [`--kubeconfig=${adminKubeconfig}`, ...args],
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "piped",
-    env: environment,
-    signal: AbortSignal.timeout(KUBECTL_TIMEOUT_MS),
-  }).spawn();
-}
-
-/** Runs kubectl to its end. */
-async function ran(
-  cluster: KubeCluster,
-  args: readonly string[],
-  options: { input?: string; env?: Readonly<Record<string, string>> } = {},
-) {
-  const child = await kubectl(cluster, args, options.env);
-  const writer = child.stdin.getWriter();
-  await writer.write(new TextEncoder().encode(options.input ?? ""));
-  await writer.close();
-  const { code, stdout, stderr } = await child.output();
-  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-  return { code, stdout: text(stdout), stderr: text(stderr) };
-}
-
-/** Reads a program's output until it fits. */
-async function reads(
-  output: ReadableStreamDefaultReader<Uint8Array>,
-  pattern: RegExp,
-): Promise<string> {
-  let text = "";
-  while (!pattern.test(text)) {
-    const { value, done } = await output.read();
-    if (done) throw new Error(`ended with ${JSON.stringify(text)}`);
-    text += new TextDecoder().decode(value);
-  }
-  return text;
-}
-
 /** Reads a pod's log, once and as it comes. */
 async function logs(
   cluster: KubeCluster,
@@ -230,42 +182,31 @@ async function follows(
   cluster: KubeCluster,
   kubelet: StandInKubelet,
 ): Promise<void> {
-  const child = await kubectl(cluster, ["logs", "-f", "web"]);
-  const output = child.stdout.getReader();
-  await reads(output, /the first line\n/);
-  for (let line = 2; line < 5; line++) {
-    await kubelet.log(`line ${line}`);
-    assertEquals(await reads(output, /\n/), `line ${line}\n`);
+  {
+    await using running = await Running.start(cluster, ["logs", "-f", "web"]);
+    await running.until(/^the first line\n/);
+    for (let line = 2; line < 5; line++) {
+      await kubelet.log(`line ${line}`);
+      await running.until(new RegExp(`^line ${line}\n`, "m"));
+    }
   }
-  child.kill("SIGINT");
-  await child.status;
   await kubelet.followedBy(0);
-  await Promise.all([
-    output.cancel(),
-    child.stderr.cancel(),
-    child.stdin.close(),
-  ]);
 }
 
 /** Bytes there and back through a forwarded port. */
 async function forwards(cluster: KubeCluster): Promise<void> {
-  const child = await kubectl(cluster, ["port-forward", "pod/web", ":80"]);
-  const output = child.stdout.getReader();
-  const line = await reads(output, /127\.0\.0\.1:(\d+) -> 80\n/);
-  const port = Number(/127\.0\.0\.1:(\d+)/.exec(line)![1]);
-  const conn = await Deno.connect({ hostname: "127.0.0.1", port });
+  const words = ["port-forward", "pod/web", ":80"];
+  await using running = await Running.start(cluster, words);
+  const [, port] = await running.until(/127\.0\.0\.1:(\d+) -> 80\n/);
+  const conn = await Deno.connect({
+    hostname: "127.0.0.1",
+    port: Number(port),
+  });
   await writeAll(conn, new TextEncoder().encode("there and back"));
   await conn.closeWrite();
   const answer = await readToEnd(conn);
   assertEquals(new TextDecoder().decode(answer), "there and back");
   conn.close();
-  child.kill("SIGINT");
-  await child.status;
-  await Promise.all([
-    output.cancel(),
-    child.stderr.cancel(),
-    child.stdin.close(),
-  ]);
 }
 
 /** By EgressSelector; the tunnel is up before kube-apiserver reads its file. */

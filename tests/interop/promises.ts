@@ -27,6 +27,7 @@ import {
 } from "../support/rigs/tunnel_promises.ts";
 import { sameBytes } from "../../proto/bytes/same_bytes.ts";
 import { Tally } from "./tally.ts";
+import { patience } from "../support/watch/patience.ts";
 
 const MIB = 1024 * 1024;
 const SERVER = "konnectivity_network_proxy_server_";
@@ -343,7 +344,7 @@ async function checkOne(
   const limit = Promise.withResolvers<never>();
   const timer = setTimeout(
     () => limit.reject(new Error(`not done after ${CHECK_TIMEOUT_MS} ms`)),
-    CHECK_TIMEOUT_MS,
+    patience(CHECK_TIMEOUT_MS),
   );
   try {
     await Promise.race([check(tunnel), limit.promise]);

@@ -5,6 +5,8 @@
  * @module
  */
 
+import { patience } from "../support/watch/patience.ts";
+
 /** A program has ended badly. */
 export class ProgramError extends Error {
   override readonly name = "ProgramError";
@@ -56,7 +58,10 @@ export async function run(
     stderr: "piped",
     env: ENVIRONMENT,
   }).spawn();
-  const timer = setTimeout(() => child.kill("SIGKILL"), RUN_TIMEOUT_MS);
+  const timer = setTimeout(
+    () => child.kill("SIGKILL"),
+    patience(RUN_TIMEOUT_MS),
+  );
   const answered = Promise.withResolvers<void>();
   const fed = input.length > 0
     ? feed(child.stdin, input, answered.promise)

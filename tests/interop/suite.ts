@@ -62,14 +62,14 @@ class Launchers {
   }
 }
 
-/** The suite has no network, so nothing may have to be fetched in there. */
+/** In there is no network, and nobody wants to wait until it is unpacked. */
 async function fillCache(): Promise<void> {
   const [program, ...args] = ourCommand("version");
   const { success } = await new Deno.Command(program!, {
     args,
     stdout: "null",
   }).output();
-  if (!success) throw new Error("Cannot run `main.ts version`");
+  if (!success) throw new Error("Cannot run `tunnel version`");
 }
 
 async function runSuite(

@@ -6,6 +6,7 @@
 
 import { ourCommand } from "../peers/tunnel.ts";
 import type { Answer, Mistake } from "./mistake.ts";
+import { patience } from "../support/watch/patience.ts";
 
 /** What ends by itself has this long; it includes a dial's ten seconds. */
 const ENDS_MS = 60_000;
@@ -62,7 +63,7 @@ export async function answerTo(
     wasEnded = true;
     child.kill("SIGKILL");
   };
-  const limit = setTimeout(end, runsOn ? SAYS_MS : ENDS_MS);
+  const limit = setTimeout(end, patience(runsOn ? SAYS_MS : ENDS_MS));
   const ended = child.status.then((status) => {
     hasEnded = true;
     return status;

@@ -94,7 +94,10 @@ function listening(stage: MistakeStage): readonly Mistake[] {
     ),
     start(
       "a socket that is a file",
-      [`--uds-name=${stage.file("front.sock", "text")}`],
+      [
+        `--uds-name=${stage.file("front.sock", "text")}`,
+        "--delete-existing-uds-file=false",
+      ],
       /no socket/,
       /--uds-name/,
     ),

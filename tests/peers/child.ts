@@ -1,3 +1,4 @@
+import { patience } from "../support/watch/patience.ts";
 /**
  * A program under test as a child process: its output in a file, its end
  * certain. Children are ended one by one, by their pid, never by name.
@@ -69,7 +70,7 @@ export class Child {
    * is not ready in two minutes: busy machines are slow.
    */
   async untilReady(url: string): Promise<void> {
-    const deadline = Date.now() + READY_TIMEOUT_MS;
+    const deadline = Date.now() + patience(READY_TIMEOUT_MS);
     while (!await answers(url)) {
       if (this.hasEnded) {
         const tail = await this.logTail();
@@ -93,7 +94,7 @@ export class Child {
    * @throws {Error} As {@linkcode untilReady} does.
    */
   async untilPrinted(pattern: RegExp): Promise<RegExpExecArray> {
-    const deadline = Date.now() + READY_TIMEOUT_MS;
+    const deadline = Date.now() + patience(READY_TIMEOUT_MS);
     for (;;) {
       const log = await Deno.readTextFile(this.logFile).catch(() => "");
       const match = pattern.exec(log);
@@ -122,7 +123,10 @@ export class Child {
   /** Ends it: politely with SIGTERM and by force when that takes too long. */
   async stop(signal: "SIGTERM" | "SIGKILL" = "SIGTERM"): Promise<void> {
     this.signal(signal);
-    const timer = setTimeout(() => this.signal("SIGKILL"), STOP_TIMEOUT_MS);
+    const timer = setTimeout(
+      () => this.signal("SIGKILL"),
+      patience(STOP_TIMEOUT_MS),
+    );
     await this.ended;
     clearTimeout(timer);
     await this.#checkLog();
@@ -155,7 +159,9 @@ export function endChildrenOnSignals(cleanUp: () => Promise<void>): void {
 
 async function answers(url: string): Promise<boolean> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });
+    const response = await fetch(url, {
+      signal: AbortSignal.timeout(patience(2_000)),
+    });
     await response.body?.cancel();
     return response.status === 200;
   } catch {

@@ -34,6 +34,8 @@ const POSTGRES_FOLDER = "usr/lib/postgresql/15/bin";
 /** Machines differ in where Debian puts libraries. */
 const LIBRARIES = `usr/lib/${Deno.build.arch}-linux-gnu`;
 
+const CONTAINERD = ["containerd", "runc"];
+
 const RECIPES = {
   "libfaketime": {
     path: `${LIBRARIES}/faketime/libfaketimeMT.so.1`,
@@ -56,6 +58,13 @@ const RECIPES = {
       ...["libopentracing1", "libopentracing-c-wrapper0"],
     ],
   },
+  "nft": {
+    path: "usr/sbin/nft",
+    packages: [
+      ...["nftables", "libnftables1", "libjansson4", "libnftnl11"],
+      ...["libxtables12", "libedit2", "libbsd0", "libmnl0"],
+    ],
+  },
   "nsd": { path: "usr/sbin/nsd", packages: ["nsd", ...DNSTAP] },
   "dig": {
     path: "usr/bin/dig",
@@ -64,6 +73,14 @@ const RECIPES = {
       ...["libjemalloc2", "liblmdb0", "libmaxminddb0"],
     ],
   },
+  "containerd": { path: "usr/bin/containerd", packages: CONTAINERD },
+  "containerd-shim-runc-v2": {
+    path: "usr/bin/containerd-shim-runc-v2",
+    packages: CONTAINERD,
+  },
+  "ctr": { path: "usr/bin/ctr", packages: CONTAINERD },
+  "runc": { path: "usr/sbin/runc", packages: CONTAINERD },
+  "busybox": { path: "bin/busybox", packages: ["busybox-static"] },
   "redis-server": { path: "usr/bin/redis-server", packages: REDIS },
   "redis-cli": { path: "usr/bin/redis-cli", packages: REDIS },
   "initdb": { path: `${POSTGRES_FOLDER}/initdb`, packages: POSTGRES },
@@ -137,7 +154,7 @@ async function unpack(
   recipe: Recipe,
   root: string,
 ): Promise<void> {
-  const fresh = `${root}.${Deno.pid}`;
+  const fresh = `${root}.${crypto.randomUUID()}`;
   await Deno.mkdir(fresh, { recursive: true });
   try {
     await run(name, recipe, fresh, "apt-get", "download", ...recipe.packages);

@@ -15,6 +15,7 @@ import { findPeer } from "./peers.ts";
 import { freePort } from "./ports.ts";
 import { ourCommand } from "./tunnel.ts";
 import type { Workspace } from "./workspace.ts";
+import { patience } from "../support/watch/patience.ts";
 
 /** `gcp-linear` sends what changed, `gcp-snapshot` everything of the type. */
 export type DiscoveryMaker = "ours" | "gcp-linear" | "gcp-snapshot";
@@ -235,7 +236,7 @@ const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 20;
 
 async function untilListening(child: Child, port: number): Promise<void> {
-  const deadline = Date.now() + READY_TIMEOUT_MS;
+  const deadline = Date.now() + patience(READY_TIMEOUT_MS);
   for (;;) {
     try {
       (await Deno.connect({ hostname: "127.0.0.1", port })).close();

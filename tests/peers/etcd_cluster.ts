@@ -12,6 +12,7 @@ import { Child } from "./child.ts";
 import { findPeer } from "./peers.ts";
 import { freePort } from "./ports.ts";
 import type { Workspace } from "./workspace.ts";
+import { patience } from "../support/watch/patience.ts";
 
 /** See the module description. */
 export interface EtcdConfig {
@@ -133,7 +134,7 @@ export class EtcdCluster implements AsyncDisposable {
 
   /** Until there is a leader, without whom nothing is read or written. */
   async ready(): Promise<void> {
-    const deadline = Date.now() + READY_MS;
+    const deadline = Date.now() + patience(READY_MS);
     for (;;) {
       try {
         // Members that were restarted know no tokens.

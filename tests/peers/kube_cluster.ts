@@ -19,6 +19,7 @@ import {
 import { Child } from "./child.ts";
 import { findPeer } from "./peers.ts";
 import { freePort } from "./ports.ts";
+import { patience } from "../support/watch/patience.ts";
 
 /** As clusters have it; the first address is the API server's own. */
 const SERVICE_RANGE = "10.96.0.0/16";
@@ -310,7 +311,7 @@ export class KubeCluster implements AsyncDisposable {
       logFile: `${this.folder}/${name}.log`,
     });
     this.#children.push(child);
-    const deadline = Date.now() + READY_TIMEOUT_MS;
+    const deadline = Date.now() + patience(READY_TIMEOUT_MS);
     while (!await this.#answers(readyUrl)) {
       if (child.hasEnded || Date.now() > deadline) {
         const tail = await child.logTail();

@@ -83,10 +83,13 @@ async function installed(
   const stamp = new Uint8Array(digest).toHex().slice(0, 16);
   const cache = Deno.env.get("XDG_CACHE_HOME") ??
     `${Deno.env.get("HOME")}/.cache`;
-  const folder = `${cache}/tunnel-peers/packages/${name}-${stamp}`;
+  const dir = `${cache}/tunnel-peers/packages`;
+  const folder = `${dir}/${name}-${stamp}`;
   if (await isFolder(folder)) return folder;
-  const fresh = `${folder}.${Deno.pid}`;
-  await Deno.mkdir(fresh, { recursive: true });
+  await Deno.mkdir(dir, { recursive: true });
+  // Test files of one process may want it at the same time.
+  const fresh = await Deno.makeTempDir({ dir, prefix: `${name}-new-` });
+  await Deno.chmod(fresh, 0o755);
   try {
     await install(fresh);
     // Renamed into place, so that nobody ever finds half of it.

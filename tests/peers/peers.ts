@@ -7,7 +7,8 @@
  * folder, each beside a stamp of what it was built from. Without a Go toolchain
  * a program of that name on PATH will do.
  *
- * Usage: `deno task peers [name…]` builds them all, or those named.
+ * Usage: `deno task peers [name…]` builds all that `.ci/run` needs, or those
+ * named.
  *
  * @module
  */
@@ -95,6 +96,11 @@ const RECIPES = {
   "kube-controller-manager": kubernetes(
     "k8s.io/kubernetes/cmd/kube-controller-manager",
   ),
+  // What it needs beside the others must not have all of them built again.
+  "kubelet": {
+    ...kubernetes("k8s.io/kubernetes/cmd/kubelet"),
+    folder: "kubelet",
+  },
   "linegen": { folder: "../bench", package: "./linegen" },
   "wan": { folder: "../bench", package: "./wan" },
   "xds-gcp": { folder: "xds", package: "./gcp" },
@@ -104,6 +110,9 @@ const RECIPES = {
 } satisfies Record<string, Recipe>;
 
 export type PeerName = keyof typeof RECIPES;
+
+/** What no step of `.ci/run` starts. */
+const ONLY_NAMED: readonly string[] = ["kubelet"];
 
 export const PEER_NAMES = Object.keys(RECIPES) as readonly PeerName[];
 
@@ -138,7 +147,7 @@ async function build(
   path: string,
 ): Promise<void> {
   console.error(`building ${name} (first time: some minutes)`);
-  const fresh = `${path}.${Deno.pid}`;
+  const fresh = `${path}.${crypto.randomUUID()}`;
   const { success, stderr } = await new Deno.Command("go", {
     args: [
       "build",
@@ -224,7 +233,8 @@ async function readIfThere(path: string): Promise<string> {
 
 if (import.meta.main) {
   const known = [...PEER_NAMES, ...Object.keys(PACKAGED)];
-  for (const name of Deno.args.length > 0 ? Deno.args : known) {
+  const needed = known.filter((name) => !ONLY_NAMED.includes(name));
+  for (const name of Deno.args.length > 0 ? Deno.args : needed) {
     if (!known.includes(name)) {
       console.error(`unknown peer '${name}', known: ${known.join(" ")}`);
       Deno.exit(2);

@@ -8,6 +8,7 @@ import { Child } from "./child.ts";
 import { freePort } from "./ports.ts";
 import { ourCommand } from "./tunnel.ts";
 import type { Workspace } from "./workspace.ts";
+import { patience } from "../support/watch/patience.ts";
 
 const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 20;
@@ -85,7 +86,7 @@ export class ServiceProxyProcess {
   /** Waits until so many ports are open. */
   async untilServed(count: number): Promise<void> {
     await this.child.untilReady(`${this.adminUrl}/readyz`);
-    const deadline = Date.now() + READY_TIMEOUT_MS;
+    const deadline = Date.now() + patience(READY_TIMEOUT_MS);
     for (;;) {
       const ports = await this.ports();
       const open = ports.filter(({ listening }) => listening !== undefined);

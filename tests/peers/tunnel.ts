@@ -5,13 +5,15 @@
  * @module
  */
 
-import { PERMISSIONS, V8_FLAGS } from "../../cli/program/self_command.ts";
+import { olderProgram } from "../support/program/older_program.ts";
+import { programWords } from "../support/program/program.ts";
 import { Child } from "./child.ts";
 import { findPeer } from "./peers.ts";
 import { freePort } from "./ports.ts";
 import type { Workspace } from "./workspace.ts";
 
-export type Maker = "ours" | "konnectivity";
+/** `older` is ours, too: a version of it that nobody has upgraded. */
+export type Maker = "ours" | "older" | "konnectivity";
 
 export type Protocol = "grpc" | "http-connect";
 
@@ -46,6 +48,7 @@ export interface RunningServer {
   readonly agentHost: string;
   readonly agentPort: number;
   readonly healthUrl: string;
+  readonly adminUrl: string;
   /** Whether {@linkcode ServerOptions.prefix} puts its health out of reach. */
   readonly isElsewhere: boolean;
 }
@@ -55,24 +58,12 @@ export interface RunningAgent {
   readonly healthUrl: string;
 }
 
-const ROOT = new URL("../../", import.meta.url).pathname;
-
-/**
- * The command line of one of our programs, without its flags. `TUNNEL` names
- * a packaged executable to test in place of the source.
- */
+/** The command line of our program, without its flags. */
 export function ourCommand(...subcommand: readonly string[]): string[] {
   const words = subcommand[0] === "proxy"
     ? [...subcommand, ...proxyKeepsNothing(subcommand)]
     : subcommand;
-  const packaged = Deno.env.get("TUNNEL");
-  if (packaged !== undefined && packaged !== "") return [packaged, ...words];
-  return [
-    ...[Deno.execPath(), "run", "--quiet", "--no-prompt"],
-    ...[V8_FLAGS, ...PERMISSIONS],
-    ...[`--config=${ROOT}deno.json`, `${ROOT}main.ts`],
-    ...words,
-  ];
+  return [...programWords(), ...words];
 }
 
 /**
@@ -96,6 +87,7 @@ export async function startServer(
   const { ca, server } = workspace.certificates;
   const agentPort = freePort();
   const healthPort = freePort();
+  const adminPort = freePort();
   const { prefix = [], agentHost = "127.0.0.1" } = options;
   const frontend: Frontend = options.transport === "uds"
     ? { transport: "uds", path: workspace.path("front.sock") }
@@ -105,7 +97,7 @@ export async function startServer(
     "--v=0",
     `--agent-port=${agentPort}`,
     `--health-port=${healthPort}`,
-    `--admin-port=${freePort()}`,
+    `--admin-port=${adminPort}`,
     `--agent-bind-address=${agentHost}`,
     "--health-bind-address=127.0.0.1",
     `--cluster-cert=${server.cert}`,
@@ -131,6 +123,7 @@ export async function startServer(
     agentHost,
     agentPort,
     healthUrl,
+    adminUrl: `http://127.0.0.1:${adminPort}`,
     isElsewhere,
   };
 }
@@ -211,11 +204,12 @@ export async function stopTunnel(
   await Promise.all([agent.child.stop("SIGKILL"), server.child.stop()]);
 }
 
-async function commandOf(
+/** The command line of a maker's program, without its flags. */
+export async function commandOf(
   maker: Maker,
   role: "server" | "agent",
 ): Promise<string[]> {
-  return maker === "ours"
-    ? ourCommand(role)
-    : [await findPeer(`konnectivity-${role}`)];
+  if (maker === "ours") return ourCommand(role);
+  if (maker === "older") return [await olderProgram(), role];
+  return [await findPeer(`konnectivity-${role}`)];
 }

@@ -9,6 +9,7 @@ import { Child } from "./child.ts";
 import { findGrpcio, findGrpcJs } from "./packages.ts";
 import { findPeer } from "./peers.ts";
 import type { Workspace } from "./workspace.ts";
+import { patience } from "../support/watch/patience.ts";
 
 export const XDS_CLIENTS = ["grpc-go", "grpc-js", "C-core"] as const;
 
@@ -134,7 +135,7 @@ export class XdsClient implements AsyncDisposable {
     isSo: (lines: readonly string[]) => boolean,
     otherwise: string,
   ): Promise<void> {
-    const deadline = Date.now() + TIMEOUT_MS;
+    const deadline = Date.now() + patience(TIMEOUT_MS);
     while (!isSo(await this.#lines())) {
       if (this.child.hasEnded || Date.now() > deadline) {
         const tail = await this.child.logTail();

@@ -16,17 +16,14 @@ import { Workspace } from "../peers/workspace.ts";
 import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { workersOf } from "../support/rigs/workers.ts";
+import { eventually } from "../support/watch/patience.ts";
 
 function onSocket(folder: string): AdminClient {
   return adminClient("server", { kind: "unix", path: `${folder}/admin.sock` });
 }
 
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (let count = 0; !await isSo(); count++) {
-    assert(count < 200, "it does not come");
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
+const until = (isSo: () => boolean | Promise<boolean>) =>
+  eventually("it comes", isSo);
 
 async function isThere(path: string): Promise<boolean> {
   return await Deno.stat(path).then(() => true, () => false);

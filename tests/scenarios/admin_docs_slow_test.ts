@@ -11,6 +11,7 @@ import { freePort } from "../peers/ports.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
+import { patience } from "../support/watch/patience.ts";
 
 type Program = "server" | "agent" | "proxy";
 
@@ -36,11 +37,13 @@ async function served(program: Program, path: string) {
 
 /** A socket's file is there a moment before somebody listens. */
 async function listening<T>(ask: () => Promise<T>): Promise<T> {
-  for (let count = 0;; count++) {
+  const startMs = performance.now();
+  for (;;) {
     try {
       return await ask();
     } catch (error) {
-      if (!(error instanceof AdminError) || count === 200) throw error;
+      const isLate = performance.now() - startMs > patience(10_000);
+      if (!(error instanceof AdminError) || isLate) throw error;
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }

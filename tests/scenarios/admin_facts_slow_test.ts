@@ -26,6 +26,7 @@ import { Workspace } from "../peers/workspace.ts";
 import { IdentityStage } from "../soak/identity_stage.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ProbeTarget } from "../support/peers/probe_target.ts";
+import { eventually, patience } from "../support/watch/patience.ts";
 
 /** A server, agents that joined, and who asks it. */
 class Stage implements AsyncDisposable {
@@ -105,12 +106,8 @@ class Stage implements AsyncDisposable {
   }
 }
 
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (let count = 0; !await isSo(); count++) {
-    assert(count < 300, "it does not come");
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
+const until = (isSo: () => boolean | Promise<boolean>) =>
+  eventually("it comes", isSo, 15_000);
 
 Deno.test("a server says who is there, since when, and does what it is told", async () => {
   await using stage = new Stage(await Workspace.make());
@@ -137,7 +134,10 @@ Deno.test("a server says who is there, since when, and does what it is told", as
   const killedMs = Date.now();
   await stage.agents.get("edge-1")!.stop("SIGKILL");
   const gone = await stage.is("edge-1", "offline");
-  assert(Math.abs(Date.parse(gone.since!) - killedMs) < 5_000, gone.since);
+  assert(
+    Math.abs(Date.parse(gone.since!) - killedMs) < patience(5_000),
+    gone.since,
+  );
   const isTold = (state: string) =>
     changes.some(({ isWhole, changed }) =>
       !isWhole && changed.some((node) => node.state === state)

@@ -105,11 +105,11 @@ Deno.test("status, node and conn say who is connected, and since when one is not
   assertEquals(status.code, 0);
   assertMatch(status.stdout, /^server \S+ {2}ready/);
   assertMatch(status.stdout, /Nodes +1 online, 0 offline/);
-  assertMatch(status.stdout, new RegExp(`edge-7 +tcp 127.0.0.1:${port}`));
+  assertMatch(status.stdout, new RegExp(`edge-7 +127.0.0.1:${port}`));
   assertMatch(status.stdout, /certificate of node edge-7/);
   const detail = await run("node", "describe", "edge-7", state);
   assertMatch(detail.stdout, /^node edge-7 {2}online/);
-  assertMatch(detail.stdout, /Connected +1 conduit/);
+  assertMatch(detail.stdout, /Connected +1 connection/);
   assertMatch(detail.stdout, /node joined/);
   await agent.stop("SIGKILL");
   await eventually("the node is offline", async () => {
@@ -141,7 +141,10 @@ Deno.test("an agent says why a link is missing, and knows connections by the ser
   assertEquals((await conduits(state, "--node=edge-8")).total, 0);
   const killed = await run("conn", "kill", id, state);
   assertEquals(killed.code, 0, killed.stderr);
-  assertMatch(killed.stdout, /^Ended [0-9a-f]{16} \(.* at edge-7/);
+  assertMatch(
+    killed.stdout,
+    /^Ended the connection [0-9a-f]{16} of .* at edge-7/,
+  );
   assertEquals((await dial.ended).code, ExitCode.RESET);
   await eventually(
     "the target's side is reset, too",

@@ -5,28 +5,12 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
+import { tinyDisk, unmount } from "../support/memory/tiny_disk.ts";
 import { eventually, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const KIB = 1024;
 
-/** A file system of 64 KiB; `undefined` where none may be mounted. */
-async function tinyDisk(): Promise<string | undefined> {
-  const folder = await Deno.makeTempDir({ prefix: "tiny-" });
-  const { success } = await new Deno.Command("mount", {
-    args: ["-t", "tmpfs", "-o", "size=64k,mode=0700", "tmpfs", folder],
-    stderr: "null",
-  }).output().catch(() => ({ success: false }));
-  if (success) return folder;
-  await Deno.remove(folder);
-  return undefined;
-}
-
-async function unmount(folder: string): Promise<void> {
-  await new Deno.Command("umount", { args: [folder] }).output();
-  await Deno.remove(folder);
-}
-
-const disk = await tinyDisk();
+const disk = await tinyDisk(64);
 
 Deno.test({
   name: "a full disk costs lines, which are counted, and nothing else",

@@ -121,4 +121,18 @@ Deno.test("a socket file of a dead server is replaced, one that is alive refused
     /^Cannot listen on .*: a file that is no socket has that name/,
   );
   assertEquals(await Deno.readTextFile(plain), "not a socket");
+
+  // By Konnectivity's --uds-name it goes, as there.
+  const log = new RecordedLog();
+  const drop = await startServer({
+    ...options,
+    frontend: {
+      ...options.frontend,
+      listen: { kind: "unix", path: plain, deleteExisting: "files" },
+    },
+  }, log);
+  (await Deno.connect({ transport: "unix", path: plain })).close();
+  assertEquals(log.matching(/^removed the file /).length, 1);
+  drop.stop("seen enough");
+  await drop.finished;
 });

@@ -14,6 +14,7 @@ import {
 } from "../../client/mod.ts";
 import { openLibssl } from "../../net/tls/openssl/library.ts";
 import { certificates } from "../support/certificates/certificates.ts";
+import { portOf } from "../../proto/peer/host_port.ts";
 import { closedAddress, ProbeTarget } from "../support/peers/probe_target.ts";
 import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
@@ -71,6 +72,27 @@ Deno.test("reasons of refusals are Konnectivity's, over both frontends", async (
     const refused = await failure(closedAddress(), via);
     assertEquals(refused.reason, "endpoint");
     assert(refused.message.includes("connection refused"), refused.message);
+  }
+});
+
+Deno.test("a target that names a connected node is that node's own loopback, over all frontends", async () => {
+  await using tunnel = await Tunnel.linked("streams");
+  await using target = new ProbeTarget("hello");
+  const port = portOf(target.address);
+  for (const protocol of ["grpc", "http-connect"] as const) {
+    const via = await tunnel.route(protocol);
+    const said: string[] = [];
+    const onNode = (line: string) => said.push(line);
+    const conn = await dial(`agent-1:${port}`, { via, onNode });
+    assertEquals(await new Response(upTo(conn.readable, 5)).text(), "hello");
+    conn.close();
+    assertEquals(said, [
+      `agent-1 is a connected node: dialing 127.0.0.1:${port} there, as ` +
+      "--node agent-1 does",
+    ]);
+    // Programs of others say what they mean.
+    const error = await failure(`agent-1:${port}`, via);
+    assertMatch(error.message, /lookup agent-1/);
   }
 });
 

@@ -156,3 +156,29 @@ for (const limit of [64, 256]) {
     await workspace.remove();
   });
 }
+
+for (const limit of [64, 256]) {
+  Deno.test(`with ${limit} descriptors, silence to health and admin ports takes their share alone`, async () => {
+    await using tunnel = await TunnelProcesses.start({
+      serverProgram: ["sh", "-c", `ulimit -n ${limit}; exec "$@"`, "sh"],
+    });
+    const first = await tunnel.connect("grpc");
+    const { healthUrl, adminUrl } = tunnel.server;
+    const crowd: Deno.Conn[] = [];
+    for (const url of [healthUrl, adminUrl]) {
+      for (let at = 0; at < 100; at++) {
+        const port = Number(new URL(url).port);
+        crowd.push(await Deno.connect({ hostname: "127.0.0.1", port }));
+      }
+    }
+    for (const url of [`${healthUrl}/readyz`, `${adminUrl}/metrics`]) {
+      const answer = await fetch(url, { headers: { connection: "close" } });
+      await answer.body?.cancel();
+      assertEquals(answer.status, 200);
+    }
+    await works(tunnel);
+    first.caller.send("still here");
+    await first.target.received(10);
+    for (const conn of crowd) conn.close();
+  });
+}

@@ -256,6 +256,10 @@ Deno.test("what a client refuses is seen, counted, and not sent again", async ()
   });
   assertMatch((await isLogged).message, /default\/web:80: no such thing/);
   assertEquals(await rig.metric('rejects_total{type="cluster"}'), 1);
+  const { name } = rig.tunnel.log.matching(/rejects a response/)
+    .map(({ fields }) => ({ name: String(fields?.["client"]) }))[0]!;
+  const byClient = `rejects_by_client_total{client="${name}",code="13"}`;
+  assertEquals(await rig.metric(byClient), 1);
   const { clients } = await rig.admin("/debug/syncz") as {
     clients: { kinds: { nacked: { message: string }; state: string }[] }[];
   };

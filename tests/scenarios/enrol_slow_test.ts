@@ -3,6 +3,7 @@ import { certificateFacts } from "../../platform/pki/certificate.ts";
 import { Machine } from "../support/rigs/enrolled_agent.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 import { memoryFolder } from "../support/memory/memory_folder.ts";
+import { patience } from "../support/watch/patience.ts";
 
 // What takes seconds, because certificates count in seconds and people wait.
 
@@ -12,7 +13,7 @@ Deno.test("a certificate is renewed at two thirds of its life, under a conduit",
     identity: {
       stateDirectory,
       serverNames: ["127.0.0.1"],
-      nodeCertificateLifeMs: 3_000,
+      nodeCertificateLifeMs: Math.ceil(patience(3_000)),
     },
   }, stateDirectory);
   using machine = new Machine("edge-7");

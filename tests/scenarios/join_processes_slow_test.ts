@@ -26,18 +26,6 @@ const PLAIN_ENVIRONMENT = Object.fromEntries(
   }),
 );
 
-/**
- * Fetches what the program is made of, with whatever variables this machine needs
- * for that: in a new clone we may be the first who start it.
- */
-async function fetchProgram(): Promise<void> {
-  const root = new URL("../../", import.meta.url).pathname;
-  const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["cache", "--quiet", `--config=${root}deno.json`, `${root}main.ts`],
-  }).output();
-  assert(success, new TextDecoder().decode(stderr));
-}
-
 async function tunnel(...words: readonly string[]): Promise<Ended> {
   const [program, ...args] = ourCommand(...words);
   const { code, stdout, stderr } = await new Deno.Command(program!, {
@@ -62,7 +50,6 @@ const QUIET = [
 ];
 
 Deno.test("a join that cannot be ends with one line and what to do", async () => {
-  await fetchProgram();
   const workspace = await Workspace.make();
   const [stage, other] = [
     new IdentityStage(workspace),

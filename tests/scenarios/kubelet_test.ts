@@ -243,6 +243,26 @@ Deno.test("a node is known by its address as well", async () => {
   assertMatch(await at("10.1.2.4"), /^HTTP\/1\.1 502 .*no agent serves/);
 });
 
+for (const hostname of ["::", "0.0.0.0"]) {
+  Deno.test(`the address that a caller came to names the node, bound to ${hostname}`, async () => {
+    await using rig = await KubeletRig.open({
+      kubelet: { address: { hostname, port: 0 } },
+    });
+    await rig.tunnel.link({
+      agentId: "n7",
+      identifiers: { ipv4: ["127.0.7.1"] },
+    });
+    const caller = await rig.caller(undefined, undefined, "127.0.7.1");
+    await caller.say(
+      "POST /portForward/web/nginx-0 HTTP/1.1\r\nHost: 127.0.0.1:6443\r\n" +
+        "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n",
+    );
+    // The agent is told to dial that address at our port, which is us again:
+    // no kubelet, but the right node was asked.
+    assertMatch(await caller.rest(), /^HTTP.* kubelet of node 127\.0\.7\.1 \(/);
+  });
+}
+
 Deno.test("who cannot be reached is named, with the reason, and when it was seen last", async () => {
   await using rig = await KubeletRig.open();
   const ask = (node: string) =>

@@ -16,7 +16,7 @@ import { TargetDialer } from "../../agent/dial/target_dialer.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { FileSource } from "../../catalog/sources/file.ts";
 import { ConnectSession } from "../../net/http1/connect_session.ts";
-import { listenAgentPort } from "../../net/listen/agent_listener.ts";
+import { listenSecure } from "../../net/listen/secure_listener.ts";
 import { acceptLoop } from "../../net/bind/accept_loop.ts";
 import { HttpPort } from "../../net/admin/http_port.ts";
 import { listenTcp } from "../../net/listen/listeners.ts";
@@ -229,7 +229,7 @@ for (const engine of TLS_ENGINES) {
             },
           }) as Credentials,
         };
-        const listener = await listenAgentPort({
+        const listener = await listenSecure({
           ...LOOPBACK,
           credentials: files.credentials,
           clientCertificate: "required",

@@ -6,12 +6,10 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { permissionsOf } from "../../cli/program/self_command.ts";
 import { freePort } from "../peers/ports.ts";
 import { Child } from "../peers/child.ts";
+import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
-
-const ROOT = new URL("../../", import.meta.url).pathname;
 
 /** An agent whose server is away, which is nothing to a profile. */
 async function startAgent(
@@ -23,9 +21,7 @@ async function startAgent(
   const child = new Child({
     name: "our agent",
     command: [
-      ...[Deno.execPath(), "run", "--quiet", "--no-prompt"],
-      ...permissionsOf("agent"),
-      ...[`--config=${ROOT}deno.json`, `${ROOT}main.ts`, "agent"],
+      ...ourCommand("agent"),
       ...["--proxy-server-host=127.0.0.1", "--proxy-server-port=1"],
       ...[`--ca-cert=${ca}`, `--agent-cert=${agent.cert}`],
       ...[`--agent-key=${agent.key}`, "--health-server-port=0"],

@@ -51,7 +51,7 @@ for (const how of ["--replace", "SIGTERM"]) {
     for (const one of requests) await assertAllAnswered(one);
     for (const one of held) {
       one.send("still");
-      await one.received(5);
+      await one.mustReceive(5);
       one.reset("over");
     }
     assertEquals((await old.ended).code, 0);
@@ -110,7 +110,7 @@ for (const how of ["--replace", "SIGTERM"]) {
     await requests.more(60);
     await assertAllAnswered(requests);
     held.send("still");
-    await held.received(5);
+    await held.mustReceive(5);
     held.reset("over");
     assertEquals((await old.ended).code, 0);
     assertMatch(await old.logTail(), /the agent has ended/);

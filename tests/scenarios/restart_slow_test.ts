@@ -85,6 +85,27 @@ Deno.test("a proxy is replaced while it runs, and only by who means to", async (
   await assertAllAnswered(requests);
 });
 
+Deno.test("a proxy that drains lets go of UDP ports when its successor is gone", async () => {
+  await using stage = await ProxyStage.open();
+  await using client = await DatagramPeer.open();
+  const old = stage.start();
+  await old.untilReady(stage.readyUrl);
+  const held = await stage.connect();
+  assertEquals(await ask(held, "held"), "held");
+  assertEquals(await client.ask("x", stage.udpPort), "x");
+  const young = stage.start("--replace");
+  await old.untilPrinted(/handed over to process/);
+  young.signal("SIGTERM");
+  assertEquals((await young.ended).code, 0);
+  const last = stage.start();
+  await last.untilReady(stage.readyUrl);
+  assertEquals(await client.ask("x", stage.udpPort), "x");
+  assertEquals(await ask(held, "still"), "still");
+  assertEquals(old.hasEnded, false);
+  held.close();
+  assertEquals((await old.ended).code, 0);
+});
+
 Deno.test("without a connection a proxy ends at once, and leaves its ports", async () => {
   await using stage = await ProxyStage.open();
   const old = stage.start();

@@ -14,6 +14,7 @@ import { IdentityStage } from "../soak/identity_stage.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { XdsProbe } from "../support/xds/xds_probe.ts";
+import { patience } from "../support/watch/patience.ts";
 
 /** Between two connections of each kind. */
 const PACE_MS = 20;
@@ -243,9 +244,9 @@ async function restartInTurn(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
   for (const one of rig.traffic) await one.stop();
   const { longestMs, streams } = rig.follower!;
   assert(streams > 1, "its server was restarted");
-  assert(longestMs < 2_000, `no discovery for ${longestMs} ms`);
+  assert(longestMs < patience(2_000), `no discovery for ${longestMs} ms`);
   for (const { good, bad, slowestMs } of rig.traffic) {
-    assert(slowestMs < 5_000, `one took ${slowestMs} ms`);
+    assert(slowestMs < patience(5_000), `one took ${slowestMs} ms`);
     // Who is killed takes along what it carries at that moment.
     const most = signal === "SIGTERM" ? 0 : restarts.length;
     assert(bad.length <= most, bad.join("\n"));

@@ -8,7 +8,7 @@
 
 import { assertStringIncludes } from "@std/assert";
 import { SOCKET_CHOICES } from "../../net/poll/socket_choice.ts";
-import { carryWith } from "../support/rigs/packaged_tunnel.ts";
+import { carryWith } from "../support/rigs/chosen_tunnel.ts";
 import { WAKEUPS } from "../support/memory/socket_kinds.ts";
 
 const WORDS: Readonly<Record<string, string>> = {

@@ -12,7 +12,7 @@ import {
   TLS_CHOICES,
   type TlsChoice,
 } from "../../net/tls/openssl/tls_choice.ts";
-import { carryWith } from "../support/rigs/packaged_tunnel.ts";
+import { carryWith } from "../support/rigs/chosen_tunnel.ts";
 
 const WORDS: Readonly<Record<TlsChoice, string>> = {
   platform: "TLS is the platform's: $TUNNEL_TLS says so",

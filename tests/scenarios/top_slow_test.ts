@@ -56,7 +56,7 @@ Deno.test({
     await using s = await rig();
     const { admin, terminal } = s;
     await terminal.until(/alice[^]*q quit/);
-    assertMatch(terminal.screen, /^server hub-1 {2}10:03:12/);
+    assertMatch(terminal.screen, /^10:03:12 .* server hub/);
     await terminal.type("b");
     await terminal.until(/by bytes/);
     const asked = (what: string) =>
@@ -67,12 +67,12 @@ Deno.test({
     await asked("sort=bytes");
     // The second row, not the first.
     await terminal.type("\x1b[Bk");
-    await terminal.until(/node:edge-8 .* end it\? y\/n/);
+    await terminal.until(/End web\.internal:443 at .*\? y\/n .*node:edge-8/);
     await terminal.type("n");
     await terminal.until(/nothing was ended/);
     assertEquals(admin.asked.some((line) => line.startsWith("POST")), false);
     await terminal.type("k");
-    await terminal.until(/end it\?/);
+    await terminal.until(/End .*\? y\/n/);
     await terminal.type("y");
     await terminal.until(/1111111111111111 is ended/);
     await terminal.until(/2 of 2 connections/);
@@ -136,7 +136,7 @@ Deno.test({
       const found = await new Deno.Command("sh", {
         args: [
           "-c",
-          `for p in $(pgrep -f 'main.ts top --server unix:${socket}'); do ` +
+          `for p in $(pgrep -f ' top --server unix:${socket}'); do ` +
           "readlink /proc/$p/exe | grep -q deno && echo $p; done",
         ],
       }).output();
@@ -191,6 +191,6 @@ Deno.test("what follows a server ends when nobody reads it any more", async () =
     const { stdout } = await new Deno.Command("sh", {
       args: ["-c", `${command} --interval 200ms | head -1`],
     }).output();
-    assertMatch(new TextDecoder().decode(stdout), /^server \d+ /);
+    assertMatch(new TextDecoder().decode(stdout), /server \d/);
   }
 });

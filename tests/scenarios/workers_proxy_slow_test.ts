@@ -10,6 +10,7 @@ import { ask } from "../support/rigs/proxy_rig.ts";
 import { ProxyStage } from "../support/rigs/proxy_stage.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { workersOf } from "../support/rigs/workers.ts";
+import { eventually } from "../support/watch/patience.ts";
 
 async function assertNoneFailed(requests: SteadyRequests): Promise<void> {
   const { answered, failures } = await requests.stop();
@@ -89,12 +90,12 @@ Deno.test("two workers of an agent are one agent, and one of them may die", asyn
     const text = await (await fetch(`${stage.healthUrl}/metrics`)).text();
     return Number(/server_links{carrier="streams"} (\d+)/.exec(text)?.[1]);
   };
-  while (await links() < 2) await new Promise((go) => setTimeout(go, 20));
+  await eventually("both are linked", async () => await links() === 2);
   Deno.kill(second!, "SIGKILL");
   await agent.child.untilPrinted(/worker 1 .* has ended \(SIGKILL\)/);
-  while (await links() > 1) await new Promise((go) => setTimeout(go, 20));
+  await eventually("one is gone", async () => await links() < 2);
   const requests = stage.requests("grpc");
-  while (await links() < 2) await new Promise((go) => setTimeout(go, 20));
+  await eventually("both are linked", async () => await links() === 2);
   await requests.more(40);
   await assertNoneFailed(requests);
   assert(!/duplicate/i.test(await server.logTail()), "they are one agent");

@@ -9,6 +9,7 @@ import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import type { SteadyRequests } from "../support/peers/steady_requests.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { workersOf } from "../support/rigs/workers.ts";
+import { eventually } from "../support/watch/patience.ts";
 
 const TWO = "--workers=2";
 
@@ -20,12 +21,7 @@ async function metric(stage: ServerStage, series: string): Promise<number> {
   return Number(line?.slice(series.length + 1));
 }
 
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  for (let count = 0; !await isSo(); count++) {
-    assert(count < 200, "it does not come");
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
+const until = (isSo: () => Promise<boolean>) => eventually("it comes", isSo);
 
 async function assertNoneFailed(requests: SteadyRequests): Promise<void> {
   const { answered, failures } = await requests.stop();
@@ -100,6 +96,24 @@ Deno.test("SIGTERM drains all workers, SIGHUP reaches all, and they answer as on
   for (const one of held) one.reset("over");
   assertEquals((await server.ended).code, 0);
   assertMatch(await server.logTail(), /all workers have ended/);
+});
+
+Deno.test("the server before goes on with callers while its successor has no agent", async () => {
+  await using stage = new ServerStage(await Workspace.make());
+  const old = stage.start(TWO);
+  await workersOf(old);
+  const agent = await stage.launch("--agent-id=late");
+  await untilLinked(stage, 2);
+  const young = stage.start("--replace", TWO);
+  await old.untilPrinted(/gets ready to take over/);
+  agent.child.signal("SIGSTOP");
+  await old.untilPrinted(/accepts agents; agents here go there/);
+  // Those that do not come are waited for 5 s, once there is one.
+  await new Promise((resolve) => setTimeout(resolve, 7_000));
+  assertEquals(/took over from/.test(await young.logTail()), false);
+  agent.child.signal("SIGCONT");
+  await young.untilPrinted(/took over from process/);
+  (await stage.connect("grpc")).reset("it is served");
 });
 
 for (const [before, after] of [[1, 2], [2, 1], [2, 2]]) {

@@ -7,16 +7,16 @@ import { Workspace } from "../peers/workspace.ts";
 import { FakeSystemd } from "../support/peers/fake_systemd.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { workersOf } from "../support/rigs/workers.ts";
+import { eventually } from "../support/watch/patience.ts";
 
 const TWO = "--workers=2";
 
 async function linked(stage: ServerStage, links: number): Promise<void> {
   const series = "konnectivity_network_proxy_server_ready_backend_connections ";
-  for (;;) {
+  await eventually(`${links} are linked`, async () => {
     const text = await (await fetch(`${stage.healthUrl}/metrics`)).text();
-    if (text.includes(`\n${series}${links}\n`)) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+    return text.includes(`\n${series}${links}\n`);
+  }, 60_000);
 }
 
 /** The same as `untilPrinted`, of a program whose first process is gone. */
@@ -24,12 +24,11 @@ async function untilWorkersSay(
   { logFile }: { readonly logFile: string },
   pattern: RegExp,
 ): Promise<void> {
-  for (let count = 0;; count++) {
-    const log = await Deno.readTextFile(logFile);
-    if (pattern.test(log)) return;
-    assert(count < 1_200, `they did not print ${pattern}:\n${log}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  await eventually(
+    `they print ${pattern}`,
+    async () => pattern.test(await Deno.readTextFile(logFile)),
+    60_000,
+  );
 }
 
 Deno.test("without their parent workers finish what they carry, and end", async () => {

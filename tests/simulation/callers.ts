@@ -96,16 +96,22 @@ export class Callers {
     const { address, earlyData } = exchange;
     const target: DialTarget = { protocol, address };
     switch (way) {
-      case "direct":
+      case "direct": {
+        let earlyBytes = 0;
         return this.#server.dial({
           target,
           node: undefined,
           caller: socketCaller(),
-          takeEarlyData: () => earlyData,
+          takeEarlyData: () => {
+            earlyBytes = earlyData.length;
+            return earlyData;
+          },
         }, {
-          connected: (conduit) => events.onConnected(conduit),
+          // Not taken, it comes as usual.
+          connected: (conduit) => exchange.connected(conduit, earlyBytes),
           failed: (error) => events.onFailed(error),
         });
+      }
       case "connect": {
         const { pair, users } = this.#connect(false);
         users.add(exchange);

@@ -37,7 +37,15 @@ export class Exchange {
   readonly #sim: Simulator;
   readonly #isGrantedEarly: boolean;
   caller: Talker | undefined;
-  target: Talker | undefined;
+  /**
+   * By the link over which it was dialed. Several may be: what means nothing to a
+   * target is asked again, of another agent, as long as nothing was said.
+   */
+  readonly #targets = new Map<Excuse, Talker>();
+  /** Over which it was asked for, in this order. */
+  readonly #asked: Excuse[] = [];
+  /** The one that has connected the caller. */
+  #chosen: Excuse | undefined;
   startedMs = -1;
   answeredMs = -1;
   failure: DialError | undefined;
@@ -46,8 +54,6 @@ export class Exchange {
   wasAborted = false;
   /** No agent was linked when one was chosen. */
   hadNoAgent = false;
-  /** The link that was chosen. */
-  link: Excuse | undefined;
   /** What was done to the sockets of either end. */
   callerCut: "reset" | "lost" | undefined;
   targetCut: "reset" | "lost" | undefined;
@@ -85,11 +91,23 @@ export class Exchange {
     return this.#pattern(0).piece(0, this.plan.earlyBytes);
   }
 
-  /** Answered, or given up; and both ends are closed. */
+  /** The link that was chosen; until then the one that was asked last. */
+  get link(): Excuse | undefined {
+    return this.#chosen ?? this.#asked.at(-1);
+  }
+
+  /** Who is, or may be, at the other end of the caller. */
+  get target(): Talker | undefined {
+    return this.#chosen === undefined
+      ? [...this.#targets.values()].at(-1)
+      : this.#targets.get(this.#chosen);
+  }
+
+  /** Answered, or given up; and all ends are closed. */
   get isOver(): boolean {
     if (this.startedMs < 0) return false;
     if (this.answeredMs < 0 && !this.wasAborted) return false;
-    return isClosed(this.caller) && isClosed(this.target);
+    return isClosed(this.caller) && [...this.#targets.values()].every(isClosed);
   }
 
   /** For people who look why it is not over. */
@@ -99,20 +117,43 @@ export class Exchange {
       `target ${stateOf(this.target)})`;
   }
 
-  /** The target has somebody on the phone. */
-  answerAt(conduit: Conduit): void {
-    if (this.target !== undefined) this.#sim.fail(`${this.name} dialed twice`);
+  /** The server asks over `link`. */
+  askedOver(link: Excuse): void {
+    this.#asked.push(link);
+  }
+
+  /** The dial over `link` is the caller's. */
+  chosen(link: Excuse): void {
+    if (this.#chosen !== undefined) this.#fail("is connected to two");
+    this.#chosen = link;
+    for (const [one, target] of this.#targets) {
+      if (one !== link) this.#isSpare(target);
+    }
+    if (this.target !== undefined) this.caller?.faces(this.target);
+  }
+
+  /** The target has somebody on the phone. @param link It was dialed by its agent. */
+  answerAt(conduit: Conduit, link: Excuse): void {
+    if (this.#targets.has(link)) this.#fail("dialed twice");
     const target = this.#talker("target", this.plan.target, 1, 0);
+    this.#targets.set(link, target);
     // What leaves early is heard before the caller has an answer.
     const early = { sent: this.plan.earlyBytes, hasEnded: false };
-    target.faces(this.caller ?? early);
-    this.target = target;
+    if (this.target === target) target.faces(this.caller ?? early);
+    else this.#isSpare(target);
     target.start(conduit);
   }
 
-  connected(conduit: Conduit): void {
+  /** It was too late, and is hung up on: nothing may be said to it (promise 1). */
+  #isSpare(target: Talker): void {
+    if (target.received > 0) this.#fail("was said to two");
+    target.faces({ sent: 0, hasEnded: false });
+  }
+
+  /** @param earlyBytes What has left ahead of the answer, or is sent for the caller. */
+  connected(conduit: Conduit, earlyBytes = this.plan.earlyBytes): void {
     this.#answered("connected");
-    const { caller, earlyBytes } = this.plan;
+    const { caller } = this.plan;
     this.caller = this.#talker("caller", caller, 0, earlyBytes);
     if (this.target !== undefined) this.caller.faces(this.target);
     else if (!this.#isGrantedEarly) {
@@ -173,6 +214,7 @@ export class Exchange {
     if (failure !== undefined) this.#checkFailure(failure, circumstances);
     this.#checkEnd("caller", circumstances);
     this.#checkEnd("target", circumstances);
+    this.#checkTargets();
     if (this.#isUndisturbed(circumstances)) this.#checkUndisturbed();
   }
 
@@ -182,7 +224,9 @@ export class Exchange {
   ): void {
     const { answer } = this.plan;
     const { reason } = error;
-    const isExcused = this.#mayBeLost || this.wasHeld ||
+    // One that was asked beside a link in trouble may be too late as well.
+    const isExcused = this.#asked.some(({ trouble }) => trouble) ||
+      this.wasHeld ||
       this.callerCut !== undefined ||
       // What is said early waits in a stream of the dial's own, but not in the
       // packets carrier; and a reset may catch up with CONNECT's 200, or come
@@ -237,6 +281,13 @@ export class Exchange {
     if (!isFitting) {
       this.#fail(`${who} ended ${describe(end)}, without a cause`);
     }
+  }
+
+  /** Promise 1: whatever a caller says, one target only has heard it. */
+  #checkTargets(): void {
+    const heard = [...this.#targets.values()]
+      .filter(({ received }) => received > 0);
+    if (heard.length > 1) this.#fail("was said to two");
   }
 
   #isUndisturbed({ mayReset }: Circumstances): boolean {

@@ -1,9 +1,11 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { DialError } from "../../proto/peer/dial_error.ts";
+import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import { MemoryConduit } from "../support/memory/memory_conduit.ts";
 import { type Circumstances, Exchange, type Excuse } from "./exchange.ts";
 import { planOf } from "./plan.ts";
 import { Simulator } from "./simulator.ts";
-import { runScenario } from "./scenario.ts";
+import { runScenario, wholeTurn } from "./scenario.ts";
 
 const CALM: Circumstances = { mayReset: false, mayHoldDials: false };
 const HOLDING: Circumstances = { mayReset: false, mayHoldDials: true };
@@ -34,12 +36,63 @@ for (
   Deno.test(`a dial that was granted and is late ${what} is ${isFault ? "a" : "no"} fault`, () => {
     const sim = new Simulator(1);
     const exchange = new Exchange(sim, DIAL, true);
-    exchange.link = on;
+    exchange.askedOver(on);
     exchange.dialFailed(new DialError("timeout", "no answer within 1 s"));
     exchange.check(circumstances);
     assertEquals(sim.failure !== undefined, isFault);
   });
 }
+
+Deno.test("a dial that is late on a link in trouble is excused, whoever is asked beside it", () => {
+  const sim = new Simulator(1);
+  const exchange = new Exchange(sim, DIAL, false);
+  exchange.askedOver({ ...link(false), trouble: "swallowed" });
+  exchange.askedOver(link(false));
+  exchange.failed(new DialError("timeout", "no answer within 1 s"));
+  exchange.check(CALM);
+  assertEquals(sim.failure, undefined);
+});
+
+for (
+  const [what, heard, failure] of [
+    ["is told nothing may be connected as well", [], undefined],
+    ["has heard the caller must be the only one", [0], "was said to two"],
+    ["is left must not hear the caller", [1, 0], /receives \d+ bytes where 0/],
+  ] as const
+) {
+  Deno.test(`a target that ${what}`, async () => {
+    const sim = new Simulator(1);
+    const exchange = new Exchange(sim, { ...DIAL, earlyBytes: 100 }, false);
+    const lines = [0, 1].map((number) => {
+      const on = { ...link(false), number };
+      const [near, far] = MemoryConduit.pair();
+      const caller = new ConduitProbe(near);
+      exchange.askedOver(on);
+      exchange.answerAt(far, on);
+      return { on, caller };
+    });
+    lines[heard[0] ?? 1]!.caller.send(exchange.earlyData);
+    await wholeTurn();
+    exchange.chosen(lines[1]!.on);
+    for (const one of heard.slice(1)) {
+      lines[one]!.caller.send(exchange.earlyData);
+    }
+    await wholeTurn();
+    const { failure: found } = sim;
+    if (failure === undefined) assertEquals(found, undefined);
+    else assertMatch(found ?? "", new RegExp(failure));
+  });
+}
+
+Deno.test("a target is not dialed twice over one link", () => {
+  const sim = new Simulator(1);
+  const exchange = new Exchange(sim, DIAL, false);
+  const on = link(false);
+  for (const [, far] of [MemoryConduit.pair(), MemoryConduit.pair()]) {
+    exchange.answerAt(far, on);
+  }
+  assertEquals(sim.failure, "conduit 0: dialed twice");
+});
 
 Deno.test("a dial that was granted may miss its deadline behind a caller that does not read", async () => {
   const { failure, outcomes } = await runScenario({

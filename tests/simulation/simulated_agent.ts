@@ -16,6 +16,7 @@ import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { identifiers } from "../support/memory/fake_link.ts";
+import type { Excuse } from "./exchange.ts";
 import type { AgentPlan, Plan } from "./plan.ts";
 import { linkSettings } from "./settings.ts";
 import type { Simulator } from "./simulator.ts";
@@ -28,11 +29,13 @@ export interface AgentWorld {
   openLink<T>(
     agent: SimulatedAgent,
     alpn: readonly string[],
-    use: (stream: Stream) => Promise<T>,
+    use: (stream: Stream, link: Excuse) => Promise<T>,
   ): Promise<T>;
+  /** @param link Over which the server has asked for it. */
   connectTarget(
     target: DialTarget,
     controller: AbortController,
+    link: Excuse,
   ): Promise<Conduit>;
   /** All its links are about to be closed. */
   closing(agent: SimulatedAgent): void;
@@ -43,10 +46,13 @@ export class SimulatedAgent {
   readonly number: number;
   readonly plan: AgentPlan;
   readonly budget: ReceiveBudget;
+  readonly #metrics = new AgentMetrics(new MetricRegistry());
   readonly #dialer: TargetDialer;
   readonly #links: AgentLinks;
   readonly #drain: AgentDrain;
   isGoing = false;
+  /** Whose dial begins now. */
+  #asking: Excuse | undefined;
 
   constructor(
     sim: Simulator,
@@ -57,34 +63,18 @@ export class SimulatedAgent {
     this.number = number;
     this.plan = plan.agents[number]!;
     this.budget = new ReceiveBudget(plan.budgetBytes);
-    const metrics = new AgentMetrics(new MetricRegistry());
     const random = () => sim.prng.below(1 << 20) / (1 << 20);
     this.#dialer = new TargetDialer({
       clock: sim,
-      observer: metrics.targetObserver(),
-      connect: (target, controller) => world.connectTarget(target, controller),
+      observer: this.#metrics.targetObserver(),
+      connect: (target, controller) =>
+        world.connectTarget(target, controller, this.#asking!),
       loadChanged: () => this.#drain.loadChanged(),
-    });
-    const connector = new Connector({
-      agentId: `agent-${number}`,
-      identifiers: identifiers({}),
-      alpnProtocols: [],
-      carriers: [this.plan.carrier],
-      authority: "server",
-      keepaliveMs: plan.keepaliveMs,
-      messageBytesMax: MESSAGE_BYTES_MAX,
-      receiveBudget: this.budget,
-      linkSettings: linkSettings(plan),
-      timers: sim,
-      observer: metrics.packetObserver(),
-      onDial: this.#dialer.dial,
-      openStream: (alpn, use) => world.openLink(this, alpn, use),
-      fellBack: () => {},
     });
     this.#links = new AgentLinks({
       addresses: [{
         name: "server",
-        connect: (events) => connector.connect(events),
+        connect: (events) => this.#connector(sim, plan, world).connect(events),
       }],
       timers: sim,
       random,
@@ -101,6 +91,7 @@ export class SimulatedAgent {
     this.#drain = new AgentDrain({
       announce: () => this.#links.drain(),
       load: () => this.#dialer.load,
+      isLinked: () => this.#links.linkedServers > 0,
       close: (reason) => {
         world.closing(this);
         this.#links.stop(reason);
@@ -133,5 +124,33 @@ export class SimulatedAgent {
       budgetMembers: this.budget.members,
     }).filter(([, count]) => count !== 0)
       .map(([what, count]) => `agent ${this.number} has ${count} ${what}`);
+  }
+
+  /** One for each link, so that it is known over which one a dial came. */
+  #connector(sim: Simulator, plan: Plan, world: AgentWorld): Connector {
+    let link: Excuse | undefined;
+    return new Connector({
+      agentId: `agent-${this.number}`,
+      identifiers: identifiers({}),
+      alpnProtocols: [],
+      carriers: [this.plan.carrier],
+      authority: "server",
+      keepaliveMs: plan.keepaliveMs,
+      messageBytesMax: MESSAGE_BYTES_MAX,
+      receiveBudget: this.budget,
+      linkSettings: linkSettings(plan),
+      timers: sim,
+      observer: this.#metrics.packetObserver(),
+      onDial: (...dial) => {
+        this.#asking = link;
+        return this.#dialer.dial(...dial);
+      },
+      openStream: (alpn, use) =>
+        world.openLink(this, alpn, (stream, opened) => {
+          link = opened;
+          return use(stream);
+        }),
+      fellBack: () => {},
+    });
   }
 }

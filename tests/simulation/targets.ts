@@ -9,7 +9,7 @@ import { conduitOf } from "../../net/stream/stream_conduit.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { MemoryConduit } from "../support/memory/memory_conduit.ts";
-import type { Exchange } from "./exchange.ts";
+import type { Exchange, Excuse } from "./exchange.ts";
 import type { Plan } from "./plan.ts";
 import type { Simulator } from "./simulator.ts";
 import { type Cut, SocketPair } from "./socket_pair.ts";
@@ -24,6 +24,9 @@ export class Targets {
   readonly #exchanges: ReadonlyMap<string, Exchange>;
   readonly #tamper: Tamper;
   readonly #lines = new Map<Exchange, SocketPair | MemoryConduit>();
+  /** Of all lines, also of those that another one has taken the place of. */
+  readonly #sockets: { readonly name: string; readonly pair: SocketPair }[] =
+    [];
 
   constructor(
     sim: Simulator,
@@ -37,8 +40,12 @@ export class Targets {
     this.#tamper = tamper;
   }
 
-  /** As `dialTarget` of `net/dial/dial.ts`. */
-  connect(target: DialTarget, { signal }: AbortController): Promise<Conduit> {
+  /** As `dialTarget` of `net/dial/dial.ts`, for an agent asked over `link`. */
+  connect(
+    target: DialTarget,
+    { signal }: AbortController,
+    link: Excuse,
+  ): Promise<Conduit> {
     const exchange = this.#exchanges.get(target.address);
     if (exchange === undefined || exchange.plan.protocol !== target.protocol) {
       this.#sim.fail(`a dial for ${target.protocol} ${target.address} arrived`);
@@ -69,7 +76,11 @@ export class Targets {
         () => reject(new DialError("endpoint", "dial tcp: connection refused")),
       );
     } else if (answer === "connect") {
-      settle("target connects", answerMs, () => resolve(this.#open(exchange!)));
+      settle(
+        "target connects",
+        answerMs,
+        () => resolve(this.#open(exchange!, link)),
+      );
     }
     return promise;
   }
@@ -96,19 +107,16 @@ export class Targets {
 
   /** Every socket is closed, at both ends. */
   get isClosed(): boolean {
-    return [...this.#lines.values()].every((line) =>
-      !(line instanceof SocketPair) || line.isOver
-    );
+    return this.#sockets.every(({ pair }) => pair.isOver);
   }
 
   /** What is left although everything is over. */
   leftovers(): string[] {
-    return [...this.#lines]
-      .filter(([, line]) => line instanceof SocketPair && !line.isOver)
-      .map(([{ name }]) => `the target's socket of ${name} is open`);
+    return this.#sockets.filter(({ pair }) => !pair.isOver)
+      .map(({ name }) => `the target's socket of ${name} is open`);
   }
 
-  #open(exchange: Exchange): Conduit {
+  #open(exchange: Exchange, link: Excuse): Conduit {
     const { number, protocol } = exchange.plan;
     if (protocol === "udp") {
       const [near, far] = MemoryConduit.pair({
@@ -116,7 +124,7 @@ export class Targets {
         schedule: (step) => this.#sim.post(`flow ${number}`, 0, step),
       });
       this.#lines.set(exchange, far);
-      exchange.answerAt(far);
+      exchange.answerAt(far, link);
       return this.#tamper(near);
     }
     const pair = new SocketPair(this.#sim, {
@@ -128,7 +136,8 @@ export class Targets {
       isHttp2: false,
     });
     this.#lines.set(exchange, pair);
-    exchange.answerAt(conduitOf(pair.far));
+    this.#sockets.push({ name: exchange.name, pair });
+    exchange.answerAt(conduitOf(pair.far), link);
     return this.#tamper(conduitOf(pair.near));
   }
 }

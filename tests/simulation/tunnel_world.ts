@@ -131,26 +131,29 @@ export class TunnelWorld implements AgentWorld {
   openLink<T>(
     agent: SimulatedAgent,
     _alpn: readonly string[],
-    use: (stream: Stream) => Promise<T>,
+    use: (stream: Stream, link: SimulatedLink) => Promise<T>,
   ): Promise<T> {
     const { linkLatencyMs } = this.#plan;
     return new Promise((resolve, reject) => {
       // TCP and TLS: two round trips.
       this.#sim.post("link connects", 4 * linkLatencyMs, () => {
         if (agent.isGoing) reject(new LinkError("the agent has gone"));
-        else resolve(use(this.#join(agent)));
+        else resolve(this.#join(agent, use));
       });
     });
   }
 
-  connectTarget: AgentWorld["connectTarget"] = (target, controller) =>
-    this.#targets.connect(target, controller);
+  connectTarget: AgentWorld["connectTarget"] = (...dial) =>
+    this.#targets.connect(...dial);
 
   closing(agent: SimulatedAgent): void {
     for (const link of this.#linksOf(agent)) link.trouble ??= "closed";
   }
 
-  #join(agent: SimulatedAgent): Stream {
+  #join<T>(
+    agent: SimulatedAgent,
+    use: (stream: Stream, link: SimulatedLink) => Promise<T>,
+  ): Promise<T> {
     const number = this.links.length;
     const isPackets = agent.plan.carrier === "packets";
     const pair = new SocketPair(this.#sim, {
@@ -179,7 +182,7 @@ export class TunnelWorld implements AgentWorld {
       });
     // In the streams carrier the server is HTTP/2's client.
     this.server.acceptAgent(tap("near", !isPackets));
-    return tap("far", isPackets);
+    return use(tap("far", isPackets), link);
   }
 
   // --- Who uses which link ---------------------------------------------------
@@ -189,8 +192,15 @@ export class TunnelWorld implements AgentWorld {
     this.#sim.note("server linked", simulated.number);
     const dial = link.dial.bind(link);
     link.dial = (target, events, options) => {
-      this.#byAddress.get(target.address)!.link = simulated;
-      return dial(target, events, options);
+      const exchange = this.#byAddress.get(target.address)!;
+      exchange.askedOver(simulated);
+      return dial(target, {
+        onConnected: (conduit) => {
+          exchange.chosen(simulated);
+          events.onConnected(conduit);
+        },
+        onFailed: (error) => events.onFailed(error),
+      }, options);
     };
   }
 

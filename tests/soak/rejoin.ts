@@ -6,7 +6,8 @@
  */
 
 import type { Tally } from "../interop/tally.ts";
-import { PERMISSIONS, V8_FLAGS } from "../../cli/program/self_command.ts";
+import { RIGHTS } from "../../cli/program/rights.ts";
+import { V8_FLAGS } from "../../cli/program/self_command.ts";
 import { Child, killAllChildren } from "../peers/child.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { IdentityStage } from "./identity_stage.ts";
@@ -77,7 +78,7 @@ function startAgents(
   return new Child({
     name: "agents",
     command: [
-      ...[Deno.execPath(), "run", "--quiet", V8_FLAGS, ...PERMISSIONS],
+      ...[Deno.execPath(), "run", "--quiet", V8_FLAGS, ...RIGHTS.programs],
       ...[`--config=${config}`, module, String(agentPort), String(AGENTS)],
       ...[token, workspace.path("agents")],
     ],

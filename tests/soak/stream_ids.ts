@@ -6,7 +6,8 @@
  * @module
  */
 
-import { PERMISSIONS, V8_FLAGS } from "../../cli/program/self_command.ts";
+import { RIGHTS } from "../../cli/program/rights.ts";
+import { V8_FLAGS } from "../../cli/program/self_command.ts";
 import {
   connectThrough,
   readExactly,
@@ -117,7 +118,7 @@ function shortLinksServer(): string[] {
   const config = new URL("../../deno.json", import.meta.url).pathname;
   return [
     ...[Deno.execPath(), "run", "--quiet", "--no-prompt", V8_FLAGS],
-    ...[...PERMISSIONS, `--config=${config}`, module],
+    ...[...RIGHTS.programs, `--config=${config}`, module],
     String(CONDUITS_PER_LINK),
   ];
 }

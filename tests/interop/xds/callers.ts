@@ -6,6 +6,7 @@
  */
 
 import { assertEquals } from "@std/assert";
+import { patience } from "../../support/watch/patience.ts";
 import { eventually } from "../kube_case.ts";
 import { sleep } from "../proxy_case.ts";
 import { httpGet } from "./http_backends.ts";
@@ -134,7 +135,7 @@ async function callUdpOnce(port: number): Promise<string> {
   const socket = Deno.listenDatagram({ ...to, port: 0 });
   try {
     await socket.send(new TextEncoder().encode("hello"), to);
-    const [answer] = await inTime(socket.receive(), ASK_AGAIN_MS);
+    const [answer] = await inTime(socket.receive(), patience(ASK_AGAIN_MS));
     return new TextDecoder().decode(answer).split(" ")[0]!;
   } finally {
     socket.close();

@@ -116,6 +116,19 @@ export class ConduitProbe implements ConduitEvents {
     return promise;
   }
 
+  /**
+   * The same, where the conduit is to stay: its end fails the test at once.
+   *
+   * @throws {Error} With how it ended.
+   */
+  async mustReceive(bytes: number): Promise<void> {
+    const isWhole = await Promise.race([
+      this.received(bytes).then(() => true),
+      this.closed.then(() => this.#receivedBytes >= bytes),
+    ]);
+    if (!isWhole) throw new Error(`it ended: ${JSON.stringify(this.end)}`);
+  }
+
   onData(chunk: Uint8Array): void {
     this.#received.push(chunk.slice());
     this.#receivedBytes += chunk.length;

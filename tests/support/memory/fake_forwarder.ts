@@ -49,8 +49,10 @@ export class FakeForwarder implements Forwarder {
       forwardedTo: peer.serverId,
       name: `server ${peer.serverId}`,
       load: this.dials.filter(({ server }) => server === peer.serverId).length,
-      lastHeardMs: Infinity,
+      askedMs: undefined,
+      isProven: true,
       checkLiveness: () => {},
+      whenAlive: (then) => then(),
       dial: (events, options) => this.#dial(peer, request, events, options),
       named: (error: DialError) => error,
     };

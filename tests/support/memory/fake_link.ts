@@ -34,6 +34,7 @@ export const QUIET_CONNECTION = {
   bulkStreams: 0,
   roundTripMs: undefined,
   checkLiveness: () => {},
+  whenAlive: () => {},
 } as const;
 
 let turns = 0;
@@ -44,9 +45,16 @@ export class FakeLink implements AgentLink {
   isDraining = false;
   lastHeardMs = 0;
   askedMs: number | undefined;
+  /** What is sent early leaves at once. */
+  isProven = true;
+  /** What waits for `heard`. */
+  readonly #awaiting: (() => void)[] = [];
   load = 0;
+  ending = 0;
   bulkConduits = 0;
   roundTripMs: number | undefined;
+  /** Whether a dial under way takes early data. */
+  takesEarly = false;
   /** How often it was asked for a sign of life. */
   asked = 0;
   closed: string | undefined;
@@ -90,13 +98,31 @@ export class FakeLink implements AgentLink {
     const turn = turns++;
     const dial = { target, events, cancelled: false, earlyData, id, turn };
     this.dials.push(dial);
-    return { cancel: () => void (dial.cancelled = true) };
+    return {
+      cancel: () => void (dial.cancelled = true),
+      ...(this.takesEarly
+        ? { sendEarly: (bytes: Uint8Array) => this.#take(dial, bytes) }
+        : {}),
+    };
+  }
+
+  #take(dial: { earlyData: Uint8Array | undefined }, bytes: Uint8Array) {
+    const before = dial.earlyData ?? new Uint8Array();
+    dial.earlyData = new Uint8Array([...before, ...bytes]);
+    return bytes.length;
   }
 
   /** Something came from the agent. */
   heard(nowMs: number): void {
     this.lastHeardMs = nowMs;
     this.askedMs = undefined;
+    for (const then of this.#awaiting.splice(0)) then();
+  }
+
+  whenAlive(then: () => void): void {
+    if (this.isProven) return then();
+    if (this.askedMs === undefined) this.checkLiveness();
+    this.#awaiting.push(then);
   }
 
   checkLiveness(): void {

@@ -1,3 +1,4 @@
+import { patience } from "../watch/patience.ts";
 /**
  * Requests one after the other, each over a connection of its own, while
  * something else happens: how many were answered, and what became of the others.
@@ -73,7 +74,7 @@ export class SteadyRequests {
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(
       () => late.reject(new Error("no answer in time")),
-      PATIENCE_MS,
+      patience(PATIENCE_MS),
     );
     try {
       await Promise.race([this.#ask(), late.promise]);
@@ -94,8 +95,12 @@ export function askEcho(port: number): Ask {
     try {
       await conn.write(new TextEncoder().encode("hello"));
       const buffer = new Uint8Array(16);
-      const count = await conn.read(buffer);
-      if (count !== 5) throw new Error(`the answer has ${count} bytes`);
+      let bytes = 0;
+      while (bytes < 5) {
+        const count = await conn.read(buffer);
+        if (count === null) throw new Error(`the answer has ${bytes} bytes`);
+        bytes += count;
+      }
     } finally {
       conn.close();
     }

@@ -15,6 +15,11 @@ import type { AdminRole } from "../../../proto/admin/api.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type { ServerAdmin } from "../../../server/admin/admin_routes.ts";
 import { serverAdmin } from "../../../server/admin/admin_routes.ts";
+import {
+  type Authorities,
+  createAuthorities,
+  loadAuthorities,
+} from "../../../server/identity/authorities.ts";
 import { NodeBook } from "../../../server/admin/node_book.ts";
 import { NodeHistory } from "../../../server/admin/node_history.ts";
 import type { ServerFacts } from "../../../server/admin/server_facts.ts";
@@ -40,7 +45,9 @@ export interface Answer {
 export class AdminRig {
   readonly registry: Registry;
   readonly conduits: LiveConduits;
-  readonly events = new RecentEvents();
+  /** How long ago what is noted now has happened. */
+  agoMs = 0;
+  readonly events = new RecentEvents(() => Date.now() - this.agoMs);
   readonly log = new RecordedLog();
   readonly history: NodeHistory;
   readonly facts: ServerFacts;
@@ -50,7 +57,11 @@ export class AdminRig {
   role: AdminRole = "operate";
   readonly #api: HttpHandler;
 
-  private constructor(timers: Timers, readonly state: StateDirectory) {
+  private constructor(
+    timers: Timers,
+    readonly state: StateDirectory,
+    public authorities: Authorities,
+  ) {
     const { log, events, duplicates } = this;
     this.registry = new Registry({
       strategies: ["destHost"],
@@ -79,6 +90,7 @@ export class AdminRig {
       }),
       identity: {
         ...{ state, book },
+        authorities: () => this.authorities,
         // Agents here are called as their nodes are.
         nodeOf: ({ agentId }) => agentId,
       },
@@ -108,9 +120,9 @@ export class AdminRig {
   static async open(timers: Timers, root: string): Promise<AdminRig> {
     const { state } = await StateDirectory.openOrCreate(
       root,
-      () => Promise.resolve(),
+      createAuthorities,
     );
-    return new AdminRig(timers, state);
+    return new AdminRig(timers, state, await loadAuthorities(state));
   }
 
   /** A node joins. */

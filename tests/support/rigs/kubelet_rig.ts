@@ -18,6 +18,7 @@ import type { ServerOptions } from "../../../server/options.ts";
 import { certificates } from "../certificates/certificates.ts";
 import { StandInKubelet } from "../peers/kubelet.ts";
 import { portOf, Tunnel } from "./tunnel_harness.ts";
+import { patience } from "../watch/patience.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -145,15 +146,16 @@ export class KubeletRig implements AsyncDisposable {
   async caller(
     pair?: CertificatePair,
     believed?: string,
+    hostname = "127.0.0.1",
   ): Promise<RawHttpCaller> {
     const { ca, client } = await certificates();
-    const conn = await Deno.connect({ hostname: "127.0.0.1", port: this.port });
+    const conn = await Deno.connect({ hostname, port: this.port });
     const stream = await tlsClient(denoStream(conn), {
       credentials: { ...(pair ?? client), ca: believed ?? ca },
       serverName: "127.0.0.1",
       alpn: ["http/1.1"],
       address: "the front end",
-      signal: AbortSignal.timeout(10_000),
+      signal: AbortSignal.timeout(patience(10_000)),
     });
     return new RawHttpCaller(new Socket(stream));
   }

@@ -14,6 +14,7 @@ import { Child } from "../../peers/child.ts";
 import { freePort } from "../../peers/ports.ts";
 import {
   launchAgent,
+  type Maker,
   ourCommand,
   type RunningAgent,
 } from "../../peers/tunnel.ts";
@@ -31,14 +32,15 @@ export class ServerStage implements AsyncDisposable {
   readonly #frontend: string;
   readonly agentPort = freePort();
   readonly healthUrl: string;
-  readonly #flags: readonly string[];
+  /** Of each server. */
+  readonly flags: readonly string[];
 
   constructor(readonly workspace: Workspace) {
     const { ca, server } = workspace.certificates;
     const healthPort = freePort();
     this.#frontend = workspace.path("front.sock");
     this.healthUrl = `http://127.0.0.1:${healthPort}`;
-    this.#flags = [
+    this.flags = [
       "--mode=auto",
       `--agent-port=${this.agentPort}`,
       "--agent-bind-address=127.0.0.1",
@@ -50,7 +52,8 @@ export class ServerStage implements AsyncDisposable {
       `--cluster-ca-cert=${ca}`,
       `--uds-name=${this.#frontend}`,
       "--server-port=0",
-      "--graceful-shutdown-timeout=20s",
+      // What is held is let go by the test, however busy the machine is.
+      "--graceful-shutdown-timeout=5m",
     ];
   }
 
@@ -59,7 +62,7 @@ export class ServerStage implements AsyncDisposable {
   }
 
   command(...flags: string[]): readonly string[] {
-    return ourCommand("server", ...this.#flags, ...flags);
+    return ourCommand("server", ...this.flags, ...flags);
   }
 
   run(command: readonly string[]): Child {
@@ -80,9 +83,13 @@ export class ServerStage implements AsyncDisposable {
     }
   }
 
-  async launch(...flags: string[]): Promise<RunningAgent> {
+  launch(...flags: string[]): Promise<RunningAgent> {
+    return this.launchOf("ours", ...flags);
+  }
+
+  async launchOf(maker: Maker, ...flags: string[]): Promise<RunningAgent> {
     const at = { agentHost: "127.0.0.1", agentPort: this.agentPort };
-    const agent = await launchAgent(this.workspace, at, "ours", flags);
+    const agent = await launchAgent(this.workspace, at, maker, flags);
     this.#agents.push(agent);
     return agent;
   }
@@ -108,13 +115,17 @@ export class ServerStage implements AsyncDisposable {
     }
   }
 
-  requests(protocol: FrontendProtocol): SteadyRequests {
-    return new SteadyRequests(async () => {
-      const conduit = await this.connect(protocol);
-      conduit.send("hello");
-      await conduit.received(5);
-      conduit.reset("asked enough");
-    }, 2);
+  requests(protocol: FrontendProtocol, pauseMs = 2): SteadyRequests {
+    return new SteadyRequests(
+      async () => {
+        const conduit = await this.connect(protocol);
+        conduit.send("hello");
+        await conduit.received(5);
+        conduit.reset("asked enough");
+      },
+      2,
+      pauseMs,
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

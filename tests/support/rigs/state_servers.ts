@@ -31,6 +31,8 @@ export interface Said {
 export class StateServers implements AsyncDisposable {
   readonly #workspace: Workspace;
   readonly #children: Child[] = [];
+  /** What is started from now on; a test may take another version. */
+  program: (...words: readonly string[]) => readonly string[] = ourCommand;
 
   /** @param flags That say where the state is, for servers and commands alike. */
   constructor(workspace: Workspace, readonly flags: readonly string[]) {
@@ -46,7 +48,7 @@ export class StateServers implements AsyncDisposable {
     const child = new Child({
       name: "server",
       command: [
-        ...ourCommand("server"),
+        ...this.program("server"),
         ...[`--state-dir=${stateDirectory}`, ...this.flags],
         ...[`--agent-port=${port}`, "--agent-bind-address=127.0.0.1"],
         ...[`--health-port=${health}`, "--health-bind-address=127.0.0.1"],
@@ -65,7 +67,7 @@ export class StateServers implements AsyncDisposable {
   run(command: string, ...words: readonly string[]): Promise<Said> {
     const none = `--state-dir=${this.#workspace.path("no-server")}`;
     // First: the words may say another one.
-    return said(command, none, ...words, ...this.flags);
+    return said(this.program(command, none, ...words, ...this.flags));
   }
 
   /** The same; it must succeed. */
@@ -88,7 +90,9 @@ export class StateServers implements AsyncDisposable {
   ): Promise<Said & { readonly folder: string }> {
     const folder = this.#workspace.path(`node-${name}`);
     const words = [`--server=${address}`, `--node=${name}`];
-    const answer = await said("join", token, ...words, `--state-dir=${folder}`);
+    const answer = await said(
+      this.program("join", token, ...words, `--state-dir=${folder}`),
+    );
     return { ...answer, folder };
   }
 
@@ -100,7 +104,7 @@ export class StateServers implements AsyncDisposable {
     const child = new Child({
       name: "agent",
       command: [
-        ...ourCommand("agent"),
+        ...this.program("agent"),
         `--state-dir=${folder}`,
         `--server=${servers.map(({ address }) => address).join(",")}`,
         ...["--health-server-host=127.0.0.1", "--health-server-port=0"],
@@ -123,8 +127,8 @@ export function again({ source }: RegExp): RegExp {
   return new RegExp(`${source}[^]*${source}`);
 }
 
-async function said(...words: readonly string[]): Promise<Said> {
-  const [program, ...args] = ourCommand(...words);
+async function said(command: readonly string[]): Promise<Said> {
+  const [program, ...args] = command;
   const output = await new Deno.Command(program!, { args }).output();
   const decoder = new TextDecoder();
   return {

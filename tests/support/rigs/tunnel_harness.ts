@@ -31,6 +31,8 @@ import { identifiers } from "../memory/fake_link.ts";
 import { ProbeTarget } from "../peers/probe_target.ts";
 import { RecordedLog } from "../watch/recorded_log.ts";
 
+export { eventually } from "../watch/patience.ts";
+
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 } as const;
 const HOUR_MS = 3600_000;
 const MIB = 1024 * 1024;
@@ -310,24 +312,6 @@ export async function metricAt(address: string, name: string): Promise<number> {
     if (line.startsWith(`${name} `)) return Number(line.slice(name.length + 1));
   }
   return 0;
-}
-
-/**
- * Waits for something that nobody announces, such as a gauge of another part.
- *
- * @throws {Error} When it does not come about in ten seconds.
- */
-export async function eventually(
-  what: string,
-  holds: () => boolean | Promise<boolean>,
-  timeoutMs = 10_000,
-): Promise<void> {
-  const POLL_MS = 5;
-  const deadline = Date.now() + timeoutMs;
-  while (!await holds()) {
-    if (Date.now() > deadline) throw new Error(`Never came about: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
 }
 
 /** The port at the end of `host:port`. */

@@ -14,6 +14,7 @@ import { openDialer, type TunnelDial } from "../../../client/tunnel_dialer.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import {
   type Maker,
+  ourCommand,
   type Protocol,
   type RunningAgent,
   type RunningServer,
@@ -31,6 +32,8 @@ export interface ProcessesConfig {
   readonly agent?: Maker | "none";
   readonly mode?: Protocol | "auto";
   readonly serverFlags?: readonly string[];
+  /** What takes the server's command line. */
+  readonly serverProgram?: readonly string[];
   readonly agentFlags?: readonly string[];
 }
 
@@ -52,6 +55,8 @@ export class TunnelProcesses implements AsyncDisposable {
       mode: config.mode ?? "auto",
       transport: "uds",
       extraFlags: config.serverFlags ?? [],
+      ...config.serverProgram &&
+        { program: [...config.serverProgram, ...ourCommand("server")] },
     });
     const processes = new TunnelProcesses(workspace, server, []);
     const { agent = "ours" } = config;

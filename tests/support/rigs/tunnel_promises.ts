@@ -14,7 +14,7 @@ import type { FrontendProtocol } from "../../../client/tunnel_route.ts";
 import type { TunnelDial } from "../../../client/tunnel_dialer.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
-import { ProbeTarget } from "../peers/probe_target.ts";
+import { closedAddress, ProbeTarget } from "../peers/probe_target.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -120,9 +120,7 @@ export const PROMISES_TO_ALL = {
   },
 
   "a dial that cannot succeed says why": async (rig) => {
-    const closed = new ProbeTarget();
-    await closed.close();
-    const target = { protocol: "tcp", address: closed.address };
+    const target = { protocol: "tcp", address: closedAddress() };
     const error = await rig.dial({ target }).then(
       () => undefined,
       (error: Error) => error,

@@ -17,8 +17,6 @@ export function whyNoMachines(): string | undefined {
   return Deno.uid() === 0 ? undefined : "network namespaces need root";
 }
 
-let machines = 0;
-
 /** See the module description. */
 export class TwoMachines implements AsyncDisposable {
   readonly #server: string;
@@ -30,7 +28,7 @@ export class TwoMachines implements AsyncDisposable {
   }
 
   static async make(): Promise<TwoMachines> {
-    const two = new TwoMachines(`tl${Deno.pid}x${machines++}`);
+    const two = new TwoMachines(`tl${crypto.randomUUID().slice(0, 8)}`);
     for (const machine of [two.#server, two.#agent]) {
       await ip("netns", "add", machine);
       await ip("-n", machine, "link", "set", "lo", "up");

@@ -1,3 +1,4 @@
+import { patience } from "../watch/patience.ts";
 /**
  * A command on a terminal that a test types into: `script` (util-linux) makes
  * the terminal, `stty` its size. What is on the screen is what was drawn last.
@@ -96,7 +97,7 @@ export class TypedTerminal implements AsyncDisposable {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<never>((_, reject) => {
       const fail = () => reject(new Error(`no ${pattern} in: ${seen()}`));
-      timer = setTimeout(fail, WAIT_MS);
+      timer = setTimeout(fail, patience(WAIT_MS));
     });
     try {
       while (!pattern.test(seen())) {

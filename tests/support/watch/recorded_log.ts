@@ -5,9 +5,10 @@
  */
 
 import type { Log, LogFields } from "../../../platform/log/log.ts";
+import { patience } from "./patience.ts";
 
 /** A sentence that has changed fails its tests, and does not hang them. */
-const LINE_DEADLINE_MS = 60_000;
+const LINE_DEADLINE_MS = 20_000;
 /** Before a test puts a clock of its own in their place. */
 const { setTimeout, clearTimeout } = globalThis;
 
@@ -61,7 +62,7 @@ export class RecordedLog implements Log {
       const deadline = setTimeout(() => {
         const said = this.lines.map(({ message }) => message).join("\n");
         reject(new Error(`no line matches ${pattern}; the lines:\n${said}`));
-      }, LINE_DEADLINE_MS);
+      }, patience(LINE_DEADLINE_MS));
       this.#waiters.push({
         pattern,
         resolve: (line) => {

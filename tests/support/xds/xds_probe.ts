@@ -35,6 +35,7 @@ import {
 } from "../../../proto/xds/xds_messages.ts";
 import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
 import { certificates } from "../certificates/certificates.ts";
+import { patience } from "../watch/patience.ts";
 
 /** All kinds on one stream. */
 export const ADS_SOTW =
@@ -240,7 +241,7 @@ export class ProbeStream<Request extends object, Response extends AnyResponse> {
    * @param kind Of this kind; others stay.
    */
   async next(kind?: ResourceKind): Promise<Response> {
-    const deadline = Date.now() + TIMEOUT_MS;
+    const deadline = Date.now() + patience(TIMEOUT_MS);
     for (;;) {
       const index = this.responses.findIndex(({ typeUrl }) =>
         kind === undefined || typeUrl === TYPE_URLS[kind]

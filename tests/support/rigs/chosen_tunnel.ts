@@ -1,19 +1,15 @@
 /**
- * A tunnel of three processes that may do no more than the packaged program may,
- * each with its own value of an environment variable.
+ * A tunnel of three processes, each with its own value of an environment variable.
  *
  * @module
  */
 
 import { assertEquals } from "@std/assert";
-import { permissionsOf, V8_FLAGS } from "../../../cli/program/self_command.ts";
 import { Child } from "../../peers/child.ts";
 import { freePort } from "../../peers/ports.ts";
-import { startServer } from "../../peers/tunnel.ts";
+import { ourCommand, startServer } from "../../peers/tunnel.ts";
 import { Workspace } from "../../peers/workspace.ts";
 import { Prng } from "../memory/prng.ts";
-
-const ROOT = new URL("../../../", import.meta.url).pathname;
 
 /** What the variable is for whom. */
 export interface Choices {
@@ -33,8 +29,10 @@ export async function carryWith(
   variable: string,
   choices: Choices,
 ): Promise<TunnelLogs> {
-  const command = (name: keyof Choices) =>
-    commandOf(name, `${variable}=${choices[name]}`);
+  const command = (name: keyof Choices) => [
+    ...["env", `${variable}=${choices[name]}`],
+    ...ourCommand(name),
+  ];
   const workspace = await Workspace.make();
   const server = await startServer(workspace, {
     maker: "ours",
@@ -69,16 +67,6 @@ export async function carryWith(
   };
   await workspace.remove();
   return logs;
-}
-
-/** A command with exactly the permissions of the packaged one. */
-function commandOf(name: string, setting: string): string[] {
-  return [
-    ...["env", setting],
-    ...[Deno.execPath(), "run", "--quiet", "--no-prompt", V8_FLAGS],
-    ...permissionsOf(name),
-    ...[`--config=${ROOT}deno.json`, `${ROOT}main.ts`, name],
-  ];
 }
 
 async function startAgent(

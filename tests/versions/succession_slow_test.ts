@@ -1,0 +1,155 @@
+/**
+ * One version takes the place of another while it runs, by `tunnel upgrade` and
+ * by `--replace`: nobody is refused, and what is held stays.
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import { Child } from "../peers/child.ts";
+import { freePort } from "../peers/ports.ts";
+import { commandOf } from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
+import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
+import { ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { ServerStage } from "../support/rigs/server_stage.ts";
+import { commandOfVersion, PAIRS, type Version } from "./versions.ts";
+
+/** Ends processes that nobody here has started. */
+class Successors implements Disposable {
+  readonly #pids: number[] = [];
+
+  /** `asker` upgrades the process at a handover socket to `version`. */
+  async upgrade(asker: Version, version: Version, at: string): Promise<void> {
+    const [file] = await commandOfVersion(version);
+    const [program, ...args] = await commandOfVersion(
+      asker,
+      ...["upgrade", file!, `--handover-socket=${at}`],
+    );
+    const { code, stdout, stderr } = await new Deno.Command(program!, { args })
+      .output();
+    const text = new TextDecoder().decode(stdout) +
+      new TextDecoder().decode(stderr);
+    assertEquals(code, 0, text);
+    this.#pids.push(Number(/is [^ ]* \(process (\d+)\)/.exec(text)![1]));
+  }
+
+  [Symbol.dispose](): void {
+    for (const pid of this.#pids) {
+      try {
+        Deno.kill(pid, "SIGKILL");
+      } catch (error) {
+        // It has ended by itself.
+        if (!(error instanceof Deno.errors.NotFound)) throw error;
+      }
+    }
+  }
+}
+
+async function mustBeAnswered(...all: SteadyRequests[]): Promise<void> {
+  for (const requests of all) {
+    const { answered, failures } = await requests.stop();
+    assertEquals(Object.fromEntries(failures), {}, `${answered} were answered`);
+    assert(answered >= 40, `only ${answered} were asked`);
+  }
+}
+
+for (const [first, then] of PAIRS) {
+  Deno.test(`versions: server and agent that are ${first} are upgraded to ${then}`, async () => {
+    await using stage = new ServerStage(await Workspace.make());
+    using successors = new Successors();
+    const places = ["server", "agent"].map((name) =>
+      stage.workspace.path(`${name}.handover`)
+    );
+    const [server, agent] = places.map((place) => `--handover-socket=${place}`);
+    const words = await commandOf(first, "server");
+    const running = stage.run([...words, ...stage.flags, server!]);
+    await running.untilReady(`${stage.healthUrl}/healthz`);
+    const launched = await stage.launchOf(
+      first,
+      ...["--agent-id=a", "--drain-timeout=5m", agent!],
+    );
+    await launched.child.untilReady(`${launched.healthUrl}/readyz`);
+    const requests = [stage.requests("grpc"), stage.requests("http-connect")];
+    const held = [];
+    // Either version of the command: people have both files on that day.
+    for (const asker of [first, then]) {
+      const place = places[asker === first ? 0 : 1]!;
+      held.push(await stage.connect("grpc"));
+      held.push(await stage.connect("http-connect"));
+      for (const one of requests) await one.more(10);
+      await successors.upgrade(asker, then, place);
+      for (const one of requests) await one.more(10);
+    }
+    for (const one of held) {
+      one.send("still");
+      await one.mustReceive(5);
+      one.reset("over");
+    }
+    await mustBeAnswered(...requests);
+  });
+
+  Deno.test(`versions: server and agent that are ${then} take the place of ${first}: --replace`, async () => {
+    await using stage = new ServerStage(await Workspace.make());
+    const healthPort = freePort();
+    const flags = [
+      "--v=1",
+      "--agent-id=a",
+      "--drain-timeout=5m",
+      `--health-server-port=${healthPort}`,
+    ];
+    const oldWords = await commandOf(first, "server");
+    const old = stage.run([...oldWords, ...stage.flags]);
+    await old.untilReady(`${stage.healthUrl}/healthz`);
+    const { child: oldAgent } = await stage.launchOf(first, ...flags);
+    await oldAgent.untilReady(`http://127.0.0.1:${healthPort}/readyz`);
+    const held = await stage.connect("grpc");
+    const requests = stage.requests("grpc");
+    await requests.more(20);
+    const words = await commandOf(then, "server");
+    const young = stage.run([...words, ...stage.flags, "--replace"]);
+    await young.untilPrinted(/took over from process/);
+    await requests.more(20);
+    const { child } = await stage.launchOf(then, ...flags, "--replace");
+    await child.untilPrinted(/took over from process/);
+    await requests.more(20);
+    held.send("still");
+    await held.mustReceive(5);
+    held.reset("over");
+    await mustBeAnswered(requests);
+    assertEquals((await old.ended).code, 0);
+  });
+}
+
+Deno.test("versions: a proxy that is older is upgraded to ours and back", async () => {
+  const workspace = await Workspace.make();
+  await using targets = new ProxyRig();
+  using successors = new Successors();
+  const [port, adminPort] = [freePort(), freePort()];
+  const [place, config] = ["proxy.handover", "services.json"]
+    .map((name) => workspace.path(name));
+  const ports = [{ port: 80, listen: `127.0.0.1:${port}` }];
+  const endpoints = [{ address: "127.0.0.1", port: targets.echo() }];
+  await Deno.writeTextFile(
+    config!,
+    JSON.stringify({ services: [{ name: "web", ports, endpoints }] }),
+  );
+  const proxy = new Child({
+    name: "proxy",
+    command: await commandOfVersion(
+      "older",
+      ...["proxy", `--config=${config}`, `--admin-port=${adminPort}`],
+      ...["--address-file=none", "--catalog-copies=none"],
+      `--handover-socket=${place}`,
+    ),
+    logFile: workspace.path("proxy.log"),
+  });
+  await proxy.untilReady(`http://127.0.0.1:${adminPort}/readyz`);
+  const requests = new SteadyRequests(askEcho(port));
+  for (const version of ["ours", "older"] as const) {
+    await requests.more(20);
+    await successors.upgrade("ours", version, place!);
+  }
+  await requests.more(20);
+  await mustBeAnswered(requests);
+  await proxy.ended;
+  await workspace.remove();
+});
