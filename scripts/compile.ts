@@ -9,7 +9,8 @@
  * @module
  */
 
-import { PERMISSIONS, V8_FLAGS } from "../cli/program/self_command.ts";
+import { RIGHTS } from "../cli/program/rights.ts";
+import { V8_FLAGS } from "../cli/program/self_command.ts";
 
 const { code } = await new Deno.Command(Deno.execPath(), {
   args: [
@@ -18,7 +19,7 @@ const { code } = await new Deno.Command(Deno.execPath(), {
     "--frozen",
     V8_FLAGS,
     "--no-prompt",
-    ...PERMISSIONS,
+    ...RIGHTS.programs,
     "--output=dist/tunnel",
     "main.ts",
   ],

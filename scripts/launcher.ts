@@ -14,11 +14,8 @@
  * @module
  */
 
-import {
-  permissionGroups,
-  RUNS_PLUGINS,
-  USUAL_PERMISSIONS,
-} from "../cli/program/self_command.ts";
+import type { Command } from "../cli/program/command.ts";
+import { RIGHTS, type Rights, RUNS_PROGRAMS } from "../cli/program/rights.ts";
 
 /** A file that the script carries, compressed with gzip. */
 export interface CarriedFile {
@@ -37,6 +34,7 @@ export interface LauncherParts {
   readonly program: CarriedFile;
   /** Flags of `deno run`, permissions excepted. */
   readonly runFlags: readonly string[];
+  readonly commands: readonly Ruled[];
 }
 
 /**
@@ -48,13 +46,15 @@ const DESCRIPTORS_MIN = 32;
 /** What the runtime reserves of addresses, and hardly uses: 36 GB and more. */
 const ADDRESS_SPACE_KIB_MIN = 40_000_000;
 
-/** What the command in `$1` may do; see `cli/program/self_command.ts`. */
-export function permissionCase(): string {
-  const groups = permissionGroups().map((group) =>
-    `  ${group.commands.join("|")}) allow="${group.flags.join(" ")}"` +
-    `${group.mayRunPlugins ? " runs=$plugins" : ""} ;;`
-  );
-  const { flags, variables } = RUNS_PLUGINS;
+/** What its rights are made of. */
+type Ruled = Pick<Command, "name" | "rights">;
+
+/** What the command in `$1` may do: what it says itself, see `rights.ts`. */
+export function permissionCase(commands: readonly Ruled[]): string {
+  const names = (wanted: Rights) =>
+    commands.filter(({ rights }) => rights === wanted)
+      .map(({ name }) => name).join("|");
+  const { flags, variables } = RUNS_PROGRAMS;
   const named = variables.map((name) => `\${${name}:-}`).join("");
   const patterns = flags.flatMap((flag) => [flag, `${flag}=*`]).join("|");
   return `plugins="${named}"
@@ -70,12 +70,16 @@ for word do
   esac
   before=$word
 done
-runs=
 case \${1:-help} in
-${groups.join("\n")}
-  *) allow="${USUAL_PERMISSIONS.join(" ")}" runs=$plugins ;;
+  ${names("programs")}) rights=programs ;;
+  ${names("network")}) rights=\${plugins:+programs}; : "\${rights:=network}" ;;
+  *) rights=look ;;
 esac
-[ -z "$runs" ] || allow="$allow --allow-run"`;
+case $rights in
+  look) allow="${RIGHTS.look.join(" ")}" ;;
+  network) allow="${RIGHTS.network.join(" ")}" ;;
+  programs) allow="${RIGHTS.programs.join(" ")}" ;;
+esac`;
 }
 
 /** The script; the runtime and then the program follow at once. */
@@ -179,7 +183,7 @@ not mounted noexec; name another with TUNNEL_CACHE_DIR" ;; esac
 unpack "$folder/deno-${runtime.hash}" ${length} ${runtime.compressedBytes} ${runtime.bytes}
 unpack "$folder/tunnel-${program.hash}.js" ${programAt} ${program.compressedBytes} ${program.bytes}
 
-${permissionCase()}
+${permissionCase(parts.commands)}
 # $allow is a list of words:
 # shellcheck disable=SC2086
 DENO_NO_UPDATE_CHECK=1 DENO_DIR="$folder/deno" \\

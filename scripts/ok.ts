@@ -5,9 +5,7 @@
  *
  * Usage: `deno task ok [STEP…]`
  *
- * The tests run beside the other steps. Half of their time would be the same
- * modules loaded anew for each test file, so some dozens of files share one
- * module that imports them, and with it one isolate.
+ * The tests run beside the other steps.
  *
  * Prints a line for each step, the whole output of those that fail, and ends
  * with `N passed, N failed, N skipped`.
@@ -16,14 +14,8 @@
  */
 
 import { Tally } from "../tests/interop/tally.ts";
-import { typescriptFiles } from "./project_files.ts";
-import { groupsOf, isFastTest, readTestTotal, withoutPasses } from "./tests.ts";
-
-/** So many that three jobs end at about the same time. */
-const GROUPS = 6;
-
-/** One more than cores: tests of sockets wait now and then. */
-const JOBS = navigator.hardwareConcurrency + 1;
+import { runTests, testFiles } from "./test_engine.ts";
+import { withoutPasses } from "./tests.ts";
 
 const CHECKS: Readonly<Record<string, readonly string[]>> = {
   fmt: ["fmt", "--check"],
@@ -39,14 +31,11 @@ interface Outcome {
   readonly seconds: string;
 }
 
-async function deno(
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): Promise<Outcome> {
+async function deno(args: readonly string[]): Promise<Outcome> {
   const begin = performance.now();
   const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [...args],
-    env: { NO_COLOR: "1", ...env },
+    env: { NO_COLOR: "1" },
     stdin: "null",
   }).output();
   const [said, complained] = [stdout, stderr].map((bytes) =>
@@ -67,41 +56,11 @@ async function check(name: string, tally: Tally): Promise<void> {
 }
 
 async function tests(tally: Tally): Promise<void> {
-  // Elsewhere, or the other steps would look at them too.
-  const folder = await Deno.makeTempDir();
-  try {
-    await runTests(await writeGroups(folder), tally);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
-async function runTests(modules: readonly string[], tally: Tally) {
-  const { ok, output, seconds } = await deno([
-    ...["test", "--config=deno.json", "--no-check", "--parallel"],
-    ...["--allow-net", "--allow-read", "--allow-write", "--allow-env"],
-    ...["--allow-sys", "--allow-run", "--allow-ffi", ...modules],
-  ], { DENO_JOBS: `${JOBS}` });
-  const total = readTestTotal(output);
-  if (total !== undefined) tally.add(total);
-  if (ok && total !== undefined) return tally.note(`PASS tests (${seconds})`);
-  // Counted already, unless it broke down without counting.
-  if (total === undefined || total.failed === 0) tally.failed++;
-  tally.note(`FAIL tests (${seconds})\n${withoutPasses(output)}`);
-}
-
-/** @returns The modules that import the tests. */
-async function writeGroups(folder: string): Promise<string[]> {
-  const files = (await typescriptFiles()).filter(isFastTest);
-  const root = new URL(`file://${Deno.cwd()}/`);
-  return await Promise.all(
-    groupsOf(files, GROUPS).map(async (group, index) => {
-      const module = `${folder}/group_${index + 1}_test.ts`;
-      const imports = group.map((path) => `import "${new URL(path, root)}";\n`);
-      await Deno.writeTextFile(module, imports.join(""));
-      return module;
-    }),
-  );
+  const run = await runTests("fast", await testFiles("fast"));
+  tally.add(run);
+  const took = `(${run.seconds.toFixed(1)} s)`;
+  if (run.ok) return tally.note(`PASS tests ${took}`);
+  tally.note(`FAIL tests ${took}\n${withoutPasses(run.output)}`);
 }
 
 async function main(): Promise<number> {

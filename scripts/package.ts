@@ -11,6 +11,7 @@
 
 import { parseArgs } from "@std/cli";
 import { toBytes } from "@std/streams";
+import { allCommands } from "../cli/commands.ts";
 import { V8_FLAGS } from "../cli/program/self_command.ts";
 import { ProgressLine } from "../cli/program/progress.ts";
 import { VERSION } from "../platform/process/version.ts";
@@ -37,12 +38,10 @@ export const RUN_FLAGS: readonly string[] = [
   V8_FLAGS,
 ];
 
-/** Packages for one architecture; gives the file's path. */
-export async function packageFor(
+/** The pinned runtime, fetched, looked at and compressed: that takes seconds. */
+export async function carriedRuntime(
   architecture: Architecture,
-  bundle: Uint8Array<ArrayBuffer>,
-  directory: string,
-): Promise<string> {
+): Promise<Carried> {
   const pinned = RUNTIME_PINS[architecture];
   const { name, version, note } = pinned;
   if (version !== Deno.version.deno) {
@@ -50,8 +49,21 @@ export async function packageFor(
     console.error(`${name}: ${version} is packaged; ${note}`);
   }
   const tarball = await fetchPinned(pinned, CACHE);
-  const deno = tarEntry(await gunzip(tarball), "package/deno");
-  const runtime = await carry(deno);
+  return await carry(tarEntry(await gunzip(tarball), "package/deno"));
+}
+
+/**
+ * Packages for one architecture; gives the file's path.
+ *
+ * @param given The runtime, for who has it already.
+ */
+export async function packageFor(
+  architecture: Architecture,
+  bundle: Uint8Array<ArrayBuffer>,
+  directory: string,
+  given?: Carried,
+): Promise<string> {
+  const runtime = given ?? await carriedRuntime(architecture);
   const program = await carry(bundle);
   const script = launcherScript({
     version: VERSION,
@@ -59,6 +71,7 @@ export async function packageFor(
     runtime,
     program,
     runFlags: RUN_FLAGS,
+    commands: await allCommands(),
   });
   await Deno.mkdir(directory, { recursive: true });
   const path = `${directory}/tunnel-${VERSION}-linux-${architecture}`;
@@ -95,7 +108,8 @@ export async function bundleProgram(): Promise<Uint8Array<ArrayBuffer>> {
   }
 }
 
-interface Carried extends CarriedFile {
+/** A file as it lies in the package. */
+export interface Carried extends CarriedFile {
   readonly compressed: Uint8Array<ArrayBuffer>;
 }
 

@@ -1,93 +1,89 @@
 // deno-lint-ignore-file no-console -- a command that prints its findings.
 /**
- * All tests, and no more words than there is news: how far it is, what failed
- * when it fails, the failures in full, and a last line with the total.
+ * Tests, and no more words than there is news: how far it is, what failed when
+ * it fails, the failures in full, and a last line with the total.
  *
- * Usage: `deno task test [FILES OR FLAGS OF deno test…]`
+ * Usage: `deno task test` for all that are deterministic, `deno task test:slow`
+ * for those that start processes or wait for real time; `deno task test [FILES
+ * OR FOLDERS OR FLAGS OF deno test…]` for these of both.
  *
- * What `deno test` said word for word is in `.cache/test.log`.
+ * What `deno test` said word for word is in `.cache/tests`.
  *
  * @module
  */
 
-import { TextLineStream } from "@std/streams";
 import { isWrittenOver } from "../cli/program/progress.ts";
-import { typescriptFiles } from "./project_files.ts";
+import { runTests, testFiles, type TestRun } from "./test_engine.ts";
 import { TestProgress } from "./test_progress.ts";
-
-const PERMISSIONS = [
-  ...["--allow-net", "--allow-read", "--allow-write", "--allow-env"],
-  ...["--allow-sys", "--allow-run", "--allow-ffi"],
-];
-
-const LOG = ".cache/test.log";
+import type { Kind } from "./tests.ts";
 
 /** How often is said how far it is: where one line is kept new, and elsewhere. */
 const EVERY_MS = { terminal: 500, log: 20_000 } as const;
 
-async function main(): Promise<number> {
+/** What each task is made of, in this order. */
+const TASKS = new Map<string, readonly Kind[]>([
+  ["test", ["fast"]],
+  ["test:slow", ["slow", "alone"]],
+]);
+
+/** The files of each kind that are to be run. */
+async function wanted(
+  ofTask: readonly Kind[],
+  paths: readonly string[],
+): Promise<[Kind, string[]][]> {
+  const kinds = paths.length === 0 ? ofTask : [...TASKS.values()].flat();
+  const places = paths.map((path) => path.replace(/^\.\//, ""));
+  return await Promise.all(
+    kinds.map(async (kind): Promise<[Kind, string[]]> => {
+      const files = (await testFiles(kind)).filter((file) =>
+        places.length === 0 ||
+        places.some((place) => file === place || file.startsWith(`${place}/`))
+      );
+      return [kind, files];
+    }),
+  );
+}
+
+async function main([task = "test", ...words]: string[]): Promise<number> {
+  const kinds = TASKS.get(task);
+  if (kinds === undefined) {
+    console.error(`Cannot run "${task}": there is ${[...TASKS.keys()]}`);
+    return 2;
+  }
   const begin = performance.now();
-  const wanted = Deno.args.length > 0
-    ? undefined
-    : (await typescriptFiles()).filter((path) => path.endsWith("_test.ts"));
-  const progress = new TestProgress(wanted?.length);
+  const progress = new TestProgress();
   const isTerminal = isWrittenOver(Deno.stdout);
-  const seconds = () => (performance.now() - begin) / 1_000;
   const show = () => {
-    const line = `${seconds().toFixed(0).padStart(4)} s  ${progress.status}`;
+    const seconds = (performance.now() - begin) / 1_000;
+    const line = `${seconds.toFixed(0).padStart(4)} s  ${progress.status}`;
     if (isTerminal) write(`\r\x1b[K${line}`);
     else console.log(line);
   };
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["test", "--parallel", ...PERMISSIONS, ...Deno.args],
-    env: { NO_COLOR: "1" },
-    stdin: "null",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
-  const timer = setInterval(
-    show,
-    isTerminal ? EVERY_MS.terminal : EVERY_MS.log,
-  );
   const take = (line: string) => {
     const news = progress.take(line);
     if (news !== undefined) {
       console.log(`${isTerminal ? "\r\x1b[K" : ""}${news}`);
     }
   };
-  const [{ success }] = await Promise.all([
-    child.status,
-    eachLine(child.stdout, take),
-    eachLine(child.stderr, take),
-  ]);
+  const timer = setInterval(
+    show,
+    isTerminal ? EVERY_MS.terminal : EVERY_MS.log,
+  );
+  const runs: TestRun[] = [];
+  const flags = words.filter((word) => word.startsWith("-"));
+  const paths = words.filter((word) => !word.startsWith("-"));
+  for (const [kind, files] of await wanted(kinds, paths)) {
+    if (files.length === 0) continue;
+    runs.push(await runTests(kind, files, { flags, onLine: take }));
+  }
   clearInterval(timer);
   if (isTerminal) write("\r\x1b[K");
-  await keep(progress.output);
-  console.log(progress.end(seconds(), success));
-  return success ? 0 : 1;
-}
-
-async function eachLine(
-  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
-  take: (line: string) => void,
-): Promise<void> {
-  const lines = stream.pipeThrough(new TextDecoderStream())
-    .pipeThrough(new TextLineStream());
-  for await (const line of lines) take(line);
-}
-
-/** It helps, and is not needed: a checkout may be read-only. */
-async function keep(output: string): Promise<void> {
-  try {
-    await Deno.mkdir(".cache", { recursive: true });
-    await Deno.writeTextFile(LOG, output);
-  } catch (error) {
-    console.error(`Cannot write ${LOG}: ${(error as Error).message}`);
-  }
+  console.log(progress.end((performance.now() - begin) / 1_000, runs));
+  return runs.length > 0 && runs.every(({ ok }) => ok) ? 0 : 1;
 }
 
 function write(text: string): void {
   Deno.stdout.writeSync(new TextEncoder().encode(text));
 }
 
-if (import.meta.main) Deno.exit(await main());
+if (import.meta.main) Deno.exit(await main(Deno.args));

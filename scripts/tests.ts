@@ -1,16 +1,70 @@
 /**
- * Which tests are fast, how they are grouped, and what `deno test` says.
+ * Which tests there are, what may run beside what, and what `deno test` says.
  *
  * @module
  */
 
 /**
- * Whether `path`, from the root on, belongs to `task ok`: slow tests and whole
- * scenarios do not.
+ * `fast`: nothing but this process, and no time that passes. `slow`: processes,
+ * and real time. `alone`: slow, and disturbed by whatever runs beside it.
  */
-export function isFastTest(path: string): boolean {
-  return path.endsWith("_test.ts") && !path.endsWith("_slow_test.ts") &&
-    !path.startsWith("tests/scenarios/");
+export type Kind = "fast" | "slow" | "alone";
+
+/** Files and folders of what needs the whole machine, or a part of it, and why. */
+const ALONE: Readonly<Record<string, string>> = {
+  "tests/doctor/": "doctor gives itself four seconds",
+  "net/libc/memory_relief_slow_test.ts": "looks at memory",
+  "platform/time/system_timers_slow_test.ts": "looks at clocks",
+  "proto/xds/kept_words_slow_test.ts": "looks at memory",
+  "server/peers/kubernetes_engine_slow_test.ts": "heartbeats of 400 ms",
+  "tests/scenarios/bench_slow_test.ts": "looks at speed",
+  "tests/scenarios/enrol_slow_test.ts": "certificates of 3 s",
+  "tests/scenarios/kubernetes_agent_slow_test.ts": "certificates of 3 s",
+  "tests/scenarios/many_sockets_slow_test.ts": "counts own descriptors",
+  "tests/scenarios/names_slow_test.ts": "looks at speed",
+  "tests/scenarios/relay_stall_slow_test.ts":
+    "one stands still for 10 s at most",
+  "tests/scenarios/tracing_slow_test.ts": "sets variables of the environment",
+};
+
+/** What takes longest begins first, so that the end waits for nobody. */
+const LONGEST: readonly string[] = [
+  "mistakes/mistakes",
+  "scenarios/client_failover",
+  "scenarios/forwarding",
+  "scenarios/authority_change",
+  "scenarios/copied_identity",
+  "scenarios/upgrade",
+  "scenarios/two_servers",
+  "scenarios/rolling_restart",
+  "scenarios/rolling_upgrade",
+  "scenarios/workers",
+  "scenarios/workers_trouble",
+  "scenarios/frozen_agent",
+  "scenarios/processes",
+  "scenarios/ask",
+  "scenarios/network_changes",
+  "scenarios/peers",
+].map((name) => `tests/${name}_slow_test.ts`);
+
+/** The files that are named here. */
+export const NAMED = [...Object.keys(ALONE), ...LONGEST];
+
+/** `files`, those that take longest before the others. */
+export function inOrder(files: readonly string[]): string[] {
+  const rank = (file: string) => (LONGEST.indexOf(file) + 1) || Infinity;
+  return files.toSorted((one, other) => {
+    const [before, behind] = [rank(one), rank(other)];
+    return before === behind ? 0 : before - behind;
+  });
+}
+
+/** The kind of the test at `path`, from the root on; `undefined` if it is none. */
+export function kindOf(path: string): Kind | undefined {
+  if (!path.endsWith("_test.ts")) return undefined;
+  if (!path.endsWith("_slow_test.ts")) return "fast";
+  const isAlone = Object.keys(ALONE).some((place) => path.startsWith(place));
+  return isAlone ? "alone" : "slow";
 }
 
 /** Deals `files` out like cards, so that neighbours (equally slow) part. */

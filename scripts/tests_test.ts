@@ -1,18 +1,61 @@
 import { assertEquals } from "@std/assert";
-import { groupsOf, isFastTest, readTestTotal, withoutPasses } from "./tests.ts";
+import { typescriptFiles } from "./project_files.ts";
+import {
+  groupsOf,
+  inOrder,
+  kindOf,
+  NAMED,
+  readTestTotal,
+  withoutPasses,
+} from "./tests.ts";
 
-Deno.test("slow tests, scenarios and what is no test are not fast tests", () => {
-  const paths = [
-    "proto/a_test.ts",
-    "proto/a_slow_test.ts",
-    "proto/a.ts",
-    "tests/scenarios/a_test.ts",
-    "tests/docs_test.ts",
-  ];
-  assertEquals(paths.filter(isFastTest), [
-    "proto/a_test.ts",
-    "tests/docs_test.ts",
-  ]);
+Deno.test("a test is fast unless it says that it is slow", () => {
+  assertEquals(kindOf("proto/a_test.ts"), "fast");
+  assertEquals(kindOf("tests/scenarios/a_test.ts"), "fast");
+  assertEquals(kindOf("proto/a_slow_test.ts"), "slow");
+  assertEquals(kindOf("tests/scenarios/names_slow_test.ts"), "alone");
+  assertEquals(kindOf("proto/a.ts"), undefined);
+});
+
+/** What starts a program, or lets time pass: a turn of the event loop is none. */
+const SLOW = [
+  /\bDeno\.Command\b/,
+  /\bnew (?:Child|Worker|TunnelProcesses|ServerProcess|ServerStage)\b/,
+  /\bWorkspace\.make\b/,
+  /\bAbortSignal\.timeout\(/,
+  /\bsleep\(/,
+  /\bsetTimeout\(\w+, [^0\s]/,
+];
+
+const SPEAK_OF_IT = new Set([
+  "scripts/lint_plugin_test.ts",
+  "scripts/tests_test.ts",
+]);
+
+Deno.test("no fast test starts a program or lets time pass", async () => {
+  const files = (await typescriptFiles()).filter((path) =>
+    kindOf(path) === "fast" && !SPEAK_OF_IT.has(path)
+  );
+  const found = [];
+  for (const path of files) {
+    for (const line of (await Deno.readTextFile(path)).split("\n")) {
+      if (SLOW.some((one) => one.test(line))) found.push(`${path}: ${line}`);
+    }
+  }
+  assertEquals(found, []);
+});
+
+Deno.test("what takes longest begins first, and the rest keeps its order", () => {
+  const long = "tests/scenarios/forwarding_slow_test.ts";
+  const longer = "tests/mistakes/mistakes_slow_test.ts";
+  assertEquals(inOrder(["a", long, "b", longer]), [longer, long, "a", "b"]);
+});
+
+Deno.test("every file that is said to be long or alone is there", async () => {
+  const files = await typescriptFiles();
+  const isThere = (place: string) =>
+    files.some((path) => path.startsWith(place));
+  assertEquals(NAMED.filter((place) => !isThere(place)), []);
 });
 
 Deno.test("every file is in one group, and no group is empty", () => {

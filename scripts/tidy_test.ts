@@ -36,6 +36,16 @@ Deno.test("a line over the limit is named, a long URL is not", () => {
   ]);
 });
 
+Deno.test("what the platform has thrown is not shown as it came", () => {
+  const line = "const why = (error as " + "Error).message;\n";
+  assertEquals(checkText(PATH, HEADER + line), [
+    `${PATH}:6: shows an error as it came: use messageOf (platform/errors)`,
+  ]);
+  for (const path of ["proto/a.ts", "net/a_test.ts", "scripts/a.ts"]) {
+    assertEquals(checkText(path, HEADER + line), []);
+  }
+});
+
 Deno.test("a note to self is refused", () => {
   for (const word of ["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]) {
     assertEquals(checkText(PATH, `${HEADER}// ${word}: later\n`), [

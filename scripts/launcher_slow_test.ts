@@ -1,4 +1,6 @@
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { allCommands } from "../cli/commands.ts";
+import { RIGHTS, type Rights } from "../cli/program/rights.ts";
 import {
   type CarriedFile,
   launcherScript,
@@ -11,6 +13,7 @@ const PARTS = {
   runtime: { hash: "aaaa", bytes: 99_000_000, compressedBytes: 40_000_000 },
   program: { hash: "bbbb", bytes: 4321, compressedBytes: 1234 },
   runFlags: ["--quiet"],
+  commands: await allCommands(),
 } as const;
 
 Deno.test("the launcher knows where it ends and its files begin", () => {
@@ -33,7 +36,7 @@ async function allowed(
   words: readonly string[],
   env: Record<string, string> = {},
 ): Promise<string[]> {
-  const script = permissionCase();
+  const script = permissionCase(PARTS.commands);
   const { stdout } = await new Deno.Command("sh", {
     args: ["-euc", `${script}\necho $allow`, "tunnel", ...words],
     clearEnv: true,
@@ -42,25 +45,23 @@ async function allowed(
   return new TextDecoder().decode(stdout).trim().split(" ");
 }
 
-Deno.test("each command may do what it needs and no more", async () => {
-  const server = await allowed(["server", "--mode=grpc"]);
-  assert(server.includes("--allow-net"));
-  assert(!server.includes("--allow-run"));
-  for (const command of ["token", "node", "ca"]) {
-    const flags = await allowed([command, "list"]);
-    for (const none of ["--allow-net", "--allow-run", "--allow-ffi"]) {
-      assert(!flags.includes(none), `${command} has ${none}`);
-    }
-    assert(flags.includes("--allow-write"));
+Deno.test("the launcher gives each command the rights that it states", async () => {
+  for (const { name, rights } of PARTS.commands) {
+    assertEquals(await allowed([name, "list"]), [...RIGHTS[rights]], name);
   }
-  for (const words of [["version"], []]) {
-    assert(!(await allowed(words)).includes("--allow-write"));
+  for (const words of [[], ["help"], ["--help"], ["no", "such"]]) {
+    assertEquals(await allowed(words), [...RIGHTS.look]);
   }
-  assert((await allowed(["demo"])).includes("--allow-run"));
-  for (const words of [[], ["version"], ["no", "such"]]) {
-    const flags = await allowed(words);
-    assert(!flags.includes("-A"));
-  }
+});
+
+Deno.test("three programs start others by themselves, and what only prints has no network", () => {
+  const having = (rights: Rights) =>
+    PARTS.commands.filter((command) => command.rights === rights)
+      .map(({ name }) => name).sort();
+  assertEquals(having("programs"), ["dashboard", "demo", "upgrade"]);
+  assertEquals(having("look"), [
+    ...["completion", "config", "egress-config", "explain", "man", "version"],
+  ]);
 });
 
 Deno.test("only with a kubeconfig may a server or an agent run programs", async () => {
@@ -80,6 +81,7 @@ Deno.test("only with a kubeconfig may a server or an agent run programs", async 
   ];
   assertEquals(await runs(["server", ...other, "--kubeconfig-qps=3"]), false);
   assertEquals(await runs(["version"], { KUBECONFIG: "/k" }), false);
+  assertEquals(await runs(["node", "list", "--kubeconfig=/k"]), true);
 });
 
 Deno.test("a kubeconfig that a configuration file names is one, too", async () => {

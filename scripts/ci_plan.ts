@@ -1,0 +1,100 @@
+/**
+ * What `.ci/run` is made of, and which of it may run beside what.
+ *
+ * @module
+ */
+
+/** One command, whose end and total count. */
+export interface Step {
+  readonly name: string;
+  /** A task of `deno.json` and its arguments, or words for the packaged file. */
+  readonly words: readonly string[];
+  readonly of?: "task" | "program";
+  /** Of two cores, what it keeps busy while it runs, from 0 to 1. */
+  readonly weight: number;
+  /** Names of steps that have to be over. */
+  readonly after?: readonly string[];
+}
+
+/** Steps that may begin together keep so much of the machine busy. */
+const CAPACITY = 1;
+
+/** What takes up the machine: nothing that looks at a clock runs beside it. */
+const WHOLE = CAPACITY;
+
+/**
+ * Longest first, as far as they may: so the end has no long one. The weights
+ * are of `docs/testing.md`: seconds of computing by seconds of two cores.
+ */
+export const STEPS: readonly Step[] = [
+  // What others start and meet: built or downloaded when it is missing.
+  { name: "peers", words: ["peers"], weight: WHOLE },
+  { name: "test", words: ["test"], weight: WHOLE },
+  {
+    name: "ok",
+    words: ["ok", "fmt", "lint", "check", "layers", "tidy"],
+    weight: WHOLE,
+  },
+  { name: "test-slow", words: ["test:slow"], weight: 0.6, after: ["ok"] },
+  { name: "kube", words: ["kube"], weight: 0.3, after: ["ok"] },
+  { name: "etcd", words: ["etcd"], weight: 0.3, after: ["ok"] },
+  { name: "xds", words: ["xds"], weight: 0.7, after: ["ok"] },
+  { name: "proxy-real", words: ["proxy-real"], weight: 0.3, after: ["ok"] },
+  { name: "matrix", words: ["matrix"], weight: 0.3, after: ["ok"] },
+  { name: "suite", words: ["suite", "--strict"], weight: 0.4, after: ["ok"] },
+  { name: "conformance", words: ["conformance"], weight: 0.5, after: ["ok"] },
+  { name: "prometheus", words: ["prometheus"], weight: 0.3, after: ["ok"] },
+  { name: "grpc", words: ["interop:grpc"], weight: 0.3, after: ["ok"] },
+  { name: "grpcurl", words: ["grpcurl"], weight: 0.2, after: ["ok"] },
+  { name: "demo", of: "program", words: ["demo"], weight: 0.4, after: ["ok"] },
+  { name: "docs-lines", words: ["docs-lines"], weight: 0.5, after: ["ok"] },
+  {
+    name: "dashboard",
+    words: ["dashboard-test"],
+    weight: WHOLE,
+    after: ["ok"],
+  },
+  {
+    name: "package-test",
+    words: ["package-test"],
+    weight: WHOLE,
+    after: ["ok"],
+  },
+  // Konnectivity's client loses what comes later than a few milliseconds.
+  { name: "promises", words: ["promises"], weight: WHOLE, after: ["ok"] },
+  // It checks what a fault may cost, in time, too.
+  {
+    name: "chaos",
+    words: ["chaos", "--cut", "--strict", "--seed", "17"],
+    weight: WHOLE,
+    after: ["ok"],
+  },
+];
+
+/**
+ * The steps that begin now: in their order, who has what it needs and fits
+ * beside what is under way. A heavy one is waited for, or light ones would pass
+ * it for ever.
+ *
+ * @param waiting Those that have not begun, in their order.
+ * @param running Those under way.
+ */
+export function startable(
+  waiting: readonly Step[],
+  running: readonly Step[],
+): Step[] {
+  const open = new Set([...waiting, ...running].map(({ name }) => name));
+  const starting: Step[] = [];
+  let load = running.reduce((sum, { weight }) => sum + weight, 0);
+  for (const step of waiting) {
+    if (step.after?.some((name) => open.has(name))) continue;
+    // Rounded, or three tenths and seven are more than one.
+    if (Math.round((load + step.weight) * 100) > CAPACITY * 100) {
+      if (step.weight === WHOLE) break;
+      continue;
+    }
+    load += step.weight;
+    starting.push(step);
+  }
+  return starting;
+}
