@@ -170,7 +170,7 @@ export class EtcdStore implements RemoteStore {
       } catch {
         throw new StateAwayError(
           `${error.message}; whether the change was made is not known`,
-          { cause: error },
+          { cause: error, isOpen: true },
         );
       }
       if (now?.text !== text) return { kind: "conflict" };

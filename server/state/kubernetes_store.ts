@@ -287,7 +287,11 @@ export class KubernetesStore implements RemoteStore {
     { key, text, version }: RecordChange,
     error: unknown,
   ): Promise<string | undefined> {
-    const now = await this.get(key);
+    const now = await this.get(key).catch((failure) => {
+      if (!(failure instanceof StateAwayError)) throw failure;
+      const { message } = failure;
+      throw new StateAwayError(message, { cause: error, isOpen: true });
+    });
     if (now?.text === text) return now?.version ?? version;
     if ((now?.version ?? NO_VERSION) === version) throw worded(error);
     return undefined;

@@ -45,10 +45,19 @@ export const ATTEMPTS_MAX = 32;
 const RETRY_WAIT_MS = 100;
 
 /**
- * After a request without an answer further ones are refused for so long, so that
- * they do not wait in a row for the same deadline.
+ * After a request that waited so long for an answer, further ones are refused for
+ * as long, so that they do not wait in a row for the same deadline.
  */
 const REFUSED_MS = 1_000;
+
+/**
+ * A request that fails sooner is asked again: a place that has just come back
+ * ends connections and refuses what it cannot serve yet.
+ */
+const ASKED_AGAIN_MAX = 4;
+
+/** Before a request is asked again; times the attempt. */
+const ASKED_AGAIN_MS = 200;
 
 /** What an engine needs beside its store. */
 export interface RemoteEngineOptions {
@@ -124,7 +133,7 @@ export class RemoteEngine implements StateEngine {
   }
 
   async read(key: string): Promise<string | undefined> {
-    const record = await this.#asking(() => this.#store.get(key));
+    const record = await this.#insisting(() => this.#store.get(key));
     const [folder] = splitKey(key);
     if (isFollowed(folder) && record !== undefined) {
       this.#cache.set({ key, ...record });
@@ -142,7 +151,7 @@ export class RemoteEngine implements StateEngine {
         name.startsWith(prefix)
       );
     }
-    const found = await this.#asking(() => this.#store.list(folder, prefix));
+    const found = await this.#insisting(() => this.#store.list(folder, prefix));
     return [...found.keys()].sort();
   }
 
@@ -171,10 +180,12 @@ export class RemoteEngine implements StateEngine {
   ): Promise<Result> {
     const { timers, random } = this.#options;
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-      const transaction = new RemoteTransaction(this.#store);
-      const result = await this.#asking(() => change(transaction));
-      const { writes } = transaction;
-      const outcome = await this.#asking(() => transaction.commit());
+      const { result, writes, outcome } = await this.#insisting(async () => {
+        const transaction = new RemoteTransaction(this.#store);
+        const result = await change(transaction);
+        const { writes } = transaction;
+        return { result, writes, outcome: await transaction.commit() };
+      });
       if (outcome.kind === "done") {
         this.#note(writes, outcome.versions);
         return result;
@@ -200,6 +211,29 @@ export class RemoteEngine implements StateEngine {
     }
   }
 
+  /**
+   * Asks again where the failure came at once and nothing was changed.
+   *
+   * @throws {StateAwayError}
+   */
+  async #insisting<Result>(ask: () => Promise<Result>): Promise<Result> {
+    const { timers } = this.#options;
+    for (let attempt = 1;; attempt++) {
+      const beganMs = timers.now();
+      try {
+        return await this.#asking(ask);
+      } catch (error) {
+        const mayHelp = error instanceof StateAwayError && !error.isOpen &&
+          this.#outage === undefined && attempt <= ASKED_AGAIN_MAX &&
+          beganMs >= this.#refusedUntilMs &&
+          timers.now() - beganMs < REFUSED_MS;
+        if (!mayHelp) throw error;
+        await pause(timers, ASKED_AGAIN_MS * attempt, this.#closing.signal);
+        if (this.#closing.signal.aborted) throw error;
+      }
+    }
+  }
+
   /** @throws {StateAwayError} At once where it is known to be away. */
   async #asking<Result>(ask: () => Promise<Result>): Promise<Result> {
     const { timers } = this.#options;
@@ -211,11 +245,13 @@ export class RemoteEngine implements StateEngine {
           `changed: ${why}`,
       );
     }
+    const beganMs = timers.now();
     try {
       return await ask();
     } catch (error) {
-      if (error instanceof StateAwayError) {
-        this.#refusedUntilMs = timers.now() + REFUSED_MS;
+      const now = timers.now();
+      if (error instanceof StateAwayError && now - beganMs >= REFUSED_MS) {
+        this.#refusedUntilMs = now + REFUSED_MS;
       }
       throw error;
     }

@@ -19,7 +19,7 @@ import { SealedEngine } from "./sealed_engine.ts";
 import { sealingKey } from "./sealing.ts";
 import { StateDirectory } from "./state_directory.ts";
 import type { StateEngine } from "./state_engine.ts";
-import { StateError } from "./state_error.ts";
+import { StateAwayError, StateError } from "./state_error.ts";
 import { eventually } from "../../tests/support/watch/patience.ts";
 
 // What every engine promises, whatever it keeps records in: two servers each.
@@ -259,6 +259,37 @@ Deno.test("a state that is away serves what is known, and refuses changes at onc
   assertEquals(engine.outage, undefined);
   assertEquals(said.length, 2, said.join("\n"));
   await engine.transact((change) => change.put("nodes/b.json", "b"));
+});
+
+Deno.test("a place that refuses at once, while it comes back, is asked again", async () => {
+  const store = new MemoryStore(new MemoryPlace());
+  const get = store.get.bind(store);
+  let refusals = 0;
+  let gets = 0;
+  store.get = (key) => {
+    if (++gets > refusals) return get(key);
+    return Promise.reject(new StateAwayError("it comes back"));
+  };
+  const engine = await RemoteEngine.open({
+    store,
+    timers: {
+      now: () => 0,
+      after: (_ms, act) => systemTimers.after(0, act),
+    },
+    wallClock: Date.now,
+    random: () => 0,
+    warn: () => {},
+  });
+  const change = () =>
+    engine.transact((change) => change.put("nodes/a.json", "a"));
+  refusals = 3;
+  await change();
+  assertEquals(engine.peek("nodes/a.json"), "a");
+  refusals = Infinity;
+  gets = 0;
+  await assertRejects(change, StateAwayError, "it comes back");
+  assertEquals(gets, 5);
+  await engine.close();
 });
 
 Deno.test("a change that loses every time is given up, in words", async () => {

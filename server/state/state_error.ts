@@ -24,9 +24,15 @@ export class StateError extends Error {
 /** What the state is kept in cannot be reached now: nothing is changed. */
 export class StateAwayError extends StateError {
   override readonly name = "StateAwayError";
+  /** A change was sent, and whether it was made is not known. */
+  readonly isOpen: boolean;
 
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(
+    message: string,
+    { isOpen = false, ...options }: ErrorOptions & { isOpen?: boolean } = {},
+  ) {
     super(message, "TUN802", options);
+    this.isOpen = isOpen;
   }
 }
 
