@@ -40,6 +40,9 @@ export const SILENCE_MS = 120_000;
 /** Longest wait after failures. */
 export const RETRY_CAP_MS = 30_000;
 
+/** Lists in a row that may be too old before that is reported as trouble. */
+const FORGOTTEN_MAX = 6;
+
 /** A collection that grows beyond this is not held. */
 export const OBJECTS_MAX = 200_000;
 
@@ -82,10 +85,8 @@ export class ListWatch<T extends KubernetesObject> {
   #version: string | undefined;
   #isSynced = false;
   #isStale = true;
-  /** The API server forgot at once what the last list was of. */
-  #isForgotten = false;
-  /** A watch has said something since the last list. */
-  #hasHeard = false;
+  /** Lists in a row that the API server called too old before their watch spoke. */
+  #forgotten = 0;
 
   constructor(options: ListWatchOptions<T>) {
     this.#options = options;
@@ -133,15 +134,12 @@ export class ListWatch<T extends KubernetesObject> {
     try {
       await this.#watch(this.#version, run);
     } catch (error) {
-      // An API server that has just started may know no more at once what its own
-      // list was of. Listing again misses nothing; twice in a row it is trouble.
-      const isForgotten = !this.#hasHeard && isTooOld(error) &&
-        !this.#isForgotten;
-      this.#isForgotten = isForgotten;
-      if (isForgotten) return "again";
-      throw error;
+      // An API server that has just started may call its own list too old, until
+      // its cache is warm. Listing again misses nothing.
+      if (!isTooOld(error) || ++this.#forgotten > FORGOTTEN_MAX) throw error;
+      return this.#forgotten === 1 ? "again" : "backoff";
     }
-    this.#isForgotten = false;
+    this.#forgotten = 0;
     // Watches end all the time; only one that ends at once is worth a wait.
     return run.isYoung ? "backoff" : "again";
   }
@@ -153,7 +151,6 @@ export class ListWatch<T extends KubernetesObject> {
     const { version, items } = await this.#pages();
     const changes = this.#copy.replace(items);
     this.#isSynced = true;
-    this.#hasHeard = false;
     if (changes.length > 0) this.#options.onChanges(changes);
     this.#options.onSynced?.();
     return version;
@@ -219,7 +216,7 @@ export class ListWatch<T extends KubernetesObject> {
         if (this.#stopping.signal.aborted) return;
         silence.broken();
         this.#onEvent(event);
-        this.#hasHeard = true;
+        this.#forgotten = 0;
       }
     } catch (error) {
       // The reader had a slip: it receives all of it again.
