@@ -144,10 +144,10 @@ export interface IdentifiedDial extends CallerDial {
   readonly id: ConnectionId;
 }
 
-/** Dials for all frontends of a server. */
 /** Callers with several servers ask the next one after these words. */
 const ENDING = "No agent available: the server is stopping";
 
+/** Dials for all frontends of a server. */
 export class Dialer {
   readonly #options: DialerOptions;
 

@@ -11,6 +11,8 @@ import type { DialError } from "../../proto/peer/dial_error.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { join } from "../../proto/transfer/transfer.ts";
+import { ConnectionIds } from "../../proto/peer/connection_id.ts";
+import { Prng } from "../support/memory/prng.ts";
 import { Dialer } from "../../server/routing/dialer.ts";
 import { FrontendPort } from "../../server/frontends/frontend_port.ts";
 import { frontendRouter } from "../../server/frontends/grpc_frontend.ts";
@@ -43,11 +45,17 @@ export class SimulatedServer {
   readonly #agentPort: AgentPort;
   readonly #frontendPort: FrontendPort;
   readonly #witness: ServerWitness;
+  /** By the seed: an id is a varint on the wire, one of 128 is a byte shorter. */
+  readonly #ids: ConnectionIds;
   /** Connections of callers now, HTTP/1.1 and HTTP/2. */
   callers = 0;
 
   constructor(sim: Simulator, plan: Plan, witness: ServerWitness) {
     this.#witness = witness;
+    const prng = new Prng(plan.seed);
+    this.#ids = new ConnectionIds((bytes) =>
+      bytes.set(prng.bytes(bytes.length))
+    );
     this.budget = new ReceiveBudget(plan.budgetBytes);
     this.registry = new Registry({
       strategies: ["default"],
@@ -78,7 +86,8 @@ export class SimulatedServer {
   readonly dial: Dialer["dial"] = (order, answer) => {
     const { address } = order.target;
     this.#witness.asked(address, this.registry.links.size > 0);
-    return this.dialer.dial(order, {
+    const dial = { ...order, id: order.id ?? this.#ids.next() };
+    return this.dialer.dial(dial, {
       connected: (conduit) => answer.connected(conduit),
       failed: (error) => {
         this.#witness.failed(address, error);
