@@ -23,24 +23,21 @@ type Listed = CertificatesAnswer["certificates"][number];
 
 /** See the module description. */
 export class Expiries {
-  readonly #facts: ServerFacts;
   #next: readonly Expiry[] = [];
   #lookedMs = -Infinity;
 
-  constructor(facts: ServerFacts) {
-    this.#facts = facts;
-  }
+  constructor(private readonly facts: ServerFacts) {}
 
   /** The soonest first; looked for again when some seconds have passed. */
   next(view: NodeView): readonly Expiry[] {
-    const { timers } = this.#facts;
+    const { timers } = this.facts;
     if (timers.now() - this.#lookedMs < NEXT_AGE_MS) return this.#next;
     this.#lookedMs = timers.now();
     return this.#next = this.#look(view);
   }
 
   #look(view: NodeView): readonly Expiry[] {
-    const { certificates } = this.#facts.files;
+    const { certificates } = this.facts.files;
     const own = certificatesInUse(certificates).map(expiryOf);
     // Nodes that were given up long ago would be first for ever.
     const after = new Date().toISOString();
@@ -71,7 +68,7 @@ export class Expiries {
       }));
     return {
       certificates: [
-        ...certificatesInUse(this.#facts.files.certificates, nowMs),
+        ...certificatesInUse(this.facts.files.certificates, nowMs),
         ...nodes,
       ]
         .sort((a, b) => a.notAfter < b.notAfter ? -1 : 1),

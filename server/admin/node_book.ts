@@ -24,15 +24,12 @@ export type BookEntry = NodeRecord | DamagedNode;
 
 /** See the module description. */
 export class NodeBook {
-  readonly #store: NodeStore;
   #entries: Map<string, BookEntry> | undefined;
   /** Changed since they were read; `all`: any may have. */
   #stale: Set<string> | "all" = "all";
   #reading: Promise<ReadonlyMap<string, BookEntry>> | undefined;
 
-  constructor(store: NodeStore) {
-    this.#store = store;
-  }
+  constructor(private readonly store: NodeStore) {}
 
   /** A record was written or removed; all may be, without a name. */
   changed(name?: string): void {
@@ -57,7 +54,7 @@ export class NodeBook {
         return this.#entries;
       }
       const entries = new Map<string, BookEntry>();
-      await this.#readSome(await this.#store.names(), entries);
+      await this.#readSome(await this.store.names(), entries);
       return this.#entries = entries;
     } catch (error) {
       this.#stale = "all";
@@ -85,7 +82,7 @@ export class NodeBook {
 
   #one(name: string): BookEntry | undefined {
     try {
-      return this.#store.read(name);
+      return this.store.read(name);
     } catch (error) {
       if (!(error instanceof StateError)) throw error;
       return { name, damage: error.message };

@@ -92,15 +92,14 @@ function questionIn(body: unknown): TraceQuestion {
 
 /** One dial, from the choice of an agent to its target. */
 class Trace {
-  readonly #question: TraceQuestion;
-  readonly #facts: TraceFacts;
   readonly #dialed: RequestedDial;
   #link: AgentLink | undefined;
   #roundTripMs = 0;
 
-  constructor(question: TraceQuestion, facts: TraceFacts) {
-    this.#question = question;
-    this.#facts = facts;
+  constructor(
+    private readonly question: TraceQuestion,
+    private readonly facts: TraceFacts,
+  ) {
     const { target: address, node, as } = question;
     const dial: RequestedDial = {
       target: { protocol: "tcp", address },
@@ -128,7 +127,7 @@ class Trace {
   }
 
   #choose(): Finding {
-    const { registry, peers } = this.#facts;
+    const { registry, peers } = this.facts;
     const { node, target: { address: target } } = this.#dialed;
     const isAmbiguous = node === undefined && isLoopbackHost(hostOf(target)) &&
       registry.agents > 1;
@@ -169,15 +168,15 @@ class Trace {
     const { agentId, remoteAddress } = picked.link.peer;
     const by = node === undefined
       ? `strategy ${registry.strategyFor(this.#dialed.target) ?? "default"}`
-      : target === this.#question.target
+      : target === this.question.target
       ? "its name"
       : `the target's host, which is its name: ${target} there is meant`;
     return fine(`${agentId} (${remoteAddress}), chosen by ${by}`);
   }
 
   #evaluate(): Finding {
-    const { authorizer } = this.#facts;
-    const { as } = this.#question;
+    const { authorizer } = this.facts;
+    const { as } = this.question;
     const decision = authorizer.explain(this.#dialed, this.#link?.peer);
     const who = as ?? "callers of this machine";
     if (decision.isAllowed) {
@@ -203,7 +202,7 @@ class Trace {
   }
 
   async #ping(signal: AbortSignal): Promise<Finding> {
-    const { timers } = this.#facts;
+    const { timers } = this.facts;
     const { agentId } = this.#link!.peer;
     const answer = await pingLink(this.#link!, timers, signal);
     if (answer.roundTripMs === undefined) {
@@ -221,7 +220,7 @@ class Trace {
   async #dial(): Promise<Finding> {
     const link = this.#link;
     if (link === undefined) return skipped("there is no agent to ask");
-    const { timers } = this.#facts;
+    const { timers } = this.facts;
     const beganMs = timers.now();
     const { agentId } = link.peer;
     const { target } = this.#dialed;
@@ -258,7 +257,7 @@ class Trace {
     link: AgentLink,
     dialed: DialTarget,
   ): Promise<string | undefined> {
-    const { timers } = this.#facts;
+    const { timers } = this.facts;
     const after = timers.after.bind(timers);
     for (const address of siblingsOf(dialed.address)) {
       const target = { ...dialed, address };

@@ -34,17 +34,16 @@ type Facts = Pick<ServerFacts, "timers" | "conduits" | "pendingDials">;
 
 /** See the module description. */
 export class TrafficHistory {
-  readonly #facts: Facts;
-  readonly #wallMs: () => number;
   readonly #numbers = new Float32Array(HISTORY_SAMPLES_MAX * FIELDS.length);
   readonly #atMs = new Float64Array(HISTORY_SAMPLES_MAX);
   #count = 0;
   #failed = 0;
   #timer: Timer | undefined;
 
-  constructor(facts: Facts, wallMs: () => number = Date.now) {
-    this.#facts = facts;
-    this.#wallMs = wallMs;
+  constructor(
+    private readonly facts: Facts,
+    private readonly wallMs: () => number = Date.now,
+  ) {
     this.#arm();
   }
 
@@ -76,18 +75,18 @@ export class TrafficHistory {
   }
 
   #arm(): void {
-    this.#timer = this.#facts.timers.after(HISTORY_STEP_MS, () => {
+    this.#timer = this.facts.timers.after(HISTORY_STEP_MS, () => {
       this.#take();
       this.#arm();
     });
   }
 
   #take(): void {
-    const { conduits, pendingDials } = this.#facts;
+    const { conduits, pendingDials } = this.facts;
     const traffic = trafficOf(conduits, pendingDials(), HISTORY_STEP_MS);
     const place = this.#count++ % HISTORY_SAMPLES_MAX;
     // Several workers tell of one moment then.
-    this.#atMs[place] = Math.floor(this.#wallMs() / HISTORY_STEP_MS) *
+    this.#atMs[place] = Math.floor(this.wallMs() / HISTORY_STEP_MS) *
       HISTORY_STEP_MS;
     const failedDials = traffic.failedDials - this.#failed;
     this.#failed = traffic.failedDials;

@@ -25,15 +25,12 @@ export interface Changes {
 
 /** See the module description. */
 export class VersionedList<T> {
-  readonly #isSame: (one: T, other: T) => boolean;
   #items = new Map<string, Kept<T>>();
   readonly #gone = new Map<string, number>();
   #version = 0;
 
   /** @param isSame Whether nobody needs to be told of a change. */
-  constructor(isSame: (one: T, other: T) => boolean) {
-    this.#isSame = isSame;
-  }
+  constructor(private readonly isSame: (one: T, other: T) => boolean) {}
 
   get(key: string): T | undefined {
     return this.#items.get(key)?.item;
@@ -50,7 +47,7 @@ export class VersionedList<T> {
       this.#gone.delete(key);
       now.set(
         key,
-        known !== undefined && this.#isSame(known.item, item)
+        known !== undefined && this.isSame(known.item, item)
           ? known
           : { item, version },
       );

@@ -56,8 +56,6 @@ interface Watcher {
 
 /** See the module description. */
 export class WatchFeed {
-  readonly #facts: ServerFacts;
-  readonly #expiries: Expiries;
   readonly #watchers = new Set<Watcher>();
   readonly #nodes = new VersionedList<NodeSummary>(isSameNode);
   readonly #conduits = new VersionedList<ConduitInfo>(isSameConduit);
@@ -68,10 +66,10 @@ export class WatchFeed {
   #timer: Timer | undefined;
   #isLooking = false;
 
-  constructor(facts: ServerFacts, expiries: Expiries) {
-    this.#facts = facts;
-    this.#expiries = expiries;
-  }
+  constructor(
+    private readonly facts: ServerFacts,
+    private readonly expiries: Expiries,
+  ) {}
 
   /** How many there are. */
   get watchers(): number {
@@ -144,7 +142,7 @@ export class WatchFeed {
       versions.conduits = this.#conduits.version;
     }
     if (!lists.has("events")) return;
-    const { events } = this.#facts;
+    const { events } = this.facts;
     if (events.newest === versions.events) return;
     const data = events.list({ limit: EVENTS_MAX, after: versions.events });
     versions.events = events.newest;
@@ -163,7 +161,7 @@ export class WatchFeed {
 
   async #look(): Promise<void> {
     this.#isLooking = true;
-    const facts = this.#facts;
+    const facts = this.facts;
     try {
       const biggest = this.#wants("conduits")
         ? conduitsAnswer(facts.conduits, BIGGEST).conduits
@@ -173,7 +171,7 @@ export class WatchFeed {
       }
       await turn();
       const view = await this.#viewNow();
-      const status = await statusAnswer(facts, view, this.#expiries, biggest);
+      const status = await statusAnswer(facts, view, this.expiries, biggest);
       this.#status = status;
       this.#tick++;
     } finally {
@@ -191,7 +189,7 @@ export class WatchFeed {
     const isDue = this.#tick >= this.#viewedTick + every;
     if (this.#view !== undefined && !isDue) return this.#view;
     this.#viewedTick = this.#tick;
-    const view = this.#view = await viewNodes(this.#facts);
+    const view = this.#view = await viewNodes(this.facts);
     if (this.#wants("nodes")) this.#nodes.update(await summaries(view));
     await turn();
     return view;
@@ -199,7 +197,7 @@ export class WatchFeed {
 
   #again(): void {
     if (this.#watchers.size === 0) return;
-    this.#timer = this.#facts.timers.after(
+    this.#timer = this.facts.timers.after(
       WATCH_TICK_MS,
       () => this.#lookNow(),
     );

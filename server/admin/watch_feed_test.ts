@@ -9,12 +9,13 @@ import { ITEMS_MAX, WATCH_TICK_MS } from "./watch_feed.ts";
 /** One that reads when it is told to. */
 class Screen {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
-  readonly #gone: AbortController;
   #text = "";
 
-  private constructor(response: Response, gone: AbortController) {
+  private constructor(
+    response: Response,
+    private readonly gone: AbortController,
+  ) {
     this.#reader = response.body!.getReader();
-    this.#gone = gone;
   }
 
   static async open(rig: AdminRig, lists: string): Promise<Screen> {
@@ -43,7 +44,7 @@ class Screen {
   }
 
   leave(): void {
-    this.#gone.abort();
+    this.gone.abort();
   }
 }
 

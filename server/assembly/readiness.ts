@@ -16,12 +16,9 @@ export interface ReadinessConditions {
 
 /** Reports whether the server is ready. */
 export class Readiness {
-  readonly #conditions: ReadinessConditions;
   readonly #health = new HealthService();
 
-  constructor(conditions: ReadinessConditions) {
-    this.#conditions = conditions;
-  }
+  constructor(private readonly conditions: ReadinessConditions) {}
 
   /** gRPC's health service; anybody may call it. */
   get methods(): Readonly<Record<string, MethodHandler>> {
@@ -30,8 +27,8 @@ export class Readiness {
 
   /** Why the server is not ready, if it is not. */
   problem(): string | undefined {
-    if (!this.#conditions.isRunning()) return "the server is stopping";
-    return this.#conditions.hasAgents()
+    if (!this.conditions.isRunning()) return "the server is stopping";
+    return this.conditions.hasAgents()
       ? undefined
       : "no connection to any proxy agent";
   }

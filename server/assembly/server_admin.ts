@@ -31,15 +31,13 @@ export interface AdminParts {
 
 /** The admin API of one server. */
 export class ServerAdminApi {
-  readonly #parts: AdminParts;
   readonly #startedMs = Date.now();
   readonly #host = hostname();
   readonly #admin: ServerAdmin;
   /** Set once the server listens. */
   addresses: Readonly<Record<string, string>> = {};
 
-  constructor(parts: AdminParts) {
-    this.#parts = parts;
+  constructor(private readonly parts: AdminParts) {
     const { core, agents, discovery } = parts;
     const { options, authorization, metrics } = core;
     const { identity } = agents;
@@ -76,7 +74,7 @@ export class ServerAdminApi {
   }
 
   #program(): ProgramInfo {
-    const { core, readiness, isDraining } = this.#parts;
+    const { core, readiness, isDraining } = this.parts;
     return {
       program: "server",
       id: core.options.serverId,
@@ -94,7 +92,7 @@ export class ServerAdminApi {
   }
 
   *#warnings(): Iterable<Warning> {
-    const { core, readiness } = this.#parts;
+    const { core, readiness } = this.parts;
     const problem = readiness.problem();
     if (problem !== undefined) {
       yield {

@@ -51,9 +51,6 @@ import type { ServerNodes } from "./server_nodes.ts";
 
 /** The agents' side of one server. */
 export class ServerAgents {
-  readonly #core: ServerCore;
-  readonly #nodes: ServerNodes;
-  readonly #readiness: Readiness;
   readonly #port: AgentPort;
   readonly #duplicates: Duplicates;
   /** Set by `openTrust`, before agents can connect. */
@@ -65,10 +62,11 @@ export class ServerAgents {
   readonly history: NodeHistory;
   #book: NodeBook | undefined;
 
-  constructor(core: ServerCore, nodes: ServerNodes, readiness: Readiness) {
-    this.#core = core;
-    this.#nodes = nodes;
-    this.#readiness = readiness;
+  constructor(
+    private readonly core: ServerCore,
+    private readonly nodes: ServerNodes,
+    private readonly readiness: Readiness,
+  ) {
     const { options, log } = core;
     this.history = new NodeHistory({
       folder: options.agents.identity?.stateDirectory,
@@ -89,7 +87,7 @@ export class ServerAgents {
     tokenAuthenticators?: readonly Authorizer[],
   ): Promise<CredentialFiles> {
     const { options, log, metricRegistry, authorization, files, state } =
-      this.#core;
+      this.core;
     const trust = this.#trust = await openAgentTrust(
       options.agents,
       log,
@@ -102,7 +100,7 @@ export class ServerAgents {
       },
     );
     this.#credentials = files.credentials("agent-port", trust.files);
-    this.#core.forwarding.openTrust(trust.identity);
+    this.core.forwarding.openTrust(trust.identity);
     if (trust.identity !== undefined) {
       watchOutages(metricRegistry, trust.identity.state);
       this.#book = new NodeBook(new NodeStore(trust.identity.state));
@@ -130,7 +128,7 @@ export class ServerAgents {
 
   /** Asks an agent to go elsewhere. @returns Whether its link can say that. */
   drainLink(link: AgentLink): boolean {
-    const isAlone = this.#core.peers.all.length === 0;
+    const isAlone = this.core.peers.all.length === 0;
     return this.#port.drainLink(link, isAlone ? "here" : "elsewhere");
   }
 
@@ -151,7 +149,7 @@ export class ServerAgents {
    * @throws {CredentialsError | ListenError}
    */
   async listen(): Promise<string> {
-    const { options, files, limiter, metrics, log } = this.#core;
+    const { options, files, limiter, metrics, log } = this.core;
     const { agents, tls } = options;
     const { identity, named } = this.#trust!;
     const verifies = identity !== undefined || agents.caFile !== undefined;
@@ -173,7 +171,7 @@ export class ServerAgents {
       onConnection: (stream, admitted) => this.#port.accept(stream, admitted),
       onRefused: (error) => {
         metrics.agentRefused();
-        this.#core.events.note("refused", error.message);
+        this.core.events.note("refused", error.message);
         log.event(error.message, {}, lineKey(error.message));
       },
       onProblem: (line) => log.warn(line, { code: "TUN414" }),
@@ -183,7 +181,7 @@ export class ServerAgents {
 
   /** The server is up: says where, and follows what changes on disk. */
   async start(address: string): Promise<void> {
-    const { options, files } = this.#core;
+    const { options, files } = this.core;
     const identity = this.#trust?.identity;
     identity?.watch({
       onReloaded: files.follow("authorities"),
@@ -196,7 +194,7 @@ export class ServerAgents {
     });
     // Who waited while this process did not run may be gone without a word.
     this.#lapses = new LapseWatch(systemTimers, Date.now, () => {
-      for (const link of this.#core.registry.links) {
+      for (const link of this.core.registry.links) {
         if (link.askedMs === undefined) link.checkLiveness();
       }
     });
@@ -207,7 +205,7 @@ export class ServerAgents {
 
   /** From now on other servers know this one, and agents are told of others. */
   async #meetPeers(listening: string): Promise<void> {
-    const { options, peers, state, instanceId, metricRegistry } = this.#core;
+    const { options, peers, state, instanceId, metricRegistry } = this.core;
     const { membership, serverId, kubernetes } = options;
     const engine = state && await openEngine(state, {
       serverId,
@@ -239,12 +237,12 @@ export class ServerAgents {
    * @param node The only one whose record may have changed.
    */
   reconsider(node?: string): void {
-    const { registry } = this.#core;
+    const { registry } = this.core;
     // A change of one node's record is no reason to look at ten thousand others.
     const agents = node === undefined ? registry.links : registry.about(node);
-    const links = [...agents, ...this.#nodes.links];
+    const links = [...agents, ...this.nodes.links];
     reconsider(this.#trust!, links, node);
-    this.#nodes.reconsider(node);
+    this.nodes.reconsider(node);
   }
 
   /** Reads the records of nodes again, because it was asked for. */
@@ -269,15 +267,15 @@ export class ServerAgents {
     this.#lapses?.stop();
     this.#trust?.identity?.close();
     this.#duplicates.stop();
-    this.#core.forwarding.stop(reason);
+    this.core.forwarding.stop(reason);
     this.history.freeze();
-    for (const link of [...this.#core.registry.links]) link.close(reason);
+    for (const link of [...this.core.registry.links]) link.close(reason);
     this.#port.stop(reason);
     this.#listener?.close();
   }
 
   #warnOfAnonymous(address: string): void {
-    this.#core.log.warn(
+    this.core.log.warn(
       `agents need no certificate on ${address}: anybody who can connect there ` +
         "may become an agent and get connections for any target" +
         (this.#trust?.identity === undefined ? "" : " but joined nodes"),
@@ -286,24 +284,24 @@ export class ServerAgents {
   }
 
   #createPort(): AgentPort {
-    const { options, peers, forwarding } = this.#core;
+    const { options, peers, forwarding } = this.core;
     const { agents, serverId, messageBytesMax } = options;
     return new AgentPort({
       serverId,
       serverCount: () => peers.serverCount,
       peers: () => peers.announcement,
-      instanceId: this.#core.instanceId,
+      instanceId: this.core.instanceId,
       keepaliveMs: agents.keepaliveMs,
       ...(agents.firstStreamId === undefined
         ? {}
         : { firstStreamId: agents.firstStreamId }),
-      receiveBudget: this.#core.receiveBudget,
+      receiveBudget: this.core.receiveBudget,
       messageBytesMax,
       admit: (candidate) => this.#admitLink(candidate),
       timers: systemTimers,
       randomness: (bytes) => crypto.getRandomValues(bytes),
       methodsFor: (caller) => ({
-        ...this.#readiness.methods,
+        ...this.readiness.methods,
         ...this.#trust?.identity?.methods(caller),
         ...standingMethods({
           serverId,
@@ -312,7 +310,7 @@ export class ServerAgents {
           linksOf: (peer) => this.#duplicates.linksOf(peer),
           instancesOf: (peer) => this.#duplicates.instancesOf(peer),
         }, caller),
-        ...(forwarding.isServer(caller.identity) ? forwarding : this.#nodes)
+        ...(forwarding.isServer(caller.identity) ? forwarding : this.nodes)
           .methods(caller),
       }),
       isServer: (identity) => forwarding.isServer(identity),
@@ -322,7 +320,7 @@ export class ServerAgents {
   }
 
   #createDuplicates(): Duplicates {
-    const { options, log, metricRegistry: metrics } = this.#core;
+    const { options, log, metricRegistry: metrics } = this.core;
     return new Duplicates({
       policy: options.agents.duplicateIdentity ?? "warn",
       timers: systemTimers,
@@ -347,7 +345,7 @@ export class ServerAgents {
   }
 
   #observer(): AgentPortObserver {
-    const { metrics, log, limiter } = this.#core;
+    const { metrics, log, limiter } = this.core;
     return {
       ...withPacketLines(metrics.packetObserver("agent"), log, "agent"),
       datagramCut: () =>
@@ -366,17 +364,17 @@ export class ServerAgents {
       },
       changed: (link) => {
         this.#duplicates.changed(link);
-        this.#nodes.announced("changed", link);
+        this.nodes.announced("changed", link);
       },
       refused: (remoteAddress, reason, code) => {
         metrics.agentRefused();
         const line = `${remoteAddress}: ${reason}`;
-        this.#core.events.note("refused", line, { code });
+        this.core.events.note("refused", line, { code });
         log.event(line, { code }, lineKey(line));
       },
       counted: (change) => metrics.grpcConnections("Connect", change),
       ended: (end) => limiter.ended("agents", end),
-      left: () => this.#core.loadChanged(),
+      left: () => this.core.loadChanged(),
     };
   }
 
@@ -386,20 +384,20 @@ export class ServerAgents {
   }
 
   #linked(link: AgentLink): void {
-    this.#core.registry.add(link);
-    this.#core.metrics.linked(link);
-    this.#core.peers.linked(link.peer);
+    this.core.registry.add(link);
+    this.core.metrics.linked(link);
+    this.core.peers.linked(link.peer);
     this.#duplicates.linked(link);
-    this.#nodes.announced("linked", link);
-    this.#readiness.report();
+    this.nodes.announced("linked", link);
+    this.readiness.report();
     const { agentId, carrier, remoteAddress, software } = link.peer;
     this.history.linked(this.#nameOf(link), link);
-    this.#core.events.note(
+    this.core.events.note(
       "linked",
       `linked from ${remoteAddress} by ${software}, over ${carrier}`,
       { node: this.#nameOf(link) },
     );
-    this.#core.log.event("agent linked", {
+    this.core.log.event("agent linked", {
       agent: agentId,
       carrier,
       from: remoteAddress,
@@ -408,18 +406,18 @@ export class ServerAgents {
   }
 
   #unlinked(link: AgentLink, reason: string): void {
-    this.#core.registry.remove(link);
-    this.#core.metrics.unlinked(link);
-    this.#core.peers.unlinked(link.peer);
+    this.core.registry.remove(link);
+    this.core.metrics.unlinked(link);
+    this.core.peers.unlinked(link.peer);
     this.#duplicates.unlinked(link);
-    this.#nodes.unlinked(link);
-    this.#readiness.report();
+    this.nodes.unlinked(link);
+    this.readiness.report();
     const { agentId, remoteAddress } = link.peer;
     this.history.unlinked(this.#nameOf(link), reason);
-    this.#core.events.note("unlinked", `link lost: ${reason}`, {
+    this.core.events.note("unlinked", `link lost: ${reason}`, {
       node: this.#nameOf(link),
     });
-    this.#core.log.event(`agent gone: ${reason}`, {
+    this.core.log.event(`agent gone: ${reason}`, {
       agent: agentId,
       from: remoteAddress,
     });

@@ -66,7 +66,6 @@ export const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /** The parts of a server that all others use. */
 export class ServerCore {
-  readonly options: ServerOptions;
   readonly log: Log;
   /** What people are told has happened, beside the log. */
   readonly events = new RecentEvents();
@@ -94,18 +93,18 @@ export class ServerCore {
 
   #state: StateConnection | undefined;
 
-  /** To be called when less may be under way: the shutdown may wait for that. */
-  readonly loadChanged: () => void;
-
-  constructor(options: ServerOptions, output: Log, loadChanged: () => void) {
-    this.options = options;
+  constructor(
+    readonly options: ServerOptions,
+    output: Log,
+    /** To be called when less may be under way: the shutdown may wait for that. */
+    readonly loadChanged: () => void,
+  ) {
     this.metrics = new ServerMetrics(
       this.metricRegistry,
       systemTimers,
       options.metricsNodesMax,
     );
     const log = this.log = withEvents(output, this.events, EVENT_LINES);
-    this.loadChanged = loadChanged;
     this.files = new WatchedFiles({
       log,
       timers: systemTimers,
@@ -131,19 +130,7 @@ export class ServerCore {
       metrics: this.metricRegistry,
     });
     this.access = openAccess(options, log, this.metricRegistry);
-    this.peers = new Membership({
-      serverId: options.serverId,
-      instanceId: this.instanceId,
-      software: `tunnel/${VERSION}`,
-      serverCount: options.serverCount,
-      fixed: options.membership?.fixed ?? [],
-      strategies: options.strategies,
-      timers: systemTimers,
-      wallClock: Date.now,
-      metrics: this.metricRegistry,
-      warn: (line) => log.warn(line, { code: "TUN805" }, lineKey(line)),
-      event: (line) => log.event(line, {}, lineKey(line)),
-    });
+    this.peers = this.#membership();
     const { files, metrics, receiveBudget } = this;
     const { dials } = this.authorization;
     this.forwarding = new ServerForwarding({
@@ -163,6 +150,24 @@ export class ServerCore {
       log: new ConnectionLog(log, systemTimers, this.access),
       conduits: this.conduits,
       failed: (error, facts) => this.#dialFailed(error, facts),
+    });
+  }
+
+  /** The other servers: those that the options name, or that share the state. */
+  #membership(): Membership {
+    const { options, log } = this;
+    return new Membership({
+      serverId: options.serverId,
+      instanceId: this.instanceId,
+      software: `tunnel/${VERSION}`,
+      serverCount: options.serverCount,
+      fixed: options.membership?.fixed ?? [],
+      strategies: options.strategies,
+      timers: systemTimers,
+      wallClock: Date.now,
+      metrics: this.metricRegistry,
+      warn: (line) => log.warn(line, { code: "TUN805" }, lineKey(line)),
+      event: (line) => log.event(line, {}, lineKey(line)),
     });
   }
 

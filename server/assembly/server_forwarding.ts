@@ -46,13 +46,11 @@ export interface ForwardingParts {
 export class ServerForwarding {
   /** Absent unless it was asked for. */
   readonly forwarder: PeerForwarder | undefined;
-  readonly #parts: ForwardingParts;
   readonly #frontend: PeerFrontend;
   #identity: ServerIdentity | undefined;
   #credentials: Credentials | undefined;
 
-  constructor(parts: ForwardingParts) {
-    this.#parts = parts;
+  constructor(private readonly parts: ForwardingParts) {
     this.#frontend = this.#createFrontend();
     if (parts.options.peerForwarding !== true) return;
     if (parts.options.agents.identity === undefined) {
@@ -65,7 +63,7 @@ export class ServerForwarding {
   openTrust(identity: ServerIdentity | undefined): void {
     this.#identity = identity;
     if (this.forwarder === undefined || identity === undefined) return;
-    const { files } = this.#parts;
+    const { files } = this.parts;
     this.#credentials = files.credentials("other-servers", identity.files);
   }
 
@@ -84,7 +82,7 @@ export class ServerForwarding {
   }
 
   #createForwarder(): PeerForwarder {
-    const { options, metrics, log, receiveBudget, hasPolicy } = this.#parts;
+    const { options, metrics, log, receiveBudget, hasPolicy } = this.parts;
     const { serverId, messageBytesMax, agents } = options;
     return new PeerForwarder({
       serverId,
@@ -109,7 +107,7 @@ export class ServerForwarding {
   }
 
   #createFrontend(): PeerFrontend {
-    const { options, metrics, log, hasPolicy, dial } = this.#parts;
+    const { options, metrics, log, hasPolicy, dial } = this.parts;
     return new PeerFrontend({
       timers: systemTimers,
       observer: withPacketLines(

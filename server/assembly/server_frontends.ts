@@ -22,17 +22,15 @@ import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 
 /** The callers' side of one server. */
 export class ServerFrontends {
-  readonly #core: ServerCore;
   readonly #port: FrontendPort;
   #listener: BoundListener | undefined;
   #kubelet: KubeletPort | undefined;
 
   /** @param publicMethods Of gRPC; they answer every client. */
   constructor(
-    core: ServerCore,
+    private readonly core: ServerCore,
     publicMethods: Readonly<Record<string, MethodHandler>>,
   ) {
-    this.#core = core;
     this.#port = this.#createPort(publicMethods);
   }
 
@@ -43,7 +41,7 @@ export class ServerFrontends {
    * @throws {CredentialsError | ListenError}
    */
   async listen(): Promise<string> {
-    const { options, limiter, files, metrics, log } = this.#core;
+    const { options, limiter, files, metrics, log } = this.core;
     this.#listener = await listenFrontend({
       listen: options.frontend.listen,
       tls: options.tls,
@@ -70,7 +68,7 @@ export class ServerFrontends {
   async listenKubelet(
     agentFiles: CredentialFiles,
   ): Promise<string | undefined> {
-    const core = this.#core;
+    const core = this.core;
     const { kubelet, tls } = core.options;
     if (kubelet === undefined) return undefined;
     // Loaded when wanted: most servers have no such port.
@@ -128,8 +126,7 @@ export class ServerFrontends {
   #createPort(
     publicMethods: Readonly<Record<string, MethodHandler>>,
   ): FrontendPort {
-    const { options, dialer, metrics, log, limiter, receiveBudget } =
-      this.#core;
+    const { options, dialer, metrics, log, limiter, receiveBudget } = this.core;
     const { frontend, messageBytesMax } = options;
     const dial: Dialer["dial"] = (order, answer) => dialer.dial(order, answer);
     const observer = withPacketLines(

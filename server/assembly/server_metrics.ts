@@ -46,8 +46,6 @@ const STREAM_ERROR_PACKET = "Unknown";
 
 /** The counters of a server. */
 export class ServerMetrics {
-  readonly #clock: Clock;
-  readonly #registry: MetricRegistry;
   readonly #upstream: UpstreamFamilies;
   readonly #ours: OwnFamilies;
   readonly #nodes: NodeMetrics;
@@ -55,10 +53,12 @@ export class ServerMetrics {
   readonly #toAgent: Series;
 
   /** @param nodesMax Nodes with labels of their own. */
-  constructor(registry: MetricRegistry, clock: Clock, nodesMax?: number) {
+  constructor(
+    private readonly registry: MetricRegistry,
+    private readonly clock: Clock,
+    nodesMax?: number,
+  ) {
     this.#nodes = new NodeMetrics(nodesMax);
-    this.#clock = clock;
-    this.#registry = registry;
     this.#upstream = upstreamFamilies(registry);
     this.#ours = ownFamilies(registry);
     this.#fromAgent = this.#ours.bytes.with("from_agent");
@@ -76,25 +76,25 @@ export class ServerMetrics {
 
   /** Adds what is known by looking at the agents. */
   watch(agents: Registry): void {
-    this.#nodes.register(this.#registry, () => agents.links);
+    this.#nodes.register(this.registry, () => agents.links);
     const backends = () =>
       agents.agentCounts().map(({ strategy, agents }) =>
         [[strategy], agents] as const
       );
-    this.#registry.computedLabelled(
+    this.registry.computedLabelled(
       "gauge",
       `${UPSTREAM_PREFIX}ready_backends`,
       "Number of konnectivity agent connected to the proxy server",
       ["proxy_strategy"],
       backends,
     );
-    this.#registry.computed(
+    this.registry.computed(
       "gauge",
       `${UPSTREAM_PREFIX}ready_backend_connections`,
       "Number of konnectivity agent connected to the proxy server. DEPRECATED, please use ready_backends",
       () => agents.agentCounts()[0]?.agents ?? 0,
     );
-    this.#registry.computedLabelled(
+    this.registry.computedLabelled(
       "gauge",
       `${SERVER_PREFIX}links`,
       "Agents' links, by carrier.",
@@ -110,13 +110,13 @@ export class ServerMetrics {
       }
       return sum;
     };
-    this.#registry.computed(
+    this.registry.computed(
       "gauge",
       `${SERVER_PREFIX}bulk_connections`,
       "Connections that move in bulk now.",
       bulkOf((bulkConduits) => bulkConduits),
     );
-    this.#registry.computed(
+    this.registry.computed(
       "gauge",
       `${SERVER_PREFIX}bulk_links`,
       "Links that carry bulk now; new connections avoid them.",
@@ -126,13 +126,13 @@ export class ServerMetrics {
 
   /** Adds what waits for slow readers. */
   watchBudget(budget: ReceiveBudget): void {
-    this.#registry.computed(
+    this.registry.computed(
       "gauge",
       `${SERVER_PREFIX}waiting_bytes`,
       "Bytes received that nobody has taken yet, of all connections.",
       () => budget.bytes,
     );
-    this.#registry.computed(
+    this.registry.computed(
       "counter",
       `${SERVER_PREFIX}budget_resets_total`,
       "Connections reset because too much waited in this process.",
@@ -153,7 +153,7 @@ export class ServerMetrics {
   /** For the dialer. */
   dialObserver(loadChanged: () => void): DialObserver {
     const counts: ConduitCounts = {
-      clock: this.#clock,
+      clock: this.clock,
       fromAgent: this.#fromAgent,
       toAgent: this.#toAgent,
       ended: (end, conduit) => {
@@ -204,7 +204,7 @@ export class ServerMetrics {
     }
     this.#upstream.established.add(-1);
     this.#ours.conduitEnds.with(kind).add();
-    this.#upstream.lifeSeconds.observe((this.#clock.now() - startMs) / 1000);
+    this.#upstream.lifeSeconds.observe((this.clock.now() - startMs) / 1000);
   }
 
   /** For everything that carries packets with callers or agents. */
@@ -268,49 +268,44 @@ interface ConduitCounts {
 /** Counts one conduit. Small, because idle conduits are many. */
 class ConduitCount implements ConduitObserver {
   readonly startMs: number;
-  readonly path: DialPath;
   fromAgent = 0;
   toAgent = 0;
-  readonly #counts: ConduitCounts;
-  readonly #node: NodeCount;
 
-  constructor(counts: ConduitCounts, path: DialPath, node: NodeCount) {
-    this.#counts = counts;
-    this.#node = node;
-    this.path = path;
+  constructor(
+    private readonly counts: ConduitCounts,
+    readonly path: DialPath,
+    private readonly node: NodeCount,
+  ) {
     this.startMs = counts.clock.now();
   }
 
   received(bytes: number): void {
     this.fromAgent += bytes;
-    this.#node.fromNode += bytes;
-    this.#counts.fromAgent.add(bytes);
+    this.node.fromNode += bytes;
+    this.counts.fromAgent.add(bytes);
   }
 
   sent(bytes: number): void {
     this.toAgent += bytes;
-    this.#node.toNode += bytes;
-    this.#counts.toAgent.add(bytes);
+    this.node.toNode += bytes;
+    this.counts.toAgent.add(bytes);
   }
 
   ended(end: ConduitEnd): void {
-    this.#node.open--;
-    this.#counts.ended(end, this);
+    this.node.open--;
+    this.counts.ended(end, this);
   }
 }
 
 /** Looking a series up by two labels for each packet would cost more than it. */
 class PacketSeries {
-  readonly #find: (type: string) => Series;
   readonly #known = new Map<string, Series>();
 
-  constructor(find: (type: string) => Series) {
-    this.#find = find;
-  }
+  constructor(private readonly find: (type: string) => Series) {}
 
   of(type: string): Series {
     let series = this.#known.get(type);
-    if (series === undefined) this.#known.set(type, series = this.#find(type));
+    if (series === undefined) this.#known.set(type, series = this.find(type));
     return series;
   }
 }

@@ -30,19 +30,15 @@ import type { ServerCore } from "./server_core.ts";
 
 /** Discovery, announcements and dials of nodes. */
 export class ServerNodes {
-  readonly #core: ServerCore;
-  readonly #admit: (candidate: LinkCandidate) => LinkAuthorization;
   readonly #virtualAddresses = new VirtualAddresses(systemTimers);
   readonly #frontend: NodeFrontend;
   #discovery: ServerDiscovery | undefined;
 
   /** @param admit Whether a peer may be an agent. */
   constructor(
-    core: ServerCore,
-    admit: (candidate: LinkCandidate) => LinkAuthorization,
+    private readonly core: ServerCore,
+    private readonly admit: (candidate: LinkCandidate) => LinkAuthorization,
   ) {
-    this.#core = core;
-    this.#admit = admit;
     const { options, log, metrics, dialer } = core;
     const connections = metrics.nodeConnections;
     this.#frontend = new NodeFrontend({
@@ -68,7 +64,7 @@ export class ServerNodes {
   async openDiscovery(
     records: StateEngine | undefined,
   ): Promise<ServerDiscovery | undefined> {
-    const core = this.#core;
+    const core = this.core;
     const { options, authorization } = core;
     if (options.discovery === undefined) return undefined;
     // Loaded when wanted: most servers have no catalog.
@@ -82,7 +78,7 @@ export class ServerNodes {
       receiveBudget: core.receiveBudget,
       limiter: core.limiter.limiter,
       server: options.serverId,
-      admit: this.#admit,
+      admit: this.admit,
       rules: authorization,
       letsAnonymous: options.agents.allowAnonymous,
       ...await announcedElsewhere(core, records),

@@ -53,17 +53,16 @@ export const LAST_REQUESTS_MS = 200;
 
 /** Takes a server from running to closed, once. Idempotent. */
 export class Shutdown {
-  readonly #steps: ShutdownSteps;
-  readonly #timers: Timers;
   readonly #finished = Promise.withResolvers<void>();
   #state: "running" | "draining" | "leaving" | "last" | "closing" = "running";
   #deadline: Timer | undefined;
   #arrivals: Timer | undefined;
   readonly #successor: SuccessorWait;
 
-  constructor(steps: ShutdownSteps, timers: Timers) {
-    this.#steps = steps;
-    this.#timers = timers;
+  constructor(
+    private readonly steps: ShutdownSteps,
+    private readonly timers: Timers,
+  ) {
     this.#successor = new SuccessorWait(timers, () => this.loadChanged());
   }
 
@@ -80,7 +79,7 @@ export class Shutdown {
   begin(timeoutMs: number): void {
     if (this.#state !== "running") return;
     this.#state = "draining";
-    this.#steps.announce();
+    this.steps.announce();
     this.#limit(timeoutMs);
     this.loadChanged();
   }
@@ -96,7 +95,7 @@ export class Shutdown {
     if (this.#state !== "running" && this.#state !== "draining") return;
     this.#successor.set(0);
     // Again: others may have connected since.
-    this.#steps.announce();
+    this.steps.announce();
     this.#leave(ARRIVAL_MS);
     this.#limit(timeoutMs);
   }
@@ -105,10 +104,10 @@ export class Shutdown {
   loadChanged(): void {
     const isWaiting = this.#state === "draining" ||
       (this.#state === "leaving" && this.#arrivals === undefined);
-    if (!isWaiting || this.#successor.isOn || this.#steps.load() > 0) return;
+    if (!isWaiting || this.#successor.isOn || this.steps.load() > 0) return;
     if (this.#state === "draining") {
-      if (this.#steps.letGo()) return this.#leave(ARRIVAL_MS);
-      if (this.#steps.refuse()) return this.#leave(LAST_REQUESTS_MS);
+      if (this.steps.letGo()) return this.#leave(ARRIVAL_MS);
+      if (this.steps.refuse()) return this.#leave(LAST_REQUESTS_MS);
     }
     this.#last("the server is stopping");
   }
@@ -116,11 +115,11 @@ export class Shutdown {
   /** Whoever is cut off at the end has not just begun. */
   #last(reason: string): void {
     if (this.#state === "closing") return;
-    this.#steps.refuse();
-    if (!this.#steps.refuseDials()) return this.now(reason);
+    this.steps.refuse();
+    if (!this.steps.refuseDials()) return this.now(reason);
     this.#state = "last";
     this.#arrivals?.cancel();
-    this.#arrivals = this.#timers.after(
+    this.#arrivals = this.timers.after(
       LAST_REQUESTS_MS,
       () => this.now(reason),
     );
@@ -129,12 +128,12 @@ export class Shutdown {
   /** Ends without waiting any longer. */
   now(reason: string): void {
     if (this.#state === "closing") return;
-    if (this.#state === "running") this.#steps.announce();
+    if (this.#state === "running") this.steps.announce();
     this.#state = "closing";
     this.#deadline?.cancel();
     this.#arrivals?.cancel();
     this.#successor.set(0);
-    this.#steps.closeAll(reason).then(
+    this.steps.closeAll(reason).then(
       this.#finished.resolve,
       this.#finished.reject,
     );
@@ -142,12 +141,12 @@ export class Shutdown {
 
   #limit(timeoutMs: number): void {
     if (timeoutMs === 0) return this.now("the server is stopping");
-    this.#deadline ??= this.#timers.after(timeoutMs, () => {
+    this.#deadline ??= this.timers.after(timeoutMs, () => {
       const end = () =>
         this.#last(`the server stopped after ${timeoutMs / 1000} s of grace`);
-      if (this.#state !== "draining" || !this.#steps.letGo()) return end();
+      if (this.#state !== "draining" || !this.steps.letGo()) return end();
       this.#leave(ARRIVAL_MS);
-      this.#deadline = this.#timers.after(ARRIVAL_MS, end);
+      this.#deadline = this.timers.after(ARRIVAL_MS, end);
     });
   }
 
@@ -155,7 +154,7 @@ export class Shutdown {
   #leave(arrivalMs: number): void {
     this.#state = "leaving";
     this.#arrivals?.cancel();
-    this.#arrivals = this.#timers.after(arrivalMs, () => {
+    this.#arrivals = this.timers.after(arrivalMs, () => {
       this.#arrivals = undefined;
       this.loadChanged();
     });

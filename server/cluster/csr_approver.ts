@@ -75,7 +75,6 @@ export interface CsrApproverOptions extends CsrPolicyOptions {
 
 /** Follows requests, and approves or denies agents' ones. */
 export class CsrApprover {
-  readonly #options: CsrApproverOptions;
   readonly #requests: ListWatch<CertificateSigningRequest>;
   readonly #backoff: Backoff;
   readonly #stopping = new AbortController();
@@ -90,9 +89,8 @@ export class CsrApprover {
   /** Set while the API server is left alone. */
   #retryTimer: Timer | undefined;
 
-  constructor(options: CsrApproverOptions) {
+  constructor(private readonly options: CsrApproverOptions) {
     const { client, timers, random, observer } = options;
-    this.#options = options;
     this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
     this.#requests = new ListWatch({
       client,
@@ -177,7 +175,7 @@ export class CsrApprover {
    * time, should it be this one's alone.
    */
   #failed(name: string, error: Error): void {
-    const { observer, timers } = this.#options;
+    const { observer, timers } = this.options;
     observer.decided("failed");
     this.#due.add(name);
     // Another one has failed for the same reason, most likely.
@@ -197,7 +195,7 @@ export class CsrApprover {
   async #decide(name: string): Promise<void> {
     let request = this.#requests.objects.get(name);
     for (let conflicts = 0; request !== undefined; conflicts++) {
-      const decision = await decideCsr(request, this.#options);
+      const decision = await decideCsr(request, this.options);
       try {
         await this.#write(request, decision);
         this.#report(request, decision);
@@ -214,7 +212,7 @@ export class CsrApprover {
 
   async #read(name: string): Promise<CertificateSigningRequest | undefined> {
     try {
-      return await this.#options.client.get<CertificateSigningRequest>(
+      return await this.options.client.get<CertificateSigningRequest>(
         pathOf(CERTIFICATE_SIGNING_REQUESTS, { name }),
         this.#request,
       );
@@ -246,7 +244,7 @@ export class CsrApprover {
       };
     const conditions = [...request.status?.conditions ?? [], condition];
     // As it was read, so that what was decided about is what is approved.
-    await this.#options.client.replace(
+    await this.options.client.replace(
       pathOf(CERTIFICATE_SIGNING_REQUESTS, {
         name: name!,
         subresource: "approval",
@@ -259,7 +257,7 @@ export class CsrApprover {
   #wait(name: string, { kind }: CsrDecision): void {
     if (kind !== "wait") return void this.#waiting.delete(name);
     this.#waiting.add(name);
-    this.#waitTimer ??= this.#options.timers.after(LOOK_AGAIN_MS, () => {
+    this.#waitTimer ??= this.options.timers.after(LOOK_AGAIN_MS, () => {
       this.#waitTimer = undefined;
       for (const name of this.#waiting) this.#due.add(name);
       this.#work();
@@ -267,7 +265,7 @@ export class CsrApprover {
   }
 
   #report(request: CertificateSigningRequest, decision: CsrDecision): void {
-    const { observer } = this.#options;
+    const { observer } = this.options;
     const { metadata: { name }, spec: { username = "" } } = request;
     const what = `CertificateSigningRequest ${name} of ${
       JSON.stringify(username)

@@ -25,14 +25,12 @@ const TIMEOUT_MS = 2_000;
 
 /** Remembers what nodes are called. */
 export class NodeAddresses {
-  readonly #client: Pick<KubernetesClient, "get">;
-  readonly #clock: Clock;
   readonly #known = new Map<string, { found: Identifiers; untilMs: number }>();
 
-  constructor(client: Pick<KubernetesClient, "get">, clock: Clock) {
-    this.#client = client;
-    this.#clock = clock;
-  }
+  constructor(
+    private readonly client: Pick<KubernetesClient, "get">,
+    private readonly clock: Clock,
+  ) {}
 
   /**
    * @throws {KubernetesError | KubernetesConfigError} When it cannot be asked.
@@ -40,10 +38,10 @@ export class NodeAddresses {
    */
   async of(nodeName: string): Promise<Identifiers> {
     const known = this.#known.get(nodeName);
-    if (known !== undefined && this.#clock.now() < known.untilMs) {
+    if (known !== undefined && this.clock.now() < known.untilMs) {
       return known.found;
     }
-    const untilMs = this.#clock.now() + BELIEVED_MS;
+    const untilMs = this.clock.now() + BELIEVED_MS;
     const found = identifiersOf(await this.#read(nodeName));
     if (this.#known.size >= NODES_MAX) this.#known.clear();
     this.#known.set(nodeName, { found, untilMs });
@@ -53,7 +51,7 @@ export class NodeAddresses {
   async #read(name: string): Promise<Node | undefined> {
     try {
       const path = pathOf(NODES, { name });
-      return await this.#client.get<Node>(path, { timeoutMs: TIMEOUT_MS });
+      return await this.client.get<Node>(path, { timeoutMs: TIMEOUT_MS });
     } catch (error) {
       if (error instanceof KubernetesError && error.code === 404) {
         return undefined;

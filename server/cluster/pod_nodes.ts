@@ -30,8 +30,6 @@ export interface BoundPod {
 
 /** Remembers where Pods run. */
 export class PodNodes {
-  readonly #client: Pick<KubernetesClient, "get">;
-  readonly #clock: Clock;
   readonly #known = new Map<
     string,
     { readonly nodeName: string | undefined; readonly untilMs: number }
@@ -39,17 +37,17 @@ export class PodNodes {
   /** The server has no right to ask; agents are many. */
   #forbidden: { readonly error: Error; readonly untilMs: number } | undefined;
 
-  constructor(client: Pick<KubernetesClient, "get">, clock: Clock) {
-    this.#client = client;
-    this.#clock = clock;
-  }
+  constructor(
+    private readonly client: Pick<KubernetesClient, "get">,
+    private readonly clock: Clock,
+  ) {}
 
   /**
    * @returns `undefined` when there is no such Pod, or it runs nowhere yet.
    * @throws {KubernetesError | KubernetesConfigError} When it cannot be asked.
    */
   async of(pod: BoundPod): Promise<string | undefined> {
-    const now = this.#clock.now();
+    const now = this.clock.now();
     const known = this.#known.get(pod.podUid);
     if (known !== undefined && now < known.untilMs) return known.nodeName;
     if (this.#forbidden !== undefined && now < this.#forbidden.untilMs) {
@@ -74,7 +72,7 @@ export class PodNodes {
   ): Promise<string | undefined> {
     try {
       const path = pathOf(PODS, { namespace, name: podName });
-      const { metadata, spec } = await this.#client.get<Pod>(path, {
+      const { metadata, spec } = await this.client.get<Pod>(path, {
         timeoutMs: TIMEOUT_MS,
       });
       if (metadata.uid !== podUid) return undefined;

@@ -52,7 +52,6 @@ type Lane = Map<string, Waiting[]>;
 
 /** Runs reviews, as many at once as may be. */
 export class ReviewQueue {
-  readonly #clock: Clock;
   readonly #lanes: Readonly<Record<Standing, Lane>> = {
     good: new Map(),
     unknown: new Map(),
@@ -64,9 +63,7 @@ export class ReviewQueue {
   readonly #good = new Set<string>();
   readonly #bad = new Set<string>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   /** Tokens that wait for their turn. */
   get waiting(): number {
@@ -89,7 +86,7 @@ export class ReviewQueue {
     const refuse = (why: string) => reject(new TooManyReviewsError(why));
     const lane = this.#lanes[this.#standingOf(source)];
     if (!lane.has(source) && this.#mayBegin(source)) begin();
-    else this.#wait(source, { sinceMs: this.#clock.now(), begin, refuse });
+    else this.#wait(source, { sinceMs: this.clock.now(), begin, refuse });
     return promise;
   }
 
@@ -169,7 +166,7 @@ export class ReviewQueue {
       for (const [source, own] of lane) {
         if (!this.#mayBegin(source)) continue;
         const next = this.#taken(lane, source, own, own.shift()!);
-        const waitedMs = this.#clock.now() - next.sinceMs;
+        const waitedMs = this.clock.now() - next.sinceMs;
         if (waitedMs <= TURN_WAIT_MS) next.begin();
         else next.refuse(`its turn did not come in ${TURN_WAIT_MS} ms`);
         return true;

@@ -80,7 +80,6 @@ export interface ServerLeaseOptions {
 
 /** Publishes one server's lease, and renews it. */
 export class ServerLease {
-  readonly #options: ServerLeaseOptions;
   readonly #collection: string;
   readonly #path: string;
   readonly #stopping = new AbortController();
@@ -96,9 +95,8 @@ export class ServerLease {
   #culledMs = -Infinity;
   #stopped: Promise<void> | undefined;
 
-  constructor(options: ServerLeaseOptions) {
+  constructor(private readonly options: ServerLeaseOptions) {
     const { serverId, namespace } = options;
-    this.#options = options;
     this.#collection = pathOf(LEASES, { namespace });
     this.#path = pathOf(LEASES, { namespace, name: leaseName(serverId) });
   }
@@ -139,7 +137,7 @@ export class ServerLease {
       const isOver = error instanceof KubernetesError &&
         (error.code === 404 || error.code === 409);
       if (isOver) return;
-      this.#options.observer.warn(
+      this.options.observer.warn(
         `the server's lease stays until it expires: ${error.message}`,
         "TUN806",
       );
@@ -147,7 +145,7 @@ export class ServerLease {
   }
 
   async #work(): Promise<void> {
-    const { timers, renewMs = RENEW_MS } = this.#options;
+    const { timers, renewMs = RENEW_MS } = this.options;
     this.#isDue = false;
     await this.#attempt("renew the server's lease", () => this.#renew());
     if (timers.now() - this.#culledMs >= RENEW_MS) {
@@ -172,7 +170,7 @@ export class ServerLease {
       const { message } = worldly("task", error, isKubernetesTrouble);
       // Once for a row of failures: the next one is due in 15 s.
       if (!this.#hasFailed) {
-        this.#options.observer.warn(`cannot ${what}: ${message}`, "TUN806");
+        this.options.observer.warn(`cannot ${what}: ${message}`, "TUN806");
       }
       this.#hasFailed = true;
     }
@@ -181,7 +179,7 @@ export class ServerLease {
   // --- Our own -------------------------------------------------------------------
 
   async #renew(): Promise<void> {
-    const { client } = this.#options;
+    const { client } = this.options;
     const written = this.#lease?.spec?.renewTime;
     try {
       this.#lease = this.#lease === undefined
@@ -213,7 +211,7 @@ export class ServerLease {
 
   /** Both of them notice: each finds what the other one has written. */
   #noteTaken(): void {
-    const { timers, serverId, observer } = this.#options;
+    const { timers, serverId, observer } = this.options;
     observer.taken();
     this.#takenMs ??= timers.now();
     if (this.#saidTaken || timers.now() - this.#takenMs < ONE_ID_MS) return;
@@ -227,8 +225,8 @@ export class ServerLease {
   }
 
   #fresh(old?: Lease): Lease {
-    const { serverId, namespace, labels, wallClock } = this.#options;
-    const annotations = this.#options.annotations?.();
+    const { serverId, namespace, labels, wallClock } = this.options;
+    const annotations = this.options.annotations?.();
     return {
       apiVersion: LEASES.apiVersion,
       kind: "Lease",
@@ -257,13 +255,13 @@ export class ServerLease {
   // --- Those of servers that are gone ----------------------------------------------
 
   async #cull(): Promise<void> {
-    const { labels, wallClock, observer } = this.#options;
+    const { labels, wallClock, observer } = this.options;
     const labelSelector = Object.entries(labels)
       .map(([key, value]) => `${key}=${value}`).join(",");
     const { items } = await this.#counted(
       observer.listed,
       () =>
-        this.#options.client.get<ObjectList<Lease>>(this.#collection, {
+        this.options.client.get<ObjectList<Lease>>(this.#collection, {
           ...this.#request,
           query: { labelSelector },
         }),
@@ -273,7 +271,7 @@ export class ServerLease {
       const endMs = leaseEndMs(lease);
       if (endMs !== undefined && endMs > wallClock()) continue;
       if (name === undefined || resourceVersion === undefined) continue;
-      const { namespace } = this.#options;
+      const { namespace } = this.options;
       const path = pathOf(LEASES, { namespace, name });
       try {
         await this.#delete(path, { ...this.#request, resourceVersion });
@@ -291,7 +289,7 @@ export class ServerLease {
     path: string,
     options: RequestOptions & { readonly resourceVersion?: string },
   ): Promise<void> {
-    const { client, observer } = this.#options;
+    const { client, observer } = this.options;
     return this.#counted(observer.deleted, () => client.delete(path, options));
   }
 
@@ -299,7 +297,7 @@ export class ServerLease {
     report: LeaseObserver["listed"],
     action: () => Promise<T>,
   ): Promise<T> {
-    const { timers } = this.#options;
+    const { timers } = this.options;
     const beginMs = timers.now();
     try {
       const result = await action();

@@ -24,8 +24,6 @@ export const REMEMBERED_MAX = 10_000;
 /** Reviews tokens, and remembers those that are good. */
 export class TokenReviews {
   readonly #review: (token: string) => Promise<ReviewedToken>;
-  readonly #clock: Clock;
-  readonly #rememberedMax: number;
   readonly #queue: ReviewQueue;
   /** By the token's SHA-256: a dump of this process holds no token. */
   readonly #known = new Map<
@@ -40,12 +38,10 @@ export class TokenReviews {
    */
   constructor(
     review: (token: string) => Promise<ReviewedToken>,
-    clock: Clock,
-    rememberedMax = REMEMBERED_MAX,
+    private readonly clock: Clock,
+    private readonly rememberedMax = REMEMBERED_MAX,
   ) {
     this.#review = review;
-    this.#clock = clock;
-    this.#rememberedMax = rememberedMax;
     this.#queue = new ReviewQueue(clock);
   }
 
@@ -56,7 +52,7 @@ export class TokenReviews {
   async of(token: string, source: string): Promise<ReviewedToken> {
     const hash = sha256(token);
     const known = this.#known.get(hash);
-    if (known !== undefined && this.#clock.now() < known.untilMs) {
+    if (known !== undefined && this.clock.now() < known.untilMs) {
       return known.found;
     }
     this.#known.delete(hash);
@@ -71,7 +67,7 @@ export class TokenReviews {
   }
 
   async #ask(hash: string, token: string): Promise<ReviewedToken> {
-    const beginMs = this.#clock.now();
+    const beginMs = this.clock.now();
     const found = await this.#review(token);
     if (found.kind === "service-account") {
       this.#remember(hash, found, beginMs + BELIEVED_MS);
@@ -80,7 +76,7 @@ export class TokenReviews {
   }
 
   #remember(hash: string, found: ReviewedToken, untilMs: number): void {
-    if (this.#known.size >= this.#rememberedMax) {
+    if (this.#known.size >= this.rememberedMax) {
       const [oldest] = this.#known.keys();
       this.#known.delete(oldest!);
     }

@@ -18,13 +18,10 @@ export interface PeerForwarderOptions extends PeerServerOptions {
 
 /** See the module description. */
 export class PeerForwarder implements Forwarder {
-  readonly #options: PeerForwarderOptions;
   /** By id and address: one that has moved is another one. */
   readonly #servers = new Map<string, PeerServer>();
 
-  constructor(options: PeerForwarderOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: PeerForwarderOptions) {}
 
   /** Servers with a channel. */
   get servers(): number {
@@ -47,8 +44,8 @@ export class PeerForwarder implements Forwarder {
     if (known !== undefined) return known;
     const server: PeerServer = new PeerServer(
       peer,
-      this.#options.upstreamTo(peer),
-      this.#options,
+      this.options.upstreamTo(peer),
+      this.options,
       () => {
         if (this.#servers.get(key) === server) this.#servers.delete(key);
       },

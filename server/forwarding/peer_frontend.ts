@@ -48,15 +48,12 @@ export interface PeerFrontendOptions {
 
 /** Serves dials of other servers, on all connections to the agent port. */
 export class PeerFrontend {
-  readonly #options: PeerFrontendOptions;
   /** Dials and conduits, by the id of their server. */
   readonly #load = new Map<string, number>();
   /** What is to be done when a conduit to a target is over. */
   readonly #ends = new WeakMap<Conduit, () => void>();
 
-  constructor(options: PeerFrontendOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: PeerFrontendOptions) {}
 
   /** Dials and conduits that came from a server. */
   loadOf(serverId: string): number {
@@ -70,7 +67,7 @@ export class PeerFrontend {
       readonly remoteAddress: string;
     },
   ): Readonly<Record<string, MethodHandler>> {
-    const { timers, observer, messageBytesMax, isServer } = this.#options;
+    const { timers, observer, messageBytesMax, isServer } = this.options;
     const serve = proxyService({
       timers,
       observer,
@@ -102,7 +99,7 @@ export class PeerFrontend {
       return this.#dial(this.#requested(target, context), answer);
     } catch (error) {
       if (!(error instanceof DialError)) throw error;
-      this.#options.refused(remoteAddress, error.message);
+      this.options.refused(remoteAddress, error.message);
       answer.failed(error);
       return { cancel() {} };
     }
@@ -114,7 +111,7 @@ export class PeerFrontend {
     { metadata, id, trace, takeEarlyData }: DialContext,
   ): CallerDial {
     const { caller, hasPolicy } = decodeForwarded(metadata);
-    if (hasPolicy && !this.#options.hasPolicy) {
+    if (hasPolicy && !this.options.hasPolicy) {
       throw new DialError(
         "refused",
         `Cannot take this dial: server ${caller.forwardedBy} has a policy, ` +
@@ -140,7 +137,7 @@ export class PeerFrontend {
   /** @throws {DialError} */
   #dial(request: CallerDial, answer: DialAnswer): PendingDial {
     const over = this.#count(request.caller.forwardedBy!);
-    const pending = this.#options.dial(request, {
+    const pending = this.options.dial(request, {
       connected: (conduit) => {
         this.#ends.set(conduit, over);
         answer.connected(conduit);

@@ -54,9 +54,7 @@ export interface PeerServerOptions {
 export class PeerServer {
   readonly name: string;
   readonly serverId: string;
-  readonly #options: PeerServerOptions;
   readonly #channel: Channel;
-  readonly #idle: () => void;
   /** The connection that was used last. */
   #last: ChannelConnection | undefined;
   /** Since when there is an attempt to connect. */
@@ -69,13 +67,11 @@ export class PeerServer {
   constructor(
     peer: Peer,
     upstream: Upstream,
-    options: PeerServerOptions,
-    idle: () => void,
+    private readonly options: PeerServerOptions,
+    private readonly idle: () => void,
   ) {
     this.name = peerName(peer);
     this.serverId = peer.serverId;
-    this.#options = options;
-    this.#idle = idle;
     const { timers, keepalive, receiveBudget } = options;
     this.#channel = new Channel({
       upstream,
@@ -90,15 +86,15 @@ export class PeerServer {
   }
 
   get timers(): Timers {
-    return this.#options.timers;
+    return this.options.timers;
   }
 
   get observer(): PacketObserver {
-    return this.#options.observer;
+    return this.options.observer;
   }
 
   get messageBytesMax(): number {
-    return this.#options.messageBytesMax;
+    return this.options.messageBytesMax;
   }
 
   /** Dials and conduits. */
@@ -163,7 +159,7 @@ export class PeerServer {
     this.#timer?.cancel();
     this.#timer = this.timers.after(PEER_IDLE_MS, () => {
       this.#channel.close("nothing was forwarded for a while");
-      this.#idle();
+      this.idle();
     });
   }
 
@@ -186,13 +182,13 @@ export class PeerServer {
 
   /** What it is told of a dial. @throws {DialError} */
   describe({ caller }: CallerDial): Uint8Array {
-    const { hasPolicy, serverId } = this.#options;
+    const { hasPolicy, serverId } = this.options;
     return encodeForwarded({ caller, hasPolicy }, serverId);
   }
 
   /** Whether its name is for this caller, as the names of nodes are. */
   mayBeNamed({ caller }: CallerDial): boolean {
-    return !this.#options.hasPolicy && caller.node === undefined;
+    return !this.options.hasPolicy && caller.node === undefined;
   }
 
   /** Ends everything. */

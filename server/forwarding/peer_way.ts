@@ -45,11 +45,9 @@ const CONNECTIONS_MAX = 3;
 export class PeerWay implements DialWay {
   readonly leadsTo: PeerServer;
   readonly agentId = undefined;
-  readonly #request: IdentifiedDial;
 
-  constructor(server: PeerServer, request: IdentifiedDial) {
+  constructor(server: PeerServer, private readonly request: IdentifiedDial) {
     this.leadsTo = server;
-    this.#request = request;
   }
 
   get forwardedTo(): string {
@@ -85,7 +83,7 @@ export class PeerWay implements DialWay {
   }
 
   dial(events: DialEvents, options: LinkDialOptions): PendingDial {
-    const dial = new PeerDial(this.leadsTo, this.#request, events, options);
+    const dial = new PeerDial(this.leadsTo, this.request, events, options);
     dial.start();
     return dial;
   }
@@ -93,14 +91,14 @@ export class PeerWay implements DialWay {
   /** The other server knows its agents, and says which one it was. */
   named(error: DialError): DialError {
     const { reason, message } = error;
-    const { address } = this.#request.target;
+    const { address } = this.request.target;
     if (reason === "link-lost") {
       return new DialError(
         reason,
         `Cannot dial ${address}: ${this.name} was lost: ${message}`,
       );
     }
-    if (reason !== "no-agent" || !this.leadsTo.mayBeNamed(this.#request)) {
+    if (reason !== "no-agent" || !this.leadsTo.mayBeNamed(this.request)) {
       return error;
     }
     return new DialError(
@@ -113,9 +111,6 @@ export class PeerWay implements DialWay {
 }
 
 class PeerDial implements PendingDial {
-  readonly #server: PeerServer;
-  readonly #request: IdentifiedDial;
-  readonly #events: DialEvents;
   #state: "waiting" | "asked" | "connected" | "over" = "waiting";
   /** Connections that were made for it, and how often it was asked. */
   #connections = 0;
@@ -127,23 +122,20 @@ class PeerDial implements PendingDial {
   readonly #trace: TraceContext | undefined;
 
   constructor(
-    server: PeerServer,
-    request: IdentifiedDial,
-    events: DialEvents,
+    private readonly server: PeerServer,
+    private readonly request: IdentifiedDial,
+    private readonly events: DialEvents,
     options: LinkDialOptions,
   ) {
-    this.#server = server;
-    this.#request = request;
-    this.#events = events;
     this.#early = options.earlyData ?? new Uint8Array(0);
     this.#trace = options.trace;
   }
 
   start(): void {
-    const refusal = this.#server.enter();
+    const refusal = this.server.enter();
     if (refusal === undefined) return this.#go();
     this.#state = "over";
-    this.#events.onFailed(refusal);
+    this.events.onFailed(refusal);
   }
 
   cancel(): void {
@@ -168,16 +160,16 @@ class PeerDial implements PendingDial {
 
   #go(): void {
     this.#state = "waiting";
-    const connection = this.#server.take();
+    const connection = this.server.take();
     if (connection !== undefined) return this.#ask(connection);
     if (++this.#connections > CONNECTIONS_MAX) {
       return this.#lost("it refuses calls on each new connection");
     }
-    this.#wait ??= this.#server.timers.after(
+    this.#wait ??= this.server.timers.after(
       PEER_CONNECT_MS,
       () => this.#lost(`no connection within ${PEER_CONNECT_MS} ms`),
     );
-    const connecting = this.#server.connect().then(
+    const connecting = this.server.connect().then(
       () => {
         if (this.#state === "waiting") this.#go();
       },
@@ -192,14 +184,14 @@ class PeerDial implements PendingDial {
     this.#wait?.cancel();
     this.#wait = undefined;
     this.#state = "asked";
-    const { timers, observer, messageBytesMax } = this.#server;
+    const { timers, observer, messageBytesMax } = this.server;
     const { authority, scheme, http2 } = connection;
     const asks = ++this.#asks;
-    const pending = dialProxy(http2, this.#request.target, {
+    const pending = dialProxy(http2, this.request.target, {
       onConnected: (conduit) => {
         this.#pending = undefined;
         this.#state = "connected";
-        this.#events.onConnected(conduit);
+        this.events.onConnected(conduit);
       },
       onFailed: (error) => this.#onFailed(error, connection),
     }, {
@@ -207,7 +199,7 @@ class PeerDial implements PendingDial {
       scheme,
       metadata,
       timers,
-      dialId: dialIdOf(this.#request.id),
+      dialId: dialIdOf(this.request.id),
       observer,
       messageBytesMax,
       observing: {
@@ -223,11 +215,11 @@ class PeerDial implements PendingDial {
   }
 
   #metadata(): Metadata | DialError {
-    const { node, oneAgent } = this.#request;
+    const { node, oneAgent } = this.request;
     const trace = this.#trace;
     try {
       return new Metadata({
-        [FORWARDED_FIELD]: this.#server.describe(this.#request),
+        [FORWARDED_FIELD]: this.server.describe(this.request),
         ...(node === undefined ? {} : { [NODE_FIELD]: node }),
         ...(oneAgent === true ? { [ONE_AGENT_FIELD]: "true" } : {}),
         ...(trace === undefined
@@ -256,7 +248,7 @@ class PeerDial implements PendingDial {
 
   #fail(error: DialError): void {
     this.#over();
-    this.#events.onFailed(error);
+    this.events.onFailed(error);
   }
 
   /** The dial, or what came of it. */
@@ -264,7 +256,7 @@ class PeerDial implements PendingDial {
     if (this.#state === "over") return;
     this.#state = "over";
     this.#wait?.cancel();
-    this.#server.leave();
+    this.server.leave();
   }
 }
 

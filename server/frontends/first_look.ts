@@ -23,8 +23,6 @@ export type Sniffed = (protocol: SniffedProtocol, stream: Stream) => void;
 
 /** See the module description. */
 export class FirstLook implements StreamUser {
-  readonly #stream: Stream;
-  readonly #sniffed: Sniffed;
   readonly #timer: Timer;
   #first = new Uint8Array(0);
   #isOver = false;
@@ -33,9 +31,11 @@ export class FirstLook implements StreamUser {
    * @param sniffed Called at most once. Not called, and the stream closed, when
    *   the client leaves first or says too little for too long.
    */
-  constructor(stream: Stream, timers: Timers, sniffed: Sniffed) {
-    this.#stream = stream;
-    this.#sniffed = sniffed;
+  constructor(
+    private readonly stream: Stream,
+    timers: Timers,
+    private readonly sniffed: Sniffed,
+  ) {
     this.#timer = timers.after(CONNECT_HEAD_TIMEOUT_MS, () => this.#giveUp());
     stream.notify(this);
   }
@@ -64,14 +64,14 @@ export class FirstLook implements StreamUser {
       if (protocol === undefined) continue;
       this.#isOver = true;
       this.#timer.cancel();
-      this.#sniffed(protocol, new PeekedStream(this.#stream, this.#first));
+      this.sniffed(protocol, new PeekedStream(this.stream, this.#first));
     }
   }
 
   /** A client that is gone before it asked for anything needs no answer. */
   #readOnce(): number {
     try {
-      return this.#stream.read(shared);
+      return this.stream.read(shared);
     } catch {
       return 0;
     }
@@ -87,6 +87,6 @@ export class FirstLook implements StreamUser {
   #giveUp(): void {
     this.#isOver = true;
     this.#timer.cancel();
-    this.#stream.close();
+    this.stream.close();
   }
 }

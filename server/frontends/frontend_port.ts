@@ -54,15 +54,13 @@ const PING_TIMEOUT_MS = 20_000;
 
 /** Serves accepted connections of callers. */
 export class FrontendPort {
-  readonly #options: FrontendPortOptions;
   /** One for all clients: idle ones are many, and each should cost little. */
   readonly #connect: ConnectSessionOptions<Caller>;
   readonly #connections = new Set<Connection>();
   /** Why whoever still comes is to go elsewhere. */
   #ending: string | undefined;
 
-  constructor(options: FrontendPortOptions) {
-    this.#options = options;
+  constructor(private readonly options: FrontendPortOptions) {
     this.#connect = {
       ...options.connect,
       closed: () => options.counted("http1", -1),
@@ -77,7 +75,7 @@ export class FrontendPort {
   accept(stream: Stream, shared: SharedLimits = UNSHARED): void {
     new FirstLook(
       stream,
-      this.#options.timers,
+      this.options.timers,
       (protocol, stream) => this.#serve(stream, protocol, shared),
     ).start();
   }
@@ -110,33 +108,33 @@ export class FrontendPort {
         return this.#serveHttp1(stream, shared);
     }
     const reason = WHY_NOT[protocol];
-    this.#options.turnedAway(stream.remoteAddress, reason);
-    if (protocol === "unknown" && this.#options.mode !== "http-connect") {
+    this.options.turnedAway(stream.remoteAddress, reason);
+    if (protocol === "unknown" && this.options.mode !== "http-connect") {
       // An invalid preface (RFC 9113 §3.4): the engine says what it saw.
       this.#serveHttp2(stream, shared);
     } else unawaited("socket", turnAway(stream, protocol, reason));
   }
 
   #servable(protocol: SniffedProtocol): "http1" | "http2" | undefined {
-    const { mode } = this.#options;
+    const { mode } = this.options;
     if (protocol === "http2" && mode !== "http-connect") return "http2";
     if (protocol === "http1" && mode !== "grpc") return "http1";
     return undefined;
   }
 
   #serveHttp1(stream: Stream, shared: SharedLimits): void {
-    this.#options.counted("http1", 1);
+    this.options.counted("http1", 1);
     new ConnectSession(conduitOf(stream), stream, this.#connect, shared);
   }
 
   #serveHttp2(stream: Stream, sharedLimits: SharedLimits): void {
-    const { timers, keepaliveMs, counted, ended } = this.#options;
-    const router = this.#options.routerFor(stream);
+    const { timers, keepaliveMs, counted, ended } = this.options;
+    const router = this.options.routerFor(stream);
     const connection = new Connection({
       role: "server",
       clock: timers,
       keepalive: { intervalMs: keepaliveMs, timeoutMs: PING_TIMEOUT_MS },
-      receiveBudget: this.#options.receiveBudget,
+      receiveBudget: this.options.receiveBudget,
       sharedLimits,
       events: {
         onStream: (stream) => router.accept(stream),

@@ -82,7 +82,6 @@ export interface NodeCalls {
 
 /** Serves dials of nodes, on all connections to the agent port. */
 export class NodeFrontend {
-  readonly #options: NodeFrontendOptions;
   /** Connections and dials, by node. */
   readonly #load = new Map<string, number>();
   /** Those with a connection. */
@@ -90,9 +89,7 @@ export class NodeFrontend {
   /** Counts up whenever who was admitted might not be any more. */
   #trustVersion = 0;
 
-  constructor(options: NodeFrontendOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: NodeFrontendOptions) {}
 
   /** Callers that have a connection, to be authorized again with agents. */
   get links(): readonly NodeCalls[] {
@@ -108,7 +105,7 @@ export class NodeFrontend {
   methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
     const node = provenNames(caller.identity)?.[0];
     if (node === undefined) return { [PROXY_PATH]: refuseNobody };
-    const { timers, observer, messageBytesMax } = this.#options;
+    const { timers, observer, messageBytesMax } = this.options;
     const calls = new NodeCaller(caller, node);
     const serve = proxyService({
       timers,
@@ -162,7 +159,7 @@ export class NodeFrontend {
       if (refusal === undefined) calls.admittedAt = version;
       return refusal;
     };
-    const decision = this.#options.admit({ peer: calls.peer, token: "" });
+    const decision = this.options.admit({ peer: calls.peer, token: "" });
     return decision instanceof Promise
       ? decision.then(admitted)
       : admitted(decision);
@@ -208,7 +205,7 @@ export class NodeFrontend {
       isOver = true;
     };
     const request = { ...meant, id, trace, caller, takeEarlyData };
-    const pending = this.#options.dial(request, {
+    const pending = this.options.dial(request, {
       connected: (conduit) => {
         // Counted on by who joins it.
         answer.connected(conduit);
@@ -243,7 +240,7 @@ export class NodeFrontend {
       throw error;
     }
     if (!isVirtualAddress(host)) return asked;
-    const found = this.#options.resolve(host);
+    const found = this.options.resolve(host);
     if (found === undefined) {
       return new DialError(
         "no-agent",
@@ -265,7 +262,7 @@ export class NodeFrontend {
     conduit: Conduit,
     target: Conduit,
   ): Promise<void> {
-    this.#options.counted(1);
+    this.options.counted(1);
     this.#count(calls, 1);
     calls.conduits.add(conduit);
     this.#callers.add(calls);
@@ -278,7 +275,7 @@ export class NodeFrontend {
     calls.conduits.delete(conduit);
     if (calls.conduits.size === 0) this.#callers.delete(calls);
     this.#count(calls, -1);
-    this.#options.counted(-1);
+    this.options.counted(-1);
   }
 
   async #authorizeAgain(calls: NodeCaller): Promise<void> {
@@ -298,7 +295,7 @@ export class NodeFrontend {
     error: DialError,
     answer: DialAnswer,
   ): PendingDial {
-    this.#options.refused(remoteAddress, error.message);
+    this.options.refused(remoteAddress, error.message);
     answer.failed(error);
     return { cancel: () => {} };
   }

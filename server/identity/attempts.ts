@@ -56,16 +56,15 @@ class Bucket {
 
 /** Limits attempts, of one source and of all together. */
 export class JoinAttempts {
-  readonly #clock: Clock;
-  readonly #burst: number;
   readonly #all: Bucket;
   /** Least recently seen first: a `Map` keeps the order of insertion. */
   readonly #sources = new Map<string, Bucket>();
 
   /** @param burst What a source may do at once. */
-  constructor(clock: Clock, burst: number = ATTEMPTS_BURST) {
-    this.#clock = clock;
-    this.#burst = burst;
+  constructor(
+    private readonly clock: Clock,
+    private readonly burst: number = ATTEMPTS_BURST,
+  ) {
     this.#all = new Bucket(
       ALL_ATTEMPTS_BURST,
       ALL_ATTEMPTS_PER_SECOND,
@@ -85,7 +84,7 @@ export class JoinAttempts {
    * @returns 0 when it may go on, or after how many milliseconds to try again.
    */
   begin(remoteAddress: string): number {
-    const nowMs = this.#clock.now();
+    const nowMs = this.clock.now();
     const bucket = this.#bucketOf(remoteAddress, nowMs);
     const waitMs = Math.max(bucket.waitMs(nowMs), this.#all.waitMs(nowMs));
     if (waitMs > 0) return waitMs;
@@ -96,14 +95,14 @@ export class JoinAttempts {
 
   /** The attempt that was begun was refused. */
   refused(remoteAddress: string): void {
-    this.#bucketOf(remoteAddress, this.#clock.now())
+    this.#bucketOf(remoteAddress, this.clock.now())
       .take(REFUSED_ATTEMPT_COST - 1);
   }
 
   #bucketOf(remoteAddress: string, nowMs: number): Bucket {
     const source = sourceOf(remoteAddress);
     const bucket = this.#sources.get(source) ??
-      new Bucket(this.#burst, ATTEMPTS_PER_SECOND, nowMs);
+      new Bucket(this.burst, ATTEMPTS_PER_SECOND, nowMs);
     this.#sources.delete(source);
     this.#sources.set(source, bucket);
     if (this.#sources.size > SOURCES_MAX) {

@@ -17,18 +17,15 @@ const MAC_BYTES = 32;
 
 /** Makes and checks nonces. */
 export class Challenges {
-  readonly #clock: Clock;
   /** Of this process: a restart makes nodes ask again, no more. */
   readonly #key = crypto.getRandomValues(new Uint8Array(32));
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   /** A nonce for a caller at `remoteAddress`. */
   make(remoteAddress: string): Uint8Array<ArrayBuffer> {
     const nonce = new Uint8Array(TIME_BYTES + MAC_BYTES);
-    new DataView(nonce.buffer).setFloat64(0, this.#clock.now());
+    new DataView(nonce.buffer).setFloat64(0, this.clock.now());
     nonce.set(
       this.#mac(nonce.subarray(0, TIME_BYTES), remoteAddress),
       TIME_BYTES,
@@ -43,7 +40,7 @@ export class Challenges {
     const mac = this.#mac(time, remoteAddress);
     if (!timingSafeEqual(mac, nonce.subarray(TIME_BYTES))) return false;
     const madeMs = new DataView(nonce.buffer, nonce.byteOffset).getFloat64(0);
-    return this.#clock.now() - madeMs < CHALLENGE_VALID_MS;
+    return this.clock.now() - madeMs < CHALLENGE_VALID_MS;
   }
 
   #mac(time: Uint8Array, remoteAddress: string) {

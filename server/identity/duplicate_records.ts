@@ -32,34 +32,28 @@ export interface DuplicateRecord {
 
 /** The records of a state. */
 export class DuplicateRecords {
-  readonly #state: StateEngine;
-
-  constructor(state: StateEngine) {
-    this.#state = state;
-  }
+  constructor(private readonly state: StateEngine) {}
 
   async write(record: DuplicateRecord): Promise<void> {
     const text = JSON.stringify(record, null, 2) + "\n";
-    await this.#state.transact((change) =>
-      change.put(keyOf(record.node), text)
-    );
+    await this.state.transact((change) => change.put(keyOf(record.node), text));
   }
 
   /** A person has dealt with the node. */
   async remove(node: string): Promise<void> {
     // Nearly always there is none, and nothing to wait for.
-    if (await this.#state.look(keyOf(node)) === undefined) return;
-    await this.#state.transact((change) => change.remove(keyOf(node)));
+    if (await this.state.look(keyOf(node)) === undefined) return;
+    await this.state.transact((change) => change.remove(keyOf(node)));
   }
 
   /** Of all nodes that have one; what cannot be read is left out. */
   async list(): Promise<ReadonlyMap<string, DuplicateRecord>> {
     const found = new Map<string, DuplicateRecord>();
-    for (const file of await this.#state.list(FOLDER)) {
+    for (const file of await this.state.list(FOLDER)) {
       const node = nodeOfFile(file);
       if (node === undefined) continue;
       try {
-        const text = await this.#state.look(keyOf(node));
+        const text = await this.state.look(keyOf(node));
         const record = JSON.parse(text ?? "null") as
           | Partial<DuplicateRecord>
           | null;

@@ -47,15 +47,12 @@ export interface TakenClaim {
 
 /** The grants of all joined nodes, in memory. */
 export class GrantedAddresses {
-  readonly #options: GrantedAddressesOptions;
   readonly #granted = new Map<string, Identifiers>();
   #loading: Promise<void> | undefined;
   /** Admitted without a certificate and without a token. */
   readonly #unauthenticated = new WeakSet<PeerIdentity>();
 
-  constructor(options: GrantedAddressesOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: GrantedAddressesOptions) {}
 
   /** It was asked for, so changes have to be noted. */
   get isWanted(): boolean {
@@ -74,7 +71,7 @@ export class GrantedAddresses {
 
   /** Reads all records that can be read. */
   async load(): Promise<void> {
-    const names = new Set(await this.#options.nodes.names());
+    const names = new Set(await this.options.nodes.names());
     for (const name of names) this.note(name);
     for (const name of this.#granted.keys()) {
       if (!names.has(name)) this.#granted.delete(name);
@@ -84,7 +81,7 @@ export class GrantedAddresses {
   /** A node's record was written or removed. */
   note(node: string): void {
     try {
-      const record = this.#options.nodes.read(node);
+      const record = this.options.nodes.read(node);
       if (record === undefined) return void this.#granted.delete(node);
       const granted = parseIdentifiers(record.identifiers, "server");
       this.#granted.set(node, granted);
@@ -93,7 +90,7 @@ export class GrantedAddresses {
         error instanceof IdentifiersError;
       if (!isKnown) throw error;
       // What it was granted before stays its own.
-      this.#options.log.error(error.message, {
+      this.options.log.error(error.message, {
         code: tunnelCodeOf(error) ?? "TUN801",
       });
     }
@@ -104,7 +101,7 @@ export class GrantedAddresses {
     const claims = claimsOf(claimed);
     if (claims.length === 0) return undefined;
     for (const [node, own] of this.#granted) {
-      for (const granted of [own, this.#options.grants(node)]) {
+      for (const granted of [own, this.options.grants(node)]) {
         if (granted === NO_IDENTIFIERS) continue;
         const rights = claimsOf(granted);
         const claim = claims.find((one) =>

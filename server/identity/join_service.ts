@@ -116,13 +116,11 @@ const TOKEN_STATUS: Readonly<Record<TokenRefusal["reason"], StatusCode>> = {
 
 /** Serves the identity calls of all connections. */
 export class JoinService {
-  readonly #options: JoinServiceOptions;
   readonly #challenges: Challenges;
   readonly #attempts: JoinAttempts;
   readonly #renewals: JoinAttempts;
 
-  constructor(options: JoinServiceOptions) {
-    this.#options = options;
+  constructor(private readonly options: JoinServiceOptions) {
     this.#challenges = new Challenges(options.clock);
     this.#attempts = new JoinAttempts(options.clock);
     this.#renewals = new JoinAttempts(options.clock, RENEWALS_BURST);
@@ -150,7 +148,7 @@ export class JoinService {
           this.#begin(this.#attempts, caller.remoteAddress);
           return StandingAnswer.encode({
             ...UNREFUSED,
-            now: new Date(this.#options.now()).toISOString(),
+            now: new Date(this.options.now()).toISOString(),
             ...await this.#tokenProblem(JoinRequest.decode(bytes)),
           });
         },
@@ -168,13 +166,13 @@ export class JoinService {
         caller,
         async (bytes) => {
           const { trusted } = AuthoritiesRequest.decode(bytes);
-          const own = ownCertificate(this.#options, caller.identity);
+          const own = ownCertificate(this.options, caller.identity);
           if (own.isOurs && own.node !== undefined) {
             const { publicKeySha256 } = caller.identity.certificate!;
-            const { trust } = this.#options;
+            const { trust } = this.options;
             await trust.note(own.node, publicKeySha256, trusted);
           }
-          const { bundle } = this.#options.authorities();
+          const { bundle } = this.options.authorities();
           const authorities = new TextEncoder().encode(bundle);
           return AuthoritiesAnswer.encode({ authorities });
         },
@@ -187,7 +185,7 @@ export class JoinService {
     { remoteAddress }: ConnectionPeer,
     handler: (request: Uint8Array) => Promise<Uint8Array>,
   ): MethodHandler {
-    const { log, counted } = this.#options;
+    const { log, counted } = this.options;
     return unaryMethod(async (request, { metadata }) => {
       try {
         const parent = readTraceparent(metadata.texts(TRACEPARENT_FIELD));
@@ -216,7 +214,7 @@ export class JoinService {
   async #tokenProblem(
     { token, node }: JoinRequest,
   ): Promise<Pick<StandingAnswer, "refusal" | "code"> | undefined> {
-    const { tokens, nodes, now } = this.#options;
+    const { tokens, nodes, now } = this.options;
     checkNodeName(node, isJoinableName(node), JOINABLE_NAME_RULE);
     // Of nobody's key: a token that its own node has used is used up here.
     const use = { node, publicKeySha256: "" };
@@ -244,7 +242,7 @@ export class JoinService {
     const csr = await readSigningRequest(request.csr);
     const { publicKeySha256 } = csr;
     const use = { node, publicKeySha256 };
-    const { state, tokens, nodes, now, log, granted: taken } = this.#options;
+    const { state, tokens, nodes, now, log, granted: taken } = this.options;
     // Without a token a caller makes no other wait, and learns nothing of names.
     await tokens.check(token, use, now());
     const { answer, joined } = await state.transact(async (change) => {
@@ -307,7 +305,7 @@ export class JoinService {
       host: host.includes(node) ? [] : [node],
       uid: uid.includes(node) ? [] : [node],
     };
-    const { granted } = this.#options;
+    const { granted } = this.options;
     await granted.loaded();
     const taken = granted.taken(claims);
     if (taken === undefined) return;
@@ -325,14 +323,14 @@ export class JoinService {
     caller: ConnectionPeer,
   ): Promise<EnrolmentOutcome> {
     const { node } = request;
-    const own = ownCertificate(this.#options, caller.identity);
+    const own = ownCertificate(this.options, caller.identity);
     const isCertified = own.isOurs && own.node === node;
     if (isCertified) this.#begin(this.#renewals, `node ${node}`);
     else this.#begin(this.#attempts, caller.remoteAddress);
     checkNodeName(node, isNodeName(node), NODE_NAME_RULE);
     const csr = await readSigningRequest(request.csr);
     if (!isCertified) await this.#checkProof(request, csr, caller);
-    const { state, nodes, log } = this.#options;
+    const { state, nodes, log } = this.options;
     return await state.transact(async (change) => {
       const record = await nodes.readNow(node, change);
       const standing = standingProblem(node, record, csr.publicKeySha256);
@@ -394,7 +392,7 @@ export class JoinService {
     { publicKey }: SigningRequest,
     change: StateTransaction,
   ): Promise<EnrolmentOutcome> {
-    const { nodes, authorities, now, certificateLifeMs } = this.#options;
+    const { nodes, authorities, now, certificateLifeMs } = this.options;
     if (record.state === "pending") {
       await nodes.write(record, change);
       const reason = `${record.name} waits for approval: ` +
@@ -460,7 +458,7 @@ export class JoinService {
       );
     }
     if (!(error instanceof StateError)) throw error;
-    this.#options.log.error(error.message, {
+    this.options.log.error(error.message, {
       code: tunnelCodeOf(error) ?? "TUN801",
     });
     return new GrpcError(

@@ -50,21 +50,17 @@ const FOLDER = "nodes";
 
 /** The records of nodes in a state. */
 export class NodeStore {
-  readonly #state: StateEngine;
-
-  constructor(state: StateEngine) {
-    this.#state = state;
-  }
+  constructor(private readonly state: StateEngine) {}
 
   /** Others may have changed a node, and `read` not know it yet. */
   get mayLag(): boolean {
-    return this.#state.mayLag;
+    return this.state.mayLag;
   }
 
   /** @returns `undefined` for a node nobody knows. @throws {StateError} */
   read(name: string): NodeRecord | undefined {
     if (!isNodeName(name)) return undefined;
-    return this.#parse(name, this.#state.peek(nodeKey(name)));
+    return this.#parse(name, this.state.peek(nodeKey(name)));
   }
 
   /**
@@ -75,7 +71,7 @@ export class NodeStore {
    */
   async readNow(
     name: string,
-    records: Pick<StateTransaction, "read"> = this.#state,
+    records: Pick<StateTransaction, "read"> = this.state,
   ): Promise<NodeRecord | undefined> {
     if (!isNodeName(name)) return undefined;
     return this.#parse(name, await records.read(nodeKey(name)));
@@ -83,7 +79,7 @@ export class NodeStore {
 
   /** Of all nodes, whose records may be damaged. */
   async names(): Promise<string[]> {
-    const files = await this.#state.list(FOLDER);
+    const files = await this.state.list(FOLDER);
     return files.flatMap((file) => nodeOfFile(file) ?? []);
   }
 
@@ -112,7 +108,7 @@ export class NodeStore {
     name: string,
     change: (record: NodeRecord) => NodeRecord,
   ): Promise<NodeRecord | undefined> {
-    return this.#state.transact(async (transaction) => {
+    return this.state.transact(async (transaction) => {
       const record = await this.readNow(name, transaction);
       if (record === undefined) return undefined;
       const changed = change(record);
@@ -130,7 +126,7 @@ export class NodeStore {
    */
   forget(name: string, tokens: Pick<TokenStore, "spend">): Promise<boolean> {
     if (!isNodeName(name)) return Promise.resolve(false);
-    return this.#state.transact(async (change) => {
+    return this.state.transact(async (change) => {
       await tokens.spend(name, change);
       return await change.remove(nodeKey(name));
     });
@@ -139,7 +135,7 @@ export class NodeStore {
   #parse(name: string, text: string | undefined): NodeRecord | undefined {
     if (text === undefined) return undefined;
     const key = nodeKey(name);
-    const state = this.#state;
+    const state = this.state;
     const record = parseRecord(state, key, text) as Partial<NodeRecord>;
     const isWhole = record?.name === name &&
       STATES.has(record.state ?? "") &&

@@ -92,7 +92,6 @@ export class ServerIdentity {
   readonly #state: StateEngine;
   /** What is this server's alone. */
   readonly #local: StateDirectory;
-  readonly #options: ServerIdentityOptions;
   readonly #log: Log;
   readonly #service: JoinService;
   readonly #trust: TrustNotes;
@@ -116,14 +115,13 @@ export class ServerIdentity {
   private constructor(
     { engine: state, local }: OpenState,
     authorities: Authorities,
-    options: ServerIdentityOptions,
+    private readonly options: ServerIdentityOptions,
     { log, metrics, grants, trustsOthers, admitsAnonymous }:
       ServerIdentityEnvironment,
   ) {
     this.#state = state;
     this.#local = local;
     this.#authorities = authorities;
-    this.#options = options;
     this.#log = log;
     const nodes = new NodeStore(state);
     const trusted = () => this.#authorities;
@@ -300,7 +298,7 @@ export class ServerIdentity {
 
   /** Records where agents connect, for `tunnel token create`. */
   noteAddress(agents: string): Promise<boolean> {
-    const { serverNames } = this.#options;
+    const { serverNames } = this.options;
     const serving = { agents, names: serverNames };
     return noteAddress(this.#local, serving, (line) => this.#warnUnkept(line));
   }
@@ -377,7 +375,7 @@ export class ServerIdentity {
 
   /** Files that follow from the authorities. @returns Whether the leaf is new. */
   #renewFiles(): Promise<boolean> {
-    const { serverNames } = this.#options;
+    const { serverNames } = this.options;
     return this.#local.exclusively(async () => {
       const warn = (line: string) => this.#warnUnkept(line);
       await repairBundle(this.#local, this.#authorities, warn);

@@ -105,11 +105,7 @@ const REFUSAL_CODES: Readonly<Record<TokenRefusal["reason"], Code>> = {
 
 /** The tokens of a state. */
 export class TokenStore {
-  readonly #state: StateEngine;
-
-  constructor(state: StateEngine) {
-    this.#state = state;
-  }
+  constructor(private readonly state: StateEngine) {}
 
   /**
    * Makes a token.
@@ -136,19 +132,19 @@ export class TokenStore {
       ...content,
     };
     const text = JSON.stringify(record, null, 2) + "\n";
-    await this.#state.transact((change) => change.put(tokenKey(id), text));
+    await this.state.transact((change) => change.put(tokenKey(id), text));
     return { token: formatJoinToken({ authorityPin, id, secret }), record };
   }
 
   /** All tokens, oldest first. @throws {StateError} */
   async list(nowMs: number): Promise<ListedToken[]> {
     const tokens: ListedToken[] = [];
-    for (const name of await this.#state.list(FOLDER)) {
+    for (const name of await this.state.list(FOLDER)) {
       const id = /^(.+)\.json$/.exec(name)?.[1];
       if (id === undefined || !isTokenId(id)) continue;
-      const record = await readToken(this.#state, id);
+      const record = await readToken(this.state, id);
       if (record === undefined) continue; // Revoked just now.
-      const usedBy = (await usesOf(this.#state, id))
+      const usedBy = (await usesOf(this.state, id))
         .map(({ node }) => node || "(forgotten)");
       tokens.push({ ...record, usedBy, state: stateOf(record, usedBy, nowMs) });
     }
@@ -158,7 +154,7 @@ export class TokenStore {
   /** @returns Whether there was such a token. */
   async revoke(id: string): Promise<boolean> {
     if (!isTokenId(id)) return false;
-    const state = this.#state;
+    const state = this.state;
     const existed = await state.transact((change) =>
       change.remove(tokenKey(id))
     );
@@ -183,7 +179,7 @@ export class TokenStore {
     token: JoinToken,
     use: TokenUse,
     nowMs: number,
-    records: StateRecords = this.#state,
+    records: StateRecords = this.state,
   ): Promise<TokenRecord> {
     const record = await readToken(records, token.id);
     if (record === undefined || !isSecret(token.secret, record.secretHash)) {

@@ -20,11 +20,7 @@ export interface TrustNotesOptions {
 
 /** Records in nodes' records which authorities they trust. */
 export class TrustNotes {
-  readonly #options: TrustNotesOptions;
-
-  constructor(options: TrustNotesOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: TrustNotesOptions) {}
 
   /**
    * A node announces which authorities it trusts. An announcement with a key that
@@ -39,7 +35,7 @@ export class TrustNotes {
     publicKeySha256: string,
     announced: readonly string[],
   ): Promise<void> {
-    const { nodes, authorities } = this.#options;
+    const { nodes, authorities } = this.options;
     const { next, previous } = authorities();
     if (next === undefined && previous === undefined) return;
     const trusts = readAuthorityIds(announced);

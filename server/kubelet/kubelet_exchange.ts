@@ -91,7 +91,6 @@ interface HeadReader<Head> {
 /** See the module description. */
 export class KubeletExchange {
   readonly #caller: Socket;
-  readonly #options: ExchangeOptions;
   readonly #abort = new AbortController();
   /** Has started when the caller's side is read to its end. */
   #following: Promise<void> | undefined;
@@ -100,15 +99,14 @@ export class KubeletExchange {
   #status = 0;
   #phase: "asking" | "switched" | "over" = "asking";
 
-  constructor(caller: Stream, options: ExchangeOptions) {
+  constructor(caller: Stream, private readonly options: ExchangeOptions) {
     this.#caller = new Socket(caller);
-    this.#options = options;
   }
 
   /** Serves the connection to its end. Never rejects for the world's reasons. */
   async run(): Promise<void> {
     let request: KubeletRequest | undefined;
-    const { timers, observer } = this.#options;
+    const { timers, observer } = this.options;
     const startedMs = timers.now();
     try {
       const head = await this.#within(
@@ -147,11 +145,11 @@ export class KubeletExchange {
     this.#following = this.#followCaller(request, connected.promise);
     let kubelet: Socket;
     try {
-      const { routing } = this.#options;
+      const { routing } = this.options;
       const { stream } = this.#caller;
       const route = await routeOf(request, stream, routing);
       signal.throwIfAborted();
-      const socket = await this.#options.connect(route, stream, signal);
+      const socket = await this.options.connect(route, stream, signal);
       kubelet = this.#kubelet = new Socket(socket);
       await kubelet.writeAll(forwardedHead(request, route.address));
       connected.resolve(kubelet);
@@ -320,7 +318,7 @@ export class KubeletExchange {
     }
     this.#status = refusal.status;
     const isDial = isDialFailure(error);
-    this.#options.observer.refused(this.#caller.stream, refusal, isDial);
+    this.options.observer.refused(this.#caller.stream, refusal, isDial);
     const { status, message } = refusal;
     try {
       await this.#say(refusalBytes(status, message));
@@ -336,7 +334,7 @@ export class KubeletExchange {
    */
   async #hangUp(socket: Socket, ended: Promise<void>): Promise<void> {
     const ending = socket.closeWrite().then(() => ended).catch(() => {});
-    await atMost(this.#options.timers, HANG_UP_MS, ending);
+    await atMost(this.options.timers, HANG_UP_MS, ending);
     socket.close();
   }
 
@@ -353,7 +351,7 @@ export class KubeletExchange {
     action: Promise<T>,
     late: () => Error,
   ): Promise<T> {
-    const { timers } = this.#options;
+    const { timers } = this.options;
     return within({ timers, timeoutMs, late }, action);
   }
 }

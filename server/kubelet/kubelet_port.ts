@@ -64,7 +64,6 @@ export interface KubeletEnvironment {
 
 /** See the module description. */
 export class KubeletPort {
-  readonly #environment: KubeletEnvironment;
   readonly #exchange: ExchangeOptions;
   readonly #lookups: NodeLookups | undefined;
   readonly #acceptor: TlsAcceptor;
@@ -77,9 +76,11 @@ export class KubeletPort {
    *
    * @throws {ListenError | KubernetesConfigError}
    */
-  constructor(options: KubeletOptions, environment: KubeletEnvironment) {
+  constructor(
+    options: KubeletOptions,
+    private readonly environment: KubeletEnvironment,
+  ) {
     const { log, timers, dial, kubelets } = environment;
-    this.#environment = environment;
     const { lookups, localhostPorts } = options;
     this.#lookups = lookups &&
       new NodeLookups(connectKubernetes(lookups, timers), timers);
@@ -137,8 +138,8 @@ export class KubeletPort {
   async serve(socket: Stream): Promise<void> {
     const refusal = this.#refusalFor(socket);
     if (refusal !== undefined) {
-      this.#environment.turnedAway();
-      this.#environment.log.event(
+      this.environment.turnedAway();
+      this.environment.log.event(
         `${socket.remoteAddress}: ${refusal.message}`,
       );
       return await turnAway(socket, refusal);
@@ -163,7 +164,7 @@ export class KubeletPort {
   }
 
   async #accept(conn: Stream): Promise<void> {
-    const { limiter, turnedAway, log } = this.#environment;
+    const { limiter, turnedAway, log } = this.environment;
     const admitted = limiter.enter(conn.remoteAddress, () => conn.close());
     if (admitted === undefined) return conn.close();
     let socket: Stream;

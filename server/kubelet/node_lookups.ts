@@ -43,17 +43,15 @@ export interface LookupClient extends Disposable {
 
 /** See the module description. */
 export class NodeLookups implements Disposable {
-  readonly #client: LookupClient;
-  readonly #clock: Clock;
   readonly #answers = new Map<
     string,
     { readonly object: Promise<unknown>; readonly untilMs: number }
   >();
 
-  constructor(client: LookupClient, clock: Clock) {
-    this.#client = client;
-    this.#clock = clock;
-  }
+  constructor(
+    private readonly client: LookupClient,
+    private readonly clock: Clock,
+  ) {}
 
   /** @throws {MessageError} When there is no such pod, or nobody can tell. */
   async nodeOfPod(namespace: string, name: string): Promise<string> {
@@ -77,7 +75,7 @@ export class NodeLookups implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#client[Symbol.dispose]();
+    this.client[Symbol.dispose]();
   }
 
   #get<T>(
@@ -85,13 +83,13 @@ export class NodeLookups implements Disposable {
     where: { readonly namespace?: string; readonly name: string },
   ): Promise<T> {
     const path = pathOf(resource, where);
-    const now = this.#clock.now();
+    const now = this.clock.now();
     const known = this.#answers.get(path);
     if (known !== undefined && now < known.untilMs) {
       return known.object as Promise<T>;
     }
     if (this.#answers.size >= ANSWERS_MAX) this.#answers.clear();
-    const object = this.#client.get<T>(path, { timeoutMs: TIMEOUT_MS })
+    const object = this.client.get<T>(path, { timeoutMs: TIMEOUT_MS })
       .catch((error) => {
         this.#answers.delete(path);
         throw refusalFor(error);

@@ -183,7 +183,6 @@ export interface AgentPortOptions {
 
 /** Serves accepted connections of agents, nodes and their programs. */
 export class AgentPort {
-  readonly #options: AgentPortOptions;
   readonly #connections = new Set<Connection>();
   /** Those on which others call us, and that carry no link. */
   readonly #calls = new Set<Connection>();
@@ -195,9 +194,7 @@ export class AgentPort {
   /** Links that were replaced, until they are over. */
   readonly #retired = new Map<AgentLink, Timer>();
 
-  constructor(options: AgentPortOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: AgentPortOptions) {}
 
   /**
    * Serves one accepted connection; HTTP/2 begins at once.
@@ -231,9 +228,9 @@ export class AgentPort {
     for (const connection of this.#calls) this.#leaving.add(connection);
     for (const connection of [...this.#calls]) connection.shutdown(reason);
     if (this.#leaving.size === 0) return;
-    this.#options.timers.after(LEAVE_MS, () => {
+    this.options.timers.after(LEAVE_MS, () => {
       this.#leaving.clear();
-      this.#options.observer.left?.();
+      this.options.observer.left?.();
     });
   }
 
@@ -287,7 +284,7 @@ export class AgentPort {
         if (this.#links.has(link)) tell(link);
       }
       if (until >= links.length) return void this.#telling.delete(what);
-      const timer = this.#options.timers.after(0, () => next(until));
+      const timer = this.options.timers.after(0, () => next(until));
       this.#telling.set(what, timer);
     };
     next(0);
@@ -298,7 +295,7 @@ export class AgentPort {
     stream: ByteStream,
     admitted?: AdmittedConnection,
   ): Promise<void> {
-    const { serverId, serverCount, timers, observer } = this.#options;
+    const { serverId, serverCount, timers, observer } = this.options;
     const { remoteAddress, identity } = stream;
     let link: StreamsServerLink | undefined;
     const connection = this.#connect(
@@ -315,13 +312,13 @@ export class AgentPort {
           serverId,
           serverCount: serverCount(),
           capabilities: CAPABILITIES,
-          instanceId: this.#options.instanceId,
+          instanceId: this.options.instanceId,
         },
         timers,
         remoteAddress,
         identity,
         observer,
-        admit: (peer, { token }) => this.#options.admit({ peer, token }),
+        admit: (peer, { token }) => this.options.admit({ peer, token }),
         onChanged: (link) => observer.changed?.(link),
         onTrust: (link, authorities) => observer.trusts?.(link, authorities),
         onClosed: (closed, reason) => {
@@ -333,9 +330,9 @@ export class AgentPort {
       });
       admitted?.known();
       this.#links.add(link);
-      const bundle = this.#options.authorities?.();
+      const bundle = this.options.authorities?.();
       if (bundle !== undefined) link.announceAuthorities(bundle);
-      const peers = this.#options.peers?.();
+      const peers = this.options.peers?.();
       if (peers !== undefined) {
         link.announcePeers(peers.servers, peers.serverCount);
       }
@@ -357,7 +354,7 @@ export class AgentPort {
   }
 
   #closeWhenIdle(link: StreamsServerLink): void {
-    const timer = this.#options.timers.after(RETIRED_CHECK_MS, () => {
+    const timer = this.options.timers.after(RETIRED_CHECK_MS, () => {
       if (link.load > 0) this.#closeWhenIdle(link);
       else link.close("the link was replaced by a new one");
     });
@@ -365,7 +362,7 @@ export class AgentPort {
   }
 
   #servePackets(stream: ByteStream, admitted?: AdmittedConnection): void {
-    const { serverId, serverCount, timers, observer } = this.#options;
+    const { serverId, serverCount, timers, observer } = this.options;
     const { remoteAddress, identity } = stream;
     const connection: Connection = this.#connect(
       { stream, admitted },
@@ -375,7 +372,7 @@ export class AgentPort {
     const router = new GrpcRouter({
       timers,
       methods: {
-        ...this.#options.methodsFor({
+        ...this.options.methodsFor({
           identity,
           remoteAddress,
           known: () => admitted?.known(),
@@ -383,20 +380,20 @@ export class AgentPort {
         [CONNECT_PATH]: agentService({
           serverId,
           serverCount,
-          servers: () => this.#options.peers?.()?.servers ?? [],
+          servers: () => this.options.peers?.()?.servers ?? [],
           remoteAddress,
           identity,
           connection,
           timers,
-          randomness: this.#options.randomness,
-          messageBytesMax: this.#options.messageBytesMax,
+          randomness: this.options.randomness,
+          messageBytesMax: this.options.messageBytesMax,
           observer,
           admit: (peer, token) => this.#authorizeCall({ peer, token }),
           onLink: (link) => {
             admitted?.known();
             this.#calls.delete(connection);
             // Go's clients answer every PING; its servers count them.
-            connection.keepAlive(linkKeepalive(this.#options.keepaliveMs));
+            connection.keepAlive(linkKeepalive(this.options.keepaliveMs));
             observer.counted(1);
             observer.linked(link);
           },
@@ -418,7 +415,7 @@ export class AgentPort {
     onStream: (stream: Stream) => StreamEvents,
     onExhausted: () => void = () => {},
   ): Connection {
-    const { timers, receiveBudget } = this.#options;
+    const { timers, receiveBudget } = this.options;
     const isLink = role === "client";
     const isNode = stream.identity.kind === "certificate";
     const watch: { stop?: () => void; isOver?: true } = {};
@@ -428,18 +425,18 @@ export class AgentPort {
       ...this.#tuning(stream.identity, isLink),
       receiveBudget,
       ...(admitted === undefined ? {} : { sharedLimits: admitted }),
-      ...(isLink ? { firstStreamId: this.#options.firstStreamId ?? 1 } : {}),
+      ...(isLink ? { firstStreamId: this.options.firstStreamId ?? 1 } : {}),
       events: {
         onStream,
         onExhausted,
         onClosed: (end) => {
           this.#connections.delete(connection);
           this.#calls.delete(connection);
-          if (this.#leaving.delete(connection)) this.#options.observer.left?.();
+          if (this.#leaving.delete(connection)) this.options.observer.left?.();
           watch.isOver = true;
           watch.stop?.();
           if (end.error instanceof WireError) admitted?.fault();
-          this.#options.observer.ended?.(end);
+          this.options.observer.ended?.(end);
         },
       },
     });
@@ -451,7 +448,7 @@ export class AgentPort {
       admitted,
       timers,
       (reason) => {
-        this.#options.observer.refused(
+        this.options.observer.refused(
           stream.remoteAddress,
           reason,
           "TUN409",
@@ -467,7 +464,7 @@ export class AgentPort {
       isUnauthenticated: () => admitted?.isUnauthenticated ?? false,
       ...(isNode ? { idleMs: NODE_IDLE_MS } : {}),
       ended: (reason) =>
-        this.#options.observer.refused(
+        this.options.observer.refused(
           stream.remoteAddress,
           reason,
           "TUN409",
@@ -480,7 +477,7 @@ export class AgentPort {
     identity: PeerIdentity,
     isLink: boolean,
   ): Pick<ConnectionOptions, "keepalive" | "settings" | "limits"> {
-    const { keepaliveMs, linkSettings, isServer } = this.#options;
+    const { keepaliveMs, linkSettings, isServer } = this.options;
     // A server's carries what all of its callers do, as a link does.
     if (isLink || isServer?.(identity)) {
       const more = isLink
@@ -504,14 +501,14 @@ export class AgentPort {
     const reported = (refusal: LinkRefusal | undefined) => {
       if (refusal === undefined) return undefined;
       const { remoteAddress } = candidate.peer;
-      this.#options.observer.refused(
+      this.options.observer.refused(
         remoteAddress,
         refusal.message,
         refusal.tunnelCode ?? "TUN320",
       );
       return refusal;
     };
-    const decision = this.#options.admit(candidate);
+    const decision = this.options.admit(candidate);
     return decision instanceof Promise
       ? decision.then(reported)
       : reported(decision);

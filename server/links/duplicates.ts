@@ -74,14 +74,11 @@ export interface DuplicatesOptions {
 
 /** Watches all agents that prove a key. */
 export class Duplicates {
-  readonly #options: DuplicatesOptions;
   readonly #agents = new Map<string, Agent>();
   /** Those that two processes speak for now. */
   readonly #found = new Set<Agent>();
 
-  constructor(options: DuplicatesOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: DuplicatesOptions) {}
 
   /** How many agents there are that two processes speak for now. */
   get count(): number {
@@ -103,7 +100,7 @@ export class Duplicates {
     if (key === undefined) return;
     let agent = this.#agents.get(key);
     if (agent === undefined) this.#agents.set(key, agent = new Agent());
-    agent.add(link, this.#options.wallClock());
+    agent.add(link, this.options.wallClock());
     if (agent.candidates.length > 1 && agent.timer === undefined) {
       this.#watch(agent, SETTLE_MS);
     }
@@ -128,11 +125,11 @@ export class Duplicates {
    * where the second one is to be refused.
    */
   admit(peer: LinkPeer): LinkAuthorization {
-    if (this.#options.policy !== "refuse") return undefined;
+    if (this.options.policy !== "refuse") return undefined;
     const agent = this.#agentOf(peer);
     const others = agent?.othersThan(peer) ?? [];
     if (others.length === 0) return undefined;
-    const { timers, observer } = this.#options;
+    const { timers, observer } = this.options;
     const askedMs = timers.now();
     for (const other of others) other.checkLiveness();
     return new Promise((resolve) => {
@@ -140,7 +137,7 @@ export class Duplicates {
         const still = agent!.othersThan(peer);
         if (still.length === 0) return resolve(undefined);
         if (still.some((other) => other.livesSince(askedMs))) {
-          const late = factsOf(peer, this.#options.wallClock());
+          const late = factsOf(peer, this.options.wallClock());
           const others = this.#describe(agent!, still, peer);
           const message = observer.refused(others, late);
           return resolve({ code: StatusCode.PERMISSION_DENIED, message });
@@ -175,11 +172,11 @@ export class Duplicates {
   }
 
   #watch(agent: Agent, afterMs: number): void {
-    agent.timer = this.#options.timers.after(afterMs, () => this.#ask(agent));
+    agent.timer = this.options.timers.after(afterMs, () => this.#ask(agent));
   }
 
   #ask(agent: Agent): void {
-    const { timers } = this.#options;
+    const { timers } = this.options;
     const askedMs = timers.now();
     for (const candidate of agent.candidates) candidate.checkLiveness();
     agent.timer = timers.after(ANSWER_MS, () => {
@@ -196,7 +193,7 @@ export class Duplicates {
       if (agent.candidates.length > 1) this.#watch(agent, SETTLE_MS);
       return;
     }
-    const { observer, policy } = this.#options;
+    const { observer, policy } = this.options;
     const before = agent.found;
     const duplicate = this.#describe(agent, living, living[0]!.peer);
     const message = before?.message ?? observer.found(duplicate);
@@ -226,7 +223,7 @@ export class Duplicates {
     const { duplicate } = agent.found;
     agent.found = undefined;
     this.#found.delete(agent);
-    this.#options.observer.over(duplicate);
+    this.options.observer.over(duplicate);
   }
 
   #describe(
@@ -234,7 +231,7 @@ export class Duplicates {
     instances: readonly Instance[],
     peer: LinkPeer,
   ): Duplicate {
-    const sinceMs = agent.found?.duplicate.sinceMs ?? this.#options.wallClock();
+    const sinceMs = agent.found?.duplicate.sinceMs ?? this.options.wallClock();
     return { peer, sinceMs, instances: instances.map((one) => one.facts) };
   }
 }

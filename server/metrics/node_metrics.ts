@@ -45,19 +45,16 @@ interface LinkedNode {
 
 /** See the module description. */
 export class NodeMetrics {
-  readonly #nodesMax: number;
   readonly #nodes = new Map<string, NodeCount>();
   readonly #others = new NodeCount();
 
-  constructor(nodesMax: number = NODES_MAX) {
-    this.#nodesMax = nodesMax;
-  }
+  constructor(private readonly nodesMax: number = NODES_MAX) {}
 
   /** Where to count what `node` carries; `undefined`: nobody knows who it is. */
   of(node: string | undefined): NodeCount {
     const known = node === undefined ? this.#others : this.#nodes.get(node);
     if (known !== undefined) return known;
-    if (this.#nodes.size >= this.#nodesMax || !isNodeName(node!)) {
+    if (this.#nodes.size >= this.nodesMax || !isNodeName(node!)) {
       return this.#others;
     }
     const count = new NodeCount();
@@ -67,7 +64,7 @@ export class NodeMetrics {
 
   /** A node that is linked has a label, if there is one left. */
   linked({ peer: { agentId } }: AgentLink): void {
-    if (this.#nodes.size >= this.#nodesMax && !this.#nodes.has(agentId)) {
+    if (this.#nodes.size >= this.nodesMax && !this.#nodes.has(agentId)) {
       this.#forgetOne();
     }
     const count = this.of(agentId);

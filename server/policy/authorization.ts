@@ -150,12 +150,10 @@ export class PolicyError extends FileError {
  * cannot be used leaves the old policy in use.
  */
 export class PolicyFile {
-  readonly path: string;
   #text: string;
   #policy: Policy;
 
-  private constructor(path: string) {
-    this.path = path;
+  private constructor(readonly path: string) {
     this.#text = readText(path);
     this.#policy = readPolicy(path, this.#text);
   }

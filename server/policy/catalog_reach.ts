@@ -38,7 +38,6 @@ export interface CatalogReachOptions {
 
 /** An index of the catalog by targets. */
 export class CatalogReach {
-  readonly #options: CatalogReachOptions;
   /** By target: the services that have it. */
   readonly #services = new Map<string, Set<string>>();
   /** By service: its targets, as they are above. */
@@ -46,8 +45,7 @@ export class CatalogReach {
   /** By target: the service that had it last. */
   readonly #gone: RecentlyRemoved<string>;
 
-  constructor(options: CatalogReachOptions) {
-    this.#options = options;
+  constructor(private readonly options: CatalogReachOptions) {
     this.#gone = new RecentlyRemoved(options.clock);
     options.catalog.follow((snapshot, { services, endpoints }) => {
       const touched = new Set([
@@ -76,7 +74,7 @@ export class CatalogReach {
     const services = this.#services.get(key);
     const gone = this.#gone.get(key);
     if (services === undefined && gone === undefined) return undefined;
-    const visible = this.#options.visibleTo(node);
+    const visible = this.options.visibleTo(node);
     for (const service of services ?? []) {
       if (visible.sees(service)) return service;
     }

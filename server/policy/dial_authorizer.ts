@@ -53,17 +53,14 @@ const ADMITTED: DialDecision = Object.freeze({});
 
 /** Decides about every dial of a server. */
 export class DialAuthorizer {
-  readonly #options: DialAuthorizerOptions;
   /** Set once there is a catalog; without one nodes may dial what rules allow. */
   reach: Pick<CatalogReach, "serviceOf"> | undefined;
 
-  constructor(options: DialAuthorizerOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: DialAuthorizerOptions) {}
 
   /** Whether there are callers who may not learn which nodes there are. */
   get hidesNodes(): boolean {
-    return this.#options.policy !== undefined;
+    return this.options.policy !== undefined;
   }
 
   /**
@@ -91,7 +88,7 @@ export class DialAuthorizer {
     agent: LinkPeer | undefined,
     forwardedTo?: string,
   ): DialDecision {
-    const { policy, trail } = this.#options;
+    const { policy, trail } = this.options;
     const { target, caller } = dial;
     const isFree = policy === undefined && trail === undefined &&
       caller.node === undefined;
@@ -107,7 +104,7 @@ export class DialAuthorizer {
   }
 
   #evaluate(dial: RequestedDial, agent: LinkPeer | undefined): RuleDecision {
-    const policy = this.#options.policy?.current;
+    const policy = this.options.policy?.current;
     const { target, caller } = dial;
     if (policy === undefined && caller.node === undefined) return UNRESTRICTED;
     const agents = namesOf(agent, dial.node);
@@ -125,7 +122,7 @@ export class DialAuthorizer {
 
   #refuse(target: DialTarget, decision: RuleDecision): DialError {
     const error = refusal("server", target, decision);
-    this.#options.refused(error);
+    this.options.refused(error);
     return error;
   }
 }

@@ -98,11 +98,9 @@ export function askWay(
 /** Over the link of an agent. */
 export class LinkWay implements DialWay {
   readonly leadsTo: AgentLink;
-  readonly #target: DialTarget;
 
-  constructor(link: AgentLink, target: DialTarget) {
+  constructor(link: AgentLink, private readonly target: DialTarget) {
     this.leadsTo = link;
-    this.#target = target;
   }
 
   get agentId(): string {
@@ -131,7 +129,7 @@ export class LinkWay implements DialWay {
   }
 
   dial(events: DialEvents, options: LinkDialOptions): PendingDial {
-    return this.leadsTo.dial(this.#target, events, options);
+    return this.leadsTo.dial(this.target, events, options);
   }
 
   /** A link knows what went wrong; the caller wants to know on which node. */
@@ -151,7 +149,7 @@ export class LinkWay implements DialWay {
     if (error.reason !== "link-lost") return error;
     return new DialError(
       "link-lost",
-      `Cannot dial ${this.#target.address}: the link to ${this.name} was ` +
+      `Cannot dial ${this.target.address}: the link to ${this.name} was ` +
         `lost: ${error.message}`,
     );
   }

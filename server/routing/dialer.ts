@@ -149,11 +149,7 @@ const ENDING = "No agent available: the server is stopping";
 
 /** Dials for all frontends of a server. */
 export class Dialer {
-  readonly #options: DialerOptions;
-
-  constructor(options: DialerOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: DialerOptions) {}
 
   /** Each dial is for another server: this one is about to end. */
   isEnding = false;
@@ -172,11 +168,11 @@ export class Dialer {
   }
 
   #dial(request: IdentifiedDial, answer: DialAnswer): PendingDial {
-    const { registry, authorizer } = this.#options;
+    const { registry, authorizer } = this.options;
     const { trace } = request;
     if (
       request.maybeNode === true &&
-      meantNode(request, this.#options) !== undefined
+      meantNode(request, this.options) !== undefined
     ) {
       // No dial was made or denied: the next one says whom it means.
       answer.failed(hostIsNode(request.target.address));
@@ -206,7 +202,7 @@ export class Dialer {
       { way, record },
       request,
       answer,
-      this.#options,
+      this.options,
       (tried, place) => this.#another(request, tried, place),
       () => this.#hasChoice(request, way),
     );
@@ -216,14 +212,14 @@ export class Dialer {
 
   /** A caller may give any, also one that is another caller's. */
   #idOf({ id }: CallerDial): ConnectionId {
-    return id === undefined || this.#options.conduits?.has(id) === true
+    return id === undefined || this.options.conduits?.has(id) === true
       ? newConnectionId()
       : id;
   }
 
   /** Whether another agent, or server, could be asked for it. */
   #hasChoice(request: CallerDial, way: DialWay): boolean {
-    const { registry, forwarder } = this.#options;
+    const { registry, forwarder } = this.options;
     if (registry.hasChoice(request.target, request.node)) return true;
     const isOther = (peer: Peer) => peer.serverId !== way.forwardedTo;
     return forwarder !== undefined && this.#peersWith(request).some(isOther);
@@ -234,7 +230,7 @@ export class Dialer {
     request: IdentifiedDial,
     ...[tried, place]: Parameters<Another>
   ): Choice | undefined {
-    const { registry, authorizer } = this.#options;
+    const { registry, authorizer } = this.options;
     const [first] = tried;
     const link = registry.pickSuch(
       request.target,
@@ -268,7 +264,7 @@ export class Dialer {
     link: AgentLink | undefined,
     tried: readonly DialWay[],
   ): DialWay | undefined {
-    const { forwarder, registry } = this.#options;
+    const { forwarder, registry } = this.options;
     const mayBeHere = link !== undefined && (
       forwarder === undefined || request.oneAgent === true ||
       registry.isHealthy(link)
@@ -281,7 +277,7 @@ export class Dialer {
     request: IdentifiedDial,
     tried: readonly DialWay[],
   ): DialWay | undefined {
-    const { forwarder } = this.#options;
+    const { forwarder } = this.options;
     if (forwarder === undefined) return undefined;
     // Each of several has agents of its own, and so have we.
     const isForOne = request.oneAgent === true && request.node === undefined;
@@ -304,7 +300,7 @@ export class Dialer {
 
   /** A dial that came from one goes to no other: it could go round for ever. */
   #peersWith({ target, node, caller }: CallerDial): readonly Peer[] {
-    const { peers = NO_PEERS } = this.#options;
+    const { peers = NO_PEERS } = this.options;
     return caller.forwardedBy === undefined ? peers.find(target, node) : [];
   }
 
@@ -315,7 +311,7 @@ export class Dialer {
     way: DialWay | undefined,
   ): DialError | undefined {
     if (this.isEnding) return new DialError("no-agent", ENDING);
-    const { registry, authorizer, forwarder } = this.#options;
+    const { registry, authorizer, forwarder } = this.options;
     const { target, node, oneAgent, caller } = request;
     // A caller that a policy keeps from nodes does not learn their names.
     const seesNodes = authorizer?.hidesNodes !== true &&
@@ -369,12 +365,12 @@ export class Dialer {
     way: DialWay | undefined,
     answer: DialAnswer,
   ): PendingDial {
-    const { observer } = this.#options;
+    const { observer } = this.options;
     observer.dialFailed(cause, pathOf(request, way), way?.agentId);
     const facts = dialFacts(request, way);
-    this.#options.conduits?.dialFailed();
-    this.#options.failed?.(error, facts);
-    this.#options.log?.failed(error, facts);
+    this.options.conduits?.dialFailed();
+    this.options.failed?.(error, facts);
+    this.options.log?.failed(error, facts);
     answer.failed(error);
     return { cancel: () => {} };
   }

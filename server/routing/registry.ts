@@ -67,7 +67,6 @@ const newList = () => new AgentList();
 
 /** All links, and the strategies that choose among their agents. */
 export class Registry {
-  readonly #options: RegistryOptions;
   readonly #strategies: readonly CountedStrategy[];
   readonly #index = new AgentIndex<LinkGroup, AgentList>(newList);
   readonly #names = new LinkedNames();
@@ -85,8 +84,7 @@ export class Registry {
   /** When the newest link of each agent first received something. */
   readonly #newest = new Map<string, { atMs: number; count: number }>();
 
-  constructor(options: RegistryOptions) {
-    this.#options = options;
+  constructor(private readonly options: RegistryOptions) {
     this.#strategies = options.strategies.map((name) => ({
       strategy: createStrategy(name, newList),
       tally: new AgentTally(),
@@ -274,10 +272,10 @@ export class Registry {
   ): AgentLink | undefined {
     const agent = candidates?.choose(
       this.#rankOf,
-      this.#options.random,
+      this.options.random,
       isWanted && ((agent) => agent.has(isWanted)),
     );
-    const nowMs = this.#options.clock.now();
+    const nowMs = this.options.clock.now();
     const link = agent?.pick(this.#rankOf, nowMs, isWanted);
     if (link !== undefined) this.#dialed.add(link);
     return link;
@@ -295,7 +293,7 @@ export class Registry {
   /** It was asked for a sign of life and gives none: its process may be frozen. */
   #isStill({ askedMs }: AgentLink): boolean {
     return askedMs !== undefined &&
-      this.#options.clock.now() - askedMs >= STILL_MS;
+      this.options.clock.now() - askedMs >= STILL_MS;
   }
 
   #refuse(wanted: string): NoAgent {
@@ -333,18 +331,15 @@ interface Sighting {
 
 /** When and from where agents that are gone were last seen, for refusals. */
 class LastSeen {
-  readonly #clock: Clock;
   // In order of departure, because `note` moves a key to the end.
   readonly #seen = new Map<string, Sighting>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   /** Remembers that `key` was seen until now. */
   note(key: string, remoteAddress: string): void {
     this.#seen.delete(key);
-    this.#seen.set(key, { atMs: this.#clock.now(), remoteAddress });
+    this.#seen.set(key, { atMs: this.clock.now(), remoteAddress });
     if (this.#seen.size <= LAST_SEEN_MAX) return;
     const oldest = this.#seen.keys().next();
     if (!oldest.done) this.#seen.delete(oldest.value);
@@ -359,7 +354,7 @@ class LastSeen {
   describe(key: string): string {
     const seen = this.#seen.get(key);
     if (seen === undefined) return "never seen";
-    const ago = formatAge(this.#clock.now() - seen.atMs);
+    const ago = formatAge(this.clock.now() - seen.atMs);
     return `last seen ${ago} ago from ${hostOf(seen.remoteAddress)}`;
   }
 }

@@ -33,24 +33,21 @@ export interface TransactionFiles extends StateRecords {
 
 /** See the module description. */
 export class DirectoryTransaction implements StateTransaction {
-  readonly #files: TransactionFiles;
   readonly #writes: Write[] = [];
 
-  constructor(files: TransactionFiles) {
-    this.#files = files;
-  }
+  constructor(private readonly files: TransactionFiles) {}
 
   get noun(): string {
-    return this.#files.noun;
+    return this.files.noun;
   }
 
   where(key: string): string {
-    return this.#files.where(key);
+    return this.files.where(key);
   }
 
   async read(key: string, secrecy?: "secret"): Promise<string | undefined> {
     const write = this.#written(key);
-    if (write === undefined) return await this.#files.read(key, secrecy);
+    if (write === undefined) return await this.files.read(key, secrecy);
     return write.kind === "remove" ? undefined : write.text;
   }
 
@@ -60,12 +57,12 @@ export class DirectoryTransaction implements StateTransaction {
 
   async has(key: string): Promise<boolean> {
     const write = this.#written(key);
-    if (write === undefined) return await this.#files.has(key);
+    if (write === undefined) return await this.files.has(key);
     return write.kind !== "remove";
   }
 
   async list(folder: string, prefix = ""): Promise<readonly string[]> {
-    const names = new Set(await this.#files.list(folder, prefix));
+    const names = new Set(await this.files.list(folder, prefix));
     for (const { kind, key } of this.#writes) {
       if (!key.startsWith(`${folder}/${prefix}`)) continue;
       const name = key.slice(folder.length + 1);
@@ -95,7 +92,7 @@ export class DirectoryTransaction implements StateTransaction {
   /** @returns Whether nobody without the lock came in between. */
   async commit(): Promise<boolean> {
     for (const write of this.#writes) {
-      const path = `${this.#files.root}/${write.key}`;
+      const path = `${this.files.root}/${write.key}`;
       if (write.kind === "remove") await removeFile(path);
       else {
         await makeFolderOf(path);

@@ -52,23 +52,20 @@ export interface EtcdStoreOptions {
 export class EtcdStore implements RemoteStore {
   readonly noun = "the state in etcd";
   readonly recordBytesMax = RECORD_BYTES_MAX;
-  readonly #options: EtcdStoreOptions;
   #followers: readonly PrefixFollower[] = [];
 
-  constructor(options: EtcdStoreOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: EtcdStoreOptions) {}
 
   get name(): string {
-    return this.#options.name;
+    return this.options.name;
   }
 
   where(key: string): string {
-    return `${this.#options.prefix}${key} in etcd`;
+    return `${this.options.prefix}${key} in etcd`;
   }
 
   async get(key: string): Promise<VersionedRecord | undefined> {
-    const { client, prefix } = this.#options;
+    const { client, prefix } = this.options;
     const entry = await inWords(client.get(prefix + key));
     return entry && recordOf(entry);
   }
@@ -77,7 +74,7 @@ export class EtcdStore implements RemoteStore {
     folder: string,
     prefix: string,
   ): Promise<ReadonlyMap<string, VersionedRecord>> {
-    const { client, prefix: root } = this.#options;
+    const { client, prefix: root } = this.options;
     const begin = `${root}${folder}/`;
     const { entries } = await inWords(client.list(begin + prefix));
     return new Map(entries.map((entry) => [
@@ -90,7 +87,7 @@ export class EtcdStore implements RemoteStore {
     writes: readonly RecordChange[],
     guards: readonly Pick<RecordChange, "key" | "version">[],
   ): Promise<CommitOutcome> {
-    const { client, prefix } = this.#options;
+    const { client, prefix } = this.options;
     const key = (record: Pick<RecordChange, "key">) =>
       bytesOf(prefix + record.key);
     const compare = [...writes, ...guards].map((record): Compare => ({
@@ -119,7 +116,7 @@ export class EtcdStore implements RemoteStore {
   }
 
   follow(events: StoreEvents): void {
-    const { client, prefix, timers, random } = this.#options;
+    const { client, prefix, timers, random } = this.options;
     const lost = new Set<FollowedFolder>(FOLLOWED_FOLDERS);
     this.#followers = FOLLOWED_FOLDERS.map((folder) =>
       new PrefixFollower({
@@ -180,7 +177,7 @@ export class EtcdStore implements RemoteStore {
   }
 
   #changeOf(change: Change): RecordChange {
-    const from = this.#options.prefix.length;
+    const from = this.options.prefix.length;
     return change.kind === "put"
       ? { key: change.entry.key.slice(from), ...recordOf(change.entry) }
       : {

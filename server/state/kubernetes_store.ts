@@ -92,25 +92,22 @@ export interface KubernetesStoreOptions {
 export class KubernetesStore implements RemoteStore {
   readonly noun = "the state in Kubernetes";
   readonly recordBytesMax = RECORD_BYTES_MAX;
-  readonly #options: KubernetesStoreOptions;
   #listWatch: ListWatch<Secret> | undefined;
   #probe: Timer | undefined;
   #isStopped = false;
 
-  constructor(options: KubernetesStoreOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: KubernetesStoreOptions) {}
 
   get name(): string {
-    return this.#options.name;
+    return this.options.name;
   }
 
   where(key: string): string {
-    return `${key} (Secret ${this.#options.namespace}/${secretName(key)})`;
+    return `${key} (Secret ${this.options.namespace}/${secretName(key)})`;
   }
 
   async get(key: string): Promise<VersionedRecord | undefined> {
-    const { client } = this.#options;
+    const { client } = this.options;
     try {
       const secret = await client.get<Secret>(this.#path(key), REQUEST);
       return this.#recordOf(secret, key);
@@ -171,7 +168,7 @@ export class KubernetesStore implements RemoteStore {
   }
 
   #startWatch(events: StoreEvents): void {
-    const { client, timers, random } = this.#options;
+    const { client, timers, random } = this.options;
     const listWatch = new ListWatch<Secret>({
       ...{ client, timers, random, retryCapMs: RETRY_CAP_MS },
       path: this.#path(),
@@ -205,7 +202,7 @@ export class KubernetesStore implements RemoteStore {
 
   #probeSoon(events: StoreEvents): void {
     if (this.#isStopped) return;
-    this.#probe = this.#options.timers.after(PROBE_MS, () =>
+    this.#probe = this.options.timers.after(PROBE_MS, () =>
       unawaited(
         "task",
         this.#lookWhetherItAnswers(events).finally(() =>
@@ -217,7 +214,7 @@ export class KubernetesStore implements RemoteStore {
   /** A watch that believes to be followed is begun anew when nobody answers. */
   async #lookWhetherItAnswers(events: StoreEvents): Promise<void> {
     if (this.#listWatch?.isStale !== false) return;
-    const { client } = this.#options;
+    const { client } = this.options;
     const labelSelector = `${FOLDER_LABEL}=format`;
     const query = { labelSelector, limit: "1" };
     try {
@@ -236,7 +233,7 @@ export class KubernetesStore implements RemoteStore {
   }
 
   async #page(folder: string, next: string): Promise<ObjectList<Secret>> {
-    const { client } = this.#options;
+    const { client } = this.options;
     try {
       return await client.get<ObjectList<Secret>>(this.#path(), {
         ...REQUEST,
@@ -254,7 +251,7 @@ export class KubernetesStore implements RemoteStore {
   /** @returns The new version; `undefined` when others were faster. */
   async #write(write: RecordChange): Promise<string | undefined> {
     const { key, text, version } = write;
-    const { client } = this.#options;
+    const { client } = this.options;
     try {
       if (text === undefined) {
         const resourceVersion = version;
@@ -298,7 +295,7 @@ export class KubernetesStore implements RemoteStore {
   }
 
   #secretOf(key: string, text: string, version: string): Secret {
-    const { namespace } = this.#options;
+    const { namespace } = this.options;
     return {
       apiVersion: "v1",
       kind: "Secret",
@@ -341,7 +338,7 @@ export class KubernetesStore implements RemoteStore {
   }
 
   #path(key?: string): string {
-    const { namespace } = this.#options;
+    const { namespace } = this.options;
     const name = key === undefined ? {} : { name: secretName(key) };
     return pathOf(SECRETS, { namespace, ...name });
   }

@@ -74,7 +74,6 @@ export interface RemoteEngineOptions {
 /** See the module description. */
 export class RemoteEngine implements StateEngine {
   readonly mayLag = true;
-  readonly #options: RemoteEngineOptions;
   readonly #store: RemoteStore;
   readonly #cache = new RecordCache();
   readonly #watchers = new Set<StateWatcher>();
@@ -88,8 +87,7 @@ export class RemoteEngine implements StateEngine {
   #outage: StateOutage | undefined;
   #refusedUntilMs = -Infinity;
 
-  private constructor(options: RemoteEngineOptions) {
-    this.#options = options;
+  private constructor(private readonly options: RemoteEngineOptions) {
     this.#store = options.store;
   }
 
@@ -178,7 +176,7 @@ export class RemoteEngine implements StateEngine {
   async #transact<Result>(
     change: (transaction: StateTransaction) => Promise<Result>,
   ): Promise<Result> {
-    const { timers, random } = this.#options;
+    const { timers, random } = this.options;
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       const { result, writes, outcome } = await this.#insisting(async () => {
         const transaction = new RemoteTransaction(this.#store);
@@ -217,7 +215,7 @@ export class RemoteEngine implements StateEngine {
    * @throws {StateAwayError}
    */
   async #insisting<Result>(ask: () => Promise<Result>): Promise<Result> {
-    const { timers } = this.#options;
+    const { timers } = this.options;
     for (let attempt = 1;; attempt++) {
       const beganMs = timers.now();
       try {
@@ -236,7 +234,7 @@ export class RemoteEngine implements StateEngine {
 
   /** @throws {StateAwayError} At once where it is known to be away. */
   async #asking<Result>(ask: () => Promise<Result>): Promise<Result> {
-    const { timers } = this.#options;
+    const { timers } = this.options;
     const isRefused = timers.now() < this.#refusedUntilMs;
     if (this.#outage !== undefined || isRefused) {
       const why = this.#outage?.why ?? "it did not answer just now";
@@ -258,7 +256,7 @@ export class RemoteEngine implements StateEngine {
   }
 
   #events(): StoreEvents {
-    const { warn, wallClock } = this.#options;
+    const { warn, wallClock } = this.options;
     const unlisted = new Set<FollowedFolder>(FOLLOWED_FOLDERS);
     return {
       listed: (folder, records) => {

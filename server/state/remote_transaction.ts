@@ -17,22 +17,19 @@ import { StateError } from "./state_error.ts";
 
 /** See the module description. */
 export class RemoteTransaction implements StateTransaction {
-  readonly #store: RemoteStore;
   readonly #read = new Map<string, VersionedRecord | undefined>();
   readonly #guarded = new Set<string>();
   /** In the order in which they were said first. */
   readonly #writes = new Map<string, string | undefined>();
 
-  constructor(store: RemoteStore) {
-    this.#store = store;
-  }
+  constructor(private readonly store: RemoteStore) {}
 
   get noun(): string {
-    return this.#store.noun;
+    return this.store.noun;
   }
 
   where(key: string): string {
-    return this.#store.where(key);
+    return this.store.where(key);
   }
 
   read(key: string): Promise<string | undefined> {
@@ -50,7 +47,7 @@ export class RemoteTransaction implements StateTransaction {
   }
 
   async list(folder: string, prefix = ""): Promise<readonly string[]> {
-    const found = await this.#store.list(folder, prefix);
+    const found = await this.store.list(folder, prefix);
     const names = new Set(found.keys());
     for (const [name, record] of found) {
       const key = `${folder}/${name}`;
@@ -68,7 +65,7 @@ export class RemoteTransaction implements StateTransaction {
 
   async put(key: string, text: string): Promise<void> {
     const bytes = new TextEncoder().encode(text).length;
-    const { recordBytesMax } = this.#store;
+    const { recordBytesMax } = this.store;
     if (bytes > recordBytesMax) {
       throw new StateError(
         `Cannot keep ${this.where(key)}: it has ${bytes} bytes, at most ` +
@@ -109,11 +106,11 @@ export class RemoteTransaction implements StateTransaction {
     const guards = [...this.#guarded]
       .filter((key) => !this.#writes.has(key))
       .map((key) => ({ key, version: this.#versionOf(key) }));
-    return await this.#store.commit(writes, guards);
+    return await this.store.commit(writes, guards);
   }
 
   async #fetch(key: string): Promise<VersionedRecord | undefined> {
-    if (!this.#read.has(key)) this.#read.set(key, await this.#store.get(key));
+    if (!this.#read.has(key)) this.#read.set(key, await this.store.get(key));
     return this.#read.get(key);
   }
 

@@ -67,16 +67,13 @@ const ATTEMPTS_MAX = 16;
 
 /** A directory that is complete, and safe for several processes. */
 export class StateDirectory implements StateEngine {
-  readonly root: string;
   readonly noun = "the state directory";
   readonly mayLag = false;
   readonly recordBytesMax = Infinity;
   readonly outage = undefined;
   #queue: Promise<unknown> = Promise.resolve();
 
-  private constructor(root: string) {
-    this.root = root;
-  }
+  private constructor(readonly root: string) {}
 
   /**
    * Opens a directory that a server has made.

@@ -16,7 +16,6 @@ export class AgentIndex<
   C extends Candidate,
   List extends CandidateList<C> = CandidateList<C>,
 > {
-  readonly #newList: () => List;
   readonly #byHost: Strategy<C, List>;
   readonly #byUid: Strategy<C, List>;
   /** Agents that announced this very prefix; one inside it is another one. */
@@ -24,8 +23,7 @@ export class AgentIndex<
   /** As it is spelled: two agents may differ in case alone. */
   readonly #byId = new Map<string, List>();
 
-  constructor(newList: () => List) {
-    this.#newList = newList;
+  constructor(private readonly newList: () => List) {
     this.#byHost = createStrategy("destHost", newList);
     this.#byUid = createStrategy("uid", newList);
     this.#byCidr = keyedStrategy(
@@ -46,7 +44,7 @@ export class AgentIndex<
     for (const strategy of this.#all) strategy.add(candidate);
     const { agentId } = candidate.peer;
     let list = this.#byId.get(agentId);
-    if (list === undefined) this.#byId.set(agentId, list = this.#newList());
+    if (list === undefined) this.#byId.set(agentId, list = this.newList());
     list.add(candidate);
   }
 

@@ -54,15 +54,12 @@ export function cidrStrategy<
 
 /** Prefixes of IPv4, or those of IPv6. */
 class Family<C extends Candidate, List extends CandidateList<C>> {
-  readonly #newList: () => List;
   /** By length: the agents of each prefix, by its address. */
   readonly #lengths = new Map<number, Map<string, List>>();
   /** The longest first, so that the first match is the answer. */
   #order: readonly number[] = [];
 
-  constructor(newList: () => List) {
-    this.#newList = newList;
-  }
+  constructor(private readonly newList: () => List) {}
 
   add({ address, length }: IpPrefix, candidate: C): void {
     let prefixes = this.#lengths.get(length);
@@ -72,7 +69,7 @@ class Family<C extends Candidate, List extends CandidateList<C>> {
     }
     const key = address.join();
     let list = prefixes.get(key);
-    if (list === undefined) prefixes.set(key, list = this.#newList());
+    if (list === undefined) prefixes.set(key, list = this.newList());
     list.add(candidate);
   }
 

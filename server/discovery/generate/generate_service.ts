@@ -86,26 +86,20 @@ type ClaimRest = Omit<Claim, "service" | "resource" | "order">;
 class PortClaims {
   readonly claims: Claim[] = [];
   readonly omitted: string | undefined;
-  readonly #input: ServiceInput;
-  readonly #port: ServicePort;
   readonly #form: Form;
   readonly #service: string;
-  readonly #before: number;
 
   /**
    * @param before How many claims the service's other ports have already.
    * @throws {InvalidResource}
    */
   constructor(
-    input: ServiceInput,
-    port: ServicePort,
+    private readonly input: ServiceInput,
+    private readonly port: ServicePort,
     variant: Variant,
-    before: number,
+    private readonly before: number,
   ) {
-    this.#input = input;
     this.#service = keyOf(input.service);
-    this.#before = before;
-    this.#port = port;
     this.#form = variant.form;
     const { assignment, omitted } = assignmentOf(input, port, variant);
     this.omitted = omitted && `${portText(port)}: ${omitted}`;
@@ -128,17 +122,17 @@ class PortClaims {
   }
 
   #claimResource(resource: Resource, rest: ClaimRest): void {
-    const order = this.#before + this.claims.length;
+    const order = this.before + this.claims.length;
     this.claims.push({ service: this.#service, resource, order, ...rest });
   }
 
   get #rank(): number {
-    return this.#input.service.announced === true ? ANNOUNCED : OWN;
+    return this.input.service.announced === true ? ANNOUNCED : OWN;
   }
 
   #claimListeners(): void {
-    const { service } = this.#input;
-    const port = this.#port;
+    const { service } = this.input;
+    const port = this.port;
     switch (this.#form) {
       case "proxy":
         // A node proxy finds addresses itself, and reports those that it cannot have.
@@ -174,8 +168,8 @@ class PortClaims {
   }
 
   #claimRoutes(variant: Variant): void {
-    const { service } = this.#input;
-    const port = this.#port;
+    const { service } = this.input;
+    const port = this.port;
     const clusters = clustersOfRoutes(service, port);
     const routes = routesOf(service, port, variant);
     this.#claim("route", routes, { rank: OWN }, clusters);

@@ -26,16 +26,16 @@ export interface Made {
 
 /** See the module description. */
 export class GroupView {
-  readonly #cache: ResourceCache;
   readonly #ledger = new ClaimsLedger();
   /** Lists of changed services, and the position in the first list. */
   readonly #lists: (readonly string[])[] = [];
   #at = 0;
   #made: Made | undefined;
 
-  constructor(readonly group: ClientGroup, cache: ResourceCache) {
-    this.#cache = cache;
-  }
+  constructor(
+    readonly group: ClientGroup,
+    private readonly cache: ResourceCache,
+  ) {}
 
   /** The last one that was whole; nothing before the first. */
   get made(): Made | undefined {
@@ -97,7 +97,7 @@ export class GroupView {
     const service = snapshot.services.get(key);
     if (service === undefined) return undefined;
     const endpoints = snapshot.endpoints.get(key) ?? NO_ENDPOINTS;
-    return this.#cache.resourcesOf(key, { service, endpoints }, this.group);
+    return this.cache.resourcesOf(key, { service, endpoints }, this.group);
   }
 }
 

@@ -35,13 +35,10 @@ const SIBLINGS_MAX = 4;
 
 /** See the module description. */
 export class ResourceCache {
-  readonly #generate: Generate;
   /** By variant, then by service: unused variants are dropped as a whole. */
   readonly #made = new Map<string, Map<string, Made>>();
 
-  constructor(generate: Generate) {
-    this.#generate = generate;
-  }
+  constructor(private readonly generate: Generate) {}
 
   /**
    * The resources of a service for a group. The same object for as long as the
@@ -61,7 +58,7 @@ export class ResourceCache {
     const known = made.get(key);
     if (known !== undefined && isOf(known, input)) return known.resources;
     const resources = shared(
-      this.#generate(input, variant),
+      this.generate(input, variant),
       known?.resources,
       this.#siblings(key),
     );

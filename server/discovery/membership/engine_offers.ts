@@ -57,16 +57,13 @@ interface PeerTexts {
 
 /** See the module description; what is saved in it is told to the others. */
 export class EngineOffers implements PeerOffers, MemberMemory {
-  readonly #options: EngineOffersOptions;
   readonly #peers = new Map<string, PeerTexts>();
   readonly #said = new Map<string, string>();
   #current: ReadonlyMap<string, PeerAgent> = new Map();
   #changed: (() => void) | undefined;
   #problem = "";
 
-  constructor(options: EngineOffersOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: EngineOffersOptions) {}
 
   get current(): ReadonlyMap<string, PeerAgent> {
     return this.#current;
@@ -74,7 +71,7 @@ export class EngineOffers implements PeerOffers, MemberMemory {
 
   start(changed: () => void): void {
     this.#changed = changed;
-    const { engine } = this.#options;
+    const { engine } = this.options;
     engine.start({
       changed: (changes) => this.#apply(changes),
       following: () => this.#problem = "",
@@ -85,16 +82,16 @@ export class EngineOffers implements PeerOffers, MemberMemory {
 
   async stop(): Promise<void> {
     this.#changed = undefined;
-    await this.#options.engine.stop();
+    await this.options.engine.stop();
   }
 
   async load(): Promise<readonly RememberedAgent[]> {
-    return await this.#options.kept?.load() ?? [];
+    return await this.options.kept?.load() ?? [];
   }
 
   async save(agents: readonly RememberedAgent[]): Promise<void> {
     if (this.#changed !== undefined) this.#publish(agents);
-    await this.#options.kept?.save(agents);
+    await this.options.kept?.save(agents);
   }
 
   #publish(agents: readonly RememberedAgent[]): void {
@@ -113,7 +110,7 @@ export class EngineOffers implements PeerOffers, MemberMemory {
       const text = this.#textOf(entries);
       if (this.#said.get(part) === text) continue;
       this.#said.set(part, text);
-      this.#options.engine.publish(part, text);
+      this.options.engine.publish(part, text);
     }
   }
 
@@ -133,9 +130,9 @@ export class EngineOffers implements PeerOffers, MemberMemory {
   }
 
   #apply(changes: readonly PartChange[]): void {
-    const nowMs = this.#options.now();
+    const nowMs = this.options.now();
     for (const { instanceId, part, text } of changes) {
-      if (instanceId === this.#options.instanceId) continue;
+      if (instanceId === this.options.instanceId) continue;
       const known = this.#peers.get(instanceId);
       const peer = known ?? { parts: new Map(), goneMs: undefined };
       if (text === undefined) {
@@ -157,7 +154,7 @@ export class EngineOffers implements PeerOffers, MemberMemory {
   #warn(message: string): void {
     if (message === this.#problem) return;
     this.#problem = message;
-    this.#options.log.warn(
+    this.options.log.warn(
       `${message}; agents of other servers stay as they were`,
       { code: "TUN710" },
     );

@@ -73,15 +73,15 @@ export class MemberFiles implements SharedMemory {
   readonly lookMs = 1_000;
   /** This server's own. */
   readonly path: string;
-  readonly #folder: string;
-  readonly #log: Log;
   #warned: string | undefined;
 
   /** @param folder Made when it is missing. */
-  constructor(folder: string, serverId: string, log: Log) {
-    this.#folder = folder;
+  constructor(
+    private readonly folder: string,
+    serverId: string,
+    private readonly log: Log,
+  ) {
     this.path = `${folder}/${membersOf(serverId)}.json`;
-    this.#log = log;
   }
 
   load(): Promise<readonly RememberedAgent[]> {
@@ -90,7 +90,7 @@ export class MemberFiles implements SharedMemory {
 
   async save(agents: readonly RememberedAgent[]): Promise<void> {
     try {
-      await Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 });
+      await Deno.mkdir(this.folder, { recursive: true, mode: 0o700 });
       await replaceFile(this.path, membersText(agents));
       this.#warned = undefined;
     } catch (error) {
@@ -102,12 +102,12 @@ export class MemberFiles implements SharedMemory {
   async files(): Promise<readonly string[] | undefined> {
     const found: string[] = [];
     try {
-      for await (const { name, isFile } of Deno.readDir(this.#folder)) {
-        if (isFile && FILE.test(name)) found.push(`${this.#folder}/${name}`);
+      for await (const { name, isFile } of Deno.readDir(this.folder)) {
+        if (isFile && FILE.test(name)) found.push(`${this.folder}/${name}`);
       }
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return [];
-      this.#warn(`Cannot read ${this.#folder}`, error);
+      this.#warn(`Cannot read ${this.folder}`, error);
       return undefined;
     }
     return found.sort().slice(0, FILES_MAX);
@@ -147,7 +147,7 @@ export class MemberFiles implements SharedMemory {
 
   #warn(what: string, error: unknown): void {
     const line = `${what}: ${systemProblem(error)}; agents announce it again`;
-    if (line !== this.#warned) this.#log.warn(line, { code: "TUN710" });
+    if (line !== this.#warned) this.log.warn(line, { code: "TUN710" });
     this.#warned = line;
   }
 }

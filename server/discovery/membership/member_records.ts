@@ -48,23 +48,17 @@ export class MemberRecords implements SharedMemory {
   /** A request each for the list and for each server. */
   readonly lookMs = 2_000;
   readonly path: string;
-  readonly #state: StateEngine;
-  readonly #log: Pick<Log, "warn">;
   readonly #name: string;
-  readonly #now: () => number;
   #own: Head | undefined;
   #warned: string | undefined;
 
   constructor(
-    state: StateEngine,
+    private readonly state: StateEngine,
     serverId: string,
-    log: Pick<Log, "warn">,
-    now: () => number = Date.now,
+    private readonly log: Pick<Log, "warn">,
+    private readonly now: () => number = Date.now,
   ) {
-    this.#state = state;
-    this.#log = log;
     this.#name = membersOf(serverId);
-    this.#now = now;
     this.path = `${HEADS}/${this.#name}.json`;
   }
 
@@ -75,11 +69,11 @@ export class MemberRecords implements SharedMemory {
   async save(agents: readonly RememberedAgent[]): Promise<void> {
     try {
       const stamp = crypto.randomUUID();
-      const texts = partsOf(agents, this.#state.recordBytesMax);
+      const texts = partsOf(agents, this.state.recordBytesMax);
       for (const [index, text] of texts.entries()) {
         await this.#put(partKey(this.#name, index), `${stamp}\n${text}`);
       }
-      const own = { stamp, parts: texts.length, aliveMs: this.#now() };
+      const own = { stamp, parts: texts.length, aliveMs: this.now() };
       await this.#put(this.path, JSON.stringify(own) + "\n");
       await this.#removeFrom(texts.length);
       this.#own = own;
@@ -92,7 +86,7 @@ export class MemberRecords implements SharedMemory {
   async renew(): Promise<void> {
     if (this.#own === undefined) return;
     try {
-      const own = { ...this.#own, aliveMs: this.#now() };
+      const own = { ...this.#own, aliveMs: this.now() };
       await this.#put(this.path, JSON.stringify(own) + "\n");
     } catch (error) {
       this.#warn("say that this server is there", error);
@@ -101,7 +95,7 @@ export class MemberRecords implements SharedMemory {
 
   async files(): Promise<readonly string[] | undefined> {
     try {
-      const names = await this.#state.list(HEADS);
+      const names = await this.state.list(HEADS);
       return names.filter((name) => HEAD_NAME.test(name))
         .slice(0, SERVERS_MAX).map((name) => `${HEADS}/${name}`);
     } catch (error) {
@@ -120,7 +114,7 @@ export class MemberRecords implements SharedMemory {
     try {
       const agents: RememberedAgent[] = [];
       for (let index = 0; index < head.parts; index++) {
-        const text = await this.#state.look(partKey(nameOf(path), index));
+        const text = await this.state.look(partKey(nameOf(path), index));
         // It is just being saved: the next look sees it whole.
         if (!text?.startsWith(`${head.stamp}\n`)) return undefined;
         agents.push(...parseMembers(text.slice(head.stamp.length + 1)));
@@ -134,7 +128,7 @@ export class MemberRecords implements SharedMemory {
 
   async #head(path: string): Promise<Head | undefined> {
     try {
-      const text = await this.#state.look(path);
+      const text = await this.state.look(path);
       const { stamp, parts, aliveMs } = Object(JSON.parse(text ?? "null"));
       const isWhole = typeof stamp === "string" && Number.isInteger(parts) &&
         parts >= 0 && parts <= PARTS_MAX && Number.isFinite(aliveMs);
@@ -146,7 +140,7 @@ export class MemberRecords implements SharedMemory {
   }
 
   async #put(key: string, text: string): Promise<void> {
-    await this.#state.transact((change) => change.put(key, text));
+    await this.state.transact((change) => change.put(key, text));
   }
 
   /** Parts that are no longer wanted. */
@@ -154,12 +148,12 @@ export class MemberRecords implements SharedMemory {
     const before = this.#own?.parts ?? PARTS_MAX;
     if (index >= before) return;
     const prefix = `${this.#name}.`;
-    const names = await this.#state.list(PARTS, prefix);
+    const names = await this.state.list(PARTS, prefix);
     for (const name of names) {
       if (Number(name.slice(prefix.length).replace(".json", "")) < index) {
         continue;
       }
-      await this.#state.transact((change) => change.remove(`${PARTS}/${name}`));
+      await this.state.transact((change) => change.remove(`${PARTS}/${name}`));
     }
   }
 
@@ -170,7 +164,7 @@ export class MemberRecords implements SharedMemory {
       error instanceof SyntaxError || error instanceof Error;
     if (!isKnown) throw error;
     const line = `Cannot ${what}: ${error.message}; agents announce it again`;
-    if (line !== this.#warned) this.#log.warn(line, { code: "TUN710" });
+    if (line !== this.#warned) this.log.warn(line, { code: "TUN710" });
     this.#warned = line;
   }
 }

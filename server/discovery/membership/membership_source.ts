@@ -103,7 +103,6 @@ export interface MembershipOptions {
 /** See the module description. */
 export class MembershipSource implements Source {
   readonly name = "agents";
-  readonly #options: MembershipOptions;
   readonly #agents = new Map<string, Agent>();
   /** How many of them offer something. */
   #offering = 0;
@@ -125,9 +124,7 @@ export class MembershipSource implements Source {
   #saving: Promise<void> = Promise.resolve();
   #recalling: Promise<void> = Promise.resolve();
 
-  constructor(options: MembershipOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: MembershipOptions) {}
 
   /** Agents that offer something, and those that did until they were lost. */
   get agents(): number {
@@ -137,7 +134,7 @@ export class MembershipSource implements Source {
   start(sink: Sink): void {
     this.#sink = sink;
     this.#report(this.#offers.keys());
-    const { settleMs = RECONNECT_WAIT_MS, timers, memory } = this.#options;
+    const { settleMs = RECONNECT_WAIT_MS, timers, memory } = this.options;
     if (settleMs === 0) sink.synced();
     else this.#settling = timers.after(settleMs, () => this.#settle());
     if (memory === undefined || settleMs === 0) return this.#listen();
@@ -150,18 +147,18 @@ export class MembershipSource implements Source {
   async stop(): Promise<void> {
     await this.#recalling;
     this.#sink = undefined;
-    await this.#options.peers?.stop();
+    await this.options.peers?.stop();
     this.#settling?.cancel();
     this.#gathering?.cancel();
     this.#keeping?.cancel();
     for (const agent of this.#agents.values()) agent.timer?.cancel();
-    if (this.#options.memory !== undefined) this.#keep();
+    if (this.options.memory !== undefined) this.#keep();
     await this.#saving;
   }
 
   /** Restores remembered agents, without a link for now. */
   async #recall(memory: MemberMemory, settleMs: number): Promise<void> {
-    const { timers, now = Date.now, mayOffer } = this.#options;
+    const { timers, now = Date.now, mayOffer } = this.options;
     const agents = await memory.load();
     if (this.#sink === undefined) return;
     const nowMs = now();
@@ -205,9 +202,9 @@ export class MembershipSource implements Source {
   }
 
   #keepIn(ms: number): void {
-    if (this.#options.memory === undefined || this.#sink === undefined) return;
+    if (this.options.memory === undefined || this.#sink === undefined) return;
     this.#keeping?.cancel();
-    this.#keeping = this.#options.timers.after(ms, () => {
+    this.#keeping = this.options.timers.after(ms, () => {
       this.#keep();
       this.#keepIn(KEEP_AGAIN_MS);
       this.#isChanged = false;
@@ -215,7 +212,7 @@ export class MembershipSource implements Source {
   }
 
   #keep(): void {
-    const { now = Date.now, memory } = this.#options;
+    const { now = Date.now, memory } = this.options;
     const nowMs = now();
     const agents = [...this.#agents.values()]
       .filter(({ offers, isHeard }) => offers.length > 0 && !isHeard)
@@ -267,8 +264,8 @@ export class MembershipSource implements Source {
     if (!agent?.links.delete(link)) return;
     this.#report(agent.services());
     if (agent.links.size > 0) return;
-    agent.seenMs = (this.#options.now ?? Date.now)();
-    const elsewhere = this.#options.peers?.current.get(agent.id);
+    agent.seenMs = (this.options.now ?? Date.now)();
+    const elsewhere = this.options.peers?.current.get(agent.id);
     if (elsewhere !== undefined && elsewhere.state !== "unready") {
       return this.#believe(agent, elsewhere);
     }
@@ -287,12 +284,12 @@ export class MembershipSource implements Source {
 
   #listen(): void {
     if (this.#sink === undefined) return;
-    this.#options.peers?.start(() => this.#hear());
+    this.options.peers?.start(() => this.#hear());
   }
 
   /** Other servers have other agents, or those have something else. */
   #hear(): void {
-    const { peers } = this.#options;
+    const { peers } = this.options;
     if (this.#sink === undefined || peers === undefined) return;
     const { current } = peers;
     for (const [id, elsewhere] of current) {
@@ -310,7 +307,7 @@ export class MembershipSource implements Source {
 
   /** An agent without a link here is what another server says. */
   #believe(agent: Agent, { node, offers, state, seenMs }: PeerAgent): void {
-    const { now = Date.now, mayOffer } = this.#options;
+    const { now = Date.now, mayOffer } = this.options;
     const leftMs = FORGET_MS - Math.max(0, now() - seenMs);
     if (state === "unready" && leftMs <= 0) return this.#forget(agent);
     this.#agents.set(agent.id, agent);
@@ -353,7 +350,7 @@ export class MembershipSource implements Source {
 
   /** An agent without a link cannot be authorized as a whole: each service is. */
   #authorizeRemembered(agent: Agent): void {
-    const { mayOffer } = this.#options;
+    const { mayOffer } = this.options;
     if (mayOffer === undefined) return;
     const { node, offers } = agent;
     const allowed = offers.filter(({ service }) => mayOffer(node, service));
@@ -362,7 +359,7 @@ export class MembershipSource implements Source {
 
   #onAnnounced(agent: Agent, link: AgentLink): void {
     agent.speaker = link;
-    const { timers } = this.#options;
+    const { timers } = this.options;
     const waitMs = agent.takenMs + ANNOUNCE_INTERVAL_MS - timers.now();
     if (waitMs <= 0) this.#take(agent, link);
     else if (agent.timer === undefined) {
@@ -376,9 +373,9 @@ export class MembershipSource implements Source {
   }
 
   #take(agent: Agent, link: AgentLink): void {
-    agent.takenMs = this.#options.timers.now();
+    agent.takenMs = this.options.timers.now();
     const { services = [] } = link;
-    const { offers, refused } = this.#options.authorize(link.peer, services);
+    const { offers, refused } = this.options.authorize(link.peer, services);
     this.#refuse(agent, link, refused);
     this.#offer(agent, offers);
   }
@@ -418,7 +415,7 @@ export class MembershipSource implements Source {
     link.refuseServices?.(refused);
     // Each of its links repeats the announcement.
     if (agent.refusals === before) return;
-    const { log } = this.#options;
+    const { log } = this.options;
     for (const { service, reason } of refused.slice(0, LOGGED_REFUSALS_MAX)) {
       log.warn(`agent ${agent.id} may not announce ${service}: ${reason}`, {
         code: "TUN610",
@@ -443,7 +440,7 @@ export class MembershipSource implements Source {
     if (sink === undefined || this.#touched.size === 0) return;
     const keys = [...this.#touched];
     this.#touched.clear();
-    this.#gathering = this.#options.timers.after(REPORT_INTERVAL_MS, () => {
+    this.#gathering = this.options.timers.after(REPORT_INTERVAL_MS, () => {
       this.#gathering = undefined;
       this.#flush();
     });
@@ -470,7 +467,7 @@ export class MembershipSource implements Source {
 
   #setTimer(agent: Agent, ms: number, act: () => void): void {
     agent.timer?.cancel();
-    agent.timer = this.#options.timers.after(ms, () => {
+    agent.timer = this.options.timers.after(ms, () => {
       agent.timer = undefined;
       act();
     });

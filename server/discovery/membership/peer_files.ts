@@ -38,8 +38,6 @@ interface PeerFile {
 
 /** See the module description. */
 export class PeerFiles implements PeerOffers {
-  readonly #files: SharedMemory;
-  readonly #timers: Timers;
   #peers: ReadonlyMap<string, PeerFile> = new Map();
   #current: ReadonlyMap<string, PeerAgent> = new Map();
   #changed: (() => void) | undefined;
@@ -47,10 +45,10 @@ export class PeerFiles implements PeerOffers {
   #looking: Promise<void> = Promise.resolve();
   #renewedMs = -Infinity;
 
-  constructor(files: SharedMemory, timers: Timers) {
-    this.#files = files;
-    this.#timers = timers;
-  }
+  constructor(
+    private readonly files: SharedMemory,
+    private readonly timers: Timers,
+  ) {}
 
   get current(): ReadonlyMap<string, PeerAgent> {
     return this.#current;
@@ -69,9 +67,9 @@ export class PeerFiles implements PeerOffers {
 
   #lookSoon(ms: number): void {
     if (this.#changed === undefined) return;
-    this.#timer = this.#timers.after(ms, () => {
+    this.#timer = this.timers.after(ms, () => {
       this.#looking = this.#look().finally(() =>
-        this.#lookSoon(this.#files.lookMs)
+        this.#lookSoon(this.files.lookMs)
       );
       unawaited("catalog", this.#looking);
     });
@@ -82,11 +80,11 @@ export class PeerFiles implements PeerOffers {
     const before = this.#peers;
     const paths = new Set([
       ...before.keys(),
-      ...await this.#files.files() ?? [],
+      ...await this.files.files() ?? [],
     ]);
     const now = new Map<string, PeerFile>();
     for (const path of paths) {
-      if (path === this.#files.path) continue;
+      if (path === this.files.path) continue;
       const peer = await this.#lookAt(path, before.get(path));
       if (peer !== undefined) now.set(path, peer);
       if (now.size >= PEERS_MAX) break;
@@ -110,14 +108,14 @@ export class PeerFiles implements PeerOffers {
     path: string,
     before: PeerFile | undefined,
   ): Promise<PeerFile | undefined> {
-    const saved = await this.#files.look(path);
+    const saved = await this.files.look(path);
     const stamp = saved?.stamp ?? before?.stamp;
     if (stamp === undefined) return undefined;
     const agents = before?.stamp === stamp
       ? before.agents
-      : await this.#files.read(path) ?? before?.agents ?? [];
+      : await this.files.read(path) ?? before?.agents ?? [];
     const aliveMs = saved?.aliveMs ?? before?.aliveMs ?? 0;
-    const nowMs = this.#timers.now();
+    const nowMs = this.timers.now();
     const heardMs = aliveMs === before?.aliveMs
       ? before.heardMs
       // One that is seen for the first time is believed, if it can be true.
@@ -127,10 +125,10 @@ export class PeerFiles implements PeerOffers {
   }
 
   async #renew(): Promise<void> {
-    const nowMs = this.#timers.now();
+    const nowMs = this.timers.now();
     if (nowMs - this.#renewedMs < RENEW_MS) return;
     this.#renewedMs = nowMs;
-    await this.#files.renew();
+    await this.files.renew();
   }
 }
 

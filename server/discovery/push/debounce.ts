@@ -49,7 +49,6 @@ export interface DebounceOptions {
 
 /** See the module description. */
 export class Debounce {
-  readonly #options: DebounceOptions;
   /** Services that lost endpoints, and when; the latest last. */
   readonly #removals = new Map<string, number>();
   /** The length of the open window, or of the next one. */
@@ -61,8 +60,7 @@ export class Debounce {
   /** The changes since the last push began. */
   #news: "none" | "change" | "removal" = "none";
 
-  constructor(options: DebounceOptions) {
-    this.#options = options;
+  constructor(private readonly options: DebounceOptions) {
     this.#windowMs = options.windowMinMs;
   }
 
@@ -77,7 +75,7 @@ export class Debounce {
     if (this.#timer === undefined && this.#state === "idle") {
       return this.#push();
     }
-    if (this.#news !== "none") this.#options.merged?.();
+    if (this.#news !== "none") this.options.merged?.();
     if (this.#news === "removal") return;
     this.#news = isUrgent ? "removal" : "change";
     if (isUrgent && this.#timer !== undefined) this.#arm();
@@ -92,7 +90,7 @@ export class Debounce {
 
   /** @returns Whether one of them is not flapping. */
   #noteRemovals(services: Iterable<string>): boolean {
-    const nowMs = this.#options.timers.now();
+    const nowMs = this.options.timers.now();
     let isUrgent = false;
     for (const service of services) {
       const beforeMs = this.#removals.get(service) ?? -Infinity;
@@ -111,7 +109,7 @@ export class Debounce {
   #push(): void {
     this.#news = "none";
     this.#state = "pushing";
-    this.#openedMs = this.#options.timers.now();
+    this.#openedMs = this.options.timers.now();
     this.#arm();
     const done = () => {
       if (this.#state !== "pushing") return;
@@ -120,12 +118,12 @@ export class Debounce {
       if (this.#timer === undefined) this.#next();
     };
     // After a push that never ends there would be no other.
-    guarded("catalog", () => this.#options.push(done), done);
+    guarded("catalog", () => this.options.push(done), done);
   }
 
   #arm(): void {
     this.#timer?.cancel();
-    const { timers, windowMinMs } = this.#options;
+    const { timers, windowMinMs } = this.options;
     const waitMs = this.#news === "removal"
       ? Math.max(REMOVAL_SHARE * this.#windowMs, windowMinMs)
       : this.#windowMs;
@@ -137,7 +135,7 @@ export class Debounce {
   }
 
   #next(): void {
-    const { windowMinMs, windowMaxMs } = this.#options;
+    const { windowMinMs, windowMaxMs } = this.options;
     if (this.#news !== "none") {
       this.#windowMs = Math.min(2 * this.#windowMs, windowMaxMs);
       this.#push();

@@ -45,7 +45,6 @@ const PUSH_FAILED = { code: StatusCode.INTERNAL, message: INTERNAL_ERROR };
 
 /** See the module description. */
 export class Pushes {
-  readonly #options: PushesOptions;
   readonly #debounce: Debounce;
   readonly #preparation: ViewPreparation;
   readonly #queue: PushQueue<SubscriberStream>;
@@ -54,8 +53,7 @@ export class Pushes {
   /** The same of the push that runs, or was last. */
   #pushedMs = 0;
 
-  constructor(options: PushesOptions) {
-    this.#options = options;
+  constructor(private readonly options: PushesOptions) {
     const { windowMinMs, windowMaxMs, timers, views, metrics } = options;
     this.#preparation = new ViewPreparation(views, timers);
     this.#debounce = new Debounce({
@@ -85,7 +83,7 @@ export class Pushes {
    * @param diff Of the catalog, if that has changed.
    */
   changed(diff?: Diff): void {
-    this.#changedMs ??= this.#options.timers.now();
+    this.#changedMs ??= this.options.timers.now();
     this.#debounce.changed(diff && losersIn(diff));
   }
 
@@ -110,8 +108,7 @@ export class Pushes {
   }
 
   #push(done: () => void): void {
-    const { timers, views, catalog, streams, metrics, unserved } =
-      this.#options;
+    const { timers, views, catalog, streams, metrics, unserved } = this.options;
     const startMs = timers.now();
     const span = isTracing ? startSpan("push discovery") : undefined;
     this.#pushedMs = this.#changedMs ?? startMs;
@@ -143,14 +140,14 @@ export class Pushes {
     const byKey = new Map<string, ClientGroup>();
     const made = new Set<ClientGroup>();
     const lacking = new Map<ClientGroup, SubscriberStream[]>();
-    for (const stream of this.#options.streams) {
+    for (const stream of this.options.streams) {
       if (stream.group === undefined) continue;
       const group = byKey.get(stream.group.key) ?? stream.group;
       byKey.set(group.key, group);
       const waiting = lacking.get(group);
       if (waiting !== undefined) waiting.push(stream);
       else if (made.has(group)) continue;
-      else if (this.#options.views.lastViewOf(group) !== undefined) {
+      else if (this.options.views.lastViewOf(group) !== undefined) {
         made.add(group);
       } else lacking.set(group, [stream]);
     }

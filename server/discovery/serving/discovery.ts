@@ -74,7 +74,6 @@ export interface DiscoveryEnvironment {
 export class Discovery {
   readonly catalog: Catalog;
   readonly views: Views;
-  readonly #environment: DiscoveryEnvironment;
   readonly #unserved: UnservedLog;
   readonly #streams: OpenStreams;
   readonly #pushes: Pushes;
@@ -86,10 +85,9 @@ export class Discovery {
 
   constructor(
     options: DiscoveryServerOptions,
-    environment: DiscoveryEnvironment,
+    private readonly environment: DiscoveryEnvironment,
   ) {
     const { log, timers, random, generate, admit, visibleTo } = environment;
-    this.#environment = environment;
     this.#sources = new Set(options.sources.map(({ name }) => name));
     this.catalog = new Catalog({
       sources: [...options.sources, ...environment.sources],
@@ -170,7 +168,7 @@ export class Discovery {
 
   /** For the admin port. */
   get routes(): Routes {
-    return debugRoutes(this, this.#environment.timers);
+    return debugRoutes(this, this.environment.timers);
   }
 
   /** Subscribers that had to authenticate, to be authorized again. */
@@ -184,9 +182,9 @@ export class Discovery {
       if (this.isReady) this.#pushes.changed(diff);
     });
     this.catalog.start();
-    const { timers } = this.#environment;
+    const { timers } = this.environment;
     this.#waiting = timers.after(CATALOG_WAIT_MS, () => this.#onLate());
-    precompile(this.#environment.generate);
+    precompile(this.environment.generate);
     unawaited(
       "catalog",
       this.catalog.whenSynced().then(() => this.#onSynced()),
@@ -223,7 +221,7 @@ export class Discovery {
     this.#waiting = undefined;
     const { problem } = this;
     if (problem === undefined) return;
-    this.#environment.log.warn(
+    this.environment.log.warn(
       `${problem}: clients of discovery are sent to other servers until it has`,
       { code: "TUN709" },
     );
@@ -236,7 +234,7 @@ export class Discovery {
     this.#waiting?.cancel();
     this.#state = "serving";
     if (isLate) {
-      this.#environment.log.info(
+      this.environment.log.info(
         "server has read its catalog: clients of " +
           "discovery are answered",
       );

@@ -42,7 +42,6 @@ export interface DiscoveryPortEnvironment {
 
 /** See the module description. */
 export class DiscoveryPort {
-  readonly #environment: DiscoveryPortEnvironment;
   readonly #listener: BoundListener;
   readonly #connections = new Set<Connection>();
 
@@ -52,8 +51,10 @@ export class DiscoveryPort {
    * @param at An address of loopback: the caller has seen to it.
    * @throws {ListenError}
    */
-  constructor(at: ListenAddress, environment: DiscoveryPortEnvironment) {
-    this.#environment = environment;
+  constructor(
+    at: ListenAddress,
+    private readonly environment: DiscoveryPortEnvironment,
+  ) {
     this.#listener = listenTcp(at, {
       onConnection: (stream) => this.#accept(stream),
       onProblem: (line) => environment.log.warn(line, { code: "TUN414" }),
@@ -76,7 +77,7 @@ export class DiscoveryPort {
   }
 
   #accept(stream: Stream): void {
-    const { limiter } = this.#environment;
+    const { limiter } = this.environment;
     const admitted = limiter.enter(stream.remoteAddress, () => stream.close());
     if (admitted === undefined) return stream.close();
     // A program on this machine needs no authentication.
@@ -86,7 +87,7 @@ export class DiscoveryPort {
   }
 
   #serve(stream: Stream, admitted: AdmittedConnection): void {
-    const { timers, receiveBudget, methods } = this.#environment;
+    const { timers, receiveBudget, methods } = this.environment;
     const { remoteAddress, identity } = stream;
     const router = new GrpcRouter({
       timers,

@@ -56,7 +56,6 @@ export interface DiscoveryFigures {
 
 /** See the module description. */
 export class DiscoveryMetrics implements SubscriberObserver {
-  readonly #log: Log;
   readonly #pushes: Series;
   readonly #merged: Series;
   readonly #turnedAway: Series;
@@ -71,8 +70,11 @@ export class DiscoveryMetrics implements SubscriberObserver {
   readonly #rejectsByClient: LabelledSeries;
   readonly #rejecters = new Set<string>();
 
-  constructor(registry: MetricRegistry, log: Log, figures: DiscoveryFigures) {
-    this.#log = log;
+  constructor(
+    registry: MetricRegistry,
+    private readonly log: Log,
+    figures: DiscoveryFigures,
+  ) {
     const counter = (name: string, help: string) =>
       registry.series("counter", `${PREFIX}${name}`, help);
     const byType = (name: string, help: string) =>
@@ -159,7 +161,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
 
   joined({ subscriber, group, origin, form, quota }: SubscriberStream): void {
     if (!this.#mayLog(quota)) return;
-    this.#log.event("discovery client joined", {
+    this.log.event("discovery client joined", {
       client: subscriber!.name,
       form: group!.form,
       mode: form.mode,
@@ -172,7 +174,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
     if (!this.#mayLog(quota)) return;
     const from = origin.remoteAddress;
     const client = subscriber === undefined ? {} : { client: subscriber.name };
-    this.#log.event(`discovery client gone: ${reason}`, { ...client, from });
+    this.log.event(`discovery client gone: ${reason}`, { ...client, from });
   }
 
   requested(
@@ -181,13 +183,13 @@ export class DiscoveryMetrics implements SubscriberObserver {
     { responseNonce, errorDetail }: DiscoveryRequest,
   ): void {
     this.#requests[kind ?? "other"].add();
-    if (!this.#log.wantsDetails) return;
+    if (!this.log.wantsDetails) return;
     const what = errorDetail !== undefined
       ? "NACK"
       : responseNonce === ""
       ? "request"
       : "ACK";
-    this.#log.detail(`discovery ${what}`, {
+    this.log.detail(`discovery ${what}`, {
       client: subscriber?.name ?? "",
       kind: kind ?? "other",
       nonce: responseNonce,
@@ -196,7 +198,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
 
   unserved({ subscriber, quota }: SubscriberStream, typeUrl: string): void {
     if (!this.#mayLog(quota)) return;
-    this.#log.warn(
+    this.log.warn(
       "a discovery client asks for what is not served here and may wait for " +
         `it: ${JSON.stringify(typeUrl.slice(0, FOREIGN_TYPE_LENGTH_MAX))}`,
       { code: "TUN705", client: subscriber!.name },
@@ -217,7 +219,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
     this.#rejects[kind].add();
     this.#rejectsOf(clipped(subscriber!.name, NAME_LENGTH_MAX), code).add();
     if (!this.#mayLog(quota)) return;
-    this.#log.warn(
+    this.log.warn(
       `a discovery client rejects a response and keeps what it has: ${
         quoted(reason, QUOTE_LENGTH_MAX)
       }`,
@@ -237,7 +239,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
   #mayLog(quota: Quota): boolean {
     const { line, name } = quota;
     if (line === "no more") {
-      this.#log.warn(
+      this.log.warn(
         `too many log lines about discovery of ${name}: more are omitted ` +
           "from now on, see `tunnel xds status`",
         { code: "TUN707" },

@@ -20,28 +20,26 @@ export interface UnservedSource {
 
 /** See the module description. */
 export class UnservedLog {
-  readonly #source: UnservedSource;
-  readonly #log: Pick<Log, "warn">;
   /** By group: the list at the last look, and its sentences. */
   readonly #known = new Map<
     string,
     { readonly list: readonly Unserved[]; readonly texts: ReadonlySet<string> }
   >();
 
-  constructor(source: UnservedSource, log: Pick<Log, "warn">) {
-    this.#source = source;
-    this.#log = log;
-  }
+  constructor(
+    private readonly source: UnservedSource,
+    private readonly log: Pick<Log, "warn">,
+  ) {}
 
   /** Over all groups. */
   get count(): number {
-    return this.#source.groups
-      .reduce((sum, one) => sum + this.#source.unservedTo(one).length, 0);
+    return this.source.groups
+      .reduce((sum, one) => sum + this.source.unservedTo(one).length, 0);
   }
 
   /** Looks at all groups, and logs what is new. */
   look(): void {
-    const { groups } = this.#source;
+    const { groups } = this.source;
     const keys = new Set(groups.map(({ key }) => key));
     for (const key of this.#known.keys()) {
       if (!keys.has(key)) this.#known.delete(key);
@@ -52,11 +50,11 @@ export class UnservedLog {
     }
     const texts = [...fresh];
     for (const text of texts.slice(0, UNSERVED_LINES_MAX)) {
-      this.#log.warn(text, { code: "TUN708" });
+      this.log.warn(text, { code: "TUN708" });
     }
     const more = texts.length - UNSERVED_LINES_MAX;
     if (more <= 0) return;
-    this.#log.warn(
+    this.log.warn(
       `${more} more services are not served to some clients; see ` +
         "`tunnel xds diff NODE`",
       { code: "TUN708" },
@@ -64,7 +62,7 @@ export class UnservedLog {
   }
 
   #newFor(group: ClientGroup): readonly string[] {
-    const list = this.#source.unservedTo(group);
+    const list = this.source.unservedTo(group);
     const known = this.#known.get(group.key);
     if (known?.list === list) return [];
     const texts = new Set(

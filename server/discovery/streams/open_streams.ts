@@ -71,7 +71,6 @@ export interface SubscriberLink {
 
 /** See the module description. */
 export class OpenStreams {
-  readonly #options: OpenStreamsOptions;
   readonly #host: SubscriberHost;
   readonly #streams = new Set<SubscriberStream>();
   readonly #quotas: Quotas;
@@ -90,8 +89,7 @@ export class OpenStreams {
   #isDraining = false;
   #timer: Timer | undefined;
 
-  constructor(options: OpenStreamsOptions) {
-    this.#options = options;
+  constructor(private readonly options: OpenStreamsOptions) {
     this.#epoch = Math.floor(options.random() * 36 ** 5).toString(36);
     this.#groupUse = new ClientGroupUse(options.views);
     this.#quotas = new Quotas(options.timers);
@@ -195,7 +193,7 @@ export class OpenStreams {
         quota,
       );
     } catch (error) {
-      this.#options.metrics.turnedAway();
+      this.options.metrics.turnedAway();
       throw error;
     }
   }
@@ -208,7 +206,7 @@ export class OpenStreams {
         "TUN416",
       );
     }
-    const problem = this.#options.problem();
+    const problem = this.options.problem();
     if (problem !== undefined) {
       throw new GrpcError(StatusCode.UNAVAILABLE, problem);
     }
@@ -220,7 +218,7 @@ export class OpenStreams {
   }
 
   #createHost(): SubscriberHost {
-    const { timers, server, admit, visibleTo, views, metrics } = this.#options;
+    const { timers, server, admit, visibleTo, views, metrics } = this.options;
     return {
       server,
       clock: timers,
@@ -240,11 +238,11 @@ export class OpenStreams {
         this.#unauthenticated.delete(stream);
         stream.origin.known?.();
         metrics.joined(stream);
-        this.#options.joined(stream);
+        this.options.joined(stream);
       },
       requeue: (stream) => this.#late.addLater(stream),
       ended: (stream, reason, group) => {
-        this.#options.ended(stream);
+        this.options.ended(stream);
         this.#late.remove(stream);
         this.#unauthenticated.delete(stream);
         if (group !== undefined) {
@@ -256,8 +254,8 @@ export class OpenStreams {
   }
 
   #tickLater(): Timer {
-    return this.#options.timers.after(TICK_MS, () => {
-      const nowMs = this.#options.timers.now();
+    return this.options.timers.after(TICK_MS, () => {
+      const nowMs = this.options.timers.now();
       for (const stream of this.#streams) stream.tick(nowMs);
       this.#timer = this.#streams.size > 0 ? this.#tickLater() : undefined;
     });

@@ -35,8 +35,6 @@ export interface NackContext {
 
 /** See the module description; of one kind on one stream. */
 export class AckTracker {
-  readonly #isWhole: boolean;
-  readonly #retriesNacked: boolean;
   /** The last response, until it is answered. */
   #inFlight: InFlight | undefined;
   #uncertain: Uncertain | undefined;
@@ -50,10 +48,10 @@ export class AckTracker {
    * @param isWhole Whether responses have the whole state.
    * @param retriesNacked Whether refused content is retried.
    */
-  constructor(isWhole: boolean, retriesNacked: boolean) {
-    this.#isWhole = isWhole;
-    this.#retriesNacked = retriesNacked;
-  }
+  constructor(
+    private readonly isWhole: boolean,
+    private readonly retriesNacked: boolean,
+  ) {}
 
   /** The response that is not answered yet. */
   get inFlight(): InFlight | undefined {
@@ -168,7 +166,7 @@ export class AckTracker {
     const isUncertain = this.#uncertain?.settle(
       pending,
       inFlight,
-      this.#isWhole,
+      this.isWhole,
     );
     if (isUncertain === false) this.#uncertain = undefined;
     if (this.#nacked === undefined) return;
@@ -193,11 +191,11 @@ export class AckTracker {
     );
     this.#addNacked(named, inFlight, against);
     this.#nacked?.noteRetriesRefused(inFlight.resources, against);
-    if (this.#isWhole) this.#exchangeHeld(named, inFlight, against.held);
+    if (this.isWhole) this.#exchangeHeld(named, inFlight, against.held);
     // When the client names some, it may have applied the others.
     this.#uncertain.add(inFlight, named.length === 0);
     this.#nackedFresh = inFlight.fresh;
-    const isNameless = this.#isWhole && named.length === 0;
+    const isNameless = this.isWhole && named.length === 0;
     this.#blamed = isNameless ? inFlight.fresh : NO_NAMES;
     const bad = suspects.filter((resource) =>
       this.#nacked?.standIn(resource) !== undefined
@@ -216,15 +214,15 @@ export class AckTracker {
     { now, wanted, asked, reason, nowMs }: NackContext,
   ): void {
     // A whole state without all of them would remove what is good.
-    const isAll = named.length === 0 && !this.#isWhole;
+    const isAll = named.length === 0 && !this.isWhole;
     const blamed = isAll ? inFlight.resources : named;
     // A name that the client asked for anew since then is sent again.
     const refused = blamed.filter(({ name }) =>
       wanted.covers(name) && !asked.has(name) &&
-      (this.#isWhole || now.has(name))
+      (this.isWhole || now.has(name))
     );
     if (refused.length === 0) return;
-    this.#nacked ??= new NackedResources(this.#retriesNacked);
+    this.#nacked ??= new NackedResources(this.retriesNacked);
     const isSuspect = isAll && inFlight.resources.length > 1;
     for (const resource of refused) {
       const isThere = now.get(resource.name)?.version === resource.version;
@@ -251,7 +249,7 @@ export class AckTracker {
   #goodBefore(resource: Resource, inFlight: InFlight): Resource | undefined {
     const uncertain = this.#uncertain!;
     const had = uncertain.ackedInsteadOf(resource, inFlight);
-    if (had !== undefined || !this.#isWhole) return had;
+    if (had !== undefined || !this.isWhole) return had;
     // To omit it from a whole state is to remove it, which is worse than to
     // repeat what the client acknowledged once, or may have an older version of.
     const mayHaveOlder = this.#hasPast && uncertain.isFirst(resource, inFlight);

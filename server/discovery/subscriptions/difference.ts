@@ -29,18 +29,16 @@ export interface GoneForm {
 
 /** See the module description; of one kind on one stream. */
 export class Difference {
-  readonly #gone: GoneForm;
-  readonly #acks: AckTracker;
   #sent: ByName | undefined;
   #now: ByName = NO_RESOURCES;
   #held: HeldRemovals | undefined;
   #generation = 0;
   #sentGeneration = 0;
 
-  constructor(gone: GoneForm, acks: AckTracker) {
-    this.#gone = gone;
-    this.#acks = acks;
-  }
+  constructor(
+    private readonly gone: GoneForm,
+    private readonly acks: AckTracker,
+  ) {}
 
   /** Absent before the first view. */
   get sent(): ByName | undefined {
@@ -91,7 +89,7 @@ export class Difference {
 
   /** Frees the old state, which is large: what matters of it is remembered. */
   letGo(news: Names): void {
-    this.#acks.letGo(this.#sent!, news);
+    this.acks.letGo(this.#sent!, news);
     this.advance();
   }
 
@@ -104,7 +102,7 @@ export class Difference {
     const { resources, missing } = select(changed, now);
     if (!this.isHolding) {
       if (missing.length === 0) return changed;
-      const { isNamed, isMissed } = this.#gone;
+      const { isNamed, isMissed } = this.gone;
       return isNamed || isMissed ? changed : namesOfList(resources);
     }
     const news = new Set<string>();
@@ -133,12 +131,12 @@ export class Difference {
 
   /** Holds what the client has of a removed resource. */
   #hold(sent: Resource, isPending: boolean, nowMs: number): void {
-    const had = this.#acks.had(sent, isPending);
+    const had = this.acks.had(sent, isPending);
     // The client may use what it refused.
-    const kept = had ?? (this.#gone.isNamed ? sent : undefined);
+    const kept = had ?? (this.gone.isNamed ? sent : undefined);
     if (kept === undefined) return;
     const knowledge = had === sent ? "exact" : had ? "good" : "refused";
-    this.#held ??= new HeldRemovals(this.#gone.patienceMs);
+    this.#held ??= new HeldRemovals(this.gone.patienceMs);
     this.#held.hold(kept, knowledge, this.#generation, nowMs);
   }
 
@@ -154,7 +152,7 @@ export class Difference {
     for (const { name } of held.resources) {
       const back = this.#now.get(name);
       if (back === undefined || held.hasExactly(back)) continue;
-      this.#acks.remember(name, held.ackedOf(name));
+      this.acks.remember(name, held.ackedOf(name));
     }
     held.dropAllBut((name) => !this.#now.has(name));
   }
@@ -171,7 +169,7 @@ export class Difference {
     const released = this.#held.release(clearedTo, nowMs);
     if (released.size === 0) return NO_NAMES;
     // A name may be back before the client receives its removal.
-    for (const [name, had] of released) this.#acks.remember(name, had);
+    for (const [name, had] of released) this.acks.remember(name, had);
     return new Set(released.keys());
   }
 }

@@ -76,7 +76,6 @@ export interface Observation {
 
 /** See the module description. */
 export abstract class KindSubscription {
-  readonly kind: ResourceKind;
   #names: NameSet = NOTHING_NAMED;
   protected readonly pending = new PendingNames();
   protected readonly log = new ResponseLog();
@@ -91,11 +90,10 @@ export abstract class KindSubscription {
   readonly #namesGone: boolean;
 
   constructor(
-    kind: ResourceKind,
+    readonly kind: ResourceKind,
     mode: DiscoveryMode,
     { removalPatienceMs, retriesNacked }: ClientProfile,
   ) {
-    this.kind = kind;
     this.#namesGone = mode === "delta";
     this.isWhole = mode === "sotw" && isWholeState(kind);
     this.acks = new AckTracker(this.isWhole, retriesNacked);

@@ -78,19 +78,16 @@ export interface Queued {
 /** See the module description; of one kind on one stream. */
 export class NackedResources {
   readonly #byName = new Map<string, NackedContent>();
-  readonly #retriesNacked: boolean;
   /** When the next is retried; absent: it has to be computed. */
   #dueMs: number | undefined;
   #retriedMs = -Infinity;
 
   /** @param retriesNacked Else refused content is not sent until it changes. */
-  constructor(retriesNacked: boolean) {
-    this.#retriesNacked = retriesNacked;
-  }
+  constructor(private readonly retriesNacked: boolean) {}
 
   /** When {@linkcode takeRetries} has something; else Infinity. */
   get dueMs(): number {
-    if (!this.#retriesNacked) return Infinity;
+    if (!this.retriesNacked) return Infinity;
     if (this.#dueMs === undefined) {
       let firstMs = Infinity;
       for (const { dueMs, isRetried, isGone } of this.#byName.values()) {

@@ -26,24 +26,18 @@ export const WILDCARD = "*";
 
 /** See the module description. */
 export class NameSet {
-  readonly isWildcard: boolean;
-  /** Without the wildcard. */
-  readonly names: ReadonlySet<string>;
-  /** Only the stream that has it may change it. */
-  readonly isOwn: boolean;
   /** Characters of all names. Follows the names of a stream's own. */
   length: number;
 
   /** Only `nameSetOf` and `build` make one. */
   constructor(
-    names: ReadonlySet<string>,
-    isWildcard: boolean,
-    isOwn: boolean,
+    /** Without the wildcard. */
+    readonly names: ReadonlySet<string>,
+    readonly isWildcard: boolean,
+    /** Only the stream that has it may change it. */
+    readonly isOwn: boolean,
     length: number = lengthOf(names),
   ) {
-    this.names = names;
-    this.isWildcard = isWildcard;
-    this.isOwn = isOwn;
     this.length = length;
   }
 

@@ -54,12 +54,9 @@ interface Held {
 /** See the module description; of one kind on one stream. */
 export class HeldRemovals {
   readonly #held = new Map<string, Held>();
-  readonly #patienceMs: number;
 
   /** @param patienceMs How long a resource stays that nothing leads to. */
-  constructor(patienceMs = 0) {
-    this.#patienceMs = patienceMs;
-  }
+  constructor(private readonly patienceMs = 0) {}
 
   get size(): number {
     return this.#held.size;
@@ -97,7 +94,7 @@ export class HeldRemovals {
   #dueMsOf({ sinceMs, clearedMs }: Held): number {
     return Math.min(
       sinceMs + REMOVAL_GRACE_MS,
-      clearedMs + this.#patienceMs,
+      clearedMs + this.patienceMs,
     );
   }
 

@@ -10,19 +10,16 @@
 
 /** See the module description. */
 export class PairMemo<A extends object, B extends object, V> {
-  readonly #make: (a: A, b: B) => V;
   readonly #known = new WeakMap<A, WeakMap<B, V>>();
 
   /** @param make Depends on nothing but its arguments, which never change. */
-  constructor(make: (a: A, b: B) => V) {
-    this.#make = make;
-  }
+  constructor(private readonly make: (a: A, b: B) => V) {}
 
   of(a: A, b: B): V {
     let byB = this.#known.get(a);
     if (byB === undefined) this.#known.set(a, byB = new WeakMap());
     let value = byB.get(b);
-    if (value === undefined) byB.set(b, value = this.#make(a, b));
+    if (value === undefined) byB.set(b, value = this.make(a, b));
     return value;
   }
 }

@@ -42,33 +42,26 @@ const ALL_EMPTY: readonly Bucket[] = Array.from(
 /** See the module description. */
 export class ResourceMap implements ReadonlyMap<string, Resource> {
   static readonly EMPTY = new ResourceMap(ALL_EMPTY, 0, []);
-  readonly size: number;
-  readonly #buckets: readonly Bucket[];
-  readonly #services: readonly string[];
   #ordered: readonly Resource[] | undefined;
 
   /** @param services All services that resources are of, in their order. */
   constructor(
-    buckets: readonly Bucket[],
-    size: number,
-    services: readonly string[],
-  ) {
-    this.#buckets = buckets;
-    this.size = size;
-    this.#services = services;
-  }
+    private readonly buckets: readonly Bucket[],
+    readonly size: number,
+    private readonly services: readonly string[],
+  ) {}
 
   get(name: string): Resource | undefined {
-    return this.#buckets[bucketOf(name)]!.get(name)?.resource;
+    return this.buckets[bucketOf(name)]!.get(name)?.resource;
   }
 
   has(name: string): boolean {
-    return this.#buckets[bucketOf(name)]!.has(name);
+    return this.buckets[bucketOf(name)]!.has(name);
   }
 
   /** The sum of all resources; costs the buckets that no other map has. */
   contentSum(): ContentSum {
-    const buckets = this.#buckets;
+    const buckets = this.buckets;
     return total(function* () {
       for (const bucket of buckets) {
         if (bucket.size > 0) yield sumOfBucket(bucket);
@@ -80,8 +73,8 @@ export class ResourceMap implements ReadonlyMap<string, Resource> {
   changedSince(before: ResourceMap): Set<string> {
     const changed = new Set<string>();
     for (let index = 0; index < BUCKETS; index++) {
-      const old = before.#buckets[index]!;
-      const now = this.#buckets[index]!;
+      const old = before.buckets[index]!;
+      const now = this.buckets[index]!;
       if (old !== now) compare(old, now, changed);
     }
     return changed;
@@ -115,14 +108,14 @@ export class ResourceMap implements ReadonlyMap<string, Resource> {
 
   /** The next map, to be written. */
   draft(): ResourceMapDraft {
-    return new ResourceMapDraft(this, this.#buckets);
+    return new ResourceMapDraft(this, this.buckets);
   }
 
   /** Computes the order in steps, before it is used. */
   *ordering(): Generator<void, void, void> {
     if (this.#ordered !== undefined) return;
     const byService = new Map<string, Placed[]>();
-    for (const bucket of this.#buckets) {
+    for (const bucket of this.buckets) {
       for (const placed of bucket.values()) {
         const list = byService.get(placed.service);
         if (list === undefined) byService.set(placed.service, [placed]);
@@ -132,7 +125,7 @@ export class ResourceMap implements ReadonlyMap<string, Resource> {
     }
     const ordered: Resource[] = [];
     let count = 0;
-    for (const service of this.#services) {
+    for (const service of this.services) {
       const list = byService.get(service) ?? [];
       if (list.length > 1) list.sort((a, b) => a.order - b.order);
       for (const { resource } of list) ordered.push(resource);
