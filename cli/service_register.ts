@@ -161,14 +161,13 @@ const GOODBYE_MS = 5_000;
 /** A registration that reports to the user, and its end. */
 class RunningRegistration implements Running {
   readonly #registration: Registration;
-  readonly #options: RegistrationOptions;
-  readonly #context: CommandContext;
   readonly #finished = Promise.withResolvers<void>();
   #isOver = false;
 
-  constructor(options: RegistrationOptions, context: CommandContext) {
-    this.#options = options;
-    this.#context = context;
+  constructor(
+    private readonly options: RegistrationOptions,
+    private readonly context: CommandContext,
+  ) {
     const { service, endpoints } = options;
     const places = endpoints.map(({ address, ports }) =>
       hostPort(address, ports[0]!.port)
@@ -219,13 +218,13 @@ class RunningRegistration implements Running {
 
   #end(): void {
     this.#isOver = true;
-    this.#options.client[Symbol.dispose]();
+    this.options.client[Symbol.dispose]();
     this.#finished.resolve();
   }
 
   #complain(line: string): void {
     const coded = withCode(line, "TUN719");
-    this.#context.printError(`tunnel service register: ${coded}\n`);
+    this.context.printError(`tunnel service register: ${coded}\n`);
   }
 }
 

@@ -99,10 +99,6 @@ export function benchCommand(
 
 /** One run of the command. */
 class Bench {
-  readonly #reading: FlagReading<typeof BENCH_FLAGS>;
-  readonly #route: TunnelRoute;
-  readonly #context: CommandContext;
-  readonly #terminal: BenchTerminal;
   readonly #asJson: boolean;
   readonly #isLive: boolean;
   readonly #figures: BenchFigure[] = [];
@@ -110,33 +106,29 @@ class Bench {
   #host: BenchHost | undefined;
 
   constructor(
-    reading: FlagReading<typeof BENCH_FLAGS>,
-    route: TunnelRoute,
-    context: CommandContext,
-    terminal: BenchTerminal,
+    private readonly reading: FlagReading<typeof BENCH_FLAGS>,
+    private readonly route: TunnelRoute,
+    private readonly context: CommandContext,
+    private readonly terminal: BenchTerminal,
   ) {
-    this.#reading = reading;
-    this.#route = route;
-    this.#context = context;
-    this.#terminal = terminal;
     this.#asJson = reading.values["json"];
     this.#isLive = terminal.isTerminal();
   }
 
   async run(): Promise<ExitCode> {
-    const { values } = this.#reading;
-    const plans = benchPlans(this.#reading);
-    const address = benchTarget(this.#reading);
-    if (this.#route.kind === "direct" && address === undefined) {
+    const { values } = this.reading;
+    const plans = benchPlans(this.reading);
+    const address = benchTarget(this.reading);
+    if (this.route.kind === "direct" && address === undefined) {
       throw new UsageError(
         "Cannot bench a direct route: there is no agent on it; give --target",
         "TUN110",
       );
     }
-    const dialer = openDialer(this.#route);
+    const dialer = openDialer(this.route);
     const abort = new AbortController();
     const onSignal = () => abort.abort();
-    const { signals } = this.#terminal;
+    const { signals } = this.terminal;
     for (const signal of SIGNALS) signals.addSignalListener(signal, onSignal);
     try {
       const result = await runBench({
@@ -169,32 +161,32 @@ class Bench {
     const who = host.agentId === ""
       ? `target ${this.#target}`
       : `agent ${host.agentId}`;
-    this.#context.print(
-      `${who} (${host.software}), ${describeRoute(this.#route)}\n`,
+    this.context.print(
+      `${who} (${host.software}), ${describeRoute(this.route)}\n`,
     );
   }
 
   #showFigure(figure: BenchFigure): void {
     this.#figures.push(figure);
     this.#clearLine();
-    if (!this.#asJson) this.#context.print(`${figureRow(figure)}\n`);
+    if (!this.#asJson) this.context.print(`${figureRow(figure)}\n`);
   }
 
   #showGap(gap: BenchGap): void {
     this.#gaps.push(gap);
     this.#clearLine();
-    if (!this.#asJson) this.#context.print(`${gapRow(gap)}\n`);
+    if (!this.#asJson) this.context.print(`${gapRow(gap)}\n`);
   }
 
   /** On a terminal only: a log is no place for a line that is written over. */
   #showProgress(progress: BenchProgress): void {
     if (!this.#isLive) return;
     this.#clearLine();
-    this.#context.printError(progressLine(progress));
+    this.context.printError(progressLine(progress));
   }
 
   #clearLine(): void {
-    if (this.#isLive) this.#context.printError("\r\x1b[K");
+    if (this.#isLive) this.context.printError("\r\x1b[K");
   }
 
   #finish(result: BenchResult): ExitCode {
@@ -207,7 +199,7 @@ class Bench {
         : `nothing was measured: ${gaps[0]?.reason}`;
       throw new CommandFailure(ExitCode.FAILURE, why, undefined, "TUN506");
     }
-    if (isInterrupted) this.#context.printError("tunnel bench: interrupted\n");
+    if (isInterrupted) this.context.printError("tunnel bench: interrupted\n");
     return ExitCode.OK;
   }
 
@@ -231,12 +223,12 @@ class Bench {
   }
 
   #printJson(result: BenchResult, error?: string): void {
-    const about = { route: describeRoute(this.#route), target: this.#target };
-    this.#context.print(`${resultJson(result, about, error)}\n`);
+    const about = { route: describeRoute(this.route), target: this.#target };
+    this.context.print(`${resultJson(result, about, error)}\n`);
   }
 
   get #target(): string {
-    return benchTarget(this.#reading) ?? "the agent";
+    return benchTarget(this.reading) ?? "the agent";
   }
 }
 

@@ -229,22 +229,19 @@ async function timed(
 
 /** The one bar over all paths; time between the paths does not count. */
 class Progress {
-  readonly #tools: StoryTools;
   #bytes = 0;
   #restedMs = 0;
   #pathStartedMs: number | undefined;
   #drawnMs = -Infinity;
 
-  constructor(tools: StoryTools) {
-    this.#tools = tools;
-  }
+  constructor(private readonly tools: StoryTools) {}
 
   add(bytes: number): void {
-    const nowMs = this.#tools.now();
+    const nowMs = this.tools.now();
     this.#pathStartedMs ??= nowMs;
     this.#bytes += bytes;
     // Ten times a second is smooth, and costs the measurement nothing.
-    if (!this.#tools.isTerminal || nowMs - this.#drawnMs < 100) return;
+    if (!this.tools.isTerminal || nowMs - this.#drawnMs < 100) return;
     this.#drawnMs = nowMs;
     this.#draw(this.#restedMs + nowMs - this.#pathStartedMs);
   }
@@ -258,6 +255,6 @@ class Progress {
 
   #draw(tookMs: number): void {
     const bar = progressBar(this.#bytes, BULK_BYTES, tookMs);
-    this.#tools.print(this.#tools.isTerminal ? `\r${bar}` : `${bar}\n`);
+    this.tools.print(this.tools.isTerminal ? `\r${bar}` : `${bar}\n`);
   }
 }

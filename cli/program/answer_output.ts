@@ -135,17 +135,16 @@ interface Shown {
 
 /** A terminal, where the newest answer replaces the last one; or a pipe. */
 class Screen {
-  readonly #context: Pick<CommandContext, "print" | "terminal">;
   /** What is on it, in lines; in a pipe, the last text. */
   #lines = 0;
   #last = "";
 
-  constructor(context: Pick<CommandContext, "print" | "terminal">) {
-    this.#context = context;
-  }
+  constructor(
+    private readonly context: Pick<CommandContext, "print" | "terminal">,
+  ) {}
 
   show({ text, line = text }: Shown, form: AnswerForm, isFirst: boolean): void {
-    const size = this.#context.terminal?.();
+    const size = this.context.terminal?.();
     if (size !== undefined) return this.#redraw(text, size, isFirst);
     if (line === this.#last) return;
     const between = isFirst || form === "json"
@@ -153,19 +152,19 @@ class Screen {
       : form === "yaml"
       ? "---\n"
       : "\n";
-    this.#context.print(between + line);
+    this.context.print(between + line);
     this.#last = line;
   }
 
   close(): void {
-    if (this.#lines > 0) this.#context.print(SHOW_CURSOR);
+    if (this.#lines > 0) this.context.print(SHOW_CURSOR);
   }
 
   #redraw(text: string, size: TerminalSize, isFirst: boolean): void {
     const lines = fitting(text, size);
     const back = this.#lines === 0 ? "" : `\x1b[${this.#lines}A\r`;
     const drawn = lines.map((line) => `${line}\x1b[K\n`).join("");
-    this.#context.print(
+    this.context.print(
       `${isFirst ? HIDE_CURSOR : ""}${back}${drawn}\x1b[J`,
     );
     this.#lines = lines.length;

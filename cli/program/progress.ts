@@ -23,33 +23,32 @@ const ERASE = "\r\x1b[K";
 
 /** See the module description. */
 export class ProgressLine {
-  readonly #screen: ProgressScreen;
   #shown = "";
 
-  constructor(screen: ProgressScreen = standardErrorScreen()) {
-    this.#screen = screen;
-  }
+  constructor(
+    private readonly screen: ProgressScreen = standardErrorScreen(),
+  ) {}
 
   /** Whether anybody sees it. */
   get isLive(): boolean {
-    return this.#screen.columns() !== undefined;
+    return this.screen.columns() !== undefined;
   }
 
   /** Puts `text`, which others may have had a hand in, in its place. */
   show(text: string): void {
-    const columns = this.#screen.columns();
+    const columns = this.screen.columns();
     if (columns === undefined) return;
     // The last column stays free: there some terminals begin another line.
     const line = cutToColumns(printable(text, columns * 2), columns - 1);
     if (line === this.#shown) return;
-    this.#screen.write(ERASE + line);
+    this.screen.write(ERASE + line);
     this.#shown = line;
   }
 
   /** Takes it away, before something else is printed and at the end. */
   clear(): void {
     if (this.#shown === "") return;
-    this.#screen.write(ERASE);
+    this.screen.write(ERASE);
     this.#shown = "";
   }
 }

@@ -91,8 +91,6 @@ const READY_WAIT_MS = 10_000;
 
 /** See the module description. */
 export class Succession {
-  readonly #options: SuccessionOptions;
-  readonly #log: Log;
   readonly #store: SocketStore | undefined;
   readonly #manager: ServiceManager | undefined;
   /** Sockets that the service manager had kept open. */
@@ -100,9 +98,10 @@ export class Succession {
   #takeover: Takeover | undefined;
   #offer: HandoverOffer | undefined;
 
-  private constructor(options: SuccessionOptions, log: Log) {
-    this.#options = options;
-    this.#log = log;
+  private constructor(
+    private readonly options: SuccessionOptions,
+    private readonly log: Log,
+  ) {
     this.#store = socketStore();
     this.#manager = ServiceManager.find(options.environment);
   }
@@ -163,7 +162,7 @@ export class Succession {
     await ready;
     const unwanted = this.#store?.close() ?? [];
     if (unwanted.length > 0) {
-      this.#log.info(`not served any more: ${unwanted.join(", ")}`);
+      this.log.info(`not served any more: ${unwanted.join(", ")}`);
     }
     if (this.#inherited.length > 0) this.#manager?.keepNothing();
   }
@@ -207,10 +206,10 @@ export class Succession {
 
   #inherit(): void {
     if (this.#store === undefined) return;
-    const { environment } = this.#options;
+    const { environment } = this.options;
     this.#inherited = inheritSockets(this.#store, environment);
     if (this.#inherited.length === 0) return;
-    this.#log.info(`sockets were kept open: ${this.#inherited.join(", ")}`);
+    this.log.info(`sockets were kept open: ${this.#inherited.join(", ")}`);
   }
 
   /** No other process accepts instead, so most sockets are started at once. */
@@ -233,11 +232,11 @@ export class Succession {
     if (running.recall) await takeover.recall((part) => running.recall!(part));
     await takeover.take();
     running.tookOver?.();
-    this.#log.info(`took over from process ${takeover.pid}`);
+    this.log.info(`took over from process ${takeover.pid}`);
   }
 
   #makeOffer(running: Replaceable): void {
-    const { address, command } = this.#options;
+    const { address, command } = this.options;
     if (address === undefined || this.#store === undefined) return;
     try {
       this.#offer = new HandoverOffer(address, {
@@ -258,9 +257,9 @@ export class Succession {
         },
         memory: () => running.memory ?? [],
         successorEnded: () => running.successorEnded?.(),
-      }, { store: this.#store, log: this.#log });
+      }, { store: this.#store, log: this.log });
     } catch (error) {
-      this.#log.warn(
+      this.log.warn(
         `no other process can take over at ${address}: ` +
           messageOf(error),
         { code: "TUN912" },
@@ -270,18 +269,18 @@ export class Succession {
 
   #upgrades(running: Replaceable): UpgradeRequests {
     return new UpgradeRequests({
-      command: this.#options.command,
+      command: this.options.command,
       words: Deno.args,
       environment: () => Deno.env.toObject(),
       isBusy: () => running.isDraining,
       timers: systemTimers,
-      log: this.#log,
+      log: this.log,
       forward: (bytes) => void Deno.stderr.writeSync(bytes),
     });
   }
 
   async #ask(): Promise<void> {
-    const { address, command, replace } = this.#options;
+    const { address, command, replace } = this.options;
     if (this.#store === undefined || address === undefined) {
       if (!replace) return;
       throw new UsageError(
@@ -299,11 +298,11 @@ export class Succession {
       );
       const { pid } = this.#takeover ?? {};
       if (pid === undefined) return;
-      this.#log.info(`takes over from process ${pid} when it is ready`);
+      this.log.info(`takes over from process ${pid} when it is ready`);
     } catch (error) {
       if (error instanceof TakeoverRefused) throw this.#refused(error);
       // Whatever it is, opening the ports reports it in better words.
-      this.#log.detail(
+      this.log.detail(
         `cannot ask at ${address} who runs: ${messageOf(error)}`,
       );
     }
@@ -311,7 +310,7 @@ export class Succession {
 
   #refused(error: TakeoverRefused): CommandFailure {
     const { problem, pid } = error;
-    const { command, address, ownFlags } = this.#options;
+    const { command, address, ownFlags } = this.options;
     const sentences: Readonly<Record<TakeoverProblem, string>> = {
       running: `A tunnel ${command} runs here already (process ${pid}): take ` +
         `its place with --replace, or give this one ${ownFlags} of its own`,

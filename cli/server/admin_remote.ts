@@ -147,16 +147,13 @@ export function parentAccess(
 
 /** What is in files now; one that cannot be used leaves the old one in use. */
 class Latest<T extends { reload(): boolean }> {
-  readonly #load: () => T;
   #last: T | undefined;
 
-  constructor(load: () => T) {
-    this.#load = load;
-  }
+  constructor(private readonly load: () => T) {}
 
   /** @throws {FileError} There was never one that can be used. */
   get current(): T {
-    if (this.#last === undefined) return this.#last = this.#load();
+    if (this.#last === undefined) return this.#last = this.load();
     try {
       this.#last.reload();
     } catch (error) {

@@ -66,19 +66,18 @@ export async function* bundleFiles(
 }
 
 class Bundle {
-  readonly #folder: string;
-  readonly #sources: BundleSources;
   readonly #pseudonyms: Pseudonyms | undefined;
   readonly #lacking: string[] = [];
 
-  constructor(folder: string, sources: BundleSources) {
-    this.#folder = folder;
-    this.#sources = sources;
+  constructor(
+    private readonly folder: string,
+    private readonly sources: BundleSources,
+  ) {
     if (sources.isAnonymous) this.#pseudonyms = new Pseudonyms();
   }
 
   async *files(): AsyncGenerator<TarFile> {
-    const { programs, logs } = this.#sources;
+    const { programs, logs } = this.sources;
     // Names are known only when all was asked, and hidden in all files.
     const answers = await Promise.all(programs.map((one) => this.#ask(one)));
     const machine = machineFacts();
@@ -126,7 +125,7 @@ class Bundle {
       const url = `http://${health}/metrics`;
       const text = await this.#have(
         `${name}: metrics`,
-        () => this.#sources.fetchText(url),
+        () => this.sources.fetchText(url),
       );
       if (text !== undefined) yield this.#file(`${name}/metrics.txt`, text);
     }
@@ -164,7 +163,7 @@ class Bundle {
     const safe = withoutSecrets(text);
     const shown = this.#pseudonyms?.text(safe) ?? safe;
     const content = new TextEncoder().encode(shown);
-    return { name: `${this.#folder}/${name}`, content };
+    return { name: `${this.folder}/${name}`, content };
   }
 }
 

@@ -60,7 +60,6 @@ export async function liveTop(options: LiveTopOptions): Promise<void> {
 }
 
 class LiveTop {
-  readonly #options: LiveTopOptions;
   readonly #over = Promise.withResolvers<void>();
   #state: TopState;
   #facts: TopFacts;
@@ -69,14 +68,13 @@ class LiveTop {
   #asked = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(options: LiveTopOptions) {
-    this.#options = options;
+  constructor(private readonly options: LiveTopOptions) {
     this.#state = options.first;
     this.#facts = options.firstFacts;
   }
 
   async run(): Promise<void> {
-    this.#options.screen.open({
+    this.options.screen.open({
       keys: (keys) =>
         this.#guarded(() => keys.forEach((key) => this.#key(key))),
       resized: () => this.#guarded(() => this.#draw()),
@@ -110,7 +108,7 @@ class LiveTop {
   #key(key: Key): void {
     if (this.#isOver) return;
     const { conduits } = this.#facts.conduits;
-    const room = roomIn(this.#options.screen.size.rows);
+    const room = roomIn(this.options.screen.size.rows);
     const { state, effect } = press(this.#state, key, conduits, room);
     this.#state = state;
     this.#draw();
@@ -131,7 +129,7 @@ class LiveTop {
   async #kill(id: string): Promise<void> {
     const path = `${ADMIN_PATHS.conduit}${encodeURIComponent(id)}`;
     const said = await this.#trying(async () => {
-      const { message } = await this.#options.client
+      const { message } = await this.options.client
         .post<ActionAnswer>(`${path}/${ADMIN_ACTIONS.kill}`);
       return message || `ended ${id}`;
     });
@@ -153,7 +151,7 @@ class LiveTop {
 
   #later(): void {
     clearTimeout(this.#timer);
-    const { intervalMs } = this.#options;
+    const { intervalMs } = this.options;
     this.#timer = setTimeout(() => this.#askNow(), intervalMs);
   }
 
@@ -165,7 +163,7 @@ class LiveTop {
   async #ask(): Promise<void> {
     const number = ++this.#asked;
     const said = await this.#trying(async () => {
-      const facts = await topFacts(this.#options.client, this.#state);
+      const facts = await topFacts(this.options.client, this.#state);
       // A person may want something else meanwhile.
       if (number === this.#asked) this.#facts = facts;
       return "";
@@ -178,7 +176,7 @@ class LiveTop {
 
   #draw(): void {
     if (this.#isOver) return;
-    const { screen, pageOf } = this.#options;
+    const { screen, pageOf } = this.options;
     const page = pageOf();
     const lines = screenLines(page, screen.size.rows, this.#state, this.#facts);
     screen.draw(lines);

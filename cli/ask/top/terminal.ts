@@ -30,13 +30,10 @@ const HOME = "\x1b[H";
 const EMPTY_LINE = "\x1b[2K";
 
 export class FullScreen {
-  readonly #port: TerminalPort;
   readonly #undo: (() => void)[] = [];
   #isOpen = false;
 
-  constructor(port: TerminalPort) {
-    this.#port = port;
-  }
+  constructor(private readonly port: TerminalPort) {}
 
   /** @param keys Is given each key, until the end. */
   open(
@@ -47,27 +44,27 @@ export class FullScreen {
     },
   ): void {
     this.#isOpen = true;
-    this.#port.setRaw(true);
+    this.port.setRaw(true);
     this.#undo.push(
-      this.#port.onResize(() => events.resized()),
-      this.#port.onEnd(() => {
+      this.port.onResize(() => events.resized()),
+      this.port.onEnd(() => {
         // The process may be gone before anybody hears of it.
         this.close();
         events.ended();
       }),
     );
-    this.#port.print(OPEN);
+    this.port.print(OPEN);
     this.#read(events.keys).then(events.ended, events.ended);
   }
 
   get size(): TerminalSize {
-    return this.#port.size();
+    return this.port.size();
   }
 
   /** In one write, so that nobody sees half of it. */
   draw(lines: readonly string[]): void {
     if (!this.#isOpen) return;
-    this.#port.print(
+    this.port.print(
       HOME + lines.map((line) => EMPTY_LINE + line).join("\r\n"),
     );
   }
@@ -76,15 +73,15 @@ export class FullScreen {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     for (const undo of this.#undo.splice(0)) undo();
-    this.#port.print(CLOSE);
-    this.#port.setRaw(false);
+    this.port.print(CLOSE);
+    this.port.setRaw(false);
   }
 
   async #read(keys: (keys: readonly Key[]) => void): Promise<void> {
     const buffer = new Uint8Array(256);
     const decoder = new TextDecoder();
     while (this.#isOpen) {
-      const count = await this.#port.read(buffer);
+      const count = await this.port.read(buffer);
       if (count === null || !this.#isOpen) return;
       const text = decoder.decode(buffer.subarray(0, count), { stream: true });
       keys(keysOf(text));

@@ -54,12 +54,10 @@ interface Answered {
 }
 
 export class WorkerAnswers {
-  readonly #of: Workers;
   readonly #metrics = new MergedMetrics();
   readonly #own = new MetricRegistry();
 
-  constructor(of: Workers) {
-    this.#of = of;
+  constructor(private readonly of: Workers) {
     registerProcessMetrics(this.#own);
     this.#own.computed(
       "gauge",
@@ -90,7 +88,7 @@ export class WorkerAnswers {
       return plain(200, "ok");
     }
     const wanted = url.searchParams.get("worker");
-    const { workers } = this.#of;
+    const { workers } = this.of;
     const awake = workers.filter(({ isSilent }) => !isSilent);
     const asked = wanted === null
       ? awake
@@ -142,7 +140,7 @@ export class WorkerAnswers {
     const shown = ready ?? answers[0]!;
     const isVerbose = url.searchParams.has("verbose");
     if (!ofAll || !isVerbose) return asResponse(shown.answer);
-    const others = this.#of.count - answers
+    const others = this.of.count - answers
       .filter(({ answer }) => answer.status === 200).length;
     if (others === 0) return asResponse(shown.answer);
     const note = answers
@@ -152,7 +150,7 @@ export class WorkerAnswers {
       ).join("");
     return plain(
       shown.answer.status,
-      `${text(shown.answer.body)}[!]${others} of ${this.#of.count} workers ` +
+      `${text(shown.answer.body)}[!]${others} of ${this.of.count} workers ` +
         `are not ready\n${note}`,
     );
   }
@@ -178,7 +176,7 @@ export class WorkerAnswers {
         help,
         ["worker"],
         () =>
-          this.#of.workers.flatMap(({ index }) => {
+          this.of.workers.flatMap(({ index }) => {
             const value = this.#metrics.valueOf(index, name);
             return value === undefined
               ? []

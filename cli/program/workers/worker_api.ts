@@ -72,11 +72,7 @@ interface Question {
 }
 
 export class WorkerApi {
-  readonly #of: Workers;
-
-  constructor(of: Workers) {
-    this.#of = of;
-  }
+  constructor(private readonly of: Workers) {}
 
   /** Answers what is below `/v1`. */
   async answer(
@@ -147,7 +143,7 @@ export class WorkerApi {
   ): unknown {
     const all = <T>() => answers.map((one) => json<T>(one));
     const limit = Number(params.get("limit") ?? 100);
-    const program = { pid: Deno.pid, workers: this.#of.count };
+    const program = { pid: Deno.pid, workers: this.of.count };
     switch (path) {
       case "/v1/status":
         return mergedStatus(all<StatusAnswer>(), program);
@@ -170,7 +166,7 @@ export class WorkerApi {
   }
 
   get #awake(): readonly WorkerProcess[] {
-    return this.#of.workers.filter(({ isSilent }) => !isSilent);
+    return this.of.workers.filter(({ isSilent }) => !isSilent);
   }
 
   /** What those say that answer. */
@@ -246,12 +242,10 @@ export class WorkerApi {
 
 /** What has changed of a list since it was looked at last. */
 class ListFeed<T> {
-  readonly name: string;
   readonly #keyOf: (item: T) => string;
   #last: ReadonlyMap<string, string> | undefined;
 
-  constructor(name: string, keyOf: (item: T) => string) {
-    this.name = name;
+  constructor(readonly name: string, keyOf: (item: T) => string) {
     this.#keyOf = keyOf;
   }
 

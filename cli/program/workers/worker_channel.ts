@@ -99,19 +99,16 @@ export class WorkerChannel<
   Sent extends Order | Report,
   Heard extends Order | Report,
 > {
-  readonly #socket: PacketSocket;
   #unsent: Unsent[] = [];
   #isClosed = false;
 
-  constructor(socket: PacketSocket) {
-    this.#socket = socket;
-  }
+  constructor(private readonly socket: PacketSocket) {}
 
   /** Descriptors may be closed as soon as it returns. */
   send(words: Sent, descriptors: readonly number[] = []): void {
     if (this.#isClosed || this.#unsent.length >= OUTBOX_MAX) return;
     if (
-      this.#unsent.length === 0 && this.#socket.send({ ...words }, descriptors)
+      this.#unsent.length === 0 && this.socket.send({ ...words }, descriptors)
     ) {
       return;
     }
@@ -125,7 +122,7 @@ export class WorkerChannel<
     onWords: (words: Heard, descriptors: readonly number[]) => void,
   ): Promise<void> {
     for (;;) {
-      const packet = await this.#socket.receive();
+      const packet = await this.socket.receive();
       if (packet === null) return;
       // Our own program has written it.
       onWords(packet.words as unknown as Heard, packet.descriptors);
@@ -134,7 +131,7 @@ export class WorkerChannel<
 
   close(): void {
     this.#isClosed = true;
-    this.#socket.close();
+    this.socket.close();
     for (const one of this.#unsent.splice(0)) closeAll(one.descriptors);
   }
 
@@ -142,7 +139,7 @@ export class WorkerChannel<
     systemTimers.after(RETRY_MS, () => {
       while (this.#unsent.length > 0) {
         const { words, descriptors } = this.#unsent[0]!;
-        if (!this.#socket.send(words, descriptors)) return this.#sendLater();
+        if (!this.socket.send(words, descriptors)) return this.#sendLater();
         this.#unsent.shift();
         closeAll(descriptors);
       }

@@ -72,7 +72,6 @@ interface Place {
 }
 
 export class WorkerGroup implements Replaceable {
-  readonly #options: WorkerGroupOptions;
   readonly #id = crypto.randomUUID();
   readonly #chosen: ChosenPort[] = [];
   readonly #acceptors = new PathAcceptors();
@@ -84,8 +83,7 @@ export class WorkerGroup implements Replaceable {
   #failure: CommandFailure | undefined;
   #restarts = 0;
 
-  private constructor(options: WorkerGroupOptions) {
-    this.#options = options;
+  private constructor(private readonly options: WorkerGroupOptions) {
     this.#state = options.store.waiting.length > 0 ? "taking over" : "serving";
   }
 
@@ -126,7 +124,7 @@ export class WorkerGroup implements Replaceable {
   }
 
   get count(): number {
-    return this.#options.count;
+    return this.options.count;
   }
 
   /** How many have died and were replaced. */
@@ -182,7 +180,7 @@ export class WorkerGroup implements Replaceable {
 
   handedOver(pid: number): void {
     this.#isHandedOver = true;
-    this.#options.log.info(`handed over to process ${pid}`);
+    this.options.log.info(`handed over to process ${pid}`);
     this.#end();
     for (const worker of this.workers) worker.tell({ order: "hand over", pid });
   }
@@ -194,7 +192,7 @@ export class WorkerGroup implements Replaceable {
   }
 
   shutdown(why: string): void {
-    const { log, store } = this.#options;
+    const { log, store } = this.options;
     log.info(`${why}: all workers drain`);
     this.#end();
     const { areKept } = store;
@@ -218,7 +216,7 @@ export class WorkerGroup implements Replaceable {
 
   /** What a predecessor or a service manager has left, for each worker. */
   #given(): WaitingSocket[][] {
-    const { store, count } = this.#options;
+    const { store, count } = this.options;
     const given = Array.from({ length: count }, (): WaitingSocket[] => []);
     for (const key of store.waiting) {
       for (const [at, socket] of store.take(key).entries()) {
@@ -250,7 +248,7 @@ export class WorkerGroup implements Replaceable {
     sockets: readonly WaitingSocket[],
     isFirst: boolean,
   ): Place {
-    const { argv, store, ports, count } = this.#options;
+    const { argv, store, ports, count } = this.options;
     const worker: WorkerProcess = new WorkerProcess({
       role: {
         index,
@@ -334,7 +332,7 @@ export class WorkerGroup implements Replaceable {
     const waitMs = place.youngDeaths === 0 ? 0 : backoff.nextMs();
     if (waitMs === 0) backoff.reset();
     this.#restarts++;
-    this.#options.log.error(
+    this.options.log.error(
       `worker ${worker.index} (process ${worker.pid}) has ended ` +
         `(${wordsOf(status)}): the connections that it carried are lost; ` +
         "another one takes its place",
@@ -353,7 +351,7 @@ export class WorkerGroup implements Replaceable {
           next.worker.started.then(() => {
             if (!next.worker.isUp) return;
             this.#takeUp(next);
-            this.#options.log.info(
+            this.options.log.info(
               `worker ${next.worker.index} runs again ` +
                 `(process ${next.worker.pid})`,
             );
@@ -393,7 +391,7 @@ export class WorkerGroup implements Replaceable {
   #look(place: Place): void {
     const { worker } = place;
     if (!worker.isUp || this.isDraining) return;
-    const { log } = this.#options;
+    const { log } = this.options;
     const wasSilent = place.isSilent;
     place.isSilent = worker.isSilent;
     unawaited("task", worker.look());
@@ -415,7 +413,7 @@ export class WorkerGroup implements Replaceable {
   #end(): void {
     if (this.isDraining) return;
     this.#state = "ending";
-    const { endMs } = this.#options;
+    const { endMs } = this.options;
     if (endMs > 0) systemTimers.after(endMs + STUCK_MS, () => this.#killAll());
     this.#endIfAll();
   }
@@ -424,7 +422,7 @@ export class WorkerGroup implements Replaceable {
     if (this.#places.some(({ worker }) => !worker.isGone)) return;
     if (this.#state === "over") return;
     this.#state = "over";
-    const { ports, store, log } = this.#options;
+    const { ports, store, log } = this.options;
     ports.close();
     if (!this.#isHandedOver && !store.areKept) removeAll(this.#removable);
     log.info("all workers have ended");

@@ -43,7 +43,6 @@ export type WorkerAddresses =
 
 export class WorkerPorts {
   readonly #listeners = new Map<HttpUse, BoundListener>();
-  readonly #log: Log;
   readonly #pages: WorkerAddresses["pages"];
   #admin: AdminPort | undefined;
   #answers:
@@ -53,9 +52,8 @@ export class WorkerPorts {
   /** @throws {ListenError} Nothing stays open. */
   constructor(
     { health, admin, access = {}, pages }: WorkerAddresses,
-    log: Log,
+    private readonly log: Log,
   ) {
-    this.#log = log;
     this.#pages = pages;
     try {
       if (health !== undefined) {
@@ -110,9 +108,9 @@ export class WorkerPorts {
     return new AdminPort({
       address,
       access,
-      log: this.#log,
+      log: this.log,
       handler: (door, routes) => {
-        const own = adminApi(routes, { who: door, did: actionLog(this.#log) });
+        const own = adminApi(routes, { who: door, did: actionLog(this.log) });
         const ownPaths = new Set(routes.map(({ path }) => path));
         const others: HttpHandler = (request, peer) =>
           this.#answers?.all.answer(
@@ -145,7 +143,7 @@ export class WorkerPorts {
       if (request.method === "POST" && status === 404) {
         const path = new URL(request.url).pathname;
         const problem = "no worker knows of it";
-        actionLog(this.#log)({ who, path, status, problem });
+        actionLog(this.log)({ who, path, status, problem });
       }
       return answer;
     } catch (error) {

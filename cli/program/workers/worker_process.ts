@@ -81,7 +81,6 @@ export interface WorkerAnswer {
 export class WorkerProcess implements PathWorker {
   readonly index: number;
   readonly pid: number;
-  readonly #events: WorkerEvents;
   readonly #store: SocketStore;
   readonly #acceptors: PathAcceptors;
   readonly #channel: WorkerChannel<Order, Report>;
@@ -102,10 +101,9 @@ export class WorkerProcess implements PathWorker {
   late: readonly string[] = [];
 
   /** @throws A system error: there is no descriptor, or no process, left. */
-  constructor(start: WorkerStart, events: WorkerEvents) {
+  constructor(start: WorkerStart, private readonly events: WorkerEvents) {
     const { role, argv, sockets, store, acceptors } = start;
     this.index = role.index;
-    this.#events = events;
     this.#store = store;
     this.#acceptors = acceptors;
     const { near, far } = packetPair();
@@ -298,7 +296,7 @@ export class WorkerProcess implements PathWorker {
         this.#closed(report.key);
         return this.tell({ order: "noted" });
       case "chose":
-        return this.#events.chose(report.port);
+        return this.events.chose(report.port);
       case "started":
         this.early = report.early;
         this.late = report.late;
@@ -345,7 +343,7 @@ export class WorkerProcess implements PathWorker {
     this.#state = "gone";
     this.#channel.close();
     this.#gone.resolve();
-    this.#events.ended(status);
+    this.events.ended(status);
   }
 }
 
@@ -354,16 +352,14 @@ class Copy implements ListeningSocket {
   unlist = () => {};
   #isClosed = false;
 
-  readonly #order: (order: "start" | "hold") => void;
   #isHeld: boolean;
 
   constructor(
     readonly descriptor: number,
     isHeld: boolean,
-    order: (order: "start" | "hold") => void,
+    private readonly order: (order: "start" | "hold") => void,
   ) {
     this.#isHeld = isHeld;
-    this.#order = order;
   }
 
   get isHeld(): boolean {
@@ -373,13 +369,13 @@ class Copy implements ListeningSocket {
   start(): void {
     if (!this.#isHeld) return;
     this.#isHeld = false;
-    this.#order("start");
+    this.order("start");
   }
 
   hold(): void {
     if (this.#isHeld) return;
     this.#isHeld = true;
-    this.#order("hold");
+    this.order("hold");
   }
 
   /** The worker lets go of its own when it is told whose they are now. */

@@ -57,7 +57,6 @@ const PARENTS: SignalSource = {
 function ignore(): void {}
 
 class Worker {
-  readonly #log: Log;
   readonly #store: SocketStore;
   readonly #http: PassedHttp;
   readonly #channel: WorkerChannel<Report, Order>;
@@ -72,8 +71,7 @@ class Worker {
   #unnoted = 0;
   readonly #settling: (() => void)[] = [];
 
-  constructor(role: WorkerRole, log: Log) {
-    this.#log = log;
+  constructor(role: WorkerRole, private readonly log: Log) {
     this.#store = socketStore()!;
     this.#chosen = [...role.chosen];
     this.#start = role.isFirst ? "alone" : "held";
@@ -215,7 +213,7 @@ class Worker {
     const running = this.#running;
     if (running === undefined) Deno.exit(1);
     if (running.isDraining) return;
-    this.#log.error(
+    this.log.error(
       "the parent process has ended: this worker accepts nobody any more, " +
         "and ends when what it carries has ended",
       { code: "TUN911" },
