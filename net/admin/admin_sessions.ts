@@ -64,12 +64,9 @@ export interface SessionsOptions {
 export class AdminSessions {
   readonly #codes = new Map<string, Login>();
   readonly #own = randomKey();
-  readonly #options: SessionsOptions;
   #logins: Logins | undefined;
 
-  constructor(options: SessionsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: SessionsOptions) {}
 
   /** Whose cookie it is. */
   whoOf(request: Pick<Request, "headers" | "url">): AdminWho | undefined {
@@ -80,18 +77,18 @@ export class AdminSessions {
   }
 
   get #now(): number {
-    return (this.#options.now ?? Date.now)();
+    return (this.options.now ?? Date.now)();
   }
 
   /** Its place has the port's number, which is not known before it is bound. */
   get #kept(): Logins {
-    const { path, log } = this.#options;
+    const { path, log } = this.options;
     return this.#logins ??= new Logins(path(), log());
   }
 
   /** As much as was given, and no more than who gave it may now. */
   #whoNow({ name, role, way }: Login): AdminWho | undefined {
-    const roleNow = this.#options.roleOf(way);
+    const roleNow = this.options.roleOf(way);
     return roleNow &&
       { name, role: roleNow === "operate" ? role : "view", way };
   }
@@ -138,7 +135,7 @@ export class AdminSessions {
       });
     }
     const { way, role: by } = who;
-    if (way === undefined || this.#options.roleOf(way) === undefined) {
+    if (way === undefined || this.options.roleOf(way) === undefined) {
       throw new AdminFailure(403, {
         code: "TUN122",
         message: `Cannot let a browser in for ${who.name}, whose role could ` +
@@ -161,7 +158,7 @@ export class AdminSessions {
     return {
       code,
       expiresAt: new Date(untilMs).toISOString(),
-      url: `${this.#options.origin()}${DASHBOARD_PATH}#code=${code}`,
+      url: `${this.options.origin()}${DASHBOARD_PATH}#code=${code}`,
     };
   }
 
@@ -187,7 +184,7 @@ export class AdminSessions {
   }
 
   #idOf(cookie: string): string {
-    return createHmac("sha256", `session ${this.#options.token() ?? this.#own}`)
+    return createHmac("sha256", `session ${this.options.token() ?? this.#own}`)
       .update(cookie).digest("hex");
   }
 

@@ -81,8 +81,6 @@ export type HttpHandler = (
 export class HttpPort {
   /** Of all connections here, whatever is in front of them. */
   readonly limiter: ConnectionLimiter;
-  readonly #handler: HttpHandler;
-  readonly #isPassed: boolean;
   readonly #watchersMax: number;
   readonly #open = new Set<Exchange>();
   readonly #watchers = new Set<Exchange>();
@@ -92,13 +90,11 @@ export class HttpPort {
    * @param plan For tests.
    */
   constructor(
-    handler: HttpHandler,
+    private readonly handler: HttpHandler,
     reached: LimitReached = () => {},
-    isPassed = false,
+    private readonly isPassed = false,
     plan = httpPlan(isPassed ? undefined : descriptorLimit()),
   ) {
-    this.#handler = handler;
-    this.#isPassed = isPassed;
     this.#watchersMax = Math.min(WATCHERS_MAX, plan.all.unauthenticated);
     this.limiter = new ConnectionLimiter({
       plan,
@@ -128,7 +124,7 @@ export class HttpPort {
     const admitted = given ??
       this.limiter.arrive(sourceOfStream(stream), () => close());
     if (admitted === undefined) return stream.close();
-    const exchange: Exchange = new Exchange(stream, this.#isPassed, {
+    const exchange: Exchange = new Exchange(stream, this.isPassed, {
       answer: (request, peer) => this.#answer(request, peer),
       // Who may only look makes room for who operates.
       known: (role) => admitted.known(role !== "operate"),
@@ -155,7 +151,7 @@ export class HttpPort {
 
   async #answer(request: Request, peer: HttpPeer): Promise<Response> {
     try {
-      return await this.#handler(request, peer);
+      return await this.handler(request, peer);
     } catch (error) {
       reportInternalError("http", error);
       return plain(500, `${INTERNAL_ERROR}\n`);
@@ -196,8 +192,6 @@ interface ExchangeEvents {
 /** One connection: a request, and its answer. */
 class Exchange {
   readonly #socket: Socket;
-  readonly #isPassed: boolean;
-  readonly #events: ExchangeEvents;
   readonly #gone = new AbortController();
   #deadline: ReturnType<typeof setTimeout> | undefined;
   #isWatching = false;
@@ -205,10 +199,12 @@ class Exchange {
   role: AdminRole | undefined;
   #isStill = () => true;
 
-  constructor(stream: Stream, isPassed: boolean, events: ExchangeEvents) {
-    this.#isPassed = isPassed;
+  constructor(
+    stream: Stream,
+    private readonly isPassed: boolean,
+    private readonly events: ExchangeEvents,
+  ) {
     this.#socket = new Socket(stream);
-    this.#events = events;
     this.#endWithin(HTTP_DEADLINE_MS);
   }
 
@@ -225,13 +221,13 @@ class Exchange {
     const head = read instanceof MessageError ? undefined : read.head;
     const request = read instanceof MessageError
       ? read
-      : await requestOf(socket, read, this.#gone.signal, this.#isPassed);
+      : await requestOf(socket, read, this.#gone.signal, this.isPassed);
     const over = this.#untilOver();
     // It is awaited below, where nothing else fails before.
     over.catch(() => {});
     const response = request instanceof MessageError
       ? plain(request.status, `${request.message}\n`)
-      : this.#checked(await this.#events.answer(request, this.#peer));
+      : this.#checked(await this.events.answer(request, this.#peer));
     const extraMs = LONG_ANSWERS.get(response);
     if (extraMs !== undefined) this.#endWithin(HTTP_DEADLINE_MS + extraMs);
     const accepted = head?.fields.list("accept-encoding") ?? [];
@@ -267,7 +263,7 @@ class Exchange {
 
   #checked(response: Response): Response {
     if (!isEventStream(response)) return response;
-    if (this.#events.watches()) {
+    if (this.events.watches()) {
       this.#isWatching = true;
       this.#endWithin(WATCHER_STILL_MS);
       return response;
@@ -290,7 +286,7 @@ class Exchange {
       mayTake: (extraMs) => this.#endWithin(HTTP_DEADLINE_MS + extraMs),
       known: (role, isStill) => {
         this.role = role;
-        this.#events.known(role);
+        this.events.known(role);
         this.#isStill = isStill;
       },
     };

@@ -60,7 +60,6 @@ export function addLogin(
 
 export class Logins {
   #byId = new Map<string, Login>();
-  readonly #path: string | undefined;
   readonly #file: SavedFile | undefined;
   #seen = NO_FILE;
   /** Changes are made one after another. */
@@ -68,8 +67,7 @@ export class Logins {
   #isChanging = false;
 
   /** @param path Absent: they are known as long as the process lives. */
-  constructor(path: string | undefined, log: Log) {
-    this.#path = path;
+  constructor(private readonly path: string | undefined, log: Log) {
     this.#file = path === undefined ? undefined : new SavedFile({
       path,
       format: "tunnel-admin-logins",
@@ -108,18 +106,18 @@ export class Logins {
     if (problem === undefined) return undefined;
     try {
       // On a full disk: better all log in again than one who has logged out.
-      Deno.removeSync(this.#path!);
+      Deno.removeSync(this.path!);
     } catch (error) {
       if (!isSystemError(error)) throw error;
-      if (codeOf(error) !== "ENOENT") return `${this.#path}: ${problem}`;
+      if (codeOf(error) !== "ENOENT") return `${this.path}: ${problem}`;
     }
     this.#seen = NO_FILE;
     return undefined;
   }
 
   #refresh(): void {
-    if (this.#path === undefined || this.#isChanging) return;
-    const seen = stampOf(this.#path);
+    if (this.path === undefined || this.#isChanging) return;
+    const seen = stampOf(this.path);
     if (seen === this.#seen) return;
     this.#seen = seen;
     const items = this.#file!.readSync()?.items ?? [];
@@ -137,7 +135,7 @@ export class Logins {
         await this.#file?.close();
       } finally {
         this.#isChanging = false;
-        if (this.#path !== undefined) this.#seen = stampOf(this.#path);
+        if (this.path !== undefined) this.#seen = stampOf(this.path);
       }
       return this.#file?.problem;
     });

@@ -32,16 +32,13 @@ export interface PassedPort {
 }
 
 export class PassedHttp {
-  readonly #addresses: PassedAddresses;
   readonly #ports = new Map<HttpUse, HttpPort>();
 
-  constructor(addresses: PassedAddresses) {
-    this.#addresses = addresses;
-  }
+  constructor(private readonly addresses: PassedAddresses) {}
 
   /** As `listenHttp` does; `undefined`: the parent has no such port. */
   serve(use: HttpUse, handler: HttpHandler): PassedPort | undefined {
-    const at = this.#addresses[use];
+    const at = this.addresses[use];
     if (at === undefined) return undefined;
     const port = new HttpPort(handler, undefined, true);
     this.#ports.set(use, port);

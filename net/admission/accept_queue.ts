@@ -104,21 +104,15 @@ interface System {
 }
 
 export class AcceptQueue implements Pollable {
-  readonly #listener: PolledListener;
-  readonly #system: System;
-  readonly #options: AcceptQueueOptions;
   readonly #penalized: PenaltyQueue<PendingConnection>;
   #isClosed = false;
   #isFailing = false;
 
   constructor(
-    listener: PolledListener,
-    system: System,
-    options: AcceptQueueOptions,
+    private readonly listener: PolledListener,
+    private readonly system: System,
+    private readonly options: AcceptQueueOptions,
   ) {
-    this.#listener = listener;
-    this.#system = system;
-    this.#options = options;
     const { timers, random } = options;
     this.#penalized = new PenaltyQueue({
       timers,
@@ -131,18 +125,18 @@ export class AcceptQueue implements Pollable {
   /** Stops accepting; accepted connections go on. */
   close(): void {
     this.#isClosed = true;
-    this.#listener.close();
+    this.listener.close();
   }
 
   onReady(): void {
-    const { timers, queue } = this.#options;
+    const { timers, queue } = this.options;
     const untilMs = timers.now() + ACCEPT_TURN_MS;
     while (this.#isAccepting) {
       // A crowd waits in the kernel: nobody's turn is taken for a newcomer.
       if (queue.isFull) return queue.whenRoom(this.#resume);
       if (!this.#acceptOne()) return;
       if (timers.now() < untilMs) continue;
-      return this.#system.poller.goOn(this);
+      return this.system.poller.goOn(this);
     }
   }
 
@@ -152,22 +146,22 @@ export class AcceptQueue implements Pollable {
 
   /** That connection is lost; those behind it are not. */
   onFault(): void {
-    if (!this.#isClosed) this.#system.poller.goOn(this);
+    if (!this.#isClosed) this.system.poller.goOn(this);
   }
 
   /** Another process may have the listener by now. */
   get #isAccepting(): boolean {
-    return !this.#isClosed && this.#listener.isOpen;
+    return !this.#isClosed && this.listener.isOpen;
   }
 
   /** @returns Whether there may be another one. */
   #acceptOne(): boolean {
-    return this.#listener.descriptors
+    return this.listener.descriptors
       .some((descriptor) => this.#isAccepting && this.#acceptOf(descriptor));
   }
 
   #acceptOf(descriptor: number): boolean {
-    const { library } = this.#system;
+    const { library } = this.system;
     nameLength[0] = SOCKET_ADDRESS_BYTES;
     const accepted = library.accept4(
       descriptor,
@@ -176,7 +170,7 @@ export class AcceptQueue implements Pollable {
       SOCK_FLAGS,
     );
     if (accepted >= 0) {
-      if (!mayTakeDescriptor(this.#options.use)) {
+      if (!mayTakeDescriptor(this.options.use)) {
         return this.#refuseDescriptor(accepted);
       }
       this.#isFailing = false;
@@ -192,10 +186,10 @@ export class AcceptQueue implements Pollable {
 
   /** What is left is for health and administration. */
   #refuseDescriptor(descriptor: number): true {
-    this.#system.library.close(descriptor);
+    this.system.library.close(descriptor);
     if (!this.#isFailing) {
-      const { hostname, port } = this.#listener.address;
-      this.#options.onProblem(refusalOn(hostPort(hostname, port)));
+      const { hostname, port } = this.listener.address;
+      this.options.onProblem(refusalOn(hostPort(hostname, port)));
     }
     this.#isFailing = true;
     return true;
@@ -203,7 +197,7 @@ export class AcceptQueue implements Pollable {
 
   /** There is no descriptor left, or no memory. */
   #pauseAccepting({ message }: Error): void {
-    const { timers, onProblem } = this.#options;
+    const { timers, onProblem } = this.options;
     if (!this.#isFailing) {
       onProblem(
         `Cannot accept a connection: ${message}; trying again`,
@@ -214,10 +208,10 @@ export class AcceptQueue implements Pollable {
   }
 
   #onAccepted(descriptor: number): void {
-    const { limiter, timers, helloTimeoutMs } = this.#options;
+    const { limiter, timers, helloTimeoutMs } = this.options;
     const address = hostPort(names.host(0) ?? "", names.port(0));
     const pending: PendingConnection = new PendingConnection(
-      this.#system,
+      this.system,
       descriptor,
       address,
       {
@@ -240,7 +234,7 @@ export class AcceptQueue implements Pollable {
 
   #isTooMany(admitted: AdmittedConnection): boolean {
     const penalty = admitted.penalty!;
-    return penalty.isOn(this.#options.timers.now()) &&
+    return penalty.isOn(this.options.timers.now()) &&
       this.#penalized.isFull(penalty);
   }
 
@@ -252,7 +246,7 @@ export class AcceptQueue implements Pollable {
   #onHello(pending: PendingConnection): void {
     const penalty = pending.admitted!.penalty!;
     // A new connection does not overtake those that wait.
-    if (!penalty.isOn(this.#options.timers.now())) {
+    if (!penalty.isOn(this.options.timers.now())) {
       return this.#enqueue(pending);
     }
     if (!this.#penalized.wait(penalty, pending)) this.#refuse(pending);
@@ -261,10 +255,10 @@ export class AcceptQueue implements Pollable {
   /** @returns `undefined`: the kernel has no memory for it. */
   #admit(pending: PendingConnection): AdmittedStream | undefined {
     try {
-      return pending.admit(this.#options.timers);
+      return pending.admit(this.options.timers);
     } catch (error) {
       pending.admitted!.leave();
-      this.#options.onProblem(
+      this.options.onProblem(
         `Cannot serve a connection: ${messageOf(error)}`,
       );
       return undefined;
@@ -276,12 +270,12 @@ export class AcceptQueue implements Pollable {
     const begin = () => {
       const { admitted } = pending;
       if (!admitted!.takeHandshake()) return pending.close();
-      const { admit } = this.#options;
+      const { admit } = this.options;
       const admittedStream = this.#admit(pending);
       if (admittedStream === undefined) return;
       guarded("accept", () => admit(admittedStream), () => pending.close());
     };
-    this.#options.queue.add({ isGone: () => pending.isOver, begin });
+    this.options.queue.add({ isGone: () => pending.isOver, begin });
   }
 }
 
@@ -297,25 +291,16 @@ interface PendingEvents {
 class PendingConnection implements Pollable {
   /** Set before anything else happens, unless there is no room. */
   admitted: AdmittedConnection | undefined;
-  readonly #system: System;
-  readonly address: string;
-  readonly #descriptor: number;
-  readonly #events: PendingEvents;
   #state: "silent" | "ready" | "over" = "silent";
   #deadline: Timer | undefined;
   #stream: AdmittedStream | undefined;
 
   constructor(
-    system: System,
-    descriptor: number,
-    address: string,
-    events: PendingEvents,
-  ) {
-    this.address = address;
-    this.#system = system;
-    this.#descriptor = descriptor;
-    this.#events = events;
-  }
+    private readonly system: System,
+    private readonly descriptor: number,
+    readonly address: string,
+    private readonly events: PendingEvents,
+  ) {}
 
   get isOver(): boolean {
     return this.#state === "over";
@@ -325,7 +310,7 @@ class PendingConnection implements Pollable {
   wait(deadline: Timer): void {
     this.#deadline = deadline;
     const interest = Ready.READ | Ready.PEER_END | Ready.EDGE;
-    if (!this.#system.poller.add(this.#descriptor, interest, this)) {
+    if (!this.system.poller.add(this.descriptor, interest, this)) {
       return this.close();
     }
     this.#look();
@@ -342,13 +327,13 @@ class PendingConnection implements Pollable {
 
   #look(): void {
     if (this.#state !== "silent") return;
-    const { library } = this.#system;
-    const count = library.recv(this.#descriptor, hello, HELLO_SIZE, MSG_PEEK);
+    const { library } = this.system;
+    const count = library.recv(this.descriptor, hello, HELLO_SIZE, MSG_PEEK);
     if (count < 0 && lastError(library) === Errno.EAGAIN) return;
     if (count <= 0) return this.close();
     if (!isWholeHello(hello.subarray(0, count))) return;
     this.#state = "ready";
-    this.#events.onHello();
+    this.events.onHello();
   }
 
   /**
@@ -359,8 +344,8 @@ class PendingConnection implements Pollable {
   admit(timers: Timers): AdmittedStream {
     this.#state = "over";
     this.#deadline?.cancel();
-    const { library, poller } = this.#system;
-    const descriptor = this.#descriptor;
+    const { library, poller } = this.system;
+    const descriptor = this.descriptor;
     poller.release(descriptor);
     tuneDescriptor(library, descriptor);
     const admitted = this.admitted!;
@@ -387,8 +372,8 @@ class PendingConnection implements Pollable {
     const wasReady = this.#state === "ready";
     this.#state = "over";
     this.#deadline?.cancel();
-    void this.#system.poller.close(this.#descriptor);
-    if (wasReady) this.#events.onGone();
+    void this.system.poller.close(this.descriptor);
+    if (wasReady) this.events.onGone();
     this.admitted?.leave();
   }
 }

@@ -68,7 +68,6 @@ class Account {
 }
 
 export class ConnectionLimiter {
-  readonly #options: ConnectionLimiterOptions;
   readonly #all: Account;
   readonly #allAlone: readonly Account[];
   readonly #host: Host;
@@ -78,8 +77,7 @@ export class ConnectionLimiter {
   /** Of {@linkcode FAULTY_PROCESSES_MAX}. */
   readonly #processes = new Map<number, Penalty>();
 
-  constructor(options: ConnectionLimiterOptions) {
-    this.#options = options;
+  constructor(private readonly options: ConnectionLimiterOptions) {
     this.#all = new Account(options.plan.all, options.clock.now());
     this.#allAlone = [this.#all];
     this.#host = {
@@ -143,16 +141,16 @@ export class ConnectionLimiter {
     if (admitted === undefined) return undefined;
     const name = sourceOf(remoteAddress);
     const { penalty } = this.#sources.get(name)!;
-    admitted.watch(penalty, () => this.#options.penalized?.(name));
+    admitted.watch(penalty, () => this.options.penalized?.(name));
     return admitted;
   }
 
   #watch(admitted: AdmittedConnection | undefined, process: number): void {
     const processes = this.#processes;
     const penalty = processes.get(process) ??
-      new Penalty(this.#options.clock.now());
+      new Penalty(this.options.clock.now());
     admitted?.watch(penalty, () => {
-      this.#options.penalized?.(`process ${process}`);
+      this.options.penalized?.(`process ${process}`);
     }, () => {
       processes.delete(process);
       processes.set(process, penalty);
@@ -203,7 +201,7 @@ export class ConnectionLimiter {
     if (account === undefined) return true;
     const { connections, limits, unauthenticated } = account;
     if (connections < limits.connections) return true;
-    this.#options.reached("connections", scope);
+    this.options.reached("connections", scope);
     const [oldest] = unauthenticated;
     oldest?.evict();
     return oldest !== undefined;
@@ -219,14 +217,14 @@ export class ConnectionLimiter {
   /** Room for one unauthenticated peer more. */
   #makeWay({ unauthenticated, limits }: Account, scope: LimitScope): void {
     if (unauthenticated.size < limits.unauthenticated) return;
-    this.#options.reached("unauthenticated_connections", scope);
+    this.options.reached("unauthenticated_connections", scope);
     const [oldest] = unauthenticated;
     oldest?.evict();
   }
 
   #accountOf(name: string): Account {
     const account = this.#sources.get(name) ?? this.#quiet.get(name) ??
-      new Account(this.#options.plan.source, this.#options.clock.now());
+      new Account(this.options.plan.source, this.options.clock.now());
     this.#quiet.delete(name);
     this.#sources.set(name, account);
     return account;
@@ -258,10 +256,6 @@ export class AdmittedConnection implements SharedLimits {
    * still receive what was sent, and what it sends is not read any more.
    */
   linger: () => void = () => {};
-  readonly #accounts: readonly Account[];
-  readonly #close: () => void;
-  readonly #host: Host;
-  readonly #source: string | undefined;
   #isHere = true;
   #hasShaken = false;
   #isGuilty = false;
@@ -272,21 +266,17 @@ export class AdmittedConnection implements SharedLimits {
 
   /** @param accounts Its source's, if it has one, and everybody's. */
   constructor(
-    accounts: readonly Account[],
-    close: () => void,
-    host: Host,
-    source: string | undefined,
+    private readonly accounts: readonly Account[],
+    private readonly close: () => void,
+    private readonly host: Host,
+    private readonly source: string | undefined,
   ) {
-    this.#source = source;
-    this.#accounts = accounts;
-    this.#close = close;
-    this.#host = host;
     for (const account of accounts) account.connections++;
   }
 
   /** Whether it is unauthenticated. */
   get isUnauthenticated(): boolean {
-    return this.#accounts[0]!.unauthenticated.has(this);
+    return this.accounts[0]!.unauthenticated.has(this);
   }
 
   /** The penalty of its source, if there is one. */
@@ -310,7 +300,7 @@ export class AdmittedConnection implements SharedLimits {
 
   /** It has to authenticate. */
   wait(): void {
-    for (const { unauthenticated } of this.#accounts) unauthenticated.add(this);
+    for (const { unauthenticated } of this.accounts) unauthenticated.add(this);
   }
 
   /**
@@ -320,12 +310,12 @@ export class AdmittedConnection implements SharedLimits {
    */
   known(mayGo = false): void {
     if (!this.isUnauthenticated) return;
-    for (const { unauthenticated, handshakes } of this.#accounts) {
+    for (const { unauthenticated, handshakes } of this.accounts) {
       if (!mayGo) unauthenticated.delete(this);
       if (this.#hasShaken) handshakes.refund();
     }
     this.#hasShaken = false;
-    this.#penalty?.ease(this.#host.nowMs());
+    this.#penalty?.ease(this.host.nowMs());
   }
 
   /**
@@ -336,19 +326,19 @@ export class AdmittedConnection implements SharedLimits {
     if (this.#isGuilty || this.#penalty === undefined) return;
     this.#isGuilty = true;
     this.#remember();
-    if (this.#penalty.fault(this.#host.nowMs(), weight)) this.#penalized();
+    if (this.#penalty.fault(this.host.nowMs(), weight)) this.#penalized();
   }
 
   /** Its source is slowed down, and too many wait from there already. */
   refusePenalized(): void {
-    this.#host.reached("faults", this.#accounts[0]);
+    this.host.reached("faults", this.accounts[0]);
   }
 
   /** Its place is wanted for another, which is no fault of its own. */
   evict(): void {
     this.#hasShaken = false;
     this.leave();
-    this.#close();
+    this.close();
   }
 
   /** The connection is over. Harmless a second time. */
@@ -358,37 +348,37 @@ export class AdmittedConnection implements SharedLimits {
     if (this.#hasShaken && this.isUnauthenticated) {
       this.fault(WEIGHT_OF_UNAUTHENTICATED);
     }
-    for (const account of this.#accounts) {
+    for (const account of this.accounts) {
       account.unauthenticated.delete(this);
       account.connections--;
     }
-    if (this.#source !== undefined) this.#host.left(this.#source);
+    if (this.source !== undefined) this.host.left(this.source);
   }
 
   takeStream(): boolean {
-    const full = this.#accounts.find(({ streams, limits }) =>
+    const full = this.accounts.find(({ streams, limits }) =>
       streams >= limits.streams
     );
     if (full !== undefined) return this.#refuse("streams", full);
-    for (const account of this.#accounts) account.streams++;
+    for (const account of this.accounts) account.streams++;
     return true;
   }
 
   giveStream(): void {
-    for (const account of this.#accounts) account.streams--;
+    for (const account of this.accounts) account.streams--;
   }
 
   takeHeaderBytes(bytes: number): boolean {
-    const full = this.#accounts.find(({ headerBytes, limits }) =>
+    const full = this.accounts.find(({ headerBytes, limits }) =>
       headerBytes + bytes > limits.headerBytes
     );
     if (full !== undefined) return this.#refuse("header_bytes", full);
-    for (const account of this.#accounts) account.headerBytes += bytes;
+    for (const account of this.accounts) account.headerBytes += bytes;
     return true;
   }
 
   giveHeaderBytes(bytes: number): void {
-    for (const account of this.#accounts) account.headerBytes -= bytes;
+    for (const account of this.accounts) account.headerBytes -= bytes;
   }
 
   takeReset(): boolean {
@@ -406,7 +396,7 @@ export class AdmittedConnection implements SharedLimits {
   takeBytes(bytes: number): boolean {
     this.#bytes += bytes;
     if (this.#bytes <= UNAUTHENTICATED_BYTES_MAX) return true;
-    this.#host.reached("bytes", undefined);
+    this.host.reached("bytes", undefined);
     this.fault();
     return false;
   }
@@ -422,15 +412,15 @@ export class AdmittedConnection implements SharedLimits {
   }
 
   #spend(limit: "resets" | "handshakes" | "work", tokens: number): boolean {
-    const nowMs = this.#host.nowMs();
-    const empty = this.#accounts.find((account) =>
+    const nowMs = this.host.nowMs();
+    const empty = this.accounts.find((account) =>
       !account[limit].spend(nowMs, tokens)
     );
     return empty === undefined || this.#refuse(limit, empty);
   }
 
   #refuse(limit: ConnectionLimit, account: Account): false {
-    this.#host.reached(limit, account);
+    this.host.reached(limit, account);
     return false;
   }
 }

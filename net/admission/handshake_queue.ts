@@ -41,7 +41,6 @@ export interface PendingHandshake {
 }
 
 export class HandshakeQueue {
-  readonly #timers: Timers;
   /** No more than the limiter lets be unauthenticated. */
   readonly #waiting: PendingHandshake[] = [];
   #timer: Timer | undefined;
@@ -51,9 +50,7 @@ export class HandshakeQueue {
   /** What has asked to be told when there is room again. */
   #wantsRoom = new Set<() => void>();
 
-  constructor(timers: Timers) {
-    this.#timers = timers;
-  }
+  constructor(private readonly timers: Timers) {}
 
   /** As many wait as may. */
   get isFull(): boolean {
@@ -72,13 +69,13 @@ export class HandshakeQueue {
 
   /** Begins it when it is its turn. */
   add(handshake: PendingHandshake): void {
-    const sinceMs = this.#timers.now() - this.#lastMs;
+    const sinceMs = this.timers.now() - this.#lastMs;
     if (this.#waiting.length === 0 && sinceMs >= HANDSHAKE_PACE_MS) {
-      this.#lastMs = this.#timers.now();
+      this.#lastMs = this.timers.now();
       return handshake.begin();
     }
     this.#waiting.push(handshake);
-    this.#timer ??= this.#timers.after(HANDSHAKE_PACE_MS, this.#next);
+    this.#timer ??= this.timers.after(HANDSHAKE_PACE_MS, this.#next);
   }
 
   readonly #next = () => {
@@ -87,13 +84,13 @@ export class HandshakeQueue {
     let next = this.#waiting.shift();
     while (next?.isGone()) next = this.#waiting.shift();
     if (next !== undefined) {
-      const nowMs = this.#timers.now();
+      const nowMs = this.timers.now();
       this.#turnMs += (nowMs - this.#lastMs - this.#turnMs) * NEWEST_SHARE;
       this.#lastMs = nowMs;
       next.begin();
     }
     if (this.#waiting.length > 0) {
-      this.#timer ??= this.#timers.after(HANDSHAKE_PACE_MS, this.#next);
+      this.#timer ??= this.timers.after(HANDSHAKE_PACE_MS, this.#next);
     }
     this.#tellOfRoom();
   };

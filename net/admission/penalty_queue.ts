@@ -33,12 +33,9 @@ export interface PenaltyQueueOptions<Connection> {
 }
 
 export class PenaltyQueue<Connection> {
-  readonly #options: PenaltyQueueOptions<Connection>;
   readonly #groups = new Map<Penalty, Group<Connection>>();
 
-  constructor(options: PenaltyQueueOptions<Connection>) {
-    this.#options = options;
-  }
+  constructor(private readonly options: PenaltyQueueOptions<Connection>) {}
 
   /** Whether no further connection of a source can wait. */
   isFull(penalty: Penalty): boolean {
@@ -67,7 +64,7 @@ export class PenaltyQueue<Connection> {
   }
 
   #schedule(penalty: Penalty, group: Group<Connection>): void {
-    const { timers } = this.#options;
+    const { timers } = this.options;
     group.timer = timers.after(penalty.waitMs(timers.now()), () => {
       group.timer = undefined;
       this.#next(penalty);
@@ -75,7 +72,7 @@ export class PenaltyQueue<Connection> {
   }
 
   #next(penalty: Penalty): void {
-    const { timers, random, admit } = this.#options;
+    const { timers, random, admit } = this.options;
     const group = this.#groups.get(penalty);
     if (group === undefined) return;
     const { waiting } = group;

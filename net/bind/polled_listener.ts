@@ -177,8 +177,6 @@ interface Bound {
 export class PolledListener implements Pollable, ListeningSocket {
   /** As bound; port 0 for a path. */
   readonly address: DatagramAddress;
-  readonly #library: LibC;
-  readonly #poller: Poller;
   readonly descriptor: number;
   /** All, for a watcher that accepts by itself when the poller notifies it. */
   readonly descriptors: number[];
@@ -203,12 +201,10 @@ export class PolledListener implements Pollable, ListeningSocket {
    *   then.
    */
   constructor(
-    library: LibC,
-    poller: Poller,
+    private readonly library: LibC,
+    private readonly poller: Poller,
     { descriptor, place, isHeld, others, backlog }: Bound,
   ) {
-    this.#library = library;
-    this.#poller = poller;
     this.descriptor = descriptor;
     this.descriptors = [descriptor, ...others.map((one) => one.descriptor)];
     this.#state = isHeld ? "held" : "open";
@@ -244,7 +240,7 @@ export class PolledListener implements Pollable, ListeningSocket {
     if (this.#state !== "open") return;
     this.#watch(watcher);
     // Connections from before the wait are not reported.
-    this.#poller.goOn(watcher);
+    this.poller.goOn(watcher);
   }
 
   start(): void {
@@ -253,8 +249,8 @@ export class PolledListener implements Pollable, ListeningSocket {
     if (this.#state !== "held" || isPassed) return;
     this.#state = "open";
     if (this.#backlog !== undefined) {
-      const failed = this.#library.listen(this.descriptor, this.#backlog);
-      if (failed !== 0) throw systemError(lastError(this.#library));
+      const failed = this.library.listen(this.descriptor, this.#backlog);
+      if (failed !== 0) throw systemError(lastError(this.library));
       this.#backlog = undefined;
     }
     if (!this.#watch(this.#watcher)) throw cannotWait();
@@ -272,16 +268,16 @@ export class PolledListener implements Pollable, ListeningSocket {
 
   adopt(descriptor: number): void {
     const isIn = this.isOpen &&
-      this.#poller.add(descriptor, INTEREST, this.#watcher);
-    if (!isIn) return void this.#library.close(descriptor);
+      this.poller.add(descriptor, INTEREST, this.#watcher);
+    if (!isIn) return void this.library.close(descriptor);
     this.#adopted.push(descriptor);
     this.descriptors.push(descriptor);
     // Connections from before the wait are not reported.
-    this.#poller.goOn(this.#watcher);
+    this.poller.goOn(this.#watcher);
   }
 
   pass(descriptor: number): void {
-    if (this.#state === "closed") return void this.#library.close(descriptor);
+    if (this.#state === "closed") return void this.library.close(descriptor);
     name[0] = AF_UNIX;
     const stream = this.#streamOf(descriptor);
     const waiting = this.#waiting;
@@ -293,8 +289,8 @@ export class PolledListener implements Pollable, ListeningSocket {
   letGo(): void {
     for (const descriptor of this.#adopted.splice(0)) {
       this.descriptors.splice(this.descriptors.indexOf(descriptor), 1);
-      unawaited("accept", this.#poller.release(descriptor));
-      void this.#poller.close(descriptor);
+      unawaited("accept", this.poller.release(descriptor));
+      void this.poller.close(descriptor);
     }
   }
 
@@ -429,19 +425,19 @@ export class PolledListener implements Pollable, ListeningSocket {
   /** @returns False: the poller cannot wait for all. */
   #watch(watcher: Pollable): boolean {
     return this.descriptors.every((descriptor) =>
-      this.#poller.add(descriptor, INTEREST, watcher)
+      this.poller.add(descriptor, INTEREST, watcher)
     );
   }
 
   #release(): void {
     for (const descriptor of this.descriptors) {
-      unawaited("accept", this.#poller.release(descriptor));
+      unawaited("accept", this.poller.release(descriptor));
     }
   }
 
   #closeAll(): void {
     for (const descriptor of this.descriptors) {
-      void this.#poller.close(descriptor);
+      void this.poller.close(descriptor);
     }
   }
 
@@ -477,14 +473,14 @@ export class PolledListener implements Pollable, ListeningSocket {
     for (;;) {
       nameLength[0] = SOCKET_ADDRESS_BYTES;
       name[0] = AF_UNIX; // An unnamed peer leaves it as it is.
-      const descriptor = this.#library.accept4(
+      const descriptor = this.library.accept4(
         listening,
         name,
         nameLengthBytes,
         SOCK_FLAGS,
       );
       if (descriptor >= 0) return this.#streamOf(descriptor);
-      const number = lastError(this.#library);
+      const number = lastError(this.library);
       if (number === Errno.EAGAIN) return undefined;
       if (number !== Errno.EINTR) throw systemError(number);
     }
@@ -496,7 +492,7 @@ export class PolledListener implements Pollable, ListeningSocket {
     const remoteAddress = host === undefined
       ? "unix"
       : hostPort(host, names.port(0));
-    return new StreamDescriptor(this.#library, this.#poller, descriptor, {
+    return new StreamDescriptor(this.library, this.poller, descriptor, {
       isTcp: this.#isTcp,
       mayRead: true,
       isPrompt: true,

@@ -80,7 +80,6 @@ const F_SETFL = 4;
 const O_NONBLOCK = 0x800;
 
 export class SocketStore {
-  readonly #library: LibC;
   /** Several of one address differ: they were several processes'. */
   readonly #waiting = new Map<string, readonly WaitingSocket[]>();
   readonly #listening = new Map<ListeningSocket, string>();
@@ -88,9 +87,7 @@ export class SocketStore {
   /** By key: what was passed on is served here even if nothing more is. */
   readonly #passed = new Map<string, ListeningSocket>();
 
-  constructor(library: LibC) {
-    this.#library = library;
-  }
+  constructor(private readonly library: LibC) {}
 
   /** Sockets are kept beyond this process: their paths stay. */
   areKept = false;
@@ -120,15 +117,15 @@ export class SocketStore {
    * @returns Its key.
    */
   put(descriptor: number, isHeld = false): string | undefined {
-    const key = keyOfDescriptor(this.#library, descriptor);
+    const key = keyOfDescriptor(this.library, descriptor);
     if (key === undefined || this.#isKnown(key, descriptor)) {
-      this.#library.close(descriptor);
+      this.library.close(descriptor);
       return undefined;
     }
     // The process that bound it may have used it blocking, and children may
     // have it.
-    this.#library.fcntl(descriptor, F_SETFL, O_NONBLOCK);
-    this.#library.fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    this.library.fcntl(descriptor, F_SETFL, O_NONBLOCK);
+    this.library.fcntl(descriptor, F_SETFD, FD_CLOEXEC);
     const others = this.#waiting.get(key) ?? [];
     this.#waiting.set(key, [...others, { descriptor, isHeld }]);
     return key;
@@ -147,7 +144,7 @@ export class SocketStore {
 
   /** Other processes may bind what this socket is, or will be, bound to. */
   share(descriptor: number): void {
-    this.#library.setsockopt(
+    this.library.setsockopt(
       descriptor,
       SOL_SOCKET,
       SO_REUSEPORT,
@@ -162,7 +159,7 @@ export class SocketStore {
     for (const [key, sockets] of [...this.#waiting]) {
       if (!choice(key)) continue;
       this.#waiting.delete(key);
-      for (const { descriptor } of sockets) this.#library.close(descriptor);
+      for (const { descriptor } of sockets) this.library.close(descriptor);
       closed.push(key);
     }
     return closed;
@@ -170,7 +167,7 @@ export class SocketStore {
 
   /** Registers a listener. @returns How to end that. */
   opened(socket: ListeningSocket): () => void {
-    const key = keyOfDescriptor(this.#library, socket.descriptor);
+    const key = keyOfDescriptor(this.library, socket.descriptor);
     if (key === undefined) return () => {};
     this.#listening.set(socket, key);
     if (this.sharing !== undefined && socket.pass) {
@@ -208,17 +205,17 @@ export class SocketStore {
   /** A connection that another process of this program has accepted; else closes. */
   pass(key: string, descriptor: number): void {
     const socket = this.#passed.get(key);
-    if (socket?.pass === undefined) this.#library.close(descriptor);
+    if (socket?.pass === undefined) this.library.close(descriptor);
     else socket.pass(descriptor);
   }
 
   /** Accepts for another process of this program, which cannot; else closes. */
   adopt(descriptor: number): void {
-    const key = keyOfDescriptor(this.#library, descriptor);
+    const key = keyOfDescriptor(this.library, descriptor);
     for (const [socket, own] of this.#listening) {
       if (own === key && socket.adopt) return socket.adopt(descriptor);
     }
-    this.#library.close(descriptor);
+    this.library.close(descriptor);
   }
 
   /** The processes that were helped out can. */
@@ -249,7 +246,7 @@ export class SocketStore {
   #cookieOf(descriptor: number): bigint {
     cookie[0] = 0n;
     cookieLength[0] = cookie.byteLength;
-    this.#library.getsockopt(
+    this.library.getsockopt(
       descriptor,
       SOL_SOCKET,
       SO_COOKIE,

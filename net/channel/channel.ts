@@ -72,7 +72,6 @@ export interface ChannelConnection extends RequestTarget {
 }
 
 export class Channel {
-  readonly #options: ChannelOptions;
   readonly #closing = new AbortController();
   /** All that are open: those in use, and those that were left. */
   readonly #open = new Set<ServerConnection>();
@@ -80,8 +79,7 @@ export class Channel {
   #failure: { readonly error: unknown; readonly atMs: number } | undefined;
   #keepaliveMs: number;
 
-  constructor(options: ChannelOptions) {
-    this.#options = options;
+  constructor(private readonly options: ChannelOptions) {
     this.#keepaliveMs = options.keepalive.intervalMs;
   }
 
@@ -153,7 +151,7 @@ export class Channel {
   }
 
   async #attempt(): Promise<ServerConnection> {
-    const { upstream, timers, failedMs = 0 } = this.#options;
+    const { upstream, timers, failedMs = 0 } = this.options;
     const { signal } = this.#closing;
     signal.throwIfAborted();
     if (this.#failure !== undefined) {
@@ -175,10 +173,9 @@ export class Channel {
 
   #drive(
     stream: Stream,
-    target: RequestTarget = this.#options.upstream,
+    target: RequestTarget = this.options.upstream,
   ): ServerConnection {
-    const { timers, settings, limits, receiveBudget, keepalive } =
-      this.#options;
+    const { timers, settings, limits, receiveBudget, keepalive } = this.options;
     const connection: ServerConnection = new ServerConnection(
       openClientConnection(stream, {
         timers,
@@ -199,7 +196,7 @@ export class Channel {
       }),
       stream.remoteAddress,
       target,
-      this.#options,
+      this.options,
     );
     this.#open.add(connection);
     if (this.#closing.signal.aborted) {

@@ -59,7 +59,6 @@ export const IDLE_CONNECTIONS_MAX = 8;
 const IDLE_MS = 30_000;
 
 export class HttpClient implements Disposable {
-  readonly #options: HttpClientOptions;
   /** By origin and newest last, each until its timer closes it. */
   readonly #idle = new Map<HttpConnection, {
     readonly origin: string;
@@ -67,9 +66,7 @@ export class HttpClient implements Disposable {
   }>();
   #isClosed = false;
 
-  constructor(options: HttpClientOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: HttpClientOptions) {}
 
   /**
    * @returns The answer, whatever its status.
@@ -149,7 +146,7 @@ export class HttpClient implements Disposable {
       : await throughProxy(stream, proxy, { host, port }, signal);
     if (!isSecure) return way;
     return await tlsClient(way, {
-      credentials: this.#options.credentials,
+      credentials: this.options.credentials,
       serverName: host,
       alpn: ["http/1.1"],
       address,
@@ -162,7 +159,7 @@ export class HttpClient implements Disposable {
     port: number,
     isSecure: boolean,
   ): ProxyServer | undefined {
-    const { proxyUrl } = this.#options;
+    const { proxyUrl } = this.options;
     if (proxyUrl !== undefined) return proxyOf(proxyUrl, "proxy-url", PROXIES);
     if (!isSecure) return undefined;
     return proxyFor(host, port, proxyEnvironment((name) => Deno.env.get(name)));

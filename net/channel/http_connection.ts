@@ -50,7 +50,6 @@ type Received = Uint8Array<ArrayBuffer> | null;
 export class HttpConnection {
   readonly #socket: Socket;
   readonly #buffer = new Uint8Array(READ_BYTES);
-  readonly #idle: (connection: HttpConnection) => void;
   /** Begun while no request runs, to notice that the server has closed it. */
   #reading: Promise<Received> | undefined;
   #state: "idle" | "busy" | "closed" = "idle";
@@ -58,10 +57,9 @@ export class HttpConnection {
   /** @param idle Called when the next request may be made. */
   constructor(
     stream: Stream,
-    idle: (connection: HttpConnection) => void,
+    private readonly idle: (connection: HttpConnection) => void,
   ) {
     this.#socket = new Socket(stream);
-    this.#idle = idle;
   }
 
   get isOpen(): boolean {
@@ -121,7 +119,7 @@ export class HttpConnection {
       if (this.#state === "idle") this.close();
     }, () => this.close());
     unawaited("http", watching, () => this.close());
-    this.#idle(this);
+    this.idle(this);
   }
 
   async #write(bytes: Uint8Array): Promise<void> {

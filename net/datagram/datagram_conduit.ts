@@ -51,8 +51,6 @@ export interface DatagramConduitOptions {
 
 export class DatagramConduit implements Conduit {
   readonly datagrams = true;
-  readonly #socket: DatagramSocket;
-  readonly #options: DatagramConduitOptions;
   readonly #peer: string;
   readonly #target: { readonly hostname: string; readonly port: number };
   /** The peer's address as the platform writes it, once it was seen. */
@@ -66,11 +64,9 @@ export class DatagramConduit implements Conduit {
   #dropped = 0;
 
   private constructor(
-    socket: DatagramSocket,
-    options: DatagramConduitOptions,
+    private readonly socket: DatagramSocket,
+    private readonly options: DatagramConduitOptions,
   ) {
-    this.#socket = socket;
-    this.#options = options;
     this.#peer = canonicalIp(options.address);
     this.#target = { hostname: options.address, port: options.port };
     this.#peerAsWritten = options.address;
@@ -107,7 +103,7 @@ export class DatagramConduit implements Conduit {
       throw new TypeError("Cannot attach to a conduit twice");
     }
     this.#events = events;
-    this.#socket.listen({
+    this.socket.listen({
       onDatagram: (bytes, hostname, port) =>
         this.#receive(bytes, hostname, port),
       onError: (error) => this.#lose(error),
@@ -121,7 +117,7 @@ export class DatagramConduit implements Conduit {
     }
     if (this.#isClosed) return chunk.length;
     this.#touch();
-    this.#socket.send(chunk, this.#target);
+    this.socket.send(chunk, this.#target);
     return chunk.length;
   }
 
@@ -141,7 +137,7 @@ export class DatagramConduit implements Conduit {
 
   /** Frees a conduit that was never attached to. */
   discard(): void {
-    this.#socket.close();
+    this.socket.close();
   }
 
   #receive(bytes: Uint8Array, hostname: string, port: number): void {
@@ -167,11 +163,11 @@ export class DatagramConduit implements Conduit {
 
   /** The timer is not moved for every datagram; it looks when it fires. */
   #touch(): void {
-    this.#lastHeardMs = this.#options.timers.now();
+    this.#lastHeardMs = this.options.timers.now();
   }
 
   get #idleMs(): number {
-    const { idleTimeoutMs } = this.#options;
+    const { idleTimeoutMs } = this.options;
     return this.#weEnded
       ? Math.min(idleTimeoutMs, AFTER_END_IDLE_MS)
       : idleTimeoutMs;
@@ -180,7 +176,7 @@ export class DatagramConduit implements Conduit {
   #arm(): void {
     if (this.#isClosed || this.#events === undefined) return;
     if (this.#idleMs === Infinity) return;
-    const { timers } = this.#options;
+    const { timers } = this.options;
     this.#timer?.cancel();
     const silentMs = timers.now() - this.#lastHeardMs;
     this.#timer = timers.after(Math.max(0, this.#idleMs - silentMs), () => {
@@ -211,6 +207,6 @@ export class DatagramConduit implements Conduit {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#timer?.cancel();
-    this.#socket.close(() => this.#events?.onClose(end));
+    this.socket.close(() => this.#events?.onClose(end));
   }
 }

@@ -110,12 +110,11 @@ export function openWithDescriptor<Socket extends BoundSocket>(
 
 /** Not to be used once the socket is closed. */
 export class DatagramDescriptor {
-  readonly library: LibC;
-  readonly number: number;
-
-  constructor(library: LibC, number: number, kernelBytes: number) {
-    this.library = library;
-    this.number = number;
+  constructor(
+    readonly library: LibC,
+    readonly number: number,
+    kernelBytes: number,
+  ) {
     this.#enlarge(kernelBytes, SO_RCVBUFFORCE, SO_RCVBUF);
     this.#enlarge(kernelBytes, SO_SNDBUFFORCE, SO_SNDBUF);
   }

@@ -82,7 +82,6 @@ export async function listenDatagrams(
 
 /** The port, whatever becomes of its socket. */
 class DatagramPort implements DatagramListener {
-  readonly #options: DatagramListenerOptions;
   readonly #flows = new Map<string, Flow>();
   readonly #backoff = new Backoff({
     capMs: REOPEN_MS_MAX,
@@ -94,8 +93,7 @@ class DatagramPort implements DatagramListener {
   #retry: Timer | undefined;
   #isClosed = false;
 
-  constructor(options: DatagramListenerOptions) {
-    this.#options = options;
+  constructor(private readonly options: DatagramListenerOptions) {
     this.#at = { hostname: options.hostname, port: options.port };
   }
 
@@ -104,7 +102,7 @@ class DatagramPort implements DatagramListener {
   }
 
   async open(): Promise<void> {
-    const { openSocket = openDatagramSocket, timers } = this.#options;
+    const { openSocket = openDatagramSocket, timers } = this.options;
     const socket = await openSocket(this.#at, { isServer: true });
     if (this.#isClosed) return socket.close();
     this.#socket = socket;
@@ -134,30 +132,30 @@ class DatagramPort implements DatagramListener {
     const known = this.#flows.get(key);
     if (known !== undefined) return known.receive(bytes);
     if (this.#flows.size >= FLOWS_MAX) return;
-    const flow = new Flow(socket, caller, this.#options, () => {
+    const flow = new Flow(socket, caller, this.options, () => {
       this.#flows.delete(key);
     });
     this.#flows.set(key, flow);
     flow.receive(bytes);
-    this.#options.onFlow(flow, hostPort(hostname, port));
+    this.options.onFlow(flow, hostPort(hostname, port));
   }
 
   /** It is opened again; soon only if it was well for long enough. */
   #onBroken(socket: DatagramSocket, { message }: Error): void {
     if (this.#socket !== socket || this.#isClosed) return;
     this.#socket = undefined;
-    this.#options.onProblem?.(
+    this.options.onProblem?.(
       `${this.address} is heard no more: ${message}; opening it again`,
     );
     this.#endAll("its port has failed");
-    const livedMs = this.#options.timers.now() - this.#openedMs;
+    const livedMs = this.options.timers.now() - this.#openedMs;
     if (livedMs > REOPEN_MS_MAX) this.#backoff.reset();
     socket.close(() => this.#openLater());
   }
 
   #openLater(): void {
     if (this.#isClosed) return;
-    const { timers, onProblem } = this.#options;
+    const { timers, onProblem } = this.options;
     this.#retry = timers.after(this.#backoff.nextMs(), () => {
       this.open().catch((error) => {
         onProblem?.(`Cannot listen on ${this.address}: ${error.message}`);
@@ -173,10 +171,6 @@ class DatagramPort implements DatagramListener {
 
 class Flow implements DatagramFlow {
   readonly datagrams = true;
-  readonly #socket: DatagramSocket;
-  readonly #caller: DatagramAddress;
-  readonly #options: DatagramListenerOptions;
-  readonly #onOver: () => void;
   #events: ConduitEvents | undefined;
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
@@ -186,15 +180,11 @@ class Flow implements DatagramFlow {
   #isEndTold = false;
 
   constructor(
-    socket: DatagramSocket,
-    caller: DatagramAddress,
-    options: DatagramListenerOptions,
-    onOver: () => void,
+    private readonly socket: DatagramSocket,
+    private readonly caller: DatagramAddress,
+    private readonly options: DatagramListenerOptions,
+    private readonly onOver: () => void,
   ) {
-    this.#socket = socket;
-    this.#caller = caller;
-    this.#options = options;
-    this.#onOver = onOver;
     this.#lastHeardMs = options.timers.now();
     this.#arm();
   }
@@ -224,7 +214,7 @@ class Flow implements DatagramFlow {
   /** A datagram of this caller. */
   receive(bytes: Uint8Array): void {
     if (this.#end !== undefined) return;
-    this.#lastHeardMs = this.#options.timers.now();
+    this.#lastHeardMs = this.options.timers.now();
     if (this.#events !== undefined) {
       this.#events.onData(bytes);
     } else if (
@@ -238,8 +228,8 @@ class Flow implements DatagramFlow {
 
   write(chunk: Uint8Array): number {
     if (this.#end !== undefined) return chunk.length;
-    this.#lastHeardMs = this.#options.timers.now();
-    this.#socket.send(chunk, this.#caller);
+    this.#lastHeardMs = this.options.timers.now();
+    this.socket.send(chunk, this.caller);
     return chunk.length;
   }
 
@@ -256,7 +246,7 @@ class Flow implements DatagramFlow {
   consumed(): void {}
 
   #arm(): void {
-    const { timers, idleTimeoutMs } = this.#options;
+    const { timers, idleTimeoutMs } = this.options;
     const silentMs = timers.now() - this.#lastHeardMs;
     this.#timer = timers.after(Math.max(0, idleTimeoutMs - silentMs), () => {
       if (timers.now() - this.#lastHeardMs < idleTimeoutMs) this.#arm();
@@ -271,7 +261,7 @@ class Flow implements DatagramFlow {
     this.#end = end;
     this.#waiting = [];
     this.#timer?.cancel();
-    this.#onOver();
+    this.onOver();
     queueMicrotask(() => this.#reportEnd());
   }
 

@@ -69,8 +69,6 @@ interface Destination {
 
 /** The way out of one socket. */
 export class DatagramSender {
-  readonly #descriptor: Descriptor;
-  readonly #onUnsent: (bytes: Uint8Array, to: DatagramAddress) => void;
   /** The last one; most sockets have but this one, and need no table of them. */
   #last: Destination | undefined;
   #known: WeakMap<DatagramAddress, Destination> | undefined;
@@ -84,12 +82,9 @@ export class DatagramSender {
    *   during the call.
    */
   constructor(
-    descriptor: Descriptor,
-    onUnsent: (bytes: Uint8Array, to: DatagramAddress) => void,
-  ) {
-    this.#descriptor = descriptor;
-    this.#onUnsent = onUnsent;
-  }
+    private readonly descriptor: Descriptor,
+    private readonly onUnsent: (bytes: Uint8Array, to: DatagramAddress) => void,
+  ) {}
 
   /** Whether nothing waits for the end of the turn. */
   get isIdle(): boolean {
@@ -100,7 +95,7 @@ export class DatagramSender {
   send(bytes: Uint8Array, address: DatagramAddress): void {
     const to = this.#destination(address);
     if (to === undefined || bytes.length > DATAGRAM_BYTES_MAX) {
-      return this.#onUnsent(bytes, address);
+      return this.onUnsent(bytes, address);
     }
     outbox ??= new Outbox();
     const at = outbox.keep(bytes, this);
@@ -114,7 +109,7 @@ export class DatagramSender {
     const waiting = this.#busy.flatMap((to) => to.waiting);
     for (const to of this.#busy) to.waiting = [];
     this.#busy = [];
-    const { library, number } = this.#descriptor;
+    const { library, number } = this.descriptor;
     for (let first = 0; first < waiting.length;) {
       const starts = outbox!.address(waiting, first, this.#mayCut);
       const sent = library.sendmmsg(
@@ -131,7 +126,7 @@ export class DatagramSender {
       // The error is reported only if it stops at the first.
       else if (failed === 0) {
         const { at, length, to } = waiting[first++]!;
-        this.#onUnsent(outbox!.bytes.subarray(at, at + length), to.address);
+        this.onUnsent(outbox!.bytes.subarray(at, at + length), to.address);
       }
     }
   }

@@ -70,12 +70,8 @@ export function connectedSockets(): number {
 }
 
 export class DenoDatagramSocket implements DatagramSocket, Pollable {
-  readonly #socket: PlatformSocket;
   readonly #address: DatagramAddress;
-  readonly #descriptor: DatagramDescriptor | undefined;
   #sender: DatagramSender | undefined;
-  /** Whether it is for one peer only. */
-  readonly #isConnected: boolean;
   #events: DatagramEvents | undefined;
   #waitingBytes = 0;
   #isClosed = false;
@@ -87,14 +83,12 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
   #released: Promise<unknown> | undefined;
 
   private constructor(
-    socket: PlatformSocket,
-    descriptor: DatagramDescriptor | undefined,
-    isConnected = false,
+    private readonly socket: PlatformSocket,
+    private readonly descriptor: DatagramDescriptor | undefined,
+    /** Whether it is for one peer only. */
+    private readonly isConnected = false,
   ) {
-    this.#socket = socket;
     this.#address = socket.addr;
-    this.#descriptor = descriptor;
-    this.#isConnected = isConnected;
     this.#sender = descriptor &&
       new DatagramSender(descriptor, (bytes, to) => this.#retry(bytes, to));
     // Only errors are waited for there: the platform reads.
@@ -148,11 +142,11 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
     if (!this.#isClosed) {
       this.#unlist();
       this.#sender?.flush();
-      if (this.#isConnected) {
+      if (this.isConnected) {
         connected--;
-        this.#released = sharedPoller()?.release(this.#descriptor!.number);
+        this.#released = sharedPoller()?.release(this.descriptor!.number);
       }
-      if (this.#sendsBy === undefined) this.#socket.close();
+      if (this.#sendsBy === undefined) this.socket.close();
       else this.#sendsBy.library.close(this.#sendsBy.number);
     }
     // From here on the descriptor may belong to another socket.
@@ -164,10 +158,10 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
   }
 
   leave(): string | undefined {
-    const { library, number } = this.#descriptor ?? {};
+    const { library, number } = this.descriptor ?? {};
     const store = socketStore();
     const canStay = library !== undefined && store !== undefined &&
-      !this.#isClosed && this.#sendsBy === undefined && !this.#isConnected;
+      !this.#isClosed && this.#sendsBy === undefined && !this.isConnected;
     const second = canStay ? library.dup(number!) : -1;
     this.close();
     return second < 0 ? undefined : store!.put(second);
@@ -196,7 +190,7 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
     );
     // What the kernel has no room for is lost, as anywhere on the way.
     this.#sender = new DatagramSender(this.#sendsBy, () => {});
-    this.#socket.close();
+    this.socket.close();
   }
 
   /** There is an error, as nothing else is waited for there. */
@@ -210,8 +204,8 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
 
   /** Whether an earlier datagram was refused; reported once. */
   #hasFailed(): boolean {
-    if (!this.#isConnected) return false;
-    const error = this.#descriptor!.takeError();
+    if (!this.isConnected) return false;
+    const error = this.descriptor!.takeError();
     if (error === 0) return false;
     this.#fail(systemError(error));
     return true;
@@ -219,8 +213,8 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
 
   /** The kernel did not take it. */
   #retry(bytes: Uint8Array, to: DatagramAddress): void {
-    const { library } = this.#descriptor!;
-    const isRefused = this.#isConnected &&
+    const { library } = this.descriptor!;
+    const isRefused = this.isConnected &&
       lastError(library) === Errno.ECONNREFUSED;
     if (isRefused) this.#fail(systemError(Errno.ECONNREFUSED));
     else this.#sendLater(bytes, to);
@@ -236,11 +230,11 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
     };
     // Copied, because the platform keeps it until the system has taken it.
     const copy = bytes.slice();
-    this.#socket.send(copy, { transport: "udp", hostname, port })
+    this.socket.send(copy, { transport: "udp", hostname, port })
       .then(over, (error) => {
         over();
         const isTooLong = codeOf(error) === "EMSGSIZE";
-        if (this.#isConnected && !isTooLong) this.#fail(error);
+        if (this.isConnected && !isTooLong) this.#fail(error);
       });
   }
 
@@ -265,12 +259,12 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
     buffer: Uint8Array,
     events: DatagramEvents,
   ): Promise<void> {
-    const failuresMax = this.#isConnected ? 1 : READ_FAILURES_MAX;
+    const failuresMax = this.isConnected ? 1 : READ_FAILURES_MAX;
     let inTurn = 0;
     for (let failures = 0; this.#isReading;) {
       let received: [Uint8Array, DatagramAddress];
       try {
-        received = await this.#socket.receive(buffer);
+        received = await this.socket.receive(buffer);
       } catch (error) {
         if (!this.#isReading) return;
         if (++failures < failuresMax) continue;
@@ -290,10 +284,10 @@ export class DenoDatagramSocket implements DatagramSocket, Pollable {
   /** Reads what came with the first one. */
   #readOn(events: DatagramEvents): number {
     let total = 0;
-    while (this.#descriptor !== undefined && total < DATAGRAMS_PER_TURN) {
+    while (this.descriptor !== undefined && total < DATAGRAMS_PER_TURN) {
       // The receiver of a datagram may close the socket.
       if (!this.#isReading) break;
-      const count = this.#descriptor.read((bytes, hostname, port) => {
+      const count = this.descriptor.read((bytes, hostname, port) => {
         deliverDatagram(events, bytes, hostname, port);
         return this.#isReading;
       });

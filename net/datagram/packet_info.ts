@@ -59,14 +59,12 @@ export function wantPacketInfo(
 
 /** Reads the kernel's message, and remembers the last address. */
 export class PacketInfoReader {
-  readonly #bytes: Uint8Array;
   readonly #view: DataView;
   #last = new Uint8Array(0);
   #lastHost = "";
 
   /** @param bytes Holds the control messages. */
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
+  constructor(private readonly bytes: Uint8Array) {
     this.#view = new DataView(
       bytes.buffer,
       bytes.byteOffset,
@@ -102,7 +100,7 @@ export class PacketInfoReader {
   }
 
   #readIpv6(at: number): string | undefined {
-    const [first, second] = [this.#bytes[at]!, this.#bytes[at + 1]!];
+    const [first, second] = [this.bytes[at]!, this.bytes[at + 1]!];
     // Multicast: no answer leaves from such an address.
     if (first === 0xff) return undefined;
     const host = this.#read(at, 16);
@@ -115,7 +113,7 @@ export class PacketInfoReader {
   /** Most datagrams come to the same address as the one before. */
   #read(at: number, length: number): string {
     if (!this.#isLast(at, length)) {
-      this.#last = this.#bytes.slice(at, at + length);
+      this.#last = this.bytes.slice(at, at + length);
       this.#lastHost = formatIpAddress(plain(this.#last));
     }
     return this.#lastHost;
@@ -124,7 +122,7 @@ export class PacketInfoReader {
   #isLast(at: number, length: number): boolean {
     if (this.#last.length !== length) return false;
     for (let index = 0; index < length; index++) {
-      if (this.#last[index] !== this.#bytes[at + index]) return false;
+      if (this.#last[index] !== this.bytes[at + index]) return false;
     }
     return true;
   }

@@ -58,7 +58,6 @@ export class PolledDatagramSocket
   implements DatagramSocket, Pollable, ListeningSocket {
   readonly #descriptor: DatagramDescriptor;
   readonly #sender: DatagramSender;
-  readonly #poller: Poller;
   #events: DatagramEvents | undefined;
   /** `handed over`: it sends, and another process reads. */
   #state: "held" | "open" | "handed over" | "closed" = "open";
@@ -69,9 +68,11 @@ export class PolledDatagramSocket
   /** Reads that failed one after the other. */
   #failures = 0;
 
-  private constructor(descriptor: DatagramDescriptor, poller: Poller) {
+  private constructor(
+    descriptor: DatagramDescriptor,
+    private readonly poller: Poller,
+  ) {
     this.#descriptor = descriptor;
-    this.#poller = poller;
     // What the kernel has no room for is lost, as anywhere on the way; but an
     // error that the send returned is not reported again.
     this.#sender = new DatagramSender(descriptor, () => {
@@ -187,14 +188,14 @@ export class PolledDatagramSocket
     if (this.#state !== "held") return;
     this.#state = "open";
     const { number } = this.#descriptor;
-    if (!this.#poller.add(number, Ready.READ, this)) throw cannotWait();
+    if (!this.poller.add(number, Ready.READ, this)) throw cannotWait();
   }
 
   handedOver(): void {
     if (this.#state === "closed") return;
     this.#state = "handed over";
     this.#unlist();
-    this.#poller.release(this.#descriptor.number);
+    this.poller.release(this.#descriptor.number);
   }
 
   leave(): string | undefined {
@@ -206,7 +207,7 @@ export class PolledDatagramSocket
     this.#sender.flush();
     this.#state = "closed";
     this.#unlist();
-    this.#poller.release(this.#descriptor.number);
+    this.poller.release(this.#descriptor.number);
     return store.put(this.#descriptor.number);
   }
 
@@ -232,8 +233,8 @@ export class PolledDatagramSocket
     this.#unlist();
     // Another process that has the socket keeps it open, and the kernel would
     // go on reporting.
-    this.#poller.release(this.#descriptor.number);
-    const gone = this.#poller.close(this.#descriptor.number);
+    this.poller.release(this.#descriptor.number);
+    const gone = this.poller.close(this.#descriptor.number);
     if (closed !== undefined) unawaited("datagram", gone.then(closed));
   }
 

@@ -20,13 +20,10 @@ const REMEMBERED_MAX = 256;
 
 /** When each was tried, and with what success. */
 export class AttemptOrder {
-  readonly #clock: Clock;
   #turn = 0;
   readonly #last = new Map<string, { turn: number; failingUntilMs: number }>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   /**
    * Those that have not just failed, then those longest not tried; of those that
@@ -36,7 +33,7 @@ export class AttemptOrder {
     items: readonly Item[],
     keyOf: (item: Item) => string,
   ): Item[] {
-    const now = this.#clock.now();
+    const now = this.clock.now();
     const rank = (item: Item) => {
       const last = this.#last.get(keyOf(item));
       const isFailing = now < (last?.failingUntilMs ?? -Infinity);
@@ -58,7 +55,7 @@ export class AttemptOrder {
       turn: ++this.#turn,
       failingUntilMs: failingMs === 0
         ? -Infinity
-        : this.#clock.now() + failingMs,
+        : this.clock.now() + failingMs,
     });
     const [oldest] = this.#last.keys();
     if (this.#last.size > REMEMBERED_MAX) this.#last.delete(oldest!);

@@ -116,12 +116,10 @@ export class NoServerError extends ConnectError {
 }
 
 export class ServerAddresses {
-  readonly #options: ServerAddressesOptions;
   readonly #turns: AttemptOrder;
   #addresses: readonly ServerAddress[];
 
-  constructor(options: ServerAddressesOptions) {
-    this.#options = options;
+  constructor(private readonly options: ServerAddressesOptions) {
     this.#addresses = options.addresses;
     this.#turns = new AttemptOrder(options.clock);
   }
@@ -182,7 +180,7 @@ export class ServerAddresses {
   }
 
   async #resolve(address: ServerAddress): Promise<readonly ResolvedServer[]> {
-    const { resolver, isProxied } = this.#options;
+    const { resolver, isProxied } = this.options;
     if (isProxied(address)) return [address];
     const ips = await resolver.lookup(address.host);
     return interleaveFamilies(ips).slice(0, ADDRESSES_PER_NAME_MAX)

@@ -69,7 +69,6 @@ export interface Incumbent {
 const STDERR = 2;
 
 export class HandoverOffer {
-  readonly #incumbent: Incumbent;
   readonly #store: SocketStore;
   readonly #log: Log;
   readonly #isNamed: boolean;
@@ -83,10 +82,9 @@ export class HandoverOffer {
    */
   constructor(
     address: string,
-    incumbent: Incumbent,
+    private readonly incumbent: Incumbent,
     { store, log }: { readonly store: SocketStore; readonly log: Log },
   ) {
-    this.#incumbent = incumbent;
     this.#store = store;
     this.#log = log;
     this.#isNamed = address.startsWith(ABSTRACT);
@@ -109,7 +107,7 @@ export class HandoverOffer {
     try {
       const first = await socket.receiveFields();
       if (first === null) return;
-      const { upgrades } = this.#incumbent;
+      const { upgrades } = this.incumbent;
       if (upgrades?.takes(first)) {
         return await upgrades.serve(socket, first, this.#isNamed);
       }
@@ -123,7 +121,7 @@ export class HandoverOffer {
       const isHandedOver = await this.#serve(socket) && first.stays === true;
       if (!isHandedOver) return;
       while (await socket.receiveFields() !== null);
-      this.#incumbent.successorEnded?.();
+      this.incumbent.successorEnded?.();
     } finally {
       if (this.#successor === socket) this.#successor = undefined;
       this.#open.delete(socket);
@@ -132,11 +130,11 @@ export class HandoverOffer {
   }
 
   #refusal({ ask, command, replace }: HandoverFields): string | undefined {
-    if (ask !== "sockets" || command !== this.#incumbent.command) {
+    if (ask !== "sockets" || command !== this.incumbent.command) {
       return "other";
     }
     if (this.#successor !== undefined) return "busy";
-    return replace === true || this.#incumbent.isDraining()
+    return replace === true || this.incumbent.isDraining()
       ? undefined
       : "running";
   }
@@ -145,10 +143,10 @@ export class HandoverOffer {
   async #serve(socket: PacketSocket): Promise<boolean> {
     const { pid } = socket.peer;
     this.#log.info(`process ${pid} gets ready to take over`);
-    this.#incumbent.asked?.(true);
+    this.incumbent.asked?.(true);
     const left = [...this.#store.listening.keys()];
-    const agents = await this.#incumbent.agents?.() ?? 0;
-    const isOurs = this.#incumbent.upgrades?.isUnderWay === true;
+    const agents = await this.incumbent.agents?.() ?? 0;
+    const isOurs = this.incumbent.upgrades?.isUnderWay === true;
     socket.send(
       { yes: true, pid: Deno.pid, agents, recalls: true },
       isOurs ? [STDERR] : [],
@@ -159,7 +157,7 @@ export class HandoverOffer {
       if (words === null) break;
       const { more, take, recall } = words;
       if (recall === true) {
-        memory ??= (this.#incumbent.memory?.() ?? [])[Symbol.iterator]();
+        memory ??= (this.incumbent.memory?.() ?? [])[Symbol.iterator]();
         // One that is too long for a packet is left out.
         if (!socket.send({ memory: memory.next().value ?? null })) {
           socket.send({ memory: {} });
@@ -169,7 +167,7 @@ export class HandoverOffer {
       } else if (take !== undefined && this.#letGo(socket, take)) return true;
     }
     this.#store.start();
-    this.#incumbent.asked?.(false);
+    this.incumbent.asked?.(false);
     this.#log.warn(
       `process ${pid} has ended before it took over; this one goes on`,
       { code: "TUN913" },
@@ -194,8 +192,8 @@ export class HandoverOffer {
     else this.#store.hold((key) => keys.has(key));
     // Before the answer: the successor offers its sockets there itself.
     if (isAll) this.#listener?.close();
-    const isOurs = isAll && this.#incumbent.upgrades?.handedOver() === true;
-    this.#incumbent.handedOver({ isAll, pid, isOurs });
+    const isOurs = isAll && this.incumbent.upgrades?.handedOver() === true;
+    this.incumbent.handedOver({ isAll, pid, isOurs });
     socket.send({ taken: true });
     return isAll;
   }

@@ -76,8 +76,6 @@ export function system(): System | undefined {
 export class PacketSocket implements Pollable {
   /** The process at the other end, as the kernel knows it. */
   readonly peer: PeerCredentials;
-  readonly #system: System;
-  readonly #descriptor: number;
   #waiting: PromiseWithResolvers<HandoverPacket | null> | undefined;
   #isClosed = false;
 
@@ -85,9 +83,10 @@ export class PacketSocket implements Pollable {
    * @throws {Error} The poller cannot wait for it; the descriptor is closed
    *   then.
    */
-  constructor(system: System, descriptor: number) {
-    this.#system = system;
-    this.#descriptor = descriptor;
+  constructor(
+    private readonly system: System,
+    private readonly descriptor: number,
+  ) {
     this.peer = peerCredentials(system.library, descriptor) ?? NOBODY;
     const interest = Ready.READ | Ready.PEER_END | Ready.EDGE;
     if (system.poller.add(descriptor, interest, this)) return;
@@ -118,7 +117,7 @@ export class PacketSocket implements Pollable {
     const packet = await this.receive();
     if (packet === null) return null;
     for (const descriptor of packet.descriptors) {
-      this.#system.library.close(descriptor);
+      this.system.library.close(descriptor);
     }
     return packet.words;
   }
@@ -126,10 +125,10 @@ export class PacketSocket implements Pollable {
   /** @returns False: the other process has gone, or does not listen. */
   send(words: HandoverFields, descriptors: readonly number[] = []): boolean {
     if (this.#isClosed) return false;
-    const { library } = this.#system;
+    const { library } = this.system;
     const text = JSON.stringify(words);
     try {
-      return sendDescriptors(library, this.#descriptor, { text, descriptors });
+      return sendDescriptors(library, this.descriptor, { text, descriptors });
     } catch {
       return false;
     }
@@ -138,7 +137,7 @@ export class PacketSocket implements Pollable {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    void this.#system.poller.close(this.#descriptor);
+    void this.system.poller.close(this.descriptor);
     this.#waiting?.resolve(null);
     this.#waiting = undefined;
   }
@@ -159,9 +158,9 @@ export class PacketSocket implements Pollable {
   /** @returns `undefined`: there is none yet. */
   #receiveNow(): HandoverPacket | null | undefined {
     if (this.#isClosed) return null;
-    const { library } = this.#system;
+    const { library } = this.system;
     try {
-      const message = receiveDescriptors(library, this.#descriptor);
+      const message = receiveDescriptors(library, this.descriptor);
       if (message === null || message === undefined) return message;
       const { text, descriptors } = message;
       const words = fieldsOf(text);
@@ -176,22 +175,14 @@ export class PacketSocket implements Pollable {
 
 /** Where other processes may connect. */
 export class PacketListener implements Pollable {
-  readonly #system: System;
-  readonly #descriptor: number;
-  readonly #path: string | undefined;
-  readonly #onSocket: (socket: PacketSocket) => void;
   #isClosed = false;
 
   private constructor(
-    system: System,
-    descriptor: number,
-    path: string | undefined,
-    onSocket: (socket: PacketSocket) => void,
+    private readonly system: System,
+    private readonly descriptor: number,
+    private readonly path: string | undefined,
+    private readonly onSocket: (socket: PacketSocket) => void,
   ) {
-    this.#system = system;
-    this.#descriptor = descriptor;
-    this.#path = path;
-    this.#onSocket = onSocket;
     // By edges, not levels: without a descriptor to accept with, a waiting
     // process would be reported for ever.
     const interest = Ready.READ | Ready.EDGE;
@@ -239,23 +230,23 @@ export class PacketListener implements Pollable {
     if (this.#isClosed) return;
     this.#isClosed = true;
     // First: once there is no listener, the path may be another process's.
-    if (this.#path !== undefined) removeSocket(this.#path);
-    void this.#system.poller.close(this.#descriptor);
+    if (this.path !== undefined) removeSocket(this.path);
+    void this.system.poller.close(this.descriptor);
   }
 
   onReady(): void {
-    const { library, poller } = this.#system;
+    const { library, poller } = this.system;
     for (let count = 0; !this.#isClosed; count++) {
       if (count === ACCEPTS_PER_TURN) return poller.goOn(this);
       const accepted = library.accept4(
-        this.#descriptor,
+        this.descriptor,
         nobody,
         nobodyLength,
         SOCK_FLAGS,
       );
       if (accepted < 0) return;
-      const socket = new PacketSocket(this.#system, accepted);
-      if (isTrusted(socket.peer)) this.#onSocket(socket);
+      const socket = new PacketSocket(this.system, accepted);
+      if (isTrusted(socket.peer)) this.onSocket(socket);
       else socket.close();
     }
   }

@@ -39,16 +39,12 @@ export class ProcessRefusal extends Error {
 }
 
 export class RunningProcess {
-  readonly #socket: PacketSocket;
-
   private constructor(
-    socket: PacketSocket,
+    private readonly socket: PacketSocket,
     /** Such as `server`. */
     readonly command: string,
     readonly version: string,
-  ) {
-    this.#socket = socket;
-  }
+  ) {}
 
   /**
    * @param address A path, or a name behind `@`.
@@ -85,12 +81,12 @@ export class RunningProcess {
   }
 
   get pid(): number {
-    return this.#socket.peer.pid;
+    return this.socket.peer.pid;
   }
 
   /** Such as `process 7`, and whose, where that is not plain. */
   get name(): string {
-    return nameOf(this.#socket.peer);
+    return nameOf(this.socket.peer);
   }
 
   /**
@@ -99,14 +95,14 @@ export class RunningProcess {
    * @throws {ProcessRefusal}
    */
   async upgrade(file: string, timeoutMs: number): Promise<UpgradeOutcome> {
-    this.#socket.send({ ask: "upgrade", file, timeoutMs });
-    const { no, pid } = await answerOf(this.#socket, ANSWER_MS);
+    this.socket.send({ ask: "upgrade", file, timeoutMs });
+    const { no, pid } = await answerOf(this.socket, ANSWER_MS);
     if (typeof pid !== "number") {
       throw new ProcessRefusal(
         `${this.name} refuses: ${printable(String(no), SENTENCE_MAX)}`,
       );
     }
-    const answer = await answerOf(this.#socket, timeoutMs + OUTCOME_GRACE_MS);
+    const answer = await answerOf(this.socket, timeoutMs + OUTCOME_GRACE_MS);
     return answer.done === true ? { kind: "done" } : {
       kind: "failed",
       reason: printable(String(answer.failed), SENTENCE_MAX),
@@ -115,7 +111,7 @@ export class RunningProcess {
   }
 
   close(): void {
-    this.#socket.close();
+    this.socket.close();
   }
 }
 

@@ -104,16 +104,12 @@ export type ProcessEnd =
 
 /** A process that was started here. */
 export class SpawnedProcess {
-  readonly #calls: Calls;
-
   private constructor(
-    calls: Calls,
+    private readonly calls: Calls,
     readonly pid: number,
     /** What it writes to stderr can be read here; the caller closes it. */
     readonly stderr: number,
-  ) {
-    this.#calls = calls;
-  }
+  ) {}
 
   /**
    * Nothing of this process is open there but stdout and what is written to
@@ -140,7 +136,7 @@ export class SpawnedProcess {
   /** @returns `undefined`: it runs. To be called no more once it has ended. */
   end(): ProcessEnd | undefined {
     const status = new Int32Array(1);
-    const found = this.#calls.waitpid(this.pid, bytesOf(status), WNOHANG);
+    const found = this.calls.waitpid(this.pid, bytesOf(status), WNOHANG);
     if (found === 0) return undefined;
     const word = status[0]!;
     const number = word & 0x7f;
@@ -151,7 +147,7 @@ export class SpawnedProcess {
 
   /** With all that it has started and that stayed in its group. */
   kill(): void {
-    this.#calls.kill(-this.pid, SIGKILL);
+    this.calls.kill(-this.pid, SIGKILL);
   }
 }
 

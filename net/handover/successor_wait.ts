@@ -15,15 +15,13 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 export const SUCCESSOR_MS = 1_500;
 
 export class SuccessorWait {
-  readonly #timers: Timers;
-  readonly #over: () => void;
   #timer: Timer | undefined;
 
   /** @param over Called when the time has passed, and not by {@linkcode set}. */
-  constructor(timers: Timers, over: () => void) {
-    this.#timers = timers;
-    this.#over = over;
-  }
+  constructor(
+    private readonly timers: Timers,
+    private readonly over: () => void,
+  ) {}
 
   get isOn(): boolean {
     return this.#timer !== undefined;
@@ -32,9 +30,9 @@ export class SuccessorWait {
   /** @param ms From now on, whatever was set before; 0: not any more. */
   set(ms: number): void {
     this.#timer?.cancel();
-    this.#timer = ms === 0 ? undefined : this.#timers.after(ms, () => {
+    this.#timer = ms === 0 ? undefined : this.timers.after(ms, () => {
       this.#timer = undefined;
-      this.#over();
+      this.over();
     });
   }
 }

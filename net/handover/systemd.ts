@@ -56,13 +56,10 @@ export function inheritSockets(
 
 /** Reports our state to the service manager. */
 export class ServiceManager {
-  readonly #library: LibC;
-  readonly #address: Uint8Array<ArrayBuffer>;
-
-  private constructor(library: LibC, address: Uint8Array<ArrayBuffer>) {
-    this.#library = library;
-    this.#address = address;
-  }
+  private constructor(
+    private readonly library: LibC,
+    private readonly address: Uint8Array<ArrayBuffer>,
+  ) {}
 
   /** @returns `undefined`: there is no service manager. */
   static find(environment: Environment): ServiceManager | undefined {
@@ -115,12 +112,12 @@ export class ServiceManager {
     lines: readonly string[],
     descriptors: readonly number[] = [],
   ): boolean {
-    const library = this.#library;
+    const library = this.library;
     const socket = library.socket(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0);
     if (socket < 0) return false;
     try {
       const message = { text: lines.join("\n"), descriptors };
-      return sendDescriptors(library, socket, message, this.#address);
+      return sendDescriptors(library, socket, message, this.address);
     } catch {
       // A manager that is gone is no reason to do anything else.
       return false;

@@ -61,8 +61,6 @@ export interface Successor {
 }
 
 export class Takeover {
-  readonly #socket: PacketSocket;
-  readonly #store: SocketStore;
   readonly #gone = Promise.withResolvers<void>();
   #stderr: number | undefined;
   #answered: ((words?: HandoverFields) => void) | undefined;
@@ -73,15 +71,13 @@ export class Takeover {
   readonly agents: number;
 
   private constructor(
-    socket: PacketSocket,
-    store: SocketStore,
+    private readonly socket: PacketSocket,
+    private readonly store: SocketStore,
     { agents, recalls }: HandoverFields,
     /** Where the elder writes its log, when it has started this process. */
     stderr: number | undefined,
   ) {
     this.#stderr = stderr;
-    this.#socket = socket;
-    this.#store = store;
     this.#recalls = recalls === true;
     this.agents = typeof agents === "number" ? agents : 0;
   }
@@ -123,7 +119,7 @@ export class Takeover {
 
   /** The elder's process. */
   get pid(): number {
-    return this.#socket.peer.pid;
+    return this.socket.peer.pid;
   }
 
   /** Settles when the elder has let go of everything, or is gone. */
@@ -138,7 +134,7 @@ export class Takeover {
       if (this.#state === "over") return;
       const answer = Promise.withResolvers<HandoverFields | undefined>();
       this.#answered = answer.resolve;
-      this.#socket.send({ recall: true });
+      this.socket.send({ recall: true });
       const heard = Promise.race([answer.promise, this.over]);
       await atMost(systemTimers, ANSWER_MS, heard);
       answer.resolve(undefined);
@@ -157,7 +153,7 @@ export class Takeover {
     const answered = new Promise<void>((resolve) =>
       this.#answered = () => resolve()
     );
-    this.#socket.send({ take: keys ?? "all" });
+    this.socket.send({ take: keys ?? "all" });
     // A process that does not answer does not accept either, and lets go when
     // it wakes.
     await atMost(
@@ -166,7 +162,7 @@ export class Takeover {
       Promise.race([answered, this.over]),
     );
     if (keys === undefined) this.#finish();
-    else this.#store.start((key) => keys.includes(key));
+    else this.store.start((key) => keys.includes(key));
   }
 
   /**
@@ -181,25 +177,25 @@ export class Takeover {
   /** The elder goes on as before. */
   abandon(): void {
     this.#state = "over";
-    this.#store.close();
-    this.#socket.close();
+    this.store.close();
+    this.socket.close();
   }
 
   async #listen(): Promise<void> {
     for (;;) {
-      const words = await this.#socket.receiveFields();
+      const words = await this.socket.receiveFields();
       if (words === null) break;
       this.#answered?.(words);
     }
     if (this.#state === "holding") this.#finish();
-    this.#socket.close();
+    this.socket.close();
   }
 
   #finish(): void {
     this.#state = "over";
     this.adoptStderr();
     // It stays open: the elder sees by it when this process is gone.
-    this.#store.start();
+    this.store.start();
     this.#gone.resolve();
   }
 }

@@ -55,17 +55,16 @@ export interface UpgradeOptions {
 }
 
 export class Upgrade {
-  readonly #options: UpgradeOptions;
-  readonly #process: SpawnedProcess;
   readonly #output: Output;
   readonly #deadline: Timer;
   #look: Timer | undefined;
   #isOver = false;
 
-  private constructor(options: UpgradeOptions, process: SpawnedProcess) {
+  private constructor(
+    private readonly options: UpgradeOptions,
+    private readonly process: SpawnedProcess,
+  ) {
     const { timers, timeoutMs, forward } = options;
-    this.#options = options;
-    this.#process = process;
     this.#output = new Output(process.stderr, forward);
     this.#deadline = timers.after(
       Math.min(timeoutMs, UPGRADE_MS_MAX),
@@ -88,7 +87,7 @@ export class Upgrade {
   }
 
   get pid(): number {
-    return this.#process.pid;
+    return this.process.pid;
   }
 
   /** It has taken over, and its words go where ours go. */
@@ -97,32 +96,32 @@ export class Upgrade {
   }
 
   #wait(): void {
-    this.#look = this.#options.timers.after(LOOK_MS, () => {
-      const end = this.#process.end();
+    this.#look = this.options.timers.after(LOOK_MS, () => {
+      const end = this.process.end();
       if (end === undefined) return this.#wait();
-      this.#process.kill();
+      this.process.kill();
       this.#failed(endText(end));
     });
   }
 
   #late(): void {
-    this.#process.kill();
-    const seconds = Math.round(this.#options.timeoutMs / 1000);
+    this.process.kill();
+    const seconds = Math.round(this.options.timeoutMs / 1000);
     this.#failed(`it was not ready within ${seconds} s`);
     this.#reap();
   }
 
   /** Who was killed stays in the list of processes until its parent has looked. */
   #reap(): void {
-    this.#options.timers.after(LOOK_MS, () => {
-      if (this.#process.end() === undefined) this.#reap();
+    this.options.timers.after(LOOK_MS, () => {
+      if (this.process.end() === undefined) this.#reap();
     });
   }
 
   #failed(reason: string): void {
     if (this.#isOver) return;
     const words = this.#output.end();
-    this.#options.log.warn(`upgrade: ${reason}; this process goes on`, {
+    this.options.log.warn(`upgrade: ${reason}; this process goes on`, {
       code: "TUN913",
     });
     this.#finish({ kind: "failed", reason, words });
@@ -133,7 +132,7 @@ export class Upgrade {
     this.#isOver = true;
     this.#deadline.cancel();
     this.#look?.cancel();
-    this.#options.over(outcome);
+    this.options.over(outcome);
   }
 }
 
@@ -147,15 +146,14 @@ const MSG_DONTWAIT = 0x40;
 
 /** What a process writes, as it comes. */
 class Output implements Pollable {
-  readonly #descriptor: number;
-  readonly #forward: (bytes: Uint8Array) => void;
   readonly #buffer = new Uint8Array(4_096);
   #tail: Uint8Array = new Uint8Array();
   #isOpen = true;
 
-  constructor(descriptor: number, forward: (bytes: Uint8Array) => void) {
-    this.#descriptor = descriptor;
-    this.#forward = forward;
+  constructor(
+    private readonly descriptor: number,
+    private readonly forward: (bytes: Uint8Array) => void,
+  ) {
     sharedPoller()?.add(descriptor, Ready.READ | Ready.PEER_END, this);
   }
 
@@ -163,7 +161,7 @@ class Output implements Pollable {
     const library = openLibc()!;
     while (this.#isOpen) {
       const count = library.recv(
-        this.#descriptor,
+        this.descriptor,
         this.#buffer,
         BigInt(this.#buffer.length),
         MSG_DONTWAIT,
@@ -186,7 +184,7 @@ class Output implements Pollable {
   }
 
   #took(bytes: Uint8Array): void {
-    this.#forward(bytes);
+    this.forward(bytes);
     const all = new Uint8Array(this.#tail.length + bytes.length);
     all.set(this.#tail);
     all.set(bytes, this.#tail.length);
@@ -196,6 +194,6 @@ class Output implements Pollable {
   #close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    void sharedPoller()?.close(this.#descriptor);
+    void sharedPoller()?.close(this.descriptor);
   }
 }

@@ -47,12 +47,9 @@ export interface UpgradeRequestsOptions {
 }
 
 export class UpgradeRequests {
-  readonly #options: UpgradeRequestsOptions;
   #upgrade: Upgrade | undefined;
 
-  constructor(options: UpgradeRequestsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: UpgradeRequestsOptions) {}
 
   /** A successor is told where to write from now on. */
   get isUnderWay(): boolean {
@@ -97,7 +94,7 @@ export class UpgradeRequests {
   }
 
   get #facts(): HandoverFields {
-    const { command, pid = Deno.pid } = this.#options;
+    const { command, pid = Deno.pid } = this.options;
     return { yes: true, pid, command, version: VERSION };
   }
 
@@ -116,8 +113,8 @@ export class UpgradeRequests {
     { file, timeoutMs }: HandoverFields,
     resolve: (outcome: UpgradeOutcome) => void,
   ): string | undefined {
-    const { isBusy, environment, pid = Deno.pid } = this.#options;
-    const { timers, log, forward } = this.#options;
+    const { isBusy, environment, pid = Deno.pid } = this.options;
+    const { timers, log, forward } = this.options;
     if (typeof file !== "string" || !file.startsWith("/")) {
       return "it wants the file's whole path";
     }
@@ -149,7 +146,7 @@ export class UpgradeRequests {
   }
 
   get #words(): readonly string[] {
-    const { words } = this.#options;
+    const { words } = this.options;
     return words.includes(REPLACE) ? words : [...words, REPLACE];
   }
 }

@@ -94,16 +94,14 @@ interface HeldBytes {
 
 class ConnectClient implements Conduit, ConduitEvents, PendingDial {
   readonly datagrams = false;
-  readonly #socket: Conduit;
   #phase: Phase;
 
   constructor(
-    socket: Conduit,
+    private readonly socket: Conduit,
     address: string,
     outcome: DialEvents,
     options: ConnectOptions,
   ) {
-    this.#socket = socket;
     const reader = new ConnectAnswerReader("the server");
     this.#phase = { kind: "requested", reader, outcome };
     socket.attach(this);
@@ -115,7 +113,7 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
   cancel(): void {
     if (this.#phase.kind !== "requested") return;
     this.#phase = { kind: "over" };
-    this.#socket.reset("the caller gave up");
+    this.socket.reset("the caller gave up");
   }
 
   // --- Towards the owner, once it is granted ---------------------------------
@@ -131,19 +129,19 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
   }
 
   write(chunk: Uint8Array): number {
-    return this.#socket.write(chunk);
+    return this.socket.write(chunk);
   }
 
   end(): void {
-    this.#socket.end();
+    this.socket.end();
   }
 
   reset(reason: string, kind?: "reset" | "lost"): void {
-    this.#socket.reset(reason, kind);
+    this.socket.reset(reason, kind);
   }
 
   consumed(bytes: number): void {
-    this.#socket.consumed(bytes);
+    this.socket.consumed(bytes);
   }
 
   // --- From the socket -------------------------------------------------------
@@ -159,7 +157,7 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
       case "open":
         return phase.events.onData(chunk);
       case "over":
-        return this.#socket.consumed(chunk.length);
+        return this.socket.consumed(chunk.length);
     }
   }
 
@@ -213,13 +211,13 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
       answer = phase.reader.push(chunk);
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
-      this.#socket.consumed(chunk.length);
+      this.socket.consumed(chunk.length);
       return this.#fail(phase, "link-lost", error.message);
     }
     if (answer?.kind === "granted") {
       return this.#granted(phase, chunk.length, answer.early);
     }
-    this.#socket.consumed(chunk.length);
+    this.socket.consumed(chunk.length);
     if (answer !== undefined) this.#refused(phase, answer);
   }
 
@@ -227,7 +225,7 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
     const chunks = early.length === 0 ? [] : [early];
     this.#phase = { kind: "held", chunks, hasEnded: false };
     outcome.onConnected(this);
-    this.#socket.consumed(bytes - early.length);
+    this.socket.consumed(bytes - early.length);
   }
 
   #open({ chunks, hasEnded, close }: HeldBytes, events: ConduitEvents): void {
@@ -260,7 +258,7 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
     code?: Code,
   ): void {
     this.#phase = { kind: "over" };
-    this.#socket.reset(message);
+    this.socket.reset(message);
     // The request was sent whole, and may have been read.
     const loss = reason === "link-lost" ? "unanswered" : undefined;
     outcome.onFailed(new DialError(reason, message, loss, code));

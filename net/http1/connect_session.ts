@@ -108,10 +108,6 @@ type Phase =
 export class ConnectSession<Caller>
   implements Conduit, ConduitEvents, HoldOwner {
   readonly datagrams = false;
-  readonly #socket: Conduit;
-  readonly #options: ConnectSessionOptions<Caller>;
-  readonly #caller: Caller;
-  readonly #shared: SharedLimits;
   /** Bytes of a head that is not complete, as `shared` counts them. */
   #headBytes = 0;
   #phase: Phase = { kind: "head", reader: new RequestReader(CONNECT_EXAMPLE) };
@@ -127,15 +123,11 @@ export class ConnectSession<Caller>
    * @param shared What it shares with others of its source.
    */
   constructor(
-    socket: Conduit,
-    caller: Caller,
-    options: ConnectSessionOptions<Caller>,
-    shared: SharedLimits = UNSHARED,
+    private readonly socket: Conduit,
+    private readonly caller: Caller,
+    private readonly options: ConnectSessionOptions<Caller>,
+    private readonly shared: SharedLimits = UNSHARED,
   ) {
-    this.#shared = shared;
-    this.#socket = socket;
-    this.#caller = caller;
-    this.#options = options;
     this.#timer = options.timers.after(
       CONNECT_HEAD_TIMEOUT_MS,
       () =>
@@ -164,7 +156,7 @@ export class ConnectSession<Caller>
         return;
       case "lingering":
       case "over":
-        this.#socket.consumed(chunk.length);
+        this.socket.consumed(chunk.length);
     }
   }
 
@@ -172,7 +164,7 @@ export class ConnectSession<Caller>
     switch (this.#phase.kind) {
       case "head":
         this.#over();
-        this.#socket.end();
+        this.socket.end();
         return;
       case "dialing":
         this.#phase.hasEnded = true;
@@ -195,7 +187,7 @@ export class ConnectSession<Caller>
     this.#over();
     if (isDialing(phase)) phase.pending?.cancel();
     if (phase.kind === "open") phase.events.onClose(end);
-    this.#options.closed?.();
+    this.options.closed?.();
   }
 
   onWritable(): void {
@@ -220,19 +212,19 @@ export class ConnectSession<Caller>
   }
 
   write(chunk: Uint8Array): number {
-    return this.#mustHold() ? 0 : this.#socket.write(chunk);
+    return this.#mustHold() ? 0 : this.socket.write(chunk);
   }
 
   end(): void {
-    this.#socket.end();
+    this.socket.end();
   }
 
   reset(reason: string, kind?: "reset" | "lost"): void {
-    this.#socket.reset(reason, kind);
+    this.socket.reset(reason, kind);
   }
 
   consumed(bytes: number): void {
-    this.#socket.consumed(bytes);
+    this.socket.consumed(bytes);
   }
 
   // --- From phase to phase ---------------------------------------------------
@@ -247,22 +239,22 @@ export class ConnectSession<Caller>
       early = read.rest;
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
-      this.#socket.consumed(chunk.length);
+      this.socket.consumed(chunk.length);
       return this.#refuse(error.status, error.message);
     }
     this.#giveHeadBytes();
     this.#cancelTimer();
     this.#early = early;
     if (early.length === 0) {
-      this.#hold = new FirstHold(this.#options.timers, this);
+      this.#hold = new FirstHold(this.options.timers, this);
     }
-    this.#socket.consumed(chunk.length - early.length);
+    this.socket.consumed(chunk.length - early.length);
     this.#dial(request);
   }
 
   #onPartOfHead(bytes: number): void {
-    this.#socket.consumed(bytes);
-    if (this.#shared.takeHeaderBytes(bytes)) this.#headBytes += bytes;
+    this.socket.consumed(bytes);
+    if (this.shared.takeHeaderBytes(bytes)) this.#headBytes += bytes;
     else {this.#refuse(
         503,
         "Cannot read a request head: too many are incomplete",
@@ -271,7 +263,7 @@ export class ConnectSession<Caller>
 
   #giveHeadBytes(): void {
     if (this.#headBytes === 0) return;
-    this.#shared.giveHeaderBytes(this.#headBytes);
+    this.shared.giveHeaderBytes(this.#headBytes);
     this.#headBytes = 0;
   }
 
@@ -285,14 +277,14 @@ export class ConnectSession<Caller>
     const order: ConnectDialRequest<Caller> = {
       ...request,
       target: { protocol: "tcp", address: target },
-      caller: this.#caller,
+      caller: this.caller,
       takeEarlyData: () => this.#takeEarly(),
     };
     try {
-      phase.pending = this.#options.dial(order, {
+      phase.pending = this.options.dial(order, {
         connected: (conduit) => {
           this.#grant(phase);
-          this.#options.join(this, conduit);
+          this.options.join(this, conduit);
         },
         failed: (error) => this.#onDialFailed(error),
       });
@@ -304,13 +296,13 @@ export class ConnectSession<Caller>
     }
     // Behind the dial: a refusal that is known at once is still sent as an
     // answer.
-    if (this.#options.grantsEarly && this.#phase === phase) this.#grant(phase);
+    if (this.options.grantsEarly && this.#phase === phase) this.#grant(phase);
   }
 
   /** See `ENDED_WAIT_MS`. */
   #waitNotLong(dialing: Dialing): void {
     this.#cancelTimer();
-    this.#timer = this.#options.timers.after(ENDED_WAIT_MS, () => {
+    this.#timer = this.options.timers.after(ENDED_WAIT_MS, () => {
       if (this.#phase !== dialing) return;
       dialing.pending?.cancel();
       this.#refuse(
@@ -325,7 +317,7 @@ export class ConnectSession<Caller>
   #grant(dialing: Dialing): void {
     if (dialing.kind === "granted") return;
     dialing.kind = "granted";
-    this.#socket.write(ESTABLISHED);
+    this.socket.write(ESTABLISHED);
     this.#hold?.restart();
   }
 
@@ -335,7 +327,7 @@ export class ConnectSession<Caller>
     const taken = this.#early.length === 0
       ? pending?.sendEarly?.(chunk) ?? 0
       : 0;
-    if (taken > 0) this.#socket.consumed(taken);
+    if (taken > 0) this.socket.consumed(taken);
     if (taken === chunk.length) return;
     // Not consumed, so the socket reads no further: what is kept here is
     // bounded by one read.
@@ -354,7 +346,7 @@ export class ConnectSession<Caller>
     const { length } = this.#early;
     if (length === 0) return;
     this.#early = NO_BYTES;
-    this.#socket.consumed(length);
+    this.socket.consumed(length);
   }
 
   #onDialFailed(error: DialError): void {
@@ -363,8 +355,8 @@ export class ConnectSession<Caller>
       return this.#refuse(status, error.message, true, error.tunnelCode);
     }
     this.#over();
-    this.#options.refused(status, error.message, true);
-    this.#socket.reset(error.message);
+    this.options.refused(status, error.message, true);
+    this.socket.reset(error.message);
   }
 
   #refuse(
@@ -377,15 +369,15 @@ export class ConnectSession<Caller>
     this.#phase = { kind: "lingering" };
     this.#giveHeadBytes();
     this.#cancelTimer();
-    this.#options.refused(status, message, isDial);
-    this.#socket.write(refusalBytes(status, message, code));
-    this.#socket.end();
+    this.options.refused(status, message, isDial);
+    this.socket.write(refusalBytes(status, message, code));
+    this.socket.end();
     this.#dropEarly();
     // Closing at once could turn the answer into a TCP reset when the client
     // has sent bytes that are unread.
-    this.#timer = this.#options.timers.after(
+    this.#timer = this.options.timers.after(
       REFUSED_LINGER_MS,
-      () => this.#socket.reset("the client did not hang up after a refusal"),
+      () => this.socket.reset("the client did not hang up after a refusal"),
     );
   }
 

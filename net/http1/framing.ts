@@ -88,28 +88,26 @@ type ChunkPart = "size" | "data" | "dataEnd" | "trailer" | "done";
 
 /** Follows one body. */
 export class BodyFraming {
-  readonly #length: BodyLength;
   /** Of the body, or of the chunk. */
   #leftBytes: number;
   #part: ChunkPart = "size";
   #line = "";
   #trailerBytes = 0;
 
-  constructor(length: BodyLength) {
-    this.#length = length;
+  constructor(private readonly length: BodyLength) {
     this.#leftBytes = length.kind === "bytes" ? length.bytes : 0;
   }
 
   /** Nothing more belongs to the body. */
   get isDone(): boolean {
-    const { kind } = this.#length;
+    const { kind } = this.length;
     if (kind === "bytes") return this.#leftBytes === 0;
     return kind === "chunked" && this.#part === "done";
   }
 
   /** Whether the body is whole if nothing more comes. */
   get mayEnd(): boolean {
-    return this.isDone || this.#length.kind === "untilClose";
+    return this.isDone || this.length.kind === "untilClose";
   }
 
   /**
@@ -124,7 +122,7 @@ export class BodyFraming {
     bytes: Uint8Array,
     onContent?: (from: number, to: number) => void,
   ): number {
-    switch (this.#length.kind) {
+    switch (this.length.kind) {
       case "bytes": {
         const count = Math.min(this.#leftBytes, bytes.length);
         this.#leftBytes -= count;

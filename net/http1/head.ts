@@ -50,17 +50,16 @@ export interface WithRest<Head> {
 
 /** Reads the head of one request. */
 export class RequestReader {
-  readonly #example: string;
-  readonly #bytesMax: number;
   readonly #gatherer: HeadGatherer;
 
   /**
    * @param example Of a request that is wanted, for the error.
    * @param bytesMax For tests.
    */
-  constructor(example: string, bytesMax: number = REQUEST_HEAD_BYTES_MAX) {
-    this.#example = example;
-    this.#bytesMax = bytesMax;
+  constructor(
+    private readonly example: string,
+    private readonly bytesMax: number = REQUEST_HEAD_BYTES_MAX,
+  ) {
     this.#gatherer = new HeadGatherer(bytesMax);
   }
 
@@ -76,29 +75,26 @@ export class RequestReader {
       // TLS, say, whose client would wait for an answer with us.
       const { start } = this.#gatherer;
       if (start !== "" && !TOKEN.test(start[0]!)) {
-        throw noRequest(firstLine(start), this.#example);
+        throw noRequest(firstLine(start), this.example);
       }
       if (gathered === "incomplete") return undefined;
       throw new MessageError(
         431,
-        `Cannot read a request head of more than ${this.#bytesMax} bytes`,
+        `Cannot read a request head of more than ${this.bytesMax} bytes`,
       );
     }
     const { lines, rest } = gathered;
-    return { head: requestHead(lines, this.#example), rest };
+    return { head: requestHead(lines, this.example), rest };
   }
 }
 
 /** Reads the heads of one answer: interim ones first, if there are any. */
 export class ResponseReader {
-  readonly #who: string;
   #gatherer = new HeadGatherer(RESPONSE_HEAD_BYTES_MAX);
   #interimCount = 0;
 
   /** @param who Names the answering end in errors: "the kubelet". */
-  constructor(who: string) {
-    this.#who = who;
-  }
+  constructor(private readonly who: string) {}
 
   /**
    * Takes the next chunk (copied).
@@ -160,7 +156,7 @@ export class ResponseReader {
   }
 
   #broken(what: string): MessageError {
-    return new MessageError(502, `${this.#who} ${what}`);
+    return new MessageError(502, `${this.who} ${what}`);
   }
 }
 

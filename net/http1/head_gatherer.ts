@@ -6,16 +6,13 @@
  */
 
 export class HeadGatherer {
-  readonly #bytesMax: number;
   #gathered = NO_BYTES;
   #size = 0;
   /** Bytes already searched for the blank line. */
   #searched = 0;
 
   /** @param bytesMax Most bytes of a head, blank line not counted. */
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
-  }
+  constructor(private readonly bytesMax: number) {}
 
   /**
    * Takes the next chunk (copied).
@@ -35,7 +32,7 @@ export class HeadGatherer {
     const end = findBlankLine(bytes, this.#searched);
     // The last two bytes may be the begin of the blank line, which does not
     // count: how a head was cut must not decide whether it is too large.
-    const isTooLarge = (end?.head ?? bytes.length - 2) > this.#bytesMax;
+    const isTooLarge = (end?.head ?? bytes.length - 2) > this.bytesMax;
     if (isFirst && (isTooLarge || end === undefined)) this.#append(chunk);
     if (isTooLarge) return "tooLarge";
     if (end === undefined) {

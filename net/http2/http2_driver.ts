@@ -81,9 +81,6 @@ export function driveHttp2(
 }
 
 class Http2Driver implements StreamUser {
-  readonly #stream: Stream;
-  readonly #connection: Http2Engine;
-  readonly #timers: Timers;
   /** How much is dealt with before others have a turn. */
   readonly #share = new TurnShare();
   /** Lingering: our side has ended, and the peer is given time to end its. */
@@ -101,26 +98,26 @@ class Http2Driver implements StreamUser {
   #timer: Timer | undefined;
   #timerDueMs = Infinity;
 
-  constructor(stream: Stream, connection: Http2Engine, timers: Timers) {
-    this.#stream = stream;
-    this.#connection = connection;
-    this.#timers = timers;
-  }
+  constructor(
+    private readonly stream: Stream,
+    private readonly connection: Http2Engine,
+    private readonly timers: Timers,
+  ) {}
 
   start(): void {
-    this.#stream.notify(this);
+    this.stream.notify(this);
     // Not in this turn: the caller may not be ready for events yet.
     queueMicrotask(() => this.onReady(0));
     // Behind it: where the peer's first bytes are there already, the answer to
     // them leaves together with what the engine sends by itself.
-    this.#connection.setOutputListener(() => this.#scheduleFlush());
+    this.connection.setOutputListener(() => this.#scheduleFlush());
     // The engine may have spoken before it had a listener.
     this.#scheduleFlush();
   }
 
   onReady(hint: number): void {
     if (this.#state === "closed") return;
-    if (!this.#stream.isOpen) return this.#close(undefined);
+    if (!this.stream.isOpen) return this.#close(undefined);
     try {
       if (hint !== 0 && this.#rest !== undefined) this.#send(this.#rest);
       this.#read();
@@ -147,16 +144,16 @@ class Http2Driver implements StreamUser {
       const count = this.#readOnce();
       if (count === WOULD_BLOCK) return this.#onDrained();
       if (count === 0) return this.#onPeerEnd();
-      const startMs = this.#timers.now();
+      const startMs = this.timers.now();
       this.#onChunk(shared.subarray(0, count));
-      const isTurnOver = this.#share.took(count, this.#timers.now() - startMs);
-      if (isTurnOver) return this.#stream.goOn();
+      const isTurnOver = this.#share.took(count, this.timers.now() - startMs);
+      if (isTurnOver) return this.stream.goOn();
     }
   }
 
   #readOnce(): number {
     try {
-      return this.#stream.read(this.#room);
+      return this.stream.read(this.#room);
     } catch (error) {
       this.#fail(error);
       return WOULD_BLOCK;
@@ -175,8 +172,8 @@ class Http2Driver implements StreamUser {
 
   #onChunk(chunk: Uint8Array): void {
     if (this.#state !== "running") return this.#onLate(chunk.length);
-    this.#connection.receive(chunk);
-    if (this.#hold !== undefined && !this.#connection.isIdle) {
+    this.connection.receive(chunk);
+    if (this.#hold !== undefined && !this.connection.isIdle) {
       this.#endHold();
       queueMicrotask(this.#flush);
     }
@@ -191,7 +188,7 @@ class Http2Driver implements StreamUser {
   #onPeerEnd(): void {
     this.#peerEnded = true;
     if (this.#state === "lingering") return this.#close(undefined);
-    this.#connection.receiveEnd();
+    this.connection.receiveEnd();
     if (this.#hold !== undefined) this.#close(undefined);
     else this.#afterEvent();
     if (this.#writeError !== undefined) this.#fail(this.#writeError);
@@ -202,8 +199,8 @@ class Http2Driver implements StreamUser {
   #scheduleFlush(): void {
     if (this.#flushScheduled || this.#isWriting) return;
     this.#flushScheduled = true;
-    if (!this.#connection.isIdle) return queueMicrotask(this.#flush);
-    this.#hold = this.#timers.after(IDLE_HOLD_MS, this.#flush);
+    if (!this.connection.isIdle) return queueMicrotask(this.#flush);
+    this.#hold = this.timers.after(IDLE_HOLD_MS, this.#flush);
   }
 
   #endHold(): void {
@@ -216,7 +213,7 @@ class Http2Driver implements StreamUser {
     this.#hold = undefined;
     if (this.#isWriting || this.#state !== "running") return;
     try {
-      const batch = this.#connection.takeOutput();
+      const batch = this.connection.takeOutput();
       if (batch !== undefined) {
         this.#isWriting = true;
         this.#send(batch as Uint8Array<ArrayBuffer>);
@@ -229,10 +226,10 @@ class Http2Driver implements StreamUser {
 
   #send(bytes: Uint8Array<ArrayBuffer>): void {
     let rest = bytes;
-    const { turn } = this.#stream;
+    const { turn } = this.stream;
     try {
       while (rest.length > 0) {
-        const count = this.#stream.write(rest);
+        const count = this.stream.write(rest);
         if (count === 0) {
           this.#rest = rest;
           return;
@@ -240,7 +237,7 @@ class Http2Driver implements StreamUser {
         rest = rest.subarray(count);
         turn.moved(count);
       }
-      if (!this.#stream.flush()) {
+      if (!this.stream.flush()) {
         this.#rest = rest;
         return;
       }
@@ -258,7 +255,7 @@ class Http2Driver implements StreamUser {
     if (this.#state === "closed") return;
     this.#isWriting = false;
     try {
-      this.#connection.outputWritten();
+      this.connection.outputWritten();
     } catch (error) {
       return this.#onFault(error);
     }
@@ -273,14 +270,14 @@ class Http2Driver implements StreamUser {
     this.#rest = undefined;
     if (this.#peerEnded) return this.#fail(error);
     this.#writeError = error;
-    this.#stream.goOn();
+    this.stream.goOn();
   }
 
   // The end ------------------------------------------------------------------
 
   #afterEvent(): void {
     if (this.#state !== "running") return;
-    if (!this.#connection.isFinished) return this.#arm();
+    if (!this.connection.isFinished) return this.#arm();
     // Finished with a write in flight: the engine has given the peer up.
     if (this.#isWriting) this.#close(undefined);
     else this.#finish();
@@ -290,13 +287,13 @@ class Http2Driver implements StreamUser {
   #finish(): void {
     this.#state = "lingering";
     this.#timer?.cancel();
-    this.#timer = this.#timers.after(LINGER_MS, () => this.#close(undefined));
+    this.#timer = this.timers.after(LINGER_MS, () => this.#close(undefined));
     // The second to end need only close: one call less.
-    if (this.#peerEnded && this.#stream.closesInOrder) {
+    if (this.#peerEnded && this.stream.closesInOrder) {
       return this.#close(undefined);
     }
     try {
-      this.#stream.closeWrite();
+      this.stream.closeWrite();
     } catch (error) {
       // A peer that ended its side and is gone needs no end from us.
       if (this.#peerEnded) return this.#close(undefined);
@@ -309,7 +306,7 @@ class Http2Driver implements StreamUser {
   #tryToClose(): void {
     if (this.#state !== "lingering" || !this.#peerEnded) return;
     try {
-      if (this.#stream.flush()) this.#close(undefined);
+      if (this.stream.flush()) this.#close(undefined);
     } catch (error) {
       this.#fail(error);
     }
@@ -317,20 +314,20 @@ class Http2Driver implements StreamUser {
 
   /** A deadline that moved away leaves the timer alone: it fires and re-arms. */
   #arm(): void {
-    const deadlineMs = this.#connection.nextDeadlineMs;
+    const deadlineMs = this.connection.nextDeadlineMs;
     if (deadlineMs >= this.#timerDueMs) return;
     this.#timer?.cancel();
     this.#timerDueMs = deadlineMs;
-    const delayMs = Math.max(0, deadlineMs - this.#timers.now());
-    this.#timer = this.#timers.after(delayMs, this.#onTimer);
+    const delayMs = Math.max(0, deadlineMs - this.timers.now());
+    this.#timer = this.timers.after(delayMs, this.#onTimer);
   }
 
   readonly #onTimer = () => {
     this.#timerDueMs = Infinity;
     if (this.#state !== "running") return;
     try {
-      if (this.#connection.nextDeadlineMs <= this.#timers.now()) {
-        this.#connection.onDeadline();
+      if (this.connection.nextDeadlineMs <= this.timers.now()) {
+        this.connection.onDeadline();
       }
       this.#afterEvent();
     } catch (error) {
@@ -350,10 +347,10 @@ class Http2Driver implements StreamUser {
     this.#rest = undefined;
     this.#endHold();
     this.#timer?.cancel();
-    this.#stream.close();
+    this.stream.close();
     // Not in this turn: it may be closed from inside a call of the engine.
     queueMicrotask(() =>
-      guarded("http2", () => this.#connection.transportClosed(error))
+      guarded("http2", () => this.connection.transportClosed(error))
     );
   }
 }

@@ -37,11 +37,9 @@ const TCP_KEEPINTVL = 5;
 const TCP_KEEPCNT = 6;
 
 export class DeadPeers {
-  readonly #timers: Timers;
   #timer: Timer | undefined;
 
-  constructor(timers: Timers) {
-    this.#timers = timers;
+  constructor(private readonly timers: Timers) {
     const library = openLibc();
     if (library !== undefined) this.#wait(library);
   }
@@ -52,7 +50,7 @@ export class DeadPeers {
   }
 
   #wait(library: LibC): void {
-    this.#timer = this.#timers.after(
+    this.#timer = this.timers.after(
       LOOK_INTERVAL_MS,
       () => this.#look(library, { next: 0, last: 0 }),
     );
@@ -60,7 +58,7 @@ export class DeadPeers {
 
   #look(library: LibC, position: ScanPosition): void {
     if (lookFrom(library, position)) return this.#wait(library);
-    this.#timer = this.#timers.after(0, () => this.#look(library, position));
+    this.#timer = this.timers.after(0, () => this.#look(library, position));
   }
 }
 

@@ -52,8 +52,6 @@ export interface MemoryMachine {
 }
 
 export class MemoryRelief {
-  readonly #timers: Timers;
-  readonly #machine: MemoryMachine;
   #timer: Timer | undefined;
   #lookedAtMs: number;
   #cpuMs: number;
@@ -63,9 +61,10 @@ export class MemoryRelief {
   #trimmedBytes = 0;
   #relievedAtMs = -Infinity;
 
-  constructor(timers: Timers, machine: MemoryMachine = thisMachine) {
-    this.#timers = timers;
-    this.#machine = machine;
+  constructor(
+    private readonly timers: Timers,
+    private readonly machine: MemoryMachine = thisMachine,
+  ) {
     this.#lookedAtMs = timers.now();
     this.#cpuMs = machine.cpuMs();
     this.#wait();
@@ -77,7 +76,7 @@ export class MemoryRelief {
   }
 
   #wait(): void {
-    this.#timer = this.#timers.after(LOOK_INTERVAL_MS, () => {
+    this.#timer = this.timers.after(LOOK_INTERVAL_MS, () => {
       this.#look();
       this.#wait();
     });
@@ -93,30 +92,30 @@ export class MemoryRelief {
 
   /** @returns What is in use when what is free was returned. */
   #trimmed(): number {
-    const bytes = this.#machine.residentBytes();
+    const bytes = this.machine.residentBytes();
     // What fell by itself is the new measure.
     this.#settledBytes = Math.min(bytes, this.#settledBytes);
     this.#trimmedBytes = Math.min(bytes, this.#trimmedBytes);
     if (bytes < this.#trimmedBytes + WORTHWHILE_BYTES) return bytes;
-    this.#machine.trim();
-    return this.#trimmedBytes = this.#machine.residentBytes();
+    this.machine.trim();
+    return this.#trimmedBytes = this.machine.residentBytes();
   }
 
   #relieveInTime(): void {
-    const sinceMs = this.#timers.now() - this.#relievedAtMs;
+    const sinceMs = this.timers.now() - this.#relievedAtMs;
     if (sinceMs >= RELIEF_INTERVAL_MS) this.#relieve();
   }
 
   #relieve(): void {
-    this.#relievedAtMs = this.#timers.now();
-    this.#machine.relieve();
-    this.#settledBytes = this.#trimmedBytes = this.#machine.residentBytes();
+    this.#relievedAtMs = this.timers.now();
+    this.machine.relieve();
+    this.#settledBytes = this.#trimmedBytes = this.machine.residentBytes();
     // The relief itself is not work that keeps the next look from being quiet.
-    this.#cpuMs = this.#machine.cpuMs();
+    this.#cpuMs = this.machine.cpuMs();
   }
 
   #isQuiet(): boolean {
-    const [nowMs, cpuMs] = [this.#timers.now(), this.#machine.cpuMs()];
+    const [nowMs, cpuMs] = [this.timers.now(), this.machine.cpuMs()];
     const part = (cpuMs - this.#cpuMs) / (nowMs - this.#lookedAtMs);
     this.#lookedAtMs = nowMs;
     this.#cpuMs = cpuMs;

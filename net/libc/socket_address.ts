@@ -92,17 +92,14 @@ function bytesOf(hostname: string): Uint8Array | undefined {
 
 /** Reads addresses, and remembers the host of the last one. */
 export class SocketAddressReader {
-  readonly #bytes: Uint8Array;
   #last = new Uint8Array(0);
   #lastHost = "";
 
   /** @param bytes Holds the addresses. */
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-  }
+  constructor(private readonly bytes: Uint8Array) {}
 
   port(at: number): number {
-    return (this.#bytes[at + 2]! << 8) | this.#bytes[at + 3]!;
+    return (this.bytes[at + 2]! << 8) | this.bytes[at + 3]!;
   }
 
   /**
@@ -111,7 +108,7 @@ export class SocketAddressReader {
    * @returns `undefined` for an address of another kind.
    */
   host(at: number): string | undefined {
-    const family = this.#bytes[at];
+    const family = this.bytes[at];
     if (family === AF_INET) return this.#read(at + IPV4_AT, 4);
     if (family === AF_INET6) return this.#read(at + IPV6_AT, 16);
     return undefined;
@@ -120,14 +117,14 @@ export class SocketAddressReader {
   /** Most datagrams come from the sender of the one before. */
   #read(at: number, bytes: number): string {
     if (this.#isLast(at, bytes)) return this.#lastHost;
-    this.#last = this.#bytes.slice(at, at + bytes);
+    this.#last = this.bytes.slice(at, at + bytes);
     return this.#lastHost = writeHost(this.#last);
   }
 
   #isLast(at: number, bytes: number): boolean {
     if (this.#last.length !== bytes) return false;
     for (let index = 0; index < bytes; index++) {
-      if (this.#last[index] !== this.#bytes[at + index]) return false;
+      if (this.#last[index] !== this.bytes[at + index]) return false;
     }
     return true;
   }

@@ -98,7 +98,6 @@ export function apiBeside(
 }
 
 export class AdminPort implements BoundListener {
-  readonly #options: AdminPortOptions;
   readonly #listeners: BoundListener[] = [];
   readonly #ports: HttpPort[] = [];
   readonly #sessions = new AdminSessions({
@@ -106,7 +105,7 @@ export class AdminPort implements BoundListener {
     token: () => this.#token("operate")?.value,
     path: () => this.#inState(`admin-logins-${this.port}.jsonl`),
     roleOf: (way) => this.#roleOf(way),
-    log: () => this.#options.log,
+    log: () => this.options.log,
   });
   readonly #loopback: BoundListener | undefined;
   #socket = "";
@@ -114,8 +113,7 @@ export class AdminPort implements BoundListener {
   #isClosed = false;
 
   /** @throws {ListenError} For its port of loopback; nothing stays open. */
-  constructor(options: AdminPortOptions) {
-    this.#options = options;
+  constructor(private readonly options: AdminPortOptions) {
     const { address, reached } = options;
     if (address === undefined) return;
     this.#loopback = listenHttp(
@@ -154,7 +152,7 @@ export class AdminPort implements BoundListener {
    * @throws {ListenError} For what its user has named.
    */
   async open(): Promise<void> {
-    const { access: { stateDirectory, socket, remote }, log } = this.#options;
+    const { access: { stateDirectory, socket, remote }, log } = this.options;
     if (passedHttp() !== undefined) return;
     if (remote !== undefined) this.#listenRemote(remote);
     if (stateDirectory !== undefined) await makeDirectory(stateDirectory);
@@ -176,7 +174,7 @@ export class AdminPort implements BoundListener {
 
   /** The same where nobody waits: what fails is logged. */
   openSoon(): void {
-    const { log } = this.#options;
+    const { log } = this.options;
     const opened = () => {
       const [socket, remote] = [this.#socket, this.#remote];
       if (socket === "" && remote === "") return;
@@ -205,7 +203,7 @@ export class AdminPort implements BoundListener {
   }
 
   async #listenUnix(path: string): Promise<void> {
-    const { access: { socketGroup }, reached, log } = this.#options;
+    const { access: { socketGroup }, reached, log } = this.options;
     const hasGroup = socketGroup !== undefined;
     const handler = this.#handler(
       socketDoor((uid) =>
@@ -243,7 +241,7 @@ export class AdminPort implements BoundListener {
   }
 
   #listenRemote(remote: AdminRemote): void {
-    const { reached, log } = this.#options;
+    const { reached, log } = this.options;
     const door = certificateDoor(
       (peer) => remote.whoIs(peer),
       () => markOf(remote.credentials.current.ca),
@@ -268,7 +266,7 @@ export class AdminPort implements BoundListener {
 
   /** @returns `undefined`: there is no place for it. */
   #inState(file: string): string | undefined {
-    const { stateDirectory } = this.#options.access;
+    const { stateDirectory } = this.options.access;
     return stateDirectory && `${stateDirectory}/${file}`;
   }
 
@@ -279,7 +277,7 @@ export class AdminPort implements BoundListener {
 
   /** Of a process that has opened the socket, whatever its groups are. */
   #roleOfUser(uid: number | undefined): AdminRole | undefined {
-    const { roleOfUser, socketGroup } = this.#options.access;
+    const { roleOfUser, socketGroup } = this.options.access;
     // Nobody can say who it is: the file's mode has decided.
     if (uid === undefined && socketGroup === undefined) return "operate";
     if (uid === undefined) return "view";
@@ -288,7 +286,7 @@ export class AdminPort implements BoundListener {
 
   /** What who was known by `way` may now. */
   #roleOf(way: AdminWay): AdminRole | undefined {
-    const { remote, socketGroup } = this.#options.access;
+    const { remote, socketGroup } = this.options.access;
     switch (way.kind) {
       case "socket": {
         const isMember = () =>
@@ -307,7 +305,7 @@ export class AdminPort implements BoundListener {
   }
 
   #handler(door: AdminDoor): HttpHandler {
-    return this.#options.handler(door, this.#sessions.routes);
+    return this.options.handler(door, this.#sessions.routes);
   }
 
   /** Every address of the machine is also this one. */

@@ -23,7 +23,6 @@ export interface DnsFinding {
 }
 
 export class DnsClient {
-  readonly #timers: Timers;
   readonly #pace: QuestionPace;
   /**
    * The server that answered last is queried first: a dead one costs one wait.
@@ -31,8 +30,7 @@ export class DnsClient {
   #lastToAnswer: DatagramAddress | undefined;
   #turn = 0;
 
-  constructor(timers: Timers) {
-    this.#timers = timers;
+  constructor(private readonly timers: Timers) {
     this.#pace = new QuestionPace(timers);
   }
 
@@ -53,7 +51,7 @@ export class DnsClient {
         name: candidate,
         config,
         servers: this.#order(config),
-        timers: this.#timers,
+        timers: this.timers,
         pace: this.#pace,
         signal,
         answered: (server) => this.#lastToAnswer = server,

@@ -238,12 +238,10 @@ interface Entry {
 
 /** Reads a message from front to back. @throws {MalformedError} */
 class Reader {
-  readonly #bytes: Uint8Array;
   readonly #view: DataView;
   #at = HEADER_BYTES;
 
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
+  constructor(private readonly bytes: Uint8Array) {
     this.#view = new DataView(
       bytes.buffer,
       bytes.byteOffset,
@@ -283,15 +281,15 @@ class Reader {
   }
 
   data({ at, bytes }: Entry): Uint8Array {
-    return this.#bytes.subarray(at, at + bytes);
+    return this.bytes.subarray(at, at + bytes);
   }
 
   nameAt(at: number): string {
-    return readName(this.#bytes, at).name;
+    return readName(this.bytes, at).name;
   }
 
   #name(): string {
-    const { name, end } = readName(this.#bytes, this.#at);
+    const { name, end } = readName(this.bytes, this.#at);
     this.#at = end;
     return name;
   }
@@ -310,7 +308,7 @@ class Reader {
 
   #skip(bytes: number): void {
     this.#at += bytes;
-    if (this.#at > this.#bytes.length) throw new MalformedError();
+    if (this.#at > this.bytes.length) throw new MalformedError();
   }
 }
 

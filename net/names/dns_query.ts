@@ -77,7 +77,6 @@ interface Pending {
 }
 
 class Query {
-  readonly options: DnsQueryOptions;
   readonly #pending: readonly Pending[];
   readonly #tries: Attempt[] = [];
   readonly #settled = Promise.withResolvers<readonly DnsOutcome[]>();
@@ -86,8 +85,7 @@ class Query {
   #otherTimer: Timer | undefined;
   #isOver = false;
 
-  constructor(options: DnsQueryOptions) {
-    this.options = options;
+  constructor(readonly options: DnsQueryOptions) {
     const types: readonly RecordType[] = options.config.hasNoIpv6
       ? ["A"]
       : ["A", "AAAA"];
@@ -208,8 +206,6 @@ interface Question {
 
 /** One server, queried once, for what is not answered yet. */
 class Attempt {
-  readonly #query: Query;
-  readonly #server: DatagramAddress;
   readonly #host: string;
   #questions: Question[] = [];
   #hasEdns: boolean;
@@ -218,9 +214,11 @@ class Attempt {
   #isClosed = false;
   #strays = 0;
 
-  constructor(query: Query, server: DatagramAddress, hasEdns: boolean) {
-    this.#query = query;
-    this.#server = server;
+  constructor(
+    private readonly query: Query,
+    private readonly server: DatagramAddress,
+    hasEdns: boolean,
+  ) {
     this.#host = canonicalIp(server.hostname);
     this.#hasEdns = hasEdns;
   }
@@ -233,20 +231,20 @@ class Attempt {
   begin(): void {
     if (this.#isClosed) return;
     this.#hasBegun = true;
-    this.#questions = this.#query.unanswered.map((pending, index) => ({
+    this.#questions = this.query.unanswered.map((pending, index) => ({
       id: numberFor(index),
       pending,
       isOver: false,
       isByTcp: false,
     }));
-    if (this.#query.options.config.usesTcp) {
+    if (this.query.options.config.usesTcp) {
       for (const question of this.#questions) this.#queryByTcp(question);
       return;
     }
     const hostname = this.#host.includes(":") ? "::" : "0.0.0.0";
     const opening = openDatagramSocket(
       { hostname, port: 0 },
-      { peer: this.#server },
+      { peer: this.server },
     ).then(
       (socket) => this.#opened(socket),
       (error) => this.#failed(error),
@@ -265,7 +263,7 @@ class Attempt {
     this.#socket = socket;
     socket.listen({
       onDatagram: (bytes, hostname, port) => {
-        if (port !== this.#server.port) return;
+        if (port !== this.server.port) return;
         if (hostname !== this.#host && canonicalIp(hostname) !== this.#host) {
           return;
         }
@@ -277,14 +275,14 @@ class Attempt {
   }
 
   #ask({ id, pending }: Question): void {
-    const { name } = this.#query.options;
+    const { name } = this.query.options;
     const { type } = pending;
     const bytes = encodeQuestion({ name, type }, id, this.#hasEdns);
-    this.#socket?.send(bytes, this.#server);
+    this.#socket?.send(bytes, this.server);
   }
 
   #receive(bytes: Uint8Array): void {
-    const { name } = this.#query.options;
+    const { name } = this.query.options;
     for (const question of this.#questions) {
       const { type } = question.pending;
       const reply = readReply(bytes, { name, type }, question.id);
@@ -308,16 +306,16 @@ class Attempt {
 
   #over(question: Question, outcome: DnsOutcome): void {
     question.isOver = true;
-    this.#query.take(question.pending, outcome, this.#server);
+    this.query.take(question.pending, outcome, this.server);
     if (!this.#isClosed && this.isOver) this.#end();
   }
 
   #queryByTcp(question: Question): void {
     if (question.isByTcp) return;
     question.isByTcp = true;
-    const { name } = this.#query.options;
+    const { name } = this.query.options;
     const asked = { name, type: question.pending.type };
-    const answering = queryByTcp(this.#server, asked, this.#query.ending).then(
+    const answering = queryByTcp(this.server, asked, this.query.ending).then(
       (reply) => {
         const isFinal = reply.kind === "answer" || reply.kind === "failed";
         if (!question.isOver) {
@@ -337,14 +335,14 @@ class Attempt {
     for (const question of this.#questions) {
       if (question.isOver) continue;
       question.isOver = true;
-      this.#query.take(question.pending, failureOf(error), this.#server);
+      this.query.take(question.pending, failureOf(error), this.server);
     }
     this.#end();
   }
 
   #end(): void {
     this.close();
-    this.#query.tryIsOver(this);
+    this.query.tryIsOver(this);
   }
 }
 

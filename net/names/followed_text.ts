@@ -14,33 +14,27 @@ import type { Clock } from "../../proto/sync/clock.ts";
 export const UNCHANGED_MS = 1_000;
 
 export class FollowedText<Content> {
-  readonly #path: string;
-  readonly #clock: Clock;
-  readonly #read: (text: string | undefined) => Content;
   #lookedMs = -Infinity;
   #state: string | undefined;
   #content: Content;
 
   /** @param read Of `undefined`: there is no such file, or we may not read it. */
   constructor(
-    path: string,
-    clock: Clock,
-    read: (text: string | undefined) => Content,
+    private readonly path: string,
+    private readonly clock: Clock,
+    private readonly read: (text: string | undefined) => Content,
   ) {
-    this.#path = path;
-    this.#clock = clock;
-    this.#read = read;
     this.#content = read(undefined);
   }
 
   get content(): Content {
-    const nowMs = this.#clock.now();
+    const nowMs = this.clock.now();
     if (nowMs - this.#lookedMs < UNCHANGED_MS) return this.#content;
     this.#lookedMs = nowMs;
-    const state = stateOf(this.#path);
+    const state = stateOf(this.path);
     if (state === this.#state) return this.#content;
     this.#state = state;
-    return this.#content = this.#read(textOf(this.#path));
+    return this.#content = this.read(textOf(this.path));
   }
 }
 

@@ -50,13 +50,10 @@ interface Entry {
 }
 
 export class KeptAnswers {
-  readonly #timers: Timers;
   readonly #entries = new Map<string, Entry>();
   readonly #queries = new Map<string, Promise<FoundAddresses>>();
 
-  constructor(timers: Timers) {
-    this.#timers = timers;
-  }
+  constructor(private readonly timers: Timers) {}
 
   /** All may have changed: what is kept is the last answer from now on. */
   expire(): void {
@@ -75,7 +72,7 @@ export class KeptAnswers {
     host: string,
     ask: () => Promise<Finding>,
   ): Promise<FoundAddresses> {
-    const nowMs = this.#timers.now();
+    const nowMs = this.timers.now();
     const entry = this.#entries.get(key);
     if (entry !== undefined) {
       this.#keep(key, entry);
@@ -100,14 +97,14 @@ export class KeptAnswers {
     const query = ask().then((finding) => {
       const entry = this.#entryOf(finding);
       this.#keep(key, entry);
-      return fresh(entry, host, this.#timers.now());
+      return fresh(entry, host, this.timers.now());
     }).finally(() => this.#queries.delete(key));
     this.#queries.set(key, query);
     return query;
   }
 
   #entryOf({ addresses, ttlMs }: Finding): Entry {
-    const nowMs = this.#timers.now();
+    const nowMs = this.timers.now();
     const freshMs = addresses.length === 0 ? UNKNOWN_MS_MAX : FRESH_MS_MAX;
     return {
       addresses,
@@ -132,10 +129,10 @@ export class KeptAnswers {
   ): Promise<FoundAddresses> {
     return new Promise((resolve, reject) => {
       const giveUp = () => {
-        last.patienceUntilMs = this.#timers.now() + RETRY_MS;
+        last.patienceUntilMs = this.timers.now() + RETRY_MS;
         resolve(lastAnswer(last));
       };
-      const timer = this.#timers.after(STALE_AFTER_MS, giveUp);
+      const timer = this.timers.after(STALE_AFTER_MS, giveUp);
       query.then(resolve, (error) => {
         const isGone = error instanceof LookupError &&
           error.fault === "unknown";

@@ -41,8 +41,6 @@ export class QueueError extends Error {
 type Task<Result> = (signal: AbortSignal) => Promise<Result>;
 
 export class LookupQueue {
-  readonly #limits: LookupLimits;
-  readonly #timers: Timers;
   /** Those that have any; the one whose turn is longest ago comes first. */
   readonly #domains = new Map<string, Domain>();
   /** The only ones of their domains when they came; the last is the newest. */
@@ -51,10 +49,10 @@ export class LookupQueue {
   readonly #running = new Set<Job>();
   #waiting = 0;
 
-  constructor(limits: LookupLimits, timers: Timers) {
-    this.#limits = limits;
-    this.#timers = timers;
-  }
+  constructor(
+    private readonly limits: LookupLimits,
+    private readonly timers: Timers,
+  ) {}
 
   /** How many have a place. */
   get running(): number {
@@ -74,14 +72,14 @@ export class LookupQueue {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     const job = new Job(
       domain,
-      this.#timers,
+      this.timers,
       (signal) => task(signal).then(resolve, reject),
     );
     job.controller.signal.addEventListener("abort", () => {
       this.#forget(job);
       reject(job.controller.signal.reason);
     });
-    job.arm(this.#limits.timeoutMs);
+    job.arm(this.limits.timeoutMs);
     this.#waiting++;
     if (!this.#domains.has(domain)) this.#new.push(job);
     this.#domainOf(domain).waiting.push(job);
@@ -95,7 +93,7 @@ export class LookupQueue {
    */
   #hasRoomFor(domain: string): boolean {
     const own = this.#domains.get(domain)?.waiting.length ?? 0;
-    return own < this.#limits.waiting - this.#waiting;
+    return own < this.limits.waiting - this.#waiting;
   }
 
   #domainOf(name: string): Domain {
@@ -108,7 +106,7 @@ export class LookupQueue {
 
   #fill(): void {
     while (this.#waiting > 0) {
-      const isFull = this.#running.size >= this.#limits.running;
+      const isFull = this.#running.size >= this.limits.running;
       const job = isFull ? undefined : this.#next();
       if (job === undefined) return this.#makeRoom(isFull);
       this.#start(job);
@@ -124,7 +122,7 @@ export class LookupQueue {
       }
     }
     for (const [name, domain] of this.#domains) {
-      if (domain.running >= this.#limits.perDomain) continue;
+      if (domain.running >= this.limits.perDomain) continue;
       if (domain.waiting.length > 0) return this.#take(name, domain);
     }
     return undefined;
@@ -141,7 +139,7 @@ export class LookupQueue {
 
   #start(job: Job): void {
     this.#running.add(job);
-    const slow = this.#timers.after(SLOW_MS, () => {
+    const slow = this.timers.after(SLOW_MS, () => {
       job.isSlow = true;
       this.#fill();
     });
@@ -193,26 +191,21 @@ interface Domain {
 class Job {
   readonly controller = new AbortController();
   isSlow = false;
-  readonly #timers: Timers;
-  readonly #run: (signal: AbortSignal) => Promise<void>;
   #deadline: Timer | undefined;
 
   constructor(
     readonly domain: string,
-    timers: Timers,
-    run: (signal: AbortSignal) => Promise<void>,
-  ) {
-    this.#timers = timers;
-    this.#run = run;
-  }
+    private readonly timers: Timers,
+    private readonly run: (signal: AbortSignal) => Promise<void>,
+  ) {}
 
   begin(): Promise<void> {
-    return this.#run(this.controller.signal);
+    return this.run(this.controller.signal);
   }
 
   arm(timeoutMs: number): void {
     const giveUp = () => this.controller.abort(new QueueError("timeout"));
-    this.#deadline = this.#timers.after(timeoutMs, giveUp);
+    this.#deadline = this.timers.after(timeoutMs, giveUp);
   }
 
   disarm(): void {

@@ -71,7 +71,6 @@ export interface MachineResolverOptions {
 }
 
 export class MachineResolver implements KeepingResolver {
-  readonly #options: MachineResolverOptions;
   readonly #kept: KeptAnswers;
   readonly #dns: DnsClient;
   readonly #queue: LookupQueue;
@@ -80,9 +79,8 @@ export class MachineResolver implements KeepingResolver {
   readonly #config: FollowedText<DnsConfig | undefined>;
   readonly #nsswitch: FollowedText<string | undefined>;
 
-  constructor(options: MachineResolverOptions) {
+  constructor(private readonly options: MachineResolverOptions) {
     const { timers, files = SYSTEM_FILES } = options;
-    this.#options = options;
     this.#kept = new KeptAnswers(timers);
     this.#dns = new DnsClient(timers);
     this.#queue = new LookupQueue(dnsLimits(), timers);
@@ -153,7 +151,7 @@ export class MachineResolver implements KeepingResolver {
   }
 
   get #dnsConfig(): DnsConfig | undefined {
-    return this.#options.config ?? this.#config.content;
+    return this.options.config ?? this.#config.content;
   }
 
   #inHosts({ name }: HostName): readonly string[] | undefined {

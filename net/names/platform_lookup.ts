@@ -31,18 +31,19 @@ export type PlatformLookup = (host: string) => Promise<readonly string[]>;
 
 export class PlatformNames {
   readonly #queue: LookupQueue;
-  readonly #lookup: PlatformLookup;
 
-  constructor(timers: Timers, lookup: PlatformLookup = platformLookup) {
+  constructor(
+    timers: Timers,
+    private readonly lookup: PlatformLookup = platformLookup,
+  ) {
     this.#queue = new LookupQueue(PLATFORM_LIMITS, timers);
-    this.#lookup = lookup;
   }
 
   /** @throws {LookupError | QueueError} */
   find(host: string): Promise<readonly string[]> {
     return this.#queue.run(
       domainOf(host.toLowerCase()),
-      () => this.#lookup(host),
+      () => this.lookup(host),
     );
   }
 }

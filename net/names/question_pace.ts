@@ -16,14 +16,11 @@ export const BURST = 16;
 export const PAUSE_MS = 2;
 
 export class QuestionPace {
-  readonly #timers: Timers;
   readonly #waiting: (() => void)[] = [];
   #left = BURST;
   #isPausing = false;
 
-  constructor(timers: Timers) {
-    this.#timers = timers;
-  }
+  constructor(private readonly timers: Timers) {}
 
   /** Runs `send` now, or in its turn. */
   run(send: () => void): void {
@@ -36,7 +33,7 @@ export class QuestionPace {
   #pause(): void {
     if (this.#isPausing) return;
     this.#isPausing = true;
-    this.#timers.after(PAUSE_MS, () => {
+    this.timers.after(PAUSE_MS, () => {
       this.#isPausing = false;
       this.#left = BURST;
       for (const send of this.#waiting.splice(0, BURST)) {

@@ -28,24 +28,15 @@ const READS_PER_TURN = 64;
 
 /** See the module description. */
 export class NetworkChanges implements Pollable {
-  readonly #library: LibC;
-  readonly #poller: Poller;
-  readonly #descriptor: number;
-  readonly #onChange: () => void;
   readonly #buffer = new Uint8Array(4_096);
   #isOpen = true;
 
   private constructor(
-    library: LibC,
-    poller: Poller,
-    descriptor: number,
-    onChange: () => void,
-  ) {
-    this.#library = library;
-    this.#poller = poller;
-    this.#descriptor = descriptor;
-    this.#onChange = onChange;
-  }
+    private readonly library: LibC,
+    private readonly poller: Poller,
+    private readonly descriptor: number,
+    private readonly onChange: () => void,
+  ) {}
 
   /**
    * @param onChange Something has changed, and more may change at once.
@@ -76,19 +67,19 @@ export class NetworkChanges implements Pollable {
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    void this.#poller.close(this.#descriptor);
+    void this.poller.close(this.descriptor);
   }
 
   onReady(): void {
     let hasChanged = false;
     for (let reads = 0; this.#isOpen; reads++) {
       if (reads === READS_PER_TURN) {
-        this.#poller.goOn(this);
+        this.poller.goOn(this);
         break;
       }
       // An overflow (ENOBUFS) is an error, once: changes were lost, and so it is one.
-      const count = this.#library.recv(
-        this.#descriptor,
+      const count = this.library.recv(
+        this.descriptor,
         this.#buffer,
         BigInt(this.#buffer.length),
         MSG_DONTWAIT,
@@ -97,7 +88,7 @@ export class NetworkChanges implements Pollable {
       hasChanged = true;
       if (count <= 0) break;
     }
-    if (hasChanged && this.#isOpen) this.#onChange();
+    if (hasChanged && this.#isOpen) this.onChange();
   }
 
   onFault(): void {

@@ -121,8 +121,6 @@ const WAKEUPS: readonly OpenWakeup[] = [RingWakeup.open, ThreadWakeup.open];
 
 /** It is the `Turn` of its streams, too. */
 export class Poller {
-  readonly #library: LibC;
-  readonly #waiters: readonly OpenWakeup[];
   /**
    * By descriptor, which the kernel gives out from the lowest on. A `Map` of what
    * comes and goes is made anew all the time, and V8 keeps what the old ones held.
@@ -152,10 +150,10 @@ export class Poller {
   #closing: Promise<unknown> = Promise.resolve();
 
   /** @param waiters The first that is possible waits. */
-  constructor(library: LibC, waiters: readonly OpenWakeup[] = WAKEUPS) {
-    this.#library = library;
-    this.#waiters = waiters;
-  }
+  constructor(
+    private readonly library: LibC,
+    private readonly waiters: readonly OpenWakeup[] = WAKEUPS,
+  ) {}
 
   /** The kind that waits; `undefined` while there is nothing to wait for. */
   get wakeupKind(): Wakeup["kind"] | undefined {
@@ -178,7 +176,7 @@ export class Poller {
     this.#one.fill(0);
     this.#one[0] = interest;
     this.#one[DATA_AT] = descriptor;
-    const { epoll_ctl } = this.#library;
+    const { epoll_ctl } = this.library;
     const failed = epoll_ctl(
       this.#epoll,
       EPOLL_CTL_ADD,
@@ -225,7 +223,7 @@ export class Poller {
    */
   release(descriptor: number): Promise<unknown> {
     if (!this.#forget(descriptor)) return this.#closing;
-    const { epoll_ctl } = this.#library;
+    const { epoll_ctl } = this.library;
     epoll_ctl(this.#epoll, EPOLL_CTL_DEL, descriptor, this.#oneBytes);
     this.#closeWhenUnused();
     return this.#closing;
@@ -238,7 +236,7 @@ export class Poller {
    */
   close(descriptor: number): Promise<unknown> {
     this.#forget(descriptor);
-    this.#library.close(descriptor);
+    this.library.close(descriptor);
     this.#closeWhenUnused();
     return this.#closing;
   }
@@ -279,12 +277,12 @@ export class Poller {
   }
 
   #open(): boolean {
-    const epoll = this.#library.epoll_create1(EPOLL_CLOEXEC);
+    const epoll = this.library.epoll_create1(EPOLL_CLOEXEC);
     if (epoll < 0) return false;
-    this.#untried = this.#waiters;
+    this.#untried = this.waiters;
     this.#waiter = this.#openWaiter(epoll);
     if (this.#waiter === undefined) {
-      this.#library.close(epoll);
+      this.library.close(epoll);
       return false;
     }
     this.#epoll = epoll;
@@ -296,7 +294,7 @@ export class Poller {
     while (this.#untried.length > 0) {
       const [open, ...others] = this.#untried;
       this.#untried = others;
-      const waiter = open!(this.#library, epoll, () => {
+      const waiter = open!(this.library, epoll, () => {
         if (this.#waiter !== waiter) return; // It is closed already.
         this.#isAwaited = false;
         if (!this.#lookIsDue) this.#look();
@@ -314,7 +312,7 @@ export class Poller {
     this.#isAwaited = false;
     this.#unfinished.clear();
     const closing = waiter.close().then(() => {
-      this.#library.close(epoll);
+      this.library.close(epoll);
     });
     this.#closing = Promise.all([this.#closing, closing]);
   }
@@ -359,7 +357,7 @@ export class Poller {
     this.#bytes = 0;
     if (epoll < 0) return 0;
     this.#isLooking = true;
-    const { epoll_wait } = this.#library;
+    const { epoll_wait } = this.library;
     const count = epoll_wait(epoll, this.#eventBytes, EVENTS_MAX, 0);
     if (this.#unfinished.size > 0) this.#notifyUnfinished(count);
     else this.#notifyAll(count);

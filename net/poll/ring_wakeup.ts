@@ -74,9 +74,6 @@ const PIPE_FLAGS = 0x80800; // O_CLOEXEC, O_NONBLOCK
 
 export class RingWakeup implements Wakeup {
   readonly kind = "ring";
-  readonly #library: LibC;
-  readonly #ring: Ring;
-  readonly #epoll: number;
   readonly #bell: number;
   readonly #reader: net.Socket;
   #state: "working" | "broken" | "closed" = "working";
@@ -101,15 +98,12 @@ export class RingWakeup implements Wakeup {
   }
 
   private constructor(
-    library: LibC,
-    ring: Ring,
-    epoll: number,
+    private readonly library: LibC,
+    private readonly ring: Ring,
+    private readonly epoll: number,
     [readEnd, writeEnd]: Int32Array,
     onReady: () => void,
   ) {
-    this.#library = library;
-    this.#ring = ring;
-    this.#epoll = epoll;
     this.#bell = writeEnd!;
     this.#reader = new net.Socket({
       fd: readEnd!,
@@ -136,12 +130,12 @@ export class RingWakeup implements Wakeup {
    */
   wait(): boolean {
     if (this.#state !== "working") return false;
-    const { descriptor, words, sqHead, sqTail } = this.#ring;
+    const { descriptor, words, sqHead, sqTail } = this.ring;
     // What the kernel would not take the last time is forgotten.
     words[sqTail] = words[sqHead]!;
-    this.#order(POLL_ADD_THEN_NEXT, this.#epoll, 0, 0, POLLIN);
+    this.#order(POLL_ADD_THEN_NEXT, this.epoll, 0, 0, POLLIN);
     this.#order(WRITE, this.#bell, this.#byteAt, 1, 0);
-    const { io_uring_enter } = this.#library;
+    const { io_uring_enter } = this.library;
     const given = io_uring_enter(ENTER, descriptor, ORDERS, 0n, 0n, 0n, 0n);
     if (given === ORDERS && this.#takeResults()) return true;
     // Out of memory, say. A wakeup must not be in an unknown state.
@@ -152,8 +146,8 @@ export class RingWakeup implements Wakeup {
   close(): Promise<void> {
     const isOver = this.#reader.destroyed;
     this.#state = "closed";
-    closeRing(this.#library, this.#ring);
-    this.#library.close(this.#bell);
+    closeRing(this.library, this.ring);
+    this.library.close(this.#bell);
     const { promise, resolve } = Promise.withResolvers<void>();
     if (isOver) resolve();
     this.#reader.once("close", () => resolve());
@@ -163,7 +157,7 @@ export class RingWakeup implements Wakeup {
 
   /** What came of the orders before. @returns Whether all of it is well. */
   #takeResults(): boolean {
-    const { words, cqHead, cqTail, cqMask, results } = this.#ring;
+    const { words, cqHead, cqTail, cqMask, results } = this.ring;
     const tail = Atomics.load(words, cqTail);
     let areWell = true;
     for (let head = words[cqHead]!; head !== tail; head = (head + 1) | 0) {
@@ -182,7 +176,7 @@ export class RingWakeup implements Wakeup {
     length: number,
     flags: number,
   ): void {
-    const { words, orders, sqTail, sqMask, sqArray } = this.#ring;
+    const { words, orders, sqTail, sqMask, sqArray } = this.ring;
     const tail = words[sqTail]!;
     const index = tail & sqMask;
     const at = index * ORDER_WORDS;

@@ -26,13 +26,6 @@ const EVENT_BYTES = 16;
 
 export class ThreadWakeup implements Wakeup {
   readonly kind = "thread";
-  readonly #library: LibC;
-  readonly #epoll: number;
-  /** Becomes readable when the other thread is to wait no longer. */
-  readonly #bell: number;
-  /** What it is waited on: the caller's epoll, and the bell. */
-  readonly #both: number;
-  readonly #onReady: () => void;
   readonly #event = new Uint8Array(EVENT_BYTES);
   /** By this thread or by the other one: never two at a time. */
   #isWaiting = false;
@@ -58,18 +51,14 @@ export class ThreadWakeup implements Wakeup {
   }
 
   private constructor(
-    library: LibC,
-    epoll: number,
-    bell: number,
-    both: number,
-    onReady: () => void,
-  ) {
-    this.#library = library;
-    this.#epoll = epoll;
-    this.#bell = bell;
-    this.#both = both;
-    this.#onReady = onReady;
-  }
+    private readonly library: LibC,
+    private readonly epoll: number,
+    /** Becomes readable when the other thread is to wait no longer. */
+    private readonly bell: number,
+    /** What it is waited on: the caller's epoll, and the bell. */
+    private readonly both: number,
+    private readonly onReady: () => void,
+  ) {}
 
   wait(): boolean {
     if (this.#isBroken) return false;
@@ -88,19 +77,19 @@ export class ThreadWakeup implements Wakeup {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#library.eventfd_write(this.#bell, 1n);
+    this.library.eventfd_write(this.bell, 1n);
     await this.#waiting;
-    this.#library.close(this.#both);
-    this.#library.close(this.#bell);
+    this.library.close(this.both);
+    this.library.close(this.bell);
   }
 
   #isReady(): boolean {
-    return this.#library.epoll_wait(this.#both, this.#event, 1, 0) > 0;
+    return this.library.epoll_wait(this.both, this.#event, 1, 0) > 0;
   }
 
   async #waitElsewhere(): Promise<void> {
-    this.#waiting = this.#library.epoll_wait_elsewhere(
-      this.#both,
+    this.#waiting = this.library.epoll_wait_elsewhere(
+      this.both,
       this.#event,
       1,
       -1,
@@ -119,7 +108,7 @@ export class ThreadWakeup implements Wakeup {
 
   #ready(): void {
     this.#isWaiting = false;
-    this.#onReady();
+    this.onReady();
   }
 }
 

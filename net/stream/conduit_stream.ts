@@ -29,9 +29,7 @@ export class ConduitStream implements Stream, ConduitEvents {
   readonly localAddress = "tunnel";
   readonly descriptor = undefined;
   readonly turn = loopTurn;
-  readonly remoteAddress: string;
   onClosed: (() => void) | undefined;
-  readonly #conduit: Conduit;
   readonly #notifier = new Notifier();
   /** Bounded by what the conduit delivers ahead of what was consumed. */
   readonly #arrived = new PooledQueue();
@@ -45,9 +43,10 @@ export class ConduitStream implements Stream, ConduitEvents {
    *
    * @param remoteAddress How the target is called.
    */
-  constructor(conduit: Conduit, remoteAddress: string) {
-    this.#conduit = conduit;
-    this.remoteAddress = remoteAddress;
+  constructor(
+    private readonly conduit: Conduit,
+    readonly remoteAddress: string,
+  ) {
     conduit.attach(this);
   }
 
@@ -78,7 +77,7 @@ export class ConduitStream implements Stream, ConduitEvents {
   write(bytes: Uint8Array<ArrayBuffer>): number {
     if (!this.#isOpen) throw closedError();
     if (this.#end !== undefined) throw errorOf(this.#end);
-    return this.#conduit.write(bytes);
+    return this.conduit.write(bytes);
   }
 
   /** What was taken is the tunnel's already. */
@@ -90,7 +89,7 @@ export class ConduitStream implements Stream, ConduitEvents {
     if (!this.#isOpen) throw closedError();
     if (this.#end !== undefined || this.#hasEnded) return;
     this.#hasEnded = true;
-    this.#conduit.end();
+    this.conduit.end();
   }
 
   close(): void {
@@ -129,7 +128,7 @@ export class ConduitStream implements Stream, ConduitEvents {
     const count = run.length;
     into.set(run);
     this.#arrived.drop(count);
-    if (this.#end === undefined) this.#conduit.consumed(count);
+    if (this.#end === undefined) this.conduit.consumed(count);
     return count;
   }
 
@@ -138,7 +137,7 @@ export class ConduitStream implements Stream, ConduitEvents {
     this.#isOpen = false;
     this.#arrived.clear();
     if (this.#end === undefined && !isInOrder) {
-      this.#conduit.reset("closed by its user");
+      this.conduit.reset("closed by its user");
     }
     this.onClosed?.();
     this.#notifier.notifySoon(Ready.HANGUP);

@@ -35,15 +35,12 @@ export const loopTurn: Turn = new LoopTurn();
 
 /** What `goOn` and `notify` of such a stream are made of. */
 export class Notifier {
-  readonly #turn: Turn;
   #user: StreamUser | undefined;
   #isDue = false;
   /** What the next `notifySoon` passes on. */
   #hints = 0;
 
-  constructor(turn: Turn = loopTurn) {
-    this.#turn = turn;
-  }
+  constructor(private readonly turn: Turn = loopTurn) {}
 
   /** See `Stream.notify`. */
   set user(user: StreamUser) {
@@ -65,7 +62,7 @@ export class Notifier {
   goOn(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    this.#turn.later(this.#goOnNow);
+    this.turn.later(this.#goOnNow);
   }
 
   readonly #notifyNow = () => {

@@ -72,7 +72,6 @@ class PlatformStream implements Stream {
   readonly turn = loopTurn;
   readonly closesInOrder: boolean;
   onClosed: (() => void) | undefined;
-  readonly #conn: PlatformConn;
   readonly #sendReset: (() => void) | undefined;
   readonly #notifier = new Notifier();
   #isOpen = true;
@@ -88,8 +87,7 @@ class PlatformStream implements Stream {
   #writing: "open" | "ending" | "closing" | "ended" | { error: unknown } =
     "open";
 
-  constructor(conn: PlatformConn, facts: PlatformFacts) {
-    this.#conn = conn;
+  constructor(private readonly conn: PlatformConn, facts: PlatformFacts) {
     this.#sendReset = facts.reset;
     this.remoteAddress = facts.remoteAddress;
     this.localAddress = facts.localAddress;
@@ -125,7 +123,7 @@ class PlatformStream implements Stream {
     if (reading === "ended") return 0;
     if (reading === "idle") {
       this.#reading = "waiting";
-      this.#conn.read(this.#reader.buffer).then(
+      this.conn.read(this.#reader.buffer).then(
         this.#onRead,
         this.#onReadError,
       );
@@ -192,7 +190,7 @@ class PlatformStream implements Stream {
   }
 
   #send(own: Uint8Array<ArrayBuffer>, from: number, to: number): void {
-    this.#conn.write(own.subarray(from, to)).then((count) => {
+    this.conn.write(own.subarray(from, to)).then((count) => {
       // A socket may take a part only.
       if (from + count < to && this.#isOpen) {
         return this.#send(own, from + count, to);
@@ -214,7 +212,7 @@ class PlatformStream implements Stream {
 
   #endOurSide(): void {
     this.#writing = "closing";
-    this.#conn.closeWrite().then(() => {
+    this.conn.closeWrite().then(() => {
       this.#writing = "ended";
     }, (error) => {
       this.#writing = { error };
@@ -230,7 +228,7 @@ class PlatformStream implements Stream {
     this.#isOpen = false;
     // The kernel may still look at a buffer that is being read into.
     if (this.#reading !== "waiting") this.#reader.release();
-    close(this.#conn);
+    close(this.conn);
     this.onClosed?.();
     this.#notifier.notifySoon(Ready.HANGUP);
   }

@@ -187,9 +187,6 @@ function streamOf(
 
 /** A connection that is being made. */
 export class Connecting implements Pollable {
-  readonly #library: LibC;
-  readonly #poller: Poller;
-  readonly #descriptor: number;
   readonly #name: Uint8Array<ArrayBuffer>;
   readonly #ends: Ends;
   /** The readiness reported while it was under way. */
@@ -197,14 +194,11 @@ export class Connecting implements Pollable {
   #settle: ((error?: unknown) => void) | undefined;
 
   constructor(
-    library: LibC,
-    poller: Poller,
-    descriptor: number,
+    private readonly library: LibC,
+    private readonly poller: Poller,
+    private readonly descriptor: number,
     { name, bytes, ends }: Destination,
   ) {
-    this.#library = library;
-    this.#poller = poller;
-    this.#descriptor = descriptor;
     this.#name = name.slice(0, bytes);
     this.#ends = ends;
   }
@@ -216,8 +210,8 @@ export class Connecting implements Pollable {
    * @throws A system error with its `code`.
    */
   wait(signal: AbortSignal): Promise<StreamDescriptor> {
-    if (!this.#poller.add(this.#descriptor, STREAM_INTEREST, this)) {
-      this.#library.close(this.#descriptor);
+    if (!this.poller.add(this.descriptor, STREAM_INTEREST, this)) {
+      this.library.close(this.descriptor);
       return Promise.reject(cannotWait());
     }
     return new Promise((resolve, reject) => {
@@ -227,7 +221,7 @@ export class Connecting implements Pollable {
         this.#settle = undefined;
         signal.removeEventListener("abort", onAbort);
         if (error === undefined) return resolve(this.#stream());
-        void this.#poller.close(this.#descriptor);
+        void this.poller.close(this.descriptor);
         reject(error);
       };
     });
@@ -236,7 +230,7 @@ export class Connecting implements Pollable {
   onReady(ready: number): void {
     this.#noticed |= ready;
     const name = this.#name;
-    const asked = ask(this.#library, this.#descriptor, name, name.length);
+    const asked = ask(this.library, this.descriptor, name, name.length);
     // A firewall of this machine that rejects leaves the socket connecting, and
     // the refusal beside it: the SYN would be sent again for two minutes.
     const state = asked === Errno.EALREADY ? this.#refusal : asked;
@@ -251,8 +245,8 @@ export class Connecting implements Pollable {
   /** What came back for the SYN (ICMP), else that it is under way. */
   get #refusal(): number {
     return socketOption(
-      this.#library,
-      this.#descriptor,
+      this.library,
+      this.descriptor,
       SOL_SOCKET,
       SO_ERROR,
     ) || Errno.EALREADY;
@@ -260,9 +254,9 @@ export class Connecting implements Pollable {
 
   #stream(): StreamDescriptor {
     return streamOf(
-      this.#library,
-      this.#poller,
-      this.#descriptor,
+      this.library,
+      this.poller,
+      this.descriptor,
       this.#ends,
       this.#noticed,
     );

@@ -46,8 +46,6 @@ interface Writing extends Waiting<number> {
 
 /** One read and one write at a time. */
 export class Socket implements StreamUser {
-  /** For its addresses and options; reading and writing it is for this. */
-  readonly stream: Stream;
   #reading: Reading | undefined;
   #filling: Filling | undefined;
   #writing: Writing | undefined;
@@ -55,8 +53,10 @@ export class Socket implements StreamUser {
   #held = NOTHING;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(stream: Stream) {
-    this.stream = stream;
+  constructor(
+    /** For its addresses and options; reading and writing it is for this. */
+    readonly stream: Stream,
+  ) {
     stream.notify(this);
   }
 

@@ -75,7 +75,6 @@ export function conduitOf(stream: Stream): Conduit {
 class StreamConduit implements Conduit, StreamUser {
   readonly datagrams = false;
 
-  readonly #stream: Stream;
   #events: ConduitEvents | undefined;
 
   // Reading. `#unconsumed` is what was delivered and not yet passed on.
@@ -96,8 +95,7 @@ class StreamConduit implements Conduit, StreamUser {
 
   #end: ConduitEnd | undefined;
 
-  constructor(stream: Stream) {
-    this.#stream = stream;
+  constructor(private readonly stream: Stream) {
     stream.notify(this);
   }
 
@@ -139,7 +137,7 @@ class StreamConduit implements Conduit, StreamUser {
 
   reset(reason: string, kind: "reset" | "lost" = "reset"): void {
     if (this.#end !== undefined) return;
-    this.#stream.reset();
+    this.stream.reset();
     this.#close({ kind, reason });
   }
 
@@ -156,7 +154,7 @@ class StreamConduit implements Conduit, StreamUser {
 
   onReady(hint: number): void {
     if (this.#end !== undefined) return;
-    if (!this.#stream.isOpen) return this.#close(endOf(closedError()));
+    if (!this.stream.isOpen) return this.#close(endOf(closedError()));
     if (hint !== 0 && this.#rest !== undefined) this.#sendRest();
     this.#read();
     this.#tryToClose();
@@ -190,10 +188,10 @@ class StreamConduit implements Conduit, StreamUser {
 
   #read(): void {
     if (this.#events === undefined || this.#readIsDue) return;
-    const { turn } = this.#stream;
+    const { turn } = this.stream;
     for (let reads = 0; this.#wantsToRead; reads++) {
       if (reads === READS_PER_TURN || turn.isOver) {
-        return this.#stream.goOn();
+        return this.stream.goOn();
       }
       const count = this.#readOnce();
       if (count === WOULD_BLOCK) return;
@@ -209,7 +207,7 @@ class StreamConduit implements Conduit, StreamUser {
 
   #readOnce(): number {
     try {
-      return this.#stream.read(shared);
+      return this.stream.read(shared);
     } catch (error) {
       this.#close(endOf(error));
       return WOULD_BLOCK;
@@ -218,7 +216,7 @@ class StreamConduit implements Conduit, StreamUser {
 
   #deliver(chunk: Uint8Array): void {
     this.#unconsumed += chunk.length;
-    this.#stream.turn.moved(chunk.length);
+    this.stream.turn.moved(chunk.length);
     this.#isDelivering = true;
     this.#events!.onData(chunk);
     this.#isDelivering = false;
@@ -242,7 +240,7 @@ class StreamConduit implements Conduit, StreamUser {
     this.#flushIsDue = true;
     const isPiece = bytes >= PIECE_BYTES.min && bytes <= PIECE_BYTES.max &&
       this.#batch.pendingBytes < GATHERED_BYTES;
-    const { turn } = this.#stream;
+    const { turn } = this.stream;
     if (isPiece || turn.isOver) turn.later(this.#flushNow);
     else queueMicrotask(this.#flushNow);
   }
@@ -271,15 +269,15 @@ class StreamConduit implements Conduit, StreamUser {
     try {
       while (sent < bytes.length) {
         const rest = sent === 0 ? bytes : bytes.subarray(sent);
-        const count = this.#stream.write(rest);
+        const count = this.stream.write(rest);
         if (count === 0) {
           this.#rest = rest;
           return;
         }
         sent += count;
-        this.#stream.turn.moved(count);
+        this.stream.turn.moved(count);
       }
-      if (!this.#stream.flush()) {
+      if (!this.stream.flush()) {
         this.#rest = bytes.subarray(sent);
         return;
       }
@@ -325,7 +323,7 @@ class StreamConduit implements Conduit, StreamUser {
 
   /** Takes bytes that reach no peer, see {@linkcode DROPPED_BYTES_PER_TURN}. */
   #drop(bytes: number): number {
-    if (this.#droppedBytes === 0) this.#stream.turn.later(this.#dropFurther);
+    if (this.#droppedBytes === 0) this.stream.turn.later(this.#dropFurther);
     const room = DROPPED_BYTES_PER_TURN - this.#droppedBytes;
     const taken = Math.min(room, bytes);
     this.#droppedBytes += taken;
@@ -346,8 +344,8 @@ class StreamConduit implements Conduit, StreamUser {
     this.#sending = "ended";
     try {
       // The second to end need only close: one call less.
-      if (!this.#peerEnded || !this.#stream.closesInOrder) {
-        this.#stream.closeWrite();
+      if (!this.#peerEnded || !this.stream.closesInOrder) {
+        this.stream.closeWrite();
       }
     } catch {
       // The peer has gone; what it sent before is delivered first. A peer that
@@ -367,7 +365,7 @@ class StreamConduit implements Conduit, StreamUser {
 
   #hasLeft(): boolean {
     try {
-      return this.#stream.flush();
+      return this.stream.flush();
     } catch {
       return true; // It is no longer waited for.
     }
@@ -380,7 +378,7 @@ class StreamConduit implements Conduit, StreamUser {
     this.#end = end;
     if (this.#rest !== undefined) this.#landed();
     this.#batch.drop();
-    this.#stream.close();
+    this.stream.close();
     queueMicrotask(() => {
       const events = this.#events;
       // What is garbage and old keeps what it refers to, and that the next one.

@@ -47,11 +47,9 @@ export interface StreamFacts {
 }
 
 export class StreamDescriptor implements Stream, Pollable {
-  readonly descriptor: number;
   readonly turn: Poller;
   readonly remoteAddress: string;
   onClosed: (() => void) | undefined;
-  readonly #library: LibC;
   readonly #isTcp: boolean;
   #user: StreamUser | undefined;
   #isOpen = true;
@@ -64,16 +62,14 @@ export class StreamDescriptor implements Stream, Pollable {
 
   /** @throws {Error} Out of memory or watches; the descriptor is closed then. */
   constructor(
-    library: LibC,
+    private readonly library: LibC,
     poller: Poller,
-    descriptor: number,
+    readonly descriptor: number,
     facts: StreamFacts,
   ) {
-    this.#library = library;
     this.#mayRead = facts.mayRead;
     this.#isTcp = facts.isTcp;
     this.turn = poller;
-    this.descriptor = descriptor;
     this.remoteAddress = facts.remoteAddress;
     this.#localAddress = facts.localAddress;
     // Nagle's algorithm would hold small writes back for up to 40 ms.
@@ -91,7 +87,7 @@ export class StreamDescriptor implements Stream, Pollable {
    */
   get localAddress(): string {
     if (this.#localAddress === undefined && this.#isOpen) {
-      const at = boundAddress(this.#library, this.descriptor);
+      const at = boundAddress(this.library, this.descriptor);
       this.#localAddress = at && hostPort(at.hostname, at.port);
     }
     return this.#localAddress ?? "";
@@ -124,7 +120,7 @@ export class StreamDescriptor implements Stream, Pollable {
   peerCredentials(): PeerCredentials | undefined {
     if (this.#isTcp) return undefined;
     if (this.#peer === undefined && this.#isOpen) {
-      const peer = peerCredentials(this.#library, this.descriptor);
+      const peer = peerCredentials(this.library, this.descriptor);
       this.#peer = peer?.pid === 0 ? undefined : peer;
     }
     return this.#peer;
@@ -154,7 +150,7 @@ export class StreamDescriptor implements Stream, Pollable {
     if (!this.#mayRead) return WOULD_BLOCK;
     for (;;) {
       const { length } = into;
-      const count = this.#library.recv(
+      const count = this.library.recv(
         this.descriptor,
         into,
         sizeOf(length),
@@ -173,7 +169,7 @@ export class StreamDescriptor implements Stream, Pollable {
     if (!this.#isOpen) throw closedError();
     for (;;) {
       const { length } = bytes;
-      const { send } = this.#library;
+      const { send } = this.library;
       const count = send(this.descriptor, bytes, sizeOf(length), MSG_NOSIGNAL);
       if (count >= 0) return count;
       if (this.#failed() === "try later") return 0;
@@ -187,8 +183,8 @@ export class StreamDescriptor implements Stream, Pollable {
 
   closeWrite(): void {
     if (!this.#isOpen) throw closedError();
-    if (this.#library.shutdown(this.descriptor, SHUT_WR) === 0) return;
-    throw systemError(lastError(this.#library));
+    if (this.library.shutdown(this.descriptor, SHUT_WR) === 0) return;
+    throw systemError(lastError(this.library));
   }
 
   close(): void {
@@ -208,13 +204,13 @@ export class StreamDescriptor implements Stream, Pollable {
     if (!this.#isOpen) return;
     // Linux ends a connection with RST when it is connected to no address.
     if (this.#isTcp) {
-      this.#library.connect(this.descriptor, NOBODY, NOBODY.length);
+      this.library.connect(this.descriptor, NOBODY, NOBODY.length);
     }
     this.close();
   }
 
   #failed(): "try later" | "try again" {
-    const number = lastError(this.#library);
+    const number = lastError(this.library);
     if (number === Errno.EAGAIN) return "try later";
     if (number === Errno.EINTR) return "try again";
     throw systemError(number);

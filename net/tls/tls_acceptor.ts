@@ -53,18 +53,15 @@ export interface TlsAcceptorOptions {
 }
 
 export class TlsAcceptor {
-  readonly #options: TlsAcceptorOptions;
   /** For each credentials the last context that could be made of them. */
   readonly #used = new Map<CurrentMaterial, SecureContext>();
   readonly #refused = new WeakSet<TlsMaterial>();
 
-  constructor(options: TlsAcceptorOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: TlsAcceptorOptions) {}
 
   /** False: its limits would be broken, so every handshake is refused. */
   get canServe(): boolean {
-    return this.#options.tls12Suites === undefined ||
+    return this.options.tls12Suites === undefined ||
       this.#context() !== undefined;
   }
 
@@ -91,7 +88,7 @@ export class TlsAcceptor {
   }
 
   #accept(stream: Stream): Promise<Stream> {
-    const { handshakeTimeoutMs: timeoutMs, tls12Suites } = this.#options;
+    const { handshakeTimeoutMs: timeoutMs, tls12Suites } = this.options;
     const context = this.#context();
     if (context !== undefined) {
       return handshakeAsServer(stream, () => this.#session(context), timeoutMs);
@@ -102,7 +99,7 @@ export class TlsAcceptor {
         "cannot use this port's certificate";
       return Promise.reject(new TlsHandshakeError("other", problem));
     }
-    const { credentials, named, ...options } = this.#options;
+    const { credentials, named, ...options } = this.options;
     return nodeTlsServer(stream, {
       ...options,
       credentials: credentials.current,
@@ -113,7 +110,7 @@ export class TlsAcceptor {
   }
 
   #session(context: SecureContext): SecureSession {
-    const { named } = this.#options;
+    const { named } = this.options;
     return new SecureSession(context, {
       contextFor: (name) =>
         name === named?.name ? this.#contextOf(named.credentials) : undefined,
@@ -122,7 +119,7 @@ export class TlsAcceptor {
 
   /** @returns `undefined`: only the platform can show what is to be shown. */
   #context(): SecureContext | undefined {
-    const { credentials, named } = this.#options;
+    const { credentials, named } = this.options;
     const context = this.#contextOf(credentials);
     if (
       named !== undefined && this.#contextOf(named.credentials) === undefined
@@ -134,7 +131,7 @@ export class TlsAcceptor {
 
   #contextOf(credentials: CurrentMaterial): SecureContext | undefined {
     const { clientCertificate, alpn, minVersion, tls12Suites, tls } =
-      this.#options;
+      this.options;
     const library = tls === "platform" ? undefined : openLibssl();
     if (library === undefined) return undefined;
     const { current: material } = credentials;
@@ -155,7 +152,7 @@ export class TlsAcceptor {
   #report(material: TlsMaterial, { message }: Error): void {
     if (this.#refused.has(material)) return;
     this.#refused.add(material);
-    const { tls12Suites, onProblem } = this.#options;
+    const { tls12Suites, onProblem } = this.options;
     onProblem(
       `OpenSSL cannot use this port's certificate (${message}); ` +
         (tls12Suites === undefined

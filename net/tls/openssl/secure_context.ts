@@ -80,16 +80,14 @@ const TLS13_SUITES =
   "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 
 export class SecureContext {
-  readonly library: LibSsl;
   readonly role: SecureRole;
   readonly pointer: Deno.PointerObject;
   /** As a ClientHello has it: each with its length before it (RFC 7301 §3.1). */
   readonly alpn: Uint8Array<ArrayBuffer>;
 
   /** @throws {SslError} This material is not for this library. */
-  constructor(library: LibSsl, options: SecureContextOptions) {
+  constructor(readonly library: LibSsl, options: SecureContextOptions) {
     const { role, material, alpn, minVersion, tls12Suites } = options;
-    this.library = library;
     this.role = role;
     this.alpn = alpnList(alpn);
     const pointer = library.SSL_CTX_new(

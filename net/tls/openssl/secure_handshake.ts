@@ -52,11 +52,13 @@ interface Outcome {
 
 class SecureHandshake implements StreamUser {
   readonly #stream: SecureStream;
-  readonly #outcome: Outcome;
   #isOver = false;
 
-  constructor(stream: Stream, session: SecureSession, outcome: Outcome) {
-    this.#outcome = outcome;
+  constructor(
+    stream: Stream,
+    session: SecureSession,
+    private readonly outcome: Outcome,
+  ) {
     this.#stream = new SecureStream(stream, session);
     this.#stream.notify(this);
   }
@@ -81,7 +83,7 @@ class SecureHandshake implements StreamUser {
     try {
       if (!this.#stream.doHandshake()) return;
       this.#isOver = true;
-      this.#outcome.done(this.#stream);
+      this.outcome.done(this.#stream);
     } catch (error) {
       if (!isSlip(error)) return this.#fail(error);
       reportInternalError("handshake", error);
@@ -93,6 +95,6 @@ class SecureHandshake implements StreamUser {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#stream.close();
-    this.#outcome.failed(error);
+    this.outcome.failed(error);
   }
 }

@@ -70,7 +70,6 @@ const HOST_FLAGS = 0x20 | 0x4;
 
 export class SecureSession {
   readonly #library: LibSsl;
-  readonly #context: SecureContext;
   readonly #contextFor: (name: string) => SecureContext | undefined;
   /** Of the library; `undefined` when they are freed. */
   #memory: SessionMemory | undefined;
@@ -97,7 +96,7 @@ export class SecureSession {
    *   tests of the end.
    */
   constructor(
-    context: SecureContext,
+    private readonly context: SecureContext,
     peer: {
       readonly serverName?: string;
       readonly otherNames?: readonly string[];
@@ -107,7 +106,6 @@ export class SecureSession {
   ) {
     this.#recordsPerKey = peer.recordsPerKey ?? RECORDS_PER_KEY;
     this.#library = context.library;
-    this.#context = context;
     this.#contextFor = peer.contextFor ?? (() => undefined);
     this.#memory = allocateSession(context);
     const { ssl } = this.#memory;
@@ -276,7 +274,7 @@ export class SecureSession {
    */
   get peerCertificate(): Uint8Array<ArrayBuffer> {
     const library = this.#library;
-    const { role } = this.#context;
+    const { role } = this.context;
     if (role.kind === "client" && role.isUnverified) return NOTHING;
     const certificate = library.SSL_get1_peer_certificate(this.#open().ssl);
     const der = derOf(library, certificate);
@@ -353,7 +351,7 @@ export class SecureSession {
   #expect(serverName: string, otherNames: readonly string[]): void {
     const library = this.#library;
     const { ssl } = this.#living;
-    const { role } = this.#context;
+    const { role } = this.context;
     const isVerified = role.kind === "client" && !role.isUnverified;
     const names = [serverName, ...otherNames];
     const odd = names.find((name) => !isExpectable(name));
@@ -388,7 +386,7 @@ export class SecureSession {
   #runningHandshake(): RunningHandshake {
     const expected = this.#expected;
     return {
-      alpn: this.#context.alpn,
+      alpn: this.context.alpn,
       ...(expected === undefined ? {} : {
         isExpected: (certificate) => {
           this.#wasExpected = expected

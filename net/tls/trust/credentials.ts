@@ -79,12 +79,13 @@ export class Credentials {
   readonly #files: CredentialFiles;
   readonly #listeners = new Set<(material: TlsMaterial) => void>();
   readonly #failureListeners = new Set<() => void>();
-  readonly #renewal: Renewal;
   #checked: Checked;
 
-  private constructor(files: CredentialFiles, renewal: Renewal) {
+  private constructor(
+    files: CredentialFiles,
+    private readonly renewal: Renewal,
+  ) {
     this.#files = files;
-    this.#renewal = renewal;
     this.#checked = read(files, renewal);
   }
 
@@ -154,9 +155,9 @@ export class Credentials {
 
   #readAgain(): Checked {
     try {
-      const checked = read(this.#files, this.#renewal);
+      const checked = read(this.#files, this.renewal);
       // What renews itself may have been made by a clock that is ahead of ours.
-      if (this.#renewal === "by hand") {
+      if (this.renewal === "by hand") {
         this.#refuseWorse(checked.terms, this.#checked.terms);
       }
       return checked;

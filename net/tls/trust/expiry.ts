@@ -49,14 +49,12 @@ export interface ExpiryWatchOptions {
 }
 
 export class ExpiryWatch {
-  readonly #options: ExpiryWatchOptions;
   readonly #sources: TermSource[] = [];
   /** By fingerprint: the days of the last warning, infinite without one. */
   #seen = new Map<string, number>();
   #timer: Timer | undefined;
 
-  constructor(options: ExpiryWatchOptions) {
-    this.#options = options;
+  constructor(private readonly options: ExpiryWatchOptions) {
     options.metrics.computedLabelled(
       "gauge",
       `${options.prefix}certificate_expiry_timestamp_seconds`,
@@ -79,7 +77,7 @@ export class ExpiryWatch {
   check(): void {
     // Only what is in use is remembered.
     const seen = new Map<string, number>();
-    const now = this.#options.now();
+    const now = this.options.now();
     let waitMs = LOOK_MS_MAX;
     for (const source of this.#sources) {
       const { terms } = source;
@@ -91,7 +89,7 @@ export class ExpiryWatch {
     }
     this.#seen = seen;
     this.#timer?.cancel();
-    this.#timer = this.#options.timers.after(waitMs, () => this.check());
+    this.#timer = this.options.timers.after(waitMs, () => this.check());
   }
 
   /** Warns if need be; @returns the days of the last warning. */
@@ -102,14 +100,14 @@ export class ExpiryWatch {
     const isNews = due < (before ?? Infinity) &&
       (due > 0 || before !== undefined);
     if (isNews) {
-      this.#options.log.warn(sentence(source, term, now), { code: "TUN202" });
+      this.options.log.warn(sentence(source, term, now), { code: "TUN202" });
     }
     return Math.min(due, before ?? Infinity);
   }
 
   /** Notes for the detail of readiness; empty when all is well. */
   get notes(): readonly string[] {
-    const now = this.#options.now();
+    const now = this.options.now();
     return this.#sources.flatMap((source) =>
       source.terms.filter((term) => dueStep(term, now) < Infinity)
         .slice(0, SHOWN_CERTIFICATES_MAX)

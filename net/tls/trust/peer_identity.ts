@@ -39,13 +39,10 @@ const CERTIFICATES_MAX = 256;
  * of a handshake, and callers use the same one again.
  */
 export class KnownCertificates {
-  readonly #max: number;
   /** By fingerprint, the one that was seen last at the end. */
   readonly #identities = new Map<string, PeerIdentity>();
 
-  constructor(max: number) {
-    this.#max = max;
-  }
+  constructor(private readonly max: number) {}
 
   /**
    * @param der Of a certificate that was verified; empty: none was.
@@ -59,7 +56,7 @@ export class KnownCertificates {
       read(der, fingerprint);
     identities.delete(fingerprint);
     identities.set(fingerprint, identity);
-    if (identities.size > this.#max) {
+    if (identities.size > this.max) {
       const [oldest] = identities.keys();
       identities.delete(oldest!);
     }

@@ -117,11 +117,9 @@ export class WatchedFiles {
 }
 
 class CredentialSource implements ReloadSource {
-  readonly kind: string;
   readonly #credentials: Credentials;
 
-  constructor(kind: string, credentials: Credentials) {
-    this.kind = kind;
+  constructor(readonly kind: string, credentials: Credentials) {
     this.#credentials = credentials;
   }
 
