@@ -46,7 +46,6 @@ class Batch {
 }
 
 export class Output {
-  readonly #pool: BufferPool;
   /** Full batches in order; the last one may still be `#current`. */
   readonly #queue: Batch[] = [];
   #current: Batch | undefined;
@@ -57,9 +56,7 @@ export class Output {
   #controlBytes = 0;
   #hasTaken = false;
 
-  constructor(pool: BufferPool = sharedBufferPool) {
-    this.#pool = pool;
-  }
+  constructor(private readonly pool: BufferPool = sharedBufferPool) {}
 
   /** Where the bytes reserved last belong. Read it after each reservation. */
   get buffer(): Uint8Array {
@@ -103,7 +100,7 @@ export class Output {
     if (isNear || !this.#hasTaken) {
       return this.reserve(bytes, "control");
     }
-    this.#urgent ??= new Batch(this.#pool.acquire(BATCH_BYTES_MIN));
+    this.#urgent ??= new Batch(this.pool.acquire(BATCH_BYTES_MIN));
     this.#fit(this.#urgent, bytes);
     return this.#reserveIn(this.#urgent, bytes, "control");
   }
@@ -164,7 +161,7 @@ export class Output {
       return current;
     }
     const size = Math.max(bytes, BATCH_BYTES_MIN);
-    const batch = new Batch(this.#pool.acquire(size));
+    const batch = new Batch(this.pool.acquire(size));
     this.#queue.push(batch);
     this.#current = batch;
     return batch;
@@ -174,15 +171,15 @@ export class Output {
   #fit(batch: Batch, bytes: number): void {
     const needed = batch.used + bytes;
     if (needed <= batch.buffer.length) return;
-    const larger = this.#pool.acquire(needed);
+    const larger = this.pool.acquire(needed);
     larger.set(batch.buffer.subarray(0, batch.used));
-    this.#pool.release(batch.buffer);
+    this.pool.release(batch.buffer);
     batch.buffer = larger;
   }
 
   #drop(batch: Batch): void {
     this.#queuedBytes -= batch.used;
     this.#controlBytes -= batch.controlBytes;
-    this.#pool.release(batch.buffer);
+    this.pool.release(batch.buffer);
   }
 }

@@ -54,7 +54,6 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
  * (§5.4.1). After one with stream scope the offending frame has been skipped.
  */
 export class FrameDecoder {
-  readonly #maxFrameSize: number;
   readonly #header: Mutable<FrameHeader> = {
     length: 0,
     code: 0,
@@ -85,9 +84,7 @@ export class FrameDecoder {
   #isLaterPiece = false;
 
   /** @param maxFrameSize The SETTINGS_MAX_FRAME_SIZE that we announced. */
-  constructor(maxFrameSize: number = MAX_FRAME_SIZE_DEFAULT) {
-    this.#maxFrameSize = maxFrameSize;
-  }
+  constructor(private readonly maxFrameSize: number = MAX_FRAME_SIZE_DEFAULT) {}
 
   /** True between two frames: an end of the bytes here is in order. */
   get isBetweenFrames(): boolean {
@@ -182,13 +179,13 @@ export class FrameDecoder {
     const header = this.#header;
     // Checked before any payload is gathered, so that a peer cannot make us
     // hold more than one frame's worth of bytes.
-    if (header.length > this.#maxFrameSize) {
+    if (header.length > this.maxFrameSize) {
       throw new WireError(
         ErrorCode.FRAME_SIZE_ERROR,
         "4.2",
         `Cannot accept ${
           frameName(header)
-        }: ${header.length} bytes, wanted at most ${this.#maxFrameSize}`,
+        }: ${header.length} bytes, wanted at most ${this.maxFrameSize}`,
       );
     }
     if (header.code === FrameType.DATA) {

@@ -38,8 +38,6 @@ export interface CallDeadline {
 export class ClientCallStream implements ClientCall, StreamEvents {
   readonly #stream: Stream;
   readonly #body: OutgoingBody;
-  readonly #events: ClientCallEvents;
-  readonly #deadline: CallDeadline | undefined;
   readonly #deadlineMs: number;
   readonly #timer: Timer | undefined;
   #isOver = false;
@@ -52,11 +50,9 @@ export class ClientCallStream implements ClientCall, StreamEvents {
   /** @param open Opens the stream with the events it is given. */
   constructor(
     open: (events: StreamEvents) => Stream,
-    events: ClientCallEvents,
-    deadline: CallDeadline | undefined,
+    private readonly events: ClientCallEvents,
+    private readonly deadline: CallDeadline | undefined,
   ) {
-    this.#events = events;
-    this.#deadline = deadline;
     this.#deadlineMs = deadline === undefined
       ? Infinity
       : deadline.timers.now() + deadline.timeoutMs;
@@ -136,7 +132,7 @@ export class ClientCallStream implements ClientCall, StreamEvents {
     if (this.#heldHead !== undefined) this.#releaseHead();
     if (this.#isOver) return;
     try {
-      this.#events.onBody(chunk);
+      this.events.onBody(chunk);
     } catch (error) {
       this.#giveUpFor(error);
     }
@@ -173,23 +169,23 @@ export class ClientCallStream implements ClientCall, StreamEvents {
     this.#stop();
     // The answer is complete: the rest of the request is not needed.
     if (!isSendingClosed) this.#stream.reset(ErrorCode.NO_ERROR);
-    this.#events.onStatus(status, trailers, false);
+    this.events.onStatus(status, trailers, false);
   }
 
   onWritable(): void {
     if (this.#isOver || !this.#body.resume()) return;
-    if (this.#sending === "open") this.#events.onWritable();
+    if (this.#sending === "open") this.events.onWritable();
   }
 
   onReset(reset: StreamReset): void {
     if (this.#isOver) return;
-    const isLate = this.#deadline !== undefined && reset.by === "peer" &&
+    const isLate = this.deadline !== undefined && reset.by === "peer" &&
       reset.code === ErrorCode.CANCEL &&
-      this.#deadline.timers.now() >= this.#deadlineMs;
+      this.deadline.timers.now() >= this.#deadlineMs;
     // The callee's timer fired a moment before ours.
     const status = isLate ? this.#deadlineStatus() : statusOfReset(reset);
     this.#stop();
-    this.#events.onStatus(status, new Metadata(), true);
+    this.events.onStatus(status, new Metadata(), true);
   }
 
   get #canSend(): boolean {
@@ -216,7 +212,7 @@ export class ClientCallStream implements ClientCall, StreamEvents {
         message: `Cannot read the answer: its grpc-encoding is ${quoted}`,
       });
     }
-    this.#events.onMetadata(metadata);
+    this.events.onMetadata(metadata);
   }
 
   #releaseHead(): void {
@@ -226,7 +222,7 @@ export class ClientCallStream implements ClientCall, StreamEvents {
   }
 
   #deadlineStatus(): Status {
-    const waited = `${this.#deadline?.timeoutMs} ms`;
+    const waited = `${this.deadline?.timeoutMs} ms`;
     return {
       code: StatusCode.DEADLINE_EXCEEDED,
       message: `no answer within the deadline of ${waited}`,
@@ -244,7 +240,7 @@ export class ClientCallStream implements ClientCall, StreamEvents {
   #giveUp(status: Status): void {
     if (this.#isOver) return;
     this.cancel();
-    this.#events.onStatus(status, new Metadata(), true);
+    this.events.onStatus(status, new Metadata(), true);
   }
 
   #stop(): void {

@@ -26,7 +26,6 @@ const ENCODER = new TextEncoder();
 
 /** Answers one request that is not gRPC with 405 or 415. */
 export class ForeignRequest implements StreamEvents {
-  readonly #stream: Stream;
   readonly #head: HeaderField[];
   readonly #timer: Timer;
   /** What is still to be sent of the answer's body. */
@@ -36,11 +35,10 @@ export class ForeignRequest implements StreamEvents {
   #hasEnded = false;
 
   constructor(
-    stream: Stream,
+    private readonly stream: Stream,
     fields: readonly HeaderField[],
     timers: Timers,
   ) {
-    this.#stream = stream;
     const method = fieldValue(fields, ":method") ?? "";
     const seen = fieldValue(fields, "content-type") ?? "none";
     const body = ENCODER.encode(
@@ -61,7 +59,7 @@ export class ForeignRequest implements StreamEvents {
 
   onData(chunk: Uint8Array): void {
     if (this.#state === "over") return;
-    this.#stream.consumed(chunk.length);
+    this.stream.consumed(chunk.length);
     this.#readBytes += chunk.length;
     if (this.#state !== "reading") return;
     if (this.#readBytes > FOREIGN_BODY_BYTES_MAX) this.#answer();
@@ -86,15 +84,15 @@ export class ForeignRequest implements StreamEvents {
   #answer(): void {
     this.#state = "answering";
     const isAll = this.#body.length === 0;
-    this.#stream.sendHeaders(this.#head, isAll);
+    this.stream.sendHeaders(this.#head, isAll);
     if (isAll) this.#finish();
     else this.#send();
   }
 
   #send(): void {
-    this.#body = this.#body.subarray(this.#stream.write(this.#body));
+    this.#body = this.#body.subarray(this.stream.write(this.#body));
     if (this.#body.length > 0) return;
-    this.#stream.end();
+    this.stream.end();
     this.#finish();
   }
 
@@ -104,12 +102,12 @@ export class ForeignRequest implements StreamEvents {
    */
   #finish(): void {
     this.#over();
-    if (!this.#hasEnded) this.#stream.reset(ErrorCode.NO_ERROR);
+    if (!this.#hasEnded) this.stream.reset(ErrorCode.NO_ERROR);
   }
 
   #giveUp(): void {
     this.#over();
-    this.#stream.reset(ErrorCode.CANCEL);
+    this.stream.reset(ErrorCode.CANCEL);
   }
 
   #over(): void {

@@ -112,19 +112,17 @@ export class HealthService {
  * the latest, and never makes us keep more than one answer.
  */
 class Watcher {
-  readonly #call: ServerCall;
-  readonly #current: () => number;
   #reported: number | undefined;
 
-  constructor(call: ServerCall, current: () => number) {
-    this.#call = call;
-    this.#current = current;
-  }
+  constructor(
+    private readonly call: ServerCall,
+    private readonly current: () => number,
+  ) {}
 
   update(): void {
-    const status = this.#current();
-    if (status === this.#reported || this.#call.keptBytes > 0) return;
+    const status = this.current();
+    if (status === this.#reported || this.call.keptBytes > 0) return;
     this.#reported = status;
-    this.#call.sendMessage(HealthCheckResponse.encode({ status }));
+    this.call.sendMessage(HealthCheckResponse.encode({ status }));
   }
 }

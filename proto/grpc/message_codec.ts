@@ -35,14 +35,11 @@ export type Packages = Readonly<
 
 /** The messages of a set of `.proto` files; built at the first use. */
 export class Schema {
-  readonly #packages: Packages;
   /** protobufjs walks through all packages for each look-up. */
   readonly #types = new Map<string, protobuf.Type>();
   #root: protobuf.Root | undefined;
 
-  constructor(packages: Packages) {
-    this.#packages = packages;
-  }
+  constructor(private readonly packages: Packages) {}
 
   /**
    * The type of a message.
@@ -53,7 +50,7 @@ export class Schema {
   find(name: string): protobuf.Type | undefined {
     const known = this.#types.get(name);
     if (known !== undefined) return known;
-    this.#root ??= rootOf(this.#packages);
+    this.#root ??= rootOf(this.packages);
     const found = this.#root.lookup(name);
     if (!(found instanceof protobuf.Type)) return undefined;
     this.#types.set(name, found);

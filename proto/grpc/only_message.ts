@@ -11,14 +11,15 @@ import { MessageReader } from "./message_reader.ts";
 import { GrpcError, StatusCode } from "./status.ts";
 
 export class OnlyMessage {
-  readonly #what: "request" | "response";
   readonly #bytesMax: number | undefined;
   #reader: MessageReader | undefined;
   #message: Uint8Array | undefined;
 
   /** @param messageBytesMax Longest message accepted; 4 MiB when `undefined`. */
-  constructor(what: "request" | "response", messageBytesMax?: number) {
-    this.#what = what;
+  constructor(
+    private readonly what: "request" | "response",
+    messageBytesMax?: number,
+  ) {
     this.#bytesMax = messageBytesMax;
   }
 
@@ -54,7 +55,7 @@ export class OnlyMessage {
   #violation(seen: "none" | "more"): GrpcError {
     return new GrpcError(
       StatusCode.UNIMPLEMENTED,
-      `Cannot take the ${this.#what}: there was ${seen}, wanted one message`,
+      `Cannot take the ${this.what}: there was ${seen}, wanted one message`,
     );
   }
 }

@@ -19,15 +19,12 @@ import {
 const PREFIX = new Uint8Array(MESSAGE_PREFIX_BYTES);
 
 export class OutgoingBody {
-  readonly #stream: Stream;
   // Invariant: keptBytes = sum of the lengths in kept; no chunk is empty.
   readonly #kept: Uint8Array[] = [];
   #keptBytes = 0;
   #ending: (() => void) | undefined;
 
-  constructor(stream: Stream) {
-    this.#stream = stream;
-  }
+  constructor(private readonly stream: Stream) {}
 
   /** See `CallBody.keptBytes`. */
   get keptBytes(): number {
@@ -36,12 +33,12 @@ export class OutgoingBody {
 
   /** See `CallBody.room`. */
   get room(): number {
-    return this.#keptBytes === 0 ? this.#stream.room : 0;
+    return this.#keptBytes === 0 ? this.stream.room : 0;
   }
 
   /** See `CallBody.windowBytes`. */
   get windowBytes(): number | undefined {
-    return this.#stream.windowBytes;
+    return this.stream.windowBytes;
   }
 
   /** See `CallBody.sendFrame`. */
@@ -51,26 +48,26 @@ export class OutgoingBody {
         `Cannot send a frame: ${this.#keptBytes} bytes are kept in front of it`,
       );
     }
-    this.#stream.sendFrame(head, body);
+    this.stream.sendFrame(head, body);
   }
 
   /** See `CallBody.sendMessage`. */
   sendMessage(message: Uint8Array, shared?: Uint8Array): boolean {
     if (shared !== undefined) return this.#sendShared(message, shared);
     if (this.#keptBytes > 0) return this.#keep(frameMessage(message));
-    const room = this.#stream.room;
+    const room = this.stream.room;
     if (room < MESSAGE_PREFIX_BYTES) {
-      this.#stream.awaitRoom();
+      this.stream.awaitRoom();
       return this.#keep(frameMessage(message));
     }
     writeMessagePrefix(PREFIX, message.length);
     let sent = Math.min(message.length, room - MESSAGE_PREFIX_BYTES);
     if (sent === message.length) {
-      this.#stream.sendFrame(PREFIX, message);
+      this.stream.sendFrame(PREFIX, message);
       return true;
     }
-    this.#stream.sendFrame(PREFIX, message.subarray(0, sent));
-    sent += this.#stream.write(message.subarray(sent));
+    this.stream.sendFrame(PREFIX, message.subarray(0, sent));
+    sent += this.stream.write(message.subarray(sent));
     return sent === message.length || this.#keep(message.slice(sent));
   }
 
@@ -88,7 +85,7 @@ export class OutgoingBody {
   resume(): boolean {
     while (this.#kept.length > 0) {
       const first = this.#kept[0]!;
-      const sent = this.#stream.write(first);
+      const sent = this.stream.write(first);
       this.#keptBytes -= sent;
       if (sent < first.length) {
         this.#kept[0] = first.subarray(sent);
@@ -115,13 +112,13 @@ export class OutgoingBody {
     head.set(message, MESSAGE_PREFIX_BYTES);
     const room = this.room;
     if (room < head.length) {
-      if (this.#keptBytes === 0) this.#stream.awaitRoom();
+      if (this.#keptBytes === 0) this.stream.awaitRoom();
       this.#keep(head);
       return this.#keep(shared);
     }
     let sent = Math.min(shared.length, room - head.length);
-    this.#stream.sendFrame(head, shared.subarray(0, sent));
-    if (sent < shared.length) sent += this.#stream.write(shared.subarray(sent));
+    this.stream.sendFrame(head, shared.subarray(0, sent));
+    if (sent < shared.length) sent += this.stream.write(shared.subarray(sent));
     return sent === shared.length || this.#keep(shared.subarray(sent));
   }
 

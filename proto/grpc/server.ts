@@ -163,10 +163,11 @@ interface Refusal {
  * one; if bytes do come, the sender is stopped by RFC 9113 §8.1.
  */
 class RefusedStream implements StreamEvents {
-  readonly #stream: Stream;
-
-  constructor(stream: Stream, status: Status, refusal: Refusal = {}) {
-    this.#stream = stream;
+  constructor(
+    private readonly stream: Stream,
+    status: Status,
+    refusal: Refusal = {},
+  ) {
     const fields = refusal.httpStatus === undefined
       ? responseHead()
       : [{ name: ":status", value: refusal.httpStatus }];
@@ -181,7 +182,7 @@ class RefusedStream implements StreamEvents {
   }
 
   onData(): void {
-    this.#stream.reset(ErrorCode.NO_ERROR);
+    this.stream.reset(ErrorCode.NO_ERROR);
   }
 
   onHeaders(): void {}

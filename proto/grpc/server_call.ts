@@ -49,7 +49,6 @@ export class ServerCallStream implements ServerCall, StreamEvents {
   readonly metadata: Metadata;
   readonly deadlineMs: number;
 
-  readonly #stream: Stream;
   readonly #body: OutgoingBody;
   readonly #timer: Timer | undefined;
   #events: ServerCallEvents = NO_EVENTS;
@@ -60,7 +59,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
 
   /** Calls `handler`; see the module description for what it may throw. */
   constructor(
-    stream: Stream,
+    private readonly stream: Stream,
     head: ServerCallHead,
     timers: Timers,
     handler: MethodHandler,
@@ -69,7 +68,6 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     this.authority = head.authority;
     this.metadata = head.metadata;
     this.deadlineMs = timers.now() + head.timeoutMs;
-    this.#stream = stream;
     this.#body = new OutgoingBody(stream);
     if (head.timeoutMs <= TIMER_DELAY_MS_MAX) {
       this.#timer = timers.after(head.timeoutMs, () => this.#onDeadline());
@@ -115,16 +113,16 @@ export class ServerCallStream implements ServerCall, StreamEvents {
   awaitRoom(): void {
     // Kept bytes wait for room already, and room is 0 until they are gone.
     if (this.#state === "open" && this.#body.keptBytes === 0) {
-      this.#stream.awaitRoom();
+      this.stream.awaitRoom();
     }
   }
 
   consumed(bytes: number): void {
-    if (this.#state !== "over") this.#stream.consumed(bytes);
+    if (this.#state !== "over") this.stream.consumed(bytes);
   }
 
   divideBudget(): ReceiveBudget {
-    return this.#stream.divideBudget();
+    return this.stream.divideBudget();
   }
 
   finish(status: Status, trailers?: Metadata): void {
@@ -182,7 +180,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
   }
 
   #sendHead(metadata: Metadata | undefined): void {
-    this.#stream.sendHeaders(headWith(metadata), false);
+    this.stream.sendHeaders(headWith(metadata), false);
     this.#isHeadSent = true;
   }
 
@@ -192,10 +190,10 @@ export class ServerCallStream implements ServerCall, StreamEvents {
         ? OK_TRAILERS
         : this.#statusFields(status, trailers);
     this.#stop();
-    this.#stream.sendHeaders(fields, true);
+    this.stream.sendHeaders(fields, true);
     // The caller may go on sending for ever; RFC 9113 §8.1 lets a server that
     // has answered in full stop it, and frees the stream on both ends.
-    if (!this.#isHalfClosed) this.#stream.reset(ErrorCode.NO_ERROR);
+    if (!this.#isHalfClosed) this.stream.reset(ErrorCode.NO_ERROR);
   }
 
   #statusFields(status: Status, trailers: Metadata | undefined): HeaderField[] {
@@ -212,7 +210,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     if (this.#body.keptBytes > 0) {
       // The peer takes no more, or too slowly: trailers would have to wait
       // behind what is kept, and without it they would cut a message in two.
-      this.#stream.reset(ErrorCode.CANCEL);
+      this.stream.reset(ErrorCode.CANCEL);
       this.#end({ lost: false, message });
       return;
     }
@@ -239,7 +237,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     reportFault("stream", error);
     const isWithinMessage = this.#body.keptBytes > 0;
     const wasOpen = this.#state === "open";
-    if (isWithinMessage) this.#stream.reset(ErrorCode.INTERNAL_ERROR);
+    if (isWithinMessage) this.stream.reset(ErrorCode.INTERNAL_ERROR);
     else this.abort({ code: StatusCode.INTERNAL, message: INTERNAL_ERROR });
     this.#stop();
     // It may hold what would outlive the call, and must be notified of the end.

@@ -25,13 +25,12 @@ export interface HistoryStep {
 
 /** Lists are compared as objects (`ListMemo`). */
 export class EncoderHistory {
-  /** In the order in which they were encoded. */
-  readonly lists: readonly (readonly HeaderField[])[];
   readonly #next = new ListMemo<HistoryStep>();
 
-  constructor(lists: readonly (readonly HeaderField[])[] = []) {
-    this.lists = lists;
-  }
+  constructor(
+    /** In the order in which they were encoded. */
+    readonly lists: readonly (readonly HeaderField[])[] = [],
+  ) {}
 
   /** What encoding `fields` here gave before. */
   step(fields: readonly HeaderField[]): HistoryStep | undefined {

@@ -20,13 +20,10 @@ export const SHARED_LISTS_MAX = 16;
 export class ListMemo<Value> {
   readonly #lists: (readonly HeaderField[])[] = [];
   readonly #values: Value[] = [];
-  readonly #listsMax: number;
   #oldest = 0;
 
   /** @param listsMax Beyond so many lists the oldest is forgotten. */
-  constructor(listsMax: number = LISTS_MAX) {
-    this.#listsMax = listsMax;
-  }
+  constructor(private readonly listsMax: number = LISTS_MAX) {}
 
   get(list: readonly HeaderField[]): Value | undefined {
     const lists = this.#lists;
@@ -41,7 +38,7 @@ export class ListMemo<Value> {
     if (!Object.isFrozen(list)) return;
     this.#lists[this.#oldest] = list;
     this.#values[this.#oldest] = value;
-    this.#oldest = (this.#oldest + 1) % this.#listsMax;
+    this.#oldest = (this.#oldest + 1) % this.listsMax;
   }
 
   /** Forgets everything. */

@@ -16,21 +16,22 @@ export const DATAGRAM_BYTES_MAX = 65_535;
 export const GO_DATAGRAM_BYTES = 4_096;
 
 export class DatagramGatherer {
-  readonly #observer: PacketObserver;
   readonly #isCut: (datagram: Uint8Array) => boolean;
   #pieces: Uint8Array[] = [];
   #bytes = 0;
   #isSkipping = false;
 
   /** @param cutsDatagrams The peer is a Go agent, see {@linkcode GO_DATAGRAM_BYTES}. */
-  constructor(observer: PacketObserver, cutsDatagrams = false) {
-    this.#observer = observer;
+  constructor(
+    private readonly observer: PacketObserver,
+    cutsDatagrams = false,
+  ) {
     this.#isCut = ({ length }) => cutsDatagrams && length === GO_DATAGRAM_BYTES;
   }
 
   /** Counts a datagram that the owner had to drop. */
   drop(): void {
-    this.#observer.datagramDropped?.();
+    this.observer.datagramDropped?.();
   }
 
   /**
@@ -52,7 +53,7 @@ export class DatagramGatherer {
       this.#forget();
       if (isLast) {
         this.#isSkipping = false;
-        this.#observer.datagramDropped?.();
+        this.observer.datagramDropped?.();
       }
       return undefined;
     }
@@ -64,8 +65,8 @@ export class DatagramGatherer {
   /** Half a datagram would be taken for a whole one: none is better. */
   #whole(datagram: Uint8Array): Uint8Array | undefined {
     if (!this.#isCut(datagram)) return datagram;
-    this.#observer.datagramDropped?.();
-    this.#observer.datagramCut?.();
+    this.observer.datagramDropped?.();
+    this.observer.datagramCut?.();
     return undefined;
   }
 

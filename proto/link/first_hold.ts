@@ -30,21 +30,20 @@ export interface HoldOwner {
 
 /** Its timer runs only while something waits. */
 export class FirstHold {
-  readonly #timers: Timers;
-  readonly #owner: HoldOwner;
   #untilMs: number;
   #timer: Timer | undefined;
 
   /** The answer leaves now, or with `restart`. */
-  constructor(timers: Timers, owner: HoldOwner) {
-    this.#timers = timers;
-    this.#owner = owner;
+  constructor(
+    private readonly timers: Timers,
+    private readonly owner: HoldOwner,
+  ) {
     this.#untilMs = timers.now() + FIRST_HOLD_MS;
   }
 
   /** The answer leaves now. Only while nothing waits. */
   restart(): void {
-    this.#untilMs = this.#timers.now() + FIRST_HOLD_MS;
+    this.#untilMs = this.timers.now() + FIRST_HOLD_MS;
   }
 
   /**
@@ -53,16 +52,16 @@ export class FirstHold {
    */
   mustWait(): boolean {
     if (this.#timer !== undefined) return true;
-    const leftMs = this.#untilMs - this.#timers.now();
+    const leftMs = this.#untilMs - this.timers.now();
     if (leftMs <= 0) return false;
-    this.#timer = this.#timers.after(leftMs, () => this.#owner.onHoldOver());
+    this.#timer = this.timers.after(leftMs, () => this.owner.onHoldOver());
     return true;
   }
 
   /** The caller has sent something: notifies the owner. Spent. */
   release(): void {
     this.#timer?.cancel();
-    this.#owner.onHoldOver();
+    this.owner.onHoldOver();
   }
 
   /** There is nothing left to wait for. Spent. */

@@ -86,7 +86,6 @@ interface Linger {
 }
 
 export class PacketConduit implements Conduit {
-  readonly #port: ConduitPort;
   readonly #timers: Timers;
   readonly #gatherer: DatagramGatherer | undefined;
   #events: ConduitEvents | undefined;
@@ -109,7 +108,7 @@ export class PacketConduit implements Conduit {
    * @param options.cutsDatagrams Whether the peer is an agent that does.
    */
   constructor(
-    port: ConduitPort,
+    private readonly port: ConduitPort,
     options: {
       readonly datagrams: boolean;
       readonly timers: Timers;
@@ -118,7 +117,6 @@ export class PacketConduit implements Conduit {
       readonly cutsDatagrams?: boolean;
     },
   ) {
-    this.#port = port;
     this.#timers = options.timers;
     this.#gatherer = options.datagrams
       ? new DatagramGatherer(options.observer, options.cutsDatagrams)
@@ -136,7 +134,7 @@ export class PacketConduit implements Conduit {
   }
 
   get state(): ConduitState {
-    const windowBytes = this.#port.windowBytes;
+    const windowBytes = this.port.windowBytes;
     return {
       unreadBytes: this.#unconsumedBytes,
       unsentBytes: 0,
@@ -183,10 +181,10 @@ export class PacketConduit implements Conduit {
       return this.#drop(chunk.length, this.#linger);
     }
     if (this.#gatherer !== undefined) {
-      this.#port.sendDatagram(chunk);
+      this.port.sendDatagram(chunk);
       return chunk.length;
     }
-    const taken = this.#port.send(chunk);
+    const taken = this.port.send(chunk);
     if (taken < chunk.length && !this.isEnded) this.#outgoing = "short";
     return taken;
   }
@@ -201,7 +199,7 @@ export class PacketConduit implements Conduit {
 
   reset(reason: string, kind: "reset" | "lost" = "reset"): void {
     if (this.#isClosed) return;
-    if (this.#linger === undefined) this.#port.sendReset(reason, kind);
+    if (this.#linger === undefined) this.port.sendReset(reason, kind);
     this.close({ kind, reason });
   }
 
@@ -217,7 +215,7 @@ export class PacketConduit implements Conduit {
         queueMicrotask(() => this.close(end));
       }
     }
-    if (this.#gatherer === undefined) this.#port.credit(bytes);
+    if (this.#gatherer === undefined) this.port.credit(bytes);
   }
 
   // ---- towards the peer (called by the port's owner) ----
@@ -229,7 +227,7 @@ export class PacketConduit implements Conduit {
    */
   deliver(piece: Uint8Array, leftBytes: number): void {
     if (this.#isClosed || this.#peerEnded) {
-      this.#port.credit(piece.length);
+      this.port.credit(piece.length);
       return;
     }
     if (this.#gatherer === undefined) {
@@ -238,7 +236,7 @@ export class PacketConduit implements Conduit {
     }
     // A datagram does not wait: credit goes back at once, and one that finds
     // the queue full is dropped. (A window may be smaller than one datagram.)
-    this.#port.credit(piece.length);
+    this.port.credit(piece.length);
     const datagram = this.#gatherer.push(piece, leftBytes);
     if (datagram !== undefined) this.#takeDatagram(datagram);
   }
@@ -310,8 +308,8 @@ export class PacketConduit implements Conduit {
     this.#linger?.timer?.cancel();
     const owed = this.#gatherer === undefined ? this.#unconsumedBytes : 0;
     this.#unconsumedBytes = 0;
-    if (owed > 0) this.#port.credit(owed);
-    this.#port.release();
+    if (owed > 0) this.port.credit(owed);
+    this.port.release();
     if (this.#held === undefined) this.#events?.onClose(end);
     else this.#heldClose = end;
   }
@@ -375,14 +373,14 @@ export class PacketConduit implements Conduit {
 
   #sendEnd(): void {
     const isGone = this.#outgoing === "leaving";
-    if (!this.#port.sendEnd(isGone) || this.#isClosed) return;
+    if (!this.port.sendEnd(isGone) || this.#isClosed) return;
     this.#outgoing = "ended";
     this.#afterEnds();
   }
 
   #afterEnds(): void {
     if (this.#isClosed || this.#held !== undefined) return;
-    if (this.#peerEnded && this.#outgoing === "ended") this.#port.bothEnded();
+    if (this.#peerEnded && this.#outgoing === "ended") this.port.bothEnded();
   }
 
   #drop(bytes: number, linger: Linger): number {

@@ -64,7 +64,6 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
   readonly sender: PacketSender;
   /** The process's, of which each port has a part. */
   readonly budget: ReceiveBudget;
-  readonly #options: PacketsMuxOptions;
   readonly #body: CallBody;
   readonly #reader: PacketReader;
   readonly #ports = new Map<Int64, PacketsPort>();
@@ -82,8 +81,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
   /** Whether the peer announced half-close; set once its metadata is known. */
   peerIsOurs = false;
 
-  constructor(options: PacketsMuxOptions) {
-    this.#options = options;
+  constructor(private readonly options: PacketsMuxOptions) {
     this.role = options.role;
     this.timers = options.timers;
     this.observer = options.observer;
@@ -178,7 +176,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     if (this.#isOver) return;
     this.sender.send(packet);
     if (this.#body.keptBytes > CONTROL_KEPT_BYTES_MAX) {
-      this.#options.onOverrun(
+      this.options.onOverrun(
         `Cannot keep ${this.#body.keptBytes} bytes of control packets: the ` +
           `peer reads nothing, ${CONTROL_KEPT_BYTES_MAX} are allowed`,
       );
@@ -268,7 +266,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
         return this.#onLateClose(packet.type, packet.connectId);
       }
       default:
-        return this.#options.onPacket(packet);
+        return this.options.onPacket(packet);
     }
   }
 

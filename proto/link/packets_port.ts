@@ -39,9 +39,7 @@ export const STALL_MS = 10_000;
 export const STALL_PROGRESS_BYTES = 64 * 1024;
 
 export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
-  readonly connectId: Int64;
   readonly conduit: PacketConduit;
-  readonly #mux: PacketsMux;
   readonly #quiet: QuietClose | undefined;
   progressTick = 0;
   waitingBytes = 0;
@@ -57,9 +55,11 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
   /** Agent: CLOSE_REQ came; the answer waits until the target has it all. */
   #owesCloseRsp = false;
 
-  constructor(mux: PacketsMux, connectId: Int64, datagrams: boolean) {
-    this.#mux = mux;
-    this.connectId = connectId;
+  constructor(
+    private readonly mux: PacketsMux,
+    readonly connectId: Int64,
+    datagrams: boolean,
+  ) {
     const { timers, observer } = mux;
     const conduit = new PacketConduit(this, {
       datagrams,
@@ -85,7 +85,7 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
   }
 
   get windowBytes(): number | undefined {
-    return this.#mux.windowBytes;
+    return this.mux.windowBytes;
   }
 
   // ---- from the mux ----
@@ -96,7 +96,7 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
     this.#heldBytes += piece.length;
     this.waitingBytes += piece.length;
     // Over the process's budget this conduit may be reset in here.
-    this.#mux.budget.received(this, piece.length);
+    this.mux.budget.received(this, piece.length);
     this.#hold?.release();
     this.conduit.deliver(piece, leftBytes);
     this.#settle();
@@ -111,8 +111,8 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
   onClose(packet: CloseRequest | CloseResponse): void {
     const isRequest = packet.type === "CLOSE_REQ";
     const reason = packet.reset || (isRequest ? "" : packet.error);
-    this.#mux.forget(this);
-    if (isRequest && this.#mux.role === "agent") this.#owesCloseRsp = true;
+    this.mux.forget(this);
+    if (isRequest && this.mux.role === "agent") this.#owesCloseRsp = true;
     if (reason !== "") {
       const kind = packet.lost ? "lost" : "reset";
       const end = { kind, reason } as const;
@@ -130,27 +130,27 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
 
   send(chunk: Uint8Array): number {
     if (this.#mustHold()) return 0;
-    const taken = this.#mux.send(this, chunk);
+    const taken = this.mux.send(this, chunk);
     this.#quiet?.sent(taken);
     return taken;
   }
 
   sendDatagram(datagram: Uint8Array): void {
     this.#quiet?.sent(datagram.length);
-    this.#mux.sender.sendDatagram(this.connectId, datagram);
+    this.mux.sender.sendDatagram(this.connectId, datagram);
   }
 
   sendEnd(isGone: boolean): boolean {
     if (this.#mustHold()) return false;
-    this.#mux.noteEnding(this);
+    this.mux.noteEnding(this);
     const { connectId } = this;
-    if (this.#mux.peerIsOurs) this.#mux.say({ type: "DATA_END", connectId });
+    if (this.mux.peerIsOurs) this.mux.say({ type: "DATA_END", connectId });
     else if (this.#quiet !== undefined) this.#quiet.start(isGone);
     else {
       // A Go server knows no half-close, and its frontends wait for this.
-      this.#mux.forget(this);
-      this.#mux.rememberClosed(connectId);
-      this.#mux.say({ type: "CLOSE_RSP", connectId, error: "", reset: "" });
+      this.mux.forget(this);
+      this.mux.rememberClosed(connectId);
+      this.mux.say({ type: "CLOSE_RSP", connectId, error: "", reset: "" });
       this.conduit.deliverEnd();
     }
     return true;
@@ -161,9 +161,9 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
     const why = kind === "lost"
       ? { reset: reason, lost: true } as const
       : { reset: reason };
-    this.#mux.rememberClosed(connectId);
-    this.#mux.say(
-      this.#mux.role === "server"
+    this.mux.rememberClosed(connectId);
+    this.mux.say(
+      this.mux.role === "server"
         ? { type: "CLOSE_REQ", connectId, ...why }
         : { type: "CLOSE_RSP", connectId, error: reason, ...why },
     );
@@ -175,7 +175,7 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
 
   credit(bytes: number): void {
     this.waitingBytes -= bytes;
-    this.#mux.budget.consumed(this, bytes);
+    this.mux.budget.consumed(this, bytes);
     this.#quiet?.touch();
     this.#progressBytes += bytes;
     this.#settle();
@@ -186,7 +186,7 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
     this.#quiet?.cancel();
     this.#hold?.cancel();
     this.#holdsNoMore();
-    this.#mux.forget(this);
+    this.mux.forget(this);
     this.#answerClose();
   }
 
@@ -208,12 +208,12 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
     const over = this.conduit.unconsumedBytes - CONDUIT_QUEUE_BYTES;
     const wanted = Math.max(0, over);
     if (this.#heldBytes > wanted) {
-      this.#mux.credit(this.#heldBytes - wanted);
+      this.mux.credit(this.#heldBytes - wanted);
       this.#heldBytes = wanted;
     }
     if (this.#heldBytes === 0) this.#holdsNoMore();
     else if (this.#stall === undefined) {
-      this.#mux.observer.conduitHolds?.(1);
+      this.mux.observer.conduitHolds?.(1);
       this.#watch();
     }
   }
@@ -222,14 +222,14 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
     if (this.#stall === undefined) return;
     this.#stall.cancel();
     this.#stall = undefined;
-    this.#mux.observer.conduitHolds?.(-1);
+    this.mux.observer.conduitHolds?.(-1);
   }
 
   #watch(): void {
     this.#progressBytes = 0;
-    this.#stall = this.#mux.timers.after(STALL_MS, () => {
+    this.#stall = this.mux.timers.after(STALL_MS, () => {
       if (this.#progressBytes >= STALL_PROGRESS_BYTES) return this.#watch();
-      this.#mux.observer.conduitStalled?.();
+      this.mux.observer.conduitStalled?.();
       this.conduit.reset(
         `Cannot hold up the link any longer: ${this.conduit.unconsumedBytes} ` +
           `bytes were not read within ${STALL_MS / 1000} s`,
@@ -241,6 +241,6 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
     if (!this.#owesCloseRsp || this.conduit.unconsumedBytes > 0) return;
     this.#owesCloseRsp = false;
     const { connectId } = this;
-    this.#mux.say({ type: "CLOSE_RSP", connectId, error: "", reset: "" });
+    this.mux.say({ type: "CLOSE_RSP", connectId, error: "", reset: "" });
   }
 }

@@ -143,9 +143,6 @@ interface PendingRequest {
 }
 
 class PacketsServerLink implements AgentLink, ServerCallEvents {
-  readonly peer: LinkPeer;
-  readonly #call: ServerCall;
-  readonly #options: AgentServiceOptions;
   readonly #mux: PacketsMux;
   readonly #pending = new Map<Int64, PendingRequest>();
   /** Numbers that no other dial may have for now: a caller may repeat its id. */
@@ -154,13 +151,10 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   #isDraining = false;
 
   constructor(
-    call: ServerCall,
-    peer: LinkPeer,
-    options: AgentServiceOptions,
+    private readonly call: ServerCall,
+    readonly peer: LinkPeer,
+    private readonly options: AgentServiceOptions,
   ) {
-    this.peer = peer;
-    this.#call = call;
-    this.#options = options;
     const { messageBytesMax } = options;
     this.#mux = new PacketsMux({
       body: call,
@@ -180,11 +174,11 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   }
 
   get lastHeardMs(): number {
-    return this.#options.connection.lastHeardMs;
+    return this.options.connection.lastHeardMs;
   }
 
   get askedMs(): number | undefined {
-    return this.#options.connection.askedMs;
+    return this.options.connection.askedMs;
   }
 
   get load(): number {
@@ -197,15 +191,15 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
 
   /** All conduits share one stream here, so this is 0 or 1. */
   get bulkConduits(): number {
-    return this.#options.connection.bulkStreams;
+    return this.options.connection.bulkStreams;
   }
 
   get roundTripMs(): number | undefined {
-    return this.#options.connection.roundTripMs;
+    return this.options.connection.roundTripMs;
   }
 
   get leastRoundTripMs(): number | undefined {
-    return this.#options.connection.leastRoundTripMs;
+    return this.options.connection.leastRoundTripMs;
   }
 
   /** Early data waits for the answer: there is nothing to prove it for. */
@@ -214,12 +208,12 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   }
 
   checkLiveness(): void {
-    this.#options.connection.checkLiveness();
+    this.options.connection.checkLiveness();
   }
 
   /** DATA wants a connectID, which comes with the answer. */
   whenAlive(): void {
-    this.#options.connection.whenAlive(() => {});
+    this.options.connection.whenAlive(() => {});
   }
 
   dial(
@@ -233,10 +227,10 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
       return { cancel: () => {} };
     }
     let random = id === undefined
-      ? randomDialId(this.#options.randomness)
+      ? randomDialId(this.options.randomness)
       : dialIdOf(id);
     while (this.#pending.has(random) || this.#givenUp.has(random)) {
-      random = randomDialId(this.#options.randomness);
+      random = randomDialId(this.options.randomness);
     }
     const datagrams = target.protocol === "udp";
     this.#pending.set(random, { events, earlyData, datagrams });
@@ -261,7 +255,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
 
   close(reason: string): void {
     if (this.#state === "over") return;
-    this.#call.finish({ code: StatusCode.UNAVAILABLE, message: reason });
+    this.call.finish({ code: StatusCode.UNAVAILABLE, message: reason });
     this.#over(reason);
   }
 
@@ -289,7 +283,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
   }
 
   onCancel(reason: { readonly lost: boolean; readonly message: string }): void {
-    this.#options.observer?.streamFailed?.(
+    this.options.observer?.streamFailed?.(
       reason.lost ? StatusCode.UNAVAILABLE : StatusCode.CANCELLED,
     );
     this.#over(reason.message);
@@ -308,15 +302,15 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
       return this.#end(decision.code, decision.message);
     }
     const metadata = announceCapabilities();
-    metadata.add("serverid", this.#options.serverId);
-    metadata.add("servercount", String(this.#options.serverCount()));
+    metadata.add("serverid", this.options.serverId);
+    metadata.add("servercount", String(this.options.serverCount()));
     const servers = this.peer.instanceId === undefined
       ? ""
-      : formatServers(this.#options.servers?.() ?? []);
+      : formatServers(this.options.servers?.() ?? []);
     if (servers !== "") metadata.add(SERVERS_FIELD, servers);
-    this.#call.sendMetadata(metadata);
+    this.call.sendMetadata(metadata);
     this.#state = "open";
-    this.#options.onLink(this);
+    this.options.onLink(this);
   }
 
   #onPacket(packet: Exclude<Packet, Data>): void {
@@ -386,8 +380,8 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
 
   #end(code: StatusCode, reason: string): void {
     if (this.#state === "over") return;
-    if (code !== StatusCode.OK) this.#options.observer?.streamFailed?.(code);
-    this.#call.finish({ code, message: reason });
+    if (code !== StatusCode.OK) this.options.observer?.streamFailed?.(code);
+    this.call.finish({ code, message: reason });
     this.#over(reason);
   }
 
@@ -396,7 +390,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     const wasOpen = this.#state === "open";
     this.#state = "over";
     // First out of the registry, then the event: no dial reaches a dead link.
-    if (wasOpen) this.#options.onLinkClosed(this, reason);
+    if (wasOpen) this.options.onLinkClosed(this, reason);
     const pending = [...this.#pending.values()];
     this.#pending.clear();
     for (const request of pending) {

@@ -75,10 +75,7 @@ export function proxyService(options: ProxyServiceOptions): MethodHandler {
 
 class ProxyCallee
   implements ServerCallEvents, PacketReaderEvents, ConduitPort, HoldOwner {
-  readonly #call: ServerCall;
-  readonly #options: ProxyServiceOptions;
   readonly #observer: PacketObserver;
-  readonly #nextConnectId: () => Int64;
   readonly #sender: PacketSender;
   readonly #reader: PacketReader;
   readonly #callerIsOurs: boolean;
@@ -98,14 +95,11 @@ class ProxyCallee
   #isInsideData = false;
 
   constructor(
-    call: ServerCall,
-    options: ProxyServiceOptions,
-    nextConnectId: () => Int64,
+    private readonly call: ServerCall,
+    private readonly options: ProxyServiceOptions,
+    private readonly nextConnectId: () => Int64,
   ) {
-    this.#call = call;
-    this.#options = options;
     this.#observer = options.observer ?? SILENT_OBSERVER;
-    this.#nextConnectId = nextConnectId;
     this.#sender = new PacketSender(call, this.#observer);
     this.#callerIsOurs = hasCapability(call.metadata, "half-close");
     if (this.#callerIsOurs) this.#sender.widen();
@@ -125,7 +119,7 @@ class ProxyCallee
   }
 
   get windowBytes(): number | undefined {
-    return this.#call.windowBytes;
+    return this.call.windowBytes;
   }
 
   // ---- events of the call ----
@@ -294,7 +288,7 @@ class ProxyCallee
     this.#random = random;
     this.#conduit = new PacketConduit(this, {
       datagrams: target.protocol === "udp",
-      timers: this.#options.timers,
+      timers: this.options.timers,
       observer: this.#observer,
       hold: true,
     });
@@ -304,13 +298,13 @@ class ProxyCallee
     const target = this.#target!;
     this.#target = undefined;
     this.#state = "dialing";
-    const pending = this.#options.onDial(target, {
+    const pending = this.options.onDial(target, {
       connected: (conduit) => this.#connected(conduit),
       failed: (error) => this.#failed(error),
     }, {
-      metadata: this.#call.metadata,
+      metadata: this.call.metadata,
       id: connectionIdOf(this.#random),
-      trace: traceOf(this.#call.metadata),
+      trace: traceOf(this.call.metadata),
       takeEarlyData: () => this.#conduit!.takeHeld(EARLY_BYTES_MAX),
     });
     // It may have answered before it returned.
@@ -323,7 +317,7 @@ class ProxyCallee
       return abandon(target, "the caller gave up before the target answered");
     }
     this.#state = "connected";
-    this.#connectId = this.#nextConnectId();
+    this.#connectId = this.nextConnectId();
     this.#sendHead();
     this.#sender.send({
       type: "DIAL_RSP",
@@ -333,9 +327,9 @@ class ProxyCallee
     });
     const conduit = this.#conduit!;
     if (!this.#callerIsOurs) {
-      this.#hold = new FirstHold(this.#options.timers, this);
+      this.#hold = new FirstHold(this.options.timers, this);
     }
-    (this.#options.join ?? join)(conduit, target);
+    (this.options.join ?? join)(conduit, target);
     conduit.open();
   }
 
@@ -394,14 +388,14 @@ class ProxyCallee
   }
 
   sendReset(reason: string, kind: "reset" | "lost"): void {
-    if (!this.#callerIsOurs && this.#call.room > 0) {
+    if (!this.#callerIsOurs && this.call.room > 0) {
       // The one text that a Go client shows, to the caller of its Close.
       const connectId = this.#connectId;
       this.#say({ type: "CLOSE_RSP", connectId, error: reason, reset: reason });
     }
     const code = kind === "lost" ? StatusCode.UNAVAILABLE : StatusCode.ABORTED;
     // A caller that has stalled never makes room for what it did not take.
-    if (this.#call.room === 0) this.#call.abort({ code, message: reason });
+    if (this.call.room === 0) this.call.abort({ code, message: reason });
     this.#finish(code, reason);
   }
 
@@ -410,7 +404,7 @@ class ProxyCallee
   }
 
   credit(bytes: number): void {
-    this.#call.consumed(bytes);
+    this.call.consumed(bytes);
   }
 
   release(): void {
@@ -447,7 +441,7 @@ class ProxyCallee
     this.#state = "over";
     this.#cancelTimer();
     if (code !== StatusCode.OK) this.#observer.streamFailed?.(code);
-    this.#call.finish({ code, message });
+    this.call.finish({ code, message });
   }
 
   /** A spent timer is not kept: a connection may live for days. */
@@ -463,11 +457,11 @@ class ProxyCallee
   #sendHead(error?: DialError): void {
     if (this.#isHeadSent) return;
     this.#isHeadSent = true;
-    if (error === undefined) return this.#call.sendMetadata(OUR_CAPABILITIES);
+    if (error === undefined) return this.call.sendMetadata(OUR_CAPABILITIES);
     const metadata = announceCapabilities();
     metadata.add(DIAL_FAILURE_FIELD, error.reason);
     metadata.add(CODE_FIELD, error.tunnelCode);
-    this.#call.sendMetadata(metadata);
+    this.call.sendMetadata(metadata);
   }
 
   #say(packet: Packet): void {

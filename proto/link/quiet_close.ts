@@ -35,7 +35,6 @@ export const DRAIN_BYTES_PER_MS = 1024;
 export const CLOSE_RSP_WAIT_MS = 10_000;
 
 export class QuietClose {
-  readonly #timers: Timers;
   readonly #isBusy: () => boolean;
   readonly #sendClose: () => void;
   readonly #onNoAnswer: () => void;
@@ -47,14 +46,13 @@ export class QuietClose {
 
   /** @param steps `isBusy`: data waits to be read. */
   constructor(
-    timers: Timers,
+    private readonly timers: Timers,
     steps: {
       readonly isBusy: () => boolean;
       readonly sendClose: () => void;
       readonly onNoAnswer: () => void;
     },
   ) {
-    this.#timers = timers;
     this.#isBusy = steps.isBusy;
     this.#sendClose = steps.sendClose;
     this.#onNoAnswer = steps.onNoAnswer;
@@ -71,15 +69,15 @@ export class QuietClose {
     if (this.#isRunning) return;
     this.#isRunning = true;
     if (!isGone) return this.#wait();
-    const waitMs = this.#drainedMs + GONE_QUIET_MS - this.#timers.now();
+    const waitMs = this.#drainedMs + GONE_QUIET_MS - this.timers.now();
     if (waitMs <= 0) this.#close();
-    else this.#timer = this.#timers.after(waitMs, () => this.#close());
+    else this.#timer = this.timers.after(waitMs, () => this.#close());
   }
 
   /** Bytes were sent. Called for every packet. */
   sent(bytes: number): void {
     this.#hasMoved = true;
-    const now = this.#timers.now();
+    const now = this.timers.now();
     const drained = Math.max(this.#drainedMs, now) +
       bytes / DRAIN_BYTES_PER_MS;
     this.#drainedMs = Math.min(drained, now + CLOSE_QUIET_MS - GONE_QUIET_MS);
@@ -96,7 +94,7 @@ export class QuietClose {
 
   #wait(): void {
     this.#hasMoved = false;
-    this.#timer = this.#timers.after(CLOSE_QUIET_MS, () => {
+    this.#timer = this.timers.after(CLOSE_QUIET_MS, () => {
       if (this.#hasMoved || this.#isBusy()) return this.#wait();
       this.#close();
     });
@@ -104,6 +102,6 @@ export class QuietClose {
 
   #close(): void {
     this.#sendClose();
-    this.#timer = this.#timers.after(CLOSE_RSP_WAIT_MS, this.#onNoAnswer);
+    this.#timer = this.timers.after(CLOSE_RSP_WAIT_MS, this.#onNoAnswer);
   }
 }

@@ -27,15 +27,13 @@ const CRAMPED_BYTES = 64;
 
 /** Sends packets on one body. Fresh packets never overtake kept ones. */
 export class PacketSender {
-  readonly #body: CallBody;
-  readonly #observer: PacketObserver;
   /** Go peers queue packets by count and choke on large ones. */
   #dataBytesMax: number = GO_DATA_BYTES;
 
-  constructor(body: CallBody, observer: PacketObserver) {
-    this.#body = body;
-    this.#observer = observer;
-  }
+  constructor(
+    private readonly body: CallBody,
+    private readonly observer: PacketObserver,
+  ) {}
 
   /** The peer is one of ours: packets may be as large as a frame. */
   widen(): void {
@@ -44,8 +42,8 @@ export class PacketSender {
 
   /** Sends a packet other than DATA; what does not fit is kept. */
   send(packet: Packet): void {
-    this.#body.sendMessage(encodePacket(packet));
-    this.#observer.packetSent(packet.type, 0);
+    this.body.sendMessage(encodePacket(packet));
+    this.observer.packetSent(packet.type, 0);
   }
 
   /**
@@ -54,8 +52,8 @@ export class PacketSender {
    * status that may have to follow.
    */
   sendIfRoom(packet: Packet): boolean {
-    if (this.#body.room === 0) {
-      this.#body.awaitRoom();
+    if (this.body.room === 0) {
+      this.body.awaitRoom();
       return false;
     }
     this.send(packet);
@@ -68,7 +66,7 @@ export class PacketSender {
    * @returns How many; after 0 `onWritable` follows.
    */
   sendData(connectId: Int64, chunk: Uint8Array): number {
-    const room = Math.min(this.#body.room, DATA_FRAME_BYTES);
+    const room = Math.min(this.body.room, DATA_FRAME_BYTES);
     if (room < CRAMPED_BYTES) return this.#sendCramped(connectId, chunk, room);
     const bytes = Math.min(
       chunk.length,
@@ -76,11 +74,11 @@ export class PacketSender {
       dataBytesThatFit(room, connectId),
     );
     const head = writeDataHead(connectId, bytes);
-    this.#body.sendFrame(
+    this.body.sendFrame(
       head,
       bytes === chunk.length ? chunk : chunk.subarray(0, bytes),
     );
-    this.#observer.packetSent("DATA", bytes);
+    this.observer.packetSent("DATA", bytes);
     return bytes;
   }
 
@@ -104,46 +102,46 @@ export class PacketSender {
   sendWhole(connectId: Int64, chunk: Uint8Array): void {
     for (let at = 0; at < chunk.length; at += GO_DATA_BYTES) {
       const data = chunk.subarray(at, at + GO_DATA_BYTES);
-      this.#body.sendMessage(encodePacket({ type: "DATA", connectId, data }));
-      this.#observer.packetSent("DATA", data.length);
+      this.body.sendMessage(encodePacket({ type: "DATA", connectId, data }));
+      this.observer.packetSent("DATA", data.length);
     }
   }
 
   /** Sends one datagram as one packet, or drops and counts it. */
   sendDatagram(connectId: Int64, data: Uint8Array): void {
     const isTooMuch = data.length > DATAGRAM_BYTES_MAX ||
-      this.#body.keptBytes + data.length > DATAGRAM_KEPT_BYTES_MAX;
+      this.body.keptBytes + data.length > DATAGRAM_KEPT_BYTES_MAX;
     if (isTooMuch) {
-      this.#observer.datagramDropped?.();
+      this.observer.datagramDropped?.();
       return;
     }
     const fits = data.length > 0 &&
-      dataBytesThatFit(this.#body.room, connectId) >= data.length;
+      dataBytesThatFit(this.body.room, connectId) >= data.length;
     if (fits) {
-      this.#body.sendFrame(writeDataHead(connectId, data.length), data);
+      this.body.sendFrame(writeDataHead(connectId, data.length), data);
     } else {
-      this.#body.sendMessage(encodePacket(
+      this.body.sendMessage(encodePacket(
         data.length === 0
           ? { type: "DATA", connectId, data, emptyDatagram: true }
           : { type: "DATA", connectId, data },
       ));
     }
-    this.#observer.packetSent("DATA", data.length);
+    this.observer.packetSent("DATA", data.length);
   }
 
   /** Asks for `onWritable`. */
   awaitRoom(): void {
-    this.#body.awaitRoom();
+    this.body.awaitRoom();
   }
 
   #sendCramped(connectId: Int64, chunk: Uint8Array, room: number): number {
     if (room === 0) {
-      this.#body.awaitRoom();
+      this.body.awaitRoom();
       return 0;
     }
     const data = chunk.subarray(0, CRAMPED_BYTES);
-    this.#body.sendMessage(encodePacket({ type: "DATA", connectId, data }));
-    this.#observer.packetSent("DATA", data.length);
+    this.body.sendMessage(encodePacket({ type: "DATA", connectId, data }));
+    this.observer.packetSent("DATA", data.length);
     return data.length;
   }
 }

@@ -109,15 +109,13 @@ export function serveStreamsAgent(
 }
 
 class StreamsAgentLink implements ServerCallEvents {
-  readonly #options: StreamsAgentOptions;
   readonly #reader: MessageReader;
   readonly #deadline: Timer;
   #call: ServerCall | undefined;
   #state: "hello" | "admission" | "open" | "over" = "hello";
   #serverHello: ServerHello | undefined;
 
-  constructor(options: StreamsAgentOptions) {
-    this.#options = options;
+  constructor(private readonly options: StreamsAgentOptions) {
     this.#reader = new MessageReader({
       messageBytesMax: CONTROL_MESSAGE_BYTES_MAX,
       onMessage: (message) => this.#onMessage(message),
@@ -196,7 +194,7 @@ class StreamsAgentLink implements ServerCallEvents {
       );
     }
     if (event.type === "admission") return this.#onAdmission();
-    this.#options.onEvent?.(event);
+    this.options.onEvent?.(event);
   }
 
   #onHello(hello: ServerHello): void {
@@ -207,14 +205,14 @@ class StreamsAgentLink implements ServerCallEvents {
     if (problem !== undefined) {
       return this.#fail(StatusCode.FAILED_PRECONDITION, problem);
     }
-    const declined = this.#options.decline?.(hello);
+    const declined = this.options.decline?.(hello);
     if (declined !== undefined) {
       return this.#fail(StatusCode.OK, declined.message, declined);
     }
     this.#state = "admission";
     this.#serverHello = hello;
     this.#call!.sendMessage(
-      encodeAgentEvent({ type: "hello", hello: this.#options.hello }),
+      encodeAgentEvent({ type: "hello", hello: this.options.hello }),
     );
   }
 
@@ -225,7 +223,7 @@ class StreamsAgentLink implements ServerCallEvents {
     this.#deadline.cancel();
     this.#state = "open";
     const call = this.#call!;
-    this.#options.onServerHello(this.#serverHello!, {
+    this.options.onServerHello(this.#serverHello!, {
       drain: () => {
         if (this.#state !== "open") return;
         call.sendMessage(encodeAgentEvent({ type: "drain" }));
@@ -251,6 +249,6 @@ class StreamsAgentLink implements ServerCallEvents {
     this.#state = "over";
     this.#deadline.cancel();
     this.#call?.finish({ code, message });
-    this.#options.onFailed(error);
+    this.options.onFailed(error);
   }
 }

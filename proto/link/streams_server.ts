@@ -138,9 +138,6 @@ interface PendingLink {
 }
 
 export class StreamsServerLink implements AgentLink, ClientCallEvents {
-  readonly #connection: LinkConnection;
-  readonly #options: StreamsServerOptions;
-  readonly #pendingLink: PendingLink;
   readonly #reader: MessageReader;
   #control: ClientCall | undefined;
   #peer: LinkPeer | undefined;
@@ -154,13 +151,10 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
 
   /** Use {@linkcode openStreamsServer}. */
   constructor(
-    connection: LinkConnection,
-    options: StreamsServerOptions,
-    pendingLink: PendingLink,
+    private readonly connection: LinkConnection,
+    private readonly options: StreamsServerOptions,
+    private readonly pendingLink: PendingLink,
   ) {
-    this.#connection = connection;
-    this.#options = options;
-    this.#pendingLink = pendingLink;
     this.#reader = new MessageReader({
       messageBytesMax: CONTROL_MESSAGE_BYTES_MAX,
       onMessage: (message) => this.#onMessage(message),
@@ -191,7 +185,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
   }
 
   get isDraining(): boolean {
-    return this.#isDraining || !this.#connection.isUsable;
+    return this.#isDraining || !this.connection.isUsable;
   }
 
   get services(): readonly AnnouncedService[] {
@@ -199,11 +193,11 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
   }
 
   get lastHeardMs(): number {
-    return this.#connection.lastHeardMs;
+    return this.connection.lastHeardMs;
   }
 
   get askedMs(): number | undefined {
-    return this.#connection.askedMs;
+    return this.connection.askedMs;
   }
 
   get load(): number {
@@ -215,28 +209,28 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
   }
 
   get bulkConduits(): number {
-    return this.#connection.bulkStreams;
+    return this.connection.bulkStreams;
   }
 
   get roundTripMs(): number | undefined {
-    return this.#connection.roundTripMs;
+    return this.connection.roundTripMs;
   }
 
   get leastRoundTripMs(): number | undefined {
-    return this.#connection.leastRoundTripMs;
+    return this.connection.leastRoundTripMs;
   }
 
   get isProven(): boolean {
-    return this.#connection.isProven;
+    return this.connection.isProven;
   }
 
   checkLiveness(): void {
-    this.#connection.checkLiveness();
+    this.connection.checkLiveness();
   }
 
   /** What is said early saves nothing where the agent's answer comes as soon. */
   whenAlive(then: () => void): void {
-    const connection = this.#connection;
+    const connection = this.connection;
     connection.whenAlive(() => {
       if (connection.leastRoundTripMs! >= NEAR_MS) then();
     });
@@ -247,10 +241,10 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     events: DialEvents,
     options: LinkDialOptions = {},
   ): PendingDial {
-    const { timers, observer } = this.#options;
+    const { timers, observer } = this.options;
     const { id, earlyData, trace } = options;
     this.#load++;
-    return dialProxy(this.#connection, target, events, {
+    return dialProxy(this.connection, target, events, {
       authority: AUTHORITY,
       head: trace === undefined ? DIAL_HEAD : tracedHead(trace),
       timers,
@@ -354,7 +348,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
         return this.#changed();
       case "trust":
         if (this.#state !== "open") return;
-        return this.#options.onTrust?.(this, event.authorities);
+        return this.options.onTrust?.(this, event.authorities);
       case "unknown":
         return;
     }
@@ -362,7 +356,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
 
   /** What was sent before the link stands is there when it does. */
   #changed(): void {
-    if (this.#state === "open") this.#options.onChanged?.(this);
+    if (this.#state === "open") this.options.onChanged?.(this);
   }
 
   #onHello(hello: AgentHello): void {
@@ -377,7 +371,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
           `${AGENT_ID_LENGTH_MAX} are allowed`,
       );
     }
-    const { identity, remoteAddress, admit } = this.#options;
+    const { identity, remoteAddress, admit } = this.options;
     let identifiers;
     try {
       identifiers = parseIdentifiers(hello.identifiers, "server");
@@ -413,7 +407,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     } else {
       this.#state = "open";
       this.#say({ type: "admission" });
-      this.#pendingLink.resolve(this);
+      this.pendingLink.resolve(this);
     }
   }
 
@@ -421,7 +415,7 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
   #decline(reason: string): void {
     this.#state = "over";
     this.#deadline?.cancel();
-    this.#pendingLink.reject(new LinkDeclinedError(reason));
+    this.pendingLink.reject(new LinkDeclinedError(reason));
   }
 
   #over(reason: string, code?: Code): void {
@@ -429,9 +423,9 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     if (before === "over") return;
     this.#state = "over";
     this.#deadline?.cancel();
-    if (before === "open") this.#options.onClosed?.(this, reason);
+    if (before === "open") this.options.onClosed?.(this, reason);
     else {
-      this.#pendingLink.reject(
+      this.pendingLink.reject(
         code === undefined
           ? new LinkError(reason)
           : new LinkRefusedError(reason, code),
@@ -441,10 +435,10 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
 
   /** What was sent leaves first; conduits that still run are lost. */
   #endConnection(reason: string): void {
-    const connection = this.#connection;
+    const connection = this.connection;
     connection.shutdown(reason);
     if (this.#load > 0) return connection.abort(NO_ERROR, reason);
-    this.#options.timers.after(
+    this.options.timers.after(
       CLOSE_GRACE_MS,
       () => connection.abort(NO_ERROR, reason),
     );

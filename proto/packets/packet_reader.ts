@@ -80,7 +80,6 @@ type Phase =
   | "failed";
 
 export class PacketReader {
-  readonly #events: PacketReaderEvents;
   readonly #messageBytesMax: number;
   readonly #head = new DataHead();
   /** A head that straddles chunks; owned only then, for idle readers are many. */
@@ -100,8 +99,10 @@ export class PacketReader {
   /** Bytes credited as overhead that turned out to be payload. */
   #creditDebt = 0;
 
-  constructor(events: PacketReaderEvents, options: PacketReaderOptions = {}) {
-    this.#events = events;
+  constructor(
+    private readonly events: PacketReaderEvents,
+    options: PacketReaderOptions = {},
+  ) {
     this.#messageBytesMax = options.messageBytesMax ?? MESSAGE_BYTES_MAX;
   }
 
@@ -220,7 +221,7 @@ export class PacketReader {
       this.#phase = dataBytes === 0 ? "prefix" : "data";
       this.#credit(MESSAGE_PREFIX_BYTES + headBytes);
       this.#headBytes = NO_BYTES;
-      if (dataBytes === 0) this.#events.onData(connectId, NO_BYTES, 0);
+      if (dataBytes === 0) this.events.onData(connectId, NO_BYTES, 0);
       return at + headBytes - seen;
     }
     if (!this.#head.isLikeData) {
@@ -242,7 +243,7 @@ export class PacketReader {
       : chunk.subarray(at, at + count);
     this.#left -= count;
     if (this.#left === 0) this.#phase = "prefix";
-    this.#events.onData(this.#head.connectId, piece, this.#left);
+    this.events.onData(this.#head.connectId, piece, this.#left);
     return at + count;
   }
 
@@ -291,10 +292,10 @@ export class PacketReader {
     this.#creditedEarly = 0;
     this.#phase = "prefix";
     this.#credit(overhead);
-    if (packet.type !== "DATA") this.#events.onPacket(packet);
+    if (packet.type !== "DATA") this.events.onPacket(packet);
     else if (packet.emptyDatagram) {
-      this.#events.onEmptyDatagram?.(packet.connectId);
-    } else this.#events.onData(packet.connectId, packet.data, 0);
+      this.events.onEmptyDatagram?.(packet.connectId);
+    } else this.events.onData(packet.connectId, packet.data, 0);
   }
 
   #decode(message: Uint8Array): Packet {
@@ -316,7 +317,7 @@ export class PacketReader {
   #credit(bytes: number): void {
     const balance = bytes - this.#creditDebt;
     this.#creditDebt = Math.max(0, -balance);
-    if (balance > 0) this.#events.onOverhead(balance);
+    if (balance > 0) this.events.onOverhead(balance);
   }
 
   #requireAtMost(limit: number, words: string): void {

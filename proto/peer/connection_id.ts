@@ -34,19 +34,18 @@ export function readConnectionId(
 
 /** Makes ids: random, so that those of two processes never meet. */
 export class ConnectionIds {
-  readonly #randomness: (bytes: Uint8Array<ArrayBuffer>) => unknown;
   readonly #bytes = new Uint8Array(IDS_AT_ONCE * ID_BYTES);
   #at: number = this.#bytes.length;
 
   /** @param randomness Such as `crypto.getRandomValues`: a Go server wants it. */
-  constructor(randomness: (bytes: Uint8Array<ArrayBuffer>) => unknown) {
-    this.#randomness = randomness;
-  }
+  constructor(
+    private readonly randomness: (bytes: Uint8Array<ArrayBuffer>) => unknown,
+  ) {}
 
   /** A fresh id, below 2^63 as Go's `rand.Int63()` is. */
   next(): ConnectionId {
     if (this.#at === this.#bytes.length) {
-      this.#randomness(this.#bytes);
+      this.randomness(this.#bytes);
       this.#at = 0;
     }
     const begin = this.#at;

@@ -106,11 +106,9 @@ export class ExcessError extends WireError {
 
 /** The budgets of one connection. */
 export class AbuseGuard {
-  readonly #limits: ConnectionLimits;
   readonly #buckets: Readonly<Record<AbuseKind, TokenBucket>>;
 
-  constructor(limits: ConnectionLimits, nowMs: number) {
-    this.#limits = limits;
+  constructor(private readonly limits: ConnectionLimits, nowMs: number) {
     this.#buckets = {
       pings: new TokenBucket(limits.pings, nowMs),
       settings: new TokenBucket(limits.settings, nowMs),
@@ -129,7 +127,7 @@ export class AbuseGuard {
    */
   count(kind: AbuseKind, nowMs: number): void {
     if (this.#buckets[kind].spend(nowMs)) return;
-    const { burst, perSecond } = this.#limits[kind];
+    const { burst, perSecond } = this.limits[kind];
     throw new ExcessError(
       kind,
       `too many ${kind}, wanted at most ${burst} at once and ${perSecond} per second`,
@@ -143,7 +141,7 @@ export class AbuseGuard {
 
   /** @throws {WireError} When more control bytes wait than may. */
   checkControlBytes(bytes: number): void {
-    const { controlBytesMax } = this.#limits;
+    const { controlBytesMax } = this.limits;
     if (bytes <= controlBytesMax) return;
     throw new ExcessError(
       "controlBytes",

@@ -59,15 +59,13 @@ export interface LifeParts {
 }
 
 export class ConnectionLife {
-  readonly #parts: LifeParts;
   readonly #goaway: GoawayState;
   #phase: Phase = "new";
   #drainReason = "";
   #drainDeadlineMs = Infinity;
   #lingerDeadlineMs = Infinity;
 
-  constructor(parts: LifeParts) {
-    this.#parts = parts;
+  constructor(private readonly parts: LifeParts) {
     this.#goaway = new GoawayState(parts.sending.writer, parts.streams);
   }
 
@@ -117,7 +115,7 @@ export class ConnectionLife {
   /** See `Connection.shutdown`. */
   shutdown(reason: string): void {
     if (this.#phase !== "running") return;
-    const { role, clock, liveness } = this.#parts;
+    const { role, clock, liveness } = this.parts;
     this.#phase = "draining";
     this.#drainReason = reason;
     if (role === "client") return this.finishDrain();
@@ -131,7 +129,7 @@ export class ConnectionLife {
     this.#drainDeadlineMs = Infinity;
     if (this.#goaway.isFinal || this.#phase !== "draining") return;
     this.#goaway.sendFinal(this.#drainReason);
-    this.#refuse(this.#parts.streams.allPending(), this.#drainReason);
+    this.#refuse(this.parts.streams.allPending(), this.#drainReason);
     this.endIfIdle();
   }
 
@@ -152,7 +150,7 @@ export class ConnectionLife {
 
   /** Ends a connection on which nothing is left to do, if either side wants that. */
   endIfIdle(): void {
-    const { role, streams } = this.#parts;
+    const { role, streams } = this.parts;
     if (this.isClosed || streams.size + streams.pending > 0) return;
     const { peer, isFinal } = this.#goaway;
     if (this.#phase === "draining") {
@@ -175,7 +173,7 @@ export class ConnectionLife {
 
   /** GOAWAY of the peer's. */
   onGoaway(frame: GoawayFrame): void {
-    const { streams, events } = this.#parts;
+    const { streams, events } = this.parts;
     const info = this.#goaway.receive(frame);
     if (streams.localOpen + streams.pending > 0) {
       const unprocessed = streams.all().filter(({ id }) =>
@@ -195,7 +193,7 @@ export class ConnectionLife {
   /** @param isBetweenFrames The peer's last bytes were whole frames. */
   receiveEnd(isBetweenFrames: boolean): void {
     if (this.isClosed) return;
-    const { streams } = this.#parts;
+    const { streams } = this.parts;
     const openStreams = streams.size + streams.pending;
     const reason = "the peer closed the connection";
     const isClean = openStreams === 0 && isBetweenFrames;
@@ -227,8 +225,8 @@ export class ConnectionLife {
   // --- What an end is --------------------------------------------------------
 
   #end(end: ConnectionEnd): void {
-    const { clock, streams, sending, receiving, events } = this.#parts;
-    this.#parts.dropIncomplete();
+    const { clock, streams, sending, receiving, events } = this.parts;
+    this.parts.dropIncomplete();
     this.#phase = "closed";
     this.#lingerDeadlineMs = clock.now() + CLOSE_LINGER_MS;
     const { code, reason } = end;
@@ -243,7 +241,7 @@ export class ConnectionLife {
 
   #abandonOutput(): void {
     this.#lingerDeadlineMs = Infinity;
-    this.#parts.sending.abandon();
+    this.parts.sending.abandon();
   }
 
   /** Streams that the peer has certainly not processed (§8.7). */

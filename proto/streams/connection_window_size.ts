@@ -44,8 +44,6 @@ interface Round {
 }
 
 export class ConnectionWindowSize {
-  readonly #rtt: PathRtt;
-  readonly #bytesMax: number;
   readonly #rounds: Round[] = [];
   #bytes: number;
   #growth = FIRST_GROWTH;
@@ -55,10 +53,12 @@ export class ConnectionWindowSize {
    * @param bytes Where it starts.
    * @param bytesMax How far it may grow.
    */
-  constructor(rtt: PathRtt, bytes: number, bytesMax: number) {
-    this.#rtt = rtt;
+  constructor(
+    private readonly rtt: PathRtt,
+    bytes: number,
+    private readonly bytesMax: number,
+  ) {
     this.#bytes = bytes;
-    this.#bytesMax = bytesMax;
   }
 
   /** What the window should be now. */
@@ -84,14 +84,14 @@ export class ConnectionWindowSize {
     // the queue is not of its making.
     const used = Math.max(bytes, this.#perTurn(bytes, rttMs));
     if (used * 2 < this.#bytes) return;
-    if (this.#rtt.isMinimumOld(nowMs)) return this.#drain();
-    if (this.#rtt.isInflated) this.#fit();
+    if (this.rtt.isMinimumOld(nowMs)) return this.#drain();
+    if (this.rtt.isInflated) this.#fit();
     else if (!this.#isQueueing(rttMs)) this.#grow(bytes, rttMs);
   }
 
   /** Between this and inflation the window is right. One late answer will do. */
   #isQueueing(rttMs: number): boolean {
-    const { minMs } = this.#rtt;
+    const { minMs } = this.rtt;
     return rttMs > minMs * QUEUE_RATIO && rttMs > minMs + RTT_NOISE_MS;
   }
 
@@ -101,7 +101,7 @@ export class ConnectionWindowSize {
    * KiB are moved.
    */
   #perTurn(bytes: number, ms: number): number {
-    const turnMs = Math.min(ms, this.#rtt.minMs) + RTT_NOISE_MS;
+    const turnMs = Math.min(ms, this.rtt.minMs) + RTT_NOISE_MS;
     return ms > 0 ? bytes * turnMs / ms : bytes;
   }
 
@@ -126,12 +126,12 @@ export class ConnectionWindowSize {
 
   #drain(): void {
     this.#drainRoundsLeft = DRAIN_ROUNDS;
-    this.#rtt.forgetMinimum();
+    this.rtt.forgetMinimum();
   }
 
   #set(bytes: number): void {
     this.#bytes = Math.round(
-      Math.min(this.#bytesMax, Math.max(CONNECTION_WINDOW_BYTES_MIN, bytes)),
+      Math.min(this.bytesMax, Math.max(CONNECTION_WINDOW_BYTES_MIN, bytes)),
     );
   }
 }

@@ -53,7 +53,6 @@ export class EngineStream
   progressTick = 0;
   /** The users that share the stream report to the budget, not the stream. */
   isDivided = false;
-  readonly #host: StreamHost;
   #events: StreamEvents | undefined;
   #id = 0;
   #state: StreamState = "idle";
@@ -69,9 +68,7 @@ export class EngineStream
   #end: "none" | "due" | "left" = "none";
   #frameBytesAverage = 0;
 
-  constructor(host: StreamHost) {
-    this.#host = host;
-  }
+  constructor(private readonly host: StreamHost) {}
 
   get id(): number {
     return this.#id;
@@ -106,11 +103,11 @@ export class EngineStream
     this.#pending = undefined;
     this.#begin(id, true);
     // The peer may have changed its mind while the request waited.
-    const problem = this.#host.problemOfHeaders(fields);
+    const problem = this.host.problemOfHeaders(fields);
     if (problem !== undefined) return this.finish(unsendable(problem));
     this.#hasSentHead = true;
     this.#input("sendHeaders");
-    this.#host.sending.writer.headers(id, fields, endStream, "bulk");
+    this.host.sending.writer.headers(id, fields, endStream, "bulk");
     if (endStream) this.#input("sendEnd");
     else if (trailers !== undefined) this.sendHeaders(trailers, true);
     else if (this.#wantsRoom) this.awaitRoom();
@@ -123,8 +120,8 @@ export class EngineStream
 
   #begin(id: number, isOwn: boolean): void {
     this.#id = id;
-    this.sendWindow.adjust(this.#host.peerStartWindow());
-    this.receiveWindow.shift(this.#host.startWindow(isOwn));
+    this.sendWindow.adjust(this.host.peerStartWindow());
+    this.receiveWindow.shift(this.host.startWindow(isOwn));
   }
 
   setEvents(events: StreamEvents): void {
@@ -151,31 +148,31 @@ export class EngineStream
     if (isTrailers && !endStream) {
       throw new TypeError("Cannot send trailers that do not end the stream");
     }
-    const problem = this.#host.problemOfHeaders(fields);
+    const problem = this.host.problemOfHeaders(fields);
     if (problem !== undefined) {
       const { code, reason } = unsendable(problem);
       return this.fail(code, reason);
     }
     if (!isTrailers && !isInformational(fields)) {
       this.#hasSentHead = true;
-      this.#host.onAnswered();
+      this.host.onAnswered();
     }
     this.#input("sendHeaders");
-    this.#host.sending.writer.headers(this.#id, fields, endStream, "control");
+    this.host.sending.writer.headers(this.#id, fields, endStream, "control");
     if (endStream) this.#sentEnd();
   }
 
   get room(): number {
-    if (!this.#maySendData || this.#host.sending.scheduler.isTurnOver(this)) {
+    if (!this.#maySendData || this.host.sending.scheduler.isTurnOver(this)) {
       return 0;
     }
-    const shared = this.#host.sending.room;
+    const shared = this.host.sending.room;
     const own = this.sendWindow.available;
     return own < shared ? Math.max(0, own) : shared;
   }
 
   get windowBytes(): number {
-    const shared = this.#host.sending.window.available;
+    const shared = this.host.sending.window.available;
     return Math.max(0, Math.min(shared, this.sendWindow.available));
   }
 
@@ -192,9 +189,9 @@ export class EngineStream
       );
     }
     this.sendWindow.spend(bytes);
-    this.#host.sending.sent(this, bytes);
+    this.host.sending.sent(this, bytes);
     this.#frameBytesAverage += (bytes - this.#frameBytesAverage) / 4;
-    this.#host.sending.writer.data(this.#id, head, body, endStream);
+    this.host.sending.writer.data(this.#id, head, body, endStream);
     if (endStream) this.#sentEnd();
   }
 
@@ -219,7 +216,7 @@ export class EngineStream
   awaitRoom(): void {
     if (this.#state === "closed") return;
     this.#wantsRoom = true;
-    if (this.#maySendData && this.hasWindow) this.#host.sending.awaitRoom(this);
+    if (this.#maySendData && this.hasWindow) this.host.sending.awaitRoom(this);
   }
 
   end(): void {
@@ -232,14 +229,14 @@ export class EngineStream
       throw new TypeError("Cannot end a stream without a header section");
     }
     this.#input("sendData");
-    this.#host.sending.writer.data(this.#id, EMPTY, EMPTY, true);
+    this.host.sending.writer.data(this.#id, EMPTY, EMPTY, true);
     this.#sentEnd();
   }
 
   reset(code: number): void {
     if (this.#end === "left") return;
     this.#abandon(code);
-    this.#host.onStreamOver();
+    this.host.onStreamOver();
   }
 
   /** Over the process's budget: see `Budgeted`. */
@@ -252,7 +249,7 @@ export class EngineStream
     if (this.#end === "left") return;
     this.#abandon(code);
     this.#tellReset({ by: "local", code, reason });
-    this.#host.onStreamOver();
+    this.host.onStreamOver();
   }
 
   /**
@@ -275,7 +272,7 @@ export class EngineStream
   #abandon(code: number): void {
     // Both ends may have ended while the last event is still being delivered.
     const isOnWire = this.#state !== "closed" && this.#id !== 0;
-    if (isOnWire) this.#host.sending.writer.rstStream(this.#id, code);
+    if (isOnWire) this.host.sending.writer.rstStream(this.#id, code);
     this.#state = "closed";
     this.#leave(isOnWire ? "resetByUs" : "ended");
   }
@@ -351,7 +348,7 @@ export class EngineStream
       );
     }
     // Over the process's budget this stream may be reset in here.
-    this.#host.receiving.received(this, flowBytes);
+    this.host.receiving.received(this, flowBytes);
     if (paddingBytes > 0) this.consumed(paddingBytes);
   }
 
@@ -372,13 +369,13 @@ export class EngineStream
   consumed(bytes: number): void {
     if (this.#state === "closed") return;
     this.receiveWindow.release(bytes);
-    this.#host.receiving.consumed(this, bytes);
+    this.host.receiving.consumed(this, bytes);
     // A peer that has ended needs no more credit.
     if (this.#state === "halfClosedRemote") return;
     const increment = this.receiveWindow.takeUpdate();
     if (increment === 0) return;
-    this.#host.sending.writer.windowUpdate(this.#id, increment);
-    this.#host.receiving.halfUsed(this, increment);
+    this.host.sending.writer.windowUpdate(this.#id, increment);
+    this.host.receiving.halfUsed(this, increment);
   }
 
   get waitingBytes(): number {
@@ -390,7 +387,7 @@ export class EngineStream
       throw new TypeError("Cannot divide a stream that has received data");
     }
     this.isDivided = true;
-    return this.#host.receiving.budget;
+    return this.host.receiving.budget;
   }
 
   growWindow(bytes: number): void {
@@ -398,7 +395,7 @@ export class EngineStream
     if (this.#state === "closed" || this.#state === "halfClosedRemote") return;
     const increment = this.receiveWindow.takeAll();
     if (increment > 0) {
-      this.#host.sending.writer.windowUpdate(this.#id, increment);
+      this.host.sending.writer.windowUpdate(this.#id, increment);
     }
   }
 
@@ -408,7 +405,7 @@ export class EngineStream
     this.#leave("resetByPeer");
     const by = code === ErrorCode.REFUSED_STREAM ? "refused" : "peer";
     this.#tellReset({ by, code, reason });
-    this.#host.onStreamOver();
+    this.host.onStreamOver();
   }
 
   /** WINDOW_UPDATE, or a change of the peer's INITIAL_WINDOW_SIZE. */
@@ -460,7 +457,7 @@ export class EngineStream
 
   #sentEnd(): void {
     this.#input("sendEnd");
-    this.#host.sending.scheduler.remove(this);
+    this.host.sending.scheduler.remove(this);
     if (this.#state === "closed" && this.#end !== "due") this.#leaveInOrder();
   }
 
@@ -470,7 +467,7 @@ export class EngineStream
 
   #leaveInOrder(): void {
     this.#leave("ended");
-    this.#host.onStreamOver();
+    this.host.onStreamOver();
   }
 
   /** Notifies the host, once, that nothing more will happen here. */
@@ -478,8 +475,8 @@ export class EngineStream
     if (this.#end === "left") return;
     this.#end = "left";
     this.#pending = undefined;
-    this.#host.sending.scheduler.remove(this);
-    this.#host.onStreamClosed(this, how);
+    this.host.sending.scheduler.remove(this);
+    this.host.onStreamClosed(this, how);
   }
 
   #keepTrailers(

@@ -317,26 +317,22 @@ Deno.test("what closed streams had grown to is free for new ones", () => {
 class PatternSource {
   sent = 0;
   readonly #stream: Stream;
-  readonly #bytes: number;
-  readonly #prng: Prng;
   #hasEnded = false;
 
   constructor(
     connection: { openStream: Parameters<typeof open>[0]["openStream"] },
-    bytes: number,
-    prng: Prng,
+    private readonly bytes: number,
+    private readonly prng: Prng,
   ) {
     const log = new StreamLog();
-    this.#bytes = bytes;
-    this.#prng = prng;
     log.onRoom = () => this.pump();
     this.#stream = open(connection, log);
   }
 
   pump(): void {
-    while (this.sent < this.#bytes) {
-      const most = Math.min(this.#bytes - this.sent, 100_000);
-      const chunk = pattern(this.sent, 1 + this.#prng.below(most));
+    while (this.sent < this.bytes) {
+      const most = Math.min(this.bytes - this.sent, 100_000);
+      const chunk = pattern(this.sent, 1 + this.prng.below(most));
       const taken = this.#stream.write(chunk);
       this.sent += taken;
       if (taken < chunk.length) return;
@@ -353,11 +349,8 @@ class PatternSink {
   log: StreamLog | undefined;
   #unconsumed = 0;
   #stream: Stream | undefined;
-  readonly #prng: Prng;
 
-  constructor(prng: Prng) {
-    this.#prng = prng;
-  }
+  constructor(private readonly prng: Prng) {}
 
   attach(log: StreamLog, stream: Stream): void {
     this.log = log;
@@ -370,7 +363,7 @@ class PatternSink {
       }
       this.bytes += chunk.length;
       this.#unconsumed += chunk.length;
-      if (this.#prng.below(3) === 0) this.dawdle(this.#prng);
+      if (this.prng.below(3) === 0) this.dawdle(this.prng);
     };
   }
 

@@ -40,7 +40,6 @@ import type { ReceiverHost } from "./receiver_host.ts";
 import type { LocalSettings } from "./settings.ts";
 
 export class FrameReceiver {
-  readonly #host: ReceiverHost;
   readonly #decoder: FrameDecoder;
   readonly #headers: HeaderReceiver;
   readonly #preface: PrefaceMatcher | undefined;
@@ -49,11 +48,10 @@ export class FrameReceiver {
   #dataStream: EngineStream | undefined;
 
   constructor(
-    host: ReceiverHost,
+    private readonly host: ReceiverHost,
     settings: LocalSettings,
     limits: ConnectionLimits,
   ) {
-    this.#host = host;
     this.#decoder = new FrameDecoder(settings.maxFrameSize);
     this.#headers = new HeaderReceiver(host, settings, limits);
     this.#preface = host.role === "server" ? new PrefaceMatcher() : undefined;
@@ -81,9 +79,9 @@ export class FrameReceiver {
 
   /** Takes everything out of `chunk`. */
   receive(chunk: Uint8Array): void {
-    const { guard, sending } = this.#host;
+    const { guard, sending } = this.host;
     let isPushed = false;
-    while (!this.#host.isClosed()) {
+    while (!this.host.isClosed()) {
       try {
         if (!isPushed) {
           isPushed = true;
@@ -104,21 +102,21 @@ export class FrameReceiver {
   /** The one place that decides how far an error of the peer's reaches. */
   #refuse(error: WireError): void {
     const { blast } = error;
-    const { streams, sending } = this.#host;
-    if (blast.scope === "connection") return this.#host.onError(error);
+    const { streams, sending } = this.host;
+    if (blast.scope === "connection") return this.host.onError(error);
     try {
       // CVE-2025-8671: provoked resets get round the limit of streams too.
       this.#countReset();
-      this.#host.guard.count("streamErrors", this.#host.nowMs());
+      this.host.guard.count("streamErrors", this.host.nowMs());
     } catch (calm) {
       if (!(calm instanceof WireError)) throw calm;
-      return this.#host.onError(calm);
+      return this.host.onError(calm);
     }
     const { streamId } = blast;
     const stream = streams.get(streamId);
     if (stream !== undefined) return stream.fail(error.code, error.message);
     // RST_STREAM must not be sent for an idle stream (§6.4).
-    if (streams.absent(streamId) === "idle") return this.#host.onError(error);
+    if (streams.absent(streamId) === "idle") return this.host.onError(error);
     sending.writer.rstStream(streamId, error.code);
   }
 
@@ -151,7 +149,7 @@ export class FrameReceiver {
         return this.#onPing(frame);
       case "GOAWAY":
         this.#countIdle(); // One is enough, or two.
-        return this.#host.onGoaway(frame);
+        return this.host.onGoaway(frame);
       case "WINDOW_UPDATE":
         return this.#onWindowUpdate(frame);
       case "CONTINUATION":
@@ -173,7 +171,7 @@ export class FrameReceiver {
   }
 
   #countIdle(): void {
-    this.#host.guard.count("idleFrames", this.#host.nowMs());
+    this.host.guard.count("idleFrames", this.host.nowMs());
   }
 
   // --- §6.1 DATA -------------------------------------------------------------
@@ -188,19 +186,19 @@ export class FrameReceiver {
   }
 
   #chargeConnection(frame: DataFrame): void {
-    const { receiving, guard } = this.#host;
+    const { receiving, guard } = this.host;
     receiving.charge(frame);
     if (frame.flowBytes > frame.paddingBytes) {
       guard.refund("emptyData");
       guard.refund("pings");
     } else if (!frame.endStream) {
-      guard.count("emptyData", this.#host.nowMs());
+      guard.count("emptyData", this.host.nowMs());
     }
   }
 
   #findDataStream(frame: DataFrame): EngineStream | undefined {
     const { streamId, flowBytes, paddingBytes } = frame;
-    const { streams } = this.#host;
+    const { streams } = this.host;
     const stream = streams.get(streamId);
     if (stream !== undefined) {
       stream.receiveDataStart(flowBytes, paddingBytes);
@@ -236,7 +234,7 @@ export class FrameReceiver {
   // --- §6.4 RST_STREAM -------------------------------------------------------
 
   #onRstStream({ streamId, errorCode }: RstStreamFrame): void {
-    const { streams } = this.#host;
+    const { streams } = this.host;
     const stream = streams.get(streamId);
     if (stream === undefined) {
       if (streams.absent(streamId) === "idle") {
@@ -254,16 +252,16 @@ export class FrameReceiver {
   }
 
   #countReset(): void {
-    const { guard, shared } = this.#host;
-    guard.count("resets", this.#host.nowMs());
+    const { guard, shared } = this.host;
+    guard.count("resets", this.host.nowMs());
     if (!shared.takeReset()) throw resetsElsewhere();
   }
 
   // --- §6.5 SETTINGS, §6.7 PING ----------------------------------------------
 
   #onSettings(ack: boolean, settings: readonly Setting[]): void {
-    if (ack) return this.#host.onSettingsAck();
-    this.#host.guard.count("settings", this.#host.nowMs());
+    if (ack) return this.host.onSettingsAck();
+    this.host.guard.count("settings", this.host.nowMs());
     if (settings.length > SETTINGS_ENTRIES_MAX) {
       throw new ExcessError(
         "settings",
@@ -271,22 +269,22 @@ export class FrameReceiver {
           `${SETTINGS_ENTRIES_MAX}`,
       );
     }
-    this.#host.onSettings(settings);
+    this.host.onSettings(settings);
   }
 
   #onPing({ ack, opaque }: PingFrame): void {
-    if (ack) return this.#host.onPingAck(opaque);
-    this.#host.guard.count("pings", this.#host.nowMs());
-    this.#host.sending.writer.ping(true, opaque);
-    this.#host.onPing();
+    if (ack) return this.host.onPingAck(opaque);
+    this.host.guard.count("pings", this.host.nowMs());
+    this.host.sending.writer.ping(true, opaque);
+    this.host.onPing();
   }
 
   // --- §6.9 WINDOW_UPDATE ----------------------------------------------------
 
   #onWindowUpdate({ streamId, increment }: WindowUpdateFrame): void {
-    const { streams, sending, guard, bulk } = this.#host;
+    const { streams, sending, guard, bulk } = this.host;
     if (increment < TINY_INCREMENT_BYTES) {
-      guard.count("tinyUpdates", this.#host.nowMs());
+      guard.count("tinyUpdates", this.host.nowMs());
     }
     if (streamId === 0) {
       if (!sending.window.adjust(increment)) throw overflow(0, increment);
@@ -297,7 +295,7 @@ export class FrameReceiver {
       if (!stream.adjustSendWindow(increment)) {
         throw overflow(streamId, increment);
       }
-      bulk.moved(stream, increment, this.#host.nowMs());
+      bulk.moved(stream, increment, this.host.nowMs());
       return;
     }
     if (streams.absent(streamId) === "idle") {

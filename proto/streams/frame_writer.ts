@@ -35,16 +35,14 @@ const DEBUG_BYTES_MAX = 256;
 const SETTINGS_ACK: Frame = { type: "SETTINGS", ack: true, settings: [] };
 
 export class FrameWriter {
-  readonly #output: Output;
   readonly #encoder: HpackEncoder = new HpackEncoder();
-  readonly #onOutput: () => void;
   #frameSizeMax = MAX_FRAME_SIZE_DEFAULT;
 
   /** @param onOutput Called after each frame. */
-  constructor(output: Output, onOutput: () => void) {
-    this.#output = output;
-    this.#onOutput = onOutput;
-  }
+  constructor(
+    private readonly output: Output,
+    private readonly onOutput: () => void,
+  ) {}
 
   /** The most payload we put into one frame. */
   get frameSizeMax(): number {
@@ -62,9 +60,9 @@ export class FrameWriter {
   }
 
   preface(): void {
-    const at = this.#output.reserve(CLIENT_PREFACE.length, "control");
-    this.#output.buffer.set(CLIENT_PREFACE, at);
-    this.#onOutput();
+    const at = this.output.reserve(CLIENT_PREFACE.length, "control");
+    this.output.buffer.set(CLIENT_PREFACE, at);
+    this.onOutput();
   }
 
   settings(settings: readonly Setting[]): void {
@@ -77,17 +75,17 @@ export class FrameWriter {
   }
 
   ping(ack: boolean, opaque: Uint8Array): void {
-    const at = this.#output.reserveUrgent(FRAME_HEADER_BYTES + 8);
-    writeFrame(this.#output.buffer, at, { type: "PING", ack, opaque });
-    this.#onOutput();
+    const at = this.output.reserveUrgent(FRAME_HEADER_BYTES + 8);
+    writeFrame(this.output.buffer, at, { type: "PING", ack, opaque });
+    this.onOutput();
   }
 
   windowUpdate(streamId: number, increment: number): void {
-    const at = this.#output.reserveUrgent(FRAME_HEADER_BYTES + 4);
-    const { buffer } = this.#output;
+    const at = this.output.reserveUrgent(FRAME_HEADER_BYTES + 4);
+    const { buffer } = this.output;
     writeFrameHeader(buffer, at, 4, FrameType.WINDOW_UPDATE, 0, streamId);
     writeUint32(buffer, at + FRAME_HEADER_BYTES, increment);
-    this.#onOutput();
+    this.onOutput();
   }
 
   rstStream(streamId: number, errorCode: number): void {
@@ -121,8 +119,8 @@ export class FrameWriter {
     // Reserved in one piece: nothing, not even an urgent PING in another
     // batch, may stand between the frames of a block (§6.10).
     const total = block.length + frames * FRAME_HEADER_BYTES;
-    let at = this.#output.reserve(total, kind);
-    const { buffer } = this.#output;
+    let at = this.output.reserve(total, kind);
+    const { buffer } = this.output;
     for (let index = 0; index < frames; index++) {
       const fragment = block.subarray(index * max, (index + 1) * max);
       const isFirst = index === 0;
@@ -133,7 +131,7 @@ export class FrameWriter {
       buffer.set(fragment, at + FRAME_HEADER_BYTES);
       at += FRAME_HEADER_BYTES + fragment.length;
     }
-    this.#onOutput();
+    this.onOutput();
   }
 
   /** One DATA frame of `head` and `body`, each byte copied once. */
@@ -144,14 +142,14 @@ export class FrameWriter {
     endStream: boolean,
   ): void {
     const length = head.length + body.length;
-    const at = this.#output.reserve(FRAME_HEADER_BYTES + length, "bulk");
-    const { buffer } = this.#output;
+    const at = this.output.reserve(FRAME_HEADER_BYTES + length, "bulk");
+    const { buffer } = this.output;
     const flags = endStream ? FrameFlag.END_STREAM : 0;
     writeFrameHeader(buffer, at, length, FrameType.DATA, flags, streamId);
     const start = at + FRAME_HEADER_BYTES;
     if (head.length > 0) buffer.set(head, start);
     buffer.set(body, start + head.length);
-    this.#onOutput();
+    this.onOutput();
   }
 
   /** A section that fits one frame, as nearly all do. */
@@ -162,18 +160,18 @@ export class FrameWriter {
     kind: OutputKind,
   ): void {
     const { length } = block;
-    const at = this.#output.reserve(FRAME_HEADER_BYTES + length, kind);
-    const { buffer } = this.#output;
+    const at = this.output.reserve(FRAME_HEADER_BYTES + length, kind);
+    const { buffer } = this.output;
     const flags = FrameFlag.END_HEADERS |
       (endStream ? FrameFlag.END_STREAM : 0);
     writeFrameHeader(buffer, at, length, FrameType.HEADERS, flags, streamId);
     buffer.set(block, at + FRAME_HEADER_BYTES);
-    this.#onOutput();
+    this.onOutput();
   }
 
   #whole(frame: Frame): void {
-    const at = this.#output.reserve(frameBytes(frame), "control");
-    writeFrame(this.#output.buffer, at, frame);
-    this.#onOutput();
+    const at = this.output.reserve(frameBytes(frame), "control");
+    writeFrame(this.output.buffer, at, frame);
+    this.onOutput();
   }
 }

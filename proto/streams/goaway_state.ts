@@ -12,16 +12,14 @@ import type { FrameWriter } from "./frame_writer.ts";
 import type { StreamTable } from "./stream_table.ts";
 
 export class GoawayState {
-  readonly #writer: FrameWriter;
-  readonly #streams: StreamTable;
   /** The last stream of the peer's that we take; set by our final GOAWAY. */
   #peerIdMax = Infinity;
   #peer: GoawayInfo | undefined;
 
-  constructor(writer: FrameWriter, streams: StreamTable) {
-    this.#writer = writer;
-    this.#streams = streams;
-  }
+  constructor(
+    private readonly writer: FrameWriter,
+    private readonly streams: StreamTable,
+  ) {}
 
   /** The peer's GOAWAY, if it sent one. */
   get peer(): GoawayInfo | undefined {
@@ -40,19 +38,19 @@ export class GoawayState {
 
   /** Announces the end, and accepts streams that are under way. */
   announce(reason: string): void {
-    this.#writer.goaway(UINT31_MAX, ErrorCode.NO_ERROR, reason);
+    this.writer.goaway(UINT31_MAX, ErrorCode.NO_ERROR, reason);
   }
 
   /** Sends what was the last stream, without ending anything. */
   send(code: number, reason: string): void {
-    const lastId = Math.min(this.#streams.lastPeerId, this.#peerIdMax);
-    this.#writer.goaway(lastId, code, reason);
+    const lastId = Math.min(this.streams.lastPeerId, this.#peerIdMax);
+    this.writer.goaway(lastId, code, reason);
   }
 
   /** Sends it, and accepts no stream behind it. */
   sendFinal(reason: string): void {
     this.send(ErrorCode.NO_ERROR, reason);
-    this.#peerIdMax = this.#streams.lastPeerId;
+    this.#peerIdMax = this.streams.lastPeerId;
   }
 
   /** Takes the peer's. */

@@ -31,9 +31,6 @@ export interface PendingBlock {
 
 /** Gathers one block at a time. */
 export class HeaderBlockGatherer {
-  readonly #bytesMax: number;
-  readonly #framesMax: number;
-  readonly #shared: SharedLimits;
   #pending: PendingBlock | undefined;
   #parts: Uint8Array[] = [];
   #bytes = 0;
@@ -48,14 +45,10 @@ export class HeaderBlockGatherer {
    * @param shared What it may take of a limit on many connections.
    */
   constructor(
-    bytesMax: number,
-    framesMax: number,
-    shared: SharedLimits = UNSHARED,
-  ) {
-    this.#bytesMax = bytesMax;
-    this.#framesMax = framesMax;
-    this.#shared = shared;
-  }
+    private readonly bytesMax: number,
+    private readonly framesMax: number,
+    private readonly shared: SharedLimits = UNSHARED,
+  ) {}
 
   /** The block that CONTINUATION must complete before anything else comes. */
   get pending(): PendingBlock | undefined {
@@ -110,15 +103,15 @@ export class HeaderBlockGatherer {
   #add(fragment: Uint8Array): void {
     this.#bytes += fragment.length;
     this.#frames++;
-    if (this.#bytes > this.#bytesMax || this.#frames > this.#framesMax) {
+    if (this.#bytes > this.bytesMax || this.#frames > this.framesMax) {
       throw new ExcessError(
         "headerBlock",
         `a header block of ${this.#bytes} bytes in ${this.#frames} frames, ` +
-          `wanted at most ${this.#bytesMax} in ${this.#framesMax}`,
+          `wanted at most ${this.bytesMax} in ${this.framesMax}`,
         "10.5.1",
       );
     }
-    if (!this.#shared.takeHeaderBytes(fragment.length)) {
+    if (!this.shared.takeHeaderBytes(fragment.length)) {
       throw new ExcessError(
         "shared",
         "too many header blocks of its kind are incomplete",
@@ -147,7 +140,7 @@ export class HeaderBlockGatherer {
     this.#parts = [];
     this.#bytes = 0;
     this.#frames = 0;
-    this.#shared.giveHeaderBytes(this.#taken);
+    this.shared.giveHeaderBytes(this.#taken);
     this.#taken = 0;
     this.#deadlineMs = Infinity;
   }

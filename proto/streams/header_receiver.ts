@@ -23,17 +23,15 @@ import type { ReceiverHost } from "./receiver_host.ts";
 import type { LocalSettings } from "./settings.ts";
 
 export class HeaderReceiver {
-  readonly #host: ReceiverHost;
   readonly #hpack: HpackDecoder;
   readonly #blocks: HeaderBlockGatherer;
   readonly #maxConcurrentStreams: number;
 
   constructor(
-    host: ReceiverHost,
+    private readonly host: ReceiverHost,
     settings: LocalSettings,
     limits: ConnectionLimits,
   ) {
-    this.#host = host;
     this.#hpack = new HpackDecoder({
       tableSizeMax: settings.headerTableSize,
       headerListBytesMax: settings.maxHeaderListSize,
@@ -69,7 +67,7 @@ export class HeaderReceiver {
   /** HEADERS. */
   onHeaders(frame: HeadersFrame): void {
     if (!frame.endHeaders) {
-      return this.#blocks.begin(frame, this.#host.nowMs());
+      return this.#blocks.begin(frame, this.host.nowMs());
     }
     const { streamId, endStream, dependsOn } = frame;
     this.#onBlock({ streamId, endStream, dependsOn }, frame.fragment);
@@ -87,7 +85,7 @@ export class HeaderReceiver {
     // that are gone change the table (§4.3).
     const block = this.#decodeBlock(bytes);
     const { streamId, endStream } = head;
-    const stream = this.#host.streams.get(streamId);
+    const stream = this.host.streams.get(streamId);
     if (stream === undefined) return this.#onAbsentHeaders(head, block);
     checkDependency(head);
     if (block.tooLarge) throw tooLarge(streamId, block.listBytes);
@@ -105,7 +103,7 @@ export class HeaderReceiver {
 
   #onAbsentHeaders(head: PendingBlock, block: HeaderBlock): void {
     const { streamId } = head;
-    const { streams, role } = this.#host;
+    const { streams, role } = this.host;
     if (streams.absent(streamId) === "idle") {
       if (role === "client" || streams.isLocal(streamId)) {
         throw idleError("HEADERS", streamId);
@@ -114,7 +112,7 @@ export class HeaderReceiver {
     }
     if (streams.closed.isUnderWay(streamId)) {
       // A block costs its sender little and us the decoding.
-      return this.#host.guard.count("idleFrames", this.#host.nowMs());
+      return this.host.guard.count("idleFrames", this.host.nowMs());
     }
     const how = streams.closed.recall(streamId);
     if (how === "forgotten" && role === "server") {
@@ -134,9 +132,9 @@ export class HeaderReceiver {
 
   #openStream(head: PendingBlock, block: HeaderBlock): void {
     const { streamId, endStream } = head;
-    const { streams } = this.#host;
+    const { streams } = this.host;
     streams.lastPeerId = streamId;
-    if (streamId > this.#host.peerIdMax()) {
+    if (streamId > this.host.peerIdMax()) {
       // Sent before our GOAWAY arrived; the client will try elsewhere (§6.8).
       return streams.closed.remember(streamId, "ignored");
     }
@@ -161,7 +159,7 @@ export class HeaderReceiver {
         streamId,
       );
     }
-    if (!this.#host.shared.takeStream()) {
+    if (!this.host.shared.takeStream()) {
       throw new WireError(
         ErrorCode.REFUSED_STREAM,
         "5.1.2",
@@ -169,6 +167,6 @@ export class HeaderReceiver {
         { scope: "stream", streamId },
       );
     }
-    this.#host.onRequest(streamId, block.fields, endStream, check.facts);
+    this.host.onRequest(streamId, block.fields, endStream, check.facts);
   }
 }

@@ -39,7 +39,6 @@ export type KeepaliveDue = "nothing" | "refresh" | "ping" | "doubt" | "lost";
 const TIMEOUT_ROUND_TRIPS = 4;
 
 export class Keepalive {
-  readonly #options: KeepaliveOptions;
   /** When the PING was sent that waits for its answer. */
   #askedMs: number | undefined;
   #answeredMs = -Infinity;
@@ -47,9 +46,7 @@ export class Keepalive {
   /** It was reported that its answer is late. */
   #isDoubted = false;
 
-  constructor(options: KeepaliveOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: KeepaliveOptions) {}
 
   /**
    * When {@linkcode due} must be called next.
@@ -58,7 +55,7 @@ export class Keepalive {
    */
   nextDeadlineMs(lastHeardMs: number, rttMs: number): number {
     if (this.#askedMs === undefined) {
-      const { intervalMs } = this.#options;
+      const { intervalMs } = this.options;
       const refreshMs = this.#nextRefreshMs(lastHeardMs);
       return Math.min(lastHeardMs + intervalMs, refreshMs);
     }
@@ -78,7 +75,7 @@ export class Keepalive {
       this.#isDoubted = true;
       return "doubt";
     }
-    if (nowMs < lastHeardMs + this.#options.intervalMs) {
+    if (nowMs < lastHeardMs + this.options.intervalMs) {
       this.#refreshedMs = nowMs;
       return "refresh";
     }
@@ -104,23 +101,23 @@ export class Keepalive {
    * that says nothing of the way to it, which may be cut alone.
    */
   asksBack(nowMs: number): boolean {
-    const { intervalMs, asksBack = false } = this.#options;
+    const { intervalMs, asksBack = false } = this.options;
     return asksBack && this.#askedMs === undefined &&
       nowMs - this.#answeredMs >= intervalMs / 2;
   }
 
   #doubtMs(rttMs: number): number {
-    const { doubtMs = Infinity } = this.#options;
+    const { doubtMs = Infinity } = this.options;
     return Math.max(doubtMs, TIMEOUT_ROUND_TRIPS * rttMs);
   }
 
   #nextRefreshMs(lastHeardMs: number): number {
-    const { refreshMs = Infinity } = this.#options;
+    const { refreshMs = Infinity } = this.options;
     return Math.max(lastHeardMs, this.#refreshedMs) + refreshMs;
   }
 
   #timeoutMs(rttMs: number): number {
-    const { timeoutMs, timeoutMsMax = timeoutMs } = this.#options;
+    const { timeoutMs, timeoutMsMax = timeoutMs } = this.options;
     const wantedMs = Math.max(timeoutMs, TIMEOUT_ROUND_TRIPS * rttMs);
     return Math.min(wantedMs, timeoutMsMax);
   }

@@ -31,16 +31,12 @@ export class Liveness {
   #keepalive: Keepalive | undefined;
   /** When the first PING left that nothing may have answered. */
   #askedMs = -Infinity;
-  readonly #writer: FrameWriter;
-  readonly #clock: Clock;
 
   constructor(
-    writer: FrameWriter,
-    clock: Clock,
+    private readonly writer: FrameWriter,
+    private readonly clock: Clock,
     keepalive: KeepaliveOptions | undefined,
   ) {
-    this.#writer = writer;
-    this.#clock = clock;
     this.lastHeardMs = clock.now();
     this.#keepalive = keepalive && new Keepalive(keepalive);
   }
@@ -70,7 +66,7 @@ export class Liveness {
 
   /** A PING was answered so lately that the peer lives, and hears us. */
   get isProven(): boolean {
-    return this.#clock.now() - this.answeredMs < this.#aliveMs;
+    return this.clock.now() - this.answeredMs < this.#aliveMs;
   }
 
   /** Calls `then` when {@linkcode isProven}: now, or with the next answer. */
@@ -88,8 +84,8 @@ export class Liveness {
 
   /** Sends a PING. */
   ping(purpose: PingPurpose): void {
-    if (this.askedMs === undefined) this.#askedMs = this.#clock.now();
-    this.#writer.ping(false, this.#pings.begin(purpose, this.#clock.now()));
+    if (this.askedMs === undefined) this.#askedMs = this.clock.now();
+    this.writer.ping(false, this.#pings.begin(purpose, this.clock.now()));
   }
 
   /** The peer asks for a sign of life: it may owe one, too. */
@@ -118,7 +114,7 @@ export class Liveness {
 
   /** Asks for a sign of life, and waits for it as if the peer had been silent. */
   askForLife(): void {
-    this.#keepalive?.asked(this.#clock.now());
+    this.#keepalive?.asked(this.clock.now());
     this.ping("life");
   }
 

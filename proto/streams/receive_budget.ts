@@ -50,7 +50,6 @@ export interface BudgetMember {
 
 /** One per process, handed to every connection. */
 export class ReceiveBudget {
-  readonly #limitBytes: number;
   readonly #members: Set<BudgetMember> = new Set();
   #bytes = 0;
   #tick = 0;
@@ -58,11 +57,12 @@ export class ReceiveBudget {
   #isClearing = false;
 
   /** @param limitBytes Bytes received and not consumed, of all streams. */
-  constructor(limitBytes: number = RECEIVE_BUDGET_BYTES_DEFAULT) {
+  constructor(
+    private readonly limitBytes: number = RECEIVE_BUDGET_BYTES_DEFAULT,
+  ) {
     if (!(limitBytes > 0)) {
       throw new RangeError(`Cannot keep a budget of ${limitBytes} bytes`);
     }
-    this.#limitBytes = limitBytes;
   }
 
   /** Bytes received and not consumed, now. */
@@ -96,7 +96,7 @@ export class ReceiveBudget {
     // With nothing waiting it was not stalled: its wait begins here.
     if (one.waitingBytes === bytes) one.progressTick = ++this.#tick;
     this.#bytes += bytes;
-    if (this.#bytes > this.#limitBytes) this.#clear();
+    if (this.#bytes > this.limitBytes) this.#clear();
   }
 
   /** `one` passed on `bytes`, or dropped them. */
@@ -114,10 +114,10 @@ export class ReceiveBudget {
     if (this.#isClearing) return;
     this.#isClearing = true;
     const reason = `Cannot keep what is not read: ${this.#bytes} bytes wait ` +
-      `in this process, wanted at most ${this.#limitBytes}, and none longer`;
+      `in this process, wanted at most ${this.limitBytes}, and none longer`;
     try {
       for (const one of this.#byStall()) {
-        if (this.#bytes <= this.#limitBytes * CLEARED_SHARE) break;
+        if (this.#bytes <= this.limitBytes * CLEARED_SHARE) break;
         // A handler may have consumed or closed it meanwhile.
         if (one.waitingBytes === 0) continue;
         this.#resets++;

@@ -23,14 +23,11 @@ const WINDOW = 1_000_000;
 /** A stream that only knows its window, and what the budget did to it. */
 class FakeBudgeted implements Budgeted {
   readonly receiveWindow: ReceiveWindow = new ReceiveWindow(WINDOW);
-  readonly #budget: ReceiveBudget;
   progressTick = 0;
   /** Why it was reset, if it was. */
   reason: string | undefined;
 
-  constructor(budget: ReceiveBudget) {
-    this.#budget = budget;
-  }
+  constructor(private readonly budget: ReceiveBudget) {}
 
   get waitingBytes(): number {
     return this.receiveWindow.outstanding;
@@ -38,18 +35,18 @@ class FakeBudgeted implements Budgeted {
 
   giveUp(reason: string): void {
     this.reason = reason;
-    this.#budget.closed(this);
+    this.budget.closed(this);
     this.receiveWindow.release(this.receiveWindow.outstanding);
   }
 
   receive(bytes: number): void {
     assert(this.receiveWindow.receive(bytes));
-    this.#budget.received(this, bytes);
+    this.budget.received(this, bytes);
   }
 
   consume(bytes: number): void {
     this.receiveWindow.release(bytes);
-    this.#budget.consumed(this, bytes);
+    this.budget.consumed(this, bytes);
   }
 }
 

@@ -32,13 +32,11 @@ export interface ReceivingParts {
 }
 
 export class ReceivingSide implements BudgetMember {
-  readonly #parts: ReceivingParts;
   readonly #window: ConnectionWindow;
   readonly #tuner: WindowTuner;
 
-  constructor(parts: ReceivingParts) {
+  constructor(private readonly parts: ReceivingParts) {
     const { local, writer, liveness } = parts;
-    this.#parts = parts;
     this.#window = new ConnectionWindow(writer, liveness.rtt, local);
     this.#tuner = new WindowTuner({
       rtt: liveness.rtt,
@@ -51,16 +49,16 @@ export class ReceivingSide implements BudgetMember {
   /** Opens the connection's window: WINDOW_UPDATE behind our SETTINGS. */
   start(): void {
     this.#window.open();
-    this.#parts.budget.join(this);
+    this.parts.budget.join(this);
   }
 
   /** The connection is over. */
   end(): void {
-    this.#parts.budget.leave(this);
+    this.parts.budget.leave(this);
   }
 
   budgeted(): Iterable<EngineStream> {
-    return this.#parts.streams.all();
+    return this.parts.streams.all();
   }
 
   /**
@@ -83,37 +81,37 @@ export class ReceivingSide implements BudgetMember {
     receiveWindow.release(flowBytes);
     this.#tuner.onReceived(flowBytes);
     if (this.#window.update()) {
-      this.#tuner.onConnectionUsed(this.#parts.clock.now());
+      this.#tuner.onConnectionUsed(this.parts.clock.now());
     }
   }
 
   /** For the users that share a divided stream. */
   get budget(): ReceiveBudget {
-    return this.#parts.budget;
+    return this.parts.budget;
   }
 
   /** `stream` has charged `bytes` to its own window; it may be reset here. */
   received(stream: EngineStream, bytes: number): void {
-    if (!stream.isDivided) this.#parts.budget.received(stream, bytes);
+    if (!stream.isDivided) this.parts.budget.received(stream, bytes);
   }
 
   /** `stream` passed on `bytes`. */
   consumed(stream: EngineStream, bytes: number): void {
-    if (!stream.isDivided) this.#parts.budget.consumed(stream, bytes);
+    if (!stream.isDivided) this.parts.budget.consumed(stream, bytes);
     this.#tuner.onConsumed(stream, bytes);
   }
 
   /** Half of `stream`'s window was used up: `bytes`, announced again. */
   halfUsed(stream: EngineStream, bytes: number): void {
-    const nowMs = this.#parts.clock.now();
-    this.#parts.bulk.moved(stream, bytes, nowMs);
+    const nowMs = this.parts.clock.now();
+    this.parts.bulk.moved(stream, bytes, nowMs);
     this.#tuner.onHalfUsed(stream, nowMs);
   }
 
   /** `stream` is over. */
   closed(stream: EngineStream): void {
-    this.#parts.budget.closed(stream);
-    this.#parts.bulk.forget(stream);
+    this.parts.budget.closed(stream);
+    this.parts.bulk.forget(stream);
     this.#tuner.onClosed(stream);
   }
 
@@ -128,14 +126,14 @@ class ConnectionWindow implements TunedConnection {
   readonly receiveWindow: ReceiveWindow = new ReceiveWindow(
     WINDOW_BYTES_DEFAULT,
   );
-  readonly #writer: FrameWriter;
-  readonly #rtt: PathRtt;
   readonly #size: ConnectionWindowSize;
 
-  constructor(writer: FrameWriter, rtt: PathRtt, local: LocalSettings) {
+  constructor(
+    private readonly writer: FrameWriter,
+    private readonly rtt: PathRtt,
+    local: LocalSettings,
+  ) {
     const { connectionWindow, connectionWindowMax } = local;
-    this.#writer = writer;
-    this.#rtt = rtt;
     this.#size = new ConnectionWindowSize(
       rtt,
       connectionWindow,
@@ -149,7 +147,7 @@ class ConnectionWindow implements TunedConnection {
 
   afterRound(bytes: number, nowMs: number): boolean {
     const before = this.receiveWindow.size;
-    this.#size.onRound(bytes, this.#rtt.lastMs ?? 0, nowMs);
+    this.#size.onRound(bytes, this.rtt.lastMs ?? 0, nowMs);
     this.#resize();
     return this.receiveWindow.size > before;
   }
@@ -169,6 +167,6 @@ class ConnectionWindow implements TunedConnection {
   }
 
   #announce(increment: number): void {
-    if (increment > 0) this.#writer.windowUpdate(0, increment);
+    if (increment > 0) this.writer.windowUpdate(0, increment);
   }
 }

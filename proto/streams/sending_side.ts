@@ -19,14 +19,12 @@ export class SendingSide {
   readonly scheduler: WriteScheduler;
   readonly window: SendWindow = new SendWindow(WINDOW_BYTES_DEFAULT);
   readonly #output = new Output();
-  readonly #guard: AbuseGuard;
   #listener: (() => void) | undefined;
   /** The driver knows that there is output. */
   #isAnnounced = false;
   #isAbandoned = false;
 
-  constructor(guard: AbuseGuard) {
-    this.#guard = guard;
+  constructor(private readonly guard: AbuseGuard) {
     this.writer = new FrameWriter(this.#output, () => this.announce());
     this.scheduler = new WriteScheduler(() => this.room > 0);
   }
@@ -53,8 +51,8 @@ export class SendingSide {
     this.window.spend(bytes);
     this.scheduler.sent(sender, bytes);
     // The peer opens its windows and measures the path by what we send.
-    this.#guard.refund("tinyUpdates");
-    this.#guard.refund("pings");
+    this.guard.refund("tinyUpdates");
+    this.guard.refund("pings");
   }
 
   /** `sender` could send by its own window and needs a turn. */

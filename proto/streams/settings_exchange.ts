@@ -40,14 +40,12 @@ export interface SettingsParts {
 
 export class SettingsExchange {
   readonly startWindow: StartWindow;
-  readonly #parts: SettingsParts;
   #peer: PeerSettings = PEER_SETTINGS_DEFAULT;
   #hasPeerSettings = false;
   #ackTimeoutMs = SETTINGS_ACK_TIMEOUT_MS;
   #ackDeadlineMs = Infinity;
 
-  constructor(parts: SettingsParts) {
-    this.#parts = parts;
+  constructor(private readonly parts: SettingsParts) {
     this.startWindow = new StartWindow(parts.local.initialWindowSize);
   }
 
@@ -63,13 +61,13 @@ export class SettingsExchange {
 
   /** Sends our first SETTINGS. */
   start(nowMs: number): void {
-    const { local, role } = this.#parts;
+    const { local, role } = this.parts;
     this.#send(settingsToAnnounce(local, role), SETTINGS_ACK_TIMEOUT_MS, nowMs);
   }
 
   /** The number of open streams has changed: may be that the window must. */
   streamsChanged(): void {
-    const { streams, clock } = this.#parts;
+    const { streams, clock } = this.parts;
     if (this.startWindow.suits(streams.size)) return;
     const nowMs = clock.now();
     const bytes = this.startWindow.due(streams.size, nowMs);
@@ -85,7 +83,7 @@ export class SettingsExchange {
 
   /** @returns `false` if nothing was to be acknowledged. */
   onAck(): boolean {
-    const { streams } = this.#parts;
+    const { streams } = this.parts;
     this.#ackDeadlineMs = Infinity;
     return this.startWindow.acknowledge(
       streams.all(),
@@ -109,7 +107,7 @@ export class SettingsExchange {
    * @throws {WireError} If they break a rule.
    */
   onSettings(settings: readonly Setting[]): void {
-    const { role, writer, streams } = this.#parts;
+    const { role, writer, streams } = this.parts;
     const before = this.#peer;
     // Without a word about it the number of streams is unlimited (§6.5.2).
     const base = this.#hasPeerSettings
@@ -136,7 +134,7 @@ export class SettingsExchange {
   }
 
   #send(settings: readonly Setting[], timeoutMs: number, nowMs: number): void {
-    this.#parts.writer.settings(settings);
+    this.parts.writer.settings(settings);
     this.#ackTimeoutMs = timeoutMs;
     this.#ackDeadlineMs = nowMs + timeoutMs;
   }

@@ -45,7 +45,6 @@ export interface StartingStream {
 
 /** At most one change is under way. */
 export class StartWindow {
-  readonly #configured: number;
   #announced: number;
   #acknowledged = WINDOW_BYTES_DEFAULT;
   /** The first SETTINGS go out before there is any stream. */
@@ -55,8 +54,7 @@ export class StartWindow {
   #changedMs = 0;
 
   /** @param configured The most that a stream starts with; announced first. */
-  constructor(configured: number) {
-    this.#configured = configured;
+  constructor(private readonly configured: number) {
     this.#announced = configured;
   }
 
@@ -134,7 +132,7 @@ export class StartWindow {
   }
 
   #suiting(streams: number): number {
-    let bytes = this.#configured;
+    let bytes = this.configured;
     for (const { streamsAbove, bytesMax } of START_WINDOW_STEPS) {
       if (streams > streamsAbove) bytes = Math.min(bytes, bytesMax);
     }

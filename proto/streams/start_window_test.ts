@@ -101,7 +101,6 @@ type ToUs = "ack" | { data: number; id: number } | { open: number };
 class Model {
   readonly streams: Modelled[] = [];
   changes = 0;
-  readonly #prng: Prng;
   readonly #start = new StartWindow(START);
   readonly #toPeer: ToPeer[] = [{ settings: START }];
   readonly #toUs: ToUs[] = [];
@@ -112,12 +111,10 @@ class Model {
   #nextPeer = 2;
   #isUnderWay = true;
 
-  constructor(prng: Prng) {
-    this.#prng = prng;
-  }
+  constructor(private readonly prng: Prng) {}
 
   step(): void {
-    switch (this.#prng.below(7)) {
+    switch (this.prng.below(7)) {
       case 0:
         return this.#change();
       case 1:
@@ -129,12 +126,12 @@ class Model {
       case 4:
         return this.#consume();
       case 5:
-        for (let count = this.#prng.below(9); count > 0; count--) {
+        for (let count = this.prng.below(9); count > 0; count--) {
           this.#peerReceives();
         }
         return;
       default:
-        for (let count = this.#prng.below(9); count > 0; count--) {
+        for (let count = this.prng.below(9); count > 0; count--) {
           this.#weHear();
         }
     }
@@ -152,7 +149,7 @@ class Model {
   }
 
   #change(): void {
-    const bytes = 1000 + this.#prng.below(START);
+    const bytes = 1000 + this.prng.below(START);
     if (this.#isUnderWay) return; // As `due` would say.
     this.#start.announce(bytes, this.streams, this.#nextOwn, 0);
     this.#isUnderWay = true;
@@ -183,19 +180,19 @@ class Model {
   #sendData(): void {
     const ids = [...this.#peerWindows.keys()];
     if (ids.length === 0) return;
-    const id = this.#prng.pick(ids);
+    const id = this.prng.pick(ids);
     const may = this.#peerWindows.get(id)!;
     if (may <= 0) return;
-    const data = this.#prng.below(3) === 0 ? may : 1 + this.#prng.below(may);
+    const data = this.prng.below(3) === 0 ? may : 1 + this.prng.below(may);
     this.#peerWindows.set(id, may - data);
     this.#toUs.push({ data, id });
   }
 
   #consume(): void {
     if (this.streams.length === 0) return;
-    const { id, receiveWindow } = this.#prng.pick(this.streams);
+    const { id, receiveWindow } = this.prng.pick(this.streams);
     const { outstanding } = receiveWindow;
-    receiveWindow.release(this.#prng.below(outstanding + 1));
+    receiveWindow.release(this.prng.below(outstanding + 1));
     const update = receiveWindow.takeUpdate();
     if (update > 0) this.#toPeer.push({ update, id });
   }

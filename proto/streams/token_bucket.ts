@@ -13,12 +13,10 @@ export interface BucketSize {
 }
 
 export class TokenBucket {
-  readonly #size: BucketSize;
   #tokens: number;
   #filledMs: number;
 
-  constructor(size: BucketSize, nowMs: number) {
-    this.#size = size;
+  constructor(private readonly size: BucketSize, nowMs: number) {
     this.#tokens = size.burst;
     this.#filledMs = nowMs;
   }
@@ -38,12 +36,12 @@ export class TokenBucket {
 
   /** Gives tokens back; there are never more than `burst`. */
   refund(tokens = 1): void {
-    this.#tokens = Math.min(this.#size.burst, this.#tokens + tokens);
+    this.#tokens = Math.min(this.size.burst, this.#tokens + tokens);
   }
 
   #fill(nowMs: number): void {
-    const gained = (nowMs - this.#filledMs) * this.#size.perSecond / 1000;
-    this.#tokens = Math.min(this.#size.burst, this.#tokens + gained);
+    const gained = (nowMs - this.#filledMs) * this.size.perSecond / 1000;
+    this.#tokens = Math.min(this.size.burst, this.#tokens + gained);
     this.#filledMs = nowMs;
   }
 }

@@ -78,7 +78,6 @@ export interface TunerParts {
 }
 
 export class WindowTuner {
-  readonly #parts: TunerParts;
   #round = 0;
   #isProbing = false;
   /** The running round was begun by the connection's window. */
@@ -90,9 +89,7 @@ export class WindowTuner {
   #grownBytes = 0;
   #touched: TunedWindow[] = [];
 
-  constructor(parts: TunerParts) {
-    this.#parts = parts;
-  }
+  constructor(private readonly parts: TunerParts) {}
 
   /** Bytes by which all streams' windows are larger than at their start. */
   get grownBytes(): number {
@@ -134,7 +131,7 @@ export class WindowTuner {
     this.#isConnections = isConnections;
     this.#round++;
     this.#connectionBytes = 0;
-    this.#parts.sendProbe();
+    this.parts.sendProbe();
   }
 
   #touch(window: TunedWindow): void {
@@ -148,7 +145,7 @@ export class WindowTuner {
     const touched = this.#touched;
     this.#touched = [];
     this.#isProbing = false;
-    const { rtt, connection } = this.#parts;
+    const { rtt, connection } = this.parts;
     let hasGrown = connection.afterRound(this.#connectionBytes, nowMs);
     if (!rtt.isInflated) {
       for (const window of touched) {
@@ -168,7 +165,7 @@ export class WindowTuner {
   }
 
   #isFasterThanRoundTrips(window: TunedWindow, nowMs: number): boolean {
-    const { rtt } = this.#parts;
+    const { rtt } = this.parts;
     if (rtt.smoothedMs === undefined || rtt.isInflated) return false;
     // Larger windows are announced before half of them is used up.
     return window.receiveWindow.size < FAST_WINDOW_BYTES &&
@@ -189,7 +186,7 @@ export class WindowTuner {
    * windows of 10 MB, and as much memory, for a stream that needs one.
    */
   #pathPart(): number {
-    const { minMs, lastMs = 0 } = this.#parts.rtt;
+    const { minMs, lastMs = 0 } = this.parts.rtt;
     return lastMs > minMs ? minMs / lastMs : 1;
   }
 
@@ -197,7 +194,7 @@ export class WindowTuner {
     const { size } = window.receiveWindow;
     const target = Math.min(
       wanted,
-      this.#parts.streamWindowMax,
+      this.parts.streamWindowMax,
       size + GROWN_BYTES_MAX - this.#grownBytes,
     );
     if (target <= size) return false;

@@ -33,15 +33,12 @@ export class WriteScheduler {
   // Made when a stream waits: on most connections none ever does.
   #sparse = NOBODY;
   #bulk = NOBODY;
-  readonly #hasRoom: () => boolean;
   #turn: WaitingSender | undefined;
   #turnBytes = 0;
   #sparseBytes = 0;
 
   /** @param hasRoom Whether anything at all can be sent now. */
-  constructor(hasRoom: () => boolean) {
-    this.#hasRoom = hasRoom;
-  }
+  constructor(private readonly hasRoom: () => boolean) {}
 
   /** How many wait. */
   get waiting(): number {
@@ -80,7 +77,7 @@ export class WriteScheduler {
     // Each waiting stream has a turn at least, and another only if one made
     // progress: one that waits without sending must not make us spin.
     let patience = this.waiting;
-    while (patience > 0 && this.#hasRoom()) {
+    while (patience > 0 && this.hasRoom()) {
       const sender = this.#next();
       if (sender === undefined) return;
       patience = this.#giveTurn(sender) ? this.waiting : patience - 1;

@@ -24,20 +24,18 @@ export interface BackoffOptions {
 }
 
 export class Backoff {
-  readonly #options: BackoffOptions;
   #ceilingMs: number;
 
   /** @throws {RangeError} If the cap is not a positive number. */
-  constructor(options: BackoffOptions) {
+  constructor(private readonly options: BackoffOptions) {
     if (!(options.capMs > 0)) {
       throw new RangeError(`Cannot back off: the cap is ${options.capMs} ms`);
     }
-    this.#options = options;
     this.#ceilingMs = this.#firstMs;
   }
 
   get #firstMs(): number {
-    const { firstMs = FIRST_CEILING_MS, capMs } = this.#options;
+    const { firstMs = FIRST_CEILING_MS, capMs } = this.options;
     return Math.min(firstMs, capMs);
   }
 
@@ -48,8 +46,8 @@ export class Backoff {
    */
   nextMs(mostMs = Infinity): number {
     const ceilingMs = Math.min(this.#ceilingMs, mostMs);
-    this.#ceilingMs = Math.min(ceilingMs * GROWTH, this.#options.capMs);
-    return ceilingMs * (1 + this.#options.random()) / 2;
+    this.#ceilingMs = Math.min(ceilingMs * GROWTH, this.options.capMs);
+    return ceilingMs * (1 + this.options.random()) / 2;
   }
 
   /** A try succeeded: the next wait is short again. */

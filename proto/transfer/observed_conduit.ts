@@ -27,19 +27,17 @@ export interface ConduitObserver {
 }
 
 export class ObservedConduit implements Conduit, ConduitEvents {
-  readonly #inner: Conduit;
-  readonly #observer: ConduitObserver;
   #events: ConduitEvents | undefined;
   #receivedBytes = 0;
   #sentBytes = 0;
 
-  constructor(inner: Conduit, observer: ConduitObserver) {
-    this.#inner = inner;
-    this.#observer = observer;
-  }
+  constructor(
+    private readonly inner: Conduit,
+    private readonly observer: ConduitObserver,
+  ) {}
 
   get datagrams(): boolean {
-    return this.#inner.datagrams;
+    return this.inner.datagrams;
   }
 
   /** Bytes that came out of it. */
@@ -53,7 +51,7 @@ export class ObservedConduit implements Conduit, ConduitEvents {
   }
 
   get state(): ConduitState | undefined {
-    return this.#inner.state;
+    return this.inner.state;
   }
 
   /** What waits in the transfer that it is a part of. */
@@ -71,37 +69,37 @@ export class ObservedConduit implements Conduit, ConduitEvents {
       throw new TypeError("Cannot attach to a conduit twice");
     }
     this.#events = events;
-    this.#inner.attach(this);
+    this.inner.attach(this);
   }
 
   write(chunk: Uint8Array): number {
-    const taken = this.#inner.write(chunk);
+    const taken = this.inner.write(chunk);
     this.#sentBytes += taken;
-    this.#observer.sent(taken);
+    this.observer.sent(taken);
     return taken;
   }
 
   end(isGone?: boolean): void {
-    this.#inner.end(isGone);
+    this.inner.end(isGone);
   }
 
   /** These left it before it was a conduit: they went with its dial. */
   sentEarly(bytes: number): void {
     this.#sentBytes += bytes;
-    this.#observer.sent(bytes);
+    this.observer.sent(bytes);
   }
 
   reset(reason: string, kind?: "reset" | "lost"): void {
-    this.#inner.reset(reason, kind);
+    this.inner.reset(reason, kind);
   }
 
   consumed(bytes: number): void {
-    this.#inner.consumed(bytes);
+    this.inner.consumed(bytes);
   }
 
   onData(chunk: Uint8Array): void {
     this.#receivedBytes += chunk.length;
-    this.#observer.received(chunk.length);
+    this.observer.received(chunk.length);
     this.#events!.onData(chunk);
   }
 
@@ -114,7 +112,7 @@ export class ObservedConduit implements Conduit, ConduitEvents {
   }
 
   onClose(end: ConduitEnd): void {
-    this.#observer.ended(end);
+    this.observer.ended(end);
     this.#events!.onClose(end);
   }
 }

@@ -15,7 +15,6 @@ import {
 } from "../bytes/buffer_pool.ts";
 
 export class PooledQueue {
-  readonly #pool: BufferPool;
   // Invariant: every block but the last is full; start lies in the first block,
   // end in the last; bytes = what lies between them. No blocks when empty.
   #blocks: Uint8Array<ArrayBuffer>[] = [];
@@ -24,9 +23,7 @@ export class PooledQueue {
   #bytes = 0;
 
   /** @param pool Lends the blocks. */
-  constructor(pool: BufferPool = sharedBufferPool) {
-    this.#pool = pool;
-  }
+  constructor(private readonly pool: BufferPool = sharedBufferPool) {}
 
   /** Bytes waiting. */
   get bytes(): number {
@@ -76,7 +73,7 @@ export class PooledQueue {
       this.#start += run;
       left -= run;
       if (this.#start === first.length) {
-        this.#pool.release(first);
+        this.pool.release(first);
         this.#blocks.shift();
         this.#start = 0;
       }
@@ -85,7 +82,7 @@ export class PooledQueue {
 
   /** Removes everything. */
   clear(): void {
-    for (const block of this.#blocks) this.#pool.release(block);
+    for (const block of this.#blocks) this.pool.release(block);
     this.#blocks = [];
     this.#start = 0;
     this.#end = 0;
@@ -103,7 +100,7 @@ export class PooledQueue {
     // As large as the queue already is: small queues stay small, and a long one
     // is not made of a thousand small blocks.
     const wanted = Math.min(Math.max(count, this.#bytes), BUFFER_BYTES_MAX);
-    const block = this.#pool.acquire(wanted);
+    const block = this.pool.acquire(wanted);
     this.#blocks.push(block);
     this.#end = 0;
     return block;

@@ -39,9 +39,6 @@ type State = "flowing" | "ending" | "leaving" | "ended" | "stopped";
 export class Pump implements ConduitEvents {
   /** Forgotten when it is closed: `consumed` is not called any more. */
   #source: Conduit | undefined;
-  readonly #sink: Conduit;
-  readonly #queueBytesMax: number;
-  readonly #owner: PumpOwner;
   #opposite!: Pump;
   /** Made when it is first needed: most connections never need one. */
   #queue: PooledQueue | undefined;
@@ -72,14 +69,11 @@ export class Pump implements ConduitEvents {
 
   private constructor(
     source: Conduit,
-    sink: Conduit,
-    queueBytesMax: number,
-    owner: PumpOwner,
+    private readonly sink: Conduit,
+    private readonly queueBytesMax: number,
+    private readonly owner: PumpOwner,
   ) {
     this.#source = source;
-    this.#sink = sink;
-    this.#queueBytesMax = queueBytesMax;
-    this.#owner = owner;
   }
 
   /** Bytes that the sink took. */
@@ -115,7 +109,7 @@ export class Pump implements ConduitEvents {
     try {
       this.#take(chunk);
     } catch (error) {
-      this.#owner.faulted(error);
+      this.owner.faulted(error);
     }
   }
 
@@ -123,7 +117,7 @@ export class Pump implements ConduitEvents {
     try {
       this.#opposite.#drain();
     } catch (error) {
-      this.#owner.faulted(error);
+      this.owner.faulted(error);
     }
   }
 
@@ -133,9 +127,9 @@ export class Pump implements ConduitEvents {
         this.#state = isGone ? "leaving" : "ending";
         this.#endWhenEmpty();
       }
-      this.#owner.onEnded(this);
+      this.owner.onEnded(this);
     } catch (error) {
-      this.#owner.faulted(error);
+      this.owner.faulted(error);
     }
   }
 
@@ -145,9 +139,9 @@ export class Pump implements ConduitEvents {
       this.#source = undefined;
       this.#opposite.stop();
       if (end.kind !== "clean") this.stop();
-      this.#owner.onClosed(this, end);
+      this.owner.onClosed(this, end);
     } catch (error) {
-      this.#owner.faulted(error);
+      this.owner.faulted(error);
     }
   }
 
@@ -161,7 +155,7 @@ export class Pump implements ConduitEvents {
         "Cannot transfer: onData was called during another onData",
       );
     }
-    if (this.#sink.datagrams) return this.#passDatagram(chunk);
+    if (this.sink.datagrams) return this.#passDatagram(chunk);
     const taken = this.#waiting === 0 ? this.#write(chunk) : 0;
     if (this.#isStopped()) return;
     if (taken < chunk.length && !this.#keep(chunk, taken)) return;
@@ -204,7 +198,7 @@ export class Pump implements ConduitEvents {
 
   #write(chunk: Uint8Array): number {
     this.#sinkIs = "taking";
-    const taken = this.#sink.write(chunk);
+    const taken = this.sink.write(chunk);
     this.#sinkIs = this.#wasWoken() ? "woken" : "idle";
     return taken;
   }
@@ -212,11 +206,11 @@ export class Pump implements ConduitEvents {
   /** Queues what was not taken, before anything else can happen to `chunk`. */
   #keep(chunk: Uint8Array, taken: number): boolean {
     const waiting = this.#waiting + chunk.length - taken;
-    if (waiting > this.#queueBytesMax) {
+    if (waiting > this.queueBytesMax) {
       this.stop();
-      this.#owner.giveUp(
+      this.owner.giveUp(
         `Cannot queue ${waiting} bytes for one direction: ` +
-          `at most ${this.#queueBytesMax} wanted`,
+          `at most ${this.queueBytesMax} wanted`,
       );
       return false;
     }
@@ -234,7 +228,7 @@ export class Pump implements ConduitEvents {
     const isLeaving = this.#state === "leaving";
     if (!isLeaving && this.#state !== "ending" || this.#waiting > 0) return;
     this.#state = "ended";
-    this.#sink.end(isLeaving);
+    this.sink.end(isLeaving);
   }
 
   /** `end`, unless a conduit calls clean what has not ended both ways. */

@@ -113,8 +113,6 @@ function assertSameKind(a: Conduit, b: Conduit): void {
 }
 
 class Transfer implements PumpOwner, Joined {
-  readonly #a: Conduit;
-  readonly #b: Conduit;
   readonly #aToB: Pump;
   readonly #bToA: Pump;
   readonly #clock: Clock | undefined;
@@ -126,15 +124,13 @@ class Transfer implements PumpOwner, Joined {
   #cause: ConduitEnd | undefined;
 
   constructor(
-    a: Conduit,
-    b: Conduit,
+    private readonly a: Conduit,
+    private readonly b: Conduit,
     options: TransferOptions,
     { onOver, onHalfClosed }: Listeners,
   ) {
     assertSameKind(a, b);
     const limit = options.queueBytesMax ?? QUEUE_BYTES_MAX;
-    this.#a = a;
-    this.#b = b;
     [this.#aToB, this.#bToA] = Pump.pair(a, b, limit, this);
     this.#clock = options.clock;
     this.#startMs = options.clock?.now() ?? 0;
@@ -147,8 +143,8 @@ class Transfer implements PumpOwner, Joined {
   }
 
   start(): void {
-    this.#a.attach(this.#aToB);
-    this.#b.attach(this.#bToA);
+    this.a.attach(this.#aToB);
+    this.b.attach(this.#bToA);
   }
 
   onEnded(pump: Pump): void {
@@ -161,10 +157,10 @@ class Transfer implements PumpOwner, Joined {
     if (end.kind !== "clean") this.#cause ??= end;
     if (pump === this.#aToB) {
       this.#endA = end;
-      if (this.#endB === undefined) passOn(end, this.#b);
+      if (this.#endB === undefined) passOn(end, this.b);
     } else {
       this.#endB = end;
-      if (this.#endA === undefined) passOn(end, this.#a);
+      if (this.#endA === undefined) passOn(end, this.a);
     }
     this.#tellWhenClosed();
   }
@@ -173,8 +169,8 @@ class Transfer implements PumpOwner, Joined {
     this.#cause ??= { kind: "reset", reason };
     this.#aToB.stop();
     this.#bToA.stop();
-    if (this.#endA === undefined) this.#a.reset(reason);
-    if (this.#endB === undefined) this.#b.reset(reason);
+    if (this.#endA === undefined) this.a.reset(reason);
+    if (this.#endB === undefined) this.b.reset(reason);
   }
 
   /** A slip of ours costs these two, whatever carries them. */
@@ -183,8 +179,8 @@ class Transfer implements PumpOwner, Joined {
     this.#cause ??= { kind: "lost", reason: INTERNAL_ERROR };
     this.#aToB.stop();
     this.#bToA.stop();
-    if (this.#endA === undefined) lose(this.#a);
-    if (this.#endB === undefined) lose(this.#b);
+    if (this.#endA === undefined) lose(this.a);
+    if (this.#endB === undefined) lose(this.b);
   }
 
   #tellWhenClosed(): void {

@@ -25,15 +25,13 @@ type Side = "left" | "right";
 
 /** Random things done to both ends, and what must hold all along. */
 class Schedule {
-  readonly #prng: Prng;
   readonly #windowBytes: number;
   readonly #ends: JoinedConduits;
   readonly #sent = { left: 0, right: 0 };
   readonly #finished = { left: false, right: false };
   #broken: "reset" | "lost" | undefined;
 
-  constructor(prng: Prng) {
-    this.#prng = prng;
+  constructor(private readonly prng: Prng) {
     this.#windowBytes = 1 + prng.below(3_000);
     this.#ends = joined({
       windowBytes: this.#windowBytes,
@@ -46,24 +44,24 @@ class Schedule {
   }
 
   step(): void {
-    const side: Side = this.#prng.pick(["left", "right"] as const);
+    const side: Side = this.prng.pick(["left", "right"] as const);
     const { left, right, leftLine, rightLine, a, b } = this.#ends;
     const probe = side === "left" ? left : right;
     const paths = [leftLine, rightLine, a, b];
-    switch (this.#prng.below(9)) {
+    switch (this.prng.below(9)) {
       case 0:
         return probe.stopReading();
       case 1:
         return probe.startReading();
       case 2:
-        return this.#prng.pick(paths).stall();
+        return this.prng.pick(paths).stall();
       case 3:
         return paths.forEach((path) => path.resume());
       case 4:
-        if (this.#prng.below(5) === 0) this.#finishSide(side);
+        if (this.prng.below(5) === 0) this.#finishSide(side);
         return;
       case 5:
-        if (this.#prng.below(25) === 0) this.#break(side);
+        if (this.prng.below(25) === 0) this.#break(side);
         return;
       default:
         this.#send(side);
@@ -108,7 +106,7 @@ class Schedule {
 
   #send(side: Side): void {
     if (this.#finished[side]) return;
-    const bytes = this.#prng.below(5_000);
+    const bytes = this.prng.below(5_000);
     this.#ends[side].send(pattern(bytes, this.#sent[side]));
     this.#sent[side] += bytes;
   }
@@ -120,7 +118,7 @@ class Schedule {
   }
 
   #break(side: Side): void {
-    this.#broken = this.#prng.pick(["reset", "lost"] as const);
+    this.#broken = this.prng.pick(["reset", "lost"] as const);
     if (this.#broken === "reset") this.#ends[side].reset("broken");
     else if (side === "left") this.#ends.leftLine.lose("broken");
     else this.#ends.rightLine.lose("broken");
