@@ -124,7 +124,6 @@ export function startAgent(
 }
 
 class Agent {
-  readonly #options: AgentOptions;
   readonly #log: Log;
   readonly #environment: AgentEnvironment;
   readonly #listeners: BoundListener[] = [];
@@ -149,12 +148,11 @@ class Agent {
   readonly #events = new RecentEvents();
   #addresses: RunningAgent["addresses"] | undefined;
 
-  constructor(options: AgentOptions, given: AgentEnvironment) {
+  constructor(private readonly options: AgentOptions, given: AgentEnvironment) {
     const log = withEvents(given.log, this.#events, AGENT_EVENT_LINES);
     const environment = { ...given, log };
     const { identity } = environment;
     const { server } = options;
-    this.#options = options;
     this.#announcement = new Announcement(options, log);
     this.#log = log;
     this.#environment = environment;
@@ -229,7 +227,7 @@ class Agent {
   }
 
   open(): RunningAgent {
-    const { health, admin } = this.#options;
+    const { health, admin } = this.options;
     const answer = admin === undefined ? metaHandler : healthHandler;
     const proxy = this.#proxy;
     const more: Routes = proxy === undefined
@@ -249,7 +247,7 @@ class Agent {
       admin,
       adminHandler({ healthPort: healthListener.port }, {
         ...more,
-        ...this.#options.profiling === true ? profileRoutes() : {},
+        ...this.options.profiling === true ? profileRoutes() : {},
       }),
     );
     this.#relay = this.#environment.openRelay?.({
@@ -264,10 +262,10 @@ class Agent {
       ...this.#relay?.addresses,
     };
     this.#log.info("agent started", {
-      agent: this.#options.agentId,
+      agent: this.options.agentId,
       ...addresses,
     });
-    const { leases } = this.#options;
+    const { leases } = this.options;
     this.#leases = leases &&
       followLeases(
         leases,
@@ -345,7 +343,7 @@ class Agent {
   }
 
   #shutdown(why: string): void {
-    const { drainTimeoutMs } = this.#options;
+    const { drainTimeoutMs } = this.options;
     const load = this.#load;
     // Without a link nothing runs here, and nothing can come.
     const isIdle = this.#links.linkedServers === 0 && load === 0;
@@ -360,7 +358,7 @@ class Agent {
   }
 
   #handedOver(pid: number): void {
-    const { drainTimeoutMs } = this.#options;
+    const { drainTimeoutMs } = this.options;
     this.#log.info(
       `handed over to process ${pid}: ${this.#load} connections may go on, ` +
         `at most ${drainTimeoutMs / 1000} s`,
@@ -399,11 +397,11 @@ class Agent {
   }
 
   #createDialer(): TargetDialer {
-    const { liveRules } = this.#options;
-    const { hasBenchTarget, rules, ...dials } = this.#options.dials;
+    const { liveRules } = this.options;
+    const { hasBenchTarget, rules, ...dials } = this.options.dials;
     const bench = new BenchTargets(
       {
-        agentId: this.#options.agentId,
+        agentId: this.options.agentId,
         software: `tunnel/${VERSION}`,
       },
       systemTimers,
@@ -433,13 +431,13 @@ class Agent {
   }
 
   /** For calls as this node; as links, with what the identity is now. */
-  #callUpstream(addresses = this.#options.server.addresses): Upstream {
+  #callUpstream(addresses = this.options.server.addresses): Upstream {
     return linkUpstream(addresses, this.#credentials, this.#environment);
   }
 
   /** To all servers, and to each alone where it is known which there are. */
   #waysOfCalls(): Pick<RelayEnvironment, "upstream" | "servers"> {
-    const { addresses } = this.#options.server;
+    const { addresses } = this.options.server;
     const upstream = this.#callUpstream();
     const isFound = this.#environment.identity?.findServers !== undefined;
     if (isFound || addresses.length < 2) return { upstream };
@@ -455,13 +453,13 @@ class Agent {
     address: ListenAddress | undefined,
     handler: HttpHandler,
   ): AdminPort {
-    const { identity, adminAccess } = this.#options;
+    const { identity, adminAccess } = this.options;
     const port = new AdminPort({
       address,
       access: { stateDirectory: identity?.stateDirectory, ...adminAccess },
       handler: apiBeside(
         agentRoutes({
-          options: this.#options,
+          options: this.options,
           conduits: this.#conduits,
           events: this.#events,
           files: this.#files,

@@ -25,17 +25,16 @@ export interface DrainSteps {
 
 /** Idempotent. */
 export class AgentDrain {
-  readonly #steps: DrainSteps;
-  readonly #timers: Timers;
   readonly #finished = Promise.withResolvers<void>();
   #state: "running" | "draining" | "closed" = "running";
   #deadline: Timer | undefined;
   #quiet: Timer | undefined;
   readonly #successor: SuccessorWait;
 
-  constructor(steps: DrainSteps, timers: Timers) {
-    this.#steps = steps;
-    this.#timers = timers;
+  constructor(
+    private readonly steps: DrainSteps,
+    private readonly timers: Timers,
+  ) {
     this.#successor = new SuccessorWait(timers, () => {
       if (this.#quiet === undefined) this.loadChanged();
     });
@@ -55,9 +54,9 @@ export class AgentDrain {
   begin(timeoutMs: number): void {
     if (this.#state !== "running") return;
     this.#state = "draining";
-    this.#steps.announce();
+    this.steps.announce();
     if (timeoutMs === 0) return this.now("the agent is stopping");
-    this.#deadline = this.#timers.after(
+    this.#deadline = this.timers.after(
       timeoutMs,
       () => this.now(`the agent stopped after ${timeoutMs / 1000} s of grace`),
     );
@@ -75,9 +74,9 @@ export class AgentDrain {
     if (this.#state !== "draining") return;
     this.#quiet?.cancel();
     this.#quiet = undefined;
-    if (this.#steps.load() > 0) return;
-    this.#quiet = this.#timers.after(
-      this.#steps.isLinked() ? QUIET_MS : 0,
+    if (this.steps.load() > 0) return;
+    this.#quiet = this.timers.after(
+      this.steps.isLinked() ? QUIET_MS : 0,
       () => {
         this.#quiet = undefined;
         if (!this.#successor.isOn) this.now("the agent has drained");
@@ -92,7 +91,7 @@ export class AgentDrain {
     this.#deadline?.cancel();
     this.#quiet?.cancel();
     this.#successor.set(0);
-    this.#steps.close(reason);
+    this.steps.close(reason);
     this.#finished.resolve();
   }
 }

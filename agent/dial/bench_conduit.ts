@@ -34,8 +34,6 @@ const PATTERN = new Uint8Array(64 * 1024);
 
 export class BenchConduit implements Conduit {
   readonly datagrams = false;
-  readonly #host: BenchHost;
-  readonly #onOver: () => void;
   readonly #lifetime: Timer;
   readonly #request = new BenchLineReader();
   readonly #outbox = new PooledQueue();
@@ -51,9 +49,11 @@ export class BenchConduit implements Conduit {
   #state: "open" | "callerEnded" | "closed" = "open";
 
   /** @param onOver Called once, when the connection is over. */
-  constructor(host: BenchHost, timers: Timers, onOver: () => void) {
-    this.#host = host;
-    this.#onOver = onOver;
+  constructor(
+    private readonly host: BenchHost,
+    timers: Timers,
+    private readonly onOver: () => void,
+  ) {
     this.#lifetime = timers.after(BENCH_LIFETIME_MS, () =>
       this.reset(
         `a bench connection lasts ${BENCH_LIFETIME_MS / 1000} s at most`,
@@ -83,7 +83,7 @@ export class BenchConduit implements Conduit {
       return chunk.length;
     }
     this.#service = service;
-    this.#outbox.push(benchAnswer(this.#host));
+    this.#outbox.push(benchAnswer(this.host));
     this.#schedule();
     const rest = chunk.subarray(line.taken);
     return line.taken + (rest.length > 0 ? this.#serve(service, rest) : 0);
@@ -189,7 +189,7 @@ export class BenchConduit implements Conduit {
     this.#state = "closed";
     this.#lifetime.cancel();
     this.#outbox.clear();
-    this.#onOver();
+    this.onOver();
     this.#events?.onClose(end);
   }
 }

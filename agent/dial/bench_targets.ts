@@ -29,19 +29,15 @@ import { BenchConduit } from "./bench_conduit.ts";
 export const BENCH_CONDUITS_MAX = 128;
 
 export class BenchTargets {
-  readonly #host: BenchHost;
-  readonly #timers: Timers;
   readonly #connectionsMax: number;
   #open = 0;
 
   /** @param options.connectionsMax 0: this agent is not to be measured. */
   constructor(
-    host: BenchHost,
-    timers: Timers,
+    private readonly host: BenchHost,
+    private readonly timers: Timers,
     options: { readonly connectionsMax?: number } = {},
   ) {
-    this.#host = host;
-    this.#timers = timers;
     this.#connectionsMax = options.connectionsMax ?? BENCH_CONDUITS_MAX;
   }
 
@@ -76,7 +72,7 @@ export class BenchTargets {
     }
     this.#open++;
     return Promise.resolve(
-      new BenchConduit(this.#host, this.#timers, () => {
+      new BenchConduit(this.host, this.timers, () => {
         this.#open--;
       }),
     );

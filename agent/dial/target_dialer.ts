@@ -75,14 +75,12 @@ export interface TargetDialerOptions {
 }
 
 export class TargetDialer {
-  readonly #options: TargetDialerOptions;
   /** One for all conduits: idle ones are many, and each should cost little. */
   readonly #conduitObserver: ConduitObserver;
   #load = 0;
 
-  constructor(options: TargetDialerOptions) {
+  constructor(private readonly options: TargetDialerOptions) {
     const { observer } = options;
-    this.#options = options;
     this.#conduitObserver = {
       received: (bytes) => observer.received(bytes),
       sent: (bytes) => observer.sent(bytes),
@@ -124,7 +122,7 @@ export class TargetDialer {
     id: ConnectionId,
     traceId?: string,
   ): PendingDial {
-    const { connect, begin, clock, log, conduits } = this.#options;
+    const { connect, begin, clock, log, conduits } = this.options;
     const record = begin?.(target, id);
     const startMs = record?.startMs ?? clock.now();
     const controller = new AbortController();
@@ -153,7 +151,7 @@ export class TargetDialer {
           return abandon(conduit, "the caller gave up");
         }
         const openedMs = clock.now();
-        this.#options.observer.connected(openedMs - startMs, traceId);
+        this.options.observer.connected(openedMs - startMs, traceId);
         const counter = this.#conduitObserver;
         const recorded = record?.observing(counter) ?? counter;
         const observer = log?.wants() === true
@@ -172,8 +170,8 @@ export class TargetDialer {
         record?.failed(failure);
         log?.failed(failure, facts, startMs);
         conduits?.dialFailed();
-        this.#options.failed?.(failure, facts);
-        this.#options.observer.failed(failure.reason);
+        this.options.failed?.(failure, facts);
+        this.options.observer.failed(failure.reason);
         answer.failed(failure);
       },
     );
@@ -191,7 +189,7 @@ export class TargetDialer {
 
   #changeLoad(change: 1 | -1): void {
     this.#load += change;
-    this.#options.loadChanged();
+    this.options.loadChanged();
   }
 }
 

@@ -102,11 +102,7 @@ export function hasUsableIdentity(root: string): boolean {
 }
 
 export class AgentState {
-  readonly root: string;
-
-  private constructor(root: string) {
-    this.root = root;
-  }
+  private constructor(readonly root: string) {}
 
   /**
    * Opens a directory that is an agent's, or makes an empty one.

@@ -79,7 +79,6 @@ interface Opened {
  * is a sentence then, each time, until it can.
  */
 export class FollowedIdentity implements NodeIdentity {
-  readonly #options: FollowedIdentityOptions;
   #opening: Promise<Opened> | undefined;
   #opened: Opened | undefined;
   #isStopped = false;
@@ -88,9 +87,7 @@ export class FollowedIdentity implements NodeIdentity {
   #problem: string | undefined;
   #asking: Promise<void> | undefined;
 
-  constructor(options: FollowedIdentityOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: FollowedIdentityOptions) {}
 
   /** Why certificates keep this node from servers now, if they do. */
   get problem(): string | undefined {
@@ -121,7 +118,7 @@ export class FollowedIdentity implements NodeIdentity {
       if (this.#isStopped) return this.stop();
       const { identity } = this.#opened;
       await identity.ready();
-      if (this.#options.isBrief) await identity.renewDue();
+      if (this.options.isBrief) await identity.renewDue();
     } catch (error) {
       if (this.#opened === undefined) this.#opening = undefined;
       this.#problem = messageOf(error);
@@ -169,7 +166,7 @@ export class FollowedIdentity implements NodeIdentity {
   }
 
   async #open(): Promise<Opened> {
-    const { stateDirectory, servers, log, proxyEnv: proxy } = this.#options;
+    const { stateDirectory, servers, log, proxyEnv: proxy } = this.options;
     // Loaded when wanted: making requests for certificates is a lot of code.
     const { AgentIdentity } = await import("./agent_identity.ts");
     const identity = await AgentIdentity.open({ stateDirectory }, {

@@ -61,14 +61,10 @@ export interface IdentityCallsOptions {
 }
 
 export class IdentityCalls {
-  readonly #options: IdentityCallsOptions;
-
-  constructor(options: IdentityCallsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: IdentityCallsOptions) {}
 
   get servers(): readonly ServerAddress[] {
-    return this.#options.servers;
+    return this.options.servers;
   }
 
   /**
@@ -87,9 +83,9 @@ export class IdentityCalls {
     const csr = await signingRequest(keys);
     const software = `tunnel/${VERSION}`;
     const request = JoinRequest.encode({ token, node, csr, software });
-    return await this.#options.serverAddresses.connect(async (place) => {
+    return await this.options.serverAddresses.connect(async (place) => {
       const to = {
-        ...this.#options.connect,
+        ...this.options.connect,
         ...place,
         serverName: TUNNEL_SERVER_NAME,
         timeoutMs: CONNECT_TIMEOUT_MS,
@@ -147,7 +143,7 @@ export class IdentityCalls {
     credentials: TlsMaterial,
     use: (call: UnaryCaller) => Promise<Result>,
   ): Promise<Result> {
-    const { serverAddresses, connect } = this.#options;
+    const { serverAddresses, connect } = this.options;
     return serverAddresses.connect((place) =>
       withCaller({
         connect: {

@@ -67,7 +67,6 @@ export interface RenewalObserver {
 }
 
 export class Renewer {
-  readonly #options: RenewerOptions;
   readonly #backoff: Backoff;
   #held: HeldCertificate;
   #authorities: readonly CertificateFacts[];
@@ -85,8 +84,7 @@ export class Renewer {
   #running: Promise<void> | undefined;
   #isStopped = true;
 
-  constructor(options: RenewerOptions) {
-    this.#options = options;
+  constructor(private readonly options: RenewerOptions) {
     const { random, certificate, authorities } = options;
     this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
     this.#held = { facts: certificate, share: random() };
@@ -124,7 +122,7 @@ export class Renewer {
       this.#held = {
         facts: certificate,
         ...(isNewer ? { obtained: this.#moment() } : {}),
-        share: this.#options.random(),
+        share: this.options.random(),
       };
       this.#settled();
     }
@@ -142,7 +140,7 @@ export class Renewer {
   replace(): boolean {
     if (this.#replaceMs !== undefined) return false;
     const { elapsedMs: lastMs = -Infinity } = this.#held.obtained ?? {};
-    this.#replaceMs = Math.max(this.#options.timers.now(), lastMs + DOUBT_MS);
+    this.#replaceMs = Math.max(this.options.timers.now(), lastMs + DOUBT_MS);
     if (!this.#isStopped) this.#look();
     return true;
   }
@@ -194,12 +192,12 @@ export class Renewer {
   }
 
   #moment(): ClockReading {
-    const { timers, now } = this.#options;
+    const { timers, now } = this.options;
     return { wallMs: now(), elapsedMs: timers.now() };
   }
 
   #expectReissue(): void {
-    const { timers, random } = this.#options;
+    const { timers, random } = this.options;
     if (isOfFirst(this.#held.facts, this.#authorities)) {
       this.#reissueMs = undefined;
     } else {
@@ -222,7 +220,7 @@ export class Renewer {
     );
     if (waitMs > 0) {
       const lookMs = Math.min(waitMs, LOOK_MS);
-      this.#timer = this.#options.timers.after(lookMs, () => this.#look());
+      this.#timer = this.options.timers.after(lookMs, () => this.#look());
       return;
     }
     this.#renewBySchedule(at);
@@ -231,8 +229,8 @@ export class Renewer {
   #renewBySchedule(at: ClockReading): void {
     const isExpired = hasExpired(this.#held, at);
     this.#run(isExpired ? "proof" : "certificate").catch((error) => {
-      const retryMs = this.#retryMs! - this.#options.timers.now();
-      this.#options.observer.failed(sentenceOf(error), retryMs);
+      const retryMs = this.#retryMs! - this.options.timers.now();
+      this.options.observer.failed(sentenceOf(error), retryMs);
     });
   }
 
@@ -240,7 +238,7 @@ export class Renewer {
   #run(means: RenewalMeans): Promise<void> {
     return this.#running ??= this.#renew(means).catch((error) => {
       const isRefused = isDefinite(error);
-      const now = this.#options.timers.now();
+      const now = this.options.timers.now();
       this.#refusal = isRefused ? { error, sinceMs: now } : undefined;
       this.#retryMs = now +
         (isRefused ? REFUSED_RETRY_MS : this.#backoff.nextMs());
@@ -252,7 +250,7 @@ export class Renewer {
   }
 
   async #renew(means: RenewalMeans): Promise<void> {
-    const { renew, random, observer } = this.#options;
+    const { renew, random, observer } = this.options;
     let used = means;
     let renewed: Renewed;
     try {

@@ -163,15 +163,12 @@ interface Known {
  * of their own are off by years, and would find every lease expired.
  */
 export class ServerLeases {
-  readonly #options: ServerLeasesOptions;
   readonly #known = new Map<string, Known>();
   #isSynced = false;
   /** What was said of their number last. */
   #told = 1;
 
-  constructor(options: ServerLeasesOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: ServerLeasesOptions) {}
 
   /**
    * Servers that hold a lease, at least one.
@@ -180,7 +177,7 @@ export class ServerLeases {
    */
   get count(): number | undefined {
     if (!this.#isSynced) return undefined;
-    const now = this.#options.clock.now();
+    const now = this.options.clock.now();
     let count = 0;
     for (const { endMs } of this.#known.values()) if (endMs > now) count++;
     return Math.max(1, count);
@@ -204,14 +201,14 @@ export class ServerLeases {
     if (count === undefined || count === this.#told) return;
     const areMore = count > this.#told;
     this.#told = count;
-    this.#options.onChanged(areMore);
+    this.options.onChanged(areMore);
   }
 
   #note(change: ObjectChange<Lease>): void {
     const { object } = change;
     const key = objectKeyOf(object);
     if (change.type === "removed") return void this.#known.delete(key);
-    const { clock, wallClock } = this.#options;
+    const { clock, wallClock } = this.options;
     const renewed = object.spec?.renewTime ?? object.spec?.acquireTime ?? "";
     const known = this.#known.get(key);
     if (known?.renewed === renewed) return;

@@ -114,7 +114,6 @@ type State =
   | { readonly kind: "stopped" };
 
 export class AddressLinks {
-  readonly #options: AddressLinksOptions;
   #state: State = { kind: "satisfied" };
   /** Whose other address this is. */
   #alias: HeldServer | undefined;
@@ -128,20 +127,19 @@ export class AddressLinks {
   /** Since when it leads nowhere, and what went wrong. */
   #trouble: { sinceMs: number; failures: number; problem?: string };
 
-  constructor(options: AddressLinksOptions) {
-    this.#options = options;
+  constructor(private readonly options: AddressLinksOptions) {
     this.#trouble = { sinceMs: options.timers.now(), failures: 0 };
   }
 
   /** As people know it. */
   get address(): string {
-    return this.#options.address;
+    return this.options.address;
   }
 
   /** It leads to no server now, and should. */
   get isLost(): boolean {
     return !this.#hasServer && this.#alias === undefined &&
-      this.#options.learned?.isCovered() !== true;
+      this.options.learned?.isCovered() !== true;
   }
 
   /** What is to be said of it while it is lost; nothing, else. */
@@ -171,7 +169,7 @@ export class AddressLinks {
 
   /** Somebody says that a server is here, and that is long ago. */
   #isStrangeSince(lastMs: number): boolean {
-    const { learned, timers } = this.#options;
+    const { learned, timers } = this.options;
     return learned !== undefined && timers.now() - lastMs > ANSWERED_MS;
   }
 
@@ -185,7 +183,7 @@ export class AddressLinks {
    * which differs from agent to agent as all learn it at once.
    */
   startAfter(delayMs: number): void {
-    const { waits, timers } = this.#options;
+    const { waits, timers } = this.options;
     this.#saidMs = timers.now();
     this.#hasFailed = false;
     waits.saidAnew();
@@ -202,7 +200,7 @@ export class AddressLinks {
    */
   reconsider(isNews: boolean): void {
     if (this.#alias?.isComing === false) this.#alias = undefined;
-    if (isNews) this.#options.waits.news();
+    if (isNews) this.options.waits.news();
     const state = this.#state;
     if (state.kind !== "waiting" && state.kind !== "satisfied") return;
     const goal = this.#goal();
@@ -220,7 +218,7 @@ export class AddressLinks {
    */
   hurry(): void {
     const state = this.#state;
-    const { waits, timers } = this.#options;
+    const { waits, timers } = this.options;
     if (state.kind === "waiting") {
       if (state.goal === "search" || state.goal === "look") return;
       state.timer.cancel();
@@ -239,14 +237,14 @@ export class AddressLinks {
   }
 
   async #attempt(goal: Goal): Promise<void> {
-    const { timers } = this.#options;
+    const { timers } = this.options;
     const attempt: Attempt = {
       sinceMs: timers.now(),
       controller: new AbortController(),
     };
     this.#state = { kind: "connecting", goal, attempt };
     try {
-      const link = await this.#options.connect({
+      const link = await this.options.connect({
         claim: (name, carrier) => this.#claim(attempt, name, carrier),
         closed: (reason) => {
           attempt.closedReason ??= reason;
@@ -254,13 +252,13 @@ export class AddressLinks {
         },
         draining: (spreadMs) => {
           attempt.isDraining = true;
-          this.#options.waits.spread(spreadMs, timers.now());
+          this.options.waits.spread(spreadMs, timers.now());
           if (attempt.link !== undefined) this.#drains(attempt.link);
         },
         peers: (news) => {
           attempt.news = news;
           if (attempt.link !== undefined) {
-            this.#options.told(attempt.link, news);
+            this.options.told(attempt.link, news);
           }
         },
         doubted: (isDoubted) => {
@@ -287,7 +285,7 @@ export class AddressLinks {
   /** An attempt was given up for a new one. */
   #again(): void {
     if (this.#isOver()) return;
-    this.#options.waits.hurry();
+    this.options.waits.hurry();
     const goal = this.#goal();
     if (goal === undefined) this.#state = { kind: "satisfied" };
     else this.#wait(goal, this.#soonMs());
@@ -295,15 +293,15 @@ export class AddressLinks {
 
   /** A whole site may have its network back at once. */
   #soonMs(): number {
-    return this.#options.waits.lostMs(false);
+    return this.options.waits.lostMs(false);
   }
 
   #claim(attempt: Attempt, name: ServerName, carrier: Carrier): boolean {
     this.#isBalancer ||= this.#lastServerId !== undefined &&
       this.#lastServerId !== name.serverId;
     this.#lastServerId = name.serverId;
-    this.#answeredMs = this.#options.timers.now();
-    const { held } = this.#options;
+    this.#answeredMs = this.options.timers.now();
+    const { held } = this.options;
     attempt.claim = held.claim(name, carrier);
     if (attempt.claim !== undefined) return true;
     attempt.duplicateOf = held.find(name);
@@ -311,7 +309,7 @@ export class AddressLinks {
   }
 
   #linked(link: ServerLink, attempt: Attempt): void {
-    const { held, waits, timers, observer } = this.#options;
+    const { held, waits, timers, observer } = this.options;
     if (this.#state.kind === "stopped") {
       attempt.claim?.release();
       return link.close("the agent is stopping");
@@ -328,29 +326,29 @@ export class AddressLinks {
     else if (this.#state.kind !== "forgotten") {
       this.#state = { kind: "satisfied" };
     }
-    this.#options.changed("linked");
-    if (attempt.news !== undefined) this.#options.told(link, attempt.news);
+    this.options.changed("linked");
+    if (attempt.news !== undefined) this.options.told(link, attempt.news);
   }
 
   /** The server that answered has all the links that it can use. */
   #duplicate(server: HeldServer): void {
     if (this.#isOver()) return;
-    const { waits } = this.#options;
+    const { waits } = this.options;
     if (this.#hasServer || server.isComing) {
       waits.answered();
       if (!this.#hasServer) this.#alias = server;
       this.#aim(this.#goal());
     } else {
       // It is going: its successor is not there yet.
-      const nowMs = this.#options.timers.now();
+      const nowMs = this.options.timers.now();
       this.#wait(this.#goal() ?? "server", waits.successorMs(nowMs));
     }
-    this.#options.changed("other");
+    this.options.changed("other");
   }
 
   #failed(goal: Goal, reason: string, error?: unknown): void {
     if (this.#isOver()) return;
-    const { waits, timers, observer } = this.#options;
+    const { waits, timers, observer } = this.options;
     // Where it led to before, it leads no more.
     this.#alias = undefined;
     this.#hasFailed = true;
@@ -366,11 +364,11 @@ export class AddressLinks {
     if (next === undefined) this.#state = { kind: "satisfied" };
     else this.#wait(next, retryMs);
     observer.failed(reason, retryMs, error, this.address);
-    this.#options.changed("other");
+    this.options.changed("other");
   }
 
   #lost(link: ServerLink, reason: string): void {
-    const { held, timers, observer, waits } = this.#options;
+    const { held, timers, observer, waits } = this.options;
     const sinceMs = held.remove(link);
     if (sinceMs === undefined) return;
     observer.lost(link, reason);
@@ -391,33 +389,33 @@ export class AddressLinks {
       if (goal === undefined) this.#state = { kind: "satisfied" };
       else this.#wait(goal, retryMs);
     }
-    this.#options.changed("lost");
+    this.options.changed("lost");
   }
 
   /** Another one may be better, while this one keeps what it carries. */
   #doubts(link: ServerLink, isDoubted: boolean): void {
-    if (this.#options.held.doubts(link, isDoubted)) {
-      this.#options.changed("other");
+    if (this.options.held.doubts(link, isDoubted)) {
+      this.options.changed("other");
     }
   }
 
   #drains(link: ServerLink): void {
-    if (this.#options.held.drains(link)) this.#options.changed("lost");
+    if (this.options.held.drains(link)) this.options.changed("lost");
   }
 
   get #hasServer(): boolean {
-    return this.#options.held.live.some((server) => server.isLiveBy(this));
+    return this.options.held.live.some((server) => server.isLiveBy(this));
   }
 
   /** There is a server here, and it is going. */
   get #isServerGoing(): boolean {
-    return [...this.#options.held.servers].some(({ owners }) =>
+    return [...this.options.held.servers].some(({ owners }) =>
       owners.has(this)
     );
   }
 
   get #isExplained(): boolean {
-    const { learned, isExplained } = this.#options;
+    const { learned, isExplained } = this.options;
     // A server that is said to be here, where another one answers, is not.
     if (learned !== undefined) return learned.servers() < 2;
     return !this.#isBalancer && isExplained();
@@ -425,11 +423,11 @@ export class AddressLinks {
 
   /** Nothing: there is peace. */
   #goal(): Goal | undefined {
-    const { held, isShort } = this.#options;
+    const { held, isShort } = this.options;
     if (this.isLost) return this.#isServerGoing ? "successor" : "server";
     if (held.lacksLinksBy(this)) return "links";
     // It is a few servers': there is nobody else to be found.
-    const { learned } = this.#options;
+    const { learned } = this.options;
     if (learned !== undefined) {
       return learned.isCovered() ? undefined : "search";
     }
@@ -443,7 +441,7 @@ export class AddressLinks {
   }
 
   #waitMs(goal: Goal): number {
-    const { waits } = this.#options;
+    const { waits } = this.options;
     switch (goal) {
       // Further links to this server are no search: the server that answers next is
       // probably the same one, and if not, the wait comes then.
@@ -452,7 +450,7 @@ export class AddressLinks {
       case "server":
         return waits.lostMs(false);
       case "successor":
-        return waits.successorMs(this.#options.timers.now());
+        return waits.successorMs(this.options.timers.now());
       case "search":
         return waits.searchMs(this.#isExplained);
       case "look":
@@ -461,11 +459,11 @@ export class AddressLinks {
   }
 
   #wait(goal: Goal, delayMs: number): void {
-    const timer = this.#options.timers.after(
+    const timer = this.options.timers.after(
       delayMs,
       () => unawaited("link", this.#attempt(goal)),
     );
-    const untilMs = this.#options.timers.now() + delayMs;
+    const untilMs = this.options.timers.now() + delayMs;
     this.#state = { kind: "waiting", goal, timer, untilMs };
   }
 

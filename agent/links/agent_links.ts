@@ -172,7 +172,6 @@ export interface LinksView {
 }
 
 export class AgentLinks {
-  readonly #options: AgentLinksOptions;
   readonly #held: HeldLinks;
   readonly #given: readonly AddressLinks[];
   readonly #servers: LearnedServers;
@@ -185,8 +184,7 @@ export class AgentLinks {
   /** How many servers the one that answered last says there are. */
   #reported = 1;
 
-  constructor(options: AgentLinksOptions) {
-    this.#options = options;
+  constructor(private readonly options: AgentLinksOptions) {
     this.#held = new HeldLinks(options.linksPerServer);
     this.#given = options.addresses.map((address) => this.#of(address));
     this.#servers = new LearnedServers(options.learned?.known);
@@ -259,7 +257,7 @@ export class AgentLinks {
 
   /** What servers say of servers has changed: addresses come and go with it. */
   #learn(before: ServersByAddress = new Map()): void {
-    const { learned, addresses, random } = this.#options;
+    const { learned, addresses, random } = this.options;
     if (this.#isOver || learned === undefined) return;
     const { servers } = this.#servers;
     const given = new Set(addresses.map(({ name }) => name));
@@ -313,7 +311,7 @@ export class AgentLinks {
     this.#learn(before);
     this.#changed("linked");
     if (haveSameKeys(before, this.#servers.servers)) return;
-    this.#options.learned?.changed?.(
+    this.options.learned?.changed?.(
       [...this.#servers.servers.values()].flat(),
     );
   }
@@ -323,7 +321,7 @@ export class AgentLinks {
     learned?: AddressLinksOptions["learned"],
   ): AddressLinks {
     const { timers, random, intervalMs, intervalCapMs, observer } =
-      this.#options;
+      this.options;
     const waits = new RetryWaits({
       random,
       searchCapMs: intervalCapMs,
@@ -335,7 +333,7 @@ export class AgentLinks {
       held: this.#held,
       waits,
       timers,
-      isShort: () => this.#options.forever || this.#missing > 0,
+      isShort: () => this.options.forever || this.#missing > 0,
       isExplained: () => this.#promising >= this.#missing,
       ...learned === undefined ? {} : { learned },
       told: (link, news) => this.#told(link, news),
@@ -372,11 +370,11 @@ export class AgentLinks {
   #suspect(serverId: string): void {
     if (this.#suspects.has(serverId)) return;
     if (this.#addressesOf(serverId).length < 2) return;
-    const timer = this.#options.timers.after(ONE_ID_MS, () => {
+    const timer = this.options.timers.after(ONE_ID_MS, () => {
       const addresses = this.#addressesOf(serverId);
       if (addresses.length < 2) return void this.#suspects.delete(serverId);
       // Reported once, and remembered: only a person can change it.
-      this.#options.observer.haveOneId?.(serverId, addresses);
+      this.options.observer.haveOneId?.(serverId, addresses);
     });
     this.#suspects.set(serverId, timer);
   }
@@ -403,11 +401,11 @@ export class AgentLinks {
   }
 
   get #wanted(): number {
-    return this.#options.serversWanted?.(this.#reported) ?? this.#reported;
+    return this.options.serversWanted?.(this.#reported) ?? this.#reported;
   }
 
   #count(): void {
-    this.#options.observer.counted(this.#held.linked, this.#wanted);
+    this.options.observer.counted(this.#held.linked, this.#wanted);
   }
 }
 

@@ -15,8 +15,6 @@ import type { AgentOptions } from "../options.ts";
 const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);
 
 export class Announcement {
-  readonly #options: Pick<AgentOptions, "services" | "liveServices">;
-  readonly #log: Log;
   /** What servers were sent last. */
   #announced: readonly AnnouncedService[];
   /** What servers do not take of it, as it was logged last. */
@@ -24,17 +22,15 @@ export class Announcement {
   readonly #problems = new Map<string, string>();
 
   constructor(
-    options: Pick<AgentOptions, "services" | "liveServices">,
-    log: Log,
+    private readonly options: Pick<AgentOptions, "services" | "liveServices">,
+    private readonly log: Log,
   ) {
-    this.#options = options;
-    this.#log = log;
     this.#announced = this.services;
   }
 
   /** What is to be announced now. */
   get services(): readonly AnnouncedService[] {
-    const { services, liveServices } = this.#options;
+    const { services, liveServices } = this.options;
     return liveServices?.() ?? services ?? NO_SERVICES;
   }
 
@@ -60,7 +56,7 @@ export class Announcement {
     this.#problems.clear();
     for (const { service, reason } of refused) {
       this.#problems.set(service, reason);
-      this.#log.warn(`the server does not take ${service}: ${reason}`, {
+      this.log.warn(`the server does not take ${service}: ${reason}`, {
         code: "TUN610",
       });
     }
@@ -73,7 +69,7 @@ export class Announcement {
 
   /** A link cannot say it. */
   unheard(serverId: string): void {
-    this.#log.warn(
+    this.log.warn(
       "the services of --announce are not announced: the link speaks " +
         "Konnectivity's protocol, which has no word for them",
       { code: "TUN411", server: serverId },

@@ -124,13 +124,10 @@ class UnwantedServerError extends LinkError {
 }
 
 export class Connector {
-  readonly #options: ConnectorOptions;
   readonly #foreignPings = new ForeignPings();
   #linkIndex = 0;
 
-  constructor(options: ConnectorOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: ConnectorOptions) {}
 
   /**
    * @param signal Gives up, as long as the server was not reached.
@@ -140,8 +137,8 @@ export class Connector {
     events: AttemptEvents,
     signal?: AbortSignal,
   ): Promise<ServerLink> {
-    const token = await this.#options.token?.() ?? "";
-    return await this.#options.openStream(
+    const token = await this.options.token?.() ?? "";
+    return await this.options.openStream(
       this.#alpn(),
       (stream) =>
         new Promise<ServerLink>((resolve, reject) => {
@@ -155,7 +152,7 @@ export class Connector {
   }
 
   #hello(token: string, services: readonly AnnouncedService[]): AgentHello {
-    const { agentId, identifiers, instanceId = "" } = this.#options;
+    const { agentId, identifiers, instanceId = "" } = this.options;
     return {
       version: LINK_VERSION,
       software: `tunnel/${VERSION}`,
@@ -170,11 +167,11 @@ export class Connector {
   }
 
   get #services(): readonly AnnouncedService[] {
-    return this.#options.services?.() ?? NO_SERVICES;
+    return this.options.services?.() ?? NO_SERVICES;
   }
 
   #alpn(): string[] {
-    const { carriers, alpnProtocols } = this.#options;
+    const { carriers, alpnProtocols } = this.options;
     return [
       ...carriers.includes("streams") ? [STREAMS_ALPN] : [],
       ...carriers.includes("packets") ? [...alpnProtocols, HTTP2_ALPN] : [],
@@ -183,7 +180,7 @@ export class Connector {
 
   /** HTTP/2's server is the agent here: the tunnel's server calls it. */
   #serveStreams(stream: Stream, token: string, pending: PendingLink): void {
-    const { timers, onDial, observer, keepaliveMs } = this.#options;
+    const { timers, onDial, observer, keepaliveMs } = this.options;
     const services = this.#services;
     let told: AgentControl | undefined;
     const link = serveStreamsAgent({
@@ -192,7 +189,7 @@ export class Connector {
       join,
       timers,
       observer,
-      messageBytesMax: this.#options.messageBytesMax,
+      messageBytesMax: this.options.messageBytesMax,
       decline: (hello) => pending.decline(hello, "streams"),
       onServerHello: (hello, control) => {
         told = control;
@@ -232,10 +229,10 @@ export class Connector {
       settings: {
         maxFrameSize: LARGE_FRAME_SIZE,
         maxConcurrentStreams: LINK_CONDUITS_MAX,
-        ...this.#options.linkSettings,
+        ...this.options.linkSettings,
       },
       limits: LINK_LIMITS,
-      receiveBudget: this.#options.receiveBudget,
+      receiveBudget: this.options.receiveBudget,
       events: {
         onStream: (stream) => router.accept(stream),
         onDoubt: (isDoubted) => pending.doubted(isDoubted),
@@ -263,26 +260,26 @@ export class Connector {
       case "peer-addresses":
         return pending.peers(event);
       case "ca-bundle": {
-        const taken = this.#options.onAuthorities?.(event.pem)
+        const taken = this.options.onAuthorities?.(event.pem)
           .then((trusted) => control?.trusts(trusted));
         if (taken !== undefined) unawaited("identity", taken);
         return;
       }
       case "service-refusals":
-        return this.#options.onServicesRefused?.(event.refused);
+        return this.options.onServicesRefused?.(event.refused);
       case "duplicate-identity":
-        return this.#options.onDuplicate?.(event.message);
+        return this.options.onDuplicate?.(event.message);
     }
   }
 
   #callPackets(stream: Stream, token: string, pending: PendingLink): void {
     const { timers, agentId, identifiers, onDial, observer, keepaliveMs } =
-      this.#options;
-    const { instanceId } = this.#options;
+      this.options;
+    const { instanceId } = this.options;
     const connection = openClientConnection(stream, {
       timers,
       keepalive: this.#foreignPings.keepalive(keepaliveMs),
-      receiveBudget: this.#options.receiveBudget,
+      receiveBudget: this.options.receiveBudget,
       events: {
         onDoubt: (isDoubted) => pending.doubted(isDoubted),
         onClosed: (end) => {
@@ -301,12 +298,12 @@ export class Connector {
       identifiers: formatIdentifiers(identifiers),
       token,
       ...(instanceId === undefined ? {} : { instanceId }),
-      authority: this.#options.authority,
+      authority: this.options.authority,
       scheme: "https",
       onDial,
       timers,
       observer,
-      messageBytesMax: this.#options.messageBytesMax,
+      messageBytesMax: this.options.messageBytesMax,
       onServerInfo: (serverId, serverCount, isOurs, servers) => {
         const unwanted = pending.decline({ serverId }, "packets");
         if (unwanted !== undefined) {
@@ -314,10 +311,10 @@ export class Connector {
           link.close(unwanted.message);
           return connection.shutdown(unwanted.message);
         }
-        const hasOfferedStreams = this.#options.carriers.includes("streams");
-        if (isOurs && hasOfferedStreams) this.#options.fellBack(serverId);
+        const hasOfferedStreams = this.options.carriers.includes("streams");
+        if (isOurs && hasOfferedStreams) this.options.fellBack(serverId);
         if (isOurs) connection.keepAlive(linkKeepalive(keepaliveMs));
-        if (this.#services.length > 0) this.#options.notAnnounced?.(serverId);
+        if (this.#services.length > 0) this.options.notAnnounced?.(serverId);
         pending.succeed({
           serverId,
           serverCount,
@@ -362,55 +359,48 @@ const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);
 
 /** A link that is being made, until it is handed over. */
 class PendingLink {
-  readonly #resolve: (link: ServerLink) => void;
-  readonly #reject: (error: LinkError) => void;
-  readonly #events: AttemptEvents;
   #state: "pending" | "open" | "over" = "pending";
 
   constructor(
-    resolve: (link: ServerLink) => void,
-    reject: (error: LinkError) => void,
-    events: AttemptEvents,
-  ) {
-    this.#resolve = resolve;
-    this.#reject = reject;
-    this.#events = events;
-  }
+    private readonly resolve: (link: ServerLink) => void,
+    private readonly reject: (error: LinkError) => void,
+    private readonly events: AttemptEvents,
+  ) {}
 
   /** The server has said who it is. @returns Why no link to it is wanted. */
   decline(server: ServerName, carrier: Carrier): LinkError | undefined {
-    return this.#state !== "pending" || this.#events.claim(server, carrier)
+    return this.#state !== "pending" || this.events.claim(server, carrier)
       ? undefined
       : new UnwantedServerError("this server is linked already");
   }
 
   /** The server is going. */
   drains(spreadMs: number): void {
-    if (this.#state === "open") this.#events.draining(spreadMs);
+    if (this.#state === "open") this.events.draining(spreadMs);
   }
 
   /** The server says where servers are. */
   peers(news: PeerNews): void {
-    if (this.#state === "open") this.#events.peers?.(news);
+    if (this.#state === "open") this.events.peers?.(news);
   }
 
   /** The server owes a sign of life, or has given one. */
   doubted(isDoubted: boolean): void {
-    if (this.#state === "open") this.#events.doubted(isDoubted);
+    if (this.#state === "open") this.events.doubted(isDoubted);
   }
 
   succeed(link: ServerLink): void {
     if (this.#state !== "pending") return;
     this.#state = "open";
-    this.#resolve(link);
+    this.resolve(link);
   }
 
   /** The first reason counts: what follows are its consequences. */
   over(reason: string, error: LinkError = new LinkError(reason)): void {
     const before = this.#state;
     this.#state = "over";
-    if (before === "pending") this.#reject(error);
-    if (before === "open") this.#events.closed(reason);
+    if (before === "pending") this.reject(error);
+    if (before === "open") this.events.closed(reason);
   }
 
   /**

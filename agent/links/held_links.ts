@@ -80,12 +80,9 @@ export class HeldServer {
 }
 
 export class HeldLinks {
-  readonly #linksPerServer: number;
   readonly #servers = new Map<string, HeldServer>();
 
-  constructor(linksPerServer: number) {
-    this.#linksPerServer = linksPerServer;
-  }
+  constructor(private readonly linksPerServer: number) {}
 
   /** Servers with a link, by id. */
   get linked(): number {
@@ -208,7 +205,7 @@ export class HeldLinks {
 
   /** One stream carries everything in the packets carrier: a second is useless. */
   #capacity(carrier: Carrier): number {
-    return carrier === "streams" ? this.#linksPerServer : 1;
+    return carrier === "streams" ? this.linksPerServer : 1;
   }
 
   #tidy(server: HeldServer): void {

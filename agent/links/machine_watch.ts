@@ -32,14 +32,12 @@ export interface MachineWatchOptions {
 }
 
 export class MachineWatch {
-  readonly #options: MachineWatchOptions;
   readonly #network: { close(): void } | undefined;
   readonly #lapses: LapseWatch;
   readonly #bucket: TokenBucket;
   #gathering: Timer | undefined;
 
-  constructor(options: MachineWatchOptions) {
-    this.#options = options;
+  constructor(private readonly options: MachineWatchOptions) {
     const { timers, wallClock, listen = NetworkChanges.listen } = options;
     this.#bucket = new TokenBucket(CHANGES, timers.now());
     this.#network = listen(() => this.#gather());
@@ -59,7 +57,7 @@ export class MachineWatch {
   }
 
   #gather(): void {
-    const { timers, changed } = this.#options;
+    const { timers, changed } = this.options;
     this.#gathering ??= timers.after(GATHER_MS, () => {
       this.#gathering = undefined;
       if (this.#bucket.spend(timers.now())) changed("the network has changed");

@@ -230,8 +230,6 @@ export const OUTAGE_MS = 10_000;
  * again unchanged is for the log to gather, for each address by itself.
  */
 export class AttemptLog {
-  readonly #log: Log;
-  readonly #clock: Clock;
   /** By address, the refusal that was logged last. */
   readonly #refusals = new Map<string, string>();
   /** Since when there is no link; `undefined` while there is one. */
@@ -241,9 +239,7 @@ export class AttemptLog {
   /** Links that came: what fails behind one is news. */
   #links = 0;
 
-  constructor(log: Log, clock: Clock) {
-    this.#log = log;
-    this.#clock = clock;
+  constructor(private readonly log: Log, private readonly clock: Clock) {
     this.#unlinkedMs = clock.now();
   }
 
@@ -256,11 +252,11 @@ export class AttemptLog {
   /** @param servers How many are linked now. */
   counted(servers: number): void {
     if (servers === 0) {
-      this.#unlinkedMs ??= this.#clock.now();
+      this.#unlinkedMs ??= this.clock.now();
       return;
     }
     if (this.#isOutage) {
-      this.#log.warn(`a server is linked again, after ${this.#outageText}`, {
+      this.log.warn(`a server is linked again, after ${this.#outageText}`, {
         code: "TUN407",
       });
     }
@@ -280,14 +276,14 @@ export class AttemptLog {
     if (isDefinite(error) && this.#refusals.get(address) !== reason) {
       this.#refusals.set(address, reason);
       const code = tunnelCodeOf(error) ?? "TUN404";
-      return this.#log.warn(line, { code }, key);
+      return this.log.warn(line, { code }, key);
     }
     this.#isOutage ||= this.#unlinkedForMs >= OUTAGE_MS;
     if (!this.#isOutage) {
       const code = tunnelCodeOf(error) ?? "TUN403";
-      return this.#log.event(line, { code }, key);
+      return this.log.event(line, { code }, key);
     }
-    this.#log.warn(
+    this.log.warn(
       `no server is linked for ${this.#outageText}: ${line}`,
       { code: "TUN402" },
       key,
@@ -296,7 +292,7 @@ export class AttemptLog {
 
   get #unlinkedForMs(): number {
     const sinceMs = this.#unlinkedMs;
-    return sinceMs === undefined ? 0 : this.#clock.now() - sinceMs;
+    return sinceMs === undefined ? 0 : this.clock.now() - sinceMs;
   }
 
   get #outageText(): string {

@@ -49,7 +49,6 @@ export interface ProxyDrainSteps {
 
 /** Idempotent. */
 export class ProxyDrain {
-  readonly #steps: ProxyDrainSteps;
   readonly #timers: Timers;
   readonly #log: Log;
   readonly #finished = Promise.withResolvers<void>();
@@ -60,10 +59,9 @@ export class ProxyDrain {
   readonly #successor: SuccessorWait;
 
   constructor(
-    steps: ProxyDrainSteps,
+    private readonly steps: ProxyDrainSteps,
     { timers, log }: { readonly timers: Timers; readonly log: Log },
   ) {
-    this.#steps = steps;
     this.#timers = timers;
     this.#log = log;
     this.#successor = new SuccessorWait(timers, () => {});
@@ -87,7 +85,7 @@ export class ProxyDrain {
     if (this.#state !== "running") return;
     this.#state = "draining";
     this.#log.info(
-      `${why}: draining, ${textOf(this.#steps.load)}, at most ` +
+      `${why}: draining, ${textOf(this.steps.load)}, at most ` +
         `${timeoutMs / 1000} s; who comes is served`,
     );
     this.#wait(timeoutMs);
@@ -103,9 +101,9 @@ export class ProxyDrain {
     if (this.#state !== "running" && this.#state !== "draining") return;
     this.#state = "leaving";
     this.#successor.set(0);
-    this.#steps.retire();
+    this.steps.retire();
     this.#log.info(
-      `handed over to process ${pid}: ${textOf(this.#steps.load)} may go on, ` +
+      `handed over to process ${pid}: ${textOf(this.steps.load)} may go on, ` +
         `at most ${timeoutMs / 1000} s`,
     );
     this.#wait(timeoutMs);
@@ -119,17 +117,17 @@ export class ProxyDrain {
   #close(reason: string, lastMs: number): void {
     // Who came last has less time than was said.
     if (this.#state === "closed") {
-      return unawaited("proxy", this.#steps.close(reason, lastMs));
+      return unawaited("proxy", this.steps.close(reason, lastMs));
     }
     this.#state = "closed";
     this.#deadline?.cancel();
     this.#look?.cancel();
     this.#successor.set(0);
-    const { connections, sessions } = this.#steps.load;
+    const { connections, sessions } = this.steps.load;
     const cut = connections + sessions === 0
       ? ""
       : `; ${textOf({ connections, sessions })} cut off`;
-    this.#steps.close(reason, lastMs).then(() => {
+    this.steps.close(reason, lastMs).then(() => {
       this.#log.info(`ended: ${reason}${cut}`);
       this.#finished.resolve();
     }, this.#finished.reject);
@@ -151,7 +149,7 @@ export class ProxyDrain {
 
   /** Clients that come may still be served, so nothing says which is the last one. */
   #lookNow(): void {
-    const { connections, sessions } = this.#steps.load;
+    const { connections, sessions } = this.steps.load;
     const isOver = connections === 0 && !this.#successor.isOn &&
       (this.#state === "draining" || sessions === 0);
     if (!isOver) {

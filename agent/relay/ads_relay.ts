@@ -75,7 +75,6 @@ export interface AdsRelayOptions {
 }
 
 export class AdsRelay {
-  readonly #options: AdsRelayOptions;
   readonly #listener: BoundListener;
   readonly #channel: Channel;
   readonly #programs = new Set<Connection>();
@@ -83,8 +82,7 @@ export class AdsRelay {
   #isClosed = false;
 
   /** @throws {ListenError} */
-  constructor(options: AdsRelayOptions) {
-    this.#options = options;
+  constructor(private readonly options: AdsRelayOptions) {
     this.#channel = new Channel({
       upstream: options.upstream,
       timers: systemTimers,
@@ -121,7 +119,7 @@ export class AdsRelay {
 
   #accept(conn: Stream): void {
     if (this.#programs.size >= PROGRAMS_MAX) {
-      this.#options.log.warn(
+      this.options.log.warn(
         `Cannot relay discovery for more than ${PROGRAMS_MAX} programs at once`,
         { code: "TUN715" },
       );
@@ -222,7 +220,7 @@ export class AdsRelay {
   }
 
   #metadata(): Metadata {
-    const { connectAddress, moreConnect = 0 } = this.#options;
+    const { connectAddress, moreConnect = 0 } = this.options;
     return new Metadata({
       [RELAY_FIELD]: "1",
       ...(connectAddress === undefined

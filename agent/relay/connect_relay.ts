@@ -45,7 +45,6 @@ export interface ConnectRelayOptions {
 }
 
 export class ConnectRelay {
-  readonly #options: ConnectRelayOptions;
   readonly #listener: BoundListener;
   /** At the same port of other addresses of loopback. */
   readonly #more: readonly BoundListener[];
@@ -53,8 +52,7 @@ export class ConnectRelay {
   #isShut = false;
 
   /** @throws {ListenError} */
-  constructor(options: ConnectRelayOptions) {
-    this.#options = options;
+  constructor(private readonly options: ConnectRelayOptions) {
     this.#listener = this.#listen(options.listen);
     this.#more = [...this.#listenMore()];
   }
@@ -63,7 +61,7 @@ export class ConnectRelay {
     return listenTcp(at, {
       onConnection: (conn) =>
         unawaited("socket", this.#accept(conn), () => conn.close()),
-      onProblem: (line) => this.#options.log.warn(line, { code: "TUN414" }),
+      onProblem: (line) => this.options.log.warn(line, { code: "TUN414" }),
     });
   }
 
@@ -119,20 +117,20 @@ export class ConnectRelay {
       timers: systemTimers,
       dial: ({ target, node, id, trace, takeEarlyData }, answer) =>
         relayDial(
-          this.#options.dialer,
+          this.options.dialer,
           { target, node, id, trace, takeEarlyData },
           answer,
         ),
       join,
       refused: (status, message) =>
-        this.#options.log.event(
+        this.options.log.event(
           `CONNECT refused with ${status}: ${message}`,
           {},
           message,
         ),
       closed: () => {
         this.#clients.delete(client);
-        this.#options.loadChanged?.();
+        this.options.loadChanged?.();
       },
     });
   }

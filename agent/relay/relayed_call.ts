@@ -23,18 +23,17 @@ import {
 } from "../../proto/grpc/status.ts";
 
 export class RelayedCall implements ServerCallEvents {
-  readonly #program: ServerCall;
   readonly #toServer: ByteRelay;
   #toProgram: ByteRelay | undefined;
   #server: ClientCall | undefined;
   #isOver = false;
-  readonly #onOver: () => void;
 
   /** @param onOver Called once. */
-  constructor(program: ServerCall, onOver: () => void) {
-    this.#program = program;
+  constructor(
+    private readonly program: ServerCall,
+    private readonly onOver: () => void,
+  ) {
     this.#toServer = new ByteRelay(program);
-    this.#onOver = onOver;
   }
 
   get isOver(): boolean {
@@ -44,7 +43,7 @@ export class RelayedCall implements ServerCallEvents {
   /** What the call to the server is to tell. */
   readonly events: ClientCallEvents = {
     onMetadata: (metadata) => {
-      if (!this.#isOver) this.#program.sendMetadata(plain(metadata));
+      if (!this.#isOver) this.program.sendMetadata(plain(metadata));
     },
     onBody: (chunk) => {
       if (this.#isOver) this.#server!.consumed(chunk.length);
@@ -55,7 +54,7 @@ export class RelayedCall implements ServerCallEvents {
       if (lost) return this.fail(lossOf(status));
       // Behind the last message: it may be the one that says why.
       this.#toProgram!.endWith(() => {
-        if (this.#over()) this.#program.finish(status, plain(trailers));
+        if (this.#over()) this.program.finish(status, plain(trailers));
       });
     },
   };
@@ -64,14 +63,14 @@ export class RelayedCall implements ServerCallEvents {
   open(server: ClientCall): void {
     this.#server = server;
     this.#toProgram = new ByteRelay(server);
-    this.#toProgram.open(this.#program);
+    this.#toProgram.open(this.program);
     this.#toServer.open(server);
   }
 
   /** Ends the program's call now; nothing of the server's comes any more. */
   fail(status: Status): void {
     if (!this.#over()) return;
-    this.#program.abort(status);
+    this.program.abort(status);
     this.#server?.cancel();
   }
 
@@ -95,7 +94,7 @@ export class RelayedCall implements ServerCallEvents {
   #over(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;
-    this.#onOver();
+    this.onOver();
     return true;
   }
 }
@@ -127,14 +126,11 @@ const NO_HEAD = new Uint8Array(0);
  * stalls stalls its sender and nobody else.
  */
 export class ByteRelay {
-  readonly #from: Pick<CallBody, "consumed">;
   #to: Pick<CallBody, "room" | "sendFrame" | "awaitRoom"> | undefined;
   readonly #queue: Uint8Array[] = [];
   #ending: (() => void) | undefined;
 
-  constructor(from: Pick<CallBody, "consumed">) {
-    this.#from = from;
-  }
+  constructor(private readonly from: Pick<CallBody, "consumed">) {}
 
   /** Bytes that wait. */
   get waiting(): number {
@@ -189,7 +185,7 @@ export class ByteRelay {
       to.sendFrame(NO_HEAD, chunk.subarray(sent, sent + size));
       sent += size;
     }
-    if (sent > 0) this.#from.consumed(sent);
+    if (sent > 0) this.from.consumed(sent);
     return sent;
   }
 }

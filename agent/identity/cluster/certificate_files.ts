@@ -43,19 +43,15 @@ export type StoredCertificate =
   | { readonly kind: "damaged"; readonly why: string };
 
 export class CertificateFiles {
-  readonly #directory: string;
-  readonly #component: string;
-  readonly #now: () => number;
-
   /**
    * @param component Such as `yurttunnel-agent`; begins every name.
    * @param now Milliseconds since 1970.
    */
-  constructor(directory: string, component: string, now: () => number) {
-    this.#directory = directory;
-    this.#component = component;
-    this.#now = now;
-  }
+  constructor(
+    private readonly directory: string,
+    private readonly component: string,
+    private readonly now: () => number,
+  ) {}
 
   /** Chain and key in one, PEM; there once something was kept. */
   get current(): string {
@@ -71,8 +67,8 @@ export class CertificateFiles {
   async open(): Promise<void> {
     const mode = 0o700;
     await inWords(
-      this.#directory,
-      () => Deno.mkdir(this.#directory, { recursive: true, mode }),
+      this.directory,
+      () => Deno.mkdir(this.directory, { recursive: true, mode }),
     );
   }
 
@@ -113,17 +109,17 @@ export class CertificateFiles {
     chain: readonly CertificateFacts[],
     keys: CryptoKeyPair,
   ): Promise<void> {
-    const date = new Date(this.#now()).toISOString()
+    const date = new Date(this.now()).toISOString()
       .replace(/\.\d+Z$/, "").replaceAll(/[T:]/g, "-");
-    const dated = `${this.#component}-${date}.pem`;
+    const dated = `${this.component}-${date}.pem`;
     const pem = chain.map(({ pem }) => pem).join("") +
       await exportPrivateKey(keys.privateKey);
-    await replaceFile(`${this.#directory}/${dated}`, pem);
+    await replaceFile(`${this.directory}/${dated}`, pem);
     const updated = this.#path("updated.pem");
     await removeFile(updated);
     await Deno.symlink(dated, updated);
     await Deno.rename(updated, this.current);
-    await syncDirectory(this.#directory);
+    await syncDirectory(this.directory);
     await removeFile(this.#pending);
     await this.#removeOld();
   }
@@ -174,7 +170,7 @@ export class CertificateFiles {
   }
 
   #path(name: string): string {
-    return `${this.#directory}/${this.#component}-${name}`;
+    return `${this.directory}/${this.component}-${name}`;
   }
 
   #damaged({ message }: Error): StoredCertificate {
@@ -183,14 +179,14 @@ export class CertificateFiles {
 
   async #removeOld(): Promise<void> {
     const dated: string[] = [];
-    for await (const { name } of Deno.readDir(this.#directory)) {
-      const rest = name.startsWith(`${this.#component}-`)
-        ? name.slice(this.#component.length + 1)
+    for await (const { name } of Deno.readDir(this.directory)) {
+      const rest = name.startsWith(`${this.component}-`)
+        ? name.slice(this.component.length + 1)
         : "";
       if (/^\d{4}(?:-\d{2}){5}\.pem$/.test(rest)) dated.push(name);
     }
     for (const name of dated.sort().slice(0, -KEPT)) {
-      await removeFile(`${this.#directory}/${name}`);
+      await removeFile(`${this.directory}/${name}`);
     }
   }
 }

@@ -84,7 +84,6 @@ export interface CsrCertificateOptions {
 }
 
 export class CsrCertificate {
-  readonly #options: CsrCertificateOptions;
   readonly #stopping = new AbortController();
   readonly #first = Promise.withResolvers<void>();
   #held: HeldCertificate | undefined;
@@ -95,9 +94,7 @@ export class CsrCertificate {
   #madeKeys = false;
   #running: Promise<void> | undefined;
 
-  constructor(options: CsrCertificateOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: CsrCertificateOptions) {}
 
   /** Whether a certificate was ever had. */
   get hasAny(): boolean {
@@ -130,7 +127,7 @@ export class CsrCertificate {
   }
 
   async #run(): Promise<void> {
-    const { timers, random, observer } = this.#options;
+    const { timers, random, observer } = this.options;
     await this.#load();
     await supervise<string>({
       timers,
@@ -156,7 +153,7 @@ export class CsrCertificate {
     if (waitMs > 0) return { afterMs: Math.min(waitMs, LOOK_MS) };
     if (this.#problem === NOT_ASKED) {
       this.#problem = "the API server has not answered yet";
-      this.#options.observer.asking();
+      this.options.observer.asking();
     }
     await this.#obtain();
     run.succeeded();
@@ -164,7 +161,7 @@ export class CsrCertificate {
   }
 
   async #load(): Promise<void> {
-    const { files, spec, observer, random } = this.#options;
+    const { files, spec, observer, random } = this.options;
     const stored = await files.read();
     if (stored.kind === "none") return;
     if (stored.kind === "damaged") {
@@ -184,7 +181,7 @@ export class CsrCertificate {
   #hold(held: HeldCertificate): void {
     this.#held = held;
     if (hasExpired(held, this.#moment())) return;
-    this.#options.onKept();
+    this.options.onKept();
     this.#first.resolve();
   }
 
@@ -194,7 +191,7 @@ export class CsrCertificate {
   }
 
   async #obtain(): Promise<void> {
-    const { files, request, random, observer } = this.#options;
+    const { files, request, random, observer } = this.options;
     const { keys, isNew } = await files.pendingKeys();
     this.#madeKeys ||= isNew;
     let chain: readonly CertificateFacts[];
@@ -230,7 +227,7 @@ export class CsrCertificate {
   }
 
   #moment(): ClockReading {
-    const { timers, now } = this.#options;
+    const { timers, now } = this.options;
     return { wallMs: now(), elapsedMs: timers.now() };
   }
 }

@@ -32,8 +32,6 @@ import { ServiceDiscovery } from "./service_discovery.ts";
 
 export class KubernetesIdentity implements LinkIdentity {
   readonly serverName?: string;
-  readonly #options: KubernetesIdentityOptions;
-  readonly #log: Log;
   readonly #store: CertificateFiles;
   readonly #client: LateClient;
   readonly #bootstrap: LateClient | undefined;
@@ -43,11 +41,12 @@ export class KubernetesIdentity implements LinkIdentity {
   /** What is in the file of authorities. */
   #authorities = "";
 
-  private constructor(options: KubernetesIdentityOptions, log: Log) {
+  private constructor(
+    private readonly options: KubernetesIdentityOptions,
+    private readonly log: Log,
+  ) {
     const { api, bootstrap, serverName, discovery } = options;
     const { spec, directory, component } = options.certificate;
-    this.#options = options;
-    this.#log = log;
     if (serverName !== undefined) this.serverName = serverName;
     this.#store = new CertificateFiles(directory, component, Date.now);
     this.#client = new LateClient(api, systemTimers);
@@ -103,7 +102,7 @@ export class KubernetesIdentity implements LinkIdentity {
   /** For TLS, when `first` has resolved. */
   get files(): CredentialFiles {
     const { current, authorities } = this.#store;
-    const ca = this.#options.caFile ?? authorities;
+    const ca = this.options.caFile ?? authorities;
     return { cert: current, key: current, ca };
   }
 
@@ -166,7 +165,7 @@ export class KubernetesIdentity implements LinkIdentity {
   }
 
   async #keepAuthorities(): Promise<void> {
-    if (this.#options.caFile !== undefined) return;
+    if (this.options.caFile !== undefined) return;
     const pem = await this.#authority();
     if (pem === this.#authorities) return;
     await this.#store.keepAuthorities(pem);
@@ -199,7 +198,7 @@ export class KubernetesIdentity implements LinkIdentity {
       this.#credentials?.reload();
     } catch (error) {
       if (!(error instanceof CredentialsError)) throw error;
-      this.#log.error(`${error.message}; the ones in use stay`, {
+      this.log.error(`${error.message}; the ones in use stay`, {
         code: "TUN315",
       });
     }

@@ -62,15 +62,13 @@ export interface ServiceDiscoveryOptions extends DiscoveryOptions {
 }
 
 export class ServiceDiscovery {
-  readonly #options: ServiceDiscoveryOptions;
   readonly #services: ListWatch<Service>;
   #last: readonly ServerAddress[] = [];
   /** The last warning: one is enough for a row of the same. */
   #warned = "";
 
-  constructor(options: ServiceDiscoveryOptions) {
+  constructor(private readonly options: ServiceDiscoveryOptions) {
     const { client, namespace, name, timers, random } = options;
-    this.#options = options;
     this.#services = new ListWatch({
       client,
       path: pathOf(SERVICES, { namespace }),
@@ -120,7 +118,7 @@ export class ServiceDiscovery {
   }
 
   get #what(): string {
-    const { namespace, name } = this.#options;
+    const { namespace, name } = this.options;
     return `Service ${namespace}/${name}`;
   }
 
@@ -135,7 +133,7 @@ export class ServiceDiscovery {
   }
 
   async #find(): Promise<readonly ServerAddress[]> {
-    const { portName, isInside } = this.#options;
+    const { portName, isInside } = this.options;
     const service = await this.#read();
     if (service === undefined) {
       throw new ConnectError(
@@ -157,7 +155,7 @@ export class ServiceDiscovery {
   }
 
   async #read(): Promise<Service | undefined> {
-    const { client, namespace, name } = this.#options;
+    const { client, namespace, name } = this.options;
     if (!this.#services.isStale) {
       return this.#services.objects.get(`${namespace}/${name}`);
     }
@@ -173,7 +171,7 @@ export class ServiceDiscovery {
 
   async #nodes(): Promise<readonly Node[] | string> {
     try {
-      const { items } = await this.#options.client.get<ObjectList<Node>>(
+      const { items } = await this.options.client.get<ObjectList<Node>>(
         pathOf(NODES),
         {
           ...request(),
@@ -191,13 +189,13 @@ export class ServiceDiscovery {
     const isSame = JSON.stringify(addresses) === JSON.stringify(this.#last);
     this.#last = addresses;
     this.#warned = "";
-    if (!isSame) this.#options.observer.moved(addresses);
+    if (!isSame) this.options.observer.moved(addresses);
   }
 
   #warn(message: string): void {
     if (message === this.#warned) return;
     this.#warned = message;
-    this.#options.observer.warn(message);
+    this.options.observer.warn(message);
   }
 }
 

@@ -68,39 +68,32 @@ export interface Collision {
 }
 
 export class LocalAddressBook {
-  readonly #addresses: LocalAddresses;
-  readonly #kept: ReservedNumbers;
   /** Ports that use the address of their service. */
   readonly #users = new Map<string, Set<string>>();
-  readonly #onCollision: (collision: Collision) => void;
 
   /**
    * @param kept Numbers of an earlier life.
    * @param onCollision A name makes a number that another one has.
    */
   constructor(
-    addresses: LocalAddresses,
-    kept: ReservedNumbers = new ReservedNumbers(),
-    onCollision: (collision: Collision) => void = () => {},
-  ) {
-    this.#addresses = addresses;
-    this.#kept = kept;
-    this.#onCollision = onCollision;
-  }
+    private readonly addresses: LocalAddresses,
+    private readonly kept: ReservedNumbers = new ReservedNumbers(),
+    private readonly onCollision: (collision: Collision) => void = () => {},
+  ) {}
 
   /** Whose address it would be, but for another's; absent: it has its own. */
   displacedBy({ key, service }: Pick<PlacedPort, "key" | "service">):
     | string
     | undefined {
-    const range = numbersOf(this.#addresses);
+    const range = numbersOf(this.addresses);
     const owner = this.#ownerOf({ key, service });
     if (range === undefined || !this.#users.has(owner)) return undefined;
-    const holder = this.#kept.ownerOf(fnv1a(owner) % range.count);
+    const holder = this.kept.ownerOf(fnv1a(owner) % range.count);
     return holder === owner ? undefined : holder;
   }
 
   #ownerOf({ key, service }: Pick<PlacedPort, "key" | "service">): string {
-    return this.#addresses.kind === "virtual-ips" ? service : key;
+    return this.addresses.kind === "virtual-ips" ? service : key;
   }
 
   /**
@@ -110,7 +103,7 @@ export class LocalAddressBook {
    */
   place({ key, service, servicePort }: PlacedPort): ListenAddress | undefined {
     const { port, listen } = servicePort;
-    const addresses = this.#addresses;
+    const addresses = this.addresses;
     if (addresses.kind === "ports") {
       if (listen !== undefined) {
         this.release({ key, service });
@@ -152,11 +145,11 @@ export class LocalAddressBook {
     users?.delete(key);
     if (users === undefined || users.size > 0) return;
     this.#users.delete(owner);
-    this.#kept.leave(owner);
+    this.kept.leave(owner);
   }
 
   #take(owner: string, user: string, count: number): number | undefined {
-    const number = this.#kept.claim(owner) ?? this.#give(owner, count);
+    const number = this.kept.claim(owner) ?? this.#give(owner, count);
     if (number === undefined) return undefined;
     const users = this.#users.get(owner) ?? new Set();
     users.add(user);
@@ -169,22 +162,22 @@ export class LocalAddressBook {
     let number: number | undefined;
     for (let step = 0; step < count && number === undefined; step++) {
       const next = (start + step) % count;
-      const isFree = this.#kept.ownerOf(next) === undefined;
+      const isFree = this.kept.ownerOf(next) === undefined;
       if (isFree && !this.#isReserved(next)) number = next;
     }
     // The range is full: of what is kept for who is gone, the oldest goes.
-    number ??= this.#kept.reclaim((next) => !this.#isReserved(next));
+    number ??= this.kept.reclaim((next) => !this.#isReserved(next));
     if (number === undefined) return undefined;
-    const holder = this.#kept.ownerOf(start);
-    this.#kept.give(owner, number);
-    if (holder !== undefined) this.#onCollision({ owner, holder });
+    const holder = this.kept.ownerOf(start);
+    this.kept.give(owner, number);
+    if (holder !== undefined) this.onCollision({ owner, holder });
     return number;
   }
 
   /** Programs take these two for "this machine" and "everybody". */
   #isReserved(number: number): boolean {
-    if (this.#addresses.kind !== "virtual-ips") return false;
-    const address = this.#addresses.range.first + number;
+    if (this.addresses.kind !== "virtual-ips") return false;
+    const address = this.addresses.range.first + number;
     return address === 0x7f00_0001 || (address & 0xff) === 0 ||
       (address & 0xff) === 0xff;
   }

@@ -28,7 +28,6 @@ export class ReservedNumbers {
   readonly #owners = new Map<number, string>();
   /** Those that are gone, the longest gone first. */
   readonly #gone = new Set<string>();
-  readonly #now: () => number;
   /** Something is other than it was; set by the owner of the file. */
   onChanged: () => void = () => {};
 
@@ -38,9 +37,8 @@ export class ReservedNumbers {
    */
   constructor(
     kept: Iterable<ReservedNumber> = [],
-    now: () => number = Date.now,
+    private readonly now: () => number = Date.now,
   ) {
-    this.#now = now;
     const gone = [...kept].map((one) => ({
       ...one,
       goneMs: one.goneMs ?? now(),
@@ -88,7 +86,7 @@ export class ReservedNumbers {
   leave(owner: string): void {
     const known = this.#byOwner.get(owner);
     if (known === undefined || this.#gone.has(owner)) return;
-    this.#put({ ...known, goneMs: this.#now() });
+    this.#put({ ...known, goneMs: this.now() });
     this.#gone.add(owner);
     this.#forget();
     this.onChanged();
@@ -111,7 +109,7 @@ export class ReservedNumbers {
   }
 
   #forget(): void {
-    const oldestMs = this.#now() - GONE_MS;
+    const oldestMs = this.now() - GONE_MS;
     for (const owner of this.#gone) {
       const isOld = this.#byOwner.get(owner)!.goneMs! < oldestMs;
       if (!isOld && this.#gone.size <= GONE_MAX) return;

@@ -55,7 +55,6 @@ export interface AdsSourceOptions {
 
 export class AdsSource implements Source {
   readonly name = "discovery";
-  readonly #options: AdsSourceOptions;
   readonly #client: AdsClient<Content>;
   readonly #connection: AdsConnection<Content>;
   readonly #assembly = new ServiceAssembly();
@@ -66,8 +65,7 @@ export class AdsSource implements Source {
   #recalledMs: number | undefined;
   #isStopped = false;
 
-  constructor(options: AdsSourceOptions) {
-    this.#options = options;
+  constructor(private readonly options: AdsSourceOptions) {
     const { mode, node, timers, random, upstream, onSilentEnd } = options;
     this.#client = new AdsClient<Content>({
       mode,
@@ -90,7 +88,7 @@ export class AdsSource implements Source {
   }
 
   get status(): DiscoveryStatus {
-    const { node, mode, kept } = this.#options;
+    const { node, mode, kept } = this.options;
     const { state } = this.#connection;
     const { waiting } = this.#assembly;
     const { path, problem } = kept ?? {};
@@ -129,8 +127,8 @@ export class AdsSource implements Source {
     this.#isStopped = true;
     await this.#starting;
     await this.#connection.stop();
-    await this.#options.kept?.close();
-    this.#options.onStopped?.();
+    await this.options.kept?.close();
+    this.options.onStopped?.();
   }
 
   /**
@@ -143,7 +141,7 @@ export class AdsSource implements Source {
   }
 
   async #recall(): Promise<void> {
-    const { kept, log } = this.#options;
+    const { kept, log } = this.options;
     const remembered = await kept?.load();
     if (remembered === undefined || this.#isStopped) return;
     const { savedMs, resources } = remembered;
@@ -179,7 +177,7 @@ export class AdsSource implements Source {
         })),
       });
     });
-    this.#options.kept?.changed(() => this.#held());
+    this.options.kept?.changed(() => this.#held());
   }
 
   #answered(kind: ResourceKind, refusal: string | undefined): void {

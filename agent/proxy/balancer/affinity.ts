@@ -25,21 +25,17 @@ interface Visit {
 }
 
 export class AffinityTable {
-  readonly #clock: Clock;
-  readonly #clientsMax: number;
   /** Since the last visit. */
   ttlMs: number;
   /** By the client's IP address, the longest unseen first. */
   readonly #visits = new Map<string, Visit>();
 
   constructor(
-    clock: Clock,
+    private readonly clock: Clock,
     ttlMs: number,
-    clientsMax: number = AFFINITY_CLIENTS_MAX,
+    private readonly clientsMax: number = AFFINITY_CLIENTS_MAX,
   ) {
-    this.#clock = clock;
     this.ttlMs = ttlMs;
-    this.#clientsMax = clientsMax;
   }
 
   get size(): number {
@@ -51,7 +47,7 @@ export class AffinityTable {
     this.#forgetExpired();
     const visit = this.#visits.get(client);
     if (visit === undefined) return undefined;
-    visit.atMs = this.#clock.now();
+    visit.atMs = this.clock.now();
     this.#visits.delete(client);
     this.#visits.set(client, visit);
     return visit.backend;
@@ -59,7 +55,7 @@ export class AffinityTable {
 
   /** Clients, where each was sent to, and how long ago; the newest last. */
   *visits(): Generator<readonly [string, Backend, number]> {
-    const nowMs = this.#clock.now();
+    const nowMs = this.clock.now();
     for (const [client, { backend, atMs }] of this.#visits) {
       yield [client, backend, nowMs - atMs];
     }
@@ -68,11 +64,11 @@ export class AffinityTable {
   /** From now on `client` is sent to `backend`. */
   set(client: string, backend: Backend, agoMs = 0): void {
     this.#visits.delete(client);
-    this.#visits.set(client, { backend, atMs: this.#clock.now() - agoMs });
-    if (this.#visits.size <= this.#clientsMax) return;
+    this.#visits.set(client, { backend, atMs: this.clock.now() - agoMs });
+    if (this.#visits.size <= this.clientsMax) return;
     this.#forgetExpired();
     for (const longestUnseen of this.#visits.keys()) {
-      if (this.#visits.size <= this.#clientsMax) return;
+      if (this.#visits.size <= this.clientsMax) return;
       this.#visits.delete(longestUnseen);
     }
   }
@@ -85,7 +81,7 @@ export class AffinityTable {
   }
 
   #forgetExpired(): void {
-    const expired = this.#clock.now() - this.ttlMs;
+    const expired = this.clock.now() - this.ttlMs;
     for (const [client, { atMs }] of this.#visits) {
       if (atMs > expired) return;
       this.#visits.delete(client);

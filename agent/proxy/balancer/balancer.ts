@@ -81,7 +81,6 @@ const DEFAULT_POLICY: BalancerPolicy = {
 const NOBODY: ReadonlySet<Backend> = new Set();
 
 export class Balancer {
-  readonly #options: BalancerOptions;
   #policy = DEFAULT_POLICY;
   #strategy: BalancerStrategy;
   #affinity: AffinityTable | undefined;
@@ -91,8 +90,7 @@ export class Balancer {
   /** Whether those are of both families, so that one may be done without. */
   #isMixed = false;
 
-  constructor(options: BalancerOptions) {
-    this.#options = options;
+  constructor(private readonly options: BalancerOptions) {
     this.#strategy = createBalancerStrategy(
       DEFAULT_POLICY.balance,
       options.random,
@@ -111,7 +109,7 @@ export class Balancer {
 
   /** Clients that are sent back to where they were; absent: nobody keeps them. */
   get affinityClients(): number | undefined {
-    return this.#options.isShared ? undefined : this.#affinity?.size ?? 0;
+    return this.options.isShared ? undefined : this.#affinity?.size ?? 0;
   }
 
   get policy(): BalancerPolicy {
@@ -123,18 +121,18 @@ export class Balancer {
     if (policy.balance !== this.#policy.balance) {
       this.#strategy = createBalancerStrategy(
         policy.balance,
-        this.#options.random,
+        this.options.random,
       );
       this.#strategy.reset(this.#usable);
     }
     this.#policy = policy;
     const { affinity } = policy;
-    const hasTable = affinity.kind !== "none" && !this.#options.isShared;
+    const hasTable = affinity.kind !== "none" && !this.options.isShared;
     if (!hasTable) this.#affinity = undefined;
     else if (this.#affinity !== undefined) {
       this.#affinity.ttlMs = affinity.ttlMs;
     } else {this.#affinity = new AffinityTable(
-        this.#options.clock,
+        this.options.clock,
         affinity.ttlMs,
       );}
   }
@@ -181,8 +179,8 @@ export class Balancer {
     client: string,
     tried: ReadonlySet<Backend> = NOBODY,
   ): Backend | undefined {
-    const nowMs = this.#options.clock.now();
-    const lacking = this.#isMixed ? this.#options.families?.lacking : undefined;
+    const nowMs = this.options.clock.now();
+    const lacking = this.#isMixed ? this.options.families?.lacking : undefined;
     const isIn = (backend: Backend) =>
       !tried.has(backend) && backend.health !== "ill" &&
       !isEjected(backend, nowMs) &&
@@ -191,7 +189,7 @@ export class Balancer {
       const same = this.#affinity?.visit(client);
       if (same !== undefined && isIn(same)) return same;
     }
-    const byClient = this.#options.isShared === true &&
+    const byClient = this.options.isShared === true &&
       this.#policy.affinity.kind !== "none";
     const choose = (isIn: (backend: Backend) => boolean) =>
       byClient ? this.#ofClient(client, isIn) : this.#strategy.choose(isIn);
@@ -237,7 +235,7 @@ export class Balancer {
   }
 
   get #lacking(): Family | undefined {
-    return this.#isMixed ? this.#options.families?.lacking : undefined;
+    return this.#isMixed ? this.options.families?.lacking : undefined;
   }
 
   /** On this node, or else in its zone, where the service wants that. */
@@ -280,7 +278,7 @@ export class Balancer {
    * with them and can move should.
    */
   get deserted(): readonly Backend[] {
-    const nowMs = this.#options.clock.now();
+    const nowMs = this.options.clock.now();
     const isAnyWell = this.#usable.some((backend) =>
       backend.health === "well" && !isEjected(backend, nowMs)
     );
@@ -292,12 +290,12 @@ export class Balancer {
   /** A dial to `backend` failed. @returns Whether that ejects it. */
   failed(backend: Backend, problem: string): boolean {
     const { ejection = EJECTION } = this.#policy;
-    return noteFailure(backend, problem, this.#options.clock.now(), ejection);
+    return noteFailure(backend, problem, this.options.clock.now(), ejection);
   }
 
   /** `backend` can be dialed, by what else is seen. @returns Whether it was out. */
   recovered(backend: Backend): boolean {
-    const wasOut = isEjected(backend, this.#options.clock.now());
+    const wasOut = isEjected(backend, this.options.clock.now());
     noteRecovery(backend);
     return wasOut;
   }
@@ -309,7 +307,7 @@ export class Balancer {
 
   /** How long `backend` will be left out yet; 0: it is not ejected. */
   ejectedForMs({ ejectedUntilMs }: Backend): number {
-    return Math.max(0, ejectedUntilMs - this.#options.clock.now());
+    return Math.max(0, ejectedUntilMs - this.options.clock.now());
   }
 
   #keep(target: Target): Backend {

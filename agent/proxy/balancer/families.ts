@@ -33,23 +33,21 @@ export function familyOf(address: string): Family | undefined {
 }
 
 export class Families {
-  readonly #clock: Clock;
-  readonly #addresses: () => Iterable<string>;
   #lookedMs = -Infinity;
   #lacking: Family | undefined;
 
   /** @param addresses Of this machine's interfaces. */
-  constructor(clock: Clock, addresses: () => Iterable<string> = ownAddresses) {
-    this.#clock = clock;
-    this.#addresses = addresses;
-  }
+  constructor(
+    private readonly clock: Clock,
+    private readonly addresses: () => Iterable<string> = ownAddresses,
+  ) {}
 
   /** The one that is not here; absent: both are, or nobody knows. */
   get lacking(): Family | undefined {
-    const nowMs = this.#clock.now();
+    const nowMs = this.clock.now();
     if (nowMs - this.#lookedMs < LOOK_MS) return this.#lacking;
     this.#lookedMs = nowMs;
-    const own = new Set([...this.#addresses()].map(familyOf));
+    const own = new Set([...this.addresses()].map(familyOf));
     // A machine without any has lost its network for a while.
     if (own.has(4) === own.has(6)) return this.#lacking = undefined;
     return this.#lacking = own.has(4) ? 6 : 4;

@@ -8,12 +8,9 @@ import type { Backend } from "./backend.ts";
 import type { BalancerStrategy, Random } from "./strategy.ts";
 
 export class RandomChoice implements BalancerStrategy {
-  readonly #random: Random;
   #ring: readonly Backend[] = [];
 
-  constructor(random: Random) {
-    this.#random = random;
-  }
+  constructor(private readonly random: Random) {}
 
   reset(ring: readonly Backend[]): void {
     this.#ring = ring;
@@ -21,6 +18,6 @@ export class RandomChoice implements BalancerStrategy {
 
   choose(isWanted: (backend: Backend) => boolean): Backend | undefined {
     const wanted = this.#ring.filter(isWanted);
-    return wanted[Math.floor(this.#random() * wanted.length)];
+    return wanted[Math.floor(this.random() * wanted.length)];
   }
 }

@@ -12,17 +12,14 @@ import type { Backend } from "./backend.ts";
 import type { BalancerStrategy, Random } from "./strategy.ts";
 
 export class RoundRobin implements BalancerStrategy {
-  readonly #random: Random;
   #ring: readonly Backend[] = [];
   #next = 0;
 
-  constructor(random: Random) {
-    this.#random = random;
-  }
+  constructor(private readonly random: Random) {}
 
   reset(ring: readonly Backend[]): void {
     this.#ring = ring;
-    this.#next = Math.floor(this.#random() * ring.length);
+    this.#next = Math.floor(this.random() * ring.length);
   }
 
   get next(): Backend | undefined {

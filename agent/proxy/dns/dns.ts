@@ -65,13 +65,10 @@ export type DnsTransport = "udp" | "tcp";
 type Options = packet.OptAnswer | undefined;
 
 export class DnsResponder {
-  readonly #zone: DnsZone;
   /** Answers by code. */
   readonly counts = new Map<DnsCode, number>();
 
-  constructor(zone: DnsZone) {
-    this.#zone = zone;
-  }
+  constructor(private readonly zone: DnsZone) {}
 
   /** @returns `undefined` where there is nothing to be answered. */
   answer(
@@ -104,7 +101,7 @@ export class DnsResponder {
     if ((options?.ednsVersion ?? 0) > 0) return { ...EMPTY, code: "BADVERS" };
     if (!ASKABLE_CLASSES.has(asked.class ?? "IN")) return REFUSED;
     if (TRANSFERS.has(asked.type)) return REFUSED;
-    const found = this.#zone.find(asked.name, asker);
+    const found = this.zone.find(asked.name, asker);
     if (found.kind === "elsewhere") return REFUSED;
     const authority = this.#authority();
     if (found.kind === "unknown") {
@@ -127,7 +124,7 @@ export class DnsResponder {
       answers.flatMap((one) => one.type === "SRV" ? [one.data.target] : []),
     );
     return [...targets].flatMap((name) => {
-      const found = this.#zone.find(name, asker);
+      const found = this.zone.find(name, asker);
       return [
         ...recordsOf(found, { name, type: "A" }),
         ...recordsOf(found, { name, type: "AAAA" }),
@@ -144,7 +141,7 @@ export class DnsResponder {
       data: {
         mname: `ns.dns.${SERVICE_DOMAIN}`,
         rname: `hostmaster.${SERVICE_DOMAIN}`,
-        serial: this.#zone.version % 2 ** 32,
+        serial: this.zone.version % 2 ** 32,
         refresh: TTL_SECONDS,
         retry: TTL_SECONDS,
         expire: TTL_SECONDS,

@@ -163,18 +163,16 @@ function together(one: PortListener & Closing, other: Closing): PortListener {
 class Questions {
   readonly #conn: Socket;
   readonly #asker: DnsAsker;
-  readonly #timers: Timers;
   readonly #buffer = new Uint8Array(LENGTH_BYTES + QUESTION_BYTES_MAX);
   #filled = 0;
   #isClosed = false;
 
-  constructor(stream: Stream, timers: Timers) {
+  constructor(stream: Stream, private readonly timers: Timers) {
     this.#conn = new Socket(stream);
     this.#asker = {
       from: canonicalIp(hostOf(stream.remoteAddress)),
       asked: canonicalIp(hostOf(stream.localAddress)),
     };
-    this.#timers = timers;
   }
 
   async answer(answers: DnsAnswers): Promise<void> {
@@ -198,7 +196,7 @@ class Questions {
 
   /** Reads one and answers it. @returns Whether there may be more. */
   async #once(answers: DnsAnswers): Promise<boolean> {
-    const deadline = this.#timers.after(TCP_IDLE_MS, () => this.close());
+    const deadline = this.timers.after(TCP_IDLE_MS, () => this.close());
     try {
       if (!await this.#fill(LENGTH_BYTES)) return false;
       const length = (this.#buffer[0]! << 8) | this.#buffer[1]!;

@@ -55,16 +55,13 @@ const UNKNOWN: ZoneAnswer = { kind: "unknown" };
 const NOTHING: ZoneAnswer = { kind: "known", facts: [] };
 
 export class DnsZone {
-  readonly #proxy: Pick<Proxy, "catalog" | "served">;
   #index: ZoneIndex | undefined;
 
-  constructor(proxy: Pick<Proxy, "catalog" | "served">) {
-    this.#proxy = proxy;
-  }
+  constructor(private readonly proxy: Pick<Proxy, "catalog" | "served">) {}
 
   /** Counts changes of what is known. */
   get version(): number {
-    return this.#proxy.catalog.snapshot.version;
+    return this.proxy.catalog.snapshot.version;
   }
 
   /**
@@ -131,7 +128,7 @@ export class DnsZone {
   }
 
   #placesOf(service: string): readonly PortAddress[] {
-    const { catalog, served } = this.#proxy;
+    const { catalog, served } = this.proxy;
     const ports = catalog.snapshot.services.get(service)?.ports ?? [];
     return ports.flatMap(({ name, protocol }) => {
       const bound = served.get(portKey(service, name))?.listener.bound;
@@ -142,7 +139,7 @@ export class DnsZone {
   }
 
   get #services(): ZoneIndex {
-    const { snapshot } = this.#proxy.catalog;
+    const { snapshot } = this.proxy.catalog;
     if (this.#index?.snapshot !== snapshot) this.#index = indexOf(snapshot);
     return this.#index!;
   }

@@ -36,19 +36,17 @@ interface Known {
 }
 
 export class EndpointNames implements Resolver {
-  readonly #resolver: KeepingResolver;
-  readonly #timers: Timers;
   readonly #known = new Map<string, Known>();
   readonly #asking = new Map<string, Promise<readonly string[]>>();
 
-  constructor(resolver: KeepingResolver, timers: Timers) {
-    this.#resolver = resolver;
-    this.#timers = timers;
-  }
+  constructor(
+    private readonly resolver: KeepingResolver,
+    private readonly timers: Timers,
+  ) {}
 
   lookup(host: string): Promise<readonly string[]> {
     const known = this.#known.get(host);
-    if (known !== undefined && this.#timers.now() < known.freshUntilMs) {
+    if (known !== undefined && this.timers.now() < known.freshUntilMs) {
       return Promise.resolve(known.addresses);
     }
     const asking = this.#asking.get(host) ?? this.#ask(host);
@@ -56,7 +54,7 @@ export class EndpointNames implements Resolver {
   }
 
   #ask(host: string): Promise<readonly string[]> {
-    const asking = this.#resolver.find(host)
+    const asking = this.resolver.find(host)
       .then((found) => this.#keep(host, found))
       .finally(() => this.#asking.delete(host));
     this.#asking.set(host, asking);
@@ -66,7 +64,7 @@ export class EndpointNames implements Resolver {
   #keep(host: string, found: FoundAddresses): readonly string[] {
     const { addresses, freshForMs } = found;
     const freshMs = Math.max(freshForMs, FRESH_MS_MIN);
-    const freshUntilMs = this.#timers.now() + freshMs;
+    const freshUntilMs = this.timers.now() + freshMs;
     this.#known.delete(host);
     this.#known.set(host, { addresses, freshUntilMs });
     if (this.#known.size > NAMES_MAX) {
@@ -85,10 +83,10 @@ export class EndpointNames implements Resolver {
     return new Promise((resolve, reject) => {
       const giveUp = () => {
         // Those who come meanwhile need not wait as well.
-        known.freshUntilMs = this.#timers.now() + FRESH_MS_MIN;
+        known.freshUntilMs = this.timers.now() + FRESH_MS_MIN;
         resolve(known.addresses);
       };
-      const timer = this.#timers.after(NEWER_WITHIN_MS, giveUp);
+      const timer = this.timers.after(NEWER_WITHIN_MS, giveUp);
       asking.then((addresses) => {
         timer.cancel();
         resolve(addresses);

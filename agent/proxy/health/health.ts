@@ -27,9 +27,6 @@ import { EndpointDialError } from "../endpoints/endpoint_dialer.ts";
 type CheckContext = Pick<ProxyContext, "timers" | "random" | "dialer" | "log">;
 
 export class HealthChecks {
-  readonly #port: ProxiedPort;
-  readonly #context: CheckContext;
-  readonly #onDeserted: (backends: readonly Backend[]) => void;
   readonly #checks = new Map<Backend, BackendCheck>();
   #policy = "";
 
@@ -38,24 +35,20 @@ export class HealthChecks {
    *   and another one is well. Said after every check for which that is so.
    */
   constructor(
-    port: ProxiedPort,
-    context: CheckContext,
-    onDeserted: (backends: readonly Backend[]) => void,
-  ) {
-    this.#port = port;
-    this.#context = context;
-    this.#onDeserted = onDeserted;
-  }
+    private readonly port: ProxiedPort,
+    private readonly context: CheckContext,
+    private readonly onDeserted: (backends: readonly Backend[]) => void,
+  ) {}
 
   /** The service or its backends have changed. */
   update(): void {
-    const { health } = this.#port.policy;
+    const { health } = this.port.policy;
     const policy = JSON.stringify(health ?? null);
     if (policy !== this.#policy) this.stop();
     this.#policy = policy;
     if (health === undefined) return;
-    if (this.#port.protocol === "udp" && health.port === undefined) return;
-    const present = new Set(this.#port.balancer.backends);
+    if (this.port.protocol === "udp" && health.port === undefined) return;
+    const present = new Set(this.port.balancer.backends);
     for (const [backend, check] of this.#checks) {
       if (present.has(backend)) continue;
       check.stop();
@@ -63,8 +56,8 @@ export class HealthChecks {
     }
     for (const backend of present) {
       if (this.#checks.has(backend)) continue;
-      const check = new BackendCheck(this.#port, backend, health, {
-        context: this.#context,
+      const check = new BackendCheck(this.port, backend, health, {
+        context: this.context,
         onFinding: () => this.#leaveIll(),
       });
       this.#checks.set(backend, check);
@@ -79,9 +72,9 @@ export class HealthChecks {
   }
 
   #leaveIll(): void {
-    const deserted = this.#port.balancer.deserted
+    const deserted = this.port.balancer.deserted
       .filter(({ connections }) => connections > 0);
-    if (deserted.length > 0) this.#onDeserted(deserted);
+    if (deserted.length > 0) this.onDeserted(deserted);
   }
 }
 
@@ -99,9 +92,6 @@ interface CheckOwner {
 
 /** The checks of one backend, one after the other. */
 class BackendCheck {
-  readonly #port: ProxiedPort;
-  readonly #backend: Backend;
-  readonly #how: HealthCheck;
   readonly #context: CheckContext;
   readonly #onFinding: () => void;
   readonly #stopped = new AbortController();
@@ -110,14 +100,11 @@ class BackendCheck {
   #timer: Timer | undefined;
 
   constructor(
-    port: ProxiedPort,
-    backend: Backend,
-    how: HealthCheck,
+    private readonly port: ProxiedPort,
+    private readonly backend: Backend,
+    private readonly how: HealthCheck,
     { context, onFinding }: CheckOwner,
   ) {
-    this.#port = port;
-    this.#backend = backend;
-    this.#how = how;
     this.#context = context;
     this.#onFinding = onFinding;
   }
@@ -130,7 +117,7 @@ class BackendCheck {
   stop(): void {
     this.#stopped.abort();
     this.#timer?.cancel();
-    this.#backend.health = "unknown";
+    this.backend.health = "unknown";
   }
 
   /** A check that a slip of ours ended is tried again later. */
@@ -151,16 +138,16 @@ class BackendCheck {
     // A tenth more or less, so that a thousand checks do not stay in step.
     const spread = 0.9 + 0.2 * this.#context.random();
     this.#timer = this.#context.timers.after(
-      this.#how.intervalMs * spread,
+      this.how.intervalMs * spread,
       () => this.#checkNow(),
     );
   }
 
   /** One answer changes nothing yet, unless nothing was known before. */
   #apply(finding: Extract<Finding, { kind: "well" | "ill" }>): void {
-    const backend = this.#backend;
+    const backend = this.backend;
     const { health } = backend;
-    const { rise = HEALTH_RISE, fall = HEALTH_FALL } = this.#how;
+    const { rise = HEALTH_RISE, fall = HEALTH_FALL } = this.how;
     if (finding.kind === "ill") backend.lastError = finding.problem;
     this.#against = finding.kind === health ? 0 : this.#against + 1;
     const isEnough = health === "unknown" ||
@@ -178,26 +165,26 @@ class BackendCheck {
    * come to. Another port says that only when it was silent as well.
    */
   #takeBack(isWellAgain: boolean): void {
-    const { port } = this.#how;
-    const isAskedItself = this.#port.protocol === "tcp" &&
-      (port === undefined || port === this.#backend.target.port);
+    const { port } = this.how;
+    const isAskedItself = this.port.protocol === "tcp" &&
+      (port === undefined || port === this.backend.target.port);
     if (!isAskedItself && !isWellAgain) return;
-    if (!this.#port.balancer.recovered(this.#backend)) return;
+    if (!this.port.balancer.recovered(this.backend)) return;
     this.#context.log.event(
-      `${this.#port.key}: ${this.#backend.key} is back: its health check was ` +
+      `${this.port.key}: ${this.backend.key} is back: its health check was ` +
         "answered",
     );
   }
 
   async #ask(): Promise<Finding> {
-    const { timeoutMs } = this.#how;
+    const { timeoutMs } = this.how;
     let conduit: Conduit;
     const target = this.#target;
     try {
       conduit = await this.#context.dialer.dial(target, {
         protocol: "tcp",
         timeoutMs,
-        agentOnFailure: this.#port.policy.agentOnFailure ?? false,
+        agentOnFailure: this.port.policy.agentOnFailure ?? false,
         signal: this.#stopped.signal,
       });
     } catch (error) {
@@ -207,11 +194,11 @@ class BackendCheck {
         ? { kind: "ill", problem: error.message }
         : { kind: "unknown" };
     }
-    if (this.#how.kind === "tcp") {
+    if (this.how.kind === "tcp") {
       this.#closeGracefully(conduit);
       return { kind: "well" };
     }
-    const problem = await askHealth(conduit, this.#how, target, {
+    const problem = await askHealth(conduit, this.how, target, {
       timers: this.#context.timers,
       signal: this.#stopped.signal,
     });
@@ -219,14 +206,14 @@ class BackendCheck {
   }
 
   get #target(): Target {
-    const { target } = this.#backend;
-    const { port } = this.#how;
+    const { target } = this.backend;
+    const { port } = this.how;
     return port === undefined ? target : { ...target, port };
   }
 
   /** Ends in order: many servers log a reset as somebody's mistake. */
   #closeGracefully(conduit: Conduit): void {
-    const { timeoutMs } = this.#how;
+    const { timeoutMs } = this.how;
     const deadline = this.#context.timers.after(
       timeoutMs,
       () => conduit.reset("the health check is done"),
@@ -242,9 +229,9 @@ class BackendCheck {
 
   #tell(finding: Extract<Finding, { kind: "well" | "ill" }>): void {
     const { log } = this.#context;
-    const who = `${this.#port.key}: ${this.#backend.key}`;
+    const who = `${this.port.key}: ${this.backend.key}`;
     if (finding.kind === "ill") log.event(`${who} is ill: ${finding.problem}`);
     // The first time it is only what everybody hoped.
-    else if (this.#backend.health === "ill") log.event(`${who} is well again`);
+    else if (this.backend.health === "ill") log.event(`${who} is well again`);
   }
 }

@@ -40,7 +40,6 @@ export interface ServiceListenerOptions {
 }
 
 export class ServiceListener {
-  readonly #options: ServiceListenerOptions;
   readonly #backoff: Backoff;
   #wanted: ListenAddress | undefined;
   #opened:
@@ -52,8 +51,7 @@ export class ServiceListener {
   /** Tells an attempt that was overtaken by another one. */
   #attempt = 0;
 
-  constructor(options: ServiceListenerOptions) {
-    this.#options = options;
+  constructor(private readonly options: ServiceListenerOptions) {
     this.#backoff = new Backoff({
       capMs: BIND_RETRY_MS_MAX,
       random: options.random,
@@ -116,7 +114,7 @@ export class ServiceListener {
     if (this.#opened === undefined) return;
     const { at, listener } = this.#opened;
     this.#opened = undefined;
-    const { own, protocol } = this.#options;
+    const { own, protocol } = this.options;
     own.close(protocol, at, listener);
   }
 
@@ -128,7 +126,7 @@ export class ServiceListener {
       this.#problem = undefined;
       return;
     }
-    const { own, protocol } = this.#options;
+    const { own, protocol } = this.options;
     const free = own.whenFree(protocol, at);
     if (free !== undefined) {
       const next = free.then(() => {
@@ -138,7 +136,7 @@ export class ServiceListener {
     }
     let opening: Promise<PortListener> | PortListener;
     try {
-      opening = this.#options.open(at);
+      opening = this.options.open(at);
     } catch (error) {
       return this.#onFailure(error);
     }
@@ -154,10 +152,10 @@ export class ServiceListener {
   }
 
   #onOpen(at: ListenAddress, listener: PortListener): void {
-    const { log, name, own, protocol } = this.#options;
+    const { log, name, own, protocol } = this.options;
     this.#closeOpened();
     this.#opened = { at, listener };
-    this.#openedAtMs = this.#options.timers.now();
+    this.#openedAtMs = this.options.timers.now();
     const broken = listener.broken
       ?.then((why) => this.#onBroken(listener, why));
     if (broken !== undefined) unawaited("proxy", broken);
@@ -170,7 +168,7 @@ export class ServiceListener {
   /** It is opened again; soon only if it was well for long enough. */
   #onBroken(listener: PortListener, why: string): void {
     if (this.#opened?.listener !== listener) return;
-    const { log, name, timers } = this.#options;
+    const { log, name, timers } = this.options;
     const problem = `${listener.address} is heard no more: ${why}`;
     log.warn(`${name}: ${problem}; opening it again`, { code: "TUN712" });
     this.#closeOpened();
@@ -186,7 +184,7 @@ export class ServiceListener {
   #onFailure(error: unknown): void {
     const isForeseen = error instanceof ListenError;
     if (!isForeseen) reportInternalError("proxy", error);
-    const { log, name, own, protocol, timers } = this.#options;
+    const { log, name, own, protocol, timers } = this.options;
     const holder = own.holderOf(protocol, this.#wanted!);
     const problem = !isForeseen
       ? `Cannot listen: ${INTERNAL_ERROR}`

@@ -74,7 +74,6 @@ export interface ServedPort {
 }
 
 export class Proxy {
-  readonly #options: ProxyOptions;
   readonly #book: LocalAddressBook;
   readonly #served = new Map<string, ServedPort>();
   /** Of ports that are gone, while connections of theirs go on. */
@@ -82,8 +81,7 @@ export class Proxy {
   readonly #own = new OwnAddresses();
   #unfollow = () => {};
 
-  constructor(options: ProxyOptions) {
-    this.#options = options;
+  constructor(private readonly options: ProxyOptions) {
     this.#book = new LocalAddressBook(
       options.addresses,
       options.numbers,
@@ -113,16 +111,16 @@ export class Proxy {
   }
 
   get catalog(): Catalog {
-    return this.#options.catalog;
+    return this.options.catalog;
   }
 
   get #portProxies(): PortProxies {
-    return this.#options.portProxies ?? PORT_PROXIES;
+    return this.options.portProxies ?? PORT_PROXIES;
   }
 
   /** Serves what the catalog has, and what it will have. */
   start(): void {
-    this.#unfollow = this.#options.catalog.follow((snapshot, diff) =>
+    this.#unfollow = this.options.catalog.follow((snapshot, diff) =>
       this.#own.change(() => this.#onSnapshot(snapshot, diff))
     );
   }
@@ -213,7 +211,7 @@ export class Proxy {
     const port = service.ports.find(({ name }) => name === portName)!;
     let served = this.#served.get(key);
     if (served === undefined) {
-      const { context } = this.#options;
+      const { context } = this.options;
       served = this.#create(new ProxiedPort(service, port, context), port);
     } else {
       served.port.update(service, port);
@@ -238,7 +236,7 @@ export class Proxy {
   }
 
   #create(port: ProxiedPort, { protocol }: { protocol: Protocol }): ServedPort {
-    const { context } = this.#options;
+    const { context } = this.options;
     const proxy = this.#portProxies[protocol]!(port, context);
     const served: ServedPort = {
       port,
@@ -318,11 +316,11 @@ export class Proxy {
   }
 
   #drainMs({ port }: ServedPort): number {
-    return port.policy.drainMs ?? this.#options.context.drainMs;
+    return port.policy.drainMs ?? this.options.context.drainMs;
   }
 
   #balancerPolicy({ affinity, policy }: Service) {
-    const { zone, node, balance, context: { defaults } } = this.#options;
+    const { zone, node, balance, context: { defaults } } = this.options;
     return {
       balance: policy.balance ?? balance,
       affinity,

@@ -109,25 +109,21 @@ function turn({ timers }: ProxyContext): Promise<void> {
 class Tries {
   /** Those that have failed it. */
   readonly backends: Set<Backend>;
-  readonly #port: ProxiedPort;
-  readonly #context: ProxyContext;
   readonly #startMs: number;
   /** Those that kept it waiting. */
   #used = 0;
 
   constructor(
-    port: ProxiedPort,
-    context: ProxyContext,
+    private readonly port: ProxiedPort,
+    private readonly context: ProxyContext,
     without?: ReadonlySet<Backend>,
   ) {
     this.backends = new Set(without);
-    this.#port = port;
-    this.#context = context;
     this.#startMs = context.timers.now();
   }
 
   get areLeft(): boolean {
-    const { timers } = this.#context;
+    const { timers } = this.context;
     return this.#used < this.#triesMax &&
       this.backends.size < BACKENDS_TRIED_MAX &&
       // Refusals that come from afar take time, too.
@@ -137,15 +133,15 @@ class Tries {
 
   /** Whether nobody could be dialed if the next one failed. */
   get isLastBackend(): boolean {
-    const { usableCount } = this.#port.balancer;
+    const { usableCount } = this.port.balancer;
     return this.backends.size + 1 >= Math.min(usableCount, BACKENDS_TRIED_MAX);
   }
 
   /** Who is the last hope is given as much time as anybody ever is. */
   get timeoutMs(): number {
-    const { dialTimeoutMs } = this.#port.policy;
+    const { dialTimeoutMs } = this.port.policy;
     if (dialTimeoutMs !== undefined) return dialTimeoutMs;
-    const { dialTimeoutsMs } = this.#context;
+    const { dialTimeoutsMs } = this.context;
     return this.isLastBackend
       ? dialTimeoutsMs.at(-1)!
       : dialTimeoutsMs[this.#used]!;
@@ -158,13 +154,13 @@ class Tries {
   }
 
   get #triesMax(): number {
-    return this.#context.dialTimeoutsMs.length;
+    return this.context.dialTimeoutsMs.length;
   }
 
   get #allTriesMs(): number {
-    const { dialTimeoutMs } = this.#port.policy;
+    const { dialTimeoutMs } = this.port.policy;
     return dialTimeoutMs === undefined
-      ? this.#context.dialTimeoutsMs.reduce((sum, each) => sum + each, 0)
+      ? this.context.dialTimeoutsMs.reduce((sum, each) => sum + each, 0)
       : dialTimeoutMs * this.#triesMax;
   }
 }

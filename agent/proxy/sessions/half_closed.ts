@@ -32,21 +32,16 @@ export const SWEEP_MS_MAX = 30_000;
 /** How far a connection had come when it was last seen to move. */
 export class HalfClosed implements ListItem {
   place = -1;
-  readonly joined: Joined;
   bytes: number;
   sinceMs: number;
 
-  constructor(joined: Joined, nowMs: number) {
-    this.joined = joined;
+  constructor(readonly joined: Joined, nowMs: number) {
     this.bytes = joined.bytes;
     this.sinceMs = nowMs;
   }
 }
 
 export class HalfClosedConnections {
-  readonly #timers: Timers;
-  readonly #idleMs: () => number;
-  readonly #onSilent: (joined: Joined) => void;
   readonly #all = new UnorderedList<HalfClosed>();
   #sweep: Timer | undefined;
 
@@ -55,14 +50,10 @@ export class HalfClosedConnections {
    * @param onSilent It is to be given up; called once for each.
    */
   constructor(
-    timers: Timers,
-    idleMs: () => number,
-    onSilent: (joined: Joined) => void,
-  ) {
-    this.#timers = timers;
-    this.#idleMs = idleMs;
-    this.#onSilent = onSilent;
-  }
+    private readonly timers: Timers,
+    private readonly idleMs: () => number,
+    private readonly onSilent: (joined: Joined) => void,
+  ) {}
 
   get size(): number {
     return this.#all.size;
@@ -70,7 +61,7 @@ export class HalfClosedConnections {
 
   /** One of its sides is over now. @returns For `delete`. */
   add(joined: Joined): HalfClosed {
-    const one = new HalfClosed(joined, this.#timers.now());
+    const one = new HalfClosed(joined, this.timers.now());
     this.#all.add(one);
     this.#armSweep();
     return one;
@@ -90,8 +81,8 @@ export class HalfClosedConnections {
   /** Most are over long before it fires, so it is not taken back for them. */
   #armSweep(): void {
     if (this.#sweep !== undefined || this.#all.size === 0) return;
-    const delayMs = sweepMs(this.#idleMs());
-    this.#sweep = this.#timers.after(delayMs, () => {
+    const delayMs = sweepMs(this.idleMs());
+    this.#sweep = this.timers.after(delayMs, () => {
       this.#sweep = undefined;
       this.#look();
       this.#armSweep();
@@ -99,8 +90,8 @@ export class HalfClosedConnections {
   }
 
   #look(): void {
-    const nowMs = this.#timers.now();
-    const idleMs = this.#idleMs() || Infinity;
+    const nowMs = this.timers.now();
+    const idleMs = this.idleMs() || Infinity;
     // Who is given up may be over at once, and others by it.
     for (const one of [...this.#all]) {
       const { bytes } = one.joined;
@@ -109,7 +100,7 @@ export class HalfClosedConnections {
         one.sinceMs = nowMs;
       } else if (nowMs - one.sinceMs >= idleMs) {
         this.#all.delete(one);
-        this.#onSilent(one.joined);
+        this.onSilent(one.joined);
       }
     }
   }

@@ -53,9 +53,6 @@ export interface TcpClient {
 /** One client, first looking for a backend and then joined with it. */
 export class TcpConnection implements ConduitObserver, ListItem {
   place = -1;
-  readonly #port: ProxiedPort;
-  readonly #context: ProxyContext;
-  readonly #client: TcpClient;
   readonly #dialing = new AbortController();
   readonly #startMs: number;
   readonly #id = newConnectionId();
@@ -73,10 +70,11 @@ export class TcpConnection implements ConduitObserver, ListItem {
   #bytesSeen = 0;
   #movedMs: number;
 
-  constructor(port: ProxiedPort, context: ProxyContext, client: TcpClient) {
-    this.#port = port;
-    this.#context = context;
-    this.#client = client;
+  constructor(
+    private readonly port: ProxiedPort,
+    private readonly context: ProxyContext,
+    private readonly client: TcpClient,
+  ) {
     this.#startMs = context.timers.now();
     this.#movedMs = this.#startMs;
   }
@@ -99,22 +97,22 @@ export class TcpConnection implements ConduitObserver, ListItem {
 
   async run(): Promise<void> {
     const span = isTracing ? this.#startSpan() : undefined;
-    const { conduits } = this.#context;
+    const { conduits } = this.context;
     const dial = this.#listed();
     conduits?.dialBegins(dial);
     try {
-      const found = await dialBackend(this.#port, this.#context, {
+      const found = await dialBackend(this.port, this.context, {
         protocol: "tcp",
-        clientHost: this.#client.host,
+        clientHost: this.client.host,
         id: this.#id,
         trace: span?.context,
-        userTimeoutMs: this.#client.userTimeoutMs,
+        userTimeoutMs: this.client.userTimeoutMs,
         takeEarly: () => this.#takeEarly(),
         signal: this.#dialing.signal,
       });
       conduits?.dialOver(dial);
       if (found.kind !== "backend") {
-        span?.end(this.#port.lastError ?? "no endpoint could be reached");
+        span?.end(this.port.lastError ?? "no endpoint could be reached");
         return this.#nobody();
       }
       span?.end();
@@ -145,7 +143,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
       kind: "server",
       attributes: {
         [SPAN_ATTRIBUTES.id]: this.#id,
-        [SPAN_ATTRIBUTES.service]: this.#port.key,
+        [SPAN_ATTRIBUTES.service]: this.port.key,
       },
     });
   }
@@ -168,12 +166,12 @@ export class TcpConnection implements ConduitObserver, ListItem {
 
   received(bytes: number): void {
     this.#backend!.bytesReceived += bytes;
-    this.#port.counts.bytesToClients += bytes;
+    this.port.counts.bytesToClients += bytes;
   }
 
   sent(bytes: number): void {
     this.#backend!.bytesSent += bytes;
-    this.#port.counts.bytesFromClients += bytes;
+    this.port.counts.bytesFromClients += bytes;
   }
 
   ended(): void {
@@ -181,10 +179,10 @@ export class TcpConnection implements ConduitObserver, ListItem {
   }
 
   async #takeEarly(): Promise<Uint8Array> {
-    const { timers } = this.#context;
+    const { timers } = this.context;
     try {
       if (this.#looked === undefined) {
-        this.#looked = new Socket(this.#client.stream);
+        this.#looked = new Socket(this.client.stream);
         await firstBytes(this.#looked, EARLY_WAIT_MS, timers);
       }
       return this.#early = this.#looked.bytes;
@@ -196,14 +194,14 @@ export class TcpConnection implements ConduitObserver, ListItem {
   }
 
   #join(far: Conduit): void {
-    const { halfClosed, log } = this.#client;
+    const { halfClosed, log } = this.client;
     const observer = log.wants()
       ? log.opened(this.#facts(), this.#startMs, this)
       : this;
-    const { stream, userTimeoutMs } = this.#client;
+    const { stream, userTimeoutMs } = this.client;
     setUserTimeout(stream.descriptor, userTimeoutMs);
-    this.#joinedMs = this.#context.timers.now();
-    this.#port.times.connect.observe((this.#joinedMs - this.#startMs) / 1_000);
+    this.#joinedMs = this.context.timers.now();
+    this.port.times.connect.observe((this.#joinedMs - this.#startMs) / 1_000);
     const observed = this.#observed(far, observer);
     // What is in it was brought by the dial.
     if (this.#looked !== undefined) observed.sentEarly(this.#early.length);
@@ -214,11 +212,11 @@ export class TcpConnection implements ConduitObserver, ListItem {
       (joined) => this.#halfClosed = halfClosed.add(joined),
     );
     const backend = this.#backend!;
-    if (!backend.isUsable) this.#client.onLate(backend);
+    if (!backend.isUsable) this.client.onLate(backend);
   }
 
   #observed(far: Conduit, observer: ConduitObserver): ObservedConduit {
-    const { conduits } = this.#context;
+    const { conduits } = this.context;
     const origin = { id: this.#id, askedMs: this.#startMs };
     return conduits?.open(far, observer, this.#facts(), origin) ??
       new ObservedConduit(far, observer);
@@ -227,7 +225,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
   /** The client, without what the dial has brought already. */
   #clientStream(): Stream {
     const looked = this.#looked;
-    if (looked === undefined) return this.#client.stream;
+    if (looked === undefined) return this.client.stream;
     looked.drop(this.#early.length);
     return looked.handOver();
   }
@@ -235,8 +233,8 @@ export class TcpConnection implements ConduitObserver, ListItem {
   #facts(): ConnectionFacts {
     const known = {
       id: this.#id,
-      service: this.#port.key,
-      from: this.#client.stream.remoteAddress,
+      service: this.port.key,
+      from: this.client.stream.remoteAddress,
     };
     if (this.#backend === undefined) return known;
     const address = this.#backend.key;
@@ -246,9 +244,9 @@ export class TcpConnection implements ConduitObserver, ListItem {
   #nobody(): void {
     // Who is stopped, or has left, knows why.
     if (!this.#dialing.signal.aborted) {
-      this.#context.conduits?.dialFailed();
-      const message = this.#port.lastError ?? "no endpoint could be reached";
-      this.#client.log.failed(
+      this.context.conduits?.dialFailed();
+      const message = this.port.lastError ?? "no endpoint could be reached";
+      this.client.log.failed(
         { reason: "endpoint", message, tunnelCode: "TUN521" },
         this.#facts(),
         this.#startMs,
@@ -260,21 +258,21 @@ export class TcpConnection implements ConduitObserver, ListItem {
   /** A reset says what an end would hide: nobody was there. */
   #refuse(): void {
     if (this.#isOver) return;
-    this.#port.counts.refused++;
-    this.#client.stream.reset();
+    this.port.counts.refused++;
+    this.client.stream.reset();
     this.#over();
   }
 
   #over(): void {
     this.#isOver = true;
     if (this.#joinedMs !== undefined) {
-      const ms = this.#context.timers.now() - this.#joinedMs;
-      this.#port.times.length.observe(ms / 1_000);
+      const ms = this.context.timers.now() - this.#joinedMs;
+      this.port.times.length.observe(ms / 1_000);
     }
     if (this.#halfClosed !== undefined) {
-      this.#client.halfClosed.delete(this.#halfClosed);
+      this.client.halfClosed.delete(this.#halfClosed);
     }
-    this.#client.onOver();
+    this.client.onOver();
   }
 }
 

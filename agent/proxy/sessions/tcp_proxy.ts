@@ -39,9 +39,6 @@ import { TcpConnection } from "./tcp_connection.ts";
 export const CONNECTIONS_MAX = 65_536;
 
 export class TcpPortProxy implements PortProxy {
-  readonly #port: ProxiedPort;
-  readonly #context: ProxyContext;
-  readonly #connectionsMax: number;
   readonly #connections = new UnorderedList<TcpConnection>();
   readonly #halfClosed: HalfClosedConnections;
   readonly #log: ConnectionLog;
@@ -55,13 +52,10 @@ export class TcpPortProxy implements PortProxy {
   #end: "none" | "draining" | "over" = "none";
 
   constructor(
-    port: ProxiedPort,
-    context: ProxyContext,
-    connectionsMax: number = CONNECTIONS_MAX,
+    private readonly port: ProxiedPort,
+    private readonly context: ProxyContext,
+    private readonly connectionsMax: number = CONNECTIONS_MAX,
   ) {
-    this.#port = port;
-    this.#context = context;
-    this.#connectionsMax = connectionsMax;
     this.#log = connectionLog(context);
     this.#halfClosed = new HalfClosedConnections(
       context.timers,
@@ -80,7 +74,7 @@ export class TcpPortProxy implements PortProxy {
       isPatient: true,
       onConnection: (stream) => this.#accept(stream),
       onProblem: (line) =>
-        this.#context.log.warn(`${this.#port.key}: ${line}`, {
+        this.context.log.warn(`${this.port.key}: ${line}`, {
           code: "TUN414",
         }),
     });
@@ -127,7 +121,7 @@ export class TcpPortProxy implements PortProxy {
   #drainAllOf(backend: Backend, words: string): void {
     if (this.#leaving.has(backend)) return;
     const drainMs = this.#setting("endpointDrainMs");
-    const timer = this.#context.timers.after(drainMs, () => {
+    const timer = this.context.timers.after(drainMs, () => {
       this.#leaving.delete(backend);
       if (!this.#isBack(backend)) this.#endAllOf(backend, words);
     });
@@ -136,7 +130,7 @@ export class TcpPortProxy implements PortProxy {
 
   /** The catalog may have named it anew meanwhile. */
   #isBack({ key }: Backend): boolean {
-    return [...this.#port.balancer.backends].some((one) =>
+    return [...this.port.balancer.backends].some((one) =>
       one.key === key && one.isUsable && one.health !== "ill"
     );
   }
@@ -144,8 +138,8 @@ export class TcpPortProxy implements PortProxy {
   #endAllOf(backend: Backend, words: string): void {
     for (const one of [...this.#connections]) {
       if (one.backend !== backend || !one.stop(words)) continue;
-      this.#port.counts.endedByEndpoint++;
-      this.#port.lastError = words;
+      this.port.counts.endedByEndpoint++;
+      this.port.lastError = words;
     }
   }
 
@@ -153,17 +147,17 @@ export class TcpPortProxy implements PortProxy {
   #setting<Setting extends Exclude<keyof ConnectionDefaults, "ejection">>(
     setting: Setting,
   ): ConnectionDefaults[Setting] {
-    const own = this.#port.policy[setting] as
+    const own = this.port.policy[setting] as
       | ConnectionDefaults[Setting]
       | undefined;
-    return own ?? this.#context.defaults[setting];
+    return own ?? this.context.defaults[setting];
   }
 
   #armIdleSweep(): void {
     const idleMs = this.#setting("idleTimeoutMs");
     if (this.#idleSweep !== undefined || this.#connections.size === 0) return;
     if (idleMs === 0) return;
-    this.#idleSweep = this.#context.timers.after(sweepMs(idleMs), () => {
+    this.#idleSweep = this.context.timers.after(sweepMs(idleMs), () => {
       this.#idleSweep = undefined;
       this.#endIdle();
       this.#armIdleSweep();
@@ -171,12 +165,12 @@ export class TcpPortProxy implements PortProxy {
   }
 
   #endIdle(): void {
-    const nowMs = this.#context.timers.now();
+    const nowMs = this.context.timers.now();
     const idleMs = this.#setting("idleTimeoutMs") || Infinity;
     for (const one of [...this.#connections]) {
       if (one.silentMs(nowMs) < idleMs) continue;
       const isNews = one.stop(`nothing was said for ${durationText(idleMs)}`);
-      if (isNews) this.#port.counts.endedIdle++;
+      if (isNews) this.port.counts.endedIdle++;
     }
   }
 
@@ -191,7 +185,7 @@ export class TcpPortProxy implements PortProxy {
     };
     if (drainMs === 0) giveUp();
     else if (this.#unsettled > 0) {
-      const deadline = this.#context.timers.after(drainMs, giveUp);
+      const deadline = this.context.timers.after(drainMs, giveUp);
       const drained = this.#drained.promise.then(() => deadline.cancel());
       unawaited("proxy", drained);
     }
@@ -199,15 +193,15 @@ export class TcpPortProxy implements PortProxy {
   }
 
   #accept(stream: Stream): void {
-    const { counts } = this.#port;
+    const { counts } = this.port;
     counts.accepted++;
     if (this.#end === "over") return stream.reset();
-    if (this.#connections.size >= this.#connectionsMax) {
+    if (this.#connections.size >= this.connectionsMax) {
       counts.refused++;
-      this.#port.lastError = `more than ${this.#connectionsMax} connections`;
+      this.port.lastError = `more than ${this.connectionsMax} connections`;
       return stream.reset();
     }
-    const connection = new TcpConnection(this.#port, this.#context, {
+    const connection = new TcpConnection(this.port, this.context, {
       stream,
       host: hostOf(stream.remoteAddress),
       halfClosed: this.#halfClosed,

@@ -81,10 +81,7 @@ const SWEEPS_PER_IDLE = 16;
 const SWEEP_MS_MAX = 5_000;
 
 export class UdpSessions implements PortProxy, SessionOwner {
-  readonly port: ProxiedPort;
-  readonly context: ProxyContext;
   readonly kept: UnansweredBudget = { bytes: 0 };
-  readonly #sessionsMax: number;
   /** Those that take datagrams of their clients. */
   readonly #current = new IdleList<UdpSession>();
   /** Those whose backend goes. */
@@ -97,22 +94,15 @@ export class UdpSessions implements PortProxy, SessionOwner {
   #sweep: Timer | undefined;
   #shortUntilMs = -Infinity;
 
-  readonly #openSocket: typeof openDatagramSocket;
-
   constructor(
-    port: ProxiedPort,
-    context: ProxyContext,
-    sessionsMax: number = SESSIONS_MAX,
-    openSocket: typeof openDatagramSocket = openDatagramSocket,
-  ) {
-    this.#openSocket = openSocket;
-    this.port = port;
-    this.context = context;
-    this.#sessionsMax = sessionsMax;
-  }
+    readonly port: ProxiedPort,
+    readonly context: ProxyContext,
+    private readonly sessionsMax: number = SESSIONS_MAX,
+    private readonly openSocket: typeof openDatagramSocket = openDatagramSocket,
+  ) {}
 
   async open({ hostname, port }: ListenAddress): Promise<PortListener> {
-    const socket = await this.#openSocket({ hostname, port }, {
+    const socket = await this.openSocket({ hostname, port }, {
       isServer: true,
     }).catch((error) => {
       throw listenError(hostPort(hostname, port), error);
@@ -277,7 +267,7 @@ export class UdpSessions implements PortProxy, SessionOwner {
       if (!isShort) this.port.lastError = "no endpoint is ready";
       return;
     }
-    if (this.#current.size >= this.#sessionsMax) this.#crowdOut();
+    if (this.#current.size >= this.sessionsMax) this.#crowdOut();
     const session = new UdpSession(client, home, this, refusers);
     home.sessions.set(keyOf(session), session);
     this.#current.add(session, timers.now());

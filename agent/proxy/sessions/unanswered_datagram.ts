@@ -35,15 +35,12 @@ export interface RefusedDatagram {
 }
 
 export class UnansweredDatagram {
-  readonly #budget: UnansweredBudget;
   /** Kept for the next one: most clients send many of the same length. */
   #room: Uint8Array = NOTHING;
   #length = -1;
   #sentMs = 0;
 
-  constructor(budget: UnansweredBudget) {
-    this.#budget = budget;
-  }
+  constructor(private readonly budget: UnansweredBudget) {}
 
   /** It was sent. */
   keep(bytes: Uint8Array, nowMs: number): void {
@@ -64,18 +61,18 @@ export class UnansweredDatagram {
   take(nowMs: number): Uint8Array | undefined {
     const isKept = this.#length >= 0 && nowMs - this.#sentMs <= UNANSWERED_MS;
     const datagram = isKept ? this.#room.subarray(0, this.#length) : undefined;
-    this.#budget.bytes -= this.#room.length;
+    this.budget.bytes -= this.#room.length;
     this.#room = NOTHING;
     this.#length = -1;
     return datagram;
   }
 
   #enlarge(length: number): boolean {
-    const bytes = this.#budget.bytes - this.#room.length + length;
+    const bytes = this.budget.bytes - this.#room.length + length;
     if (length > UNANSWERED_BYTES_MAX || bytes > UNANSWERED_TOTAL_BYTES_MAX) {
       return false;
     }
-    this.#budget.bytes = bytes;
+    this.budget.bytes = bytes;
     this.#room = new Uint8Array(length);
     return true;
   }
