@@ -15,14 +15,10 @@ import type { FrontendAddress } from "./tunnel_route.ts";
 import type { DialStarter, TunnelDial } from "./dial_starter.ts";
 
 export class ConnectDialer implements DialStarter {
-  readonly #address: FrontendAddress;
-
-  readonly #timers: Timers;
-
-  constructor(address: FrontendAddress, timers: Timers) {
-    this.#address = address;
-    this.#timers = timers;
-  }
+  constructor(
+    private readonly address: FrontendAddress,
+    private readonly timers: Timers,
+  ) {}
 
   async start(
     dial: TunnelDial,
@@ -37,8 +33,8 @@ export class ConnectDialer implements DialStarter {
           "only: give --proxy-mode=grpc and a server whose frontend speaks it",
       );
     }
-    const stream = await openFrontendStream(this.#address, "http1", {
-      timers: this.#timers,
+    const stream = await openFrontendStream(this.address, "http1", {
+      timers: this.timers,
       signal,
     });
     if (signal.aborted) {
@@ -47,7 +43,7 @@ export class ConnectDialer implements DialStarter {
     }
     // A socket that was connected says nothing of the server, a handshake does:
     // what may be sent once only waits for an answer then.
-    const isLater = onSending !== undefined && this.#address.kind === "unix";
+    const isLater = onSending !== undefined && this.address.kind === "unix";
     if (!isLater) onSending?.();
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
     const pending = dialConnect(conduitOf(stream), target.address, {

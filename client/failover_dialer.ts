@@ -67,27 +67,26 @@ export interface NamedServer {
 
 /** See the module description. */
 export class FailoverDialer implements DialStarter {
-  readonly #servers: readonly NamedServer[];
-  readonly #timers: Timers;
   readonly #order: AttemptOrder;
 
-  constructor(servers: readonly NamedServer[], timers: Timers) {
-    this.#servers = servers;
-    this.#timers = timers;
+  constructor(
+    private readonly servers: readonly NamedServer[],
+    private readonly timers: Timers,
+  ) {
     this.#order = new AttemptOrder(timers);
   }
 
   start(dial: TunnelDial, signal: AbortSignal): Promise<Conduit> {
-    const queue = this.#order.order(this.#servers, ({ name }) => name);
+    const queue = this.#order.order(this.servers, ({ name }) => name);
     const going = new FailoverDial(dial, queue, {
-      timers: this.#timers,
+      timers: this.timers,
       failed: ({ name }, ms) => this.#order.took(name, ms),
     });
     return going.run(signal);
   }
 
   close(): void {
-    for (const { starter } of this.#servers) starter.close();
+    for (const { starter } of this.servers) starter.close();
   }
 }
 
@@ -112,9 +111,6 @@ interface FailoverDialOptions {
 
 /** One dial, until the first server has answered it for good. */
 class FailoverDial {
-  readonly #dial: TunnelDial;
-  readonly #queue: NamedServer[];
-  readonly #options: FailoverDialOptions;
   readonly #result = Promise.withResolvers<Conduit>();
   readonly #asked = new Set<Attempt>();
   readonly #failures: Failures = new Map();
@@ -126,14 +122,10 @@ class FailoverDial {
   #isOver = false;
 
   constructor(
-    dial: TunnelDial,
-    queue: NamedServer[],
-    options: FailoverDialOptions,
-  ) {
-    this.#dial = dial;
-    this.#queue = queue;
-    this.#options = options;
-  }
+    private readonly dial: TunnelDial,
+    private readonly queue: NamedServer[],
+    private readonly options: FailoverDialOptions,
+  ) {}
 
   async run(signal: AbortSignal): Promise<Conduit> {
     signal.throwIfAborted();
@@ -149,7 +141,7 @@ class FailoverDial {
 
   /** @returns Whether there was another one. */
   #askNext(): boolean {
-    const server = this.#queue.shift();
+    const server = this.queue.shift();
     if (server === undefined) return false;
     const attempt: Attempt = {
       server,
@@ -157,7 +149,7 @@ class FailoverDial {
       isSilent: false,
     };
     this.#asked.add(attempt);
-    const { timers } = this.#options;
+    const { timers } = this.options;
     attempt.patience = timers.after(SUSPECT_MS, () => {
       attempt.isHeard = server.starter.suspect?.();
       attempt.patience = timers.after(
@@ -167,7 +159,7 @@ class FailoverDial {
     });
     const { signal } = attempt.giveUp;
     const asking = server.starter
-      .start(this.#dial, signal, () => this.#onSending(attempt))
+      .start(this.dial, signal, () => this.#onSending(attempt))
       .then(
         (conduit) => this.#onConnected(attempt, conduit),
         (error) => this.#onFailed(attempt, error),
@@ -178,14 +170,14 @@ class FailoverDial {
 
   /** @throws {DialError} When another server has it, or may have it. */
   #onSending(attempt: Attempt): void {
-    if (saysNothing(this.#dial)) return;
+    if (saysNothing(this.dial)) return;
     if (!this.#asked.has(attempt) || this.#isOver) throw QUICKER;
     this.#sender = attempt;
     // They may not say it any more; they are asked again if that is lost.
     for (const other of [...this.#asked].reverse()) {
       if (other === attempt) continue;
       this.#end(other);
-      this.#queue.unshift(other.server);
+      this.queue.unshift(other.server);
     }
   }
 
@@ -202,14 +194,14 @@ class FailoverDial {
     attempt.isSilent = true;
     // Those that come later had better begin with another one.
     if (attempt.isHeard?.() !== true) {
-      this.#options.failed(attempt.server, FAILED_MS);
+      this.options.failed(attempt.server, FAILED_MS);
     }
     if (this.#sender === undefined) this.#askNext();
     this.#watch(attempt);
   }
 
   #watch(attempt: Attempt, looks = 1): void {
-    const { timers } = this.#options;
+    const { timers } = this.options;
     const dueMs = timers.now() + LOOK_MS;
     attempt.patience = timers.after(LOOK_MS, () => {
       if (timers.now() > dueMs + LATE_MS) return this.#watch(attempt);
@@ -235,7 +227,7 @@ class FailoverDial {
     if (!isOfServer(error, hasSaid)) return this.#onFinal(error);
     if (hasSaid) this.#sender = undefined;
     const { server } = attempt;
-    if (!isAnswer(error)) this.#options.failed(server, failingMs(error));
+    if (!isAnswer(error)) this.options.failed(server, failingMs(error));
     this.#failures.set(server, error);
     if (this.#askNext() || this.#asked.size > 0) return;
     if (!isAnswer(error) && this.#askAgain(server)) return;
@@ -254,7 +246,7 @@ class FailoverDial {
     this.#isSecondRound = true;
     for (const [server, error] of this.#failures) {
       const isMoment = isAnswer(error) || failingMs(error) === REFUSED_MS;
-      if (server !== last && isMoment) this.#queue.push(server);
+      if (server !== last && isMoment) this.queue.push(server);
     }
     return this.#askNext();
   }

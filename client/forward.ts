@@ -74,14 +74,12 @@ export async function forward(options: ForwardOptions): Promise<Forward> {
 
 class ConnectionForward implements Forward {
   readonly listening: string;
-  readonly #options: ForwardOptions;
   readonly #listener: { close(): void };
   readonly #drained = Promise.withResolvers<void>();
   #callers = 0;
   #isClosed = false;
 
-  constructor(options: ForwardOptions) {
-    this.#options = options;
+  constructor(private readonly options: ForwardOptions) {
     const { hostname: host, port, onProblem } = options;
     const listener = listenTcp({ hostname: host, port }, {
       onConnection: (conn) =>
@@ -112,7 +110,7 @@ class ConnectionForward implements Forward {
   }
 
   async #serve(accepted: Stream): Promise<void> {
-    const { timers = systemTimers, earlyData = true } = this.#options;
+    const { timers = systemTimers, earlyData = true } = this.options;
     const socket = new Socket(accepted);
     let early = new Uint8Array();
     try {
@@ -122,8 +120,8 @@ class ConnectionForward implements Forward {
       return accepted.close();
     }
     try {
-      const far = await this.#options.dialer.dial(
-        dialOf(this.#options, early),
+      const far = await this.options.dialer.dial(
+        dialOf(this.options, early),
       );
       socket.drop(early.length);
       await transfer(conduitOf(socket.handOver()), far);
@@ -132,7 +130,7 @@ class ConnectionForward implements Forward {
       if (!(error instanceof TunnelDialError)) {
         return reportInternalError("dial", error);
       }
-      this.#options.onRefused(error, accepted.remoteAddress);
+      this.options.onRefused(error, accepted.remoteAddress);
     }
   }
 }

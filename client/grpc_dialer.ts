@@ -50,13 +50,11 @@ const SUSPECT_MS = 10_000;
 
 export class GrpcDialer implements DialStarter {
   readonly #channel: Channel;
-  readonly #timers: Timers;
   #isClosed = false;
   /** What dials take until they are answered. */
   #usualMs = 0;
 
-  constructor(upstream: Upstream, timers: Timers) {
-    this.#timers = timers;
+  constructor(upstream: Upstream, private readonly timers: Timers) {
     this.#channel = new Channel({
       upstream,
       timers,
@@ -121,12 +119,12 @@ export class GrpcDialer implements DialStarter {
   ): Promise<Conduit> {
     const { target, id, earlyData } = dial;
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
-    const startMs = this.#timers.now();
+    const startMs = this.timers.now();
     const isQuick = this.#usualMs < QUICK_MS;
     const mayLeave = (leave: () => void) => isQuick || http2.whenAlive(leave);
     const pending = dialProxy(http2, target, {
       onConnected: (conduit) => {
-        const tookMs = this.#timers.now() - startMs;
+        const tookMs = this.timers.now() - startMs;
         this.#usualMs += (tookMs - this.#usualMs) * SMOOTHING;
         resolve(conduit);
       },
@@ -134,7 +132,7 @@ export class GrpcDialer implements DialStarter {
     }, {
       authority,
       scheme,
-      timers: this.#timers,
+      timers: this.timers,
       dialId: dialIdOf(id ?? newConnectionId()),
       metadata: metadataOf(dial),
       ...(earlyData === undefined ? {} : { earlyData }),

@@ -22,11 +22,8 @@ interface Waiting<T> {
 
 /** One `read` and one `write` at a time. */
 export class TunnelConn implements Disposable, AsyncDisposable {
-  /** The target, as it was dialed. */
-  readonly remoteAddr: TunnelAddr;
   /** Unspecified: this end of a tunnel has no address, its route has. */
   readonly localAddr: TunnelAddr;
-  readonly #conduit: Conduit;
   readonly #arrived = new PooledQueue();
   #reader: Waiting<number | null> | undefined;
   #writer: Waiting<void> | undefined;
@@ -47,11 +44,10 @@ export class TunnelConn implements Disposable, AsyncDisposable {
    * @param remoteAddr What was dialed.
    */
   constructor(
-    conduit: Conduit,
-    remoteAddr: TunnelAddr = { transport: "tcp", ...UNSPECIFIED },
+    private readonly conduit: Conduit,
+    /** The target, as it was dialed. */
+    readonly remoteAddr: TunnelAddr = { transport: "tcp", ...UNSPECIFIED },
   ) {
-    this.#conduit = conduit;
-    this.remoteAddr = remoteAddr;
     this.localAddr = { transport: remoteAddr.transport, ...UNSPECIFIED };
     conduit.attach({
       onData: (chunk) => {
@@ -129,7 +125,7 @@ export class TunnelConn implements Disposable, AsyncDisposable {
   close(): void {
     if (this.#end !== undefined) return;
     if (this.#peerEnded && this.#ended === "sent") return;
-    this.#conduit.reset("closed by its user");
+    this.conduit.reset("closed by its user");
   }
 
   /** `using`: the same as {@linkcode close}. */
@@ -189,14 +185,14 @@ export class TunnelConn implements Disposable, AsyncDisposable {
   #serveWriter(): void {
     const writer = this.#writer;
     if (writer !== undefined) {
-      this.#taken += this.#conduit.write(writer.bytes.subarray(this.#taken));
+      this.#taken += this.conduit.write(writer.bytes.subarray(this.#taken));
       if (this.#taken < writer.bytes.length) return;
       this.#writer = undefined;
       writer.resolve();
     }
     if (this.#ended !== "wanted") return;
     this.#ended = "sent";
-    this.#conduit.end();
+    this.conduit.end();
   }
 
   #onClose(end: ConduitEnd): void {
@@ -216,7 +212,7 @@ export class TunnelConn implements Disposable, AsyncDisposable {
       count += run.length;
       this.#arrived.drop(run.length);
     }
-    if (this.#end === undefined) this.#conduit.consumed(count);
+    if (this.#end === undefined) this.conduit.consumed(count);
     return count;
   }
 }

@@ -24,11 +24,8 @@ interface Waiting {
 
 /** One `receive` at a time. */
 export class TunnelDatagrams implements Disposable, AsyncDisposable {
-  /** The target, as it was dialed. */
-  readonly remoteAddr: TunnelAddr;
   /** Unspecified: this end of a tunnel has no address, its route has. */
   readonly localAddr: TunnelAddr = { transport: "udp", ...UNSPECIFIED };
-  readonly #conduit: Conduit;
   /** See {@linkcode WAITING_MAX}; only what is received is consumed. */
   readonly #arrived: Uint8Array<ArrayBuffer>[] = [];
   #receiver: Waiting | undefined;
@@ -42,9 +39,11 @@ export class TunnelDatagrams implements Disposable, AsyncDisposable {
    * @param conduit A connected conduit of datagrams, not attached to.
    * @param remoteAddr What was dialed.
    */
-  constructor(conduit: Conduit, remoteAddr: TunnelAddr) {
-    this.#conduit = conduit;
-    this.remoteAddr = remoteAddr;
+  constructor(
+    private readonly conduit: Conduit,
+    /** The target, as it was dialed. */
+    readonly remoteAddr: TunnelAddr,
+  ) {
     conduit.attach({
       onData: (datagram) => {
         if (this.#arrived.length >= WAITING_MAX) {
@@ -87,7 +86,7 @@ export class TunnelDatagrams implements Disposable, AsyncDisposable {
       );
     }
     if (this.#end !== undefined) throw errorOf(this.#end);
-    this.#conduit.write(datagram);
+    this.conduit.write(datagram);
   }
 
   /**
@@ -109,7 +108,7 @@ export class TunnelDatagrams implements Disposable, AsyncDisposable {
 
   /** Ends the flow; a waiting `receive` is rejected. */
   close(): void {
-    if (this.#end === undefined) this.#conduit.reset("closed by its user");
+    if (this.#end === undefined) this.conduit.reset("closed by its user");
   }
 
   /** `using`: the same as {@linkcode close}. */
@@ -138,7 +137,7 @@ export class TunnelDatagrams implements Disposable, AsyncDisposable {
     const datagram = this.#arrived.shift();
     if (datagram !== undefined) {
       this.#receiver = undefined;
-      if (this.#end === undefined) this.#conduit.consumed(datagram.length);
+      if (this.#end === undefined) this.conduit.consumed(datagram.length);
       receiver.resolve(datagram);
     } else if (this.#end !== undefined && this.#end.kind !== "clean") {
       this.#receiver = undefined;

@@ -136,21 +136,17 @@ export function adminClient(
 
 class HttpAdminClient implements AdminClient {
   readonly #closing = new AbortController();
-  readonly #program: string;
-  readonly #address: AdminAddress;
   readonly #timers: Timers;
   readonly #onWaiting: (line: string) => void;
   readonly where: string;
 
   constructor(
-    program: string,
+    private readonly program: string,
     place: string,
-    address: AdminAddress,
+    private readonly address: AdminAddress,
     { timers = systemTimers, onWaiting = () => {} }: AskOptions,
   ) {
     this.where = `the ${program} at ${place}`;
-    this.#program = program;
-    this.#address = address;
     this.#timers = timers;
     this.#onWaiting = onWaiting;
   }
@@ -188,7 +184,7 @@ class HttpAdminClient implements AdminClient {
   }
 
   get #isPlain(): boolean {
-    return this.#address.kind === "tcp" && this.#address.tls === undefined;
+    return this.address.kind === "tcp" && this.address.tls === undefined;
   }
 
   async #json<T>(method: string, path: string, body?: unknown): Promise<T> {
@@ -250,7 +246,7 @@ class HttpAdminClient implements AdminClient {
   #standstill(): Error {
     return new Error(
       `it stands still (no answer within ${STANDSTILL_MS / 1_000} s); run ` +
-        `\`tunnel doctor ${this.#program}\``,
+        `\`tunnel doctor ${this.program}\``,
     );
   }
 
@@ -262,7 +258,7 @@ class HttpAdminClient implements AdminClient {
   ): Promise<Response> {
     const stream = await this.#connect(signal);
     const connection = new HttpConnection(stream, (idle) => idle.close());
-    const bytes = requestBytes(this.#address, method, path, body);
+    const bytes = requestBytes(this.address, method, path, body);
     const answer = await connection.ask({ method, bytes, signal });
     const { status, fields } = answer.head;
     const isPacked = fields.list("content-encoding").includes("gzip");
@@ -282,7 +278,7 @@ class HttpAdminClient implements AdminClient {
       late,
       signal,
     };
-    return withDeadline(timing, (signal) => connect(this.#address, signal));
+    return withDeadline(timing, (signal) => connect(this.address, signal));
   }
 
   async #refusal(response: Response): Promise<AdminError> {
@@ -290,7 +286,7 @@ class HttpAdminClient implements AdminClient {
     const text = (await response.text()).slice(0, PROBLEM_LENGTH_MAX);
     const { message, code } = problemIn(text);
     const isUnknown = status === 401 || status === 403 && !text.startsWith("{");
-    const address = this.#address;
+    const address = this.address;
     const tokenProblem = isUnknown && address.kind === "tcp" &&
       this.#isPlain && address.tokenProblem;
     const said = tokenProblem

@@ -9,15 +9,14 @@
 export const EVENT_LENGTH_MAX = 32 * 1024 * 1024;
 
 export class ServerSentEvents {
-  readonly #onEvent: (name: string, data: unknown) => void;
   #rest = "";
   #name = "";
   #data: string[] = [];
   #length = 0;
 
-  constructor(onEvent: (name: string, data: unknown) => void) {
-    this.#onEvent = onEvent;
-  }
+  constructor(
+    private readonly onEvent: (name: string, data: unknown) => void,
+  ) {}
 
   /** @throws {Error} When the data of an event is no JSON, or is too long. */
   push(text: string): void {
@@ -45,6 +44,6 @@ export class ServerSentEvents {
     this.#name = "";
     this.#data = [];
     this.#length = 0;
-    if (data.length > 0) this.#onEvent(name, JSON.parse(data.join("\n")));
+    if (data.length > 0) this.onEvent(name, JSON.parse(data.join("\n")));
   }
 }

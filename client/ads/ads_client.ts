@@ -78,15 +78,13 @@ export interface Recalled extends ReceivedResource {
 }
 
 export class AdsClient<T> {
-  readonly #options: AdsClientOptions<T>;
   readonly #kinds: Readonly<Record<ResourceKind, AdsKind<T>>>;
   readonly #held: HeldResources<T>;
   #send: SendRequest | undefined;
   #hasSentNode = false;
   #timer: Timer | undefined;
 
-  constructor(options: AdsClientOptions<T>) {
-    this.#options = options;
+  constructor(private readonly options: AdsClientOptions<T>) {
     this.#kinds = Object.fromEntries(
       RESOURCE_KINDS.map((kind) => [kind, new AdsKind<T>(kind)]),
     ) as unknown as Readonly<Record<ResourceKind, AdsKind<T>>>;
@@ -94,7 +92,7 @@ export class AdsClient<T> {
   }
 
   get mode(): DiscoveryMode {
-    return this.#options.mode;
+    return this.options.mode;
   }
 
   /** The resources of a kind, by name. */
@@ -167,7 +165,7 @@ export class AdsClient<T> {
   opened(send: SendRequest): void {
     this.#send = send;
     this.#hasSentNode = false;
-    const { mode } = this.#options;
+    const { mode } = this.options;
     for (const state of Object.values(this.#kinds)) {
       state.subscription = subscription(mode, state);
       state.isUnconfirmed = mode === "delta" && state.isUnannounced;
@@ -205,7 +203,7 @@ export class AdsClient<T> {
       seen.add(name);
       if (problem !== undefined) problems.push(`${name}: ${problem}`);
     }
-    if (this.#options.mode === "sotw" && isWholeState(state.kind)) {
+    if (this.options.mode === "sotw" && isWholeState(state.kind)) {
       for (const name of [...state.held.keys()]) {
         if (!seen.has(name)) this.#held.remove(state, name, changes);
       }
@@ -217,11 +215,11 @@ export class AdsClient<T> {
     this.#tell(changes);
     this.#answer(state, received, problems);
     this.#askAll();
-    this.#options.onSettled?.();
+    this.options.onSettled?.();
   }
 
   #tell(changes: readonly AdsChange<T>[]): void {
-    if (changes.length > 0) this.#options.onChanged(changes);
+    if (changes.length > 0) this.options.onChanged(changes);
   }
 
   // --- Requests ------------------------------------------------------------------
@@ -238,10 +236,10 @@ export class AdsClient<T> {
       state.refusal = undefined;
     } else {
       state.refused++;
-      const atMs = this.#options.timers.now();
+      const atMs = this.options.timers.now();
       state.refusal = { message: refusal, version, atMs };
     }
-    this.#options.onAnswered?.(state.kind, version, refusal);
+    this.options.onAnswered?.(state.kind, version, refusal);
     const code = StatusCode.INVALID_ARGUMENT;
     const errorDetail = refusal === undefined
       ? undefined
@@ -253,9 +251,9 @@ export class AdsClient<T> {
   #askAll(): void {
     const send = this.#send;
     if (send === undefined) return;
-    const dueMs = this.#options.timers.now() + ABSENT_AFTER_MS;
+    const dueMs = this.options.timers.now() + ABSENT_AFTER_MS;
     for (const state of Object.values(this.#kinds)) {
-      const node = this.#hasSentNode ? undefined : this.#options.node;
+      const node = this.#hasSentNode ? undefined : this.options.node;
       for (const request of state.subscription!.ask(node)) {
         this.#hasSentNode = true;
         send(request);
@@ -276,7 +274,7 @@ export class AdsClient<T> {
   /** The server sends everything: what it does not send is gone. */
   #awaitAll(state: AdsKind<T>, seen: ReadonlySet<string>): void {
     state.isUnconfirmed = false;
-    const dueMs = this.#options.timers.now() + ABSENT_AFTER_MS;
+    const dueMs = this.options.timers.now() + ABSENT_AFTER_MS;
     for (const name of state.held.keys()) {
       if (!seen.has(name)) state.awaited.set(name, dueMs);
     }
@@ -292,13 +290,13 @@ export class AdsClient<T> {
       if (first !== undefined && first < dueMs) dueMs = first;
     }
     if (dueMs === Infinity) return;
-    const { timers } = this.#options;
+    const { timers } = this.options;
     const delayMs = Math.max(0, dueMs - timers.now());
     this.#timer = timers.after(delayMs, () => this.#giveUpWaiting());
   }
 
   #giveUpWaiting(): void {
-    const nowMs = this.#options.timers.now();
+    const nowMs = this.options.timers.now();
     const changes: AdsChange<T>[] = [];
     for (const state of Object.values(this.#kinds)) {
       for (const [name, dueMs] of [...state.awaited]) {
@@ -308,7 +306,7 @@ export class AdsClient<T> {
     }
     this.#tell(changes);
     this.#askAll();
-    this.#options.onSettled?.();
+    this.options.onSettled?.();
   }
 }
 

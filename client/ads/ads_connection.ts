@@ -88,7 +88,6 @@ class StreamEnd extends Error {
 }
 
 export class AdsConnection<T> {
-  readonly #options: AdsConnectionOptions<T>;
   readonly #stopping = new AbortController();
   readonly #channel: Channel;
   #state: AdsState = { kind: "connecting" };
@@ -96,8 +95,7 @@ export class AdsConnection<T> {
   #running: Promise<void> | undefined;
   #opened = 0;
 
-  constructor(options: AdsConnectionOptions<T>) {
-    this.#options = options;
+  constructor(private readonly options: AdsConnectionOptions<T>) {
     const { upstream, timers, keepaliveMs = KEEPALIVE_MS } = options;
     this.#channel = new Channel({
       upstream,
@@ -119,7 +117,7 @@ export class AdsConnection<T> {
   }
 
   start(): void {
-    const { timers, random, onProblem } = this.#options;
+    const { timers, random, onProblem } = this.options;
     const { signal } = this.#stopping;
     const running = supervise<StreamEnd>({
       timers,
@@ -160,7 +158,7 @@ export class AdsConnection<T> {
 
   /** Runs a stream over `connection` until it ends. */
   #serve(connection: ChannelConnection, run: Run): Promise<StreamEnd> {
-    const { client, timers, onOpen, onSilentEnd } = this.#options;
+    const { client, timers, onOpen, onSilentEnd } = this.options;
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
     const { server, authority, scheme } = connection;
     let hasReceived = false;
@@ -175,7 +173,7 @@ export class AdsConnection<T> {
     };
     const { mode } = client;
     const stream = openAdsStream(connection.http2, {
-      ...this.#options,
+      ...this.options,
       ...{ mode, authority, scheme },
     }, {
       onReceived: (received) => {

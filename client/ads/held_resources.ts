@@ -37,17 +37,12 @@ export interface HeldResourcesOptions<T> {
 }
 
 export class HeldResources<T> {
-  readonly #kinds: Readonly<Record<ResourceKind, AdsKind<T>>>;
-  readonly #options: HeldResourcesOptions<T>;
   #bytes = 0;
 
   constructor(
-    kinds: Readonly<Record<ResourceKind, AdsKind<T>>>,
-    options: HeldResourcesOptions<T>,
-  ) {
-    this.#kinds = kinds;
-    this.#options = options;
-  }
+    private readonly kinds: Readonly<Record<ResourceKind, AdsKind<T>>>,
+    private readonly options: HeldResourcesOptions<T>,
+  ) {}
 
   /**
    * Holds a received resource, if it is wanted and can be used.
@@ -104,7 +99,7 @@ export class HeldResources<T> {
 
   /** Drops resources that are not wanted any more. */
   forgetUnwanted(kind: ResourceKind, changes: AdsChange<T>[]): void {
-    const { held, absent, awaited } = this.#kinds[kind];
+    const { held, absent, awaited } = this.kinds[kind];
     for (const name of [...held.keys(), ...absent, ...awaited.keys()]) {
       this.#forgetIfUnwanted(kind, name, changes);
     }
@@ -119,7 +114,7 @@ export class HeldResources<T> {
         `its type is ${resource.typeUrl}, wanted ${typeUrl}`,
       );
     }
-    const { heldMax = HELD_MAX, heldBytesMax = HELD_BYTES_MAX } = this.#options;
+    const { heldMax = HELD_MAX, heldBytesMax = HELD_BYTES_MAX } = this.options;
     const before = held.get(resource.name);
     if (before === undefined && this.#count >= heldMax) {
       throw new RefusedResource(`there are ${heldMax} resources already`);
@@ -131,11 +126,11 @@ export class HeldResources<T> {
           `${this.#bytes} already, of ${heldBytesMax}`,
       );
     }
-    return this.#options.read(kind, resource);
+    return this.options.read(kind, resource);
   }
 
   get #count(): number {
-    return Object.values(this.#kinds)
+    return Object.values(this.kinds)
       .reduce((sum, { held }) => sum + held.size, 0);
   }
 
@@ -144,9 +139,9 @@ export class HeldResources<T> {
     after: Held<T>["needs"],
     changes: AdsChange<T>[],
   ): void {
-    for (const { kind, name } of after) this.#kinds[kind].wanted.need(name);
+    for (const { kind, name } of after) this.kinds[kind].wanted.need(name);
     for (const { kind, name } of before) {
-      this.#kinds[kind].wanted.release(name);
+      this.kinds[kind].wanted.release(name);
       this.#forgetIfUnwanted(kind, name, changes);
     }
   }
@@ -156,7 +151,7 @@ export class HeldResources<T> {
     name: string,
     changes: AdsChange<T>[],
   ): void {
-    const state = this.#kinds[kind];
+    const state = this.kinds[kind];
     if (state.wanted.has(name)) return;
     const held = state.held.get(name);
     state.absent.delete(name);

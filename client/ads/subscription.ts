@@ -61,7 +61,6 @@ export function subscription(
 
 /** Each request has all names; the meaning of an empty list changes. */
 class SotwSubscription implements AdsSubscription {
-  readonly #kind: SubscribedKind;
   /** The last request; absent before the first. */
   #requested:
     | { readonly names: ReadonlySet<string>; readonly isWildcard: boolean }
@@ -70,16 +69,14 @@ class SotwSubscription implements AdsSubscription {
   #hasNamed = false;
   #nonce = "";
 
-  constructor(kind: SubscribedKind) {
-    this.#kind = kind;
-  }
+  constructor(private readonly kind: SubscribedKind) {}
 
   get isBegun(): boolean {
     return this.#requested !== undefined;
   }
 
   ask(node?: DiscoveryNode): readonly DiscoveryRequest[] {
-    const { wanted } = this.#kind;
+    const { wanted } = this.kind;
     const { names, isWildcard } = wanted;
     if (this.#requested === undefined && wanted.isEmpty) return [];
     const isRequested = this.#requested?.isWildcard === isWildcard &&
@@ -96,7 +93,7 @@ class SotwSubscription implements AdsSubscription {
     errorDetail: ErrorDetail | undefined,
     node?: DiscoveryNode,
   ): DiscoveryRequest {
-    const { typeUrl, wanted, acceptedVersion } = this.#kind;
+    const { typeUrl, wanted, acceptedVersion } = this.kind;
     const { names, isWildcard } = wanted;
     this.#requested = { names, isWildcard };
     this.#hasNamed ||= names.size > 0;
@@ -116,23 +113,20 @@ class SotwSubscription implements AdsSubscription {
 
 /** Requests have the differences. */
 class DeltaSubscription implements AdsSubscription {
-  readonly #kind: SubscribedKind;
   #requested: ReadonlySet<string> | undefined;
   /** The sets of the last request: while they are the same, nothing is new. */
   #requestedOf:
     | { readonly names: ReadonlySet<string>; readonly isWildcard: boolean }
     | undefined;
 
-  constructor(kind: SubscribedKind) {
-    this.#kind = kind;
-  }
+  constructor(private readonly kind: SubscribedKind) {}
 
   get isBegun(): boolean {
     return this.#requested !== undefined;
   }
 
   ask(node?: DiscoveryNode): readonly DiscoveryRequest[] {
-    const { wanted } = this.#kind;
+    const { wanted } = this.kind;
     const requested = this.#requested;
     if (requested === undefined && wanted.isEmpty) return [];
     const { isWildcard } = wanted;
@@ -149,7 +143,7 @@ class DeltaSubscription implements AdsSubscription {
     if (subscribe.length === 0 && unsubscribe.length === 0) return [];
     this.#requested = names;
     const isFirst = requested === undefined;
-    const initialVersions = isFirst ? this.#kind.heldVersions() : NO_VERSIONS;
+    const initialVersions = isFirst ? this.kind.heldVersions() : NO_VERSIONS;
     // Older servers know the wildcard by the empty list of a first request.
     const isLegacy = isFirst && names.size === 1 && isWildcard;
     const [first = NO_NAMES, ...others] = isLegacy ? [] : portions(subscribe);
@@ -170,7 +164,7 @@ class DeltaSubscription implements AdsSubscription {
     return {
       mode: "delta",
       node: undefined,
-      typeUrl: this.#kind.typeUrl,
+      typeUrl: this.kind.typeUrl,
       subscribe: NO_NAMES,
       unsubscribe: NO_NAMES,
       initialVersions: NO_VERSIONS,

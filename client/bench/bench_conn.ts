@@ -44,17 +44,16 @@ export interface BenchConnEvents {
 }
 
 export class BenchConn implements ConduitEvents {
-  readonly #conduit: Conduit;
-  readonly #events: BenchConnEvents;
   readonly #line = new BenchLineReader();
   readonly #opened = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<void>();
   #host: BenchHost | undefined;
   #state: "asking" | "open" | "over" = "asking";
 
-  private constructor(conduit: Conduit, events: BenchConnEvents) {
-    this.#conduit = conduit;
-    this.#events = events;
+  private constructor(
+    private readonly conduit: Conduit,
+    private readonly events: BenchConnEvents,
+  ) {
     conduit.attach(this);
   }
 
@@ -103,14 +102,14 @@ export class BenchConn implements ConduitEvents {
 
   /** As `Conduit.write`; takes nothing once the connection is over. */
   write(chunk: Uint8Array): number {
-    return this.#state === "open" ? this.#conduit.write(chunk) : 0;
+    return this.#state === "open" ? this.conduit.write(chunk) : 0;
   }
 
   /** Ends it in order. @returns When it is over. */
   async end(): Promise<void> {
     if (this.#state === "open") {
       this.#state = "over";
-      this.#conduit.end();
+      this.conduit.end();
     }
     await this.#closed.promise;
   }
@@ -119,7 +118,7 @@ export class BenchConn implements ConduitEvents {
   close(): void {
     const before = this.#state;
     this.#state = "over";
-    this.#conduit.reset("the bench is over");
+    this.conduit.reset("the bench is over");
     if (before === "asking") {
       this.#opened.reject(new BenchError("the bench was given up"));
     }
@@ -127,13 +126,13 @@ export class BenchConn implements ConduitEvents {
 
   onData(chunk: Uint8Array): void {
     const { length } = chunk;
-    if (this.#state === "open") this.#events.onData(chunk);
+    if (this.#state === "open") this.events.onData(chunk);
     else if (this.#state === "asking") this.#onAnswer(chunk);
-    this.#conduit.consumed(length);
+    this.conduit.consumed(length);
   }
 
   onWritable(): void {
-    if (this.#state === "open") this.#events.onWritable?.();
+    if (this.#state === "open") this.events.onWritable?.();
   }
 
   onEnd(): void {
@@ -157,7 +156,7 @@ export class BenchConn implements ConduitEvents {
     if (this.#host === undefined) return this.#break(NO_BENCH_TARGET);
     this.#state = "open";
     if (line.taken < chunk.length) {
-      this.#events.onData(chunk.subarray(line.taken));
+      this.events.onData(chunk.subarray(line.taken));
     }
     this.#opened.resolve();
   }
@@ -166,10 +165,10 @@ export class BenchConn implements ConduitEvents {
     const before = this.#state;
     if (before === "over") return;
     this.#state = "over";
-    this.#conduit.reset("the bench is over");
+    this.conduit.reset("the bench is over");
     const error = new BenchError(`Cannot bench: ${why}`);
     if (before === "asking") this.#opened.reject(error);
-    else this.#events.onBroken(error);
+    else this.events.onBroken(error);
   }
 }
 

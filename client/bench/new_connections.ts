@@ -16,13 +16,10 @@ import type { BenchStage, Measurement } from "./measurement.ts";
 const ONE_BYTE = new Uint8Array(1);
 
 export class NewConnections implements Measurement {
-  readonly #stage: BenchStage;
   readonly #samples = new Samples();
   #beganMs = 0;
 
-  constructor(stage: BenchStage) {
-    this.#stage = stage;
-  }
+  constructor(private readonly stage: BenchStage) {}
 
   /** One on trial: it shows who answers, and that anybody does. */
   open(): Promise<BenchHost> {
@@ -30,8 +27,8 @@ export class NewConnections implements Measurement {
   }
 
   begin(): void {
-    this.#beganMs = this.#stage.timers.now();
-    const { connections } = this.#stage.plan;
+    this.#beganMs = this.stage.timers.now();
+    const { connections } = this.stage.plan;
     for (let worker = 0; worker < connections; worker++) {
       unawaited("task", this.#work());
     }
@@ -39,10 +36,10 @@ export class NewConnections implements Measurement {
 
   figure(): BenchFigure | undefined {
     const spread = this.#samples.spread();
-    const tookMs = this.#stage.timers.now() - this.#beganMs;
+    const tookMs = this.stage.timers.now() - this.#beganMs;
     return spread && {
       kind: "newConnections",
-      connections: this.#stage.plan.connections,
+      connections: this.stage.plan.connections,
       perS: spread.count / tookMs * 1000,
       ...spread,
     };
@@ -51,7 +48,7 @@ export class NewConnections implements Measurement {
   close(): void {}
 
   async #work(): Promise<void> {
-    const { signal, timers, fail } = this.#stage;
+    const { signal, timers, fail } = this.stage;
     try {
       while (!signal.aborted) {
         const startMs = timers.now();
@@ -73,7 +70,7 @@ export class NewConnections implements Measurement {
   }
 
   async #once(onEcho: () => void = () => {}): Promise<BenchHost> {
-    const { route, signal } = this.#stage;
+    const { route, signal } = this.stage;
     const echoed = Promise.withResolvers<void>();
     const conn = await BenchConn.open(route, "echo", {
       onData: () => echoed.resolve(),

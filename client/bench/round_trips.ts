@@ -13,19 +13,16 @@ import type { BenchStage, Measurement } from "./measurement.ts";
 export const MESSAGE_BYTES = 64;
 
 export class RoundTrips implements Measurement {
-  readonly #stage: BenchStage;
   readonly #message = new Uint8Array(MESSAGE_BYTES);
   readonly #samples = new Samples();
   #conn: BenchConn | undefined;
   #sentMs = 0;
   #missing = 0;
 
-  constructor(stage: BenchStage) {
-    this.#stage = stage;
-  }
+  constructor(private readonly stage: BenchStage) {}
 
   async open(): Promise<BenchHost> {
-    const { route, signal, fail } = this.#stage;
+    const { route, signal, fail } = this.stage;
     this.#conn = await BenchConn.open(route, "echo", {
       onData: ({ length }) => this.#onEcho(length),
       onBroken: fail,
@@ -48,7 +45,7 @@ export class RoundTrips implements Measurement {
 
   #send(): void {
     this.#missing = MESSAGE_BYTES;
-    this.#sentMs = this.#stage.timers.now();
+    this.#sentMs = this.stage.timers.now();
     // One message at a time: there is always room for it.
     this.#conn!.write(this.#message);
   }
@@ -56,7 +53,7 @@ export class RoundTrips implements Measurement {
   #onEcho(bytes: number): void {
     this.#missing -= bytes;
     if (this.#missing > 0) return;
-    this.#samples.add(this.#stage.timers.now() - this.#sentMs);
+    this.#samples.add(this.stage.timers.now() - this.#sentMs);
     this.#send();
   }
 }

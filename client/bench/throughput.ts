@@ -23,24 +23,22 @@ const WARM_UP_SHARE = 0.25;
 const CHUNK = new Uint8Array(64 * 1024);
 
 export class Throughput implements Measurement {
-  readonly #stage: BenchStage;
-  readonly #kind: "down" | "up";
   #conns: BenchConn[] = [];
   #beganMs = Infinity;
   #bytes = 0;
   /** When the warm-up was over, and what had come by then. */
   #base: { readonly atMs: number; readonly bytes: number } | undefined;
 
-  constructor(stage: BenchStage, kind: "down" | "up") {
-    this.#stage = stage;
-    this.#kind = kind;
-  }
+  constructor(
+    private readonly stage: BenchStage,
+    private readonly kind: "down" | "up",
+  ) {}
 
   async open(): Promise<BenchHost> {
-    const { connections } = this.#stage.plan;
+    const { connections } = this.stage.plan;
     const opening = Array.from(
       { length: connections },
-      () => this.#kind === "down" ? this.#openDown() : this.#openUp(),
+      () => this.kind === "down" ? this.#openDown() : this.#openUp(),
     );
     const all = await Promise.allSettled(opening.map(this.#keep));
     for (const one of all) {
@@ -50,18 +48,18 @@ export class Throughput implements Measurement {
   }
 
   begin(): void {
-    this.#beganMs = this.#stage.timers.now();
-    if (this.#kind === "up") this.#conns.forEach(offer);
+    this.#beganMs = this.stage.timers.now();
+    if (this.kind === "up") this.#conns.forEach(offer);
   }
 
   figure(): BenchFigure | undefined {
     const base = this.#base ?? { atMs: this.#beganMs, bytes: 0 };
-    const tookMs = this.#stage.timers.now() - base.atMs;
+    const tookMs = this.stage.timers.now() - base.atMs;
     if (this.#bytes === 0 || !(tookMs > 0)) return undefined;
     const bits = (this.#bytes - base.bytes) * 8;
     return {
-      kind: this.#kind,
-      connections: this.#stage.plan.connections,
+      kind: this.kind,
+      connections: this.stage.plan.connections,
       mbitPerS: bits / 1000 / tookMs,
       bytes: this.#bytes,
     };
@@ -75,11 +73,11 @@ export class Throughput implements Measurement {
   readonly #keep = async (opening: Promise<BenchConn>): Promise<void> => {
     const conn = await opening;
     this.#conns.push(conn);
-    if (this.#stage.signal.aborted) conn.close();
+    if (this.stage.signal.aborted) conn.close();
   };
 
   #openDown(): Promise<BenchConn> {
-    const { route, signal, fail } = this.#stage;
+    const { route, signal, fail } = this.stage;
     return BenchConn.open(route, "source", {
       onData: ({ length }) => this.#count(length),
       onBroken: fail,
@@ -87,7 +85,7 @@ export class Throughput implements Measurement {
   }
 
   async #openUp(): Promise<BenchConn> {
-    const { route, signal, fail } = this.#stage;
+    const { route, signal, fail } = this.stage;
     const reports = new DiscardReports((bytes) => this.#count(bytes));
     const conn: BenchConn = await BenchConn.open(route, "discard", {
       onData: (chunk) => {
@@ -100,12 +98,12 @@ export class Throughput implements Measurement {
   }
 
   #count(bytes: number): void {
-    const nowMs = this.#stage.timers.now();
+    const nowMs = this.stage.timers.now();
     // What a source sends while others are still being opened does not count.
     if (nowMs < this.#beganMs) return;
     this.#bytes += bytes;
     if (this.#base !== undefined) return;
-    const warmUpMs = this.#stage.durationMs * WARM_UP_SHARE;
+    const warmUpMs = this.stage.durationMs * WARM_UP_SHARE;
     if (nowMs - this.#beganMs < warmUpMs) return;
     this.#base = { atMs: nowMs, bytes: this.#bytes };
   }
@@ -121,12 +119,9 @@ const ODD_REPORT = "Cannot bench: the target reports what is no number";
 /** Reads the growing totals of one `discard`. */
 class DiscardReports {
   readonly #line = new BenchLineReader();
-  readonly #onBytes: (bytes: number) => void;
   #total = 0;
 
-  constructor(onBytes: (bytes: number) => void) {
-    this.#onBytes = onBytes;
-  }
+  constructor(private readonly onBytes: (bytes: number) => void) {}
 
   /** @returns Whether it was what it should be. */
   read(chunk: Uint8Array): boolean {
@@ -136,7 +131,7 @@ class DiscardReports {
       rest = rest.subarray(line.taken);
       if (!/^\d{1,15}$/.test(line.text ?? "")) return false;
       const total = Number(line.text);
-      this.#onBytes(total - this.#total);
+      this.onBytes(total - this.#total);
       this.#total = total;
     }
     return true;

@@ -46,15 +46,12 @@ const SEE_RESOLVER = "see which name servers /etc/resolv.conf names, and " +
 
 /** One server, and the way there. */
 export class ServerPath {
-  readonly options: ServerPathOptions;
   #proxy: ProxyServer | undefined;
   #ips: readonly string[] = [];
   #ip: string | undefined;
   #stream: Stream | undefined;
 
-  constructor(options: ServerPathOptions) {
-    this.options = options;
-  }
+  constructor(readonly options: ServerPathOptions) {}
 
   /** `HOST:PORT`. */
   get name(): string {
