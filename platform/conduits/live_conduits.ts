@@ -57,7 +57,6 @@ interface Mark {
 
 /** See the module description. */
 export class LiveConduits {
-  readonly #timers: Timers;
   readonly #conduits = new IdList<LiveConduit>();
   readonly #dials = new IdList<LiveDial>();
   readonly #samples: RateSamples;
@@ -73,8 +72,7 @@ export class LiveConduits {
   #latenessMs = 0;
   #isStopped = false;
 
-  constructor(timers: Timers) {
-    this.#timers = timers;
+  constructor(private readonly timers: Timers) {
     const nowMs = timers.now();
     this.#samples = new RateSamples(nowMs);
     this.#last = { atMs: nowMs, toTarget: 0, fromTarget: 0, dials: 0 };
@@ -88,7 +86,7 @@ export class LiveConduits {
 
   /** By the clock that `askedMs` and others are of. */
   get nowMs(): number {
-    return this.#timers.now();
+    return this.timers.now();
   }
 
   /** By how much the last tick was late: the event loop was busy so long. */
@@ -119,7 +117,7 @@ export class LiveConduits {
     facts: ConnectionFacts,
     origin: LiveOrigin,
   ): LiveConduit {
-    const nowMs = origin.openedMs ?? this.#timers.now();
+    const nowMs = origin.openedMs ?? this.timers.now();
     this.dialTimes.add(nowMs, nowMs - origin.askedMs);
     const place = this.#conduits.nextPlace;
     const live = new LiveConduit(
@@ -226,20 +224,20 @@ export class LiveConduits {
       toTarget += conduit.sentBytes;
       fromTarget += conduit.receivedBytes;
     }
-    const atMs = this.#timers.now();
+    const atMs = this.timers.now();
     return { atMs, toTarget, fromTarget, dials: this.#dialed };
   }
 
   #arm(): void {
     if (this.#tick !== undefined || this.#isStopped) return;
     // There was nothing for a while: no rate is of that time.
-    if (this.#timers.now() - this.#last.atMs > 2 * RATE_TICK_MS) {
+    if (this.timers.now() - this.#last.atMs > 2 * RATE_TICK_MS) {
       this.#last = this.#before = this.#mark();
       this.#samples.tick(this.#last.atMs);
       this.#samples.tick(this.#last.atMs);
     }
-    this.#dueMs = this.#timers.now() + RATE_TICK_MS;
-    this.#tick = this.#timers.after(RATE_TICK_MS, () => this.#onTick());
+    this.#dueMs = this.timers.now() + RATE_TICK_MS;
+    this.#tick = this.timers.after(RATE_TICK_MS, () => this.#onTick());
   }
 
   #onTick(): void {
@@ -259,7 +257,7 @@ export class LiveConduits {
       this.#samples.take(place, conduit.sentBytes, conduit.receivedBytes);
     }
     if (to < this.#conduits.places) {
-      this.#tick = this.#timers.after(0, () => {
+      this.#tick = this.timers.after(0, () => {
         this.#tick = undefined;
         this.#note(to);
       });

@@ -63,8 +63,6 @@ function openFsEvents(directories: string[]): FsEvents {
 }
 
 export class DirectoryWatch {
-  readonly #events: DirectoryWatchEvents;
-  readonly #open: OpenFsEvents;
   #wanted: readonly string[] = [];
   #watched = "";
   #source: FsEvents | undefined;
@@ -74,10 +72,10 @@ export class DirectoryWatch {
   /** The last that was reported; `null` before anything was. */
   #problem: string | undefined | null = null;
 
-  constructor(events: DirectoryWatchEvents, open: OpenFsEvents = openFsEvents) {
-    this.#events = events;
-    this.#open = open;
-  }
+  constructor(
+    private readonly events: DirectoryWatchEvents,
+    private readonly open: OpenFsEvents = openFsEvents,
+  ) {}
 
   /**
    * Watches what now stands at `directories`. Cheap when that is what is
@@ -103,14 +101,14 @@ export class DirectoryWatch {
 
   #start(found: ReadonlyMap<string, string>, wanted: string): void {
     try {
-      this.#source = this.#open([...found.keys()]);
+      this.#source = this.open([...found.keys()]);
     } catch (error) {
       return this.#report(messageOf(error));
     }
     this.#watched = wanted;
     this.#listening = this.#listen(this.#source);
     this.#report(undefined);
-    this.#events.onGap();
+    this.events.onGap();
   }
 
   /**
@@ -133,8 +131,8 @@ export class DirectoryWatch {
         if (source !== this.#source) continue;
         const news = NEWS.get(kind ?? "") ?? "touched";
         guarded("file", () => {
-          if (flag === "rescan") this.#events.onGap();
-          else this.#events.onPaths(paths, news);
+          if (flag === "rescan") this.events.onGap();
+          else this.events.onPaths(paths, news);
         });
       }
     } catch (error) {
@@ -148,7 +146,7 @@ export class DirectoryWatch {
   #report(problem: string | undefined): void {
     if (problem === this.#problem) return;
     this.#problem = problem;
-    this.#events.onState(problem);
+    this.events.onState(problem);
   }
 }
 

@@ -71,16 +71,13 @@ type State =
   };
 
 export class SavedFile {
-  readonly #options: SavedFileOptions;
   #state: State = { kind: "kept" };
   #savedMs = -Infinity;
   #problem: string | undefined;
   #hasWritten = false;
   #isClosed = false;
 
-  constructor(options: SavedFileOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: SavedFileOptions) {}
 
   /** Why the newest state is not on disk; `undefined`: it is, or will be. */
   get problem(): string | undefined {
@@ -89,7 +86,7 @@ export class SavedFile {
 
   /** Reads the file. Whatever is wrong with it is logged. */
   async read(): Promise<Saved | undefined> {
-    const { path } = this.#options;
+    const { path } = this.options;
     try {
       this.#check(await Deno.stat(path));
       return this.#parse(await Deno.readTextFile(path));
@@ -100,7 +97,7 @@ export class SavedFile {
 
   /** The same at once: for small files, before a program starts. */
   readSync(): Saved | undefined {
-    const { path } = this.#options;
+    const { path } = this.options;
     try {
       this.#check(Deno.statSync(path));
       return this.#parse(Deno.readTextFileSync(path));
@@ -121,7 +118,7 @@ export class SavedFile {
       this.#state = { kind: "due" };
       return;
     }
-    const { timers, delayMs, intervalMs = 0 } = this.#options;
+    const { timers, delayMs, intervalMs = 0 } = this.options;
     const sinceMs = timers.now() - this.#savedMs;
     const timer = timers.after(
       Math.max(delayMs, intervalMs - sinceMs),
@@ -140,10 +137,10 @@ export class SavedFile {
   }
 
   #save(): Promise<void> {
-    const done = this.#write(this.#options.items()).finally(() => {
+    const done = this.#write(this.options.items()).finally(() => {
       const isStale = this.#state.kind === "saving" && this.#state.isStale;
       this.#state = { kind: "kept" };
-      this.#savedMs = this.#options.timers.now();
+      this.#savedMs = this.options.timers.now();
       if (isStale) this.changed();
     });
     this.#state = { kind: "saving", done, isStale: false };
@@ -151,7 +148,7 @@ export class SavedFile {
   }
 
   async #write(items: Iterable<unknown>): Promise<void> {
-    const { path, what, unkept, log, fields } = this.#options;
+    const { path, what, unkept, log, fields } = this.options;
     try {
       const text = await this.#textOf(items);
       await Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 });
@@ -176,7 +173,7 @@ export class SavedFile {
   }
 
   async #textOf(items: Iterable<unknown>): Promise<string> {
-    const { format, owner, bytesMax, now = Date.now } = this.#options;
+    const { format, owner, bytesMax, now = Date.now } = this.options;
     const hash = createHash("sha256");
     const lines: string[] = [""];
     let bytes = 0;
@@ -199,7 +196,7 @@ export class SavedFile {
 
   /** @throws {SavedFileError | PrivateFileError} */
   #check(seen: Deno.FileInfo): void {
-    const { path, bytesMax } = this.#options;
+    const { path, bytesMax } = this.options;
     checkSeen(path, seen, "change");
     // Its first line is not counted when it is written.
     if (seen.size > bytesMax + HEAD_BYTES_MAX) throw tooLong(bytesMax);
@@ -212,7 +209,7 @@ export class SavedFile {
     const { format, version, owner, savedMs, sha256 } = headOf(
       text.slice(0, Math.max(end, 0)),
     );
-    if (format !== this.#options.format) {
+    if (format !== this.options.format) {
       throw new SavedFileError("it holds something else");
     }
     if (version !== VERSION) {
@@ -228,9 +225,9 @@ export class SavedFile {
     if (sha256 !== createHash("sha256").update(body).digest("hex")) {
       throw new SavedFileError("it is damaged: its checksum is another one");
     }
-    if (owner !== this.#options.owner) {
+    if (owner !== this.options.owner) {
       throw new SavedFileError(
-        `it is of ${owner}, this is ${this.#options.owner}`,
+        `it is of ${owner}, this is ${this.options.owner}`,
       );
     }
     const lines = body.split("\n");
@@ -240,7 +237,7 @@ export class SavedFile {
 
   #unusable(error: unknown): undefined {
     if (error instanceof Deno.errors.NotFound) return undefined;
-    const { path, what, unusable, log, fields } = this.#options;
+    const { path, what, unusable, log, fields } = this.options;
     const problem = problemOf(error);
     log.warn(`Cannot use ${what} in ${path}: ${problem}; ${unusable}`, {
       code: "TUN906",

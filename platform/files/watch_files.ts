@@ -79,7 +79,6 @@ export function watchFiles(options: FileWatchOptions): FileWatch {
 }
 
 class Watch implements FileWatch {
-  readonly #options: FileWatchOptions;
   /** By the path as it was given: what was seen there last. */
   readonly #files: Map<string, string>;
   readonly #directories: Map<string, string>;
@@ -94,7 +93,7 @@ class Watch implements FileWatch {
   #firstNewsMs = 0;
   #nextLook: Timer | undefined;
 
-  constructor(options: FileWatchOptions) {
+  constructor(private readonly options: FileWatchOptions) {
     const { files = [], directories = [], open } = options;
     const count = files.length + directories.length;
     if (count > WATCHED_FILES_MAX) {
@@ -102,7 +101,6 @@ class Watch implements FileWatch {
         `Cannot watch ${count} files: at most ${WATCHED_FILES_MAX}`,
       );
     }
-    this.#options = options;
     this.#watch = new DirectoryWatch({
       onPaths: (paths, news) => this.#onPaths(paths, news),
       onGap: () => this.#look(true),
@@ -124,14 +122,14 @@ class Watch implements FileWatch {
 
   #onPaths(paths: readonly string[], news: PathNews): void {
     for (const path of paths) this.#name(dirname(path), basename(path));
-    const { timers } = this.#options;
+    const { timers } = this.options;
     const now = timers.now();
     const isOnly = this.#only !== undefined && paths.at(-1) === this.#only;
     const isNew = now - this.#arrivedMs >= SETTLE_MS;
     if (isOnly && isNew && news !== "touched") {
       this.#arrivedMs = now;
       if (news === "renamed") return this.#look();
-      this.#options.onWritten?.();
+      this.options.onWritten?.();
     }
     if (this.#settling === undefined) this.#firstNewsMs = now;
     this.#settling?.cancel();
@@ -159,7 +157,7 @@ class Watch implements FileWatch {
     this.#schedule();
     if (problem === undefined) return;
     const [first = ""] = [...this.#files.keys(), ...this.#directories.keys()];
-    this.#options.onProblem(
+    this.options.onProblem(
       `Cannot watch ${dirname(first)}: ${problem}; files are looked at every ` +
         `${LOOK_MS.unwatched / 1000} s instead`,
     );
@@ -168,7 +166,7 @@ class Watch implements FileWatch {
   #schedule(): void {
     this.#nextLook?.cancel();
     const every = this.#isWatched ? LOOK_MS.watched : LOOK_MS.unwatched;
-    this.#nextLook = this.#options.timers.after(every, () => {
+    this.#nextLook = this.options.timers.after(every, () => {
       this.#schedule();
       this.#look();
     });
@@ -183,14 +181,14 @@ class Watch implements FileWatch {
     const files = [...this.#files.keys()].filter((file) =>
       hasChanged(this.#files, file)
     );
-    if (files.length > 0) this.#options.onFiles?.(files);
+    if (files.length > 0) this.options.onFiles?.(files);
     for (const directory of this.#directories.keys()) {
       const isOther = hasChanged(this.#directories, directory);
       const names = this.#named.get(directory);
       if (names !== undefined && !hasGap) {
-        this.#options.onEntries?.(directory, [...names]);
+        this.options.onEntries?.(directory, [...names]);
       } else if (isOther || this.#named.has(directory)) {
-        this.#options.onEntries?.(directory, undefined);
+        this.options.onEntries?.(directory, undefined);
       }
     }
     this.#named.clear();

@@ -62,20 +62,16 @@ export interface AccessRecorder {
 }
 
 export class ConnectionLog {
-  readonly #log: Log;
-  readonly #clock: Clock;
-  readonly #access: AccessRecorder | undefined;
-
   /** @param access Absent: there is no access log. */
-  constructor(log: Log, clock: Clock, access?: AccessRecorder) {
-    this.#log = log;
-    this.#clock = clock;
-    this.#access = access;
-  }
+  constructor(
+    private readonly log: Log,
+    private readonly clock: Clock,
+    private readonly access?: AccessRecorder,
+  ) {}
 
   /** Whether to call `opened` for the next one: ask before facts are gathered. */
   wants(): boolean {
-    return this.#log.wantsDetails || this.#access?.draws() === true;
+    return this.log.wantsDetails || this.access?.draws() === true;
   }
 
   /**
@@ -86,23 +82,23 @@ export class ConnectionLog {
   failed(
     error: Pick<DialError, "reason" | "message" | "tunnelCode">,
     facts: ConnectionFacts,
-    startMs: number = this.#clock.now(),
+    startMs: number = this.clock.now(),
   ): void {
     const { reason, message } = error;
-    this.#access?.record({
+    this.access?.record({
       facts,
       startMs,
       bytesToTarget: 0,
       bytesFromTarget: 0,
       end: { kind: "failed", reason, message },
     });
-    if (reason === "cancelled" && !this.#log.wantsDetails) return;
+    if (reason === "cancelled" && !this.log.wantsDetails) return;
     const fields = { code: error.tunnelCode, ...fieldsOf(facts) };
     const line = `connection failed: ${message}`;
-    if (reason === "cancelled") return this.#log.detail(line, fields);
+    if (reason === "cancelled") return this.log.detail(line, fields);
     const { who = "", node = "", service = "", target } = facts;
     const where = target === undefined ? message : textOf(target);
-    this.#log.event(
+    this.log.event(
       line,
       fields,
       `${reason} ${who} ${node} ${service} ${where}`,
@@ -122,9 +118,9 @@ export class ConnectionLog {
     inner: ConduitObserver = NOBODY,
   ): ConduitObserver {
     // Without details it was the lot that said yes.
-    const isDrawn = !this.#log.wantsDetails || this.#access?.draws() === true;
-    const access = isDrawn ? this.#access : undefined;
-    const to = { log: this.#log, clock: this.#clock, access };
+    const isDrawn = !this.log.wantsDetails || this.access?.draws() === true;
+    const access = isDrawn ? this.access : undefined;
+    const to = { log: this.log, clock: this.clock, access };
     return new LoggedConnection(to, facts, startMs, inner);
   }
 }
@@ -139,26 +135,18 @@ interface Lines {
 }
 
 class LoggedConnection implements ConduitObserver, ConnectionRecord {
-  readonly facts: ConnectionFacts;
-  readonly startMs: number;
   readonly openedMs: number;
-  readonly #to: Lines;
-  readonly #inner: ConduitObserver;
   bytesFromTarget = 0;
   bytesToTarget = 0;
   end: ConduitEnd = { kind: "clean" };
 
   constructor(
-    to: Lines,
-    facts: ConnectionFacts,
-    startMs: number,
-    inner: ConduitObserver,
+    private readonly to: Lines,
+    readonly facts: ConnectionFacts,
+    readonly startMs: number,
+    private readonly inner: ConduitObserver,
   ) {
-    this.facts = facts;
-    this.startMs = startMs;
     this.openedMs = to.clock.now();
-    this.#to = to;
-    this.#inner = inner;
     if (!to.log.wantsDetails) return;
     const ms = Math.round(this.openedMs - startMs);
     to.log.detail("connection opened", { ...fieldsOf(facts), ms });
@@ -166,20 +154,20 @@ class LoggedConnection implements ConduitObserver, ConnectionRecord {
 
   received(bytes: number): void {
     this.bytesFromTarget += bytes;
-    this.#inner.received(bytes);
+    this.inner.received(bytes);
   }
 
   sent(bytes: number): void {
     this.bytesToTarget += bytes;
-    this.#inner.sent(bytes);
+    this.inner.sent(bytes);
   }
 
   ended(end: ConduitEnd): void {
     this.end = end;
-    const { log, access } = this.#to;
+    const { log, access } = this.to;
     if (log.wantsDetails) this.#log(log);
     access?.record(this);
-    this.#inner.ended(end);
+    this.inner.ended(end);
   }
 
   #log(log: Log): void {
@@ -190,7 +178,7 @@ class LoggedConnection implements ConduitObserver, ConnectionRecord {
       ...(end.kind === "clean" ? {} : { reason: end.reason }),
       bytesToTarget: this.bytesToTarget,
       bytesFromTarget: this.bytesFromTarget,
-      ms: Math.round(this.#to.clock.now() - this.startMs),
+      ms: Math.round(this.to.clock.now() - this.startMs),
     });
   }
 }

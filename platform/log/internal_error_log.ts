@@ -32,16 +32,14 @@ const STACK_LENGTH_MAX = 4_000;
 
 /** Logs each error once, and how often it came again. */
 export class InternalErrorLog implements Disposable {
-  readonly #log: Pick<Log, "error">;
-  readonly #timers: Timers;
   /** By {@linkcode stackOf}; how often it came since it was logged last. */
   readonly #repeats = new Map<string, Repeats>();
   #timer: Timer | undefined;
 
-  constructor(log: Pick<Log, "error">, timers: Timers) {
-    this.#log = log;
-    this.#timers = timers;
-  }
+  constructor(
+    private readonly log: Pick<Log, "error">,
+    private readonly timers: Timers,
+  ) {}
 
   add(where: Where, error: unknown): void {
     const stack = stackOf(error);
@@ -52,7 +50,7 @@ export class InternalErrorLog implements Disposable {
       return this.#tellLater();
     }
     const message = `internal error, please report it: ${messageOf(error)}`;
-    this.#log.error(message, { code: "TUN907", where, stack });
+    this.log.error(message, { code: "TUN907", where, stack });
     if (this.#repeats.size >= STACKS_MAX) {
       const [oldest] = this.#repeats.keys();
       this.#repeats.delete(oldest!);
@@ -66,7 +64,7 @@ export class InternalErrorLog implements Disposable {
   }
 
   #tellLater(): void {
-    this.#timer ??= this.#timers.after(REPEATS_MS, () => {
+    this.#timer ??= this.timers.after(REPEATS_MS, () => {
       this.#timer = undefined;
       this.#report();
     });
@@ -77,7 +75,7 @@ export class InternalErrorLog implements Disposable {
       const { message, where, count } = repeats;
       if (count === 0) continue;
       repeats.count = 0;
-      this.#log.error(`${message} (the same, ${count} more)`, {
+      this.log.error(`${message} (the same, ${count} more)`, {
         code: "TUN907",
         where,
       });

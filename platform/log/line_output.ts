@@ -35,9 +35,6 @@ export interface LineDevice {
 
 /** See the module description. */
 export class LineOutput {
-  readonly #device: LineDevice;
-  readonly #timers: Timers;
-  readonly #sayMissing: (lines: number) => void;
   #kept: Uint8Array[] = [];
   #keptBytes = 0;
   #missing = 0;
@@ -45,14 +42,10 @@ export class LineOutput {
 
   /** @param sayMissing Writes a line about those that are not there. */
   constructor(
-    device: LineDevice,
-    timers: Timers,
-    sayMissing: (lines: number) => void,
-  ) {
-    this.#device = device;
-    this.#timers = timers;
-    this.#sayMissing = sayMissing;
-  }
+    private readonly device: LineDevice,
+    private readonly timers: Timers,
+    private readonly sayMissing: (lines: number) => void,
+  ) {}
 
   write(line: Uint8Array): void {
     if (this.#keptBytes + line.length > KEPT_BYTES_MAX) {
@@ -73,24 +66,24 @@ export class LineOutput {
 
   #flush(timeoutMs: number): void {
     while (this.#kept.length > 0) {
-      if (!this.#device.isReady(timeoutMs)) return this.#lookAgain();
+      if (!this.device.isReady(timeoutMs)) return this.#lookAgain();
       this.#writePiece(this.#kept[0]!);
     }
     const missing = this.#missing;
     if (missing === 0) return;
     this.#missing = 0;
-    this.#sayMissing(missing);
+    this.sayMissing(missing);
   }
 
   #writePiece(line: Uint8Array): void {
-    const taken = this.#device.write(line.subarray(0, PIECE_BYTES));
+    const taken = this.device.write(line.subarray(0, PIECE_BYTES));
     this.#keptBytes -= taken;
     if (taken === line.length) this.#kept.shift();
     else this.#kept[0] = line.subarray(taken);
   }
 
   #lookAgain(): void {
-    this.#timer = this.#timers.after(LOOK_AGAIN_MS, () => {
+    this.#timer = this.timers.after(LOOK_AGAIN_MS, () => {
       this.#timer = undefined;
       this.#flush(0);
     });

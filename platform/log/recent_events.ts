@@ -64,15 +64,12 @@ export interface Repeated {
 
 /** See the module description. */
 export class RecentEvents {
-  readonly #wallMs: () => number;
   /** In order of their last time; by what makes two the same. */
   readonly #quiet = new Map<string, Entry>();
   readonly #noisy = new Map<string, Entry>();
   #number = 0;
 
-  constructor(wallMs: () => number = Date.now) {
-    this.#wallMs = wallMs;
-  }
+  constructor(private readonly wallMs: () => number = Date.now) {}
 
   /** Grows with each event, so that who has seen all knows what is new. */
   get newest(): number {
@@ -89,7 +86,7 @@ export class RecentEvents {
     const clipped = kept(message, EVENT_LENGTH_MAX);
     const name = node && kept(node, NODE_LENGTH_MAX);
     const key = `${kind}\n${name ?? ""}\n${lineKey(clipped)}`;
-    const atMs = this.#wallMs();
+    const atMs = this.wallMs();
     const number = ++this.#number;
     const known = ring.get(key);
     if (known === undefined) {

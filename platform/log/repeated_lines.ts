@@ -53,17 +53,15 @@ interface Entry {
 }
 
 export class RepeatedLines {
-  readonly #timers: Timers;
-  readonly #wallMs: () => number;
   readonly #entries = new Map<string, Entry>();
   #crowdSinceMs = -Infinity;
   #crowdNew = 0;
 
   /** @param wallMs The machine's time, milliseconds since 1970. */
-  constructor(timers: Timers, wallMs: () => number = Date.now) {
-    this.#timers = timers;
-    this.#wallMs = wallMs;
-  }
+  constructor(
+    private readonly timers: Timers,
+    private readonly wallMs: () => number = Date.now,
+  ) {}
 
   /**
    * Takes a line.
@@ -74,7 +72,7 @@ export class RepeatedLines {
    * @param write Called now, later, or never when a later line replaces it.
    */
   add(key: string, text: string, write: WriteLine): void {
-    const nowMs = this.#timers.now();
+    const nowMs = this.timers.now();
     let entry = this.#entries.get(key);
     if (entry === undefined && !this.#mayBeNew(nowMs)) {
       key = text = CROWD_KEY;
@@ -94,8 +92,8 @@ export class RepeatedLines {
     }
     entry.held++;
     entry.write = write;
-    entry.lastMs = this.#wallMs();
-    entry.timer ??= this.#timers.after(
+    entry.lastMs = this.wallMs();
+    entry.timer ??= this.timers.after(
       entry.untilMs - nowMs,
       () => this.#report(entry),
     );
@@ -148,7 +146,7 @@ export class RepeatedLines {
     entry.texts = 0;
     entry.isCrowd = entry.text === CROWD_KEY;
     entry.stage = Math.min(entry.stage + 1, GATHER_MS.length - 1);
-    entry.untilMs = this.#timers.now() + GATHER_MS[entry.stage]!;
+    entry.untilMs = this.timers.now() + GATHER_MS[entry.stage]!;
   }
 }
 

@@ -35,7 +35,6 @@ interface Exemplar {
 
 /** What observations fell into which bucket. */
 export class Histogram {
-  readonly #bounds: readonly number[];
   readonly #counts: number[];
   #sum = 0;
   #count = 0;
@@ -43,8 +42,7 @@ export class Histogram {
   #exemplars: (Exemplar | undefined)[] | undefined;
 
   /** @param bounds Upper bounds, ascending, without infinity. */
-  constructor(bounds: readonly number[]) {
-    this.#bounds = bounds;
+  constructor(private readonly bounds: readonly number[]) {
     this.#counts = bounds.map(() => 0);
   }
 
@@ -55,10 +53,10 @@ export class Histogram {
   observe(value: number, traceId?: string): void {
     this.#sum += value;
     this.#count++;
-    const index = this.#bounds.findIndex((bound) => value <= bound);
+    const index = this.bounds.findIndex((bound) => value <= bound);
     if (index !== -1) this.#counts[index]!++;
     if (traceId === undefined) return;
-    const at = index === -1 ? this.#bounds.length : index;
+    const at = index === -1 ? this.bounds.length : index;
     this.#exemplars ??= [];
     this.#exemplars[at] = { traceId, value, atMs: Date.now() };
   }
@@ -97,12 +95,12 @@ export class Histogram {
     const behind = (index: number) =>
       format === "text" ? "" : exemplarText(this.#exemplars?.[index]);
     let total = 0;
-    for (const [index, bound] of this.#bounds.entries()) {
+    for (const [index, bound] of this.bounds.entries()) {
       total += this.#counts[index]!;
       const le = `${before}le="${asGo(bound)}"`;
       yield `${name}_bucket{${le}} ${total}${behind(index)}`;
     }
-    const last = behind(this.#bounds.length);
+    const last = behind(this.bounds.length);
     yield `${name}_bucket{${before}le="+Inf"} ${this.#count}${last}`;
     yield `${name}_sum${whole} ${this.#sum}`;
     yield `${name}_count${whole} ${this.#count}`;
@@ -111,19 +109,17 @@ export class Histogram {
 
 /** Histograms of one family, distinguished by the value of one label. */
 export class LabelledHistogram {
-  readonly #label: string;
-  readonly #bounds: readonly number[];
   readonly #histograms = new Map<string, Histogram>();
 
-  constructor(label: string, bounds: readonly number[]) {
-    this.#label = label;
-    this.#bounds = bounds;
-  }
+  constructor(
+    private readonly label: string,
+    private readonly bounds: readonly number[],
+  ) {}
 
   with(value: string): Histogram {
     let histogram = this.#histograms.get(value);
     if (histogram === undefined) {
-      histogram = new Histogram(this.#bounds);
+      histogram = new Histogram(this.bounds);
       this.#histograms.set(value, histogram);
     }
     return histogram;
@@ -131,7 +127,7 @@ export class LabelledHistogram {
 
   *lines(name: string): Iterable<string> {
     for (const [value, histogram] of this.#histograms) {
-      yield* histogram.lines(name, `${this.#label}="${escapeLabel(value)}"`);
+      yield* histogram.lines(name, `${this.label}="${escapeLabel(value)}"`);
     }
   }
 }
@@ -173,16 +169,13 @@ function labelText(
 
 /** Series of one family, distinguished by the values of its labels. */
 export class LabelledSeries {
-  readonly #labels: readonly string[];
   /** By the labels' values; their text is made at a scrape. */
   readonly #series = new Map<
     string,
     { readonly values: readonly string[]; readonly series: Series }
   >();
 
-  constructor(labels: readonly string[]) {
-    this.#labels = labels;
-  }
+  constructor(private readonly labels: readonly string[]) {}
 
   /** The series with these label values, in the order of the labels. */
   with(...values: readonly string[]): Series {
@@ -196,7 +189,7 @@ export class LabelledSeries {
 
   *lines(name: string): Iterable<string> {
     for (const { values, series } of this.#series.values()) {
-      yield sampleLine(name, this.#labels, values, series.value);
+      yield sampleLine(name, this.labels, values, series.value);
     }
   }
 }

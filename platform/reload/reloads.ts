@@ -75,7 +75,6 @@ interface Entry extends State {
 }
 
 export class Reloads {
-  readonly #options: ReloadsOptions;
   readonly #entries: Entry[] = [];
   /** Of what is read elsewhere. */
   readonly #followed: State[] = [];
@@ -86,8 +85,7 @@ export class Reloads {
   /** Called after every reload that changed something. */
   onChange: () => void = () => {};
 
-  constructor(options: ReloadsOptions) {
-    this.#options = options;
+  constructor(private readonly options: ReloadsOptions) {
     const { metrics, prefix } = options;
     this.#failures = metrics.labelled(
       "counter",
@@ -141,7 +139,7 @@ export class Reloads {
   start(): void {
     if (this.#isClosed) return;
     this.#watch?.close();
-    const { timers, log, watch = watchFiles } = this.#options;
+    const { timers, log, watch = watchFiles } = this.options;
     const files = new Set(this.#entries.flatMap(({ source }) => source.files));
     this.#watch = watch({
       files: [...files],
@@ -161,7 +159,7 @@ export class Reloads {
   reloadAll(): void {
     for (const entry of this.#entries) {
       if (this.#try(entry, true) !== "same") continue;
-      this.#options.log.info(
+      this.options.log.info(
         `${entry.source.kind}: read again, nothing has changed`,
       );
     }
@@ -193,7 +191,7 @@ export class Reloads {
   /** @param isFinal Files that are not good now are a failure. */
   #try(entry: Entry, isFinal = false): "new" | "same" | "failed" {
     const { source } = entry;
-    const { log } = this.#options;
+    const { log } = this.options;
     let change: string | undefined;
     try {
       change = source.reload();
@@ -226,7 +224,7 @@ export class Reloads {
   }
 
   #wait(entry: Entry): void {
-    entry.waiting ??= this.#options.timers.after(CONTRADICTION_MS, () => {
+    entry.waiting ??= this.options.timers.after(CONTRADICTION_MS, () => {
       entry.waiting = undefined;
       this.#try(entry, true);
     });
@@ -235,8 +233,8 @@ export class Reloads {
   /** A file that will be good without being touched is looked at then. */
   #later(entry: Entry, goodFromMs: number | undefined): void {
     if (goodFromMs === undefined) return;
-    const inMs = Math.max(CONTRADICTION_MS, goodFromMs - this.#options.now());
-    entry.waiting = this.#options.timers.after(
+    const inMs = Math.max(CONTRADICTION_MS, goodFromMs - this.options.now());
+    entry.waiting = this.options.timers.after(
       Math.min(inMs, LATER_MS_MAX),
       () => {
         entry.waiting = undefined;
@@ -250,7 +248,7 @@ export class Reloads {
     entry.waiting = undefined;
     entry.problem = problem;
     this.#failures.with(entry.kind).add();
-    this.#options.log.error(`${problem}; what was read before stays in use`, {
+    this.options.log.error(`${problem}; what was read before stays in use`, {
       code: "TUN116",
     });
   }
@@ -260,7 +258,7 @@ export class Reloads {
   }
 
   #succeeded({ kind }: State): void {
-    const seconds = Math.floor(this.#options.now() / 1000);
+    const seconds = Math.floor(this.options.now() / 1000);
     this.#successes.with(kind).set(seconds);
   }
 

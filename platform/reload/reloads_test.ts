@@ -9,14 +9,12 @@ import { CONTRADICTION_MS, Reloads, type ReloadSource } from "./reloads.ts";
 
 /** Files that are what the test says. */
 class Source implements ReloadSource {
-  readonly kind: string;
   readonly files: readonly string[];
   inUse = "1";
   /** What stands there; an error is a file that cannot be used. */
   there: string | Error = "1";
 
-  constructor(kind: string, ...files: string[]) {
-    this.kind = kind;
+  constructor(readonly kind: string, ...files: string[]) {
     this.files = files;
   }
 

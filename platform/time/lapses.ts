@@ -21,20 +21,14 @@ export const LAPSE_MS = 2_000;
 
 /** See the module description. */
 export class LapseWatch {
-  readonly #timers: Timers;
-  readonly #wallClock: () => number;
-  readonly #onLapse: (ms: number) => void;
   #timer: Timer | undefined;
 
   /** @param onLapse Gets how long it was, as far as that is known. */
   constructor(
-    timers: Timers,
-    wallClock: () => number,
-    onLapse: (ms: number) => void,
+    private readonly timers: Timers,
+    private readonly wallClock: () => number,
+    private readonly onLapse: (ms: number) => void,
   ) {
-    this.#timers = timers;
-    this.#wallClock = wallClock;
-    this.#onLapse = onLapse;
     this.#wait();
   }
 
@@ -43,14 +37,14 @@ export class LapseWatch {
   }
 
   #wait(): void {
-    const [atMs, wallMs] = [this.#timers.now(), this.#wallClock()];
-    this.#timer = this.#timers.after(LAPSE_LOOK_MS, () => {
-      const ranMs = this.#timers.now() - atMs;
-      const passedMs = this.#wallClock() - wallMs;
+    const [atMs, wallMs] = [this.timers.now(), this.wallClock()];
+    this.#timer = this.timers.after(LAPSE_LOOK_MS, () => {
+      const ranMs = this.timers.now() - atMs;
+      const passedMs = this.wallClock() - wallMs;
       this.#wait();
-      noteLateTimer(Math.max(0, ranMs - LAPSE_LOOK_MS), this.#timers.now());
+      noteLateTimer(Math.max(0, ranMs - LAPSE_LOOK_MS), this.timers.now());
       const lapseMs = Math.max(ranMs, passedMs) - LAPSE_LOOK_MS;
-      if (lapseMs >= LAPSE_MS) this.#onLapse(lapseMs);
+      if (lapseMs >= LAPSE_MS) this.onLapse(lapseMs);
     });
   }
 }

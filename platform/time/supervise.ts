@@ -89,28 +89,26 @@ export async function supervise<Problem>(
 }
 
 class TimedRun implements Run {
-  readonly #timers: Timers;
-  readonly #backoff: Backoff;
   #openedMs = Infinity;
 
-  constructor(timers: Timers, backoff: Backoff) {
-    this.#timers = timers;
-    this.#backoff = backoff;
-  }
+  constructor(
+    private readonly timers: Timers,
+    private readonly backoff: Backoff,
+  ) {}
 
   opened(): void {
-    this.#openedMs = this.#timers.now();
+    this.#openedMs = this.timers.now();
   }
 
   get isYoung(): boolean {
-    return !(this.#timers.now() - this.#openedMs >= YOUNG_MS);
+    return !(this.timers.now() - this.#openedMs >= YOUNG_MS);
   }
 
   succeeded(): void {
-    this.#backoff.reset();
+    this.backoff.reset();
   }
 
   end(): void {
-    if (!this.isYoung) this.#backoff.reset();
+    if (!this.isYoung) this.backoff.reset();
   }
 }

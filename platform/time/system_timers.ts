@@ -55,15 +55,17 @@ function run(callback: () => void): void {
 
 /** One setting of one timer. Spent, it refers to no callback any more. */
 class SlotTimer implements Timer {
-  readonly #wheel: TimerWheel;
   /** In the ring of its slot; itself when it is in none. */
   #next: SlotTimer = this;
   #previous: SlotTimer = this;
   #callback: (() => void) | undefined;
 
   /** Without a callback it stands for the slot itself, and begins its ring. */
-  constructor(wheel: TimerWheel, slot?: SlotTimer, callback?: () => void) {
-    this.#wheel = wheel;
+  constructor(
+    private readonly wheel: TimerWheel,
+    slot?: SlotTimer,
+    callback?: () => void,
+  ) {
     this.#callback = callback;
     if (slot === undefined) return;
     this.#next = slot;
@@ -78,12 +80,12 @@ class SlotTimer implements Timer {
   }
 
   cancel(): void {
-    if (this.#take() !== undefined) this.#wheel.removed();
+    if (this.#take() !== undefined) this.wheel.removed();
   }
 
   fire(): void {
     const callback = this.#take();
-    this.#wheel.removed();
+    this.wheel.removed();
     if (callback !== undefined) run(callback);
   }
 
@@ -99,7 +101,6 @@ class SlotTimer implements Timer {
 
 /** All timers of one kind. */
 class TimerWheel {
-  readonly #slotMs: number;
   /** By number: `#slotMs` times that is when a slot is due. */
   readonly #slots = new Map<number, SlotTimer>();
   #timers = 0;
@@ -107,14 +108,12 @@ class TimerWheel {
   /** The slot that the platform wakes us for, or an earlier one, now empty. */
   #wakeSlot = Infinity;
 
-  constructor(slotMs: number) {
-    this.#slotMs = slotMs;
-  }
+  constructor(private readonly slotMs: number) {}
 
   add(delayMs: number, callback: () => void): Timer {
     const dueMs = performance.now() +
-      Math.min(delayMs, DELAY_MS_MAX - this.#slotMs);
-    const number = Math.ceil(dueMs / this.#slotMs);
+      Math.min(delayMs, DELAY_MS_MAX - this.slotMs);
+    const number = Math.ceil(dueMs / this.slotMs);
     let slot = this.#slots.get(number);
     if (slot === undefined) {
       this.#slots.set(number, slot = new SlotTimer(this));
@@ -137,7 +136,7 @@ class TimerWheel {
     clearTimeout(this.#platformTimer);
     this.#wakeSlot = number;
     // Whole ones, for the platform cuts them off and would wake us early.
-    const delayMs = Math.ceil(number * this.#slotMs - performance.now());
+    const delayMs = Math.ceil(number * this.slotMs - performance.now());
     // A slot may be due by now, and the platform warns of what is in the past.
     this.#platformTimer = setTimeout(this.#onWake, Math.max(0, delayMs));
   }
@@ -148,7 +147,7 @@ class TimerWheel {
    * first receives what has come: that takes two turns.
    */
   readonly #onWake = () => {
-    const lateMs = performance.now() - this.#wakeSlot * this.#slotMs;
+    const lateMs = performance.now() - this.#wakeSlot * this.slotMs;
     if (lateMs < HELD_UP_MS) return this.#fireDue();
     this.#platformTimer = setTimeout(() => {
       this.#platformTimer = setTimeout(this.#fireDue, 1);
@@ -157,7 +156,7 @@ class TimerWheel {
 
   readonly #fireDue = () => {
     this.#wakeSlot = Infinity;
-    const now = Math.floor(performance.now() / this.#slotMs);
+    const now = Math.floor(performance.now() / this.slotMs);
     const numbers = this.#numbersInUse();
     const due = numbers.filter((number) => number <= now);
     const next = numbers[due.length];

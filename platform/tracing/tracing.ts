@@ -144,12 +144,10 @@ export async function inSpan<Result>(
 }
 
 class StartedSpan implements Span {
-  readonly context: TraceContext;
   #span: PlatformSpan | undefined;
 
-  constructor(span: PlatformSpan, context: TraceContext) {
+  constructor(span: PlatformSpan, readonly context: TraceContext) {
     this.#span = span;
-    this.context = context;
   }
 
   set(attributes: SpanAttributes): void {
