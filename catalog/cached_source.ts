@@ -48,7 +48,6 @@ type State =
 
 export class CachedSource implements Source, Sink {
   readonly name: string;
-  readonly #source: Source;
   readonly #path: string;
   readonly #timers: Timers;
   /** All that the source has said. */
@@ -58,9 +57,8 @@ export class CachedSource implements Source, Sink {
   readonly #file: SavedFile;
   #copy: Promise<Copy | undefined> = Promise.resolve(undefined);
 
-  constructor(source: Source, options: CachedSourceOptions) {
+  constructor(private readonly source: Source, options: CachedSourceOptions) {
     this.name = source.name;
-    this.#source = source;
     const { place, ...others } = options;
     this.#path = options.path;
     this.#timers = options.timers;
@@ -81,7 +79,7 @@ export class CachedSource implements Source, Sink {
   // --- A source to the catalog ------------------------------------------------
 
   async prepare(): Promise<void> {
-    await this.#source.prepare?.();
+    await this.source.prepare?.();
   }
 
   start(sink: Sink): void {
@@ -92,18 +90,18 @@ export class CachedSource implements Source, Sink {
       () => this.#recall("it has said nothing yet"),
     );
     this.#state = { kind: "waiting", timer };
-    this.#source.start(this);
+    this.source.start(this);
   }
 
   async stop(): Promise<void> {
     if (this.#state.kind === "waiting") this.#state.timer.cancel();
     this.#state = { kind: "live" };
-    await this.#source.stop();
+    await this.source.stop();
     await this.#file.close();
   }
 
   reconcile(): Promise<void> {
-    return this.#source.reconcile();
+    return this.source.reconcile();
   }
 
   // --- A sink to the source ---------------------------------------------------

@@ -245,23 +245,21 @@ const SHADOWED_LOGGED_MAX = 1_000;
  * log, once, for each that does not.
  */
 class Origins {
-  readonly #inputs: readonly SourceInput[];
-  readonly #log: Log;
   /** By service: the sources, as they were logged. */
   readonly #logged = new Map<string, string>();
 
-  constructor(inputs: readonly SourceInput[], log: Log) {
-    this.#inputs = inputs;
-    this.#log = log;
-  }
+  constructor(
+    private readonly inputs: readonly SourceInput[],
+    private readonly log: Log,
+  ) {}
 
   /** @returns `undefined`: nobody describes it. */
   of(key: string): Origin | undefined {
-    const owner = this.#inputs.find(({ entries }) => entries.services.has(key));
+    const owner = this.inputs.find(({ entries }) => entries.services.has(key));
     if (owner === undefined) return undefined;
     const giver = owner.entries.endpoints.has(key)
       ? owner
-      : this.#inputs.find(({ entries }) => entries.endpoints.has(key));
+      : this.inputs.find(({ entries }) => entries.endpoints.has(key));
     const service = owner.source.name;
     return giver === undefined
       ? { service }
@@ -271,12 +269,12 @@ class Origins {
   /** Some services may have other sources than before. */
   touched(keys: Iterable<string>): void {
     // Where there is one source only, nothing can be in its shadow.
-    if (this.#inputs.length < 2) return;
+    if (this.inputs.length < 2) return;
     for (const key of keys) this.#tell(key);
   }
 
   #tell(key: string): void {
-    const names = this.#inputs
+    const names = this.inputs
       .filter(({ entries }) => entries.services.has(key))
       .map(({ source }) => source.name);
     if (names.length < 2) return void this.#logged.delete(key);
@@ -286,7 +284,7 @@ class Origins {
       return;
     }
     this.#logged.set(key, text);
-    this.#log.event(
+    this.log.event(
       `${key} is described by ${text}: what ${names[0]} says counts`,
     );
   }

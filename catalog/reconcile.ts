@@ -18,25 +18,18 @@ export const RECONCILE_MS_MIN = 600_000;
 export const RECONCILE_MS_MAX = 1_800_000;
 
 export class Reconciler {
-  readonly #sources: readonly Source[];
-  readonly #timers: Timers;
-  readonly #random: () => number;
   readonly #waiting = new Map<Source, Timer>();
   #isStopped = false;
 
   /** @param random Uniform in [0, 1). */
   constructor(
-    sources: readonly Source[],
-    timers: Timers,
-    random: () => number,
-  ) {
-    this.#sources = sources;
-    this.#timers = timers;
-    this.#random = random;
-  }
+    private readonly sources: readonly Source[],
+    private readonly timers: Timers,
+    private readonly random: () => number,
+  ) {}
 
   start(): void {
-    for (const source of this.#sources) this.#wait(source);
+    for (const source of this.sources) this.#wait(source);
   }
 
   stop(): void {
@@ -47,8 +40,8 @@ export class Reconciler {
   #wait(source: Source): void {
     if (this.#isStopped) return;
     const delayMs = RECONCILE_MS_MIN +
-      this.#random() * (RECONCILE_MS_MAX - RECONCILE_MS_MIN);
-    const timer = this.#timers.after(delayMs, () => {
+      this.random() * (RECONCILE_MS_MAX - RECONCILE_MS_MIN);
+    const timer = this.timers.after(delayMs, () => {
       // One that takes long is not asked again meanwhile.
       const done = source.reconcile().finally(() => this.#wait(source));
       unawaited("catalog", done);

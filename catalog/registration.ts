@@ -58,11 +58,9 @@ export interface RegistrationOptions {
 }
 
 export class Registration {
-  readonly #options: RegistrationOptions;
   readonly #lease: EtcdLease;
 
-  constructor(options: RegistrationOptions) {
-    this.#options = options;
+  constructor(private readonly options: RegistrationOptions) {
     this.#lease = new EtcdLease({
       ...options,
       write: (lease) => this.#write(lease),
@@ -83,7 +81,7 @@ export class Registration {
   }
 
   async #write(lease: string): Promise<void> {
-    const { client, service, endpoints, prefix, servicePort } = this.#options;
+    const { client, service, endpoints, prefix, servicePort } = this.options;
     if (servicePort !== undefined) {
       const key = bytesOf(serviceKeyOf(prefix, service));
       const value = bytesOf(

@@ -110,24 +110,21 @@ function collect(
  * themselves; texts of more than that are made for those that have not.
  */
 class Places {
-  readonly #targets: readonly Target[];
   readonly #byAddress = new Map<string, number | Map<string, number>>();
 
-  constructor(targets: readonly Target[]) {
-    this.#targets = targets;
-  }
+  constructor(private readonly targets: readonly Target[]) {}
 
   /** Of one that is the same; else the next place, which is its own now. */
   placeOf(target: Target): number {
     const { address } = target;
-    const next = this.#targets.length;
+    const next = this.targets.length;
     const there = this.#byAddress.get(address);
     if (there === undefined) {
       this.#byAddress.set(address, next);
       return next;
     }
     const others = typeof there === "number"
-      ? new Map([[textOf(this.#targets[there]!), there]])
+      ? new Map([[textOf(this.targets[there]!), there]])
       : there;
     this.#byAddress.set(address, others);
     const text = textOf(target);

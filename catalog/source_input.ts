@@ -40,7 +40,6 @@ export interface SourceInputEvents {
 
 export class SourceInput implements Sink {
   readonly entries = new SourceEntries();
-  readonly #events: SourceInputEvents;
   /** While several changes are made as one. */
   #together: Set<string> | undefined;
   #isSynced = false;
@@ -50,9 +49,10 @@ export class SourceInput implements Sink {
   #failures = 0;
   #driftRepaired = 0;
 
-  constructor(readonly source: Source, events: SourceInputEvents) {
-    this.#events = events;
-  }
+  constructor(
+    readonly source: Source,
+    private readonly events: SourceInputEvents,
+  ) {}
 
   get isSynced(): boolean {
     return this.#isSynced;
@@ -93,7 +93,7 @@ export class SourceInput implements Sink {
     if (outcome.count > 0) {
       this.#driftRepaired += outcome.count;
       const some = [...outcome.touched].slice(0, NAMED_MAX);
-      this.#events.log.warn(
+      this.events.log.warn(
         `Had missed changes of ${outcome.count} entries until all was read ` +
           `again: ${some.join(", ")}${
             some.length < outcome.touched.size ? " …" : ""
@@ -111,13 +111,13 @@ export class SourceInput implements Sink {
       act();
     } finally {
       this.#together = undefined;
-      if (touched.size > 0) this.#events.onChanged(touched);
+      if (touched.size > 0) this.events.onChanged(touched);
     }
   }
 
   refused(problem: string): void {
     this.#refused++;
-    this.#events.log.warn(`Cannot use an entry: ${problem}`, {
+    this.events.log.warn(`Cannot use an entry: ${problem}`, {
       code: "TUN702",
       source: this.source.name,
     });
@@ -125,13 +125,13 @@ export class SourceInput implements Sink {
 
   synced(): void {
     if (this.#problem !== undefined) {
-      this.#events.log.event("The source is followed again", {
+      this.events.log.event("The source is followed again", {
         source: this.source.name,
       }, `source ${this.source.name}`);
     }
     this.#problem = undefined;
     this.#isSynced = true;
-    this.#events.onSynced();
+    this.events.onSynced();
   }
 
   failed(problem: string, retryMs?: number): void {
@@ -142,7 +142,7 @@ export class SourceInput implements Sink {
     const kept = this.#isSynced
       ? "; what was known stays in use"
       : "; nothing is known of it yet";
-    this.#events.log.warn(`${problem}${kept}`, {
+    this.events.log.warn(`${problem}${kept}`, {
       code: "TUN701",
       source: this.source.name,
       ...(retryMs === undefined ? {} : { retryMs: Math.round(retryMs) }),
@@ -153,19 +153,19 @@ export class SourceInput implements Sink {
     this.#changes += count;
     this.#refused += refused.length;
     for (const problem of refused.slice(0, NAMED_MAX)) {
-      this.#events.log.warn(`Cannot use an entry: ${problem}`, {
+      this.events.log.warn(`Cannot use an entry: ${problem}`, {
         code: "TUN702",
         source: this.source.name,
       });
     }
     if (refused.length > NAMED_MAX) {
-      this.#events.log.warn(
+      this.events.log.warn(
         `Cannot use ${refused.length - NAMED_MAX} more entries`,
         { code: "TUN702", source: this.source.name },
       );
     }
     if (touched.size === 0) return;
-    if (this.#together === undefined) return this.#events.onChanged(touched);
+    if (this.#together === undefined) return this.events.onChanged(touched);
     for (const key of touched) this.#together.add(key);
   }
 }

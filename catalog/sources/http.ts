@@ -90,7 +90,6 @@ interface Trouble {
 
 export class HttpSource implements Source {
   readonly name = "http";
-  readonly #options: HttpSourceOptions;
   readonly #stopping = new AbortController();
   readonly #reader = new DocumentReader();
   #sink: Sink | undefined;
@@ -103,13 +102,11 @@ export class HttpSource implements Source {
   #following: Promise<void> | undefined;
   readonly #clients = new HttpClients();
 
-  constructor(options: HttpSourceOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: HttpSourceOptions) {}
 
   start(sink: Sink): void {
     this.#sink = sink;
-    const { timers, random } = this.#options;
+    const { timers, random } = this.options;
     this.#following = supervise<Trouble>({
       timers,
       random,
@@ -145,7 +142,7 @@ export class HttpSource implements Source {
   }
 
   async #follow(run: Run): Promise<Next> {
-    const { timers, random, intervalMs = POLL_INTERVAL_MS } = this.#options;
+    const { timers, random, intervalMs = POLL_INTERVAL_MS } = this.options;
     await this.#inTurn(() => this.#poll("news"));
     run.succeeded();
     const afterMs = intervalMs * (.9 + random() / 5);
@@ -180,7 +177,7 @@ export class HttpSource implements Source {
   }
 
   #failed({ reason }: Trouble): void {
-    const { url, timers } = this.#options;
+    const { url, timers } = this.options;
     this.#sink!.failed(
       `Cannot use ${withoutSecrets(url)}: ${reason}`,
       Math.max(0, this.#nextMs - timers.now()),
@@ -189,7 +186,7 @@ export class HttpSource implements Source {
 
   #askInTime(asking: "news" | "all"): Promise<Answer> {
     return withDeadline({
-      timers: this.#options.timers,
+      timers: this.options.timers,
       timeoutMs: POLL_TIMEOUT_MS,
       late: () => new PollError(`no answer in ${POLL_TIMEOUT_MS} ms`),
       signal: this.#stopping.signal,
@@ -197,7 +194,7 @@ export class HttpSource implements Source {
   }
 
   async #ask(asking: "news" | "all", signal: AbortSignal): Promise<Answer> {
-    const { access } = this.#options;
+    const { access } = this.options;
     const token = await access?.token?.();
     const headers = {
       accept: "application/yaml, application/json, */*;q=0.5",
@@ -227,7 +224,7 @@ export class HttpSource implements Source {
     headers: Record<string, string>,
     signal: AbortSignal,
   ): Promise<Response> {
-    const { url, access } = this.#options;
+    const { url, access } = this.options;
     const authority = access?.authority();
     if (authority === undefined) return fetch(url, { headers, signal });
     const material = { authority, keyPair: undefined, proxyUrl: undefined };

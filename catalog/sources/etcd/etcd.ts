@@ -34,15 +34,13 @@ export interface EtcdSourceOptions {
 
 export class EtcdSource implements Source {
   readonly name: string;
-  readonly #options: EtcdSourceOptions;
   readonly #follower: PrefixFollower;
   readonly #entries: EtcdEntries;
   #sink: Sink | undefined;
   #isStopped = false;
 
-  constructor(options: EtcdSourceOptions) {
+  constructor(private readonly options: EtcdSourceOptions) {
     const { client, layout, timers, random } = options;
-    this.#options = options;
     this.name = layout.sourceName;
     this.#entries = new EtcdEntries(
       layout,
@@ -68,7 +66,7 @@ export class EtcdSource implements Source {
   async stop(): Promise<void> {
     this.#isStopped = true;
     const stopped = this.#follower.stop();
-    this.#options.client[Symbol.dispose]();
+    this.options.client[Symbol.dispose]();
     await stopped;
   }
 
@@ -82,7 +80,7 @@ export class EtcdSource implements Source {
       if (!(error instanceof EtcdError)) throw error;
       // The watch lives or says itself that it does not.
       if (!this.#isStopped) {
-        this.#options.log.warn(`${error.message}; nothing was compared`, {
+        this.options.log.warn(`${error.message}; nothing was compared`, {
           code: "TUN701",
         });
       }

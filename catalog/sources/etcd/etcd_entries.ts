@@ -31,8 +31,6 @@ export const REFUSED_MAX = 1_000;
 const DECODER = new TextDecoder();
 
 export class EtcdEntries {
-  readonly #layout: EtcdLayout;
-  readonly #onRefused: (problem: string) => void;
   readonly #keysMax: number;
   #services: ServiceTable = new Map();
   #endpoints: EndpointTable = new Map();
@@ -49,12 +47,10 @@ export class EtcdEntries {
    * @param keysMax Keys with endpoints that are kept.
    */
   constructor(
-    layout: EtcdLayout,
-    onRefused: (problem: string) => void,
+    private readonly layout: EtcdLayout,
+    private readonly onRefused: (problem: string) => void,
     keysMax = KEYS_MAX,
   ) {
-    this.#layout = layout;
-    this.#onRefused = onRefused;
     this.#keysMax = keysMax;
   }
 
@@ -127,7 +123,7 @@ export class EtcdEntries {
     this.#refused.delete(key);
     let place: ParsedKey;
     try {
-      place = this.#layout.placeOf(key);
+      place = this.layout.placeOf(key);
     } catch (error) {
       // It said nothing while it was there.
       if (!(error instanceof LayoutError)) throw error;
@@ -149,7 +145,7 @@ export class EtcdEntries {
 
   #placeOf(entry: Entry): ParsedKey | undefined {
     try {
-      return this.#layout.placeOf(entry.key);
+      return this.layout.placeOf(entry.key);
     } catch (error) {
       this.#refuse(entry, error);
       return undefined;
@@ -211,7 +207,7 @@ export class EtcdEntries {
     const { key, value } = entry;
     try {
       const text = DECODER.decode(value);
-      const service = this.#layout.readService(key, place, text);
+      const service = this.layout.readService(key, place, text);
       this.#refused.delete(key);
       return service;
     } catch (error) {
@@ -229,7 +225,7 @@ export class EtcdEntries {
     const of = this.#services.get(service);
     const problems: string[] = [];
     try {
-      const endpoints = this.#layout.readEndpoints(
+      const endpoints = this.layout.readEndpoints(
         key,
         text,
         of,
@@ -253,6 +249,6 @@ export class EtcdEntries {
     if (this.#refused.get(key) === modRevision) return;
     if (!this.#refused.has(key) && this.#refused.size >= REFUSED_MAX) return;
     this.#refused.set(key, modRevision);
-    this.#onRefused(`${key} of etcd: ${error.message}`);
+    this.onRefused(`${key} of etcd: ${error.message}`);
   }
 }

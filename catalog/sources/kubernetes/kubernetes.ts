@@ -36,14 +36,11 @@ export interface KubernetesSourceOptions extends KubernetesFollowerOptions {
 
 export class KubernetesSource implements Source {
   readonly name = "kubernetes";
-  readonly #options: KubernetesSourceOptions;
   readonly #stopping = new AbortController();
   #sink: Sink | undefined;
   #follower: KubernetesFollower | undefined;
 
-  constructor(options: KubernetesSourceOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: KubernetesSourceOptions) {}
 
   start(sink: Sink): void {
     this.#sink = sink;
@@ -53,7 +50,7 @@ export class KubernetesSource implements Source {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#follower?.stop();
-    this.#options.client[Symbol.dispose]();
+    this.options.client[Symbol.dispose]();
   }
 
   async reconcile(): Promise<void> {
@@ -73,7 +70,7 @@ export class KubernetesSource implements Source {
   }
 
   #follow(first: "set" | "repair"): void {
-    this.#follower = new KubernetesFollower(this.#options, this.#sink!, first);
+    this.#follower = new KubernetesFollower(this.options, this.#sink!, first);
     this.#follower.start();
   }
 
@@ -91,7 +88,7 @@ export class KubernetesSource implements Source {
       }),
     );
     if (suspects.flat().length === 0) return false;
-    await pause(this.#options.timers, WATCH_GRACE_MS, signal);
+    await pause(this.options.timers, WATCH_GRACE_MS, signal);
     if (signal.aborted) return false;
     return suspects.flat().some(({ known, before }) => known() === before);
   }
@@ -101,7 +98,7 @@ export class KubernetesSource implements Source {
     const versions = new Map<string, string>();
     let next = "";
     do {
-      const page: ObjectList<KubernetesObject> = await this.#options.client.get(
+      const page: ObjectList<KubernetesObject> = await this.options.client.get(
         path,
         {
           query: {

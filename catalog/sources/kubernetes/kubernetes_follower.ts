@@ -49,9 +49,6 @@ export interface KubernetesFollowerOptions {
 }
 
 export class KubernetesFollower {
-  readonly #options: KubernetesFollowerOptions;
-  readonly #sink: Sink;
-  readonly #first: "set" | "repair";
   readonly #services: ListWatch<KubernetesService>;
   readonly #slices: ListWatch<EndpointSlice>;
   readonly #joined = new EndpointSlices();
@@ -60,13 +57,10 @@ export class KubernetesFollower {
 
   /** @param first How each of the two is said at first. */
   constructor(
-    options: KubernetesFollowerOptions,
-    sink: Sink,
-    first: "set" | "repair",
+    private readonly options: KubernetesFollowerOptions,
+    private readonly sink: Sink,
+    private readonly first: "set" | "repair",
   ) {
-    this.#options = options;
-    this.#sink = sink;
-    this.#first = first;
     this.#services = this.#watch<KubernetesService>(
       SERVICES,
       (changes) => this.#onServices(changes),
@@ -109,7 +103,7 @@ export class KubernetesFollower {
     onChanges: (changes: readonly ObjectChange<T>[]) => void,
     sayAll: () => void,
   ): ListWatch<T> {
-    const { client, timers, random } = this.#options;
+    const { client, timers, random } = this.options;
     return new ListWatch<T>({
       client,
       timers,
@@ -124,20 +118,20 @@ export class KubernetesFollower {
         const message = error instanceof NoAnswerError
           ? `Cannot follow the cluster: ${error.what}`
           : error.message;
-        this.#sink.failed(message, retryMs);
+        this.sink.failed(message, retryMs);
       },
     });
   }
 
   #pathOf(resource: ApiCollection): string {
-    const { namespace } = this.#options;
+    const { namespace } = this.options;
     return pathOf(resource, namespace === undefined ? {} : { namespace });
   }
 
   #onFollowing(): void {
     const both = [this.#services, this.#slices];
     if (both.every((each) => each.isSynced && !each.isStale)) {
-      this.#sink.synced();
+      this.sink.synced();
     }
   }
 
@@ -147,7 +141,7 @@ export class KubernetesFollower {
     if (this.#isSaid.services) return;
     this.#isSaid.services = true;
     const services = [...this.#services.objects.values()].map(serviceOfObject);
-    this.#sink[this.#first]({ services: services.filter(isThere) });
+    this.sink[this.first]({ services: services.filter(isThere) });
   }
 
   #onServices(changes: readonly ObjectChange<KubernetesService>[]): void {
@@ -160,9 +154,9 @@ export class KubernetesFollower {
       if (service !== undefined) services.push(service);
       else gone.push(keyOfObject(object));
     }
-    this.#sink.together(() => {
-      this.#sink.add({ services });
-      this.#sink.remove({ services: gone });
+    this.sink.together(() => {
+      this.sink.add({ services });
+      this.sink.remove({ services: gone });
     });
   }
 
@@ -171,7 +165,7 @@ export class KubernetesFollower {
   #sayEndpoints(): void {
     if (this.#isSaid.endpoints) return;
     this.#isSaid.endpoints = true;
-    this.#sink[this.#first]({ endpoints: this.#joined.all() });
+    this.sink[this.first]({ endpoints: this.#joined.all() });
   }
 
   #onSlices(changes: readonly ObjectChange<EndpointSlice>[]): void {
@@ -191,9 +185,9 @@ export class KubernetesFollower {
     if (!this.#isSaid.endpoints) return;
     const keys = [...touched].filter(isThere);
     const endpoints = keys.map((key) => this.#joined.endpointsOf(key));
-    this.#sink.together(() => {
-      this.#sink.add({ endpoints: endpoints.filter(isThere) });
-      this.#sink.remove({
+    this.sink.together(() => {
+      this.sink.add({ endpoints: endpoints.filter(isThere) });
+      this.sink.remove({
         endpoints: keys.filter((_, i) => endpoints[i] === undefined),
       });
     });
@@ -209,7 +203,7 @@ export class KubernetesFollower {
     if (problem === undefined) return;
     const isNews = change.type === "added" ||
       problemOf(change.previous) !== problem;
-    if (isNews) this.#sink.refused(problem);
+    if (isNews) this.sink.refused(problem);
   }
 }
 
