@@ -20,18 +20,15 @@ export interface EtcdUser {
 export type Authenticate = (request: Uint8Array) => Promise<Uint8Array>;
 
 export class AuthToken {
-  readonly #user: EtcdUser | undefined;
   #token: string | undefined;
   #asking: Promise<string> | undefined;
 
   /** @param user Absent: there is never a token. */
-  constructor(user: EtcdUser | undefined) {
-    this.#user = user;
-  }
+  constructor(private readonly user: EtcdUser | undefined) {}
 
   /** Whether {@linkcode forget} and another try can help. */
   get canRenew(): boolean {
-    return this.#user !== undefined;
+    return this.user !== undefined;
   }
 
   /**
@@ -40,9 +37,9 @@ export class AuthToken {
    * @throws {GrpcError} What etcd answers to a wrong password, or no answer.
    */
   async get(authenticate: Authenticate): Promise<string> {
-    if (this.#user === undefined) return "";
+    if (this.user === undefined) return "";
     if (this.#token !== undefined) return this.#token;
-    const { name, password } = this.#user;
+    const { name, password } = this.user;
     const request = AuthenticateRequest.encode({ name, password });
     this.#asking ??= this.#ask(authenticate, request).finally(() => {
       this.#asking = undefined;

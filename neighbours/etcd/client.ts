@@ -92,12 +92,10 @@ export interface Listing {
 }
 
 export class EtcdClient implements Disposable {
-  readonly #options: EtcdClientOptions;
   readonly #channel: Channel;
   readonly #token: AuthToken;
 
-  constructor(options: EtcdClientOptions) {
-    this.#options = options;
+  constructor(private readonly options: EtcdClientOptions) {
     this.#channel = new Channel({
       upstream: membersUpstream(options),
       timers: options.timers,
@@ -113,7 +111,7 @@ export class EtcdClient implements Disposable {
    */
   async list(prefix: string): Promise<Listing> {
     const doing = `read ${prefix}`;
-    const { keysMax = KEYS_MAX } = this.#options;
+    const { keysMax = KEYS_MAX } = this.options;
     const key = bytesOf(prefix);
     const rangeEnd = prefixEnd(key);
     const entries: Entry[] = [];
@@ -317,7 +315,7 @@ export class EtcdClient implements Disposable {
         }
         if (!isAboutMember(error.code)) throw error;
         connection.leave(ANOTHER);
-        if (may === "once" || tried > this.#options.members.length) {
+        if (may === "once" || tried > this.options.members.length) {
           throw explained(error, connection);
         }
       }
@@ -339,7 +337,7 @@ export class EtcdClient implements Disposable {
     return unaryCall(connection.http2, {
       ...this.#head(connection, path, token),
       request,
-      timers: this.#options.timers,
+      timers: this.options.timers,
       timeoutMs: CALL_TIMEOUT_MS,
       messageBytesMax: MESSAGE_BYTES_MAX,
     });

@@ -65,14 +65,11 @@ export interface EtcdLeaseOptions {
 }
 
 export class EtcdLease {
-  readonly #options: EtcdLeaseOptions;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
   #lease: Int64Text | undefined;
 
-  constructor(options: EtcdLeaseOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: EtcdLeaseOptions) {}
 
   start(): void {
     this.#running ??= this.#supervise(
@@ -93,7 +90,7 @@ export class EtcdLease {
     this.#lease = undefined;
     if (lease === undefined) return;
     try {
-      await this.#options.client.revokeLease(lease);
+      await this.options.client.revokeLease(lease);
     } catch (error) {
       const isGone = error instanceof EtcdError &&
         error.code === StatusCode.NOT_FOUND;
@@ -105,7 +102,7 @@ export class EtcdLease {
     capMs: number,
     run: (run: Run) => Promise<Next>,
   ): Promise<void> {
-    const { timers, random, onProblem } = this.#options;
+    const { timers, random, onProblem } = this.options;
     const { signal } = this.#stopping;
     const problemOf = etcdTrouble;
     return supervise({
@@ -115,7 +112,7 @@ export class EtcdLease {
 
   /** One lease, to its end. */
   async #holdOne(run: Run): Promise<Next> {
-    const { client, ttlSeconds: wanted, write, onHeld, onLost } = this.#options;
+    const { client, ttlSeconds: wanted, write, onHeld, onLost } = this.options;
     const { lease, ttlSeconds } = await client.grantLease(wanted);
     this.#lease = lease;
     if (this.#stopping.signal.aborted) return "done";
@@ -139,7 +136,7 @@ export class EtcdLease {
   async #drop(lease: Int64Text): Promise<void> {
     this.#lease = undefined;
     try {
-      await this.#options.client.revokeLease(lease);
+      await this.options.client.revokeLease(lease);
     } catch (error) {
       // It ends by itself; what failed before is what is reported.
       if (!(error instanceof EtcdError)) throw error;
@@ -150,16 +147,16 @@ export class EtcdLease {
   async #renew(lease: Int64Text, ttlMs: number): Promise<void> {
     const { signal } = this.#stopping;
     const intervalMs = ttlMs / RENEWALS;
-    await pause(this.#options.timers, intervalMs, signal);
+    await pause(this.options.timers, intervalMs, signal);
     await this.#supervise(Math.min(intervalMs, RETRY_CAP_MS), async (run) => {
       const renewal = new Renewal({
-        ...this.#options,
+        ...this.options,
         lease,
         intervalMs,
         signal,
         onRenewed: () => {
           run.succeeded();
-          this.#options.onRenewed?.();
+          this.options.onRenewed?.();
         },
       });
       const problem = await renewal.ended;
@@ -181,14 +178,12 @@ interface RenewalOptions {
 
 /** Renewals on one member, the first at once. */
 class Renewal {
-  readonly #options: RenewalOptions;
   readonly #ended = Promise.withResolvers<EtcdError | undefined>();
   #stream: EtcdStream | undefined;
   #cancelTimer: () => void = () => {};
   #isOver = false;
 
-  constructor(options: RenewalOptions) {
-    this.#options = options;
+  constructor(private readonly options: RenewalOptions) {
     options.signal.addEventListener("abort", this.#onStop);
     unawaited("task", this.#open(), () => this.#fail(unforeseen()));
   }
@@ -200,7 +195,7 @@ class Renewal {
 
   async #open(): Promise<void> {
     try {
-      const stream = await this.#options.client.openStream(
+      const stream = await this.options.client.openStream(
         LEASE_METHODS.leaseKeepAlive,
         {
           onMessage: (message) => this.#receive(message),
@@ -220,7 +215,7 @@ class Renewal {
   }
 
   #ask(): void {
-    const { lease, intervalMs } = this.#options;
+    const { lease, intervalMs } = this.options;
     this.#stream?.send(LeaseKeepAliveRequest.encode({ ID: lease }));
     this.#after(intervalMs, () => {
       const error = new GrpcError(
@@ -236,13 +231,13 @@ class Renewal {
     if (this.#isOver) return;
     const { TTL } = LeaseKeepAliveResponse.decode(bytes);
     if (BigInt(TTL) <= 0n) return this.#end(undefined);
-    this.#options.onRenewed();
-    this.#after(this.#options.intervalMs, () => this.#ask());
+    this.options.onRenewed();
+    this.#after(this.options.intervalMs, () => this.#ask());
   }
 
   #after(delayMs: number, act: () => void): void {
     this.#cancelTimer();
-    const timer = this.#options.timers.after(delayMs, act);
+    const timer = this.options.timers.after(delayMs, act);
     this.#cancelTimer = () => timer.cancel();
   }
 
@@ -253,7 +248,7 @@ class Renewal {
   #end(problem: EtcdError | undefined): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#options.signal.removeEventListener("abort", this.#onStop);
+    this.options.signal.removeEventListener("abort", this.#onStop);
     this.#cancelTimer();
     this.#stream?.cancel();
     this.#ended.resolve(problem);

@@ -44,7 +44,6 @@ export interface FollowerOptions {
 }
 
 export class PrefixFollower {
-  readonly #options: FollowerOptions;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
   /** Up to where all is known; `undefined`: nothing is, so list. */
@@ -56,12 +55,10 @@ export class PrefixFollower {
   /** Changes that were said while all is being read. */
   readonly #recordings = new Set<Change[]>();
 
-  constructor(options: FollowerOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: FollowerOptions) {}
 
   start(): void {
-    const { timers, random, retryCapMs, onProblem } = this.#options;
+    const { timers, random, retryCapMs, onProblem } = this.options;
     this.#running ??= supervise({
       timers,
       random,
@@ -97,7 +94,7 @@ export class PrefixFollower {
     const before = this.#known;
     this.#recordings.add(recording);
     try {
-      const { client, prefix } = this.#options;
+      const { client, prefix } = this.options;
       const { entries, revision } = await client.list(prefix);
       await this.#watch?.reached(revision);
       if (this.#known !== before || this.#stopping.signal.aborted) {
@@ -117,7 +114,7 @@ export class PrefixFollower {
   }
 
   async #list(): Promise<{ revision: bigint; readonly clusterId: string }> {
-    const { client, prefix, onList } = this.#options;
+    const { client, prefix, onList } = this.options;
     const { entries, revision, clusterId }: Listing = await client.list(prefix);
     if (!this.#stopping.signal.aborted) {
       onList(entries);
@@ -131,7 +128,7 @@ export class PrefixFollower {
     known: { revision: bigint; readonly clusterId: string },
     run: Run,
   ): Promise<void> {
-    const { client, prefix, timers } = this.#options;
+    const { client, prefix, timers } = this.options;
     this.#watch = new Watch({
       client,
       prefix,
@@ -146,7 +143,7 @@ export class PrefixFollower {
         if (revision > known.revision) known.revision = revision;
         if (changes.length === 0) return;
         for (const recording of this.#recordings) recording.push(...changes);
-        this.#options.onChanges(changes);
+        this.options.onChanges(changes);
       },
     });
     const end = await this.#watch.ended;
@@ -161,7 +158,7 @@ export class PrefixFollower {
 
   #follows(): void {
     this.#hasProblem = false;
-    this.#options.onFollowing();
+    this.options.onFollowing();
   }
 }
 

@@ -78,7 +78,6 @@ export interface WatchOptions {
 }
 
 export class Watch {
-  readonly #options: WatchOptions;
   readonly #doing: string;
   readonly #ended = Promise.withResolvers<WatchEnd>();
   #isOver = false;
@@ -93,8 +92,7 @@ export class Watch {
     readonly resolve: () => void;
   }>();
 
-  constructor(options: WatchOptions) {
-    this.#options = options;
+  constructor(private readonly options: WatchOptions) {
     this.#doing = `watch ${options.prefix}`;
     unawaited("task", this.#open(), () => this.#break(unforeseen()));
   }
@@ -124,7 +122,7 @@ export class Watch {
   }
 
   async #open(): Promise<void> {
-    const { client, prefix, knownRevision } = this.#options;
+    const { client, prefix, knownRevision } = this.options;
     const key = bytesOf(prefix);
     try {
       const stream = await client.openStream(WATCH_METHODS.watch, {
@@ -161,7 +159,7 @@ export class Watch {
     if (canceled) return this.#refused(response);
     const other = header === null ? undefined : this.#otherStore(header);
     if (other !== undefined) return this.#lose(other);
-    if (created) return this.#options.onOpen();
+    if (created) return this.options.onOpen();
     this.#take(events, response.fragment);
     if (this.#isOver || header === null || response.fragment) return;
     // A batch for a watch that was behind has the store's revision in its head
@@ -171,13 +169,13 @@ export class Watch {
     // events (etcd before 3.4.25 and 3.5.8).
     if (events.length > 0) return;
     const revision = BigInt(header.revision);
-    if (response.watchId !== "-1") this.#options.onChanges([], revision);
+    if (response.watchId !== "-1") this.options.onChanges([], revision);
     this.#tell(revision);
   }
 
   /** Whether this is another store, or an older state of ours. */
   #otherStore({ clusterId, revision }: ResponseHeader): string | undefined {
-    const { clusterId: known, knownRevision } = this.#options;
+    const { clusterId: known, knownRevision } = this.options;
     if (clusterId !== known) return "it is another cluster now";
     return BigInt(revision) < knownRevision
       ? `it is at revision ${revision}, behind ${knownRevision} that was read`
@@ -215,7 +213,7 @@ export class Watch {
         : change.modRevision;
       return its > most ? its : most;
     }, 0n);
-    this.#options.onChanges(changes, revision);
+    this.options.onChanges(changes, revision);
     // In order: nothing before them is still to come.
     this.#tell(revision);
   }
@@ -238,12 +236,12 @@ export class Watch {
 
   #askIn(delayMs: number): void {
     this.#timer?.cancel();
-    this.#timer = this.#options.timers.after(delayMs, () => this.#ask());
+    this.#timer = this.options.timers.after(delayMs, () => this.#ask());
   }
 
   #ask(): void {
     if (this.#stream === undefined) return;
-    const nowMs = this.#options.timers.now();
+    const nowMs = this.options.timers.now();
     this.#askedMs ??= nowMs;
     if (nowMs - this.#askedMs < ANSWER_MS) {
       this.#stream.send(WatchRequest.encode({ progressRequest: {} }));

@@ -95,19 +95,17 @@ export interface ExecSurroundings {
 
 /** Runs a plugin when its last answer has expired; never twice at a time. */
 export class ExecCredentials {
-  readonly #plugin: ExecPlugin;
-  readonly #surroundings: ExecSurroundings;
   #known: Answer | undefined;
   #running: Promise<Answer> | undefined;
 
-  constructor(plugin: ExecPlugin, surroundings: ExecSurroundings) {
-    this.#plugin = plugin;
-    this.#surroundings = surroundings;
-  }
+  constructor(
+    private readonly plugin: ExecPlugin,
+    private readonly surroundings: ExecSurroundings,
+  ) {}
 
   /** @throws {KubernetesConfigError} When the plugin fails or makes no sense. */
   async current(): Promise<Credential> {
-    const now = this.#surroundings.wallClock();
+    const now = this.surroundings.wallClock();
     const known = this.#known;
     if (known !== undefined && now < known.expiresMs - EXPIRY_MARGIN_MS) {
       return known.credential;
@@ -123,7 +121,7 @@ export class ExecCredentials {
   }
 
   async #run(): Promise<Answer> {
-    const { command, args, env, installHint } = this.#plugin;
+    const { command, args, env, installHint } = this.plugin;
     let child: Deno.ChildProcess;
     try {
       child = new Deno.Command(command, {
@@ -154,9 +152,9 @@ export class ExecCredentials {
   }
 
   #info(): string {
-    const { apiVersion, wantsCluster } = this.#plugin;
+    const { apiVersion, wantsCluster } = this.plugin;
     const cluster = wantsCluster
-      ? { cluster: this.#surroundings.cluster() }
+      ? { cluster: this.surroundings.cluster() }
       : {};
     const spec = { interactive: false, ...cluster };
     return JSON.stringify({ kind: "ExecCredential", apiVersion, spec });
@@ -170,7 +168,7 @@ export class ExecCredentials {
       throw this.#problem("it printed no JSON", error);
     }
     try {
-      return readAnswer(new DocumentMap(value, []), this.#plugin.apiVersion);
+      return readAnswer(new DocumentMap(value, []), this.plugin.apiVersion);
     } catch (error) {
       if (!(error instanceof FieldError)) throw error;
       throw this.#problem(`of what it printed, ${error.message}`, error);
@@ -179,7 +177,7 @@ export class ExecCredentials {
 
   #problem(what: string, cause?: unknown): KubernetesConfigError {
     return new KubernetesConfigError(
-      `Cannot log in to the API server by ${this.#plugin.command}: ${what}`,
+      `Cannot log in to the API server by ${this.plugin.command}: ${what}`,
       { cause },
     );
   }

@@ -11,14 +11,12 @@ import { connectKubernetes, type KubernetesOptions } from "./connect.ts";
 
 /** Fails as `KubernetesClient` does. */
 export class LateClient implements Disposable {
-  readonly #options: KubernetesOptions;
-  readonly #timers: Timers;
   #client: KubernetesClient | undefined;
 
-  constructor(options: KubernetesOptions, timers: Timers) {
-    this.#options = options;
-    this.#timers = timers;
-  }
+  constructor(
+    private readonly options: KubernetesOptions,
+    private readonly timers: Timers,
+  ) {}
 
   /**
    * As `KubernetesClient.authority`.
@@ -49,6 +47,6 @@ export class LateClient implements Disposable {
   }
 
   #open(): KubernetesClient {
-    return this.#client ??= connectKubernetes(this.#options, this.#timers);
+    return this.#client ??= connectKubernetes(this.options, this.timers);
   }
 }

@@ -77,7 +77,6 @@ export interface ListWatchOptions<T> {
 }
 
 export class ListWatch<T extends KubernetesObject> {
-  readonly #options: ListWatchOptions<T>;
   readonly #copy = new ObjectCopy<T>();
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
@@ -88,9 +87,7 @@ export class ListWatch<T extends KubernetesObject> {
   /** Lists in a row that the API server called too old before their watch spoke. */
   #forgotten = 0;
 
-  constructor(options: ListWatchOptions<T>) {
-    this.#options = options;
-  }
+  constructor(private readonly options: ListWatchOptions<T>) {}
 
   /** The last good copy, by `namespace/name`. */
   get objects(): ReadonlyMap<string, T> {
@@ -108,7 +105,7 @@ export class ListWatch<T extends KubernetesObject> {
   }
 
   start(): void {
-    const { timers, random, retryCapMs, onProblem } = this.#options;
+    const { timers, random, retryCapMs, onProblem } = this.options;
     this.#running ??= supervise({
       timers,
       random,
@@ -151,8 +148,8 @@ export class ListWatch<T extends KubernetesObject> {
     const { version, items } = await this.#pages();
     const changes = this.#copy.replace(items);
     this.#isSynced = true;
-    if (changes.length > 0) this.#options.onChanges(changes);
-    this.#options.onSynced?.();
+    if (changes.length > 0) this.options.onChanges(changes);
+    this.options.onSynced?.();
     return version;
   }
 
@@ -163,11 +160,11 @@ export class ListWatch<T extends KubernetesObject> {
     while (true) {
       let page: ObjectList<T>;
       try {
-        page = await this.#options.client.get<ObjectList<T>>(
-          this.#options.path,
+        page = await this.options.client.get<ObjectList<T>>(
+          this.options.path,
           {
             query: {
-              ...this.#options.query,
+              ...this.options.query,
               ...limit === 0 ? {} : { limit: `${limit}` },
               ...next === "" ? {} : { continue: next },
             },
@@ -187,7 +184,7 @@ export class ListWatch<T extends KubernetesObject> {
         continue;
       }
       items.push(...page.items ?? []);
-      if (items.length > OBJECTS_MAX) throw tooMany(this.#options.path);
+      if (items.length > OBJECTS_MAX) throw tooMany(this.options.path);
       next = page.metadata?.continue ?? "";
       if (next === "") {
         return { items, version: page.metadata?.resourceVersion ?? "" };
@@ -199,7 +196,7 @@ export class ListWatch<T extends KubernetesObject> {
 
   /** One watch, to its end. What it says moves `#version` on. */
   async #watch(from: string, run: Run): Promise<void> {
-    const { timers } = this.#options;
+    const { timers } = this.options;
     const ending = new AbortController();
     const { signal: stopping } = this.#stopping;
     if (stopping.aborted) return;
@@ -211,7 +208,7 @@ export class ListWatch<T extends KubernetesObject> {
       run.opened();
       silence = new Silence(timers, () => ending.abort());
       this.#isStale = false;
-      this.#options.onFollowing?.();
+      this.options.onFollowing?.();
       for await (const event of watchEvents<T>(body, ending.signal)) {
         if (this.#stopping.signal.aborted) return;
         silence.broken();
@@ -238,7 +235,7 @@ export class ListWatch<T extends KubernetesObject> {
     from: string,
     signal: AbortSignal,
   ): Promise<ReadableStream<Uint8Array>> {
-    const { client, path, query, random } = this.#options;
+    const { client, path, query, random } = this.options;
     const seconds = Math.round(WATCH_SECONDS * (1 + random() / 10));
     return client.stream(path, {
       query: {
@@ -273,27 +270,26 @@ export class ListWatch<T extends KubernetesObject> {
       : this.#copy.put(event.object);
     if (change === undefined) return;
     if (this.#copy.objects.size > OBJECTS_MAX) {
-      throw tooMany(this.#options.path);
+      throw tooMany(this.options.path);
     }
-    this.#options.onChanges([change]);
+    this.options.onChanges([change]);
   }
 }
 
 /** Ends a watch on which nothing is received. */
 class Silence {
-  readonly #timers: Timers;
-  readonly #onSilence: () => void;
   #timer: Timer;
 
-  constructor(timers: Timers, onSilence: () => void) {
-    this.#timers = timers;
-    this.#onSilence = onSilence;
+  constructor(
+    private readonly timers: Timers,
+    private readonly onSilence: () => void,
+  ) {
     this.#timer = timers.after(SILENCE_MS, onSilence);
   }
 
   broken(): void {
     this.#timer.cancel();
-    this.#timer = this.#timers.after(SILENCE_MS, this.#onSilence);
+    this.#timer = this.timers.after(SILENCE_MS, this.onSilence);
   }
 
   end(): void {

@@ -11,16 +11,16 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 export class RequestDeadline implements Disposable {
   /** Ends what is under way, at the deadline or when the caller wants it. */
   readonly signal: AbortSignal;
-  readonly limitMs: number;
-  readonly #timers: Timers;
   readonly #endMs: number;
   readonly #timer: Timer;
   #isOver = false;
 
-  constructor(timers: Timers, limitMs: number, signal?: AbortSignal) {
+  constructor(
+    private readonly timers: Timers,
+    readonly limitMs: number,
+    signal?: AbortSignal,
+  ) {
     const controller = new AbortController();
-    this.#timers = timers;
-    this.limitMs = limitMs;
     this.#endMs = timers.now() + limitMs;
     this.#timer = timers.after(limitMs, () => {
       this.#isOver = true;
@@ -37,12 +37,12 @@ export class RequestDeadline implements Disposable {
   }
 
   get leftMs(): number {
-    return this.#endMs - this.#timers.now();
+    return this.#endMs - this.timers.now();
   }
 
   /** @returns Whether there is any sense in going on. */
   async wait(durationMs: number): Promise<boolean> {
-    if (durationMs > 0) await pause(this.#timers, durationMs, this.signal);
+    if (durationMs > 0) await pause(this.timers, durationMs, this.signal);
     return !this.signal.aborted;
   }
 

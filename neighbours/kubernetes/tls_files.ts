@@ -17,24 +17,22 @@ import { KubernetesConfigError } from "./errors.ts";
 
 export class TlsFiles {
   readonly #credentials: Credentials;
-  readonly #clock: Clock;
   #readMs: number;
 
   /** @throws {KubernetesConfigError} When a file cannot be used. */
-  constructor(files: CredentialFiles, clock: Clock) {
+  constructor(files: CredentialFiles, private readonly clock: Clock) {
     try {
       this.#credentials = Credentials.load(files);
     } catch (error) {
       if (!(error instanceof CredentialsError)) throw error;
       throw new KubernetesConfigError(error.message, { cause: error });
     }
-    this.#clock = clock;
     this.#readMs = clock.now();
   }
 
   /** What was last read well. */
   get current(): TlsMaterial {
-    if (this.#clock.now() - this.#readMs >= REREAD_MS) this.#readAgain();
+    if (this.clock.now() - this.#readMs >= REREAD_MS) this.#readAgain();
     return this.#credentials.current;
   }
 
@@ -44,7 +42,7 @@ export class TlsFiles {
   }
 
   #readAgain(): void {
-    this.#readMs = this.#clock.now();
+    this.#readMs = this.clock.now();
     try {
       this.#credentials.reload();
     } catch (error) {

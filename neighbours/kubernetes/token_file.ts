@@ -48,15 +48,10 @@ export async function readToken(path: string): Promise<string> {
 
 /** The same, read at most once a minute. */
 export class TokenFile {
-  readonly #path: string;
-  readonly #clock: Clock;
   #token: string | undefined;
   #readMs = -Infinity;
 
-  constructor(path: string, clock: Clock) {
-    this.#path = path;
-    this.#clock = clock;
-  }
+  constructor(private readonly path: string, private readonly clock: Clock) {}
 
   /**
    * The token that was last read well: the one in hand may serve for as long
@@ -66,13 +61,13 @@ export class TokenFile {
    */
   async current(): Promise<string> {
     const token = this.#token;
-    if (token !== undefined && this.#clock.now() - this.#readMs < REREAD_MS) {
+    if (token !== undefined && this.clock.now() - this.#readMs < REREAD_MS) {
       return token;
     }
-    this.#readMs = token === undefined ? -Infinity : this.#clock.now();
+    this.#readMs = token === undefined ? -Infinity : this.clock.now();
     try {
-      this.#token = await readToken(this.#path);
-      this.#readMs = this.#clock.now();
+      this.#token = await readToken(this.path);
+      this.#readMs = this.clock.now();
     } catch (error) {
       if (!(error instanceof KubernetesConfigError)) throw error;
       if (token === undefined) throw error;
