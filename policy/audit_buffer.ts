@@ -22,7 +22,6 @@ export interface AuditChunk {
 
 /** Lines in memory, as chunks that are written whole. */
 export class AuditBuffer {
-  readonly #bytesMax: number;
   readonly #chunkBytes: number;
   #chunks: AuditChunk[] = [];
   #spare: AuditChunk | undefined;
@@ -33,8 +32,10 @@ export class AuditBuffer {
    * @param bytesMax Most that may wait.
    * @param chunkBytes Of one piece.
    */
-  constructor(bytesMax: number, chunkBytes: number = CHUNK_BYTES) {
-    this.#bytesMax = bytesMax;
+  constructor(
+    private readonly bytesMax: number,
+    chunkBytes: number = CHUNK_BYTES,
+  ) {
     this.#chunkBytes = Math.min(chunkBytes, CHUNK_BYTES);
   }
 
@@ -51,7 +52,7 @@ export class AuditBuffer {
   /** Adds a line, its end included. @returns Whether there was room for it. */
   push(line: Uint8Array): boolean {
     const { length } = line;
-    if (this.#bytes + length > this.#bytesMax) return false;
+    if (this.#bytes + length > this.bytesMax) return false;
     let chunk = this.#chunks.at(-1);
     if (chunk === undefined || chunk.used + length > chunk.bytes.length) {
       this.#chunks.push(chunk = this.#newChunk(length));

@@ -100,23 +100,19 @@ export function systemAuditFiles(flag = "--audit-log"): AuditFiles {
 const NEWLINE = 0x0a;
 
 class SystemAuditFile implements AuditFile {
-  readonly #file: Deno.FsFile;
-
-  constructor(file: Deno.FsFile, readonly bytes: number) {
-    this.#file = file;
-  }
+  constructor(private readonly file: Deno.FsFile, readonly bytes: number) {}
 
   write(bytes: Uint8Array): Promise<void> {
-    return writeAll(this.#file, bytes);
+    return writeAll(this.file, bytes);
   }
 
   async cut(bytes: number): Promise<void> {
-    const { size } = await this.#file.stat();
-    if (size > bytes) await this.#file.truncate(bytes);
+    const { size } = await this.file.stat();
+    if (size > bytes) await this.file.truncate(bytes);
   }
 
   close(): void {
-    this.#file.close();
+    this.file.close();
   }
 }
 

@@ -62,7 +62,6 @@ export interface AuditLogEnvironment {
 
 /** One audit log, from its first line to its last. */
 export class AuditLog {
-  readonly #options: AuditLogOptions;
   readonly #log: Log;
   readonly #timers: Timers;
   readonly #files: AuditFiles;
@@ -87,10 +86,9 @@ export class AuditLog {
   #rotationProblem = "";
 
   private constructor(
-    options: AuditLogOptions,
+    private readonly options: AuditLogOptions,
     environment: AuditLogEnvironment,
   ) {
-    this.#options = options;
     this.#log = environment.log;
     this.#timers = environment.timers;
     this.#files = environment.files ?? systemAuditFiles();
@@ -173,7 +171,7 @@ export class AuditLog {
     if (lost === 0) return;
     this.#dropped += lost;
     this.#log.error(
-      `The ${this.#what} ${this.#options.path} ends without its last ${lost} ` +
+      `The ${this.#what} ${this.options.path} ends without its last ${lost} ` +
         "lines: they could not be written",
       { code: "TUN607" },
     );
@@ -255,7 +253,7 @@ export class AuditLog {
       this.#closeFile();
     }
     this.#file ??= await this.#openFile();
-    const isFull = this.#fileBytes + bytes > this.#options.bytesMax;
+    const isFull = this.#fileBytes + bytes > this.options.bytesMax;
     if (isFull && this.#fileBytes > 0) {
       await this.#rotate();
       this.#file ??= await this.#openFile();
@@ -264,13 +262,13 @@ export class AuditLog {
   }
 
   async #openFile(): Promise<AuditFile> {
-    const file = await this.#files.open(this.#options.path);
+    const file = await this.#files.open(this.options.path);
     this.#fileBytes = file.bytes;
     return file;
   }
 
   async #rotate(): Promise<void> {
-    const { path, filesMax } = this.#options;
+    const { path, filesMax } = this.options;
     try {
       await this.#files.putAside(path, filesMax);
       this.#rotationProblem = "";
@@ -300,7 +298,7 @@ export class AuditLog {
     this.#problem = messageOf(error);
     if (!isFirst) return;
     this.#log.error(
-      `Cannot write the ${this.#what} ${this.#options.path}: ${this.#problem}; ` +
+      `Cannot write the ${this.#what} ${this.options.path}: ${this.#problem}; ` +
         "connections go on, lines wait in memory, and what finds no room is " +
         "dropped",
       { code: "TUN606" },
@@ -311,7 +309,7 @@ export class AuditLog {
     if (this.#problem === "") return;
     this.#problem = "";
     this.#log.warn(
-      `The ${this.#what} ${this.#options.path} can be written again`,
+      `The ${this.#what} ${this.options.path} can be written again`,
       { code: "TUN609", dropped: this.#dropped },
     );
   }

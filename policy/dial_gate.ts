@@ -32,14 +32,13 @@ const WITHOUT_RULES: RuleDecision = {
 
 /** Decides about one dial. */
 export class DialGate {
-  readonly #target: DialTarget;
-  readonly #options: DialRules;
   readonly #subject: Subject | undefined;
   #ofName: RuleDecision | undefined;
 
-  constructor(target: DialTarget, options: DialRules) {
-    this.#target = target;
-    this.#options = options;
+  constructor(
+    private readonly target: DialTarget,
+    private readonly options: DialRules,
+  ) {
     if (options.rules !== undefined) this.#subject = subjectOf(target);
   }
 
@@ -49,7 +48,7 @@ export class DialGate {
    * @throws {DialError}
    */
   beforeLookup(): void {
-    const { rules } = this.#options;
+    const { rules } = this.options;
     const subject = this.#subject;
     if (rules === undefined || subject?.kind !== "endpoint") return;
     if (subject.host.kind !== "name") return;
@@ -64,10 +63,10 @@ export class DialGate {
    * @throws {DialError} When none may; it names the rule against the first.
    */
   admit(addresses: readonly string[]): readonly string[] {
-    const { rules } = this.#options;
+    const { rules } = this.options;
     const subject = this.#subject;
     if (rules === undefined || subject === undefined) {
-      this.#options.onDecision?.(WITHOUT_RULES);
+      this.options.onDecision?.(WITHOUT_RULES);
       return addresses;
     }
     const decisions = addresses.map((text) => {
@@ -82,7 +81,7 @@ export class DialGate {
         subject.host.kind === "name";
       this.#refuse(decisions[0] ?? NOT_ALLOWED, isName ? addresses[0] : "");
     }
-    this.#options.onDecision?.(allowed);
+    this.options.onDecision?.(allowed);
     return addresses.filter((_, index) => decisions[index]!.isAllowed);
   }
 
@@ -98,7 +97,7 @@ export class DialGate {
     path: string,
     realPath: (path: string) => Promise<string>,
   ): Promise<string> {
-    const { rules, allowUnix = [], onDecision } = this.#options;
+    const { rules, allowUnix = [], onDecision } = this.options;
     const isListed = allowUnix.includes(path);
     const decision = rules?.evaluatePath(path);
     const isDenied = decision?.isAllowed === false && decision.rule !== "";
@@ -121,16 +120,16 @@ export class DialGate {
 
   /** No rule is about such a target; none allows it either. */
   refuseNetwork(): void {
-    const { rules, onDecision } = this.#options;
+    const { rules, onDecision } = this.options;
     if (rules !== undefined) onDecision?.(NOT_ALLOWED);
   }
 
   #refuse(decision: RuleDecision, via?: string): never {
-    this.#options.onDecision?.(decision);
-    const isPath = this.#target.protocol === "unix";
+    this.options.onDecision?.(decision);
+    const isPath = this.target.protocol === "unix";
     throw refusal(
       "agent",
-      this.#target,
+      this.target,
       isPath && decision.rule === "" && decision.note === undefined
         ? { ...decision, note: "nor does its --allow-unix" }
         : decision,

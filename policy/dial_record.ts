@@ -49,16 +49,12 @@ export interface OperatorAction {
 
 /** The records of a process, from its start to its end. */
 export class AuditTrail {
-  readonly log: AuditLog;
-  readonly clock: Clock;
   readonly #open = new Set<DialRecord>();
   readonly #line = new JsonLine();
   #dials = 0;
   readonly #time: LineTime;
 
-  constructor(log: AuditLog, clock: Clock) {
-    this.log = log;
-    this.clock = clock;
+  constructor(readonly log: AuditLog, readonly clock: Clock) {
     this.#time = new LineTime(clock);
   }
 
@@ -113,17 +109,15 @@ export class AuditTrail {
 export class DialRecord implements ConduitObserver {
   /** When the dial began, by the trail's clock. */
   readonly startMs: number;
-  readonly #trail: AuditTrail;
-  readonly #id: number;
-  readonly #facts: DialFacts;
   #inner: ConduitObserver | undefined;
   #bytesFromTarget = 0;
   #bytesToTarget = 0;
 
-  constructor(trail: AuditTrail, id: number, facts: DialFacts) {
-    this.#trail = trail;
-    this.#id = id;
-    this.#facts = facts;
+  constructor(
+    private readonly trail: AuditTrail,
+    private readonly id: number,
+    private readonly facts: DialFacts,
+  ) {
     this.startMs = trail.clock.now();
   }
 
@@ -134,7 +128,7 @@ export class DialRecord implements ConduitObserver {
    */
   decided({ isAllowed, rule }: RuleDecision, timeMs: number): void {
     // There will be no connection whose end could be recorded.
-    if (!isAllowed) this.#trail.over(this);
+    if (!isAllowed) this.trail.over(this);
     const line = this.#begin("dial", timeMs).raw(
       isAllowed
         ? ',"decision":"allowed","rule":'
@@ -181,8 +175,8 @@ export class DialRecord implements ConduitObserver {
   }
 
   #end(kind: ConduitEnd["kind"] | "failed", reason: string | undefined): void {
-    if (!this.#trail.over(this)) return;
-    const timeMs = this.#trail.clock.now();
+    if (!this.trail.over(this)) return;
+    const timeMs = this.trail.clock.now();
     const line = this.#begin("end", timeMs).raw(',"end":').text(kind);
     if (reason !== undefined) {
       line.raw(',"reason":').text(clipped(reason, TEXT_LENGTH_MAX));
@@ -196,9 +190,9 @@ export class DialRecord implements ConduitObserver {
 
   /** What both lines begin with. */
   #begin(event: "dial" | "end", timeMs: number): JsonLine {
-    const { id, who, from, node, forwardedTo, target } = this.#facts;
-    const line = this.#trail.lineAt(timeMs).raw('Z","event":').text(event)
-      .raw(',"dial":').number(this.#id);
+    const { id, who, from, node, forwardedTo, target } = this.facts;
+    const line = this.trail.lineAt(timeMs).raw('Z","event":').text(event)
+      .raw(',"dial":').number(this.id);
     if (id !== undefined) line.raw(',"id":"').raw(id).raw('"');
     if (who !== undefined) addMembers(line.raw(',"who":'), who);
     if (from !== undefined) line.raw(',"from":').text(from);
@@ -212,7 +206,7 @@ export class DialRecord implements ConduitObserver {
   }
 
   #write(line: JsonLine): void {
-    this.#trail.log.write(line.raw("}").finish());
+    this.trail.log.write(line.raw("}").finish());
   }
 }
 

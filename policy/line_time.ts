@@ -11,8 +11,6 @@ import type { Clock } from "../proto/sync/clock.ts";
 const CLOCK_LOOK_MS = 100;
 
 export class LineTime {
-  readonly #clock: Clock;
-  readonly #write: (second: Date) => string;
   /** What the machine's clock is ahead of `clock`, in ms. */
   #aheadMs = 0;
   #lookedMs = -Infinity;
@@ -20,10 +18,10 @@ export class LineTime {
   #text = "";
 
   /** @param write A second's text; ISO's up to behind the point unless given. */
-  constructor(clock: Clock, write: (second: Date) => string = isoSecond) {
-    this.#clock = clock;
-    this.#write = write;
-  }
+  constructor(
+    private readonly clock: Clock,
+    private readonly write: (second: Date) => string = isoSecond,
+  ) {}
 
   /**
    * Looks at a moment of `clock`.
@@ -32,14 +30,14 @@ export class LineTime {
    */
   look(ms: number): number {
     if (ms > this.#lookedMs + CLOCK_LOOK_MS) {
-      this.#lookedMs = this.#clock.now();
+      this.#lookedMs = this.clock.now();
       this.#aheadMs = Date.now() - this.#lookedMs;
     }
     const wallMs = Math.round(ms + this.#aheadMs);
     const second = Math.floor(wallMs / 1000);
     if (second !== this.#second) {
       this.#second = second;
-      this.#text = this.#write(new Date(second * 1000));
+      this.#text = this.write(new Date(second * 1000));
     }
     return (wallMs - second * 1000) | 0;
   }
