@@ -65,8 +65,6 @@ export class HostilePeer {
   readonly received = new Map<string, number>();
   /** Settles when the server has had enough. */
   readonly ended: Promise<Ending>;
-  readonly #conn: Deno.Conn;
-  readonly #manners: Manners;
   readonly #startMs = performance.now();
   #isOver = false;
   #said = 0;
@@ -76,9 +74,10 @@ export class HostilePeer {
     return new HostilePeer(await connect(port), manners);
   }
 
-  constructor(conn: Deno.Conn, manners: Manners) {
-    this.#conn = conn;
-    this.#manners = manners;
+  constructor(
+    private readonly conn: Deno.Conn,
+    private readonly manners: Manners,
+  ) {
     this.ended = this.#listen();
   }
 
@@ -86,7 +85,7 @@ export class HostilePeer {
   async say(bytes: Uint8Array): Promise<boolean> {
     try {
       for (let at = 0; at < bytes.length && !this.#isOver;) {
-        at += await this.#conn.write(bytes.subarray(at));
+        at += await this.conn.write(bytes.subarray(at));
       }
       // A write that succeeds at once leaves no turn to what was answered.
       if (++this.#said % 8 === 0) await pause(0);
@@ -107,7 +106,7 @@ export class HostilePeer {
   close(): void {
     this.#isOver = true;
     try {
-      this.#conn.close();
+      this.conn.close();
     } catch {
       // It was closed before.
     }
@@ -116,9 +115,9 @@ export class HostilePeer {
   async #listen(): Promise<Ending> {
     const decoder = new FrameDecoder(0xff_ffff);
     const buffer = new Uint8Array(64 * 1024);
-    while (this.#manners.isDeaf && !this.#isOver) await pause(20);
+    while (this.manners.isDeaf && !this.#isOver) await pause(20);
     try {
-      for (let count; (count = await this.#conn.read(buffer)) !== null;) {
+      for (let count; (count = await this.conn.read(buffer)) !== null;) {
         decoder.push(buffer.slice(0, count));
         for (let next; (next = decoder.next()) !== undefined;) {
           this.#hear(next);
@@ -148,7 +147,7 @@ export class HostilePeer {
     if (next.type === "GOAWAY") {
       this.#goaway = { ...next, debugData: next.debugData.slice() };
     }
-    if (next.type === "SETTINGS" && !next.ack && !this.#manners.isRude) {
+    if (next.type === "SETTINGS" && !next.ack && !this.manners.isRude) {
       void this.say(frame(Type.SETTINGS, ACK, 0));
     }
   }

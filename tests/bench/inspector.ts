@@ -24,12 +24,10 @@ interface Answer {
 
 /** See the module description. */
 export class Inspector {
-  readonly #socket: WebSocket;
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
   #lastId = 0;
 
-  private constructor(socket: WebSocket) {
-    this.#socket = socket;
+  private constructor(private readonly socket: WebSocket) {
     socket.onmessage = (event) => this.#onAnswer(JSON.parse(event.data));
     socket.onclose = () => {
       for (const { reject } of this.#waiting.values()) {
@@ -71,14 +69,14 @@ export class Inspector {
   }
 
   close(): void {
-    this.#socket.close();
+    this.socket.close();
   }
 
   #ask(method: string, params: Record<string, unknown> = {}): Promise<unknown> {
     const id = ++this.#lastId;
     const answer = Promise.withResolvers<unknown>();
     this.#waiting.set(id, answer);
-    this.#socket.send(JSON.stringify({ id, method, params }));
+    this.socket.send(JSON.stringify({ id, method, params }));
     return answer.promise;
   }
 

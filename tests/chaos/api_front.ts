@@ -21,20 +21,16 @@ const STATUS = { gone: 410, error: 500 } as const;
 
 /** See the module description. */
 export class ApiFront implements AsyncDisposable {
-  readonly #cluster: KubeCluster;
-  readonly #client: Deno.HttpClient;
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
   #mood: ApiMood = "well";
   /** Ends the watches that are open. */
   #watches = new AbortController();
 
   private constructor(
-    cluster: KubeCluster,
-    client: Deno.HttpClient,
+    private readonly cluster: KubeCluster,
+    private readonly client: Deno.HttpClient,
     credentials: { readonly cert: string; readonly key: string },
   ) {
-    this.#cluster = cluster;
-    this.#client = client;
     this.#server = Deno.serve({
       ...{ hostname: HOME_ADDRESS, port: 0, ...credentials },
       onListen: () => {},
@@ -69,7 +65,7 @@ export class ApiFront implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.mood = "away";
     await this.#server.shutdown();
-    this.#client.close();
+    this.client.close();
   }
 
   async #answer(request: Request): Promise<Response> {
@@ -87,8 +83,8 @@ export class ApiFront implements AsyncDisposable {
     const body = isRead ? undefined : await request.arrayBuffer();
     const headers = new Headers(request.headers);
     headers.delete("host");
-    return await fetch(`${this.#cluster.server}${pathname}${search}`, {
-      ...{ method: request.method, headers, client: this.#client },
+    return await fetch(`${this.cluster.server}${pathname}${search}`, {
+      ...{ method: request.method, headers, client: this.client },
       ...body === undefined || body.byteLength === 0 ? {} : { body },
       signal: this.#watches.signal,
     });

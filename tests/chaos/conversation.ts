@@ -26,11 +26,7 @@ const READ_BYTES = 64 * 1024;
 
 /** See the module description. */
 export class Conversation {
-  readonly path: Path;
-  readonly #wire: Wire;
-  readonly #manner: Manner;
   readonly #pattern: Pattern;
-  readonly #ledger: Ledger;
   #sent = 0;
   #seen = 0;
   /** When something last moved, or began to be awaited. */
@@ -44,17 +40,13 @@ export class Conversation {
   #hasEnded = false;
 
   constructor(
-    path: Path,
-    wire: Wire,
-    manner: Manner,
+    readonly path: Path,
+    private readonly wire: Wire,
+    private readonly manner: Manner,
     key: number,
-    ledger: Ledger,
+    private readonly ledger: Ledger,
   ) {
-    this.path = path;
-    this.#wire = wire;
-    this.#manner = manner;
     this.#pattern = new Pattern(key);
-    this.#ledger = ledger;
   }
 
   /** Since when an echo is awaited in vain; 0 when none is. */
@@ -79,30 +71,30 @@ export class Conversation {
       this.#tick();
       this.#isOver = true;
       clearInterval(ticker);
-      this.#wire.close();
+      this.wire.close();
     }
   }
 
   /** Ends it at once; no break that anybody counts. */
   giveUp(): void {
     this.#isGivenUp = true;
-    this.#wire.close();
+    this.wire.close();
   }
 
   async #write(isEnough: () => boolean): Promise<void> {
-    const { pieceBytes, pauseMs, windowBytes } = this.#manner;
+    const { pieceBytes, pauseMs, windowBytes } = this.manner;
     while (!isEnough() && !this.#isOver) {
       if (this.#sent - this.#seen + pieceBytes <= windowBytes) {
         if (this.#sent === this.#seen) this.#movedMs = Date.now();
         const piece = this.#pattern.piece(this.#sent, pieceBytes);
         this.#sent += pieceBytes;
-        await writeAll(this.#wire, piece);
+        await writeAll(this.wire, piece);
       }
       await sleep(pauseMs);
     }
     if (this.#isOver) return;
     this.#hasEnded = true;
-    await this.#wire.closeWrite();
+    await this.wire.closeWrite();
   }
 
   /** Until the target's end, which must not come before all is echoed. */
@@ -110,13 +102,13 @@ export class Conversation {
     const buffer = new Uint8Array(READ_BYTES);
     try {
       for (;;) {
-        const count = await this.#wire.read(buffer);
+        const count = await this.wire.read(buffer);
         if (count === null) break;
         this.#compare(buffer.subarray(0, count));
       }
     } finally {
       this.#isOver = true;
-      this.#wire.close();
+      this.wire.close();
     }
     if (!this.#hasEnded || this.#seen < this.#sent) throw new EarlyEndError();
   }
@@ -125,11 +117,11 @@ export class Conversation {
     const offset = this.#pattern.differenceAt(this.#seen, chunk);
     if (offset >= 0 && !this.#isWrong) {
       this.#isWrong = true;
-      this.#ledger.wrong.push({ atMs: Date.now(), path: this.path, offset });
+      this.ledger.wrong.push({ atMs: Date.now(), path: this.path, offset });
     }
     this.#tick();
     this.#seen += chunk.length;
-    this.#ledger.bytes += chunk.length;
+    this.ledger.bytes += chunk.length;
     this.#movedMs = Date.now();
     this.#stall = undefined;
   }
@@ -140,13 +132,13 @@ export class Conversation {
     if (tookMs < STALL_MIN_MS) return;
     if (this.#stall === undefined) {
       this.#stall = { atMs: this.#movedMs, tookMs, path: this.path };
-      this.#ledger.stalls.push(this.#stall);
+      this.ledger.stalls.push(this.#stall);
     }
     this.#stall.tookMs = tookMs;
   }
 
   #broke(error: unknown): void {
-    this.#ledger.breaks.push({
+    this.ledger.breaks.push({
       atMs: Date.now(),
       path: this.path,
       cause: error instanceof Error ? error.message : String(error),

@@ -12,24 +12,14 @@ import { PeerMissingError } from "../peers/missing.ts";
 
 /** See the module description. */
 export class FakeClocks {
-  readonly #library: string;
-  readonly #folder: string;
-  /** Whose clock can be set; all others run with the machine's own. */
-  readonly machines: readonly string[];
-  /** Why no clock can be set; empty when they can. */
-  readonly obstacle: string;
-
   private constructor(
-    library: string,
-    folder: string,
-    machines: readonly string[],
-    obstacle: string,
-  ) {
-    this.#library = library;
-    this.#folder = folder;
-    this.machines = machines;
-    this.obstacle = obstacle;
-  }
+    private readonly library: string,
+    private readonly folder: string,
+    /** Whose clock can be set; all others run with the machine's own. */
+    readonly machines: readonly string[],
+    /** Why no clock can be set; empty when they can. */
+    readonly obstacle: string,
+  ) {}
 
   static async open(
     folder: string,
@@ -51,7 +41,7 @@ export class FakeClocks {
     if (!this.machines.includes(machine)) return [];
     return [
       "env",
-      `LD_PRELOAD=${this.#library}`,
+      `LD_PRELOAD=${this.library}`,
       `FAKETIME_TIMESTAMP_FILE=${this.#fileOf(machine)}`,
       "FAKETIME_CACHE_DURATION=1",
       "FAKETIME_DONT_FAKE_MONOTONIC=1",
@@ -66,6 +56,6 @@ export class FakeClocks {
   }
 
   #fileOf(machine: string): string {
-    return `${this.#folder}/clock-${machine}`;
+    return `${this.folder}/clock-${machine}`;
   }
 }

@@ -34,15 +34,13 @@ const AGENT_GAUGE =
 
 /** See the module description. */
 export class LeakWatch {
-  readonly #stage: Stage;
   readonly #first = new Map<string, Held>();
   /** Of one life of a program each. */
   readonly #memory = new Map<string, Sample[]>();
   readonly #startMs = Date.now();
 
   /** When everything is linked, and nobody has called yet. */
-  constructor(stage: Stage) {
-    this.#stage = stage;
+  constructor(private readonly stage: Stage) {
     for (const program of stage.ours) {
       this.#first.set(program.name, program.held());
     }
@@ -51,7 +49,7 @@ export class LeakWatch {
   /** After each fault. */
   sample(): void {
     const atMinutes = (Date.now() - this.#startMs) / 60_000;
-    for (const program of this.#stage.ours) {
+    for (const program of this.stage.ours) {
       if (!program.isRunning) continue;
       const life = `${program.name}, life ${program.lives}`;
       const samples = this.#memory.get(life) ?? [];
@@ -62,13 +60,13 @@ export class LeakWatch {
 
   /** When the load has ended. */
   async judge(tally: Tally): Promise<void> {
-    const { name } = this.#stage.topology;
+    const { name } = this.stage.topology;
     const open = await this.#untilQuiet();
     if (open.length === 0) tally.pass(`${name}: no conduit is left`);
     else tally.fail(`${name}: conduits are left`, open.join("\n"));
     const held: string[] = [];
     const problems: string[] = [];
-    for (const program of this.#stage.ours) {
+    for (const program of this.stage.ours) {
       const first = this.#first.get(program.name)!;
       const now = program.held();
       held.push(
@@ -89,10 +87,10 @@ export class LeakWatch {
     const deadlineMs = Date.now() + CALM_MS;
     for (;;) {
       const open: string[] = [];
-      const { servers, agents } = this.#stage;
+      const { servers, agents } = this.stage;
       for (const program of [...servers.values(), ...agents.values()]) {
         const name = servers.has(program.name) ? SERVER_GAUGE : AGENT_GAUGE;
-        const count = await this.#stage.gauge(program, name);
+        const count = await this.stage.gauge(program, name);
         if (count !== 0) open.push(`${program.name} has ${count} conduits`);
       }
       if (open.length === 0 || Date.now() > deadlineMs) return open;

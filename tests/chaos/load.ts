@@ -75,18 +75,16 @@ interface Asker {
 
 /** See the module description. */
 export class Load {
-  readonly #plan: LoadPlan;
-  readonly #ledger: Ledger;
-  readonly #prng: Prng;
   readonly #stayers: Stayer[] = [];
   readonly #askers: Asker[] = [];
   #running: Promise<void>[] = [];
   #isOver = true;
 
-  constructor(plan: LoadPlan, ledger: Ledger, prng: Prng) {
-    this.#plan = plan;
-    this.#ledger = ledger;
-    this.#prng = prng;
+  constructor(
+    private readonly plan: LoadPlan,
+    private readonly ledger: Ledger,
+    private readonly prng: Prng,
+  ) {
     const stay = (entrance: Entrance, target: string, manner: Manner) =>
       this.#stayers.push({
         ...{ entrance, target, manner },
@@ -155,8 +153,8 @@ export class Load {
       try {
         const { wire, agent } = await this.#open(entrance, target);
         const path = pathOf(entrance, target, agent);
-        const key = this.#prng.below(2 ** 31);
-        stayer.talk = new Conversation(path, wire, manner, key, this.#ledger);
+        const key = this.prng.below(2 ** 31);
+        stayer.talk = new Conversation(path, wire, manner, key, this.ledger);
         stayer.openedMs = Date.now();
         stayer.isEnding = false;
         await stayer.talk.talk(() => this.#isOver || stayer.isEnding);
@@ -170,9 +168,9 @@ export class Load {
 
   async #ask(asker: Asker): Promise<void> {
     const { protocol, target } = asker;
-    const entrances = this.#plan.entrances
+    const entrances = this.plan.entrances
       .filter((entrance) => entrance.protocol === protocol);
-    await sleep(this.#prng.below(ASK_PAUSE_MS));
+    await sleep(this.prng.below(ASK_PAUSE_MS));
     while (!this.#isOver) {
       const first = asker.turn++ % entrances.length;
       const order = [...entrances.slice(first), ...entrances.slice(0, first)];
@@ -190,12 +188,12 @@ export class Load {
         const path = pathOf(entrance, target, agent);
         const tookMs = Date.now() - atMs;
         const isGood = true;
-        this.#ledger.dials.push({ atMs, tookMs, path, attempts, isGood });
+        this.ledger.dials.push({ atMs, tookMs, path, attempts, isGood });
         asker.isGood = attempts.length === 0;
         asker.goodMs = atMs;
-        const key = this.#prng.below(2 ** 31);
-        const talk = new Conversation(path, wire, ASK, key, this.#ledger);
-        let left = 1 + this.#prng.below(ASK_PIECES_MAX);
+        const key = this.prng.below(2 ** 31);
+        const talk = new Conversation(path, wire, ASK, key, this.ledger);
+        let left = 1 + this.prng.below(ASK_PIECES_MAX);
         const late = setTimeout(() => talk.giveUp(), 60_000);
         await talk.talk(() => left-- <= 0);
         clearTimeout(late);
@@ -206,7 +204,7 @@ export class Load {
       }
     }
     asker.isGood = false;
-    this.#ledger.dials.push({
+    this.ledger.dials.push({
       atMs,
       tookMs: Date.now() - atMs,
       path: { protocol: asker.protocol, target },
@@ -234,7 +232,7 @@ export class Load {
       abort.signal.addEventListener("abort", giveUp);
       try {
         const address = await readGreeting(wire);
-        const agent = this.#plan.machineAt(address) ?? target;
+        const agent = this.plan.machineAt(address) ?? target;
         return { wire, agent };
       } catch (error) {
         wire.close();

@@ -26,15 +26,13 @@ export interface WayRule {
 
 /** See the module description. */
 export class Network implements AsyncDisposable {
-  readonly #hub: Deno.ChildProcess;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #answers: ReadableStreamDefaultReader<string>;
   readonly #machines = new Map<string, string>();
   #unread = "";
   #turn: Promise<void> = Promise.resolve();
 
-  private constructor(hub: Deno.ChildProcess) {
-    this.#hub = hub;
+  private constructor(private readonly hub: Deno.ChildProcess) {
     this.#writer = hub.stdin.getWriter();
     this.#answers = hub.stdout.pipeThrough(new TextDecoderStream()).getReader();
   }
@@ -101,7 +99,7 @@ export class Network implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writer.close();
-    await this.#hub.status;
+    await this.hub.status;
     for (const machine of this.#machines.keys()) {
       if (machine !== "home") await runOrThrow("ip", "netns", "del", machine);
     }

@@ -30,15 +30,13 @@ export interface Held {
 export class Program {
   readonly name: string;
   readonly machine: string;
-  readonly #config: ProgramConfig;
   #child: Child | undefined;
   /** How often it was started: what it holds is compared within one life. */
   lives = 0;
 
-  constructor(config: ProgramConfig) {
+  constructor(private readonly config: ProgramConfig) {
     this.name = config.name;
     this.machine = config.machine;
-    this.#config = config;
   }
 
   get pid(): number {
@@ -46,7 +44,7 @@ export class Program {
   }
 
   get logFile(): string {
-    return this.#config.logFile;
+    return this.config.logFile;
   }
 
   get isRunning(): boolean {
@@ -56,13 +54,13 @@ export class Program {
   /** Starts it, unless it runs; nobody waits until it is ready. */
   launch(): void {
     if (this.isRunning) return;
-    const { name, command, logFile } = this.#config;
+    const { name, command, logFile } = this.config;
     this.#child = new Child({ name, command, logFile });
     this.lives++;
   }
 
   async untilReady(): Promise<void> {
-    const { readyUrl, readyLine } = this.#config;
+    const { readyUrl, readyLine } = this.config;
     if (readyUrl !== undefined) await this.#running.untilReady(readyUrl);
     if (readyLine !== undefined) await this.#running.untilPrinted(readyLine);
   }

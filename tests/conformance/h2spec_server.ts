@@ -30,23 +30,20 @@ const BODY = new TextEncoder().encode("hello, whoever is asking\n");
 
 /** Answers one request once it is complete. */
 class Answer implements StreamEvents {
-  readonly #stream: Stream;
   #left: Uint8Array = BODY;
 
-  constructor(stream: Stream) {
-    this.#stream = stream;
-  }
+  constructor(private readonly stream: Stream) {}
 
   onHeaders(): void {}
 
   onData(chunk: Uint8Array): void {
-    this.#stream.consumed(chunk.length);
+    this.stream.consumed(chunk.length);
   }
 
   onTrailers(): void {}
 
   onEnd(): void {
-    this.#stream.sendHeaders([
+    this.stream.sendHeaders([
       { name: ":status", value: "200" },
       { name: "content-length", value: `${BODY.length}` },
     ], false);
@@ -54,8 +51,8 @@ class Answer implements StreamEvents {
   }
 
   onWritable(): void {
-    this.#left = this.#left.subarray(this.#stream.write(this.#left));
-    if (this.#left.length === 0) this.#stream.end();
+    this.#left = this.#left.subarray(this.stream.write(this.#left));
+    if (this.#left.length === 0) this.stream.end();
   }
 
   onReset(): void {}

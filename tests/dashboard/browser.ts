@@ -32,17 +32,15 @@ export function openBrowser(): Promise<Browser> {
 
 /** A page, and what it did that it must not do. */
 export class Visit implements AsyncDisposable {
-  readonly page: Page;
   /** Requests to other hosts, blocked. */
   readonly foreign: string[] = [];
   /** Errors of scripts and of the security policy. */
   readonly errors: string[] = [];
-  readonly #context: BrowserContext;
 
-  private constructor(context: BrowserContext, page: Page) {
-    this.#context = context;
-    this.page = page;
-  }
+  private constructor(
+    private readonly context: BrowserContext,
+    readonly page: Page,
+  ) {}
 
   /** @param link As `tunnel dashboard` prints it. */
   static async open(
@@ -75,11 +73,11 @@ export class Visit implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#context.close();
+    await this.context.close();
   }
 
   async #watch(own: string): Promise<void> {
-    await this.#context.route((url) => url.origin !== own, (route) => {
+    await this.context.route((url) => url.origin !== own, (route) => {
       this.foreign.push(`asked ${route.request().url()}`);
       return route.abort();
     });

@@ -60,13 +60,10 @@ export async function measureScroll(
 
 /** Processor time of a page's thread: other programs do not lengthen it. */
 class PageWork {
-  readonly #session: CDPSession;
-  readonly #fromMs: number;
-
-  private constructor(session: CDPSession, fromMs: number) {
-    this.#session = session;
-    this.#fromMs = fromMs;
-  }
+  private constructor(
+    private readonly session: CDPSession,
+    private readonly fromMs: number,
+  ) {}
 
   static async begin(page: Page): Promise<PageWork> {
     const session = await page.context().newCDPSession(page);
@@ -75,8 +72,8 @@ class PageWork {
   }
 
   async end(): Promise<number> {
-    const spent = await taskMs(this.#session) - this.#fromMs;
-    await this.#session.detach();
+    const spent = await taskMs(this.session) - this.fromMs;
+    await this.session.detach();
     return spent;
   }
 }

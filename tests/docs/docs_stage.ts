@@ -46,18 +46,14 @@ export async function enterHub(script: string): Promise<number | undefined> {
 
 /** See the module description. */
 export class DocsStage implements AsyncDisposable {
-  /** Signs what pages take for granted; each machine has it as `ca.crt`. */
-  readonly authority: ThrowawayCa;
-
   private constructor(
     readonly hub: Machine,
     readonly node: Machine,
-    authority: ThrowawayCa,
+    /** Signs what pages take for granted; each machine has it as `ca.crt`. */
+    readonly authority: ThrowawayCa,
     readonly folder: string,
     readonly holder: Child,
-  ) {
-    this.authority = authority;
-  }
+  ) {}
 
   /** @param program The words before a subcommand. */
   static async open(program: readonly string[]): Promise<DocsStage> {

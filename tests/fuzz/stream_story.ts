@@ -29,15 +29,12 @@ const NO_BYTES: Uint8Array = new Uint8Array(0);
 
 /** See the module description. */
 export class StreamStory {
-  readonly #assertMayTell: () => void;
   #chapter: Chapter = "nothing";
   #reported = "";
   #data = "";
 
   /** @param assertMayTell Throws when no stream may tell anything any more. */
-  constructor(assertMayTell: () => void) {
-    this.#assertMayTell = assertMayTell;
-  }
+  constructor(private readonly assertMayTell: () => void) {}
 
   /**
    * Everything that was told; the pieces of the body are put together. Without
@@ -92,7 +89,7 @@ export class StreamStory {
   }
 
   #assertGoesOn(): void {
-    this.#assertMayTell();
+    this.assertMayTell();
     assert(!this.#isOver, `Told behind the end: ${this.text}`);
   }
 
@@ -101,7 +98,7 @@ export class StreamStory {
   }
 
   #tell(after: Chapter, next: Chapter, what: string): void {
-    this.#assertMayTell();
+    this.assertMayTell();
     assertEquals(this.#chapter, after, `Out of order: ${this.text}, ${what}`);
     this.#chapter = next;
     if (what !== "") this.#reported += ` ${what}`;

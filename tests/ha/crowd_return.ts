@@ -80,13 +80,11 @@ async function untilLinks(
 
 /** The longest time in a row in which one of some processes had most of a core. */
 class BusyTimes {
-  readonly #children: readonly Child[];
   readonly #over: Promise<void>;
   #isOver = false;
   #longestMs = 0;
 
-  constructor(children: readonly Child[]) {
-    this.#children = children;
+  constructor(private readonly children: readonly Child[]) {
     this.#over = Promise.all(children.map((child) => this.#watch(child)))
       .then(() => {});
   }

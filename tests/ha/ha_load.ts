@@ -33,7 +33,6 @@ export interface Seen {
 
 /** See the module description. */
 export class HaLoad {
-  readonly #stage: HaStage;
   readonly #over: Promise<void>;
   #isOver = false;
   #dials = 0;
@@ -42,8 +41,7 @@ export class HaLoad {
   #wrong = 0;
   #slowestMs = 0;
 
-  constructor(stage: HaStage) {
-    this.#stage = stage;
+  constructor(private readonly stage: HaStage) {
     const callers = Array.from(
       { length: SERVERS * CALLERS },
       (_, at) => this.#call(stage.dialer(at % SERVERS), at),
@@ -89,7 +87,7 @@ export class HaLoad {
     try {
       conduit = new ConduitProbe(
         await dialer.dial({
-          target: { protocol: "tcp", address: this.#stage.target },
+          target: { protocol: "tcp", address: this.stage.target },
           node,
           timeoutMs: PATIENCE_MS,
         }),

@@ -95,15 +95,17 @@ export class HaStage {
 export class AgentProcess {
   readonly #command: readonly string[];
   readonly #healthUrl: string;
-  readonly #workspace: Workspace;
   readonly #name: string;
   #child: Child | undefined;
 
-  constructor(workspace: Workspace, at: number, servers: readonly string[]) {
+  constructor(
+    private readonly workspace: Workspace,
+    at: number,
+    servers: readonly string[],
+  ) {
     const { ca, agent } = workspace.certificates;
     const healthPort = freePort();
     this.#healthUrl = `http://127.0.0.1:${healthPort}`;
-    this.#workspace = workspace;
     this.#name = `agent-${at}`;
     this.#command = [
       ...ourCommand("agent"),
@@ -126,7 +128,7 @@ export class AgentProcess {
     this.#child = new Child({
       name: this.#name,
       command: this.#command,
-      logFile: this.#workspace.path(`${this.#name}.log`),
+      logFile: this.workspace.path(`${this.#name}.log`),
     });
   }
 

@@ -7,13 +7,10 @@
 
 /** See the module description. */
 export class Namespace implements AsyncDisposable {
-  readonly #name: string;
-  readonly #network: string;
-
-  private constructor(name: string, network: string) {
-    this.#name = name;
-    this.#network = network;
-  }
+  private constructor(
+    private readonly name: string,
+    private readonly network: string,
+  ) {}
 
   /** Whether this user may make one. */
   static async isPossible(): Promise<boolean> {
@@ -26,7 +23,7 @@ export class Namespace implements AsyncDisposable {
     // From TEST-NET-1, by process: two runs may be beside each other.
     const network = `192.0.2.${(Deno.pid % 60) * 4}`;
     const namespace = new Namespace(nameOf(Deno.pid), network);
-    const name = namespace.#name;
+    const name = namespace.name;
     const [here, there] = [`${name}o`, `${name}i`];
     for (
       const words of [
@@ -45,31 +42,31 @@ export class Namespace implements AsyncDisposable {
 
   /** Our address on the way to it. */
   get outside(): string {
-    return addressAt(this.#network, 1);
+    return addressAt(this.network, 1);
   }
 
   get inside(): string {
-    return addressAt(this.#network, 2);
+    return addressAt(this.network, 2);
   }
 
   /** Words before a command that runs inside. */
   get prefix(): readonly string[] {
-    return ["ip", "netns", "exec", this.#name];
+    return ["ip", "netns", "exec", this.name];
   }
 
   /** Nothing goes in this direction any more, and nobody is told. */
   async cut(direction: "outwards" | "inwards"): Promise<void> {
     await must(
       direction === "outwards"
-        ? ["-n", this.#name, "route", "add", "blackhole", this.outside]
+        ? ["-n", this.name, "route", "add", "blackhole", this.outside]
         : ["route", "add", "blackhole", this.inside],
     );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await ip("route", "del", "blackhole", this.inside);
-    await ip("link", "del", `${this.#name}o`);
-    await ip("netns", "del", this.#name);
+    await ip("link", "del", `${this.name}o`);
+    await ip("netns", "del", this.name);
   }
 }
 

@@ -56,24 +56,23 @@ class WatchedServer {
   readonly healthPort = freePort();
   readonly #watchPort = freePort();
   readonly socket: string;
-  readonly #workspace: Workspace;
-  readonly #id: string;
   child: Child | undefined;
 
-  constructor(workspace: Workspace, id: string) {
-    this.#workspace = workspace;
-    this.#id = id;
+  constructor(
+    private readonly workspace: Workspace,
+    private readonly id: string,
+  ) {
     this.socket = workspace.path(`${id}.sock`);
   }
 
   async start(): Promise<void> {
-    const { ca, server } = this.#workspace.certificates;
+    const { ca, server } = this.workspace.certificates;
     this.child = new Child({
-      name: `server ${this.#id}`,
+      name: `server ${this.id}`,
       command: [
         ...haProgram("watched_server.ts"),
         String(this.#watchPort),
-        ...[`--server-id=${this.#id}`, "--v=0", "--server-count=1"],
+        ...[`--server-id=${this.id}`, "--v=0", "--server-count=1"],
         ...[`--agent-port=${this.agentPort}`, "--agent-bind-address=127.0.0.1"],
         `--health-port=${this.healthPort}`,
         "--health-bind-address=127.0.0.1",
@@ -83,7 +82,7 @@ class WatchedServer {
         // All agents are at one address here.
         "--max-connections-per-source=65536",
       ],
-      logFile: this.#workspace.path(`${this.#id}.log`),
+      logFile: this.workspace.path(`${this.id}.log`),
     });
     await this.child.untilReady(`http://127.0.0.1:${this.healthPort}/healthz`);
   }
@@ -104,29 +103,26 @@ class WatchedServer {
 
 /** See the module description. */
 export class ScaleStage {
-  readonly agents: number;
-  readonly links: number;
-  readonly #workspace: Workspace;
   readonly #servers: WatchedServer[] = [];
   #crowds: Child[] = [];
   /** How many agents there are now. */
   #present = 0;
 
-  constructor(workspace: Workspace, agents: number, links: number) {
-    this.#workspace = workspace;
-    this.agents = agents;
-    this.links = links;
-  }
+  constructor(
+    private readonly workspace: Workspace,
+    readonly agents: number,
+    readonly links: number,
+  ) {}
 
   /** Starts the first server. */
   async start(): Promise<void> {
-    const server = new WatchedServer(this.#workspace, "one");
+    const server = new WatchedServer(this.workspace, "one");
     this.#servers.push(server);
     await server.start();
   }
 
   async startSecond(): Promise<void> {
-    const server = new WatchedServer(this.#workspace, "two");
+    const server = new WatchedServer(this.workspace, "two");
     this.#servers.push(server);
     await server.start();
   }
@@ -159,7 +155,7 @@ export class ScaleStage {
     return Array.from(
       { length: CROWDS },
       (_, at) =>
-        startCrowd(this.#workspace, {
+        startCrowd(this.workspace, {
           first: at * share,
           count: Math.max(0, Math.min(share, agents - at * share)),
           links: this.links,
@@ -282,22 +278,20 @@ class ServerLoss {
   readonly failed: number;
   readonly slowestMs: number;
   readonly #dials: number;
-  readonly #turnMs: number;
 
   constructor(
     seen: { dials: number; failed: number; slowestMs: number },
-    turnMs: number,
+    private readonly turnMs: number,
   ) {
     this.failed = seen.failed;
     this.slowestMs = seen.slowestMs;
     this.#dials = seen.dials;
-    this.#turnMs = turnMs;
   }
 
   toString(): string {
     return `${this.#dials} dials at the other one, ${this.failed} failed, ` +
       `slowest ${this.slowestMs.toFixed(1)} ms, longest turn ` +
-      `${this.#turnMs.toFixed(1)} ms`;
+      `${this.turnMs.toFixed(1)} ms`;
   }
 }
 

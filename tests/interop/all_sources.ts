@@ -80,16 +80,14 @@ export const SERVICES = ["s1", "s2", "s3", "s4", "s5"] as const;
 /** One source of each kind; each has a backend that says its name. */
 export class AllSources implements Disposable {
   readonly namespace: Namespace;
-  readonly #etcd: EtcdCluster;
   readonly #file: string;
   readonly #http: Deno.HttpServer<Deno.NetAddr>;
   readonly #backends = new Map<string, NamedBackend>();
   readonly #kubeconfig: string;
 
-  constructor(context: KubeContext, etcd: EtcdCluster) {
+  constructor(context: KubeContext, private readonly etcd: EtcdCluster) {
     this.#kubeconfig = context.cluster.adminKubeconfig;
     this.namespace = new Namespace(context, "default");
-    this.#etcd = etcd;
     this.#file = context.workspace.path("services.json");
     for (const name of ["file", "http", "etcd", "etcd-registry"]) {
       this.#backends.set(name, new NamedBackend(name));
@@ -110,8 +108,8 @@ export class AllSources implements Disposable {
       `--services-url=http://127.0.0.1:${this.#http.addr.port}/`,
       `--kubeconfig=${this.#kubeconfig}`,
       "--namespace=default",
-      `--etcd=${this.#etcd.urls}`,
-      `--etcd-servers=${this.#etcd.urls}`,
+      `--etcd=${this.etcd.urls}`,
+      `--etcd-servers=${this.etcd.urls}`,
       PORT_RANGE,
     ];
   }
@@ -130,21 +128,21 @@ export class AllSources implements Disposable {
     }
     const { port } = this.backend("etcd");
     for (const service of SERVICES.slice(0, 4)) {
-      await this.#etcd.put(
+      await this.etcd.put(
         `/tunnel/services/default/${service}`,
         JSON.stringify({ ports: [{ port: 80 }] }),
       );
-      await this.#etcd.put(
+      await this.etcd.put(
         `/tunnel/endpoints/default/${service}/1`,
         JSON.stringify({ address: "127.0.0.1", port }),
       );
     }
     for (const id of SERVICES) {
-      await this.#etcd.put(
+      await this.etcd.put(
         `/registry/services/specs/${id}`,
         JSON.stringify({ id, port: freePort() }),
       );
-      await this.#etcd.put(
+      await this.etcd.put(
         `/registry/services/endpoints/${id}`,
         JSON.stringify({
           id,

@@ -51,10 +51,8 @@ export class FollowedCopy implements AsyncDisposable {
   /** `list`, `following`, `problem: …`, and a word for each change. */
   readonly said: string[] = [];
   readonly follower: PrefixFollower;
-  readonly #client: EtcdClient;
 
-  constructor(client: EtcdClient, prefix: string) {
-    this.#client = client;
+  constructor(private readonly client: EtcdClient, prefix: string) {
     this.follower = new PrefixFollower({
       client,
       prefix,
@@ -115,7 +113,7 @@ export class FollowedCopy implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const stopped = this.follower.stop();
-    this.#client[Symbol.dispose]();
+    this.client[Symbol.dispose]();
     await stopped;
   }
 }

@@ -20,14 +20,12 @@ interface Running {
 class EtcdRig implements ScaleRig {
   readonly servers: Running[] = [];
   readonly agents: Running[] = [];
-  readonly #context: EtcdContext;
   readonly #state: readonly string[];
   #made = 0;
   /** Of the first server, at which agents join. */
   #address = "";
 
-  constructor(context: EtcdContext, prefix: string) {
-    this.#context = context;
+  constructor(private readonly context: EtcdContext, prefix: string) {
     const { workspace, cluster } = context;
     const members = cluster.urls.map((url) => new URL(url).host);
     const keyFile = workspace.path("state.key");
@@ -41,7 +39,7 @@ class EtcdRig implements ScaleRig {
   }
 
   async addServer(): Promise<void> {
-    const { workspace } = this.#context;
+    const { workspace } = this.context;
     const id = `s${++this.#made}`;
     const [agentPort, healthPort] = [freePort(), freePort()];
     const address = `127.0.0.1:${agentPort}`;
@@ -71,7 +69,7 @@ class EtcdRig implements ScaleRig {
   }
 
   async addAgent(): Promise<void> {
-    const { workspace } = this.#context;
+    const { workspace } = this.context;
     const id = `a${++this.#made}`;
     const healthPort = freePort();
     const child = new Child({
@@ -103,7 +101,7 @@ class EtcdRig implements ScaleRig {
       args: [
         ...args,
         ...this.#state,
-        `--state-dir=${this.#context.workspace.path("token")}`,
+        `--state-dir=${this.context.workspace.path("token")}`,
         ...[`--server=${this.#address}`, "--json"],
       ],
     }).output();

@@ -75,21 +75,18 @@ export async function tokenOf(
 
 /** Servers and agents of one case; they end with it. */
 export class Tunnels implements AsyncDisposable {
-  readonly #context: KubeContext;
   readonly #running: { child: { stop(signal: "SIGKILL"): Promise<void> } }[] =
     [];
 
-  constructor(context: KubeContext) {
-    this.#context = context;
-  }
+  constructor(private readonly context: KubeContext) {}
 
   /** A server that wants tokens of `kube-system/agent`. */
   async server(
     maker: Maker,
     flags: readonly string[] = [],
-    kubeconfig = this.#context.cluster.adminKubeconfig,
+    kubeconfig = this.context.cluster.adminKubeconfig,
   ): Promise<RunningServer> {
-    const server = await startServer(this.#context.workspace, {
+    const server = await startServer(this.context.workspace, {
       maker,
       mode: "grpc",
       transport: "uds",
@@ -113,7 +110,7 @@ export class Tunnels implements AsyncDisposable {
     maker: Maker,
     flags: readonly string[] = [],
   ): Promise<RunningAgent> {
-    const { workspace } = this.#context;
+    const { workspace } = this.context;
     const all = ["--v=2", ...flags];
     const agent = await launchAgent(workspace, server, maker, all);
     this.#running.push(agent);
@@ -122,7 +119,7 @@ export class Tunnels implements AsyncDisposable {
 
   /** A file with a token in it, and a line feed as editors leave it. */
   async tokenFile(token: string): Promise<string> {
-    const path = this.#context.workspace.path("token");
+    const path = this.context.workspace.path("token");
     await Deno.writeTextFile(path, `${token}\n`, { mode: 0o600 });
     return path;
   }

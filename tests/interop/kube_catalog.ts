@@ -23,10 +23,11 @@ class CatalogRig implements AsyncDisposable {
   readonly log = new RecordedLog();
   readonly source: KubernetesSource;
   readonly catalog: Catalog;
-  readonly #context: KubeContext;
 
-  private constructor(context: KubeContext, readonly namespace: string) {
-    this.#context = context;
+  private constructor(
+    private readonly context: KubeContext,
+    readonly namespace: string,
+  ) {
     this.source = new KubernetesSource({
       client: clientOf(context),
       namespace,
@@ -50,7 +51,7 @@ class CatalogRig implements AsyncDisposable {
   }
 
   async kubectl(...args: readonly string[]): Promise<void> {
-    await this.#context.cluster.kubectl([
+    await this.context.cluster.kubectl([
       `--namespace=${this.namespace}`,
       ...args,
     ]);
@@ -58,7 +59,7 @@ class CatalogRig implements AsyncDisposable {
 
   async apply(...objects: readonly object[]): Promise<void> {
     const list = { apiVersion: "v1", kind: "List", items: objects };
-    await this.#context.cluster.kubectl(
+    await this.context.cluster.kubectl(
       [`--namespace=${this.namespace}`, "apply", "-f", "-"],
       JSON.stringify(list),
     );

@@ -26,27 +26,20 @@ type Counting =
 class BalancedRig implements ScaleRig {
   readonly servers: RunningServer[] = [];
   readonly agents: RunningAgent[] = [];
-  readonly #context: KubeContext;
-  readonly #counting: Counting;
-  readonly #makers: readonly [servers: Maker, agents: Maker];
   readonly #balancer = new Balancer();
   #made = 0;
 
   constructor(
-    context: KubeContext,
-    counting: Counting,
-    makers: readonly [servers: Maker, agents: Maker],
-  ) {
-    this.#context = context;
-    this.#counting = counting;
-    this.#makers = makers;
-  }
+    private readonly context: KubeContext,
+    private readonly counting: Counting,
+    private readonly makers: readonly [servers: Maker, agents: Maker],
+  ) {}
 
   async addServer(): Promise<void> {
     const id = `s${++this.#made}`;
-    const counting = this.#counting;
-    const server = await startServer(this.#context.workspace, {
-      maker: this.#makers[0],
+    const counting = this.counting;
+    const server = await startServer(this.context.workspace, {
+      maker: this.makers[0],
       mode: "grpc",
       transport: "uds",
       extraFlags: [
@@ -67,10 +60,10 @@ class BalancedRig implements ScaleRig {
   }
 
   async addAgent(): Promise<void> {
-    const counting = this.#counting;
+    const counting = this.counting;
     const at = { agentHost: "127.0.0.1", agentPort: this.#balancer.port };
-    const [, maker] = this.#makers;
-    const agent = await launchAgent(this.#context.workspace, at, maker, [
+    const [, maker] = this.makers;
+    const agent = await launchAgent(this.context.workspace, at, maker, [
       `--agent-id=a${++this.#made}`,
       ...(maker === "ours" ? ["--links=1", "--drain-timeout=1s"] : []),
       ...(counting.kind === "static"
@@ -88,7 +81,7 @@ class BalancedRig implements ScaleRig {
   #leaseFlags({ namespace }: { readonly namespace: string }): string[] {
     return [
       `--lease-namespace=${namespace}`,
-      `--kubeconfig=${this.#context.cluster.adminKubeconfig}`,
+      `--kubeconfig=${this.context.cluster.adminKubeconfig}`,
     ];
   }
 

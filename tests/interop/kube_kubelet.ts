@@ -34,14 +34,11 @@ const NODE_ADDRESS = "127.0.7.1";
 class KubeletCase implements AsyncDisposable {
   readonly #owned: AsyncDisposable[] = [];
   readonly #running: (RunningServer | RunningAgent)[] = [];
-  readonly #workspace: KubeContext["workspace"];
 
   constructor(
     readonly cluster: KubeCluster,
-    workspace: KubeContext["workspace"],
-  ) {
-    this.#workspace = workspace;
-  }
+    private readonly workspace: KubeContext["workspace"],
+  ) {}
 
   /** Ends with the case. */
   own<T extends AsyncDisposable>(thing: T): T {
@@ -50,7 +47,7 @@ class KubeletCase implements AsyncDisposable {
   }
 
   async tunnel(options: Partial<ServerOptions>): Promise<RunningServer> {
-    const server = await startServer(this.#workspace, {
+    const server = await startServer(this.workspace, {
       maker: "ours",
       mode: "grpc",
       transport: "uds",
@@ -59,7 +56,7 @@ class KubeletCase implements AsyncDisposable {
     this.#running.push(server);
     const identifiers = `--agent-identifiers=host=${NODE}&ipv4=${NODE_ADDRESS}`;
     const flags = [`--agent-id=${NODE}`, identifiers];
-    const agent = await startAgent(this.#workspace, server, "ours", flags);
+    const agent = await startAgent(this.workspace, server, "ours", flags);
     this.#running.push(agent);
     return server;
   }

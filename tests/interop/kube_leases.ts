@@ -30,15 +30,13 @@ import {
 
 /** Everything of one case is in a namespace of its own. */
 class LeaseRig implements AsyncDisposable {
-  readonly #context: KubeContext;
-  readonly #namespace: string;
   readonly #running: (RunningServer | RunningAgent)[] = [];
   readonly balancer = new Balancer();
 
-  private constructor(context: KubeContext, namespace: string) {
-    this.#context = context;
-    this.#namespace = namespace;
-  }
+  private constructor(
+    private readonly context: KubeContext,
+    private readonly namespace: string,
+  ) {}
 
   static async make(context: KubeContext, namespace: string) {
     await context.cluster.kubectl(["create", "namespace", namespace]);
@@ -46,15 +44,15 @@ class LeaseRig implements AsyncDisposable {
   }
 
   async server(maker: Maker, id: string): Promise<RunningServer> {
-    const server = await startServer(this.#context.workspace, {
+    const server = await startServer(this.context.workspace, {
       maker,
       mode: "grpc",
       transport: "uds",
       extraFlags: [
         `--server-id=${id}`,
         "--enable-lease-controller",
-        `--lease-namespace=${this.#namespace}`,
-        `--kubeconfig=${this.#context.cluster.adminKubeconfig}`,
+        `--lease-namespace=${this.namespace}`,
+        `--kubeconfig=${this.context.cluster.adminKubeconfig}`,
       ],
     });
     this.#running.push(server);
@@ -65,11 +63,11 @@ class LeaseRig implements AsyncDisposable {
   /** An agent of all servers, through the one address. */
   async agent(maker: Maker, flags: readonly string[] = []) {
     const at = { agentHost: "127.0.0.1", agentPort: this.balancer.port };
-    const agent = await launchAgent(this.#context.workspace, at, maker, [
+    const agent = await launchAgent(this.context.workspace, at, maker, [
       "--v=2",
       "--count-server-leases",
-      `--lease-namespace=${this.#namespace}`,
-      `--kubeconfig=${this.#context.cluster.adminKubeconfig}`,
+      `--lease-namespace=${this.namespace}`,
+      `--kubeconfig=${this.context.cluster.adminKubeconfig}`,
       ...flags,
     ]);
     this.#running.push(agent);
@@ -77,15 +75,15 @@ class LeaseRig implements AsyncDisposable {
   }
 
   async leases(): Promise<readonly Lease[]> {
-    using client = clientOf(this.#context);
-    const path = pathOf(LEASES, { namespace: this.#namespace });
+    using client = clientOf(this.context);
+    const path = pathOf(LEASES, { namespace: this.namespace });
     const { items } = await client.get<ObjectList<Lease>>(path);
     return items ?? [];
   }
 
   async put(name: string, renewedMs: number): Promise<void> {
-    using client = clientOf(this.#context);
-    await client.create(pathOf(LEASES, { namespace: this.#namespace }), {
+    using client = clientOf(this.context);
+    await client.create(pathOf(LEASES, { namespace: this.namespace }), {
       metadata: { name, labels: { "k8s-app": "konnectivity-server" } },
       spec: {
         holderIdentity: name,

@@ -59,13 +59,11 @@ async function spawn(
 
 /** A kubectl that goes on, with what it prints. */
 export class Running implements AsyncDisposable {
-  readonly #child: Deno.ChildProcess;
   readonly #output: ReadableStreamDefaultReader<Uint8Array>;
   readonly #input: WritableStreamDefaultWriter<Uint8Array>;
   #text = "";
 
-  private constructor(child: Deno.ChildProcess) {
-    this.#child = child;
+  private constructor(private readonly child: Deno.ChildProcess) {
     this.#output = child.stdout.getReader();
     this.#input = child.stdin.getWriter();
   }
@@ -84,7 +82,7 @@ export class Running implements AsyncDisposable {
       if (found !== null) return found;
       const { value, done } = await this.#output.read();
       if (done) {
-        const said = await new Response(this.#child.stderr).text();
+        const said = await new Response(this.child.stderr).text();
         throw new Error(`ended with ${JSON.stringify(this.#text)}: ${said}`);
       }
       this.#text += new TextDecoder().decode(value);
@@ -97,14 +95,14 @@ export class Running implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      this.#child.kill("SIGINT");
+      this.child.kill("SIGINT");
     } catch {
       // It has ended by itself; its status is there all the same.
     }
-    await this.#child.status;
+    await this.child.status;
     await this.#output.cancel();
     await this.#input.close().catch(() => {}); // Nobody reads it any more.
-    if (!this.#child.stderr.locked) await this.#child.stderr.cancel();
+    if (!this.child.stderr.locked) await this.child.stderr.cancel();
   }
 }
 

@@ -190,11 +190,9 @@ export class Callers implements AsyncDisposable {
   readonly failures: string[] = [];
   #answers = new Set<string>();
   #isOver = false;
-  readonly #to: Deno.ConnectOptions;
   readonly #running: Promise<unknown>;
 
-  constructor(to: Deno.ConnectOptions, clients = 3) {
-    this.#to = to;
+  constructor(private readonly to: Deno.ConnectOptions, clients = 3) {
     this.#running = Promise.all([
       ...Array.from({ length: clients }, () => this.#comeAndGo()),
       this.#stay(),
@@ -227,7 +225,7 @@ export class Callers implements AsyncDisposable {
   async #comeAndGo(): Promise<void> {
     while (!this.#isOver) {
       try {
-        this.#answers.add(await call(this.#to));
+        this.#answers.add(await call(this.to));
         this.calls++;
       } catch (error) {
         this.failures.push((error as Error).message);
@@ -239,7 +237,7 @@ export class Callers implements AsyncDisposable {
   /** A connection that is there all the time, whatever becomes of its endpoint. */
   async #stay(): Promise<void> {
     try {
-      using conn = await Deno.connect(this.#to);
+      using conn = await Deno.connect(this.to);
       const answers = linesOf(conn);
       while (!this.#isOver) {
         await writeAll(conn, ENCODER.encode("still\n"));

@@ -30,23 +30,17 @@ export interface FlapConfig {
 
 /** `tunnel proxy` and one service; see the module description. */
 export class FlappingService implements AsyncDisposable {
-  readonly port: number;
   /** Times that the file was rewritten. */
   changes = 0;
-  readonly #config: FlapConfig;
-  readonly #proxy: ServiceProxyProcess;
   readonly #over = Promise.withResolvers<void>();
   readonly #flapping: Promise<void>;
   #isOver = false;
 
   private constructor(
-    config: FlapConfig,
-    port: number,
-    proxy: ServiceProxyProcess,
+    private readonly config: FlapConfig,
+    readonly port: number,
+    private readonly proxy: ServiceProxyProcess,
   ) {
-    this.#config = config;
-    this.port = port;
-    this.#proxy = proxy;
     this.#flapping = this.#flap();
   }
 
@@ -65,19 +59,19 @@ export class FlappingService implements AsyncDisposable {
     this.#isOver = true;
     this.#over.resolve();
     await this.#flapping;
-    await this.#proxy.stop();
+    await this.proxy.stop();
   }
 
   /** Another subset each time, and never nothing. */
   async #flap(): Promise<void> {
-    const { endpoints, steady = [] } = this.#config;
+    const { endpoints, steady = [] } = this.config;
     while (!this.#isOver) {
       const keep = Math.floor(Math.random() * endpoints.length);
       const some = endpoints
         .filter((each, at) =>
           at === keep || steady.includes(each) || Math.random() < 0.4
         );
-      await this.#proxy.rewrite([serviceOf(this.#config, this.port, some)]);
+      await this.proxy.rewrite([serviceOf(this.config, this.port, some)]);
       this.changes++;
       const wait = 2 * FLAP_EVERY_MS * Math.random();
       await Promise.race([this.#over.promise, sleep(wait)]);

@@ -108,11 +108,9 @@ async function ask(port: number, statement: string): Promise<string> {
 
 /** A psql that is at work for long. */
 class LongStatement {
-  readonly #process: Deno.ChildProcess;
   readonly #ended: Promise<Deno.CommandOutput>;
 
-  private constructor(process: Deno.ChildProcess) {
-    this.#process = process;
+  private constructor(private readonly process: Deno.ChildProcess) {
     this.#ended = process.output();
   }
 
@@ -137,14 +135,14 @@ class LongStatement {
 
   /** What Ctrl-C does: psql asks the server over another connection. */
   interrupt(): void {
-    this.#process.kill("SIGINT");
+    this.process.kill("SIGINT");
   }
 
   /** What it complained of at its end, which must come soon. */
   async complaint(): Promise<string> {
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
-      this.#process.kill("SIGKILL");
+      this.process.kill("SIGKILL");
       late.reject(new Error(`psql has not ended after ${NOTICED_MS} ms`));
     }, NOTICED_MS);
     try {

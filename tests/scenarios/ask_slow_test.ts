@@ -26,14 +26,12 @@ class Stage implements AsyncDisposable {
   readonly #children: Child[] = [];
   readonly #target = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly port = this.#target.addr.port;
-  readonly #workspace: Workspace;
   readonly #server: IdentityStage;
   readonly home: string;
   /** Names the server's state directory. */
   readonly state: string;
 
-  private constructor(workspace: Workspace) {
-    this.#workspace = workspace;
+  private constructor(private readonly workspace: Workspace) {
     this.#server = new IdentityStage(workspace);
     this.home = workspace.path("agent");
     this.state = `--state-dir=${this.#server.stateDirectory}`;
@@ -75,14 +73,14 @@ class Stage implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#target.close();
     for (const child of this.#children.reverse()) await child.stop("SIGKILL");
-    await this.#workspace.remove();
+    await this.workspace.remove();
   }
 
   #start(name: string, flags: readonly string[]): Child {
     const child = new Child({
       name,
       command: [...ourCommand(name), ...flags],
-      logFile: this.#workspace.path(`${name}.log`),
+      logFile: this.workspace.path(`${name}.log`),
     });
     this.#children.push(child);
     return child;

@@ -25,12 +25,9 @@ const PROTOCOLS: readonly FrontendProtocol[] = ["grpc", "http-connect"];
 /** A forwarded port of `tunnel`, and what was refused there. */
 class Forwarded implements AsyncDisposable {
   readonly refusals: string[] = [];
-  readonly #dialer: TunnelDialer;
   #opened!: Forward;
 
-  private constructor(dialer: TunnelDialer) {
-    this.#dialer = dialer;
-  }
+  private constructor(private readonly dialer: TunnelDialer) {}
 
   static async open(
     tunnel: Tunnel,
@@ -63,7 +60,7 @@ class Forwarded implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#opened.close();
-    this.#dialer.close();
+    this.dialer.close();
   }
 }
 

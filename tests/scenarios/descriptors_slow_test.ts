@@ -93,12 +93,10 @@ Deno.test("a server without descriptors goes on with what it has, and recovers",
 
 /** Holds a connection open until it is closed, by either end. */
 class Caller {
-  readonly #conn: Deno.UnixConn;
   readonly refused: Promise<void>;
   isRefused = false;
 
-  constructor(conn: Deno.UnixConn) {
-    this.#conn = conn;
+  constructor(private readonly conn: Deno.UnixConn) {
     const read = conn.read(new Uint8Array(1)).catch(() => {});
     this.refused = read.then(() => {
       this.isRefused = true;
@@ -110,7 +108,7 @@ class Caller {
   }
 
   close(): void {
-    this.#conn.close();
+    this.conn.close();
   }
 }
 

@@ -48,7 +48,6 @@ class World {
   /** All that each service was, in order, and how far the proxy is. */
   readonly #history = new Map<string, string[]>();
   readonly #reached = new Map<string, number>();
-  readonly #mode: DiscoveryMode;
   readonly #views = new Views(generateService);
   readonly #decoder = new RequestDecoder();
   #snapshot: Snapshot = {
@@ -58,8 +57,7 @@ class World {
   #up: Uint8Array[] = [];
   #down: Uint8Array[] = [];
 
-  constructor(mode: DiscoveryMode) {
-    this.#mode = mode;
+  constructor(private readonly mode: DiscoveryMode) {
     this.client = new AdsClient<Content>({
       mode,
       node: proxyNode("n", ""),
@@ -84,7 +82,7 @@ class World {
   connect(): void {
     this.client.closed();
     [this.#up, this.#down] = [[], []];
-    this.#stream = new XdsStreamState({ mode: this.#mode });
+    this.#stream = new XdsStreamState({ mode: this.mode });
     this.#stream.onView(this.#views.viewOf(GROUP), this.timers.now());
     this.client.opened((request) => this.#up.push(encodeRequest(request)));
   }
@@ -120,7 +118,7 @@ class World {
   deliverUp(): void {
     const bytes = this.#up.shift();
     if (bytes === undefined) return;
-    const request = this.#decoder.decode(this.#mode, bytes);
+    const request = this.#decoder.decode(this.mode, bytes);
     this.#stream!.onRequest(request, this.timers.now());
     this.#speak();
   }
@@ -128,7 +126,7 @@ class World {
   deliverDown(): void {
     const bytes = this.#down.shift();
     if (bytes === undefined) return;
-    this.client.receive(decodeResponse(this.#mode, bytes));
+    this.client.receive(decodeResponse(this.mode, bytes));
   }
 
   /** Until nobody has anything to say, however long one waits. */
@@ -177,8 +175,8 @@ class World {
       if (out === undefined) return;
       const { body, nonce } = out;
       const [begin, end] = [
-        encodeBody(this.#mode, body),
-        encodeHead(this.#mode, nonce, ""),
+        encodeBody(this.mode, body),
+        encodeHead(this.mode, nonce, ""),
       ];
       this.#down.push(new Uint8Array([...begin, ...end]));
     }

@@ -23,12 +23,11 @@ class SteadyDials {
   slowestMs = 0;
   readonly #going = new Set<Promise<void>>();
   readonly #timer: ReturnType<typeof setInterval>;
-  readonly #tunnel: Tunnel;
-  readonly #address: string;
 
-  constructor(tunnel: Tunnel, address: string) {
-    this.#tunnel = tunnel;
-    this.#address = address;
+  constructor(
+    private readonly tunnel: Tunnel,
+    private readonly address: string,
+  ) {
     this.#timer = setInterval(() => {
       const asking = this.#ask();
       this.#going.add(asking);
@@ -39,8 +38,8 @@ class SteadyDials {
   async #ask(): Promise<void> {
     const startedMs = performance.now();
     try {
-      const conduit = await this.#tunnel.dial("grpc", {
-        target: { protocol: "tcp", address: this.#address },
+      const conduit = await this.tunnel.dial("grpc", {
+        target: { protocol: "tcp", address: this.address },
         earlyData: EARLY,
       });
       this.#tookMs(startedMs);

@@ -289,10 +289,8 @@ function hungUpOn(
 /** What an agent port reads from files. */
 class AgentPortFiles implements AsyncDisposable {
   readonly credentials: Credentials;
-  readonly #folder: string;
 
-  private constructor(folder: string) {
-    this.#folder = folder;
+  private constructor(private readonly folder: string) {
     this.credentials = Credentials.load({
       cert: `${folder}/cert`,
       key: `${folder}/key`,
@@ -309,7 +307,7 @@ class AgentPortFiles implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Deno.remove(this.#folder, { recursive: true });
+    await Deno.remove(this.folder, { recursive: true });
   }
 }
 

@@ -50,7 +50,6 @@ Deno.test("a hundred reloads under load drop no conduit", async () => {
 
 /** A caller whose bytes come back from the target, and are compared. */
 class EchoLoad implements ConduitEvents {
-  readonly #conduit: Conduit;
   readonly #pattern: Uint8Array;
   readonly #closed = Promise.withResolvers<ConduitEnd>();
   readonly #echoed = Promise.withResolvers<void>();
@@ -59,8 +58,7 @@ class EchoLoad implements ConduitEvents {
   receivedBytes = 0;
   end: ConduitEnd | undefined;
 
-  constructor(conduit: Conduit, prng: Prng) {
-    this.#conduit = conduit;
+  constructor(private readonly conduit: Conduit, prng: Prng) {
     // A prime, so that no frame boundary keeps its place in it.
     this.#pattern = prng.bytes(8_191);
     conduit.attach(this);
@@ -82,17 +80,17 @@ class EchoLoad implements ConduitEvents {
       const at = this.receivedBytes++ % this.#pattern.length;
       if (byte !== this.#pattern[at]) throw new Error("bytes were changed");
     }
-    this.#conduit.consumed(chunk.length);
+    this.conduit.consumed(chunk.length);
     this.#echoed.resolve();
     if (this.receivedBytes < this.sentBytes) return;
-    if (this.#isEnding) this.#conduit.end();
+    if (this.#isEnding) this.conduit.end();
     else this.#send();
   }
 
   onWritable(): void {}
 
   onEnd(): void {
-    this.#conduit.end();
+    this.conduit.end();
   }
 
   onClose(end: ConduitEnd): void {
@@ -102,27 +100,21 @@ class EchoLoad implements ConduitEvents {
 
   #send(): void {
     const rest = this.#pattern.subarray(this.sentBytes % this.#pattern.length);
-    this.sentBytes += this.#conduit.write(rest);
+    this.sentBytes += this.conduit.write(rest);
   }
 }
 
 /** A tunnel whose files are a Kubernetes volume's, and an agent's, which are not. */
 class Stage implements AsyncDisposable {
-  readonly tunnel: Tunnel;
   agent!: TunnelAgent;
-  readonly #folder: string;
-  readonly #authorities: readonly ThrowawayCa[];
   readonly #echo = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #dialers: TunnelDialer[] = [];
 
   private constructor(
-    tunnel: Tunnel,
-    folder: string,
-    authorities: readonly ThrowawayCa[],
+    readonly tunnel: Tunnel,
+    private readonly folder: string,
+    private readonly authorities: readonly ThrowawayCa[],
   ) {
-    this.tunnel = tunnel;
-    this.#folder = folder;
-    this.#authorities = authorities;
     void this.#serveEcho();
   }
 
@@ -178,8 +170,8 @@ class Stage implements AsyncDisposable {
       log.next(/^policy: reloaded/),
       this.agent.log.next(/^server-link: certificates reloaded/),
     ];
-    await writeVolume(this.#folder, round, this.#authorities);
-    await writePlain(this.#folder, round, this.#authorities);
+    await writeVolume(this.folder, round, this.authorities);
+    await writePlain(this.folder, round, this.authorities);
     // Every other time somebody asks; else the files are watched.
     if (round % 2 === 0) {
       server.reload();
@@ -208,11 +200,11 @@ class Stage implements AsyncDisposable {
     for (const dialer of this.#dialers) dialer.close();
     await this.tunnel[Symbol.asyncDispose]();
     this.#echo.close();
-    await Deno.remove(this.#folder, { recursive: true });
+    await Deno.remove(this.folder, { recursive: true });
   }
 
   #newDialer(protocol: FrontendProtocol): TunnelDialer {
-    const plain = (name: string) => `${this.#folder}/plain/${name}`;
+    const plain = (name: string) => `${this.folder}/plain/${name}`;
     const dialer = openDialer({
       kind: "tunnel",
       protocol,
@@ -239,7 +231,7 @@ class Stage implements AsyncDisposable {
 
   async #agentOptions(agentId: string) {
     const options = await this.tunnel.agentOptions({ agentId });
-    const plain = (name: string) => `${this.#folder}/plain/${name}`;
+    const plain = (name: string) => `${this.folder}/plain/${name}`;
     const keyPair = { certFile: plain("tls.crt"), keyFile: plain("tls.key") };
     const server = { ...options.server, caFile: plain("ca.crt"), keyPair };
     return { ...options, server };

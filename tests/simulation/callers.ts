@@ -35,30 +35,27 @@ interface TunnelRoute {
 
 /** See the module description. */
 export class Callers {
-  readonly #sim: Simulator;
-  readonly #plan: Plan;
-  readonly #server: SimulatedServer;
   readonly routes: TunnelRoute[] = [];
   #shared: TunnelRoute | undefined;
 
-  constructor(sim: Simulator, plan: Plan, server: SimulatedServer) {
-    this.#sim = sim;
-    this.#plan = plan;
-    this.#server = server;
-  }
+  constructor(
+    private readonly sim: Simulator,
+    private readonly plan: Plan,
+    private readonly server: SimulatedServer,
+  ) {}
 
   /** Asks for what `exchange` plans. */
   dial(exchange: Exchange): void {
     const { way, abortMs, number } = exchange.plan;
-    exchange.startedMs = this.#sim.now();
-    this.#sim.note(`caller dials ${way}`, number);
+    exchange.startedMs = this.sim.now();
+    this.sim.note(`caller dials ${way}`, number);
     const events: DialEvents = {
       onConnected: (conduit) => exchange.connected(conduit),
       onFailed: (error) => exchange.failed(error),
     };
     const pending = this.#start(exchange, events);
     if (abortMs < 0) return;
-    this.#sim.post("caller gives up", abortMs, () => {
+    this.sim.post("caller gives up", abortMs, () => {
       if (exchange.answeredMs >= 0) return;
       exchange.aborted();
       pending.cancel();
@@ -98,7 +95,7 @@ export class Callers {
     switch (way) {
       case "direct": {
         let earlyBytes = 0;
-        return this.#server.dial({
+        return this.server.dial({
           target,
           node: undefined,
           caller: socketCaller(),
@@ -124,7 +121,7 @@ export class Callers {
         route.users.add(exchange);
         return dialProxy(route.connection!, target, events, {
           authority: "localhost",
-          timers: this.#sim,
+          timers: this.sim,
           dialId: exchange.plan.number + 1,
           ...(earlyData.length === 0 ? {} : { earlyData }),
         });
@@ -140,12 +137,12 @@ export class Callers {
   }
 
   #connect(isGrpc: boolean): TunnelRoute {
-    const pair = new SocketPair(this.#sim, {
+    const pair = new SocketPair(this.sim, {
       name: "caller ",
       number: this.routes.length,
-      latencyMs: this.#plan.localLatencyMs,
-      capacityBytes: this.#plan.capacityBytes,
-      tinyCuts: this.#plan.tinyCuts,
+      latencyMs: this.plan.localLatencyMs,
+      capacityBytes: this.plan.capacityBytes,
+      tinyCuts: this.plan.tinyCuts,
       isHttp2: isGrpc,
     });
     const route: TunnelRoute = {
@@ -154,8 +151,8 @@ export class Callers {
       connection: isGrpc ? this.#speakHttp2(pair) : undefined,
     };
     this.routes.push(route);
-    this.#sim.post("caller connects", this.#plan.localLatencyMs, () => {
-      this.#server.acceptCaller(pair.near);
+    this.sim.post("caller connects", this.plan.localLatencyMs, () => {
+      this.server.acceptCaller(pair.near);
     });
     return route;
   }
@@ -163,9 +160,9 @@ export class Callers {
   #speakHttp2(pair: SocketPair): Connection {
     const connection = new Connection({
       role: "client",
-      clock: this.#sim,
+      clock: this.sim,
       keepalive: KEEPALIVE,
-      settings: linkSettings(this.#plan),
+      settings: linkSettings(this.plan),
       events: {
         onStream: refusePush,
         onClosed: () => {},
@@ -174,10 +171,10 @@ export class Callers {
     connection.start();
     const stream = tapped(pair.far, {
       isClient: true,
-      mayCalm: this.#plan.budgetBytes <= MEMORY_IS_SHORT_BYTES,
-      complain: (what) => this.#sim.fail(`a caller sends ${what}`),
+      mayCalm: this.plan.budgetBytes <= MEMORY_IS_SHORT_BYTES,
+      complain: (what) => this.sim.fail(`a caller sends ${what}`),
     });
-    driveHttp2(stream, connection, this.#sim);
+    driveHttp2(stream, connection, this.sim);
     return connection;
   }
 }

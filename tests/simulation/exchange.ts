@@ -33,8 +33,6 @@ export interface Circumstances {
 
 /** See the module description. */
 export class Exchange {
-  readonly plan: DialPlan;
-  readonly #sim: Simulator;
   readonly #isGrantedEarly: boolean;
   caller: Talker | undefined;
   /**
@@ -61,9 +59,11 @@ export class Exchange {
   wasHeld = false;
 
   /** @param grantsEarly CONNECT's 200 comes before the dial is answered. */
-  constructor(sim: Simulator, plan: DialPlan, grantsEarly: boolean) {
-    this.#sim = sim;
-    this.plan = plan;
+  constructor(
+    private readonly sim: Simulator,
+    readonly plan: DialPlan,
+    grantsEarly: boolean,
+  ) {
     this.#isGrantedEarly = grantsEarly && plan.way === "connect";
   }
 
@@ -157,7 +157,7 @@ export class Exchange {
     this.caller = this.#talker("caller", caller, 0, earlyBytes);
     if (this.target !== undefined) this.caller.faces(this.target);
     else if (!this.#isGrantedEarly) {
-      this.#sim.fail(`${this.name} is connected to nobody`);
+      this.sim.fail(`${this.name} is connected to nobody`);
     }
     this.caller.start(conduit);
   }
@@ -173,17 +173,17 @@ export class Exchange {
   }
 
   aborted(): void {
-    this.#sim.note(`${this.name} is given up`);
+    this.sim.note(`${this.name} is given up`);
     this.wasAborted = true;
   }
 
   #answered(how: string): void {
-    this.#sim.note(`${this.name} ${how}`);
-    if (this.answeredMs >= 0) this.#sim.fail(`${this.name} has two answers`);
+    this.sim.note(`${this.name} ${how}`);
+    if (this.answeredMs >= 0) this.sim.fail(`${this.name} has two answers`);
     if (this.wasAborted) {
-      this.#sim.fail(`${this.name} answered although given up`);
+      this.sim.fail(`${this.name} answered although given up`);
     }
-    this.answeredMs = this.#sim.now();
+    this.answeredMs = this.sim.now();
   }
 
   #talker(
@@ -193,7 +193,7 @@ export class Exchange {
     sentBytes: number,
   ): Talker {
     return new Talker({
-      sim: this.#sim,
+      sim: this.sim,
       name: `${who} ${this.plan.number}`,
       plan,
       outgoing: this.#pattern(direction),
@@ -337,7 +337,7 @@ export class Exchange {
   }
 
   #fail(what: string): void {
-    this.#sim.fail(`${this.name}: ${what}`);
+    this.sim.fail(`${this.name}: ${what}`);
   }
 }
 

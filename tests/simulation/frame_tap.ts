@@ -27,7 +27,6 @@ const PEACEFUL: ReadonlySet<number> = new Set([
 
 /** See the module description. */
 export class FrameTap {
-  readonly #complain: (what: string) => void;
   readonly #head = new Uint8Array(FRAME_HEAD_BYTES + PAYLOAD_BYTES_KEPT);
   #headBytes = 0;
   /** Bytes to pass over before the next frame. */
@@ -40,10 +39,9 @@ export class FrameTap {
   constructor(
     isClient: boolean,
     readonly mayCalm: boolean,
-    complain: (what: string) => void,
+    private readonly complain: (what: string) => void,
   ) {
     this.#skip = isClient ? PREFACE_BYTES : 0;
-    this.#complain = complain;
   }
 
   /** Takes what is sent. */
@@ -95,6 +93,6 @@ export class FrameTap {
   #onCode(what: string, code: number): void {
     if (PEACEFUL.has(code)) return;
     if (this.mayCalm && code === ErrorCode.ENHANCE_YOUR_CALM) return;
-    this.#complain(`${what} with ${errorCodeName(code)}`);
+    this.complain(`${what} with ${errorCodeName(code)}`);
   }
 }

@@ -13,12 +13,10 @@ const STALE = 0xdd;
 /** See the module description. Watches from its making until `close`. */
 export class PoolAudit {
   readonly #lent = new Set<ArrayBufferLike>();
-  readonly #complain: (what: string) => void;
   #bytes = 0;
 
   /** @param complain Called for what was given back twice or never borrowed. */
-  constructor(complain: (what: string) => void) {
-    this.#complain = complain;
+  constructor(private readonly complain: (what: string) => void) {
     const pool = sharedBufferPool;
     const { acquire, release } = Object.getPrototypeOf(pool) as typeof pool;
     pool.acquire = (bytesMin) => {
@@ -30,7 +28,7 @@ export class PoolAudit {
     pool.release = (buffer) => {
       if (!this.#lent.delete(buffer.buffer)) {
         // Released into the pool it would be lent to two at once.
-        return this.#complain("a buffer was given back that was not lent");
+        return this.complain("a buffer was given back that was not lent");
       }
       this.#bytes -= buffer.length;
       buffer.fill(STALE);

@@ -43,7 +43,6 @@ export interface AgentWorld {
 
 /** See the module description. */
 export class SimulatedAgent {
-  readonly number: number;
   readonly plan: AgentPlan;
   readonly budget: ReceiveBudget;
   readonly #metrics = new AgentMetrics(new MetricRegistry());
@@ -57,10 +56,9 @@ export class SimulatedAgent {
   constructor(
     sim: Simulator,
     plan: Plan,
-    number: number,
+    readonly number: number,
     world: AgentWorld,
   ) {
-    this.number = number;
     this.plan = plan.agents[number]!;
     this.budget = new ReceiveBudget(plan.budgetBytes);
     const random = () => sim.prng.below(1 << 20) / (1 << 20);

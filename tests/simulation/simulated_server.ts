@@ -44,14 +44,16 @@ export class SimulatedServer {
   readonly #metrics: ServerMetrics;
   readonly #agentPort: AgentPort;
   readonly #frontendPort: FrontendPort;
-  readonly #witness: ServerWitness;
   /** By the seed: an id is a varint on the wire, one of 128 is a byte shorter. */
   readonly #ids: ConnectionIds;
   /** Connections of callers now, HTTP/1.1 and HTTP/2. */
   callers = 0;
 
-  constructor(sim: Simulator, plan: Plan, witness: ServerWitness) {
-    this.#witness = witness;
+  constructor(
+    sim: Simulator,
+    plan: Plan,
+    private readonly witness: ServerWitness,
+  ) {
     const prng = new Prng(plan.seed);
     this.#ids = new ConnectionIds((bytes) =>
       bytes.set(prng.bytes(bytes.length))
@@ -85,12 +87,12 @@ export class SimulatedServer {
 
   readonly dial: Dialer["dial"] = (order, answer) => {
     const { address } = order.target;
-    this.#witness.asked(address, this.registry.links.size > 0);
+    this.witness.asked(address, this.registry.links.size > 0);
     const dial = { ...order, id: order.id ?? this.#ids.next() };
     return this.dialer.dial(dial, {
       connected: (conduit) => answer.connected(conduit),
       failed: (error) => {
-        this.#witness.failed(address, error);
+        this.witness.failed(address, error);
         answer.failed(error);
       },
     });
@@ -138,12 +140,12 @@ export class SimulatedServer {
       observer: {
         ...this.#metrics.packetObserver("agent"),
         linked: (link) => {
-          this.#witness.linked(link);
+          this.witness.linked(link);
           this.registry.add(link);
         },
         unlinked: (link, reason) => {
           this.registry.remove(link);
-          this.#witness.unlinked(link, reason);
+          this.witness.unlinked(link, reason);
         },
         refused: (_remoteAddress, reason) => sim.note(`refused: ${reason}`),
         counted: () => {},

@@ -47,12 +47,11 @@ export interface SocketPairOptions {
 export class SocketPair {
   readonly near: SimulatedSocket;
   readonly far: SimulatedSocket;
-  readonly #sim: Simulator;
-  readonly #options: SocketPairOptions;
 
-  constructor(sim: Simulator, options: SocketPairOptions) {
-    this.#sim = sim;
-    this.#options = options;
+  constructor(
+    private readonly sim: Simulator,
+    private readonly options: SocketPairOptions,
+  ) {
     this.near = new SimulatedSocket(sim, options, "out");
     this.far = new SimulatedSocket(sim, options, "in");
     this.near.join(this.far);
@@ -69,7 +68,7 @@ export class SocketPair {
    * is left to the garbage collector: the kernel may still look at it.
    */
   get abandoned(): readonly ArrayBufferLike[] {
-    if (!this.#options.isHttp2) return [];
+    if (!this.options.isHttp2) return [];
     return [this.near, this.far].flatMap(({ writtenLast }) =>
       writtenLast === undefined ? [] : [writtenLast]
     );
@@ -77,26 +76,26 @@ export class SocketPair {
 
   /** Breaks the line; both ends hear of it, each in its time. */
   cut(kind: Cut): void {
-    const { name, number, latencyMs } = this.#options;
-    this.#sim.note(`${name} cut ${kind}`, number);
+    const { name, number, latencyMs } = this.options;
+    this.sim.note(`${name} cut ${kind}`, number);
     for (const end of [this.near, this.far]) {
       end.dropUnderWay();
       // Nothing that is sent from now on may close the gap.
       end.swallow();
-      this.#sim.post(`${name} cut`, latencyMs, () => end.breakDown(kind));
+      this.sim.post(`${name} cut`, latencyMs, () => end.breakDown(kind));
     }
   }
 
   /** From now on nothing arrives, and nobody is told. */
   swallow(): void {
-    this.#sim.note(`${this.#options.name} swallows`, this.#options.number);
+    this.sim.note(`${this.options.name} swallows`, this.options.number);
     this.near.swallow();
     this.far.swallow();
   }
 
   /** Nothing arrives for so long, in one direction or in both. */
   hold(forMs: number, which: "out" | "in" | "both"): void {
-    this.#sim.note(`${this.#options.name} held`, this.#options.number, forMs);
+    this.sim.note(`${this.options.name} held`, this.options.number, forMs);
     if (which !== "in") this.near.hold(forMs);
     if (which !== "out") this.far.hold(forMs);
   }
@@ -113,8 +112,6 @@ export class SimulatedSocket implements Stream {
   readonly closesInOrder = true;
   readonly turn: Turn;
   onClosed: (() => void) | undefined;
-  readonly #sim: Simulator;
-  readonly #options: SocketPairOptions;
   readonly #label: string;
   #peer!: SimulatedSocket;
   readonly #queue: Uint8Array[] = [];
@@ -133,14 +130,16 @@ export class SimulatedSocket implements Stream {
   #isLeaving = false;
   writtenLast: ArrayBufferLike | undefined;
 
-  constructor(sim: Simulator, options: SocketPairOptions, side: "out" | "in") {
-    this.#sim = sim;
+  constructor(
+    private readonly sim: Simulator,
+    private readonly options: SocketPairOptions,
+    side: "out" | "in",
+  ) {
     this.turn = {
       moved() {},
       isOver: false,
       later: (task) => sim.post("later", 0, task),
     };
-    this.#options = options;
     this.#label = `${options.name}${options.number} ${side}`;
     this.#tinyLeft = options.tinyCuts;
     this.alpn = options.alpn ?? "";
@@ -172,7 +171,7 @@ export class SimulatedSocket implements Stream {
   }
 
   goOn(): void {
-    this.#sim.post(`${this.#label} goes on`, 0, () => this.#tell(0));
+    this.sim.post(`${this.#label} goes on`, 0, () => this.#tell(0));
   }
 
   read(into: Uint8Array): number {
@@ -188,15 +187,15 @@ export class SimulatedSocket implements Stream {
     if (this.#end !== "open") throw new TypeError("Cannot write after FIN");
     if (this.#broken !== undefined) throw brokenError(this.#broken, "write");
     this.writtenLast = bytes.buffer;
-    const room = this.#options.capacityBytes - this.#queuedBytes;
+    const room = this.options.capacityBytes - this.#queuedBytes;
     if (room <= 0) return 0;
-    if (this.#sim.chance(8)) return this.#makeRoom();
+    if (this.sim.chance(8)) return this.#makeRoom();
     const most = Math.min(room, bytes.length);
-    const count = this.#sim.chance(4) ? 1 + this.#sim.prng.below(most) : most;
+    const count = this.sim.chance(4) ? 1 + this.sim.prng.below(most) : most;
     this.#queue.push(bytes.slice(0, count));
     this.#queuedBytes += count;
     this.#carry();
-    if (this.#sim.chance(8)) this.#leaveLate();
+    if (this.sim.chance(8)) this.#leaveLate();
     return count;
   }
 
@@ -257,7 +256,7 @@ export class SimulatedSocket implements Stream {
   }
 
   hold(forMs: number): void {
-    this.#heldUntilMs = Math.max(this.#heldUntilMs, this.#sim.now() + forMs);
+    this.#heldUntilMs = Math.max(this.#heldUntilMs, this.sim.now() + forMs);
   }
 
   // --- The way of a byte ---------------------------------------------------
@@ -268,13 +267,13 @@ export class SimulatedSocket implements Stream {
   }
 
   #makeRoom(): 0 {
-    this.#sim.post(`${this.#label} room`, 0, () => this.#tell(Ready.WRITE));
+    this.sim.post(`${this.#label} room`, 0, () => this.#tell(Ready.WRITE));
     return 0;
   }
 
   #leaveLate(): void {
     this.#isLeaving = true;
-    this.#sim.post(`${this.#label} leaves`, 0, () => {
+    this.sim.post(`${this.#label} leaves`, 0, () => {
       this.#isLeaving = false;
       this.#tell(Ready.WRITE);
     });
@@ -311,9 +310,9 @@ export class SimulatedSocket implements Stream {
   #sendReset(): void {
     this.dropUnderWay();
     this.swallow();
-    this.#sim.post(
+    this.sim.post(
       `${this.#label} rst`,
-      this.#options.latencyMs,
+      this.options.latencyMs,
       () => this.#peer.breakDown("reset"),
     );
   }
@@ -331,16 +330,16 @@ export class SimulatedSocket implements Stream {
       this.#end === "sent";
     if (!isNeeded) return;
     this.#isCarrying = true;
-    const { latencyMs } = this.#options;
-    const heldMs = Math.max(0, this.#heldUntilMs - this.#sim.now());
+    const { latencyMs } = this.options;
+    const heldMs = Math.max(0, this.#heldUntilMs - this.sim.now());
     const sixteenths = isMore
-      ? this.#sim.prng.below(3)
-      : 8 + this.#sim.prng.below(16);
+      ? this.sim.prng.below(3)
+      : 8 + this.sim.prng.below(16);
     const delayMs = heldMs + latencyMs * sixteenths / 16;
-    this.#sim.post(this.#label, delayMs, () => {
+    this.sim.post(this.#label, delayMs, () => {
       this.#isCarrying = false;
       if (this.#isSwallowed) return;
-      if (this.#heldUntilMs <= this.#sim.now()) this.#arrive();
+      if (this.#heldUntilMs <= this.sim.now()) this.#arrive();
       this.#carry(true);
     });
   }
@@ -355,14 +354,14 @@ export class SimulatedSocket implements Stream {
       return this.breakDown("reset");
     } else {
       const bytes = this.#cut(underWay);
-      this.#sim.note(this.#label, bytes, underWay);
+      this.sim.note(this.#label, bytes, underWay);
       this.#arrivedBytes += bytes;
     }
     this.#peer.#tell(Ready.READ);
   }
 
   #cut(bytes: number): number {
-    const { prng } = this.#sim;
+    const { prng } = this.sim;
     if (this.#tinyLeft > 0) {
       this.#tinyLeft--;
       return 1 + prng.below(Math.min(bytes, 24));

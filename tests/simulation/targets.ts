@@ -19,26 +19,17 @@ export type Tamper = (conduit: Conduit) => Conduit;
 
 /** See the module description. */
 export class Targets {
-  readonly #sim: Simulator;
-  readonly #plan: Plan;
-  readonly #exchanges: ReadonlyMap<string, Exchange>;
-  readonly #tamper: Tamper;
   readonly #lines = new Map<Exchange, SocketPair | MemoryConduit>();
   /** Of all lines, also of those that another one has taken the place of. */
   readonly #sockets: { readonly name: string; readonly pair: SocketPair }[] =
     [];
 
   constructor(
-    sim: Simulator,
-    plan: Plan,
-    exchanges: ReadonlyMap<string, Exchange>,
-    tamper: Tamper,
-  ) {
-    this.#sim = sim;
-    this.#plan = plan;
-    this.#exchanges = exchanges;
-    this.#tamper = tamper;
-  }
+    private readonly sim: Simulator,
+    private readonly plan: Plan,
+    private readonly exchanges: ReadonlyMap<string, Exchange>,
+    private readonly tamper: Tamper,
+  ) {}
 
   /** As `dialTarget` of `net/dial/dial.ts`, for an agent asked over `link`. */
   connect(
@@ -46,15 +37,15 @@ export class Targets {
     { signal }: AbortController,
     link: Excuse,
   ): Promise<Conduit> {
-    const exchange = this.#exchanges.get(target.address);
+    const exchange = this.exchanges.get(target.address);
     if (exchange === undefined || exchange.plan.protocol !== target.protocol) {
-      this.#sim.fail(`a dial for ${target.protocol} ${target.address} arrived`);
+      this.sim.fail(`a dial for ${target.protocol} ${target.address} arrived`);
     }
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
     const { answer, answerMs } = exchange!.plan;
     let isOver = false;
     const settle = (label: string, delayMs: number, act: () => void) =>
-      this.#sim.post(label, delayMs, () => {
+      this.sim.post(label, delayMs, () => {
         if (isOver) return;
         isOver = true;
         act();
@@ -66,7 +57,7 @@ export class Targets {
     });
     settle(
       "target times out",
-      this.#plan.agentTimeoutMs,
+      this.plan.agentTimeoutMs,
       () => reject(new DialError("timeout", "dial tcp: i/o timeout")),
     );
     if (answer === "refuse") {
@@ -121,23 +112,23 @@ export class Targets {
     if (protocol === "udp") {
       const [near, far] = MemoryConduit.pair({
         datagrams: true,
-        schedule: (step) => this.#sim.post(`flow ${number}`, 0, step),
+        schedule: (step) => this.sim.post(`flow ${number}`, 0, step),
       });
       this.#lines.set(exchange, far);
       exchange.answerAt(far, link);
-      return this.#tamper(near);
+      return this.tamper(near);
     }
-    const pair = new SocketPair(this.#sim, {
+    const pair = new SocketPair(this.sim, {
       name: "target ",
       number,
-      latencyMs: this.#plan.localLatencyMs,
-      capacityBytes: this.#plan.capacityBytes,
-      tinyCuts: this.#plan.tinyCuts,
+      latencyMs: this.plan.localLatencyMs,
+      capacityBytes: this.plan.capacityBytes,
+      tinyCuts: this.plan.tinyCuts,
       isHttp2: false,
     });
     this.#lines.set(exchange, pair);
     this.#sockets.push({ name: exchange.name, pair });
     exchange.answerAt(conduitOf(pair.far), link);
-    return this.#tamper(conduitOf(pair.near));
+    return this.tamper(conduitOf(pair.near));
   }
 }

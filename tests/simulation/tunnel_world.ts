@@ -43,15 +43,15 @@ export class TunnelWorld implements AgentWorld {
   readonly agents: readonly SimulatedAgent[];
   readonly exchanges: readonly Exchange[];
   readonly links: SimulatedLink[] = [];
-  readonly #sim: Simulator;
-  readonly #plan: Plan;
   readonly #byAddress: ReadonlyMap<string, Exchange>;
   readonly #callers: Callers;
   readonly #targets: Targets;
 
-  constructor(sim: Simulator, plan: Plan, tamper: Tamper) {
-    this.#sim = sim;
-    this.#plan = plan;
+  constructor(
+    private readonly sim: Simulator,
+    private readonly plan: Plan,
+    tamper: Tamper,
+  ) {
     this.exchanges = plan.dials.map((dial) =>
       new Exchange(sim, dial, plan.grantsEarly)
     );
@@ -78,14 +78,14 @@ export class TunnelWorld implements AgentWorld {
   /** Sets everything going. */
   start(): void {
     for (const agent of this.agents) {
-      this.#sim.post("agent starts", 0, () => agent.start());
+      this.sim.post("agent starts", 0, () => agent.start());
     }
     for (const exchange of this.exchanges) {
       const { atMs } = exchange.plan;
-      this.#sim.post("caller starts", atMs, () => this.#callers.dial(exchange));
+      this.sim.post("caller starts", atMs, () => this.#callers.dial(exchange));
     }
-    for (const trouble of this.#plan.troubles) {
-      this.#sim.post(trouble.kind, trouble.atMs, () => this.#befall(trouble));
+    for (const trouble of this.plan.troubles) {
+      this.sim.post(trouble.kind, trouble.atMs, () => this.#befall(trouble));
     }
   }
 
@@ -133,10 +133,10 @@ export class TunnelWorld implements AgentWorld {
     _alpn: readonly string[],
     use: (stream: Stream, link: SimulatedLink) => Promise<T>,
   ): Promise<T> {
-    const { linkLatencyMs } = this.#plan;
+    const { linkLatencyMs } = this.plan;
     return new Promise((resolve, reject) => {
       // TCP and TLS: two round trips.
-      this.#sim.post("link connects", 4 * linkLatencyMs, () => {
+      this.sim.post("link connects", 4 * linkLatencyMs, () => {
         if (agent.isGoing) reject(new LinkError("the agent has gone"));
         else resolve(this.#join(agent, use));
       });
@@ -156,12 +156,12 @@ export class TunnelWorld implements AgentWorld {
   ): Promise<T> {
     const number = this.links.length;
     const isPackets = agent.plan.carrier === "packets";
-    const pair = new SocketPair(this.#sim, {
+    const pair = new SocketPair(this.sim, {
       name: "link ",
       number,
-      latencyMs: this.#plan.linkLatencyMs,
+      latencyMs: this.plan.linkLatencyMs,
       capacityBytes: LINK_CAPACITY_BYTES,
-      tinyCuts: this.#plan.tinyCuts,
+      tinyCuts: this.plan.tinyCuts,
       isHttp2: true,
       alpn: isPackets ? "h2" : STREAMS_ALPN,
       remoteAddress: LINK_ADDRESS + number,
@@ -173,11 +173,11 @@ export class TunnelWorld implements AgentWorld {
         isClient,
         // In the packets carrier a conduit is reset by a packet.
         mayCalm: !isPackets &&
-          this.#plan.budgetBytes <= MEMORY_IS_SHORT_BYTES,
+          this.plan.budgetBytes <= MEMORY_IS_SHORT_BYTES,
         complain: (what) => {
           // A peer that receives nothing may well run out of patience.
           if (link.trouble !== undefined || link.heldUntilMs > 0) return;
-          this.#sim.fail(`the ${end} end of link ${number} sends ${what}`);
+          this.sim.fail(`the ${end} end of link ${number} sends ${what}`);
         },
       });
     // In the streams carrier the server is HTTP/2's client.
@@ -189,7 +189,7 @@ export class TunnelWorld implements AgentWorld {
 
   #watchDials(link: AgentLink): void {
     const simulated = this.#linkOf(link);
-    this.#sim.note("server linked", simulated.number);
+    this.sim.note("server linked", simulated.number);
     const dial = link.dial.bind(link);
     link.dial = (target, events, options) => {
       const exchange = this.#byAddress.get(target.address)!;
@@ -258,7 +258,7 @@ export class TunnelWorld implements AgentWorld {
     link: SimulatedLink,
     { forMs, which }: Extract<Trouble, { kind: "holdLink" | "holdTarget" }>,
   ): void {
-    const untilMs = this.#sim.now() + forMs;
+    const untilMs = this.sim.now() + forMs;
     link.heldUntilMs = Math.max(link.heldUntilMs, untilMs);
     link.pair.hold(forMs, which);
     // A dial that is under way or comes meanwhile may miss its deadline.

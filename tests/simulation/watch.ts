@@ -40,22 +40,14 @@ const PROGRESS_PACKETS_MS = 25_000;
 
 /** See the module description. */
 export class Watch {
-  readonly #sim: Simulator;
-  readonly #plan: Plan;
-  readonly #world: TunnelWorld;
-  readonly #audit: PoolAudit;
   #isOver = false;
 
   constructor(
-    sim: Simulator,
-    plan: Plan,
-    world: TunnelWorld,
-    audit: PoolAudit,
+    private readonly sim: Simulator,
+    private readonly plan: Plan,
+    private readonly world: TunnelWorld,
+    private readonly audit: PoolAudit,
   ) {
-    this.#sim = sim;
-    this.#plan = plan;
-    this.#world = world;
-    this.#audit = audit;
     sim.onStep = () => this.#step();
     this.#again();
   }
@@ -66,7 +58,7 @@ export class Watch {
   }
 
   #step(): void {
-    const { server, agents } = this.#world;
+    const { server, agents } = this.world;
     this.#checkBudget("the server", server.budget.bytes);
     for (const agent of agents) {
       this.#checkBudget("an agent", agent.budget.bytes);
@@ -74,16 +66,16 @@ export class Watch {
   }
 
   #checkBudget(who: string, bytes: number): void {
-    if (bytes >= 0 && bytes <= this.#plan.budgetBytes) return;
-    this.#sim.fail(`${who} keeps ${bytes} bytes for its readers`);
+    if (bytes >= 0 && bytes <= this.plan.budgetBytes) return;
+    this.sim.fail(`${who} keeps ${bytes} bytes for its readers`);
   }
 
   #again(): void {
-    this.#sim.post("watch", CHECK_EVERY_MS, () => {
+    this.sim.post("watch", CHECK_EVERY_MS, () => {
       if (this.#isOver) return;
       this.#checkPins();
       this.#checkPool();
-      for (const exchange of this.#world.exchanges) {
+      for (const exchange of this.world.exchanges) {
         this.#checkAnswer(exchange);
         this.#checkHeld(exchange);
         this.#checkProgress(exchange);
@@ -94,15 +86,15 @@ export class Watch {
 
   /** With windows that do not grow, what a stalled conduit pins is its window. */
   #checkPins(): void {
-    const { windowIsFixed, windowBytes } = this.#plan;
+    const { windowIsFixed, windowBytes } = this.plan;
     if (!windowIsFixed) return;
-    for (const agent of this.#world.agents) {
+    for (const agent of this.world.agents) {
       if (agent.plan.carrier === "packets") continue;
-      const links = this.#world.links.filter((link) => link.agent === agent);
+      const links = this.world.links.filter((link) => link.agent === agent);
       const streams = links.length +
-        this.#world.exchanges.filter(({ isOver }) => !isOver).length;
+        this.world.exchanges.filter(({ isOver }) => !isOver).length;
       if (agent.budget.bytes <= streams * windowBytes) continue;
-      this.#sim.fail(
+      this.sim.fail(
         `${streams} streams pin ${agent.budget.bytes} bytes of an agent, ` +
           `each may ${windowBytes}`,
       );
@@ -111,7 +103,7 @@ export class Watch {
 
   /** Of one conduit: its window, and the buffers of the sockets beside it. */
   #checkHeld({ name, plan, caller, target, link }: Exchange): void {
-    const { windowIsFixed, windowBytes, capacityBytes } = this.#plan;
+    const { windowIsFixed, windowBytes, capacityBytes } = this.plan;
     if (!windowIsFixed || plan.way !== "direct" || plan.protocol !== "tcp") {
       return;
     }
@@ -125,26 +117,26 @@ export class Watch {
       target.sent - caller.received,
     );
     if (held <= bytesMax) return;
-    this.#sim.fail(`${name} holds ${held} bytes, at most ${bytesMax} wanted`);
+    this.sim.fail(`${name} holds ${held} bytes, at most ${bytesMax} wanted`);
   }
 
   #checkPool(): void {
-    const { links, exchanges } = this.#world;
+    const { links, exchanges } = this.world;
     // Each has two sockets, read into, filled and written at the same time.
     const sockets = 2 * links.length + 4 * exchanges.length;
     const connections = 2 * links.length + 2 * exchanges.length;
     const bytesMax = sockets * 3 * BUFFER_BYTES_MAX +
       connections * (OUTPUT_HIGH_WATER_BYTES + 2 * BUFFER_BYTES_MAX);
-    if (this.#audit.bytes <= bytesMax) return;
-    this.#sim.fail(`${this.#audit.bytes} bytes of buffers are in use`);
+    if (this.audit.bytes <= bytesMax) return;
+    this.sim.fail(`${this.audit.bytes} bytes of buffers are in use`);
   }
 
   #checkAnswer(exchange: Exchange): void {
     const { startedMs, answeredMs, wasAborted, wasHeld } = exchange;
     if (startedMs < 0 || answeredMs >= 0 || wasAborted || wasHeld) return;
-    const waitedMs = this.#sim.now() - startedMs;
-    if (waitedMs <= this.#plan.dialTimeoutMs + ANSWER_SLACK_MS) return;
-    this.#sim.fail(`${exchange.name} has no answer after ${waitedMs} ms`);
+    const waitedMs = this.sim.now() - startedMs;
+    if (waitedMs <= this.plan.dialTimeoutMs + ANSWER_SLACK_MS) return;
+    this.sim.fail(`${exchange.name} has no answer after ${waitedMs} ms`);
   }
 
   #checkProgress(exchange: Exchange): void {
@@ -178,9 +170,9 @@ export class Watch {
       reader.readyToReadMs,
       writer.readyToWriteMs,
     );
-    const waitedMs = this.#sim.now() - lastMs;
+    const waitedMs = this.sim.now() - lastMs;
     if (waitedMs <= limitMs) return;
-    this.#sim.fail(
+    this.sim.fail(
       `${exchange.name} does not get on for ${waitedMs} ms: ` +
         `${writer.sent} bytes sent, ${reader.received} read`,
     );

@@ -39,15 +39,10 @@ interface Counts {
 
 class Callers {
   readonly counts: Counts = { idle: 0, rounds: 0, errors: 0, firstError: "" };
-  readonly #path: string;
-  readonly #port: string;
   readonly #idle: Deno.Conn[] = [];
   #next = 0;
 
-  constructor(path: string, port: string) {
-    this.#path = path;
-    this.#port = port;
-  }
+  constructor(private readonly path: string, private readonly port: string) {}
 
   async openIdle(count: number): Promise<void> {
     const one = async () => {
@@ -92,10 +87,10 @@ class Callers {
   }
 
   async #connect(): Promise<Deno.Conn> {
-    const conn = await Deno.connect({ transport: "unix", path: this.#path });
+    const conn = await Deno.connect({ transport: "unix", path: this.path });
     try {
       const last = 1 + Math.floor(Math.random() * TARGET_ADDRESSES);
-      await connectThrough(conn, `127.0.0.${last}:${this.#port}`);
+      await connectThrough(conn, `127.0.0.${last}:${this.port}`);
       return conn;
     } catch (error) {
       conn.close();

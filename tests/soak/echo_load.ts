@@ -25,7 +25,6 @@ export interface EchoCounts {
 
 /** See the module description. */
 export class EchoLoad implements AsyncDisposable {
-  readonly #socketPath: string;
   readonly #echo: Deno.TcpListener;
   readonly #conns: Deno.Conn[] = [];
   readonly #dropped: string[] = [];
@@ -34,8 +33,7 @@ export class EchoLoad implements AsyncDisposable {
   #isOver = false;
 
   /** @param socketPath The frontend, which speaks HTTP CONNECT. */
-  constructor(socketPath: string) {
-    this.#socketPath = socketPath;
+  constructor(private readonly socketPath: string) {
     this.#echo = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     void this.#serve();
   }
@@ -58,7 +56,7 @@ export class EchoLoad implements AsyncDisposable {
     for (let opened = 0; opened < count; opened++) {
       const conn = await Deno.connect({
         transport: "unix",
-        path: this.#socketPath,
+        path: this.socketPath,
       });
       await connectThrough(conn, this.target);
       this.#conns.push(conn);

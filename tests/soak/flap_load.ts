@@ -67,14 +67,13 @@ export class FlapLoad implements AsyncDisposable {
     ...{ connections: 0, messages: 0, failures: 0, firstFailure: "" },
     ...{ asked: 0, lost: 0 },
   };
-  readonly #tcpPort: number;
-  readonly #udpPort: number;
   readonly #running: Promise<void>[];
   #isOver = false;
 
-  constructor(tcpPort: number, udpPort: number) {
-    this.#tcpPort = tcpPort;
-    this.#udpPort = udpPort;
+  constructor(
+    private readonly tcpPort: number,
+    private readonly udpPort: number,
+  ) {
     this.#running = [
       ...Array.from({ length: STAYING }, () => this.#connect(Infinity)),
       ...Array.from({ length: COMING }, () => this.#connect(3)),
@@ -103,7 +102,7 @@ export class FlapLoad implements AsyncDisposable {
 
   async #talk(messages: number): Promise<void> {
     using conn = await Deno.connect({
-      ...{ hostname: "127.0.0.1", port: this.#tcpPort },
+      ...{ hostname: "127.0.0.1", port: this.tcpPort },
     });
     this.counts.connections++;
     const said = crypto.getRandomValues(new Uint8Array(MESSAGE_BYTES));
@@ -120,7 +119,7 @@ export class FlapLoad implements AsyncDisposable {
 
   /** Sockets one after the other, with so many datagrams each. */
   async #send(datagrams: number): Promise<void> {
-    const port = this.#udpPort;
+    const port = this.udpPort;
     const to = { transport: "udp", hostname: "127.0.0.1", port } as const;
     while (!this.#isOver) {
       const socket = openSocket();

@@ -12,7 +12,6 @@ import type { Workspace } from "../peers/workspace.ts";
 
 /** See the module description. */
 export class IdentityStage {
-  readonly #workspace: Workspace;
   readonly stateDirectory: string;
   readonly agentPort = freePort();
   readonly healthPort = freePort();
@@ -21,8 +20,7 @@ export class IdentityStage {
   prefix: readonly string[] = [];
 
   /** @param other A server whose state directory this one shares. */
-  constructor(workspace: Workspace, other?: IdentityStage) {
-    this.#workspace = workspace;
+  constructor(private readonly workspace: Workspace, other?: IdentityStage) {
     this.stateDirectory = other?.stateDirectory ?? workspace.path("server");
   }
 
@@ -45,7 +43,7 @@ export class IdentityStage {
         "--admin-port=0",
         ...flags,
       ],
-      logFile: this.#workspace.path("server.log"),
+      logFile: this.workspace.path("server.log"),
     });
     await this.server.untilPrinted(/server started/);
     return this.server;

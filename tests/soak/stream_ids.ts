@@ -138,14 +138,9 @@ function assess(counts: Counts, replaced: number, tally: Tally): void {
 
 /** Connections that are there before their link is replaced, and after. */
 class Stayers {
-  readonly #path: string;
-  readonly #to: string;
   readonly #conns: Deno.Conn[] = [];
 
-  constructor(path: string, to: string) {
-    this.#path = path;
-    this.#to = to;
-  }
+  constructor(private readonly path: string, private readonly to: string) {}
 
   async openUntil(end: Promise<unknown>): Promise<void> {
     let isOver = false;
@@ -170,8 +165,8 @@ class Stayers {
   }
 
   async #open(): Promise<void> {
-    const conn = await Deno.connect({ transport: "unix", path: this.#path });
-    await connectThrough(conn, this.#to);
+    const conn = await Deno.connect({ transport: "unix", path: this.path });
+    await connectThrough(conn, this.to);
     // The target's `E`: a byte for a byte.
     await writeAll(conn, Uint8Array.of(0x45, 0, 0, 0, 1, 0, 0, 0, 1));
     this.#conns.push(conn);

@@ -58,13 +58,10 @@ let lines = 0;
 
 /** See the module description. */
 export class Line {
-  readonly #emulator: Child;
-  readonly #suffix: string;
-
-  private constructor(emulator: Child, suffix: string) {
-    this.#emulator = emulator;
-    this.#suffix = suffix;
-  }
+  private constructor(
+    private readonly emulator: Child,
+    private readonly suffix: string,
+  ) {}
 
   /** Sets the line up. */
   static async open(workspace: Workspace, shape: LineShape): Promise<Line> {
@@ -88,7 +85,7 @@ export class Line {
   /** The words that start a command at one end. */
   prefix(end: LineEnd): readonly string[] {
     // `ip` becomes the command, so the child's pid is the command's.
-    return ["ip", "netns", "exec", `${NAMESPACES[end]}${this.#suffix}`];
+    return ["ip", "netns", "exec", `${NAMESPACES[end]}${this.suffix}`];
   }
 
   /**
@@ -116,8 +113,8 @@ export class Line {
 
   /** Takes the line down, after everything at its ends has been stopped. */
   async close(): Promise<LineReport> {
-    await this.#emulator.stop();
-    const printed = await this.#emulator.logTail();
+    await this.emulator.stop();
+    const printed = await this.emulator.logTail();
     return JSON.parse(printed.trim().split("\n").at(-1)!) as LineReport;
   }
 }

@@ -22,12 +22,10 @@ const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** A connection to a test server and what happened to it. */
 export class OurClient {
   readonly connection: Connection;
-  readonly authority: string;
   readonly closed: Promise<void>;
   isGoingAway = false;
 
-  private constructor(authority: string, socket: Deno.TcpConn) {
-    this.authority = authority;
+  private constructor(readonly authority: string, socket: Deno.TcpConn) {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.closed = promise;
     this.connection = new Connection({

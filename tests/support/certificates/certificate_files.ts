@@ -16,10 +16,8 @@ export interface ClientFiles {
 /** See the module description. Removes its folder when disposed of. */
 export class CertificateFiles implements Disposable {
   readonly client: ClientFiles;
-  readonly #directory: string;
 
-  private constructor(directory: string) {
-    this.#directory = directory;
+  private constructor(private readonly directory: string) {
     this.client = {
       caFile: `${directory}/ca.crt`,
       certFile: `${directory}/client.crt`,
@@ -37,6 +35,6 @@ export class CertificateFiles implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    Deno.removeSync(this.#directory, { recursive: true });
+    Deno.removeSync(this.directory, { recursive: true });
   }
 }

@@ -39,11 +39,7 @@ export interface CertificateSpec {
 
 /** See the module description. */
 export class ThrowawayCa {
-  readonly #authority: CertificateAuthority;
-
-  private constructor(authority: CertificateAuthority) {
-    this.#authority = authority;
-  }
+  private constructor(private readonly authority: CertificateAuthority) {}
 
   /** Makes a new authority with a key of its own. */
   static async create(commonName = "throw-away CA"): Promise<ThrowawayCa> {
@@ -57,13 +53,13 @@ export class ThrowawayCa {
 
   /** The authority's own certificate, PEM. */
   get cert(): string {
-    return this.#authority.certificate;
+    return this.authority.certificate;
   }
 
   /** Makes a key and signs it. */
   async issue(spec: CertificateSpec): Promise<CertificatePair> {
     const { publicKey, privateKey } = await generateKeyPair();
-    const cert = await this.#authority.issue({
+    const cert = await this.authority.issue({
       notAfter: new Date(Date.now() + DAY_MS),
       ...spec,
       publicKey,

@@ -14,7 +14,6 @@ import type {
 
 /** See the module description. */
 export class ConduitProbe implements ConduitEvents {
-  readonly #conduit: Conduit;
   readonly #closed = Promise.withResolvers<ConduitEnd>();
   readonly #ended = Promise.withResolvers<void>();
   readonly #waits: { readonly bytes: number; readonly resolve: () => void }[] =
@@ -31,8 +30,7 @@ export class ConduitProbe implements ConduitEvents {
   end: ConduitEnd | undefined;
 
   /** Attaches to `conduit` at once. */
-  constructor(conduit: Conduit) {
-    this.#conduit = conduit;
+  constructor(private readonly conduit: Conduit) {
     conduit.attach(this);
   }
 
@@ -87,12 +85,12 @@ export class ConduitProbe implements ConduitEvents {
 
   /** Half-closes behind everything sent; `isGone` as in `Conduit.end`. */
   finish(isGone = false): void {
-    if (this.#queue.length === 0) this.#conduit.end(isGone);
+    if (this.#queue.length === 0) this.conduit.end(isGone);
     else this.#endsAfterQueue = true;
   }
 
   reset(reason: string, kind?: "reset" | "lost"): void {
-    this.#conduit.reset(reason, kind);
+    this.conduit.reset(reason, kind);
   }
 
   /** Stops consuming: what arrives is kept, and no credit returned. */
@@ -105,7 +103,7 @@ export class ConduitProbe implements ConduitEvents {
     this.#isReading = true;
     const bytes = this.#unconsumed;
     this.#unconsumed = 0;
-    if (bytes > 0) this.#conduit.consumed(bytes);
+    if (bytes > 0) this.conduit.consumed(bytes);
   }
 
   /** Fulfilled when `bytes` have arrived in all. */
@@ -132,7 +130,7 @@ export class ConduitProbe implements ConduitEvents {
   onData(chunk: Uint8Array): void {
     this.#received.push(chunk.slice());
     this.#receivedBytes += chunk.length;
-    if (this.#isReading) this.#conduit.consumed(chunk.length);
+    if (this.#isReading) this.conduit.consumed(chunk.length);
     else this.#unconsumed += chunk.length;
     for (const wait of this.#waits) {
       if (wait.bytes <= this.#receivedBytes) wait.resolve();
@@ -142,7 +140,7 @@ export class ConduitProbe implements ConduitEvents {
   onWritable(): void {
     while (this.#queue.length > 0) {
       const chunk = this.#queue[0]!;
-      const taken = this.#conduit.write(chunk);
+      const taken = this.conduit.write(chunk);
       if (taken < chunk.length) {
         this.#queue[0] = chunk.subarray(taken);
         return;
@@ -151,7 +149,7 @@ export class ConduitProbe implements ConduitEvents {
     }
     if (this.#endsAfterQueue) {
       this.#endsAfterQueue = false;
-      this.#conduit.end();
+      this.conduit.end();
     }
   }
 

@@ -13,16 +13,13 @@ export class MemoryPipe {
   /** Bytes that went from `a` to `b`, and back. */
   bytesAb = 0;
   bytesBa = 0;
-  readonly #a: Connection;
-  readonly #b: Connection;
-  readonly #prng: Prng | undefined;
 
   /** @param prng Cuts the bytes into chunks of 1 to 20,000 when given. */
-  constructor(a: Connection, b: Connection, prng?: Prng) {
-    this.#a = a;
-    this.#b = b;
-    this.#prng = prng;
-  }
+  constructor(
+    private readonly a: Connection,
+    private readonly b: Connection,
+    private readonly prng?: Prng,
+  ) {}
 
   /** Moves bytes both ways until neither end has any. */
   settle(): void {
@@ -31,8 +28,8 @@ export class MemoryPipe {
 
   /** Moves one batch each way; `false` if there was none. */
   step(): boolean {
-    const ab = this.#move(this.#a, this.#b);
-    const ba = this.#move(this.#b, this.#a);
+    const ab = this.#move(this.a, this.b);
+    const ba = this.#move(this.b, this.a);
     this.bytesAb += ab;
     this.bytesBa += ba;
     return ab + ba > 0;
@@ -42,8 +39,8 @@ export class MemoryPipe {
     const batch = from.takeOutput();
     if (batch === undefined) return 0;
     const bytes = batch.length;
-    if (this.#prng === undefined) to.receive(batch);
-    else this.#deliverCut(batch, to, this.#prng);
+    if (this.prng === undefined) to.receive(batch);
+    else this.#deliverCut(batch, to, this.prng);
     from.outputWritten();
     return bytes;
   }

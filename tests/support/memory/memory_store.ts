@@ -54,12 +54,9 @@ export class MemoryStore implements RemoteStore {
   readonly noun = "the state in memory";
   readonly name = "a model";
   readonly recordBytesMax = 10_000;
-  readonly #place: MemoryPlace;
   #events: StoreEvents | undefined;
 
-  constructor(place: MemoryPlace) {
-    this.#place = place;
-  }
+  constructor(private readonly place: MemoryPlace) {}
 
   where(key: string): string {
     return `${key} in memory`;
@@ -67,7 +64,7 @@ export class MemoryStore implements RemoteStore {
 
   async get(key: string): Promise<VersionedRecord | undefined> {
     await this.#arrive();
-    return this.#place.records.get(key);
+    return this.place.records.get(key);
   }
 
   async list(
@@ -76,7 +73,7 @@ export class MemoryStore implements RemoteStore {
   ): Promise<ReadonlyMap<string, VersionedRecord>> {
     await this.#arrive();
     return new Map(
-      [...this.#place.records]
+      [...this.place.records]
         .filter(([key]) => key.startsWith(`${folder}/${prefix}`))
         .map(([key, record]) => [splitKey(key)[1], record]),
     );
@@ -87,31 +84,31 @@ export class MemoryStore implements RemoteStore {
     guards: readonly Pick<RecordChange, "key" | "version">[],
   ): Promise<CommitOutcome> {
     await this.#arrive();
-    this.#place.meanwhile?.();
-    const { records } = this.#place;
+    this.place.meanwhile?.();
+    const { records } = this.place;
     const isSo = [...writes, ...guards].every(({ key, version }) =>
       (records.get(key)?.version ?? NO_VERSION) === version
     );
     if (!isSo) return { kind: "conflict" };
-    const versions = writes.map(({ key, text }) => this.#place.set(key, text));
+    const versions = writes.map(({ key, text }) => this.place.set(key, text));
     return { kind: "done", versions };
   }
 
   follow(events: StoreEvents): void {
     this.#events = events;
-    this.#place.stores.add(this);
+    this.place.stores.add(this);
     this.listen();
   }
 
   stop(): Promise<void> {
-    this.#place.stores.delete(this);
+    this.place.stores.delete(this);
     return Promise.resolve();
   }
 
   listen(): void {
-    if (this.#place.isAway) return this.lose();
+    if (this.place.isAway) return this.lose();
     for (const folder of FOLLOWED_FOLDERS) {
-      const records = [...this.#place.records]
+      const records = [...this.place.records]
         .filter(([key]) => key.startsWith(`${folder}/`))
         .map(([key, record]) => ({ key, ...record }));
       this.#events?.listed(folder, records);
@@ -120,7 +117,7 @@ export class MemoryStore implements RemoteStore {
   }
 
   tell(changes: readonly RecordChange[]): void {
-    if (!this.#place.isAway) this.#events?.changed(changes);
+    if (!this.place.isAway) this.#events?.changed(changes);
   }
 
   lose(): void {
@@ -129,6 +126,6 @@ export class MemoryStore implements RemoteStore {
 
   async #arrive(): Promise<void> {
     await Promise.resolve();
-    if (this.#place.isAway) throw new StateAwayError("Cannot reach a model");
+    if (this.place.isAway) throw new StateAwayError("Cannot reach a model");
   }
 }

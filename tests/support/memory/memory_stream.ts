@@ -30,9 +30,6 @@ export function certified(commonName: string): PeerIdentity {
 
 /** See the module description. */
 export class MemoryStream implements Stream {
-  readonly alpn: string;
-  /** Who is at the other end. */
-  readonly identity: PeerIdentity;
   readonly serverName = "";
   readonly remoteAddress = "10.0.0.7:4711";
   readonly localAddress = "10.0.0.1:8091";
@@ -46,10 +43,11 @@ export class MemoryStream implements Stream {
   #peerEnded = false;
   #isOpen = true;
 
-  private constructor(alpn: string, identity: PeerIdentity) {
-    this.alpn = alpn;
-    this.identity = identity;
-  }
+  private constructor(
+    readonly alpn: string,
+    /** Who is at the other end. */
+    readonly identity: PeerIdentity,
+  ) {}
 
   /** @param identity Whom the first one sees at the other end. */
   static pair(

@@ -21,14 +21,12 @@ export interface CommandOutcome {
 export class FakeAdmin implements AsyncDisposable {
   /** Such as `POST /v1/conduits/1/kill`, in their order. */
   readonly asked: string[] = [];
-  readonly directory: string;
   readonly #server: Deno.HttpServer<Deno.UnixAddr>;
 
   private constructor(
-    directory: string,
+    readonly directory: string,
     answers: Readonly<Record<string, FakeAnswer>>,
   ) {
-    this.directory = directory;
     const known = new Map(Object.entries(answers));
     this.#server = Deno.serve({
       path: `${directory}/${ADMIN_SOCKET}`,

@@ -27,12 +27,10 @@ export interface ProgramOutput {
 export class ForwardingServer {
   readonly agentPort = freePort();
   readonly #healthPort = freePort();
-  readonly #workspace: Workspace;
   readonly socket: string;
   #child: Child | undefined;
 
-  constructor(workspace: Workspace, readonly id: string) {
-    this.#workspace = workspace;
+  constructor(private readonly workspace: Workspace, readonly id: string) {
     this.socket = workspace.path(`${id}.sock`);
   }
 
@@ -61,7 +59,7 @@ export class ForwardingServer {
         `--uds-name=${this.socket}`,
         ...flags,
       ],
-      logFile: this.#workspace.path(`${this.id}.log`),
+      logFile: this.workspace.path(`${this.id}.log`),
     });
     await this.#child.untilPrinted(/server started/);
   }
@@ -90,23 +88,21 @@ export class ForwardingServer {
 /** See the module description. */
 export class ForwardingServers implements AsyncDisposable {
   readonly target = new ProbeTarget();
-  readonly #state: readonly string[] | undefined;
   readonly #directory: string;
   readonly #children: Child[] = [];
 
   private constructor(
     readonly workspace: Workspace,
     readonly servers: readonly ForwardingServer[],
-    state: readonly string[] | undefined,
+    private readonly state: readonly string[] | undefined,
   ) {
-    this.#state = state;
     this.#directory = workspace.path("state");
   }
 
   /** Where a server, or a command about all of them, keeps what it has. */
   #stateFlags(name: string): readonly string[] {
-    if (this.#state === undefined) return [`--state-dir=${this.#directory}`];
-    return [...this.#state, `--state-dir=${this.#directory}-${name}`];
+    if (this.state === undefined) return [`--state-dir=${this.#directory}`];
+    return [...this.state, `--state-dir=${this.#directory}-${name}`];
   }
 
   /**

@@ -37,11 +37,7 @@ export interface ServerPlace {
 
 /** One connection to the agent port as ordinary HTTP/2. */
 export class IdentityCaller implements Disposable {
-  readonly #connection: Connection;
-
-  private constructor(connection: Connection) {
-    this.#connection = connection;
-  }
+  private constructor(private readonly connection: Connection) {}
 
   /** @param pair Shown as client certificate. @throws As `connectTls`. */
   static open(
@@ -99,7 +95,7 @@ export class IdentityCaller implements Disposable {
   }
 
   #call(path: string, request: Uint8Array): Promise<Uint8Array> {
-    return unaryCall(this.#connection, {
+    return unaryCall(this.connection, {
       path,
       request,
       authority: TUNNEL_SERVER_NAME,
@@ -110,27 +106,23 @@ export class IdentityCaller implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#connection.shutdown("the test is over");
+    this.connection.shutdown("the test is over");
   }
 }
 
 /** A key, and what was issued for it. */
 export class IdentityNode {
-  readonly name: string;
   readonly keys: CryptoKeyPair;
-  readonly csr: Uint8Array<ArrayBuffer>;
   /** PEM; empty until it joined. */
   cert = "";
   authorities = "";
 
   private constructor(
-    name: string,
+    readonly name: string,
     keys: CryptoKeyPair,
-    csr: Uint8Array<ArrayBuffer>,
+    readonly csr: Uint8Array<ArrayBuffer>,
   ) {
-    this.name = name;
     this.keys = keys;
-    this.csr = csr;
   }
 
   static async make(name: string): Promise<IdentityNode> {

@@ -37,18 +37,14 @@ const USUAL_TOKEN: TokenRequest = {
 
 /** See the module description. */
 export class IdentityRig implements AsyncDisposable {
-  readonly tunnel: Tunnel;
-  readonly state: StateDirectory;
   readonly tokens: TokenStore;
   readonly nodes: NodeStore;
 
   private constructor(
-    tunnel: Tunnel,
-    state: StateDirectory,
+    readonly tunnel: Tunnel,
+    readonly state: StateDirectory,
     readonly agentOptions: ServerOptions["agents"],
   ) {
-    this.tunnel = tunnel;
-    this.state = state;
     this.tokens = new TokenStore(state);
     this.nodes = new NodeStore(state);
   }

@@ -66,17 +66,13 @@ export interface KubeletConfig {
 
 /** See the module description. */
 export class KubeletRig implements AsyncDisposable {
-  readonly #folder: string;
-
   private constructor(
-    folder: string,
+    private readonly folder: string,
     readonly tunnel: Tunnel,
     readonly kubelet: StandInKubelet,
     /** Of the front end. */
     readonly port: number,
-  ) {
-    this.#folder = folder;
-  }
+  ) {}
 
   static async open(config: KubeletConfig = {}): Promise<KubeletRig> {
     const all = await (made ??= make());
@@ -136,9 +132,9 @@ export class KubeletRig implements AsyncDisposable {
       const { cert, key } = typeof content === "string"
         ? { cert: content, key: undefined }
         : content;
-      await Deno.writeTextFile(`${this.#folder}/${name}.crt`, cert);
+      await Deno.writeTextFile(`${this.folder}/${name}.crt`, cert);
       if (key === undefined) continue;
-      await Deno.writeTextFile(`${this.#folder}/${name}.key`, key);
+      await Deno.writeTextFile(`${this.folder}/${name}.key`, key);
     }
   }
 
@@ -170,7 +166,7 @@ export class KubeletRig implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.tunnel[Symbol.asyncDispose]();
     await this.kubelet[Symbol.asyncDispose]();
-    await Deno.remove(this.#folder, { recursive: true });
+    await Deno.remove(this.folder, { recursive: true });
   }
 }
 

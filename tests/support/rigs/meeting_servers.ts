@@ -24,14 +24,12 @@ export class MeetingServers implements AsyncDisposable {
   readonly balancer = new Balancer();
   agent: Child | undefined;
 
-  readonly #state: readonly string[];
-
   private constructor(
     readonly workspace: Workspace,
-    state: readonly string[] = [`--state=${workspace.path("state")}`],
-  ) {
-    this.#state = state;
-  }
+    private readonly state: readonly string[] = [
+      `--state=${workspace.path("state")}`,
+    ],
+  ) {}
 
   /** @param state Flags about where servers meet; a directory unless given. */
   static async open(state?: readonly string[]): Promise<MeetingServers> {
@@ -53,7 +51,7 @@ export class MeetingServers implements AsyncDisposable {
   addMeeting(serverId: string): ServerProcess {
     const server = this.add(serverId, [
       `--state-dir=${this.workspace.path(serverId)}`,
-      ...this.#state,
+      ...this.state,
       `--peer-timeout=${PEER_TIMEOUT_MS / 1_000}s`,
     ]);
     server.addFlags(`--advertise-address=${server.address}`);

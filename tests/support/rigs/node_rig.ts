@@ -77,14 +77,11 @@ export interface NodeProxy {
 
 /** See the module description. */
 export class NodeRig implements AsyncDisposable {
-  readonly #identity: IdentityRig;
   readonly #dialers: TunnelDialer[] = [];
   readonly #proxies: RunningProxy[] = [];
   #restarted: RunningServer | undefined;
 
-  private constructor(identity: IdentityRig) {
-    this.#identity = identity;
-  }
+  private constructor(private readonly identity: IdentityRig) {}
 
   static async open(config: NodeRigConfig = {}): Promise<NodeRig> {
     // A server that is started again must find its port free.
@@ -98,20 +95,20 @@ export class NodeRig implements AsyncDisposable {
   }
 
   get tunnel(): Tunnel {
-    return this.#identity.tunnel;
+    return this.identity.tunnel;
   }
 
   get nodes(): IdentityRig["nodes"] {
-    return this.#identity.nodes;
+    return this.identity.nodes;
   }
 
   joined(name: string): Promise<IdentityNode> {
-    return this.#identity.joined(name);
+    return this.identity.joined(name);
   }
 
   /** Links an agent of a node. */
   link(node: IdentityNode, config: AgentConfig = {}): Promise<TunnelAgent> {
-    return this.#identity.link(node, config);
+    return this.identity.link(node, config);
   }
 
   /** Ends the server, and has another one like it at the same place. */
@@ -126,7 +123,7 @@ export class NodeRig implements AsyncDisposable {
     const options = await tunnel.serverOptions({
       server: {
         agents: {
-          ...this.#identity.agentOptions,
+          ...this.identity.agentOptions,
           address: { hostname: "127.0.0.1", port: agentPort },
         },
         discovery: DISCOVERY,
@@ -138,7 +135,7 @@ export class NodeRig implements AsyncDisposable {
   /** How an agent of a node starts. */
   async agentOptions(node: IdentityNode): Promise<AgentOptions> {
     return await this.tunnel.agentOptions(
-      await this.#identity.agentConfig(node),
+      await this.identity.agentConfig(node),
     );
   }
 
@@ -218,6 +215,6 @@ export class NodeRig implements AsyncDisposable {
     this.#restarted?.stop("the test is over");
     // It writes its last words into the folder that goes with the identity.
     await this.#restarted?.finished;
-    await this.#identity[Symbol.asyncDispose]();
+    await this.identity[Symbol.asyncDispose]();
   }
 }

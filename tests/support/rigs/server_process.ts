@@ -13,19 +13,17 @@ import type { Workspace } from "../../peers/workspace.ts";
 export class ServerProcess {
   readonly agentPort = freePort();
   readonly socket: string;
-  readonly #workspace: Workspace;
   readonly #flags: string[];
   readonly #healthPort = freePort();
   #child: Child | undefined;
   #starts = 0;
 
   constructor(
-    workspace: Workspace,
+    private readonly workspace: Workspace,
     readonly serverId: string,
     flags: readonly string[] = [],
   ) {
     const { ca, server } = workspace.certificates;
-    this.#workspace = workspace;
     this.socket = workspace.path("f.sock");
     this.#flags = [
       "--v=2",
@@ -64,7 +62,7 @@ export class ServerProcess {
       name: `server ${this.serverId}`,
       command: [...ourCommand("server"), ...this.#flags],
       // One each time: what an earlier one has printed says nothing of this one.
-      logFile: this.#workspace.path(`${this.serverId}-${++this.#starts}.log`),
+      logFile: this.workspace.path(`${this.serverId}-${++this.#starts}.log`),
     });
     await this.#child.untilReady(
       `http://127.0.0.1:${this.#healthPort}/healthz`,

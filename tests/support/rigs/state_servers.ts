@@ -29,19 +29,19 @@ export interface Said {
 
 /** See the module description. */
 export class StateServers implements AsyncDisposable {
-  readonly #workspace: Workspace;
   readonly #children: Child[] = [];
   /** What is started from now on; a test may take another version. */
   program: (...words: readonly string[]) => readonly string[] = ourCommand;
 
   /** @param flags That say where the state is, for servers and commands alike. */
-  constructor(workspace: Workspace, readonly flags: readonly string[]) {
-    this.#workspace = workspace;
-  }
+  constructor(
+    private readonly workspace: Workspace,
+    readonly flags: readonly string[],
+  ) {}
 
   /** Another server, with a directory of its own. */
   async start(
-    stateDirectory = this.#workspace.path("state-server"),
+    stateDirectory = this.workspace.path("state-server"),
     ...more: readonly string[]
   ): Promise<StateServer> {
     const [port, health] = [freePort(), freePort()];
@@ -54,7 +54,7 @@ export class StateServers implements AsyncDisposable {
         ...[`--health-port=${health}`, "--health-bind-address=127.0.0.1"],
         ...["--admin-port=0", "--server-names=127.0.0.1", ...more],
       ],
-      logFile: this.#workspace.path("state-server.log"),
+      logFile: this.workspace.path("state-server.log"),
     });
     this.#children.push(child);
     await child.untilPrinted(/server started/);
@@ -65,7 +65,7 @@ export class StateServers implements AsyncDisposable {
 
   /** Runs a command on the state, to its end. */
   run(command: string, ...words: readonly string[]): Promise<Said> {
-    const none = `--state-dir=${this.#workspace.path("no-server")}`;
+    const none = `--state-dir=${this.workspace.path("no-server")}`;
     // First: the words may say another one.
     return said(this.program(command, none, ...words, ...this.flags));
   }
@@ -88,7 +88,7 @@ export class StateServers implements AsyncDisposable {
     token: string,
     { address }: Pick<StateServer, "address">,
   ): Promise<Said & { readonly folder: string }> {
-    const folder = this.#workspace.path(`node-${name}`);
+    const folder = this.workspace.path(`node-${name}`);
     const words = [`--server=${address}`, `--node=${name}`];
     const answer = await said(
       this.program("join", token, ...words, `--state-dir=${folder}`),
@@ -110,7 +110,7 @@ export class StateServers implements AsyncDisposable {
         ...["--health-server-host=127.0.0.1", "--health-server-port=0"],
         "--admin-server-port=0",
       ],
-      logFile: this.#workspace.path("state-agent.log"),
+      logFile: this.workspace.path("state-agent.log"),
     });
     this.#children.push(child);
     await child.untilPrinted(/linked to server/);

@@ -74,16 +74,13 @@ export interface TunnelAgent {
 export class Tunnel implements AsyncDisposable {
   readonly log = new RecordedLog();
   readonly agents: TunnelAgent[] = [];
-  readonly #folder: string;
   readonly #dialers = new Map<FrontendProtocol, TunnelDialer>();
   readonly #routes: CuttableLine[] = [];
   #running: RunningServer | undefined;
   #target: ProbeTarget | undefined;
   #files = 0;
 
-  private constructor(folder: string) {
-    this.#folder = folder;
-  }
+  private constructor(private readonly folder: string) {}
 
   /** A tunnel without agents. */
   static async open(config: TunnelConfig = {}): Promise<Tunnel> {
@@ -118,7 +115,7 @@ export class Tunnel implements AsyncDisposable {
   }
 
   get socketPath(): string {
-    return `${this.#folder}/f.sock`;
+    return `${this.folder}/f.sock`;
   }
 
   /** What the conduits of `connect` reach. */
@@ -128,7 +125,7 @@ export class Tunnel implements AsyncDisposable {
 
   /** A new file in the tunnel's folder. @returns Its path. */
   async file(text: string, mode = 0o600): Promise<string> {
-    const path = `${this.#folder}/${++this.#files}.pem`;
+    const path = `${this.folder}/${++this.#files}.pem`;
     await Deno.writeTextFile(path, text, { mode });
     return path;
   }
@@ -296,7 +293,7 @@ export class Tunnel implements AsyncDisposable {
     for (const route of this.#routes) route.close();
     for (const { running } of this.agents) await running.finished;
     await this.#running?.finished;
-    await Deno.remove(this.#folder, { recursive: true });
+    await Deno.remove(this.folder, { recursive: true });
   }
 
   async #keyPair({ cert, key }: CertificatePair) {

@@ -59,7 +59,6 @@ class ModelKind {
 
 /** See the module description. */
 export class DiscoveryModel {
-  readonly character: ModelCharacter;
   readonly kinds: Readonly<Record<ResourceKind, ModelKind>> = {
     cluster: new ModelKind(),
     endpoints: new ModelKind(),
@@ -68,20 +67,15 @@ export class DiscoveryModel {
   };
   /** Clusters that are new or changed, and wait for endpoints. */
   readonly warming = new Set<string>();
-  readonly #send: (request: DiscoveryRequest) => void;
-  readonly #onClusterGone: (name: string) => void;
   #kept: { nonce: string; sinceMs: number } | undefined;
   /** Asked on this stream. */
   readonly #asked = new Set<ResourceKind>();
 
   constructor(
-    character: ModelCharacter,
-    send: (request: DiscoveryRequest) => void,
-    onClusterGone: (name: string) => void,
+    readonly character: ModelCharacter,
+    private readonly send: (request: DiscoveryRequest) => void,
+    private readonly onClusterGone: (name: string) => void,
   ) {
-    this.character = character;
-    this.#send = send;
-    this.#onClusterGone = onClusterGone;
     if (character.kind !== "envoy") return;
     this.kinds.cluster.isWildcard = true;
     this.kinds.listener.isWildcard = true;
@@ -112,7 +106,7 @@ export class DiscoveryModel {
       if (kind === "endpoints") this.warming.delete(name);
     }
     if (!this.#asked.has(kind)) return this.#askFirst(kind);
-    this.#send(this.#request(kind, { more, less }));
+    this.send(this.#request(kind, { more, less }));
   }
 
   /** Time has passed. */
@@ -123,7 +117,7 @@ export class DiscoveryModel {
       nowMs >= kept.sinceMs + WARMING_MS;
     if (!isOver) return;
     this.#kept = undefined;
-    this.#send(this.#request("cluster", { nonce: kept.nonce }));
+    this.send(this.#request("cluster", { nonce: kept.nonce }));
   }
 
   take({ kind, body, nonce }: OutgoingResponse, nowMs: number): void {
@@ -136,13 +130,13 @@ export class DiscoveryModel {
     if (!isTaken) {
       const names = this.character.namesBad ? bad : [];
       const message = ["refused", ...names.map(({ name }) => name)].join(" ");
-      this.#send(this.#request(kind, { nonce, message }));
+      this.send(this.#request(kind, { nonce, message }));
     } else {
       mine.version = body.version;
       const keeps = kind === "cluster" && this.character.keepsAnswer &&
         this.#isWarming(changed);
       if (keeps) this.#kept = { nonce, sinceMs: nowMs };
-      else this.#send(this.#request(kind, { nonce }));
+      else this.send(this.#request(kind, { nonce }));
     }
     if (this.character.kind === "envoy") this.#follow(kind, changed);
     this.tick(nowMs);
@@ -197,7 +191,7 @@ export class DiscoveryModel {
     const mine = this.kinds[kind];
     mine.tainted.delete(name);
     if (!mine.has.delete(name)) return;
-    if (kind === "cluster" && mine.covers(name)) this.#onClusterGone(name);
+    if (kind === "cluster" && mine.covers(name)) this.onClusterGone(name);
   }
 
   /** Asks for what clusters and listeners lead to. */
@@ -214,7 +208,7 @@ export class DiscoveryModel {
       this.want("endpoints", new Set(has.keys()));
       const isSame = this.kinds.endpoints.names.size === size;
       if (again.length > 0 && isSame && this.character.mode === "sotw") {
-        this.#send(this.#request("endpoints", {}));
+        this.send(this.#request("endpoints", {}));
       }
     }
     if (kind === "listener") {
@@ -226,11 +220,11 @@ export class DiscoveryModel {
     this.#asked.add(kind);
     const { isWildcard, names, has } = this.kinds[kind];
     if (this.character.mode === "sotw") {
-      this.#send(this.#request(kind, {}));
+      this.send(this.#request(kind, {}));
       return;
     }
     const request = this.#request(kind, { more: isWildcard ? [] : [...names] });
-    this.#send({ ...request, initialVersions: new Map(has) } as DeltaRequest);
+    this.send({ ...request, initialVersions: new Map(has) } as DeltaRequest);
   }
 
   #request(

@@ -14,14 +14,12 @@ import type { DiscoveryServerOptions } from "../../../server/options.ts";
 
 /** See the module description. */
 export class DiscoveryRig implements AsyncDisposable {
-  readonly tunnel: Tunnel;
-  readonly source: ScriptedSource;
   readonly #probes: XdsProbe[] = [];
 
-  private constructor(tunnel: Tunnel, source: ScriptedSource) {
-    this.tunnel = tunnel;
-    this.source = source;
-  }
+  private constructor(
+    readonly tunnel: Tunnel,
+    readonly source: ScriptedSource,
+  ) {}
 
   /** A server whose catalog has said nothing yet. */
   static async open(

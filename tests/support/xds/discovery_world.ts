@@ -99,7 +99,6 @@ export class DiscoveryWorld {
   nowMs = 0;
   /** The time before it passed last: all that was due since is due at once. */
   #beforeMs = 0;
-  readonly #character: ModelCharacter;
   #state!: XdsStreamState;
   #view: View | undefined;
   #ledgers = ledgers();
@@ -115,8 +114,7 @@ export class DiscoveryWorld {
   readonly #justGone = new Map<string, ReadonlySet<string>>();
   #delivered = "";
 
-  constructor(character: ModelCharacter) {
-    this.#character = character;
+  constructor(private readonly character: ModelCharacter) {
     this.model = new DiscoveryModel(
       character,
       (request) => this.#up.push(request),
@@ -143,7 +141,7 @@ export class DiscoveryWorld {
     this.#ledgers = ledgers();
     this.#goneSinceMs.clear();
     this.#state = new XdsStreamState({
-      mode: this.#character.mode,
+      mode: this.character.mode,
       noncePrefix: `${++this.#streams}.`,
     });
     if (this.#view !== undefined) this.#state.onView(this.#view, this.nowMs);
@@ -244,7 +242,7 @@ export class DiscoveryWorld {
         const isRefused = wanted !== undefined &&
           (wanted.endsWith("!") || mine.blamed.has(`${name}=${wanted}`));
         if (isRefused) continue;
-        const isSubset = this.#character.mode === "sotw" &&
+        const isSubset = this.character.mode === "sotw" &&
           !isWholeState(kind);
         if (wanted === undefined && isSubset) continue;
         throw new Error(`Client has ${kind} ${name}=${has}, wants ${wanted}`);
@@ -269,7 +267,7 @@ export class DiscoveryWorld {
   #onClusterGone(name: string): void {
     if (!this.#justGone.get(this.#delivered)?.has(name)) return;
     // It came back and said that it had nothing.
-    const isSilent = this.#character.mode === "sotw" && this.#streams > 1 &&
+    const isSilent = this.character.mode === "sotw" && this.#streams > 1 &&
       !this.#ledgers.cluster.hasPast;
     // It may have one of an earlier stream in the place of what it refused, or
     // one that it never acknowledged.
@@ -277,7 +275,7 @@ export class DiscoveryWorld {
     const isUnknown = hasPast || !acked.has(name);
     if (isSilent || (isUnknown && everRefused.has(name))) return;
     // The listener waits meanwhile, and what is refused is not kept for it.
-    if (this.#character.isLed && everRefused.has(name)) return;
+    if (this.character.isLed && everRefused.has(name)) return;
     if (!this.model.kinds.listener.has.has(name)) return;
     if (this.model.kinds.listener.tainted.has(name)) return;
     throw new Error(`Cluster ${name} is gone before the listener`);
@@ -384,7 +382,7 @@ export class DiscoveryWorld {
   #noteRefusal(kind: ResourceKind, message: string): void {
     const ledger = this.#ledgers[kind];
     const named = message.split(" ").slice(1);
-    const isWhole = this.#character.mode === "sotw" && isWholeState(kind);
+    const isWhole = this.character.mode === "sotw" && isWholeState(kind);
     const blamed = named.length > 0 ? named : isWhole ? [] : ledger.last;
     const isSure = named.length > 0 || blamed.length === 1;
     for (const name of blamed) {
@@ -427,7 +425,7 @@ export class DiscoveryWorld {
     const tried = body.resources.filter(({ name, version }) =>
       suspects.get(name) === version
     );
-    const isFollowed = !this.#character.isLed || !LED.has(kind);
+    const isFollowed = !this.character.isLed || !LED.has(kind);
     if (tried.length > 0 && names.length > 1 && isFollowed) {
       throw new Error(`Suspects are not tried alone: ${names.join(" ")}`);
     }
@@ -437,7 +435,7 @@ export class DiscoveryWorld {
       );
       this.#justGone.set(nonce, new Set(just.map(([name]) => name)));
     }
-    const isWhole = this.#character.mode === "sotw" && isWholeState(kind);
+    const isWhole = this.character.mode === "sotw" && isWholeState(kind);
     if (isWhole) this.#auditWhole(ledger, body.resources);
     else this.#auditSome(kind, [...names, ...body.removed]);
     for (const { name, version } of body.resources) {
@@ -484,7 +482,7 @@ export class DiscoveryWorld {
     if (LED.has(kind)) this.#auditLed(kind, name, version);
     if (now === version) return;
     // It waits for clusters, and what comes meanwhile waits behind it.
-    const isLate = this.#character.isLed && LED.has(kind) &&
+    const isLate = this.character.isLed && LED.has(kind) &&
       this.#recent.has(`${kind} ${name} ${version}`);
     if (isLate) return;
     if (now !== undefined && ledger.suspects.get(name) === now) {
@@ -502,7 +500,7 @@ export class DiscoveryWorld {
     const { cluster } = this.#ledgers;
     const { cluster: mine } = this.model.kinds;
     const isNew = this.#ledgers[kind].sent.get(name) !== version;
-    const isAll = this.#character.isLed && this.model.kinds.cluster.isWildcard;
+    const isAll = this.character.isLed && this.model.kinds.cluster.isWildcard;
     if (!isAll || !isNew || this.#ledgers[kind].isAsked) return;
     const isThere = this.#view!.resources.cluster.has(name);
     if (!isThere || mine.has.has(name)) return;
@@ -527,7 +525,7 @@ export class DiscoveryWorld {
 
   #auditSome(kind: ResourceKind, names: readonly string[]): void {
     // Of what waits it may come and go, unseen, behind what is told.
-    if (this.#character.isLed && LED.has(kind)) return;
+    if (this.character.isLed && LED.has(kind)) return;
     const { touched, forced, isAsked } = this.#ledgers[kind];
     for (const name of names) {
       if (isAsked || touched.has(name) || forced.has(name)) continue;
@@ -540,7 +538,7 @@ export class DiscoveryWorld {
     const key = `${kind} ${name} ${version}`;
     let resource = this.#resources.get(key);
     if (resource === undefined) {
-      const isLed = this.#character.isLed && LED.has(kind);
+      const isLed = this.character.isLed && LED.has(kind);
       resource = {
         ...resourceOf(kind, name, version),
         ...isLed ? { clusters: [name] } : {},

@@ -102,7 +102,6 @@ interface Member {
 }
 
 export class Fleet {
-  readonly #options: FleetOptions;
   readonly #read: ResourceReader<DecodedResource>;
   readonly #members: Member[] = [];
   readonly #changes = new ChangeLog();
@@ -112,8 +111,7 @@ export class Fleet {
   #problem: string | undefined;
   #isStopped = false;
 
-  constructor(options: FleetOptions) {
-    this.#options = options;
+  constructor(private readonly options: FleetOptions) {
     this.#startMs = options.timers.now();
     this.#read = shared(
       withNacks(readerFor(options.form), options.faults?.nack ?? []),
@@ -171,7 +169,7 @@ export class Fleet {
     conditions: readonly Condition[],
     timeoutMs: number,
   ): Promise<void> {
-    const { timers } = this.#options;
+    const { timers } = this.options;
     let isLate = false;
     const timer = timers.after(timeoutMs, () => {
       isLate = true;
@@ -194,7 +192,7 @@ export class Fleet {
           this.#refused.promise,
         ]);
         // Of thousands of clients many say something in one instant.
-        if (this.#options.nodes.length > 1) await this.#pause(LOOK_MS);
+        if (this.options.nodes.length > 1) await this.#pause(LOOK_MS);
       }
     } finally {
       timer.cancel();
@@ -203,7 +201,7 @@ export class Fleet {
 
   /** Starts all clients; not all at once. */
   start(): void {
-    const count = Math.min(STARTING_MAX, this.#options.nodes.length);
+    const count = Math.min(STARTING_MAX, this.options.nodes.length);
     for (let i = 0; i < count; i++) this.#startNext();
   }
 
@@ -215,7 +213,7 @@ export class Fleet {
   }
 
   #startNext(): void {
-    const { nodes, form, mode, timers, faults = {} } = this.#options;
+    const { nodes, form, mode, timers, faults = {} } = this.options;
     const index = this.#members.length;
     const node = nodes[index];
     if (node === undefined || this.#isStopped) return;
@@ -231,7 +229,7 @@ export class Fleet {
       node,
       timers,
       read: this.#read,
-      onChanged: (changes) => this.#options.onChanged?.(changes, index),
+      onChanged: (changes) => this.options.onChanged?.(changes, index),
       onAnswered: (kind, version) =>
         this.#changes.received(kind, version, timers.now()),
       onSettled: () => this.#settled(member),
@@ -239,7 +237,7 @@ export class Fleet {
     for (const { kind, isWildcard, names } of wantsOf(form)) {
       client.want(kind, isWildcard, names);
     }
-    const { upstream, random, keepaliveMs } = this.#options;
+    const { upstream, random, keepaliveMs } = this.options;
     const connection = new AdsConnection({
       ...{ client, upstream, timers, random },
       ...keepaliveMs === undefined ? {} : { keepaliveMs },
@@ -256,7 +254,7 @@ export class Fleet {
   }
 
   #reconnectLater(member: Member, everyMs: number): void {
-    member.timer = this.#options.timers.after(everyMs, () => {
+    member.timer = this.options.timers.after(everyMs, () => {
       member.connection.reconnect("as it was told to");
       this.#reconnectLater(member, everyMs);
     });
@@ -264,7 +262,7 @@ export class Fleet {
 
   #settled(member: Member): void {
     if (member.syncedMs === undefined && member.client.isSynced) {
-      member.syncedMs = this.#options.timers.now() - member.startMs;
+      member.syncedMs = this.options.timers.now() - member.startMs;
     }
     this.#wake();
   }
@@ -277,7 +275,7 @@ export class Fleet {
   }
 
   #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => this.#options.timers.after(ms, resolve));
+    return new Promise((resolve) => this.options.timers.after(ms, resolve));
   }
 
   #wake(): void {
@@ -286,7 +284,7 @@ export class Fleet {
 
   /** What is not as it is waited for, of the first client of which it is not. */
   #unmet(conditions: readonly Condition[]): string | undefined {
-    const { nodes } = this.#options;
+    const { nodes } = this.options;
     for (const [index, { client }] of this.#members.entries()) {
       const of = nodes.length === 1 ? "" : ` (client ${index + 1})`;
       if (!client.isSynced) return `not all was heard of${of}`;

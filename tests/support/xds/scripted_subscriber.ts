@@ -101,7 +101,6 @@ export interface RequestParts {
 /** See the module description. */
 export class ScriptedSubscriber {
   readonly state: XdsStreamState;
-  readonly mode: DiscoveryMode;
   /** All responses, in order. */
   readonly received: OutgoingResponse[] = [];
   nowMs = 0;
@@ -109,10 +108,9 @@ export class ScriptedSubscriber {
   readonly #last = new Map<ResourceKind, OutgoingResponse>();
 
   constructor(
-    mode: DiscoveryMode,
+    readonly mode: DiscoveryMode,
     options: Omit<XdsStreamStateOptions, "mode"> = {},
   ) {
-    this.mode = mode;
     this.state = new XdsStreamState({ mode, ...options });
   }
 

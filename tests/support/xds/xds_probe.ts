@@ -92,10 +92,8 @@ export interface ProbeTls {
 /** One connection. */
 export class XdsProbe implements Disposable {
   readonly #connection: Connection;
-  readonly #gate: GatedReads | undefined;
 
-  private constructor(stream: Stream, gate?: GatedReads) {
-    this.#gate = gate;
+  private constructor(stream: Stream, private readonly gate?: GatedReads) {
     this.#connection = openClientConnection(stream, {
       timers: systemTimers,
       // As of most clients: what they do not take waits in the server.
@@ -152,12 +150,12 @@ export class XdsProbe implements Disposable {
 
   /** Whether bytes are taken from the socket. */
   set isReading(isReading: boolean) {
-    this.#gate?.setOpen(isReading);
+    this.gate?.setOpen(isReading);
   }
 
   [Symbol.dispose](): void {
     this.#connection.shutdown("the test is over");
-    this.#gate?.close();
+    this.gate?.close();
   }
 }
 
