@@ -70,15 +70,13 @@ const WIDE: ReadonlySet<string> = new Set(
 const FILES_NAMED = 2;
 
 class Writer {
-  readonly #module: MessageModule;
   readonly #packages: readonly protobuf.Namespace[];
   /** Of messages and enums, by full name. */
   readonly #names = new Map<string, string>();
   /** Messages that are fields of others, and of no call. */
   readonly #parts: ReadonlySet<protobuf.ReflectionObject | null>;
 
-  constructor(module: MessageModule, root: protobuf.Root) {
-    this.#module = module;
+  constructor(private readonly module: MessageModule, root: protobuf.Root) {
     this.#packages = packagesOf(root);
     for (const one of this.#packages) this.#nameAll(one, "");
     const fields = this.#packages.flatMap(fieldsIn);
@@ -88,7 +86,7 @@ class Writer {
   }
 
   source(): string {
-    const { codecs, path } = this.#module;
+    const { codecs, path } = this.module;
     const from = relativePath(path, codecs.path);
     const parts = [
       comment(
@@ -106,7 +104,7 @@ class Writer {
   }
 
   #files(): string {
-    const { path, protos } = this.#module;
+    const { path, protos } = this.module;
     const files = protos.map((proto) => `\`${relativePath(path, proto)}\``);
     if (files.length <= FILES_NAMED) return files.join(" and ");
     const [first] = files;
@@ -118,7 +116,7 @@ class Writer {
       if (!isDescribed(one)) continue;
       const fullName = one.fullName.slice(1);
       // As Go and JavaScript name what is nested.
-      const name = this.#module.names?.get(fullName) ?? `${prefix}${one.name}`;
+      const name = this.module.names?.get(fullName) ?? `${prefix}${one.name}`;
       if ([...this.#names.values()].includes(name)) {
         throw new Error(`${fullName} needs another name than ${name}`);
       }
@@ -182,7 +180,7 @@ class Writer {
       : field.repeated
       ? `readonly ${value}[]`
       : value;
-    if (this.#module.fields === "present") {
+    if (this.module.fields === "present") {
       return `${field.name}?: ${type} | undefined`;
     }
     if (field.partOf) return `${field.name}?: ${type}`;
@@ -201,17 +199,17 @@ class Writer {
     if (type === "bool") return "boolean";
     if (NUMBERS.has(type)) return "number";
     if (!WIDE.has(type)) return "string";
-    return this.#module.fields === "present" ? "number" : "string";
+    return this.module.fields === "present" ? "number" : "string";
   }
 
   #isAlone(type: protobuf.Type): boolean {
     return !this.#parts.has(type) ||
-      (this.#module.alone?.includes(type.fullName.slice(1)) ?? false);
+      (this.module.alone?.includes(type.fullName.slice(1)) ?? false);
   }
 
   #codec(type: protobuf.Type): string {
     const name = this.#nameOf(type);
-    const { codec } = this.#module.codecs;
+    const { codec } = this.module.codecs;
     return `export const ${name}: ${codec}<${name}> = ` +
       `SCHEMA.codec<${name}>("${type.fullName.slice(1)}");\n`;
   }
