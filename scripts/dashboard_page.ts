@@ -24,6 +24,13 @@ const LIBRARIES = [
   "uplot",
 ];
 
+/** What it shares with the other programs of ours. */
+const SHARED = [
+  "platform/text/printable.ts",
+  "platform/text/quantities.ts",
+  "proto/peer/unseen.ts",
+];
+
 /** Of script and style sheet together. */
 export const PAGE_BYTES_MAX: number = 150 * 1024;
 
@@ -35,7 +42,7 @@ export async function sourcesHash(): Promise<string> {
   const paths = [...Deno.readDirSync(FOLDER)].map(({ name }) => name)
     .filter((name) => !name.endsWith("_test.ts"))
     .map((name) => `${FOLDER}/${name}`);
-  const parts = paths.sort().map((path) =>
+  const parts = [...paths, ...SHARED].sort().map((path) =>
     `${path}\n${Deno.readTextFileSync(path)}\n`
   );
   const versions = LIBRARIES.map((name) => `${name}@${versionOf(name)}\n`);

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { printable } from "../../platform/log/printable.ts";
+import { printable } from "../../platform/text/printable.ts";
 import { didYouMean } from "../../platform/text/nearest.ts";
 import type { Command, CommandContext } from "../program/command.ts";
 import { defineCommand } from "../program/command.ts";

@@ -10,7 +10,7 @@ import {
   AdminError,
 } from "../../client/admin/admin_client.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
-import { printable } from "../../platform/log/printable.ts";
+import { printable } from "../../platform/text/printable.ts";
 import { ADMIN_ACTIONS, ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { PingAnswer } from "../../proto/admin/path_check.ts";
 import {
@@ -22,7 +22,7 @@ import { booleanFlag, countFlag, durationFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { askedClient } from "../program/asked_client.ts";
-import { jsonText } from "../../platform/log/printable.ts";
+import { jsonText } from "../../platform/text/printable.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 

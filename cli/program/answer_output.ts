@@ -7,7 +7,7 @@
 
 import { stringify } from "../../std/yaml.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
-import { jsonText, printable } from "../../platform/log/printable.ts";
+import { jsonText, printable } from "../../platform/text/printable.ts";
 import type { AnswerForm } from "../flags/admin_flags.ts";
 import { cutPainted } from "./page.ts";
 import type { CommandContext } from "./command.ts";

@@ -8,7 +8,7 @@
 import { tunnelCodeOf, withCode } from "../../proto/codes/coded.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { tellsMissingRight } from "../../platform/errors/missing_right.ts";
-import { printable } from "../../platform/log/printable.ts";
+import { printable } from "../../platform/text/printable.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
 import type { FlagTable } from "../flags/flag.ts";
 import { helpText } from "../flags/help_text.ts";

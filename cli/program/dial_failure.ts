@@ -5,7 +5,7 @@
  */
 
 import type { TunnelDialError } from "../../client/dial_error.ts";
-import { printable } from "../../platform/log/printable.ts";
+import { printable } from "../../platform/text/printable.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
 
 /** Limit on text of an agent that is repeated. */

@@ -9,7 +9,7 @@
  */
 
 import { cutToColumns } from "../../platform/text/columns.ts";
-import { printable } from "../../platform/log/printable.ts";
+import { printable } from "../../platform/text/printable.ts";
 
 /** Where the line stands. */
 export interface ProgressScreen {

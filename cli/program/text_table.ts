@@ -4,7 +4,7 @@
  * @module
  */
 
-import { printable } from "../../platform/log/printable.ts";
+import { printable } from "../../platform/text/printable.ts";
 import {
   columnsOf,
   cutToColumns,

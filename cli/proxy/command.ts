@@ -47,7 +47,7 @@ import {
 import type { FlagValues } from "../flags/flag.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { checkSources } from "../../agent/proxy/source_check.ts";
-import { printable } from "../../platform/log/printable.ts";
+import { printable } from "../../platform/text/printable.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { KEEPS_NOTHING } from "./discovery.ts";
 

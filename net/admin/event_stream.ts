@@ -8,7 +8,7 @@
  * @module
  */
 
-import { jsonText } from "../../platform/log/printable.ts";
+import { jsonText } from "../../platform/text/printable.ts";
 /** One event. */
 export interface ServerEvent {
   /** No line breaks; ours. */

@@ -7,7 +7,7 @@
  */
 
 import { setImmediate } from "node:timers";
-import { jsonText } from "../../platform/log/printable.ts";
+import { jsonText } from "../../platform/text/printable.ts";
 
 /** How long a text may be made at a stretch. */
 export const SLICE_MS = 0.5;

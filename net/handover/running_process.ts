@@ -9,7 +9,7 @@
 import type { Code } from "../../proto/codes/codes.ts";
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { printable } from "../../platform/log/printable.ts";
+import { printable } from "../../platform/text/printable.ts";
 import type { PeerCredentials } from "../libc/peer_credentials.ts";
 import {
   connectPackets,

@@ -7,12 +7,12 @@
 
 import { domainToASCII } from "node:url";
 import {
-  hasUnseen,
   isAscii,
   isIpv4Lookalike,
   NAME_LENGTH_MAX,
 } from "../../proto/peer/dns_name.ts";
 import { isIpAddress } from "../../proto/peer/ip_address.ts";
+import { hasUnseen } from "../../proto/peer/unseen.ts";
 
 /** A name that can be looked up. */
 export interface HostName {

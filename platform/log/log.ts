@@ -19,7 +19,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import { type LineDevice, LineOutput } from "./line_output.ts";
 import { asFaultOfOurs } from "../errors/missing_right.ts";
 import { lineKey } from "./line_key.ts";
-import { printable } from "./printable.ts";
+import { printable } from "../text/printable.ts";
 import { RepeatedLines } from "./repeated_lines.ts";
 
 /** How a log line looks. */

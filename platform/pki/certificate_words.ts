@@ -10,6 +10,7 @@
  */
 
 import { X509Certificate } from "node:crypto";
+import { showUnseen } from "../../proto/peer/unseen.ts";
 
 /** A subject may have 60 KB. */
 export const WORDS_LENGTH_MAX = 200;
@@ -78,9 +79,6 @@ function readable(
 
 const UNREADABLE = "a certificate that cannot be read";
 
-/** Such letters move cursors and turn lines round. */
-const INVISIBLE = /[\p{Cc}\p{Cf}]/gu;
-
 function wordsOf(read: () => string | undefined, none: string): string {
   let text: string | undefined;
   try {
@@ -89,7 +87,7 @@ function wordsOf(read: () => string | undefined, none: string): string {
     return "a name that cannot be read";
   }
   if (text === undefined || text === "") return none;
-  const line = text.slice(0, WORDS_LENGTH_MAX).replaceAll("\n", ", ")
-    .replaceAll(INVISIBLE, "\u{fffd}");
+  const cut = text.slice(0, WORDS_LENGTH_MAX).replaceAll("\n", ", ");
+  const line = showUnseen(cut, () => "\u{fffd}");
   return text.length > WORDS_LENGTH_MAX ? `${line}…` : line;
 }

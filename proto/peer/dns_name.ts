@@ -28,13 +28,3 @@ export function isAscii(text: string): boolean {
   // deno-lint-ignore no-control-regex -- that is what ASCII is
   return /^[\x00-\x7f]*$/.test(text);
 }
-
-/**
- * Whether it has what nobody sees, or a control character: two names look the
- * same then, and resolvers drop some of these (`loc\u200balhost`).
- */
-export function hasUnseen(text: string): boolean {
-  return UNSEEN.test(text);
-}
-
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{DI}]/u;

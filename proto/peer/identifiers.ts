@@ -14,7 +14,7 @@ import {
   parseIpAddress,
   parseIpPrefix,
 } from "./ip_address.ts";
-import { hasUnseen } from "./dns_name.ts";
+import { hasUnseen } from "./unseen.ts";
 import { nameKey, prefixKey } from "./normal_form.ts";
 
 /** The keys there are. `uid` is ours: in Konnectivity the agent's id is that. */

@@ -1,12 +1,13 @@
-import { assertEquals } from "@std/assert";
-import { PEER_TEXT_MAX, peerText } from "./page/peer_text.ts";
+import { assert, assertEquals } from "@std/assert";
+import { peerText } from "./page/peer_text.ts";
 
-Deno.test("what a peer says is short, on one line, and turns nothing round", () => {
+Deno.test("the page shows text of peers as logs and terminals do, and short", () => {
   assertEquals(peerText("edge-7"), "edge-7");
   assertEquals(peerText("<b>"), "<b>");
-  assertEquals(peerText("a\nb\u0000"), "a\\u000ab\\u0000");
+  assertEquals(peerText("a\nb\u0000"), "a\\nb\\u0000");
   assertEquals(peerText("\u202egnp.exe"), "\\u202egnp.exe");
+  assertEquals(peerText("edge\u200d1"), "edge\\u200d1");
+  assertEquals(peerText("edge\u31641\u{e0041}"), "edge\\u31641\\u{e0041}");
   assertEquals(peerText("ناقل"), "ناقل");
-  assertEquals(peerText("\ud800"), "\ufffd");
-  assertEquals(peerText("x".repeat(1024)).length, PEER_TEXT_MAX + 1);
+  assert(peerText("x".repeat(1024)).length < 300);
 });

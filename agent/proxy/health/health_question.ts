@@ -18,7 +18,7 @@ import { ConduitStream } from "../../../net/stream/conduit_stream.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import { Socket } from "../../../net/stream/socket.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
-import { printable } from "../../../platform/log/printable.ts";
+import { printable } from "../../../platform/text/printable.ts";
 import { tlsClient } from "../../../net/tls/tls_client.ts";
 import { NO_MATERIAL } from "../../../net/tls/trust/credentials.ts";
 import { unaryCall } from "../../../proto/grpc/client.ts";

@@ -9,7 +9,7 @@
 import { type Signal, signal } from "@preact/signals";
 import type { Warning } from "../../../proto/admin/status_answer.ts";
 import { peerText } from "./peer_text.ts";
-import { countOf } from "./units.ts";
+import { counted } from "../../../platform/text/quantities.ts";
 
 /** Answers to what somebody did; shown and said. */
 export const notice: Signal<
@@ -50,7 +50,7 @@ export function hearWarnings(
   lastSaidMs = nowMs;
   said.value = fresh.length === 1
     ? `New warning: ${peerText(fresh[0]!.message)}`
-    : `${countOf(fresh.length, "new warning")}`;
+    : `${counted(fresh.length, "new warning")}`;
 }
 
 /** Without the message: numbers in it change each second. */

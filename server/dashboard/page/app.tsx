@@ -28,7 +28,8 @@ import {
 } from "./server_state.ts";
 import { Services } from "./services.tsx";
 import { chooseTheme, type Theme, theme } from "./theme.ts";
-import { clockText, countText } from "./units.ts";
+import { countText } from "../../../platform/text/quantities.ts";
+import { clockText } from "./units.ts";
 
 interface View {
   readonly name: string;

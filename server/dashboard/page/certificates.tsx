@@ -15,7 +15,8 @@ import { Fact, Facts, Nothing, Said, Until } from "./marks.tsx";
 import { peerText } from "./peer_text.ts";
 import { goTo, place } from "./place.ts";
 import { SplitView } from "./split_view.tsx";
-import { countText, timeText } from "./units.ts";
+import { countText } from "../../../platform/text/quantities.ts";
+import { timeText } from "./units.ts";
 import { type Column, VirtualGrid } from "./virtual_grid.tsx";
 
 type Certificate = CertificatesAnswer["certificates"][number];

@@ -22,7 +22,12 @@ import { by, useOrdered } from "./ordered.ts";
 import { goTo, place } from "./place.ts";
 import { clock, conduits } from "./server_state.ts";
 import { SplitView } from "./split_view.tsx";
-import { bytesText, countText, durationText, rateText } from "./units.ts";
+import {
+  ageText,
+  countText,
+  sizeText,
+} from "../../../platform/text/quantities.ts";
+import { rateText } from "./units.ts";
 import { type Column, type Sorting, VirtualGrid } from "./virtual_grid.tsx";
 
 /** A list of ten thousand is some megabytes: not each second. */
@@ -73,25 +78,25 @@ const COLUMNS: readonly ConduitColumn[] = [
     ...{ id: "bytes", title: "Bytes", width: 76, need: 5 },
     ...{ isNumber: true, isSortable: true },
     value: bytesOf,
-    cell: (conduit) => bytesText(bytesOf(conduit)),
+    cell: (conduit) => sizeText(bytesOf(conduit)),
   },
   {
     ...{ id: "age", title: "Age", width: 84, need: 4 },
     ...{ isNumber: true, isSortable: true },
     value: ({ startedAt }) => -Date.parse(startedAt),
-    cell: ({ startedAt }) => durationText(clock.value - Date.parse(startedAt)),
+    cell: ({ startedAt }) => ageText(clock.value - Date.parse(startedAt)),
   },
   {
     ...{ id: "idle", title: "Idle", width: 76, need: 7 },
     ...{ isNumber: true, isSortable: true },
     value: ({ idleMs }) => idleMs,
-    cell: ({ idleMs }) => idleMs < 1000 ? "–" : durationText(idleMs),
+    cell: ({ idleMs }) => idleMs < 1000 ? "–" : ageText(idleMs),
   },
   {
     ...{ id: "queue", title: "Queue", width: 76, need: 6 },
     ...{ isNumber: true, isSortable: true },
     value: ({ queuedBytes }) => queuedBytes,
-    cell: ({ queuedBytes }) => queuedBytes ? bytesText(queuedBytes) : "–",
+    cell: ({ queuedBytes }) => queuedBytes ? sizeText(queuedBytes) : "–",
   },
   {
     ...{ id: "state", title: "State", width: 84, need: 6, isSortable: true },

@@ -13,7 +13,8 @@ import { Ago, Fact, Facts, NodeLink, Said, State } from "./marks.tsx";
 import { peerText } from "./peer_text.ts";
 import { goTo, place } from "./place.ts";
 import { clock, conduits } from "./server_state.ts";
-import { bytesText, durationText, msText, rateText } from "./units.ts";
+import { ageText, sizeText } from "../../../platform/text/quantities.ts";
+import { msText, rateText } from "./units.ts";
 
 const AGAIN_MS = 1_000;
 
@@ -25,7 +26,7 @@ export function killOf(conduit: ConduitInfo): Action {
     question: `Kill this connection to ${peerText(target)}?`,
     consequence: `Both ends see a reset, and bytes under way are lost. ` +
       `${peerText(caller)} asked for it ${
-        durationText(clock.peek() - Date.parse(conduit.startedAt))
+        ageText(clock.peek() - Date.parse(conduit.startedAt))
       } ago.`,
     path: `${ADMIN_PATHS.conduit}${encodeURIComponent(id)}/kill`,
     isGrave: true,
@@ -89,13 +90,13 @@ function ConduitFacts({ conduit }: { readonly conduit: ConduitInfo }): VNode {
       <Fact name="Waits for">{waitText(conduit.waitsFor)}</Fact>
       <Fact name="To the target">{rateText(conduit.toTargetRate)}</Fact>
       <Fact name="From the target">{rateText(conduit.fromTargetRate)}</Fact>
-      <Fact name="Sent to it">{bytesText(conduit.toTargetBytes)}</Fact>
-      <Fact name="Received from it">{bytesText(conduit.fromTargetBytes)}</Fact>
-      <Fact name="Queue">{sizeText(conduit.queuedBytes)}</Fact>
-      <Fact name="Window">{sizeText(conduit.windowBytes)}</Fact>
+      <Fact name="Sent to it">{sizeText(conduit.toTargetBytes)}</Fact>
+      <Fact name="Received from it">{sizeText(conduit.fromTargetBytes)}</Fact>
+      <Fact name="Queue">{knownSize(conduit.queuedBytes)}</Fact>
+      <Fact name="Window">{knownSize(conduit.windowBytes)}</Fact>
       <Fact name="Round trip">{msText(conduit.roundTripMs)}</Fact>
       <Fact name="Dial took">{msText(conduit.dialMs)}</Fact>
-      <Fact name="Idle">{durationText(conduit.idleMs)}</Fact>
+      <Fact name="Idle">{ageText(conduit.idleMs)}</Fact>
       <Fact name="Id">
         <code>{peerText(conduit.id)}</code>
       </Fact>
@@ -103,6 +104,6 @@ function ConduitFacts({ conduit }: { readonly conduit: ConduitInfo }): VNode {
   );
 }
 
-function sizeText(bytes: number | undefined): string {
-  return bytes === undefined ? "–" : bytesText(bytes);
+function knownSize(bytes: number | undefined): string {
+  return bytes === undefined ? "–" : sizeText(bytes);
 }

@@ -8,7 +8,7 @@
 import type { Signal } from "@preact/signals";
 import type { VNode } from "preact";
 import { goTo, place } from "./place.ts";
-import { countText } from "./units.ts";
+import { countText } from "../../../platform/text/quantities.ts";
 
 /** One choice. */
 export interface FilterChoice {

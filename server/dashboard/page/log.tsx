@@ -15,7 +15,8 @@ import { Nothing, Said } from "./marks.tsx";
 import { peerText } from "./peer_text.ts";
 import { place } from "./place.ts";
 import { events } from "./server_state.ts";
-import { countText, timeText } from "./units.ts";
+import { countText } from "../../../platform/text/quantities.ts";
+import { timeText } from "./units.ts";
 
 const AUDIT_AGAIN_MS = 5_000;
 /** More is for a file and grep. */

@@ -16,7 +16,8 @@ import { by, compareNames, useOrdered } from "./ordered.ts";
 import { goTo, place } from "./place.ts";
 import { nodes } from "./server_state.ts";
 import { SplitView } from "./split_view.tsx";
-import { countText, msText, rateText } from "./units.ts";
+import { countText } from "../../../platform/text/quantities.ts";
+import { msText, rateText } from "./units.ts";
 import { type Column, type Sorting, VirtualGrid } from "./virtual_grid.tsx";
 
 const STATES = ["online", "offline", "pending", "revoked"] as const;

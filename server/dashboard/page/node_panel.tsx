@@ -18,7 +18,8 @@ import { Ago, Fact, Facts, Nothing, Said, State, Until } from "./marks.tsx";
 import { peerText } from "./peer_text.ts";
 import { placeLink } from "./place.ts";
 import { nodes, status } from "./server_state.ts";
-import { countOf, msText, rateText, timeText } from "./units.ts";
+import { counted } from "../../../platform/text/quantities.ts";
+import { msText, rateText, timeText } from "./units.ts";
 import { Warnings } from "./overview.tsx";
 
 const AGAIN_MS = 3_000;
@@ -82,7 +83,7 @@ export function actionsOf(node: NodeSummary): readonly Action[] {
         ? "Its agents are asked to link to the other servers. "
         : "This server knows of no other: its agents make new links here, " +
           "which serve what comes from now on. ") +
-        `${countOf(node.conduits, "connection")} may go on to the end.`,
+        `${counted(node.conduits, "connection")} may go on to the end.`,
       path: `${path}/drain`,
     });
   }
@@ -121,7 +122,7 @@ function NodeFacts(
       </Fact>
       <Fact name="Connections">
         <a href={placeLink("conduits", "", { node: node.name })}>
-          {countOf(node.conduits, "connection")}
+          {counted(node.conduits, "connection")}
         </a>
       </Fact>
       <Fact name="To the node">{rateText(node.toTargetRate)}</Fact>
@@ -170,7 +171,7 @@ function Parts({ detail }: { readonly detail: NodeDetail }): VNode {
               <State state={link.state} /> <Said text={link.address} />
               <div class="second">
                 {link.carrier}, since <Ago at={link.since} />,{" "}
-                {countOf(link.conduits, "connection")}
+                {counted(link.conduits, "connection")}
                 {link.problem && (
                   <>
                     : <Said text={link.problem} />

@@ -27,13 +27,13 @@ import { peerText } from "./peer_text.ts";
 import { placeLink } from "./place.ts";
 import { status } from "./server_state.ts";
 import {
-  bytesText,
-  countOf,
+  ageText,
+  counted,
   countText,
-  durationText,
-  msText,
-  rateText,
-} from "./units.ts";
+  rateText as perSecond,
+  sizeText,
+} from "../../../platform/text/quantities.ts";
+import { msText, rateText } from "./units.ts";
 
 const THROUGHPUT: readonly Line[] = [
   { title: "to targets", colour: "series-1", of: (sample) => sample.toTarget },
@@ -70,10 +70,6 @@ export function Overview(): VNode {
       </div>
     </div>
   );
-}
-
-function perSecond(rate: number): string {
-  return `${bytesText(rate)}/s`;
 }
 
 /** The worst first, each with what it is about. */
@@ -312,7 +308,7 @@ function Others({ servers = [], sources = [], discovery }: StatusAnswer) {
                 <Said text={problem ?? address} />
               </div>
             </span>
-            {agents !== undefined && <span>{countOf(agents, "agent")}</span>}
+            {agents !== undefined && <span>{counted(agents, "agent")}</span>}
           </li>
         ))}
         {sources.map(({ name, isSynced, problem }) => (
@@ -358,19 +354,19 @@ function Program({ program, traffic }: StatusAnswer): VNode {
           <Said text={program.id} />
         </Fact>
         <Fact name="Version">{peerText(program.version)}</Fact>
-        <Fact name="Up">{durationText(upMs)}</Fact>
+        <Fact name="Up">{ageText(upMs)}</Fact>
         <Fact name="Process">{`${program.pid}`}</Fact>
         <Fact name="Workers">
           {program.workers && countText(program.workers)}
         </Fact>
         <Fact name="Memory">
-          {program.residentBytes && bytesText(program.residentBytes)}
+          {program.residentBytes && sizeText(program.residentBytes)}
         </Fact>
         <Fact name="Processor">
-          {program.cpuSeconds && durationText(program.cpuSeconds * 1000)}
+          {program.cpuSeconds && ageText(program.cpuSeconds * 1000)}
         </Fact>
-        <Fact name="To targets">{bytesText(traffic.toTargetBytes)}</Fact>
-        <Fact name="From targets">{bytesText(traffic.fromTargetBytes)}</Fact>
+        <Fact name="To targets">{sizeText(traffic.toTargetBytes)}</Fact>
+        <Fact name="From targets">{sizeText(traffic.fromTargetBytes)}</Fact>
         {Object.entries(program.addresses).map(([name, address]) => (
           <Fact key={name} name={`Port: ${peerText(name)}`}>
             <Said text={address} />

@@ -16,7 +16,7 @@ import { compareNames } from "./ordered.ts";
 import { peerText } from "./peer_text.ts";
 import { goTo, place } from "./place.ts";
 import { SplitView } from "./split_view.tsx";
-import { countText } from "./units.ts";
+import { countText } from "../../../platform/text/quantities.ts";
 import { type Column, VirtualGrid } from "./virtual_grid.tsx";
 
 type Service = ServicesAnswer["services"][number];

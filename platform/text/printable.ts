@@ -1,16 +1,12 @@
 /**
- * Text of others made fit for a line of a log: it cannot break the line, colour
- * a terminal, turn around what stands beside it, or be as long as it likes.
+ * Text of others made fit to be shown, in a line of a log, a terminal or the
+ * dashboard: it cannot break the line, colour a terminal, turn around what stands
+ * beside it, hide, or be as long as it likes.
  *
  * @module
  */
 
-/**
- * What must not reach a terminal as it is: control characters (C0, DEL, C1), the
- * breaks of lines and paragraphs, what is invisible, and what changes the
- * direction of the text around it (CVE-2021-42574). Halves of characters, too.
- */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+import { showUnseen } from "../../proto/peer/unseen.ts";
 
 const SHORT: ReadonlyMap<string, string> = new Map([
   ["\n", "\\n"],
@@ -23,10 +19,10 @@ const SHORT: ReadonlyMap<string, string> = new Map([
  * behind `lengthMax` characters.
  */
 export function printable(text: string, lengthMax: number): string {
-  if (text.length <= lengthMax) return text.replace(UNPRINTABLE, escape);
+  if (text.length <= lengthMax) return showUnseen(text, escape);
   // Put together anew: a slice would keep all of it in memory.
   const kept = Array.from(text.slice(0, lengthMax)).join("");
-  const escaped = kept.replace(UNPRINTABLE, escape);
+  const escaped = showUnseen(kept, escape);
   return `${escaped}… (${text.length - lengthMax} more characters)`;
 }
 
@@ -41,14 +37,13 @@ function escape(character: string): string {
  * itself escapes only the oldest control characters.
  */
 export function jsonText(value: unknown, indent = 0): string {
-  return (JSON.stringify(value, null, indent) ?? "null").replace(
-    UNSEEN,
-    (text) =>
-      text.split("").map((unit) =>
-        `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`
-      ).join(""),
+  return showUnseen(
+    JSON.stringify(value, null, indent) ?? "null",
+    // Its own breaks of lines, where it is indented.
+    (one) => one === "\n" ? one : one.split("").map(unitEscape).join(""),
   );
 }
 
-/** DEL, C1, breaks of lines, the unseen, what turns text around. */
-const UNSEEN = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+function unitEscape(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
