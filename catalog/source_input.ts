@@ -98,7 +98,7 @@ export class SourceInput implements Sink {
           `again: ${some.join(", ")}${
             some.length < outcome.touched.size ? " …" : ""
           }`,
-        { code: "TUN703", source: this.source.name },
+        { code: "TUN701", source: this.source.name },
       );
     }
     this.#take(outcome);

@@ -30,7 +30,7 @@ export const ENDPOINTS_COMMAND = defineCommand({
     if (name === undefined || others.length > 0) {
       throw new UsageError(
         "Cannot show endpoints: wanted tunnel endpoints [NAMESPACE/]SERVICE",
-        "TUN110",
+        "TUN105",
       );
     }
     const service = keyFrom(name);
@@ -41,7 +41,7 @@ export const ENDPOINTS_COMMAND = defineCommand({
         `Cannot show endpoints: the proxy knows no service ${service}; ` +
           "tunnel services lists those that it has",
         undefined,
-        "TUN716",
+        "TUN123",
       );
     }
     context.print(

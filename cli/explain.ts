@@ -4,7 +4,8 @@
  * @module
  */
 
-import { AREAS, type Code, CODES, isCode } from "../proto/codes/codes.ts";
+import { AREAS, type Code, CODES, knownCode } from "../proto/codes/codes.ts";
+import { RETIRED } from "../proto/codes/retired.ts";
 import { nearest } from "../platform/text/nearest.ts";
 import { defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
@@ -76,12 +77,12 @@ export function codesIn(words: readonly string[]): Code[] {
   if (text.trim() === "") {
     throw new UsageError(
       "Cannot explain nothing: wanted a code such as TUN503, or --all",
-      "TUN110",
+      "TUN105",
     );
   }
   const found = [...text.matchAll(/(?<![a-z0-9])tun[-_ ]?(\d{3})(?!\d)/gi)]
     .map(([, digits]) => `TUN${digits}`);
-  const known = found.filter(isCode);
+  const known = found.flatMap((text) => knownCode(text) ?? []);
   const slugged = known.length > 0 ? known : withSlugs(text);
   const named = slugged.length > 0 ? slugged : speakingOf(text);
   if (named.length > 0) return [...new Set(named)].slice(0, EXPLAINED_MAX);
@@ -89,16 +90,19 @@ export function codesIn(words: readonly string[]): Code[] {
   throw new UsageError(
     `Cannot explain ${shown}: no code of this version is in it` +
       `${hint(found[0] ?? text.trim())} (tunnel explain --all lists all)`,
-    "TUN120",
+    "TUN102",
   );
 }
 
 /** Bare digits and names are what people type from memory. */
 function withSlugs(text: string): Code[] {
   const words = new Set(text.toLowerCase().match(/[a-z0-9]+(-[a-z0-9]+)*/g));
-  return allCodes().filter((code) =>
+  const named = allCodes().filter((code) =>
     words.has(CODES[code].slug) || text.trim() === code.slice(3)
   );
+  const retired = Object.values(RETIRED)
+    .flatMap(([slug, code]) => words.has(slug) ? [code as Code] : []);
+  return [...named, ...retired];
 }
 
 /** Codes in whose texts all the words are, those with all in the title first. */
@@ -127,7 +131,7 @@ function hint(seen: string): string {
 }
 
 function allCodes(): Code[] {
-  return Object.keys(CODES).filter(isCode);
+  return Object.keys(CODES) as Code[];
 }
 
 function asJson(codes: readonly Code[]): string {

@@ -27,7 +27,7 @@ Deno.test("each code of a pasted text is explained once", () => {
 Deno.test("what is no code is answered with the nearest", () => {
   const error = assertThrows(() => codesIn(["target-refusd"]), UsageError);
   assert(error.message.includes("did you mean target-refused, TUN503?"));
-  assertEquals(error.tunnelCode, "TUN120");
+  assertEquals(error.tunnelCode, "TUN102");
   const other = assertThrows(() => codesIn(["TUN999"]), UsageError);
   assert(/did you mean TUN9\d\d\?/.test(other.message), other.message);
   assertThrows(() => codesIn(["xTUN5031"]), UsageError);

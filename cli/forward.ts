@@ -84,7 +84,7 @@ export const FORWARD_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot forward nothing: wanted [BIND:]PORT:HOST:PORT[@NODE], such " +
           "as 5432:db.internal:5432",
-        "TUN110",
+        "TUN105",
       );
     }
     using _net = sayInternalErrors("forward", context);

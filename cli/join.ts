@@ -62,7 +62,7 @@ export const JOIN_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot join: wanted one token, tunnel join TOKEN --server HOST:PORT; " +
           "`tunnel token create` on the server makes one",
-        "TUN110",
+        "TUN105",
       );
     }
     const servers = serverAddresses(values["server"]);
@@ -70,7 +70,7 @@ export const JOIN_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot join: --server is not given; `tunnel token create` on the " +
           "server says where it is",
-        "TUN110",
+        "TUN105",
       );
     }
     const token = joinTokenText(word, file);

@@ -112,7 +112,7 @@ export const POLICY_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot test the policy: --as is not given; wanted the name of a " +
           "caller, node:NAME or socket:PATH",
-        "TUN110",
+        "TUN105",
       );
     }
     const [, address] = /^(?:tcp:|udp:)?(?!unix:)(.*)$/s.exec(target) ?? [];

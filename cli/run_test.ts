@@ -80,7 +80,7 @@ Deno.test("an unknown command is answered with the nearest", async () => {
   assertEquals(
     errors,
     'tunnel: Unknown command "verison"; did you mean version? ' +
-      "(tunnel help lists all) [TUN108]\n",
+      "(tunnel help lists all) [TUN102]\n",
   );
   assertEquals((await tunnel("constructor")).code, ExitCode.USAGE);
   assertEquals((await tunnel("help", "constructor")).code, ExitCode.USAGE);
@@ -177,7 +177,7 @@ Deno.test("a word that belongs to no flag is refused", async () => {
   assertEquals(code, ExitCode.USAGE);
   assertEquals(
     errors,
-    'tunnel version: Unexpected word "now"; flags begin with -- [TUN109]\n',
+    'tunnel version: Unexpected word "now"; flags begin with -- [TUN102]\n',
   );
 });
 

@@ -223,7 +223,7 @@ class RunningRegistration implements Running {
   }
 
   #complain(line: string): void {
-    const coded = withCode(line, "TUN719");
+    const coded = withCode(line, "TUN810");
     this.context.printError(`tunnel service register: ${coded}\n`);
   }
 }

@@ -80,7 +80,7 @@ export const STATE_COMMAND = defineCommand({
     const { operands } = reading;
     const [verb, from, to, ...others] = operands;
     if (others.length > 0) {
-      throw new UsageError(`Unexpected word "${others[0]}"`, "TUN109");
+      throw new UsageError(`Unexpected word "${others[0]}"`, "TUN102");
     }
     if (verb === "copy" && from !== undefined && to !== undefined) {
       return await copy(reading, from, to, context);
@@ -91,7 +91,7 @@ export const STATE_COMMAND = defineCommand({
     const seen = operands.length === 0
       ? "Nothing to do"
       : `Cannot do "${operands.join(" ").slice(0, 100)}"`;
-    throw new UsageError(`${seen}: wanted copy FROM TO, or check`, "TUN110");
+    throw new UsageError(`${seen}: wanted copy FROM TO, or check`, "TUN105");
   },
 });
 

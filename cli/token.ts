@@ -154,7 +154,7 @@ async function revoke(
     ExitCode.FAILURE,
     `Cannot revoke token ${id}: there is none; see tunnel token list`,
     undefined,
-    "TUN328",
+    "TUN123",
   );
 }
 

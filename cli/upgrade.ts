@@ -92,11 +92,11 @@ export const UPGRADE_COMMAND = defineCommand({
     if (name === undefined) {
       throw new UsageError(
         "Nothing to do: wanted tunnel upgrade FILE",
-        "TUN110",
+        "TUN105",
       );
     }
     if (others.length > 0) {
-      throw new UsageError(`Unexpected word "${others[0]}"`, "TUN109");
+      throw new UsageError(`Unexpected word "${others[0]}"`, "TUN102");
     }
     const file = await executable(name);
     const untilMs = systemTimers.now() + values["timeout"];

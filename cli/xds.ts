@@ -97,7 +97,7 @@ export const XDS_COMMAND = defineCommand({
           ExitCode.FAILURE,
           `No client of ${operand} is connected; \`tunnel xds status\` has all`,
           undefined,
-          "TUN717",
+          "TUN123",
         );
       },
       table: (clients) => diffText(clients, values["all"]),

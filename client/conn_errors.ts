@@ -19,7 +19,7 @@ export class TunnelLostError extends Error {
   /** Tells it from other errors, also by its text. */
   override readonly name = "TunnelLostError";
   /** See `tunnel explain`. */
-  readonly tunnelCode: string = "TUN516";
+  readonly tunnelCode: string = "TUN403";
 }
 
 /** `clean` comes here too: what is written after it reaches nobody. */

@@ -55,8 +55,8 @@ const FAILURE_CODES: Readonly<Record<DialFailure, Code>> = {
   endpoint: "TUN506",
   timeout: "TUN502",
   context: "TUN509",
-  dialclosed: "TUN511",
-  tunnelclosed: "TUN510",
+  dialclosed: "TUN403",
+  tunnelclosed: "TUN403",
   streamsetup: "TUN415",
 };
 

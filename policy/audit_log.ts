@@ -173,7 +173,7 @@ export class AuditLog {
     this.#log.error(
       `The ${this.#what} ${this.options.path} ends without its last ${lost} ` +
         "lines: they could not be written",
-      { code: "TUN607" },
+      { code: "TUN606" },
     );
   }
 
@@ -280,7 +280,7 @@ export class AuditLog {
         this.#log.error(
           `Cannot put the full ${this.#what} ${path} aside: ${problem}; it ` +
             "grows on",
-          { code: "TUN608" },
+          { code: "TUN606" },
         );
       }
       return;
@@ -310,7 +310,7 @@ export class AuditLog {
     this.#problem = "";
     this.#log.warn(
       `The ${this.#what} ${this.options.path} can be written again`,
-      { code: "TUN609", dropped: this.#dropped },
+      { code: "TUN407", dropped: this.#dropped },
     );
   }
 }

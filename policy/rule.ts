@@ -59,7 +59,7 @@ export type Rule =
 /** A rule that cannot be read; the message is one sentence. */
 export class RuleError extends Error {
   override readonly name = "RuleError";
-  readonly tunnelCode: Code = "TUN611";
+  readonly tunnelCode: Code = "TUN101";
 
   /** The message without its verb, for who says what cannot be done. */
   readonly detail: string;

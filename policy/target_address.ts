@@ -70,6 +70,6 @@ function addressError(
     "endpoint",
     `dial ${protocol}: address ${address}: ${problem}`,
     undefined,
-    "TUN514",
+    "TUN101",
   );
 }

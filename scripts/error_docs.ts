@@ -7,7 +7,8 @@
  * @module
  */
 
-import { AREAS, CODES, RETIRED } from "../proto/codes/codes.ts";
+import { AREAS, CODES } from "../proto/codes/codes.ts";
+import { RETIRED } from "../proto/codes/retired.ts";
 
 /** Where the page stands. */
 export const ERROR_PAGE = new URL("../docs/errors.md", import.meta.url);
@@ -45,9 +46,12 @@ export function errorPage(): string {
       );
     }
   }
-  if (RETIRED.length > 0) {
-    parts.push(`## Retired\n\nNo longer used: ${RETIRED.join(", ")}.\n`);
-  }
+  const older = Object.entries(RETIRED)
+    .map(([code, [, by]]) => `${code} → ${by}`);
+  parts.push(
+    "## Codes of older versions\n\n`tunnel explain` takes them and shows what " +
+      `says the same now: ${older.join(", ")}.\n`,
+  );
   return parts.join("\n");
 }
 

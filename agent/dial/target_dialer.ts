@@ -220,6 +220,6 @@ function unforeseen(error: unknown): DialError {
     "endpoint",
     `Cannot dial: ${INTERNAL_ERROR}`,
     undefined,
-    "TUN517",
+    "TUN907",
   );
 }

@@ -104,7 +104,7 @@ function unusable(root: string, message: string): Finding {
   }
   if (/remove it, and the agent gets/.test(message)) {
     return failed(
-      "TUN316",
+      "TUN906",
       message,
       `rm ${root}/cert.pem, and start the agent; if it still cannot link, ` +
         "the key is another node's: join again (tunnel join TOKEN --again)",
@@ -136,7 +136,7 @@ function validity(
   }
   if (certificate === undefined) {
     return weak(warned(
-      "TUN316",
+      "TUN906",
       `${who}: its certificate's file is missing`,
       "start the agent: it gets another one with its key",
     ));

@@ -11,7 +11,7 @@ import type { Finding, Hop } from "../../client/doctor/path_walk.ts";
 import type { ServerPath } from "../../client/doctor/server_path.ts";
 import { withCaller } from "../../net/channel/grpc_call.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
-import { type Code, isCode } from "../../proto/codes/codes.ts";
+import { knownCode } from "../../proto/codes/codes.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { IDENTITY_MESSAGE_BYTES_MAX } from "../../proto/identity/enrolment.ts";
 import {
@@ -89,12 +89,12 @@ async function lookAtToken(
     const isOld = error instanceof GrpcError &&
       error.code === StatusCode.UNIMPLEMENTED;
     if (isOld) return skipped("the server is too old to be asked");
-    return failed("TUN329", messageOf(error), "see the server's log");
+    return failed("TUN320", messageOf(error), "see the server's log");
   }
   if (answer.refusal === "") {
     return fine(`the server would let ${node} join; the token is as it was`);
   }
-  const code: Code = isCode(answer.code) ? answer.code : "TUN329";
+  const code = knownCode(answer.code) ?? "TUN320";
   return failed(
     code,
     answer.refusal,

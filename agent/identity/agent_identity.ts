@@ -274,7 +274,7 @@ export class AgentIdentity implements LinkIdentity {
       this.#log.warn(
         "Cannot take over the server's new certificate authorities: " +
           `${messageOf(error)}; the ones in use stay`,
-        { code: "TUN318" },
+        { code: "TUN905" },
       );
     }
     return this.trusted;
@@ -299,7 +299,7 @@ export class AgentIdentity implements LinkIdentity {
     this.#log.warn(
       `${this.files.cert} is damaged or missing: asking for another one with ` +
         "the node's key; until then the old one stays in use",
-      { code: "TUN316" },
+      { code: "TUN906" },
     );
   }
 
@@ -310,14 +310,14 @@ export class AgentIdentity implements LinkIdentity {
       this.#log.warn(
         `${this.files.key} was damaged or missing: the node's key was written ` +
           "again, as this agent still has it; look who did that",
-        { code: "TUN316" },
+        { code: "TUN906" },
       );
     } catch (error) {
       if (!(error instanceof PrivateFileError)) throw error;
       this.#log.warn(
         `Cannot write the node's key again: ${error.message}; keep this agent ` +
           "running, as nobody else has it",
-        { code: "TUN317" },
+        { code: "TUN905" },
       );
     }
   }
@@ -456,7 +456,7 @@ async function recover(
 ): Promise<Required<AgentIdentityFiles>> {
   log.warn(
     `there is no certificate in ${state.root}: asking for one with its key`,
-    { code: "TUN316" },
+    { code: "TUN906" },
   );
   const ca = authorities.map(({ pem }) => pem).join("");
   const enrolment = await ask(() => calls.renewByProof(node.name, keys, ca));

@@ -18,7 +18,7 @@ export class EnrolmentError extends Error {
 
   /** As the server says it. */
   get tunnelCode(): Code {
-    return tunnelCodeOf(this.cause) ?? "TUN329";
+    return tunnelCodeOf(this.cause) ?? "TUN320";
   }
 }
 

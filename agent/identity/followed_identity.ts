@@ -179,7 +179,7 @@ export class FollowedIdentity implements NodeIdentity {
       files: credentials.files,
       timers: systemTimers,
       onFiles: () => void identity.lookAgain(),
-      onProblem: (line) => log.warn(line, { code: "TUN318" }),
+      onProblem: (line) => log.warn(line, { code: "TUN905" }),
     });
     return { identity, credentials, watch };
   }

@@ -120,7 +120,7 @@ export class UnheardError extends LinkError {
 
 /** No link to this server is wanted. */
 class UnwantedServerError extends LinkError {
-  override readonly tunnelCode: Code = "TUN405";
+  override readonly tunnelCode: Code = "TUN416";
 }
 
 export class Connector {

@@ -275,7 +275,7 @@ export class AttemptLog {
     const key = `link ${this.#links} ${address} ${reason}`;
     if (isDefinite(error) && this.#refusals.get(address) !== reason) {
       this.#refusals.set(address, reason);
-      const code = tunnelCodeOf(error) ?? "TUN404";
+      const code = tunnelCodeOf(error) ?? "TUN320";
       return this.log.warn(line, { code }, key);
     }
     this.#isOutage ||= this.#unlinkedForMs >= OUTAGE_MS;

@@ -121,7 +121,7 @@ export class AdsRelay {
     if (this.#programs.size >= PROGRAMS_MAX) {
       this.options.log.warn(
         `Cannot relay discovery for more than ${PROGRAMS_MAX} programs at once`,
-        { code: "TUN715" },
+        { code: "TUN409" },
       );
       return conn.close();
     }

@@ -37,7 +37,7 @@ export interface Source {
 /** What a person wrote cannot be used. One sentence, with the way to mend it. */
 export class SourceUnusableError extends Error {
   override readonly name = "SourceUnusableError";
-  readonly tunnelCode: Code = "TUN704";
+  readonly tunnelCode: Code = "TUN124";
 }
 
 /**

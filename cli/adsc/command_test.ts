@@ -72,7 +72,7 @@ Deno.test("what is asked for and is not there is exit code 1, unless it is meant
   assertEquals(gone.code, 1);
   assertMatch(
     gone.err,
-    /^tunnel adsc: wanted all that is asked for, saw no listener nope after 500 ms \[TUN718\]\n$/,
+    /^tunnel adsc: wanted all that is asked for, saw no listener nope after 500 ms \[TUN119\]\n$/,
   );
   const meant = ["--expect", "no listener nope"];
   assertEquals((await adsc("grpc", "nope", ...nothing, ...meant)).code, 0);

@@ -81,20 +81,20 @@ function formOf([word, ...rest]: readonly string[]): SubscriberProfile {
           rest[0]
         }": ${word} asks for everything; names are ` +
           "for grpc",
-        "TUN109",
+        "TUN102",
       );
     case "grpc":
       if (rest.length > 0) return { kind: word, names: rest };
       throw new UsageError(
         "Cannot subscribe as grpc to nothing: wanted names, as behind xds:///",
-        "TUN110",
+        "TUN105",
       );
     case "raw":
       if (rest.length > 0) return { kind: word, wants: rest.map(wantOf) };
       throw new UsageError(
         "Cannot subscribe to nothing: wanted KIND or KIND=NAME,…, such as " +
           "cluster or endpoints=default/web:80",
-        "TUN110",
+        "TUN105",
       );
     default: {
       const seen = word === undefined ? "nothing" : `"${word}"`;

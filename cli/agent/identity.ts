@@ -76,7 +76,7 @@ export function belonging(
     throw new UsageError(
       "Cannot join: --server is not given; `tunnel token create` on the " +
         "server says where it is",
-      "TUN110",
+      "TUN105",
     );
   }
   return { identity, addresses: addresses ?? [], caFile };

@@ -44,7 +44,7 @@ export const DEMO_COMMAND = defineCommand({
           ExitCode.FAILURE,
           "Interrupted; all is cleaned up",
           undefined,
-          "TUN118",
+          "TUN119",
         ),
       );
     for (const signal of SIGNALS) Deno.addSignalListener(signal, onSignal);

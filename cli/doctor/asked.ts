@@ -18,7 +18,7 @@ import {
   ADMIN_API,
   ADMIN_PATHS,
 } from "../../proto/admin/api.ts";
-import { type Code, isCode } from "../../proto/codes/codes.ts";
+import { type Code, knownCode } from "../../proto/codes/codes.ts";
 import type { NodeDetail } from "../../proto/admin/node_answer.ts";
 import type {
   PathStep,
@@ -214,7 +214,7 @@ function serverHop(
 }
 
 function codeOf({ code = "" }: AdminError): Code {
-  return isCode(code) ? code : "TUN121";
+  return knownCode(code) ?? "TUN121";
 }
 
 function silentLinks(name: string, why: string): Finding {

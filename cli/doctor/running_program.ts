@@ -13,7 +13,7 @@ import { RunningProcess } from "../../net/handover/running_process.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
-import { isCode } from "../../proto/codes/codes.ts";
+import { knownCode } from "../../proto/codes/codes.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { lookAtDescriptors } from "./descriptors.ts";
@@ -134,9 +134,8 @@ function warningIn(
 ): Finding | undefined {
   const worst = warnings.find(({ severity }) => severity !== "notice");
   if (worst === undefined) return undefined;
-  const code = worst.code ?? "";
   return warned(
-    isCode(code) ? code : "TUN119",
+    knownCode(worst.code ?? "") ?? "TUN119",
     `it says: ${worst.message}`,
     program === "agent"
       ? "tunnel status --agent local shows all of it"

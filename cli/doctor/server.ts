@@ -95,7 +95,7 @@ export async function examineServer(
 
 function configFault(message: string): Finding {
   return failed(
-    "TUN112",
+    "TUN124",
     message,
     "correct the file; `tunnel server` would end with the same sentence",
   );
@@ -265,7 +265,7 @@ async function lookAtProcess(subject: Subject): Promise<Finding> {
       subject.running = { pid, version: "", addresses: new Map() };
     }
     return failed(
-      "TUN917",
+      "TUN913",
       `a server is there, and cannot be spoken with: ${messageOf(error)}`,
       `if it stands still (ps -o stat,wchan -p ${pid ?? "PID"}), restart it`,
     );
@@ -359,7 +359,7 @@ function lookAtPolicy({ authorization }: ServerOptions): Finding | undefined {
   } catch (error) {
     if (!(error instanceof PolicyError)) throw error;
     return failed(
-      "TUN605",
+      "TUN124",
       error.message,
       "correct the file; a running server keeps the policy that it has",
     );

@@ -102,7 +102,7 @@ function respell(
         `Cannot read ${word}: its value is missing; write ${word}=${
           table[name]!.placeholder
         }`,
-        "TUN103",
+        "TUN105",
       );
     }
   }

@@ -128,7 +128,7 @@ export function catalogConfig(
   throw new UsageError(
     "Cannot serve nothing: no flag says where services come from; wanted " +
       `${flags.slice(0, -1).join(", ")} or ${flags.at(-1)}`,
-    "TUN110",
+    "TUN105",
   );
 }
 

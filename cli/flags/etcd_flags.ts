@@ -101,7 +101,7 @@ export function etcdOptions(
     if (!hasTls && user === undefined) return undefined;
     throw new UsageError(
       "Cannot reach etcd: wanted --etcd, such as --etcd=https://10.0.0.1:2379",
-      "TUN110",
+      "TUN105",
     );
   }
   return {

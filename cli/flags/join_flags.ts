@@ -154,7 +154,7 @@ function tokenIn(text: string, where: string): string {
   throw new UsageError(
     `Cannot join: there is no token in ${where}; wanted what \`tunnel token ` +
       "create` prints",
-    "TUN110",
+    "TUN105",
   );
 }
 

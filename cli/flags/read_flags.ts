@@ -77,7 +77,7 @@ export function readFlags<T extends FlagTable>(
     if (flag.status.kind === "missing") {
       throw new UsageError(
         `Cannot use ${found.origin}: ${flag.status.because}; remove it`,
-        "TUN107",
+        "TUN102",
       );
     }
     notices.push(`${found.origin} has no effect: ${flag.status.because}`);
@@ -114,7 +114,7 @@ function findTexts(
     if (flag.once === true && new Set(onLine).size > 1) {
       throw new UsageError(
         `Cannot use --${name} twice: saw ${onLine.join(" and ")}; keep one`,
-        "TUN106",
+        "TUN104",
       );
     }
     return { texts: onLine, origin: `--${name}` };
@@ -199,7 +199,7 @@ function configTexts(
   } catch (cause) {
     throw new UsageError(
       `Cannot use --config ${path}: ${systemProblem(cause)}`,
-      "TUN111",
+      "TUN114",
     );
   }
   return { path, texts: readConfig(table, path, content) };
@@ -281,5 +281,5 @@ function asTexts(path: string, key: string, value: unknown): string[] {
 }
 
 function configRefusal(path: string, problem: string): UsageError {
-  return new UsageError(`Cannot use --config ${path}: ${problem}`, "TUN112");
+  return new UsageError(`Cannot use --config ${path}: ${problem}`, "TUN124");
 }

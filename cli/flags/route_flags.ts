@@ -269,7 +269,7 @@ function defaultFrontend(
     `Cannot find the tunnel: --server is not given, and no server listens on ` +
       `${path}; wanted unix:/path or host:port of a server's frontend, or ` +
       "tunnel join on this node",
-    "TUN110",
+    "TUN105",
   );
 }
 

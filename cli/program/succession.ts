@@ -262,7 +262,7 @@ export class Succession {
       this.log.warn(
         `no other process can take over at ${address}: ` +
           messageOf(error),
-        { code: "TUN912" },
+        { code: "TUN913" },
       );
     }
   }

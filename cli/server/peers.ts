@@ -62,7 +62,7 @@ export function membershipOptions(
     throw new UsageError(
       `Cannot use --peers: "${twice}" stands there twice; give each server ` +
         "its own --server-id",
-      "TUN106",
+      "TUN104",
     );
   }
   if (fixed.length > PEERS_MAX) {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type Code, isCode } from "../../proto/codes/codes.ts";
+import { type Code, knownCode } from "../../proto/codes/codes.ts";
 import type { AdminProblem } from "../../proto/admin/api.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
@@ -93,7 +93,8 @@ export class AdminError extends Error {
 
   /** As the program says it, or as the kind of its answer is. */
   get tunnelCode(): Code {
-    if (this.code !== undefined && isCode(this.code)) return this.code;
+    const known = knownCode(this.code ?? "");
+    if (known !== undefined) return known;
     if (this.status === undefined) return "TUN121";
     const isForbidden = this.status === 401 || this.status === 403;
     return isForbidden ? "TUN122" : "TUN123";

@@ -48,7 +48,7 @@ export class SubscriberRefusedError extends Error {
 /** What was waited for did not come about in time. */
 export class SubscriberTimeoutError extends Error {
   override readonly name = "SubscriberTimeoutError";
-  readonly tunnelCode: Code = "TUN718";
+  readonly tunnelCode: Code = "TUN119";
 }
 
 /** Answers that waiting does not change. */

@@ -49,7 +49,7 @@ export class AdminToken {
     } catch (error) {
       if (!(error instanceof PrivateFileError)) throw error;
       log.warn(`${error.message}; another token was put there`, {
-        code: "TUN807",
+        code: "TUN905",
       });
     }
     const token = crypto.getRandomValues(new Uint8Array(32)).toHex();
@@ -58,7 +58,7 @@ export class AdminToken {
     } catch (error) {
       if (!isSystemError(error)) throw error;
       log.warn(`Cannot write ${path}: ${systemProblem(error)}; ${loss}`, {
-        code: "TUN807",
+        code: "TUN905",
       });
     }
   }

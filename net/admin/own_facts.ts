@@ -67,7 +67,7 @@ export function* fileWarnings(notes: readonly string[]): Iterable<Warning> {
     const isExpiry = isExpired || / expires in /.test(note);
     yield {
       code: code(
-        isExpiry ? "TUN202" : note.startsWith("policy:") ? "TUN605" : "TUN203",
+        isExpiry ? "TUN202" : note.startsWith("policy:") ? "TUN124" : "TUN203",
       ),
       severity: isExpiry && !isExpired ? "warning" : "error",
       message: note,

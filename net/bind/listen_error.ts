@@ -40,7 +40,7 @@ export class ListenError extends Error {
 
 const CODES_OF: Readonly<Record<ListenProblem, Code>> = {
   "in-use": "TUN901",
-  permission: "TUN902",
+  permission: "TUN904",
   "bad-address": "TUN903",
   "no-descriptors": "TUN513",
   other: "TUN904",

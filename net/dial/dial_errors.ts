@@ -98,7 +98,7 @@ export function unknownNetwork(protocol: string): DialError {
     "endpoint",
     `dial ${network}: unknown network ${network}`,
     undefined,
-    "TUN514",
+    "TUN101",
   );
 }
 

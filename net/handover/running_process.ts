@@ -35,7 +35,7 @@ const SENTENCE_MAX = 500;
 /** It was found, and cannot be spoken with, or says no. */
 export class ProcessRefusal extends Error {
   override readonly name = "ProcessRefusal";
-  readonly tunnelCode: Code = "TUN917";
+  readonly tunnelCode: Code = "TUN913";
 }
 
 export class RunningProcess {

@@ -291,7 +291,7 @@ export class ConnectSession<Caller>
     } catch (error) {
       reportInternalError("dial", error);
       return this.#onDialFailed(
-        new DialError("endpoint", INTERNAL_ERROR, undefined, "TUN517"),
+        new DialError("endpoint", INTERNAL_ERROR, undefined, "TUN907"),
       );
     }
     // Behind the dial: a refusal that is known at once is still sent as an

@@ -217,7 +217,7 @@ export class Reloads {
     }
     log.info(`${source.kind}: ${change}`);
     for (const warning of source.warnings ?? []) {
-      log.warn(warning, { code: "TUN214" });
+      log.warn(warning, { code: "TUN203" });
     }
     this.onChange();
     return "new";

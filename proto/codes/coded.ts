@@ -7,7 +7,7 @@
  * @module
  */
 
-import { type Code, isCode } from "./codes.ts";
+import { type Code, knownCode } from "./codes.ts";
 
 /** What an error has whose problem is in the table. */
 export interface Coded {
@@ -23,7 +23,10 @@ export function tunnelCodeOf(error: unknown): Code | undefined {
   for (let depth = 0; depth < CAUSES_MAX; depth++) {
     if (!(at instanceof Error)) return undefined;
     const { tunnelCode } = at as Coded;
-    if (typeof tunnelCode === "string" && isCode(tunnelCode)) return tunnelCode;
+    const known = typeof tunnelCode === "string"
+      ? knownCode(tunnelCode)
+      : undefined;
+    if (known !== undefined) return known;
     at = at.cause;
   }
   return undefined;

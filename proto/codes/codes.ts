@@ -14,6 +14,7 @@ import { LINKS } from "./links.ts";
 import { MACHINE } from "./machine.ts";
 import { POLICY } from "./policy.ts";
 import type { Problem } from "./problem.ts";
+import { RETIRED } from "./retired.ts";
 import { SERVERS } from "./servers.ts";
 import { TLS } from "./tls.ts";
 
@@ -48,10 +49,11 @@ export const AREAS: Readonly<Record<string, string>> = {
   9: "The machine",
 };
 
-/** Codes that were in the table once; none of them may come back. */
-export const RETIRED: readonly string[] = ["TUN520"];
-
-/** Whether `text`, which may be a peer's, is a code that is known here. */
-export function isCode(text: string): text is Code {
-  return Object.hasOwn(CODES, text);
+/**
+ * The code that `text` names, which may be a peer's; of a retired one the code
+ * that says the same now.
+ */
+export function knownCode(text: string): Code | undefined {
+  if (Object.hasOwn(CODES, text)) return text as Code;
+  return Object.hasOwn(RETIRED, text) ? RETIRED[text]![1] as Code : undefined;
 }

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { AREAS, CODES, isCode, RETIRED } from "./codes.ts";
+import { AREAS, CODES, knownCode } from "./codes.ts";
 import { COMMAND_LINE } from "./command_line.ts";
 import { DIALS } from "./dials.ts";
 import { DISCOVERY } from "./discovery.ts";
@@ -7,6 +7,7 @@ import { JOINING } from "./joining.ts";
 import { LINKS } from "./links.ts";
 import { MACHINE } from "./machine.ts";
 import { POLICY } from "./policy.ts";
+import { RETIRED } from "./retired.ts";
 import { SERVERS } from "./servers.ts";
 import { TLS } from "./tls.ts";
 import { tunnelCodeOf, withCode } from "./coded.ts";
@@ -38,8 +39,16 @@ Deno.test("each file has the codes of its area, in order, and none twice", () =>
   assertEquals(Object.keys(AREAS).length, PARTS.length);
 });
 
-Deno.test("a retired code does not come back", () => {
-  assertEquals(RETIRED.filter(isCode), []);
+Deno.test("a retired code does not come back, and means its successor", () => {
+  const slugs = new Set(Object.values(CODES).map(({ slug }) => slug));
+  for (const [code, [slug, by]] of Object.entries(RETIRED)) {
+    assert(!Object.hasOwn(CODES, code), code);
+    assert(!slugs.has(slug), slug);
+    assertEquals(knownCode(code), by);
+    assertEquals(knownCode(by), by);
+  }
+  assertEquals(knownCode("toString"), undefined);
+  assertEquals(knownCode("TUN999"), undefined);
 });
 
 Deno.test("each row says something, and no slug is there twice", () => {

@@ -10,45 +10,54 @@ import type { Area } from "./problem.ts";
 export const COMMAND_LINE = {
   TUN101: {
     slug: "wrong-value",
-    title: "A flag, variable or setting has a value that cannot be used",
-    means: "The value was read, and it is not of the kind or in the range " +
-      "that is wanted. Nothing was started.",
+    title: "A flag, setting, rule or target cannot be read",
+    means:
+      "The value was read, and it is not of the kind or in the range that " +
+      "is wanted. Nothing was started or dialed.",
     causes: [
       "A typing error.",
-      "A unit is missing: durations are `10s`, `1h30m`; sizes are `64KiB`.",
-      "The variable `TUNNEL_…` or the file of `--config` still has an old value.",
+      "A unit is missing: durations are `10s`, `1h30m`; sizes are " +
+      "`64KiB`.",
+      "A target without a port, or IPv6 without brackets: `HOST:PORT`, " +
+      "`[::1]:80`.",
+      "A TLS version or cipher suite that the machine's OpenSSL does not " +
+      "have.",
+      "The variable `TUNNEL_…` or the file of `--config` still has an old " +
+      "value.",
     ],
     mend: [
       "Read what the line says was wanted, and give that.",
-      "`tunnel config print server` shows each value and where it is from.",
+      "`tunnel config print server` shows each value and where it is " +
+      "from.",
     ],
     see: "flags.md",
   },
   TUN102: {
     slug: "unknown-flag",
-    title: "There is no such flag",
-    means: "The command does not have this flag. Nothing was started.",
-    causes: ["A typing error.", "The flag belongs to another command."],
-    mend: ["`tunnel help COMMAND` lists all flags of a command."],
-    see: "flags.md",
-  },
-  TUN103: {
-    slug: "value-missing",
-    title: "A flag stands without its value",
-    means: "The flag needs a value, and the command line ends or goes on " +
-      "with the next flag.",
-    causes: ["A shell variable that is empty.", "A blank behind `=`."],
-    mend: ["Write `--flag=value`."],
+    title: "There is no such flag, command, variable or word here",
+    means: "The command does not have it, or it is Konnectivity's and not " +
+      "built here. Nothing was started.",
+    causes: [
+      "A typing error.",
+      "It belongs to another command, or to another program.",
+      "A blank in a value without quotes, or a flag without its dashes.",
+    ],
+    mend: [
+      "`tunnel help` lists all commands, `tunnel help COMMAND --all` all " +
+      "flags of one.",
+      "`tunnel explain --all` lists all codes.",
+    ],
     see: "flags.md",
   },
   TUN104: {
     slug: "flags-contradict",
     title: "Two settings exclude each other",
-    means:
-      "Both say the same thing in different ways, or one makes the other " +
-      "impossible. Nothing was guessed, and nothing was started.",
+    means: "Both say the same thing in different ways, one makes the other " +
+      "impossible, or a flag that takes one value is given twice. Nothing " +
+      "was guessed, and nothing was started.",
     causes: [
       "One is on the command line, the other in a file or a variable.",
+      "A script adds flags to those that it was given.",
     ],
     mend: [
       "Keep the one that you mean.",
@@ -58,84 +67,18 @@ export const COMMAND_LINE = {
   },
   TUN105: {
     slug: "flag-lacks-another",
-    title: "A setting has no meaning without another one",
-    means: "The flag is about something that was not asked for, or it is one " +
-      "half of a pair, such as a certificate without its key.",
-    causes: ["The other half was forgotten."],
-    mend: ["Give the flag that the line names, or remove this one."],
-    see: "flags.md",
-  },
-  TUN106: {
-    slug: "given-twice",
-    title: "A flag is given more than once",
-    means: "The flag takes one value, and the command line has several.",
-    causes: ["A script adds flags to those that it was given."],
-    mend: ["Keep one of them."],
-    see: "flags.md",
-  },
-  TUN107: {
-    slug: "not-built",
-    title: "The flag is known, and what it asks for is not built",
-    means:
-      "The name is Konnectivity's. A flag that is accepted works here, so " +
-      "this one is refused.",
-    causes: ["Flags were taken over from Konnectivity."],
-    mend: ["Remove the flag; the line says why it is not there."],
-    see: "flags.md",
-  },
-  TUN108: {
-    slug: "unknown-command",
-    title: "There is no such command",
-    means: "`tunnel` does not have the command, or the command does not have " +
-      "the word behind it.",
-    causes: ["A typing error."],
-    mend: ["`tunnel help` lists all commands."],
-    see: "flags.md",
-  },
-  TUN109: {
-    slug: "unexpected-word",
-    title: "The command line has a word too many",
-    means: "All words that the command takes were there already.",
+    title: "Something is missing on the command line",
+    means: "A word, a value, or the setting without which this one has no " +
+      "meaning, such as a certificate without its key.",
     causes: [
-      "A blank in a value without quotes.",
-      "A flag without its dashes.",
+      "A name, a target or a file was forgotten.",
+      "A shell variable that is empty, or a blank behind `=`.",
+      "The other half of a pair was forgotten.",
     ],
-    mend: ["Put quotes around the value, or remove the word."],
-    see: "flags.md",
-  },
-  TUN110: {
-    slug: "argument-missing",
-    title: "The command line lacks a word",
-    means: "The command does not know what to do, or what to do it with.",
-    causes: ["The name, the target or the file was forgotten."],
-    mend: ["`tunnel help COMMAND` shows how the command is written."],
-    see: "flags.md",
-  },
-  TUN111: {
-    slug: "config-unreadable",
-    title: "The file of --config cannot be read",
-    means: "The file is not there, or it is not for this user to read.",
-    causes: ["A wrong path.", "The owner or the mode of the file."],
-    mend: ["`ls -l FILE`; run as its owner, or correct the path."],
-    see: "operations.md",
-  },
-  TUN112: {
-    slug: "config-wrong",
-    title: "The file of --config has a mistake",
-    means:
-      "The file is no map of flags to values, or a name or a value in it " +
-      "cannot be used.",
-    causes: ["A typing error.", "Wrong indentation in YAML."],
-    mend: ["`tunnel config check FILE` shows all mistakes with their lines."],
-    see: "operations.md",
-  },
-  TUN113: {
-    slug: "unknown-variable",
-    title: "An environment variable looks like a misspelled flag",
-    means: "A variable that begins with `TUNNEL_` is no flag of any command " +
-      "and nearly is one. It would have had no effect.",
-    causes: ["A typing error.", "The variable belongs to another program."],
-    mend: ["Correct it, or `unset` it."],
+    mend: [
+      "Give what the line names, or remove the flag that needs it.",
+      "`tunnel help COMMAND` shows how the command is written.",
+    ],
     see: "flags.md",
   },
   TUN114: {
@@ -166,29 +109,17 @@ export const COMMAND_LINE = {
     ],
     see: "operations.md",
   },
-  TUN118: {
-    slug: "interrupted",
-    title: "The command was interrupted",
-    means: "Ctrl-C or a signal ended the command before it was done.",
-    causes: ["Somebody pressed Ctrl-C."],
-    mend: ["Run it again."],
-    see: "operations.md",
-  },
   TUN119: {
     slug: "command-failed",
     title: "A command could not do what it was asked to",
     means: "The sentence says what was seen. It has no code of its own.",
-    causes: ["See the sentence."],
+    causes: [
+      "See the sentence.",
+      "Somebody pressed Ctrl-C.",
+      "What `tunnel adsc` was told to wait for did not come.",
+    ],
     mend: ["`tunnel doctor` looks for what is wrong."],
     see: "operations.md",
-  },
-  TUN120: {
-    slug: "unknown-code",
-    title: "There is no such code",
-    means: "No code or name is in what `tunnel explain` was given.",
-    causes: ["A typing error.", "The code is of a newer version."],
-    mend: ["`tunnel explain --all` lists all codes."],
-    see: "errors.md",
   },
   TUN121: {
     slug: "admin-unreachable",
@@ -217,19 +148,36 @@ export const COMMAND_LINE = {
   TUN123: {
     slug: "admin-refused",
     title: "The program that was asked cannot do that",
-    means:
-      "It answered, and not with what was wanted: it has nothing of that " +
-      "name, or this kind of program does not do that.",
-    causes: ["A typing error in a name.", "An older version runs there."],
-    mend: ["`tunnel status` says what runs, and its version."],
+    means: "It answered, and not with what was wanted: it has no service, " +
+      "client or token of that name, or this kind of program does not do " +
+      "that. Nothing was changed.",
+    causes: [
+      "A typing error in a name.",
+      "It is known to another server, or was removed before.",
+      "An older version runs there.",
+    ],
+    mend: [
+      "`tunnel status` says what runs, and its version.",
+      "`tunnel services`, `tunnel xds status` and `tunnel token list` " +
+      "list what there is.",
+    ],
     see: "operations.md",
   },
   TUN124: {
     slug: "document-wrong",
     title: "A configuration file has a mistake",
-    means: "The line says where it is, what was seen and what was wanted.",
-    causes: ["A typing error.", "Wrong indentation in YAML."],
-    mend: ["`tunnel config check FILE` shows all mistakes with their lines."],
+    means: "The line says where it is, what was seen and what was wanted. At " +
+      "the start the program ends; later what was read before stays in " +
+      "use.",
+    causes: [
+      "A typing error.",
+      "Wrong indentation in YAML.",
+      "The file cannot be read.",
+    ],
+    mend: [
+      "`tunnel config check FILE` shows all mistakes with their lines; " +
+      "`--kind policy` or `--kind services` says what it is.",
+    ],
     see: "operations.md",
   },
 } as const satisfies Area;

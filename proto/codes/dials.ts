@@ -93,30 +93,6 @@ export const DIALS = {
     mend: ["Nothing, unless it comes often: then see how long dials take."],
     see: "operations.md",
   },
-  TUN510: {
-    slug: "dial-link-lost",
-    title: "The link was lost while a dial was pending",
-    means: "Nobody knows whether the target was reached.",
-    causes: ["The agent or the server stopped, or the network broke."],
-    mend: ["Try again."],
-    see: "operations.md",
-  },
-  TUN511: {
-    slug: "dial-closed",
-    title: "The agent closed a pending dial",
-    means: "It ended the dial without an answer.",
-    causes: ["The agent stops, or is Konnectivity's and had no room."],
-    mend: ["Try again; see the agent's log."],
-    see: "operations.md",
-  },
-  TUN512: {
-    slug: "dial-limit",
-    title: "A caller has too many connections at once",
-    means: "The limit of connections of one caller or server is reached.",
-    causes: ["Connections are opened and not closed."],
-    mend: ["`tunnel conn list` shows them."],
-    see: "operations.md",
-  },
   TUN513: {
     slug: "no-descriptors",
     title: "A program has no descriptors left",
@@ -125,46 +101,22 @@ export const DIALS = {
     mend: ["Raise `LimitNOFILE` of the unit, or `ulimit -n`."],
     see: "operations.md",
   },
-  TUN514: {
-    slug: "target-unreadable",
-    title: "That is no target",
-    means: "The address cannot be read, or the protocol is not known.",
-    causes: ["No port.", "IPv6 without brackets."],
-    mend: ["Write `HOST:PORT`, `[::1]:80`."],
-    see: "operations.md",
-  },
   TUN515: {
     slug: "conduit-reset",
     title: "The other end reset the connection",
-    means: "It ended hard; bytes on their way are lost.",
-    causes: ["The target's program ended or crashed."],
-    mend: ["See the target's own log."],
+    means: "It ended hard, perhaps at once; bytes on their way are lost.",
+    causes: [
+      "The target's program ended, crashed, or wants another protocol " +
+      "(TLS, or none).",
+      "A service mesh, a firewall or a load balancer in front of the " +
+      "target ends connections that it does not want.",
+    ],
+    mend: [
+      "See the target's own log.",
+      "On the node: `nc -v HOST PORT` shows whether it ends there at " +
+      "once, too.",
+    ],
     see: "operations.md",
-  },
-  TUN516: {
-    slug: "conduit-lost",
-    title: "The connection broke",
-    means: "A link on the way was lost; data may be missing.",
-    causes: ["The network, or a restart of a server or agent."],
-    mend: ["Connect again."],
-    see: "operations.md",
-  },
-  TUN517: {
-    slug: "internal-error",
-    title: "An error that nobody foresaw",
-    means: "One connection was ended; the log has a stack. This is our bug.",
-    causes: ["A slip in our code."],
-    mend: ["`tunnel support-bundle`, and report it."],
-    see: "operations.md",
-  },
-  TUN518: {
-    slug: "no-virtual-address",
-    title: "No service has that virtual address",
-    means: "A program dialed an address of the proxy's own range to which no " +
-      "endpoint belongs.",
-    causes: ["The service was removed, or has no endpoints now."],
-    mend: ["`tunnel services` shows what there is."],
-    see: "proxy.md",
   },
   TUN519: {
     slug: "forwarding-refused",
@@ -177,9 +129,17 @@ export const DIALS = {
   TUN521: {
     slug: "endpoint-failed",
     title: "No endpoint of a service could be reached",
-    means: "The proxy tried the endpoints that it knows.",
-    causes: ["All are away.", "None is served by a connected node."],
-    mend: ["`tunnel endpoints SERVICE` shows each with its state."],
+    means: "The proxy tried the endpoints that it knows, or the virtual " +
+      "address that was dialed has none.",
+    causes: [
+      "All are away.",
+      "None is served by a connected node.",
+      "The service was removed.",
+    ],
+    mend: [
+      "`tunnel services`, `tunnel endpoints SERVICE`: each with its " +
+      "state.",
+    ],
     see: "proxy.md",
   },
   TUN522: {

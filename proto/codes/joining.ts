@@ -8,37 +8,22 @@ import type { Area } from "./problem.ts";
 
 /** See the module description. */
 export const JOINING = {
-  TUN301: {
-    slug: "token-unreadable",
-    title: "That is no join token",
-    means: "The text is cut, or is something else than `tunnel token create` " +
-      "prints.",
-    causes: ["A part was not copied."],
-    mend: ["Copy the whole line again."],
-    see: "identity.md",
-  },
   TUN302: {
     slug: "token-unknown",
-    title: "The server does not know the token",
-    means: "The server has no such token, or its secret is another one.",
-    causes: ["It was revoked.", "It is of another server.", "A typing error."],
-    mend: ["`tunnel token list`, or `tunnel token create`, on the server."],
-    see: "identity.md",
-  },
-  TUN303: {
-    slug: "token-expired",
-    title: "The token has expired",
-    means: "The token was good for a time that is over.",
-    causes: ["The default of `--ttl` is short."],
-    mend: ["`tunnel token create` on the server makes a new one."],
-    see: "identity.md",
-  },
-  TUN304: {
-    slug: "token-used-up",
-    title: "The token has been used by others",
-    means: "All uses of the token are taken.",
-    causes: ["A token is for one node, unless made with `--uses`."],
-    mend: ["`tunnel token create` on the server makes a new one."],
+    title: "The token is not good, or not any more",
+    means: "The server has no such token, its time is over, all its uses are " +
+      "taken, or the text is no token at all.",
+    causes: [
+      "It was revoked, or is of another server.",
+      "The default of `--ttl` is short.",
+      "A token is for one node, unless made with `--uses`.",
+      "A part of the text was not copied.",
+    ],
+    mend: [
+      "`tunnel token create` on the server makes a new one; copy the " +
+      "whole line.",
+      "`tunnel token list` shows those that there are.",
+    ],
     see: "identity.md",
   },
   TUN305: {
@@ -145,32 +130,6 @@ export const JOINING = {
     mend: ["The line says why. `tunnel status` says what expires when."],
     see: "identity.md",
   },
-  TUN316: {
-    slug: "identity-repaired",
-    title: "A damaged or missing file of the identity was made again",
-    means: "The agent asked for a new certificate, or wrote its key again.",
-    causes: ["Somebody or some program removed or changed the file."],
-    mend: ["Find out who did that."],
-    see: "identity.md",
-  },
-  TUN317: {
-    slug: "key-unwritable",
-    title: "The node's key cannot be written again",
-    means: "The key is only in this agent's memory. When it ends the node " +
-      "must join again.",
-    causes: ["A full disk.", "A read-only file system."],
-    mend: ["Make room or the file system writable; the agent tries again."],
-    see: "identity.md",
-  },
-  TUN318: {
-    slug: "authorities-not-taken",
-    title: "The server's new CA could not be taken over",
-    means: "The CAs in use stay. When the server retires them this node is " +
-      "locked out.",
-    causes: ["The state directory cannot be written."],
-    mend: ["Put right what the line names, before `tunnel ca retire`."],
-    see: "identity.md",
-  },
   TUN319: {
     slug: "anonymous-agents",
     title: "Agents need no certificate",
@@ -183,8 +142,14 @@ export const JOINING = {
   TUN320: {
     slug: "agent-refused",
     title: "The server does not admit an agent",
-    means: "The agent said who it is, and may not be that here.",
-    causes: ["The sentence says which rule is not kept."],
+    means:
+      "The agent said who it is, and gets no link or no certificate here. " +
+      "The server would answer the same again: a person has to change " +
+      "something.",
+    causes: [
+      "The identity, the version, or a limit; the sentence says which " +
+      "rule is not kept.",
+    ],
     mend: ["Do what the sentence says; `tunnel node list` shows the nodes."],
     see: "identity.md",
   },
@@ -205,36 +170,12 @@ export const JOINING = {
     mend: ["Issue each its own, then `--node-binding=enforce`."],
     see: "identity.md",
   },
-  TUN323: {
-    slug: "csr-undecided",
-    title: "A CertificateSigningRequest cannot be decided now",
-    means: "It is tried again.",
-    causes: ["The API server is away, or does not allow the request."],
-    mend: ["`kubectl auth can-i approve csr` as the server's account."],
-    see: "kubernetes.md",
-  },
   TUN324: {
     slug: "csr-denied",
     title: "A CertificateSigningRequest was denied",
     means: "Who asks may not have the certificate that it asks for.",
     causes: ["The line says what does not fit."],
     mend: ["`kubectl get csr NAME -o yaml` shows what was asked for."],
-    see: "kubernetes.md",
-  },
-  TUN325: {
-    slug: "csr-renewed",
-    title: "A stored certificate cannot be used, another one is asked for",
-    means: "The file is damaged, or is for other names.",
-    causes: ["The agent's name or addresses have changed."],
-    mend: ["Nothing, if the next lines say that it came."],
-    see: "kubernetes.md",
-  },
-  TUN326: {
-    slug: "token-unreviewed",
-    title: "An agent's ServiceAccount token cannot be reviewed",
-    means: "The agent has to wait: nobody says whether its token is good.",
-    causes: ["The API server is away, or forbids TokenReviews."],
-    mend: ["`kubectl auth can-i create tokenreviews` as the server's account."],
     see: "kubernetes.md",
   },
   TUN327: {
@@ -251,30 +192,6 @@ export const JOINING = {
       "Wait for the nodes that the line names, or forget those that are gone.",
       "`tunnel ca retire ID --force` locks them out.",
     ],
-    see: "identity.md",
-  },
-  TUN328: {
-    slug: "no-such-token",
-    title: "The server has no such token to revoke",
-    means: "Nothing was changed.",
-    causes: ["A typing error.", "It was revoked before."],
-    mend: ["`tunnel token list`."],
-    see: "identity.md",
-  },
-  TUN329: {
-    slug: "enrolment-refused",
-    title: "The server issues this node no certificate",
-    means: "It would answer the same again: a person has to change something.",
-    causes: ["The sentence says what."],
-    mend: ["Do what the sentence says, and join again."],
-    see: "identity.md",
-  },
-  TUN330: {
-    slug: "duplicate-unkept",
-    title: "That a node is linked twice could not be recorded",
-    means: "`tunnel node list` does not show it; the log does.",
-    causes: ["The state cannot be written now."],
-    mend: ["See the state's own lines (TUN8…)."],
     see: "identity.md",
   },
   TUN331: {

@@ -41,25 +41,16 @@ export const LINKS = {
   TUN403: {
     slug: "link-lost",
     title: "A link between agent and server was lost",
-    means: "What it carried is lost as well; the agent links again by itself.",
-    causes: ["The network, a restart, or a peer that was silent too long."],
-    mend: ["`tunnel node describe NAME` shows its last events."],
-    see: "operations.md",
-  },
-  TUN404: {
-    slug: "link-refused",
-    title: "The server does not take the link",
-    means: "The server answered and refused. It says why.",
-    causes: ["The identity, the version, or a limit."],
-    mend: ["Do what the sentence says."],
-    see: "identity.md",
-  },
-  TUN405: {
-    slug: "link-declined",
-    title: "The server does not want a link now",
-    means: "It stops, or has this agent already. The agent tries others.",
-    causes: ["A restart of the server.", "A load balancer chose it again."],
-    mend: ["Nothing, if the agent is linked soon after."],
+    means: "What it carried is lost as well, and whether a pending dial " +
+      "reached its target is not known. The agent links again by itself.",
+    causes: [
+      "The network, a restart, or a peer that was silent too long.",
+      "The agent stops, or is Konnectivity's and had no room.",
+    ],
+    mend: [
+      "Connect again.",
+      "`tunnel node describe NAME` shows its last events.",
+    ],
     see: "operations.md",
   },
   TUN406: {
@@ -72,26 +63,29 @@ export const LINKS = {
   },
   TUN407: {
     slug: "server-linked-again",
-    title: "A server is linked again",
-    means: "An outage that was told of is over.",
-    causes: ["The network or the server came back."],
+    title: "An outage that was told of is over",
+    means:
+      "A server is linked again, a worker answers again, or a log can be " +
+      "written again. The line says what was lost meanwhile.",
+    causes: [
+      "The network or the server came back, the machine has time again, " +
+      "or room was made.",
+    ],
     mend: ["Nothing."],
     see: "operations.md",
-  },
-  TUN408: {
-    slug: "peer-breaks-rules",
-    title: "Peers of one address break the protocol's rules",
-    means: "One connection a second is let in from there until they stop.",
-    causes: ["An attack, a scanner, or a program that is not ours."],
-    mend: ["See `tunnel_server_peer_faults_total`, and who has that address."],
-    see: "security.md",
   },
   TUN409: {
     slug: "admission-limit",
     title: "A limit on connections is reached",
-    means: "Some connections are refused or ended.",
-    causes: ["An attack.", "More agents behind one address than expected."],
+    means: "Some connections or dials are refused or ended: those of one " +
+      "caller, of one address, of the relay of discovery, or of all.",
+    causes: [
+      "Connections are opened and not closed.",
+      "An attack.",
+      "More agents behind one address than expected.",
+    ],
     mend: [
+      "`tunnel conn list` shows connections; `ss -tnp` shows programs.",
       "See `tunnel_server_limits_reached_total` for which limit it is.",
     ],
     see: "security.md",
@@ -152,18 +146,34 @@ export const LINKS = {
   },
   TUN416: {
     slug: "server-draining",
-    title: "The server is stopping",
-    means: "It takes nothing new, and finishes what runs.",
-    causes: ["A restart or an upgrade."],
-    mend: ["Try again, or give several servers."],
+    title: "The server does not want this now",
+    means: "It stops and takes nothing new, or it has this agent already. " +
+      "Agents try other servers.",
+    causes: [
+      "A restart or an upgrade.",
+      "A load balancer chose the same server again.",
+    ],
+    mend: [
+      "Nothing, if the agent is linked soon after.",
+      "Give several servers.",
+    ],
     see: "operations.md",
   },
   TUN417: {
     slug: "protocol-fault",
     title: "A peer does not keep to the protocol",
-    means: "The connection was ended. Others are not touched.",
-    causes: ["A program that is not ours, or a middlebox that changes bytes."],
-    mend: ["Look what is at that address."],
+    means:
+      "The connection was ended; others are not touched. Where many from " +
+      "one address do so, one connection a second is let in from there " +
+      "until they stop.",
+    causes: [
+      "A program that is not ours, or a middlebox that changes bytes.",
+      "An attack, or a scanner.",
+    ],
+    mend: [
+      "Look what is at that address; see " +
+      "`tunnel_server_peer_faults_total`.",
+    ],
     see: "security.md",
   },
   TUN418: {

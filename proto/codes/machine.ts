@@ -16,18 +16,6 @@ export const MACHINE = {
     mend: ["`ss -ltnp` shows who listens; change the flag in the line."],
     see: "operations.md",
   },
-  TUN902: {
-    slug: "port-forbidden",
-    title: "This user may not listen there",
-    means:
-      "Ports below 1024 need a privilege; sockets need a folder that can " +
-      "be written.",
-    causes: ["The program does not run as root."],
-    mend: [
-      "`AmbientCapabilities=CAP_NET_BIND_SERVICE` in the unit, or a higher port.",
-    ],
-    see: "operations.md",
-  },
   TUN903: {
     slug: "address-not-here",
     title: "This machine does not have that address",
@@ -39,83 +27,92 @@ export const MACHINE = {
   TUN904: {
     slug: "listen-failed",
     title: "A port or socket could not be opened",
-    means: "The sentence has the system's words.",
-    causes: ["See the sentence."],
-    mend: ["Change the flag that the line names."],
+    means: "The sentence has the system's words. A service's port is tried " +
+      "again.",
+    causes: [
+      "Ports below 1024 need a privilege; sockets need a folder that can " +
+      "be written.",
+      "Another program listens there.",
+    ],
+    mend: [
+      "Change the flag that the line names; `ss -lntup` shows who " +
+      "listens.",
+      "`AmbientCapabilities=CAP_NET_BIND_SERVICE` in the unit, or a " +
+      "higher port.",
+    ],
     see: "operations.md",
   },
   TUN905: {
     slug: "file-unkept",
     title: "A file that is kept across restarts cannot be written",
-    means: "The program works; after a restart it has to learn it again.",
-    causes: ["A full disk.", "The owner or mode of the state directory."],
-    mend: ["Put right what the line names."],
+    means:
+      "The program works with what is in its memory. After a restart that " +
+      "is gone: a node whose key is unwritten must join again, one " +
+      "without the new CAs is locked out when the old ones retire, and " +
+      "announcements have to come again.",
+    causes: [
+      "A full disk, or a read-only file system.",
+      "The owner or mode of the state directory.",
+      "The state cannot be written now: see its own lines.",
+    ],
+    mend: ["Put right what the line names; it is tried again."],
     see: "operations.md",
   },
   TUN906: {
     slug: "kept-file-unusable",
     title: "A file that was kept across restarts cannot be used",
-    means: "The program starts as if it were not there.",
-    causes: ["The file is damaged, or of a newer version."],
-    mend: ["Nothing; it is written anew."],
+    means: "The program makes it anew, asks for a new certificate, or starts " +
+      "as if the file were not there.",
+    causes: [
+      "The file is damaged, is missing, or is of a newer version.",
+      "The agent's name or addresses have changed.",
+    ],
+    mend: ["Nothing; but find out which person or program changed it."],
     see: "operations.md",
   },
   TUN907: {
     slug: "slip",
     title: "An error in our own code",
     means: "One connection, stream or task was ended; all else goes on. The " +
-      "line has a stack.",
+      "log has a stack.",
     causes: ["A slip in our code."],
     mend: ["`tunnel support-bundle`, and report it."],
     see: "operations.md",
   },
   TUN908: {
     slug: "worker-ended",
-    title: "A worker process has ended",
-    means: "The connections that it carried are lost; another takes its place.",
-    causes: ["The system killed it: out of memory?", "A slip in our code."],
-    mend: ["`dmesg | grep -i oom`; see the lines before."],
-    see: "operations.md",
-  },
-  TUN909: {
-    slug: "worker-silent",
-    title: "A worker process does not answer",
-    means: "Others accept in its place until it answers again.",
-    causes: ["An overloaded machine.", "A stopped process."],
-    mend: ["`top`; see whether it comes back."],
-    see: "operations.md",
-  },
-  TUN910: {
-    slug: "worker-back",
-    title: "A worker answers again",
-    means: "It accepts again.",
-    causes: ["The machine has time again."],
-    mend: ["Nothing."],
-    see: "operations.md",
-  },
-  TUN911: {
-    slug: "parent-ended",
-    title: "The parent process has ended",
+    title: "A worker process has ended or does not answer",
     means:
-      "This worker accepts nobody any more, and ends with what it carries.",
-    causes: ["Somebody killed the parent only."],
-    mend: ["Start the program again."],
-    see: "operations.md",
-  },
-  TUN912: {
-    slug: "no-takeover",
-    title: "No other process can take over from this one",
-    means: "The program works; an upgrade would drop connections.",
-    causes: ["The socket for it cannot be opened."],
-    mend: ["Put right what the line names."],
+      "The connections of one that ended are lost, and another takes its " +
+      "place; others accept in the place of one that is silent. Workers " +
+      "whose parent has ended accept nothing more.",
+    causes: [
+      "The system killed it: out of memory?",
+      "An overloaded machine, or a stopped process.",
+      "A slip in our code.",
+    ],
+    mend: [
+      "`dmesg | grep -i oom`; see the lines before.",
+      "Start the program again if its parent has ended.",
+    ],
     see: "operations.md",
   },
   TUN913: {
     slug: "upgrade-failed",
     title: "The new process did not take over",
-    means: "The old one goes on; nothing is lost.",
-    causes: ["The new file or its flags do not work.", "It took too long."],
-    mend: ["Start the new one by hand to see what it says."],
+    means:
+      "The old one goes on; nothing is lost. Or there is no process here " +
+      "that can be replaced.",
+    causes: [
+      "The new file or its flags do not work.",
+      "It took too long.",
+      "The process runs elsewhere, as another user, or could not open the " +
+      "socket for it.",
+    ],
+    mend: [
+      "Start the new one by hand to see what it says.",
+      "Give the same `--state-dir`, and run as its user.",
+    ],
     see: "operations.md",
   },
   TUN914: {
@@ -140,14 +137,6 @@ export const MACHINE = {
     means: "Certificates seem expired or not yet valid.",
     causes: ["No time service.", "A machine that was suspended."],
     mend: ["`timedatectl set-ntp true`."],
-    see: "operations.md",
-  },
-  TUN917: {
-    slug: "process-unusable",
-    title: "The running process cannot be replaced",
-    means: "There is none, or it is not ours to replace.",
-    causes: ["It runs elsewhere or as another user."],
-    mend: ["Give the same `--state-dir`, and run as its user."],
     see: "operations.md",
   },
   TUN918: {

@@ -10,8 +10,9 @@ import type { Area } from "./problem.ts";
 export const POLICY = {
   TUN601: {
     slug: "server-rule-denies",
-    title: "A rule of the server's policy denies the dial",
-    means: "The sentence names the rule.",
+    title: "A rule denies the dial",
+    means: "The sentence names the rule, and whether the server's policy or " +
+      "the agent has it.",
     causes: ["The policy wants it so."],
     mend: ["`tunnel policy test --as NAME HOST:PORT` shows what decides."],
     see: "policy.md",
@@ -43,45 +44,18 @@ export const POLICY = {
     mend: ["Add an `--allow` rule for it on the node."],
     see: "policy.md",
   },
-  TUN605: {
-    slug: "policy-wrong",
-    title: "The policy file cannot be used",
-    means: "At the start the server ends; later the old policy stays in use.",
-    causes: ["A typing error.", "It cannot be read."],
-    mend: ["`tunnel config check --kind policy FILE`."],
-    see: "policy.md",
-  },
   TUN606: {
     slug: "audit-unwritable",
     title: "The audit log, or the access log, cannot be written",
-    means: "Connections go on; lines wait in memory, and what finds no room " +
-      "is dropped.",
+    means:
+      "Connections go on; lines wait in memory, and what finds no room is " +
+      "dropped. A log that cannot be put aside grows on; at the end of " +
+      "the program its last lines are missing.",
     causes: ["A full disk.", "Its folder is gone, or not ours."],
-    mend: ["Make room; it is tried again by itself."],
-    see: "policy.md",
-  },
-  TUN607: {
-    slug: "audit-incomplete",
-    title: "The audit log, or the access log, ends without its last lines",
-    means: "The program ended before they could be written.",
-    causes: ["A full disk at the end."],
-    mend: ["Note the gap; make room before the next start."],
-    see: "policy.md",
-  },
-  TUN608: {
-    slug: "audit-unrotated",
-    title: "A full audit or access log cannot be put aside",
-    means: "It grows on, beyond its limit.",
-    causes: ["The folder cannot be written."],
-    mend: ["Put right the folder's owner and mode."],
-    see: "policy.md",
-  },
-  TUN609: {
-    slug: "audit-written-again",
-    title: "The audit log, or the access log, can be written again",
-    means: "The line says how many entries were dropped meanwhile.",
-    causes: ["Room was made."],
-    mend: ["Nothing."],
+    mend: [
+      "Make room, or put right owner and mode; it is tried again by " +
+      "itself.",
+    ],
     see: "policy.md",
   },
   TUN610: {
@@ -90,22 +64,6 @@ export const POLICY = {
     means: "The policy, or a limit, does not let the node offer it.",
     causes: ["No entry of `offers` in the policy names node and service."],
     mend: ["Add it to the policy, or remove `--announce` on the node."],
-    see: "policy.md",
-  },
-  TUN611: {
-    slug: "rule-wrong",
-    title: "A rule cannot be read",
-    means: "`--allow` or `--deny` has a text that is no rule.",
-    causes: ["A typing error.", "A mask that is not one."],
-    mend: ["The sentence shows the form; `tunnel help agent` has examples."],
-    see: "policy.md",
-  },
-  TUN613: {
-    slug: "dial-forbidden",
-    title: "The dial is forbidden",
-    means: "The server or the agent refuses it by a rule.",
-    causes: ["See the sentence."],
-    mend: ["`tunnel policy test --as NAME HOST:PORT`."],
     see: "policy.md",
   },
 } as const satisfies Area;

@@ -2,7 +2,8 @@
  * What is told of a problem that has a code.
  *
  * A code stays what it is for ever: scripts and tickets name it. A row may get
- * better words; a code that is no longer used goes to `RETIRED` in `codes.ts`.
+ * better words; a code that is no longer used goes to `retired.ts`,
+ * with the code that says the same now.
  *
  * @module
  */

@@ -48,43 +48,29 @@ export const SERVERS = {
     mend: ["See the line; `tunnel status` lists the servers."],
     see: "operations.md",
   },
-  TUN806: {
-    slug: "lease-unpublished",
-    title: "The server's lease cannot be written or removed",
-    means: "Agents learn late how many servers there are.",
-    causes: ["The API server is away or forbids it."],
-    mend: ["`kubectl auth can-i create leases` as the server's account."],
-    see: "kubernetes.md",
-  },
-  TUN807: {
-    slug: "debug-token",
-    title: "The token of the debug paths cannot be kept",
-    means: "Nobody is shown `/debug/*`, or a new token was made.",
-    causes: ["The state directory cannot be written."],
-    mend: ["Put right what the line names."],
-    see: "operations.md",
-  },
-  TUN808: {
-    slug: "service-discovery",
-    title: "The cluster does not say where the servers are",
-    means: "An agent looks again for each link.",
-    causes: ["The API server is away or forbids the request."],
-    mend: ["`kubectl auth can-i get services` as the agent's account."],
-    see: "kubernetes.md",
-  },
   TUN809: {
     slug: "kubernetes-failed",
     title: "The Kubernetes API server cannot be asked",
-    means: "The request failed; the sentence has its answer.",
+    means:
+      "A request for leases, services, certificates or tokens failed; the " +
+      "sentence has its answer, and it is tried again.",
     causes: ["It is away.", "The account may not do that."],
-    mend: ["`kubectl auth can-i --list` as the account."],
+    mend: [
+      "`kubectl auth can-i --list` as the account of the server or agent.",
+    ],
     see: "kubernetes.md",
   },
   TUN810: {
     slug: "etcd-failed",
     title: "etcd cannot be asked",
-    means: "The request failed; the sentence has its answer.",
-    causes: ["It is away.", "User, password or certificate."],
+    means:
+      "The request failed; the sentence has its answer. A service that is " +
+      "to be registered is tried again.",
+    causes: [
+      "It is away.",
+      "User, password or certificate.",
+      "It forbids the key.",
+    ],
     mend: ["`etcdctl endpoint health` with the same files."],
     see: "etcd.md",
   },

@@ -35,9 +35,14 @@ export const TLS = {
   },
   TUN203: {
     slug: "certificate-unusable",
-    title: "A certificate or key file cannot be used",
-    means: "A file is not there, is not PEM, or holds something else.",
-    causes: ["A wrong path.", "Key and certificate are swapped."],
+    title: "A certificate or key file cannot be used, or is odd",
+    means: "A file is not there, is not PEM, or holds something else. A " +
+      "certificate that is only odd is used as it is.",
+    causes: [
+      "A wrong path.",
+      "Key and certificate are swapped.",
+      "A chain that is not complete, or has others' certificates.",
+    ],
     mend: ["`openssl x509 -in FILE -noout -text` shows a certificate."],
     see: "operations.md",
   },
@@ -149,14 +154,6 @@ export const TLS = {
     mend: ["Issue one with the usage that the line names."],
     see: "operations.md",
   },
-  TUN214: {
-    slug: "certificate-odd",
-    title: "A certificate works, and something about it is odd",
-    means: "The file is used as it is. The line says what was seen.",
-    causes: ["A chain that is not complete, or has others' certificates."],
-    mend: ["Put right what the line names."],
-    see: "operations.md",
-  },
   TUN215: {
     slug: "certificate-missing-at-peer",
     title: "A certificate is wanted, and none was shown",
@@ -164,14 +161,5 @@ export const TLS = {
     causes: ["`--agent-cert` or `--client-cert` was not given."],
     mend: ["Give certificate and key, or join the node first."],
     see: "identity.md",
-  },
-  TUN216: {
-    slug: "tls-option",
-    title: "A TLS setting cannot be used",
-    means: "A version or cipher suite is not known, or the machine's OpenSSL " +
-      "does not have it.",
-    causes: ["A name of another library."],
-    mend: ["The line names those that can be used."],
-    see: "flags.md",
   },
 } as const satisfies Area;

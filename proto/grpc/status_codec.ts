@@ -5,7 +5,7 @@
  * @module
  */
 
-import { isCode } from "../codes/codes.ts";
+import { knownCode } from "../codes/codes.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import { type Status, StatusCode } from "./status.ts";
 
@@ -40,11 +40,11 @@ export function readStatus(fields: readonly HeaderField[]): Status | undefined {
   const message = decodeStatusMessage(fieldValue(fields, "grpc-message") ?? "");
   const code = /^[0-9]{1,3}$/.test(text) ? Number(text) : -1;
   if (CODES.has(code)) {
-    const tunnelCode = fieldValue(fields, CODE_FIELD) ?? "";
+    const tunnelCode = knownCode(fieldValue(fields, CODE_FIELD) ?? "");
     return {
       code: code as StatusCode,
       message,
-      ...(isCode(tunnelCode) ? { tunnelCode } : {}),
+      ...(tunnelCode === undefined ? {} : { tunnelCode }),
     };
   }
   const quoted = JSON.stringify(text);

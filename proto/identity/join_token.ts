@@ -30,7 +30,7 @@ export interface JoinToken {
 /** Thrown for texts that are no token. Does not repeat the text. */
 export class JoinTokenError extends Error {
   override readonly name = "JoinTokenError";
-  readonly tunnelCode: Code = "TUN301";
+  readonly tunnelCode: Code = "TUN302";
 }
 
 /** @throws {JoinTokenError} It names the part that is wrong. */

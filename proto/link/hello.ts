@@ -30,7 +30,7 @@ export class LinkError extends Error {
 
 /** The agent wants no link to this server: it has all that it can use. */
 export class LinkDeclinedError extends LinkError {
-  override readonly tunnelCode: Code = "TUN405";
+  override readonly tunnelCode: Code = "TUN416";
 }
 
 /** The server will not have this agent as it is: a person must change that. */
@@ -38,7 +38,7 @@ export class LinkRefusedError extends LinkError {
   /** @param tunnelCode Of the server's refusal, where it gave one. */
   constructor(
     message: string,
-    override readonly tunnelCode: Code = "TUN404",
+    override readonly tunnelCode: Code = "TUN320",
   ) {
     super(message);
   }

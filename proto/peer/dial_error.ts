@@ -53,10 +53,10 @@ const REASON_CODES: Readonly<Record<DialFailureReason, Code>> = {
   endpoint: "TUN506",
   timeout: "TUN502",
   cancelled: "TUN509",
-  "link-lost": "TUN510",
-  "dial-closed": "TUN511",
+  "link-lost": "TUN403",
+  "dial-closed": "TUN403",
   "no-agent": "TUN501",
-  refused: "TUN613",
+  refused: "TUN601",
 };
 
 /**

@@ -7,7 +7,7 @@
  * @module
  */
 
-import { type Code, isCode } from "../codes/codes.ts";
+import { type Code, knownCode } from "../codes/codes.ts";
 import type { Metadata } from "../grpc/metadata.ts";
 import type { DialFailureReason } from "./dial_error.ts";
 
@@ -34,7 +34,7 @@ export function dialFailureOf(
 
 /** The code that a peer gave, if it is one that is known here. */
 export function codeNamed(text: string | undefined): Code | undefined {
-  return text !== undefined && isCode(text) ? text : undefined;
+  return text === undefined ? undefined : knownCode(text);
 }
 
 /**
@@ -48,7 +48,7 @@ const WORDS: readonly (readonly [RegExp, Code])[] = [
   [/no route to host|network is unreachable/, "TUN504"],
   [/no such host|server misbehaving/, "TUN505"],
   [/too many open files/, "TUN513"],
-  [/unknown network|missing port in address/, "TUN514"],
+  [/unknown network|missing port in address/, "TUN101"],
   [/^Cannot dial .*: refused by the agent's rule /s, "TUN603"],
   [/^Cannot dial .*: refused, no rule of the agent /s, "TUN604"],
 ];

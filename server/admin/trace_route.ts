@@ -83,7 +83,7 @@ function questionIn(body: unknown): TraceQuestion {
     [target, node, as].every(isText) && /^[\x21-\x7e]+:\d{1,5}$/.test(target);
   if (!isWhole) {
     throw new AdminFailure(400, {
-      code: "TUN514",
+      code: "TUN101",
       message: "Cannot trace: wanted { target: HOST:PORT, node?, as? }",
     });
   }

@@ -136,7 +136,7 @@ export class ServerLimiter {
       `peers from ${source} break rules: one connection a second is let in ` +
         `from there until they stop${others}; see ` +
         "tunnel_server_peer_faults_total",
-      { code: "TUN408" },
+      { code: "TUN417" },
     );
   }
 

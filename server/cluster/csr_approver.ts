@@ -112,7 +112,7 @@ export class CsrApprover {
         observer.warn(
           `cannot follow CertificateSigningRequests: ${error.message}; ` +
             `trying again in ${Math.round(retryMs)} ms`,
-          "TUN323",
+          "TUN809",
         ),
     });
   }
@@ -184,7 +184,7 @@ export class CsrApprover {
     observer.warn(
       `cannot decide about CertificateSigningRequest ${name}: ` +
         `${error.message}; trying again in ${Math.round(retryMs)} ms`,
-      "TUN323",
+      "TUN809",
     );
     this.#retryTimer = timers.after(retryMs, () => {
       this.#retryTimer = undefined;
@@ -276,7 +276,7 @@ export class CsrApprover {
     } else if (decision.kind === "wait") {
       observer.decided("waiting");
       if (this.#waiting.has(name!)) return;
-      observer.warn(`${what} has to wait: ${decision.why}`, "TUN323");
+      observer.warn(`${what} has to wait: ${decision.why}`, "TUN809");
     } else if (decision.kind === "deny") {
       observer.decided("denied");
       observer.warn(`denied ${what}: ${decision.why}`, "TUN324");

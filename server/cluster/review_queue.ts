@@ -38,7 +38,7 @@ type Standing = typeof STANDINGS[number];
 /** More wait for the API server than may. */
 export class TooManyReviewsError extends Error {
   override readonly name = "TooManyReviewsError";
-  readonly tunnelCode: Code = "TUN326";
+  readonly tunnelCode: Code = "TUN809";
 }
 
 interface Waiting {

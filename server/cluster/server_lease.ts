@@ -139,7 +139,7 @@ export class ServerLease {
       if (isOver) return;
       this.options.observer.warn(
         `the server's lease stays until it expires: ${error.message}`,
-        "TUN806",
+        "TUN809",
       );
     }
   }
@@ -170,7 +170,7 @@ export class ServerLease {
       const { message } = worldly("task", error, isKubernetesTrouble);
       // Once for a row of failures: the next one is due in 15 s.
       if (!this.#hasFailed) {
-        this.options.observer.warn(`cannot ${what}: ${message}`, "TUN806");
+        this.options.observer.warn(`cannot ${what}: ${message}`, "TUN809");
       }
       this.#hasFailed = true;
     }

@@ -106,7 +106,7 @@ async function authenticate(
     observer.reviewed("unavailable");
     observer.warn(
       `cannot have an agent's token reviewed: ${error.message}`,
-      "TUN326",
+      "TUN809",
     );
     return refuse(
       "Cannot check this agent's token: the server cannot ask the Kubernetes " +

@@ -165,7 +165,7 @@ export class PeerFrontend {
         `Cannot take this dial: server ${serverId} has ${load} connections ` +
           "here, and no server may have more",
         undefined,
-        "TUN512",
+        "TUN409",
       );
     }
     this.#load.set(serverId, load + 1);

@@ -144,7 +144,7 @@ export class PeerServer {
         `Cannot forward this dial: server ${this.name} carries ` +
           `${this.#load} connections of ours, and no more are sent there`,
         "unprocessed",
-        "TUN512",
+        "TUN409",
       );
     }
     this.#load++;

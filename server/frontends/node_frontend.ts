@@ -140,7 +140,7 @@ export class NodeFrontend {
       dialing,
       () =>
         answer.failed(
-          new DialError("endpoint", INTERNAL_ERROR, undefined, "TUN517"),
+          new DialError("endpoint", INTERNAL_ERROR, undefined, "TUN907"),
         ),
     );
     return {
@@ -189,7 +189,7 @@ export class NodeFrontend {
         `Cannot dial ${target.address}: ${calls.node} has ${load} ` +
           "connections, and no node may have more",
         undefined,
-        "TUN512",
+        "TUN409",
       );
       return this.#fail(calls, error, answer);
     }
@@ -247,7 +247,7 @@ export class NodeFrontend {
         `Cannot dial ${address}: no endpoint that is there has this virtual ` +
           "address",
         undefined,
-        "TUN518",
+        "TUN521",
       );
     }
     const { agent } = found;

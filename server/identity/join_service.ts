@@ -200,7 +200,7 @@ export class JoinService {
         if (refusal.code !== StatusCode.RESOURCE_EXHAUSTED) {
           this.#attempts.refused(remoteAddress);
           log.event(`${name} refused: ${refusal.message}`, {
-            code: tunnelCodeOf(refusal) ?? "TUN329",
+            code: tunnelCodeOf(refusal) ?? "TUN320",
             from: remoteAddress,
             status: statusName(refusal.code),
           }, lineKey(`${name} of ${remoteAddress}: ${refusal.message}`));

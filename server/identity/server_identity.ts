@@ -265,7 +265,7 @@ export class ServerIdentity {
       this.#log.warn(
         `Cannot keep for \`tunnel node list\` that ${record.node} is linked ` +
           `twice: ${error.message}`,
-        { code: "TUN330" },
+        { code: "TUN905" },
       )
     );
   }

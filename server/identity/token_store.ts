@@ -98,8 +98,8 @@ export class TokenRefusal extends Error {
 
 const REFUSAL_CODES: Readonly<Record<TokenRefusal["reason"], Code>> = {
   unknown: "TUN302",
-  expired: "TUN303",
-  "used-up": "TUN304",
+  expired: "TUN302",
+  "used-up": "TUN302",
   "other-node": "TUN305",
 };
 

@@ -142,7 +142,7 @@ export const POLICY_BYTES_MAX = 1024 * 1024;
 /** One sentence that names the file, the place in it and the remedy. */
 export class PolicyError extends FileError {
   override readonly name = "PolicyError";
-  override readonly tunnelCode: Code = "TUN605";
+  override readonly tunnelCode: Code = "TUN124";
 }
 
 /**

@@ -418,7 +418,7 @@ function warnings(): StatusAnswer["warnings"] {
       since: ago(86_400),
     },
     {
-      ...{ code: "TUN704", severity: "warning" },
+      ...{ code: "TUN124", severity: "warning" },
       message: "Source etcd is not in sync since 14 min: no endpoint " +
         "answers; services of it are as they were then",
       since: ago(14 * 60),

@@ -328,7 +328,7 @@ export async function identityFaults(
       what: "the certificate's file is empty",
       source: "daily use: a disk that was full",
       args: ["agent", `--state-dir=${emptied}`],
-      code: "TUN316",
+      code: "TUN906",
       hop: "state",
       remedy: /rm .*cert\.pem/,
     },
@@ -396,9 +396,9 @@ export async function tokenFaults(
   });
   const wrong = `${stage.token.slice(0, -4)}AAAA`;
   return [
-    fault("the token was used", join(used, "late"), "TUN304", "token"),
+    fault("the token was used", join(used, "late"), "TUN302", "token"),
     fault("the token is for others", join(narrow, "shop"), "TUN305", "token"),
-    fault("the token has expired", join(brief, "late"), "TUN303", "token"),
+    fault("the token has expired", join(brief, "late"), "TUN302", "token"),
     fault("the token was mistyped", join(wrong, "late"), "TUN302", "token"),
     fault(
       "the token is another server's",

@@ -29,7 +29,7 @@ Deno.test("a token that doctor has looked at is as good as before", async () => 
       `--join=${token}`,
       "--node=first",
     ],
-    ...{ code: "TUN304", hop: "", remedy: /$/ },
+    ...{ code: "TUN302", hop: "", remedy: /$/ },
   }, home);
   assertEquals([diagnosis.exit, diagnosis.fault], [0, undefined]);
   await stage.agent("first", `--join=${token}`);

@@ -74,7 +74,7 @@ export class KubernetesIdentity implements LinkIdentity {
               .join(", "),
           }),
         warn: (message) =>
-          log.warn(message, { code: "TUN808" }, lineKey(message)),
+          log.warn(message, { code: "TUN809" }, lineKey(message)),
       },
     });
   }
@@ -222,6 +222,6 @@ function observerOf(log: Log): CsrObserver {
         { code: "TUN315" },
         reason,
       ),
-    warn: (message) => log.warn(message, { code: "TUN325" }, lineKey(message)),
+    warn: (message) => log.warn(message, { code: "TUN906" }, lineKey(message)),
   };
 }

@@ -170,7 +170,7 @@ export class ServiceListener {
     if (this.#opened?.listener !== listener) return;
     const { log, name, timers } = this.options;
     const problem = `${listener.address} is heard no more: ${why}`;
-    log.warn(`${name}: ${problem}; opening it again`, { code: "TUN712" });
+    log.warn(`${name}: ${problem}; opening it again`, { code: "TUN904" });
     this.#closeOpened();
     if (this.#wanted === undefined) return;
     this.#attempt++;
@@ -197,7 +197,7 @@ export class ServiceListener {
         ? ""
         : `, and serving on ${this.#opened.listener.address} until then`;
       log.warn(`${name}: ${problem}; trying again${meanwhile}`, {
-        code: "TUN712",
+        code: "TUN904",
       });
     }
     this.#problem = problem;

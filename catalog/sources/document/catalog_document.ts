@@ -39,7 +39,7 @@ const PROBLEMS_NAMED_MAX = 5;
 /** A document that cannot be used; the message is for people. */
 export class CatalogDocumentError extends Error {
   override readonly name = "CatalogDocumentError";
-  readonly tunnelCode: Code = "TUN704";
+  readonly tunnelCode: Code = "TUN124";
 }
 
 /** What a document says. */

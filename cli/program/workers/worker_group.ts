@@ -397,13 +397,13 @@ export class WorkerGroup implements Replaceable {
     unawaited("task", worker.look());
     if (place.isSilent === wasSilent) return;
     if (wasSilent) {
-      log.warn(`worker ${worker.index} answers again`, { code: "TUN910" });
+      log.warn(`worker ${worker.index} answers again`, { code: "TUN407" });
       return this.#release(place);
     }
     log.error(
       `worker ${worker.index} (process ${worker.pid}) does not answer: ` +
         "others accept in its place",
-      { code: "TUN909", worker: worker.index },
+      { code: "TUN908", worker: worker.index },
     );
     this.#help(place, worker.socketsOf("tcp"));
   }

@@ -216,7 +216,7 @@ class Worker {
     this.log.error(
       "the parent process has ended: this worker accepts nobody any more, " +
         "and ends when what it carries has ended",
-      { code: "TUN911" },
+      { code: "TUN908" },
     );
     this.#store.handOver();
     guarded("task", () => running.handedOver(Deno.ppid));

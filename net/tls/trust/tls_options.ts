@@ -66,7 +66,7 @@ const GO_ONLY_SUITE =
 /** A version or suite that cannot be had. */
 export class TlsOptionError extends Error {
   override readonly name = "TlsOptionError";
-  readonly tunnelCode: Code = "TUN216";
+  readonly tunnelCode: Code = "TUN101";
 }
 
 /**

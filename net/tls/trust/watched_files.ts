@@ -55,7 +55,7 @@ export class WatchedFiles {
   ): Credentials {
     const credentials = Credentials.load(files, renewal);
     for (const warning of credentials.warnings) {
-      this.#log.warn(warning, { code: "TUN214" });
+      this.#log.warn(warning, { code: "TUN203" });
     }
     this.#reloads.add(new CredentialSource(kind, credentials));
     credentials.onChange(() => this.#expiry.check());

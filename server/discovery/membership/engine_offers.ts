@@ -156,7 +156,7 @@ export class EngineOffers implements PeerOffers, MemberMemory {
     this.#problem = message;
     this.options.log.warn(
       `${message}; agents of other servers stay as they were`,
-      { code: "TUN710" },
+      { code: "TUN905" },
     );
   }
 }

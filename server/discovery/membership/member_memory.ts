@@ -147,7 +147,7 @@ export class MemberFiles implements SharedMemory {
 
   #warn(what: string, error: unknown): void {
     const line = `${what}: ${systemProblem(error)}; agents announce it again`;
-    if (line !== this.#warned) this.log.warn(line, { code: "TUN710" });
+    if (line !== this.#warned) this.log.warn(line, { code: "TUN905" });
     this.#warned = line;
   }
 }

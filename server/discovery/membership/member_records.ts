@@ -164,7 +164,7 @@ export class MemberRecords implements SharedMemory {
       error instanceof SyntaxError || error instanceof Error;
     if (!isKnown) throw error;
     const line = `Cannot ${what}: ${error.message}; agents announce it again`;
-    if (line !== this.#warned) this.log.warn(line, { code: "TUN710" });
+    if (line !== this.#warned) this.log.warn(line, { code: "TUN905" });
     this.#warned = line;
   }
 }

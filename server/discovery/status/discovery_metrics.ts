@@ -201,7 +201,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
     this.log.warn(
       "a discovery client asks for what is not served here and may wait for " +
         `it: ${JSON.stringify(typeUrl.slice(0, FOREIGN_TYPE_LENGTH_MAX))}`,
-      { code: "TUN705", client: subscriber!.name },
+      { code: "TUN708", client: subscriber!.name },
     );
   }
 
@@ -242,7 +242,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
       this.log.warn(
         `too many log lines about discovery of ${name}: more are omitted ` +
           "from now on, see `tunnel xds status`",
-        { code: "TUN707" },
+        { code: "TUN706" },
       );
     }
     return line === "one";

@@ -81,7 +81,7 @@ export class FleetRefusedError extends Error {
 /** What was waited for did not come about in time. */
 export class FleetTimeoutError extends Error {
   override readonly name = "FleetTimeoutError";
-  readonly tunnelCode: Code = "TUN718";
+  readonly tunnelCode: Code = "TUN119";
 }
 
 /** Answers that waiting does not change. */
