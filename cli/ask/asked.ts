@@ -13,6 +13,7 @@ import {
   type AskedProgram,
   askedProgram,
   LOCAL,
+  programAt,
 } from "../flags/admin_flags.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import type { CommandContext } from "../program/command.ts";
@@ -35,12 +36,7 @@ export function askedPrograms(
 ): readonly AskedProgram[] {
   if (isNamed(values, given)) return [askedProgram(values, given, context)];
   const local = PROGRAMS.map((program) =>
-    askedProgram(
-      { ...values, [program]: LOCAL },
-      // As if its flag had been given.
-      new Set([...given, program]),
-      context,
-    )
+    programAt(program, LOCAL, values, context)
   );
   const sockets = local.filter(({ address }) => address.kind === "unix");
   return sockets.length > 0 ? sockets : local;

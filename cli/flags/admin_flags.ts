@@ -161,10 +161,25 @@ export function askedProgram(
   const isUnnamed = rival.length === 0 &&
     ["state-dir", "token-file", "cert"].every((name) => !given.has(name));
   if (isUnnamed) refuseOnNode(sources.environment);
+  return programAt(program, values[program] ?? "", values, sources);
+}
+
+/**
+ * A program of that kind, whatever the flags name.
+ *
+ * @param text Where it is, as the program's flag takes it.
+ * @throws {UsageError}
+ */
+export function programAt(
+  program: AskedProgram["program"],
+  text: string,
+  values: Asked,
+  sources: Pick<FlagSources, "environment" | "readFile">,
+): AskedProgram {
   const asked: Named = {
     program,
     flag: `--${program}`,
-    text: values[program] ?? "",
+    text,
     directory: values["state-dir"] || stateDirectoryOf(program, sources),
   };
   return { program, address: addressOf(asked, values, sources) };

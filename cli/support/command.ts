@@ -11,7 +11,7 @@ import {
   systemProblem,
 } from "../../platform/files/file_error.ts";
 import { effectiveFlags } from "../flags/effective_flags.ts";
-import { ASKED_FLAGS, askedProgram, LOCAL } from "../flags/admin_flags.ts";
+import { ASKED_FLAGS, LOCAL, programAt } from "../flags/admin_flags.ts";
 import {
   booleanFlag,
   type FlagValues,
@@ -146,13 +146,8 @@ function programOf(
   commands: ReadonlyMap<string, Command>,
   context: CommandContext,
 ): BundledProgram {
-  const others = { server: "", agent: "", proxy: "" };
   const place = given.has(name) ? values[name] : LOCAL;
-  const asked = askedProgram(
-    { ...values, ...others, [name]: place },
-    new Set([name]),
-    context,
-  );
+  const asked = programAt(name, place, values, context);
   const stateDirectory = values["state-dir"] ||
     (name === "proxy"
       ? proxyStateDirectory(context.environment)

@@ -182,35 +182,74 @@ export function adminApi(
   const known = all.map((route) => ({ route, pattern: patternOf(route) }));
   return async (request, peer) => {
     const url = new URL(request.url);
-    let who: AdminWho | undefined;
-    let failure: AdminFailure | undefined;
-    try {
-      who = knownBy(options.who, request, peer);
+    const asked = await outcomeOf(() => knownBy(options.who, request, peer));
+    if (asked.kind !== "answered") return responseTo(asked);
+    const who = asked.answer;
+    const outcome = await outcomeOf(async () => {
       const { route, segment } = routeFor(known, request, url);
       mayUse(route, who);
       peer.mayTake?.(ANSWER_MS);
       const isAction = route.method === "POST";
       const body = isAction ? await jsonOf(request) : undefined;
       const { signal } = request;
-      const answer = await route.answer({ url, segment, body, who, signal });
+      return await route.answer({ url, segment, body, who, signal });
+    });
+    if (request.method === "POST") {
+      options.did?.({ who, path: url.pathname, ...auditOf(outcome) });
+    }
+    return responseTo(outcome);
+  };
+}
+
+/** What came of a request, or of a part of it. */
+type Outcome<Answer> =
+  | { readonly kind: "answered"; readonly answer: Answer }
+  | { readonly kind: "refused"; readonly failure: AdminFailure }
+  /** A slip of ours: whoever serves the port reports it. */
+  | { readonly kind: "failed"; readonly error: unknown };
+
+async function outcomeOf<Answer>(
+  act: () => Answer | Promise<Answer>,
+): Promise<Outcome<Answer>> {
+  try {
+    return { kind: "answered", answer: await act() };
+  } catch (error) {
+    return error instanceof AdminFailure
+      ? { kind: "refused", failure: error }
+      : { kind: "failed", error };
+  }
+}
+
+/** What the audit log says of it. */
+function auditOf(
+  outcome: Outcome<unknown>,
+): Pick<AdminAction, "status" | "problem"> {
+  switch (outcome.kind) {
+    case "answered":
+      return { status: 200 };
+    case "refused": {
+      const { status, message } = outcome.failure;
+      return { status, problem: message };
+    }
+    case "failed":
+      return { status: 500, problem: INTERNAL_ERROR };
+  }
+}
+
+/** @throws What was a slip of ours. */
+function responseTo(outcome: Outcome<unknown>): Response {
+  switch (outcome.kind) {
+    case "answered": {
+      const { answer } = outcome;
       return answer instanceof Response
         ? answer
         : new Response(jsonAnswer(answer).body, { headers: HEADERS });
-    } catch (error) {
-      failure = error instanceof AdminFailure ? error : OURS;
-      if (failure === OURS) throw error;
-      return failureAnswer(failure);
-    } finally {
-      if (request.method === "POST" && who !== undefined) {
-        options.did?.({
-          who,
-          path: url.pathname,
-          status: failure?.status ?? 200,
-          ...(failure && { problem: failure.message }),
-        });
-      }
     }
-  };
+    case "refused":
+      return failureAnswer(outcome.failure);
+    case "failed":
+      throw outcome.error;
+  }
 }
 
 /** What there is to ask, and to do. */
@@ -242,8 +281,6 @@ const HEADERS = {
  * nodes over a slow line.
  */
 const ANSWER_MS = 20_000;
-
-const OURS = new AdminFailure(500, { message: INTERNAL_ERROR });
 
 interface KnownRoute {
   readonly route: AdminRoute;

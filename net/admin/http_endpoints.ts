@@ -6,7 +6,7 @@
  */
 
 import { ADMIN_API } from "../../proto/admin/api.ts";
-import type { HttpHandler } from "./http_port.ts";
+import type { HttpHandler, HttpPeer } from "./http_port.ts";
 import { jsonPieces, slicedText } from "./sliced_text.ts";
 import {
   type MetricRegistry,
@@ -36,7 +36,7 @@ export interface HealthOptions {
 }
 
 /** Answers one request. */
-export type HttpRouter = (request: Request) => Response;
+export type HttpRouter = (request: Request, peer?: HttpPeer) => Response;
 
 /**
  * @param api Answers what is below `/v1`.
@@ -91,21 +91,8 @@ export function adminHandler(
 
 /** Answers by path. */
 export type Routes = Readonly<
-  Record<string, (url: URL, request: Request) => Response>
+  Record<string, (url: URL, request: Request, peer?: HttpPeer) => Response>
 >;
-
-/** `routes`, where `refuse` has nothing against a request. */
-export function guardedRoutes(
-  routes: Routes,
-  refuse: (request: Request) => Response | undefined,
-): Routes {
-  return Object.fromEntries(
-    Object.entries(routes).map(([path, route]) => [
-      path,
-      (url: URL, request: Request) => refuse(request) ?? route(url, request),
-    ]),
-  );
-}
 
 function healthRoutes(options: HealthOptions): Routes {
   return {
@@ -125,7 +112,7 @@ const PROFILE_ROUTES: Routes = {
 };
 
 function router(routes: Routes): HttpRouter {
-  return (request) => {
+  return (request, peer) => {
     const url = new URL(request.url);
     const route = Object.hasOwn(routes, url.pathname)
       ? routes[url.pathname]
@@ -134,7 +121,7 @@ function router(routes: Routes): HttpRouter {
     if (request.method !== "GET" && request.method !== "HEAD") {
       return plain(405, "only GET and HEAD are answered here\n");
     }
-    return route(url, request);
+    return route(url, request, peer);
   };
 }
 

@@ -51,14 +51,6 @@ export const WATCHERS_MAX = 32;
 /** A watcher that takes nothing for so long is gone, or will never be back. */
 export const WATCHER_STILL_MS = 60_000;
 
-const LONG_ANSWERS = new WeakMap<Response, number>();
-
-/** An answer that takes so much longer than others may. */
-export function longAnswer(response: Response, extraMs: number): Response {
-  LONG_ANSWERS.set(response, extraMs);
-  return response;
-}
-
 /** The other end, as far as its connection says who it is. */
 export interface HttpPeer
   extends Pick<Stream, "remoteAddress" | "identity" | "peerCredentials"> {
@@ -228,8 +220,6 @@ class Exchange {
     const response = request instanceof MessageError
       ? plain(request.status, `${request.message}\n`)
       : this.#checked(await this.events.answer(request, this.#peer));
-    const extraMs = LONG_ANSWERS.get(response);
-    if (extraMs !== undefined) this.#endWithin(HTTP_DEADLINE_MS + extraMs);
     const accepted = head?.fields.list("accept-encoding") ?? [];
     const pieces = answerPieces(response, {
       hasBody: head?.method !== "HEAD",

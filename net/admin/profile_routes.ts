@@ -9,7 +9,7 @@
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { type CpuProfile, Profiler } from "../../platform/process/profiler.ts";
 import { plain, type Routes } from "./http_endpoints.ts";
-import { longAnswer } from "./http_port.ts";
+import type { HttpPeer } from "./http_port.ts";
 import { jsonPieces, slicedText } from "./sliced_text.ts";
 
 /** As Go's pprof. */
@@ -27,12 +27,19 @@ export function profileRoutes(profiler: Profiler = new Profiler()): Routes {
   return {
     "/debug/pprof": index,
     "/debug/pprof/": index,
-    "/debug/pprof/profile": (url, { method }) => cpu(profiler, url, method),
-    "/debug/pprof/heap": (_url, { method }) => heap(profiler, method),
+    "/debug/pprof/profile": (url, { method }, peer) =>
+      cpu(profiler, url, method, peer),
+    "/debug/pprof/heap": (_url, { method }, peer) =>
+      heap(profiler, method, peer),
   };
 }
 
-function cpu(profiler: Profiler, url: URL, method: string): Response {
+function cpu(
+  profiler: Profiler,
+  url: URL,
+  method: string,
+  peer: HttpPeer | undefined,
+): Response {
   const said = url.searchParams.get("seconds") ?? `${SECONDS_DEFAULT}`;
   const seconds = Number(said);
   if (!/^[0-9]{1,3}$/.test(said) || seconds < 1 || seconds > SECONDS_MAX) {
@@ -53,22 +60,26 @@ function cpu(profiler: Profiler, url: URL, method: string): Response {
   } catch (error) {
     return failed("profile", error);
   }
-  return longAnswer(
-    new Response(laterJson(profile), {
-      headers: {
-        "content-type": "application/json",
-        "content-disposition": 'attachment; filename="tunnel.cpuprofile"',
-      },
-    }),
-    seconds * 1000,
-  );
+  peer?.mayTake?.(seconds * 1000);
+  return new Response(laterJson(profile), {
+    headers: {
+      "content-type": "application/json",
+      "content-disposition": 'attachment; filename="tunnel.cpuprofile"',
+    },
+  });
 }
 
 /** A browser's HEAD, or its preview, must not stop the process. */
-function heap(profiler: Profiler, method: string): Response {
+function heap(
+  profiler: Profiler,
+  method: string,
+  peer: HttpPeer | undefined,
+): Response {
   if (method === "HEAD") return plain(200, "");
   try {
-    return longAnswer(plain(200, `${profiler.heap()}\n`), HEAP_MS);
+    const path = profiler.heap();
+    peer?.mayTake?.(HEAP_MS);
+    return plain(200, `${path}\n`);
   } catch (error) {
     return failed("write a heap snapshot", error);
   }

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { HttpPort, longAnswer } from "./http_port.ts";
+import { HttpPort } from "./http_port.ts";
 import { profileRoutes } from "./profile_routes.ts";
 import { denoStream } from "../stream/platform_stream.ts";
 import { readToEnd, tcpPair } from "../../tests/support/peers/sockets.ts";
@@ -49,20 +49,18 @@ async function assertIsGone(path: string): Promise<void> {
 }
 
 Deno.test("an answer that takes its time outlives the deadline of others", async () => {
-  const port = new HttpPort(() =>
-    longAnswer(
-      new Response(
-        new ReadableStream({
-          async start(controller) {
-            await new Promise((wake) => setTimeout(wake, 10_500));
-            controller.enqueue(new TextEncoder().encode("at last"));
-            controller.close();
-          },
-        }),
-      ),
-      5_000,
-    )
-  );
+  const port = new HttpPort((_request, peer) => {
+    peer.mayTake?.(5_000);
+    return new Response(
+      new ReadableStream({
+        async start(controller) {
+          await new Promise((wake) => setTimeout(wake, 10_500));
+          controller.enqueue(new TextEncoder().encode("at last"));
+          controller.close();
+        },
+      }),
+    );
+  });
   const [client, accepted] = await tcpPair();
   const served = port.accept(denoStream(accepted));
   await client.write(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"));

@@ -45,7 +45,10 @@ export function serverAdmin(facts: ServerFacts): ServerAdmin {
   const feed = new WatchFeed(facts, expiries);
   const history = new TrafficHistory(facts);
   const get = (path: string, answer: AdminRoute["answer"]): AdminRoute => ({
-    ...{ method: "GET", role: "view", path, answer },
+    method: "GET",
+    role: "view",
+    path,
+    answer,
   });
   return {
     stop: () => {
@@ -96,7 +99,9 @@ export function serverAdmin(facts: ServerFacts): ServerAdmin {
 
 function nodeRoutes(facts: ServerFacts): readonly AdminRoute[] {
   const post = (what: string, answer: AdminRoute["answer"]): AdminRoute => ({
-    ...{ method: "POST", role: "operate", answer },
+    method: "POST",
+    role: "operate",
+    answer,
     path: `/v1/nodes/:name/${what}`,
   });
   const by = (name: string) => name.slice(0, WHO_LENGTH_MAX);

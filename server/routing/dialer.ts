@@ -37,7 +37,7 @@ import type {
 } from "../../platform/log/connection_log.ts";
 import { type DialWay, LinkWay } from "./dial_way.ts";
 import {
-  type Another,
+  type AnotherPlace,
   type Choice,
   dialFacts,
   OngoingDial,
@@ -228,7 +228,8 @@ export class Dialer {
   /** The way that may be taken beside or after others, if there is one. */
   #another(
     request: IdentifiedDial,
-    ...[tried, place]: Parameters<Another>
+    tried: readonly DialWay[],
+    place: AnotherPlace,
   ): Choice | undefined {
     const { registry, authorizer } = this.options;
     const [first] = tried;
@@ -396,7 +397,8 @@ function agentOf(way: DialWay | undefined): LinkPeer | undefined {
 function isUntried(
   link: AgentLink,
   isHealthy: (link: AgentLink) => boolean,
-  ...[tried, place]: Parameters<Another>
+  tried: readonly DialWay[],
+  place: AnotherPlace,
 ): boolean {
   if (tried.some(({ leadsTo }) => leadsTo === link)) return false;
   if (place === "instead") return true;

@@ -63,14 +63,15 @@ export interface Choice {
 }
 
 /**
- * Another way, of those that were not tried; mostly there is none.
- *
- * @param place `instead`: the one before was lost. `beside`: it is silent, and
- *   another agent is wanted.
+ * `instead`: the one before was lost. `beside`: it is silent, and another agent
+ * is wanted.
  */
-export type Another = (
+export type AnotherPlace = "instead" | "beside";
+
+/** Another way, of those that were not tried; mostly there is none. */
+type Another = (
   tried: readonly DialWay[],
-  place: "instead" | "beside",
+  place: AnotherPlace,
 ) => Choice | undefined;
 
 /** Another agent that is asked beside the first. */
