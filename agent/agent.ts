@@ -4,6 +4,7 @@
  * @module
  */
 
+import { DialReports } from "../platform/conduits/dial_reports.ts";
 import { AGENT_EVENT_LINES, agentRoutes } from "./admin/agent_routes.ts";
 import { LiveConduits } from "../platform/conduits/live_conduits.ts";
 import { RecentEvents, withEvents } from "../platform/log/recent_events.ts";
@@ -192,6 +193,7 @@ class Agent {
     this.#proxy = environment.openProxy?.({
       log,
       conduits: this.#conduits,
+      events: this.#events,
       metrics: this.#metricRegistry,
       access: this.#access,
     });
@@ -410,11 +412,11 @@ class Agent {
     return new TargetDialer({
       clock: systemTimers,
       observer: this.#metrics.targetObserver(),
-      log: new ConnectionLog(this.#log, systemTimers, this.#access),
-      conduits: this.#conduits,
-      failed: ({ reason, message }) => {
-        if (reason !== "cancelled") this.#events.note("dial-failed", message);
-      },
+      reports: new DialReports({
+        log: new ConnectionLog(this.#log, systemTimers, this.#access),
+        conduits: this.#conduits,
+        failed: ({ message }) => this.#events.note("dial-failed", message),
+      }),
       ...(this.#audit === undefined ? {} : { begin: this.#audit.begin }),
       connect: (target, controller, onDecision) => {
         const now = liveRules === undefined ? rules : liveRules();

@@ -138,7 +138,7 @@ export class DialRecord implements ConduitObserver {
   }
 
   /** Records that the dial has failed, unless it was recorded as refused. */
-  failed({ message }: DialError): void {
+  failed({ message }: Pick<DialError, "message">): void {
     this.#end("failed", message);
   }
 

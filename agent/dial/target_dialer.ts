@@ -14,14 +14,8 @@ import type { DialRecord } from "../../policy/dial_record.ts";
 import { isTracing, SPAN_ATTRIBUTES } from "../../platform/tracing/tracing.ts";
 import { tracedDial } from "../../platform/tracing/traced_dial.ts";
 import { newConnectionId } from "../../platform/process/connection_ids.ts";
-import type {
-  LiveConduits,
-  LiveDial,
-} from "../../platform/conduits/live_conduits.ts";
-import type {
-  ConnectionFacts,
-  ConnectionLog,
-} from "../../platform/log/connection_log.ts";
+import type { DialReports } from "../../platform/conduits/dial_reports.ts";
+import type { LiveDial } from "../../platform/conduits/live_conduits.ts";
 import type { RuleDecision } from "../../policy/rule_set.ts";
 import {
   abandon,
@@ -34,10 +28,7 @@ import { sampledTraceId } from "../../proto/peer/trace_context.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import {
-  type ConduitObserver,
-  ObservedConduit,
-} from "../../proto/transfer/observed_conduit.ts";
+import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 
 /** What is counted about targets, of all connections together. */
 export interface TargetObserver extends ConduitObserver {
@@ -64,12 +55,8 @@ export interface TargetDialerOptions {
   begin?(target: DialTarget, id: ConnectionId): DialRecord;
   readonly clock: Clock;
   readonly observer: TargetObserver;
-  /** Absent: nothing is said about connections. */
-  readonly log?: ConnectionLog;
-  /** What is live is listed there; absent: nowhere. */
-  readonly conduits?: LiveConduits;
-  /** A dial came to nothing, for whoever keeps what has happened. */
-  failed?(error: DialError, facts: ConnectionFacts): void;
+  /** Who hears of dials. */
+  readonly reports: DialReports;
   /** Called after every change of `TargetDialer.load`. */
   loadChanged(): void;
 }
@@ -122,56 +109,49 @@ export class TargetDialer {
     id: ConnectionId,
     traceId?: string,
   ): PendingDial {
-    const { connect, begin, clock, log, conduits } = this.options;
+    const { connect, begin, clock, observer, reports } = this.options;
     const record = begin?.(target, id);
     const startMs = record?.startMs ?? clock.now();
     const controller = new AbortController();
     // The deadline aborts it as well, so its signal does not tell.
     let isCancelled = false;
     this.#changeLoad(1);
-    const facts = { id, target };
     const live: LiveDial = {
       id,
-      facts,
+      facts: { id, target },
       askedMs: startMs,
       kill: (reason) =>
         controller.abort(
           new DialError("refused", reason, undefined, "TUN523"),
         ),
     };
-    conduits?.dialBegins(live);
+    reports.began(live);
     const onDecision = record === undefined
       ? undefined
       : (decision: RuleDecision) => record.decided(decision, clock.now());
     const dialed = connect(target, controller, onDecision).then(
       (conduit) => {
-        conduits?.dialOver(live);
+        reports.over(live);
         if (isCancelled) {
           this.#changeLoad(-1);
           return abandon(conduit, "the caller gave up");
         }
         const openedMs = clock.now();
-        this.options.observer.connected(openedMs - startMs, traceId);
-        const counter = this.#conduitObserver;
-        const recorded = record?.observing(counter) ?? counter;
-        const observer = log?.wants() === true
-          ? log.opened(facts, startMs, recorded)
-          : recorded;
-        const origin = { id, askedMs: startMs, openedMs };
-        const observed = conduits?.open(conduit, observer, facts, origin) ??
-          new ObservedConduit(conduit, observer);
+        observer.connected(openedMs - startMs, traceId);
+        const observed = reports.connected(conduit, live, {
+          counter: this.#conduitObserver,
+          audit: record,
+          openedMs,
+        });
         handOver(observed, answer);
       },
       (error: unknown) => {
         this.#changeLoad(-1);
-        conduits?.dialOver(live);
+        reports.over(live);
         const failure = error instanceof DialError ? error : unforeseen(error);
         if (isCancelled) return;
-        record?.failed(failure);
-        log?.failed(failure, facts, startMs);
-        conduits?.dialFailed();
-        this.options.failed?.(failure, facts);
-        this.options.observer.failed(failure.reason);
+        reports.failed(failure, live, record);
+        observer.failed(failure.reason);
         answer.failed(failure);
       },
     );
@@ -180,8 +160,7 @@ export class TargetDialer {
       cancel: () => {
         isCancelled = true;
         const error = new DialError("cancelled", "the caller gave up");
-        record?.failed(error);
-        log?.failed(error, facts, startMs);
+        reports.failed(error, live, record);
         controller.abort(error);
       },
     };

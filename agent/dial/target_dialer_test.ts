@@ -1,3 +1,4 @@
+import { DialReports } from "../../platform/conduits/dial_reports.ts";
 import { assertEquals } from "@std/assert";
 import {
   LiveConduits,
@@ -24,7 +25,7 @@ function setUp() {
   let signal: AbortSignal | undefined;
   const dialer = new TargetDialer({
     clock: timers,
-    conduits,
+    reports: new DialReports({ conduits }),
     connect: (_target, given) => {
       signal = given.signal;
       return connecting.promise;

@@ -125,7 +125,7 @@ class NodeProxy {
       metrics,
       prefix: "tunnel_proxy_",
     });
-    const tools = { log, metrics, access };
+    const tools = { log, metrics, access, events: this.#events };
     const proxy = this.#proxy = new ServiceProxy(options, tools);
     this.#admin = this.#listen(options, { log, metrics });
     this.#relay = openRelay(

@@ -6,6 +6,9 @@
  */
 
 import { proxyParts, servicesAnswer } from "../admin/services_answer.ts";
+import { DialReports } from "../../platform/conduits/dial_reports.ts";
+import { ConnectionLog } from "../../platform/log/connection_log.ts";
+import type { RecentEvents } from "../../platform/log/recent_events.ts";
 import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { Catalog } from "../../catalog/catalog.ts";
@@ -76,6 +79,8 @@ export interface ProxyTools {
   readonly metrics: MetricRegistry;
   /** Absent: there is no access log. */
   readonly access?: AccessRecorder | undefined;
+  /** What people are told has happened. */
+  readonly events: RecentEvents;
   /** Of the program that it is a part of; absent: it has its own. */
   readonly conduits?: LiveConduits;
 }
@@ -96,7 +101,7 @@ export class ServiceProxy {
 
   constructor(
     options: ServiceProxyOptions,
-    { log, metrics, access, conduits }: ProxyTools,
+    { log, metrics, access, conduits, events }: ProxyTools,
   ) {
     this.conduits = conduits ?? new LiveConduits(systemTimers);
     const { sources, route, zone, node, discovery } = options;
@@ -114,9 +119,13 @@ export class ServiceProxy {
       catalog: this.#catalog,
       context: {
         log,
-        ...(access === undefined ? {} : { access }),
         timers: systemTimers,
-        conduits: this.conduits,
+        reports: new DialReports({
+          conduits: this.conduits,
+          log: new ConnectionLog(log, systemTimers, access),
+          failed: ({ message }, { service }) =>
+            events.note("dial-failed", `${service}: ${message}`),
+        }),
         random: Math.random,
         families: new Families(systemTimers),
         dialer: new MachineDialer({

@@ -64,7 +64,9 @@ const REASON_CODES: Readonly<Record<DialFailureReason, Code>> = {
  * none about the target, which it never reached. The words are those of Go's
  * agents, too, and all that the packets carrier brings.
  */
-export function lacksDescriptors({ reason, message }: DialError): boolean {
+export function lacksDescriptors(
+  { reason, message }: Pick<DialError, "reason" | "message">,
+): boolean {
   return reason === "endpoint" && /too many open files/i.test(message);
 }
 

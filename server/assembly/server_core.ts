@@ -5,6 +5,10 @@
  * @module
  */
 
+import {
+  type DialProblem,
+  DialReports,
+} from "../../platform/conduits/dial_reports.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import {
@@ -16,10 +20,7 @@ import {
   RecentEvents,
   withEvents,
 } from "../../platform/log/recent_events.ts";
-import {
-  type DialError,
-  lacksDescriptors,
-} from "../../proto/peer/dial_error.ts";
+import { lacksDescriptors } from "../../proto/peer/dial_error.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
 import {
@@ -147,9 +148,11 @@ export class ServerCore {
       timers: systemTimers,
       dialTimeoutMs: options.dialTimeoutMs ?? 0,
       observer: this.metrics.dialObserver(loadChanged),
-      log: new ConnectionLog(log, systemTimers, this.access),
-      conduits: this.conduits,
-      failed: (error, facts) => this.#dialFailed(error, facts),
+      reports: new DialReports({
+        log: new ConnectionLog(log, systemTimers, this.access),
+        conduits: this.conduits,
+        failed: (error, facts) => this.#dialFailed(error, facts),
+      }),
     });
   }
 
@@ -171,11 +174,8 @@ export class ServerCore {
     });
   }
 
-  /** A caller who gave up knows why. */
-  #dialFailed(error: DialError, facts: ConnectionFacts): void {
-    const { reason, message } = error;
-    if (reason === "cancelled") return;
-    const { who, node } = facts;
+  #dialFailed(error: DialProblem, { who, node }: ConnectionFacts): void {
+    const { message } = error;
     const text = who === undefined ? message : `${who}: ${message}`;
     const code = lacksDescriptors(error) ? "TUN513" : error.tunnelCode;
     this.events.note("dial-failed", text, { node, code });

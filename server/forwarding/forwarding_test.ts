@@ -1,3 +1,4 @@
+import { DialReports } from "../../platform/conduits/dial_reports.ts";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import {
   ConduitProbe,
@@ -135,6 +136,7 @@ class TwoServers {
       registry,
       timers: this.timers,
       dialTimeoutMs: 10_000,
+      reports: new DialReports(),
       observer: {
         dialStarted() {},
         dialEnded() {},

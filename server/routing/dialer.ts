@@ -10,6 +10,7 @@
  * @module
  */
 
+import { type DialReports } from "../../platform/conduits/dial_reports.ts";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import type { TraceContext } from "../../proto/peer/trace_context.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";
@@ -30,11 +31,6 @@ import {
 } from "../../platform/tracing/tracing.ts";
 import { tracedDial } from "../../platform/tracing/traced_dial.ts";
 import { newConnectionId } from "../../platform/process/connection_ids.ts";
-import type { LiveConduits } from "../../platform/conduits/live_conduits.ts";
-import type {
-  ConnectionFacts,
-  ConnectionLog,
-} from "../../platform/log/connection_log.ts";
 import { type DialWay, LinkWay } from "./dial_way.ts";
 import {
   type AnotherPlace,
@@ -112,19 +108,15 @@ export interface DialerOptions {
    * Absent: all callers but nodes may dial everything, and nothing is recorded.
    */
   readonly authorizer?: DialAuthorizer;
-  /** Absent: connections are not logged. */
-  readonly log?: ConnectionLog;
   /** Absent: this server is alone. */
   readonly peers?: Peers;
   /** Absent: callers are told which server to call instead. */
   readonly forwarder?: Forwarder;
   /**
-   * What is live is listed there; absent: nowhere. The next connection that
-   * comes with the id of one that is there has an id of its own.
+   * Who hears of dials. The next connection that comes with the id of one that
+   * is listed there has an id of its own.
    */
-  readonly conduits?: LiveConduits;
-  /** What became of dials that failed, for people who ask. */
-  readonly failed?: (error: DialError, facts: ConnectionFacts) => void;
+  readonly reports: DialReports;
 }
 
 /** A dial as a frontend asks for it. */
@@ -212,7 +204,7 @@ export class Dialer {
 
   /** A caller may give any, also one that is another caller's. */
   #idOf({ id }: CallerDial): ConnectionId {
-    return id === undefined || this.options.conduits?.has(id) === true
+    return id === undefined || this.options.reports.has(id)
       ? newConnectionId()
       : id;
   }
@@ -354,9 +346,8 @@ export class Dialer {
     record: DialRecord | undefined,
     answer: DialAnswer,
   ): PendingDial {
-    record?.failed(error);
     const cause = error.reason === "no-agent" ? "no-agent" : "refused";
-    return this.#fail(error, cause, request, undefined, answer);
+    return this.#fail(error, cause, request, undefined, answer, record);
   }
 
   #fail(
@@ -365,13 +356,11 @@ export class Dialer {
     request: IdentifiedDial,
     way: DialWay | undefined,
     answer: DialAnswer,
+    record?: DialRecord,
   ): PendingDial {
-    const { observer } = this.options;
+    const { observer, reports } = this.options;
     observer.dialFailed(cause, pathOf(request, way), way?.agentId);
-    const facts = dialFacts(request, way);
-    this.options.conduits?.dialFailed();
-    this.options.failed?.(error, facts);
-    this.options.log?.failed(error, facts);
+    reports.failed(error, { facts: dialFacts(request, way) }, record);
     answer.failed(error);
     return { cancel: () => {} };
   }

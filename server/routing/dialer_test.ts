@@ -1,3 +1,4 @@
+import { DialReports } from "../../platform/conduits/dial_reports.ts";
 import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import {
@@ -49,7 +50,7 @@ Deno.test("a dial leads to a conduit, which is counted to its end", async () => 
 
 Deno.test("a caller's id goes on, unless a connection here has it", () => {
   const conduits = new LiveConduits(new FakeTimers());
-  const scene = new Scene({ conduits });
+  const scene = new Scene({ reports: new DialReports({ conduits }) });
   const { dials } = scene.link();
   const id = "f0e1d2c3b4a59687";
   scene.dial("", undefined, { id });
@@ -67,7 +68,7 @@ Deno.test("a caller's id goes on, unless a connection here has it", () => {
 
 Deno.test("a slip of who asks leaves nothing in the list of what is live", async () => {
   const conduits = new LiveConduits(new FakeTimers());
-  const scene = new Scene({ conduits });
+  const scene = new Scene({ reports: new DialReports({ conduits }) });
   const { dials } = scene.link();
   const slip = () => {
     throw new Error("a slip");

@@ -1,3 +1,4 @@
+import { DialReports } from "../../platform/conduits/dial_reports.ts";
 import { assertEquals, assertMatch } from "@std/assert";
 import { ConduitProbe } from "../../tests/support/memory/conduit_probe.ts";
 import {
@@ -44,6 +45,7 @@ class Scene {
       registry: this.registry,
       timers: this.timers,
       dialTimeoutMs: 10_000,
+      reports: new DialReports(),
       observer: {
         dialStarted: () => {},
         dialEnded: () => {},

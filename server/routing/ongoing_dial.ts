@@ -28,7 +28,6 @@ import { DialError, lacksDescriptors } from "../../proto/peer/dial_error.ts";
 import { EARLY_BYTES_MAX, type PendingDial } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import { ObservedConduit } from "../../proto/transfer/observed_conduit.ts";
 import type {
   DialerOptions,
   DialFailureCause,
@@ -153,9 +152,9 @@ export class OngoingDial implements PendingDial, LiveDial {
   }
 
   start(): void {
-    const { timers, dialTimeoutMs, observer, conduits } = this.#options;
+    const { timers, dialTimeoutMs, observer, reports } = this.#options;
     observer.dialStarted();
-    conduits?.dialBegins(this);
+    reports.began(this);
     if (dialTimeoutMs > 0) {
       this.#deadline = timers.after(dialTimeoutMs, () => this.#onDeadline());
     }
@@ -373,7 +372,7 @@ export class OngoingDial implements PendingDial, LiveDial {
   #onConnected(conduit: Conduit): void {
     if (this.#isOver) return abandon(conduit, "the caller gave up");
     this.#finish();
-    const { timers, observer, log } = this.#options;
+    const { timers, observer, reports } = this.#options;
     const openedMs = timers.now();
     const counter = observer.connected(
       openedMs - this.#startedMs,
@@ -381,22 +380,12 @@ export class OngoingDial implements PendingDial, LiveDial {
       this.#way.agentId,
       isTracing ? sampledTraceId(this.#request.trace) : undefined,
     );
-    const recorded = this.#record?.observing(counter) ?? counter;
-    const { facts } = this;
-    const observed = log?.wants() === true
-      ? log.opened(facts, this.#startedMs, recorded)
-      : recorded;
-    const live = this.#options.conduits?.open(
-      conduit,
-      observed,
-      facts,
-      {
-        id: this.id,
-        askedMs: this.#startedMs,
-        openedMs,
-        carrier: this.#way.leadsTo,
-      },
-    ) ?? new ObservedConduit(conduit, observed);
+    const live = reports.connected(conduit, this, {
+      counter,
+      audit: this.#record,
+      openedMs,
+      carrier: this.#way.leadsTo,
+    });
     if (this.#earlyBytes > 0) live.sentEarly(this.#earlyBytes);
     try {
       this.#answer.connected(live);
@@ -434,13 +423,9 @@ export class OngoingDial implements PendingDial, LiveDial {
   }
 
   #count(error: DialError, cause: DialFailureCause): void {
-    const { facts } = this;
-    const { observer } = this.#options;
+    const { observer, reports } = this.#options;
     observer.dialFailed(cause, this.#path, this.#way.agentId);
-    this.#options.conduits?.dialFailed();
-    this.#options.failed?.(error, facts);
-    this.#options.log?.failed(error, facts, this.#startedMs);
-    this.#record?.failed(error);
+    reports.failed(error, this, this.#record);
   }
 
   #finish(): void {
@@ -453,7 +438,7 @@ export class OngoingDial implements PendingDial, LiveDial {
     );
     this.#rival = undefined;
     this.#deadline?.cancel();
-    this.#options.conduits?.dialOver(this);
+    this.#options.reports.over(this);
     this.#options.observer.dialEnded();
   }
 }

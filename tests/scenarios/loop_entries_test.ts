@@ -10,6 +10,7 @@
  * (`proto/transfer/transfer_test.ts`), the poller (`poller_test.ts`).
  */
 
+import { DialReports } from "../../platform/conduits/dial_reports.ts";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import tls from "node:tls";
 import { TargetDialer } from "../../agent/dial/target_dialer.ts";
@@ -357,6 +358,7 @@ entry("a dial", "dial", async () => {
   const dialer = new TargetDialer({
     connect: () => Promise.reject(new Error("a slip")),
     clock: systemTimers,
+    reports: new DialReports(),
     observer: {
       failed() {},
       connected() {},
@@ -384,6 +386,7 @@ entry("a dial that has connected", "dial", async () => {
   const dialer = new TargetDialer({
     connect: () => Promise.resolve(conduitOf(denoStream(accepted))),
     clock: systemTimers,
+    reports: new DialReports(),
     observer: {
       failed() {},
       connected() {},

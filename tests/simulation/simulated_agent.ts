@@ -5,6 +5,7 @@
  * @module
  */
 
+import { DialReports } from "../../platform/conduits/dial_reports.ts";
 import { AgentMetrics } from "../../agent/metrics/agent_metrics.ts";
 import { AgentDrain } from "../../agent/drain.ts";
 import { Connector } from "../../agent/links/connector.ts";
@@ -64,6 +65,7 @@ export class SimulatedAgent {
     const random = () => sim.prng.below(1 << 20) / (1 << 20);
     this.#dialer = new TargetDialer({
       clock: sim,
+      reports: new DialReports(),
       observer: this.#metrics.targetObserver(),
       connect: (target, controller) =>
         world.connectTarget(target, controller, this.#asking!),

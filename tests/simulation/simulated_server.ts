@@ -5,6 +5,7 @@
  * @module
  */
 
+import { DialReports } from "../../platform/conduits/dial_reports.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import type { DialError } from "../../proto/peer/dial_error.ts";
@@ -69,6 +70,7 @@ export class SimulatedServer {
       registry: this.registry,
       timers: sim,
       dialTimeoutMs: plan.dialTimeoutMs,
+      reports: new DialReports(),
       observer: this.#metrics.dialObserver(() => {}),
     });
     this.#agentPort = this.#makeAgentPort(sim, plan);

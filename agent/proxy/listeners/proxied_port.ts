@@ -10,7 +10,7 @@
  * @module
  */
 
-import type { LiveConduits } from "../../../platform/conduits/live_conduits.ts";
+import type { DialReports } from "../../../platform/conduits/dial_reports.ts";
 import type { Families } from "../balancer/families.ts";
 import { PortTimes } from "./port_times.ts";
 import {
@@ -25,10 +25,6 @@ import type {
   BoundListener,
   ListenAddress,
 } from "../../../net/listen/listeners.ts";
-import {
-  type AccessRecorder,
-  ConnectionLog,
-} from "../../../platform/log/connection_log.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type { Backend } from "../balancer/backend.ts";
@@ -41,11 +37,9 @@ export interface ProxyContext {
   /** Other processes serve the same ports. */
   readonly isShared?: boolean;
   readonly log: Log;
-  /** Absent: there is no access log. */
-  readonly access?: AccessRecorder;
+  /** Who hears of dials and connections. */
+  readonly reports: DialReports;
   readonly timers: Timers;
-  /** What is live is listed there; absent: nowhere. */
-  readonly conduits?: LiveConduits;
   readonly random: Random;
   readonly dialer: EndpointDialer;
   /** Of this machine; absent: it has all. */
@@ -58,13 +52,6 @@ export interface ProxyContext {
   readonly drainMs: number;
   /** What holds for TCP connections and dials where a service is mute. */
   readonly defaults: ConnectionDefaults;
-}
-
-/** What is said of the connections of a proxy. */
-export function connectionLog(
-  { log, timers, access }: Pick<ProxyContext, "log" | "timers" | "access">,
-): ConnectionLog {
-  return new ConnectionLog(log, timers, access);
 }
 
 /** See the fields of the same names in `ServicePolicy`. */

@@ -9,10 +9,7 @@ import { conduitOf } from "../../../net/stream/stream_conduit.ts";
 import { EARLY_WAIT_MS, firstBytes } from "../../../net/stream/first_bytes.ts";
 import { Socket } from "../../../net/stream/socket.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
-import {
-  type ConnectionFacts,
-  ConnectionLog,
-} from "../../../platform/log/connection_log.ts";
+import type { ConnectionFacts } from "../../../platform/log/connection_log.ts";
 import {
   isTracing,
   type Span,
@@ -24,10 +21,7 @@ import { newConnectionId } from "../../../platform/process/connection_ids.ts";
 import { setUserTimeout } from "../../../net/libc/tcp_options.ts";
 import { abandon } from "../../../proto/link/dial_handler.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
-import {
-  type ConduitObserver,
-  ObservedConduit,
-} from "../../../proto/transfer/observed_conduit.ts";
+import type { ConduitObserver } from "../../../proto/transfer/observed_conduit.ts";
 import { join, type Joined } from "../../../proto/transfer/transfer.ts";
 import { dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "../balancer/backend.ts";
@@ -42,7 +36,6 @@ export interface TcpClient {
   readonly host: string;
   /** Where it is while one of its sides is over. */
   readonly halfClosed: HalfClosedConnections;
-  readonly log: ConnectionLog;
   /** See `ServicePolicy.userTimeoutMs`. */
   readonly userTimeoutMs: number;
   /** It is connected with a backend that has gone meanwhile. */
@@ -97,9 +90,9 @@ export class TcpConnection implements ConduitObserver, ListItem {
 
   async run(): Promise<void> {
     const span = isTracing ? this.#startSpan() : undefined;
-    const { conduits } = this.context;
+    const { reports } = this.context;
     const dial = this.#listed();
-    conduits?.dialBegins(dial);
+    reports.began(dial);
     try {
       const found = await dialBackend(this.port, this.context, {
         protocol: "tcp",
@@ -110,7 +103,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
         takeEarly: () => this.#takeEarly(),
         signal: this.#dialing.signal,
       });
-      conduits?.dialOver(dial);
+      reports.over(dial);
       if (found.kind !== "backend") {
         span?.end(this.port.lastError ?? "no endpoint could be reached");
         return this.#nobody();
@@ -121,13 +114,13 @@ export class TcpConnection implements ConduitObserver, ListItem {
       found.backend.closed();
       abandon(found.conduit, "the service was removed");
     } catch (error) {
-      conduits?.dialOver(dial);
+      reports.over(dial);
       this.#refuse();
       throw error;
     }
   }
 
-  /** While it looks for a backend. */
+  /** As people are shown it, and may end it while it looks for a backend. */
   #listed(): LiveDial {
     return {
       id: this.#id,
@@ -194,15 +187,12 @@ export class TcpConnection implements ConduitObserver, ListItem {
   }
 
   #join(far: Conduit): void {
-    const { halfClosed, log } = this.client;
-    const observer = log.wants()
-      ? log.opened(this.#facts(), this.#startMs, this)
-      : this;
-    const { stream, userTimeoutMs } = this.client;
+    const { halfClosed, stream, userTimeoutMs } = this.client;
     setUserTimeout(stream.descriptor, userTimeoutMs);
     this.#joinedMs = this.context.timers.now();
     this.port.times.connect.observe((this.#joinedMs - this.#startMs) / 1_000);
-    const observed = this.#observed(far, observer);
+    const { reports } = this.context;
+    const observed = reports.connected(far, this.#listed(), { counter: this });
     // What is in it was brought by the dial.
     if (this.#looked !== undefined) observed.sentEarly(this.#early.length);
     this.#joined = join(
@@ -213,13 +203,6 @@ export class TcpConnection implements ConduitObserver, ListItem {
     );
     const backend = this.#backend!;
     if (!backend.isUsable) this.client.onLate(backend);
-  }
-
-  #observed(far: Conduit, observer: ConduitObserver): ObservedConduit {
-    const { conduits } = this.context;
-    const origin = { id: this.#id, askedMs: this.#startMs };
-    return conduits?.open(far, observer, this.#facts(), origin) ??
-      new ObservedConduit(far, observer);
   }
 
   /** The client, without what the dial has brought already. */
@@ -244,12 +227,10 @@ export class TcpConnection implements ConduitObserver, ListItem {
   #nobody(): void {
     // Who is stopped, or has left, knows why.
     if (!this.#dialing.signal.aborted) {
-      this.context.conduits?.dialFailed();
       const message = this.port.lastError ?? "no endpoint could be reached";
-      this.client.log.failed(
+      this.context.reports.failed(
         { reason: "endpoint", message, tunnelCode: "TUN521" },
-        this.#facts(),
-        this.#startMs,
+        this.#listed(),
       );
     }
     this.#refuse();

@@ -16,13 +16,11 @@ import {
 } from "../../../net/listen/listeners.ts";
 import { hostOf } from "../../../proto/peer/host_port.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
-import type { ConnectionLog } from "../../../platform/log/connection_log.ts";
 import type { Timer } from "../../../proto/sync/clock.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { HalfClosedConnections, sweepMs } from "./half_closed.ts";
 import {
   type ConnectionDefaults,
-  connectionLog,
   type Leaving,
   type PortListener,
   type PortProxy,
@@ -41,7 +39,6 @@ export const CONNECTIONS_MAX = 65_536;
 export class TcpPortProxy implements PortProxy {
   readonly #connections = new UnorderedList<TcpConnection>();
   readonly #halfClosed: HalfClosedConnections;
-  readonly #log: ConnectionLog;
   readonly #drained = Promise.withResolvers<void>();
   /** Backends whose connections are drained. */
   readonly #leaving = new Map<Backend, Timer>();
@@ -56,7 +53,6 @@ export class TcpPortProxy implements PortProxy {
     private readonly context: ProxyContext,
     private readonly connectionsMax: number = CONNECTIONS_MAX,
   ) {
-    this.#log = connectionLog(context);
     this.#halfClosed = new HalfClosedConnections(
       context.timers,
       () => this.#setting("halfClosedTimeoutMs"),
@@ -205,7 +201,6 @@ export class TcpPortProxy implements PortProxy {
       stream,
       host: hostOf(stream.remoteAddress),
       halfClosed: this.#halfClosed,
-      log: this.#log,
       userTimeoutMs: this.#setting("userTimeoutMs"),
       onLate: (backend) => this.left([backend], "removed"),
       onOver: () => {

@@ -15,6 +15,7 @@
  * @module
  */
 
+import type { LiveDial } from "../../../platform/conduits/live_conduits.ts";
 import type { ConnectionFacts } from "../../../platform/log/connection_log.ts";
 import { newConnectionId } from "../../../platform/process/connection_ids.ts";
 import { DatagramConduit } from "../../../net/datagram/datagram_conduit.ts";
@@ -29,7 +30,6 @@ import type {
   ConduitEnd,
   ConduitEvents,
 } from "../../../proto/transfer/conduit.ts";
-import type { ConduitObserver } from "../../../proto/transfer/observed_conduit.ts";
 import { isRefusal } from "../../../proto/transfer/refusal.ts";
 import { type BackendFound, blame, dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "../balancer/backend.ts";
@@ -40,7 +40,6 @@ import {
   UnansweredDatagram,
 } from "./unanswered_datagram.ts";
 import {
-  connectionLog,
   type ProxiedPort,
   type ProxyContext,
 } from "../listeners/proxied_port.ts";
@@ -76,17 +75,20 @@ export interface SessionOwner {
   onClosed(session: UdpSession): void;
 }
 
-export class UdpSession extends IdleLink implements ConduitEvents {
+export class UdpSession extends IdleLink implements ConduitEvents, LiveDial {
   readonly client: DatagramAddress;
   readonly home: SessionHome;
   readonly #owner: SessionOwner;
-  readonly #id = newConnectionId();
+  readonly id = newConnectionId();
+  readonly askedMs: number;
+  /** See `LiveDial`. */
+  place?: number;
   #state: "dialing" | "open" | "leaving" | "over" = "dialing";
   #backend: Backend | undefined;
   #far: Conduit | undefined;
+  /** The same, where it is a socket of this machine: that hears of refusals. */
+  #socket: DatagramConduit | undefined;
   #dialing: AbortController | undefined;
-  /** Absent where nobody reads of each session in the log. */
-  #logged: ConduitObserver | undefined;
   #waiting: Uint8Array[] | undefined = [];
   #hasAnswered = false;
   readonly #kept: UnansweredDatagram;
@@ -103,6 +105,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     this.client = client;
     this.home = home;
     this.#owner = owner;
+    this.askedMs = owner.context.timers.now();
     this.#kept = new UnansweredDatagram(owner.kept);
     this.#refusers = refusers;
   }
@@ -125,7 +128,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   get facts(): ConnectionFacts {
     const { hostname, port } = this.client;
     const known = {
-      id: this.#id,
+      id: this.id,
       service: this.#owner.port.key,
       from: hostPort(hostname, port),
     };
@@ -138,15 +141,17 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   async start(): Promise<void> {
     const { port, context } = this.#owner;
     this.#dialing = new AbortController();
+    context.reports.began(this);
     const found = await dialBackend(port, context, {
       protocol: "udp",
       clientHost: this.client.hostname,
-      id: this.#id,
+      id: this.id,
       signal: this.#dialing.signal,
       without: this.#refusers,
       onTry: (backend) => this.#backend = backend,
     });
     this.#dialing = undefined;
+    context.reports.over(this);
     if (this.#state === "over") {
       if (found.kind === "backend") {
         found.backend.closed();
@@ -195,6 +200,12 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     return waiting;
   }
 
+  /** Somebody who may ends it, while it has no backend yet. */
+  kill(reason: string): void {
+    this.#owner.onLost(this);
+    this.end(reason);
+  }
+
   /** Ends it, whatever it is doing. */
   end(reason: string): void {
     const was = this.#state;
@@ -214,7 +225,6 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     this.#hasAnswered = true;
     this.#kept.forget();
     this.#backend!.bytesReceived += bytes.length;
-    this.#logged?.received(bytes.length);
     port.counts.bytesToClients += bytes.length;
     this.home.socket.send(bytes, this.client);
     this.#owner.onAnswer(this);
@@ -229,13 +239,12 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   }
 
   onClose(end: ConduitEnd): void {
-    this.#logged?.ended(end);
     const isRefused = isRefusal(end);
     const { port, context } = this.#owner;
     const backend = this.#backend!;
     if (
       isRefused ||
-      (end.kind === "lost" && this.#far instanceof DatagramConduit)
+      (end.kind === "lost" && this.#socket !== undefined)
     ) {
       blame(port, backend, `udp: ${end.reason}`, context.log);
     }
@@ -256,14 +265,11 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   }
 
   #open(far: Conduit): void {
-    const { context } = this.#owner;
+    const { reports } = this.#owner.context;
     this.#state = "open";
-    this.#far = far;
-    const log = connectionLog(context);
-    if (log.wants()) {
-      this.#logged = log.opened(this.facts, context.timers.now());
-    }
-    far.attach(this);
+    if (far instanceof DatagramConduit) this.#socket = far;
+    this.#far = reports.connected(far, this);
+    this.#far.attach(this);
     for (const bytes of this.takeWaiting()) this.#send(bytes);
   }
 
@@ -271,7 +277,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     if (this.#state !== "open") return false;
     const far = this.#far!;
     far.write(bytes);
-    if (far instanceof DatagramConduit && far.isOver) {
+    if (this.#socket?.isOver === true) {
       // That an earlier one was refused is found out by trying another.
       this.#lose();
       return false;
@@ -279,7 +285,6 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     const { port, context } = this.#owner;
     this.#kept.keep(bytes, context.timers.now());
     this.#backend!.bytesSent += bytes.length;
-    this.#logged?.sent(bytes.length);
     port.counts.bytesFromClients += bytes.length;
     return true;
   }

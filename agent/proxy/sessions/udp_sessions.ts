@@ -37,7 +37,6 @@ import {
   type UnansweredBudget,
 } from "./unanswered_datagram.ts";
 import {
-  connectionLog,
   type PortListener,
   type PortProxy,
   type ProxiedPort,
@@ -189,11 +188,10 @@ export class UdpSessions implements PortProxy, SessionOwner {
     this.port.counts.datagramsDropped += session.takeWaiting().length;
     const { timers } = this.context;
     const message = this.port.lastError ?? "no endpoint could be reached";
-    connectionLog(this.context)
-      .failed(
-        { reason: "endpoint", message, tunnelCode: "TUN521" },
-        session.facts,
-      );
+    this.context.reports.failed(
+      { reason: "endpoint", message, tunnelCode: "TUN521" },
+      session,
+    );
     const end = () => {
       // It may have made room for another one meanwhile.
       if (!session.isOver) this.#forget(session);

@@ -62,6 +62,33 @@ Deno.test("each session has its lines in the log, and who finds nobody one", asy
   assertEquals([failed.level, failed.fields["service"]], ["event", KEY]);
 });
 
+Deno.test("sessions are listed while they look for a backend and have one, and ended by who may", async () => {
+  await using rig = new ProxyRig();
+  const { conduits } = rig;
+  await using backend = await DatagramPeer.echo("a:");
+  await using one = await DatagramPeer.open();
+  rig.dialer.hang("127.0.0.1:1");
+  one.send(new Uint8Array(1), await serveAt(rig, [1]));
+  await rig.dialer.dialed(1);
+  const [dial] = conduits.dials;
+  assertEquals(dial!.facts.service, KEY);
+  assert(conduits.kill(dial!.id, "ended by alice"));
+  await until(() => conduits.dials.size === 0);
+  const port = await serveAt(rig, [backend.port]);
+  assertEquals(await one.ask("1", port), "a:1");
+  const [live] = conduits.all();
+  assertEquals(live!.facts.target?.protocol, "udp");
+  assertEquals([live!.sentBytes, live!.receivedBytes], [1, 3]);
+  assert(conduits.kill(live!.id, "ended by alice"));
+  await until(() => conduits.size === 0);
+  assertEquals(loadOf(rig), 0);
+  assertEquals(
+    await one.ask("2", port),
+    "a:2",
+    "the next datagram begins anew",
+  );
+});
+
 Deno.test("datagrams of 65,507 bytes go and come whole, an empty one too", async () => {
   await using rig = new ProxyRig();
   await using backend = await DatagramPeer.open();

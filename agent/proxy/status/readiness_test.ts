@@ -1,3 +1,4 @@
+import { RecentEvents } from "../../../platform/log/recent_events.ts";
 import { assertEquals, assertMatch } from "@std/assert";
 import { MetricRegistry } from "../../../platform/metrics/metrics.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
@@ -19,7 +20,7 @@ Deno.test("a proxy is ready when its sources are read and their ports open", asy
     ...PROXY_DEFAULTS,
     addresses: { kind: "anywhere", host: "127.0.0.1" },
     sources: [source],
-  }, { log, metrics });
+  }, { log, metrics, events: new RecentEvents() });
   proxy.start();
   assertEquals(proxy.problem, "nothing is known yet of script");
 

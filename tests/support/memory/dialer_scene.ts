@@ -4,6 +4,7 @@
  * @module
  */
 
+import { DialReports } from "../../../platform/conduits/dial_reports.ts";
 import type { PendingDial } from "../../../proto/link/link.ts";
 import type { DialError } from "../../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
@@ -41,6 +42,7 @@ export class DialerScene {
       registry: this.registry,
       timers: this.timers,
       dialTimeoutMs: 10_000,
+      reports: new DialReports(),
       observer: {
         dialStarted: () => events.push("started"),
         dialEnded: () => events.push("ended"),

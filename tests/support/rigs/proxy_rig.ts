@@ -31,6 +31,8 @@ import {
 import { dialTimeout } from "../../../net/dial/dial_errors.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
+import { DialReports } from "../../../platform/conduits/dial_reports.ts";
+import { ConnectionLog } from "../../../platform/log/connection_log.ts";
 import { LiveConduits } from "../../../platform/conduits/live_conduits.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import { freePort } from "../../peers/ports.ts";
@@ -159,7 +161,10 @@ export class ProxyRig implements AsyncDisposable {
     this.context = {
       log: this.log,
       timers: this.timers,
-      conduits: this.conduits,
+      reports: new DialReports({
+        conduits: this.conduits,
+        log: new ConnectionLog(this.log, this.timers),
+      }),
       random: () => 0,
       dialer: options.dialer ?? this.dialer,
       dialTimeoutsMs: options.dialTimeoutsMs ?? [250, 500, 1_000, 2_000],
