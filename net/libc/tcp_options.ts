@@ -28,7 +28,7 @@ const TCP_NOTSENT_LOWAT = 25;
  * 4 MiB on a long line, and without this limit fills up: 240 ms at 100 Mbit/s
  * that every small frame stands behind. With it a small request beside four
  * downloads took 1.1 times as long as on a line of its own, and 2.9 times
- * without; the downloads were as fast (docs/performance.md).
+ * without; the downloads were as fast (lab/performance-notes.md).
  */
 export const UNSENT_BYTES_MAX: number = 128 * 1024;
 

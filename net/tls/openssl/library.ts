@@ -3,7 +3,7 @@
  *
  * The platform's own TLS either cannot request a client's certificate
  * (`Deno.listenTls`) or hands out every record in memory of its own and cannot
- * be made to wait (`node:tls`); docs/performance.md has what that costs. This
+ * be made to wait (`node:tls`); lab/performance-notes.md has what that costs. This
  * library has no socket and no thread: bytes go in and come out.
  *
  * Version 3 or later, which all maintained distributions ship and patch. Where
