@@ -121,7 +121,7 @@ function routeToFrontend(
     throw new UsageError(
       `Cannot use --${other} together with --frontend: it is about a server, ` +
         "and tunnel forward knows its servers; remove one of them",
-      "TUN104",
+      "TUN101",
     );
   }
   const path = /^(?:unix:(?:\/\/(?=\/))?)?(\/.+)$/.exec(text)?.[1];
@@ -179,7 +179,7 @@ function addressOf(
     throw new UsageError(
       `Cannot write a way to a port without --${name}: kube-apiserver and ` +
         "server authenticate each other",
-      "TUN105",
+      "TUN101",
     );
   };
   const { hostname, port } = listen.address;

@@ -30,7 +30,7 @@ export const ENDPOINTS_COMMAND = defineCommand({
     if (name === undefined || others.length > 0) {
       throw new UsageError(
         "Cannot show endpoints: wanted tunnel endpoints [NAMESPACE/]SERVICE",
-        "TUN105",
+        "TUN101",
       );
     }
     const service = keyFrom(name);

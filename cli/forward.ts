@@ -84,7 +84,7 @@ export const FORWARD_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot forward nothing: wanted [BIND:]PORT:HOST:PORT[@NODE], such " +
           "as 5432:db.internal:5432",
-        "TUN105",
+        "TUN101",
       );
     }
     using _net = sayInternalErrors("forward", context);
@@ -130,7 +130,7 @@ function frontendPath(
     throw new UsageError(
       `Cannot use --${idle} together with --frontend alone: its callers say ` +
         "what they dial; remove one of them",
-      "TUN104",
+      "TUN101",
     );
   }
   return path;

@@ -62,7 +62,7 @@ export const JOIN_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot join: wanted one token, tunnel join TOKEN --server HOST:PORT; " +
           "`tunnel token create` on the server makes one",
-        "TUN105",
+        "TUN101",
       );
     }
     const servers = serverAddresses(values["server"]);
@@ -70,7 +70,7 @@ export const JOIN_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot join: --server is not given; `tunnel token create` on the " +
           "server says where it is",
-        "TUN105",
+        "TUN101",
       );
     }
     const token = joinTokenText(word, file);

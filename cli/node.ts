@@ -142,6 +142,6 @@ function refuseQuestions(
   throw new UsageError(
     `Cannot use --${idle} with --${place}: that lists what the state keeps, ` +
       "and no server is asked; keep one of them",
-    "TUN104",
+    "TUN101",
   );
 }

@@ -58,7 +58,7 @@ for (const name of Object.keys(COMMANDS)) {
     assertEquals(
       errors,
       `tunnel ${name}: Unknown flag --hlep; did you mean --help? ` +
-        `(tunnel help ${name} lists all flags) [TUN102]\n`,
+        `(tunnel help ${name} lists all flags) [TUN101]\n`,
     );
   });
 }
@@ -80,7 +80,7 @@ Deno.test("an unknown command is answered with the nearest", async () => {
   assertEquals(
     errors,
     'tunnel: Unknown command "verison"; did you mean version? ' +
-      "(tunnel help lists all) [TUN102]\n",
+      "(tunnel help lists all) [TUN101]\n",
   );
   assertEquals((await tunnel("constructor")).code, ExitCode.USAGE);
   assertEquals((await tunnel("help", "constructor")).code, ExitCode.USAGE);
@@ -177,7 +177,7 @@ Deno.test("a word that belongs to no flag is refused", async () => {
   assertEquals(code, ExitCode.USAGE);
   assertEquals(
     errors,
-    'tunnel version: Unexpected word "now"; flags begin with -- [TUN102]\n',
+    'tunnel version: Unexpected word "now"; flags begin with -- [TUN101]\n',
   );
 });
 

@@ -87,7 +87,7 @@ Deno.test("a boolean followed by its value is explained", async () => {
   assertEquals(
     errors,
     'tunnel agent: Unexpected word "false"; a boolean is written ' +
-      "--flag=false [TUN102]\n",
+      "--flag=false [TUN101]\n",
   );
 });
 

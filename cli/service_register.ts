@@ -120,7 +120,7 @@ export const SERVICE_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot register without etcd: wanted --etcd, such as " +
           "--etcd=http://10.0.0.1:2379",
-        "TUN105",
+        "TUN101",
       );
     }
     const prefix = etcdPrefix(values);

@@ -57,7 +57,7 @@ export const SERVICES_COMMAND = defineCommand({
     if (forms.length > 1) {
       throw new UsageError(
         `Cannot use --${forms[0]} together with --${forms[1]}: keep one`,
-        "TUN104",
+        "TUN101",
       );
     }
     const status = await queryProxy(values["proxy"]);

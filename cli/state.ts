@@ -80,7 +80,7 @@ export const STATE_COMMAND = defineCommand({
     const { operands } = reading;
     const [verb, from, to, ...others] = operands;
     if (others.length > 0) {
-      throw new UsageError(`Unexpected word "${others[0]}"`, "TUN102");
+      throw new UsageError(`Unexpected word "${others[0]}"`, "TUN101");
     }
     if (verb === "copy" && from !== undefined && to !== undefined) {
       return await copy(reading, from, to, context);
@@ -91,7 +91,7 @@ export const STATE_COMMAND = defineCommand({
     const seen = operands.length === 0
       ? "Nothing to do"
       : `Cannot do "${operands.join(" ").slice(0, 100)}"`;
-    throw new UsageError(`${seen}: wanted copy FROM TO, or check`, "TUN105");
+    throw new UsageError(`${seen}: wanted copy FROM TO, or check`, "TUN101");
   },
 });
 
@@ -105,7 +105,7 @@ async function copy(
   if (odd !== undefined) {
     throw new UsageError(
       `Cannot use --${odd} with state copy: it says where by FROM and TO`,
-      "TUN105",
+      "TUN101",
     );
   }
   const place = (text: string, other: string) =>
@@ -117,7 +117,7 @@ async function copy(
   if (fromText === toText) {
     throw new UsageError(
       `Cannot copy ${fromText} to itself: FROM and TO are two places`,
-      "TUN104",
+      "TUN101",
     );
   }
   const from = place(fromText, toText);
@@ -175,7 +175,7 @@ async function check(
     if (!given.has(name)) continue;
     throw new UsageError(
       `Cannot use --${name} with state check: it belongs to copy`,
-      "TUN105",
+      "TUN101",
     );
   }
   return await withState(values, context, async ({ engine }) => {

@@ -92,11 +92,11 @@ export const UPGRADE_COMMAND = defineCommand({
     if (name === undefined) {
       throw new UsageError(
         "Nothing to do: wanted tunnel upgrade FILE",
-        "TUN105",
+        "TUN101",
       );
     }
     if (others.length > 0) {
-      throw new UsageError(`Unexpected word "${others[0]}"`, "TUN102");
+      throw new UsageError(`Unexpected word "${others[0]}"`, "TUN101");
     }
     const file = await executable(name);
     const untilMs = systemTimers.now() + values["timeout"];

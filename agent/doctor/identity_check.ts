@@ -72,7 +72,7 @@ function absence(root: string): Finding | undefined {
   }
   if (!names.includes("key.pem")) return missing(root);
   return failed(
-    "TUN332",
+    "TUN309",
     `joining began in ${root} and has not ended: there is a key and no ` +
       "node.json; the node waits for approval, or its token was refused",
     "`tunnel node list` on the server says whether it is pending, and `tunnel " +
@@ -90,7 +90,7 @@ function missing(root: string): Finding {
 
 function forbidden(root: string, message: string, problem: string): Finding {
   return failed(
-    "TUN331",
+    "TUN122",
     problem.startsWith("permission denied")
       ? `${root} is another user's: permission denied`
       : message,
@@ -100,7 +100,7 @@ function forbidden(root: string, message: string, problem: string): Finding {
 
 function unusable(root: string, message: string): Finding {
   if (/permission denied|belongs to user/.test(message)) {
-    return failed("TUN331", message, "run as its owner (sudo)");
+    return failed("TUN122", message, "run as its owner (sudo)");
   }
   if (/remove it, and the agent gets/.test(message)) {
     return failed(

@@ -101,7 +101,7 @@ export class AgentIdentity implements LinkIdentity {
         failed: (reason, retryMs) =>
           log.warn(
             `${reason}; trying again in ${Math.ceil(retryMs / 1000)} s`,
-            { code: "TUN315" },
+            { code: "TUN202" },
             `renewal ${reason}`,
           ),
       },

@@ -72,7 +72,7 @@ export class Announcement {
     this.log.warn(
       "the services of --announce are not announced: the link speaks " +
         "Konnectivity's protocol, which has no word for them",
-      { code: "TUN411", server: serverId },
+      { code: "TUN210", server: serverId },
     );
   }
 }

@@ -91,7 +91,7 @@ export class AdsRelay {
     });
     this.#listener = listenTcp(options.listen, {
       onConnection: (conn) => this.#accept(conn),
-      onProblem: (line) => options.log.warn(line, { code: "TUN414" }),
+      onProblem: (line) => options.log.warn(line, { code: "TUN513" }),
     });
   }
 

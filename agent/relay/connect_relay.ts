@@ -61,7 +61,7 @@ export class ConnectRelay {
     return listenTcp(at, {
       onConnection: (conn) =>
         unawaited("socket", this.#accept(conn), () => conn.close()),
-      onProblem: (line) => this.options.log.warn(line, { code: "TUN414" }),
+      onProblem: (line) => this.options.log.warn(line, { code: "TUN513" }),
     });
   }
 

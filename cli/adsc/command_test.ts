@@ -92,7 +92,7 @@ Deno.test("a client that is sent away while it stays is exit code 3, at once", a
   stream.finish({ code: StatusCode.PERMISSION_DENIED, message: "revoked" });
   const { code, err } = await running;
   assertEquals(code, 3);
-  assertMatch(err, /PERMISSION_DENIED: revoked \[TUN711\]\n$/);
+  assertMatch(err, /PERMISSION_DENIED: revoked \[TUN701\]\n$/);
 });
 
 Deno.test("a server that is away is named, one that refuses is exit code 3", async () => {
@@ -111,7 +111,7 @@ Deno.test("a server that is away is named, one that refuses is exit code 3", asy
   assertEquals(refused.code, 3);
   assertMatch(
     refused.err,
-    /^tunnel adsc: Cannot subscribe: .* UNAUTHENTICATED: who are you\? \[TUN711\]\n$/,
+    /^tunnel adsc: Cannot subscribe: .* UNAUTHENTICATED: who are you\? \[TUN701\]\n$/,
   );
 });
 

@@ -71,7 +71,7 @@ export function announcedServices(
       throw new UsageError(
         `Cannot use --announce: ${announcedName(service)} is there twice ` +
           `with ${host} and port ${targetPort}; remove one`,
-        "TUN104",
+        "TUN101",
       );
     }
   }

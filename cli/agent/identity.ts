@@ -53,7 +53,7 @@ export function belonging(
       throw new UsageError(
         `Cannot use --${odd} together with --ca-cert: a node that joins ` +
           "trusts the server's own CA; give one of them",
-        "TUN104",
+        "TUN101",
       );
     }
     const withPair = pair === undefined ? {} : { keyPair: pair };
@@ -76,7 +76,7 @@ export function belonging(
     throw new UsageError(
       "Cannot join: --server is not given; `tunnel token create` on the " +
         "server says where it is",
-      "TUN105",
+      "TUN101",
     );
   }
   return { identity, addresses: addresses ?? [], caFile };
@@ -112,7 +112,7 @@ function addressesOf(
     throw new UsageError(
       `Cannot use --server together with --${konnectivitys}: both say where ` +
         "the server is; give one of them",
-      "TUN104",
+      "TUN101",
     );
   }
   return [usual(flags)];

@@ -30,7 +30,7 @@ Deno.test("status shows a server, and asks it one thing", async () => {
   );
   assertEquals(code, 0);
   assertMatch(stdout, /^server hub-1 {2}ready {2}up 3d4h/);
-  assertMatch(stdout, /error\[TUN204\]: /);
+  assertMatch(stdout, /error\[TUN203\]: /);
   assertEquals(admin.asked, ["GET /v1/status"]);
 });
 

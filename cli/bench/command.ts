@@ -122,7 +122,7 @@ class Bench {
     if (this.route.kind === "direct" && address === undefined) {
       throw new UsageError(
         "Cannot bench a direct route: there is no agent on it; give --target",
-        "TUN105",
+        "TUN101",
       );
     }
     const dialer = openDialer(this.route);

@@ -126,7 +126,7 @@ export function benchServe(
     throw new UsageError(
       `Cannot use --${others[0]} together with --serve: it measures nothing, ` +
         "it is measured; remove one of them",
-      "TUN104",
+      "TUN101",
     );
   }
   if (serve === "0") return { host: "127.0.0.1", port: 0 };

@@ -186,7 +186,7 @@ function ownedByRoot(root: string): Finding | undefined {
   const theirs = defaultStateDirectory("agent", () => undefined, true);
   if (root === theirs || isThere(root) || !isThere(theirs)) return undefined;
   return failed(
-    "TUN331",
+    "TUN122",
     `there is no identity in ${root}, and root's agent has one in ${theirs}`,
     "run as its owner: sudo tunnel doctor agent",
   );
@@ -309,7 +309,7 @@ function subjectOfFiles(
 function unusable(message: string): Finding {
   if (/does not belong/.test(message)) {
     return failed(
-      "TUN204",
+      "TUN203",
       message,
       "give the key that the certificate was made for with --agent-key",
     );

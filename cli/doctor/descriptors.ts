@@ -41,7 +41,7 @@ export function lookAtDescriptors(
   if (limit < SMALL_LIMIT) {
     const who = program === "agent" ? "an agent" : "a server";
     return warned(
-      "TUN915",
+      "TUN513",
       `${pid === undefined ? `${who} started here` : `process ${pid}`} may ` +
         `have only ${limit} descriptors, one for each connection`,
       remedy,

@@ -84,7 +84,7 @@ export const PING_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot ping: wanted one node, tunnel ping NODE; `tunnel node list` " +
           "shows them",
-        "TUN105",
+        "TUN101",
       );
     }
     if (/:\d+$/.test(node)) {

@@ -100,7 +100,7 @@ export async function lookAtRunningServer(
     const bad = servers.find(({ problem }) => problem !== undefined);
     if (bad !== undefined) {
       return warned(
-        "TUN805",
+        "TUN802",
         `the server ${bad.id} at ${bad.address}: ${bad.problem}`,
         "run `tunnel doctor server` there; see that both name each other's " +
           "address with --advertise-address",

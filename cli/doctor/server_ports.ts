@@ -89,7 +89,7 @@ export function lookAtPort(
   if (port === 0) return undefined;
   if (hostname !== "" && !isHere(hostname)) {
     return failed(
-      "TUN903",
+      "TUN904",
       `this machine has no address ${hostname}`,
       `correct ${bindFlag} (ip address shows what there is)`,
     );
@@ -120,7 +120,7 @@ export function lookAtPort(
   }
   const isServer = /(^| )server( |$)/.test(owner.command ?? "");
   return failed(
-    "TUN901",
+    "TUN904",
     `port ${port}, for ${listen.name}, is taken by ${ownerWords(owner)}`,
     isServer
       ? "it is a tunnel server with other flags: give its --state-dir and " +
@@ -148,7 +148,7 @@ function folderFault(path: string): Finding | undefined {
     // Told below, as one that is a file.
   }
   return failed(
-    "TUN903",
+    "TUN904",
     `there is no directory ${folder} for the socket ${path}`,
     "make it, or name another path with --uds-name",
   );

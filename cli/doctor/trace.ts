@@ -67,7 +67,7 @@ export const TRACE_COMMAND = defineCommand({
     if (target === undefined || operands.length > 2) {
       throw new UsageError(
         "Cannot trace: wanted tunnel trace [NODE] HOST:PORT",
-        "TUN105",
+        "TUN101",
       );
     }
     parseHostPort("the target", target);

@@ -46,7 +46,7 @@ export function adminAccess(
     throw new UsageError(
       "Cannot use --admin-socket-group without a socket: remove it, or " +
         "--admin-socket=none",
-      "TUN105",
+      "TUN101",
     );
   }
   return {

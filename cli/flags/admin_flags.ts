@@ -154,7 +154,7 @@ export function askedProgram(
   if (rival.length > 1) {
     throw new UsageError(
       `Cannot ask --${rival[0]} and --${rival[1]} at once; keep one of them`,
-      "TUN104",
+      "TUN101",
     );
   }
   const program = named[0] ?? "server";
@@ -247,7 +247,7 @@ function addressOf(
       `Cannot show ${file} to ${text}: a token goes to a loopback address of ` +
         "this machine alone, for there is no TLS; ask on --admin-remote-port " +
         "with --ca-cert, --cert and --key, or over ssh -L",
-      "TUN104",
+      "TUN101",
     );
   }
   const path = `${directory}/${ADMIN_TOKEN_FILE}`;
@@ -276,7 +276,7 @@ function tlsOf(values: Asked): AdminTls | undefined {
   if (pair === undefined || ca === "") {
     throw new UsageError(
       "Cannot ask over TLS without --ca-cert, --cert and --key; give all three",
-      "TUN105",
+      "TUN101",
     );
   }
   const serverName = values["tls-server-name"];

@@ -58,7 +58,7 @@ export function adsAccess(
       `Cannot use --state-dir together with --${
         pair === undefined ? names.ca : "agent-cert"
       }: both say who this node is; keep one`,
-      "TUN104",
+      "TUN101",
     );
   }
   const isTls = parsed.map(({ scheme, address: { host } }) =>
@@ -99,7 +99,7 @@ function plainAccess(
     throw new UsageError(
       `Cannot use --${names.servers} http://${far.host}:${far.port}: without ` +
         "TLS only servers on this machine are asked; write https://",
-      "TUN105",
+      "TUN101",
     );
   }
   if (hasFiles) {

@@ -62,7 +62,7 @@ export function apiServerFiles(
     throw new UsageError(
       `Cannot use --${first} without --master: it is about the API server ` +
         "there; a kubeconfig names its own",
-      "TUN105",
+      "TUN101",
     );
   }
   const [ca, cert, key] = FILES.map((name) => values[name] || undefined);
@@ -70,7 +70,7 @@ export function apiServerFiles(
     throw new UsageError(
       `Cannot use --${cert === undefined ? FILES[2] : FILES[1]} alone: a ` +
         "certificate goes with its key; give both",
-      "TUN105",
+      "TUN101",
     );
   }
   return {

@@ -102,7 +102,7 @@ function respell(
         `Cannot read ${word}: its value is missing; write ${word}=${
           table[name]!.placeholder
         }`,
-        "TUN105",
+        "TUN101",
       );
     }
   }
@@ -137,7 +137,7 @@ function splitWord(
   }
   throw new UsageError(
     `Unknown flag ${head}${hint} (tunnel help ${command} lists all flags)`,
-    "TUN102",
+    "TUN101",
   );
 }
 

@@ -128,7 +128,7 @@ export function catalogConfig(
   throw new UsageError(
     "Cannot serve nothing: no flag says where services come from; wanted " +
       `${flags.slice(0, -1).join(", ")} or ${flags.at(-1)}`,
-    "TUN105",
+    "TUN101",
   );
 }
 
@@ -140,7 +140,7 @@ function httpConfig(values: Values): HttpSourceConfig | undefined {
     throw new UsageError(
       `Cannot use --${odd} without --services-url: it is about the server ` +
         "there; give the URL, or remove it",
-      "TUN105",
+      "TUN101",
     );
   }
   const caFile = values["services-ca-cert"];
@@ -175,7 +175,7 @@ function checkUrl(text: string, caFile: string, tokenFile: string): void {
     throw new UsageError(
       "Cannot use --services-token-file with a name or password in " +
         "--services-url: the server is shown one or the other; keep one",
-      "TUN104",
+      "TUN101",
     );
   }
   if (url.protocol === "https:" || isLoopbackHost(url.hostname)) return;
@@ -196,7 +196,7 @@ function clusterOf(values: Values): KubernetesOptions | undefined {
     throw new UsageError(
       `Cannot use ${given.join(" together with ")}: each says where the API ` +
         "server is; keep one of them",
-      "TUN104",
+      "TUN101",
     );
   }
   const masterFiles = apiServerFiles(master, values);
@@ -216,7 +216,7 @@ function* etcdConfigs(
     throw new UsageError(
       "Cannot use --etcd-config together with --etcd-servers: both say where " +
         "etcd is; keep one of them",
-      "TUN104",
+      "TUN101",
     );
   }
   // Credentials are given once, and hold for both.

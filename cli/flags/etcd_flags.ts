@@ -88,7 +88,7 @@ export function etcdOptions(
       throw new UsageError(
         "Cannot use --etcd-config together with --etcd or its files: both " +
           "say where etcd is; keep one of them",
-        "TUN104",
+        "TUN101",
       );
     }
     const options = parseEtcdConfigFile(
@@ -101,7 +101,7 @@ export function etcdOptions(
     if (!hasTls && user === undefined) return undefined;
     throw new UsageError(
       "Cannot reach etcd: wanted --etcd, such as --etcd=https://10.0.0.1:2379",
-      "TUN105",
+      "TUN101",
     );
   }
   return {
@@ -136,7 +136,7 @@ export function etcdUser(
       : ["etcd-user", "etcd-password-file"];
     throw new UsageError(
       `Cannot use --${seen} alone: --${lacking} belongs to it; give both`,
-      "TUN105",
+      "TUN101",
     );
   }
   const text = readText("--etcd-password-file", file, context);

@@ -129,7 +129,7 @@ export function joinTokenText(
   if (word !== "" && file !== "") {
     throw new UsageError(
       "Cannot join: a token is given and --join-file as well; give one of them",
-      "TUN104",
+      "TUN101",
     );
   }
   if (word === INPUT || file === INPUT) {
@@ -154,7 +154,7 @@ function tokenIn(text: string, where: string): string {
   throw new UsageError(
     `Cannot join: there is no token in ${where}; wanted what \`tunnel token ` +
       "create` prints",
-    "TUN105",
+    "TUN101",
   );
 }
 

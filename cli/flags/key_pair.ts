@@ -25,6 +25,6 @@ export function keyPair(
     : [keyFlag, certFlag];
   throw new UsageError(
     `Cannot use --${seen} alone: --${lacking} belongs to it; give both`,
-    "TUN105",
+    "TUN101",
   );
 }

@@ -71,7 +71,7 @@ export function nodeRouteOf(
     throw new UsageError(
       "Cannot use --state-dir together with --agent-cert: both say who this " +
         "node is; keep one",
-      "TUN104",
+      "TUN101",
     );
   }
   const ca = flags["ca-cert"];
@@ -79,7 +79,7 @@ export function nodeRouteOf(
     throw new UsageError(
       "Cannot use --agent-cert without --ca-cert and --server: they say how to " +
         "verify the server, and where it is; give both",
-      "TUN105",
+      "TUN101",
     );
   }
   const serverName = flags["tls-server-name"];

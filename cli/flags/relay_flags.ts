@@ -66,7 +66,7 @@ export function relayWithoutIdentity(flag: string): UsageError {
   return new UsageError(
     `Cannot use --${flag} without an identity of this node: programs are ` +
       "passed on under it; tunnel join, or give --agent-cert and --agent-key",
-    "TUN105",
+    "TUN101",
   );
 }
 

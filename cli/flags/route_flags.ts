@@ -161,7 +161,7 @@ export function routeOf(
       throw new UsageError(
         `Cannot use --${rival} together with --egress-config: the file says ` +
           "where and how to connect; remove one of them",
-        "TUN104",
+        "TUN101",
       );
     }
     return routeFromFile(flags["egress-config"], flags["network"], readFile);
@@ -170,7 +170,7 @@ export function routeOf(
     throw new UsageError(
       "Cannot use --network alone: it picks a route out of a file; give " +
         "--egress-config too",
-      "TUN105",
+      "TUN101",
     );
   }
   const isNode = NODE_FLAGS.some((name) => given.has(name)) ||
@@ -269,7 +269,7 @@ function defaultFrontend(
     `Cannot find the tunnel: --server is not given, and no server listens on ` +
       `${path}; wanted unix:/path or host:port of a server's frontend, or ` +
       "tunnel join on this node",
-    "TUN105",
+    "TUN101",
   );
 }
 
@@ -334,7 +334,7 @@ function frontendOf(
     throw new UsageError(
       `Cannot connect to ${server} without --ca-cert, --cert and --key: ` +
         "a frontend on a port asks for a certificate; give all three",
-      "TUN105",
+      "TUN101",
     );
   }
   const serverName = flags["tls-server-name"];

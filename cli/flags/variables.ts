@@ -44,7 +44,7 @@ export async function checkVariables(
     throw new UsageError(
       `Unknown variable $${name}; did you mean $${meant}? (unset it if it ` +
         "belongs to another program)",
-      "TUN102",
+      "TUN101",
     );
   }
 }

@@ -71,7 +71,7 @@ export async function untilStopped(
   const release = sharedPoller()?.hold(systemTimers);
   log.detail(localSocketsInUse());
   const warning = smallLimitWarning();
-  if (warning !== undefined) log.warn(warning, { code: "TUN915" });
+  if (warning !== undefined) log.warn(warning, { code: "TUN513" });
   try {
     await running.finished;
   } finally {

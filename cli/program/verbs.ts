@@ -63,7 +63,7 @@ export function idleFlag(
 ): UsageError {
   return new UsageError(
     `Cannot use --${flag} with ${command}: it belongs to ${owner}`,
-    "TUN105",
+    "TUN101",
   );
 }
 
@@ -91,7 +91,7 @@ export function readVerb<Verb extends string>(
         ? `Nothing to do: tunnel ${command} wants`
         : `Cannot do "${word}": tunnel ${command} knows`) +
         ` ${known.join(", ")}${meantVerb(word ?? "", known)}`,
-      "TUN102",
+      "TUN101",
     );
   }
   const rules: VerbRules = verbs[verb];
@@ -100,12 +100,12 @@ export function readVerb<Verb extends string>(
       rules.operand === undefined
         ? `Unexpected word "${operand}" behind ${command} ${verb}`
         : `Cannot ${verb}: wanted tunnel ${command} ${verb} ${rules.operand}`,
-      "TUN102",
+      "TUN101",
     );
   }
   const areMany = rules.operand?.endsWith("…") === true;
   if (others.length > 0 && !areMany) {
-    throw new UsageError(`Unexpected word "${others[0]}"`, "TUN102");
+    throw new UsageError(`Unexpected word "${others[0]}"`, "TUN101");
   }
   for (const other of known) {
     const flag = (verbs[other].flags ?? [])

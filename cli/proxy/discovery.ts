@@ -109,7 +109,7 @@ export function discoveryConfig(
     throw new UsageError(
       `Cannot use --${odd} without --discovery: it says nothing about other ` +
         "sources of services; remove it, or give --discovery HOST:PORT",
-      "TUN105",
+      "TUN101",
     );
   }
   const stateFile = stateFileOf(values["discovery-state"], environment);

@@ -31,7 +31,7 @@ export function manCommand(
         throw new UsageError(
           `Unexpected word "${others[0]}"; wanted one command, as in ` +
             "tunnel man dial",
-          "TUN102",
+          "TUN101",
         );
       }
       if (name === undefined) {
@@ -42,7 +42,7 @@ export function manCommand(
       if (command === undefined) {
         throw new UsageError(
           `Unknown command "${name}" (tunnel help lists all)`,
-          "TUN102",
+          "TUN101",
         );
       }
       print(commandPage(command));

@@ -73,7 +73,7 @@ export function adminRemoteOptions(
     throw new UsageError(
       `Cannot use --${idle} without --admin-remote-port: it is about that ` +
         "port; add it",
-      "TUN105",
+      "TUN101",
     );
   }
   const missing = clientCaFile === ""
@@ -84,7 +84,7 @@ export function adminRemoteOptions(
   if (missing !== undefined) {
     throw new UsageError(
       `Cannot use --admin-remote-port without ${missing}; add it`,
-      "TUN105",
+      "TUN101",
     );
   }
   const pair = keyPair(

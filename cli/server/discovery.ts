@@ -90,7 +90,7 @@ export function discoveryConfig(
     if (idle === undefined) return undefined;
     throw new UsageError(
       `Cannot use --${idle} without --discovery: it is about that; add it`,
-      "TUN105",
+      "TUN101",
     );
   }
   const windowMinMs = values["discovery-debounce-min"];

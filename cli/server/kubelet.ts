@@ -109,7 +109,7 @@ export function kubeletOptions(
     throw new UsageError(
       `Cannot use --${idle} without --kubelet-port: it is about that port; ` +
         "add it",
-      "TUN105",
+      "TUN101",
     );
   }
   const own = keyPair(
@@ -162,7 +162,7 @@ function kubeletCa(flags: Flags): { readonly kubeletCaFile?: string } {
       "Cannot use --kubelet-ca-file together with " +
         "--kubelet-insecure-skip-verify: kubelets are either verified or not; " +
         "remove one of them",
-      "TUN104",
+      "TUN101",
     );
   }
   if (caFile !== "") return { kubeletCaFile: caFile };
@@ -171,7 +171,7 @@ function kubeletCa(flags: Flags): { readonly kubeletCaFile?: string } {
     "Cannot verify kubelets without --kubelet-ca-file: give the " +
       "CA of their certificates, or accept the risk with " +
       "--kubelet-insecure-skip-verify",
-    "TUN105",
+    "TUN101",
   );
 }
 

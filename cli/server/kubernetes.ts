@@ -141,7 +141,7 @@ function approverOf(
   throw new UsageError(
     "Cannot use --csr-approver-service-account alone: nothing is approved " +
       "without --csr-approver; give both",
-    "TUN105",
+    "TUN101",
   );
 }
 
@@ -160,21 +160,21 @@ function tokenRequirement(
     throw new UsageError(
       `Cannot use --cluster-ca-cert together with --${given}: agents show ` +
         "either certificates of that CA or tokens; keep one of them",
-      "TUN104",
+      "TUN101",
     );
   }
   if (lacking.length > 0) {
     throw new UsageError(
       `Cannot check agents' tokens without --${lacking.join(" and --")}: a ` +
         "token is of one ServiceAccount and for one audience; give all three",
-      "TUN105",
+      "TUN101",
     );
   }
   if (flags["allow-anonymous-agents"]) {
     throw new UsageError(
       "Cannot use --allow-anonymous-agents together with --agent-namespace: " +
         "nobody would have to show a token; remove one of them",
-      "TUN104",
+      "TUN101",
     );
   }
   return {

@@ -131,7 +131,7 @@ function mayBeAnonymous(
       `given and agents connect on ${agentHost || "all interfaces"}; give ` +
       "it, bind agents to loopback, or accept the risk with " +
       "--allow-anonymous-agents",
-    "TUN105",
+    "TUN101",
   );
 }
 
@@ -159,7 +159,7 @@ function identityOptions(
   throw new UsageError(
     `Cannot use --${idle} with --cluster-cert alone: it is about the ` +
       "server's own CA; add --state-dir to have one beside it",
-    "TUN105",
+    "TUN101",
   );
 }
 
@@ -229,7 +229,7 @@ function forwarding(
     "Cannot use --peer-forwarding with --cluster-cert alone: servers know " +
       "each other by certificates of a CA of their own; add --state-dir or " +
       "--state, the same for all of them",
-    "TUN105",
+    "TUN101",
   );
 }
 
@@ -245,7 +245,7 @@ function frontendListen(
       throw new UsageError(
         `Cannot use --server-port=${values["server-port"]} together with ` +
           "--uds-name: there is one frontend listener; use --server-port=0",
-        "TUN104",
+        "TUN101",
       );
     }
     const superfluous = tlsFlags.find((name) => values[name] !== "");
@@ -253,7 +253,7 @@ function frontendListen(
       throw new UsageError(
         `Cannot use --${superfluous} together with --uds-name: there is no ` +
           "TLS on a unix socket, its permissions guard it; remove it",
-        "TUN104",
+        "TUN101",
       );
     }
     const deleteExisting = values["delete-existing-uds-file"] && "files";
@@ -277,7 +277,7 @@ function frontendListen(
     throw new UsageError(
       `Cannot listen for frontends on a port without ${lacking}: frontends ` +
         "authenticate by certificate; give all three, or --uds-name",
-      "TUN105",
+      "TUN101",
     );
   }
   return {

@@ -62,7 +62,7 @@ export function membershipOptions(
     throw new UsageError(
       `Cannot use --peers: "${twice}" stands there twice; give each server ` +
         "its own --server-id",
-      "TUN104",
+      "TUN101",
     );
   }
   if (fixed.length > PEERS_MAX) {

@@ -96,7 +96,7 @@ export function supportCommand(
         throw new UsageError(
           `Unexpected word "${operands[0]}"; the file is named by ` +
             `--output=${operands[0]}`,
-          "TUN102",
+          "TUN101",
         );
       }
       refuseOperands(operands);

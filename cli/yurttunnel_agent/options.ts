@@ -129,7 +129,7 @@ function nodeName(values: Values): string {
         "$NODE_NAME; give one of them"
       : `Cannot use --node-name: saw "${name}", wanted a node's name: ` +
         "lower-case letters, digits, - and .",
-    "TUN105",
+    "TUN101",
   );
 }
 
@@ -140,7 +140,7 @@ function address(what: string, text: string, other: string): string {
       ? `Cannot tell this node's address: ${what} is not given, nor ${other}; ` +
         "give one of them"
       : `Cannot use ${what}: saw "${text}", wanted an IP address`,
-    "TUN105",
+    "TUN101",
   );
 }
 

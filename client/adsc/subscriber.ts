@@ -42,7 +42,7 @@ export interface SubscriberOptions {
 /** A server will not have this client, now or later. */
 export class SubscriberRefusedError extends Error {
   override readonly name = "SubscriberRefusedError";
-  readonly tunnelCode: Code = "TUN711";
+  readonly tunnelCode: Code = "TUN701";
 }
 
 /** What was waited for did not come about in time. */

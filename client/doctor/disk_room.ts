@@ -24,7 +24,7 @@ const FREE_BYTES_MIN = 256 * 1024;
 export async function lookAtRoom(root: string): Promise<Finding | undefined> {
   if (isReadOnly(root, readProcFile("/proc/self/mountinfo") ?? "")) {
     return failed(
-      "TUN919",
+      "TUN905",
       `the file system of ${root} is mounted read-only`,
       `mount it with "rw" (dmesg says if an error of the disk made it so), or ` +
         "name another --state-dir",
@@ -34,7 +34,7 @@ export async function lookAtRoom(root: string): Promise<Finding | undefined> {
   const free = bavail * bsize;
   if (free < FREE_BYTES_MIN || (files > 0 && ffree === 0)) {
     return failed(
-      "TUN918",
+      "TUN905",
       `the disk of ${root} is full (${Math.floor(free / 1024)} KiB free, ` +
         `${ffree} inodes)`,
       `make room (du -xhd1 / | sort -h), or move the directory`,
@@ -42,7 +42,7 @@ export async function lookAtRoom(root: string): Promise<Finding | undefined> {
   }
   if (free < FREE_BYTES_LOW) {
     return warned(
-      "TUN918",
+      "TUN905",
       `the disk of ${root} is nearly full ` +
         `(${Math.floor(free / 1024 / 1024)} MiB free)`,
       "make room before certificates and logs cannot be written",

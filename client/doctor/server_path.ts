@@ -330,7 +330,7 @@ function tcpFault(
   }
   if (codes.has("EHOSTUNREACH") || codes.has("ENETUNREACH")) {
     return failed(
-      "TUN419",
+      "TUN401",
       message,
       `see \`ip route get ${
         failures[0]!.ip
@@ -351,7 +351,7 @@ function tcpFault(
     );
   }
   return failed(
-    "TUN418",
+    "TUN401",
     message,
     `a firewall drops it, or the machine is off: let TCP port ${port} ` +
       "through to the server, or correct --server",

@@ -60,7 +60,7 @@ export async function tlsFault(
       );
     case "no-common-alpn":
       return failed(
-        "TUN420",
+        "TUN208",
         `${where} speaks TLS and is no tunnel server's port for agents: it ` +
           "knows none of our protocols (ALPN)",
         AGENT_PORT,
@@ -146,7 +146,7 @@ async function noTls(
   }
   if (isMute && failure === "closed" && isOpen === true) {
     return failed(
-      "TUN424",
+      "TUN209",
       `${where} ${isReset ? "resets" : "ends"} the connection as soon as TLS ` +
         "begins; one that says nothing stays open",
       "something on the way inspects TLS (compare: openssl s_client -connect " +
@@ -167,7 +167,7 @@ async function noTls(
   }
   if (found === "closed") {
     return failed(
-      "TUN424",
+      "TUN209",
       `${where} takes connections and hangs up before it says anything, so ` +
         "whether it speaks TLS is not known",
       "a balancer without a live server behind it, an allow-list or a limit " +
@@ -228,7 +228,7 @@ async function certificateFault(
   }
   if (failure === "wrong-usage-certificate") {
     return failed(
-      "TUN213",
+      "TUN203",
       `${where} shows a certificate that is not for servers (${subject})`,
       "give the server a certificate with the usage serverAuth",
     );
@@ -279,7 +279,7 @@ async function overdue(
     );
   }
   return failed(
-    what === "expired" ? "TUN201" : "TUN211",
+    "TUN201",
     message,
     "renew the server's certificate there; a server with its own CA does " +
       "that by itself while it runs: see its log, and its clock",

@@ -39,9 +39,9 @@ export class ListenError extends Error {
 }
 
 const CODES_OF: Readonly<Record<ListenProblem, Code>> = {
-  "in-use": "TUN901",
+  "in-use": "TUN904",
   permission: "TUN904",
-  "bad-address": "TUN903",
+  "bad-address": "TUN904",
   "no-descriptors": "TUN513",
   other: "TUN904",
 };

@@ -190,7 +190,7 @@ export class AdminPort implements BoundListener {
         log.error(
           `${error.message}; change --admin-socket or ` +
             "--admin-remote-port",
-          { code: tunnelCodeOf(error) ?? "TUN901" },
+          { code: tunnelCodeOf(error) ?? "TUN904" },
         );
       }),
     );

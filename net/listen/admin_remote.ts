@@ -55,6 +55,6 @@ export function listenAdminRemote(
       unawaited("http", port.accept(stream, admitted), () => stream.close()),
     onRefused: ({ message }) =>
       log.event(`admin: ${message}`, {}, lineKey(message)),
-    onProblem: (line) => log.warn(line, { code: "TUN414" }),
+    onProblem: (line) => log.warn(line, { code: "TUN513" }),
   });
 }

@@ -10,74 +10,32 @@ import type { Area } from "./problem.ts";
 export const COMMAND_LINE = {
   TUN101: {
     slug: "wrong-value",
-    title: "A flag, setting, rule or target cannot be read",
+    title: "The command line or a setting cannot be understood",
     means:
-      "The value was read, and it is not of the kind or in the range that " +
-      "is wanted. Nothing was started or dialed.",
+      "A flag, a word, a variable, a rule or a target is unknown, is not " +
+      "of the kind or in the range that is wanted, lacks another, or " +
+      "contradicts another. Nothing was started or dialed.",
     causes: [
-      "A typing error.",
+      "A typing error, or a blank in a value without quotes.",
       "A unit is missing: durations are `10s`, `1h30m`; sizes are " +
       "`64KiB`.",
       "A target without a port, or IPv6 without brackets: `HOST:PORT`, " +
       "`[::1]:80`.",
+      "A name, a file or the other half of a pair (a certificate's key) was " +
+      "forgotten, or a shell variable is empty.",
+      "A flag of another command, of another program, or one of " +
+      "Konnectivity's that is not built here.",
+      "Two settings exclude each other, one on the command line, the other " +
+      "in a file or a variable `TUNNEL_…`.",
       "A TLS version or cipher suite that the machine's OpenSSL does not " +
       "have.",
-      "The variable `TUNNEL_…` or the file of `--config` still has an old " +
-      "value.",
     ],
     mend: [
       "Read what the line says was wanted, and give that.",
+      "`tunnel help` lists all commands, `tunnel help COMMAND --all` all " +
+      "flags of one, `tunnel explain --all` all codes.",
       "`tunnel config print server` shows each value and where it is " +
       "from.",
-    ],
-    see: "flags.md",
-  },
-  TUN102: {
-    slug: "unknown-flag",
-    title: "There is no such flag, command, variable or word here",
-    means: "The command does not have it, or it is Konnectivity's and not " +
-      "built here. Nothing was started.",
-    causes: [
-      "A typing error.",
-      "It belongs to another command, or to another program.",
-      "A blank in a value without quotes, or a flag without its dashes.",
-    ],
-    mend: [
-      "`tunnel help` lists all commands, `tunnel help COMMAND --all` all " +
-      "flags of one.",
-      "`tunnel explain --all` lists all codes.",
-    ],
-    see: "flags.md",
-  },
-  TUN104: {
-    slug: "flags-contradict",
-    title: "Two settings exclude each other",
-    means: "Both say the same thing in different ways, one makes the other " +
-      "impossible, or a flag that takes one value is given twice. Nothing " +
-      "was guessed, and nothing was started.",
-    causes: [
-      "One is on the command line, the other in a file or a variable.",
-      "A script adds flags to those that it was given.",
-    ],
-    mend: [
-      "Keep the one that you mean.",
-      "`tunnel config print server` shows where each is from.",
-    ],
-    see: "flags.md",
-  },
-  TUN105: {
-    slug: "flag-lacks-another",
-    title: "Something is missing on the command line",
-    means: "A word, a value, or the setting without which this one has no " +
-      "meaning, such as a certificate without its key.",
-    causes: [
-      "A name, a target or a file was forgotten.",
-      "A shell variable that is empty, or a blank behind `=`.",
-      "The other half of a pair was forgotten.",
-    ],
-    mend: [
-      "Give what the line names, or remove the flag that needs it.",
-      "`tunnel help COMMAND` shows how the command is written.",
     ],
     see: "flags.md",
   },
@@ -139,9 +97,15 @@ export const COMMAND_LINE = {
   },
   TUN122: {
     slug: "admin-forbidden",
-    title: "The program that was asked does not answer this user",
-    means: "The admin API knows who asks, and this user may not.",
-    causes: ["It answers root and the user that runs it.", "A wrong token."],
+    title: "This user may not ask the program, or read its identity",
+    means: "The admin API knows who asks, and this user may not. Or the " +
+      "state directory is another user's: whether the node has joined " +
+      "cannot be told.",
+    causes: [
+      "The command runs as another user than the program; the API answers " +
+      "root and the user that runs it.",
+      "A wrong token.",
+    ],
     mend: ["Run the command as the program's user, with `sudo` for instance."],
     see: "operations.md",
   },

@@ -95,10 +95,12 @@ export const DIALS = {
   },
   TUN513: {
     slug: "no-descriptors",
-    title: "A program has no descriptors left",
-    means: "`too many open files`: no further connection can be opened.",
-    causes: ["The limit of the service is low."],
-    mend: ["Raise `LimitNOFILE` of the unit, or `ulimit -n`."],
+    title: "A program has no descriptors left, or may use few",
+    means: "`too many open files`: no further connection can be opened or " +
+      "accepted. Each connection takes one or two; those that wait in the " +
+      "kernel are accepted later.",
+    causes: ["The limit is low: `ulimit -n`, or `LimitNOFILE` of the unit."],
+    mend: ["`LimitNOFILE=1048576` in the unit, or raise `ulimit -n`."],
     see: "operations.md",
   },
   TUN515: {
@@ -108,8 +110,12 @@ export const DIALS = {
     causes: [
       "The target's program ended, crashed, or wants another protocol " +
       "(TLS, or none).",
+      "The program takes no more connections, or none from the node's " +
+      "address, and ends them as they come.",
       "A service mesh, a firewall or a load balancer in front of the " +
       "target ends connections that it does not want.",
+      "A port forwarding (a container's, `ssh -L`) accepts, and nothing " +
+      "listens behind it.",
     ],
     mend: [
       "See the target's own log.",

@@ -10,15 +10,20 @@ import type { Area } from "./problem.ts";
 export const DISCOVERY = {
   TUN701: {
     slug: "source-failed",
-    title: "A source of services cannot be read, or had missed changes",
+    title: "A source of services cannot be followed, or had missed changes",
     means: "What it said before stays in use; it is tried again, and all is " +
-      "read again.",
+      "read again. A server whose source has not answered since the start " +
+      "sends clients of discovery to other servers.",
     causes: [
-      "etcd, the API server or the URL is away.",
+      "etcd, the API server, the URL or the discovery server is away.",
+      "The discovery server refuses this node.",
       "The file is gone.",
       "A watch that lost events.",
     ],
-    mend: ["The line says what was seen. `tunnel status` lists the sources."],
+    mend: [
+      "The line says what was seen. `tunnel status` lists the sources.",
+      "`tunnel doctor` on the proxy's machine.",
+    ],
     see: "catalog.md",
   },
   TUN702: {
@@ -29,44 +34,21 @@ export const DISCOVERY = {
     mend: ["`tunnel config check --kind services FILE`."],
     see: "catalog.md",
   },
-  TUN706: {
-    slug: "resource-rejected",
-    title: "A client of discovery rejects what it is sent",
-    means: "It keeps what it has. The line has its reason; of a client that " +
-      "does so again and again most lines are left out.",
-    causes: ["An old client, or a service that it cannot represent."],
-    mend: ["`tunnel xds status`, `tunnel xds diff CLIENT`."],
-    see: "discovery.md",
-  },
   TUN708: {
     slug: "service-unserved",
-    title: "A client of discovery is not served something",
+    title: "A client of discovery is not served, or rejects what it is sent",
     means:
-      "The service has something that these clients have no form for, or " +
+      "The service has something that these clients have no form for; or " +
       "the client asks for what this server does not have, and may wait " +
-      "for ever.",
+      "for ever; or it refuses an answer and keeps what it has. Of a " +
+      "client that does so again and again most lines are left out.",
     causes: [
-      "The line says what.",
+      "The line says what, or has the client's reason.",
       "A client with a configuration for another control plane.",
+      "An old client.",
     ],
-    mend: ["`tunnel xds status`, `tunnel xds diff NODE`."],
+    mend: ["`tunnel xds status`, `tunnel xds diff CLIENT`."],
     see: "discovery.md",
-  },
-  TUN709: {
-    slug: "discovery-not-ready",
-    title: "Discovery has not everything it needs",
-    means: "Clients are sent to other servers until it has.",
-    causes: ["A source has not answered since the start."],
-    mend: ["`tunnel status` lists the sources."],
-    see: "discovery.md",
-  },
-  TUN711: {
-    slug: "discovery-unreachable",
-    title: "The discovery server cannot be followed",
-    means: "The proxy goes on with what it has.",
-    causes: ["The server is away, or refuses this node."],
-    mend: ["`tunnel doctor`; the line says what was seen."],
-    see: "proxy.md",
   },
   TUN713: {
     slug: "answers-from-anywhere",

@@ -67,13 +67,16 @@ export const JOINING = {
   TUN309: {
     slug: "not-joined",
     title: "This machine has not joined",
-    means: "There is no identity in the state directory, and no certificate " +
-      "was given in its place.",
+    means: "There is no identity in the state directory, or only a key, and " +
+      "no certificate was given in its place.",
     causes: [
-      "`tunnel join` was not run.",
-      "It was run with another `--state-dir`.",
+      "`tunnel join` was not run, or with another `--state-dir`.",
+      "Joining did not end: the node waits for approval, the token was " +
+      "refused, or the server was not reached.",
     ],
     mend: [
+      "`tunnel node list` on the server; a node that waits: `tunnel node " +
+      "approve NAME`.",
       "`tunnel token create` on the server, then `tunnel join TOKEN` here.",
     ],
     see: "identity.md",
@@ -122,14 +125,6 @@ export const JOINING = {
     mend: ["Restore the whole directory, or `tunnel join --again TOKEN`."],
     see: "identity.md",
   },
-  TUN315: {
-    slug: "renewal-failed",
-    title: "A certificate could not be renewed",
-    means: "The old one stays in use until it expires; it is tried again.",
-    causes: ["The server is away.", "The node was revoked or forgotten."],
-    mend: ["The line says why. `tunnel status` says what expires when."],
-    see: "identity.md",
-  },
   TUN319: {
     slug: "anonymous-agents",
     title: "Agents need no certificate",
@@ -149,8 +144,12 @@ export const JOINING = {
     causes: [
       "The identity, the version, or a limit; the sentence says which " +
       "rule is not kept.",
+      "A CertificateSigningRequest asks for what its author may not have.",
     ],
-    mend: ["Do what the sentence says; `tunnel node list` shows the nodes."],
+    mend: [
+      "Do what the sentence says; `tunnel node list` shows the nodes.",
+      "`kubectl get csr NAME -o yaml` shows what a request asks for.",
+    ],
     see: "identity.md",
   },
   TUN321: {
@@ -170,14 +169,6 @@ export const JOINING = {
     mend: ["Issue each its own, then `--node-binding=enforce`."],
     see: "identity.md",
   },
-  TUN324: {
-    slug: "csr-denied",
-    title: "A CertificateSigningRequest was denied",
-    means: "Who asks may not have the certificate that it asks for.",
-    causes: ["The line says what does not fit."],
-    mend: ["`kubectl get csr NAME -o yaml` shows what was asked for."],
-    see: "kubernetes.md",
-  },
   TUN327: {
     slug: "authority-in-use",
     title: "A change of the CA cannot take that step now",
@@ -193,28 +184,5 @@ export const JOINING = {
       "`tunnel ca retire ID --force` locks them out.",
     ],
     see: "identity.md",
-  },
-  TUN331: {
-    slug: "identity-forbidden",
-    title: "The node's identity is another user's",
-    means: "The state directory is there, and this user may not read it. " +
-      "Whether the node has joined cannot be told.",
-    causes: ["The command runs as another user than the agent."],
-    mend: ["Run it as the agent's user, with `sudo` for instance."],
-    see: "doctor.md",
-  },
-  TUN332: {
-    slug: "join-unfinished",
-    title: "Joining began and has not ended",
-    means: "The state directory has a key and no identity.",
-    causes: [
-      "The node waits for approval.",
-      "The token was refused, or the server was not reached.",
-    ],
-    mend: [
-      "On the server: `tunnel node list`, then `tunnel node approve NAME`.",
-      "Join again with a new token.",
-    ],
-    see: "doctor.md",
   },
 } as const satisfies Area;

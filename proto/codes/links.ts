@@ -12,14 +12,18 @@ export const LINKS = {
     slug: "server-unreachable",
     title: "No connection to the server",
     means: "TCP did not reach the server (connection refused, connection " +
-      "timed out). It is tried again.",
+      "timed out, no route to host). It is tried again.",
     causes: [
       "The server does not run, or listens elsewhere.",
       "A firewall drops or refuses the connection.",
+      "The machine is off, or the address is another one's.",
+      "A cable, a VPN or a default route is missing, or there is no IPv6.",
     ],
     mend: [
       "`tunnel doctor agent` walks the way step by step.",
+      "`ip route get ADDRESS`; correct `--server`.",
       "On the server: `ss -ltn`; its first log lines name its addresses.",
+      "Let the server's `--agent-port` (8091) through firewalls.",
     ],
     see: "operations.md",
   },
@@ -99,14 +103,6 @@ export const LINKS = {
     mend: ["Run `tunnel agent` on that node."],
     see: "operations.md",
   },
-  TUN411: {
-    slug: "announcement-unheard",
-    title: "The link has no word for announced services",
-    means: "It speaks Konnectivity's protocol, so `--announce` has no effect.",
-    causes: ["A Konnectivity server, or a load balancer that changes ALPN."],
-    mend: ["See TUN210; or use a server of ours."],
-    see: "discovery.md",
-  },
   TUN412: {
     slug: "http-proxy",
     title: "The HTTP proxy on the way does not connect us",
@@ -123,14 +119,6 @@ export const LINKS = {
     means: "DNS has no address for it, or does not answer.",
     causes: ["A typing error.", "The resolver in `/etc/resolv.conf` is away."],
     mend: ["`getent hosts NAME`."],
-    see: "operations.md",
-  },
-  TUN414: {
-    slug: "accept-failed",
-    title: "A listener cannot accept connections",
-    means: "Connections wait in the kernel; it is tried again.",
-    causes: ["Too many open files."],
-    mend: ["Raise `LimitNOFILE` of the unit, or `ulimit -n`."],
     see: "operations.md",
   },
   TUN415: {
@@ -176,45 +164,6 @@ export const LINKS = {
     ],
     see: "security.md",
   },
-  TUN418: {
-    slug: "server-filtered",
-    title: "The server's address does not answer at all",
-    means: "Neither an acceptance nor a refusal came back.",
-    causes: [
-      "A firewall drops what goes there.",
-      "The machine is off, or the address is another one's.",
-    ],
-    mend: [
-      "Let the server's `--agent-port` (8091) through.",
-      "Correct `--server`.",
-    ],
-    see: "doctor.md",
-  },
-  TUN419: {
-    slug: "server-unroutable",
-    title: "There is no way to the server's address",
-    means: "This machine, or one on the way, says that it knows no way there.",
-    causes: [
-      "A cable, a VPN or a default route is missing.",
-      "The name has an IPv6 address and this network has no IPv6.",
-    ],
-    mend: ["`ip route get ADDRESS`, `ip -6 route get ADDRESS`."],
-    see: "doctor.md",
-  },
-  TUN420: {
-    slug: "wrong-port",
-    title: "Another service listens at the server's address",
-    means: "It speaks TLS, and none of the tunnel's protocols.",
-    causes: [
-      "The port is that of another service of the server's machine.",
-      "A load balancer ends TLS in front of the server.",
-    ],
-    mend: [
-      "Correct the port: agents connect to `--agent-port`, 8091 unless said.",
-      "Let load balancers pass TCP through.",
-    ],
-    see: "doctor.md",
-  },
   TUN421: {
     slug: "server-silent",
     title: "The server accepts connections and says nothing",
@@ -245,20 +194,6 @@ export const LINKS = {
       "Let ICMP (fragmentation needed, packet too big) through, or lower the " +
       "MTU: `ip link set dev INTERFACE mtu 1280`.",
       "Let the server's `--agent-port` through without inspection.",
-    ],
-    see: "doctor.md",
-  },
-  TUN424: {
-    slug: "handshake-cut",
-    title: "The connection is ended as soon as TLS begins",
-    means: "A connection that says nothing stays open; a ClientHello ends it.",
-    causes: [
-      "A firewall or proxy on the way inspects TLS and refuses it.",
-      "The port is that of a program that does not speak TLS.",
-    ],
-    mend: [
-      "Let the server's `--agent-port` through without inspection.",
-      "Correct the port: agents connect to `--agent-port`, 8091 unless said.",
     ],
     see: "doctor.md",
   },

@@ -8,35 +8,20 @@ import type { Area } from "./problem.ts";
 
 /** See the module description. */
 export const MACHINE = {
-  TUN901: {
-    slug: "port-in-use",
-    title: "Another process listens there",
-    means: "The port or socket is taken; the program did not start.",
-    causes: ["It runs already.", "Another program has that port."],
-    mend: ["`ss -ltnp` shows who listens; change the flag in the line."],
-    see: "operations.md",
-  },
-  TUN903: {
-    slug: "address-not-here",
-    title: "This machine does not have that address",
-    means: "Only own addresses can be listened on.",
-    causes: ["A typing error.", "The interface is not up yet."],
-    mend: ["`ip address` lists them."],
-    see: "operations.md",
-  },
   TUN904: {
     slug: "listen-failed",
     title: "A port or socket could not be opened",
-    means: "The sentence has the system's words. A service's port is tried " +
-      "again.",
+    means: "The sentence has the system's words. The program did not start; " +
+      "a service's port is tried again.",
     causes: [
+      "The program runs already, or another has that port.",
       "Ports below 1024 need a privilege; sockets need a folder that can " +
       "be written.",
-      "Another program listens there.",
+      "The address is not this machine's, or its interface is not up yet.",
     ],
     mend: [
       "Change the flag that the line names; `ss -lntup` shows who " +
-      "listens.",
+      "listens, `ip address` which addresses there are.",
       "`AmbientCapabilities=CAP_NET_BIND_SERVICE` in the unit, or a " +
       "higher port.",
     ],
@@ -51,11 +36,16 @@ export const MACHINE = {
       "without the new CAs is locked out when the old ones retire, and " +
       "announcements have to come again.",
     causes: [
-      "A full disk, or a read-only file system.",
+      "A full disk: logs, or other programs' files.",
+      "A read-only file system: mounted so, or the kernel found errors.",
       "The owner or mode of the state directory.",
       "The state cannot be written now: see its own lines.",
     ],
-    mend: ["Put right what the line names; it is tried again."],
+    mend: [
+      "Put right what the line names; it is tried again.",
+      "Make room: `df -h`, `df -i`, `du -xhd1 /`.",
+      "Read-only: see `dmesg`; mount it with `rw`, or name another directory.",
+    ],
     see: "operations.md",
   },
   TUN906: {
@@ -123,14 +113,6 @@ export const MACHINE = {
     mend: ["Look at who reads the log."],
     see: "operations.md",
   },
-  TUN915: {
-    slug: "few-descriptors",
-    title: "The limit of open files is low",
-    means: "Each connection takes one or two; dials will fail above it.",
-    causes: ["`ulimit -n`, or `LimitNOFILE` of the unit."],
-    mend: ["`LimitNOFILE=1048576` in the unit."],
-    see: "operations.md",
-  },
   TUN916: {
     slug: "clock-wrong",
     title: "The clock is wrong",
@@ -138,22 +120,6 @@ export const MACHINE = {
     causes: ["No time service.", "A machine that was suspended."],
     mend: ["`timedatectl set-ntp true`."],
     see: "operations.md",
-  },
-  TUN918: {
-    slug: "disk-full",
-    title: "The disk of the state directory is full",
-    means: "Tokens, nodes and certificates cannot be written.",
-    causes: ["Logs, or other programs' files."],
-    mend: ["Make room: `df -h`, `df -i`, `du -xhd1 /`."],
-    see: "doctor.md",
-  },
-  TUN919: {
-    slug: "disk-read-only",
-    title: "The file system of the state directory is read-only",
-    means: "Nothing can be written there, whoever asks.",
-    causes: ["It is mounted so.", "The kernel found errors on the disk."],
-    mend: ["See `dmesg`; mount it with `rw`, or name another directory."],
-    see: "doctor.md",
   },
   TUN920: {
     slug: "loop-busy",

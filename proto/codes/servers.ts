@@ -19,9 +19,14 @@ export const SERVERS = {
   TUN802: {
     slug: "state-away",
     title: "The store of the server's state does not answer",
-    means: "What was read stays in use; nothing new can be kept meanwhile.",
+    means: "What was read stays in use; nothing new can be kept meanwhile. " +
+      "Servers may not learn of each other, so dials for agents of other " +
+      "servers may fail.",
     causes: ["etcd or the API server is away."],
-    mend: ["`etcdctl endpoint health`, `kubectl get --raw /readyz`."],
+    mend: [
+      "`etcdctl endpoint health`, `kubectl get --raw /readyz`.",
+      "`tunnel status` lists the servers.",
+    ],
     see: "operations.md",
   },
   TUN803: {
@@ -39,14 +44,6 @@ export const SERVERS = {
     causes: ["The owner or mode.", "A wrong `--state-dir`."],
     mend: ["`chmod 0700` and `chown`, or another `--state-dir`."],
     see: "identity.md",
-  },
-  TUN805: {
-    slug: "peers-unknown",
-    title: "Servers cannot learn of each other",
-    means: "Dials for agents of other servers may fail meanwhile.",
-    causes: ["The store in common is away."],
-    mend: ["See the line; `tunnel status` lists the servers."],
-    see: "operations.md",
   },
   TUN809: {
     slug: "kubernetes-failed",

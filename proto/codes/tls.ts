@@ -10,12 +10,16 @@ import type { Area } from "./problem.ts";
 export const TLS = {
   TUN201: {
     slug: "peer-certificate-expired",
-    title: "The other end's certificate has expired",
+    title: "A certificate is not valid at this time",
     means: "No connection was made. By this machine's clock the certificate " +
-      "is too old.",
-    causes: ["Nobody renewed it.", "This machine's clock is wrong."],
+      "has expired, or begins later.",
+    causes: [
+      "The certificate was not renewed.",
+      "This machine's clock is wrong, or the issuer's was.",
+    ],
     mend: [
-      "`date -u` on both machines: compare the clocks.",
+      "`date -u` on both machines: compare the clocks; " +
+      "`timedatectl set-ntp true`.",
       "Renew the certificate of the other end; a node renews its own by " +
       "itself while its agent runs.",
     ],
@@ -23,35 +27,38 @@ export const TLS = {
   },
   TUN202: {
     slug: "certificate-expires",
-    title: "A certificate expires soon, or has expired",
-    means: "The program works until then. The line says which certificate " +
-      "and when.",
+    title: "A certificate expires soon, has expired, or was not renewed",
+    means: "The program works with it until then. The line says which " +
+      "certificate and when; a renewal that failed is tried again.",
     causes: [
       "Certificates of files are renewed by hand or by another program.",
-      "One that renews itself could not: see the lines before.",
+      "The server is away, or the node was revoked or forgotten: see the " +
+      "line.",
     ],
-    mend: ["Put a new certificate at the same path: it is read by itself."],
+    mend: [
+      "A certificate of a file: put a new one at the same path; it is read " +
+      "by itself.",
+      "`tunnel status` says what expires when.",
+    ],
     see: "operations.md",
   },
   TUN203: {
     slug: "certificate-unusable",
     title: "A certificate or key file cannot be used, or is odd",
-    means: "A file is not there, is not PEM, or holds something else. A " +
-      "certificate that is only odd is used as it is.",
+    means: "A file is not there, is not PEM, or holds something else; the " +
+      "key is another certificate's; or the certificate is not for this " +
+      "end of a connection. One that is only odd is used as it is.",
     causes: [
       "A wrong path.",
-      "Key and certificate are swapped.",
+      "Key and certificate are swapped, or only one of them was renewed.",
+      "Servers need `serverAuth` in the extended key usage, clients " +
+      "`clientAuth`.",
       "A chain that is not complete, or has others' certificates.",
     ],
-    mend: ["`openssl x509 -in FILE -noout -text` shows a certificate."],
-    see: "operations.md",
-  },
-  TUN204: {
-    slug: "key-mismatch",
-    title: "Certificate and key do not belong together",
-    means: "The certificate is for another key than the one in the key file.",
-    causes: ["One of the two files was renewed, the other was not."],
-    mend: ["Put both files of one pair there."],
+    mend: [
+      "`openssl x509 -in FILE -noout -text` shows a certificate.",
+      "Put both files of one pair there.",
+    ],
     see: "operations.md",
   },
   TUN205: {
@@ -96,13 +103,17 @@ export const TLS = {
   },
   TUN208: {
     slug: "not-tls",
-    title: "The other end does not speak TLS",
-    means: "Something answered that is no TLS server, or no TLS client.",
+    title: "Something else listens there",
+    means: "The other end does not speak TLS, or none of the tunnel's " +
+      "protocols.",
     causes: [
-      "A wrong port: agents connect to `--agent-port`, 8091.",
-      "A proxy answers in the server's place.",
+      "A wrong port: agents connect to `--agent-port`, 8091 unless said.",
+      "A proxy or a load balancer answers in the server's place.",
     ],
-    mend: ["Compare host and port with the server's first log lines."],
+    mend: [
+      "Compare host and port with the server's first log lines.",
+      "Let load balancers pass TCP through.",
+    ],
     see: "operations.md",
   },
   TUN209: {
@@ -111,28 +122,27 @@ export const TLS = {
     means: "The connection was made, and then the other end closed it, was " +
       "silent, or had no version or protocol in common with us.",
     causes: [
-      "A middlebox inspects or blocks the connection.",
-      "The port belongs to another program.",
+      "A firewall or proxy on the way inspects TLS and refuses it.",
+      "The port belongs to another program, which may not speak TLS.",
     ],
-    mend: ["`tunnel doctor agent` tries each step by itself."],
+    mend: [
+      "`tunnel doctor agent` tries each step by itself.",
+      "Let the server's `--agent-port` through without inspection.",
+      "Correct the port: agents connect to `--agent-port`, 8091 unless said.",
+    ],
     see: "operations.md",
   },
   TUN210: {
     slug: "alpn-changed",
-    title: "Something on the way changes ALPN",
-    means: "The link works by Konnectivity's protocol, in which a stalled " +
-      "connection may hold up others.",
-    causes: ["A load balancer ends TLS, or strips ALPN."],
-    mend: ["Let the load balancer pass TCP through."],
+    title: "The link speaks Konnectivity's protocol only",
+    means: "The link works. A stalled connection may hold up others, and " +
+      "`--announce` has no effect.",
+    causes: [
+      "A load balancer ends TLS, or strips ALPN.",
+      "The server is Konnectivity's.",
+    ],
+    mend: ["Let the load balancer pass TCP through; use a server of ours."],
     see: "operations.md",
-  },
-  TUN211: {
-    slug: "not-yet-valid",
-    title: "A certificate is not valid yet",
-    means: "By the clock here the certificate begins later.",
-    causes: ["The clock here is behind.", "The issuer's clock is ahead."],
-    mend: ["`date -u` on both machines; `timedatectl set-ntp true`."],
-    see: "identity.md",
   },
   TUN212: {
     slug: "kubelets-unverified",
@@ -144,15 +154,6 @@ export const TLS = {
       "Give `--kubelet-ca` with the CA that signs kubelets' certificates.",
     ],
     see: "kubernetes.md",
-  },
-  TUN213: {
-    slug: "wrong-usage",
-    title: "A certificate is not for this end of a connection",
-    means: "Servers need `serverAuth` in the extended key usage, clients " +
-      "`clientAuth`.",
-    causes: ["One certificate is used at both ends."],
-    mend: ["Issue one with the usage that the line names."],
-    see: "operations.md",
   },
   TUN215: {
     slug: "certificate-missing-at-peer",

@@ -174,7 +174,7 @@ export class ServerAgents {
         this.core.events.note("refused", error.message);
         log.event(error.message, {}, lineKey(error.message));
       },
-      onProblem: (line) => log.warn(line, { code: "TUN414" }),
+      onProblem: (line) => log.warn(line, { code: "TUN513" }),
     });
     return this.#listener.address;
   }

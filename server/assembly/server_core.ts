@@ -169,7 +169,7 @@ export class ServerCore {
       timers: systemTimers,
       wallClock: Date.now,
       metrics: this.metricRegistry,
-      warn: (line) => log.warn(line, { code: "TUN805" }, lineKey(line)),
+      warn: (line) => log.warn(line, { code: "TUN802" }, lineKey(line)),
       event: (line) => log.event(line, {}, lineKey(line)),
     });
   }

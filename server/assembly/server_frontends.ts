@@ -53,7 +53,7 @@ export class ServerFrontends {
         metrics.callerRefused();
         log.event(reason, {}, lineKey(reason));
       },
-      onProblem: (line) => log.warn(line, { code: "TUN414" }),
+      onProblem: (line) => log.warn(line, { code: "TUN513" }),
     });
     return this.#listener.address;
   }

@@ -279,7 +279,7 @@ export class CsrApprover {
       observer.warn(`${what} has to wait: ${decision.why}`, "TUN809");
     } else if (decision.kind === "deny") {
       observer.decided("denied");
-      observer.warn(`denied ${what}: ${decision.why}`, "TUN324");
+      observer.warn(`denied ${what}: ${decision.why}`, "TUN320");
     } else {
       observer.decided("ignored");
       observer.detail(`left ${what} to others: ${decision.why}`);

@@ -51,7 +51,7 @@ export function lookAtCertificate(
   const what = `${flag} (${files.cert})`;
   if (leaf.notBeforeMs > nowMs) {
     return failed(
-      isRenewed ? "TUN916" : "TUN211",
+      isRenewed ? "TUN916" : "TUN201",
       `${what} is valid from ${new Date(leaf.notBeforeMs).toISOString()} on; ` +
         `this machine's clock says ${new Date(nowMs).toISOString()}`,
       "set the clock (timedatectl set-ntp true), or issue it anew",
@@ -100,6 +100,6 @@ function isFor({ x509 }: CertificateFacts, name: string): boolean {
 
 function unusable(flag: string, message: string): Finding {
   return /does not belong/.test(message)
-    ? failed("TUN204", message, `give the key of the certificate of ${flag}`)
+    ? failed("TUN203", message, `give the key of the certificate of ${flag}`)
     : failed("TUN203", message, `correct ${flag} and what goes with it`);
 }

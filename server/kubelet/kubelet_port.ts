@@ -107,12 +107,12 @@ export class KubeletPort {
       alpn: ["http/1.1"],
       handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
       ...environment.tls,
-      onProblem: (line) => log.warn(line, { code: "TUN414" }),
+      onProblem: (line) => log.warn(line, { code: "TUN513" }),
     });
     this.#listener = listenTcp(options.address, {
       onConnection: (conn) =>
         unawaited("handshake", this.#accept(conn), () => conn.close()),
-      onProblem: (line) => log.warn(line, { code: "TUN414" }),
+      onProblem: (line) => log.warn(line, { code: "TUN513" }),
     });
     if (!dialing.isUnverified) return;
     log.warn(

@@ -199,7 +199,7 @@ export class KubernetesIdentity implements LinkIdentity {
     } catch (error) {
       if (!(error instanceof CredentialsError)) throw error;
       this.log.error(`${error.message}; the ones in use stay`, {
-        code: "TUN315",
+        code: "TUN202",
       });
     }
   }
@@ -219,7 +219,7 @@ function observerOf(log: Log): CsrObserver {
     failed: (reason, retryMs) =>
       log.warn(
         `${reason}; trying again in ${Math.round(retryMs)} ms`,
-        { code: "TUN315" },
+        { code: "TUN202" },
         reason,
       ),
     warn: (message) => log.warn(message, { code: "TUN906" }, lineKey(message)),

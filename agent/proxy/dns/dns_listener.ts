@@ -127,7 +127,7 @@ function listenQuestions(
         .finally(() => open.delete(questions));
       unawaited("proxy", answering, () => conn.close());
     },
-    onProblem: (line) => log.warn(`DNS: ${line}`, { code: "TUN414" }),
+    onProblem: (line) => log.warn(`DNS: ${line}`, { code: "TUN513" }),
   });
   return {
     ...listener,

@@ -71,7 +71,7 @@ export class TcpPortProxy implements PortProxy {
       onConnection: (stream) => this.#accept(stream),
       onProblem: (line) =>
         this.context.log.warn(`${this.port.key}: ${line}`, {
-          code: "TUN414",
+          code: "TUN513",
         }),
     });
     let isClosed = false;

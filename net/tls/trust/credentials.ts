@@ -72,7 +72,7 @@ export class CredentialsError extends FileError {
 
 /** Certificate and key are of two pairs. */
 class KeyMismatchError extends CredentialsError {
-  override readonly tunnelCode: Code = "TUN204";
+  override readonly tunnelCode: Code = "TUN203";
 }
 
 export class Credentials {

@@ -223,7 +223,7 @@ export class Discovery {
     if (problem === undefined) return;
     this.environment.log.warn(
       `${problem}: clients of discovery are sent to other servers until it has`,
-      { code: "TUN709" },
+      { code: "TUN701" },
     );
     this.#streams.endAll(problem);
   }

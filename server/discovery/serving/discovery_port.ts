@@ -57,7 +57,7 @@ export class DiscoveryPort {
   ) {
     this.#listener = listenTcp(at, {
       onConnection: (stream) => this.#accept(stream),
-      onProblem: (line) => environment.log.warn(line, { code: "TUN414" }),
+      onProblem: (line) => environment.log.warn(line, { code: "TUN513" }),
     });
   }
 

@@ -223,7 +223,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
       `a discovery client rejects a response and keeps what it has: ${
         quoted(reason, QUOTE_LENGTH_MAX)
       }`,
-      { code: "TUN706", client: subscriber!.name, kind },
+      { code: "TUN708", client: subscriber!.name, kind },
     );
   }
 
@@ -242,7 +242,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
       this.log.warn(
         `too many log lines about discovery of ${name}: more are omitted ` +
           "from now on, see `tunnel xds status`",
-        { code: "TUN706" },
+        { code: "TUN708" },
       );
     }
     return line === "one";

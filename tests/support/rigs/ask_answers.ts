@@ -95,7 +95,7 @@ export const SERVER_STATUS: StatusAnswer = {
   warnings: [
     {
       severity: "error",
-      code: "TUN204",
+      code: "TUN203",
       message: "The frontend's certificate expires in 2d3h and nobody renews " +
         "it; replace /etc/tunnel/frontend.crt and send SIGHUP",
     },

@@ -75,7 +75,7 @@ export interface FleetOptions {
 /** A server will not have these clients, now or later. */
 export class FleetRefusedError extends Error {
   override readonly name = "FleetRefusedError";
-  readonly tunnelCode: Code = "TUN711";
+  readonly tunnelCode: Code = "TUN701";
 }
 
 /** What was waited for did not come about in time. */
