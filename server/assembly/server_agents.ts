@@ -207,7 +207,7 @@ export class ServerAgents {
   async #meetPeers(listening: string): Promise<void> {
     const { options, peers, state, instanceId, metricRegistry } = this.core;
     const { membership, serverId, kubernetes } = options;
-    const engine = state && await openEngine(state, {
+    const engine = state && await openEngine(state, "peers", {
       serverId,
       instanceId,
       timeoutMs: membership?.timeoutMs ?? PEER_TIMEOUT_MS,

@@ -10,7 +10,9 @@
 
 import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
+import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { PEER_TIMEOUT_MS } from "../peers/member_engine.ts";
+import { openEngine } from "../peers/open_engine.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { announcedName } from "../../proto/link/announced_services.ts";
@@ -152,7 +154,7 @@ async function announcedElsewhere(
   { state, options, instanceId, log }: ServerCore,
   records: StateEngine | undefined,
 ): Promise<Pick<ServerDiscoveryEnvironment, "memory" | "peers">> {
-  const { EngineOffers, MemberFiles, MemberRecords, PeerFiles } = await import(
+  const { EngineOffers, MemberFiles, MemberRecords } = await import(
     "../discovery/serving/server_discovery.ts"
   );
   const { serverId, membership } = options;
@@ -160,28 +162,29 @@ async function announcedElsewhere(
   const folder = state?.kind === "directory"
     ? state.root
     : options.agents.identity?.stateDirectory;
-  const files = folder === undefined
+  const kept = state?.kind === "kubernetes" && records !== undefined
+    ? new MemberRecords(records, serverId, log)
+    : folder === undefined
     ? undefined
     : new MemberFiles(`${folder}/discovery`, serverId, log);
-  if (state?.kind === "etcd") {
-    const { EtcdEngine } = await import("../peers/etcd_engine.ts");
-    const offers = new EngineOffers({
-      engine: new EtcdEngine({
-        ...{ client: state.client, prefix: `${state.prefix}offers/` },
-        ...{ serverId, instanceId, timers: systemTimers },
-        timeoutMs: membership?.timeoutMs ?? PEER_TIMEOUT_MS,
-        random: Math.random,
-      }),
-      ...{ instanceId, log, now: Date.now },
-      ...(files === undefined ? {} : { kept: files }),
-    });
-    return { memory: offers, peers: offers };
-  }
-  if (state?.kind === "kubernetes" && records !== undefined) {
-    const memory = new MemberRecords(records, serverId, log);
-    return { memory, peers: new PeerFiles(memory, systemTimers) };
-  }
-  if (files === undefined) return {};
-  if (state?.kind !== "directory") return { memory: files };
-  return { memory: files, peers: new PeerFiles(files, systemTimers) };
+  if (state === undefined) return kept === undefined ? {} : { memory: kept };
+  const engine = await openEngine(state, "offers", {
+    serverId,
+    instanceId,
+    timeoutMs: membership?.timeoutMs ?? PEER_TIMEOUT_MS,
+    timers: systemTimers,
+    random: Math.random,
+    wallClock: Date.now,
+    // What is counted of leases is upstream's, of those that it knows.
+    metrics: new MetricRegistry(),
+  });
+  const offers = new EngineOffers({
+    engine,
+    serverId,
+    instanceId,
+    log,
+    now: Date.now,
+    ...(kept === undefined ? {} : { kept }),
+  });
+  return { memory: offers, peers: offers };
 }

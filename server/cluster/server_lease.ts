@@ -65,6 +65,8 @@ export interface LeaseObserver {
 export interface ServerLeaseOptions {
   readonly client: LeaseClient;
   readonly serverId: string;
+  /** Absent: upstream's name for that id. */
+  readonly name?: string;
   readonly namespace: string;
   /** Not empty: agents and the search for expired ones select by them. */
   readonly labels: Readonly<Record<string, string>>;
@@ -81,6 +83,7 @@ export interface ServerLeaseOptions {
 /** Publishes one server's lease, and renews it. */
 export class ServerLease {
   readonly #collection: string;
+  readonly #name: string;
   readonly #path: string;
   readonly #stopping = new AbortController();
   /** As it was last written; `undefined`: have a look first. */
@@ -98,7 +101,8 @@ export class ServerLease {
   constructor(private readonly options: ServerLeaseOptions) {
     const { serverId, namespace } = options;
     this.#collection = pathOf(LEASES, { namespace });
-    this.#path = pathOf(LEASES, { namespace, name: leaseName(serverId) });
+    this.#name = options.name ?? leaseName(serverId);
+    this.#path = pathOf(LEASES, { namespace, name: this.#name });
   }
 
   /** Makes the lease; goes on until `stop`. */
@@ -232,7 +236,7 @@ export class ServerLease {
       kind: "Lease",
       metadata: {
         ...old?.metadata,
-        name: leaseName(serverId),
+        name: this.#name,
         namespace,
         labels: { ...old?.metadata.labels, ...labels },
         ...(annotations === undefined

@@ -3,6 +3,7 @@
  * name and labels, so that Konnectivity's agents can count it, and what it
  * publishes of itself as an annotation; agents are in annotations of further
  * Leases, which have none of upstream's labels. So nothing but Leases is needed.
+ * What is told of another topic has Leases and labels of its own.
  *
  * Who renews its Lease is there. Whether somebody does is seen here by its
  * changes, and only while this server's own renewals are seen: no two clocks are
@@ -45,6 +46,11 @@ import { PartWriter } from "./part_writer.ts";
 /** Label of all Leases that are looked at; its value is the part. */
 export const PART_LABEL = "server.tunnel/part";
 
+/** The same of a topic. */
+export function partLabel(topic: string): string {
+  return topic === "" ? PART_LABEL : `server.tunnel/${topic}-part`;
+}
+
 /** Label of Leases that list agents: whose they are. */
 export const INSTANCE_LABEL = "server.tunnel/instance";
 
@@ -67,6 +73,8 @@ const REMOVED_AFTER = 10;
 export interface KubernetesEngineOptions {
   readonly client: ListWatchClient & LeaseClient;
   readonly namespace: string;
+  /** What is told, such as `offers`; absent: who is there, as upstream tells it. */
+  readonly topic?: string;
   /** Of servers' leases, as upstream's agents select them. */
   readonly labels: Readonly<Record<string, string>>;
   readonly serverId: string;
@@ -83,6 +91,9 @@ export interface KubernetesEngineOptions {
 
 export class KubernetesEngine implements MemberEngine {
   readonly #options: KubernetesEngineOptions;
+  readonly #partLabel: string;
+  /** Of Leases that upstream does not name. */
+  readonly #prefix: string;
   readonly #lease: ServerLease;
   readonly #writer: PartWriter;
   readonly #watch: ListWatch<Lease>;
@@ -97,12 +108,16 @@ export class KubernetesEngine implements MemberEngine {
 
   constructor(options: KubernetesEngineOptions) {
     const { client, namespace, labels, timers, timeoutMs } = options;
+    const { topic = "" } = options;
     this.#options = options;
+    this.#partLabel = partLabel(topic);
+    this.#prefix = topic === "" ? "tunnel-" : `tunnel-${topic}-`;
     this.#live = new LiveMembers(options);
     const problem = (message: string) => this.#events?.problem(message);
     this.#lease = new ServerLease({
       ...options,
-      labels: { ...labels, [PART_LABEL]: MEMBER_PART },
+      ...(topic === "" ? {} : { name: `${this.#prefix}${options.serverId}` }),
+      labels: { ...labels, [this.#partLabel]: MEMBER_PART },
       annotations: () => ({ [TEXT_ANNOTATION]: this.#member }),
       renewMs: timeoutMs / RENEWALS,
       observer: { ...countLeases(options.metrics), warn: problem },
@@ -117,7 +132,7 @@ export class KubernetesEngine implements MemberEngine {
     this.#watch = new ListWatch<Lease>({
       client,
       path: pathOf(LEASES, { namespace }),
-      query: { labelSelector: PART_LABEL },
+      query: { labelSelector: this.#partLabel },
       timers,
       random: options.random,
       onChanges: (changes) => this.#changed(changes),
@@ -209,9 +224,10 @@ export class KubernetesEngine implements MemberEngine {
       kind: "Lease",
       metadata: {
         ...old?.metadata,
-        name: `tunnel-${part}-${instanceId.toLowerCase().replaceAll("_", "-")}`,
+        name: this.#prefix +
+          `${part}-${instanceId.toLowerCase().replaceAll("_", "-")}`,
         namespace,
-        labels: { [PART_LABEL]: part, [INSTANCE_LABEL]: instanceId },
+        labels: { [this.#partLabel]: part, [INSTANCE_LABEL]: instanceId },
         annotations: { [TEXT_ANNOTATION]: text },
       },
       spec: { holderIdentity: serverId },
@@ -238,7 +254,7 @@ export class KubernetesEngine implements MemberEngine {
     const { instanceId: own } = this.#options;
     const parts: PartChange[] = [];
     for (const change of changes) {
-      const part = partOf(change.object);
+      const part = this.#partOf(change.object);
       if (part === undefined) continue;
       const isGone = change.type === "removed";
       if (part.part === MEMBER_PART) {
@@ -257,7 +273,7 @@ export class KubernetesEngine implements MemberEngine {
         this.#writer.mark(part.part, false);
       }
       const isRenewed = change.type === "updated" &&
-        partOf(change.previous)?.text === part.text &&
+        this.#partOf(change.previous)?.text === part.text &&
         !this.#live.wasSilent(part.instanceId);
       if (!isRenewed) parts.push(isGone ? { ...part, text: undefined } : part);
     }
@@ -283,7 +299,7 @@ export class KubernetesEngine implements MemberEngine {
   #tidy(): void {
     const { timers, timeoutMs } = this.#options;
     for (const lease of this.#watch.objects.values()) {
-      const part = partOf(lease);
+      const part = this.#partOf(lease);
       if (part === undefined || part.part === MEMBER_PART) continue;
       const goneMs = this.#live.goneMs(part.instanceId);
       if (goneMs === undefined) this.#live.left(part.instanceId);
@@ -293,19 +309,19 @@ export class KubernetesEngine implements MemberEngine {
       }
     }
   }
-}
 
-/** Whose part a Lease is; nothing of ours otherwise. */
-function partOf({ metadata }: Lease):
-  | (PartChange & { readonly text: string })
-  | undefined {
-  const labels = new Map(Object.entries(metadata.labels ?? {}));
-  const part = labels.get(PART_LABEL) ?? "";
-  const text = metadata.annotations?.[TEXT_ANNOTATION];
-  if (text === undefined || !PART_NAME.test(part)) return undefined;
-  const said = part === MEMBER_PART
-    ? parseMember(text)?.instanceId
-    : labels.get(INSTANCE_LABEL);
-  const instanceId = readInstanceId(said);
-  return instanceId === undefined ? undefined : { instanceId, part, text };
+  /** Whose part a Lease is; nothing of ours otherwise. */
+  #partOf({ metadata }: Lease):
+    | (PartChange & { readonly text: string })
+    | undefined {
+    const labels = new Map(Object.entries(metadata.labels ?? {}));
+    const part = labels.get(this.#partLabel) ?? "";
+    const text = metadata.annotations?.[TEXT_ANNOTATION];
+    if (text === undefined || !PART_NAME.test(part)) return undefined;
+    const said = part === MEMBER_PART
+      ? parseMember(text)?.instanceId
+      : labels.get(INSTANCE_LABEL);
+    const instanceId = readInstanceId(said);
+    return instanceId === undefined ? undefined : { instanceId, part, text };
+  }
 }

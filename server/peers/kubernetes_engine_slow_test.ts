@@ -1,5 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
-import type { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
+import type {
+  KubernetesClient,
+  RequestOptions,
+} from "../../neighbours/kubernetes/client.ts";
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -12,6 +15,11 @@ import {
   FakeApiServer,
   plainClient,
 } from "../../tests/support/peers/fake_apiserver.ts";
+import { LEASES, pathOf } from "../../neighbours/kubernetes/paths.ts";
+import type { Lease, ObjectList } from "../../neighbours/kubernetes/objects.ts";
+import { rememberedAgent } from "../../tests/support/memory/remembered_agent.ts";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
+import { EngineOffers } from "../discovery/membership/engine_offers.ts";
 import { KubernetesEngine } from "./kubernetes_engine.ts";
 
 const TIMEOUT_MS = 1_200;
@@ -30,7 +38,7 @@ class Rig implements AsyncDisposable {
     this.#clients.push(client);
     const engine = new KubernetesEngine({
       ...who,
-      client: this.#lying(client),
+      client: this.#lying(selecting(client)),
       namespace: "edge",
       labels: { "k8s-app": "konnectivity-server" },
       timeoutMs: TIMEOUT_MS,
@@ -89,4 +97,77 @@ for (const lie of ["empty lists", "500"] as const) {
     await three[Symbol.asyncDispose]();
     await eventually("it is followed again", () => one.said.length !== 1);
   });
+}
+
+Deno.test("what agents offer is told by Leases that are nobody's members", async () => {
+  await using rig = new Rig();
+  await using member = new TestMember(rig.open, "one");
+  const plain = plainClient(rig.server.url, systemTimers);
+  const client = selecting(plain);
+  const server = (serverId: string) => {
+    const instanceId = crypto.randomUUID().replaceAll("-", "");
+    const engine = new KubernetesEngine({
+      ...{ client, namespace: "edge", topic: "offers", labels: {} },
+      ...{ serverId, instanceId, timeoutMs: TIMEOUT_MS },
+      ...{ timers: systemTimers, random: Math.random, wallClock: Date.now },
+      metrics: new MetricRegistry(),
+    });
+    const log = new RecordedLog();
+    const offers = new EngineOffers({
+      ...{ engine, serverId, instanceId, log, now: Date.now },
+    });
+    offers.start(() => {});
+    return offers;
+  };
+  const states = ({ current }: EngineOffers) =>
+    [...current.values()].map(({ id, state }) => `${id} ${state}`).join();
+  const [one, two] = [server("one"), server("two")];
+  try {
+    // The fake one tells a watch nothing of before it.
+    for (let watches = 0; watches < 3; watches++) await rig.server.nextWatch();
+    await one.save([rememberedAgent("a", "ready")]);
+    await eventually("it is heard", () => states(two) === "a ready");
+    await one.save([rememberedAgent("a", "serving")]);
+    await eventually("it is heard again", () => states(two) === "a serving");
+    assertEquals([states(one), member.others], ["", ""]);
+    const found = await plain.get<ObjectList<Lease>>(
+      pathOf(LEASES, { namespace: "edge" }),
+      { timeoutMs: 5_000 },
+    );
+    const known = (found.items ?? []).filter(({ metadata }) =>
+      metadata.labels?.["k8s-app"] !== undefined
+    );
+    assertEquals(
+      known.map(({ metadata }) => metadata.name),
+      ["konnectivity-proxy-server-one"],
+    );
+    await one.stop();
+    await eventually("it is gone", () => states(two) === "a unready");
+  } finally {
+    await Promise.all([one.stop(), two.stop()]);
+    plain[Symbol.dispose]();
+  }
+});
+
+/** Lists what a selector of names and values asks for: the fake one lists all. */
+function selecting(client: KubernetesClient): KubernetesClient {
+  return {
+    async get(path: string, options: RequestOptions) {
+      const found = await client.get<ObjectList<Lease>>(path, options);
+      const wanted = options.query?.["labelSelector"];
+      if (wanted === undefined) return found;
+      const terms = wanted.split(",").map((term) => term.split("="));
+      const items = (found.items ?? []).filter(({ metadata }) =>
+        terms.every(([key = "", value]) => {
+          const has = metadata.labels?.[key];
+          return value === undefined ? has !== undefined : has === value;
+        })
+      );
+      return { ...found, items };
+    },
+    stream: client.stream.bind(client),
+    create: client.create.bind(client),
+    replace: client.replace.bind(client),
+    delete: client.delete.bind(client),
+  } as unknown as KubernetesClient;
 }

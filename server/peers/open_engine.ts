@@ -1,5 +1,5 @@
 /**
- * The engine of membership that belongs to where the state is.
+ * The engine by which servers meet that belongs to where the state is.
  *
  * @module
  */
@@ -9,8 +9,11 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { StateConnection } from "../state/state_connection.ts";
 import type { MemberEngine } from "./member_engine.ts";
 
-/** Where servers meet in a state directory. */
-export const PEERS_DIRECTORY = "peers";
+/**
+ * What servers tell each other there: who is there, or what agents offer. In a
+ * state directory it is the folder's name.
+ */
+export type MeetingTopic = "peers" | "offers";
 
 /** What upstream's agents look for by default. */
 const SERVER_LABELS = { "k8s-app": "konnectivity-server" };
@@ -36,21 +39,29 @@ export interface EngineOptions {
 /** Nothing is sent or written yet. Loaded when wanted, as the clients are. */
 export async function openEngine(
   state: StateConnection,
+  topic: MeetingTopic,
   options: EngineOptions,
 ): Promise<MemberEngine> {
   switch (state.kind) {
     case "directory": {
       const { DirectoryEngine } = await import("./directory_engine.ts");
-      const path = `${state.root}/${PEERS_DIRECTORY}`;
+      const path = `${state.root}/${topic}`;
       return new DirectoryEngine({ ...options, path });
     }
     case "etcd": {
       const { EtcdEngine } = await import("./etcd_engine.ts");
-      return new EtcdEngine({ ...options, ...state });
+      const prefix = topic === "peers"
+        ? state.prefix
+        : `${state.prefix}${topic}/`;
+      return new EtcdEngine({ ...options, client: state.client, prefix });
     }
     case "kubernetes": {
       const { KubernetesEngine } = await import("./kubernetes_engine.ts");
       const { client, namespace } = state;
+      if (topic !== "peers") {
+        const own = { client, namespace, topic, labels: {} };
+        return new KubernetesEngine({ ...options, ...own });
+      }
       const lease = { namespace, labels: SERVER_LABELS, ...options.lease };
       return new KubernetesEngine({ ...options, client, ...lease });
     }

@@ -14,6 +14,7 @@
  *     server.pem         the server's key and certificates
  *     tokens/ nodes/     see token_store.ts and node_store.ts
  *     discovery/         what agents announced, by server; see member_memory.ts
+ *     peers/ offers/     where servers meet; see directory_engine.ts
  *     duplicates/        see duplicate_records.ts
  *     serving.json       where agents connect, for people
  *     nodes-seen.jsonl   since when nodes are here or gone; node_history.ts

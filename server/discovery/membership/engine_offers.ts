@@ -1,6 +1,6 @@
 /**
  * The agents of other servers, told over an engine by which servers meet
- * (`server/peers/member_engine.ts`): for servers that share no directory.
+ * (`server/peers/member_engine.ts`).
  *
  * An agent's name decides in which of a few texts it stands, so that a change of
  * one is a change of one text. A text is never taken back while its server runs:
@@ -39,6 +39,7 @@ const KEPT_MS = 600_000;
 /** What `EngineOffers` needs from outside. */
 export interface EngineOffersOptions {
   readonly engine: MemberEngine;
+  readonly serverId: string;
   /** Of this process: what it says itself is not heard. */
   readonly instanceId: string;
   readonly log: Log;
@@ -71,13 +72,13 @@ export class EngineOffers implements PeerOffers, MemberMemory {
 
   start(changed: () => void): void {
     this.#changed = changed;
-    const { engine } = this.options;
+    const { engine, serverId, instanceId } = this.options;
     engine.start({
       changed: (changes) => this.#apply(changes),
       following: () => this.#problem = "",
       problem: (message) => this.#warn(message),
     });
-    engine.publish(MEMBER_PART, "{}");
+    engine.publish(MEMBER_PART, JSON.stringify({ serverId, instanceId }));
   }
 
   async stop(): Promise<void> {
@@ -134,7 +135,8 @@ export class EngineOffers implements PeerOffers, MemberMemory {
     for (const { instanceId, part, text } of changes) {
       if (instanceId === this.options.instanceId) continue;
       const known = this.#peers.get(instanceId);
-      const peer = known ?? { parts: new Map(), goneMs: undefined };
+      // Until it says that it is there: a server that died may leave parts.
+      const peer = known ?? { parts: new Map(), goneMs: nowMs };
       if (text === undefined) {
         if (part === MEMBER_PART) peer.goneMs ??= nowMs;
         continue;

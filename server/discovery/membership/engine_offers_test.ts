@@ -60,6 +60,7 @@ function setUp() {
   const server = (instanceId: string) => {
     const offers = new EngineOffers({
       ...{ engine: meeting.engine(instanceId), instanceId, log },
+      serverId: instanceId,
       now: () => clock.nowMs,
     });
     offers.start(() => {});
@@ -104,6 +105,18 @@ Deno.test("agents of a server that is gone have lost their links then", async ()
   assertEquals(statesOf(two), []);
 });
 
+Deno.test("what a server has left that died counts when that is there again", async () => {
+  const { meeting, clock, one, two } = setUp();
+  await one.save([agent("x", "ready")]);
+  const [[part, text]] = [...meeting.parts.get("a")!]
+    .filter(([part]) => part !== "member") as [[string, string]];
+  meeting.tell({ instanceId: "c", part, text: text.replaceAll("x", "w") });
+  assertEquals(statesOf(two), [["w", "unready", 1_000], ["x", "ready", 1_000]]);
+  clock.nowMs = 2_000;
+  meeting.tell({ instanceId: "c", part: "member", text: "{}" });
+  assertEquals(statesOf(two), [["w", "ready", 2_000], ["x", "ready", 2_000]]);
+});
+
 Deno.test("a text is written when it says something else", async () => {
   const { meeting, one } = setUp();
   await one.save([agent("x", "ready", 1), agent("y", "ready", 1)]);
@@ -131,6 +144,7 @@ Deno.test("a server keeps for itself what it says, also while nobody hears it", 
   const { meeting, log } = setUp();
   const offers = new EngineOffers({
     ...{ engine: meeting.engine("d"), instanceId: "d", log, now: Date.now },
+    serverId: "d",
     kept: {
       load: () => Promise.resolve([agent("old")]),
       save: (agents) => Promise.resolve(void kept.push([...agents])),

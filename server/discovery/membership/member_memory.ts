@@ -36,30 +36,6 @@ export interface MemberMemory {
   save(agents: readonly RememberedAgent[]): Promise<void>;
 }
 
-/** What is seen of a server's saved agents without reading them. */
-export interface SavedMembers {
-  /** What changes with its content. */
-  readonly stamp: string;
-  /** When it says that it was there last, in milliseconds since 1970. */
-  readonly aliveMs: number;
-}
-
-/** A memory that servers share, as {@linkcode PeerFiles} looks at it. */
-export interface SharedMemory extends MemberMemory {
-  /** This server's own. */
-  readonly path: string;
-  /** How often it is looked at. */
-  readonly lookMs: number;
-  /** Those of all servers, its own too; `undefined`: they cannot be seen. */
-  files(): Promise<readonly string[] | undefined>;
-  /** `undefined`: it is not there, or cannot be seen. */
-  look(path: string): Promise<Partial<SavedMembers> | undefined>;
-  /** What a server has saved; `undefined`: that cannot be used. */
-  read(path: string): Promise<readonly RememberedAgent[] | undefined>;
-  /** Tells the others that we are there. Never rejects. */
-  renew(): Promise<void>;
-}
-
 const FORMAT = "tunnel-members";
 const VERSION = 1;
 const FILE = /^members-[0-9a-f]{16}\.json$/;
@@ -69,10 +45,9 @@ const FILES_MAX = 32;
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
 /** See the module description. */
-export class MemberFiles implements SharedMemory {
-  readonly lookMs = 1_000;
+export class MemberFiles implements MemberMemory {
   /** This server's own. */
-  readonly path: string;
+  readonly #path: string;
   #warned: string | undefined;
 
   /** @param folder Made when it is missing. */
@@ -81,25 +56,29 @@ export class MemberFiles implements SharedMemory {
     serverId: string,
     private readonly log: Log,
   ) {
-    this.path = `${folder}/${membersOf(serverId)}.json`;
+    this.#path = `${folder}/${membersOf(serverId)}.json`;
   }
 
-  load(): Promise<readonly RememberedAgent[]> {
-    return newestOf(this);
+  async load(): Promise<readonly RememberedAgent[]> {
+    const saved: RememberedAgent[] = [];
+    for (const path of await this.#files()) {
+      saved.push(...await this.#read(path));
+    }
+    return latestOf(saved);
   }
 
   async save(agents: readonly RememberedAgent[]): Promise<void> {
     try {
       await Deno.mkdir(this.folder, { recursive: true, mode: 0o700 });
-      await replaceFile(this.path, membersText(agents));
+      await replaceFile(this.#path, membersText(agents));
       this.#warned = undefined;
     } catch (error) {
-      this.#warn(`Cannot keep what agents announce in ${this.path}`, error);
+      this.#warn(`Cannot keep what agents announce in ${this.#path}`, error);
     }
   }
 
-  /** Those of all servers, its own too; `undefined`: they cannot be seen. */
-  async files(): Promise<readonly string[] | undefined> {
+  /** Those of all servers, its own too. */
+  async #files(): Promise<readonly string[]> {
     const found: string[] = [];
     try {
       for await (const { name, isFile } of Deno.readDir(this.folder)) {
@@ -108,40 +87,18 @@ export class MemberFiles implements SharedMemory {
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return [];
       this.#warn(`Cannot read ${this.folder}`, error);
-      return undefined;
     }
     return found.sort().slice(0, FILES_MAX);
   }
 
-  /** What a server has saved; `undefined`: that cannot be used. */
-  async read(path: string): Promise<readonly RememberedAgent[] | undefined> {
+  async #read(path: string): Promise<readonly RememberedAgent[]> {
     try {
       const { size } = await Deno.stat(path);
       if (size > FILE_BYTES_MAX) throw new Error(`it has ${size} bytes`);
       return parseMembers(await Deno.readTextFile(path));
     } catch (error) {
       this.#warn(`Cannot use what agents announced by ${path}`, error);
-      return undefined;
-    }
-  }
-
-  async look(path: string): Promise<Partial<SavedMembers> | undefined> {
-    const saved = await stat(path);
-    const aliveMs = millis((await stat(signOf(path)))?.mtime);
-    if (saved === undefined) return { aliveMs };
-    const stamp = `${saved.ino} ${saved.size} ${millis(saved.mtime)}`;
-    return { stamp, aliveMs };
-  }
-
-  async renew(): Promise<void> {
-    const path = signOf(this.path);
-    try {
-      const now = new Date();
-      if (await stat(path) !== undefined) await Deno.utime(path, now, now);
-      else await Deno.writeTextFile(path, "", { mode: 0o600 });
-    } catch {
-      // There is no directory yet, or the disk is in trouble, which saving
-      // reports.
+      return [];
     }
   }
 
@@ -153,40 +110,17 @@ export class MemberFiles implements SharedMemory {
 }
 
 /** Of several servers that saved an agent, what the last one to see it says. */
-export async function newestOf(
-  memory: Pick<SharedMemory, "files" | "read">,
-): Promise<readonly RememberedAgent[]> {
-  const newest = new Map<string, RememberedAgent>();
-  for (const path of await memory.files() ?? []) {
-    for (const agent of await memory.read(path) ?? []) {
-      const known = newest.get(agent.id);
-      if (known === undefined || known.seenMs < agent.seenMs) {
-        newest.set(agent.id, agent);
-      }
+export function latestOf(
+  saved: Iterable<RememberedAgent>,
+): readonly RememberedAgent[] {
+  const latest = new Map<string, RememberedAgent>();
+  for (const agent of saved) {
+    const known = latest.get(agent.id);
+    if (known === undefined || known.seenMs < agent.seenMs) {
+      latest.set(agent.id, agent);
     }
   }
-  return [...newest.values()];
-}
-
-/**
- * The file that is touched. Not the other one: that would be read again each
- * time.
- */
-function signOf(path: string): string {
-  return path.replace(/json$/, "alive");
-}
-
-async function stat(path: string): Promise<Deno.FileInfo | undefined> {
-  try {
-    return await Deno.stat(path);
-  } catch {
-    // It was never there, or has just been removed.
-    return undefined;
-  }
-}
-
-function millis(date: Date | null | undefined): number {
-  return date?.getTime() ?? 0;
+  return [...latest.values()];
 }
 
 /** Of all servers: which of them has saved something. */

@@ -26,7 +26,6 @@ import {
 import { MemberFiles, type MemberMemory } from "../membership/member_memory.ts";
 import { EngineOffers } from "../membership/engine_offers.ts";
 import { MemberRecords } from "../membership/member_records.ts";
-import { PeerFiles } from "../membership/peer_files.ts";
 import type { PeerOffers } from "../membership/peer_offers.ts";
 import { MembershipSource } from "../membership/membership_source.ts";
 
@@ -35,7 +34,7 @@ import type { SubscriberLink } from "../streams/open_streams.ts";
 import type { Visibility } from "../../policy/visibility.ts";
 import type { DiscoveryServerOptions } from "../../options.ts";
 
-export { EngineOffers, MemberFiles, MemberRecords, PeerFiles };
+export { EngineOffers, MemberFiles, MemberRecords };
 
 /** What is taken from the server. */
 export interface ServerDiscoveryEnvironment {
