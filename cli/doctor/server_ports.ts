@@ -40,6 +40,8 @@ export interface Listen {
   readonly port: number;
   /** In place of a port. */
   readonly path?: string;
+  /** A file that is in the way there is removed at the start. */
+  readonly removesFile?: boolean;
 }
 
 /** All of them. */
@@ -62,6 +64,7 @@ export function listensOf(options: ServerOptions): readonly Listen[] {
       ? {
         ...tcp("frontend", "server", { hostname: "", port: 0 }),
         path: frontend.listen.path,
+        removesFile: frontend.listen.deleteExisting === "files",
       }
       : tcp("frontend", "server", frontend.listen.address),
     tcp("admin", "admin", admin),
@@ -85,7 +88,7 @@ export function lookAtPort(
       return fine(`the server listens on ${actual}`);
     }
   }
-  if (path !== undefined) return lookAtPath(path, subject);
+  if (path !== undefined) return lookAtPath(listen, path, subject);
   if (port === 0) return undefined;
   if (hostname !== "" && !isHere(hostname)) {
     return failed(
@@ -154,9 +157,16 @@ function folderFault(path: string): Finding | undefined {
   );
 }
 
-function lookAtPath(path: string, { running, given }: PortSubject): Finding {
+function lookAtPath(
+  { removesFile }: Listen,
+  path: string,
+  { running, given }: PortSubject,
+): Finding {
   try {
-    const { isSocket } = Deno.statSync(path);
+    const { isSocket, isFile } = Deno.lstatSync(path);
+    if (isFile && removesFile === true && running === undefined) {
+      return fine(`${path} is a file, which the server removes when it starts`);
+    }
     if (isSocket !== true) {
       return failed(
         "TUN904",

@@ -12,8 +12,8 @@ import { PathRtt } from "./path_rtt.ts";
 import { readUint32, writeUint32 } from "../frames/byte_order.ts";
 
 /**
- * A peer that has answered within its last round trip lives, as far as anybody can
- * know. Queues on the way make round trips long: no answer counts for longer.
+ * A peer that has answered within its last round trip lives; nothing can be known
+ * better. Queues make round trips long, so an answer counts no longer than this.
  */
 const ALIVE_MS_MAX = 500;
 
