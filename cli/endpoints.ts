@@ -34,7 +34,7 @@ export const ENDPOINTS_COMMAND = defineCommand({
       );
     }
     const service = keyFrom(name);
-    const { ports } = await queryProxy(values["proxy"], service);
+    const { ports } = await queryProxy(context, values["proxy"], service);
     if (ports.length === 0) {
       throw new CommandFailure(
         ExitCode.FAILURE,

@@ -60,7 +60,7 @@ export const SERVICES_COMMAND = defineCommand({
         "TUN101",
       );
     }
-    const status = await queryProxy(values["proxy"]);
+    const status = await queryProxy(context, values["proxy"]);
     const names = () => status.ports.flatMap(localName);
     switch (forms[0]) {
       case "json":

@@ -6,10 +6,12 @@
 
 import type { ProxyStatus } from "../../agent/proxy/status/proxy_status.ts";
 import { PROXY_STATUS_PATH } from "../../agent/proxy/status/proxy_path.ts";
-import { askAdmin } from "../program/ask_admin.ts";
+import { parseHostPort } from "../flags/addresses.ts";
 import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
 import { booleanFlag, textFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { askedClient } from "../program/asked_client.ts";
+import type { CommandContext } from "../program/command.ts";
 
 const WHERE = "Where";
 
@@ -28,16 +30,17 @@ export const QUERY_FLAGS = {
  * The status of the proxy.
  *
  * @param service Only of this one: `namespace/name`.
- * @throws {CommandFailure} When it does not answer.
+ * @throws {AdminError} When it does not answer.
  */
 export async function queryProxy(
+  context: Pick<CommandContext, "printError">,
   at: string,
   service?: string,
 ): Promise<ProxyStatus> {
   const query = service === undefined
     ? ""
     : `?service=${encodeURIComponent(service)}`;
-  const path = PROXY_STATUS_PATH + query;
-  const answer = await askAdmin({ who: "proxy", at, flag: "--proxy", path });
-  return answer as ProxyStatus;
+  const address = { kind: "tcp", ...parseHostPort("--proxy", at) } as const;
+  const client = askedClient({ program: "proxy", address }, context);
+  return await client.get<ProxyStatus>(PROXY_STATUS_PATH + query);
 }
