@@ -49,6 +49,17 @@ export class SubscriberRefusedError extends Error {
 export class SubscriberTimeoutError extends Error {
   override readonly name = "SubscriberTimeoutError";
   readonly tunnelCode: Code = "TUN119";
+
+  /**
+   * @param unmet What is not yet as it is waited for.
+   * @param problem Why there was no stream, the last time that there was none.
+   */
+  constructor(unmet: string, timeoutMs: number, problem: string | undefined) {
+    const because = problem === undefined
+      ? ""
+      : `; the last problem: ${problem}`;
+    super(`${unmet} after ${timeoutMs} ms${because}`);
+  }
 }
 
 /** Answers that waiting does not change. */
@@ -58,6 +69,11 @@ const FINAL_CODES: ReadonlySet<StatusCode> = new Set([
   StatusCode.UNAUTHENTICATED,
   StatusCode.UNIMPLEMENTED,
 ]);
+
+/** Whether a stream that ended with `code` would end so again. */
+export function isFinal(code: StatusCode | undefined): boolean {
+  return code !== undefined && FINAL_CODES.has(code);
+}
 
 /** See the module description. */
 export class Subscriber {
@@ -91,7 +107,7 @@ export class Subscriber {
       client: this.client,
       onProblem: (problem, _retryMs, code) => {
         this.#problem = problem;
-        if (code !== undefined && FINAL_CODES.has(code)) {
+        if (isFinal(code)) {
           this.#refused.reject(new SubscriberRefusedError(problem));
         }
       },
@@ -129,21 +145,14 @@ export class Subscriber {
       for (;;) {
         const unmet = this.#unmet(conditions);
         if (unmet === undefined) return;
-        if (isLate) throw this.#late(unmet, timeoutMs);
+        if (isLate) {
+          throw new SubscriberTimeoutError(unmet, timeoutMs, this.#problem);
+        }
         await Promise.race([this.#settled.promise, this.#refused.promise]);
       }
     } finally {
       timer.cancel();
     }
-  }
-
-  #late(unmet: string, timeoutMs: number): SubscriberTimeoutError {
-    const because = this.#problem === undefined
-      ? ""
-      : `; the last problem: ${this.#problem}`;
-    return new SubscriberTimeoutError(
-      `${unmet} after ${timeoutMs} ms${because}`,
-    );
   }
 
   #wake(): void {

@@ -7,9 +7,8 @@
  * @module
  */
 
-import type { Code } from "../../../proto/codes/codes.ts";
 import { sameBytes } from "../../../proto/bytes/same_bytes.ts";
-import { StatusCode } from "../../../proto/grpc/status.ts";
+import type { StatusCode } from "../../../proto/grpc/status.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import type {
   DiscoveryMode,
@@ -27,6 +26,11 @@ import {
   type UsableResource,
 } from "../../../client/ads/received.ts";
 import type { Condition } from "../../../client/adsc/conditions.ts";
+import {
+  isFinal,
+  SubscriberRefusedError,
+  SubscriberTimeoutError,
+} from "../../../client/adsc/subscriber.ts";
 import { ChangeLog, type FleetFigures, timesOf } from "./fleet_figures.ts";
 import {
   readerFor,
@@ -72,26 +76,6 @@ export interface FleetOptions {
   ) => void;
 }
 
-/** A server will not have these clients, now or later. */
-export class FleetRefusedError extends Error {
-  override readonly name = "FleetRefusedError";
-  readonly tunnelCode: Code = "TUN701";
-}
-
-/** What was waited for did not come about in time. */
-export class FleetTimeoutError extends Error {
-  override readonly name = "FleetTimeoutError";
-  readonly tunnelCode: Code = "TUN119";
-}
-
-/** Answers that waiting does not change. */
-const FINAL_CODES: ReadonlySet<StatusCode> = new Set([
-  StatusCode.INVALID_ARGUMENT,
-  StatusCode.PERMISSION_DENIED,
-  StatusCode.UNAUTHENTICATED,
-  StatusCode.UNIMPLEMENTED,
-]);
-
 /** One client. */
 interface Member {
   readonly client: AdsClient<DecodedResource>;
@@ -125,7 +109,7 @@ export class Fleet {
     return this.#members.map(({ client }) => client);
   }
 
-  /** Rejects with a `FleetRefusedError` when a server will not have a client. */
+  /** Rejects with a `SubscriberRefusedError` when a server will not have a client. */
   get whenRefused(): Promise<never> {
     return this.#refused.promise;
   }
@@ -163,7 +147,7 @@ export class Fleet {
    * Waits until all clients have received all that they have asked for, and all
    * conditions hold for each of them.
    *
-   * @throws {FleetRefusedError | FleetTimeoutError} One line.
+   * @throws {SubscriberRefusedError | SubscriberTimeoutError} One line.
    */
   async until(
     conditions: readonly Condition[],
@@ -180,12 +164,7 @@ export class Fleet {
         const unmet = this.#unmet(conditions);
         if (unmet === undefined) return;
         if (isLate) {
-          const because = this.#problem === undefined
-            ? ""
-            : `; the last problem: ${this.#problem}`;
-          throw new FleetTimeoutError(
-            `${unmet} after ${timeoutMs} ms${because}`,
-          );
+          throw new SubscriberTimeoutError(unmet, timeoutMs, this.#problem);
         }
         await Promise.race([
           new Promise<void>((resolve) => this.#waiters.push(resolve)),
@@ -269,8 +248,8 @@ export class Fleet {
 
   #failed(problem: string, code: StatusCode | undefined): void {
     this.#problem = problem;
-    if (code !== undefined && FINAL_CODES.has(code)) {
-      this.#refused.reject(new FleetRefusedError(problem));
+    if (isFinal(code)) {
+      this.#refused.reject(new SubscriberRefusedError(problem));
     }
   }
 

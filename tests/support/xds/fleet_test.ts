@@ -12,11 +12,10 @@ import {
   parseExpectation,
 } from "../../../client/adsc/conditions.ts";
 import {
-  Fleet,
-  type FleetOptions,
-  FleetRefusedError,
-  FleetTimeoutError,
-} from "./fleet.ts";
+  SubscriberRefusedError,
+  SubscriberTimeoutError,
+} from "../../../client/adsc/subscriber.ts";
+import { Fleet, type FleetOptions } from "./fleet.ts";
 import { resourceData } from "../../../proto/xds/resource_data.ts";
 import {
   type SubscriberProfile,
@@ -126,7 +125,7 @@ Deno.test("what does not come in time is named, with what is seen instead", asyn
   await run.until("clusters=2");
   await assertRejects(
     () => run.fleet.until([parseCount("clusters>=3")], 20),
-    FleetTimeoutError,
+    SubscriberTimeoutError,
     "wanted clusters>=3, saw 2 clusters (client 1) after 20 ms",
   );
 });
@@ -136,7 +135,7 @@ Deno.test("a server that refuses ends the waiting", async () => {
   await using run = new Run(server.port, { kind: "proxy" });
   const waiting = assertRejects(
     () => run.until(),
-    FleetRefusedError,
+    SubscriberRefusedError,
     "PERMISSION_DENIED: not you",
   );
   const code = StatusCode.PERMISSION_DENIED;
