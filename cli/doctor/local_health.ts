@@ -49,7 +49,7 @@ export async function localHealth(
     );
   }
   if (problems.length > 0) {
-    return failed("TUN701", problems.join("; "), "see the program's log");
+    return failed("TUN119", problems.join("; "), "see the program's log");
   }
   if (notes.length > 0) {
     return warned("TUN116", notes.join("; "), "see the program's log");
