@@ -238,7 +238,7 @@ function isProto(filename: string): boolean {
 /** Whether it is part of the program, or helps to make it. */
 function ships(filename: string): boolean {
   const path = pathOf(filename);
-  return !path.startsWith("tests/") && !/_(?:test|bench)\.ts$/.test(path);
+  return !/^(?:tests|lab)\//.test(path) && !/_(?:test|bench)\.ts$/.test(path);
 }
 
 function pathOf(filename: string): string {

@@ -7,36 +7,36 @@
  * @module
  */
 
-import { sameBytes } from "../../../proto/bytes/same_bytes.ts";
-import type { StatusCode } from "../../../proto/grpc/status.ts";
-import type { Timer, Timers } from "../../../proto/sync/clock.ts";
+import { sameBytes } from "../../proto/bytes/same_bytes.ts";
+import type { StatusCode } from "../../proto/grpc/status.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type {
   DiscoveryMode,
   DiscoveryNode,
-} from "../../../proto/xds/discovery.ts";
-import type { ResourceKind } from "../../../proto/xds/resource.ts";
-import { AdsClient } from "../../../client/ads/ads_client.ts";
-import { AdsConnection } from "../../../client/ads/ads_connection.ts";
-import type { Upstream } from "../../../net/channel/upstream.ts";
-import type { DecodedResource } from "../../../client/ads/read_resource.ts";
+} from "../../proto/xds/discovery.ts";
+import type { ResourceKind } from "../../proto/xds/resource.ts";
+import { AdsClient } from "../../client/ads/ads_client.ts";
+import { AdsConnection } from "../../client/ads/ads_connection.ts";
+import type { Upstream } from "../../net/channel/upstream.ts";
+import type { DecodedResource } from "../../client/ads/read_resource.ts";
 import {
   type AdsChange,
   RefusedResource,
   type ResourceReader,
   type UsableResource,
-} from "../../../client/ads/received.ts";
-import type { Condition } from "../../../client/adsc/conditions.ts";
+} from "../../client/ads/received.ts";
+import type { Condition } from "../../client/adsc/conditions.ts";
 import {
   isFinal,
   SubscriberRefusedError,
   SubscriberTimeoutError,
-} from "../../../client/adsc/subscriber.ts";
+} from "../../client/adsc/subscriber.ts";
 import { ChangeLog, type FleetFigures, timesOf } from "./fleet_figures.ts";
 import {
   readerFor,
   type SubscriberProfile,
   wantsOf,
-} from "../../../client/adsc/subscriber_profile.ts";
+} from "../../client/adsc/subscriber_profile.ts";
 
 /** Clients that are started at once; the next ones when these are answered. */
 const STARTING_MAX = 100;

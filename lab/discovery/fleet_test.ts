@@ -1,28 +1,28 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { systemTimers } from "../../../platform/time/system_timers.ts";
-import { StatusCode } from "../../../proto/grpc/status.ts";
-import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
-import { DiscoveryRig } from "./discovery_rig.ts";
-import { endpointsOf, serviceOf } from "../watch/scripted_source.ts";
-import { ScriptedAds } from "./scripted_ads.ts";
-import { eventually } from "../rigs/tunnel_harness.ts";
-import { plainUpstream } from "../../../net/channel/server_upstream.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { StatusCode } from "../../proto/grpc/status.ts";
+import type { DiscoveryNode } from "../../proto/xds/discovery.ts";
+import { DiscoveryRig } from "../../tests/support/xds/discovery_rig.ts";
 import {
-  parseCount,
-  parseExpectation,
-} from "../../../client/adsc/conditions.ts";
+  endpointsOf,
+  serviceOf,
+} from "../../tests/support/watch/scripted_source.ts";
+import { ScriptedAds } from "../../tests/support/xds/scripted_ads.ts";
+import { eventually } from "../../tests/support/rigs/tunnel_harness.ts";
+import { plainUpstream } from "../../net/channel/server_upstream.ts";
+import { parseCount, parseExpectation } from "../../client/adsc/conditions.ts";
 import {
   SubscriberRefusedError,
   SubscriberTimeoutError,
-} from "../../../client/adsc/subscriber.ts";
+} from "../../client/adsc/subscriber.ts";
 import { Fleet, type FleetOptions } from "./fleet.ts";
-import { resourceData } from "../../../proto/xds/resource_data.ts";
+import { resourceData } from "../../proto/xds/resource_data.ts";
 import {
   type SubscriberProfile,
   userAgentOf,
   type Want,
-} from "../../../client/adsc/subscriber_profile.ts";
-import { nextTurn } from "../watch/event_loop.ts";
+} from "../../client/adsc/subscriber_profile.ts";
+import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 
 const PART = {
   services: [

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ResourceKind } from "../../../proto/xds/resource.ts";
+import type { ResourceKind } from "../../proto/xds/resource.ts";
 
 /** Changes that are kept apart; of more the oldest are forgotten. */
 export const CHANGES_MAX = 1_000;
