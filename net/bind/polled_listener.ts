@@ -47,7 +47,7 @@ const ACCEPTS_PER_TURN = 64;
 /** Where it listens. */
 type BindAddress =
   | { readonly kind: "tcp"; readonly address: DatagramAddress }
-  | { readonly kind: "unix"; readonly path: string };
+  | { readonly kind: "unix"; readonly path: string; readonly mode: number };
 
 /**
  * Listens on an IP address and port.
@@ -69,14 +69,19 @@ export function listenPolledTcp(
   return name && open(name, backlog, { kind: "tcp", address: at }, poller);
 }
 
-/** The same on a path, with the modes that the umask leaves. */
+/**
+ * The same on a path.
+ *
+ * @param mode Of its file, whatever the umask.
+ */
 export function listenPolledUnix(
   path: string,
   backlog: number,
+  mode: number,
   poller: Poller | undefined = sharedPoller(),
 ): PolledListener | undefined {
   const name = encodeUnixAddress(path);
-  return name && open(name, backlog, { kind: "unix", path }, poller);
+  return name && open(name, backlog, { kind: "unix", path, mode }, poller);
 }
 
 function open(
@@ -106,6 +111,7 @@ function open(
     setNoDelay(library, descriptor);
   }
   const isBound = bindShared(library, descriptor, name, place);
+  if (isBound && place.kind === "unix") setMode(library, descriptor, place);
   const isHeld = store?.sharing?.isHeld === true || isPassed(place);
   // Once it listens, the kernel gives it its share of connections.
   const isLate = isHeld && place.kind === "tcp";
@@ -119,6 +125,24 @@ function open(
   const error = systemError(lastError(library));
   library.close(descriptor);
   throw error;
+}
+
+/**
+ * Nobody connects before it listens, so there is no moment with other modes. Not
+ * by the umask: that is every thread's, and files that others make meanwhile
+ * would have too few.
+ */
+function setMode(
+  library: LibC,
+  descriptor: number,
+  { path, mode }: BindAddress & { readonly kind: "unix" },
+): void {
+  try {
+    Deno.chmodSync(path, mode);
+  } catch (error) {
+    library.close(descriptor);
+    throw error;
+  }
 }
 
 /** The kernel shares no path: one process accepts there, and passes on. */

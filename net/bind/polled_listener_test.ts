@@ -143,12 +143,14 @@ test("a port or a path in use is an error with its code", async (poller) => {
   assertEquals(codeOf(error), "EADDRINUSE");
   listener.close();
   await onPath((path) => {
-    const unix = listenPolledUnix(path, BACKLOG, poller)!;
+    const unix = listenPolledUnix(path, BACKLOG, 0o770, poller)!;
     assertEquals(unix.address, { hostname: path, port: 0 });
-    const twice = assertThrows(() => listenPolledUnix(path, BACKLOG, poller));
+    const twice = assertThrows(() =>
+      listenPolledUnix(path, BACKLOG, 0o770, poller)
+    );
     assertEquals(codeOf(twice), "EADDRINUSE");
     const nowhere = assertThrows(() =>
-      listenPolledUnix(`${path}/no/folder`, BACKLOG, poller)
+      listenPolledUnix(`${path}/no/folder`, BACKLOG, 0o770, poller)
     );
     assertEquals(codeOf(nowhere), "ENOTDIR");
     unix.close();
@@ -188,7 +190,12 @@ function optionOf(descriptor: number, option: number): number {
 
 test("a path of any letters works, and too long a one is for the platform", async (poller) => {
   await onPath(async (path) => {
-    const listener = listenPolledUnix(`${path}-schlüssel-鍵`, BACKLOG, poller)!;
+    const listener = listenPolledUnix(
+      `${path}-schlüssel-鍵`,
+      BACKLOG,
+      0o770,
+      poller,
+    )!;
     const peer = await Deno.connect({
       transport: "unix",
       path: `${path}-schlüssel-鍵`,
@@ -200,15 +207,15 @@ test("a path of any letters works, and too long a one is for the platform", asyn
     assertEquals(socket.peerCredentials(), { pid: Deno.pid, uid });
     for (const one of [peer, socket, listener]) one.close();
     const long = `${path}${"x".repeat(108)}`;
-    assertEquals(listenPolledUnix(long, BACKLOG, poller), undefined);
+    assertEquals(listenPolledUnix(long, BACKLOG, 0o770, poller), undefined);
   });
 });
 
 test("its path goes with it, unless that has gone elsewhere", async (poller) => {
   await onPath(async (path) => {
-    listenPolledUnix(path, BACKLOG, poller)!.close();
+    listenPolledUnix(path, BACKLOG, 0o770, poller)!.close();
     await assertRejects(() => Deno.lstat(path), Deno.errors.NotFound);
-    const listener = listenPolledUnix(path, BACKLOG, poller)!;
+    const listener = listenPolledUnix(path, BACKLOG, 0o770, poller)!;
     await Deno.rename(path, `${path}-left`);
     listener.close();
     assertEquals((await Deno.lstat(`${path}-left`)).isSocket, true);

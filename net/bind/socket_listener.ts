@@ -48,10 +48,25 @@ export function listenOnAddress(
     platformListener(Deno.listen({ ...address, tcpBacklog: backlog }));
 }
 
-/** The same on a path, which must not exist. */
-export function listenOnPath(path: string, backlog: number): SocketListener {
-  return listenPolledUnix(path, backlog) ??
-    platformListener(Deno.listen({ transport: "unix", path }));
+/**
+ * The same on a path, which must not exist.
+ *
+ * @param mode Of its file.
+ */
+export function listenOnPath(
+  path: string,
+  backlog: number,
+  mode: number,
+): SocketListener {
+  const polled = listenPolledUnix(path, backlog, mode);
+  if (polled !== undefined) return polled;
+  // The platform binds and listens at once: no moment with other modes.
+  const umask = Deno.umask(0o777 & ~mode);
+  try {
+    return platformListener(Deno.listen({ transport: "unix", path }));
+  } finally {
+    Deno.umask(umask);
+  }
 }
 
 function platformListener(

@@ -105,15 +105,11 @@ export async function listenUnix(
 ): Promise<BoundListener> {
   const isOpenAlready = socketStore()?.has(keyOfPath(path)) === true;
   if (!isOpenAlready) await clearPath(path, deleteExisting, events);
-  // Set around the call and not by chmod after it: no moment with other modes.
-  const umask = Deno.umask(0o777 & ~mode);
   let listener: SocketListener;
   try {
-    listener = listenOnPath(path, PATIENT_BACKLOG);
+    listener = listenOnPath(path, PATIENT_BACKLOG, mode);
   } catch (error) {
     throw listenError(path, error);
-  } finally {
-    Deno.umask(umask);
   }
   acceptLoop(listener, path, events);
   return {

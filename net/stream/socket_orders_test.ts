@@ -178,7 +178,7 @@ for (const [name, wakeup] of Object.entries(WAKEUPS)) {
     [poller, poller],
     ([one, other]) =>
       onPath(async (path) => {
-        const listener = listenPolledUnix(path, 1, one)!;
+        const listener = listenPolledUnix(path, 1, 0o770, one)!;
         const sockets = await Promise.all([
           listener.accept(),
           connectPolledUnix(path, NEVER, other)!,

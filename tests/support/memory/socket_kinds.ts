@@ -149,7 +149,7 @@ async function acceptedPair(
 ): Promise<SocketPair> {
   const listener = path === undefined
     ? listenPolledTcp(LOOPBACK, BACKLOG, poller)!
-    : listenPolledUnix(path, BACKLOG, poller)!;
+    : listenPolledUnix(path, BACKLOG, 0o770, poller)!;
   try {
     const [peer, stream] = await Promise.all([
       dialPlatform(
