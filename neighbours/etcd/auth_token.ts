@@ -20,15 +20,19 @@ export interface EtcdUser {
 export type Authenticate = (request: Uint8Array) => Promise<Uint8Array>;
 
 export class AuthToken {
+  /** Holds the password, so no debugger's print of this object may show it. */
+  readonly #user: EtcdUser | undefined;
   #token: string | undefined;
   #asking: Promise<string> | undefined;
 
   /** @param user Absent: there is never a token. */
-  constructor(private readonly user: EtcdUser | undefined) {}
+  constructor(user: EtcdUser | undefined) {
+    this.#user = user;
+  }
 
   /** Whether {@linkcode forget} and another try can help. */
   get canRenew(): boolean {
-    return this.user !== undefined;
+    return this.#user !== undefined;
   }
 
   /**
@@ -37,9 +41,9 @@ export class AuthToken {
    * @throws {GrpcError} What etcd answers to a wrong password, or no answer.
    */
   async get(authenticate: Authenticate): Promise<string> {
-    if (this.user === undefined) return "";
+    if (this.#user === undefined) return "";
     if (this.#token !== undefined) return this.#token;
-    const { name, password } = this.user;
+    const { name, password } = this.#user;
     const request = AuthenticateRequest.encode({ name, password });
     this.#asking ??= this.#ask(authenticate, request).finally(() => {
       this.#asking = undefined;

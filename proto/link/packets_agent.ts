@@ -86,6 +86,8 @@ interface Dial {
 }
 
 export class PacketsAgentLink implements ClientCallEvents {
+  /** Holds the token, so no debugger's print of this object may show it. */
+  readonly #options: PacketsAgentOptions;
   readonly #call: ClientCall;
   readonly #mux: PacketsMux;
   readonly #dials = new Map<Int64, Dial>();
@@ -97,8 +99,9 @@ export class PacketsAgentLink implements ClientCallEvents {
   /** Use {@linkcode openPacketsAgent}. */
   constructor(
     connection: StreamOpener,
-    private readonly options: PacketsAgentOptions,
+    options: PacketsAgentOptions,
   ) {
+    this.#options = options;
     const { scheme, authority, messageBytesMax } = options;
     this.#call = startCall(connection, {
       path: CONNECT_PATH,
@@ -159,7 +162,7 @@ export class PacketsAgentLink implements ClientCallEvents {
     const isOurs = hasCapability(metadata, "half-close");
     if (isOurs) this.#mux.recognisePeer();
     const servers = parseServers(metadata.text(SERVERS_FIELD));
-    this.options.onServerInfo(ids[0]!, Number(counts[0]), isOurs, servers);
+    this.#options.onServerInfo(ids[0]!, Number(counts[0]), isOurs, servers);
   }
 
   onBody(chunk: Uint8Array): void {
@@ -177,7 +180,7 @@ export class PacketsAgentLink implements ClientCallEvents {
 
   onStatus(status: Status): void {
     if (status.code !== StatusCode.OK) {
-      this.options.observer?.streamFailed?.(status.code);
+      this.#options.observer?.streamFailed?.(status.code);
     }
     const reason = status.message ||
       (status.code === StatusCode.OK
@@ -212,7 +215,7 @@ export class PacketsAgentLink implements ClientCallEvents {
     const dial: Dial = { pending: undefined };
     this.#dials.set(random, dial);
     try {
-      dial.pending = this.options.onDial({ protocol, address }, {
+      dial.pending = this.#options.onDial({ protocol, address }, {
         connected: (conduit) =>
           this.#connected(random, dial, protocol === "udp", conduit),
         failed: (error) => {
@@ -241,7 +244,7 @@ export class PacketsAgentLink implements ClientCallEvents {
     const connectId = ++this.#connectIds;
     const conduit = this.#mux.add(connectId, datagrams)!;
     this.#mux.say({ type: "DIAL_RSP", error: "", connectId, random });
-    (this.options.join ?? transfer)(conduit, target);
+    (this.#options.join ?? transfer)(conduit, target);
   }
 
   /** Whether `dial` was still wanted: ids may be used again after DIAL_CLS. */
@@ -262,7 +265,7 @@ export class PacketsAgentLink implements ClientCallEvents {
     this.#dials.clear();
     for (const { pending } of dials) cancel(pending);
     this.#mux.lose(reason);
-    this.options.onClosed(error);
+    this.#options.onClosed(error);
   }
 }
 
