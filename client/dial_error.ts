@@ -34,7 +34,7 @@ export class TunnelDialError extends Error {
   /** By which the logs of all programs on the way know the dial. */
   connectionId?: ConnectionId;
 
-  /** What `tunnel explain` and docs/errors.md say more of. */
+  /** What `tunnel explain` and docs/reference/errors.md say more of. */
   get tunnelCode(): string {
     return tunnelCodeOf(this.cause) ?? FAILURE_CODES[this.reason];
   }

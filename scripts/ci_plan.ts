@@ -24,7 +24,7 @@ const WHOLE = CAPACITY;
 
 /**
  * Longest first, as far as they may: so the end has no long one. The weights
- * are of `docs/testing.md`: seconds of computing by seconds of two cores.
+ * are of `lab/test-times.md`: seconds of computing by seconds of two cores.
  */
 export const STEPS: readonly Step[] = [
   // What others start and meet: built or downloaded when it is missing.

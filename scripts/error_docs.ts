@@ -1,5 +1,5 @@
 /**
- * Writes `docs/errors.md` from the table of codes in `proto/codes/`.
+ * Writes `docs/reference/errors.md` from the table of codes in `proto/codes/`.
  *
  * Usage: `deno run --allow-read --allow-write=docs scripts/error_docs.ts`. A
  * test beside this file fails while the page is not current.
@@ -11,7 +11,10 @@ import { AREAS, CODES } from "../proto/codes/codes.ts";
 import { RETIRED } from "../proto/codes/retired.ts";
 
 /** Where the page stands. */
-export const ERROR_PAGE = new URL("../docs/errors.md", import.meta.url);
+export const ERROR_PAGE = new URL(
+  "../docs/reference/errors.md",
+  import.meta.url,
+);
 
 const INTRODUCTION = `# Errors
 
@@ -40,7 +43,7 @@ export function errorPage(): string {
           "",
           `- Why: ${row.causes.join(" ")}`,
           `- What to do: ${row.mend.join(" ")}`,
-          `- More: [${row.see.replace(/#.*/, "")}](${row.see})`,
+          `- More: [${row.see.replace(/#.*/, "")}](../${row.see})`,
           "",
         ].join("\n"),
       );

@@ -1,5 +1,5 @@
 /**
- * Writes `docs/flags.md` from the tables of flags in `cli/`.
+ * Writes `docs/reference/flags.md` from the tables of flags in `cli/`.
  *
  * Usage: `deno run --allow-read --allow-write=docs scripts/flag_docs.ts`. A test
  * beside this file fails while the page is not current.
@@ -15,7 +15,7 @@ import { flagGroups, shownDefault } from "../cli/flags/help_text.ts";
 import { environmentName } from "../cli/flags/read_flags.ts";
 
 /** Where the page stands. */
-export const FLAG_PAGE = new URL("../docs/flags.md", import.meta.url);
+export const FLAG_PAGE = new URL("../docs/reference/flags.md", import.meta.url);
 
 /** A table with fewer flags is listed again. */
 const SHARED_MIN = 8;

@@ -1,6 +1,6 @@
 // deno-lint-ignore-file no-console -- a command that says what it did.
 /**
- * Writes into `docs/testing.md` how long the steps of `.ci/run` and the slowest
+ * Writes into `lab/test-times.md` how long the steps of `.ci/run` and the slowest
  * tests took when they ran last in this checkout.
  *
  * Usage: `deno task test-times`, after `.ci/run`.
@@ -8,7 +8,7 @@
  * @module
  */
 
-const PAGE = "docs/testing.md";
+const PAGE = "lab/test-times.md";
 const STEPS = ".cache/ci/steps.json";
 const REPORTS = ".cache/tests";
 const BEGIN = "<!-- written by `deno task test-times` -->";

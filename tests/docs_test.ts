@@ -20,9 +20,12 @@ const PAGES = [
   "CHANGELOG.md",
   "proto/SPEC.md",
   "tests/README.md",
+  "CONTRIBUTING.md",
   ...[...Deno.readDirSync(new URL("docs/", ROOT))]
     .filter(({ name }) => name.endsWith(".md"))
     .map(({ name }) => `docs/${name}`),
+  ...[...Deno.readDirSync(new URL("docs/reference/", ROOT))]
+    .map(({ name }) => `docs/reference/${name}`),
 ];
 
 for (const page of PAGES) {

@@ -1,6 +1,6 @@
 /**
  * The table of all problems that users can be told of, by code: `TUN` and three
- * digits, of which the first is the area. `tunnel explain` and docs/errors.md
+ * digits, of which the first is the area. `tunnel explain` and docs/reference/errors.md
  * say what stands here.
  *
  * @module

@@ -61,7 +61,7 @@ Deno.test("each row says something, and no slug is there twice", () => {
     assert(row.title.length <= 76, `${code}: the title is too long`);
     assert(row.means.endsWith("."), code);
     assert(row.causes.length > 0 && row.mend.length > 0, code);
-    assert(/^[a-z-]+\.md(#.+)?$/.test(row.see), code);
+    assert(/^(?:reference\/)?[a-z-]+\.md(#.+)?$/.test(row.see), code);
   }
 });
 

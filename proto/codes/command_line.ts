@@ -37,7 +37,7 @@ export const COMMAND_LINE = {
       "`tunnel config print server` shows each value and where it is " +
       "from.",
     ],
-    see: "flags.md",
+    see: "reference/flags.md",
   },
   TUN114: {
     slug: "file-unusable",
@@ -53,7 +53,7 @@ export const COMMAND_LINE = {
     means: "The program runs. The line says what the flag does not do.",
     causes: ["Flags were taken over from Konnectivity."],
     mend: ["Remove the flag, or leave it: nothing else follows."],
-    see: "flags.md",
+    see: "reference/flags.md",
   },
   TUN116: {
     slug: "config-not-reloaded",

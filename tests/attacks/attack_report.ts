@@ -1,5 +1,5 @@
 /**
- * What attacks cost, as the table of `docs/security.md` and the words above it.
+ * What attacks cost, as the table of `docs/reference/attacks.md` and the words above it.
  *
  * @module
  */
@@ -11,7 +11,7 @@ const RATIO_MAX = 1.5;
 
 const BEGIN = "<!-- attacks: begin -->\n";
 const END = "<!-- attacks: end -->\n";
-const DOCUMENT = new URL("../../docs/security.md", import.meta.url);
+const DOCUMENT = new URL("../../docs/reference/attacks.md", import.meta.url);
 
 /** What one attack came to. */
 export interface Row {
@@ -33,7 +33,7 @@ export interface Row {
   readonly counters: readonly string[];
 }
 
-/** A line of the table in docs/security.md. */
+/** A line of the table in docs/reference/attacks.md. */
 export function tableLine(row: Row): string {
   const endings = Object.entries(row.endings)
     .map(([what, count]) => `${what} ×${count}`).join(", ");
@@ -108,7 +108,9 @@ export async function writeReport(
   const text = await Deno.readTextFile(DOCUMENT);
   const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)];
   if (begin === -1 || end < begin) {
-    throw new Error("Cannot write the table: docs/security.md has no place");
+    throw new Error(
+      "Cannot write the table: docs/reference/attacks.md has no place",
+    );
   }
   const table = [tableHead(), ...rows.map(tableLine)].join("\n");
   await Deno.writeTextFile(

@@ -4,7 +4,7 @@
  *
  * Usage: `deno task attacks [NAME…] [--rounds N] [--json FILE] [--no-write]`;
  * without names all of them, half an hour with three rounds, and then the table
- * of `docs/security.md` is written anew (`attack_report.ts`). `--list` names them.
+ * of `docs/reference/attacks.md` is written anew (`attack_report.ts`). `--list` names them.
  *
  * A server, an agent, a neighbour and the attacker are processes of their own;
  * the attacker is `nice`, for it stands in for another machine. Each round
