@@ -6,7 +6,10 @@
  */
 
 import type { LinkEnvironment } from "./links/link_environment.ts";
-import type { ProxyTools, ServiceProxy } from "./proxy/service_proxy.ts";
+import type {
+  ProxyTools,
+  ServiceProxy,
+} from "../services/proxy/service_proxy.ts";
 import type { Relay, RelayEnvironment } from "./relay/relay.ts";
 
 export interface AgentEnvironment extends LinkEnvironment {

@@ -4,8 +4,8 @@
  * @module
  */
 
-import { keyFrom } from "../catalog/model/model.ts";
-import type { PortStatus } from "../agent/proxy/status/proxy_status.ts";
+import { keyFrom } from "../services/catalog/model/model.ts";
+import type { PortStatus } from "../services/proxy/status/proxy_status.ts";
 import { defineCommand } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { QUERY_FLAGS, queryProxy } from "./proxy/query.ts";

@@ -18,13 +18,16 @@ import {
   NO_POLICY,
   type Via,
   WEIGHT_MAX,
-} from "../catalog/model/model.ts";
-import { ENDPOINTS_MAX, Registration } from "../catalog/registration.ts";
+} from "../services/catalog/model/model.ts";
+import {
+  ENDPOINTS_MAX,
+  Registration,
+} from "../services/catalog/registration.ts";
 import {
   canonicalAddress,
   checkEndpoints,
   checkService,
-} from "../catalog/model/validate.ts";
+} from "../services/catalog/model/validate.ts";
 import { connectEtcd } from "../neighbours/etcd/connect.ts";
 import { EtcdConfigError } from "../neighbours/etcd/errors.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";

@@ -8,12 +8,12 @@ import {
   environmentText,
   hostsText,
   type LocalName,
-} from "../agent/proxy/dns/local_names.ts";
-import type { DiscoveryStatus } from "../agent/proxy/ads/discovery_status.ts";
+} from "../services/proxy/dns/local_names.ts";
+import type { DiscoveryStatus } from "../services/proxy/ads/discovery_status.ts";
 import type {
   PortStatus,
   ProxyStatus,
-} from "../agent/proxy/status/proxy_status.ts";
+} from "../services/proxy/status/proxy_status.ts";
 import { defineCommand, refuseOperands } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { parseHostPort } from "./flags/addresses.ts";

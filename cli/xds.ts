@@ -5,13 +5,13 @@
  */
 
 import { type AdminClient, AdminError } from "../client/admin/admin_client.ts";
-import type { ClientDiff } from "../server/discovery/status/debug_endpoints.ts";
+import type { ClientDiff } from "../services/discovery/status/debug_endpoints.ts";
 import {
   type ClientSummary,
   CONFIGZ_PATH,
   type KindSummary,
   SYNCZ_PATH,
-} from "../server/discovery/status/sync_status.ts";
+} from "../services/discovery/status/sync_status.ts";
 import {
   ANSWER_FLAGS,
   answerForm,

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import type { ClientDiff } from "../server/discovery/status/debug_endpoints.ts";
-import type { ClientSummary } from "../server/discovery/status/sync_status.ts";
+import type { ClientDiff } from "../services/discovery/status/debug_endpoints.ts";
+import type { ClientSummary } from "../services/discovery/status/sync_status.ts";
 import { diffText, statusText, XDS_COMMAND } from "./xds.ts";
 
 const KIND = {

@@ -14,7 +14,7 @@
  * @module
  */
 
-import { readTotal } from "../tests/interop/tally.ts";
+import { readTotal } from "../tests/support/watch/tally.ts";
 import { startable, type Step, STEPS } from "./ci_plan.ts";
 import { readTestTotal } from "./tests.ts";
 

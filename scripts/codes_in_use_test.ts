@@ -36,7 +36,7 @@ const UNSEEN: ReadonlySet<string> = new Set([
 ]);
 
 const FOLDERS = [
-  ...["agent", "catalog", "cli", "client", "neighbours", "net"],
+  ...["agent", "services", "cli", "client", "neighbours", "net"],
   ...["platform", "policy", "proto", "server"],
 ];
 

@@ -13,7 +13,7 @@
  * @module
  */
 
-import { Tally } from "../tests/interop/tally.ts";
+import { Tally } from "../tests/support/watch/tally.ts";
 import { runTests, testFiles } from "./test_engine.ts";
 import { withoutPasses } from "./tests.ts";
 

@@ -24,7 +24,7 @@ export const MEDIAN_LINES_MAX = 200;
 export const LINE_COLUMNS_MAX = 120;
 
 const SHIPPED =
-  /^(?:std|proto|platform|policy|net|neighbours|catalog|client|server|agent|cli)\/|^main\.ts$/;
+  /^(?:std|proto|platform|policy|net|neighbours|client|services|server|agent|cli)\/|^main\.ts$/;
 const TEST_OR_BENCH = /_(?:test|bench|fuzz)\.ts$/;
 const TEST = /_test\.ts$/;
 // A name that says nothing collects everything.

@@ -19,7 +19,7 @@ import type { AccessLogOptions } from "../policy/access_log.ts";
 import type { AuditLogOptions } from "../policy/audit_log.ts";
 import type { EtcdOptions } from "../neighbours/etcd/connect.ts";
 import type { KubernetesOptions } from "../neighbours/kubernetes/connect.ts";
-import type { Source } from "../catalog/model/source.ts";
+import type { DiscoveryServerOptions } from "../services/discovery/serving/discovery_options.ts";
 
 /** What frontends speak; `auto` recognizes it by the first bytes. */
 export type FrontendMode = "grpc" | "http-connect" | "auto";
@@ -280,17 +280,4 @@ export interface AdminRemoteOptions {
   readonly keyPair?: KeyPairFiles;
   /** PEM: whom to believe who clients are. */
   readonly clientCaFile: string;
-}
-
-/** Of discovery, for servers that serve it. */
-export interface DiscoveryServerOptions {
-  /** Of the catalog; the first that has a service owns it. */
-  readonly sources: readonly Source[];
-  /** For programs on this machine, who need to prove nothing; absent: none. */
-  readonly listen?: ListenAddress;
-  /** How long agents have to come back after a start; 2 s unless given. */
-  readonly settleMs?: number;
-  /** Between two pushes while changes keep coming; see `discovery/push/debounce.ts`. */
-  readonly windowMinMs: number;
-  readonly windowMaxMs: number;
 }

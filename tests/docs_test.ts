@@ -8,8 +8,16 @@ const read = (path: string) => Deno.readTextFileSync(new URL(path, ROOT));
 
 /** In which what documents name must be. */
 const FOLDERS = [
-  ...["std", "proto", "platform", "policy", "net", "neighbours", "catalog"],
-  ...["client", "server", "agent", "cli", "tests", "scripts", "docs"],
+  ...[
+    "std",
+    "proto",
+    "platform",
+    "policy",
+    "net",
+    "neighbours",
+    "services",
+  ],
+  ...["client", "server", "agent", "cli", "tests", "lab", "scripts", "docs"],
   "deploy",
 ];
 

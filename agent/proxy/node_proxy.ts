@@ -7,7 +7,7 @@
 
 import { programInfo } from "../admin/node_facts.ts";
 import { nodeRoutes } from "../admin/node_routes.ts";
-import { proxyWarnings } from "../admin/services_answer.ts";
+import { proxyWarnings } from "../../services/proxy/status/services_answer.ts";
 import type { AdminRoute } from "../../net/admin/admin_api.ts";
 import type { TermSource } from "../../net/tls/trust/expiry.ts";
 import { RecentEvents, withEvents } from "../../platform/log/recent_events.ts";
@@ -30,9 +30,12 @@ import { registerBuildInfo } from "../../platform/process/build_info.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { RelayOptions } from "../options.ts";
 import { Relay, type RelayEnvironment } from "../relay/relay.ts";
-import { ProxyDrain } from "./proxy_drain.ts";
-import { PROXY_STATUS_PATH } from "./status/proxy_path.ts";
-import { ServiceProxy, type ServiceProxyOptions } from "./service_proxy.ts";
+import { ProxyDrain } from "../../services/proxy/proxy_drain.ts";
+import { PROXY_STATUS_PATH } from "../../services/proxy/status/proxy_path.ts";
+import {
+  ServiceProxy,
+  type ServiceProxyOptions,
+} from "../../services/proxy/service_proxy.ts";
 
 /** What a node's proxy is made of. */
 export interface NodeProxyOptions extends ServiceProxyOptions {

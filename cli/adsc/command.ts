@@ -9,12 +9,12 @@ import {
   Subscriber,
   SubscriberRefusedError,
   SubscriberTimeoutError,
-} from "../../client/adsc/subscriber.ts";
-import { allThere } from "../../client/adsc/conditions.ts";
-import { wantsOf } from "../../client/adsc/subscriber_profile.ts";
+} from "../../services/ads/adsc/subscriber.ts";
+import { allThere } from "../../services/ads/adsc/conditions.ts";
+import { wantsOf } from "../../services/ads/adsc/subscriber_profile.ts";
 import { resourceData } from "../../proto/xds/resource_data.ts";
-import type { AdsChange } from "../../client/ads/received.ts";
-import type { DecodedResource } from "../../client/ads/read_resource.ts";
+import type { AdsChange } from "../../services/ads/received.ts";
+import type { DecodedResource } from "../../services/ads/read_resource.ts";
 import { orAborted } from "../../platform/time/deadline.ts";
 import { pause } from "../../platform/time/pause.ts";
 import { RESOURCE_KINDS } from "../../proto/xds/resource.ts";

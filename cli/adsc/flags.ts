@@ -9,8 +9,8 @@ import {
   ConditionError,
   parseCount,
   parseExpectation,
-} from "../../client/adsc/conditions.ts";
-import { KEEPALIVE_MS } from "../../client/ads/ads_connection.ts";
+} from "../../services/ads/adsc/conditions.ts";
+import { KEEPALIVE_MS } from "../../services/ads/ads_connection.ts";
 import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
 import {
   choiceFlag,

@@ -5,13 +5,13 @@
  */
 
 import { hostname } from "node:os";
-import type { Condition } from "../../client/adsc/conditions.ts";
-import type { SubscriberOptions } from "../../client/adsc/subscriber.ts";
+import type { Condition } from "../../services/ads/adsc/conditions.ts";
+import type { SubscriberOptions } from "../../services/ads/adsc/subscriber.ts";
 import {
   type SubscriberProfile,
   userAgentOf,
   type Want,
-} from "../../client/adsc/subscriber_profile.ts";
+} from "../../services/ads/adsc/subscriber_profile.ts";
 import {
   type AdsAccess,
   adsUpstreamOf,

@@ -10,11 +10,11 @@ import {
   NO_AFFINITY,
   NO_POLICY,
   type Protocol,
-} from "../../catalog/model/model.ts";
+} from "../../services/catalog/model/model.ts";
 import {
   canonicalAddress,
   checkService,
-} from "../../catalog/model/validate.ts";
+} from "../../services/catalog/model/validate.ts";
 import {
   ANNOUNCED_SERVICES_MAX,
   announcedName,

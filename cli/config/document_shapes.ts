@@ -6,14 +6,14 @@
  * @module
  */
 
-import { POLICY_FIELDS } from "../../catalog/sources/document/document_policy.ts";
+import { POLICY_FIELDS } from "../../services/catalog/sources/document/document_policy.ts";
 import {
   AGENT_KEYS,
   BALANCES,
   ENDPOINT_ENDS,
   WEIGHT_MAX,
-} from "../../catalog/model/model.ts";
-import { ROUTE_WEIGHT_MAX } from "../../catalog/model/routes.ts";
+} from "../../services/catalog/model/model.ts";
+import { ROUTE_WEIGHT_MAX } from "../../services/catalog/model/routes.ts";
 import { NETWORK_CONTEXTS } from "../../client/egress_config.ts";
 import type { MapShape, Shape } from "../../platform/documents/shape.ts";
 import { parseRule, RuleError } from "../../policy/rule.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { catalogProblems } from "../../catalog/sources/document/catalog_document.ts";
+import { catalogProblems } from "../../services/catalog/sources/document/catalog_document.ts";
 import {
   EgressConfigError,
   parseEgressConfig,

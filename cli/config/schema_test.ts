@@ -6,7 +6,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { parse } from "../../std/yaml.ts";
-import { readCatalogDocument } from "../../catalog/sources/document/catalog_document.ts";
+import { readCatalogDocument } from "../../services/catalog/sources/document/catalog_document.ts";
 import { parseEgressConfig } from "../../client/egress_config.ts";
 import type { JsonSchema } from "../../platform/documents/json_schema.ts";
 import { Policy } from "../../server/policy/policy.ts";

@@ -9,7 +9,7 @@
 import type {
   HttpSourceConfig,
   SourceConfig,
-} from "../../catalog/sources_of.ts";
+} from "../../services/catalog/sources_of.ts";
 import type { KubernetesOptions } from "../../neighbours/kubernetes/connect.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { apiServerFiles, type ApiServerValues } from "./api_server_flags.ts";

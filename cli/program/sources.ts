@@ -10,12 +10,12 @@ import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import {
   type Source,
   SourceUnusableError,
-} from "../../catalog/model/source.ts";
+} from "../../services/catalog/model/source.ts";
 import {
   type SourceConfig,
   sourcesOf,
   type SourceTools,
-} from "../../catalog/sources_of.ts";
+} from "../../services/catalog/sources_of.ts";
 import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
 import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";

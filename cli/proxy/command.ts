@@ -9,12 +9,12 @@ import {
   environmentText,
   hostsText,
   type LocalName,
-} from "../../agent/proxy/dns/local_names.ts";
+} from "../../services/proxy/dns/local_names.ts";
 import {
   type NodeProxyOptions,
   startNodeProxy,
 } from "../../agent/proxy/node_proxy.ts";
-import { plannedNames } from "../../agent/proxy/dns/planned_names.ts";
+import { plannedNames } from "../../services/proxy/dns/planned_names.ts";
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { type Log, openLog } from "../../platform/log/log.ts";
 import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
@@ -46,7 +46,7 @@ import {
 } from "../program/workers/worker_role.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import { checkSources } from "../../agent/proxy/source_check.ts";
+import { checkSources } from "../../services/proxy/source_check.ts";
 import { printable } from "../../platform/text/printable.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { KEEPS_NOTHING } from "./discovery.ts";

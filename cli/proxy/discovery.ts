@@ -7,7 +7,7 @@
 
 import { hostname } from "node:os";
 import type { AdsAccess } from "../../agent/identity/ads_access.ts";
-import type { DiscoveryClientConfig } from "../../agent/proxy/ads/discovery_source.ts";
+import type { DiscoveryClientConfig } from "../../agent/proxy/discovery_source.ts";
 import { adsAccess } from "../flags/ads_access.ts";
 import {
   choiceFlag,

@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import { discoverySource } from "../../agent/proxy/ads/discovery_source.ts";
+import { discoverySource } from "../../agent/proxy/discovery_source.ts";
 import {
   DISCOVERY_CLIENT_FLAGS,
   discoveryAccess,

@@ -12,8 +12,8 @@ import {
   PORT_RANGE,
   SERVICE_DRAIN_MS,
   UDP_IDLE_MS,
-} from "../../agent/proxy/defaults.ts";
-import { BALANCES, ENDPOINT_ENDS } from "../../catalog/model/model.ts";
+} from "../../services/proxy/defaults.ts";
+import { BALANCES, ENDPOINT_ENDS } from "../../services/catalog/model/model.ts";
 import { API_SERVER_FLAGS } from "../flags/api_server_flags.ts";
 import { CATALOG_FLAGS } from "../flags/catalog_flags.ts";
 import { DISCOVERY_CLIENT_FLAGS } from "./discovery.ts";

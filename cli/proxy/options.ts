@@ -5,17 +5,17 @@
  */
 
 import { accessLog } from "../flags/access_log_flags.ts";
-import { openAddressFile } from "../../agent/proxy/addresses/address_file.ts";
-import { discoverySource } from "../../agent/proxy/ads/discovery_source.ts";
+import { openAddressFile } from "../../services/proxy/addresses/address_file.ts";
+import { discoverySource } from "../../agent/proxy/discovery_source.ts";
 import { followIdentity } from "../../agent/identity/followed_identity.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import {
   type LocalAddresses,
   virtualRange,
-} from "../../agent/proxy/addresses/local_address.ts";
+} from "../../services/proxy/addresses/local_address.ts";
 import type { NodeProxyOptions } from "../../agent/proxy/node_proxy.ts";
-import type { Source } from "../../catalog/model/source.ts";
-import type { SourceConfig } from "../../catalog/sources_of.ts";
+import type { Source } from "../../services/catalog/model/source.ts";
+import type { SourceConfig } from "../../services/catalog/sources_of.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { nodeUpstream } from "../../client/tunnel_upstream.ts";
 import type { TunnelRoute } from "../../client/tunnel_route.ts";
@@ -39,7 +39,7 @@ import {
 } from "./discovery.ts";
 import { proxyStateDirectory } from "../flags/state_directory.ts";
 import type { PROXY_FLAGS } from "./flags.ts";
-import type { ConnectionDefaults } from "../../agent/proxy/listeners/proxied_port.ts";
+import type { ConnectionDefaults } from "../../services/proxy/listeners/proxied_port.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { proxyRoute } from "./route.ts";

@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { ProxyStatus } from "../../agent/proxy/status/proxy_status.ts";
-import { PROXY_STATUS_PATH } from "../../agent/proxy/status/proxy_path.ts";
+import type { ProxyStatus } from "../../services/proxy/status/proxy_status.ts";
+import { PROXY_STATUS_PATH } from "../../services/proxy/status/proxy_path.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
 import { booleanFlag, textFlag } from "../flags/flag.ts";

@@ -8,9 +8,9 @@
  */
 
 import type { ListenAddress } from "../../net/listen/listeners.ts";
-import type { DiscoveryServerOptions } from "../../server/options.ts";
+import type { DiscoveryServerOptions } from "../../services/discovery/serving/discovery_options.ts";
 import type { FlagSources } from "../flags/read_flags.ts";
-import type { SourceConfig } from "../../catalog/sources_of.ts";
+import type { SourceConfig } from "../../services/catalog/sources_of.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { CATALOG_FLAGS, catalogConfig } from "../flags/catalog_flags.ts";
@@ -25,7 +25,7 @@ import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import {
   WINDOW_MAX_MS,
   WINDOW_MIN_MS,
-} from "../../server/discovery/push/debounce.ts";
+} from "../../services/discovery/push/debounce.ts";
 
 const DISCOVERY = "Discovery (docs/discovery.md)";
 

@@ -15,28 +15,28 @@ import type {
   DiscoveryNode,
 } from "../../proto/xds/discovery.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
-import { AdsClient } from "../../client/ads/ads_client.ts";
-import { AdsConnection } from "../../client/ads/ads_connection.ts";
+import { AdsClient } from "../../services/ads/ads_client.ts";
+import { AdsConnection } from "../../services/ads/ads_connection.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
-import type { DecodedResource } from "../../client/ads/read_resource.ts";
+import type { DecodedResource } from "../../services/ads/read_resource.ts";
 import {
   type AdsChange,
   RefusedResource,
   type ResourceReader,
   type UsableResource,
-} from "../../client/ads/received.ts";
-import type { Condition } from "../../client/adsc/conditions.ts";
+} from "../../services/ads/received.ts";
+import type { Condition } from "../../services/ads/adsc/conditions.ts";
 import {
   isFinal,
   SubscriberRefusedError,
   SubscriberTimeoutError,
-} from "../../client/adsc/subscriber.ts";
+} from "../../services/ads/adsc/subscriber.ts";
 import { ChangeLog, type FleetFigures, timesOf } from "./fleet_figures.ts";
 import {
   readerFor,
   type SubscriberProfile,
   wantsOf,
-} from "../../client/adsc/subscriber_profile.ts";
+} from "../../services/ads/adsc/subscriber_profile.ts";
 
 /** Clients that are started at once; the next ones when these are answered. */
 const STARTING_MAX = 100;

@@ -10,18 +10,21 @@ import {
 import { ScriptedAds } from "../../tests/support/xds/scripted_ads.ts";
 import { eventually } from "../../tests/support/rigs/tunnel_harness.ts";
 import { plainUpstream } from "../../net/channel/server_upstream.ts";
-import { parseCount, parseExpectation } from "../../client/adsc/conditions.ts";
+import {
+  parseCount,
+  parseExpectation,
+} from "../../services/ads/adsc/conditions.ts";
 import {
   SubscriberRefusedError,
   SubscriberTimeoutError,
-} from "../../client/adsc/subscriber.ts";
+} from "../../services/ads/adsc/subscriber.ts";
 import { Fleet, type FleetOptions } from "./fleet.ts";
 import { resourceData } from "../../proto/xds/resource_data.ts";
 import {
   type SubscriberProfile,
   userAgentOf,
   type Want,
-} from "../../client/adsc/subscriber_profile.ts";
+} from "../../services/ads/adsc/subscriber_profile.ts";
 import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 
 const PART = {

@@ -57,6 +57,13 @@ export interface LinkPeer {
   readonly instanceId?: string;
 }
 
+/** A peer that claims to be an agent. */
+export interface LinkCandidate {
+  readonly peer: LinkPeer;
+  /** Its credential besides its certificate; empty without one. */
+  readonly token: string;
+}
+
 /** What a link needs of `Connection` (client role). */
 export interface LinkConnection extends StreamOpener {
   /** Milliseconds (clock) when anything last arrived. */

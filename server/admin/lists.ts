@@ -10,13 +10,13 @@ import type {
   DiscoveryAnswer,
   ServicesAnswer,
 } from "../../proto/admin/list_answers.ts";
-import type { Endpoint, Service } from "../../catalog/model/model.ts";
+import type { Endpoint, Service } from "../../services/catalog/model/model.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import {
   clientSummaries,
   type ClientSummary,
-} from "../discovery/status/sync_status.ts";
-import type { ServerDiscovery } from "../discovery/serving/server_discovery.ts";
+} from "../../services/discovery/status/sync_status.ts";
+import type { ServerDiscovery } from "../discovery/server_discovery.ts";
 
 /** Endpoints of one service that are listed. */
 const ENDPOINTS_MAX = 1_000;

@@ -12,7 +12,7 @@ import type { ProgramInfo, Warning } from "../../proto/admin/status_answer.ts";
 import type { AgentLink, LinkPeer } from "../../proto/link/link.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { WatchedFiles } from "../../net/tls/trust/watched_files.ts";
-import type { ServerDiscovery } from "../discovery/serving/server_discovery.ts";
+import type { ServerDiscovery } from "../discovery/server_discovery.ts";
 import type { Membership } from "../peers/membership.ts";
 import type { Registry } from "../routing/registry.ts";
 import type { Authorities } from "../identity/authorities.ts";

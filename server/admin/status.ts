@@ -9,7 +9,7 @@ import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
 import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
-import { clientSummaries } from "../discovery/status/sync_status.ts";
+import { clientSummaries } from "../../services/discovery/status/sync_status.ts";
 import type { Expiries } from "./expiries.ts";
 import { linkProblem } from "./node_problem.ts";
 import {

@@ -12,7 +12,7 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import type { ProgramInfo, Warning } from "../../proto/admin/status_answer.ts";
 import { type ServerAdmin, serverAdmin } from "../admin/admin_routes.ts";
-import type { ServerDiscovery } from "../discovery/serving/server_discovery.ts";
+import type { ServerDiscovery } from "../discovery/server_discovery.ts";
 import type { Readiness } from "./readiness.ts";
 import type { ServerAgents } from "./server_agents.ts";
 import type { ServerCore } from "./server_core.ts";

@@ -33,11 +33,8 @@ import { NodeHistory } from "../admin/node_history.ts";
 import type { ServerFacts } from "../admin/server_facts.ts";
 import { NodeStore } from "../identity/node_store.ts";
 import { outageNotes, watchOutages } from "../identity/state_metrics.ts";
-import {
-  authorize,
-  type Authorizer,
-  type LinkCandidate,
-} from "../links/authorizer.ts";
+import type { LinkCandidate } from "../../proto/link/link.ts";
+import { authorize, type Authorizer } from "../links/authorizer.ts";
 import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
 import { Duplicates } from "../links/duplicates.ts";
 import { standingMethods } from "../links/standing_service.ts";

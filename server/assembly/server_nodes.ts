@@ -17,14 +17,14 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { announcedName } from "../../proto/link/announced_services.ts";
 import type { AgentLink, LinkAuthorization } from "../../proto/link/link.ts";
-import type { SubscriberLink } from "../discovery/streams/open_streams.ts";
-import { VirtualAddresses } from "../discovery/generate/virtual_addresses.ts";
+import type { SubscriberLink } from "../../services/discovery/streams/open_streams.ts";
+import { VirtualAddresses } from "../../services/discovery/generate/virtual_addresses.ts";
 import type {
   ServerDiscovery,
   ServerDiscoveryEnvironment,
-} from "../discovery/serving/server_discovery.ts";
+} from "../discovery/server_discovery.ts";
 import { type NodeCalls, NodeFrontend } from "../frontends/node_frontend.ts";
-import type { LinkCandidate } from "../links/authorizer.ts";
+import type { LinkCandidate } from "../../proto/link/link.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
 import type { StateEngine } from "../state/state_engine.ts";
 import { CatalogReach } from "../policy/catalog_reach.ts";
@@ -71,7 +71,7 @@ export class ServerNodes {
     if (options.discovery === undefined) return undefined;
     // Loaded when wanted: most servers have no catalog.
     const { ServerDiscovery } = await import(
-      "../discovery/serving/server_discovery.ts"
+      "../discovery/server_discovery.ts"
     );
     this.#discovery = new ServerDiscovery(options.discovery, {
       log: core.log,
@@ -155,7 +155,7 @@ async function announcedElsewhere(
   records: StateEngine | undefined,
 ): Promise<Pick<ServerDiscoveryEnvironment, "memory" | "peers">> {
   const { EngineOffers, MemberFiles, MemberRecords } = await import(
-    "../discovery/serving/server_discovery.ts"
+    "../discovery/server_discovery.ts"
   );
   const { serverId, membership } = options;
   // With the others where they share a directory, else for itself.

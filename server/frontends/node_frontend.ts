@@ -45,9 +45,9 @@ import type { CallerDial } from "../routing/dialer.ts";
 import {
   isVirtualAddress,
   type VirtualTarget,
-} from "../discovery/generate/virtual_addresses.ts";
-import { provenNames } from "../identity/proven_names.ts";
-import type { LinkCandidate } from "../links/authorizer.ts";
+} from "../../services/discovery/generate/virtual_addresses.ts";
+import { provenNames } from "../../policy/proven_names.ts";
+import type { LinkCandidate } from "../../proto/link/link.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
 import { PROXY_PATH } from "../../proto/link/method_paths.ts";
 

@@ -19,7 +19,7 @@ import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import type { CallerDial } from "../routing/dialer.ts";
-import { virtualAddressOf } from "../discovery/generate/virtual_addresses.ts";
+import { virtualAddressOf } from "../../services/discovery/generate/virtual_addresses.ts";
 import { NODE_CONDUITS_MAX, NodeFrontend } from "./node_frontend.ts";
 
 const VIRTUAL = virtualAddressOf({

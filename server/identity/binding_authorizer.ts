@@ -20,7 +20,11 @@ import {
 } from "../links/authorizer.ts";
 import { type ProvenNames, unprovenClaim } from "./claims.ts";
 import type { Grants } from "./node_authorizer.ts";
-import { nodeNameOf, provenAddresses, provenNames } from "./proven_names.ts";
+import {
+  nodeNameOf,
+  provenAddresses,
+  provenNames,
+} from "../../policy/proven_names.ts";
 import type { NodeBinding } from "../options.ts";
 
 /** Agents remembered as warned about; beyond that, a warning may be repeated. */

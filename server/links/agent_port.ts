@@ -59,7 +59,7 @@ import {
 } from "../../proto/streams/settings.ts";
 import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import type { LinkCandidate } from "./authorizer.ts";
+import type { LinkCandidate } from "../../proto/link/link.ts";
 import { watchIdle } from "./idle_watch.ts";
 import { meteredStream } from "./metered_stream.ts";
 import { CONNECT_PATH } from "../../proto/link/method_paths.ts";

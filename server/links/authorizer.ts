@@ -15,16 +15,9 @@ import { quoted } from "../../proto/peer/quoted.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type {
   LinkAuthorization,
-  LinkPeer,
+  LinkCandidate,
   LinkRefusal,
 } from "../../proto/link/link.ts";
-
-/** A peer that claims to be an agent. */
-export interface LinkCandidate {
-  readonly peer: LinkPeer;
-  /** Its credential besides its certificate; empty without one. */
-  readonly token: string;
-}
 
 /** What an authorizer decided. */
 export type LinkDecision =

@@ -27,7 +27,7 @@ import {
 } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { ConnectionPeer } from "./agent_port.ts";
-import type { LinkCandidate } from "./authorizer.ts";
+import type { LinkCandidate } from "../../proto/link/link.ts";
 
 /** An answer names no more links than this. */
 const LINKS_MAX = 16;

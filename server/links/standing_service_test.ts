@@ -9,7 +9,7 @@ import {
 } from "../../proto/identity/identity_messages.ts";
 import type { LinkRefusal } from "../../proto/link/link.ts";
 import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
-import type { LinkCandidate } from "./authorizer.ts";
+import type { LinkCandidate } from "../../proto/link/link.ts";
 import { standingMethods } from "./standing_service.ts";
 
 async function ask(identifiers: string, refusal?: LinkRefusal) {

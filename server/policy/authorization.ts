@@ -24,7 +24,10 @@ import {
 import type { Timers } from "../../proto/sync/clock.ts";
 import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 import { DialAuthorizer, type RequestedDial } from "./dial_authorizer.ts";
-import { SEES_EVERYTHING, type Visibility } from "./visibility.ts";
+import {
+  SEES_EVERYTHING,
+  type Visibility,
+} from "../../services/catalog/visibility.ts";
 import type { AuthorizationOptions } from "../options.ts";
 import {
   DocumentError,

@@ -10,23 +10,23 @@
  * @module
  */
 
-import type { Follower } from "../../catalog/catalog.ts";
+import type { Follower } from "../../services/catalog/catalog.ts";
 import type {
   AgentIdentifier,
   Endpoint,
   Protocol,
   Service,
-} from "../../catalog/model/model.ts";
-import { keyOf } from "../../catalog/model/model.ts";
-import type { Snapshot } from "../../catalog/snapshot.ts";
-import { canonicalAddress } from "../../catalog/model/validate.ts";
+} from "../../services/catalog/model/model.ts";
+import { keyOf } from "../../services/catalog/model/model.ts";
+import type { Snapshot } from "../../services/catalog/snapshot.ts";
+import { canonicalAddress } from "../../services/catalog/model/validate.ts";
 import { splitAddress } from "../../policy/target_address.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 
-import { RecentlyRemoved } from "../../catalog/recently_removed.ts";
+import { RecentlyRemoved } from "../../services/catalog/recently_removed.ts";
 import { identifierKey } from "../../proto/peer/normal_form.ts";
-import type { Visibility } from "./visibility.ts";
+import type { Visibility } from "../../services/catalog/visibility.ts";
 
 /** What `CatalogReach` needs from outside. */
 export interface CatalogReachOptions {

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { Catalog } from "../../catalog/catalog.ts";
-import type { Via } from "../../catalog/model/model.ts";
+import { Catalog } from "../../services/catalog/catalog.ts";
+import type { Via } from "../../services/catalog/model/model.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import {
@@ -8,7 +8,7 @@ import {
   ScriptedSource,
   serviceOf,
 } from "../../tests/support/watch/scripted_source.ts";
-import { RECENTLY_REMOVED_MS } from "../../catalog/recently_removed.ts";
+import { RECENTLY_REMOVED_MS } from "../../services/catalog/recently_removed.ts";
 import { CatalogReach } from "./catalog_reach.ts";
 
 function setUp() {

@@ -11,7 +11,10 @@ import {
   type DocumentPath,
   FieldError,
 } from "../../platform/documents/document_map.ts";
-import { SEES_EVERYTHING, type Visibility } from "./visibility.ts";
+import {
+  SEES_EVERYTHING,
+  type Visibility,
+} from "../../services/catalog/visibility.ts";
 
 /** One entry of `discovery`. */
 export class DiscoveryEntry {

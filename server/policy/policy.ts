@@ -33,7 +33,7 @@ import {
   type RuleEntry,
 } from "./dial_entries.ts";
 import { joined, NodeGrants } from "./node_grants.ts";
-import type { Visibility } from "./visibility.ts";
+import type { Visibility } from "../../services/catalog/visibility.ts";
 
 /** Most entries and rules of a document, to bound what a dial may cost. */
 export const ENTRIES_MAX = 1_000;

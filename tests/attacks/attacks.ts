@@ -15,8 +15,11 @@
  */
 
 import { parseArgs } from "@std/cli";
-import { usageOf } from "../bench/processes.ts";
-import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
+import { usageOf } from "../support/program/processes.ts";
+import {
+  endChildrenOnSignals,
+  killAllChildren,
+} from "../support/program/child.ts";
 import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { ATTACKER } from "./attacker.ts";
 import { pause } from "./hostile_peer.ts";

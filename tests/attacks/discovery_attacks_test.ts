@@ -17,15 +17,15 @@ import {
   DiscoveryRequestMessage,
 } from "../../proto/xds/xds_messages.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
-import { NODE_LIMITS } from "../../server/discovery/access/quota.ts";
-import { UNAUTHENTICATED_STREAMS_MAX } from "../../server/discovery/streams/open_streams.ts";
-import { IDLE_GROUPS_MAX } from "../../server/discovery/access/group_use.ts";
-import { Discovery } from "../../server/discovery/serving/discovery.ts";
+import { NODE_LIMITS } from "../../services/discovery/access/quota.ts";
+import { UNAUTHENTICATED_STREAMS_MAX } from "../../services/discovery/streams/open_streams.ts";
+import { IDLE_GROUPS_MAX } from "../../services/discovery/access/group_use.ts";
+import { Discovery } from "../../services/discovery/serving/discovery.ts";
 
-import { generateService } from "../../server/discovery/generate/generate_service.ts";
-import { FIRST_REQUEST_MS } from "../../server/discovery/streams/subscriber_stream.ts";
-import { RESPONSE_MS_MAX } from "../../server/discovery/streams/unread_response.ts";
-import { TICK_MS } from "../../server/discovery/streams/open_streams.ts";
+import { generateService } from "../../services/discovery/generate/generate_service.ts";
+import { FIRST_REQUEST_MS } from "../../services/discovery/streams/subscriber_stream.ts";
+import { RESPONSE_MS_MAX } from "../../services/discovery/streams/unread_response.ts";
+import { TICK_MS } from "../../services/discovery/streams/open_streams.ts";
 import {
   certifiedCaller,
   socketCaller,
@@ -39,7 +39,7 @@ import {
   serviceOf,
 } from "../support/watch/scripted_source.ts";
 import { ADS_DELTA, ADS_SOTW } from "../support/xds/xds_probe.ts";
-import { SEES_EVERYTHING } from "../../server/policy/visibility.ts";
+import { SEES_EVERYTHING } from "../../services/catalog/visibility.ts";
 
 const NEVER: Promise<undefined> = new Promise(() => {});
 

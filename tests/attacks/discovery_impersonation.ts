@@ -15,7 +15,7 @@ import { openDialer } from "../../client/tunnel_dialer.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { structOf } from "../../proto/xds/struct_data.ts";
-import { virtualAddressOf } from "../../server/discovery/generate/virtual_addresses.ts";
+import { virtualAddressOf } from "../../services/discovery/generate/virtual_addresses.ts";
 import type { IdentityNode } from "../support/rigs/identity_node.ts";
 import { announced, NodeRig } from "../support/rigs/node_rig.ts";
 import { ProxyRig } from "../support/rigs/proxy_rig.ts";

@@ -6,9 +6,9 @@
  */
 
 import type { NodesAnswer } from "../../proto/admin/node_answer.ts";
-import { Child } from "../peers/child.ts";
-import { freePort } from "../peers/ports.ts";
-import { ourCommand } from "../peers/tunnel.ts";
+import { Child } from "../support/program/child.ts";
+import { freePort } from "../support/program/ports.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
 
 /** How long the parts may take to find each other, on a busy machine. */
 const READY_MS = 30_000;

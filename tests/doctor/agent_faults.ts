@@ -8,10 +8,10 @@
 
 import { withoutPrivilege } from "../mistakes/without_privilege.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Child } from "../peers/child.ts";
-import { IdentityStage } from "../soak/identity_stage.ts";
-import { freePort } from "../peers/ports.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Child } from "../support/program/child.ts";
+import { IdentityStage } from "../support/rigs/identity_stage.ts";
+import { freePort } from "../support/program/ports.ts";
 import type { DoctorStage } from "./doctor_stage.ts";
 import type { Fault } from "./fault.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { ourCommand } from "../peers/tunnel.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
 import { type Diagnosis, type Fault, misdiagnosis } from "./fault.ts";
 
 /** A fault, and what became of it. */

@@ -6,11 +6,11 @@
  */
 
 import { listenPolledTcp } from "../../net/bind/polled_listener.ts";
-import { Child } from "../peers/child.ts";
-import { freePort } from "../peers/ports.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
-import { IdentityStage } from "../soak/identity_stage.ts";
+import { Child } from "../support/program/child.ts";
+import { freePort } from "../support/program/ports.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
+import { IdentityStage } from "../support/rigs/identity_stage.ts";
 
 /** What does not accept within so long on this machine does not. */
 const DEAF_MS = 300;

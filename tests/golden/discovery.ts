@@ -12,18 +12,18 @@
  * @module
  */
 
-import type { Snapshot } from "../../catalog/snapshot.ts";
-import { keyOf } from "../../catalog/model/model.ts";
-import { readCatalogDocument } from "../../catalog/sources/document/catalog_document.ts";
+import type { Snapshot } from "../../services/catalog/snapshot.ts";
+import { keyOf } from "../../services/catalog/model/model.ts";
+import { readCatalogDocument } from "../../services/catalog/sources/document/catalog_document.ts";
 import { type Resource, RESOURCE_KINDS } from "../../proto/xds/resource.ts";
 import {
   type ClientGroup,
   clientGroup,
-} from "../../server/discovery/generate/client_group.ts";
-import { generateService } from "../../server/discovery/generate/generate_service.ts";
-import { Views } from "../../server/discovery/generate/views.ts";
+} from "../../services/discovery/generate/client_group.ts";
+import { generateService } from "../../services/discovery/generate/generate_service.ts";
+import { Views } from "../../services/discovery/generate/views.ts";
 import { resourceJson } from "../support/xds/resource_json.ts";
-import { SEES_EVERYTHING } from "../../server/policy/visibility.ts";
+import { SEES_EVERYTHING } from "../../services/catalog/visibility.ts";
 
 const FOLDER = new URL("./discovery/", import.meta.url);
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { ourCommand } from "../peers/tunnel.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
 import type { Answer, Mistake } from "./mistake.ts";
 import { patience } from "../support/watch/patience.ts";
 

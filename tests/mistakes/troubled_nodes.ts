@@ -5,7 +5,7 @@
  * @module
  */
 
-import { freePort } from "../peers/ports.ts";
+import { freePort } from "../support/program/ports.ts";
 import type { Mistake } from "./mistake.ts";
 import type { MistakeStage } from "./mistake_stage.ts";
 

@@ -7,8 +7,8 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { Child } from "../peers/child.ts";
-import { ourCommand } from "../peers/tunnel.ts";
+import { Child } from "../support/program/child.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
 
 /** Words of a failure for want of a right, or of a guard that caught it. */
 const MISSING = /TUN907|did not give itself a right|--allow-|NotCapable/;

@@ -12,7 +12,7 @@ import {
 import type { ActionAnswer } from "../../proto/admin/api.ts";
 import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
 import type { LoginAnswer, SessionAnswer } from "../../proto/admin/login.ts";
-import { Workspace } from "../peers/workspace.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { workersOf } from "../support/rigs/workers.ts";

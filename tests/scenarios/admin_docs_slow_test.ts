@@ -6,10 +6,10 @@
 import { assert, assertEquals } from "@std/assert";
 import { adminClient, AdminError } from "../../client/admin/admin_client.ts";
 import type { IndexAnswer } from "../../proto/admin/api.ts";
-import { Child } from "../peers/child.ts";
-import { freePort } from "../peers/ports.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
+import { Child } from "../support/program/child.ts";
+import { freePort } from "../support/program/ports.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { patience } from "../support/watch/patience.ts";
 

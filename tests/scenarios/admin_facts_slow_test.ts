@@ -20,10 +20,10 @@ import type {
 } from "../../proto/admin/node_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import type { ListChange } from "../../proto/admin/watch.ts";
-import { Child } from "../peers/child.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
-import { IdentityStage } from "../soak/identity_stage.ts";
+import { Child } from "../support/program/child.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
+import { IdentityStage } from "../support/rigs/identity_stage.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ProbeTarget } from "../support/peers/probe_target.ts";
 import { eventually, patience } from "../support/watch/patience.ts";

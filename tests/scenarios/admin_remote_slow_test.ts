@@ -11,7 +11,7 @@ import {
 } from "../../client/admin/admin_client.ts";
 import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
 import type { SessionAnswer } from "../../proto/admin/login.ts";
-import { Workspace } from "../peers/workspace.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import {
   type CertificateSpec,
   ThrowawayCa,

@@ -6,10 +6,10 @@
  */
 
 import { assertEquals, assertMatch } from "@std/assert";
-import { Child } from "../peers/child.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
-import { IdentityStage } from "../soak/identity_stage.ts";
+import { Child } from "../support/program/child.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
+import { IdentityStage } from "../support/rigs/identity_stage.ts";
 import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
 

@@ -1,10 +1,10 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
 import { ExitCode } from "../../cli/program/exit_codes.ts";
-import { Child } from "../peers/child.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
-import { IdentityStage } from "../soak/identity_stage.ts";
+import { Child } from "../support/program/child.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
+import { IdentityStage } from "../support/rigs/identity_stage.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
 
 async function run(...words: string[]) {

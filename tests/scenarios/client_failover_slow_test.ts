@@ -13,10 +13,10 @@ import type {
   FrontendProtocol,
   TunnelRoute,
 } from "../../client/tunnel_route.ts";
-import { Child } from "../peers/child.ts";
-import { freePort } from "../peers/ports.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
+import { Child } from "../support/program/child.ts";
+import { freePort } from "../support/program/ports.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 import { ProxyRig } from "../support/rigs/proxy_rig.ts";

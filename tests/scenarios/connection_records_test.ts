@@ -11,7 +11,7 @@ import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import { MachineDialer } from "../../agent/proxy/endpoints/endpoint_dialer.ts";
+import { MachineDialer } from "../../services/proxy/endpoints/endpoint_dialer.ts";
 import { endpoints, ProxyRig, service } from "../support/rigs/proxy_rig.ts";
 import { closedAddress } from "../support/peers/probe_target.ts";
 import type { RecordedLog } from "../support/watch/recorded_log.ts";

@@ -14,26 +14,26 @@ import {
   keyOf,
   NO_AFFINITY,
   type Service,
-} from "../../catalog/model/model.ts";
-import type { Snapshot } from "../../catalog/snapshot.ts";
-import { AdsClient } from "../../client/ads/ads_client.ts";
+} from "../../services/catalog/model/model.ts";
+import type { Snapshot } from "../../services/catalog/snapshot.ts";
+import { AdsClient } from "../../services/ads/ads_client.ts";
 import { decodeResponse, encodeRequest } from "../../proto/xds/client_codec.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
 import { encodeBody, encodeHead } from "../../proto/xds/response_encoder.ts";
 import { RequestDecoder } from "../../proto/xds/request_decoder.ts";
-import { clientGroup } from "../../server/discovery/generate/client_group.ts";
-import { generateService } from "../../server/discovery/generate/generate_service.ts";
-import { Views } from "../../server/discovery/generate/views.ts";
-import { XdsStreamState } from "../../server/discovery/subscriptions/xds_stream_state.ts";
+import { clientGroup } from "../../services/discovery/generate/client_group.ts";
+import { generateService } from "../../services/discovery/generate/generate_service.ts";
+import { Views } from "../../services/discovery/generate/views.ts";
+import { XdsStreamState } from "../../services/discovery/subscriptions/xds_stream_state.ts";
 import { FakeTimers } from "../support/memory/fake_timers.ts";
 import { Prng } from "../support/memory/prng.ts";
-import { readForProxy } from "../../agent/proxy/ads/proxy_content.ts";
-import { proxyNode } from "../../agent/proxy/ads/discovery_source.ts";
+import { readForProxy } from "../../services/proxy/ads/proxy_content.ts";
+import { proxyNode } from "../../services/proxy/ads/proxy_node.ts";
 import {
   type Content,
   ServiceAssembly,
-} from "../../agent/proxy/ads/service_assembly.ts";
-import { SEES_EVERYTHING } from "../../server/policy/visibility.ts";
+} from "../../services/proxy/ads/service_assembly.ts";
+import { SEES_EVERYTHING } from "../../services/catalog/visibility.ts";
 
 const RUNS = 60;
 const STEPS = 80;

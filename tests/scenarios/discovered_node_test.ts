@@ -7,12 +7,12 @@
 
 import { assertEquals, assertMatch } from "@std/assert";
 import { startNodeProxy } from "../../agent/proxy/node_proxy.ts";
-import type { ProxyStatus } from "../../agent/proxy/status/proxy_status.ts";
+import type { ProxyStatus } from "../../services/proxy/status/proxy_status.ts";
 import { PROXY_FLAGS } from "../../cli/proxy/flags.ts";
 import { proxyOptions } from "../../cli/proxy/options.ts";
 import { readFlags } from "../../cli/flags/read_flags.ts";
-import type { CatalogPart } from "../../catalog/model/source.ts";
-import { proxyKeepsNothing } from "../peers/tunnel.ts";
+import type { CatalogPart } from "../../services/catalog/model/source.ts";
+import { proxyKeepsNothing } from "../support/program/tunnel.ts";
 import { Machine } from "../support/rigs/enrolled_agent.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 import {

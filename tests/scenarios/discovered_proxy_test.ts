@@ -6,10 +6,10 @@
  */
 
 import { assertEquals, assertMatch } from "@std/assert";
-import { AdsSource } from "../../agent/proxy/ads/ads_source.ts";
-import { LastKnownGood } from "../../agent/proxy/ads/last_known_good.ts";
-import { proxyNode } from "../../agent/proxy/ads/discovery_source.ts";
-import type { CatalogPart } from "../../catalog/model/source.ts";
+import { AdsSource } from "../../services/proxy/ads/ads_source.ts";
+import { LastKnownGood } from "../../services/proxy/ads/last_known_good.ts";
+import { proxyNode } from "../../services/proxy/ads/proxy_node.ts";
+import type { CatalogPart } from "../../services/catalog/model/source.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import {
   plainUpstream,

@@ -7,8 +7,8 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { AdsClient } from "../../client/ads/ads_client.ts";
-import { AdsConnection } from "../../client/ads/ads_connection.ts";
+import { AdsClient } from "../../services/ads/ads_client.ts";
+import { AdsConnection } from "../../services/ads/ads_connection.ts";
 import { plainUpstream } from "../../net/channel/server_upstream.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
@@ -16,15 +16,15 @@ import {
   type ResourceKind,
   TYPE_URLS,
 } from "../../proto/xds/resource.ts";
-import { Child } from "../peers/child.ts";
-import { DiscoveryServer } from "../peers/discovery_server.ts";
-import { freePort } from "../peers/ports.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
-import { IdentityStage } from "../soak/identity_stage.ts";
-import { readForProxy } from "../../agent/proxy/ads/proxy_content.ts";
-import { proxyNode } from "../../agent/proxy/ads/discovery_source.ts";
-import type { Content } from "../../agent/proxy/ads/service_assembly.ts";
+import { Child } from "../support/program/child.ts";
+import { DiscoveryServer } from "../../lab/peers/discovery_server.ts";
+import { freePort } from "../support/program/ports.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
+import { IdentityStage } from "../support/rigs/identity_stage.ts";
+import { readForProxy } from "../../services/proxy/ads/proxy_content.ts";
+import { proxyNode } from "../../services/proxy/ads/proxy_node.ts";
+import type { Content } from "../../services/proxy/ads/service_assembly.ts";
 import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
 import { namesIn, XdsProbe } from "../support/xds/xds_probe.ts";

@@ -8,7 +8,7 @@ import { StatusCode, statusName } from "../../proto/grpc/status.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
-import type { ClientDiff } from "../../server/discovery/status/debug_endpoints.ts";
+import type { ClientDiff } from "../../services/discovery/status/debug_endpoints.ts";
 import {
   endpointOf,
   endpointsOf,

@@ -6,9 +6,9 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { SUCCESSOR_MS } from "../../net/handover/successor_wait.ts";
-import type { Child } from "../peers/child.ts";
-import { freePort } from "../peers/ports.ts";
-import { Workspace } from "../peers/workspace.ts";
+import type { Child } from "../support/program/child.ts";
+import { freePort } from "../support/program/ports.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import { ProxyStage } from "../support/rigs/proxy_stage.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";

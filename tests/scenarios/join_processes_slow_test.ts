@@ -1,8 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
-import { freePort } from "../peers/ports.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
-import { IdentityStage } from "../soak/identity_stage.ts";
+import { freePort } from "../support/program/ports.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
+import { IdentityStage } from "../support/rigs/identity_stage.ts";
 
 // What people see who join wrongly: one line, what to do, and an exit code.
 

@@ -6,8 +6,12 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { ourCommand, startAgent, startServer } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
+import {
+  ourCommand,
+  startAgent,
+  startServer,
+} from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import { closedAddress } from "../support/peers/probe_target.ts";
 import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { patience } from "../support/watch/patience.ts";

@@ -8,7 +8,7 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
-import { virtualAddressOf } from "../../server/discovery/generate/virtual_addresses.ts";
+import { virtualAddressOf } from "../../services/discovery/generate/virtual_addresses.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { announced, NodeRig } from "../support/rigs/node_rig.ts";
 import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";

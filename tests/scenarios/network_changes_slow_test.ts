@@ -11,8 +11,8 @@ import {
   type RunningAgent,
   type RunningServer,
   startServer,
-} from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
+} from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import {
   SERVER_HOST,
   TwoMachines,

@@ -9,10 +9,10 @@
 import { assertEquals } from "@std/assert";
 import tls from "node:tls";
 import { openLibssl } from "../../net/tls/openssl/library.ts";
-import { Child } from "../peers/child.ts";
-import { freePort } from "../peers/ports.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
+import { Child } from "../support/program/child.ts";
+import { freePort } from "../support/program/ports.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import {
   oddAuthority,
   type OddCertificate,

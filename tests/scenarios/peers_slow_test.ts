@@ -7,8 +7,8 @@
 
 import { assert } from "@std/assert";
 import { portOf } from "../../proto/peer/host_port.ts";
-import { freePort } from "../peers/ports.ts";
-import { Workspace } from "../peers/workspace.ts";
+import { freePort } from "../support/program/ports.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import {
   LINKED_MS,
   MeetingServers,

@@ -6,10 +6,10 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { freePort } from "../peers/ports.ts";
-import { Child } from "../peers/child.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
+import { freePort } from "../support/program/ports.ts";
+import { Child } from "../support/program/child.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
 
 /** An agent whose server is away, which is nothing to a profile. */
 async function startAgent(

@@ -7,15 +7,15 @@
  */
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { EtcdEntries } from "../../catalog/sources/etcd/etcd_entries.ts";
-import { REGISTRY_LAYOUT } from "../../catalog/sources/etcd/etcd_registry_layout.ts";
-import { tunnelLayout } from "../../catalog/sources/etcd/etcd_tunnel_layout.ts";
+import { EtcdEntries } from "../../services/catalog/sources/etcd/etcd_entries.ts";
+import { REGISTRY_LAYOUT } from "../../services/catalog/sources/etcd/etcd_registry_layout.ts";
+import { tunnelLayout } from "../../services/catalog/sources/etcd/etcd_tunnel_layout.ts";
 import {
   CatalogDocumentError,
   readCatalogDocument,
-} from "../../catalog/sources/document/catalog_document.ts";
-import { serviceOfObject } from "../../catalog/sources/kubernetes/kubernetes_service.ts";
-import { EndpointSlices } from "../../catalog/sources/kubernetes/endpoint_slices.ts";
+} from "../../services/catalog/sources/document/catalog_document.ts";
+import { serviceOfObject } from "../../services/catalog/sources/kubernetes/kubernetes_service.ts";
+import { EndpointSlices } from "../../services/catalog/sources/kubernetes/endpoint_slices.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import {
   parseMinVersion,

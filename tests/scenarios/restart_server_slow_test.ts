@@ -4,10 +4,10 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { Child } from "../peers/child.ts";
-import { freePort } from "../peers/ports.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
+import { Child } from "../support/program/child.ts";
+import { freePort } from "../support/program/ports.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { FakeSystemd } from "../support/peers/fake_systemd.ts";
 import { SteadyRequests } from "../support/peers/steady_requests.ts";

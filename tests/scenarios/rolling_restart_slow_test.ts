@@ -7,10 +7,10 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { Child } from "../peers/child.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
-import { IdentityStage } from "../soak/identity_stage.ts";
+import { Child } from "../support/program/child.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
+import { IdentityStage } from "../support/rigs/identity_stage.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { XdsProbe } from "../support/xds/xds_probe.ts";

@@ -8,9 +8,9 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { openDialer, type TunnelDialer } from "../../client/tunnel_dialer.ts";
-import { Child } from "../peers/child.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
+import { Child } from "../support/program/child.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { ServerProcess } from "../support/rigs/server_process.ts";

@@ -5,7 +5,7 @@
  */
 
 import { assertEquals } from "@std/assert";
-import { MachineDialer } from "../../agent/proxy/endpoints/endpoint_dialer.ts";
+import { MachineDialer } from "../../services/proxy/endpoints/endpoint_dialer.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { Carrier } from "../../proto/link/link.ts";

@@ -5,11 +5,11 @@
  */
 
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
-import type { AgentIdentifier } from "../../catalog/model/model.ts";
+import type { AgentIdentifier } from "../../services/catalog/model/model.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import { MachineDialer } from "../../agent/proxy/endpoints/endpoint_dialer.ts";
+import { MachineDialer } from "../../services/proxy/endpoints/endpoint_dialer.ts";
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import { RecordedLog } from "../support/watch/recorded_log.ts";

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
 import { columnsOf } from "../../platform/text/columns.ts";
-import { ourCommand } from "../peers/tunnel.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
 import { FakeAdmin } from "../support/rigs/fake_admin.ts";
 import { CONDUITS_ANSWER, SERVER_STATUS } from "../support/rigs/ask_answers.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";

@@ -6,15 +6,15 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { Child } from "../peers/child.ts";
+import { Child } from "../support/program/child.ts";
 import {
   type Maker,
   ourCommand,
   startAgent,
   startServer,
-} from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
-import { IdentityStage } from "../soak/identity_stage.ts";
+} from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
+import { IdentityStage } from "../support/rigs/identity_stage.ts";
 import { OtlpCollector } from "../support/peers/otlp_collector.ts";
 import { closedAddress, ProbeTarget } from "../support/peers/probe_target.ts";
 

@@ -6,10 +6,10 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { Child } from "../peers/child.ts";
-import { freePort } from "../peers/ports.ts";
-import { ourCommand } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
+import { Child } from "../support/program/child.ts";
+import { freePort } from "../support/program/ports.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import { Balancer } from "../support/rigs/balancer.ts";
 import { ServerProcess } from "../support/rigs/server_process.ts";
 import { patience } from "../support/watch/patience.ts";

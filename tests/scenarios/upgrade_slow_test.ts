@@ -5,15 +5,15 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { openDialer } from "../../client/tunnel_dialer.ts";
-import { Child } from "../peers/child.ts";
-import { freePort } from "../peers/ports.ts";
+import { Child } from "../support/program/child.ts";
+import { freePort } from "../support/program/ports.ts";
 import {
   launchAgent,
   ourCommand,
   type RunningServer,
   startServer,
-} from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
+} from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { FakeSystemd } from "../support/peers/fake_systemd.ts";

@@ -3,7 +3,7 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { Workspace } from "../peers/workspace.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import { DatagramPeer } from "../support/peers/datagrams.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 import { ask } from "../support/rigs/proxy_rig.ts";

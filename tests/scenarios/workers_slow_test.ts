@@ -4,7 +4,7 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { Workspace } from "../peers/workspace.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import type { SteadyRequests } from "../support/peers/steady_requests.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";

@@ -3,7 +3,7 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { Workspace } from "../peers/workspace.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import { FakeSystemd } from "../support/peers/fake_systemd.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { workersOf } from "../support/rigs/workers.ts";

@@ -1,8 +1,8 @@
 /** `dial` and `forward` of one version before a server of another. */
 
 import { assertEquals } from "@std/assert";
-import { Child } from "../peers/child.ts";
-import { freePort } from "../peers/ports.ts";
+import { Child } from "../support/program/child.ts";
+import { freePort } from "../support/program/ports.ts";
 import { sameBytes } from "../../proto/bytes/same_bytes.ts";
 import { askEcho } from "../support/peers/steady_requests.ts";
 import { ProxyRig } from "../support/rigs/proxy_rig.ts";

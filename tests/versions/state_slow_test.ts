@@ -4,8 +4,8 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import type { Child } from "../peers/child.ts";
-import { Workspace } from "../peers/workspace.ts";
+import type { Child } from "../support/program/child.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import { programWords } from "../support/program/program.ts";
 import { olderProgram } from "../support/program/older_program.ts";
 import { StateServers } from "../support/rigs/state_servers.ts";

@@ -4,10 +4,10 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { Child } from "../peers/child.ts";
-import { freePort } from "../peers/ports.ts";
-import { commandOf } from "../peers/tunnel.ts";
-import { Workspace } from "../peers/workspace.ts";
+import { Child } from "../support/program/child.ts";
+import { freePort } from "../support/program/ports.ts";
+import { commandOf } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 import { ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";

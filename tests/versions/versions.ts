@@ -4,7 +4,7 @@
  * @module
  */
 
-import { ourCommand } from "../peers/tunnel.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
 import { olderProgram } from "../support/program/older_program.ts";
 
 /** As makers of servers and agents are named. */

@@ -18,11 +18,11 @@ import {
   NO_AFFINITY,
   NO_POLICY,
   type Protocol,
-} from "../../../catalog/model/model.ts";
+} from "../../../services/catalog/model/model.ts";
 import {
   canonicalAddress,
   checkService,
-} from "../../../catalog/model/validate.ts";
+} from "../../../services/catalog/model/validate.ts";
 import { effectiveAddress } from "../../../policy/subject.ts";
 import {
   ANNOUNCED_SERVICES_MAX,
@@ -41,7 +41,7 @@ import {
 } from "../../../proto/peer/ip_address.ts";
 import type { Identifiers } from "../../../proto/peer/identifiers.ts";
 import type { LinkPeer } from "../../../proto/link/link.ts";
-import { provenNames } from "../../identity/proven_names.ts";
+import { provenNames } from "../../../policy/proven_names.ts";
 
 /** One port of a service as an agent serves it. Frozen. */
 export interface Offer {

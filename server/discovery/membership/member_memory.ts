@@ -10,7 +10,7 @@
  * @module
  */
 
-import type { Protocol } from "../../../catalog/model/model.ts";
+import type { Protocol } from "../../../services/catalog/model/model.ts";
 import { replaceFile } from "../../../platform/files/atomic_file.ts";
 import { systemProblem } from "../../../platform/files/file_error.ts";
 import { sha256Hex } from "../../../platform/pki/key_pair.ts";

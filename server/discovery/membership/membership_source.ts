@@ -24,7 +24,7 @@
  * @module
  */
 
-import type { Sink, Source } from "../../../catalog/model/source.ts";
+import type { Sink, Source } from "../../../services/catalog/model/source.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type {
   AnnouncedService,
@@ -33,7 +33,7 @@ import type {
 import type { AgentLink, LinkPeer } from "../../../proto/link/link.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
-import { provenNames } from "../../identity/proven_names.ts";
+import { provenNames } from "../../../policy/proven_names.ts";
 import type { AnnouncementDecision, Offer } from "./announcement.ts";
 import type { MemberMemory } from "./member_memory.ts";
 import { endpointsFrom, type Member, serviceFrom } from "./offered_service.ts";

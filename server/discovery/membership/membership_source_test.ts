@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { Catalog } from "../../../catalog/catalog.ts";
+import { Catalog } from "../../../services/catalog/catalog.ts";
 import type {
   AnnouncedService,
   ServiceRefusal,

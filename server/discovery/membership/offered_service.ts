@@ -14,7 +14,7 @@ import {
   type ServiceEndpoints,
   type ServicePort,
   type Via,
-} from "../../../catalog/model/model.ts";
+} from "../../../services/catalog/model/model.ts";
 import type { Offer } from "./announcement.ts";
 
 /** An agent that offers something. */

@@ -6,7 +6,7 @@
  */
 
 import { Buffer } from "node:buffer";
-// @ts-types="../../../agent/proxy/dns/dns_packet.d.ts"
+// @ts-types="../../../services/proxy/dns/dns_packet.d.ts"
 import packet from "dns-packet";
 import type { DatagramAddress } from "../../../net/libc/socket_address.ts";
 import { arrivals } from "./sockets.ts";

@@ -8,8 +8,8 @@ import {
   DEFAULT_WEIGHT,
   DIRECT,
   type Endpoint,
-} from "../../../catalog/model/model.ts";
-import type { Target } from "../../../catalog/snapshot.ts";
+} from "../../../services/catalog/model/model.ts";
+import type { Target } from "../../../services/catalog/snapshot.ts";
 
 /** A target at `host:port`. */
 export function target(

@@ -4,8 +4,11 @@
  * @module
  */
 
-import type { ProxiedPort } from "../../../agent/proxy/listeners/proxied_port.ts";
-import type { Service, ServicePort } from "../../../catalog/model/model.ts";
+import type { ProxiedPort } from "../../../services/proxy/listeners/proxied_port.ts";
+import type {
+  Service,
+  ServicePort,
+} from "../../../services/catalog/model/model.ts";
 import { DatagramPeer } from "./datagrams.ts";
 import { endpoints, type ProxyRig, service } from "../rigs/proxy_rig.ts";
 import { nextTurn } from "../watch/event_loop.ts";

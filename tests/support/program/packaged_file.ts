@@ -14,7 +14,15 @@ export const ROOT = new URL("../../../", import.meta.url).pathname;
 
 /** What a packaged file is made from. */
 const PARTS = [
-  ...["agent", "catalog", "cli", "client", "net", "neighbours", "platform"],
+  ...[
+    "agent",
+    "services",
+    "cli",
+    "client",
+    "net",
+    "neighbours",
+    "platform",
+  ],
   ...["policy", "proto", "scripts", "server", "std"],
   ...["main.ts", "deno.json", "deno.lock"],
 ] as const;

@@ -5,10 +5,10 @@
  */
 
 import { assertEquals } from "@std/assert";
-import { Child } from "../../peers/child.ts";
-import { freePort } from "../../peers/ports.ts";
-import { ourCommand, startServer } from "../../peers/tunnel.ts";
-import { Workspace } from "../../peers/workspace.ts";
+import { Child } from "../program/child.ts";
+import { freePort } from "../program/ports.ts";
+import { ourCommand, startServer } from "../program/tunnel.ts";
+import { Workspace } from "../program/workspace.ts";
 import { Prng } from "../memory/prng.ts";
 
 /** What the variable is for whom. */

@@ -9,10 +9,10 @@ import { assertEquals } from "@std/assert";
 import { openDialer, type TunnelDial } from "../../../client/tunnel_dialer.ts";
 import type { FrontendProtocol } from "../../../client/tunnel_route.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
-import { Child } from "../../peers/child.ts";
-import { freePort } from "../../peers/ports.ts";
-import { ourCommand } from "../../peers/tunnel.ts";
-import { Workspace } from "../../peers/workspace.ts";
+import { Child } from "../program/child.ts";
+import { freePort } from "../program/ports.ts";
+import { ourCommand } from "../program/tunnel.ts";
+import { Workspace } from "../program/workspace.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
 import { ProbeTarget } from "../peers/probe_target.ts";
 

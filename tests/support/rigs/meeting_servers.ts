@@ -6,10 +6,10 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { Child } from "../../peers/child.ts";
-import { freePort } from "../../peers/ports.ts";
-import { ourCommand } from "../../peers/tunnel.ts";
-import { Workspace } from "../../peers/workspace.ts";
+import { Child } from "../program/child.ts";
+import { freePort } from "../program/ports.ts";
+import { ourCommand } from "../program/tunnel.ts";
+import { Workspace } from "../program/workspace.ts";
 import { Balancer } from "./balancer.ts";
 import { ServerProcess } from "./server_process.ts";
 

@@ -9,11 +9,11 @@ import {
   type RunningProxy,
   startNodeProxy,
 } from "../../../agent/proxy/node_proxy.ts";
-import { PROXY_DEFAULTS } from "../../../agent/proxy/defaults.ts";
+import { PROXY_DEFAULTS } from "../../../services/proxy/defaults.ts";
 import type { AgentOptions } from "../../../agent/options.ts";
-import { AdsSource } from "../../../agent/proxy/ads/ads_source.ts";
-import { proxyNode } from "../../../agent/proxy/ads/discovery_source.ts";
-import type { Source } from "../../../catalog/model/source.ts";
+import { AdsSource } from "../../../services/proxy/ads/ads_source.ts";
+import { proxyNode } from "../../../services/proxy/ads/proxy_node.ts";
+import type { Source } from "../../../services/catalog/model/source.ts";
 import { tlsUpstream } from "../../../net/channel/server_upstream.ts";
 import type { NodeRoute } from "../../../client/tunnel_route.ts";
 import {
@@ -28,7 +28,7 @@ import type { AnnouncedService } from "../../../proto/link/link_messages.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import type { ServerOptions } from "../../../server/options.ts";
 import { type RunningServer, startServer } from "../../../server/server.ts";
-import { freePort } from "../../peers/ports.ts";
+import { freePort } from "../program/ports.ts";
 import type { IdentityNode } from "./identity_node.ts";
 import { IdentityRig } from "./identity_rig.ts";
 import { memoryFolder } from "../memory/memory_folder.ts";

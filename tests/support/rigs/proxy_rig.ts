@@ -5,29 +5,32 @@
  * @module
  */
 
-import { Catalog } from "../../../catalog/catalog.ts";
+import { Catalog } from "../../../services/catalog/catalog.ts";
 import {
   DEFAULT_NAMESPACE,
   DIRECT,
   type Endpoint,
   type Service,
   type ServiceEndpoints,
-} from "../../../catalog/model/model.ts";
-import type { Target } from "../../../catalog/snapshot.ts";
-import type { Sink, Source } from "../../../catalog/model/source.ts";
-import type { LocalAddresses } from "../../../agent/proxy/addresses/local_address.ts";
-import { type PortProxies, Proxy } from "../../../agent/proxy/ports/proxy.ts";
-import { CONNECTION_DEFAULTS } from "../../../agent/proxy/defaults.ts";
+} from "../../../services/catalog/model/model.ts";
+import type { Target } from "../../../services/catalog/snapshot.ts";
+import type { Sink, Source } from "../../../services/catalog/model/source.ts";
+import type { LocalAddresses } from "../../../services/proxy/addresses/local_address.ts";
+import {
+  type PortProxies,
+  Proxy,
+} from "../../../services/proxy/ports/proxy.ts";
+import { CONNECTION_DEFAULTS } from "../../../services/proxy/defaults.ts";
 import type {
   ConnectionDefaults,
   ProxyContext,
-} from "../../../agent/proxy/listeners/proxied_port.ts";
+} from "../../../services/proxy/listeners/proxied_port.ts";
 import {
   type EndpointDial,
   type EndpointDialer,
   EndpointDialError,
   MachineDialer,
-} from "../../../agent/proxy/endpoints/endpoint_dialer.ts";
+} from "../../../services/proxy/endpoints/endpoint_dialer.ts";
 import { dialTimeout } from "../../../net/dial/dial_errors.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
@@ -35,7 +38,7 @@ import { DialReports } from "../../../platform/conduits/dial_reports.ts";
 import { ConnectionLog } from "../../../platform/log/connection_log.ts";
 import { LiveConduits } from "../../../platform/conduits/live_conduits.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
-import { freePort } from "../../peers/ports.ts";
+import { freePort } from "../program/ports.ts";
 import { FakeTimers } from "../memory/fake_timers.ts";
 import { RecordedLog } from "../watch/recorded_log.ts";
 import { arrivals } from "../peers/sockets.ts";

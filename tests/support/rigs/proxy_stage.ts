@@ -5,10 +5,10 @@
  * @module
  */
 
-import { Child } from "../../peers/child.ts";
-import { freePort } from "../../peers/ports.ts";
-import { ourCommand } from "../../peers/tunnel.ts";
-import { Workspace } from "../../peers/workspace.ts";
+import { Child } from "../program/child.ts";
+import { freePort } from "../program/ports.ts";
+import { ourCommand } from "../program/tunnel.ts";
+import { Workspace } from "../program/workspace.ts";
 import { DatagramPeer } from "../peers/datagrams.ts";
 import { ProxyRig } from "./proxy_rig.ts";
 

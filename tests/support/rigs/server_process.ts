@@ -4,10 +4,10 @@
  * @module
  */
 
-import { Child } from "../../peers/child.ts";
-import { freePort } from "../../peers/ports.ts";
-import { ourCommand } from "../../peers/tunnel.ts";
-import type { Workspace } from "../../peers/workspace.ts";
+import { Child } from "../program/child.ts";
+import { freePort } from "../program/ports.ts";
+import { ourCommand } from "../program/tunnel.ts";
+import type { Workspace } from "../program/workspace.ts";
 
 /** See the module description. */
 export class ServerProcess {

@@ -10,15 +10,15 @@ import type {
   TunnelRoute,
 } from "../../../client/tunnel_route.ts";
 import { openDialer } from "../../../client/tunnel_dialer.ts";
-import { Child } from "../../peers/child.ts";
-import { freePort } from "../../peers/ports.ts";
+import { Child } from "../program/child.ts";
+import { freePort } from "../program/ports.ts";
 import {
   launchAgent,
   type Maker,
   ourCommand,
   type RunningAgent,
-} from "../../peers/tunnel.ts";
-import type { Workspace } from "../../peers/workspace.ts";
+} from "../program/tunnel.ts";
+import type { Workspace } from "../program/workspace.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
 import { SteadyRequests } from "../peers/steady_requests.ts";
 import { ProxyRig } from "./proxy_rig.ts";

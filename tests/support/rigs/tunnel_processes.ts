@@ -20,8 +20,8 @@ import {
   type RunningServer,
   startAgent,
   startServer,
-} from "../../peers/tunnel.ts";
-import { Workspace } from "../../peers/workspace.ts";
+} from "../program/tunnel.ts";
+import { Workspace } from "../program/workspace.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
 import { ProbeTarget } from "../peers/probe_target.ts";
 

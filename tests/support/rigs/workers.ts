@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Child } from "../../peers/child.ts";
+import type { Child } from "../program/child.ts";
 
 /** Their processes, in the order of their numbers, once all have started. */
 export async function workersOf(child: Child): Promise<readonly number[]> {

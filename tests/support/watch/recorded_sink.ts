@@ -4,12 +4,12 @@
  * @module
  */
 
-import { SourceEntries } from "../../../catalog/changes.ts";
+import { SourceEntries } from "../../../services/catalog/changes.ts";
 import type {
   CatalogPart,
   PartKeys,
   Sink,
-} from "../../../catalog/model/source.ts";
+} from "../../../services/catalog/model/source.ts";
 
 /** What was said: `set`, `add`, `remove`, `repair`, `synced`, `failed: why`, …. */
 export type SinkCall = string;

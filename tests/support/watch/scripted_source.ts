@@ -11,8 +11,8 @@ import {
   NO_POLICY,
   type Service,
   type ServiceEndpoints,
-} from "../../../catalog/model/model.ts";
-import type { Sink, Source } from "../../../catalog/model/source.ts";
+} from "../../../services/catalog/model/model.ts";
+import type { Sink, Source } from "../../../services/catalog/model/source.ts";
 
 /** See the module description. */
 export class ScriptedSource implements Source {

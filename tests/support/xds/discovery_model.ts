@@ -22,7 +22,7 @@ import {
   type ResourceKind,
   TYPE_URLS,
 } from "../../../proto/xds/resource.ts";
-import type { OutgoingResponse } from "../../../server/discovery/subscriptions/xds_stream_state.ts";
+import type { OutgoingResponse } from "../../../services/discovery/subscriptions/xds_stream_state.ts";
 
 /** An Envoy gives up waiting for endpoints after that. */
 export const WARMING_MS = 15_000;

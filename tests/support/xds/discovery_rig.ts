@@ -4,13 +4,13 @@
  * @module
  */
 
-import type { CatalogPart } from "../../../catalog/model/source.ts";
+import type { CatalogPart } from "../../../services/catalog/model/source.ts";
 
 import type { CertificatePair } from "../certificates/throwaway_ca.ts";
 import { ScriptedSource } from "../watch/scripted_source.ts";
 import { portOf, Tunnel, type TunnelConfig } from "../rigs/tunnel_harness.ts";
 import { XdsProbe } from "./xds_probe.ts";
-import type { DiscoveryServerOptions } from "../../../server/options.ts";
+import type { DiscoveryServerOptions } from "../../../services/discovery/serving/discovery_options.ts";
 
 /** See the module description. */
 export class DiscoveryRig implements AsyncDisposable {

@@ -16,13 +16,13 @@ import {
   RESOURCE_KINDS,
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
-import { REMOVAL_GRACE_MS } from "../../../server/discovery/subscriptions/removals.ts";
+import { REMOVAL_GRACE_MS } from "../../../services/discovery/subscriptions/removals.ts";
 import {
   type OutgoingResponse,
   XdsStreamState,
-} from "../../../server/discovery/subscriptions/xds_stream_state.ts";
-import { ANSWER_WAIT_MS } from "../../../server/discovery/subscriptions/response_log.ts";
-import type { View } from "../../../server/discovery/view/view.ts";
+} from "../../../services/discovery/subscriptions/xds_stream_state.ts";
+import { ANSWER_WAIT_MS } from "../../../services/discovery/subscriptions/response_log.ts";
+import type { View } from "../../../services/discovery/view/view.ts";
 import { DiscoveryModel, type ModelCharacter } from "./discovery_model.ts";
 import { resourceOf, textOf } from "./scripted_subscriber.ts";
 

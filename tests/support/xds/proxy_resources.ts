@@ -9,9 +9,9 @@ import {
   keyOf,
   type Service,
   type ServiceEndpoints,
-} from "../../../catalog/model/model.ts";
+} from "../../../services/catalog/model/model.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
-import { generateService } from "../../../server/discovery/generate/generate_service.ts";
+import { generateService } from "../../../services/discovery/generate/generate_service.ts";
 
 /** See the module description. */
 export function proxyResources(

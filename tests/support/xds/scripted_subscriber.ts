@@ -21,9 +21,9 @@ import {
   type OutgoingResponse,
   XdsStreamState,
   type XdsStreamStateOptions,
-} from "../../../server/discovery/subscriptions/xds_stream_state.ts";
-import type { KindStatus } from "../../../server/discovery/subscriptions/stream_status.ts";
-import type { View } from "../../../server/discovery/view/view.ts";
+} from "../../../services/discovery/subscriptions/xds_stream_state.ts";
+import type { KindStatus } from "../../../services/discovery/subscriptions/stream_status.ts";
+import type { View } from "../../../services/discovery/view/view.ts";
 
 /**
  * By kind, then by name: the version, which is all that is in it. One such as

@@ -1,0 +1,61 @@
+/**
+ * The source of services that follows discovery servers, out of plain data.
+ *
+ * @module
+ */
+
+import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
+import { type AdsAccess, adsUpstreamOf } from "../identity/ads_access.ts";
+import type { FollowedIdentity } from "../identity/followed_identity.ts";
+import { AdsSource } from "../../services/proxy/ads/ads_source.ts";
+import { proxyNode } from "../../services/proxy/ads/proxy_node.ts";
+import { LastKnownGood } from "../../services/proxy/ads/last_known_good.ts";
+
+/** Which servers, as whom, and what is kept of what they say. */
+export interface DiscoveryClientConfig {
+  readonly access: AdsAccess;
+  readonly mode: DiscoveryMode;
+  /** What the proxy is called: the node's name, or one that begins with it. */
+  readonly node: string;
+  /** Where this machine is; empty: unknown. */
+  readonly zone: string;
+  /** Where the last good state is kept; absent: nowhere. */
+  readonly stateFile?: string;
+}
+
+/** What it needs from outside. */
+export interface DiscoveryTools {
+  readonly log: Log;
+  readonly proxyEnv: ProxyEnvironment;
+  /** Of a node that has joined. */
+  readonly identity?: FollowedIdentity;
+}
+
+/** Nothing is connected before it starts; the state file is read. */
+export function discoverySource(
+  { access, mode, node, zone, stateFile: path }: DiscoveryClientConfig,
+  { log, proxyEnv, identity }: DiscoveryTools,
+): AdsSource {
+  const timers = systemTimers;
+  return new AdsSource({
+    upstream: adsUpstreamOf(access, {
+      proxyEnv,
+      ...(identity === undefined ? {} : { identity }),
+    }),
+    mode,
+    node: proxyNode(node, zone),
+    timers,
+    random: Math.random,
+    log,
+    ...(path === undefined
+      ? {}
+      : { kept: new LastKnownGood({ path, node, timers, log }) }),
+    ...(identity === undefined ? {} : {
+      onSilentEnd: () => identity.doubt(),
+      onStopped: () => identity.stop(),
+    }),
+  });
+}

@@ -1,0 +1,150 @@
+// deno-lint-ignore-file no-console -- a command that prints its results.
+/**
+ * h2spec (generic, http2 and hpack, strict) against everything of ours that
+ * takes the server role in HTTP/2.
+ *
+ * Usage: `deno task h2spec [ARRANGEMENT…]`
+ *
+ * Prints a line for each section and each case that did not pass, and ends
+ * with `N passed, N failed, N skipped`. A listed exception counts as skipped.
+ *
+ * @module
+ */
+
+import { endChildrenOnSignals } from "../../tests/support/program/child.ts";
+import { findPeer } from "../peers/peers.ts";
+import { Workspace } from "../../tests/support/program/workspace.ts";
+import { Tally } from "../../tests/support/watch/tally.ts";
+import { ARRANGEMENTS } from "./arrangements.ts";
+import { type Exception, EXCEPTIONS } from "./h2spec_exceptions.ts";
+
+/** How many cases h2spec 2.2.1 has with `--strict`; fewer means a broken run. */
+const CASES = 146;
+
+/**
+ * One case opens as many streams as are allowed, and one more; with what an
+ * agent allows that takes a second on an idle machine.
+ */
+const CASE_TIMEOUT_S = 10;
+
+export interface CaseResult {
+  /** e.g. `http2/6.9.1`. */
+  readonly section: string;
+  readonly title: string;
+  readonly outcome: "passed" | "failed" | "skipped";
+  /** What was expected and seen. */
+  readonly details: string;
+}
+
+/** Reads h2spec's report in JUnit form. */
+export function readReport(xml: string): CaseResult[] {
+  const cases = xml.matchAll(
+    /<testcase package="([^"]*)" classname="([^"]*)"[^>]*?(?:\/>|>([\s\S]*?)<\/testcase>)/g,
+  );
+  return [...cases].map(([, section, title, body]) => {
+    const inner = body ?? "";
+    const outcome = /<(?:error|failure)/.test(inner)
+      ? "failed"
+      : /<skipped/.test(inner)
+      ? "skipped"
+      : "passed";
+    const details = unescapeXml(inner.replaceAll(/<[^>]*>/g, "").trim());
+    const name = unescapeXml(title!);
+    return { section: section!, title: name, outcome, details };
+  });
+}
+
+function unescapeXml(text: string): string {
+  return text.replaceAll("&#34;", '"').replaceAll("&#39;", "'")
+    .replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&")
+    .replaceAll("&#xA;", "\n");
+}
+
+/** Counts the cases of one run, with `exceptions` as they should be. */
+export function assess(
+  arrangement: string,
+  cases: readonly CaseResult[],
+  exceptions: readonly Exception[],
+  tally: Tally,
+): void {
+  const sections = new Map<string, { passed: number; all: number }>();
+  for (const result of cases) {
+    const name = `${result.section}: ${result.title}`;
+    const exception = exceptions.find((candidate) =>
+      candidate.case === name &&
+      (candidate.arrangements?.includes(arrangement) ?? true)
+    );
+    const count = sections.get(result.section) ?? { passed: 0, all: 0 };
+    sections.set(result.section, count);
+    count.all++;
+    const title = `h2spec ${arrangement}, ${name}`;
+    if (result.outcome === "passed" && exception === undefined) {
+      count.passed++;
+      tally.passed++;
+    } else if (result.outcome === "passed") {
+      tally.fail(title, `passes, yet an exception says: ${exception!.reason}`);
+    } else if (exception !== undefined) {
+      tally.skip(title, exception.reason);
+    } else {
+      tally.fail(title, result.details || "skipped by h2spec");
+    }
+  }
+  for (const [section, { passed, all }] of sections) {
+    tally.note(`${arrangement} ${section}: ${passed} of ${all}`);
+  }
+  if (cases.length !== CASES) {
+    const seen = `${cases.length} cases were run, ${CASES} were wanted`;
+    tally.fail(`h2spec ${arrangement} runs to its end`, seen);
+  }
+}
+
+async function runArrangement(
+  name: string,
+  workspace: Workspace,
+  tally: Tally,
+): Promise<void> {
+  const running = await ARRANGEMENTS[name]!(workspace);
+  const report = workspace.path("h2spec.xml");
+  const { stdout } = await new Deno.Command(await findPeer("h2spec"), {
+    args: [
+      ...["--host", "127.0.0.1", "--port", `${running.port}`],
+      ...["--timeout", `${CASE_TIMEOUT_S}`, "--strict"],
+      ...["--junit-report", report],
+      ...running.flags ?? [],
+    ],
+  }).output();
+  await running.stop();
+  try {
+    const cases = readReport(await Deno.readTextFile(report));
+    assess(name, cases, EXCEPTIONS, tally);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    const said = new TextDecoder().decode(stdout).slice(-400);
+    tally.fail(`h2spec ${name} writes a report`, said);
+  }
+}
+
+async function main(): Promise<number> {
+  const known = Object.keys(ARRANGEMENTS);
+  const names = Deno.args.length > 0 ? Deno.args : known;
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    console.error(`unknown arrangement '${unknown}': ${known.join(", ")}`);
+    return 2;
+  }
+  const tally = new Tally();
+  const workspace = await Workspace.make();
+  endChildrenOnSignals(() => workspace.remove());
+  for (const name of names) {
+    try {
+      await runArrangement(name, workspace, tally);
+    } catch (error) {
+      tally.fail(`h2spec ${name} can be run`, error);
+    }
+  }
+  if (tally.failed === 0) await workspace.remove();
+  else console.log(`logs: ${workspace.folder}`);
+  return tally.end();
+}
+
+if (import.meta.main) Deno.exit(await main());

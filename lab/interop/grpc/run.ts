@@ -1,0 +1,186 @@
+/**
+ * Our gRPC layer against grpc-go, grpc-js (under Node) and grpcurl, in both
+ * roles, over plain TCP.
+ *
+ * Usage: `deno run -A lab/interop/grpc/run.ts`
+ *
+ * Builds and installs the peers into `.cache/grpc-interop`. What needs Go or
+ * Node is skipped, with the reason, on machines without it. Ends with
+ * `N passed, N failed, N skipped`.
+ *
+ * @module
+ */
+
+import {
+  Child,
+  endChildrenOnSignals,
+  killAllChildren,
+} from "../../../tests/support/program/child.ts";
+import { findPeer, PeerMissingError } from "../../peers/peers.ts";
+import { Tally } from "../../../tests/support/watch/tally.ts";
+import { CLIENT_CASES } from "./client_cases.ts";
+import { OurClient } from "./our_client.ts";
+import { buildGoPeer, buildNodePeer, CACHE, type GrpcPeer } from "./peers.ts";
+
+const CASE_TIMEOUT_MS = 30_000;
+const CLIENT_TIMEOUT_MS = 180_000;
+const PROTO_FOLDER = new URL("../../../proto", import.meta.url).pathname;
+
+const tally = new Tally();
+
+/** Starts a server that prints `listening PORT`. */
+async function startServer(
+  name: string,
+  command: readonly string[],
+): Promise<{ child: Child; port: number }> {
+  const logFile = `${CACHE}/${name}.log`;
+  await Deno.writeTextFile(logFile, "");
+  const child = new Child({ name, command, logFile });
+  const [, port] = await child.untilPrinted(/listening (\d+)/);
+  return { child, port: Number(port) };
+}
+
+async function startOurServer(): Promise<{ child: Child; port: number }> {
+  const program = new URL("our_server.ts", import.meta.url).pathname;
+  return await startServer("our-server", [
+    Deno.execPath(),
+    "run",
+    "--quiet",
+    "--allow-net",
+    program,
+  ]);
+}
+
+/** Runs a peer's client against our server and takes over its lines. */
+async function runPeerClient(peer: GrpcPeer, port: number): Promise<void> {
+  const who = `${peer.name} client, our server`;
+  const [program, ...args] = peer.client(`127.0.0.1:${port}`);
+  const { stdout, stderr, code } = await new Deno.Command(program!, {
+    args,
+    signal: AbortSignal.timeout(CLIENT_TIMEOUT_MS),
+  }).output();
+  const lines = new TextDecoder().decode(stdout).split("\n");
+  for (const line of lines) {
+    const said = line.slice(5);
+    if (line.startsWith("PASS ")) tally.pass(`${who}: ${said}`);
+    if (line.startsWith("FAIL ")) tally.fail(who, said);
+  }
+  // The last case shows that it got to the end.
+  if (code === 0 && !lines.some((line) => /^PASS goaway/.test(line))) {
+    tally.fail(who, "it ended before its last case");
+  }
+  if (code !== 0) {
+    const said = new TextDecoder().decode(stderr);
+    tally.fail(who, `exit ${code}: ${said}`);
+  }
+}
+
+async function runOurClient(peer: GrpcPeer): Promise<void> {
+  const { child, port } = await startServer(`${peer.name}-server`, peer.server);
+  const client = await OurClient.connect(port);
+  for (const [name, run] of Object.entries(CLIENT_CASES)) {
+    await tally.run(
+      `our client, ${peer.name} server: ${name}`,
+      () => withTimeout(run(client)),
+    );
+  }
+  client.connection.abort(0, "the test is over");
+  await child.stop("SIGKILL");
+}
+
+async function withTimeout(work: Promise<void>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const error = new Error(`not done within ${CASE_TIMEOUT_MS} ms`);
+    timer = setTimeout(() => reject(error), CASE_TIMEOUT_MS);
+  });
+  await Promise.race([work, late]);
+  clearTimeout(timer);
+}
+
+/** grpcurl calls, and what must be in its output. */
+const GRPCURL_CASES: readonly (readonly [string, string[], string, string])[] =
+  [
+    ["health.proto", ["-d", "{}"], "grpc.health.v1.Health/Check", '"SERVING"'],
+    [
+      "health.proto",
+      ["-d", '{"service":"none"}'],
+      "grpc.health.v1.Health/Check",
+      "Code: NotFound",
+    ],
+    ["health.proto", [], "grpc.health.v1.Health/List", '"interop.Echo"'],
+    [
+      "health.proto",
+      ["-max-time", "1", "-d", '{"service":"none"}'],
+      "grpc.health.v1.Health/Watch",
+      '"SERVICE_UNKNOWN"',
+    ],
+    [
+      "konnectivity.proto",
+      ["-d", '{"type":"DATA_END","dataEnd":{"connectID":"9007199254740993"}}'],
+      "ProxyService/Proxy",
+      "unknown method /ProxyService/Proxy",
+    ],
+  ];
+
+async function runGrpcurl(port: number): Promise<void> {
+  const grpcurl = await findPeer("grpcurl");
+  for (const [proto, options, method, wanted] of GRPCURL_CASES) {
+    await tally.run(`grpcurl, our server: ${method} ${wanted}`, async () => {
+      const { stdout, stderr } = await new Deno.Command(grpcurl, {
+        args: [
+          "-plaintext",
+          "-import-path",
+          PROTO_FOLDER,
+          "-proto",
+          proto,
+          ...options,
+          `127.0.0.1:${port}`,
+          method,
+        ],
+        signal: AbortSignal.timeout(CASE_TIMEOUT_MS),
+      }).output();
+      const said = new TextDecoder().decode(stdout) +
+        new TextDecoder().decode(stderr);
+      if (!said.includes(wanted)) throw new Error(`grpcurl said: ${said}`);
+    });
+  }
+}
+
+/** Runs `work`; a missing tool skips it. */
+async function unlessMissing(
+  name: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof PeerMissingError) tally.skip(name, error.message);
+    else tally.fail(name, error);
+  }
+}
+
+await Deno.mkdir(CACHE, { recursive: true });
+endChildrenOnSignals(() => Promise.resolve());
+for (
+  const [name, build] of [
+    ["grpc-go", buildGoPeer],
+    ["grpc-js", buildNodePeer],
+  ] as const
+) {
+  await unlessMissing(name, async () => {
+    const peer = await build();
+    const { child, port } = await startOurServer();
+    await runPeerClient(peer, port);
+    if (child.hasEnded) tally.fail("our server", await child.logTail());
+    await child.stop();
+    await runOurClient(peer);
+  });
+}
+await unlessMissing("grpcurl", async () => {
+  const { child, port } = await startOurServer();
+  await runGrpcurl(port);
+  await child.stop();
+});
+await killAllChildren();
+Deno.exit(tally.end());

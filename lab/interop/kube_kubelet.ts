@@ -1,0 +1,475 @@
+/**
+ * `kubectl logs`, `exec` and `port-forward` of a pod behind the tunnel: through
+ * kube-apiserver's EgressSelector as `tunnel egress-config` writes it, and by
+ * kube-apiserver taking our kubelet port for the node's kubelet.
+ *
+ * @module
+ */
+
+import { isIP } from "node:net";
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { readToEnd, writeAll } from "../../tests/support/peers/sockets.ts";
+import { StandInKubelet } from "../../tests/support/peers/kubelet.ts";
+import { Child } from "../../tests/support/program/child.ts";
+import { KubeCluster, type PkiPair } from "../peers/kube_cluster.ts";
+import { freePort } from "../../tests/support/program/ports.ts";
+import {
+  ourCommand,
+  type RunningAgent,
+  type RunningServer,
+  type ServerOptions,
+  startAgent,
+  startServer,
+} from "../../tests/support/program/tunnel.ts";
+import { eventually, type KubeCases, type KubeContext } from "./kube_case.ts";
+import { ran, Running } from "./kubectl.ts";
+
+const NODE = "edge-1";
+const NAMESPACE = "default";
+
+/** Where kube-apiserver looks for the kubelet, and our port is. */
+const NODE_ADDRESS = "127.0.7.1";
+
+/** A cluster with one node and one pod, and a kubelet behind a tunnel. */
+class KubeletCase implements AsyncDisposable {
+  readonly #owned: AsyncDisposable[] = [];
+  readonly #running: (RunningServer | RunningAgent)[] = [];
+
+  constructor(
+    readonly cluster: KubeCluster,
+    private readonly workspace: KubeContext["workspace"],
+  ) {}
+
+  /** Ends with the case. */
+  own<T extends AsyncDisposable>(thing: T): T {
+    this.#owned.push(thing);
+    return thing;
+  }
+
+  async tunnel(options: Partial<ServerOptions>): Promise<RunningServer> {
+    const server = await startServer(this.workspace, {
+      maker: "ours",
+      mode: "grpc",
+      transport: "uds",
+      ...options,
+    });
+    this.#running.push(server);
+    const identifiers = `--agent-identifiers=host=${NODE}&ipv4=${NODE_ADDRESS}`;
+    const flags = [`--agent-id=${NODE}`, identifiers];
+    const agent = await startAgent(this.workspace, server, "ours", flags);
+    this.#running.push(agent);
+    return server;
+  }
+
+  /** @param names Of its certificate. */
+  async kubelet(
+    names: readonly string[],
+    at: Deno.TcpListenOptions,
+  ): Promise<StandInKubelet> {
+    const { cluster } = this;
+    const pair = await cluster.issue("kubelet", {
+      commonName: `system:node:${NODE}`,
+      organizations: ["system:nodes"],
+      usage: "server",
+      names,
+    });
+    return this.own(
+      new StandInKubelet({
+        cert: await Deno.readTextFile(pair.cert),
+        key: await Deno.readTextFile(pair.key),
+        ca: await Deno.readTextFile(cluster.caFile),
+      }, at),
+    );
+  }
+
+  /** The objects without which there is nothing to look at. */
+  async pod(address: string, port: number): Promise<void> {
+    const { cluster } = this;
+    const objects = [
+      { kind: "Node", metadata: { name: NODE } },
+      {
+        kind: "ServiceAccount",
+        metadata: { name: "default", namespace: NAMESPACE },
+      },
+      {
+        kind: "Pod",
+        metadata: { name: "web", namespace: NAMESPACE },
+        spec: {
+          nodeName: NODE,
+          automountServiceAccountToken: false,
+          containers: [{ name: "main", image: "none" }],
+        },
+      },
+    ];
+    for (const object of objects) {
+      const text = JSON.stringify({ apiVersion: "v1", ...object });
+      await cluster.kubectl(["apply", "-f", "-"], text);
+    }
+    const type = isIP(address) === 0 ? "Hostname" : "InternalIP";
+    await this.#patchStatus(`node/${NODE}`, {
+      addresses: [{ type, address }],
+      daemonEndpoints: { kubeletEndpoint: { Port: port } },
+    });
+    await this.#patchStatus("pod/web", { phase: "Running" });
+  }
+
+  async #patchStatus(object: string, status: unknown): Promise<void> {
+    const patch = JSON.stringify({ status });
+    const words = ["patch", object, "--subresource=status", "--type=merge"];
+    await this.cluster.kubectl([...words, `--patch=${patch}`]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const gone = ["pod/web", `node/${NODE}`, "serviceaccount/default"];
+    for (const object of gone) {
+      const words = ["delete", object, "--ignore-not-found", "--force"];
+      await this.cluster.kubectl([...words, "--grace-period=0", "--wait=false"])
+        .catch(() => {}); // With a cluster of its own, that goes with it.
+    }
+    for (const { child } of this.#running.toReversed()) {
+      await child.stop("SIGKILL");
+    }
+    for (const thing of this.#owned.toReversed()) {
+      await thing[Symbol.asyncDispose]();
+    }
+  }
+}
+
+/** Reads a pod's log, once and as it comes. */
+async function logs(
+  cluster: KubeCluster,
+  kubelet: StandInKubelet,
+): Promise<void> {
+  const once = await ran(cluster, ["logs", "web"]);
+  assertEquals([once.stdout, once.stderr], ["the first line\n", ""]);
+  await follows(cluster, kubelet);
+}
+
+/** What kubectl speaks to kube-apiserver, which speaks SPDY to kubelets. */
+const WEBSOCKET = { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: "true" };
+const SPDY = { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: "false" };
+
+/** All that an operator does with a pod. */
+async function operates(
+  cluster: KubeCluster,
+  kubelet: StandInKubelet,
+): Promise<void> {
+  await logs(cluster, kubelet);
+  for (const env of [WEBSOCKET, SPDY]) {
+    const said = await ran(cluster, ["exec", "web", "--", "echo", "a", "b"], {
+      env,
+    });
+    assertEquals([said.code, said.stdout], [0, "a b\n"], said.stderr);
+    const input = "typed in\n".repeat(10_000);
+    const cat = await ran(cluster, ["exec", "-i", "web", "--", "cat"], {
+      input,
+      env,
+    });
+    assertEquals(cat.stdout.length, input.length, cat.stderr);
+    const left = await ran(cluster, ["exec", "web", "--", "exit", "7"], {
+      env,
+    });
+    assertEquals(left.code, 7);
+    assertMatch(left.stderr, /leaving with 7/);
+  }
+}
+
+/** A followed log: lines as they come, and the end when the reader ends. */
+async function follows(
+  cluster: KubeCluster,
+  kubelet: StandInKubelet,
+): Promise<void> {
+  {
+    await using running = await Running.start(cluster, ["logs", "-f", "web"]);
+    await running.until(/^the first line\n/);
+    for (let line = 2; line < 5; line++) {
+      await kubelet.log(`line ${line}`);
+      await running.until(new RegExp(`^line ${line}\n`, "m"));
+    }
+  }
+  await kubelet.followedBy(0);
+}
+
+/** Bytes there and back through a forwarded port. */
+async function forwards(cluster: KubeCluster): Promise<void> {
+  const words = ["port-forward", "pod/web", ":80"];
+  await using running = await Running.start(cluster, words);
+  const [, port] = await running.until(/127\.0\.0\.1:(\d+) -> 80\n/);
+  const conn = await Deno.connect({
+    hostname: "127.0.0.1",
+    port: Number(port),
+  });
+  await writeAll(conn, new TextEncoder().encode("there and back"));
+  await conn.closeWrite();
+  const answer = await readToEnd(conn);
+  assertEquals(new TextDecoder().decode(answer), "there and back");
+  conn.close();
+}
+
+/** By EgressSelector; the tunnel is up before kube-apiserver reads its file. */
+function byEgress(transport: "uds" | "tcp", protocol: "grpc" | "http-connect") {
+  return async ({ workspace }: KubeContext) => {
+    const folder = workspace.path("cluster");
+    await Deno.mkdir(folder);
+    const port = freePort();
+    const file = `${folder}/egress.yaml`;
+    // The cluster's CA is made with the cluster, so the tunnel's is another one.
+    const { ca, client } = workspace.certificates;
+    const options = { transport, mode: "auto", maker: "ours" } as const;
+    const server = await startServer(workspace, options);
+    const { frontend } = server;
+    const at = frontend.transport === "uds"
+      ? [`--uds-name=${frontend.path}`, "--server-port=0"]
+      : [
+        `--server-port=${frontend.port}`,
+        `--server-cert=${client.cert}`,
+        `--server-key=${client.key}`,
+        `--server-ca-cert=${ca}`,
+        `--ca-bundle=${ca}`,
+        `--client-cert=${client.cert}`,
+        `--client-key=${client.key}`,
+      ];
+    await Deno.writeTextFile(file, await printed(at, protocol));
+    try {
+      await using cluster = await KubeCluster.start(folder, {
+        flags: [`--egress-selector-config-file=${file}`],
+      });
+      await using rig = new KubeletCase(cluster, workspace);
+      const identifiers = `--agent-identifiers=host=${NODE}&ipv4=127.0.0.1`;
+      const flags = [`--agent-id=${NODE}`, identifiers];
+      const agent = await startAgent(workspace, server, "ours", flags);
+      try {
+        const place = { hostname: "127.0.0.1", port };
+        const kubelet = await rig.kubelet(["127.0.0.1"], place);
+        await rig.pod("127.0.0.1", port);
+        await operates(cluster, kubelet);
+        await forwards(cluster);
+        const names = new Set(kubelet.requests.map((each) => each.commonName));
+        assertEquals([...names], ["kube-apiserver-kubelet-client"]);
+        await eventually(
+          "the tunnel has carried them",
+          async () => await dials(server) >= 3,
+        );
+      } finally {
+        await agent.child.stop("SIGKILL");
+      }
+    } finally {
+      await server.child.stop("SIGKILL");
+    }
+  };
+}
+
+/** By a gateway in front of two servers; the one that is used is killed. */
+function byGateway(protocol: "grpc" | "http-connect") {
+  return async ({ workspace }: KubeContext) => {
+    const folder = workspace.path("cluster");
+    await Deno.mkdir(folder);
+    const port = freePort();
+    const [file, socket] = [`${folder}/egress.yaml`, workspace.path("gate")];
+    const options = { transport: "uds", mode: "auto", maker: "ours" } as const;
+    await using stack = new AsyncDisposableStack();
+    const started = <T extends { readonly child: Child }>(running: T): T => {
+      stack.defer(() => running.child.stop("SIGKILL"));
+      return running;
+    };
+    const identifiers = `--agent-identifiers=host=${NODE}&ipv4=127.0.0.1`;
+    const frontends: string[] = [];
+    const servers: RunningServer[] = [];
+    for (let count = 0; count < 2; count++) {
+      const server = started(await startServer(workspace, options));
+      const flags = [`--agent-id=${NODE}`, identifiers];
+      started(await startAgent(workspace, server, "ours", flags));
+      const { frontend } = server;
+      if (frontend.transport === "uds") frontends.push(`unix:${frontend.path}`);
+      servers.push(server);
+    }
+    const { child } = started({
+      child: new Child({
+        name: "gateway",
+        command: ourCommand(
+          ...["forward", `--frontend=unix:${socket}`],
+          `--server=${frontends.join()}`,
+        ),
+        logFile: workspace.path("gateway.log"),
+      }),
+    });
+    await child.untilPrinted(/ -> grpc over /);
+    const flags = [`--frontend=unix:${socket}`];
+    await Deno.writeTextFile(file, await printed(flags, protocol));
+    await using cluster = await KubeCluster.start(folder, {
+      flags: [`--egress-selector-config-file=${file}`],
+    });
+    await using rig = new KubeletCase(cluster, workspace);
+    const place = { hostname: "127.0.0.1", port };
+    const kubelet = await rig.kubelet(["127.0.0.1"], place);
+    await rig.pod("127.0.0.1", port);
+    await operates(cluster, kubelet);
+    await forwards(cluster);
+    // The first one is in use; the other one was never asked.
+    await servers[0]!.child.stop("SIGKILL");
+    for (let count = 0; count < 3; count++) await logs(cluster, kubelet);
+    await operates(cluster, kubelet);
+    await forwards(cluster);
+  };
+}
+
+/** What `tunnel egress-config` prints. */
+async function printed(
+  flags: readonly string[],
+  protocol: string,
+): Promise<string> {
+  const [program = "", ...words] = ourCommand("egress-config");
+  const { code, stdout, stderr } = await new Deno.Command(program, {
+    args: [...words, ...flags, `--protocol=${protocol}`],
+  }).output();
+  assertEquals(code, 0, new TextDecoder().decode(stderr));
+  return new TextDecoder().decode(stdout);
+}
+
+/** Connections that the server has made. */
+async function dials({ healthUrl }: RunningServer): Promise<number> {
+  const text = await (await fetch(`${healthUrl}/metrics`)).text();
+  const name = "konnectivity_network_proxy_server_dial_duration_seconds_count";
+  return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+}
+
+/**
+ * By our kubelet port under the node's own address; the kubelet behind it is on
+ * the node's loopback, as a port that is redirected to us finds it.
+ */
+function byKubeletPort(isLookingUp: boolean) {
+  return async ({ cluster, workspace }: KubeContext) => {
+    await using rig = new KubeletCase(cluster, workspace);
+    const port = freePort();
+    const front = await cluster.issue("kubelet-front", {
+      commonName: "tunnel",
+      usage: "server",
+      names: [NODE_ADDRESS],
+    });
+    const client = await cluster.issue("kubelet-front-client", {
+      commonName: "tunnel-kubelet-client",
+      usage: "client",
+    });
+    // Under another name than its own it is not looked up by the Host.
+    const names = isLookingUp ? [NODE] : [NODE_ADDRESS];
+    const place = { hostname: "127.0.0.1", port };
+    const kubelet = await rig.kubelet(names, place);
+    await rig.tunnel({
+      extraFlags: kubeletFlags(cluster, front, client, port, isLookingUp),
+    });
+    await rig.pod(NODE_ADDRESS, port);
+    // What kubectl says in SPDY is passed on with kube-apiserver's own Host; the
+    // address that kube-apiserver came to tells the node all the same.
+    await operates(cluster, kubelet);
+    await forwards(cluster);
+    const callers = new Set(kubelet.requests.map((each) => each.commonName));
+    assertEquals([...callers], ["tunnel-kubelet-client"]);
+  };
+}
+
+/**
+ * By our kubelet port under the node's name, which kube-apiserver finds in a
+ * hosts file of its own; nobody is asked about pods.
+ */
+async function byName({ workspace }: KubeContext): Promise<void> {
+  const folder = workspace.path("named");
+  await Deno.mkdir(folder);
+  const hosts = `${folder}/hosts`;
+  const lines = ["127.0.0.1 localhost", `${NODE_ADDRESS} ${NODE}`, ""];
+  await Deno.writeTextFile(hosts, lines.join("\n"));
+  const script = 'mount --bind "$0" /etc/hosts && exec "$@"';
+  await using cluster = await KubeCluster.start(folder, {
+    prefix: ["unshare", "--mount", "sh", "-c", script, hosts],
+  });
+  await using rig = new KubeletCase(cluster, workspace);
+  const port = freePort();
+  const [front, client] = await Promise.all([
+    cluster.issue("front", {
+      commonName: "tunnel",
+      usage: "server",
+      names: [NODE],
+    }),
+    cluster.issue("client", {
+      commonName: "tunnel-kubelet-client",
+      usage: "client",
+    }),
+  ]);
+  const place = { hostname: "127.0.0.1", port };
+  const kubelet = await rig.kubelet([NODE], place);
+  await rig.tunnel({
+    extraFlags: kubeletFlags(cluster, front, client, port, false),
+  });
+  await rig.pod(NODE, port);
+  await operates(cluster, kubelet);
+  await forwards(cluster);
+}
+
+function kubeletFlags(
+  { caFile, adminKubeconfig }: KubeCluster,
+  front: PkiPair,
+  client: PkiPair,
+  port: number,
+  isLookingUp: boolean,
+): string[] {
+  return [
+    `--kubelet-port=${port}`,
+    `--kubelet-bind-address=${NODE_ADDRESS}`,
+    `--kubelet-server-cert=${front.cert}`,
+    `--kubelet-server-key=${front.key}`,
+    `--kubelet-server-ca-cert=${caFile}`,
+    `--kubelet-client-certificate=${client.cert}`,
+    `--kubelet-client-key=${client.key}`,
+    `--kubelet-ca-file=${caFile}`,
+    `--kubelet-localhost-ports=${port}`,
+    ...(isLookingUp
+      ? ["--kubelet-lookup", `--kubeconfig=${adminKubeconfig}`]
+      : []),
+  ];
+}
+
+/** A node whose agent is away: what whoever runs kubectl gets to read. */
+async function saysWhy({ cluster, workspace }: KubeContext): Promise<void> {
+  await using rig = new KubeletCase(cluster, workspace);
+  const port = freePort();
+  const front = await cluster.issue("kubelet-front", {
+    commonName: "tunnel",
+    usage: "server",
+    names: [NODE_ADDRESS],
+  });
+  await rig.tunnel({
+    extraFlags: kubeletFlags(cluster, front, front, port, false)
+      .filter((flag) => !flag.startsWith("--kubelet-client-")),
+  });
+  await rig.pod("127.0.7.2", port);
+  const gone = await ran(cluster, ["logs", "web"]);
+  assert(gone.code !== 0, gone.stdout);
+  await rig.pod(NODE_ADDRESS, port);
+  const refused = await ran(cluster, ["logs", "web"]);
+  assertMatch(refused.stderr, /the kubelet of node 127\.0\.7\.1/);
+}
+
+export const KUBE_KUBELET_CASES: KubeCases = {
+  "kubectl works through the EgressSelector, gRPC over a socket": byEgress(
+    "uds",
+    "grpc",
+  ),
+  "kubectl works through the EgressSelector, CONNECT over a socket": byEgress(
+    "uds",
+    "http-connect",
+  ),
+  "kubectl goes on when a server behind a gateway is killed, gRPC": byGateway(
+    "grpc",
+  ),
+  "kubectl goes on when a server behind a gateway is killed, CONNECT":
+    byGateway("http-connect"),
+  "kubectl works through the EgressSelector, CONNECT over TLS": byEgress(
+    "tcp",
+    "http-connect",
+  ),
+  "kubectl works through our kubelet port, nodes known by their addresses":
+    byKubeletPort(false),
+  "kubectl works through our kubelet port, nodes known by their names": byName,
+  "kubectl works through our kubelet port, nodes looked up by their pods":
+    byKubeletPort(true),
+  "kubectl shows why our kubelet port cannot reach a kubelet": saysWhy,
+};

@@ -1,0 +1,96 @@
+/**
+ * kubectl before a real kubelet, through our kubelet port as it is bound by
+ * default: kube-apiserver takes the server for the node, whose address is one
+ * of the server's own; the kubelet with containerd and runc is in a network
+ * namespace with that same address, where only its agent gets to it. Each round
+ * is done with the node known by the address that kube-apiserver came to, and
+ * with the node looked up.
+ *
+ * Usage: `deno task real-kubelet [ROUNDS]`. Needs root. Everything runs in
+ * namespaces of its own for processes, mounts and the network, and goes with
+ * them.
+ *
+ * @module
+ */
+
+import { assert } from "@std/assert";
+import {
+  endChildrenOnSignals,
+  killAllChildren,
+} from "../../../tests/support/program/child.ts";
+import { type DebianName, findDebianProgram } from "../../peers/debian.ts";
+import { findPeer, type PeerName } from "../../peers/peers.ts";
+import { Workspace } from "../../../tests/support/program/workspace.ts";
+import { programWords } from "../../../tests/support/program/program.ts";
+import { Tally } from "../../../tests/support/watch/tally.ts";
+import { CHECKS } from "./checks.ts";
+import { Stage, WAYS } from "./stage.ts";
+
+/** Set in the process that is inside of the namespaces. */
+const INSIDE = "REAL_KUBELET_INSIDE";
+
+const ROUNDS = 2;
+
+/** Of requests, as the server's metrics have them. */
+const KINDS = ["exec", "attach", "portForward", "containerLogs", "metrics"];
+
+const BUILT: readonly PeerName[] = [
+  ...["etcd", "kube-apiserver", "kube-controller-manager"] as const,
+  ...["kubectl", "kubelet"] as const,
+];
+const PACKAGED: readonly DebianName[] = [
+  ...["containerd", "containerd-shim-runc-v2", "ctr", "runc"] as const,
+  "busybox",
+];
+
+/** Starts this again in namespaces, once all is there that needs a network. */
+async function enter(): Promise<number> {
+  for (const name of BUILT) await findPeer(name);
+  for (const name of PACKAGED) await findDebianProgram(name);
+  programWords();
+  const namespaces = ["--net", "--mount", "--pid", "--fork", "--mount-proc"];
+  const child = new Deno.Command("unshare", {
+    args: [
+      ...[...namespaces, "--kill-child", Deno.execPath(), "run"],
+      ...["--allow-all", "--no-check", import.meta.filename!, ...Deno.args],
+    ],
+    env: { [INSIDE]: "yes" },
+  }).spawn();
+  return (await child.status).code;
+}
+
+async function main(): Promise<number> {
+  const rounds = Number(Deno.args[0] ?? ROUNDS);
+  const tally = new Tally();
+  endChildrenOnSignals(() => Promise.resolve());
+  const workspace = await Workspace.make();
+  try {
+    await using stage = await Stage.set(workspace);
+    for (const way of WAYS) {
+      await stage.serve(way);
+      for (let round = 1; round <= rounds; round++) {
+        for (const [sentence, check] of Object.entries(CHECKS)) {
+          const name = `node by ${way}, round ${round}: ${sentence}`;
+          await tally.run(name, () => check(stage));
+        }
+      }
+      await tally.run(
+        `node by ${way}: our port has served it all`,
+        async () => {
+          const kinds = await stage.served();
+          for (const kind of KINDS) {
+            assert(kinds.has(kind), [...kinds].join(" "));
+          }
+        },
+      );
+    }
+  } catch (error) {
+    tally.fail("a real kubelet starts", error);
+  }
+  await killAllChildren();
+  if (tally.failed === 0) await workspace.remove();
+  else tally.note(`logs: ${workspace.folder}`);
+  return tally.end();
+}
+
+Deno.exit(await (Deno.env.has(INSIDE) ? main() : enter()));

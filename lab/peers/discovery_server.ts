@@ -1,0 +1,281 @@
+/**
+ * A discovery server on a catalog file that may be rewritten at any time: ours,
+ * or the reference on go-control-plane. Both read the same file, serve ADS
+ * without TLS on loopback, and can be killed and started again where they were.
+ *
+ * @module
+ */
+
+import {
+  type ClientSummary,
+  SYNCZ_PATH,
+} from "../../services/discovery/status/sync_status.ts";
+import { Child } from "../../tests/support/program/child.ts";
+import { findPeer } from "./peers.ts";
+import { freePort } from "../../tests/support/program/ports.ts";
+import { ourCommand } from "../../tests/support/program/tunnel.ts";
+import type { Workspace } from "../../tests/support/program/workspace.ts";
+import { patience } from "../../tests/support/watch/patience.ts";
+
+/** `gcp-linear` sends what changed, `gcp-snapshot` everything of the type. */
+export type DiscoveryMaker = "ours" | "gcp-linear" | "gcp-snapshot";
+
+/** A service with one port, of which the endpoints have their own. */
+export interface DiscoveredService {
+  readonly name: string;
+  readonly protocol?: "tcp" | "udp";
+  readonly appProtocol?: "http" | "grpc";
+  /** Where Envoy serves it, on 127.0.0.1. */
+  readonly listen?: number;
+  /** `ip:port` each. */
+  readonly endpoints: readonly string[];
+  /** The way to all of them, as in the file; ours alone knows any. */
+  readonly via?: unknown;
+  /** Makes content that clients reject; ours has none. */
+  readonly spoilt?: boolean;
+}
+
+/** Content that a client would not have. */
+export interface Reject {
+  readonly node: string;
+  /** As `ClusterLoadAssignment`. */
+  readonly type: string;
+  readonly message: string;
+}
+
+/** How one is started. */
+export interface DiscoveryServerConfig {
+  readonly maker: DiscoveryMaker;
+  readonly services?: readonly DiscoveredService[];
+  /** Prints nothing of requests: it is measured. */
+  readonly isQuiet?: boolean;
+  /** In place of a catalog of its own: the file is there already. */
+  readonly file?: string;
+  /** For ours. */
+  readonly flags?: readonly string[];
+}
+
+/** See the module description. */
+export class DiscoveryServer implements AsyncDisposable {
+  readonly maker: DiscoveryMaker;
+  readonly port: number = freePort();
+  readonly adminPort: number = freePort();
+  readonly agentPort: number = freePort();
+  readonly file: string;
+  /** Of the process that runs, or ran last. */
+  child!: Child;
+  readonly #workspace: Workspace;
+  readonly #config: DiscoveryServerConfig;
+  readonly #logFile: string;
+  readonly #healthPort: number = freePort();
+  readonly #socket: string;
+
+  private constructor(
+    workspace: Workspace,
+    config: DiscoveryServerConfig,
+    file: string,
+  ) {
+    this.#workspace = workspace;
+    this.#config = config;
+    this.maker = config.maker;
+    this.file = file;
+    this.#logFile = workspace.path(`discovery-${config.maker}.log`);
+    this.#socket = workspace.path("front.sock");
+  }
+
+  /** Starts one, and waits until it listens. */
+  static async start(
+    workspace: Workspace,
+    config: DiscoveryServerConfig,
+  ): Promise<DiscoveryServer> {
+    let { file } = config;
+    if (file === undefined) {
+      // A folder of its own: the servers watch the one that their file is in.
+      const folder = workspace.path("catalog");
+      await Deno.mkdir(folder);
+      file = `${folder}/services.json`;
+      await Deno.writeTextFile(file, documentOf(config.services ?? []));
+    }
+    const server = new DiscoveryServer(workspace, config, file);
+    await server.begin();
+    return server;
+  }
+
+  get isOurs(): boolean {
+    return this.maker === "ours";
+  }
+
+  /** Starts it again after {@linkcode stop}, on the same ports. */
+  async begin(): Promise<void> {
+    this.child = new Child({
+      name: `discovery of ${this.maker}`,
+      command: this.isOurs ? this.#ourCommand() : await this.#reference(),
+      logFile: this.#logFile,
+    });
+    // Whoever was there before it may have said the same into the same file.
+    await untilListening(this.child, this.port);
+  }
+
+  async stop(signal: "SIGTERM" | "SIGKILL" = "SIGTERM"): Promise<void> {
+    await this.child.stop(signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop("SIGKILL");
+  }
+
+  /** Replaces the catalog as a whole. */
+  async rewrite(services: readonly DiscoveredService[]): Promise<void> {
+    await this.rewriteAs(documentOf(services));
+  }
+
+  /** The same with all that docs/catalog.md knows. */
+  async rewriteAs(document: string): Promise<void> {
+    const fresh = `${this.file}.new`;
+    await Deno.writeTextFile(fresh, document);
+    await Deno.rename(fresh, this.file);
+  }
+
+  /** What clients rejected since this process began, or before for gcp. */
+  async rejects(): Promise<readonly Reject[]> {
+    return this.isOurs
+      ? await this.#rejectsOfOurs()
+      : (await this.journal()).filter(({ error }) => error !== undefined)
+        .map(({ node = "", type = "", error = "" }) => ({
+          node,
+          type,
+          message: error,
+        }));
+  }
+
+  /** What the reference was asked and has answered, from the first start on. */
+  async journal(): Promise<readonly JournalEntry[]> {
+    const log = await Deno.readTextFile(this.#logFile);
+    return log.split("\n").filter((line) => line.startsWith("{"))
+      .map((line) => JSON.parse(line));
+  }
+
+  async #reference(): Promise<string[]> {
+    return [
+      await findPeer("xds-gcp"),
+      `-cache=${this.maker === "gcp-linear" ? "linear" : "snapshot"}`,
+      `-listen=127.0.0.1:${this.port}`,
+      `-catalog=${this.file}`,
+      ...(this.#config.isQuiet ? ["-quiet"] : []),
+    ];
+  }
+
+  #ourCommand(): string[] {
+    const { ca, server } = this.#workspace.certificates;
+    return [
+      ...ourCommand("server", "--v=0"),
+      ...["--discovery", `--discovery-config=${this.file}`],
+      `--discovery-listen=127.0.0.1:${this.port}`,
+      ...["--mode=auto", `--uds-name=${this.#socket}`, "--server-port=0"],
+      ...["--agent-bind-address=127.0.0.1", `--agent-port=${this.agentPort}`],
+      ...["--health-bind-address=127.0.0.1"],
+      `--health-port=${this.#healthPort}`,
+      ...[`--admin-port=${this.adminPort}`, "--admin-debug=open"],
+      ...[`--cluster-cert=${server.cert}`, `--cluster-key=${server.key}`],
+      `--cluster-ca-cert=${ca}`,
+      ...this.#config.flags ?? [],
+    ];
+  }
+
+  /** Ours alone: its clients, and how far they are. */
+  async clients(): Promise<readonly ClientSummary[]> {
+    const response = await fetch(
+      `http://127.0.0.1:${this.adminPort}${SYNCZ_PATH}`,
+    );
+    return (await response.json()).clients;
+  }
+
+  async #rejectsOfOurs(): Promise<readonly Reject[]> {
+    const rejects = (await this.clients()).flatMap(({ client, kinds }) =>
+      kinds.filter(({ nacks }) => nacks > 0).map(({ type, nacked }) => ({
+        node: client,
+        type,
+        // It may have taken something else since.
+        message: nacked?.message ?? "",
+      }))
+    );
+    const total = await this.#metric("rejects_total");
+    if (rejects.length > 0 || total === 0) return rejects;
+    const message = `${total} by clients that are gone`;
+    return [{ node: "?", type: "?", message }];
+  }
+
+  /** The sum of a counter of discovery over its labels. */
+  async #metric(name: string): Promise<number> {
+    const url = `http://127.0.0.1:${this.adminPort}/metrics`;
+    const text = await (await fetch(url)).text();
+    const lines = text.matchAll(
+      new RegExp(`^\\w*discovery_${name}(?:\\{.*\\})? (\\d+)$`, "gm"),
+    );
+    const values = [...lines].map(([, value]) => Number(value));
+    if (values.length === 0) throw new Error(`no metric ${name}:\n${text}`);
+    return values.reduce((sum, value) => sum + value, 0);
+  }
+}
+
+/** A line of the reference's output. */
+export interface JournalEntry {
+  readonly event: "open" | "close" | "request" | "response";
+  readonly stream: number;
+  readonly node?: string;
+  readonly agent?: string;
+  readonly type?: string;
+  readonly version?: string;
+  readonly nonce?: string;
+  readonly names?: readonly string[];
+  readonly resources?: number;
+  readonly error?: string;
+}
+
+const READY_TIMEOUT_MS = 120_000;
+const POLL_MS = 20;
+
+async function untilListening(child: Child, port: number): Promise<void> {
+  const deadline = Date.now() + patience(READY_TIMEOUT_MS);
+  for (;;) {
+    try {
+      (await Deno.connect({ hostname: "127.0.0.1", port })).close();
+      return;
+    } catch (error) {
+      if (!(error instanceof Deno.errors.ConnectionRefused)) throw error;
+    }
+    if (child.hasEnded || Date.now() > deadline) {
+      throw new Error(
+        `${child.name} does not listen:\n${await child.logTail()}`,
+      );
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+/** As in docs/catalog.md. */
+export function documentOf(services: readonly DiscoveredService[]): string {
+  return JSON.stringify({
+    services: services.map((service) => {
+      const { name, protocol = "tcp", appProtocol, listen, spoilt } = service;
+      return {
+        name,
+        ports: [{
+          port: 80,
+          protocol,
+          ...(appProtocol === undefined ? {} : { appProtocol }),
+          ...(listen === undefined ? {} : { listen: `127.0.0.1:${listen}` }),
+        }],
+        ...(spoilt === undefined ? {} : { spoilt }),
+        endpoints: service.endpoints.map((each) => {
+          const colon = each.lastIndexOf(":");
+          return {
+            address: each.slice(0, colon),
+            port: Number(each.slice(colon + 1)),
+            ...(service.via === undefined ? {} : { via: service.via }),
+          };
+        }),
+      };
+    }),
+  });
+}

@@ -1,0 +1,48 @@
+/**
+ * Decides whether something that was sampled for a while has grown.
+ *
+ * @module
+ */
+
+import type { Tally } from "../../tests/support/watch/tally.ts";
+import { lowest, type Sample, slopePerMinute } from "./slope.ts";
+
+/** Part of the time in which caches fill and code is compiled. */
+export const WARM_UP_SHARE = 0.25;
+
+/** Samples of which the lowest counts: half a minute of one every two seconds. */
+const SAMPLES_PER_POINT = 15;
+
+/** What may be more at the end than behind the warm-up, and is no growth. */
+const MEMORY_SLACK_KIB = 4 * 1024;
+const MEMORY_SLACK_SHARE = 0.01;
+
+/** Memory of a process, which saws up to each collection of garbage. */
+export function gradeMemory(
+  whose: string,
+  samples: readonly Sample[],
+  minutes: number,
+  tally: Tally,
+): void {
+  const memory = lowest(samples, SAMPLES_PER_POINT);
+  const held = memory[0]?.value ?? 0;
+  const slackKib = MEMORY_SLACK_KIB + MEMORY_SLACK_SHARE * held;
+  grade(`memory of ${whose} (KiB)`, memory, slackKib / minutes, tally);
+  const points = memory.map(({ value }) => value);
+  tally.note(`     lowest of each half minute: ${points.join(" ")}`);
+}
+
+/** Passes when it grows by no more than `barPerMinute`. */
+export function grade(
+  what: string,
+  samples: readonly Sample[],
+  barPerMinute: number,
+  tally: Tally,
+): void {
+  const slope = slopePerMinute(samples);
+  const name = `${what}: ${samples[0]?.value} to ${samples.at(-1)?.value}, ` +
+    `slope ${slope.toFixed(1)} per minute, bar ${barPerMinute.toFixed(1)}`;
+  if (samples.length < 2) tally.fail(name, "too few samples: run for longer");
+  else if (slope <= barPerMinute) tally.pass(name);
+  else tally.fail(name, "it grows");
+}

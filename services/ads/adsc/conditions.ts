@@ -1,0 +1,216 @@
+/**
+ * What a simulated client is to see before it is content: numbers of things, and
+ * what some of them say.
+ *
+ * @module
+ */
+
+import type { Code } from "../../../proto/codes/codes.ts";
+import { hostPort } from "../../../proto/peer/host_port.ts";
+import {
+  type ClusterLoadAssignment,
+  HealthStatus,
+} from "../../../proto/xds/xds_messages.ts";
+import {
+  RESOURCE_KINDS,
+  type ResourceKind,
+} from "../../../proto/xds/resource.ts";
+import type { DecodedResource } from "../read_resource.ts";
+import type { AdsClient } from "../ads_client.ts";
+import type { Want } from "./subscriber_profile.ts";
+
+/** A client, as conditions look at it. */
+export type SeenBy = Pick<
+  AdsClient<DecodedResource>,
+  "held" | "absent" | "status"
+>;
+
+export interface Condition {
+  /** As it was written. */
+  readonly text: string;
+  /** @returns What is seen instead; `undefined`: it holds. */
+  check(client: SeenBy): string | undefined;
+}
+
+/** A text that is no condition; one line that goes on after "saw this, ". */
+export class ConditionError extends Error {
+  override readonly name = "ConditionError";
+  readonly tunnelCode: Code = "TUN101";
+}
+
+/** What can be counted. */
+const COUNTS: Readonly<Record<string, (client: SeenBy) => number>> = {
+  clusters: (client) => client.held("cluster").size,
+  assignments: (client) => client.held("endpoints").size,
+  listeners: (client) => client.held("listener").size,
+  routes: (client) => client.held("route").size,
+  endpoints: (client) =>
+    [...client.held("endpoints").values()].reduce(
+      (sum, { content }) =>
+        sum + (content.kind === "endpoints"
+          ? usableAddresses(content.message).length
+          : 0),
+      0,
+    ),
+  absent: (client) =>
+    RESOURCE_KINDS.reduce((sum, kind) => sum + client.absent(kind).size, 0),
+  responses: (client) => sumOf(client, ({ responses }) => responses),
+  refused: (client) => sumOf(client, ({ refused }) => refused),
+};
+
+type Comparison = (seen: number, wanted: number) => boolean;
+
+const COMPARISONS: ReadonlyMap<string, Comparison> = new Map<
+  string,
+  Comparison
+>(Object.entries({
+  ">=": (seen, wanted) => seen >= wanted,
+  "<=": (seen, wanted) => seen <= wanted,
+  "!=": (seen, wanted) => seen !== wanted,
+  "==": (seen, wanted) => seen === wanted,
+  "=": (seen, wanted) => seen === wanted,
+  ">": (seen, wanted) => seen > wanted,
+  "<": (seen, wanted) => seen < wanted,
+}));
+
+/**
+ * `clusters>=3`: a number of things.
+ *
+ * @throws {ConditionError}
+ */
+export function parseCount(text: string): Condition {
+  const match = /^\s*([a-z]+)\s*(>=|<=|!=|==|=|>|<)\s*(\d{1,9})\s*$/.exec(text);
+  const [, name = "", sign = "", digits = ""] = match ?? [];
+  const count = Object.hasOwn(COUNTS, name) ? COUNTS[name] : undefined;
+  if (count === undefined) {
+    throw new ConditionError(
+      `wanted a number of ${Object.keys(COUNTS).join(", ")}, such as ` +
+        "clusters>=3 or refused==0",
+    );
+  }
+  const holds = COMPARISONS.get(sign)!;
+  const wanted = Number(digits);
+  return {
+    text,
+    check(client) {
+      const seen = count(client);
+      return holds(seen, wanted) ? undefined : `${seen} ${name}`;
+    },
+  };
+}
+
+/**
+ * `[endpoints] NAME=ADDRESS:PORT,…`, `KIND NAME`, `no KIND NAME`: what is there.
+ *
+ * @throws {ConditionError}
+ */
+export function parseExpectation(text: string): Condition {
+  const words = text.trim().split(/\s+/);
+  const isDenied = words[0] === "no";
+  // Only endpoints are compared, so the word may be missing.
+  const isBare = words.length === 1 && text.includes("=");
+  const [kindWord = "", name = "", ...rest] = isDenied
+    ? words.slice(1)
+    : isBare
+    ? ["endpoints", ...words]
+    : words;
+  const kind = RESOURCE_KINDS.find((each) => each === kindWord);
+  if (kind === undefined || name === "" || rest.length > 0) {
+    throw new ConditionError(
+      "wanted NAME=ADDRESS:PORT,… or KIND NAME or no KIND NAME; " +
+        `kinds are ${RESOURCE_KINDS.join(", ")}`,
+    );
+  }
+  const at = name.indexOf("=");
+  if (at < 0) {
+    return isDenied ? denied(text, kind, name) : there(text, kind, name);
+  }
+  if (kind !== "endpoints" || isDenied) {
+    throw new ConditionError("only endpoints are compared, with NAME=…");
+  }
+  const wanted = name.slice(at + 1).split(",").filter((each) => each !== "");
+  return assigned(text, name.slice(0, at), wanted);
+}
+
+function there(text: string, kind: ResourceKind, name: string): Condition {
+  return {
+    text,
+    check(client) {
+      if (client.held(kind).has(name)) return undefined;
+      return client.absent(kind).has(name)
+        ? `the server has no such ${kind}`
+        : `no ${kind} ${name}`;
+    },
+  };
+}
+
+function denied(text: string, kind: ResourceKind, name: string): Condition {
+  return {
+    text,
+    check: (client) =>
+      client.held(kind).has(name) ? `a ${kind} ${name}` : undefined,
+  };
+}
+
+function assigned(
+  text: string,
+  name: string,
+  wanted: readonly string[],
+): Condition {
+  const asText = (addresses: readonly string[]) =>
+    [...addresses].sort().join(",");
+  const sorted = asText(wanted);
+  return {
+    text,
+    check(client) {
+      const content = client.held("endpoints").get(name)?.content;
+      if (content?.kind !== "endpoints") {
+        return client.absent("endpoints").has(name)
+          ? "the server has no such endpoints"
+          : `no endpoints ${name}`;
+      }
+      const seen = asText(usableAddresses(content.message));
+      return seen === sorted ? undefined : `${name}=${seen}`;
+    },
+  };
+}
+
+/** All that is asked for by name is there: what is meant unless one says else. */
+export function allThere(wants: readonly Want[]): Condition {
+  const named = wants.flatMap(({ kind, names }) =>
+    names.map((name) => [kind, name] as const)
+  );
+  return {
+    text: "all that is asked for",
+    check(client) {
+      const gone = named.filter(([kind, name]) => client.absent(kind).has(name))
+        .map(([kind, name]) => `no ${kind} ${name}`);
+      return gone.length === 0 ? undefined : gone.join(", ");
+    },
+  };
+}
+
+/** `host:port` of endpoints that are to get connections, by EDS's own words. */
+function usableAddresses(
+  { endpoints: localities = [] }: ClusterLoadAssignment,
+): string[] {
+  return localities.flatMap(({ lbEndpoints = [] }) =>
+    lbEndpoints.flatMap(({ endpoint, healthStatus = HealthStatus.UNKNOWN }) => {
+      const isUsable = healthStatus === HealthStatus.UNKNOWN ||
+        healthStatus === HealthStatus.HEALTHY;
+      const { address = "", portValue = 0 } =
+        endpoint?.address?.socketAddress ?? {};
+      return isUsable ? [hostPort(address, portValue)] : [];
+    })
+  );
+}
+
+function sumOf(
+  client: SeenBy,
+  of: (
+    status: NonNullable<SeenBy["status"][ResourceKind]>,
+  ) => number,
+): number {
+  return Object.values(client.status)
+    .reduce((sum, status) => sum + of(status), 0);
+}

@@ -1,0 +1,171 @@
+/**
+ * A client of discovery that somebody watches: what it has received, and waiting
+ * until that is as it was wanted.
+ *
+ * @module
+ */
+
+import type { Code } from "../../../proto/codes/codes.ts";
+import { StatusCode } from "../../../proto/grpc/status.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+import type {
+  DiscoveryMode,
+  DiscoveryNode,
+} from "../../../proto/xds/discovery.ts";
+import type { Upstream } from "../../../net/channel/upstream.ts";
+import { AdsClient } from "../ads_client.ts";
+import { AdsConnection } from "../ads_connection.ts";
+import type { DecodedResource } from "../read_resource.ts";
+import type { AdsChange } from "../received.ts";
+import type { Condition } from "./conditions.ts";
+import {
+  readerFor,
+  type SubscriberProfile,
+  wantsOf,
+} from "./subscriber_profile.ts";
+
+/** Who subscribes, to what, and where. */
+export interface SubscriberOptions {
+  readonly form: SubscriberProfile;
+  readonly mode: DiscoveryMode;
+  readonly node: DiscoveryNode;
+  readonly upstream: Upstream;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly keepaliveMs: number;
+  readonly onChanged?: (
+    changes: readonly AdsChange<DecodedResource>[],
+  ) => void;
+}
+
+/** A server will not have this client, now or later. */
+export class SubscriberRefusedError extends Error {
+  override readonly name = "SubscriberRefusedError";
+  readonly tunnelCode: Code = "TUN701";
+}
+
+/** What was waited for did not come about in time. */
+export class SubscriberTimeoutError extends Error {
+  override readonly name = "SubscriberTimeoutError";
+  readonly tunnelCode: Code = "TUN119";
+
+  /**
+   * @param unmet What is not yet as it is waited for.
+   * @param problem Why there was no stream, the last time that there was none.
+   */
+  constructor(unmet: string, timeoutMs: number, problem: string | undefined) {
+    const because = problem === undefined
+      ? ""
+      : `; the last problem: ${problem}`;
+    super(`${unmet} after ${timeoutMs} ms${because}`);
+  }
+}
+
+/** Answers that waiting does not change. */
+const FINAL_CODES: ReadonlySet<StatusCode> = new Set([
+  StatusCode.INVALID_ARGUMENT,
+  StatusCode.PERMISSION_DENIED,
+  StatusCode.UNAUTHENTICATED,
+  StatusCode.UNIMPLEMENTED,
+]);
+
+/** Whether a stream that ended with `code` would end so again. */
+export function isFinal(code: StatusCode | undefined): boolean {
+  return code !== undefined && FINAL_CODES.has(code);
+}
+
+/** See the module description. */
+export class Subscriber {
+  readonly client: AdsClient<DecodedResource>;
+  readonly #connection: AdsConnection<DecodedResource>;
+  readonly #timers: Timers;
+  readonly #refused = Promise.withResolvers<never>();
+  #settled = Promise.withResolvers<void>();
+  #problem: string | undefined;
+
+  constructor(
+    { form, mode, node, timers, onChanged, ...rest }: SubscriberOptions,
+  ) {
+    this.#timers = timers;
+    // The one that waits receives it; nobody may be waiting.
+    this.#refused.promise.catch(() => {});
+    this.client = new AdsClient({
+      mode,
+      node,
+      timers,
+      read: readerFor(form),
+      onChanged: (changes) => onChanged?.(changes),
+      onSettled: () => this.#wake(),
+    });
+    for (const { kind, isWildcard, names } of wantsOf(form)) {
+      this.client.want(kind, isWildcard, names);
+    }
+    this.#connection = new AdsConnection({
+      ...rest,
+      timers,
+      client: this.client,
+      onProblem: (problem, _retryMs, code) => {
+        this.#problem = problem;
+        if (isFinal(code)) {
+          this.#refused.reject(new SubscriberRefusedError(problem));
+        }
+      },
+    });
+  }
+
+  /** Rejects with a {@linkcode SubscriberRefusedError} when it is refused. */
+  get whenRefused(): Promise<never> {
+    return this.#refused.promise;
+  }
+
+  start(): void {
+    this.#connection.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#connection.stop();
+  }
+
+  /**
+   * Waits until all that was asked for has been received, and all conditions hold.
+   *
+   * @throws {SubscriberRefusedError | SubscriberTimeoutError} One line.
+   */
+  async until(
+    conditions: readonly Condition[],
+    timeoutMs: number,
+  ): Promise<void> {
+    let isLate = false;
+    const timer = this.#timers.after(timeoutMs, () => {
+      isLate = true;
+      this.#wake();
+    });
+    try {
+      for (;;) {
+        const unmet = this.#unmet(conditions);
+        if (unmet === undefined) return;
+        if (isLate) {
+          throw new SubscriberTimeoutError(unmet, timeoutMs, this.#problem);
+        }
+        await Promise.race([this.#settled.promise, this.#refused.promise]);
+      }
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  #wake(): void {
+    this.#settled.resolve();
+    this.#settled = Promise.withResolvers();
+  }
+
+  #unmet(conditions: readonly Condition[]): string | undefined {
+    if (!this.client.isSynced) return "not all was heard of";
+    for (const { text, check } of conditions) {
+      const seen = check(this.client);
+      if (seen !== undefined) return `wanted ${text}, saw ${seen}`;
+    }
+    return undefined;
+  }
+}

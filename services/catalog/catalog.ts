@@ -1,0 +1,291 @@
+/**
+ * Services and endpoints as they are now, from all sources together, and news of
+ * them for followers.
+ *
+ * The pipeline: a source says SET, ADD or REMOVE to its sink; what it has said
+ * so far (`changes.ts`) is merged with what others say (`mux.ts`) into the next
+ * snapshot; each follower is handed that, and the difference to the one that it
+ * was handed before. All of it happens before the source's call returns, so each
+ * change is seen once and in order. A follower that is still busy misses no
+ * difference: it gets one over all that happened meanwhile, and holds up nobody.
+ *
+ * Reading order: `Catalog.follow`, then `#changed`, `#publish`, `#tell`.
+ *
+ * @module
+ */
+
+import {
+  reportInternalError,
+  unawaited,
+} from "../../platform/errors/internal_errors.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { SourceEntries } from "./changes.ts";
+import { describeDiff, type Diff, diffSnapshots, isEmptyDiff } from "./diff.ts";
+import { nextSnapshot } from "./mux.ts";
+import { EMPTY_SNAPSHOT, type Snapshot } from "./snapshot.ts";
+import { Reconciler } from "./reconcile.ts";
+import type { Source } from "./model/source.ts";
+import { SourceInput, type SourceStatus } from "./source_input.ts";
+
+/** Is handed each new snapshot; a promise says that it is busy until then. */
+export type Follower = (
+  snapshot: Snapshot,
+  diff: Diff,
+) => void | Promise<void>;
+
+/** What a catalog is made of. */
+export interface CatalogOptions {
+  /** The first that has a service owns it. */
+  readonly sources: readonly Source[];
+  readonly log: Log;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+export class Catalog {
+  readonly #log: Log;
+  readonly #inputs: readonly SourceInput[];
+  readonly #entries: readonly SourceEntries[];
+  readonly #origins: Origins;
+  readonly #reconciler: Reconciler;
+  readonly #followers = new Set<Following>();
+  #snapshot = EMPTY_SNAPSHOT;
+  #written = EMPTY_SNAPSHOT;
+  #lastDiff: KnownDiff | undefined;
+  #isTelling = false;
+  #synced = Promise.withResolvers<void>();
+
+  /** @throws {TypeError} When a source has no name, or another one's. */
+  constructor({ sources, log, timers, random }: CatalogOptions) {
+    this.#log = log;
+    this.#reconciler = new Reconciler(sources, timers, random);
+    const names = new Set<string>();
+    for (const { name } of sources) {
+      if (name === "" || names.has(name)) {
+        throw new TypeError(
+          `Cannot have a source named "${name}": each has a name of its own`,
+        );
+      }
+      names.add(name);
+    }
+    this.#inputs = sources.map((source) =>
+      new SourceInput(source, {
+        log,
+        onChanged: (touched) => this.#changed(touched),
+        onSynced: () => this.#onSynced(),
+      })
+    );
+    this.#entries = this.#inputs.map(({ entries }) => entries);
+    this.#origins = new Origins(this.#inputs, log);
+  }
+
+  /** As everything is now. */
+  get snapshot(): Snapshot {
+    return this.#snapshot;
+  }
+
+  /**
+   * Whether every source has said all there is at least once. Before that, what
+   * is missing here may exist.
+   */
+  get isSynced(): boolean {
+    return this.#inputs.every(({ isSynced }) => isSynced);
+  }
+
+  /** In order of precedence. */
+  get status(): readonly SourceStatus[] {
+    return this.#inputs.map((input) => input.status);
+  }
+
+  /** Which source counts for a service. @param key `namespace/name`. */
+  originOf(key: string): Origin | undefined {
+    return this.#origins.of(key);
+  }
+
+  /** Starts the sources. */
+  start(): void {
+    for (const input of this.#inputs) input.start();
+    this.#reconciler.start();
+    this.#onSynced();
+  }
+
+  /** What was known stays; nothing is new any more. */
+  async stop(): Promise<void> {
+    this.#reconciler.stop();
+    await Promise.all(this.#inputs.map(({ source }) => source.stop()));
+  }
+
+  /** Resolves when {@linkcode isSynced} becomes true. */
+  whenSynced(): Promise<void> {
+    return this.#synced.promise;
+  }
+
+  /**
+   * Hands over what is known now, if anything, and then everything new.
+   *
+   * @returns Ends it.
+   */
+  follow(follower: Follower): () => void {
+    const following: Following = {
+      follower,
+      seen: EMPTY_SNAPSHOT,
+      isBusy: false,
+    };
+    this.#followers.add(following);
+    this.#tell(following);
+    return () => void this.#followers.delete(following);
+  }
+
+  #changed(touched: ReadonlySet<string>): void {
+    this.#origins.touched(touched);
+    this.#snapshot = nextSnapshot(this.#snapshot, this.#entries, touched);
+    this.#publish();
+  }
+
+  #publish(): void {
+    // A follower may make a source speak; the loop below goes on with that.
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    try {
+      while (this.#written !== this.#snapshot) {
+        this.#write(this.#diff(this.#written, this.#snapshot));
+        this.#written = this.#snapshot;
+        for (const following of this.#followers) this.#tell(following);
+      }
+    } finally {
+      this.#isTelling = false;
+      // It holds the snapshot before.
+      this.#lastDiff = undefined;
+    }
+  }
+
+  /** Nearly all followers have seen what was logged last. */
+  #diff(before: Snapshot, after: Snapshot): Diff {
+    let last = this.#lastDiff;
+    if (last?.before !== before || last.after !== after) {
+      last = { before, after, diff: diffSnapshots(before, after) };
+      this.#lastDiff = last;
+    }
+    return last.diff;
+  }
+
+  #write(diff: Diff): void {
+    if (isEmptyDiff(diff)) return;
+    this.#log.event(`The catalog has changed: ${describeDiff(diff)}`, {
+      version: this.#snapshot.version,
+    });
+  }
+
+  #tell(following: Following): void {
+    const { follower, seen, isBusy } = following;
+    const snapshot = this.#snapshot;
+    if (isBusy || seen === snapshot || !this.#followers.has(following)) return;
+    following.seen = snapshot;
+    const diff = this.#diff(seen, snapshot);
+    if (isEmptyDiff(diff)) return;
+    const busy = tell(follower, snapshot, diff);
+    if (busy === undefined) return;
+    following.isBusy = true;
+    unawaited(
+      "catalog",
+      busy.finally(() => {
+        following.isBusy = false;
+        this.#tell(following);
+      }),
+    );
+  }
+
+  #onSynced(): void {
+    if (this.isSynced) this.#synced.resolve();
+  }
+}
+
+/** One follower's slip keeps neither the others nor the source from theirs. */
+function tell(
+  follower: Follower,
+  snapshot: Snapshot,
+  diff: Diff,
+): ReturnType<Follower> {
+  try {
+    return follower(snapshot, diff);
+  } catch (error) {
+    reportInternalError("catalog", error);
+  }
+}
+
+/** A difference, and what between. */
+interface KnownDiff {
+  readonly before: Snapshot;
+  readonly after: Snapshot;
+  readonly diff: Diff;
+}
+
+/** A follower and what it was handed last. */
+interface Following {
+  readonly follower: Follower;
+  seen: Snapshot;
+  isBusy: boolean;
+}
+
+/** Names of sources. */
+export interface Origin {
+  /** Who describes the service. */
+  readonly service: string;
+  /** Whose endpoints it has; absent: nobody's. */
+  readonly endpoints?: string;
+}
+
+/** Services whose sources were logged; beyond it nothing is logged. */
+const SHADOWED_LOGGED_MAX = 1_000;
+
+/**
+ * Which source counts for a service, where several speak of it; and a line in the
+ * log, once, for each that does not.
+ */
+class Origins {
+  /** By service: the sources, as they were logged. */
+  readonly #logged = new Map<string, string>();
+
+  constructor(
+    private readonly inputs: readonly SourceInput[],
+    private readonly log: Log,
+  ) {}
+
+  /** @returns `undefined`: nobody describes it. */
+  of(key: string): Origin | undefined {
+    const owner = this.inputs.find(({ entries }) => entries.services.has(key));
+    if (owner === undefined) return undefined;
+    const giver = owner.entries.endpoints.has(key)
+      ? owner
+      : this.inputs.find(({ entries }) => entries.endpoints.has(key));
+    const service = owner.source.name;
+    return giver === undefined
+      ? { service }
+      : { service, endpoints: giver.source.name };
+  }
+
+  /** Some services may have other sources than before. */
+  touched(keys: Iterable<string>): void {
+    // Where there is one source only, nothing can be in its shadow.
+    if (this.inputs.length < 2) return;
+    for (const key of keys) this.#tell(key);
+  }
+
+  #tell(key: string): void {
+    const names = this.inputs
+      .filter(({ entries }) => entries.services.has(key))
+      .map(({ source }) => source.name);
+    if (names.length < 2) return void this.#logged.delete(key);
+    const text = names.join(" and ");
+    if (this.#logged.get(key) === text) return;
+    if (this.#logged.size >= SHADOWED_LOGGED_MAX && !this.#logged.has(key)) {
+      return;
+    }
+    this.#logged.set(key, text);
+    this.log.event(
+      `${key} is described by ${text}: what ${names[0]} says counts`,
+    );
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * One source's place in the catalog: takes what it says, keeps what it has said,
+ * and counts.
+ *
+ * @module
+ */
+
+import type { Log } from "../../platform/log/log.ts";
+import { type Outcome, SourceEntries } from "./changes.ts";
+import type { CatalogPart, PartKeys, Sink, Source } from "./model/source.ts";
+
+/** Entries that one change names in the log. */
+const NAMED_MAX = 5;
+
+/** What can be seen of a source from outside. */
+export interface SourceStatus {
+  readonly name: string;
+  /** Whether it has ever said everything there is. */
+  readonly isSynced: boolean;
+  /** Why it is not being followed now. */
+  readonly problem: string | undefined;
+  readonly services: number;
+  readonly endpoints: number;
+  /** Entries that were new, other, or gone. */
+  readonly changes: number;
+  /** Entries that were not as they must be. */
+  readonly refused: number;
+  /** Times that it could not be followed. */
+  readonly failures: number;
+  /** Entries of which a change had been missed until all was read again. */
+  readonly driftRepaired: number;
+}
+
+/** What an input tells the catalog. */
+export interface SourceInputEvents {
+  readonly log: Log;
+  onChanged(touched: ReadonlySet<string>): void;
+  onSynced(): void;
+}
+
+export class SourceInput implements Sink {
+  readonly entries = new SourceEntries();
+  /** While several changes are made as one. */
+  #together: Set<string> | undefined;
+  #isSynced = false;
+  #problem: string | undefined;
+  #changes = 0;
+  #refused = 0;
+  #failures = 0;
+  #driftRepaired = 0;
+
+  constructor(
+    readonly source: Source,
+    private readonly events: SourceInputEvents,
+  ) {}
+
+  get isSynced(): boolean {
+    return this.#isSynced;
+  }
+
+  get status(): SourceStatus {
+    return {
+      name: this.source.name,
+      isSynced: this.#isSynced,
+      problem: this.#problem,
+      services: this.entries.services.size,
+      endpoints: this.entries.endpointCount,
+      changes: this.#changes,
+      refused: this.#refused,
+      failures: this.#failures,
+      driftRepaired: this.#driftRepaired,
+    };
+  }
+
+  start(): void {
+    this.source.start(this);
+  }
+
+  set(part: CatalogPart): void {
+    this.#take(this.entries.set(part));
+  }
+
+  add(part: CatalogPart): void {
+    this.#take(this.entries.add(part));
+  }
+
+  remove(keys: PartKeys): void {
+    this.#take(this.entries.remove(keys));
+  }
+
+  repair(part: CatalogPart): void {
+    const outcome = this.entries.set(part);
+    if (outcome.count > 0) {
+      this.#driftRepaired += outcome.count;
+      const some = [...outcome.touched].slice(0, NAMED_MAX);
+      this.events.log.warn(
+        `Had missed changes of ${outcome.count} entries until all was read ` +
+          `again: ${some.join(", ")}${
+            some.length < outcome.touched.size ? " …" : ""
+          }`,
+        { code: "TUN701", source: this.source.name },
+      );
+    }
+    this.#take(outcome);
+  }
+
+  together(act: () => void): void {
+    if (this.#together !== undefined) return act();
+    const touched = this.#together = new Set<string>();
+    try {
+      act();
+    } finally {
+      this.#together = undefined;
+      if (touched.size > 0) this.events.onChanged(touched);
+    }
+  }
+
+  refused(problem: string): void {
+    this.#refused++;
+    this.events.log.warn(`Cannot use an entry: ${problem}`, {
+      code: "TUN702",
+      source: this.source.name,
+    });
+  }
+
+  synced(): void {
+    if (this.#problem !== undefined) {
+      this.events.log.event("The source is followed again", {
+        source: this.source.name,
+      }, `source ${this.source.name}`);
+    }
+    this.#problem = undefined;
+    this.#isSynced = true;
+    this.events.onSynced();
+  }
+
+  failed(problem: string, retryMs?: number): void {
+    this.#failures++;
+    // The same words every few seconds tell nobody anything new.
+    if (problem === this.#problem) return;
+    this.#problem = problem;
+    const kept = this.#isSynced
+      ? "; what was known stays in use"
+      : "; nothing is known of it yet";
+    this.events.log.warn(`${problem}${kept}`, {
+      code: "TUN701",
+      source: this.source.name,
+      ...(retryMs === undefined ? {} : { retryMs: Math.round(retryMs) }),
+    }, `source ${this.source.name}`);
+  }
+
+  #take({ touched, count, refused }: Outcome): void {
+    this.#changes += count;
+    this.#refused += refused.length;
+    for (const problem of refused.slice(0, NAMED_MAX)) {
+      this.events.log.warn(`Cannot use an entry: ${problem}`, {
+        code: "TUN702",
+        source: this.source.name,
+      });
+    }
+    if (refused.length > NAMED_MAX) {
+      this.events.log.warn(
+        `Cannot use ${refused.length - NAMED_MAX} more entries`,
+        { code: "TUN702", source: this.source.name },
+      );
+    }
+    if (touched.size === 0) return;
+    if (this.#together === undefined) return this.events.onChanged(touched);
+    for (const key of touched) this.#together.add(key);
+  }
+}

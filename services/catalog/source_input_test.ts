@@ -1,0 +1,28 @@
+import { assertEquals } from "@std/assert";
+import type { Log } from "../../platform/log/log.ts";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
+import { SourceInput } from "./source_input.ts";
+
+Deno.test("what goes wrong with one source has one key, whatever its words", () => {
+  const keys: (string | undefined)[] = [];
+  const log: Log = Object.assign(new RecordedLog(), {
+    warn: (_message: string, _fields?: unknown, key?: string) =>
+      void keys.push(key),
+  });
+  const source = {
+    name: "kubernetes",
+    start: () => {},
+    stop: () => Promise.resolve(),
+    reconcile: () => Promise.resolve(),
+  };
+  const input = new SourceInput(source, {
+    log,
+    onChanged: () => {},
+    onSynced: () => {},
+  });
+  input.failed("no answer from https://a:1: refused", 100);
+  input.failed("no answer from https://a:1: refused", 200);
+  input.failed("no answer from https://a:1: timed out", 400);
+  assertEquals(keys, ["source kubernetes", "source kubernetes"]);
+  assertEquals(input.status.failures, 3);
+});

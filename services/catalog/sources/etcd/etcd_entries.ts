@@ -1,0 +1,254 @@
+/**
+ * What the keys of etcd say: the last good word of each.
+ *
+ * Knows neither watches nor followers; it remembers what was touched, so that
+ * only that need be said again.
+ *
+ * @module
+ */
+
+import { KEYS_MAX } from "../../../../neighbours/etcd/client.ts";
+import type { Entry } from "../../../../neighbours/etcd/keys.ts";
+import type { Endpoint, Service, ServiceEndpoints } from "../../model/model.ts";
+import { type EtcdLayout, LayoutError, type ParsedKey } from "./etcd_layout.ts";
+
+/** What one key says about endpoints. */
+interface EndpointsKey {
+  /** As it is now; read again when its service is another one. */
+  readonly text: string;
+  readonly modRevision: bigint;
+  /** As it was when it could be read. */
+  readonly endpoints: readonly Endpoint[];
+}
+
+type ServiceTable = Map<string, Service>;
+/** By service, then by key. */
+type EndpointTable = Map<string, Map<string, EndpointsKey>>;
+
+/** Refused keys that are remembered, to be named only once. */
+export const REFUSED_MAX = 1_000;
+
+const DECODER = new TextDecoder();
+
+export class EtcdEntries {
+  readonly #keysMax: number;
+  #services: ServiceTable = new Map();
+  #endpoints: EndpointTable = new Map();
+  #endpointKeys = 0;
+  /** Keys whose value could not be used, and of which revision it was. */
+  readonly #refused = new Map<string, bigint>();
+  readonly #touched = {
+    services: new Set<string>(),
+    endpoints: new Set<string>(),
+  };
+
+  /**
+   * @param onRefused Called once for each value that cannot be used, and why.
+   * @param keysMax Keys with endpoints that are kept.
+   */
+  constructor(
+    private readonly layout: EtcdLayout,
+    private readonly onRefused: (problem: string) => void,
+    keysMax = KEYS_MAX,
+  ) {
+    this.#keysMax = keysMax;
+  }
+
+  get services(): readonly Service[] {
+    return [...this.#services.values()];
+  }
+
+  get endpoints(): readonly ServiceEndpoints[] {
+    return [...this.#endpoints.keys()].map((key) => this.endpointsOf(key)!);
+  }
+
+  serviceOf(service: string): Service | undefined {
+    return this.#services.get(service);
+  }
+
+  /** In the order of their keys; `undefined` when there is no key. */
+  endpointsOf(service: string): ServiceEndpoints | undefined {
+    const keys = this.#endpoints.get(service);
+    if (keys === undefined) return undefined;
+    // By code units: always the same order, whichever key came last.
+    const endpoints = [...keys].sort(([a], [b]) => a < b ? -1 : 1)
+      .flatMap(([, word]) => word.endpoints);
+    return { service, endpoints };
+  }
+
+  /**
+   * What was touched since this was last asked.
+   *
+   * @returns Of services, `namespace/name`.
+   */
+  takeTouched(): {
+    readonly services: readonly string[];
+    readonly endpoints: readonly string[];
+  } {
+    const services = [...this.#touched.services];
+    const endpoints = [...this.#touched.endpoints];
+    this.#touched.services.clear();
+    this.#touched.endpoints.clear();
+    return { services, endpoints };
+  }
+
+  /** These and no others; what cannot be used stands as it was. */
+  replace(entries: readonly Entry[]): void {
+    const before = { services: this.#services, endpoints: this.#endpoints };
+    this.#services = new Map();
+    this.#endpoints = new Map();
+    this.#endpointKeys = 0;
+    // Services first: they say what their endpoints' ports are.
+    for (const kind of ["service", "endpoints"] as const) {
+      for (const entry of entries) {
+        const place = this.#placeOf(entry);
+        if (place?.kind === kind) this.#read(entry, place, before);
+      }
+    }
+    this.takeTouched();
+  }
+
+  put(entry: Entry): void {
+    const place = this.#placeOf(entry);
+    if (place === undefined) return;
+    const { service } = place;
+    this.#read(entry, place, {
+      services: this.#services,
+      endpoints: this.#endpoints,
+    });
+    if (place.kind === "service") this.#readEndpointsAgain(service);
+  }
+
+  remove(key: string): void {
+    this.#refused.delete(key);
+    let place: ParsedKey;
+    try {
+      place = this.layout.placeOf(key);
+    } catch (error) {
+      // It said nothing while it was there.
+      if (!(error instanceof LayoutError)) throw error;
+      return;
+    }
+    const { kind, service } = place;
+    if (kind === "service") {
+      if (!this.#services.delete(service)) return;
+      this.#touched.services.add(service);
+      this.#readEndpointsAgain(service);
+      return;
+    }
+    const keys = this.#endpoints.get(service);
+    if (!keys?.delete(key)) return;
+    this.#endpointKeys--;
+    if (keys.size === 0) this.#endpoints.delete(service);
+    this.#touched.endpoints.add(service);
+  }
+
+  #placeOf(entry: Entry): ParsedKey | undefined {
+    try {
+      return this.layout.placeOf(entry.key);
+    } catch (error) {
+      this.#refuse(entry, error);
+      return undefined;
+    }
+  }
+
+  #read(
+    entry: Entry,
+    place: ParsedKey,
+    before: {
+      readonly services: ServiceTable;
+      readonly endpoints: EndpointTable;
+    },
+  ): void {
+    const { service } = place;
+    if (place.kind === "service") {
+      const good = this.#readService(entry, place) ??
+        before.services.get(service);
+      if (good === undefined) return;
+      this.#services.set(service, good);
+      this.#touched.services.add(service);
+      return;
+    }
+    const last = before.endpoints.get(service)?.get(entry.key);
+    const text = DECODER.decode(entry.value);
+    const endpoints = this.#readEndpoints(entry, text, service) ??
+      last?.endpoints ?? [];
+    const { modRevision } = entry;
+    this.#setEndpoints(entry, service, { text, endpoints, modRevision });
+  }
+
+  #setEndpoints(entry: Entry, service: string, word: EndpointsKey): void {
+    let keys = this.#endpoints.get(service);
+    if (!keys?.has(entry.key)) {
+      if (this.#endpointKeys >= this.#keysMax) {
+        const problem = `there are ${this.#keysMax} keys already`;
+        return this.#refuse(entry, new LayoutError(problem));
+      }
+      this.#endpointKeys++;
+    }
+    if (keys === undefined) this.#endpoints.set(service, keys = new Map());
+    keys.set(entry.key, word);
+    this.#touched.endpoints.add(service);
+  }
+
+  /** What a port is called there depends on the service. */
+  #readEndpointsAgain(service: string): void {
+    const keys = this.#endpoints.get(service);
+    if (keys === undefined) return;
+    for (const [key, { text, endpoints, modRevision }] of keys) {
+      const entry = { key, modRevision };
+      const good = this.#readEndpoints(entry, text, service) ?? endpoints;
+      keys.set(key, { text, endpoints: good, modRevision });
+    }
+    this.#touched.endpoints.add(service);
+  }
+
+  #readService(entry: Entry, place: ParsedKey): Service | undefined {
+    const { key, value } = entry;
+    try {
+      const text = DECODER.decode(value);
+      const service = this.layout.readService(key, place, text);
+      this.#refused.delete(key);
+      return service;
+    } catch (error) {
+      this.#refuse(entry, error);
+      return undefined;
+    }
+  }
+
+  #readEndpoints(
+    entry: Pick<Entry, "key" | "modRevision">,
+    text: string,
+    service: string,
+  ): readonly Endpoint[] | undefined {
+    const { key } = entry;
+    const of = this.#services.get(service);
+    const problems: string[] = [];
+    try {
+      const endpoints = this.layout.readEndpoints(
+        key,
+        text,
+        of,
+        (problem) => problems.push(problem),
+      );
+      if (problems.length === 0) this.#refused.delete(key);
+      else this.#refuse(entry, new LayoutError(problems.join("; ")));
+      return endpoints;
+    } catch (error) {
+      this.#refuse(entry, error);
+      return undefined;
+    }
+  }
+
+  /** Says so once for each value. */
+  #refuse(
+    { key, modRevision }: Pick<Entry, "key" | "modRevision">,
+    error: unknown,
+  ): void {
+    if (!(error instanceof LayoutError)) throw error;
+    if (this.#refused.get(key) === modRevision) return;
+    if (!this.#refused.has(key) && this.#refused.size >= REFUSED_MAX) return;
+    this.#refused.set(key, modRevision);
+    this.onRefused(`${key} of etcd: ${error.message}`);
+  }
+}

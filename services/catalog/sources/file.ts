@@ -1,0 +1,213 @@
+/**
+ * Services and endpoints from a file that is read again whenever it changes, by
+ * whatever means it is replaced.
+ *
+ * A file that cannot be used changes nothing: what the last good one said stays,
+ * and the log says what is wrong and on which line. That goes for a file that is
+ * gone, too; who wants no services writes `services: []`.
+ *
+ * A file that is written in its place is read as soon as it is closed, but what
+ * it takes away, or has wrong, counts only when it has settled: it may be the
+ * first half of what is being written.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../../platform/errors/internal_errors.ts";
+import type { OpenFsEvents } from "../../../platform/files/directory_watch.ts";
+import { systemProblem } from "../../../platform/files/file_error.ts";
+import {
+  type FileWatch,
+  watchFiles,
+} from "../../../platform/files/watch_files.ts";
+import { pause } from "../../../platform/time/pause.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+import { keyOf } from "../model/model.ts";
+import {
+  type Sink,
+  type Source,
+  SourceUnusableError,
+} from "../model/source.ts";
+import {
+  type CatalogDocument,
+  CatalogDocumentError,
+  DOCUMENT_BYTES_MAX,
+} from "./document/catalog_document.ts";
+import { DocumentReader } from "./document/document_reader.ts";
+
+/**
+ * A file that was found to be other than it was read may still be on its way
+ * through the watch, which waits a second at most until it has settled.
+ */
+const WATCH_GRACE_MS = 2_000;
+
+export interface FileSourceOptions {
+  readonly path: string;
+  readonly timers: Timers;
+  /** For tests. */
+  readonly open?: OpenFsEvents;
+}
+
+export class FileSource implements Source {
+  readonly name = "file";
+  readonly #path: string;
+  readonly #timers: Timers;
+  readonly #open: OpenFsEvents | undefined;
+  readonly #stopping = new AbortController();
+  #sink: Sink | undefined;
+  /** What `prepare` has read. */
+  #first: { text: string; document: CatalogDocument } | undefined;
+  #watch: FileWatch | undefined;
+  readonly #reader = new DocumentReader();
+  /** That the catalog has now. */
+  #text: string | undefined;
+  #document: CatalogDocument = { services: [], endpoints: [] };
+  /** Reads come one after the other, so that the last one is of the newest. */
+  #reads = Promise.resolve();
+
+  constructor({ path, timers, open }: FileSourceOptions) {
+    this.#path = path;
+    this.#open = open;
+    this.#timers = timers;
+  }
+
+  async prepare(): Promise<void> {
+    try {
+      const text = await readFile(this.#path);
+      this.#first = { text, document: this.#reader.read(text) };
+    } catch (error) {
+      throw new SourceUnusableError(
+        `Cannot use ${this.#path}: ${problemOf(error)}`,
+        { cause: error },
+      );
+    }
+  }
+
+  start(sink: Sink): void {
+    this.#sink = sink;
+    const first = this.#first;
+    this.#first = undefined;
+    if (first !== undefined) this.#take("set", first.text, first.document);
+    // Watched before it is read: what happens in between is seen twice.
+    this.#watch = watchFiles({
+      files: [this.#path],
+      timers: this.#timers,
+      onFiles: () => this.#soon(() => this.#read("set")),
+      onWritten: () => this.#soon(() => this.#readEarly()),
+      onProblem: (line) => sink.failed(line),
+      ...this.#open === undefined ? {} : { open: this.#open },
+    });
+    this.#soon(() => this.#read("set"));
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#watch?.close();
+    await this.#reads;
+  }
+
+  async reconcile(): Promise<void> {
+    // Before anything was good there is nothing that could have been missed.
+    if (this.#text === undefined) return this.#inTurn(() => this.#read("set"));
+    const text = await readFile(this.#path).catch(() => undefined);
+    if (text === this.#text) return;
+    const { signal } = this.#stopping;
+    await pause(this.#timers, WATCH_GRACE_MS, signal);
+    await this.#inTurn(() => this.#read("repair"));
+  }
+
+  #inTurn(act: () => Promise<void>): Promise<void> {
+    const done = this.#reads.then(act);
+    // What has failed keeps nobody behind it from a turn.
+    this.#reads = done.catch(() => {});
+    return done;
+  }
+
+  #soon(act: () => Promise<void>): void {
+    unawaited("catalog", this.#inTurn(act));
+  }
+
+  /** Nothing is said of what cannot be used: it will be read again. */
+  async #readEarly(): Promise<void> {
+    try {
+      const text = await readFile(this.#path);
+      if (text === this.#text) return;
+      const document = this.#reader.read(text);
+      if (this.#stopping.signal.aborted) return;
+      if (!takesAway(this.#document, document)) {
+        this.#take("set", text, document);
+      }
+    } catch (error) {
+      // Whatever is not ours is said when it has settled.
+      problemOf(error);
+    }
+  }
+
+  #take(
+    by: "set" | "repair",
+    text: string,
+    document: CatalogDocument | undefined,
+  ): void {
+    const sink = this.#sink!;
+    if (document !== undefined) {
+      sink[by](document);
+      this.#document = document;
+    }
+    this.#text = text;
+    sink.synced();
+  }
+
+  async #read(by: "set" | "repair"): Promise<void> {
+    const sink = this.#sink!;
+    const { signal } = this.#stopping;
+    try {
+      const text = await readFile(this.#path);
+      const document = text === this.#text
+        ? undefined
+        : this.#reader.read(text);
+      if (signal.aborted) return;
+      this.#take(by, text, document);
+    } catch (error) {
+      if (signal.aborted) return;
+      sink.failed(`Cannot use ${this.#path}: ${problemOf(error)}`);
+    }
+  }
+}
+
+/** Whether a service is gone, or has fewer endpoints than before. */
+function takesAway(before: CatalogDocument, now: CatalogDocument): boolean {
+  const services = new Set(now.services.map(keyOf));
+  if (before.services.some((service) => !services.has(keyOf(service)))) {
+    return true;
+  }
+  const counts = new Map(
+    now.endpoints.map(({ service, endpoints }) => [service, endpoints.length]),
+  );
+  return before.endpoints.some(({ service, endpoints }) =>
+    (counts.get(service) ?? -1) < endpoints.length
+  );
+}
+
+async function readFile(path: string): Promise<string> {
+  const { size } = await Deno.stat(path);
+  if (size > DOCUMENT_BYTES_MAX) {
+    throw new CatalogDocumentError(
+      `it is longer than ${DOCUMENT_BYTES_MAX} bytes`,
+    );
+  }
+  return await Deno.readTextFile(path);
+}
+
+/** @throws {unknown} What is neither the file's fault nor the machine's. */
+function problemOf(error: unknown): string {
+  if (error instanceof CatalogDocumentError) return error.message;
+  // The platform's errors of files carry the system's code or are its own.
+  if (error instanceof Error && (isPlatforms(error) || "code" in error)) {
+    return systemProblem(error);
+  }
+  throw error;
+}
+
+function isPlatforms(error: Error): boolean {
+  return Object.hasOwn(Deno.errors, error.name);
+}

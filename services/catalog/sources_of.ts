@@ -1,0 +1,164 @@
+/**
+ * Sources of services out of plain data: which of them, and how each is reached.
+ *
+ * It refuses to know who wrote that down: flags, a file or a program.
+ *
+ * @module
+ */
+
+import { createHash } from "node:crypto";
+import {
+  connectEtcd,
+  type EtcdOptions,
+} from "../../neighbours/etcd/connect.ts";
+import {
+  connectKubernetes,
+  type KubernetesOptions,
+} from "../../neighbours/kubernetes/connect.ts";
+import { TlsFiles } from "../../neighbours/kubernetes/tls_files.ts";
+import { TokenFile } from "../../neighbours/kubernetes/token_file.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { CachedSource } from "./cached_source.ts";
+import type { Source } from "./model/source.ts";
+import { EtcdSource } from "./sources/etcd/etcd.ts";
+import type { EtcdLayout } from "./sources/etcd/etcd_layout.ts";
+import { REGISTRY_LAYOUT } from "./sources/etcd/etcd_registry_layout.ts";
+import { tunnelLayout } from "./sources/etcd/etcd_tunnel_layout.ts";
+import { FileSource } from "./sources/file.ts";
+import { HttpSource, type HttpSourceAccess } from "./sources/http.ts";
+import { KubernetesSource } from "./sources/kubernetes/kubernetes.ts";
+
+/** One place where services come from. */
+export type SourceConfig =
+  | { readonly kind: "file"; readonly path: string }
+  | HttpSourceConfig
+  | {
+    readonly kind: "kubernetes";
+    readonly api: KubernetesOptions;
+    /** Absent: all of them. */
+    readonly namespace?: string;
+  }
+  | {
+    /** Keys of our own. */
+    readonly kind: "etcd";
+    readonly cluster: EtcdOptions;
+    readonly prefix: string;
+  }
+  /** Keys of kube-proxy 0.4. */
+  | { readonly kind: "etcd-registry"; readonly cluster: EtcdOptions };
+
+/** A document behind a URL. */
+export interface HttpSourceConfig {
+  readonly kind: "http";
+  readonly url: string;
+  readonly intervalMs: number;
+  /** Absent: the public ones. */
+  readonly caFile?: string;
+  /** Holds a bearer token; absent: the server is shown none. */
+  readonly tokenFile?: string;
+}
+
+/** What sources need from outside. */
+export interface SourceTools {
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly log: Log;
+  /** A folder for copies of what remote sources say; absent: none is kept. */
+  readonly copies?: string;
+}
+
+/**
+ * Makes the sources, in the same order. Files that say how to reach one are read;
+ * nothing is sent yet.
+ *
+ * @throws {EtcdConfigError | KubernetesConfigError} One sentence.
+ */
+export function sourcesOf(
+  configs: readonly SourceConfig[],
+  tools: SourceTools,
+): readonly Source[] {
+  return configs.map((config) => sourceOf(config, tools));
+}
+
+function sourceOf(config: SourceConfig, tools: SourceTools): Source {
+  switch (config.kind) {
+    case "file":
+      return new FileSource({ path: config.path, ...tools });
+    case "http":
+      return withCopy(httpSource(config, tools), config.url, tools);
+    case "kubernetes": {
+      const { api, namespace } = config;
+      const client = connectKubernetes(api, tools.timers);
+      const source = new KubernetesSource({
+        client,
+        ...(namespace === undefined ? {} : { namespace }),
+        ...tools,
+      });
+      return withCopy(source, [api, namespace ?? ""], tools);
+    }
+    case "etcd":
+      return etcdSource(config.cluster, tunnelLayout(config.prefix), tools);
+    case "etcd-registry":
+      return etcdSource(config.cluster, REGISTRY_LAYOUT, tools);
+  }
+}
+
+function httpSource(config: HttpSourceConfig, tools: SourceTools): HttpSource {
+  const { url, intervalMs } = config;
+  const access = accessOf(config, tools.timers);
+  return new HttpSource({
+    url,
+    intervalMs,
+    ...(access === undefined ? {} : { access }),
+    ...tools,
+  });
+}
+
+function accessOf(
+  { caFile, tokenFile }: HttpSourceConfig,
+  timers: Timers,
+): HttpSourceAccess | undefined {
+  if (caFile === undefined && tokenFile === undefined) return undefined;
+  const tls = caFile === undefined
+    ? undefined
+    : new TlsFiles({ ca: caFile }, timers);
+  const file = tokenFile === undefined
+    ? undefined
+    : new TokenFile(tokenFile, timers);
+  return {
+    authority: () => tls?.current.ca,
+    ...(file === undefined ? {} : { token: () => file.current() }),
+    rejected: () => {
+      tls?.expire();
+      file?.expire();
+    },
+  };
+}
+
+function etcdSource(
+  cluster: EtcdOptions,
+  layout: EtcdLayout,
+  tools: SourceTools,
+): Source {
+  const client = connectEtcd(cluster, tools.timers);
+  const source = new EtcdSource({ client, layout, ...tools });
+  return withCopy(source, [cluster.servers, layout.prefix], tools);
+}
+
+/** @param place Of which one the copy is. */
+function withCopy(
+  source: Source,
+  place: unknown,
+  { copies, log, timers }: SourceTools,
+): Source {
+  if (copies === undefined) return source;
+  return new CachedSource(source, {
+    path: `${copies}/copy-${source.name}`,
+    // A URL may hold a password.
+    place: createHash("sha256").update(JSON.stringify(place)).digest("hex"),
+    log,
+    timers,
+  });
+}

@@ -1,0 +1,173 @@
+/**
+ * Who subscribes: the node that a caller authenticates as, and the id that it
+ * sends.
+ *
+ * A node may use its own ids (`NODE`, `NODE/anything`, `NODE~anything`) and, when
+ * it relays, any id of the programs on it: a relay sends `tunnel-relay`, and a
+ * program behind it is listed as `NODE~id`. So no node is ever taken for another
+ * one. Where callers need no authentication, which is only on loopback, every id
+ * is accepted and means nothing.
+ *
+ * @module
+ */
+
+import { quoted } from "../../../proto/peer/quoted.ts";
+import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
+import type { Metadata } from "../../../proto/grpc/metadata.ts";
+import { parseIpAddress } from "../../../proto/peer/ip_address.ts";
+import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
+import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
+import {
+  CONNECT_FIELD,
+  MORE_CONNECT_FIELD,
+  MORE_CONNECT_MAX,
+  RELAY_FIELD,
+} from "../../../proto/xds/relay_fields.ts";
+import { provenNames } from "../../../policy/proven_names.ts";
+import type { ConnectProxy } from "../generate/client_group.ts";
+
+/** Longest `node.id` that is listed and logged. */
+export const NODE_ID_BYTES_MAX = 1_024;
+
+/** See the module description. */
+export interface Subscriber {
+  /** Its name in lists: its id, or `NODE~id` when that node relays it. */
+  readonly name: string;
+  /** The node that answers for it; absent where no authentication is needed. */
+  readonly node?: string;
+  readonly isRelayed: boolean;
+  /** `ip:port`. */
+  readonly remoteAddress: string;
+  /** The node of its first request. */
+  readonly xdsNode: DiscoveryNode;
+  readonly connectProxy?: ConnectProxy;
+}
+
+/** How a call came in. */
+export interface CallOrigin {
+  readonly remoteAddress: string;
+  readonly identity: PeerIdentity;
+  /** Whether the port needs no authentication: only on loopback. */
+  readonly needsNoProof: boolean;
+  /** To be called when the caller is admitted: it is authenticated then. */
+  readonly known?: () => void;
+}
+
+/**
+ * Binds the id that a caller sends to the identity that it proved.
+ *
+ * @param metadata Of its call.
+ * @param xdsNode Of its first request; absent when that has none.
+ * @throws {GrpcError} INVALID_ARGUMENT or PERMISSION_DENIED.
+ */
+export function subscriberOf(
+  origin: CallOrigin,
+  metadata: Metadata,
+  xdsNode: DiscoveryNode | undefined,
+): Subscriber {
+  const id = idOf(xdsNode);
+  const { remoteAddress, needsNoProof, identity } = origin;
+  const plain = { remoteAddress, xdsNode: xdsNode! };
+  if (needsNoProof) return { ...plain, name: id, isRelayed: false };
+  const names = provenNames(identity);
+  // Neither certificate nor token: only a caller on loopback gets this far.
+  if (names === undefined && bearerToken(metadata) === "") {
+    return { ...plain, name: id, isRelayed: false };
+  }
+  if (metadata.text(RELAY_FIELD) === "1") {
+    const node = names?.[0];
+    if (node === undefined) {
+      throw new GrpcError(
+        StatusCode.PERMISSION_DENIED,
+        `Cannot relay ${
+          quoted(id, ID_LENGTH_SHOWN)
+        }: only a node with a certificate may say ` +
+          `${RELAY_FIELD}; join the node, or leave it out`,
+      );
+    }
+    const connectProxy = connectProxyOf(metadata);
+    return {
+      ...plain,
+      name: `${node}~${id}`,
+      node,
+      isRelayed: true,
+      ...(connectProxy === undefined ? {} : { connectProxy }),
+    };
+  }
+  const node = names === undefined
+    ? id.split(/[/~]/, 1)[0]!
+    : names.find((name) => speaksFor(name, id));
+  if (node !== undefined && node !== "") {
+    return { ...plain, name: id, node, isRelayed: false };
+  }
+  const own = names?.[0] ?? "its node";
+  throw new GrpcError(
+    StatusCode.PERMISSION_DENIED,
+    `Cannot serve node.id ${
+      quoted(id, ID_LENGTH_SHOWN)
+    }: the certificate is for ` +
+      `${quoted(own, ID_LENGTH_SHOWN)}; use that, or ${
+        quoted(`${own}/NAME`, ID_LENGTH_SHOWN)
+      }, as node.id`,
+  );
+}
+
+/** The token that came with a call; empty without one. */
+export function bearerToken(metadata: Metadata): string {
+  const value = metadata.text("authorization") ?? "";
+  return value.startsWith("Bearer ") ? value.slice("Bearer ".length) : "";
+}
+
+function speaksFor(node: string, id: string): boolean {
+  if (!id.startsWith(node)) return false;
+  const next = id[node.length];
+  return next === undefined || next === "/" || next === "~";
+}
+
+function idOf(xdsNode: DiscoveryNode | undefined): string {
+  const id = xdsNode?.id ?? "";
+  if (id === "") {
+    throw new GrpcError(
+      StatusCode.INVALID_ARGUMENT,
+      "Cannot serve this client: its first request has no node.id; set it in " +
+        "the client's bootstrap",
+    );
+  }
+  if (id.length <= NODE_ID_BYTES_MAX) return id;
+  throw new GrpcError(
+    StatusCode.INVALID_ARGUMENT,
+    `Cannot serve this client: its node.id has ${id.length} characters, at ` +
+      `most ${NODE_ID_BYTES_MAX} are accepted`,
+  );
+}
+
+/** @throws {GrpcError} INVALID_ARGUMENT. */
+function connectProxyOf(metadata: Metadata): ConnectProxy | undefined {
+  const text = metadata.text(CONNECT_FIELD);
+  if (text === undefined) return undefined;
+  const match = /^\[?([^\]]+)\]?:([0-9]{1,5})$/.exec(text);
+  const host = match?.[1] ?? "";
+  const port = Number(match?.[2]);
+  if (parseIpAddress(host) !== undefined && port >= 1 && port <= 65_535) {
+    const more = moreOf(metadata);
+    return more === 0 ? { host, port } : { host, port, more };
+  }
+  throw new GrpcError(
+    StatusCode.INVALID_ARGUMENT,
+    `Cannot read ${CONNECT_FIELD}: saw ${
+      quoted(text, ID_LENGTH_SHOWN)
+    }, wanted IP:PORT such ` +
+      "as 127.0.0.1:3128",
+  );
+}
+
+/** A value that cannot be read is ignored: the field only helps. */
+function moreOf(metadata: Metadata): number {
+  const text = metadata.text(MORE_CONNECT_FIELD) ?? "";
+  return /^[0-9]{1,2}$/.test(text)
+    ? Math.min(Number(text), MORE_CONNECT_MAX)
+    : 0;
+}
+
+/** Of a node's id, which holds a name and more. */
+const ID_LENGTH_SHOWN = 200;

@@ -1,0 +1,312 @@
+/**
+ * Load assignments: the endpoints of one port, as far as a client can reach
+ * them.
+ *
+ * gRPC clients and Envoy receive only the endpoints that are to get connections,
+ * by the rule of our own proxies (`usableTargets`): they would use the others in
+ * a panic. Node proxies receive all endpoints.
+ *
+ * @module
+ */
+
+import {
+  endpointMetadata,
+  TUNNEL_METADATA,
+} from "../../catalog/discovery_metadata.ts";
+import {
+  DEFAULT_WEIGHT,
+  type Endpoint,
+  endpointPort,
+  type EndpointState,
+  keyOf,
+  type Service,
+  type ServicePort,
+} from "../../catalog/model/model.ts";
+import { resourceNameOf } from "../../catalog/model/resource_names.ts";
+import {
+  type Target,
+  targetsIn,
+  usableTargets,
+} from "../../catalog/snapshot.ts";
+import { isNear } from "../../catalog/model/zones.ts";
+import { isIpAddress } from "../../../proto/peer/ip_address.ts";
+import { pack } from "../../../proto/xds/any.ts";
+import { PROXY_ADDRESS_KEY } from "../../../proto/xds/extension_names.ts";
+import {
+  Address,
+  type ClusterLoadAssignment,
+  HealthStatus,
+  type LbEndpoint,
+  type Locality,
+  type LocalityLbEndpoints,
+  type Metadata,
+  SocketAddress_Protocol,
+} from "../../../proto/xds/xds_messages.ts";
+import { structOf } from "../../../proto/xds/struct_data.ts";
+import type { ConnectProxy, Variant } from "./client_group.ts";
+import { ownProxies } from "./own_proxies.ts";
+import type { ServiceInput } from "./service_resources.ts";
+import { virtualAddressOfEndpoint } from "./virtual_addresses.ts";
+
+/** Why an endpoint is omitted. */
+type OmissionReason = "host-name" | "behind-agent" | "udp-behind-agent";
+
+/** An assignment, and what it lacks. */
+export interface Assigned {
+  readonly assignment: ClusterLoadAssignment;
+  /** For people; absent: nothing. */
+  readonly omitted?: string;
+}
+
+/** The assignment of one port. */
+export function assignmentOf(
+  { service, endpoints }: ServiceInput,
+  port: ServicePort,
+  variant: Variant,
+): Assigned {
+  const clusterName = resourceNameOf(keyOf(service), port);
+  if (variant.form === "proxy") {
+    return {
+      assignment: {
+        clusterName,
+        endpoints: proxyEndpoints(endpoints, port),
+      },
+    };
+  }
+  const reasons = new Map<OmissionReason, Target[]>();
+  const targets = targetsIn(endpoints, port.name);
+  const reachable = targets.filter((target) => {
+    const why = omissionReasonOf(target, port, variant);
+    if (why === undefined) return true;
+    const others = reasons.get(why);
+    if (others === undefined) reasons.set(why, [target]);
+    else others.push(target);
+    return false;
+  });
+  const usable = usableTargets(reachable);
+  const proxies = proxiesOf(usable, variant);
+  return {
+    assignment: {
+      clusterName,
+      endpoints: byPriority(usable, variant)
+        .flatMap((tier, priority) =>
+          localitiesOf(tier, priority, service, port, { variant, proxies })
+        ),
+    },
+    ...reasons.size === 0
+      ? {}
+      : { omitted: omittedText(reasons, targets.length) },
+  };
+}
+
+/** Stands in for an assignment that does not exist. */
+export function noEndpoints(clusterName: string): ClusterLoadAssignment {
+  return { clusterName, endpoints: [] };
+}
+
+// --- For node proxies ------------------------------------------------------------
+
+/** All endpoints, in one locality so that their order stays. */
+function proxyEndpoints(
+  endpoints: readonly Endpoint[],
+  { name, protocol }: ServicePort,
+): readonly LocalityLbEndpoints[] {
+  const lbEndpoints = endpoints.flatMap((endpoint) => {
+    const port = endpointPort(endpoint, name);
+    return port === undefined ? [] : [proxyEndpoint(endpoint, port, protocol)];
+  });
+  return lbEndpoints.length === 0
+    ? []
+    : [{ locality: {}, loadBalancingWeight: { value: 1 }, lbEndpoints }];
+}
+
+/** For clients that do not read our metadata, which has the exact state. */
+const HEALTH: Readonly<Record<EndpointState, number>> = {
+  ready: HealthStatus.HEALTHY,
+  serving: HealthStatus.DRAINING,
+  terminating: HealthStatus.DRAINING,
+  unready: HealthStatus.UNHEALTHY,
+};
+
+function proxyEndpoint(
+  endpoint: Endpoint,
+  portValue: number,
+  protocol: ServicePort["protocol"],
+): LbEndpoint {
+  const form = endpointMetadata(endpoint);
+  return {
+    endpoint: { address: socketAddress(endpoint.address, portValue, protocol) },
+    healthStatus: HEALTH[endpoint.state],
+    ...form === undefined
+      ? {}
+      : { metadata: { filterMetadata: { [TUNNEL_METADATA]: structOf(form) } } },
+    ...weightOf(endpoint),
+  };
+}
+
+// --- For gRPC clients and Envoy --------------------------------------------------
+
+/** Why endpoints are omitted, and what people can do about it. */
+const OMISSION_TEXTS: Readonly<Record<OmissionReason, string>> = {
+  "host-name": "EDS carries IP addresses only; name them in the catalog",
+  "behind-agent": "only agents reach them, and this client has no CONNECT " +
+    "proxy; let it come by way of tunnel agent --xds-listen with " +
+    "--connect-listen, and set tunnel.http_11_proxy in its node's metadata",
+  "udp-behind-agent":
+    "only agents reach them, and a CONNECT proxy carries no " +
+    "datagrams; use tunnel proxy",
+};
+
+/** `2 of 3 endpoints left out (web.internal, …): …`. */
+function omittedText(
+  reasons: ReadonlyMap<OmissionReason, readonly Target[]>,
+  count: number,
+): string {
+  return [...reasons].map(([why, targets]) => {
+    const [first] = targets;
+    const more = targets.length > 1 ? ", …" : "";
+    return `${targets.length} of ${count} endpoints left out ` +
+      `(${first!.address}${more}): ${OMISSION_TEXTS[why]}`;
+  }).join("; ");
+}
+
+function omissionReasonOf(
+  { address, endpoint: { via } }: Target,
+  { protocol }: ServicePort,
+  { connectProxy }: Variant,
+): OmissionReason | undefined {
+  if (via.kind === "agent") {
+    if (protocol === "udp") return "udp-behind-agent";
+    return connectProxy === undefined ? "behind-agent" : undefined;
+  }
+  return isIpAddress(address) ? undefined : "host-name";
+}
+
+/** How endpoints are reached. */
+interface EndpointRoute {
+  readonly variant: Variant;
+  /** The proxy of an endpoint that needs one. */
+  readonly proxies: (endpoint: string) => ConnectProxy;
+}
+
+function proxiesOf(
+  targets: readonly Target[],
+  { form, connectProxy }: Variant,
+): EndpointRoute["proxies"] {
+  if (form !== "grpc" || connectProxy?.more === undefined) {
+    return () => connectProxy!;
+  }
+  const names = new Set<string>();
+  for (const { endpoint, port } of targets) {
+    const virtual = virtualAddressOfEndpoint(endpoint);
+    if (virtual !== undefined) names.add(`${virtual} ${port}`);
+  }
+  const own = ownProxies(names, connectProxy);
+  return (name) => own.get(name) ?? connectProxy;
+}
+
+/** The endpoints of one priority. */
+interface Tier {
+  readonly targets: readonly Target[];
+  /** Distinguishes it from others: gRPC knows children by their locality. */
+  readonly locality: Locality;
+}
+
+/** Tiers, none of them empty: a gap between priorities is refused. */
+function byPriority(
+  targets: readonly Target[],
+  { zone }: Variant,
+): readonly Tier[] {
+  const isIn = ({ endpoint }: Target) =>
+    zone !== undefined && isNear(endpoint, zone);
+  const near = targets.filter(isIn);
+  const far = targets.filter((target) => !isIn(target));
+  const tiers: readonly Tier[] = [
+    { targets: near, locality: { zone } },
+    { targets: far, locality: {} },
+  ];
+  return tiers.filter(({ targets }) => targets.length > 0);
+}
+
+/**
+ * One locality, so that clients take turns among all endpoints. But gRPC's round
+ * robin knows no weights of endpoints, only of localities: where weights count,
+ * gRPC receives one locality for the endpoints of each weight.
+ */
+function localitiesOf(
+  { targets: all, locality }: Tier,
+  priority: number,
+  { policy }: Service,
+  { protocol }: ServicePort,
+  { variant: { form }, proxies }: EndpointRoute,
+): readonly LocalityLbEndpoints[] {
+  const isWeighted = policy.balance === "weighted";
+  const groups = isWeighted && form === "grpc"
+    ? Map.groupBy(all, ({ endpoint }) => endpoint.weight)
+    : new Map([[0, all]]);
+  return [...groups].map(([weight, targets]) => ({
+    locality: weight === 0
+      ? locality
+      : { ...locality, subZone: `weight-${weight}` },
+    lbEndpoints: targets.map((target) =>
+      lbEndpointOf(target, protocol, isWeighted, proxies)
+    ),
+    loadBalancingWeight: { value: Math.max(1, weight) * targets.length },
+    ...priority === 0 ? {} : { priority },
+  }));
+}
+
+function lbEndpointOf(
+  { address, port, endpoint }: Target,
+  protocol: ServicePort["protocol"],
+  isWeighted: boolean,
+  proxies: (endpoint: string) => ConnectProxy,
+): LbEndpoint {
+  const virtual = virtualAddressOfEndpoint(endpoint);
+  const name = `${virtual} ${port}`;
+  return {
+    endpoint: { address: socketAddress(virtual ?? address, port, protocol) },
+    healthStatus: HealthStatus.HEALTHY,
+    ...virtual === undefined ? {} : { metadata: throughProxy(proxies(name)) },
+    ...isWeighted ? weightOf(endpoint) : {},
+  };
+}
+
+/** By proxy: there is one for each node, and there are more endpoints. */
+const proxyMetadata = new WeakMap<ConnectProxy, Metadata>();
+
+function throughProxy(proxy: ConnectProxy): Metadata {
+  let metadata = proxyMetadata.get(proxy);
+  if (metadata === undefined) {
+    const address = socketAddress(proxy.host, proxy.port, "tcp");
+    metadata = {
+      typedFilterMetadata: { [PROXY_ADDRESS_KEY]: pack(Address, address) },
+    };
+    proxyMetadata.set(proxy, metadata);
+  }
+  return metadata;
+}
+
+// --- For all ---------------------------------------------------------------------
+
+function socketAddress(
+  address: string,
+  portValue: number,
+  protocol: ServicePort["protocol"],
+): Address {
+  return {
+    socketAddress: {
+      ...protocol === "udp" ? { protocol: SocketAddress_Protocol.UDP } : {},
+      address,
+      portValue,
+    },
+  };
+}
+
+function weightOf(
+  { weight }: Endpoint,
+): Pick<LbEndpoint, "loadBalancingWeight"> {
+  return weight === DEFAULT_WEIGHT
+    ? {}
+    : { loadBalancingWeight: { value: weight } };
+}

@@ -1,0 +1,269 @@
+/**
+ * Clusters: how endpoints of one port are chosen and talked to.
+ *
+ * @module
+ */
+
+import { appProtocolOf } from "../../catalog/model/app_protocol.ts";
+import {
+  clusterMetadata,
+  TUNNEL_METADATA,
+} from "../../catalog/discovery_metadata.ts";
+import {
+  HEALTH_FALL,
+  HEALTH_RISE,
+  type HealthCheck as CatalogHealthCheck,
+  keyOf,
+  type Service,
+  type ServicePort,
+  WELL_STATUSES,
+} from "../../catalog/model/model.ts";
+import { resourceNameOf } from "../../catalog/model/resource_names.ts";
+import { pack } from "../../../proto/xds/any.ts";
+import { durationOf } from "../../../proto/xds/duration.ts";
+import { HTTP_OPTIONS_KEY } from "../../../proto/xds/extension_names.ts";
+import {
+  type Cluster,
+  Cluster_DiscoveryType,
+  Cluster_LbPolicy,
+  type HealthCheck,
+  Http11ProxyUpstreamTransport,
+  HttpProtocolOptions,
+  type OutlierDetection,
+  RawBuffer,
+  type TransportSocket,
+} from "../../../proto/xds/xds_messages.ts";
+import { structOf } from "../../../proto/xds/struct_data.ts";
+import type { Variant } from "./client_group.ts";
+import { ADS } from "./resource_of.ts";
+
+/**
+ * Connections and requests at once, of one client to one cluster. Envoy and gRPC
+ * have 1,024 by default, and Envoy 3 for retries, which one dead endpoint uses
+ * up; our own proxies have no such limit, and more than this no client has ports
+ * for.
+ */
+export const CIRCUIT_MAX = 65_536;
+
+/** A connection through an agent takes so long at least (docs/proxy.md). */
+const AGENT_CONNECT_MS_MIN = 2_000;
+
+/**
+ * With fewer healthy endpoints than this, in percent, all are used: like our own
+ * proxies, when none is. Envoy's 50 would use ill ones while others are well.
+ */
+const PANIC_PERCENT = 1;
+
+/** An endpoint is ejected after so many failed connections in a row. */
+const OUTLIER_FAILURES = 3;
+
+/** It is ejected for so long, however often it happens: as by our own proxies. */
+const OUTLIER_MS = 10_000;
+
+/**
+ * How often Envoy checks whether an ejection is over, which delays its end. It is
+ * a timer for each cluster, and there may be 20,000 clusters.
+ */
+const OUTLIER_LOOK_MS = 5_000;
+
+/** The cluster of one port. */
+export function clusterOf(
+  service: Service,
+  port: ServicePort,
+  variant: Variant,
+): Cluster {
+  const name = resourceNameOf(keyOf(service), port);
+  if (variant.form === "proxy") return proxyCluster(name, service, port);
+  const circuit = { value: CIRCUIT_MAX };
+  return {
+    ...plainCluster(name),
+    ...connectTimeout(service, variant),
+    lbPolicy: lbPolicyOf(service, variant),
+    circuitBreakers: {
+      thresholds: [{
+        maxConnections: circuit,
+        maxPendingRequests: circuit,
+        maxRequests: circuit,
+        // gRPC does not read it.
+        ...variant.form === "envoy" ? { maxRetries: circuit } : {},
+      }],
+    },
+    ...variant.connectProxy === undefined || port.protocol === "udp"
+      ? {}
+      : { transportSocket: THROUGH_PROXY[variant.form]() },
+    ...variant.form === "envoy" ? envoyFields(service, port, variant) : {},
+  };
+}
+
+/**
+ * Stands in for a cluster that does not exist, so that requests to it fail at
+ * once: gRPC waits 15 s for a cluster that it does not receive.
+ */
+export function plainCluster(name: string): Cluster {
+  return {
+    name,
+    type: Cluster_DiscoveryType.EDS,
+    edsClusterConfig: { edsConfig: ADS },
+  };
+}
+
+/** A node proxy reads all that it needs from the service. */
+function proxyCluster(
+  name: string,
+  service: Service,
+  port: ServicePort,
+): Cluster {
+  const form = structOf(clusterMetadata(service, port.name));
+  return {
+    ...plainCluster(name),
+    metadata: { filterMetadata: { [TUNNEL_METADATA]: form } },
+  };
+}
+
+function connectTimeout(
+  { policy: { dialTimeoutMs } }: Service,
+  { connectProxy }: Variant,
+): Pick<Cluster, "connectTimeout"> {
+  if (dialTimeoutMs === undefined) return {};
+  const ms = connectProxy === undefined
+    ? dialTimeoutMs
+    : Math.max(dialTimeoutMs, AGENT_CONNECT_MS_MIN);
+  return { connectTimeout: durationOf(ms) };
+}
+
+function lbPolicyOf({ affinity, policy }: Service, { form }: Variant): number {
+  // The hash is that of the source's address; see listeners and routes.
+  if (affinity.kind === "client-ip") return Cluster_LbPolicy.RING_HASH;
+  // gRPC refuses clusters with the others unless variables are set.
+  if (form === "grpc") return Cluster_LbPolicy.ROUND_ROBIN;
+  switch (policy.balance) {
+    case "least-connections":
+      return Cluster_LbPolicy.LEAST_REQUEST;
+    case "random":
+      return Cluster_LbPolicy.RANDOM;
+    default:
+      return Cluster_LbPolicy.ROUND_ROBIN;
+  }
+}
+
+function envoyFields(
+  service: Service,
+  port: ServicePort,
+  { connectProxy }: Variant,
+): Cluster {
+  const { health } = service.policy;
+  // Envoy's checks do not go through the proxy, so all would seem ill; and they
+  // ask the port that clients use, which need not be the one that can tell.
+  const isChecked = health !== undefined && health.port === undefined &&
+    port.protocol === "tcp" && connectProxy === undefined;
+  const application = appProtocolOf(port);
+  return {
+    commonLbConfig: { healthyPanicThreshold: { value: PANIC_PERCENT } },
+    ...port.protocol === "tcp" ? { outlierDetection: OUTLIERS } : {},
+    ...isChecked
+      ? {
+        healthChecks: [healthCheckOf(health, service)],
+        // A removed endpoint is gone, even if its checks succeed.
+        ignoreHealthOnHostRemoval: true,
+      }
+      : {},
+    ...application === "h2c" || application === "grpc"
+      ? { typedExtensionProtocolOptions: { [HTTP_OPTIONS_KEY]: HTTP_2() } }
+      : {},
+  };
+}
+
+/**
+ * Unreachable endpoints are ejected, whatever reachable ones answer: without it a
+ * dead endpoint would get its part of the connections for as long as the catalog
+ * does not know, and a zone with dead endpoints all connections.
+ *
+ * Not for gRPC clients: they notice failed connections by themselves, and read
+ * only the fields about answers (gRFC A50).
+ */
+const OUTLIERS: OutlierDetection = Object.freeze({
+  splitExternalLocalOriginErrors: true,
+  consecutiveLocalOriginFailure: { value: OUTLIER_FAILURES },
+  interval: durationOf(OUTLIER_LOOK_MS),
+  baseEjectionTime: durationOf(OUTLIER_MS),
+  maxEjectionTime: durationOf(OUTLIER_MS),
+  // All of them may be dead; then all are used, see above.
+  maxEjectionPercent: { value: 100 },
+  // The caller decides what an answer means.
+  enforcingConsecutive_5xx: { value: 0 },
+  enforcingSuccessRate: { value: 0 },
+  enforcingLocalOriginSuccessRate: { value: 0 },
+});
+
+/** The checks of our own proxies, as far as Envoy has them. */
+function healthCheckOf(
+  check: CatalogHealthCheck,
+  service: Service,
+): HealthCheck {
+  const { timeoutMs, intervalMs, rise, fall } = check;
+  return {
+    timeout: durationOf(timeoutMs),
+    interval: durationOf(intervalMs),
+    // Or the first client of the last minute would go to an ill one.
+    noTrafficInterval: durationOf(intervalMs),
+    unhealthyThreshold: { value: fall ?? HEALTH_FALL },
+    healthyThreshold: { value: rise ?? HEALTH_RISE },
+    ...healthQuestionOf(check, service),
+  };
+}
+
+function healthQuestionOf(
+  check: CatalogHealthCheck,
+  { name, namespace }: Service,
+): HealthCheck {
+  // Envoy asks as its clients do, and these have no TLS towards endpoints.
+  if (check.kind === "tcp" || check.tls !== undefined) {
+    return { tcpHealthCheck: {} };
+  }
+  // Without a host Envoy takes the cluster's name, which none can be.
+  const { host = `${name}.${namespace}` } = check;
+  if (check.kind === "grpc") {
+    return { grpcHealthCheck: { serviceName: check.service, authority: host } };
+  }
+  const { path, statuses = WELL_STATUSES } = check;
+  const expectedStatuses = statuses
+    .map(({ first, last }) => ({ start: first, end: last + 1 }));
+  return { httpHealthCheck: { host, path, expectedStatuses } };
+}
+
+/**
+ * Endpoints without a proxy's address in their metadata are dialed directly. What
+ * is below is named to Envoy, which once needed that; C-core refuses the name.
+ */
+const THROUGH_PROXY = {
+  envoy: once(() =>
+    throughProxy({
+      transportSocket: {
+        name: "envoy.transport_sockets.raw_buffer",
+        typedConfig: pack(RawBuffer, {}),
+      },
+    })
+  ),
+  grpc: once(() => throughProxy({})),
+};
+
+function throughProxy(
+  transport: Http11ProxyUpstreamTransport,
+): TransportSocket {
+  return {
+    name: "envoy.transport_sockets.http_11_proxy",
+    typedConfig: pack(Http11ProxyUpstreamTransport, transport),
+  };
+}
+
+const HTTP_2 = once(() =>
+  pack(HttpProtocolOptions, {
+    explicitHttpConfig: { http2ProtocolOptions: {} },
+  })
+);
+
+/** Not while modules are loaded: most commands never speak xDS. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => made ??= make();
+}

@@ -1,0 +1,259 @@
+/**
+ * Listeners: where programs connect to, or, for gRPC clients, which listen
+ * nowhere, what a name means; and the names by which gRPC clients ask.
+ *
+ * @module
+ */
+
+import { hostPort } from "../../../proto/peer/host_port.ts";
+import {
+  type AppProtocol,
+  appProtocolOf,
+} from "../../catalog/model/app_protocol.ts";
+import {
+  DEFAULT_NAMESPACE,
+  keyOf,
+  type Service,
+  type ServicePort,
+} from "../../catalog/model/model.ts";
+import { resourceNameOf } from "../../catalog/model/resource_names.ts";
+import { canonicalIp } from "../../../proto/peer/ip_address.ts";
+import { pack } from "../../../proto/xds/any.ts";
+import { durationOf } from "../../../proto/xds/duration.ts";
+import {
+  type Address,
+  type Any,
+  HttpConnectionManager,
+  type Listener,
+  Router,
+  SocketAddress_Protocol,
+  TcpProxy,
+  UdpProxyConfig,
+  UdpRoute,
+} from "../../../proto/xds/xds_messages.ts";
+import { ADS } from "./resource_of.ts";
+
+/** Where programs find a service without a configured address. */
+export const LISTEN_HOST = "127.0.0.1";
+
+/**
+ * Connections, and requests in HTTP, on which nothing happens. Envoy has an hour
+ * for the one and five minutes for the other, which would end watches.
+ */
+export const IDLE_MS = 3_600_000;
+
+/**
+ * Attempts to reach an endpoint for one connection. Envoy may choose the same one
+ * again until it is ejected (`clusters.ts`): these are enough to find the better
+ * one of two, and to leave a dead zone.
+ */
+const CONNECT_ATTEMPTS = 10;
+
+/** Between two of them, at first: other failures are counted meanwhile. */
+const CONNECT_BACKOFF_MS = 10;
+const CONNECT_BACKOFF_MAX_MS = 250;
+
+/** The longest datagram. Envoy accepts 1,500 by default, and loses longer ones. */
+const DATAGRAM_BYTES_MAX = 65_535;
+
+/**
+ * What `xds:///NAME` means to a gRPC client, without the name: a port has
+ * several, and they mean the same.
+ */
+export function grpcListener(service: Service, port: ServicePort): Listener {
+  const manager = httpManager(resourceNameOf(keyOf(service), port));
+  return { apiListener: { apiListener: pack(HttpConnectionManager, manager) } };
+}
+
+/** Where a program on a machine with Envoy finds a port. */
+export function envoyListener(service: Service, port: ServicePort): Listener {
+  const name = envoyListenerName(service, port);
+  const application = appProtocolOf(port);
+  return application === undefined
+    ? { ...proxyListener(service, port), name }
+    : { ...httpListener(service, port, application), name };
+}
+
+/** A node proxy decides itself how it serves a port: the listener permits it. */
+export function proxyListener(service: Service, port: ServicePort): Listener {
+  return port.protocol === "udp"
+    ? udpListener(service, port)
+    : tcpListener(service, port);
+}
+
+/** `tcp 127.0.0.1:80`: no two listeners can have the same. */
+export function listenPlace(port: ServicePort): string {
+  return `${port.protocol} ${pathText(port)}`;
+}
+
+/**
+ * A port's name, and its place where a service says it: `NAME@127.0.0.1:8080`.
+ *
+ * Envoy moves no listener to a place that another one has, even if that one is
+ * to leave it in the same response. It does end listeners before it begins
+ * others, so one that moves is another one.
+ */
+function envoyListenerName(service: Service, port: ServicePort): string {
+  const name = resourceNameOf(keyOf(service), port);
+  return port.listen === undefined ? name : `${name}@${pathText(port)}`;
+}
+
+function pathText({ listen, port }: ServicePort): string {
+  const host = canonicalIp(listen?.host ?? LISTEN_HOST);
+  return hostPort(host, listen?.port ?? port);
+}
+
+function tcpListener(service: Service, port: ServicePort): Listener {
+  const name = resourceNameOf(keyOf(service), port);
+  const isSticky = service.affinity.kind === "client-ip";
+  return filterListener(
+    name,
+    port,
+    "envoy.filters.network.tcp_proxy",
+    () =>
+      pack(TcpProxy, {
+        statPrefix: name,
+        cluster: name,
+        idleTimeout: durationOf(IDLE_MS),
+        maxConnectAttempts: { value: CONNECT_ATTEMPTS },
+        backoffOptions: {
+          baseInterval: durationOf(CONNECT_BACKOFF_MS),
+          maxInterval: durationOf(CONNECT_BACKOFF_MAX_MS),
+        },
+        ...isSticky ? { hashPolicy: [{ sourceIp: {} }] } : {},
+      }),
+  );
+}
+
+function httpListener(
+  service: Service,
+  port: ServicePort,
+  application: AppProtocol,
+): Listener {
+  const name = resourceNameOf(keyOf(service), port);
+  return filterListener(
+    name,
+    port,
+    "envoy.filters.network.http_connection_manager",
+    () =>
+      pack(HttpConnectionManager, {
+        ...httpManager(name),
+        // The client's address is that of its connection, whatever its headers say.
+        useRemoteAddress: { value: true },
+        generateRequestId: { value: false },
+        streamIdleTimeout: durationOf(IDLE_MS),
+        ...application === "http"
+          ? { upgradeConfigs: [{ upgradeType: "websocket" }] }
+          : {},
+      }),
+  );
+}
+
+/** The least that gRPC and Envoy take. */
+function httpManager(name: string): HttpConnectionManager {
+  return {
+    statPrefix: name,
+    rds: { configSource: ADS, routeConfigName: name },
+    httpFilters: [{
+      name: "envoy.filters.http.router",
+      typedConfig: plainRouter ??= pack(Router, {}),
+    }],
+  };
+}
+
+/** The same for all clients; made when it is needed first. */
+let plainRouter: Any | undefined;
+
+function filterListener(
+  name: string,
+  port: ServicePort,
+  filterName: string,
+  typedConfig: () => Any,
+): Listener {
+  return {
+    name,
+    address: listenAddress(port),
+    filterChains: [{
+      filters: [{ name: filterName, typedConfig: typedConfig() }],
+    }],
+  };
+}
+
+function udpListener(service: Service, port: ServicePort): Listener {
+  const name = resourceNameOf(keyOf(service), port);
+  const { policy: { udpIdleMs }, affinity } = service;
+  const socketConfig = { maxRxDatagramSize: { value: DATAGRAM_BYTES_MAX } };
+  const action = {
+    name: "route",
+    typedConfig: pack(UdpRoute, { cluster: name }),
+  };
+  return {
+    name,
+    address: listenAddress(port),
+    udpListenerConfig: { downstreamSocketConfig: socketConfig },
+    listenerFilters: [{
+      name: "envoy.filters.udp_listener.udp_proxy",
+      typedConfig: pack(UdpProxyConfig, {
+        statPrefix: name,
+        matcher: { onNoMatch: { action } },
+        upstreamSocketConfig: socketConfig,
+        ...udpIdleMs === undefined
+          ? {}
+          : { idleTimeout: durationOf(udpIdleMs) },
+        ...affinity.kind === "client-ip"
+          ? { hashPolicies: [{ sourceIp: true }] }
+          : {},
+      }),
+    }],
+  };
+}
+
+function listenAddress({ listen, port, protocol }: ServicePort): Address {
+  return {
+    socketAddress: {
+      ...protocol === "udp" ? { protocol: SocketAddress_Protocol.UDP } : {},
+      address: listen?.host ?? LISTEN_HOST,
+      portValue: listen?.port ?? port,
+    },
+  };
+}
+
+// --- Names for gRPC clients --------------------------------------------------------
+
+/** A name by which gRPC clients ask (`xds:///NAME`). */
+export interface GrpcName {
+  readonly name: string;
+  /** When one name could mean two services, the lower rank wins. */
+  readonly rank: number;
+}
+
+/**
+ * All names of one TCP port for gRPC clients: `namespace/name`,
+ * `name.namespace`, and in the default namespace `name`; each also with `:PORT`.
+ *
+ * Names of services have dots, so `a.b` is the service `a.b` of the default
+ * namespace before it is `a` of the namespace `b`.
+ */
+export function grpcNames(
+  service: Service,
+  port: ServicePort,
+): readonly GrpcName[] {
+  const { namespace, name } = service;
+  const forms: readonly GrpcName[] = [
+    { name: keyOf(service), rank: 0 },
+    ...namespace === DEFAULT_NAMESPACE ? [{ name, rank: 0 }] : [],
+    { name: `${name}.${namespace}`, rank: 1 },
+  ];
+  const suffixes = port === defaultGrpcPort(service)
+    ? ["", `:${port.port}`]
+    : [`:${port.port}`];
+  return forms.flatMap(({ name, rank }) =>
+    suffixes.map((suffix) => ({ name: `${name}${suffix}`, rank }))
+  );
+}
+
+/** The port of a name without one: the first for gRPC, or the first of TCP. */
+function defaultGrpcPort({ ports }: Service): ServicePort | undefined {
+  const tcp = ports.filter(({ protocol }) => protocol === "tcp");
+  return tcp.find((port) => appProtocolOf(port) === "grpc") ?? tcp[0];
+}

@@ -1,0 +1,185 @@
+/**
+ * Route configurations: which requests of a port go to which cluster.
+ *
+ * A port's routes match in their order, and each may be for one host. xDS first
+ * chooses the most specific virtual host and then matches only its routes; so each
+ * named host gets a virtual host with all routes that could match it, in their
+ * order, which has the same effect.
+ *
+ * @module
+ */
+
+import {
+  keyOf,
+  type Service,
+  type ServicePort,
+} from "../../catalog/model/model.ts";
+import { resourceNameOf } from "../../catalog/model/resource_names.ts";
+import type { Route } from "../../catalog/model/routes.ts";
+import { pack } from "../../../proto/xds/any.ts";
+import { durationOf } from "../../../proto/xds/duration.ts";
+import {
+  PREVIOUS_HOSTS,
+  PREVIOUS_PRIORITIES,
+} from "../../../proto/xds/extension_names.ts";
+import {
+  PreviousHostsPredicate,
+  PreviousPrioritiesConfig,
+  type RetryPolicy,
+  type Route as RouteMessage,
+  type RouteAction,
+  type RouteConfiguration,
+  type RouteMatch,
+  type VirtualHost,
+} from "../../../proto/xds/xds_messages.ts";
+import type { Variant } from "./client_group.ts";
+
+/** Attempts for one request, each at another endpoint: as by our own proxies. */
+const REQUEST_ATTEMPTS = 4;
+
+/** Endpoints of one zone that are tried before another zone. */
+const ATTEMPTS_IN_ZONE = 2;
+
+/** Draws of an endpoint until one comes that was not tried for the request. */
+const DRAWS_MAX = 10;
+
+/** The parts of a catalog's route that say where requests go. */
+type Targets = Route["to"];
+
+/** The route configuration of one port. */
+export function routesOf(
+  service: Service,
+  port: ServicePort,
+  { form }: Variant,
+): RouteConfiguration {
+  const { routes = [] } = port;
+  const own: Route = {
+    prefix: "/",
+    to: [{ service: keyOf(service), port: port.port, weight: 1 }],
+  };
+  const all = [...routes, own];
+  const hosts = new Set(routes.flatMap(({ host }) => host ?? []));
+  const name = resourceNameOf(keyOf(service), port);
+  return {
+    name,
+    virtualHosts: [...hosts, undefined].map((host): VirtualHost => ({
+      name: host ?? name,
+      domains: domainsOf(host, form),
+      routes: all.filter((route) => isMeantFor(route, host))
+        .map((route) => routeMessage(route, form)),
+    })),
+    ...form === "envoy" ? { ignorePortInHostMatching: true } : {},
+  };
+}
+
+/** Clusters that requests of a port may go to: names, each once. */
+export function clustersOfRoutes(
+  service: Service,
+  port: ServicePort,
+): readonly string[] {
+  const { routes = [] } = port;
+  const names = routes.flatMap(({ to }) => to.map(clusterName));
+  return [...new Set([resourceNameOf(keyOf(service), port), ...names])];
+}
+
+/** Those of {@linkcode clustersOfRoutes} that are not the service's own. */
+export function targetsOfRoutes(
+  service: Service,
+  port: ServicePort,
+): readonly string[] {
+  const own = new Set(
+    service.ports.filter(({ protocol }) => protocol === "tcp")
+      .map((port) => resourceNameOf(keyOf(service), port)),
+  );
+  return clustersOfRoutes(service, port).filter((name) => !own.has(name));
+}
+
+/** Whether requests for `host`, or for none that is named, could be its. */
+function isMeantFor(route: Route, host: string | undefined): boolean {
+  if (route.host === undefined || route.host === host) return true;
+  return host !== undefined && route.host.startsWith("*.") &&
+    host.endsWith(route.host.slice(1));
+}
+
+/** gRPC's names may end in a port, which it does not leave out. */
+function domainsOf(
+  host: string | undefined,
+  form: Variant["form"],
+): readonly string[] {
+  if (host === undefined) return ["*"];
+  return form === "envoy" || host.startsWith("*.")
+    ? [host]
+    : [host, `${host}:*`];
+}
+
+function routeMessage(
+  { prefix, headers = [], to }: Route,
+  form: Variant["form"],
+): RouteMessage {
+  const match: RouteMatch = {
+    prefix,
+    ...headers.length === 0 ? {} : {
+      headers: headers.map(({ name, value }) => ({
+        name,
+        stringMatch: { exact: value },
+      })),
+    },
+  };
+  return { match, route: { ...clusterOf(to), ...fieldsFor(form) } };
+}
+
+function clusterOf(to: Targets): RouteAction {
+  const [only, ...others] = to;
+  if (only !== undefined && others.length === 0) {
+    return { cluster: clusterName(only) };
+  }
+  return {
+    weightedClusters: {
+      clusters: to.map((target) => ({
+        name: clusterName(target),
+        weight: { value: target.weight },
+      })),
+    },
+  };
+}
+
+function clusterName({ service, port }: Targets[number]): string {
+  return resourceNameOf(service, { port, protocol: "tcp" });
+}
+
+/** The hash of a request counts only where the cluster has affinity. */
+function fieldsFor(form: Variant["form"]): RouteAction {
+  if (form === "grpc") {
+    // A program is one client; it cannot hash by its own address.
+    return { hashPolicy: [{ filterState: { key: "io.grpc.channel_id" } }] };
+  }
+  return {
+    hashPolicy: [{ connectionProperties: { sourceIp: true } }],
+    // Envoy would end every request after 15 s.
+    timeout: durationOf(0),
+    retryPolicy: retries ??= retryPolicy(),
+  };
+}
+
+/** The same for all clients; made when it is needed first. */
+let retries: RetryPolicy | undefined;
+
+function retryPolicy(): RetryPolicy {
+  return {
+    // In these cases no endpoint has received anything. A gRPC status UNAVAILABLE
+    // is none of them: the method that was called may have returned it.
+    retryOn: "connect-failure,refused-stream,reset-before-request",
+    numRetries: { value: REQUEST_ATTEMPTS - 1 },
+    retryPriority: {
+      name: PREVIOUS_PRIORITIES,
+      typedConfig: pack(PreviousPrioritiesConfig, {
+        updateFrequency: ATTEMPTS_IN_ZONE,
+      }),
+    },
+    retryHostPredicate: [{
+      name: PREVIOUS_HOSTS,
+      typedConfig: pack(PreviousHostsPredicate, {}),
+    }],
+    hostSelectionRetryMaxAttempts: DRAWS_MAX,
+  };
+}

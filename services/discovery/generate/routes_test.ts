@@ -1,0 +1,160 @@
+import { assertEquals } from "@std/assert";
+import { serviceOf } from "../../../tests/support/watch/scripted_source.ts";
+import type { Service, ServicePort } from "../../catalog/model/model.ts";
+import type { Route } from "../../catalog/model/routes.ts";
+import type {
+  RouteConfiguration,
+  RouteMatch,
+  VirtualHost,
+} from "../../../proto/xds/xds_messages.ts";
+import { Prng } from "../../../tests/support/memory/prng.ts";
+import { routesOf, targetsOfRoutes } from "./routes.ts";
+
+function withRoutes(
+  ...routes: readonly Route[]
+): readonly [Service, ServicePort] {
+  const port: ServicePort = {
+    ...{ name: "", port: 80, protocol: "tcp", appProtocol: "http", routes },
+  } as const;
+  return [serviceOf("shop/a", 80, { ports: [port] }), port];
+}
+
+function to(service: string, weight = 1) {
+  return { service, port: 80, weight };
+}
+
+/** Domains of each virtual host, and where its routes lead. */
+function outline({ virtualHosts = [] }: RouteConfiguration) {
+  return virtualHosts.map(({ domains = [], routes = [] }) => [
+    domains.join(" "),
+    routes.map(({ match, route }) => `${match?.prefix} ${route?.cluster}`),
+  ]);
+}
+
+Deno.test("without routes everything goes to the service's own endpoints", () => {
+  const [service, port] = withRoutes();
+  for (const form of ["grpc", "envoy"] as const) {
+    assertEquals(outline(routesOf(service, port, { form })), [
+      ["*", ["/ shop/a:80"]],
+    ]);
+  }
+});
+
+Deno.test("routes are asked in their order, and the service itself last", () => {
+  const [service, port] = withRoutes(
+    { prefix: "/v2", to: [to("shop/b")] },
+    { prefix: "/", headers: [{ name: "x-a", value: "1" }], to: [to("c/c")] },
+  );
+  const config = routesOf(service, port, { form: "envoy" });
+  assertEquals(outline(config), [
+    ["*", ["/v2 shop/b:80", "/ c/c:80", "/ shop/a:80"]],
+  ]);
+  const [, withHeader] = config.virtualHosts![0]!.routes!;
+  assertEquals(withHeader?.match?.headers, [
+    { name: "x-a", stringMatch: { exact: "1" } },
+  ]);
+});
+
+Deno.test("requests are shared out by weight", () => {
+  const [service, port] = withRoutes({
+    prefix: "/",
+    to: [to("shop/a", 9), to("shop/b")],
+  });
+  const config = routesOf(service, port, { form: "grpc" });
+  const [first] = config.virtualHosts![0]!.routes!;
+  assertEquals(first?.route?.weightedClusters?.clusters, [
+    { name: "shop/a:80", weight: { value: 9 } },
+    { name: "shop/b:80", weight: { value: 1 } },
+  ]);
+  assertEquals(first?.route?.cluster, undefined);
+});
+
+Deno.test("each host has all routes that could be meant for it", () => {
+  const [service, port] = withRoutes(
+    { host: "*.x", prefix: "/1", to: [to("shop/b")] },
+    { prefix: "/2", to: [to("shop/c")] },
+    { host: "a.x", prefix: "/3", to: [to("shop/d")] },
+  );
+  assertEquals(outline(routesOf(service, port, { form: "envoy" })), [
+    ["*.x", ["/1 shop/b:80", "/2 shop/c:80", "/ shop/a:80"]],
+    ["a.x", [
+      ...["/1 shop/b:80", "/2 shop/c:80", "/3 shop/d:80", "/ shop/a:80"],
+    ]],
+    ["*", ["/2 shop/c:80", "/ shop/a:80"]],
+  ]);
+});
+
+Deno.test("gRPC's hosts are found with a port behind them, too", () => {
+  const [service, port] = withRoutes(
+    { host: "a.x", prefix: "/", to: [to("shop/b")] },
+    { host: "*.x", prefix: "/", to: [to("shop/b")] },
+  );
+  const domains = (form: "grpc" | "envoy") =>
+    routesOf(service, port, { form }).virtualHosts
+      ?.map(({ domains }) => domains);
+  assertEquals(domains("grpc"), [["a.x", "a.x:*"], ["*.x"], ["*"]]);
+  assertEquals(domains("envoy"), [["a.x"], ["*.x"], ["*"]]);
+});
+
+Deno.test("clusters that routes lead to are named once, without its own", () => {
+  const [service, port] = withRoutes(
+    { prefix: "/1", to: [to("shop/b"), to("shop/a")] },
+    { prefix: "/2", to: [to("shop/b"), to("x/y")] },
+  );
+  assertEquals(targetsOfRoutes(service, port), ["shop/b:80", "x/y:80"]);
+});
+
+Deno.test("by virtual hosts the same route is found as by asking one after the other", () => {
+  const prng = Prng.fromEnvironment();
+  const hosts = ["a.x", "b.x", "*.x", "*.b.x", "a.b.x", undefined] as const;
+  const pick = <T>(items: readonly T[]) => items[prng.below(items.length)]!;
+  for (let round = 0; round < 200; round++) {
+    const routes = Array.from({ length: prng.below(6) }, (_, i): Route => {
+      const host = pick(hosts);
+      return {
+        ...host === undefined ? {} : { host },
+        prefix: pick(["/", "/a", "/a/b"]),
+        to: [to(`t/r${i}`)],
+      };
+    });
+    const [service, port] = withRoutes(...routes);
+    const config = routesOf(service, port, { form: "envoy" });
+    for (const host of ["a.x", "b.x", "c.x", "a.b.x", "c.b.x", "x", "y"]) {
+      for (const path of ["/", "/a", "/a/b/c", "/b"]) {
+        const wanted = routes.find((route) =>
+          path.startsWith(route.prefix) &&
+          (route.host === undefined || matchesDomain(route.host, host))
+        );
+        assertEquals(
+          clusterFor(config, host, path),
+          wanted === undefined ? "shop/a:80" : `${wanted.to[0]!.service}:80`,
+          `SEED=${prng.seed}: ${host}${path}`,
+        );
+      }
+    }
+  }
+});
+
+/** As Envoy and gRPC do: exact domains, then the longest `*.x`, then `*`. */
+function clusterFor(
+  { virtualHosts = [] }: RouteConfiguration,
+  host: string,
+  path: string,
+): string | undefined {
+  const rank = ({ domains = [] }: VirtualHost) =>
+    Math.max(...domains.map((domain) => {
+      if (domain === host) return 1_000;
+      return matchesDomain(domain, host) ? domain.length : -1;
+    }));
+  const [best] = [...virtualHosts].sort((a, b) => rank(b) - rank(a));
+  const isMatch = (match: RouteMatch | undefined) =>
+    path.startsWith(match?.prefix ?? "");
+  return best?.routes?.find(({ match }) => isMatch(match))?.route?.cluster;
+}
+
+function matchesDomain(domain: string, host: string): boolean {
+  if (domain === "*") return true;
+  return domain.startsWith("*")
+    ? host.endsWith(domain.slice(1)) && host.length >= domain.length
+    : domain === host;
+}

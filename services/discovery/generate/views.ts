@@ -1,0 +1,183 @@
+/**
+ * Views of the catalog, one for each group of clients in use, kept up to date at
+ * the cost of what changed.
+ *
+ * A service is generated again when it, or the list of its endpoints, is another
+ * object than before. Resources with the same content stay the same objects. So
+ * the next view differs from the last by identity exactly where clients have to
+ * receive something.
+ *
+ * A view of many services takes longer than a link may wait for its turn, so
+ * `preparing` makes it in steps. Until that is over there is none, or the last
+ * one, which was whole; changes that come meanwhile are included.
+ *
+ * Reading order: `Views.update`, `Views.preparing`, then `group_view.ts`.
+ *
+ * @module
+ */
+
+import { EMPTY_SNAPSHOT, type Snapshot } from "../../catalog/snapshot.ts";
+import type { View } from "../view/view.ts";
+import { GroupView, type Made } from "./group_view.ts";
+import type { ClientGroup } from "./client_group.ts";
+import type { Generate, Unserved } from "./service_resources.ts";
+import { ResourceCache } from "./resource_cache.ts";
+
+/** A group that nobody asked for during so many updates is forgotten. */
+export const IDLE_UPDATES_MAX = 16;
+
+const NOTHING: readonly Unserved[] = Object.freeze([]);
+
+/** See the module description. */
+export class Views {
+  readonly #cache: ResourceCache;
+  readonly #groups = new Map<string, Kept>();
+  #snapshot: Snapshot | undefined;
+  #updates = 0;
+
+  /** @param generate `generateService`; tests pass another one. */
+  constructor(generate: Generate) {
+    this.#cache = new ResourceCache(generate);
+  }
+
+  /** Whether the first update has come. */
+  get isReady(): boolean {
+    return this.#snapshot !== undefined;
+  }
+
+  /**
+   * Takes the catalog as it is now. Views are made when they are asked for, so
+   * this costs next to nothing.
+   */
+  update(snapshot: Snapshot): void {
+    if (snapshot === this.#snapshot) return;
+    const touched = compare(this.#snapshot ?? EMPTY_SNAPSHOT, snapshot);
+    this.#snapshot = snapshot;
+    this.#updates++;
+    for (const key of touched) {
+      if (!snapshot.services.has(key)) this.#cache.drop(key);
+    }
+    for (const { of } of this.#groups.values()) of.touch(touched);
+    this.#forgetIdle();
+  }
+
+  /**
+   * Makes the view of `group` as of now, a service or so at a time.
+   *
+   * @throws {TypeError} Before the first update.
+   */
+  *preparing(group: ClientGroup): Generator<void, void, void> {
+    yield* this.#kept(group).of.making(() => this.#snapshot!);
+  }
+
+  /**
+   * The last view that was made for `group`: as of now, unless it is being
+   * prepared again.
+   *
+   * @returns Nothing before the first one was made.
+   */
+  lastViewOf(group: ClientGroup): View | undefined {
+    return this.#groups.get(group.key)?.of.made?.view;
+  }
+
+  /**
+   * What of the services in that view is not served, and why, in the order of
+   * services.
+   */
+  lastUnservedTo(group: ClientGroup): readonly Unserved[] {
+    return this.#groups.get(group.key)?.of.made?.unserved ?? NOTHING;
+  }
+
+  /**
+   * The view of `group` as of now; the same object for as long as its content is
+   * the same. Made at once, however long it takes.
+   *
+   * @throws {TypeError} Before the first update.
+   */
+  viewOf(group: ClientGroup): View {
+    return this.#current(group).view;
+  }
+
+  /**
+   * What of the services that `group` may see is not served to it, and why, in
+   * the order of services. Made at once, however long it takes.
+   *
+   * @throws {TypeError} Before the first update.
+   */
+  unservedTo(group: ClientGroup): readonly Unserved[] {
+    return this.#current(group).unserved;
+  }
+
+  /** No client is of these groups, maybe for a long time. */
+  forget(keys: Iterable<string>): void {
+    for (const key of keys) this.#groups.delete(key);
+    this.#keepUsed();
+  }
+
+  /** Groups whose views are kept up to date. */
+  get groups(): readonly ClientGroup[] {
+    return [...this.#groups.values()].map(({ of }) => of.group);
+  }
+
+  #current(group: ClientGroup): Made {
+    const { of } = this.#kept(group);
+    const steps = of.making(() => this.#snapshot!);
+    while (!steps.next().done);
+    return of.made!;
+  }
+
+  #kept(group: ClientGroup): Kept {
+    const snapshot = this.#snapshot;
+    if (snapshot === undefined) {
+      throw new TypeError("There is no view before the catalog's first update");
+    }
+    let kept = this.#groups.get(group.key);
+    if (kept === undefined) {
+      kept = { of: new GroupView(group, this.#cache), askedAt: 0 };
+      kept.of.touch([...snapshot.services.keys()]);
+      this.#groups.set(group.key, kept);
+    }
+    kept.askedAt = this.#updates;
+    return kept;
+  }
+
+  #forgetIdle(): void {
+    let isAnyGone = false;
+    for (const [key, { askedAt }] of this.#groups) {
+      if (this.#updates - askedAt <= IDLE_UPDATES_MAX) continue;
+      this.#groups.delete(key);
+      isAnyGone = true;
+    }
+    if (isAnyGone) this.#keepUsed();
+  }
+
+  #keepUsed(): void {
+    this.#cache.keepOnly(this.groups);
+  }
+}
+
+/** One group's view, and when it was asked for. */
+interface Kept {
+  readonly of: GroupView;
+  /** Number of the update. */
+  askedAt: number;
+}
+
+/** Services that changed. */
+function compare(before: Snapshot, after: Snapshot): readonly string[] {
+  const keys = new Set<string>();
+  compareMaps(before.services, after.services, keys);
+  compareMaps(before.endpoints, after.endpoints, keys);
+  return [...keys];
+}
+
+/** Mostly only one of a snapshot's maps has changed. */
+function compareMaps(
+  before: ReadonlyMap<string, unknown>,
+  after: ReadonlyMap<string, unknown>,
+  keys: Set<string>,
+): void {
+  if (before === after) return;
+  for (const [key, now] of after) if (before.get(key) !== now) keys.add(key);
+  for (const key of before.keys()) if (!after.has(key)) keys.add(key);
+}

@@ -1,0 +1,160 @@
+/**
+ * Addresses for endpoints that are behind agents, for programs that know nothing
+ * but addresses: they ask a CONNECT proxy on their node for one, and the server
+ * knows which agent and which endpoint it stands for.
+ *
+ * They are made of the agent's identifier and the endpoint's address and of
+ * nothing else, so that every server uses the same one at all times, and nodes
+ * whose own addresses overlap are kept apart. They lie in a prefix for local use
+ * that nobody routes (RFC 4193): a program that dials one without the proxy
+ * reaches nothing.
+ *
+ * @module
+ */
+
+import { createHash } from "node:crypto";
+import type {
+  AgentIdentifier,
+  Endpoint,
+  Via,
+} from "../../catalog/model/model.ts";
+import { EMPTY_SNAPSHOT, type Snapshot } from "../../catalog/snapshot.ts";
+import {
+  formatIpAddress,
+  parseIpAddress,
+  parseIpPrefix,
+  prefixContains,
+} from "../../../proto/peer/ip_address.ts";
+import type { Clock } from "../../../proto/sync/clock.ts";
+import { RecentlyRemoved } from "../../catalog/recently_removed.ts";
+
+/** `fd`, and `tunnel` in ASCII. */
+export const VIRTUAL_PREFIX = "fd74:756e:6e65:6c00::/64";
+
+const PREFIX = parseIpPrefix(VIRTUAL_PREFIX)!;
+
+/** What a virtual address stands for; ports are the same. */
+export interface VirtualTarget {
+  /** Absent: the server chooses. */
+  readonly agent?: AgentIdentifier;
+  /** An IP address or a host name, as the agent knows it. */
+  readonly address: string;
+}
+
+/** The virtual address of an endpoint behind an agent. */
+export function virtualAddressOf({ agent, address }: VirtualTarget): string {
+  const text = agent === undefined ? "" : `${agent.key}=${agent.value}`;
+  const hash = createHash("sha256").update(JSON.stringify([text, address]))
+    .digest();
+  const bytes = new Uint8Array(16);
+  bytes.set(PREFIX.address.subarray(0, 8));
+  bytes.set(hash.subarray(0, 8), 8);
+  return formatIpAddress(bytes);
+}
+
+/** Whether `host` is one, known or not. */
+export function isVirtualAddress(host: string): boolean {
+  const address = parseIpAddress(host);
+  return address !== undefined && prefixContains(PREFIX, address);
+}
+
+/**
+ * What the virtual addresses of a catalog stand for, and for a while those of
+ * removed endpoints: clients use them until they receive the removal.
+ *
+ * After a restart of the server, clients that come with an address from before
+ * find it as soon as the catalog is there.
+ */
+export class VirtualAddresses {
+  #snapshot: Snapshot = EMPTY_SNAPSHOT;
+  /** By address, and in how many endpoints it is. */
+  readonly #known = new Map<string, { target: VirtualTarget; uses: number }>();
+  readonly #gone: RecentlyRemoved<VirtualTarget>;
+
+  constructor(clock: Clock) {
+    this.#gone = new RecentlyRemoved(clock);
+  }
+
+  /** Takes the catalog as it is now. */
+  update(snapshot: Snapshot): void {
+    const before = this.#snapshot.endpoints;
+    const after = snapshot.endpoints;
+    this.#snapshot = snapshot;
+    for (const [key, endpoints] of after) {
+      const old = before.get(key);
+      if (old === endpoints) continue;
+      this.#learn(endpoints);
+      this.#forget(old ?? []);
+    }
+    for (const [key, endpoints] of before) {
+      if (!after.has(key)) this.#forget(endpoints);
+    }
+  }
+
+  /**
+   * What `host` stands for.
+   *
+   * @returns `undefined` when it is no virtual address, or none of an endpoint
+   *   that exists or existed a moment ago.
+   */
+  resolve(host: string): VirtualTarget | undefined {
+    const address = parseIpAddress(host);
+    if (address === undefined || !prefixContains(PREFIX, address)) {
+      return undefined;
+    }
+    const virtual = formatIpAddress(address);
+    return this.#known.get(virtual)?.target ?? this.#gone.get(virtual);
+  }
+
+  #learn(endpoints: readonly Endpoint[]): void {
+    for (const [virtual, target] of behindAgents(endpoints)) {
+      const known = this.#known.get(virtual);
+      if (known === undefined) this.#known.set(virtual, { target, uses: 1 });
+      else known.uses++;
+    }
+  }
+
+  #forget(endpoints: readonly Endpoint[]): void {
+    for (const [virtual, target] of behindAgents(endpoints)) {
+      const known = this.#known.get(virtual);
+      if (known !== undefined && --known.uses === 0) {
+        this.#known.delete(virtual);
+        this.#gone.add(virtual, target);
+      }
+    }
+  }
+}
+
+/** What an endpoint behind an agent stands for; `undefined`: it is not. */
+function virtualTargetOf(
+  { address, via }: { readonly address: string; readonly via: Via },
+): VirtualTarget | undefined {
+  if (via.kind === "direct") return undefined;
+  return { address, ...via.agent === undefined ? {} : { agent: via.agent } };
+}
+
+/** Endpoints live long, and lists of them are many. */
+const virtualAddresses = new WeakMap<Endpoint, string>();
+
+/** The virtual address of an endpoint; `undefined`: it is behind no agent. */
+export function virtualAddressOfEndpoint(
+  endpoint: Endpoint,
+): string | undefined {
+  const target = virtualTargetOf(endpoint);
+  if (target === undefined) return undefined;
+  let virtual = virtualAddresses.get(endpoint);
+  if (virtual === undefined) {
+    virtual = virtualAddressOf(target);
+    virtualAddresses.set(endpoint, virtual);
+  }
+  return virtual;
+}
+
+function* behindAgents(
+  endpoints: readonly Endpoint[],
+): Generator<readonly [string, VirtualTarget]> {
+  for (const endpoint of endpoints) {
+    const virtual = virtualAddressOfEndpoint(endpoint);
+    if (virtual !== undefined) yield [virtual, virtualTargetOf(endpoint)!];
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * Which clients are sent a change, and when: `Debounce` gathers changes,
+ * `ViewPreparation` generates the view of each group, and `PushQueue` pushes to one
+ * stream after the other.
+ *
+ * Reading order: `changed`, `#push`.
+ *
+ * @module
+ */
+
+import { isTracing, startSpan } from "../../../platform/tracing/tracing.ts";
+import {
+  guarded,
+  INTERNAL_ERROR,
+} from "../../../platform/errors/internal_errors.ts";
+import type { Catalog } from "../../catalog/catalog.ts";
+import type { Diff } from "../../catalog/diff.ts";
+import { keyOf } from "../../catalog/model/model.ts";
+import { StatusCode } from "../../../proto/grpc/status.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+import type { ClientGroup } from "../generate/client_group.ts";
+import type { Views } from "../generate/views.ts";
+import type { DiscoveryMetrics } from "../status/discovery_metrics.ts";
+import type { UnservedLog } from "../status/unserved_log.ts";
+import type { SubscriberStream } from "../streams/subscriber_stream.ts";
+import { Debounce } from "./debounce.ts";
+import { PushQueue } from "../streams/push_queue.ts";
+import { ViewPreparation } from "./view_preparation.ts";
+
+/** What {@linkcode Pushes} needs. */
+export interface PushesOptions {
+  /** See `DebounceOptions`. */
+  readonly windowMinMs: number;
+  readonly windowMaxMs: number;
+  readonly timers: Timers;
+  readonly catalog: Catalog;
+  readonly views: Views;
+  /** All open streams. */
+  readonly streams: ReadonlySet<SubscriberStream>;
+  readonly metrics: DiscoveryMetrics;
+  readonly unserved: UnservedLog;
+}
+
+const PUSH_FAILED = { code: StatusCode.INTERNAL, message: INTERNAL_ERROR };
+
+/** See the module description. */
+export class Pushes {
+  readonly #debounce: Debounce;
+  readonly #preparation: ViewPreparation;
+  readonly #queue: PushQueue<SubscriberStream>;
+  /** When the first change of the next push came. */
+  #changedMs: number | undefined;
+  /** The same of the push that runs, or was last. */
+  #pushedMs = 0;
+
+  constructor(private readonly options: PushesOptions) {
+    const { windowMinMs, windowMaxMs, timers, views, metrics } = options;
+    this.#preparation = new ViewPreparation(views, timers);
+    this.#debounce = new Debounce({
+      windowMinMs,
+      windowMaxMs,
+      timers,
+      push: (done) => this.#push(done),
+      merged: () => metrics.merged(),
+    });
+    this.#queue = new PushQueue({
+      timers,
+      push: (stream, sinceMs) => {
+        metrics.waited(timers.now() - sinceMs);
+        guarded(
+          "stream",
+          () => stream.push(Math.max(this.#pushedMs, stream.sinceMs)),
+          // The client reconnects, and receives everything.
+          () => stream.end(PUSH_FAILED),
+        );
+      },
+    });
+  }
+
+  /**
+   * The catalog or the rules about visible services have changed.
+   *
+   * @param diff Of the catalog, if that has changed.
+   */
+  changed(diff?: Diff): void {
+    this.#changedMs ??= this.options.timers.now();
+    this.#debounce.changed(diff && losersIn(diff));
+  }
+
+  /** A new stream receives its first push. */
+  add(stream: SubscriberStream): void {
+    this.#preparation.prepare(
+      [stream.group!],
+      () => this.#queue.add(stream),
+    );
+  }
+
+  /** The stream is over. */
+  remove(stream: SubscriberStream): void {
+    this.#queue.remove(stream);
+  }
+
+  /** Nothing is pushed any more. */
+  stop(): void {
+    this.#debounce.stop();
+    this.#preparation.stop();
+    this.#queue.stop();
+  }
+
+  #push(done: () => void): void {
+    const { timers, views, catalog, streams, metrics, unserved } = this.options;
+    const startMs = timers.now();
+    const span = isTracing ? startSpan("push discovery") : undefined;
+    this.#pushedMs = this.#changedMs ?? startMs;
+    this.#changedMs = undefined;
+    views.update(catalog.snapshot);
+    const { made, lacking } = this.#groups();
+    for (const [group, waiting] of lacking) {
+      this.#preparation.prepare([group], () => {
+        this.#queue.addAll(waiting, () => unserved.look());
+      });
+    }
+    this.#preparation.prepare(
+      made,
+      () =>
+        this.#queue.addAll(streams, () => {
+          metrics.pushed(timers.now() - startMs);
+          span?.end();
+          unserved.look();
+          done();
+        }),
+    );
+  }
+
+  /** Groups with a view, and the streams that wait for the view of the others. */
+  #groups(): {
+    readonly made: ReadonlySet<ClientGroup>;
+    readonly lacking: ReadonlyMap<ClientGroup, readonly SubscriberStream[]>;
+  } {
+    const byKey = new Map<string, ClientGroup>();
+    const made = new Set<ClientGroup>();
+    const lacking = new Map<ClientGroup, SubscriberStream[]>();
+    for (const stream of this.options.streams) {
+      if (stream.group === undefined) continue;
+      const group = byKey.get(stream.group.key) ?? stream.group;
+      byKey.set(group.key, group);
+      const waiting = lacking.get(group);
+      if (waiting !== undefined) waiting.push(stream);
+      else if (made.has(group)) continue;
+      else if (this.options.views.lastViewOf(group) !== undefined) {
+        made.add(group);
+      } else lacking.set(group, [stream]);
+    }
+    return { made, lacking };
+  }
+}
+
+/** Services that lost endpoints, which clients may still use. */
+function* losersIn({ services, endpoints }: Diff): Iterable<string> {
+  for (const service of services.removed) yield keyOf(service);
+  for (const { service, removed, changed } of endpoints) {
+    const isLost = removed.length > 0 ||
+      changed.some(({ before, after }) =>
+        before.state === "ready" && after.state !== "ready"
+      );
+    if (isLost) yield service;
+  }
+}

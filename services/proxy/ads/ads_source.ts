@@ -1,0 +1,204 @@
+/**
+ * Services and endpoints as a tunnel's discovery server tells them: a source of
+ * the catalog that is fed by ADS (xDS v3), Delta or state of the world.
+ *
+ * A server that is away changes nothing: what it has said stays, also from one
+ * process to the next (`last_known_good.ts`). What it says that cannot be used
+ * is refused by name, and shows there; the rest is taken. A change is taken when
+ * it is whole (`service_assembly.ts`).
+ *
+ * Reading order: `start`, `#change`, `#settled`.
+ *
+ * @module
+ */
+
+import type { Sink, Source } from "../../catalog/model/source.ts";
+import { AdsClient, type Recalled } from "../../ads/ads_client.ts";
+import { AdsConnection } from "../../ads/ads_connection.ts";
+import type { Upstream } from "../../../net/channel/upstream.ts";
+import type { AdsChange } from "../../ads/received.ts";
+import type { Log } from "../../../platform/log/log.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+import type {
+  DiscoveryMode,
+  DiscoveryNode,
+} from "../../../proto/xds/discovery.ts";
+import {
+  RESOURCE_KINDS,
+  type ResourceKind,
+  TYPE_URLS,
+} from "../../../proto/xds/resource.ts";
+import type { DiscoveryStatus } from "./discovery_status.ts";
+import type { LastKnownGood } from "./last_known_good.ts";
+import { readForProxy } from "./proxy_content.ts";
+import { type Content, ServiceAssembly } from "./service_assembly.ts";
+
+/** Services that wait and are named to people. */
+const WAITING_SHOWN_MAX = 100;
+
+export interface AdsSourceOptions {
+  readonly upstream: Upstream;
+  readonly mode: DiscoveryMode;
+  /** Who asks. */
+  readonly node: DiscoveryNode;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly log: Log;
+  /** Absent: nothing is kept on disk. */
+  readonly kept?: LastKnownGood;
+  /** See `AdsConnectionOptions`. */
+  readonly onSilentEnd?: () => void;
+  /** Ends what the upstream is made of. */
+  readonly onStopped?: () => void;
+}
+
+export class AdsSource implements Source {
+  readonly name = "discovery";
+  readonly #client: AdsClient<Content>;
+  readonly #connection: AdsConnection<Content>;
+  readonly #assembly = new ServiceAssembly();
+  readonly #refusals = new Map<ResourceKind, string>();
+  #sink: Sink | undefined;
+  #starting: Promise<void> | undefined;
+  #isSynced = false;
+  #recalledMs: number | undefined;
+  #isStopped = false;
+
+  constructor(private readonly options: AdsSourceOptions) {
+    const { mode, node, timers, random, upstream, onSilentEnd } = options;
+    this.#client = new AdsClient<Content>({
+      mode,
+      node,
+      timers,
+      read: readForProxy,
+      onChanged: (changes) => this.#change(changes),
+      onAnswered: (kind, _version, refusal) => this.#answered(kind, refusal),
+      onSettled: () => this.#settled(),
+    });
+    this.#connection = new AdsConnection({
+      client: this.#client,
+      upstream,
+      timers,
+      random,
+      onProblem: (problem, retryMs) =>
+        this.#sink?.failed(`Cannot follow discovery: ${problem}`, retryMs),
+      ...onSilentEnd === undefined ? {} : { onSilentEnd },
+    });
+  }
+
+  get status(): DiscoveryStatus {
+    const { node, mode, kept } = this.options;
+    const { state } = this.#connection;
+    const { waiting } = this.#assembly;
+    const { path, problem } = kept ?? {};
+    return {
+      node: node.id,
+      mode,
+      state: state.kind,
+      ...state.kind === "open" ? { server: state.server } : {},
+      ...state.kind === "waiting" ? { problem: state.problem } : {},
+      streams: this.#connection.opened,
+      kinds: this.#client.status,
+      waitingCount: waiting.size,
+      waiting: [...waiting].slice(0, WAITING_SHOWN_MAX).map((service) => ({
+        service,
+        for: this.#assembly.waitsFor(service)!,
+      })),
+      ...this.#recalledMs === undefined || this.#isSynced
+        ? {}
+        : { recalledFrom: new Date(this.#recalledMs).toISOString() },
+      ...path === undefined
+        ? {}
+        : { kept: { path, ...problem === undefined ? {} : { problem } } },
+    };
+  }
+
+  start(sink: Sink): void {
+    this.#sink = sink;
+    this.#client.want("cluster", true);
+    this.#client.want("listener", true);
+    this.#starting = this.#recall().then(() => {
+      if (!this.#isStopped) this.#connection.start();
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#starting;
+    await this.#connection.stop();
+    await this.options.kept?.close();
+    this.options.onStopped?.();
+  }
+
+  /**
+   * A new stream, on which the client sends what is here and the server what
+   * differs.
+   */
+  reconcile(): Promise<void> {
+    this.#connection.reconnect("all is compared again");
+    return Promise.resolve();
+  }
+
+  async #recall(): Promise<void> {
+    const { kept, log } = this.options;
+    const remembered = await kept?.load();
+    if (remembered === undefined || this.#isStopped) return;
+    const { savedMs, resources } = remembered;
+    if (this.#client.recall(resources) === 0) return;
+    this.#recalledMs = savedMs;
+    log.event("serving what discovery has said last, until a server answers", {
+      services: this.#assembly.whole.size,
+      from: new Date(savedMs).toISOString(),
+    });
+    this.#sink!.synced();
+  }
+
+  #change(changes: readonly AdsChange<Content>[]): void {
+    if (this.#isStopped) return;
+    for (const { kind, name, held } of changes) {
+      this.#assembly.change(kind, name, held?.content);
+    }
+    const settled = [...this.#assembly.take()];
+    const there = settled.flatMap(([key, whole]) =>
+      whole === undefined ? [] : [{ key, ...whole }]
+    );
+    const gone = settled.flatMap(([key, whole]) =>
+      whole === undefined ? key : []
+    );
+    const sink = this.#sink!;
+    sink.together(() => {
+      sink.remove({ services: gone, endpoints: gone });
+      sink.add({
+        services: there.map(({ service }) => service),
+        endpoints: there.map(({ key, endpoints }) => ({
+          service: key,
+          endpoints,
+        })),
+      });
+    });
+    this.options.kept?.changed(() => this.#held());
+  }
+
+  #answered(kind: ResourceKind, refusal: string | undefined): void {
+    if (refusal === undefined) return void this.#refusals.delete(kind);
+    // Once for each word: servers may say it again.
+    if (this.#refusals.get(kind) === refusal) return;
+    this.#refusals.set(kind, refusal);
+    this.#sink!.refused(`${refusal} (${kind} of discovery)`);
+  }
+
+  #settled(): void {
+    if (this.#isStopped) return;
+    this.#isSynced ||= this.#client.isSynced;
+    if (this.#isSynced) this.#sink!.synced();
+  }
+
+  #held(): readonly Recalled[] {
+    return RESOURCE_KINDS.flatMap((kind) =>
+      [...this.#client.held(kind).values()].map(({ name, version, value }) => ({
+        ...{ kind, name, version, value, typeUrl: TYPE_URLS[kind] },
+      }))
+    );
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * Where services would be served, without serving them.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../../platform/errors/internal_errors.ts";
+import { Catalog } from "../../catalog/catalog.ts";
+import { keyOf, type Protocol } from "../../catalog/model/model.ts";
+import type { Snapshot } from "../../catalog/snapshot.ts";
+import type { Source } from "../../catalog/model/source.ts";
+import type { ListenAddress } from "../../../net/listen/listeners.ts";
+import type { Log } from "../../../platform/log/log.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
+import { ReservedNumbers } from "../addresses/reserved_numbers.ts";
+import {
+  LocalAddressBook,
+  type LocalAddresses,
+} from "../addresses/local_address.ts";
+import type { LocalName } from "./local_names.ts";
+import { inOrderOfPlacing, portKey } from "../listeners/proxied_port.ts";
+
+/** What has to be known. */
+export interface PlanOptions {
+  readonly sources: readonly Source[];
+  readonly addresses: LocalAddresses;
+  /** Where they were; nothing is written. */
+  readonly addressFile?: { readonly numbers: ReservedNumbers };
+}
+
+/** Sources are given this long to say what there is. */
+export const PLAN_TIMEOUT_MS = 10_000;
+
+/** A source said nothing in time. */
+class PlanError extends Error {
+  override readonly name = "PlanError";
+}
+
+/**
+ * Asks the sources once, and finds the places as a proxy does that starts now.
+ *
+ * @throws {PlanError} When not every source has said what there is.
+ */
+export async function plannedNames(
+  { sources, addresses, addressFile }: PlanOptions,
+  log: Log,
+): Promise<readonly LocalName[]> {
+  const catalog = new Catalog({
+    sources,
+    log,
+    timers: systemTimers,
+    random: Math.random,
+  });
+  catalog.start();
+  try {
+    await orTooLate(catalog);
+    const kept = new ReservedNumbers(addressFile?.numbers.all);
+    return namesIn(catalog, new LocalAddressBook(addresses, kept));
+  } finally {
+    await catalog.stop();
+  }
+}
+
+function namesIn(
+  { snapshot }: Catalog,
+  book: LocalAddressBook,
+): readonly LocalName[] {
+  return plannedAddresses(snapshot, book).flatMap((
+    { service, name, address },
+  ) => address === undefined ? [] : [{ service, port: name, address }]);
+}
+
+/** One port of a service, and where it would be. */
+export interface PlannedAddress {
+  readonly key: string;
+  readonly service: string;
+  /** Of the port. */
+  readonly name: string;
+  readonly protocol: Protocol;
+  /** Absent: there is no room. */
+  readonly address: ListenAddress | undefined;
+}
+
+/** Every port, in the order of the catalog; who chooses first is as in a proxy. */
+export function plannedAddresses(
+  { services }: Pick<Snapshot, "services">,
+  book: LocalAddressBook,
+): readonly PlannedAddress[] {
+  const ports = [...services.values()].flatMap((service) =>
+    service.ports.map((servicePort) => ({
+      key: portKey(keyOf(service), servicePort.name),
+      service: keyOf(service),
+      servicePort,
+      isAnnounced: service.announced === true,
+    }))
+  );
+  for (const port of inOrderOfPlacing(ports)) book.place(port);
+  return ports.map((port) => {
+    const { name, protocol } = port.servicePort;
+    const { key, service } = port;
+    return { key, service, name, protocol, address: book.place(port) };
+  });
+}
+
+function orTooLate(catalog: Catalog): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = systemTimers.after(PLAN_TIMEOUT_MS, () => {
+      const missing = catalog.status
+        .filter(({ isSynced }) => !isSynced)
+        .map(({ name, problem = "no answer" }) => `${name}: ${problem}`);
+      reject(
+        new PlanError(
+          `Cannot list services: nothing is known after ` +
+            `${PLAN_TIMEOUT_MS / 1_000} s of ${missing.join("; ")}`,
+        ),
+      );
+    });
+    const synced = catalog.whenSynced().then(() => {
+      timer.cancel();
+      resolve();
+    });
+    unawaited("catalog", synced);
+  });
+}

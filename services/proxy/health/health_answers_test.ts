@@ -1,0 +1,260 @@
+/**
+ * What health checks make of answers: how many in a row it takes, and what is
+ * asked over HTTP, HTTPS and gRPC.
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { HealthCheck } from "../../catalog/model/model.ts";
+import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { denoStream } from "../../../net/stream/platform_stream.ts";
+import { Socket } from "../../../net/stream/socket.ts";
+import type { Stream } from "../../../net/stream/stream.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
+import { HealthService } from "../../../proto/grpc/health.ts";
+import { GrpcRouter } from "../../../proto/grpc/server.ts";
+import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
+import { unaryMethod } from "../../../proto/grpc/unary_method.ts";
+import { Connection } from "../../../proto/streams/connection.ts";
+import {
+  deadPort,
+  endpoints,
+  ProxyRig,
+  service,
+} from "../../../tests/support/rigs/proxy_rig.ts";
+import { TLS_ENGINES } from "../../../tests/support/rigs/tls_engines.ts";
+import { TlsServer } from "../../../tests/support/peers/tls_server.ts";
+import { until } from "../../../tests/support/watch/event_loop.ts";
+import { EJECTION_FAILURES } from "../balancer/ejection.ts";
+
+const KEY = "default/web";
+const TIMES = { intervalMs: 1_000, timeoutMs: 10_000 } as const;
+const HTTP = { ...TIMES, kind: "http", path: "/healthz" } as const;
+
+function serveAt(
+  rig: ProxyRig,
+  ports: readonly number[],
+  health: HealthCheck,
+) {
+  rig.sink.set({
+    services: [service("web", { policy: { health } })],
+    endpoints: [endpoints("web", ports)],
+  });
+  return rig.proxy.served.get(KEY)!.port;
+}
+
+/** Checks that wait for their time, which those do whose answer was looked at. */
+function nextChecks(rig: ProxyRig): number {
+  const { intervalMs } = TIMES;
+  return rig.timers.pendingMs
+    .filter((ms) => Math.abs(ms - intervalMs) <= intervalMs / 10).length;
+}
+
+/** A server over HTTP whose status is the test's, and what it is asked. */
+function answering(rig: ProxyRig, status: () => number) {
+  const requests: string[] = [];
+  const port = rig.serve(async (conn) => {
+    const buffer = new Uint8Array(4_096);
+    const count = await conn.read(buffer);
+    if (count !== null) {
+      requests.push(new TextDecoder().decode(buffer.subarray(0, count)));
+      const answer = `HTTP/1.1 ${status()} So\r\n\r\n`;
+      await conn.write(new TextEncoder().encode(answer));
+    }
+    conn.close();
+  });
+  return { port, requests };
+}
+
+Deno.test("it takes three bad answers to be ill and two good ones to be well", async () => {
+  await using rig = new ProxyRig();
+  let status = 200;
+  const server = answering(rig, () => status);
+  const { balancer } = serveAt(rig, [server.port], HTTP);
+  const [backend] = balancer.backends;
+  await until(() => backend!.health === "well");
+  const seen: string[] = [];
+  const next = async (answer: number) => {
+    status = answer;
+    const before = server.requests.length;
+    rig.timers.advance(2 * TIMES.intervalMs);
+    await until(() => server.requests.length > before && nextChecks(rig) > 0);
+    seen.push(backend!.health);
+  };
+  for (const answer of [503, 503, 200, 503, 503, 503, 200, 503, 200, 200]) {
+    await next(answer);
+  }
+  assertEquals(seen, [
+    ...["well", "well", "well", "well", "well", "ill"],
+    ...["ill", "ill", "ill", "well"],
+  ]);
+});
+
+Deno.test("a good check brings an ejected endpoint back at once", async () => {
+  await using rig = new ProxyRig();
+  const [one, two] = [rig.echo("1:"), rig.echo("2:")];
+  const port = serveAt(rig, [one, two], { ...TIMES, kind: "tcp" });
+  const [first, second] = [...port.balancer.backends];
+  await until(() => first!.health === "well" && second!.health === "well");
+  for (let count = 0; count < EJECTION_FAILURES; count++) {
+    port.balancer.failed(first!, "connection refused");
+  }
+  assert(port.balancer.ejectedForMs(first!) > 0);
+  rig.timers.advance(TIMES.intervalMs);
+  await until(() => port.balancer.ejectedForMs(first!) === 0);
+  assertEquals(rig.log.matching(/is back: its health check/).length, 1);
+});
+
+Deno.test("another port that answers all the time brings nobody back", async () => {
+  await using rig = new ProxyRig();
+  let status = 200;
+  const server = answering(rig, () => status);
+  const check = { ...HTTP, port: server.port, rise: 1, fall: 1 };
+  const port = serveAt(rig, [deadPort(), deadPort()], check);
+  const [backend, other] = [...port.balancer.backends];
+  const are = (health: string) =>
+    until(() => backend!.health === health && other!.health === health);
+  await are("well");
+  for (let count = 0; count < EJECTION_FAILURES; count++) {
+    port.balancer.failed(backend!, "connection refused");
+  }
+  const asked = server.requests.length;
+  rig.timers.advance(TIMES.intervalMs);
+  await until(() =>
+    server.requests.length === asked + 2 && nextChecks(rig) === 2
+  );
+  assert(port.balancer.ejectedForMs(backend!) > 0);
+  status = 503;
+  rig.timers.advance(TIMES.intervalMs);
+  await are("ill");
+  status = 200;
+  rig.timers.advance(TIMES.intervalMs);
+  await are("well");
+  assertEquals(port.balancer.ejectedForMs(backend!), 0, "it was silent too");
+});
+
+Deno.test("failures and time of an ejection are the service's to say", async () => {
+  await using rig = new ProxyRig();
+  rig.sink.set({
+    services: [
+      service("web", { policy: { ejection: { failures: 1, timeMs: 50 } } }),
+      service("never", { policy: { ejection: { failures: 0 } } }),
+    ],
+    endpoints: [endpoints("web", [1]), endpoints("never", [1])],
+  });
+  const { balancer } = rig.proxy.served.get(KEY)!.port;
+  const [backend] = balancer.backends;
+  assert(balancer.failed(backend!, "refused"));
+  assertEquals(balancer.ejectedForMs(backend!), 50);
+  const never = rig.proxy.served.get("default/never")!.port.balancer;
+  const [kept] = never.backends;
+  for (let count = 0; count < 9; count++) never.failed(kept!, "refused");
+  assertEquals(never.ejectedForMs(kept!), 0);
+});
+
+Deno.test("the status and the host are what the service says", async () => {
+  await using rig = new ProxyRig();
+  const server = answering(rig, () => 404);
+  const check = { ...HTTP, host: "web.example:81" };
+  const port = serveAt(rig, [server.port], {
+    ...check,
+    statuses: [{ first: 200, last: 299 }, { first: 404, last: 404 }],
+  });
+  const health = () => [...port.balancer.backends][0]!.health;
+  await until(() => health() === "well");
+  assertMatch(server.requests[0]!, /\r\nHost: web\.example:81\r\n/);
+  serveAt(rig, [server.port], {
+    ...check,
+    statuses: [{ first: 200, last: 299 }],
+  });
+  await until(() => health() === "ill");
+});
+
+Deno.test("over HTTPS it is asked by its name, and verified only if that is wanted", async () => {
+  await using rig = new ProxyRig();
+  const asked: string[] = [];
+  const answer = async (stream: Stream) => {
+    asked.push(stream.serverName);
+    const socket = new Socket(stream);
+    await socket.read(new Uint8Array(1_024));
+    await socket.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\n\r\n"));
+    await socket.closeWrite();
+    socket.close();
+  };
+  await using server = await TlsServer.open(
+    TLS_ENGINES[0]!,
+    (stream) => void answer(stream),
+    { clientCertificate: "none" },
+  );
+  const check = { ...HTTP, host: "web.example:443" } as const;
+  const port = serveAt(rig, [server.port], { ...check, tls: {} });
+  const health = () => [...port.balancer.backends][0]!;
+  await until(() => health().health === "well");
+  assertEquals(asked, ["web.example"]);
+  serveAt(rig, [server.port], { ...check, tls: { verify: true } });
+  await until(() => health().health === "ill");
+  assertMatch(health().lastError!, /^GET \/healthz was not answered: /);
+  assertEquals(asked.length, 1);
+});
+
+/** A gRPC server with the health service on it. */
+function grpcServer(
+  rig: ProxyRig,
+  { methods }: Pick<HealthService, "methods">,
+): number {
+  return rig.serve(async (conn) => {
+    const over = Promise.withResolvers<void>();
+    const router = new GrpcRouter({ methods, timers: systemTimers });
+    const connection = new Connection({
+      role: "server",
+      clock: systemTimers,
+      events: {
+        onStream: (stream) => router.accept(stream),
+        onClosed: () => over.resolve(),
+      },
+    });
+    connection.start();
+    driveHttp2(denoStream(conn), connection, systemTimers);
+    await over.promise;
+  });
+}
+
+Deno.test("over gRPC it is the service's serving status that counts", async () => {
+  await using rig = new ProxyRig();
+  const server = new HealthService();
+  server.setStatus("shop.Cart", "SERVING");
+  const at = grpcServer(rig, server);
+  const check = { ...TIMES, kind: "grpc", rise: 1, fall: 1 } as const;
+  const port = serveAt(rig, [at], { ...check, service: "shop.Cart" });
+  const backend = () => [...port.balancer.backends][0]!;
+  await until(() => backend().health === "well");
+  server.setStatus("shop.Cart", "NOT_SERVING");
+  rig.timers.advance(TIMES.intervalMs);
+  await until(() => backend().health === "ill");
+  assertMatch(backend().lastError!, /was answered NOT_SERVING/);
+  serveAt(rig, [at], { ...check, service: "shop.Till" });
+  await until(() => backend().health === "ill");
+  assertMatch(backend().lastError!, /was answered NOT_FOUND/);
+  const web = answering(rig, () => 200);
+  serveAt(rig, [web.port], { ...check, service: "" });
+  await until(() => backend().health === "ill");
+});
+
+Deno.test("what a gRPC server says of itself is no longer than a line", async () => {
+  await using rig = new ProxyRig();
+  const message = "\u202e\n" + "x".repeat(4_000);
+  const at = grpcServer(rig, {
+    methods: {
+      "/grpc.health.v1.Health/Check": unaryMethod(
+        () => Promise.reject(new GrpcError(StatusCode.UNAVAILABLE, message)),
+        { messageBytesMax: 1_024 },
+      ),
+    },
+  });
+  const check = { ...TIMES, kind: "grpc", service: "" } as const;
+  const port = serveAt(rig, [at], check);
+  const backend = () => [...port.balancer.backends][0]!;
+  await until(() => backend().health === "ill");
+  const { lastError = "" } = backend();
+  assertMatch(lastError, /^gRPC health .* UNAVAILABLE: \\u202e\\nxxx/);
+  assert(lastError.length < 300, lastError);
+});

@@ -1,0 +1,269 @@
+/**
+ * One port of one service: what is proxied, and what has to be known to do it.
+ *
+ * The seam of this folder. `proxy.ts` makes a {@linkcode ProxiedPort} for each
+ * port of each service and keeps it up to date; `service_listener.ts` decides
+ * where it listens; a {@linkcode PortProxy} (`tcp_proxy.ts`, `udp_sessions.ts`)
+ * serves clients. What a service says may change at any time, so it is
+ * asked for where it is needed and never copied.
+ *
+ * @module
+ */
+
+import type { DialReports } from "../../../platform/conduits/dial_reports.ts";
+import type { Families } from "../balancer/families.ts";
+import { PortTimes } from "./port_times.ts";
+import {
+  type Ejection,
+  keyOf,
+  type Protocol,
+  type Service,
+  type ServicePolicy,
+  type ServicePort,
+} from "../../catalog/model/model.ts";
+import type {
+  BoundListener,
+  ListenAddress,
+} from "../../../net/listen/listeners.ts";
+import type { Log } from "../../../platform/log/log.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+import type { Backend } from "../balancer/backend.ts";
+import { Balancer } from "../balancer/balancer.ts";
+import type { Random } from "../balancer/strategy.ts";
+import type { EndpointDialer } from "../endpoints/endpoint_dialer.ts";
+
+/** What a proxy takes from its machine, and what holds where a service is mute. */
+export interface ProxyContext {
+  /** Other processes serve the same ports. */
+  readonly isShared?: boolean;
+  readonly log: Log;
+  /** Who hears of dials and connections. */
+  readonly reports: DialReports;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly dialer: EndpointDialer;
+  /** Of this machine; absent: it has all. */
+  readonly families?: Pick<Families, "lacking">;
+  /** How long the first, second … try of a connection may take to connect. */
+  readonly dialTimeoutsMs: readonly number[];
+  /** After so long without a datagram a UDP session ends. */
+  readonly udpIdleMs: number;
+  /** How long connections may go on when their service is removed. */
+  readonly drainMs: number;
+  /** What holds for TCP connections and dials where a service is mute. */
+  readonly defaults: ConnectionDefaults;
+}
+
+/** See the fields of the same names in `ServicePolicy`. */
+export type ConnectionDefaults =
+  & Required<
+    Pick<
+      ServicePolicy,
+      | "onEndpointRemoved"
+      | "onEndpointDown"
+      | "endpointDrainMs"
+      | "idleTimeoutMs"
+      | "halfClosedTimeoutMs"
+      | "userTimeoutMs"
+    >
+  >
+  & { readonly ejection: Ejection };
+
+/** What it means for connections that their backend may get no new ones. */
+export type Leaving =
+  /** It goes away. */
+  | "removed"
+  /** It stays and does not answer. */
+  | "down"
+  /** All of the service goes; `drain` says how long it may take. */
+  | "service removed";
+
+/**
+ * A listener of a port. Closed, it accepts nothing more; connections go on, and
+ * UDP sessions through it end.
+ */
+export interface PortListener extends BoundListener {
+  /** Settles when the address is free; absent: when `close` returns. */
+  readonly finished?: Promise<void>;
+  /**
+   * Settles with the reason when nobody is heard there any more, although it was
+   * not closed; absent: that cannot be.
+   */
+  readonly broken?: Promise<string>;
+}
+
+/** Serves one proxied port over one protocol, on whatever listens for it. */
+export interface PortProxy {
+  /**
+   * Listens. Called again for another address, it does so there as well; what
+   * is open on an address does not depend on the listener of another one.
+   *
+   * @throws {ListenError}
+   */
+  open(at: ListenAddress): Promise<PortListener> | PortListener;
+  /** Connections or sessions, including those that still look for a backend. */
+  readonly load: number;
+  /** The service may want other things of what runs. */
+  updated?(): void;
+  /**
+   * Nothing new may go to these: sessions move, connections may go on as their
+   * service has it. Harmless when it is said again.
+   */
+  left(backends: readonly Backend[], why: Leaving): void;
+  /**
+   * The service is gone, and so are the listeners. What runs may go on for
+   * `drainMs`; 0 ends it now. Sessions end now: nobody could tell when they are
+   * over.
+   *
+   * @returns When nothing runs any more.
+   */
+  drain(drainMs: number): Promise<void>;
+}
+
+/** Makes the proxy of a port. */
+export type CreatePortProxy = (
+  port: ProxiedPort,
+  context: ProxyContext,
+) => PortProxy;
+
+/** What is counted of a port; bytes and connections are with its backends. */
+export interface PortCounts {
+  /** Clients that came. */
+  accepted: number;
+  /** Clients that were given up, because no backend could be had. */
+  refused: number;
+  /** Tries after a first one that failed. */
+  retries: number;
+  /** Backends that were left out after failures. */
+  ejections: number;
+  bytesFromClients: number;
+  bytesToClients: number;
+  /** TCP connections that were silent too long after one side had ended. */
+  endedHalfClosed: number;
+  /** TCP connections that were silent too long. */
+  endedIdle: number;
+  /** TCP connections that were reset because their backend went or was down. */
+  endedByEndpoint: number;
+  /** UDP sessions whose backend left them. */
+  moved: number;
+  /** UDP sessions whose backend refused datagrams. */
+  sessionsRefused: number;
+  /** Datagrams that one backend had refused and another one was sent. */
+  datagramsResent: number;
+  /** UDP sessions that made room for others, at the limit. */
+  crowdedOut: number;
+  /** Datagrams of clients that nobody was there for. */
+  datagramsDropped: number;
+}
+
+export class ProxiedPort {
+  /** `default/web`, or `default/web:http` where the port has a name. */
+  readonly key: string;
+  readonly service: string;
+  readonly name: string;
+  readonly balancer: Balancer;
+  readonly counts: PortCounts = {
+    accepted: 0,
+    refused: 0,
+    retries: 0,
+    ejections: 0,
+    bytesFromClients: 0,
+    bytesToClients: 0,
+    endedHalfClosed: 0,
+    endedIdle: 0,
+    endedByEndpoint: 0,
+    moved: 0,
+    sessionsRefused: 0,
+    datagramsResent: 0,
+    crowdedOut: 0,
+    datagramsDropped: 0,
+  };
+  /** What went wrong last, for people. */
+  lastError: string | undefined;
+  #times: PortTimes | undefined;
+  #service: Service;
+  #port: ServicePort;
+
+  constructor(
+    service: Service,
+    port: ServicePort,
+    { timers, random, families, isShared }: Pick<
+      ProxyContext,
+      "timers" | "random" | "families" | "isShared"
+    >,
+  ) {
+    this.service = keyOf(service);
+    this.name = port.name;
+    this.key = portKey(this.service, port.name);
+    this.balancer = new Balancer({
+      ...(isShared === undefined ? {} : { isShared }),
+      clock: timers,
+      random,
+      ...(families === undefined ? {} : { families }),
+    });
+    this.#service = service;
+    this.#port = port;
+  }
+
+  get protocol(): Protocol {
+    return this.#port.protocol;
+  }
+
+  get namespace(): string {
+    return this.#service.namespace;
+  }
+
+  /** To add to: thousands of ports are never used. */
+  get times(): PortTimes {
+    return this.#times ??= new PortTimes();
+  }
+
+  /** To look at; absent: it has no connections yet. */
+  get timesSeen(): PortTimes | undefined {
+    return this.#times;
+  }
+
+  get policy(): ServicePolicy {
+    return this.#service.policy;
+  }
+
+  get servicePort(): ServicePort {
+    return this.#port;
+  }
+
+  /** See `Service.announced`. */
+  get isAnnounced(): boolean {
+    return this.#service.announced === true;
+  }
+
+  /** Among the service's ports, as its source has them. */
+  get position(): number {
+    return this.#service.ports.indexOf(this.#port);
+  }
+
+  /** The catalog has it otherwise now. */
+  update(service: Service, port: ServicePort): void {
+    this.#service = service;
+    this.#port = port;
+  }
+}
+
+/** What a port of a service is called. */
+export function portKey(service: string, portName: string): string {
+  return portName === "" ? service : `${service}:${portName}`;
+}
+
+/**
+ * Who insists on an address chooses before those that take any, and what agents
+ * announce comes behind what people have configured; the rest by name, so that
+ * places are the same whatever order services come in.
+ */
+export function inOrderOfPlacing<
+  T extends Pick<ProxiedPort, "key" | "servicePort" | "isAnnounced">,
+>(ports: readonly T[]): T[] {
+  const rank = ({ servicePort, isAnnounced }: T) =>
+    (isAnnounced ? 2 : 0) + (servicePort.listen === undefined ? 1 : 0);
+  return [...ports].sort((one, other) =>
+    rank(one) - rank(other) || (one.key < other.key ? -1 : 1)
+  );
+}

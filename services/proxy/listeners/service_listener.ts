@@ -1,0 +1,210 @@
+/**
+ * Where one proxied port is listened on, kept as it is wanted: another address
+ * is opened before the present one is closed, one that somebody else has is
+ * tried until it is free, and one whose socket fails is opened again.
+ *
+ * It knows addresses and nothing of what is served there.
+ *
+ * @module
+ */
+
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+  unawaited,
+} from "../../../platform/errors/internal_errors.ts";
+import type { Protocol } from "../../catalog/model/model.ts";
+import { ListenError } from "../../../net/bind/listen_error.ts";
+import type { ListenAddress } from "../../../net/listen/listeners.ts";
+import type { Log } from "../../../platform/log/log.ts";
+import { Backoff } from "../../../proto/sync/backoff.ts";
+import type { Timer, Timers } from "../../../proto/sync/clock.ts";
+import type { OwnAddresses } from "./own_addresses.ts";
+import type { PortListener } from "./proxied_port.ts";
+
+/** Longest wait before an address that could not be had is tried again. */
+export const BIND_RETRY_MS_MAX = 10_000;
+
+/** What a listener takes from outside. */
+export interface ServiceListenerOptions {
+  /** What is listened for: `default/web:http`. */
+  readonly name: string;
+  readonly protocol: Protocol;
+  /** One for all that may want the same addresses. */
+  readonly own: OwnAddresses;
+  readonly log: Log;
+  readonly timers: Timers;
+  readonly random: () => number;
+  /** @throws {ListenError} */
+  open(at: ListenAddress): Promise<PortListener> | PortListener;
+}
+
+export class ServiceListener {
+  readonly #backoff: Backoff;
+  #wanted: ListenAddress | undefined;
+  #opened:
+    | { readonly at: ListenAddress; readonly listener: PortListener }
+    | undefined;
+  #problem: string | undefined;
+  #retry: Timer | undefined;
+  #openedAtMs = 0;
+  /** Tells an attempt that was overtaken by another one. */
+  #attempt = 0;
+
+  constructor(private readonly options: ServiceListenerOptions) {
+    this.#backoff = new Backoff({
+      capMs: BIND_RETRY_MS_MAX,
+      random: options.random,
+    });
+  }
+
+  /** `host:port` as bound; absent while there is none. */
+  get address(): string | undefined {
+    return this.#opened?.listener.address;
+  }
+
+  /** What was bound; its port is the real one, also when any was wanted. */
+  get bound(): ListenAddress | undefined {
+    return this.#opened === undefined ? undefined : {
+      hostname: this.#opened.at.hostname,
+      port: this.#opened.listener.port,
+    };
+  }
+
+  /** Why it does not listen where it is wanted. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** From now on there. The present address stays in use until that is open. */
+  want(at: ListenAddress): void {
+    if (this.#wanted !== undefined && isSame(this.#wanted, at)) return;
+    this.#wanted = at;
+    this.#backoff.reset();
+    this.#try();
+  }
+
+  /** Another one of ours is to have the present address; `want` comes next. */
+  yield(): void {
+    this.#wanted = undefined;
+    this.#closeOpened();
+  }
+
+  /** Another process has our addresses: nothing is opened any more. */
+  retire(): void {
+    this.#attempt++;
+    this.#retry?.cancel();
+  }
+
+  /** Whether it is still to be seen if it can listen where it is wanted. */
+  get isOpening(): boolean {
+    return this.#wanted !== undefined && this.#opened === undefined &&
+      this.#problem === undefined;
+  }
+
+  /** Not anywhere any more. */
+  close(): void {
+    this.#attempt++;
+    this.#retry?.cancel();
+    this.#wanted = undefined;
+    this.#closeOpened();
+  }
+
+  #closeOpened(): void {
+    if (this.#opened === undefined) return;
+    const { at, listener } = this.#opened;
+    this.#opened = undefined;
+    const { own, protocol } = this.options;
+    own.close(protocol, at, listener);
+  }
+
+  #try(): void {
+    this.#retry?.cancel();
+    const at = this.#wanted!;
+    const attempt = ++this.#attempt;
+    if (this.#opened !== undefined && isSame(this.#opened.at, at)) {
+      this.#problem = undefined;
+      return;
+    }
+    const { own, protocol } = this.options;
+    const free = own.whenFree(protocol, at);
+    if (free !== undefined) {
+      const next = free.then(() => {
+        if (attempt === this.#attempt) this.#try();
+      });
+      return unawaited("proxy", next);
+    }
+    let opening: Promise<PortListener> | PortListener;
+    try {
+      opening = this.options.open(at);
+    } catch (error) {
+      return this.#onFailure(error);
+    }
+    // What is open at once is said at once.
+    if (!(opening instanceof Promise)) return this.#onOpen(at, opening);
+    const opened = opening.then((listener) => {
+      if (attempt === this.#attempt) this.#onOpen(at, listener);
+      else listener.close();
+    }, (error) => {
+      if (attempt === this.#attempt) this.#onFailure(error);
+    });
+    unawaited("proxy", opened);
+  }
+
+  #onOpen(at: ListenAddress, listener: PortListener): void {
+    const { log, name, own, protocol } = this.options;
+    this.#closeOpened();
+    this.#opened = { at, listener };
+    this.#openedAtMs = this.options.timers.now();
+    const broken = listener.broken
+      ?.then((why) => this.#onBroken(listener, why));
+    if (broken !== undefined) unawaited("proxy", broken);
+    // Any free port: no other service has asked for it.
+    if (at.port !== 0) own.opened(protocol, at, name);
+    this.#problem = undefined;
+    log.event(`${name} is served on ${listener.address}`);
+  }
+
+  /** It is opened again; soon only if it was well for long enough. */
+  #onBroken(listener: PortListener, why: string): void {
+    if (this.#opened?.listener !== listener) return;
+    const { log, name, timers } = this.options;
+    const problem = `${listener.address} is heard no more: ${why}`;
+    log.warn(`${name}: ${problem}; opening it again`, { code: "TUN904" });
+    this.#closeOpened();
+    if (this.#wanted === undefined) return;
+    this.#attempt++;
+    this.#problem = problem;
+    const livedMs = timers.now() - this.#openedAtMs;
+    if (livedMs > BIND_RETRY_MS_MAX) this.#backoff.reset();
+    this.#retry?.cancel();
+    this.#retry = timers.after(this.#backoff.nextMs(), () => this.#try());
+  }
+
+  #onFailure(error: unknown): void {
+    const isForeseen = error instanceof ListenError;
+    if (!isForeseen) reportInternalError("proxy", error);
+    const { log, name, own, protocol, timers } = this.options;
+    const holder = own.holderOf(protocol, this.#wanted!);
+    const problem = !isForeseen
+      ? `Cannot listen: ${INTERNAL_ERROR}`
+      : holder === undefined
+      ? error.message
+      : `Cannot listen on ${error.address}: ${holder} is served there`;
+    // Said once and not at each try.
+    if (problem !== this.#problem) {
+      const meanwhile = this.#opened === undefined
+        ? ""
+        : `, and serving on ${this.#opened.listener.address} until then`;
+      log.warn(`${name}: ${problem}; trying again${meanwhile}`, {
+        code: "TUN904",
+      });
+    }
+    this.#problem = problem;
+    this.#retry = timers.after(this.#backoff.nextMs(), () => this.#try());
+  }
+}
+
+function isSame(one: ListenAddress, other: ListenAddress): boolean {
+  return one.hostname === other.hostname && one.port === other.port;
+}

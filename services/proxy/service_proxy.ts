@@ -1,0 +1,280 @@
+/**
+ * A service proxy put together: sources, catalog, the route into the tunnel, the
+ * proxy, and what it counts. A node's own process has one, and an agent may.
+ *
+ * @module
+ */
+
+import { proxyParts, servicesAnswer } from "./status/services_answer.ts";
+import { DialReports } from "../../platform/conduits/dial_reports.ts";
+import { ConnectionLog } from "../../platform/log/connection_log.ts";
+import type { RecentEvents } from "../../platform/log/recent_events.ts";
+import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { Catalog } from "../catalog/catalog.ts";
+import { registerCatalogMetrics } from "../catalog/catalog_metrics.ts";
+import type { Balance } from "../catalog/model/model.ts";
+import type { Source } from "../catalog/model/source.ts";
+import type { TunnelRoute } from "../../client/tunnel_route.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
+import { jsonAnswer } from "../../net/admin/http_endpoints.ts";
+import type { HandoverFields } from "../../net/handover/packet_socket.ts";
+import type { ListenAddress } from "../../net/listen/listeners.ts";
+import type { AccessRecorder } from "../../platform/log/connection_log.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import {
+  type DiscoveryFollower,
+  registerDiscoveryClientMetrics,
+} from "./ads/discovery_client_metrics.ts";
+import { dnsService } from "./dns/dns_service.ts";
+import { Families } from "./balancer/families.ts";
+import type { AddressFile } from "./addresses/address_file.ts";
+import type { LocalAddresses } from "./addresses/local_address.ts";
+import type { ConnectionDefaults } from "./listeners/proxied_port.ts";
+import type { ServiceListener } from "./listeners/service_listener.ts";
+import { Proxy } from "./ports/proxy.ts";
+import { registerProxyHistograms } from "./status/proxy_histograms.ts";
+import { registerProxyMetrics } from "./status/proxy_metrics.ts";
+import { portStatuses, proxyOverview } from "./status/proxy_status.ts";
+import { MachineDialer } from "./endpoints/endpoint_dialer.ts";
+
+/** What a service proxy is made of. */
+export interface ServiceProxyOptions {
+  /** The first that has a service owns it; names are unique. */
+  readonly sources: readonly Source[];
+  /** The one of them that follows a discovery server, if one does. */
+  readonly discovery?: DiscoveryFollower;
+  readonly addresses: LocalAddresses;
+  /** Keeps them over a restart; absent: nothing does. */
+  readonly addressFile?: AddressFile;
+  /** Other processes serve the same ports. */
+  readonly isShared?: boolean;
+  /** Where a service says nothing. */
+  readonly balance: Balance;
+  /** Where this machine is; absent: no endpoint is near. */
+  readonly zone?: string;
+  /** Its name as a node; absent: nobody knows. */
+  readonly node?: string;
+  /** To endpoints behind agents; absent: they cannot be reached. */
+  readonly route?: TunnelRoute;
+  /** See `MachineDialerOptions`. */
+  readonly earlyData?: boolean;
+  /** Of the first, second … try of a connection; at least one. */
+  readonly dialTimeoutsMs: readonly number[];
+  /** After so long without a datagram a UDP session ends. */
+  readonly udpIdleMs: number;
+  /** How long connections may go on when their service is removed. */
+  readonly drainMs: number;
+  /** What holds for connections and dials where a service is mute. */
+  readonly defaults: ConnectionDefaults;
+  /** Where it is answered over DNS where services are; absent: nowhere. */
+  readonly dns?: ListenAddress;
+}
+
+/** What it takes from the process. */
+export interface ProxyTools {
+  readonly log: Log;
+  readonly metrics: MetricRegistry;
+  /** Absent: there is no access log. */
+  readonly access?: AccessRecorder | undefined;
+  /** What people are told has happened. */
+  readonly events: RecentEvents;
+  /** Of the program that it is a part of; absent: it has its own. */
+  readonly conduits?: LiveConduits;
+}
+
+export class ServiceProxy {
+  readonly #catalog: Catalog;
+  readonly #proxy: Proxy;
+  readonly #sources: readonly Source[];
+  readonly #closeDialer: () => void;
+  readonly #dns:
+    | { readonly at: ListenAddress; readonly listener: ServiceListener }
+    | undefined;
+  readonly #addressFile: AddressFile | undefined;
+  readonly #discovery: DiscoveryFollower | undefined;
+  /** Connections that are open now. */
+  readonly conduits: LiveConduits;
+  #catalogStopped: Promise<void> | undefined;
+
+  constructor(
+    options: ServiceProxyOptions,
+    { log, metrics, access, conduits, events }: ProxyTools,
+  ) {
+    this.conduits = conduits ?? new LiveConduits(systemTimers);
+    const { sources, route, zone, node, discovery } = options;
+    const dialer = route === undefined ? undefined : openDialer(route);
+    this.#closeDialer = () => dialer?.close();
+    this.#sources = sources;
+    this.#addressFile = options.addressFile;
+    this.#catalog = new Catalog({
+      sources,
+      log,
+      timers: systemTimers,
+      random: Math.random,
+    });
+    this.#proxy = new Proxy({
+      catalog: this.#catalog,
+      context: {
+        log,
+        timers: systemTimers,
+        reports: new DialReports({
+          conduits: this.conduits,
+          log: new ConnectionLog(log, systemTimers, access),
+          failed: ({ message }, { service }) =>
+            events.note("dial-failed", `${service}: ${message}`),
+        }),
+        random: Math.random,
+        families: new Families(systemTimers),
+        dialer: new MachineDialer({
+          ...(dialer === undefined ? {} : { tunnel: dialer }),
+          earlyData: options.earlyData,
+        }),
+        dialTimeoutsMs: options.dialTimeoutsMs,
+        udpIdleMs: options.udpIdleMs,
+        drainMs: options.drainMs,
+        defaults: options.defaults,
+        isShared: options.isShared === true,
+      },
+      addresses: options.addresses,
+      ...(options.addressFile === undefined
+        ? {}
+        : { numbers: options.addressFile.numbers }),
+      balance: options.balance,
+      ...(zone === undefined ? {} : { zone }),
+      ...(node === undefined ? {} : { node }),
+    });
+    registerCatalogMetrics(metrics, this.#catalog);
+    registerProxyMetrics(metrics, this.#proxy);
+    registerProxyHistograms(metrics, this.#proxy);
+    this.#discovery = discovery;
+    if (discovery !== undefined) {
+      registerDiscoveryClientMetrics(metrics, discovery);
+    }
+    this.#dns = options.dns && {
+      at: options.dns,
+      listener: dnsService(this.#proxy, { log, metrics }),
+    };
+  }
+
+  /**
+   * Why it does not serve everything yet. Ports that cannot be had do not count:
+   * they may be so for ever, and all others are served ({@linkcode notes}).
+   */
+  get problem(): string | undefined {
+    const waiting = this.#catalog.status.filter(({ isSynced }) => !isSynced);
+    if (waiting.length === 0) return this.openingProblem;
+    const names = waiting.map(({ name, problem }) =>
+      problem === undefined ? name : `${name} (${problem})`
+    );
+    return `nothing is known yet of ${names.join(", ")}`;
+  }
+
+  /** What somebody should look at although the proxy is ready. */
+  get notes(): readonly string[] {
+    const dns = this.#dns?.listener.problem;
+    return [
+      ...this.#proxy.problems,
+      ...dns === undefined ? [] : [`DNS: ${dns}`],
+    ];
+  }
+
+  /** TCP connections, of services that are gone, too. */
+  get connections(): number {
+    let connections = this.#proxy.drainingLoad;
+    for (const { protocol, proxy } of this.#proxy.served.values()) {
+      if (protocol === "tcp") connections += proxy.load;
+    }
+    return connections;
+  }
+
+  /** Connections and sessions, of services that are gone, too. */
+  get load(): number {
+    let load = this.#proxy.drainingLoad;
+    for (const { proxy } of this.#proxy.served.values()) load += proxy.load;
+    return load;
+  }
+
+  /** `/debug/proxy`: all of it, or `?service=namespace/name`. */
+  answer(url: URL): Response {
+    const service = url.searchParams.get("service") ?? undefined;
+    return jsonAnswer({
+      ...proxyOverview(this.#proxy),
+      ports: portStatuses(this.#proxy, service),
+      ...this.#discovery === undefined
+        ? {}
+        : { discovery: this.#discovery.status },
+    });
+  }
+
+  /** Its part of `/v1/status`. */
+  get parts(): ReturnType<typeof proxyParts> {
+    return proxyParts(this.#proxy, this.#discovery?.status);
+  }
+
+  /** `/v1/services`. */
+  get services(): ReturnType<typeof servicesAnswer> {
+    return servicesAnswer(this.#proxy);
+  }
+
+  start(): void {
+    this.#proxy.start();
+    this.#catalog.start();
+    this.#dns?.listener.want(this.#dns.at);
+  }
+
+  /** Reads all sources again. */
+  reload(): void {
+    for (const source of this.#sources) {
+      unawaited("catalog", source.reconcile());
+    }
+  }
+
+  /** See `Replaceable.memory`. */
+  get memory(): Iterable<HandoverFields> {
+    return this.#proxy.memory();
+  }
+
+  recall(part: HandoverFields): void {
+    this.#proxy.recall(part);
+  }
+
+  /** The process that had its ports is gone: UDP ports are free for the next. */
+  successorEnded(): void {
+    this.#dns?.listener.close();
+    this.#proxy.closeDatagrams();
+  }
+
+  /** Another process has its ports: what runs goes on, and nothing changes. */
+  retire(): void {
+    this.#proxy.retire();
+    this.#dns?.listener.retire();
+    this.#catalogStopped ??= this.#catalog.stop();
+  }
+
+  /** Ports that are not open yet, although all is known. */
+  get openingProblem(): string | undefined {
+    const opening = [...this.#proxy.opening];
+    if (this.#dns?.listener.isOpening) opening.push("DNS");
+    if (opening.length === 0) return undefined;
+    const [first, ...others] = opening;
+    const more = others.length === 0 ? "" : ` and ${others.length} more`;
+    return `not open yet: ${first}${more}`;
+  }
+
+  /**
+   * Serves nobody new. Called again, what runs may have less time.
+   *
+   * @param drainMs How long what runs may go on.
+   */
+  async stop(drainMs: number): Promise<void> {
+    this.#catalogStopped ??= this.#catalog.stop();
+    this.#dns?.listener.close();
+    await Promise.all([this.#proxy.stop(drainMs), this.#catalogStopped]);
+    await this.#addressFile?.close();
+    this.conduits.stop();
+    this.#closeDialer();
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * What a proxy would be told, and what is wrong with it, without serving
+ * anything: each source is read once.
+ *
+ * It refuses to know whether anybody answers at an endpoint, and whether a port
+ * is free on this machine.
+ *
+ * @module
+ */
+
+import { type Outcome, SourceEntries } from "../catalog/changes.ts";
+import { nextSnapshot } from "../catalog/mux.ts";
+import {
+  EMPTY_SNAPSHOT,
+  type Snapshot,
+  targetsOf,
+} from "../catalog/snapshot.ts";
+import {
+  type CatalogPart,
+  type PartKeys,
+  type Sink,
+  type Source,
+  SourceUnusableError,
+} from "../catalog/model/source.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { ReservedNumbers } from "./addresses/reserved_numbers.ts";
+import { LocalAddressBook } from "./addresses/local_address.ts";
+import {
+  PLAN_TIMEOUT_MS,
+  type PlannedAddress,
+  plannedAddresses,
+  type PlanOptions,
+} from "./dns/planned_names.ts";
+
+/** Of one source, or of all together: more tell nobody anything. */
+export const PROBLEMS_MAX = 100;
+
+/** What one source has said. */
+export interface CheckedSource {
+  readonly name: string;
+  readonly services: number;
+  readonly endpoints: number;
+}
+
+export interface SourceReport {
+  readonly sources: readonly CheckedSource[];
+  /** What has to be mended, one line each. */
+  readonly problems: readonly string[];
+  /** What may be meant so. */
+  readonly notes: readonly string[];
+}
+
+/** Reads every source once; those that are away have ten seconds. */
+export async function checkSources(
+  { sources, addresses, addressFile }: PlanOptions,
+  timers: Timers,
+): Promise<SourceReport> {
+  const sinks = await Promise.all(
+    sources.map((source) => readOnce(source, timers)),
+  );
+  const entries = sinks.map((sink) => sink.entries);
+  const keys = entries.flatMap(({ services, endpoints }) => [
+    ...services.keys(),
+    ...endpoints.keys(),
+  ]);
+  const snapshot = nextSnapshot(EMPTY_SNAPSHOT, entries, new Set(keys));
+  const book = new LocalAddressBook(
+    addresses,
+    new ReservedNumbers(addressFile?.numbers.all),
+  );
+  const places = plannedAddresses(snapshot, book);
+  return {
+    sources: sinks.map(({ name, entries: { services, endpointCount } }) => ({
+      name,
+      services: services.size,
+      endpoints: endpointCount,
+    })),
+    problems: [
+      ...sinks.flatMap(({ name, problems }) =>
+        shortened(problems).map((problem) => `${name}: ${problem}`)
+      ),
+      ...shortened(placeProblems(places)),
+    ],
+    notes: shortened(emptyNotes(snapshot, places)),
+  };
+}
+
+/** Two that want one place; who has it is who chooses first. */
+function placeProblems(places: readonly PlannedAddress[]): readonly string[] {
+  const problems: string[] = [];
+  const holders = new Map<string, string>();
+  for (const { key, protocol, address } of places) {
+    if (address === undefined) {
+      problems.push(`${key} is served nowhere: all places are taken`);
+      continue;
+    }
+    const place = `${hostPort(address.hostname, address.port)} (${protocol})`;
+    const holder = holders.get(place);
+    if (holder === undefined) holders.set(place, key);
+    else problems.push(`${holder} and ${key} both want ${place}`);
+  }
+  return problems;
+}
+
+function emptyNotes(
+  snapshot: Snapshot,
+  places: readonly PlannedAddress[],
+): readonly string[] {
+  const lonely = [...snapshot.endpoints.keys()]
+    .filter((key) => !snapshot.services.has(key))
+    .map((key) => `${key} has endpoints, and there is no such service`);
+  const empty = places
+    .filter(({ service, name }) =>
+      targetsOf(snapshot, service, name).length === 0
+    )
+    .map(({ key }) => `${key} has no endpoint`);
+  return [...lonely, ...empty];
+}
+
+function shortened(lines: readonly string[]): readonly string[] {
+  const more = lines.length - PROBLEMS_MAX;
+  return more > 0
+    ? [...lines.slice(0, PROBLEMS_MAX), `and ${more} more like these`]
+    : lines;
+}
+
+async function readOnce(source: Source, timers: Timers): Promise<OneReading> {
+  const sink = new OneReading(source.name);
+  try {
+    await source.prepare?.();
+  } catch (error) {
+    if (!(error instanceof SourceUnusableError)) throw error;
+    sink.failed(error.message);
+    return sink;
+  }
+  const timer = timers.after(
+    PLAN_TIMEOUT_MS,
+    () => sink.failed(`no answer in ${PLAN_TIMEOUT_MS / 1_000} s`),
+  );
+  source.start(sink);
+  await sink.over;
+  timer.cancel();
+  await source.stop();
+  return sink;
+}
+
+/** Takes what a source says until it has said all, or cannot. */
+class OneReading implements Sink {
+  readonly entries = new SourceEntries();
+  readonly problems: string[] = [];
+  readonly #over = Promise.withResolvers<void>();
+  #isOver = false;
+
+  constructor(readonly name: string) {}
+
+  get over(): Promise<void> {
+    return this.#over.promise;
+  }
+
+  set(part: CatalogPart): void {
+    this.#take(this.entries.set(part));
+  }
+
+  add(part: CatalogPart): void {
+    this.#take(this.entries.add(part));
+  }
+
+  remove(keys: PartKeys): void {
+    this.#take(this.entries.remove(keys));
+  }
+
+  repair(part: CatalogPart): void {
+    this.set(part);
+  }
+
+  together(act: () => void): void {
+    act();
+  }
+
+  refused(problem: string): void {
+    if (!this.#isOver) this.problems.push(problem);
+  }
+
+  synced(): void {
+    this.#isOver = true;
+    this.#over.resolve();
+  }
+
+  failed(problem: string): void {
+    this.refused(problem);
+    this.synced();
+  }
+
+  #take({ refused }: Outcome): void {
+    for (const problem of refused) this.refused(problem);
+  }
+}

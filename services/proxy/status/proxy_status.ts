@@ -1,0 +1,238 @@
+/**
+ * What a proxy tells about itself: `/debug/proxy`, and what `tunnel services` and
+ * `tunnel endpoints` make of it. Plain data that survives JSON.
+ *
+ * @module
+ */
+
+import type { SourceStatus } from "../../catalog/source_input.ts";
+import type {
+  Balance,
+  Endpoint,
+  Protocol,
+  Via,
+} from "../../catalog/model/model.ts";
+import type { Backend } from "../balancer/backend.ts";
+import type { Balancer } from "../balancer/balancer.ts";
+import type { DiscoveryStatus } from "../ads/discovery_status.ts";
+import type { Proxy, ServedPort } from "../ports/proxy.ts";
+
+export interface ProxyStatus {
+  /** Counts changes of the catalog. */
+  readonly version: number;
+  readonly isSynced: boolean;
+  readonly sources: readonly SourceStatus[];
+  /** Of the discovery server that is followed; absent: none is. */
+  readonly discovery?: DiscoveryStatus;
+  /** By service, then as its source has them. */
+  readonly ports: readonly PortStatus[];
+  /** Connections of services that are gone. */
+  readonly draining: number;
+}
+
+/** One port of a service. */
+export interface PortStatus {
+  /** `namespace/name`. */
+  readonly service: string;
+  /** Empty for the only one. */
+  readonly port: string;
+  readonly protocol: Protocol;
+  /** The service's own. */
+  readonly number: number;
+  /** `host:port`; absent: nowhere, see `problem`. */
+  readonly listening?: string;
+  /** Who has the address that its name makes; absent: it has it itself. */
+  readonly displacedBy?: string;
+  /** Why it is not served, or not where it should be. */
+  readonly problem?: string;
+  /** Which source describes it, and whose endpoints it has. */
+  readonly source?: string;
+  readonly endpointsSource?: string;
+  readonly balance: Balance;
+  readonly affinity: "none" | "client-ip";
+  /** Absent: none is remembered, the address alone decides. */
+  readonly affinityClients?: number;
+  readonly open: number;
+  readonly accepted: number;
+  readonly refused: number;
+  readonly retries: number;
+  readonly ejections: number;
+  readonly bytesFromClients: number;
+  readonly bytesToClients: number;
+  readonly endedHalfClosed: number;
+  readonly endedIdle: number;
+  readonly endedByEndpoint: number;
+  readonly moved: number;
+  readonly sessionsRefused: number;
+  readonly datagramsResent: number;
+  readonly crowdedOut: number;
+  readonly datagramsDropped: number;
+  readonly lastError?: string;
+  readonly endpoints: readonly EndpointStatus[];
+}
+
+/** Whether an endpoint gets new connections, and why not. */
+export type EndpointUse =
+  | "in use"
+  /**
+   * Others are better: it goes away while they are ready, or is of a family of
+   * addresses that this machine has not.
+   */
+  | "spared"
+  /** The catalog says so. */
+  | "unready"
+  | "terminating"
+  /** Dials failed. */
+  | "ejected"
+  /** The health check failed. */
+  | "ill";
+
+/** One endpoint of a port. */
+export interface EndpointStatus {
+  /** `host:port`. */
+  readonly address: string;
+  readonly use: EndpointUse;
+  /** Of all but `in use`: one sentence. */
+  readonly why?: string;
+  readonly state: Endpoint["state"];
+  /** `direct`, `agent`, `agent host=n1`. */
+  readonly via: string;
+  readonly node?: string;
+  readonly zone?: string;
+  readonly weight: number;
+  readonly open: number;
+  readonly total: number;
+  readonly failures: number;
+  readonly bytesSent: number;
+  readonly bytesReceived: number;
+  readonly lastError?: string;
+}
+
+/** All but its ports. */
+export function proxyOverview(proxy: Proxy): Omit<ProxyStatus, "ports"> {
+  const { catalog } = proxy;
+  return {
+    version: catalog.snapshot.version,
+    isSynced: catalog.isSynced,
+    sources: catalog.status,
+    draining: proxy.drainingLoad,
+  };
+}
+
+/**
+ * Each as it is when it is asked for: there may be thousands.
+ *
+ * @param service Of this one alone: `namespace/name`.
+ */
+export function* portStatuses(
+  proxy: Proxy,
+  service?: string,
+): Iterable<PortStatus> {
+  const served = [...proxy.served.values()]
+    .filter(({ port }) => service === undefined || port.service === service);
+  for (const one of served.sort(byService)) yield portStatus(one, proxy);
+}
+
+function portStatus(served: ServedPort, of: Proxy): PortStatus {
+  const { port, protocol, listener, proxy } = served;
+  const { balancer, counts, lastError } = port;
+  const problem = served.problem ?? listener.problem;
+  const listening = listener.address;
+  const { affinityClients } = balancer;
+  const origin = of.catalog.originOf(port.service);
+  const displacedBy = of.displacedBy(port);
+  return {
+    service: port.service,
+    port: port.name,
+    protocol,
+    number: port.servicePort.port,
+    ...(listening === undefined ? {} : { listening }),
+    ...(displacedBy === undefined ? {} : { displacedBy }),
+    ...(problem === undefined ? {} : { problem }),
+    ...(origin === undefined ? {} : { source: origin.service }),
+    ...(origin?.endpoints === undefined
+      ? {}
+      : { endpointsSource: origin.endpoints }),
+    balance: balancer.policy.balance,
+    affinity: balancer.policy.affinity.kind,
+    ...(affinityClients === undefined ? {} : { affinityClients }),
+    open: proxy.load,
+    ...counts,
+    ...(lastError === undefined ? {} : { lastError }),
+    endpoints: [...balancer.backends]
+      .map((backend) => endpointStatus(backend, balancer)),
+  };
+}
+
+function endpointStatus(
+  backend: Backend,
+  balancer: Pick<Balancer, "ejectedForMs" | "isBeyond">,
+): EndpointStatus {
+  const { endpoint } = backend.target;
+  const { state, node, zone, weight, via } = endpoint;
+  const { lastError } = backend;
+  return {
+    address: backend.key,
+    ...useOf(backend, balancer),
+    state,
+    via: viaText(via),
+    ...(node === undefined ? {} : { node }),
+    ...(zone === undefined ? {} : { zone }),
+    weight,
+    open: backend.connections,
+    total: backend.connectionsTotal,
+    failures: backend.failuresTotal,
+    bytesSent: backend.bytesSent,
+    bytesReceived: backend.bytesReceived,
+    ...(lastError === undefined ? {} : { lastError }),
+  };
+}
+
+function useOf(
+  backend: Backend,
+  balancer: Pick<Balancer, "ejectedForMs" | "isBeyond">,
+): Pick<EndpointStatus, "use" | "why"> {
+  const { isUsable, health, failures, lastError } = backend;
+  const { state } = backend.target.endpoint;
+  if (!isUsable) {
+    if (state === "serving") {
+      return { use: "spared", why: "it goes away, and others are ready" };
+    }
+    return state === "terminating"
+      ? { use: "terminating", why: "it goes away and answers no more" }
+      : { use: "unready", why: "its source says that it is not ready" };
+  }
+  if (balancer.isBeyond(backend)) {
+    return {
+      use: "spared",
+      why: `this machine has no IPv${backend.family} address, and others do ` +
+        "without one",
+    };
+  }
+  const because = lastError === undefined ? "" : `: ${lastError}`;
+  if (health === "ill") {
+    return { use: "ill", why: `its health check failed${because}` };
+  }
+  const ejectedForMs = balancer.ejectedForMs(backend);
+  if (ejectedForMs > 0) {
+    const seconds = Math.ceil(ejectedForMs / 1_000);
+    return {
+      use: "ejected",
+      why: `${failures} dials in a row failed; ${seconds} s more${because}`,
+    };
+  }
+  return { use: "in use" };
+}
+
+/** The route to an endpoint, in words. */
+function viaText(via: Via): string {
+  if (via.kind === "direct") return "direct";
+  const { agent } = via;
+  return agent === undefined ? "agent" : `agent ${agent.key}=${agent.value}`;
+}
+
+function byService(one: ServedPort, other: ServedPort): number {
+  const [a, b] = [one.port, other.port];
+  if (a.service !== b.service) return a.service < b.service ? -1 : 1;
+  return a.position - b.position;
+}

@@ -1,0 +1,179 @@
+/**
+ * What a service proxy serves, as people see it: how much at a glance, what is
+ * wrong with which port or endpoint, and which discovery server it follows.
+ *
+ * @module
+ */
+
+import { code } from "../../../net/admin/own_facts.ts";
+import type { ServicesAnswer } from "../../../proto/admin/list_answers.ts";
+import type {
+  StatusAnswer,
+  Warning,
+} from "../../../proto/admin/status_answer.ts";
+import type { DiscoveryStatus } from "../ads/discovery_status.ts";
+import type { Proxy } from "../ports/proxy.ts";
+import {
+  type EndpointStatus,
+  type EndpointUse,
+  type PortStatus,
+  portStatuses,
+  proxyOverview,
+} from "./proxy_status.ts";
+
+/** Of a status. */
+const PROBLEMS_MAX = 20;
+
+/** Endpoints of one service that are listed. */
+const ENDPOINTS_MAX = 1_000;
+
+/** What somebody else says is not repeated at any length. */
+const TEXT_LENGTH_MAX = 400;
+
+type Services = NonNullable<StatusAnswer["services"]>;
+
+/** Endpoints that get no connections although they are there. */
+const WRONG: ReadonlySet<EndpointUse> = new Set(["ill", "ejected"]);
+
+/** For `/v1/status`. */
+export function proxyParts(
+  proxy: Proxy,
+  discovery: DiscoveryStatus | undefined,
+): Pick<StatusAnswer, "services" | "follows" | "sources"> {
+  const { sources } = proxyOverview(proxy);
+  return {
+    services: summaryOf(portStatuses(proxy)),
+    ...discovery === undefined ? {} : { follows: followsOf(discovery) },
+    sources: sources.map(({ name, isSynced, problem }) => ({
+      name,
+      isSynced,
+      ...problem === undefined ? {} : { problem: clipped(problem) },
+    })),
+  };
+}
+
+function summaryOf(ports: Iterable<PortStatus>): Services {
+  const services = new Set<string>();
+  const problems: Services["problems"][number][] = [];
+  let [portCount, endpoints, endpointsInUse] = [0, 0, 0];
+  for (const port of ports) {
+    services.add(port.service);
+    portCount++;
+    const inUse = port.endpoints.filter(({ use }) => use === "in use").length;
+    endpoints += port.endpoints.length;
+    endpointsInUse += inUse;
+    for (const problem of problemsOf(port, inUse)) {
+      if (problems.length < PROBLEMS_MAX) problems.push(problem);
+    }
+  }
+  return {
+    ...{ services: services.size, ports: portCount },
+    ...{ endpoints, endpointsInUse, problems },
+  };
+}
+
+/** Of the port first: it is worse. */
+function* problemsOf(
+  port: PortStatus,
+  inUse: number,
+): Iterable<Services["problems"][number]> {
+  const service = port.port === ""
+    ? port.service
+    : `${port.service}:${port.port}`;
+  if (port.problem !== undefined) {
+    yield { service, problem: clipped(port.problem) };
+  } else if (port.endpoints.length === 0) {
+    yield {
+      service,
+      problem: "it has no endpoints: whoever connects is refused",
+    };
+  } else if (inUse === 0) {
+    yield { service, problem: "none of its endpoints can be used" };
+  }
+  for (const { address, use, why = use } of port.endpoints) {
+    if (WRONG.has(use)) yield { service, address, problem: clipped(why) };
+  }
+}
+
+function followsOf(
+  discovery: DiscoveryStatus,
+): NonNullable<StatusAnswer["follows"]> {
+  const { state, server, problem, waitingCount, recalledFrom } = discovery;
+  return {
+    state: state === "open"
+      ? "following"
+      : state === "connecting"
+      ? "connecting"
+      : "waiting",
+    ...server === undefined ? {} : { server },
+    ...problem === undefined ? {} : { problem: clipped(problem) },
+    waiting: waitingCount,
+    ...recalledFrom === undefined ? {} : { recalledFrom },
+  };
+}
+
+/** What an operator should look at; single ports are in `services`. */
+export function proxyWarnings(
+  { openingProblem: problem, notes }: {
+    readonly openingProblem: string | undefined;
+    readonly notes: readonly string[];
+  },
+  identityProblem: string | undefined,
+): readonly Warning[] {
+  return [
+    ...identityProblem === undefined ? [] : [{
+      code: code("TUN206"),
+      severity: "error" as const,
+      message: `Servers cannot be asked: ${clipped(identityProblem)}`,
+    }],
+    ...problem === undefined ? [] : [{
+      code: code("TUN701"),
+      severity: "error" as const,
+      message: `Not everything is served: ${clipped(problem)}`,
+    }],
+    ...notes.slice(0, PROBLEMS_MAX).map((note) => ({
+      severity: "warning" as const,
+      message: clipped(note),
+    })),
+  ];
+}
+
+/** For `/v1/services`; read while it is sent, as there may be thousands. */
+export function servicesAnswer(
+  proxy: Proxy,
+): Omit<ServicesAnswer, "services"> & {
+  readonly services: Iterable<ServicesAnswer["services"][number]>;
+} {
+  return { services: listed(proxy), total: proxy.served.size };
+}
+
+function* listed(
+  proxy: Proxy,
+): Iterable<ServicesAnswer["services"][number]> {
+  for (const port of portStatuses(proxy)) {
+    const { service, number, protocol, source = "", endpoints } = port;
+    const name = port.port === "" ? service : `${service}:${port.port}`;
+    const problem = port.problem ?? port.lastError;
+    yield {
+      ...{ name, source },
+      ports: [
+        `${number}/${protocol}` +
+        (port.listening === undefined ? "" : ` on ${port.listening}`),
+      ],
+      endpoints: endpoints.slice(0, ENDPOINTS_MAX).map(endpointOf),
+      ...problem === undefined ? {} : { problem: clipped(problem) },
+    };
+  }
+}
+
+function endpointOf({ address, node, use }: EndpointStatus) {
+  return {
+    address,
+    ...node === undefined ? {} : { node },
+    isReady: use === "in use",
+  };
+}
+
+function clipped(text: string): string {
+  return text.slice(0, TEXT_LENGTH_MAX);
+}
